@@ -1,0 +1,1 @@
+"""dovetail (being assembled)."""

@@ -1,0 +1,159 @@
+"""What a backend implements: a raw allocator, a compiler of kernels, a launch. Nothing else is asked of it.
+
+A `Backend` is one opened device. It never sees a tensor, a layout, a shape rule or a gradient: only kernels,
+buffers (a handle of its own choosing and a byte offset), integers and scalars.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .dtypes import FLOATS, INTEGERS, DType, bool_
+from .kernel import Kernel
+
+INTERFACE = (1, 0)  # (major: the entry-point group's, minor: what `dovetail_backend_info` may ask for at least)
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What kernels for this device may contain; the core legalises the rest away, or refuses it clearly."""
+
+    dtypes: frozenset[DType] = frozenset((bool_, *INTEGERS, *FLOATS))  # that buffers may hold
+    native_halves: frozenset[DType] = frozenset()  # of float16, bfloat16: with load, store and cast to/from float32
+    exact_division: bool = True  # whether float32 div and sqrt round correctly
+    float64: bool = True
+    concurrency: int = 1  # how many independent grid points keep the device busy
+
+
+@dataclass(frozen=True)
+class DeviceInfo:
+    """One device that a plugin offers. `fingerprint` names everything that a cached binary depends on."""
+
+    type: str
+    index: int
+    name: str
+    fingerprint: str
+    capabilities: Capabilities = Capabilities()
+    total_memory: int = 0  # bytes; 0 where unknown
+    details: Mapping[str, str] = field(default_factory=dict)  # for `dovetail devices` and the doctor
+
+
+@dataclass(frozen=True)
+class BackendInfo:
+    """What `dovetail_backend_info` returns: pure data, no probing."""
+
+    type: str
+    version: str
+    minimum_interface: tuple[int, int] = (1, 0)
+    summary: str = ""
+
+
+@dataclass(frozen=True)
+class Unavailable:
+    """A probe's answer where there is no device: why, and what to do about it."""
+
+    reason: str
+    hint: str
+
+
+class Program(ABC):  # noqa: B024 - a marker that backends subclass freely
+    """A compiled kernel. `source` is shown by `dt.explain`; `binary` (or None) goes to the disk cache."""
+
+    kernel: Kernel
+    source: str = ""
+    binary: bytes | None = None
+
+
+Handles = tuple[Any, ...]  # handle0, byte offset0, handle1, byte offset1, ...
+Launch = Callable[[Handles, Sequence[float | int | bool], Any], None]
+
+
+class Backend(ABC):
+    """One opened device. All sizes are bytes; streams are what `create_stream` returned, or None: the default."""
+
+    info: DeviceInfo
+
+    # --- memory: a raw allocator. Reuse, statistics and streams are the core's business.
+    @abstractmethod
+    def allocate(self, nbytes: int) -> Any:
+        """A handle to `nbytes` > 0 of fresh memory, aligned to 64 bytes. Raises MemoryError when refused."""
+
+    @abstractmethod
+    def free(self, handle: Any, nbytes: int) -> None:
+        """Returns what `allocate` gave."""
+
+    @abstractmethod
+    def copy_in(self, handle: Any, offset: int, source: memoryview, stream: Any = None) -> None:
+        """Copies host bytes (contiguous, format "B") to the device. `source` may be reused on return."""
+
+    @abstractmethod
+    def copy_out(self, target: memoryview, handle: Any, offset: int, stream: Any = None) -> None:
+        """Copies device bytes into writable host memory, after everything queued on `stream`."""
+
+    def host_address(self, handle: Any, offset: int) -> int | None:
+        """The address at which the host may read and write this memory, or None where it cannot."""
+        return None
+
+    # --- work
+    @abstractmethod
+    def compile(self, kernel: Kernel) -> Program:
+        """The program for a (legalised) kernel. Raises CompileError with the kernel and the compiler's log."""
+
+    def load(self, kernel: Kernel, binary: bytes) -> Program:
+        """The program from `Program.binary` of an earlier process. Raises any exception if that is no good."""
+        return self.compile(kernel)
+
+    @abstractmethod
+    def launch(
+        self,
+        program: Any,
+        buffers: Handles,
+        ints: Sequence[int],
+        scalars: Sequence[float | int | bool],
+        grid: Sequence[int],
+        stream: Any = None,
+    ) -> None:
+        """Runs (or queues) a program over a grid of these extents. An empty grid is never launched."""
+
+    def bind(self, program: Any, ints: Sequence[int], grid: Sequence[int]) -> Launch:
+        """`launch` with everything fixed but buffers, scalars and stream; called often, so worth a fast version."""
+        frozen_ints, frozen_grid = tuple(ints), tuple(grid)
+
+        def launch(buffers: Handles, scalars: Sequence[float | int | bool], stream: Any) -> None:
+            self.launch(program, buffers, frozen_ints, scalars, frozen_grid, stream)
+
+        return launch
+
+    def synchronize(self, stream: Any = None) -> None:  # noqa: B027
+        """Returns when everything queued on `stream` (None: on the device) is done."""
+
+    def lowerings(self) -> Mapping[str, Callable[..., Any]]:
+        """Vendor routines by op name, e.g. "matmul"; see `docs/writing-a-backend.md` for their signatures."""
+        return {}
+
+    def close(self) -> None:  # noqa: B027
+        """Gives up what the device holds; nothing is called afterwards."""
+
+    # --- streams and events: in order and immediate unless overridden
+    def create_stream(self) -> Any:
+        """A handle of a new stream."""
+        return object()
+
+    def record_event(self, stream: Any) -> Any:
+        """A handle that marks the present end of `stream`."""
+        return time.perf_counter_ns()
+
+    def event_done(self, event: Any) -> bool:
+        """Whether everything before the event has been done."""
+        return True
+
+    def wait_event(self, stream: Any, event: Any) -> None:  # noqa: B027
+        """Makes later work on `stream` wait for `event` (None as stream: the host waits)."""
+
+    def elapsed_ms(self, start: Any, end: Any) -> float:
+        """Milliseconds between two events."""
+        return float(end - start) / 1e6

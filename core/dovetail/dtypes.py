@@ -1,0 +1,160 @@
+"""The dtypes: what a number is. Leaf facts, no behaviour that needs a tensor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .errors import DTypeError
+
+
+class DType:
+    """One kind of number. Instances are unique: compare with `is`.
+
+    Attributes: `name` ("float32"), `code` ("f32", as in kernel texts), `kind` ("b", "i", "u", "f", "c"),
+    `itemsize` in bytes, `__numpy_dtype__` (None for bfloat16, which NumPy lacks).
+    """
+
+    __slots__ = ("__numpy_dtype__", "bits", "code", "itemsize", "kind", "name")
+
+    name: str
+    code: str
+    kind: str
+    itemsize: int
+    bits: int
+    __numpy_dtype__: np.dtype[Any] | None
+
+    def __init__(self, name: str, code: str, kind: str, itemsize: int) -> None:
+        self.name, self.code, self.kind, self.itemsize = name, code, kind, itemsize
+        self.bits = itemsize * 8
+        self.__numpy_dtype__ = None if name == "bfloat16" else np.dtype(name)
+
+    def __repr__(self) -> str:
+        return f"dovetail.{self.name}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (dtype, (self.name,))
+
+    @property
+    def is_float(self) -> bool:
+        """Whether this is a real floating-point dtype."""
+        return self.kind == "f"
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether this is a signed or unsigned integer dtype (bool is not)."""
+        return self.kind in "iu"
+
+    @property
+    def min(self) -> int:
+        """The smallest value of an integer dtype."""
+        return -(1 << (self.bits - 1)) if self.kind == "i" else 0
+
+    @property
+    def max(self) -> int:
+        """The largest value of an integer dtype."""
+        return (1 << (self.bits - (self.kind == "i"))) - 1
+
+
+bool_ = DType("bool", "b8", "b", 1)
+int8 = DType("int8", "i8", "i", 1)
+int16 = DType("int16", "i16", "i", 2)
+int32 = DType("int32", "i32", "i", 4)
+int64 = DType("int64", "i64", "i", 8)
+uint8 = DType("uint8", "u8", "u", 1)
+uint16 = DType("uint16", "u16", "u", 2)
+uint32 = DType("uint32", "u32", "u", 4)
+uint64 = DType("uint64", "u64", "u", 8)
+float16 = DType("float16", "f16", "f", 2)
+bfloat16 = DType("bfloat16", "bf16", "f", 2)
+float32 = DType("float32", "f32", "f", 4)
+float64 = DType("float64", "f64", "f", 8)
+complex64 = DType("complex64", "c64", "c", 8)
+complex128 = DType("complex128", "c128", "c", 16)
+
+SIGNED = (int8, int16, int32, int64)
+UNSIGNED = (uint8, uint16, uint32, uint64)
+INTEGERS = SIGNED + UNSIGNED
+FLOATS = (float16, bfloat16, float32, float64)
+REALS = INTEGERS + FLOATS
+COMPLEX = (complex64, complex128)
+ALL = (bool_, *INTEGERS, *FLOATS, *COMPLEX)
+BY_NAME = {d.name: d for d in ALL}
+BY_CODE = {d.code: d for d in ALL}
+_FROM_NUMPY = {d.__numpy_dtype__: d for d in ALL if d.__numpy_dtype__ is not None}
+_FROM_PYTHON = {bool: bool_, int: int64, float: float32, complex: complex64}
+
+
+def dtype(spec: Any) -> DType:
+    """The dtype named by `spec`: a dovetail dtype, its name, a NumPy dtype or scalar type, or bool/int/float.
+
+    Python's `float` means the default floating dtype, float32; `int` means int64.
+
+    Raises: DTypeError for anything else.
+    """
+    if type(spec) is DType:
+        return spec
+    if isinstance(spec, str) and spec in BY_NAME:
+        return BY_NAME[spec]
+    if isinstance(spec, type) and spec in _FROM_PYTHON:
+        return _FROM_PYTHON[spec]
+    try:
+        known = _FROM_NUMPY.get(np.dtype(spec).newbyteorder("="))
+    except TypeError:
+        known = None
+    if known is None:
+        if getattr(spec, "name", None) == "bfloat16":
+            return bfloat16
+        raise DTypeError(f"no dovetail dtype corresponds to {spec!r}; known: {', '.join(BY_NAME)}")
+    return known
+
+
+def _rank(d: DType) -> int:
+    return FLOATS.index(d)
+
+
+def promote(a: DType, b: DType) -> DType:
+    """The dtype of an op on `a` and `b`, after the Array API's promotion lattice.
+
+    Beyond the standard: float16 with bfloat16 gives float32, and an integer with a float gives the float,
+    as in PyTorch; bool with anything gives the other.
+
+    Raises: DTypeError for uint64 with a signed integer, which no dtype holds.
+    Source: Array API 2025.12, type promotion rules.
+    """
+    if a is b:
+        return a
+    return _PROMOTED[a, b]() if callable(_PROMOTED[a, b]) else _PROMOTED[a, b]  # type: ignore[no-any-return]
+
+
+def _promote(a: DType, b: DType) -> DType | None:
+    if a is b or b.kind == "b":
+        return a
+    if a.kind == "b":
+        return b
+    if "c" in (a.kind, b.kind):
+        wide = any(d in (float64, complex128) for d in (a, b))
+        return complex128 if wide else complex64
+    if a.kind == b.kind == "f":
+        return float32 if {a, b} == {float16, bfloat16} else max(a, b, key=_rank)
+    if "f" in (a.kind, b.kind):
+        return a if a.kind == "f" else b
+    if a.kind == b.kind:
+        return a if a.itemsize >= b.itemsize else b
+    signed, unsigned = (a, b) if a.kind == "i" else (b, a)
+    if signed.itemsize > unsigned.itemsize:
+        return signed
+    return next((d for d in SIGNED if d.itemsize > unsigned.itemsize), None)
+
+
+def _refuse(a: DType, b: DType) -> Any:
+    def refuse() -> DType:
+        raise DTypeError(f"no dtype holds both {a.name} and {b.name}; cast one of them first, with astype()")
+
+    return refuse
+
+
+_PROMOTED: dict[tuple[DType, DType], Any] = {
+    (a, b): _promote(a, b) or _refuse(a, b) for a in ALL for b in ALL
+}

@@ -1,0 +1,79 @@
+"""Every error that dovetail raises: the user's kinds, and ours (`InternalError`).
+
+A user's error is also the Python built-in that its caller expects, names the op with the shapes, dtypes and
+devices in question, and ends with a way out.
+"""
+
+from __future__ import annotations
+
+
+class DovetailError(Exception):
+    """Base of every error raised on purpose by dovetail and its plugins."""
+
+
+class ShapeError(DovetailError, ValueError):
+    """Shapes do not fit the op."""
+
+
+class ArgumentError(DovetailError, ValueError):
+    """A value that is neither shape nor dtype does not fit the op."""
+
+
+class DTypeError(DovetailError, TypeError):
+    """A dtype does not fit the op, or two cannot be combined."""
+
+
+class DeviceError(DovetailError, ValueError):
+    """Operands live on different devices, or a device is unknown."""
+
+
+class LayoutError(DovetailError, TypeError):
+    """An op has no meaning for this layout."""
+
+
+class AxisError(DovetailError, IndexError, ValueError):
+    """An axis is out of range or named twice."""
+
+
+class IndexOutOfRange(DovetailError, IndexError):
+    """An index lies outside its dimension."""
+
+
+class ReadOnlyError(DovetailError, ValueError):
+    """A write to memory that must not, or cannot sensibly, be written."""
+
+
+class ValueOverflow(DovetailError, OverflowError):
+    """A Python number does not fit the dtype."""
+
+
+class OutOfMemoryError(DovetailError, MemoryError):
+    """The device refused memory, after everything that could be released was."""
+
+
+class FallbackError(DovetailError, RuntimeError):
+    """Work was about to run somewhere else than where the user put it."""
+
+
+class PluginError(DovetailError, RuntimeError):
+    """A plugin is broken, blocked, in conflict or of another interface version."""
+
+
+class UnavailableError(PluginError, DeviceError):
+    """A device is known, but cannot be had on this machine; the message has the reason and the mend."""
+
+
+class CompileError(DovetailError, RuntimeError):
+    """A backend's compiler refused a kernel; the message holds the kernel and the compiler's log."""
+
+
+class NotYetError(DovetailError, NotImplementedError):
+    """A part of the standard that a later version brings; the message says which."""
+
+
+class InternalError(DovetailError, AssertionError):
+    """Our fault. The message prints what is needed for a report."""
+
+    def __init__(self, what: str, evidence: object = "") -> None:
+        text = f"{what}\nThis is a bug in dovetail: please report it with the text below.\n{evidence}"
+        super().__init__(text)
