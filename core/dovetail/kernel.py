@@ -116,7 +116,7 @@ class _Scheduler:
 
     def __init__(self) -> None:
         self.open = [_Scope(0, None)]
-        self._scope: dict[int, _Scope] = {}  # id(placed value) -> where it is known
+        self._scope: dict[int, _Scope] = {}  # id(placed value or loop) -> where it is known
         self._same: dict[Any, Value] = {}  # value number -> the placed value
         self._placed: dict[int, Value] = {}  # id(as built) -> as placed
         self._loops: dict[int, Loop] = {}  # id(loop as built) -> as placed
@@ -155,8 +155,11 @@ class _Scheduler:
             raise InternalError(f"{v.op} used outside of its loop", v)
         if v.op == "result":
             loop, i = v.attr
-            return self._loop(loop).results[i]
+            placed: Value = self._loop(loop).results[i]
+            return placed
         args = tuple(self._placed[id(a)] for a in v.args)
+        if v.op == "load" and v.attr.access != "r":
+            return self._here(Value("load", v.dtype, args, v.attr))
         attr = (type(v.attr), repr(v.attr)) if v.op == "const" else v.attr
         key = (v.op, v.dtype, attr, tuple(map(id, args)))
         known = self._same.get(key)
@@ -169,6 +172,12 @@ class _Scheduler:
         self._scope[id(new)] = scope
         if v.op not in OPERANDS:
             scope.statements.append(new)
+        return new
+
+    def _here(self, new: Value) -> Value:
+        """Places what other statements may change, so that it neither moves nor stands for another."""
+        self._scope[id(new)] = self.open[-1]
+        self.open[-1].statements.append(new)
         return new
 
     def _effect(self, effect: Effect) -> None:
@@ -186,8 +195,9 @@ class _Scheduler:
         done = self._loops.get(id(old))
         if done is not None:
             return done
-        depth = max((s.depth for s in self.open if s.loop is not None and s.loop in _free_loops(old, self)), default=0)
-        if any(isinstance(e, (Store, Atomic, Loop)) for e in old.effects):
+        free = _free_loops(old, self)
+        depth = max((s.depth for s in self.open if s.loop in free), default=0)
+        if old.effects:
             depth = self.open[-1].depth
         inner, self.open = self.open[depth + 1 :], self.open[: depth + 1]
         new = self._loop_here(old)
@@ -215,6 +225,7 @@ class _Scheduler:
         )
         for r in new.results:
             self._scope[id(r)] = self.open[-1]
+        self._scope[id(new)] = self.open[-1]
         self.open[-1].statements.append(new)
         self._loops[id(old)] = new
         return new
@@ -224,10 +235,11 @@ class _Scheduler:
         gone = self.open.pop()
         self._same = {k: v for k, v in self._same.items() if self._scope[id(v)] is not gone}
         self._placed = {k: v for k, v in self._placed.items() if self._scope[id(v)] is not gone}
+        self._loops = {k: v for k, v in self._loops.items() if self._scope[id(v)] is not gone}
 
 
 def _free_loops(loop: Loop, scheduler: _Scheduler) -> set[Any]:
-    """The open loops (as placed) on whose index or carry anything in `loop` depends."""
+    """The loops (as placed) in whose scopes anything stands that `loop` needs."""
     found: set[Any] = set()
     seen: set[int] = set()
     stack: list[Any] = [loop]
@@ -240,10 +252,8 @@ def _free_loops(loop: Loop, scheduler: _Scheduler) -> set[Any]:
             stack += [x.start, x.stop, *x.init, *x.update, *x.effects]
         elif isinstance(x, (Store, Atomic)):
             stack += [x.index, x.value] + ([] if x.when is None else [x.when])
-        elif x.op in ("loopvar", "carry"):
-            placed = scheduler._placed.get(id(x))
-            if placed is not None:
-                found.add(placed.attr[0])
+        elif (placed := scheduler._placed.get(id(x))) is not None:
+            found.add(scheduler._scope[id(placed)].loop)
         elif x.op == "result":
             stack.append(x.attr[0])
         else:

@@ -24,7 +24,9 @@ Canonical order of a reduction of n values x[0..n-1] (start..stop, step 1), with
 All 32 lanes take part, also when n < 32. So the bits depend on n alone.
 
 Values are built as free-standing expressions (`x * y + 1`, `where(c, a, b)`, `load(buf, i)`); `KernelBuilder.build`
-places each in the outermost block in which it can stand, shares equal ones, and folds trivial integer arithmetic.
+places each in the outermost block in which it can stand (so it may be computed though the loop around it runs no
+iteration), shares equal ones, and folds trivial integer arithmetic. A load from an "rw" buffer stands where it is
+first used, and is not shared with an equal one: a store may lie between them.
 """
 
 from __future__ import annotations

@@ -20,13 +20,15 @@ from .loops import Atomic, Block, Loop, Store, Value
 
 
 class _Printer:
-    def __init__(self) -> None:
+    def __init__(self, taken: frozenset[str]) -> None:
         self.lines: list[str] = []
+        self._taken = taken  # the parameters' names
         self._names: dict[int, str] = {}
         self._counts = {"v": 0, "k": 0, "c": 0, "r": 0}
 
     def fresh(self, value: Value, letter: str) -> str:
-        name = f"{letter}{self._counts[letter]}"
+        while (name := f"{letter}{self._counts[letter]}") in self._taken:
+            self._counts[letter] += 1
         self._counts[letter] += 1
         self._names[id(value)] = name
         return name
@@ -83,7 +85,8 @@ class _Printer:
 
 def print_kernel(kernel: Any) -> str:
     """The text of a kernel; equal kernels have equal texts."""
-    printer = _Printer()
+    parameters = [b.name for b in kernel.buffers] + [name for name, _ in kernel.scalars]
+    printer = _Printer(frozenset(parameters).union(kernel.ints))
     groups = [
         ", ".join(f"{b.name}: {b.access} {b.dtype.code}" for b in kernel.buffers),
         ", ".join(kernel.ints),

@@ -1,0 +1,89 @@
+"""IR text to machine code, and machine code into the process."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from functools import cache
+from typing import Any
+
+import llvmlite.binding as llvm
+
+from dovetail.backend import Program
+from dovetail.errors import CompileError
+from dovetail.kernel import Kernel
+
+from .plan import Plan, plan
+from .render import render
+
+_lock = threading.RLock()  # one compilation at a time: pass managers and the linker are shared
+_names = itertools.count()
+
+
+class CpuProgram(Program):
+    """Machine code in memory: `address` is valid as long as this object lives."""
+
+    def __init__(self, kernel: Kernel, plan: Plan, binary: bytes, source: str = "") -> None:
+        self.kernel, self.plan, self.binary, self.source = kernel, plan, binary, source
+        self._code = link(binary, ("kernel",))
+        self.address: int = self._code["kernel"]
+
+
+class Compiler:
+    """LLVM set up for the host's CPU. Raises whatever llvmlite does where that cannot be had."""
+
+    def __init__(self) -> None:
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        features = llvm.get_host_cpu_features()
+        self.cpu, self.features = llvm.get_host_cpu_name(), features.flatten()
+        self.native = 64 if features.get("avx512f") else 32 if features.get("avx2") else 16
+        self.half = bool(features.get("f16c"))
+        target = llvm.Target.from_default_triple()
+        self.machine = target.create_target_machine(
+            cpu=self.cpu, features=self.features, opt=2, jit=True
+        )
+        self._builder = llvm.create_pass_builder(
+            self.machine, llvm.create_pipeline_tuning_options(2)
+        )
+
+    def object_code(self, ir: str) -> bytes:
+        """The object file for `ir`. Raises RuntimeError with LLVM's message."""
+        with _lock:
+            module = llvm.parse_assembly(ir)
+            passes = llvm.create_new_module_pass_manager()
+            passes.add_sroa_pass()
+            passes.add_instruction_combine_pass()
+            passes.add_simplify_cfg_pass()
+            passes.run(module, self._builder)
+            return bytes(self.machine.emit_object(module))
+
+    def compile(self, kernel: Kernel) -> CpuProgram:
+        """The program for `kernel`. Raises: CompileError."""
+        chosen = plan(kernel, self.native)
+        ir = ""
+        try:
+            ir = render(kernel, chosen)
+            return CpuProgram(kernel, chosen, self.object_code(ir), ir)
+        except (RuntimeError, AssertionError, LookupError) as error:
+            raise CompileError(f"LLVM refused a kernel: {error}\n\n{kernel}\n\n{ir}") from error
+
+    def load(self, kernel: Kernel, binary: bytes) -> CpuProgram:
+        """The program from object code of an earlier process."""
+        return CpuProgram(kernel, plan(kernel, self.native), binary)
+
+
+@cache
+def _linker() -> Any:
+    return llvm.create_lljit_compiler()
+
+
+def link(binary: bytes, symbols: tuple[str, ...], imports: dict[str, int] | None = None) -> Any:
+    """The addresses of `symbols` by name; the code lives as long as what is returned."""
+    library = llvm.JITLibraryBuilder().add_object_img(binary)
+    for symbol in symbols:
+        library.export_symbol(symbol)
+    for symbol, address in (imports or {}).items():
+        library.import_symbol(symbol, address)
+    with _lock:
+        return library.link(_linker(), f"dovetail{next(_names)}")

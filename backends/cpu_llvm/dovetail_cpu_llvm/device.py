@@ -1,0 +1,82 @@
+"""The opened device: what `dovetail.backend.Backend` asks for, from the rooms next door."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dovetail.backend import Backend, DeviceInfo, Handles, Launch
+from dovetail.kernel import Kernel
+
+from .compile import Compiler, CpuProgram
+from .launch import Launcher
+from .memory import raw_memory
+
+
+class CpuBackend(Backend):
+    """The host's CPU. A handle is an address; every stream is in order and immediate."""
+
+    def __init__(self, info: DeviceInfo) -> None:
+        self.info = info
+        self._memory = raw_memory()
+        self._compiler = Compiler()
+        self._launcher = Launcher(self._compiler, info.fingerprint)
+
+    def allocate(self, nbytes: int) -> int:
+        return self._memory.allocate(nbytes)
+
+    def free(self, handle: int, nbytes: int) -> None:
+        self._memory.free(handle, nbytes)
+
+    def copy_in(self, handle: int, offset: int, source: memoryview, stream: Any = None) -> None:
+        if source.nbytes:
+            source_bytes = source if not source.readonly else memoryview(bytearray(source))
+            array = (ctypes.c_char * source.nbytes).from_buffer(source_bytes)
+            ctypes.memmove(handle + offset, array, source.nbytes)
+
+    def copy_out(self, target: memoryview, handle: int, offset: int, stream: Any = None) -> None:
+        if target.nbytes:
+            array = (ctypes.c_char * target.nbytes).from_buffer(target)
+            ctypes.memmove(array, handle + offset, target.nbytes)
+
+    def host_address(self, handle: int, offset: int) -> int:
+        return handle + offset
+
+    def compile(self, kernel: Kernel) -> CpuProgram:
+        return self._compiler.compile(kernel)
+
+    def load(self, kernel: Kernel, binary: bytes) -> CpuProgram:
+        return self._compiler.load(kernel, binary)
+
+    def launch(
+        self,
+        program: CpuProgram,
+        buffers: Handles,
+        ints: Sequence[int],
+        scalars: Sequence[float | int | bool],
+        grid: Sequence[int],
+        stream: Any = None,
+    ) -> None:
+        self.bind(program, ints, grid)(buffers, scalars, stream)
+
+    def bind(self, program: CpuProgram, ints: Sequence[int], grid: Sequence[int]) -> Launch:
+        return self._launcher.bind(program, ints, grid)
+
+    def lowerings(self) -> Mapping[str, Callable[..., Any]]:
+        return {"matmul": matmul}
+
+    def get_num_threads(self) -> int:
+        """How many threads share a large launch."""
+        return self._launcher.pool.num_threads
+
+    def set_num_threads(self, n: int) -> None:
+        """Sets how many threads share a large launch. No result depends on it. Raises: ArgumentError."""
+        self._launcher.pool.set_num_threads(n)
+
+
+def matmul(a: Any, b: Any, out: Any) -> None:
+    """Writes the product of two NumPy views of float32 or float64 into a third, with NumPy's BLAS."""
+    np.matmul(a, b, out=out)

@@ -1,0 +1,287 @@
+"""From Python to machine code: each bound launch is a built-in function object over generated code.
+
+`PyCFunction_NewEx` wraps the generated `launch`, whose `self` is (block, program): the block is what does not
+change from call to call, packed into bytes; the program keeps the code alive. A call costs about as much as any
+call of a built-in function. Arguments of kernels are 8-byte slots: buffer addresses, ints, scalars, the extents
+of the grid, the extents of a tile. They are put together on the caller's stack, so launches are re-entrant.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import math
+import os
+import struct
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+
+from dovetail.backend import Launch
+from dovetail.dtypes import DType
+from dovetail.errors import InternalError
+
+from .compile import Compiler, CpuProgram, link
+from .plan import work
+from .pool import SUPPORTED, SYMBOLS, Pool, runtime_ir
+
+RELEASE_GIL = 200_000  # scalar operations (some 20 microseconds) from which other Python threads may run meanwhile
+SHARE = 1_000_000  # from which the pool is faster than one thread
+
+# The block: function, tiles, how (0: keep the GIL, 1: release it, 2: share), state of the pool, None, buffers,
+# scalars, position of the first scalar's slot, slots; then the slots; then the kinds of the scalars.
+_HEADER = 9
+_KINDS = {"int": 0, "f32": 1, "f64": 2, "b8": 3}
+
+_IR = f"""
+declare i64 @PyTuple_Size(ptr)
+declare ptr @PyTuple_GetItem(ptr, i64)
+declare ptr @PyBytes_AsString(ptr)
+declare ptr @PySequence_Tuple(ptr)
+declare i64 @PyLong_AsLongLong(ptr)
+declare i64 @PyLong_AsUnsignedLongLongMask(ptr)
+declare double @PyFloat_AsDouble(ptr)
+declare i32 @PyObject_IsTrue(ptr)
+declare ptr @PyErr_Occurred()
+declare i32 @PyErr_BadArgument()
+declare ptr @PyEval_SaveThread()
+declare void @PyEval_RestoreThread(ptr)
+declare void @Py_IncRef(ptr)
+declare void @Py_DecRef(ptr)
+
+define ptr @launch(ptr %self, ptr %args, i64 %nargs) {{
+entry:
+  %packed = call ptr @PyTuple_GetItem(ptr %self, i64 0)
+  %block = call ptr @PyBytes_AsString(ptr %packed)
+  %function = load ptr, ptr %block, align 1
+  %tilesp = getelementptr i64, ptr %block, i64 1
+  %tiles = load i64, ptr %tilesp, align 1
+  %howp = getelementptr i64, ptr %block, i64 2
+  %how = load i64, ptr %howp, align 1
+  %statep = getelementptr i64, ptr %block, i64 3
+  %state = load ptr, ptr %statep, align 1
+  %nonep = getelementptr i64, ptr %block, i64 4
+  %none = load ptr, ptr %nonep, align 1
+  %nbuffersp = getelementptr i64, ptr %block, i64 5
+  %nbuffers = load i64, ptr %nbuffersp, align 1
+  %nscalarsp = getelementptr i64, ptr %block, i64 6
+  %nscalars = load i64, ptr %nscalarsp, align 1
+  %firstp = getelementptr i64, ptr %block, i64 7
+  %first = load i64, ptr %firstp, align 1
+  %nslotsp = getelementptr i64, ptr %block, i64 8
+  %nslots = load i64, ptr %nslotsp, align 1
+  %three = icmp eq i64 %nargs, 3
+  br i1 %three, label %prepare, label %bad
+bad:
+  call i32 @PyErr_BadArgument()
+  ret ptr null
+prepare:
+  %slots = alloca i64, i64 %nslots, align 16
+  %template = getelementptr i64, ptr %block, i64 {_HEADER}
+  %kinds = getelementptr i64, ptr %template, i64 %nslots
+  br label %copy
+copy:
+  %c = phi i64 [ 0, %prepare ], [ %c1, %copying ]
+  %cmore = icmp slt i64 %c, %nslots
+  br i1 %cmore, label %copying, label %buffers
+copying:
+  %from = getelementptr i64, ptr %template, i64 %c
+  %to = getelementptr i64, ptr %slots, i64 %c
+  %word = load i64, ptr %from, align 1
+  store i64 %word, ptr %to
+  %c1 = add i64 %c, 1
+  br label %copy
+buffers:
+  %handles = load ptr, ptr %args
+  %given = call i64 @PyTuple_Size(ptr %handles)
+  %twice = mul i64 %nbuffers, 2
+  %fits = icmp eq i64 %given, %twice
+  br i1 %fits, label %buffer, label %misfit
+misfit:
+  %raised = call ptr @PyErr_Occurred()
+  %already = icmp ne ptr %raised, null
+  br i1 %already, label %fail, label %bad
+buffer:
+  %b = phi i64 [ 0, %buffers ], [ %b1, %addressed ]
+  %bmore = icmp slt i64 %b, %nbuffers
+  br i1 %bmore, label %addressed, label %scalars
+addressed:
+  %bh = mul i64 %b, 2
+  %bo = add i64 %bh, 1
+  %handle = call ptr @PyTuple_GetItem(ptr %handles, i64 %bh)
+  %base = call i64 @PyLong_AsLongLong(ptr %handle)
+  %offset = call ptr @PyTuple_GetItem(ptr %handles, i64 %bo)
+  %bytes = call i64 @PyLong_AsLongLong(ptr %offset)
+  %address = add i64 %base, %bytes
+  %bslot = getelementptr i64, ptr %slots, i64 %b
+  store i64 %address, ptr %bslot
+  %b1 = add i64 %b, 1
+  br label %buffer
+scalars:
+  %plain = icmp eq i64 %nscalars, 0
+  br i1 %plain, label %check, label %sequence
+sequence:
+  %numbersp = getelementptr ptr, ptr %args, i64 1
+  %numbers = load ptr, ptr %numbersp
+  %tuple = call ptr @PySequence_Tuple(ptr %numbers)
+  %notuple = icmp eq ptr %tuple, null
+  br i1 %notuple, label %fail, label %scalar
+scalar:
+  %s = phi i64 [ 0, %sequence ], [ %s1, %converted ]
+  %smore = icmp slt i64 %s, %nscalars
+  br i1 %smore, label %convert, label %release
+convert:
+  %number = call ptr @PyTuple_GetItem(ptr %tuple, i64 %s)
+  %missing = icmp eq ptr %number, null
+  br i1 %missing, label %release, label %present
+present:
+  %kindp = getelementptr i64, ptr %kinds, i64 %s
+  %kind = load i64, ptr %kindp, align 1
+  switch i64 %kind, label %integer [ i64 1, label %single
+                                     i64 2, label %double
+                                     i64 3, label %truth ]
+integer:
+  %x0 = call i64 @PyLong_AsUnsignedLongLongMask(ptr %number)
+  br label %converted
+single:
+  %wide = call double @PyFloat_AsDouble(ptr %number)
+  %narrow = fptrunc double %wide to float
+  %bits1 = bitcast float %narrow to i32
+  %x1 = zext i32 %bits1 to i64
+  br label %converted
+double:
+  %float = call double @PyFloat_AsDouble(ptr %number)
+  %x2 = bitcast double %float to i64
+  br label %converted
+truth:
+  %true = call i32 @PyObject_IsTrue(ptr %number)
+  %x3 = zext i32 %true to i64
+  br label %converted
+converted:
+  %x = phi i64 [ %x0, %integer ], [ %x1, %single ], [ %x2, %double ], [ %x3, %truth ]
+  %at = add i64 %first, %s
+  %sslot = getelementptr i64, ptr %slots, i64 %at
+  store i64 %x, ptr %sslot
+  %s1 = add i64 %s, 1
+  br label %scalar
+release:
+  call void @Py_DecRef(ptr %tuple)
+  br label %check
+check:
+  %error = call ptr @PyErr_Occurred()
+  %failed = icmp ne ptr %error, null
+  br i1 %failed, label %fail, label %go
+fail:
+  ret ptr null
+go:
+  switch i64 %how, label %share [ i64 0, label %direct
+                                  i64 1, label %aside ]
+direct:
+  call void %function(ptr %slots, i64 0, i64 %tiles)
+  br label %done
+aside:
+  %thread1 = call ptr @PyEval_SaveThread()
+  call void %function(ptr %slots, i64 0, i64 %tiles)
+  call void @PyEval_RestoreThread(ptr %thread1)
+  br label %done
+share:
+  %thread2 = call ptr @PyEval_SaveThread()
+  call void @share(ptr %state, ptr %function, ptr %slots, i64 %tiles)
+  call void @PyEval_RestoreThread(ptr %thread2)
+  br label %done
+done:
+  call void @Py_IncRef(ptr %none)
+  ret ptr %none
+}}
+"""
+_PYTHON = (
+    "PyTuple_Size PyTuple_GetItem PyBytes_AsString PySequence_Tuple PyLong_AsLongLong PyFloat_AsDouble "
+    "PyLong_AsUnsignedLongLongMask PyObject_IsTrue PyErr_Occurred PyErr_BadArgument PyEval_SaveThread "
+    "PyEval_RestoreThread Py_IncRef Py_DecRef"
+).split()
+
+
+class _MethodDef(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+_METH_FASTCALL = 0x80
+_new_function = ctypes.PYFUNCTYPE(
+    ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
+)(("PyCFunction_NewEx", ctypes.pythonapi))
+
+
+class Launcher:
+    """The generated entry and the thread pool behind it; makes bound launches."""
+
+    def __init__(self, compiler: Compiler, fingerprint: str) -> None:
+        imports = {name: _address(ctypes.pythonapi, name) for name in _PYTHON}
+        if SUPPORTED:
+            libc = ctypes.CDLL(None)
+            imports |= {name: _address(libc, name) for name in SYMBOLS}
+        self._code = link(_runtime(compiler, fingerprint), ("launch", "worker"), imports)
+        self._method = _MethodDef(b"launch", self._code["launch"], _METH_FASTCALL, None)
+        self.pool = Pool(self._code["worker"])
+
+    def bind(self, program: CpuProgram, ints: Sequence[int], grid: Sequence[int]) -> Launch:
+        """A built-in function of (buffers, scalars, stream) that runs `program`."""
+        k = program.kernel
+        if len(ints) != len(k.ints) or len(grid) != len(k.grid):
+            raise InternalError(f"a launch with {len(ints)} ints and a grid of {len(grid)} axes", k)
+        blocks = program.plan.blocks(grid)
+        tiles = math.prod(-(-n // b) for n, b in zip(grid, blocks, strict=True))
+        operations = math.prod(grid) * work(k, dict(zip(k.ints, ints, strict=True)))
+        how = 0 if operations < RELEASE_GIL else 1 if operations < SHARE or tiles == 1 else 2
+        if how == 2:
+            self.pool.start()
+        slots = [0] * len(k.buffers) + [*ints] + [0] * len(k.scalars) + [*grid] + blocks
+        kinds = [_kind(d) for _, d in k.scalars]
+        first = len(k.buffers) + len(ints)
+        header = [program.address, tiles, how, self.pool.state, id(None)]
+        words = [*header, len(k.buffers), len(k.scalars), first, len(slots), *slots, *kinds]
+        block = struct.pack(f"={len(words)}q", *words)
+        return _new_function(ctypes.addressof(self._method), (block, program), None)  # type: ignore[no-any-return]
+
+
+def _kind(d: DType) -> int:
+    return _KINDS.get(d.code, _KINDS["int"])
+
+
+def _address(library: Any, name: str) -> int:
+    return int(ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0)
+
+
+def _runtime(compiler: Compiler, fingerprint: str) -> bytes:
+    """The object code of the entry and the pool, kept on disk: it is the same for every kernel."""
+    ir = runtime_ir(compiler.machine.triple) + _IR
+    key = hashlib.sha256(f"{fingerprint}\n{ir}".encode()).hexdigest()
+    path = Path(platformdirs.user_cache_dir("dovetail")) / "runtime" / f"{key}.o"
+    try:
+        kept = path.read_bytes()
+        if hashlib.sha256(kept[32:]).digest() == kept[:32]:
+            return kept[32:]
+    except OSError:
+        pass
+    code = compiler.object_code(ir)
+    _keep(path, hashlib.sha256(code).digest() + code)
+    return code
+
+
+def _keep(path: Path, data: bytes) -> None:
+    """Writes a file in one step; a cache that cannot be written is no error."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        Path(temporary).replace(path)
+    except OSError:
+        pass

@@ -1,0 +1,161 @@
+"""How a kernel is spread over vectors and tiles: decided from its index expressions, before anything is rendered."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from dovetail.kernel import Kernel
+from dovetail.loops import Atomic, Block, Loop, Store, Value, walk
+
+TILE = 16384  # points of the innermost axis in one tile of a straight-line kernel
+UNKNOWN_TRIPS = 64  # what a loop with bounds that are not known at launch is reckoned to take
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`mode` is "lanes", "rows" or "points" (see `render.py`); `native` the bytes of a vector register;
+    `spread` the ids of the loops whose iterations are spread over lanes; `tile` the points of a tile."""
+
+    mode: str
+    width: int
+    native: int
+    tile: int
+    spread: frozenset[int] = frozenset()
+
+    def blocks(self, grid: Sequence[int]) -> list[int]:
+        """The points of a tile along each axis of the grid."""
+        return [1] * (len(grid) - 1) + [min(self.tile, grid[-1])] if grid else []
+
+
+def plan(kernel: Kernel, native: int) -> Plan:
+    """The plan for vector registers of `native` bytes."""
+    loops = [s for s in walk(kernel.body) if isinstance(s, Loop)]
+    widest = max((d for d in _itemsizes(kernel)), default=8)
+    if _lockstep(kernel, loops):
+        width = native // widest * (4 if loops else 2)
+        return Plan("lanes", width, native, max(width, 256) if loops else TILE)
+    spread = frozenset(id(x) for x in loops if _can_spread(x))
+    return Plan("rows" if spread else "points", 1, native, 1 if loops else TILE, spread)
+
+
+def _itemsizes(kernel: Kernel) -> Iterator[int]:
+    """The sizes of what vectors hold: what is loaded and stored, and floats."""
+    for s in walk(kernel.body):
+        if isinstance(s, Value) and (s.op == "load" or s.dtype.kind == "f"):
+            yield s.dtype.itemsize
+        elif isinstance(s, Store):
+            yield s.buffer.dtype.itemsize
+
+
+def _can_spread(loop: Loop) -> bool:
+    return loop.kind != "fold" and not any(isinstance(s, (Loop, Atomic)) for s in loop.body)
+
+
+def _lockstep(kernel: Kernel, loops: list[Loop]) -> bool:
+    """Whether lanes are points of the innermost axis: for all straight-line kernels, and where that axis, rather
+    than a loop, is the one along which memory is contiguous."""
+    if not kernel.grid or any(isinstance(s, Atomic) for s in walk(kernel.body)):
+        return False
+    if not loops:
+        return True
+    inner = Value("index", kernel.grid[-1].dtype, (), len(kernel.grid) - 1)
+    strides: dict[tuple[int, int], int | str | None] = {}
+    if any(stride_along(b, inner, strides) != 0 for x in loops for b in (x.start, x.stop)):
+        return False
+    across = along = 0
+    for loop in loops:
+        for s in loop.body:
+            index = _index(s)
+            if index is not None:
+                across += stride_along(index, inner, strides) == 1
+                along += stride_along(index, loop.var, strides) == 1
+    if across:
+        return across >= along
+    return along == 0 and all(x.kind == "fold" for x in loops)
+
+
+def _index(s: object) -> Value | None:
+    if isinstance(s, Value):
+        return s.args[0] if s.op == "load" else None
+    return s.index if isinstance(s, Store) else None
+
+
+def stride_along(
+    v: Value, variable: Value, known: dict[tuple[int, int], int | str | None]
+) -> int | str | None:
+    """By how much `v` grows when `variable` does by one: a number, "any" (fixed at run time), None (not affine)."""
+    key = (id(v), id(variable))
+    if key not in known:
+        known[key] = _stride_along(v, variable, known)
+    return known[key]
+
+
+def _stride_along(
+    v: Value, variable: Value, known: dict[tuple[int, int], int | str | None]
+) -> int | str | None:
+    if v.op == variable.op and v.attr == variable.attr:
+        return 1
+    if v.op in ("const", "param", "index", "loopvar"):
+        return 0
+    if v.op in ("carry", "result"):
+        return None
+    parts = [stride_along(a, variable, known) for a in v.args]
+    if all(p == 0 for p in parts):
+        return 0
+    if v.op not in ("add", "sub", "mul") or None in parts:
+        return None
+    a, b = parts
+    if v.op == "mul":
+        if 0 not in parts:
+            return None
+        stride, factor = (a, v.args[1]) if b == 0 else (b, v.args[0])
+        known_product = isinstance(stride, int) and factor.op == "const"
+        return stride * factor.attr if known_product else "any"  # type: ignore[operator,no-any-return]
+    if isinstance(a, int) and isinstance(b, int):
+        return a + b if v.op == "add" else a - b
+    return "any"
+
+
+# --- how much work a launch is
+
+
+def work(kernel: Kernel, ints: Mapping[str, int]) -> float:
+    """Roughly the operations for each point of the grid."""
+    return _work(kernel.body, ints)
+
+
+def _work(block: Block, ints: Mapping[str, int]) -> float:
+    total = 1.0
+    for s in block:
+        total += _trips(s, ints) * _work(s.body, ints) if isinstance(s, Loop) else 1
+    return total
+
+
+def _trips(loop: Loop, ints: Mapping[str, int]) -> int:
+    start, stop = _known(loop.start, ints), _known(loop.stop, ints)
+    return UNKNOWN_TRIPS if start is None or stop is None else max(0, stop - start)
+
+
+def _known(v: Value, ints: Mapping[str, int]) -> int | None:
+    """The value of an index expression at the first point of the grid, where it depends on nothing loaded."""
+    if v.op == "const":
+        return int(v.attr)
+    if v.op == "param":
+        return ints.get(v.attr)
+    if v.op in ("index", "loopvar"):
+        return 0
+    rule = _INTEGER.get(v.op)
+    args = [_known(a, ints) for a in v.args]
+    return None if rule is None or None in args else int(rule(*args))
+
+
+_INTEGER: dict[str, Callable[..., int]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "lt": operator.lt,
+    "le": operator.le,
+    "where": lambda c, a, b: a if c else b,
+}

@@ -1,0 +1,61 @@
+"""Device type "cpu": the hooks through which dovetail finds, probes and opens it."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import Any
+
+import pluggy
+
+from dovetail.backend import Backend, BackendInfo, Capabilities, DeviceInfo, Unavailable
+from dovetail.dtypes import INTEGERS, bfloat16, bool_, float16, float32, float64
+
+from . import __version__
+
+hookimpl = pluggy.HookimplMarker("dovetail")
+
+
+@hookimpl
+def dovetail_backend_info() -> BackendInfo:
+    """What this plugin is."""
+    return BackendInfo("cpu", __version__, (1, 0), "the host's CPU, compiled with LLVM")
+
+
+@hookimpl
+def dovetail_probe(config: Any) -> list[DeviceInfo] | Unavailable:
+    """The one device."""
+    try:
+        import llvmlite
+        import llvmlite.binding as llvm
+    except (ImportError, OSError) as error:
+        return Unavailable(f"llvmlite does not load: {error}", "pip install --upgrade llvmlite")
+    features = llvm.get_host_cpu_features()
+    half = frozenset((float16,)) if features.get("f16c") else frozenset()
+    capabilities = Capabilities(
+        dtypes=frozenset((bool_, *INTEGERS, float16, bfloat16, float32, float64)),
+        native_halves=half,
+        concurrency=os.cpu_count() or 1,
+    )
+    name, version = llvm.get_host_cpu_name(), ".".join(map(str, llvm.llvm_version_info))
+    fingerprint = (
+        f"{name} {features.flatten()} llvm {version} llvmlite {llvmlite.__version__} {__version__}"
+    )
+    details = {"cpu": name, "llvm": version, "llvmlite": llvmlite.__version__}
+    return [DeviceInfo("cpu", 0, name, fingerprint, capabilities, _total_memory(), details)]
+
+
+def _total_memory() -> int:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return 0
+
+
+@hookimpl
+def dovetail_open(info: DeviceInfo, config: Any) -> Backend:
+    """The opened device."""
+    device = importlib.import_module(
+        f"{__package__}.device"
+    )  # llvmlite loads here, not with the hooks
+    return device.CpuBackend(info)  # type: ignore[no-any-return]

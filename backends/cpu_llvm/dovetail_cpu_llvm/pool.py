@@ -1,0 +1,273 @@
+"""The threads that share a launch: Python daemon threads that live inside one generated function.
+
+A job is published by raising the generation; workers spin for it a little, then sleep on a condition variable.
+Whoever takes part counts itself in (`INSIDE`) before it looks whether the job is open, so the launching thread
+waits only for those that really work, never for one that the system has not woken yet. There is one job at a
+time: a second thread that launches meanwhile does its own work alone. Tiles are independent, so no result
+depends on who takes them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+
+from dovetail.errors import ArgumentError
+
+# Indices of the 8-byte fields of the state; what different threads write is 128 bytes apart.
+GENERATION, SLEEPERS, BUSY, INSIDE, NEXT = 0, 16, 32, 48, 64
+OPEN, FUNCTION, ARGUMENTS, TILES, WORKERS = 80, 81, 82, 83, 84
+MUTEX, CONDITION, SIZE = 96, 112, 128
+
+SPINS = 2000  # about 30 microseconds before a worker goes to sleep
+
+IR = f"""
+declare i32 @pthread_mutex_lock(ptr)
+declare i32 @pthread_mutex_unlock(ptr)
+declare i32 @pthread_cond_wait(ptr, ptr)
+declare i32 @pthread_cond_broadcast(ptr)
+declare i32 @sched_yield()
+
+; Takes chunks of tiles from the open job until none is left.
+define internal void @take(ptr %state) noinline {{
+  %functionp = getelementptr i64, ptr %state, i64 {FUNCTION}
+  %function = load ptr, ptr %functionp
+  %argumentsp = getelementptr i64, ptr %state, i64 {ARGUMENTS}
+  %arguments = load ptr, ptr %argumentsp
+  %tilesp = getelementptr i64, ptr %state, i64 {TILES}
+  %tiles = load i64, ptr %tilesp
+  %workersp = getelementptr i64, ptr %state, i64 {WORKERS}
+  %workers = load atomic i64, ptr %workersp monotonic, align 8
+  %threads = add i64 %workers, 1
+  %pieces = mul i64 %threads, 8
+  %even = udiv i64 %tiles, %pieces
+  %chunk = add i64 %even, 1
+  %nextp = getelementptr i64, ptr %state, i64 {NEXT}
+  br label %again
+again:
+  %begin = atomicrmw add ptr %nextp, i64 %chunk monotonic
+  %some = icmp slt i64 %begin, %tiles
+  br i1 %some, label %work, label %done
+work:
+  %past = add i64 %begin, %chunk
+  %whole = icmp slt i64 %past, %tiles
+  %end = select i1 %whole, i64 %past, i64 %tiles
+  call void %function(ptr %arguments, i64 %begin, i64 %end)
+  br label %again
+done:
+  ret void
+}}
+
+define void @worker(ptr %state, i64 %id) {{
+entry:
+  %generationp = getelementptr i64, ptr %state, i64 {GENERATION}
+  %sleepersp = getelementptr i64, ptr %state, i64 {SLEEPERS}
+  %insidep = getelementptr i64, ptr %state, i64 {INSIDE}
+  %openp = getelementptr i64, ptr %state, i64 {OPEN}
+  %workersp = getelementptr i64, ptr %state, i64 {WORKERS}
+  %mutex = getelementptr i64, ptr %state, i64 {MUTEX}
+  %condition = getelementptr i64, ptr %state, i64 {CONDITION}
+  br label %watch
+watch:
+  %seen = phi i64 [ 0, %entry ], [ %now, %out ]
+  br label %spin
+spin:
+  %spins = phi i64 [ 0, %watch ], [ %spins1, %wait ]
+  %g1 = load atomic i64, ptr %generationp acquire, align 8
+  %new1 = icmp ne i64 %g1, %seen
+  br i1 %new1, label %join, label %wait
+wait:
+  PAUSE
+  %spins1 = add i64 %spins, 1
+  %tired = icmp eq i64 %spins1, {SPINS}
+  br i1 %tired, label %lie, label %spin
+lie:
+  call i32 @pthread_mutex_lock(ptr %mutex)
+  atomicrmw add ptr %sleepersp, i64 1 seq_cst
+  br label %sleep
+sleep:
+  %g2 = load atomic i64, ptr %generationp seq_cst, align 8
+  %new2 = icmp ne i64 %g2, %seen
+  br i1 %new2, label %rise, label %doze
+doze:
+  call i32 @pthread_cond_wait(ptr %condition, ptr %mutex)
+  br label %sleep
+rise:
+  atomicrmw sub ptr %sleepersp, i64 1 seq_cst
+  call i32 @pthread_mutex_unlock(ptr %mutex)
+  br label %join
+join:
+  %now = phi i64 [ %g1, %spin ], [ %g2, %rise ]
+  atomicrmw add ptr %insidep, i64 1 seq_cst
+  %open = load atomic i64, ptr %openp seq_cst, align 8
+  %workers = load atomic i64, ptr %workersp monotonic, align 8
+  %wanted = icmp slt i64 %id, %workers
+  %opened = icmp ne i64 %open, 0
+  %go = and i1 %opened, %wanted
+  br i1 %go, label %work, label %out
+work:
+  call void @take(ptr %state)
+  br label %out
+out:
+  atomicrmw sub ptr %insidep, i64 1 seq_cst
+  br label %watch
+}}
+
+define void @share(ptr %state, ptr %function, ptr %arguments, i64 %tiles) {{
+entry:
+  %busyp = getelementptr i64, ptr %state, i64 {BUSY}
+  %workersp = getelementptr i64, ptr %state, i64 {WORKERS}
+  %workers = load atomic i64, ptr %workersp monotonic, align 8
+  %none = icmp eq i64 %workers, 0
+  br i1 %none, label %alone, label %try
+try:
+  %pair = cmpxchg ptr %busyp, i64 0, i64 1 seq_cst seq_cst
+  %mine = extractvalue {{ i64, i1 }} %pair, 1
+  br i1 %mine, label %publish, label %alone
+alone:
+  call void %function(ptr %arguments, i64 0, i64 %tiles)
+  ret void
+publish:
+  %functionp = getelementptr i64, ptr %state, i64 {FUNCTION}
+  store ptr %function, ptr %functionp
+  %argumentsp = getelementptr i64, ptr %state, i64 {ARGUMENTS}
+  store ptr %arguments, ptr %argumentsp
+  %tilesp = getelementptr i64, ptr %state, i64 {TILES}
+  store i64 %tiles, ptr %tilesp
+  %nextp = getelementptr i64, ptr %state, i64 {NEXT}
+  store atomic i64 0, ptr %nextp monotonic, align 8
+  %openp = getelementptr i64, ptr %state, i64 {OPEN}
+  store atomic i64 1, ptr %openp seq_cst, align 8
+  %generationp = getelementptr i64, ptr %state, i64 {GENERATION}
+  atomicrmw add ptr %generationp, i64 1 seq_cst
+  %sleepersp = getelementptr i64, ptr %state, i64 {SLEEPERS}
+  %sleepers = load atomic i64, ptr %sleepersp seq_cst, align 8
+  %asleep = icmp ne i64 %sleepers, 0
+  br i1 %asleep, label %wake, label %work
+wake:
+  %mutex = getelementptr i64, ptr %state, i64 {MUTEX}
+  %condition = getelementptr i64, ptr %state, i64 {CONDITION}
+  call i32 @pthread_mutex_lock(ptr %mutex)
+  call i32 @pthread_cond_broadcast(ptr %condition)
+  call i32 @pthread_mutex_unlock(ptr %mutex)
+  br label %work
+work:
+  call void @take(ptr %state)
+  store atomic i64 0, ptr %openp seq_cst, align 8
+  %insidep = getelementptr i64, ptr %state, i64 {INSIDE}
+  br label %spin
+spin:
+  %spins = phi i64 [ 0, %work ], [ %spins1, %busy ], [ 0, %yield ]
+  %inside = load atomic i64, ptr %insidep seq_cst, align 8
+  %alldone = icmp eq i64 %inside, 0
+  br i1 %alldone, label %done, label %busy0
+busy0:
+  PAUSE
+  %spins1 = add i64 %spins, 1
+  %long = icmp ugt i64 %spins1, {SPINS}
+  br i1 %long, label %yield, label %busy
+busy:
+  br label %spin
+yield:
+  call i32 @sched_yield()
+  br label %spin
+done:
+  store atomic i64 0, ptr %busyp release, align 8
+  ret void
+}}
+"""
+
+ALONE = """
+define void @share(ptr %state, ptr %function, ptr %arguments, i64 %tiles) {
+  call void %function(ptr %arguments, i64 0, i64 %tiles)
+  ret void
+}
+define void @worker(ptr %state, i64 %id) {
+  ret void
+}
+"""
+SUPPORTED = os.name == "posix"
+SYMBOLS = (
+    "pthread_mutex_lock",
+    "pthread_mutex_unlock",
+    "pthread_cond_wait",
+    "pthread_cond_broadcast",
+    "sched_yield",
+)
+
+
+def runtime_ir(triple: str) -> str:
+    """The IR of `worker` and `share` for a machine."""
+    if not SUPPORTED:
+        return ALONE
+    pause = ""
+    if triple.startswith(("x86_64", "i686")):
+        pause = "call void @llvm.x86.sse2.pause()"
+    elif triple.startswith(("aarch64", "arm64")):
+        pause = "call void @llvm.aarch64.hint(i32 1)"
+    return IR.replace("PAUSE", pause)
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class Pool:
+    """The state that launches share, and the threads behind it, which start when first wanted."""
+
+    def __init__(self, worker: int, threads: int | None = None) -> None:
+        self._worker = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(worker)
+        self._memory = (ctypes.c_int64 * (SIZE + 16))()
+        start = -(-ctypes.addressof(self._memory) // 128) * 128
+        self.state = start
+        self._fields = (ctypes.c_int64 * SIZE).from_address(start)
+        self._lock = threading.Lock()
+        self._started = 0
+        self._threads = 1
+        self._reset()
+        self.set_num_threads(threads or int(os.environ.get("DOVETAIL_NUM_THREADS", 0)) or cores())
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._after_fork)
+
+    @property
+    def num_threads(self) -> int:
+        """How many threads share a large launch, the launching one included."""
+        return self._threads
+
+    def set_num_threads(self, n: int) -> None:
+        """Sets how many threads share a large launch; results do not depend on it. Raises: ArgumentError."""
+        if n < 1:
+            raise ArgumentError(
+                f"set_num_threads({n}): there is at least the thread that launches; give 1 or more"
+            )
+        self._threads = n if SUPPORTED else 1
+        self._fields[WORKERS] = self._threads - 1
+
+    def start(self) -> None:
+        """Starts the threads that are still missing."""
+        if self._started >= self._threads - 1:
+            return
+        with self._lock:
+            while self._started < self._threads - 1:
+                args = (self.state, self._started)
+                name = f"dovetail-cpu-{self._started + 1}"
+                threading.Thread(target=self._worker, args=args, name=name, daemon=True).start()
+                self._started += 1
+
+    def _reset(self) -> None:
+        ctypes.memset(self.state, 0, SIZE * 8)
+        if SUPPORTED:
+            libc = ctypes.CDLL(None)
+            libc.pthread_mutex_init(ctypes.c_void_p(self.state + MUTEX * 8), None)
+            libc.pthread_cond_init(ctypes.c_void_p(self.state + CONDITION * 8), None)
+        self._fields[WORKERS] = self._threads - 1
+
+    def _after_fork(self) -> None:
+        """Threads do not survive a fork; what they left half done must not either."""
+        self._lock = threading.Lock()
+        self._started = 0
+        self._reset()

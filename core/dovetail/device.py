@@ -1,0 +1,105 @@
+"""A device: where memory is and where work runs. A name and an index; what stands behind it is a
+plugin's."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from typing import Any
+
+from .errors import DeviceError, InternalError
+
+# data, not a branch: the only place in the core that spells a backend's device type
+DEFAULT = "cpu"
+_SPEC = re.compile(r"([a-z][a-z0-9_]*)(?::(\d+))?")
+
+
+class Device:
+    """One device, e.g. `device("opencl:1")`. Instances are unique: compare with `is` or `==`.
+
+    Attributes: `type` ("opencl"), `index` (1), and `opened`: None until first used, then what
+    stands behind it (`plugins.Opened`), so that the hot path is `dev.opened or open_device(dev)`.
+    """
+
+    __slots__ = ("index", "opened", "type")
+
+    type: str
+    index: int
+    opened: Any
+
+    def __init__(self, type: str, index: int) -> None:
+        self.type, self.index, self.opened = type, index, None
+
+    def __str__(self) -> str:
+        return self.type if self.index == 0 else f"{self.type}:{self.index}"
+
+    def __repr__(self) -> str:
+        return f'device("{self}")'
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (device, (str(self),))
+
+
+_interned: dict[tuple[str, int], Device] = {}
+_specs: dict[str, Device] = {}  # spellings already parsed; "cpu" and "cpu:0" are one device
+_default: Device | None = None
+_opener: Callable[[Device], Any] | None = None
+
+
+def device(spec: Device | str | None = None) -> Device:
+    """The device named by `spec`: "opencl", "opencl:1", a `Device`, or None for the default device.
+
+    Naming a device does not open it, nor look whether it exists.
+
+    Raises: DeviceError for a malformed name.
+    """
+    if isinstance(spec, Device):
+        return spec
+    if spec is None:
+        return default_device()
+    known = _specs.get(spec) if isinstance(spec, str) else None
+    return known or _parse(spec)
+
+
+def _parse(spec: str) -> Device:
+    match = _SPEC.fullmatch(spec) if isinstance(spec, str) else None
+    if match is None:
+        raise DeviceError(f'{spec!r} names no device; write one like "opencl" or "opencl:1"')
+    key = (match[1], int(match[2] or 0))
+    _specs[spec] = found = _interned.setdefault(key, Device(*key))
+    return found
+
+
+def default_device() -> Device:
+    """The device of tensors made without `device=`: `set_default_device`, else
+    DOVETAIL_DEFAULT_DEVICE, else "cpu"."""
+    return _default or set_default_device(os.environ.get("DOVETAIL_DEFAULT_DEVICE") or DEFAULT)
+
+
+def set_default_device(spec: Device | str) -> Device:
+    """Makes `spec` the default device, and returns it."""
+    global _default
+    _default = device(spec)
+    return _default
+
+
+def set_opener(opener: Callable[[Device], Any]) -> None:
+    """Says how devices are opened. `plugins` does, which knows; the stages before it only ask
+    `opened`."""
+    global _opener
+    _opener = opener
+
+
+def opened(dev: Device) -> Any:
+    """What stands behind `dev` (`plugins.Opened`), opened now if need be."""
+    if dev.opened is not None:
+        return dev.opened
+    if _opener is None:
+        raise InternalError("a device was used before dovetail.plugins was imported", dev)
+    return _opener(dev)
+
+
+def opened_devices() -> list[Device]:
+    """The devices that have been opened so far."""
+    return [dev for dev in list(_interned.values()) if dev.opened is not None]

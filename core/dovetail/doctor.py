@@ -1,0 +1,217 @@
+"""`dovetail doctor`: checks every plugin, each in a process of its own, so that none can hang or
+crash the rest.
+
+A healthy plugin is imported, probed, opened, and compiles and runs one kernel. The exit status is 0
+if every plugin is well or merely has no device here."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from .dtypes import float32
+from .kernel import Kernel, KernelBuilder
+from .loops import load
+from .plugins import Record, State, offers, open_device, registry
+
+TIME_LIMIT = 20.0  # seconds for one plugin
+WELL = (State.OPEN.value, State.UNAVAILABLE.value, State.BLOCKED.value)
+_COUNT = 1000
+
+
+@dataclass
+class Finding:
+    """What the doctor found out about one device type. `state` is a `plugins.State`, or hung or
+    crashed."""
+
+    type: str
+    state: str
+    distribution: str = ""
+    version: str = ""
+    file: str = ""
+    reason: str = ""
+    hint: str = ""
+    traceback: str = ""
+    milliseconds: float = 0.0
+    devices: list[str] = field(default_factory=list)
+    kernel: str = ""
+    diagnostics: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def well(self) -> bool:
+        """Whether nothing is wrong with the plugin itself."""
+        return self.state in WELL
+
+
+# --- in the plugin's own process
+def inspect(type: str) -> Finding:
+    """What there is to say about one plugin; runs it in this process."""
+    record = registry.probe(type)
+    kernel = ""
+    if record.state is State.AVAILABLE:
+        try:
+            kernel = run_kernel(f"{type}:{record.devices[0].index}")
+        except Exception as error:
+            record.fail(State.OPEN_FAILED, str(error), record.hint, error)
+    finding = _finding(record)
+    finding.kernel = kernel
+    if record.state in (State.OPEN, State.UNAVAILABLE):
+        finding.diagnostics = dict(registry.call(record, "dovetail_diagnostics") or {})
+    return finding
+
+
+def run_kernel(name: str) -> str:
+    """Compiles and runs y = x * 2 + 1 on a device, and says how long it took.
+
+    Raises: RuntimeError if the numbers are wrong, or whatever the backend raises.
+    """
+    opened = open_device(name)
+    backend, nbytes = opened.backend, 4 * _COUNT
+    numbers = [float(i) for i in range(_COUNT)]
+    x, y = opened.allocator.allocate(nbytes), opened.allocator.allocate(nbytes)
+    started = time.perf_counter()
+    program = backend.compile(_kernel())
+    compiled = time.perf_counter()
+    backend.copy_in(x.handle, x.offset, memoryview(struct.pack(f"{_COUNT}f", *numbers)))
+    backend.launch(program, (x.handle, x.offset, y.handle, y.offset), (_COUNT,), (), (_COUNT,))
+    got = bytearray(nbytes)
+    backend.copy_out(memoryview(got), y.handle, y.offset)
+    done = time.perf_counter()
+    if list(struct.unpack(f"{_COUNT}f", got)) != [v * 2 + 1 for v in numbers]:
+        raise RuntimeError(f"{name} computed x * 2 + 1 wrongly")
+    return (
+        f"compiled in {(compiled - started) * 1e3:.1f} ms, ran in {(done - compiled) * 1e3:.2f} ms"
+    )
+
+
+def _kernel() -> Kernel:
+    b = KernelBuilder("doctor")
+    x, y = b.buffer("x", float32, "r"), b.buffer("y", float32, "w")
+    i = b.axis(b.int("n"))
+    b.store(y, i, load(x, i) * 2.0 + 1.0)
+    return b.build()
+
+
+def _finding(record: Record) -> Finding:
+    return Finding(
+        type=record.type,
+        state=record.state.value,
+        distribution=record.distribution,
+        version=record.version,
+        file=record.file,
+        reason=record.reason,
+        hint=record.hint,
+        traceback=record.traceback,
+        milliseconds=round(record.milliseconds, 1),
+        devices=[f"{d.type}:{d.index} {d.name}" for d in record.devices],
+    )
+
+
+# --- in the doctor's process
+def examine(record: Record, time_limit: float = TIME_LIMIT) -> Finding:
+    """What `inspect` says in a process of its own, or that it hung or crashed."""
+    if record.state is not State.DISCOVERED:
+        return _finding(record)
+    finding = _finding(record)
+    finding.hint = f"pip install --upgrade {record.distribution}, or pip uninstall it"
+    command = [sys.executable, "-m", "dovetail.doctor", "--inspect", record.type]
+    # Strictness would let one plugin fail another's examination.
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    environ["DOVETAIL_STRICT_PLUGINS"] = "0"
+    try:
+        done = subprocess.run(
+            command, env=environ, capture_output=True, text=True, timeout=time_limit, check=False
+        )
+    except subprocess.TimeoutExpired:
+        finding.state, finding.reason = "hung", f"it did not answer within {time_limit:g} s"
+        return finding
+    lines = done.stdout.splitlines()
+    if done.returncode == 0 and lines:
+        return Finding(**json.loads(lines[-1]))
+    finding.state, finding.traceback = "crashed", done.stderr
+    finding.reason = f"its process ended with status {done.returncode}"
+    return finding
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Prints what was found, as a table or as JSON; 0 if all is well."""
+    asked = _parser().parse_args(arguments)
+    if asked.inspect:
+        print(json.dumps(asdict(inspect(asked.inspect))))
+        return 0
+    known = list(registry.records().values())
+    quiet = Console(stderr=True)
+    findings = [
+        examine(record, asked.time_limit)
+        for record in track(known, "examining", console=quiet, transient=True)
+    ]
+    if asked.json:
+        print(json.dumps(_report(findings), indent=2))
+    else:
+        _print(findings)
+    return 0 if all(f.well for f in findings) else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="dovetail doctor", description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--time-limit", type=float, default=TIME_LIMIT, help="seconds per plugin")
+    parser.add_argument("--inspect", metavar="TYPE", help=argparse.SUPPRESS)
+    return parser
+
+
+def _missing(findings: Sequence[Finding]) -> dict[str, str]:
+    have = {f.type for f in findings}
+    return {type: package for type, package in offers().items() if type not in have}
+
+
+def _report(findings: Sequence[Finding]) -> dict[str, Any]:
+    return {
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "well": all(f.well for f in findings),
+        "plugins": [{**asdict(f), "well": f.well} for f in findings],
+        "not_installed": _missing(findings),
+    }
+
+
+def _print(findings: Sequence[Finding]) -> None:
+    console = Console(soft_wrap=True)
+    console.print(f"Python {platform.python_version()} on {platform.platform()}", highlight=False)
+    table = Table("type", "state", "plugin", "devices", "kernel")
+    for f in findings:
+        plugin = f"{f.distribution} {f.version}".rstrip()
+        table.add_row(f.type, f.state, plugin, "\n".join(f.devices), f.kernel)
+    console.print(table)
+    for f in findings:
+        for line in _remarks(f):
+            console.print(line, markup=False, highlight=False)
+    for type, package in _missing(findings).items():
+        console.print(f"{type}: not installed: pip install {package}", highlight=False)
+
+
+def _remarks(f: Finding) -> list[str]:
+    lines = [f"{f.type}: {k}: {v}" for k, v in f.diagnostics.items()]
+    if f.reason:
+        lines.append(f"{f.type}: {f.state}: {f.reason}")
+        lines += [f"    {line}" for line in f.traceback.strip().splitlines()]
+    if f.hint:
+        lines.append(f"    To mend it: {f.hint}")
+    return lines
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,139 @@
+"""The deferred graph: immutable nodes, and what is known of each before it is computed.
+
+An `Expr` is an op applied to other nodes and Python numbers, or a leaf: a strided view of a `Storage`. When its
+value has been computed, a node *becomes* a leaf, which also lets go of its arguments.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+from weakref import ref
+
+from .dtypes import DType
+from .layout import Shape, contiguous_strides
+
+if TYPE_CHECKING:
+    from .device import Device
+    from .memory import Storage
+    from .ops import Op
+
+DEPTH_LIMIT = 64  # a pending chain deeper than this is computed: it bounds kernels, recursion and memory
+
+
+class Spec:
+    """Shape, dtype and device: unique, so specs compare with `is` and hash at once."""
+
+    __slots__ = ("device", "dtype", "shape", "size", "strides")
+
+    shape: Shape
+    dtype: DType
+    device: Device
+    size: int
+    strides: Shape  # contiguous ones
+
+    def __repr__(self) -> str:
+        return f"{self.dtype.name}{list(self.shape)} on {self.device}"
+
+
+_SPECS: dict[tuple[Shape, DType, Any], Spec] = {}
+
+
+def spec(shape: Shape, dtype: DType, device: Device) -> Spec:
+    """The one Spec for these three."""
+    key = (shape, dtype, device)
+    found = _SPECS.get(key)
+    if found is None:
+        found = Spec()
+        found.shape, found.dtype, found.device = key
+        found.size, found.strides = math.prod(shape), contiguous_strides(shape)
+        found = _SPECS.setdefault(key, found)
+    return found
+
+
+class Expr:
+    """A node. Pending: `op`, `args` (nodes and Python numbers), `attrs` (what is static about the op).
+
+    Leaf (`op` is None): `storage`, `strides`, `offset`; `moves` say how a view of a storage that is itself still
+    pending came about.
+    """
+
+    __slots__ = (
+        "__weakref__", "args", "attrs", "depth", "moves", "offset", "op", "spec", "storage", "strides",
+    )  # fmt: skip
+
+    op: Op | None
+    args: tuple[Any, ...]
+    attrs: Any
+    spec: Spec
+    depth: int
+    storage: Storage
+    strides: Shape
+    offset: int
+    moves: tuple[Any, ...]
+
+
+_log: list[ref[Expr]] = []  # every node that may still be pending; the dead and the done are dropped in passing
+_log_limit = 512
+
+
+def node(op: Op, args: tuple[Any, ...], spec: Spec, attrs: Any = None) -> Expr:
+    """A pending node."""
+    e = Expr()
+    e.op, e.args, e.attrs, e.spec = op, args, attrs, spec
+    depth = 0
+    for a in args:
+        if type(a) is Expr and a.depth > depth:
+            depth = a.depth
+    e.depth = depth + 1
+    _log.append(ref(e))
+    if len(_log) > _log_limit:
+        prune()
+    return e
+
+
+def prune() -> None:
+    """Drops what is no longer pending from the log; the next time comes when it has doubled."""
+    global _log_limit
+    _log[:] = [r for r in _log if (e := r()) is not None and e.op is not None]
+    _log_limit = max(512, 2 * len(_log))
+
+
+def readers(storage: Storage) -> list[Expr]:
+    """The pending nodes that read this storage directly."""
+    found = []
+    for r in tuple(_log):
+        e = r()
+        if e is not None and e.op is not None:
+            for a in e.args:
+                if type(a) is Expr and a.op is None and storage_of(a) is storage:
+                    found.append(e)
+                    break
+    return found
+
+
+def storage_of(e: Expr) -> Storage:
+    """The storage of a leaf; where it was made for a pending node that has been computed since, that node's."""
+    storage = e.storage
+    pending = storage.pending
+    while pending is not None and pending.op is None:
+        e.storage = storage = pending.storage
+        pending = storage.pending
+    return storage
+
+
+def leaf(
+    storage: Storage, spec: Spec, strides: Shape, offset: int, moves: tuple[Any, ...] = ()
+) -> Expr:
+    """A strided view of a storage."""
+    e = Expr()
+    e.op, e.args, e.attrs, e.spec = None, (), None, spec
+    e.depth = 0 if storage.pending is None else storage.pending.depth
+    e.storage, e.strides, e.offset, e.moves = storage, strides, offset, moves
+    return e
+
+
+def settle(e: Expr, storage: Storage) -> None:
+    """The node's value has been computed into `storage`, contiguously: it is a leaf from now on."""
+    e.storage, e.strides, e.offset, e.moves = storage, e.spec.strides, 0, ()
+    e.op, e.args, e.attrs, e.depth = None, (), None, 0

@@ -1,0 +1,933 @@
+"""Graph -> kernels. Decides what is stored, what is computed on the fly, and what shares a kernel.
+
+The planner works on one evaluation's nodes, in topological order, with concrete shapes; what it makes, a `Plan`, is
+cached under the graph's structure. Kernels it makes are not specialised on sizes.
+
+1. *Stored* nodes: what was asked for, what the user still holds, and what cannot be computed on the fly.
+2. Each stored node joins a `Group` (one kernel): those over the same domain that need each other only point by point.
+   A domain is a shape and, where reductions take part, its row axes: one point per row, loops along it.
+3. Everything else is computed where it is used, as a `Term`: views are pushed down to the leaves, where they become
+   strides. Where that fails (a reshape that the strides do not permit, a reduction over other rows, an expensive value
+   repeated by broadcasting), the node in question becomes a stored one, with the reason, and planning starts again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import layout as lay
+from .dtypes import DType, bool_, float32, int64
+from .errors import InternalError
+from .expr import Expr
+from .kernel import Kernel, KernelBuilder
+from .layout import Layout, Move, Shape
+from .loops import CHUNK, Buffer, Store, Value, cast, const, load, map_loop, quo, reduce_loop, rem, where
+from .ops import Op, convert
+
+REPEAT_LIMIT = 4  # a value repeated this often by broadcasting is stored if it costs more than CHEAP
+CHEAP = 8
+NODE_LIMIT = 160  # values computed on the fly for one stored node; more are cut
+ROWS_BUSY = 4  # rows per unit of the device's concurrency that keep it busy without splitting them
+SMALL_ROWS = 1 << 15  # elements below which a reduction is not worth splitting
+
+
+@dataclass(eq=False, slots=True)
+class Access:
+    """One way in which a kernel touches a buffer: element strides over the domain's axes. slot -1: no memory."""
+
+    slot: int
+    dtype: DType
+    strides: Shape
+    offset: int
+    where: Any = None  # filled in at emission: the Buffer
+
+
+@dataclass(eq=False, slots=True)
+class Term:
+    """A value computed on the fly at a point of the domain. `what`: load, scalar, map, generate, gather, reduce."""
+
+    what: str
+    dtype: DType  # what comes out
+    op: Op | None = None
+    args: tuple[Term, ...] = ()
+    casts: tuple[DType, ...] = ()
+    access: Access | None = None
+    scalar: int = -1
+    extra: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """The axes of a kernel: `outer` ones are its grid, those in `axes` its rows. `full` is their common shape."""
+
+    full: Shape
+    axes: Shape
+
+    @property
+    def order(self) -> Shape:
+        """All axes: outer, then row axes."""
+        return tuple(d for d in range(len(self.full)) if d not in self.axes) + self.axes
+
+    @property
+    def outer(self) -> Shape:
+        """Extents of the grid."""
+        return tuple(n for d, n in enumerate(self.full) if d not in self.axes)
+
+    @property
+    def row(self) -> Shape:
+        """Extents along a row."""
+        return tuple(self.full[d] for d in self.axes)
+
+    def path(self, shape: Shape) -> tuple[tuple[Move, int], ...] | None:
+        """How a node of this shape is seen from the domain; None where it does not fit."""
+        order = self.order
+        moves: list[Move] = [] if order == tuple(range(len(order))) else [("permute", order)]
+        keep = tuple(1 if d in self.axes else n for d, n in enumerate(self.full))
+        if shape != self.full:
+            if shape not in (keep, self.outer):
+                return None
+            moves.insert(0, ("expand", self.full))
+            if shape != keep:
+                moves.insert(0, ("reshape", keep))
+        return tuple((m, -1) for m in moves)
+
+
+@dataclass(eq=False, slots=True)
+class Group:
+    """The stored nodes of one kernel, each with its term and the access that stores it."""
+
+    index: int
+    domain: Domain
+    device: Any
+    outputs: list[tuple[int, Term, Access]] = field(default_factory=list)
+    accesses: list[Access] = field(default_factory=list)
+    memo: dict[Any, Term] = field(default_factory=dict)
+    count: int = 0
+
+
+@dataclass(eq=False, slots=True)
+class Step:
+    """One launch. `buffers`: (slot, byte offset); `fresh`: (slot, nbytes) to allocate; `scalars`: positions."""
+
+    kernel: Kernel
+    buffers: tuple[tuple[int, int], ...]
+    fresh: tuple[tuple[int, int], ...]
+    ints: tuple[int, ...]
+    scalars: tuple[int, ...]
+    grid: Shape
+    why: str
+    nbytes: int  # read and written, counting each access once
+    check: tuple[int, str] | None = None  # (slot of the error cell, op name)
+    drops: tuple[int, ...] = ()  # slots that nothing later needs
+    run: Any = None  # what `run` makes of the kernel
+
+
+@dataclass(eq=False, slots=True)
+class Call:
+    """A vendor routine in place of kernels: `routine(backend, inputs, output)` with (slot, layout, dtype) each."""
+
+    op: Op
+    inputs: tuple[tuple[int, Layout, DType], ...]
+    output: tuple[int, Layout, DType]
+    fresh: tuple[tuple[int, int], ...]
+    why: str
+    nbytes: int
+    drops: tuple[int, ...] = ()
+
+
+@dataclass(eq=False, slots=True)
+class Plan:
+    """Steps in order; `stored`: (position of the node, slot) for every stored node."""
+
+    steps: list[Step | Call]
+    slots: int
+    stored: tuple[tuple[int, int], ...]
+    notes: list[str]
+
+
+class _Store(Exception):
+    """Planning found a node that has to be stored."""
+
+    def __init__(self, node: int, why: str) -> None:
+        self.node, self.why = node, why
+
+
+class _NoJoin(Exception):
+    """A node cannot be computed by this group's kernel."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where the first root goes when it is to be written into existing memory."""
+
+    strides: Shape
+    slot: int
+    overlaps: frozenset[int]  # leaf slots of the same storage ...
+    same: frozenset[int]  # ... and those among them with the very same layout
+
+
+class Overlap(Exception):
+    """The target overlaps what is read, otherwise than element by element: go through fresh memory."""
+
+
+class Planner:
+    """One evaluation's graph. `nodes` in topological order; `leaf_slot`: position -> slot, for leaves with memory."""
+
+    def __init__(
+        self, nodes: Sequence[Expr], index: dict[Expr, int], leaf_slot: dict[int, int], roots: Sequence[int],
+        held: Sequence[int], concurrency: int, lowered: frozenset[str], target: Target | None = None,
+    ) -> None:  # fmt: skip
+        self.nodes, self.index, self.leaf_slot = nodes, index, leaf_slot
+        self.concurrency, self.lowered, self.target = concurrency, lowered, target
+        self.roots = tuple(roots)
+        self.why = dict.fromkeys(held, "its tensor is still held") | dict.fromkeys(roots, "asked for")
+        self.scalar_at: dict[int, int] = {}
+        count = 0
+        for i, e in enumerate(nodes):
+            self.scalar_at[i] = count
+            count += sum(type(a) is not Expr for a in e.args)
+        self._cost: dict[int, int] = {}
+
+    def plan(self) -> Plan:
+        """The kernels, in order."""
+        while True:
+            try:
+                return self._attempt()
+            except _Store as e:
+                if e.node in self.why:
+                    raise InternalError(f"fusion asks twice to store node {e.node}", e.why) from None
+                self.why[e.node] = e.why
+
+    def _attempt(self) -> Plan:
+        self.groups: list[Group] = []
+        self.steps: list[Any] = []  # groups, and steps that are kernels of their own
+        self.home: dict[int, int] = {}  # stored node -> index of its step
+        self.slot_of: dict[int, int] = {}
+        self.slots = len(self.leaf_slot) + (self.target is not None)
+        for i in sorted(self.why):
+            if self.target is not None and i == self.roots[0]:
+                self.slot_of[i] = self.target.slot
+            else:
+                self.slot_of[i] = self.slots
+                self.slots += 1
+        for i in sorted(self.why):
+            self._place(i)
+        steps: list[Step | Call] = []
+        for made in self.steps:
+            steps += _emit(self, made) if isinstance(made, Group) else made
+        _drop(steps, {self.slot_of[i] for i in self.why}, len(self.leaf_slot))
+        stored = tuple((i, s) for i, s in self.slot_of.items() if i not in self.leaf_slot)
+        return Plan(steps, self.slots, stored, [self._note(i) for i in sorted(self.why)])
+
+    def _note(self, i: int) -> str:
+        op = self.nodes[i].op
+        return f"{op.name if op else 'leaf'} {self.nodes[i].spec}: stored, since {self.why[i]}"
+
+    # --- placing
+
+    def _place(self, i: int) -> None:
+        e = self.nodes[i]
+        if e.op is not None and e.op.kind == "rows":
+            self._append(i, self._rows(i))
+            return
+        domain = self._domain(i)
+        if e.op is not None and e.op.kind == "reduce" and self._splits(domain):
+            self._append(i, _split(self, i, domain))
+            return
+        for group in reversed(self.groups):
+            if group.domain == domain and self._last(group, i) and self._join(group, i):
+                return
+        group = Group(len(self.steps), domain, e.spec.device)
+        self._add(group, i)
+        self.groups.append(group)
+        self.steps.append(group)
+
+    def _last(self, group: Group, i: int) -> bool:
+        """What is written into existing memory is written last: earlier steps may read the old contents."""
+        return self.target is None or i != self.roots[0] or group.index == len(self.steps) - 1
+
+    def _append(self, i: int, steps: list[Step | Call]) -> None:
+        self.home[i] = len(self.steps)
+        self.steps.append(steps)
+
+    def _join(self, group: Group, i: int) -> bool:
+        kept = (len(group.accesses), dict(group.memo), group.count)
+        try:
+            self._add(group, i)
+        except _NoJoin:
+            del group.accesses[kept[0] :]
+            group.memo, group.count = kept[1], kept[2]
+            return False
+        return True
+
+    def _add(self, group: Group, i: int) -> None:
+        e = self.nodes[i]
+        path = group.domain.path(e.spec.shape)
+        if path is None:
+            raise _NoJoin
+        self.here, self.defining, self.size = group, i, 0
+        term = self.term(i, path)
+        out = self._out(i, path)
+        group.accesses.append(out)
+        group.outputs.append((i, term, out))
+        self.home[i] = group.index
+
+    def _out(self, i: int, path: Any) -> Access:
+        e = self.nodes[i]
+        base = lay.contiguous(e.spec.shape)
+        if self.target is not None and i == self.roots[0]:
+            base = Layout(e.spec.shape, self.target.strides, 0)
+            self._check_overlap(path, base)
+        seen = self._through(i, base, path)
+        return Access(self.slot_of[i], e.spec.dtype, seen.strides, seen.offset)
+
+    def _check_overlap(self, path: Any, base: Layout) -> None:
+        assert self.target is not None
+        seen = self._through(self.roots[0], base, path)
+        for a in self.here.accesses:
+            if a.slot in self.target.overlaps:
+                same = a.slot in self.target.same and a.strides == seen.strides and a.offset == 0
+                if not same or self.here.domain.axes or a.where == "gather":
+                    raise Overlap
+
+    def _domain(self, i: int) -> Domain:
+        """The domain in which node `i` is best computed."""
+        e = self.nodes[i]
+        plain = Domain(e.spec.shape, ())
+        r = self._first_reduction(i)
+        if r is None:
+            return plain
+        source = self.nodes[r].args[0].spec.shape
+        rows = Domain(source, self.nodes[r].attrs[0])
+        if r == i:
+            return rows
+        if rows.path(e.spec.shape) is None or self._splits(rows):
+            return plain
+        return rows
+
+    def _first_reduction(self, i: int) -> int | None:
+        """A reduction that node `i` needs, looking through what would be computed on the fly."""
+        stack, seen = [i], set()
+        while stack:
+            j = stack.pop()
+            e = self.nodes[j]
+            if j in seen or e.op is None or (e.op.kind not in ("map", "view", "reduce")):
+                if j not in seen and e.op is None and e.storage.pending is not None:
+                    stack.append(self.index[e.storage.pending])
+                seen.add(j)
+                continue
+            seen.add(j)
+            if e.op.kind == "reduce":
+                return j
+            stack += [self.index[a] for a in reversed(e.args) if type(a) is Expr]
+        return None
+
+    def _splits(self, domain: Domain) -> bool:
+        """Whether rows are so few and long that they are better cut into chunks."""
+        n, rows = math.prod(domain.row), math.prod(domain.outer)
+        return n > CHUNK and rows < self.concurrency * ROWS_BUSY and n * rows > SMALL_ROWS
+
+    # --- terms
+
+    def _through(self, i: int, base: Layout, path: Any) -> Layout:
+        """`base`, the layout of node `i`, as seen through `path`; where strides do not permit it, a node is stored."""
+        for m, source in path:
+            after = lay.move(base, m)
+            if after is None:
+                node = i if source < 0 else source
+                if node in self.why:
+                    node = i
+                raise _Store(node, "it is reshaped in a way that its strides do not permit")
+            base = after
+        return base
+
+    def term(self, i: int, path: Any) -> Term:
+        """The value of node `i` seen through `path` (innermost move first)."""
+        key = (i, path)
+        found = self.here.memo.get(key)
+        if found is None:
+            found = self.here.memo[key] = self._term(i, path)
+        return found
+
+    def _term(self, i: int, path: Any) -> Term:
+        e = self.nodes[i]
+        if i in self.why and i != self.defining:
+            home = self.home.get(i)
+            if home is None or home > self.here.index:
+                raise _NoJoin
+            if home < self.here.index:
+                seen = self._through(i, lay.contiguous(e.spec.shape), path)
+                return self._load(self.slot_of[i], e.spec.dtype, seen)
+            self._require_pointwise(i, path)
+        if e.op is None:
+            return self._leaf(i, path)
+        self.size += 1
+        if self.size > NODE_LIMIT:
+            raise _Store(i, "the kernel would grow too large") if i != self.defining else InternalError("limit")
+        return getattr(self, f"_term_{e.op.kind}")(i, e, path)  # type: ignore[no-any-return]
+
+    def _require_pointwise(self, i: int, path: Any) -> None:
+        """A node of this very kernel can be used only where it is computed: at the same point."""
+        shape = self.nodes[i].spec.shape
+        base = self.here.domain.path(shape)
+        if base is None:
+            raise _NoJoin
+        try:
+            seen = self._through(i, lay.contiguous(shape), path)
+        except _Store:
+            raise _NoJoin from None
+        if not _equal(seen, self._through(i, lay.contiguous(shape), base)):
+            raise _NoJoin
+
+    def _load(self, slot: int, dtype: DType, seen: Layout) -> Term:
+        access = Access(slot, dtype, seen.strides, seen.offset)
+        self.here.accesses.append(access)
+        return Term("load", dtype, access=access)
+
+    def _leaf(self, i: int, path: Any) -> Term:
+        e = self.nodes[i]
+        if e.storage.pending is not None:
+            source = self.index[e.storage.pending]
+            return self.term(source, tuple((m, source) for m in e.moves) + path)
+        seen = self._through(i, Layout(e.spec.shape, e.strides, 0), path)
+        return self._load(self.leaf_slot[i], e.spec.dtype, seen)
+
+    def _operands(self, i: int, e: Expr, path: Any) -> tuple[tuple[Term, ...], tuple[DType, ...]]:
+        assert e.op is not None
+        kinds = [a.spec.dtype if type(a) is Expr else type(a) for a in e.args]
+        casts, _ = e.op.dtypes(e.op.name, kinds, e.attrs)
+        terms, scalar = [], self.scalar_at[i]
+        for a, d in zip(e.args, casts, strict=True):
+            if type(a) is not Expr:
+                terms.append(Term("scalar", d, scalar=scalar))
+                scalar += 1
+            else:
+                lead = () if a.spec.shape == e.spec.shape else ((("expand", e.spec.shape), -1),)
+                terms.append(self.term(self.index[a], lead + path))
+        return tuple(terms), casts
+
+    def _term_map(self, i: int, e: Expr, path: Any) -> Term:
+        if i != self.defining and self._repeats(i, path) and self.cost(i) > CHEAP:
+            raise _Store(i, "it is costly and repeated by broadcasting")
+        terms, casts = self._operands(i, e, path)
+        return Term("map", e.spec.dtype, e.op, terms, casts)
+
+    def _repeats(self, i: int, path: Any) -> bool:
+        if not any(m[0] == "expand" for m, _ in path):
+            return False
+        try:
+            seen = self._through(i, lay.contiguous(self.nodes[i].spec.shape), path)
+        except _Store:
+            return False
+        factor = math.prod(n for n, s in zip(seen.shape, seen.strides, strict=True) if s == 0)
+        if factor < REPEAT_LIMIT:
+            return False
+        # along the rows of this kernel a repeated value is computed once per row
+        rows = len(self.here.domain.axes)
+        outer = list(zip(seen.shape, seen.strides, strict=True))[: len(seen.shape) - rows]
+        return math.prod(n for n, s in outer if s == 0) >= REPEAT_LIMIT
+
+    def cost(self, i: int) -> int:
+        """About how many instructions it takes to compute node `i` on the fly."""
+        if i not in self._cost:
+            e = self.nodes[i]
+            if e.op is None and e.storage.pending is not None:
+                self._cost[i] = self.cost(self.index[e.storage.pending])
+            elif e.op is None or i in self.why or e.op.kind in ("reduce", "rows"):
+                self._cost[i] = 0
+            else:
+                below = sum(self.cost(self.index[a]) for a in e.args if type(a) is Expr)
+                self._cost[i] = min(e.op.cost + below, 10_000)
+        return self._cost[i]
+
+    def _term_view(self, i: int, e: Expr, path: Any) -> Term:
+        source = self.index[e.args[0]]
+        return self.term(source, ((e.attrs, source), *path))
+
+    def _term_generate(self, i: int, e: Expr, path: Any) -> Term:
+        assert e.op is not None
+        seen = self._through(i, lay.contiguous(e.spec.shape), path)
+        access = Access(-1, int64, seen.strides, seen.offset)
+        self.here.accesses.append(access)
+        terms, casts = self._operands(i, e, path)
+        return Term("generate", e.spec.dtype, e.op, terms, casts, access)
+
+    def _term_reduce(self, i: int, e: Expr, path: Any) -> Term:
+        assert e.op is not None
+        domain = self.here.domain
+        source = self.index[e.args[0]]
+        fits = Domain(e.args[0].spec.shape, e.attrs[0]) == domain
+        if fits:
+            seen = self._through(i, lay.contiguous(e.spec.shape), path)
+            base = domain.path(e.spec.shape)
+            fits = base is not None and _equal(seen, self._through(i, lay.contiguous(e.spec.shape), base))
+        if not fits:
+            raise _Store(i, "a reduction over other rows cannot be part of its reader's kernel")
+        key = (i, "reduction")
+        if key not in self.here.memo:
+            casts, _ = e.op.dtypes(e.op.name, [e.args[0].spec.dtype], e.attrs[1])
+            inner = domain.path(e.args[0].spec.shape)
+            assert inner is not None
+            self.here.memo[key] = Term("reduce", e.spec.dtype, e.op, (self.term(source, inner),), casts)
+        return self.here.memo[key]
+
+    def _term_gather(self, i: int, e: Expr, path: Any) -> Term:
+        if self.here.domain.axes:
+            raise _Store(i, "its indices are checked before a reduction reads it")
+        slot, base, dtype = self._resident(self.index[e.args[0]])
+        shape, source_axes, index_axes = e.attrs
+        strides = tuple(0 if d < 0 else base.strides[d] for d in source_axes)
+        seen = self._through(i, Layout(shape, strides, base.offset), path)
+        access = Access(slot, dtype, seen.strides, seen.offset, "gather")
+        self.here.accesses.append(access)
+        terms = []
+        for a in e.args[1:]:
+            lead = () if a.spec.shape == shape else ((("expand", shape), -1),)
+            terms.append(self.term(self.index[a], lead + path))
+        extra = tuple((base.strides[d], base.shape[d]) for d in index_axes)
+        return Term("gather", dtype, e.op, tuple(terms), (int64,) * len(terms), access, extra=extra)
+
+    def _term_rows(self, i: int, e: Expr, path: Any) -> Term:
+        assert e.op is not None
+        raise _Store(i, f"{e.op.name} is a kernel of its own")
+
+    # --- operands that have to be in memory
+
+    def _resident(self, i: int, path: Any = ()) -> tuple[int, Layout, DType]:
+        """(slot, layout, dtype) of a node that is in memory, seen through `path`; else it is to be stored."""
+        e = self.nodes[i]
+        if i in self.why and i != self.defining and i not in self.home:
+            raise InternalError("a stored node is used before it is computed", e)
+        if i in self.why and self.home.get(i) is not None and i != self.defining:
+            if self.home[i] >= self._step_index():
+                raise _NoJoin
+            return self.slot_of[i], self._through(i, lay.contiguous(e.spec.shape), path), e.spec.dtype
+        if e.op is None and i in self.leaf_slot:
+            seen = self._through(i, Layout(e.spec.shape, e.strides, 0), path)
+            return self.leaf_slot[i], seen, e.spec.dtype
+        if e.op is None:
+            source = self.index[e.storage.pending]
+            return self._resident(source, tuple((m, source) for m in e.moves) + path)
+        if e.op.kind == "view":
+            source = self.index[e.args[0]]
+            return self._resident(source, ((e.attrs, source), *path))
+        raise _Store(i, "it is read at computed places or by a kernel of its own")
+
+    def _step_index(self) -> int:
+        return self.here.index if self.here is not None else len(self.steps)
+
+    def _rows(self, i: int) -> list[Step | Call]:
+        e = self.nodes[i]
+        assert e.op is not None
+        self.here, self.defining = None, i  # type: ignore[assignment]
+        inputs = [self._resident(self.index[a]) for a in e.args if type(a) is Expr]
+        kinds = [a.spec.dtype if type(a) is Expr else type(a) for a in e.args]
+        casts, _ = e.op.dtypes(e.op.name, kinds, e.attrs)
+        fresh = self.fresh(i)
+        base = lay.contiguous(e.spec.shape)
+        if self.target is not None and i == self.roots[0]:
+            if any(slot in self.target.overlaps for slot, _, _ in inputs):
+                raise Overlap
+            base = Layout(e.spec.shape, self.target.strides, 0)
+        out = (self.slot_of[i], base, e.spec.dtype)
+        if e.op.name in self.lowered and all(d is e.spec.dtype for _, _, d in inputs):
+            moved = e.spec.size * e.spec.dtype.itemsize
+            return [Call(e.op, tuple(inputs), out, fresh, self.why[i], moved)]
+        site = Site(e.op.name, inputs, out, casts, e.attrs, self.scalar_at[i], e.args)
+        e.op.build(site)
+        return [site.step(fresh, self.why[i])]
+
+    def fresh(self, i: int) -> tuple[tuple[int, int], ...]:
+        """The memory that storing node `i` needs: none where it goes into an existing target."""
+        if self.target is not None and i == self.roots[0]:
+            return ()
+        s = self.nodes[i].spec
+        return ((self.slot_of[i], s.size * s.dtype.itemsize),)
+
+
+def _equal(a: Layout, b: Layout) -> bool:
+    """Whether two layouts of one shape visit the same elements; strides of size-1 axes do not count."""
+    pairs = zip(a.shape, a.strides, b.strides, strict=True)
+    return a.offset == b.offset and all(n == 1 or s == t for n, s, t in pairs)
+
+
+def _drop(steps: Sequence[Step | Call], stored: set[int], leaves: int) -> None:
+    """Notes on each step which temporary slots nothing later needs."""
+    seen: set[int] = set()
+    for step in reversed(steps):
+        used = {s for s, *_ in step.inputs} if isinstance(step, Call) else {s for s, _ in step.buffers}
+        step.drops = tuple(s for s in used - seen if s >= leaves and s not in stored)
+        seen |= used
+
+
+# --- emission -----------------------------------------------------------------------------------------------------------
+
+
+class Emitter:
+    """Builds one kernel: parameters with their run-time values, accesses as indices, terms as Values."""
+
+    def __init__(self, name: str) -> None:
+        self.builder = KernelBuilder(name)
+        self.buffers: list[tuple[int, int]] = []
+        self.ints: list[int] = []
+        self.scalars: list[int] = []
+        self._buffer: dict[Any, Buffer] = {}
+        self._scalar: dict[Any, Value] = {}
+        self._done: dict[Any, Value] = {}
+        self._reduced: dict[int, tuple[Value, ...]] = {}
+        self._alive: list[Any] = []
+        self.failures: list[Value] = []
+        self.checked = ""
+        self.nbytes = 0
+
+    def int(self, letter: str, value: int) -> Value:
+        """A run-time integer parameter."""
+        self.ints.append(value)
+        return self.builder.int(f"{letter}{len(self.ints) - 1}")
+
+    def buffer(self, slot: int, dtype: DType, offset: int, access: str) -> Buffer:
+        """The buffer parameter for a slot at a static offset (in elements)."""
+        key = (slot, offset, access, dtype)
+        if key not in self._buffer:
+            letter = "out" if access == "w" else "in"
+            self.buffers.append((slot, offset * dtype.itemsize))
+            self._buffer[key] = self.builder.buffer(f"{letter}{len(self.buffers) - 1}", dtype, access)
+        return self._buffer[key]
+
+    def scalar(self, term: Term) -> Value:
+        """A run-time scalar parameter; halves are rounded from float32."""
+        key = (term.scalar, term.dtype)
+        if key not in self._scalar:
+            self.scalars.append(term.scalar)
+            wide = float32 if term.dtype.is_float and term.dtype.itemsize == 2 else term.dtype
+            v = self.builder.scalar(f"c{len(self.scalars) - 1}", wide)
+            self._scalar[key] = cast(v, term.dtype)
+        return self._scalar[key]
+
+    def grid(self, extents: Shape) -> list[Value]:
+        """The grid's axes; at least one."""
+        if not extents:
+            return [self.builder.axis(const(1, int64))]
+        params = [self.int("n", n) for n in extents]
+        return [self.builder.axis(p) for p in params]
+
+    def place(self, accesses: Sequence[Access], strides: Sequence[Shape]) -> None:
+        """Gives every access its stride parameters: 0 and 1 are static, everything else is run-time."""
+        self._strides = {
+            id(a): [None if s == 0 else 1 if s == 1 else self.int("s", s) for s in ss]
+            for a, ss in zip(accesses, strides, strict=True)
+        }
+        self._offsets = {id(a): self.int("o", a.offset) for a in accesses if a.slot < 0 and a.offset}
+
+    def index(self, access: Access, where_: Sequence[Value]) -> Value:
+        """The linear index of an access at a point."""
+        total = self._offsets.get(id(access), const(0, int64))
+        for i, s in zip(where_, self._strides[id(access)], strict=False):
+            if s is not None:
+                total = total + i * s
+        return total
+
+    def value(self, term: Term, point: tuple[Value, ...]) -> Value:
+        """The value of a term at a point: the grid's indices, then those along the row, if inside a row loop."""
+        key = (id(term), tuple(map(id, point)))
+        if key not in self._done:
+            self._alive.append((term, point))
+            self._done[key] = getattr(self, f"_{term.what}")(term, point)
+        return self._done[key]
+
+    def _load(self, term: Term, point: tuple[Value, ...]) -> Value:
+        a = term.access
+        assert a is not None
+        return load(self.buffer(a.slot, a.dtype, a.offset, "r"), self.index(a, point))
+
+    def _operand(self, term: Term, to: DType, point: tuple[Value, ...]) -> Value:
+        if term.what == "scalar":
+            return self.scalar(Term("scalar", to, scalar=term.scalar))
+        return convert(self.value(term, point), to)
+
+    def _map(self, term: Term, point: tuple[Value, ...]) -> Value:
+        assert term.op is not None
+        operands = [self._operand(t, d, point) for t, d in zip(term.args, term.casts, strict=True)]
+        return convert(term.op.expression(*(_widen(v) for v in operands)), term.dtype)
+
+    def _generate(self, term: Term, point: tuple[Value, ...]) -> Value:
+        assert term.op is not None and term.access is not None
+        scalars = [_widen(self._operand(t, d, point)) for t, d in zip(term.args, term.casts, strict=True)]
+        return convert(term.op.expression(self.index(term.access, point), *scalars), term.dtype)
+
+    def _reduce(self, term: Term, point: tuple[Value, ...]) -> Value:
+        op = term.op
+        assert op is not None
+        if id(term) not in self._reduced:
+            outer = point[: self.outer]
+            self._reduced[id(term)] = reduce_loop(
+                op.combine, 0, self.row_length, lambda k: self.combined(term, (*outer, *self.row_point(k)), k)
+            )
+        return self.finished(term, self._reduced[id(term)])
+
+    def combined(self, term: Term, point: tuple[Value, ...], k: Value) -> Sequence[Value]:
+        """What a reduction combines at a point."""
+        assert term.op is not None
+        return term.op.before(self._operand(term.args[0], term.casts[0], point), k)
+
+    def finished(self, term: Term, results: Sequence[Value]) -> Value:
+        """What comes out of a reduction."""
+        assert term.op is not None
+        return convert(term.op.after(results, self.row_length), term.dtype)
+
+    def rows(self, outer: int, extents: Shape) -> None:
+        """Declares the row: its extents after coalescing (usually one)."""
+        self.outer = outer
+        sizes = [self.int("m", n) for n in extents]
+        length = sizes[0] if sizes else const(1, int64)
+        for s in sizes[1:]:
+            length = length * s
+        self.row_length, self._row_sizes = length, sizes
+
+    def row_point(self, k: Value) -> tuple[Value, ...]:
+        """The indices along the row's axes at position `k`."""
+        out: list[Value] = []
+        for size in reversed(self._row_sizes[1:]):
+            out.append(rem(k, size))
+            k = quo(k, size)
+        return tuple(reversed([*out, k])) if self._row_sizes else ()
+
+    def _gather(self, term: Term, point: tuple[Value, ...]) -> Value:
+        a, op = term.access, term.op
+        assert a is not None and op is not None
+        total, fine = self.index(a, point), None
+        for t, d, (stride, extent) in zip(term.args, term.casts, term.extra, strict=True):
+            i, n = convert(self.value(t, point), d), self.int("n", extent)
+            i = where(i < 0, i + n, i)
+            inside = (const(0, int64) <= i) & (i < n)
+            fine = inside if fine is None else fine & inside
+            total = total + i * (1 if stride == 1 else self.int("s", stride))
+        assert fine is not None
+        self._check(op, fine)
+        return load(self.buffer(a.slot, a.dtype, a.offset, "r"), total, fine)
+
+    def _check(self, op: Op, fine: Value) -> None:
+        self.failures.append(~fine)
+        self.checked = op.name
+
+    def report(self, slot: int) -> None:
+        """Adds the store that says whether any index of this point is out of range."""
+        bad = self.failures[0]
+        for other in self.failures[1:]:
+            bad = bad | other
+        cell = self.buffer(slot, int64, 0, "w")
+        self.builder.store(cell, const(0, int64), const(1, int64), bad)
+
+    def written(self, access: Access) -> Buffer:
+        """The buffer that an output access writes."""
+        return self.buffer(access.slot, access.dtype, access.offset, "w")
+
+    def stores(self, outputs: Sequence[tuple[Term, Access]], point: tuple[Value, ...]) -> list[Store]:
+        """The stores at a point along the row."""
+        return [Store(self.written(a), self.index(a, point), self.value(t, point)) for t, a in outputs]
+
+    def step(self, grid: Shape, fresh: Any, why: str, check: tuple[int, str] | None = None) -> Step:
+        """The finished launch."""
+        return Step(
+            self.builder.build(), tuple(self.buffers), fresh, tuple(self.ints), tuple(self.scalars),
+            grid or (1,), why, self.nbytes, check,
+        )  # fmt: skip
+
+
+def _widen(v: Value) -> Value:
+    return cast(v, float32) if v.dtype.is_float and v.dtype.itemsize == 2 else v
+
+
+def _names(terms: Sequence[Term]) -> str:
+    """A kernel's name: what it computes, briefly."""
+    names: list[str] = []
+    stack = list(terms)
+    while stack and len(names) < 6:
+        t = stack.pop()
+        if t.op is not None and t.op.name not in (*names, "copy", "full", "astype"):
+            names.append(t.op.name)
+        stack += t.args
+    return "_".join(reversed(names)) or "copy"
+
+
+def _traffic(accesses: Sequence[Access], extents: Shape) -> int:
+    """Bytes read and written, each distinct element of an access once."""
+    total = 0
+    for a in accesses:
+        if a.slot >= 0:
+            seen = math.prod(n for n, s in zip(extents, a.strides, strict=True) if s != 0)
+            total += seen * a.dtype.itemsize
+    return total
+
+
+def _emit(planner: Planner, group: Group) -> list[Step | Call]:
+    """The launch of a group's kernel."""
+    domain, accesses = group.domain, group.accesses
+    cut = len(domain.outer)
+    em = Emitter(_names([t for _, t, _ in group.outputs]))
+    extents, outer = lay.coalesce(domain.outer, [a.strides[:cut] for a in accesses])
+    lengths, row = lay.coalesce(domain.row, [a.strides[cut:] for a in accesses])
+    point = tuple(em.grid(extents))[: len(extents)]
+    em.rows(len(point), lengths)
+    em.place(accesses, [o + r for o, r in zip(outer, row, strict=True)])
+    inner: list[tuple[Term, Access]] = []
+    for i, term, out in group.outputs:
+        if domain.axes and planner.nodes[i].spec.shape == domain.full:
+            inner.append((term, out))
+        else:
+            em.builder.store(em.written(out), em.index(out, point), em.value(term, point))
+    if inner:
+        em.builder.effect(map_loop(0, em.row_length, lambda k: em.stores(inner, (*point, *em.row_point(k)))))
+    em.nbytes = _traffic(accesses, domain.outer + domain.row)
+    fresh = [f for i, _, _ in group.outputs for f in planner.fresh(i)]
+    why = "; ".join(dict.fromkeys(planner.why[i] for i, _, _ in group.outputs))
+    check = None
+    if em.failures:
+        check = (planner.slots, em.checked)
+        planner.slots += 1
+        em.report(check[0])
+    return [em.step(extents, tuple(fresh), why, check)]
+
+
+def _split(planner: Planner, i: int, domain: Domain) -> list[Step | Call]:
+    """Two launches for few, long rows: every chunk of CHUNK elements is reduced by its own grid point, then those."""
+    e = planner.nodes[i]
+    group = Group(len(planner.steps), domain, e.spec.device)
+    planner.here, planner.defining, planner.size = group, i, 0
+    path = domain.path(e.spec.shape)
+    assert path is not None
+    term, accesses = planner.term(i, path), group.accesses
+    if planner.target is not None and i == planner.roots[0] and any(a.slot in planner.target.overlaps for a in accesses):
+        raise Overlap
+    cut, n, rows = len(domain.outer), math.prod(domain.row), math.prod(domain.outer)
+    chunks = -(-n // CHUNK)
+    em = Emitter(_names([term]) + "_chunks")
+    parts = Access(planner.slots, bool_, lay.contiguous_strides(domain.outer) + (0,) * len(domain.row), 0)
+    extents, outer = lay.coalesce(domain.outer, [a.strides[:cut] for a in (*accesses, parts)])
+    lengths, row = lay.coalesce(domain.row, [a.strides[cut:] for a in (*accesses, parts)])
+    chunk, *point = em.grid((chunks, *extents))
+    em.rows(len(point), lengths)
+    em.place((*accesses, parts), [o + r for o, r in zip(outer, row, strict=True)])
+    start = chunk * CHUNK
+    stop = where(start + CHUNK < em.row_length, start + CHUNK, em.row_length)
+    assert term.op is not None
+    results = reduce_loop(
+        term.op.combine, start, stop, lambda k: em.combined(term, (*point, *em.row_point(k)), k)
+    )
+    where_ = em.index(parts, point) + (chunk if rows == 1 else chunk * em.int("s", rows))
+    made: list[Access] = []
+    for r in results:
+        made.append(Access(planner.slots, r.dtype, (), 0))
+        planner.slots += 1
+        em.builder.store(em.written(made[-1]), where_, r)
+    em.nbytes = _traffic(accesses, domain.outer + domain.row)
+    fresh = tuple((p.slot, chunks * rows * p.dtype.itemsize) for p in made)
+    first = em.step((chunks, *extents), fresh, "few, long rows: each chunk of rows is reduced by itself")
+    return [first, _gather_chunks(planner, i, term, path, made, chunks)]
+
+
+def _gather_chunks(
+    planner: Planner, i: int, term: Term, path: Any, made: Sequence[Access], chunks: int
+) -> Step:
+    """The second launch: the chunks' results are reduced by the same rule."""
+    domain, cut = planner.here.domain, len(planner.here.domain.outer)
+    rows = math.prod(domain.outer)
+    em = Emitter(_names([term]) + "_of_chunks")
+    out = planner._out(i, path)
+    parts = Access(-2, bool_, lay.contiguous_strides(domain.outer), 0)
+    extents, outer = lay.coalesce(domain.outer, [out.strides[:cut], parts.strides])
+    point = tuple(em.grid(extents))[: len(extents)]
+    em.place((out, parts), outer)
+    em.row_length = em.int("m", math.prod(domain.row))
+    here, step = em.index(parts, point), None if rows == 1 else em.int("s", rows)
+
+    def partial(k: Value) -> list[Value]:
+        at = here + (k if step is None else k * step)
+        return [load(em.buffer(p.slot, p.dtype, 0, "r"), at) for p in made]
+
+    assert term.op is not None
+    results = reduce_loop(term.op.combine, 0, em.int("m", chunks), partial)
+    em.builder.store(em.written(out), em.index(out, point), em.finished(term, results))
+    em.nbytes = sum(chunks * rows * p.dtype.itemsize for p in made)
+    return em.step(extents, planner.fresh(i), planner.why[i])
+
+
+class Site:
+    """Where a `rows` op builds its kernel: its operands, its result, and their run-time sizes and strides."""
+
+    def __init__(self, name: str, inputs: Any, output: Any, casts: Any, attrs: Any, scalar: int, args: Any) -> None:
+        self.attrs, self.casts = attrs, casts
+        self._emitter = Emitter(name)
+        self.builder = self._emitter.builder
+        self._operands = [*inputs, output]
+        self._scalar = scalar
+        self._args = args
+        self._ints: dict[Any, Value] = {}
+        self._grid: list[int] = []
+
+    def size(self, operand: int, axis: int) -> Value:
+        """The extent of an operand's axis (operand -1 is the result), as a run-time integer."""
+        return self._int(("n", operand, axis), self._operands[operand][1].shape[axis])
+
+    def rank(self, operand: int) -> int:
+        """The number of axes of an operand."""
+        return len(self._operands[operand][1].shape)
+
+    def extent(self, operand: int, axis: int) -> int:
+        """The extent of an axis as a number: only for choosing a plan, never for a kernel."""
+        return int(self._operands[operand][1].shape[axis])
+
+    def number(self, name: str, value: int) -> Value:
+        """Another run-time integer."""
+        return self._int((name,), value)
+
+    def scalar(self, position: int, dtype: DType) -> Value:
+        """The op's Python number at `position` among its scalars."""
+        return self._emitter.scalar(Term("scalar", dtype, scalar=self._scalar + position))
+
+    def axis(self, operand: int, axis: int) -> Value:
+        """A new grid axis as long as an operand's axis; its index."""
+        extent = self.size(operand, axis)
+        self._grid.append(self.extent(operand, axis))
+        return self.builder.axis(extent)
+
+    def _int(self, key: Any, value: int) -> Value:
+        if key not in self._ints:
+            self._ints[key] = self._emitter.int(key[0], value)
+        return self._ints[key]
+
+    def index(self, operand: int, at: Sequence[Value]) -> Value:
+        """The linear index of an operand's element."""
+        lay_ = self._operands[operand][1]
+        total = const(0, int64)
+        for d, i in enumerate(at):
+            if lay_.shape[d] != 1 and lay_.strides[d] != 0:
+                s = lay_.strides[d]
+                total = total + i * (1 if s == 1 else self._int(("s", operand, d), s))
+        return total
+
+    def read(self, operand: int, *at: Value) -> Value:
+        """An operand's element in its compute dtype (halves as float32)."""
+        slot, lay_, dtype = self._operands[operand]
+        buffer = self._emitter.buffer(slot, dtype, lay_.offset, "r")
+        return _widen(convert(load(buffer, self.index(operand, at)), self.casts[operand]))
+
+    def stored(self, value: Value, *at: Value) -> Store:
+        """The store of a result's element, as an effect for a loop."""
+        slot, lay_, dtype = self._operands[-1]
+        buffer = self._emitter.buffer(slot, dtype, lay_.offset, "w")
+        return Store(buffer, self.index(-1, at), convert(value, dtype))
+
+    def store(self, value: Value, *at: Value) -> None:
+        """Stores a result's element at every point of the grid."""
+        self.builder.effect(self.stored(value, *at))
+
+    def step(self, fresh: Any, why: str) -> Step:
+        """The finished launch."""
+        if not self._grid:
+            self.builder.axis(const(1, int64))
+        self._emitter.nbytes = sum(math.prod(x[1].shape) * x[2].itemsize for x in self._operands)
+        return self._emitter.step(tuple(self._grid), fresh, why)

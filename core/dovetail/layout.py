@@ -1,0 +1,214 @@
+"""Strided layout: pure functions of shape, strides and offset (all in elements). No memory, no dtype.
+
+A *move* is an index transformation as plain data, so that it can be recorded, hashed and replayed on any layout:
+    ("permute", axes)  ("expand", shape)  ("slice", starts, lengths, steps)  ("reshape", shape)
+`slice` with a negative step flips; axes of size 1 are added and dropped by `reshape`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from .errors import AxisError, ShapeError
+
+Shape = tuple[int, ...]
+Move = tuple[Any, ...]
+
+
+class Layout(NamedTuple):
+    """Element [i, j, ...] is at `offset + i * strides[0] + j * strides[1] + ...`."""
+
+    shape: Shape
+    strides: Shape
+    offset: int
+
+
+@lru_cache(4096)
+def contiguous_strides(shape: Shape) -> Shape:
+    """Row-major strides. An empty tensor has the strides it would have with its zeros as ones."""
+    strides, step = [], 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= max(extent, 1)
+    return tuple(reversed(strides))
+
+
+def contiguous(shape: Shape) -> Layout:
+    """The dense row-major layout of a shape."""
+    return Layout(shape, contiguous_strides(shape), 0)
+
+
+def is_contiguous(shape: Shape, strides: Shape) -> bool:
+    """Whether the layout is dense and row-major; dimensions of size 1 do not count."""
+    if 0 in shape:
+        return True
+    step = 1
+    for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if extent != 1:
+            if stride != step:
+                return False
+            step *= extent
+    return True
+
+
+def span(layout: Layout) -> tuple[int, int]:
+    """The lowest element touched and one past the highest; (offset, offset) for an empty layout."""
+    if 0 in layout.shape:
+        return layout.offset, layout.offset
+    low = high = layout.offset
+    for extent, stride in zip(layout.shape, layout.strides, strict=True):
+        reach = (extent - 1) * stride
+        low, high = low + min(reach, 0), high + max(reach, 0)
+    return low, high + 1
+
+
+def repeats(layout: Layout) -> bool:
+    """Whether some dimension visits one element again and again (stride 0): writing there has no meaning."""
+    return 0 not in layout.shape and any(
+        n > 1 and s == 0 for n, s in zip(layout.shape, layout.strides, strict=True)
+    )
+
+
+def move(layout: Layout, m: Move) -> Layout | None:
+    """The layout after one move; None for a reshape that these strides do not permit."""
+    return _MOVES[m[0]](layout, *m[1:])
+
+
+def _permute(a: Layout, axes: Shape) -> Layout:
+    return Layout(tuple(a.shape[i] for i in axes), tuple(a.strides[i] for i in axes), a.offset)
+
+
+def _expand(a: Layout, shape: Shape) -> Layout:
+    lead = len(shape) - len(a.shape)
+    strides = [0] * lead
+    for old, new, stride in zip(a.shape, shape[lead:], a.strides, strict=True):
+        strides.append(stride if old == new else 0)
+    return Layout(shape, tuple(strides), a.offset)
+
+
+def _slice(a: Layout, starts: Shape, lengths: Shape, steps: Shape) -> Layout:
+    offset = a.offset
+    if 0 not in lengths:
+        offset += sum(s * t for s, t in zip(starts, a.strides, strict=True))
+    return Layout(lengths, tuple(s * t for s, t in zip(a.strides, steps, strict=True)), offset)
+
+
+def _reshape(a: Layout, shape: Shape) -> Layout | None:
+    strides = reshape_strides(a.shape, a.strides, shape)
+    return None if strides is None else Layout(shape, strides, a.offset)
+
+
+_MOVES: dict[str, Any] = {"permute": _permute, "expand": _expand, "slice": _slice, "reshape": _reshape}
+
+
+def move_shape(shape: Shape, m: Move) -> Shape:
+    """The shape after a move."""
+    if m[0] == "permute":
+        return tuple(shape[i] for i in m[1])
+    return m[2] if m[0] == "slice" else m[1]  # type: ignore[no-any-return]
+
+
+def reshape_strides(old: Shape, strides: Shape, new: Shape) -> Shape | None:
+    """The strides of a view of another shape and the same size, or None where only a copy will do.
+
+    Source: the grouping of axes that NumPy's `attempt_nocopy_reshape` documents.
+    """
+    if 0 in old or 0 in new:
+        return contiguous_strides(new)
+    pairs = [(n, s) for n, s in zip(old, strides, strict=True) if n != 1]
+    out = [0] * len(new)
+    j = 0
+    i = 0
+    while i < len(pairs):
+        extent, k = pairs[i][0], i + 1
+        start, want = j, 1
+        while want != extent:
+            if want < extent:
+                if j == len(new):
+                    return None
+                want *= new[j]
+                j += 1
+            else:
+                if k == len(pairs) or pairs[k - 1][1] != pairs[k][1] * pairs[k][0]:
+                    return None
+                extent *= pairs[k][0]
+                k += 1
+        step = pairs[k - 1][1]
+        for d in range(j - 1, start - 1, -1):
+            out[d] = step
+            step *= new[d]
+        i = k
+    for d in range(len(new)):
+        if new[d] == 1:
+            out[d] = contiguous_strides(new)[d]
+    return tuple(out)
+
+
+def broadcast_shapes(op: str, *shapes: Shape) -> Shape:
+    """The common shape. Raises: ShapeError naming the op and the shapes."""
+    result: list[int] = []
+    for d in range(1, max(map(len, shapes), default=0) + 1):
+        extents = {s[-d] for s in shapes if len(s) >= d} - {1}
+        if len(extents) > 1:
+            listed = " and ".join(map(str, shapes))
+            raise ShapeError(
+                f"{op}: shapes {listed} do not broadcast: axis {-d} has sizes {sorted(extents)}; "
+                "sizes must be equal or 1, counted from the last axis (see dt.reshape, dt.expand_dims)"
+            )
+        result.append(extents.pop() if extents else 1)
+    return tuple(reversed(result))
+
+
+def axis(op: str, index: int, ndim: int) -> int:
+    """A non-negative axis number. Raises: AxisError."""
+    if not -ndim <= index < ndim:
+        span_ = f"{-ndim}..{ndim - 1}" if ndim else "none: the tensor is 0-dimensional"
+        raise AxisError(f"{op}: axis {index} is out of range for {ndim} dimensions (allowed: {span_})")
+    return index % ndim
+
+
+def axes(op: str, which: int | Iterable[int] | None, ndim: int) -> Shape:
+    """Non-negative, distinct, sorted axes; all of them for None. Raises: AxisError."""
+    if which is None:
+        return tuple(range(ndim))
+    listed = (which,) if isinstance(which, int) else tuple(which)
+    found = tuple(sorted(axis(op, i, ndim) for i in listed))
+    if len(set(found)) < len(found):
+        raise AxisError(f"{op}: axis {which} names a dimension twice")
+    return found
+
+
+def resolve_reshape(op: str, old: Shape, new: Sequence[int]) -> Shape:
+    """`new` with its single -1 worked out. Raises: ShapeError."""
+    size = math.prod(old)
+    wanted = tuple(int(n) for n in new)
+    if wanted.count(-1) == 1 and all(n >= 0 for n in wanted if n != -1):
+        rest = math.prod(n for n in wanted if n != -1)
+        if rest and size % rest == 0:
+            return tuple(size // rest if n == -1 else n for n in wanted)
+    elif all(n >= 0 for n in wanted) and math.prod(wanted) == size:
+        return wanted
+    raise ShapeError(
+        f"{op}: shape {old} has {size} elements and cannot become {wanted}; "
+        "one size may be -1, and the product has to be the same"
+    )
+
+
+def coalesce(extents: Shape, strides: Sequence[Shape]) -> tuple[Shape, list[Shape]]:
+    """Adjacent axes that every one of the stride tuples walks as one are merged; axes of size 1 go."""
+    kept = [d for d, n in enumerate(extents) if n != 1]
+    out: list[int] = []
+    columns: list[list[int]] = [[] for _ in strides]
+    for d in kept:
+        if out and all(c[-1] == s[d] * extents[d] for c, s in zip(columns, strides, strict=True)):
+            out[-1] *= extents[d]
+            for c, s in zip(columns, strides, strict=True):
+                c[-1] = s[d]
+        else:
+            out.append(extents[d])
+            for c, s in zip(columns, strides, strict=True):
+                c.append(s[d])
+    return tuple(out), [tuple(c) for c in columns]

@@ -1,0 +1,749 @@
+"""Memory: pointers that know how to die, allocators, and one caching allocator for every device.
+
+After c10's model (PyTorch): a `DataPtr` owns memory through a context and a deleter, so that
+pointers outlive a replaced allocator and foreign memory needs no special case. A backend supplies
+only `allocate` and `free`."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import threading
+import weakref
+from abc import ABC, abstractmethod
+from bisect import bisect_left, insort
+from collections import Counter, deque
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from .backend import Backend
+from .device import Device, device, opened, opened_devices
+from .errors import OutOfMemoryError
+
+KIB, MIB = 1 << 10, 1 << 20
+ROUND = 512  # every block is a multiple of this, so blocks keep the alignment of their segment
+SMALL, SMALL_SEGMENT = MIB, 2 * MIB  # blocks up to SMALL come from segments of SMALL_SEGMENT
+# up to MEDIUM, from MEDIUM_SEGMENT; larger ones have their own
+MEDIUM, MEDIUM_SEGMENT = 10 * MIB, 20 * MIB
+LARGE_ROUND = 2 * MIB  # a huge page
+SLACK = 64 * MIB  # reserved memory stays under 1.5 times the peak of live memory, plus this
+
+Deleter = Callable[[Any], object]
+
+
+class DataPtr:
+    """Memory on a device, given back when this object dies or is released, whichever is first,
+    exactly once.
+
+    `handle` and byte `offset` are what a backend takes; `deleter(context)` gives the memory back.
+    """
+
+    __slots__ = ("context", "deleter", "device", "handle", "nbytes", "offset")
+
+    def __init__(
+        self,
+        handle: Any,
+        offset: int,
+        nbytes: int,
+        device: Device,
+        context: Any = None,
+        deleter: Deleter | None = None,
+    ) -> None:
+        self.handle = handle
+        self.offset = offset
+        self.nbytes = nbytes
+        self.device = device
+        self.context = context
+        self.deleter = deleter
+
+    def release(self) -> None:
+        """Gives the memory back now. An error in the deleter is reported, not raised."""
+        deleter, self.deleter = self.deleter, None
+        context, self.context = self.context, None
+        # What is made here dies here, so that Python reports an error as for any other `__del__`.
+        DataPtr(self.handle, self.offset, self.nbytes, self.device, context, deleter)
+
+    def detach(self) -> Any:
+        """The context; from now on the caller gives the memory back, with
+        `Allocator.raw_deallocate`."""
+        self.deleter = None
+        return self.context
+
+    def __del__(self) -> None:  # an error in here is reported by Python, not raised
+        deleter = self.deleter
+        if deleter is not None:
+            self.deleter = None
+            deleter(self.context)
+
+    def __repr__(self) -> str:
+        return f"<DataPtr {self.handle!r}+{self.offset}, {self.nbytes} bytes on {self.device}>"
+
+
+def foreign(owner: Any, handle: Any, nbytes: int, device: Device, offset: int = 0) -> DataPtr:
+    """A DataPtr to memory that `owner` (an array, a DLPack capsule, a mapped file) keeps alive."""
+    return DataPtr(handle, offset, nbytes, device, owner)
+
+
+class Storage:
+    """A flat run of bytes on one device, shared by the views of it.
+
+    A storage without memory yet (`ptr` is None) has a `pending` expression instead.
+    `version` counts writes; `read_only` forbids them."""
+
+    __slots__ = (
+        "__weakref__", "device", "nbytes", "pending", "ptr", "read_only", "version",
+    )  # fmt: skip
+
+    def __init__(
+        self, ptr: DataPtr | None, nbytes: int, device: Device, read_only: bool = False
+    ) -> None:
+        self.ptr = ptr
+        self.pending: Any = None  # the deferred expression that will fill it, while `ptr` is None
+        self.nbytes = nbytes
+        self.device = device
+        self.version = 0
+        self.read_only = read_only
+
+    def __repr__(self) -> str:
+        return f"<Storage of {self.nbytes} bytes on {self.device}>"
+
+
+class Stats(dict[str, int]):
+    """Figures of one device's allocator, also as attributes. Bytes of blocks are rounded up to
+    512."""
+
+    FIGURES = (
+        "live_bytes",
+        "live_blocks",
+        "peak_live_bytes",
+        "cached_bytes",  # reserved and not live
+        "waiting_bytes",  # of those: freed, but another stream may still use them
+        "reserved_bytes",
+        "peak_reserved",
+        "allocations",
+        "frees",
+        "device_allocations",
+        "device_frees",
+        "cache_hits",
+        "retries",
+        "out_of_memory",
+    )
+
+    def __init__(self, **figures: int) -> None:
+        super().__init__({**dict.fromkeys(self.FIGURES, 0), **figures})
+
+    def __getattr__(self, name: str) -> int:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+class BlockInfo(NamedTuple):
+    """One block in a snapshot: `state` is "live", "cached" or "waiting"; `where`, a source line, if
+    traced."""
+
+    offset: int
+    nbytes: int
+    state: str
+    where: str | None
+
+
+class SegmentInfo(NamedTuple):
+    """One piece of memory got from the device, and the blocks that it is cut into, in order."""
+
+    nbytes: int
+    stream: Any
+    blocks: tuple[BlockInfo, ...]
+
+
+class Allocator(ABC):
+    """Where the memory of one device comes from. Only `allocate` must be written."""
+
+    @abstractmethod
+    def allocate(self, nbytes: int, stream: Any = None) -> DataPtr:
+        """`nbytes` >= 0 bytes for use on `stream` (a backend's handle; None: the default stream).
+
+        Raises: OutOfMemoryError.
+        """
+
+    def raw_deleter(self) -> Deleter | None:
+        """What gives a context of this allocator back; None if dropping the context does."""
+        return None
+
+    def raw_allocate(self, nbytes: int, stream: Any = None) -> DataPtr:
+        """As `allocate`, but the caller gives it back, by `raw_deallocate(ptr.context)`."""
+        ptr = self.allocate(nbytes, stream)
+        ptr.detach()
+        return ptr
+
+    def raw_deallocate(self, context: Any) -> None:
+        """Gives back what `raw_allocate` gave."""
+        deleter = self.raw_deleter()
+        if deleter is not None:
+            deleter(context)
+
+    def record_stream(self, ptr: DataPtr, stream: Any) -> None:  # noqa: B027 - nothing to do without reuse
+        """Says that `ptr` is used on `stream` too: it is not reused before that stream has passed
+        its end."""
+
+    def stats(self) -> Stats:
+        """The figures; zeros where an allocator keeps none."""
+        return Stats()
+
+    def snapshot(self) -> list[SegmentInfo]:
+        """The segments and their blocks; empty where an allocator keeps none."""
+        return []
+
+    def reset_peak(self) -> None:  # noqa: B027
+        """Starts the peaks anew from the present figures."""
+
+    def empty_cache(self) -> None:  # noqa: B027
+        """Returns to the device what is not in use."""
+
+    def set_limit(self, nbytes: int | None) -> None:
+        """Bounds what is reserved on the device; None: no bound."""
+        raise NotImplementedError(f"{type(self).__name__} has no limit")
+
+
+# --- the caching allocator -----------------------------------------------------------------------
+
+
+class Segment:
+    """Memory got from the device in one piece. Holds its allocator, which so lives as long as any
+    pointer."""
+
+    __slots__ = ("first", "handle", "nbytes", "owner", "pool")
+
+    first: Block
+
+    def __init__(self, owner: CachingAllocator, handle: Any, nbytes: int, pool: Pool) -> None:
+        self.owner, self.handle, self.nbytes, self.pool = owner, handle, nbytes, pool
+
+    def blocks(self) -> Iterator[Block]:
+        """The blocks, in order of offset."""
+        block: Block | None = self.first
+        while block is not None:
+            yield block
+            block = block.next
+
+
+class Block:
+    """A part of a segment. Free blocks (`is_free`) are in their pool's sorted list; small ones that
+    were freed lie in `bin` instead, unmerged, to be handed out again at once; the others are live
+    or wait."""
+
+    __slots__ = (
+        "bin",
+        "handle",
+        "is_free",
+        "next",
+        "offset",
+        "prev",
+        "segment",
+        "serial",
+        "size",
+        "streams",
+        "where",
+    )
+
+    bin: list[Block] | None
+
+    def __init__(self, segment: Segment, offset: int, size: int, serial: int) -> None:
+        self.segment, self.handle, self.offset, self.size = segment, segment.handle, offset, size
+        self.serial = serial
+        self.prev: Block | None = None
+        self.next: Block | None = None
+        self.is_free = False
+        self.streams: list[Any] | None = None  # other streams that use it
+        self.where: str | None = None
+
+
+class Pool:
+    """The blocks of one stream. `bins` are last-in-first-out by exact small size; the lists are
+    sorted for best fit. Large blocks have no bins: they are merged when freed, which costs 2 us
+    more."""
+
+    __slots__ = ("bins", "large", "small", "stream")
+
+    def __init__(self, stream: Any) -> None:
+        self.stream = stream
+        self.bins: dict[int, list[Block]] = {}
+        self.small: list[tuple[int, int, Block]] = []  # (size, serial, block)
+        self.large: list[tuple[int, int, Block]] = []
+
+    def bin(self, size: int) -> list[Block]:
+        """The bin of one exact small size."""
+        return self.bins.setdefault(size, [])
+
+    def free(self, segment: Segment) -> list[tuple[int, int, Block]]:
+        """The list in which free blocks of this segment are."""
+        return self.small if segment.nbytes <= SMALL_SEGMENT else self.large
+
+    def insert(self, block: Block) -> None:
+        """Makes a block free, merged with its free neighbours."""
+        for other in (block.prev, block.next):
+            if other is not None and other.is_free:
+                self.remove(other)
+                block = _merge(*((other, block) if other is block.prev else (block, other)))
+        block.is_free = True
+        insort(self.free(block.segment), (block.size, block.serial, block))
+
+    def remove(self, block: Block) -> None:
+        """Takes a free block out."""
+        found = self.free(block.segment)
+        del found[bisect_left(found, (block.size, block.serial))]
+        block.is_free = False
+
+    def flush(self) -> None:
+        """Makes every block in a bin free, merged."""
+        for waiting in self.bins.values():
+            while waiting:
+                self.insert(waiting.pop())
+
+    def best(self, size: int) -> Block | None:
+        """The smallest free block of at least `size`, taken out; None if there is none."""
+        found = self.small if size <= SMALL else self.large
+        at = bisect_left(found, (size,))
+        if at == len(found):
+            return None
+        block = found.pop(at)[2]
+        block.is_free = False
+        return block
+
+
+def _merge(left: Block, right: Block) -> Block:
+    """`left` grown by `right`, its neighbour. Neither is in a list."""
+    left.size += right.size
+    left.next = right.next
+    if right.next is not None:
+        right.next.prev = left
+    return left
+
+
+class CachingAllocator(Allocator):
+    """The allocator of every device: keeps freed memory for reuse on the same stream.
+
+    Deleters only append to a deque, which whoever next holds the lock drains: a `__del__` may run
+    at any moment, also inside this class, through the garbage collector. Allocate and free from the
+    cache cost under 1.5 us."""
+
+    def __init__(self, backend: Backend, device: Device) -> None:
+        self.backend, self.device = backend, device
+        self._lock = threading.RLock()
+        # the lock's holder is inside: a finaliser that allocates gets memory uncached
+        self._busy = False
+        self._freed: deque[Block] = deque()
+        self._give_back = self._freed.append
+        self._default = Pool(None)
+        self._pools: dict[Hashable, Pool] = {None: self._default}
+        self._waiting: list[tuple[Block, list[Any]]] = []  # with the events to wait for
+        self._segments: dict[int, Segment] = {}
+        # apart from segments, which refer to the allocator
+        self._handles: dict[int, tuple[Any, int]] = {}
+        self._serial = 0
+        self._limit: int | None = None
+        self._live = self._peak = self._reserved = self._peak_reserved = 0
+        self._allocations = self._frees = self._misses = self._device_frees = 0
+        self._device_allocations = self._retries = self._refusals = 0
+        weakref.finalize(self, _free_all, backend, self._handles).atexit = False
+        _allocators.add(self)
+
+    # --- the fast path
+    def allocate(self, nbytes: int, stream: Any = None) -> DataPtr:
+        """See `Allocator.allocate`. Zero bytes get a real block too, so that every handle is
+        valid."""
+        size = (nbytes + (ROUND - 1)) & -ROUND or ROUND
+        with self._lock:
+            if self._busy:
+                return self._uncached(nbytes)
+            self._busy = True
+            try:
+                if self._freed:
+                    self._drain()
+                pool = self._default if stream is None else self._pool(stream)
+                waiting = pool.bins.get(size)
+                block = waiting.pop() if waiting else self._miss(pool, size)
+                block.where = _caller() if _tracing else None
+                self._allocations += 1
+                self._live += block.size
+                if self._live > self._peak:
+                    self._peak = self._live
+            finally:
+                self._busy = False
+        return DataPtr(block.handle, block.offset, nbytes, self.device, block, self._give_back)
+
+    def raw_deleter(self) -> Deleter:
+        """See `Allocator.raw_deleter`."""
+        return self._give_back
+
+    def record_stream(self, ptr: DataPtr, stream: Any) -> None:
+        """See `Allocator.record_stream`. Foreign memory is left to its owner."""
+        block = ptr.context
+        if isinstance(block, Block) and stream != block.segment.pool.stream:
+            known = block.streams or []
+            block.streams = known if stream in known else [*known, stream]
+
+    def _drain(self) -> None:
+        freed = self._freed
+        while freed:
+            block = freed.popleft()
+            self._live -= block.size
+            self._frees += 1
+            if block.streams is not None:
+                self._wait_for(block)
+            elif block.bin is not None:
+                block.bin.append(block)
+            else:
+                block.segment.pool.insert(block)
+
+    def _wait_for(self, block: Block) -> None:
+        assert block.streams is not None
+        events = [self.backend.record_event(s) for s in block.streams]
+        block.streams = None
+        self._waiting.append((block, events))
+
+    def _pool(self, stream: Hashable) -> Pool:
+        found = self._pools.get(stream)
+        if found is None:
+            found = self._pools[stream] = Pool(stream)
+        return found
+
+    # --- when the bin is empty
+    def _miss(self, pool: Pool, size: int) -> Block:
+        block = pool.best(size)
+        if block is None:
+            self._poll()
+            pool.flush()
+            block = pool.best(size)
+        if block is None:
+            self._misses += 1
+            block = self._grow(pool, size)
+        return self._cut(pool, block, size)
+
+    def _poll(self) -> None:
+        """Lets go of blocks that other streams have passed."""
+        still = []
+        for block, events in self._waiting:
+            if all(self.backend.event_done(e) for e in events):
+                block.segment.pool.insert(block)
+            else:
+                still.append((block, events))
+        self._waiting = still
+
+    def _cut(self, pool: Pool, block: Block, size: int) -> Block:
+        """`block`, of exactly `size`; what is left over becomes a free block."""
+        if block.size > size:
+            rest = Block(block.segment, block.offset + size, block.size - size, self._next())
+            rest.prev, rest.next, block.next = block, block.next, rest
+            if rest.next is not None:
+                rest.next.prev = rest
+            block.size = size
+            pool.insert(rest)
+        block.bin = pool.bin(size) if size <= SMALL else None
+        return block
+
+    def _grow(self, pool: Pool, size: int) -> Block:
+        """A block of at least `size` from the device, after releasing what can be where it
+        refuses."""
+        want = _segment_bytes(size)
+        self._trim(want)
+        for mend in (_nothing, self._settle, self._collect):
+            mend()
+            block = pool.best(size) or self._ask(pool, want) or self._ask(pool, size)
+            if block is not None:
+                return block
+        self._refusals += 1
+        raise OutOfMemoryError(self._account(size))
+
+    def _ask(self, pool: Pool, nbytes: int) -> Block | None:
+        if self._limit is not None and self._reserved + nbytes > self._limit:
+            return None
+        try:
+            handle = self.backend.allocate(nbytes)
+        except MemoryError:
+            return None
+        segment = Segment(self, handle, nbytes, pool)
+        segment.first = Block(segment, 0, nbytes, self._next())
+        self._segments[segment.first.serial] = segment
+        self._handles[segment.first.serial] = (handle, nbytes)
+        self._device_allocations += 1
+        self._reserved += nbytes
+        self._peak_reserved = max(self._peak_reserved, self._reserved)
+        return segment.first
+
+    def _next(self) -> int:
+        self._serial += 1
+        return self._serial
+
+    def _trim(self, want: int) -> None:
+        """Keeps the cache in proportion where a device would never refuse: fresh host memory seems
+        endless."""
+        bound = max(self._peak, self._live + want) * 3 // 2 + SLACK
+        if self._reserved + want > bound:
+            self._release(self._reserved + want - bound)
+
+    def _settle(self) -> None:
+        """Waits for pending frees and returns whole segments."""
+        self._retries += 1
+        self._release(self._reserved)
+
+    def _collect(self) -> None:
+        """As `_settle`, after collecting cycles that hold memory."""
+        gc.collect()
+        self._drain()
+        self._settle()
+
+    def _release(self, nbytes: int) -> None:
+        """Returns unused segments to the device, the largest first, until `nbytes` are, or none is
+        left."""
+        self.backend.synchronize()
+        self._poll()
+        for pool in self._pools.values():
+            pool.flush()
+        unused = [s for s in self._segments.values() if s.first.is_free and s.first.next is None]
+        for segment in sorted(unused, key=lambda s: -s.nbytes):
+            if nbytes <= 0:
+                break
+            nbytes -= segment.nbytes
+            self._return(segment)
+
+    def _return(self, segment: Segment) -> None:
+        segment.pool.remove(segment.first)
+        del self._segments[segment.first.serial]
+        handle, nbytes = self._handles.pop(segment.first.serial)
+        self._reserved -= nbytes
+        self._device_frees += 1
+        self.backend.free(handle, nbytes)
+
+    def _uncached(self, nbytes: int) -> DataPtr:
+        """Memory for a finaliser that runs inside this allocator; given straight back."""
+        size = max(nbytes, 1)
+        handle = self.backend.allocate(size)
+        return DataPtr(handle, 0, nbytes, self.device, (self.backend, handle, size), _free_uncached)
+
+    # --- figures
+    @contextmanager
+    def _inside(self) -> Iterator[None]:
+        """Holds the lock, with what was freed taken back first."""
+        with self._lock:
+            entered, self._busy = self._busy, True
+            try:
+                if not entered:
+                    self._drain()
+                    self._poll()
+                yield
+            finally:
+                self._busy = entered
+
+    def stats(self) -> Stats:
+        """See `Allocator.stats`."""
+        with self._inside():
+            return Stats(
+                live_bytes=self._live,
+                live_blocks=self._allocations - self._frees,
+                peak_live_bytes=self._peak,
+                cached_bytes=self._reserved - self._live,
+                waiting_bytes=sum(block.size for block, _ in self._waiting),
+                reserved_bytes=self._reserved,
+                peak_reserved=self._peak_reserved,
+                allocations=self._allocations,
+                frees=self._frees,
+                device_allocations=self._device_allocations,
+                device_frees=self._device_frees,
+                cache_hits=self._allocations - self._misses,
+                retries=self._retries,
+                out_of_memory=self._refusals,
+            )
+
+    def snapshot(self) -> list[SegmentInfo]:
+        """See `Allocator.snapshot`."""
+        with self._inside():
+            states = {id(block): "waiting" for block, _ in self._waiting}
+            for pool in self._pools.values():
+                states |= {id(b): "cached" for bin in pool.bins.values() for b in bin}
+            return [_segment_info(segment, states) for segment in self._segments.values()]
+
+    def reset_peak(self) -> None:
+        """See `Allocator.reset_peak`."""
+        with self._inside():
+            self._peak, self._peak_reserved = self._live, self._reserved
+
+    def empty_cache(self) -> None:
+        """See `Allocator.empty_cache`."""
+        with self._inside():
+            self._release(self._reserved)
+
+    def set_limit(self, nbytes: int | None) -> None:
+        """See `Allocator.set_limit`."""
+        self._limit = nbytes
+
+    def _account(self, size: int) -> str:
+        """The text of an OutOfMemoryError."""
+        segments = [_segment_info(s, {}) for s in self._segments.values()]
+        gaps = [b.nbytes for s in segments for b in s.blocks if b.state == "cached"]
+        limit = "" if self._limit is None else f" (the limit set is {_bytes(self._limit)})"
+        lines = [
+            f"{self.device} refused {_bytes(size)}{limit}, after everything unused was given back.",
+            f"  live {_bytes(self._live)} in {self._allocations - self._frees} blocks, at most"
+            f" {_bytes(self._peak)} so far; reserved {_bytes(self._reserved)}; the rest is"
+            f" {len(gaps)} gaps, the largest of {_bytes(max(gaps, default=0))}.",
+        ]
+        return "\n".join([*lines, *_holders(segments)])
+
+
+def _holders(segments: list[SegmentInfo]) -> list[str]:
+    held: Counter[str] = Counter()
+    for segment in segments:
+        for block in segment.blocks:
+            if block.where is not None and block.state == "live":
+                held[block.where] += block.nbytes
+    if not held:
+        return ["  To see which lines hold it, call dovetail.memory.trace(True) before the work."]
+    return [
+        "  most is held by:",
+        *(f"    {_bytes(n):>10}  {where}" for where, n in held.most_common(8)),
+    ]
+
+
+def _segment_info(segment: Segment, states: dict[int, str]) -> SegmentInfo:
+    blocks = []
+    for b in segment.blocks():
+        state = "cached" if b.is_free else states.get(id(b), "live")
+        blocks.append(BlockInfo(b.offset, b.size, state, b.where if state == "live" else None))
+    return SegmentInfo(segment.nbytes, segment.pool.stream, tuple(blocks))
+
+
+def _segment_bytes(size: int) -> int:
+    if size <= SMALL:
+        return SMALL_SEGMENT
+    return MEDIUM_SEGMENT if size <= MEDIUM else (size + LARGE_ROUND - 1) & -LARGE_ROUND
+
+
+def _bytes(n: int) -> str:
+    for unit, name in ((1 << 30, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
+        if n >= unit:
+            return f"{n / unit:.1f} {name}"
+    return f"{n} bytes"
+
+
+def _nothing() -> None:
+    pass
+
+
+def _free_uncached(context: tuple[Backend, Any, int]) -> None:
+    backend, handle, size = context
+    backend.synchronize()
+    backend.free(handle, size)
+
+
+def _free_all(backend: Backend, handles: dict[int, tuple[Any, int]]) -> None:
+    """Returns every segment of an allocator that nobody refers to any more."""
+    backend.synchronize()
+    while handles:
+        backend.free(*handles.popitem()[1])
+
+
+# --- threads and forks: a child must not inherit a lock that a vanished thread holds
+_allocators: weakref.WeakSet[CachingAllocator] = weakref.WeakSet()
+_held: list[CachingAllocator] = []
+
+
+def _before_fork() -> None:
+    _held[:] = list(_allocators)
+    for allocator in _held:
+        allocator._lock.acquire()
+
+
+def _after_fork_in_parent() -> None:
+    while _held:
+        _held.pop()._lock.release()
+
+
+def _after_fork_in_child() -> None:
+    while _held:
+        _held.pop()._lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork,
+        after_in_parent=_after_fork_in_parent,
+        after_in_child=_after_fork_in_child,
+    )
+
+# --- which allocator a device type has
+Factory = Callable[[Backend, Device], Allocator]
+_chosen: dict[str, tuple[int, Allocator | Factory]] = {}
+
+
+def set_allocator(device_type: str, allocator: Allocator | Factory, priority: int = 0) -> None:
+    """Makes `allocator`, or what it returns for (backend, device), the allocator of a device type.
+
+    Ignored where one of higher priority was set. Pointers of the one before stay good.
+    """
+    if device_type in _chosen and _chosen[device_type][0] > priority:
+        return
+    _chosen[device_type] = (priority, allocator)
+    for dev in opened_devices():
+        if dev.type == device_type:
+            dev.opened.allocator = make_allocator(dev, dev.opened.backend)
+
+
+def make_allocator(dev: Device, backend: Backend) -> Allocator:
+    """The allocator for a device that is being opened."""
+    chosen = _chosen.get(dev.type, (0, CachingAllocator))[1]
+    return chosen if isinstance(chosen, Allocator) else chosen(backend, dev)
+
+
+def get_allocator(spec: Device | str | None = None) -> Allocator:
+    """The allocator of a device, which is opened if need be."""
+    allocator: Allocator = opened(device(spec)).allocator
+    return allocator
+
+
+def stats(spec: Device | str | None = None) -> Stats:
+    """The figures of a device's allocator."""
+    return get_allocator(spec).stats()
+
+
+def snapshot(spec: Device | str | None = None) -> list[SegmentInfo]:
+    """Every segment got from a device, with its blocks."""
+    return get_allocator(spec).snapshot()
+
+
+def reset_peak(spec: Device | str | None = None) -> None:
+    """Starts the peak figures of a device anew."""
+    get_allocator(spec).reset_peak()
+
+
+def empty_cache(spec: Device | str | None = None) -> None:
+    """Returns to the device what is cached and unused."""
+    get_allocator(spec).empty_cache()
+
+
+def set_limit(spec: Device | str | None, nbytes: int | None) -> None:
+    """Bounds what may be reserved on a device, in bytes; None: no bound."""
+    get_allocator(spec).set_limit(nbytes)
+
+
+# --- where memory was allocated
+_tracing = False
+_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+def trace(on: bool) -> None:
+    """Notes (or no longer) the source line of each allocation, for `snapshot` and OutOfMemoryError.
+    It costs about 1 us."""
+    global _tracing
+    _tracing = on
+
+
+def _caller() -> str:
+    """The innermost source line outside of dovetail."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"

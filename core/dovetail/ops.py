@@ -1,0 +1,554 @@
+"""THE table: one row per op. A row says what the op means; nothing else in dovetail knows an op by name.
+
+Kinds of row:
+- `map`: elementwise with broadcasting. `expression(*values)` in the loop language.
+- `generate`: elementwise without tensors: `expression(linear_index, *scalars)`.
+- `reduce`: over axes. `before(value, k)` gives what is combined, `after(results, n)` what comes out.
+- `gather`: reads its first argument at computed places.
+- `rows`: a kernel of its own, `build(site)`: matmul, cumulative sums, searches.
+- `view`: a `layout` move of one argument.
+
+Operands are cast to the row's compute dtypes, and float16/bfloat16 to float32, before the expression sees them;
+the result is cast to the row's result dtype. So every op on halves rounds once, at its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import elementary as el
+from .dtypes import (
+    COMPLEX,
+    FLOATS,
+    INTEGERS,
+    DType,
+    bool_,
+    float32,
+    float64,
+    int32,
+    int64,
+    promote,
+    uint8,
+    uint32,
+    uint64,
+)
+from .errors import DTypeError, NotYetError
+from .loops import (
+    Value,
+    bitcast,
+    cast,
+    const,
+    eq,
+    fma,
+    floor,
+    fold_loop,
+    ne,
+    quo,
+    rem,
+    rint,
+    sqrt,
+    trunc,
+    wrap,
+    where,
+)
+
+Dtypes = tuple[tuple[DType, ...], DType]  # (what the operands are cast to, what comes out)
+
+
+@dataclass(eq=False, slots=True)
+class Op:
+    """One row. `cost` is about the number of vector instructions for one value: fusion weighs recomputing by it."""
+
+    name: str
+    kind: str
+    dtypes: Callable[..., Dtypes] = None  # type: ignore[assignment]
+    expression: Callable[..., Value] = None  # type: ignore[assignment]
+    cost: int = 1
+    combine: str = ""
+    before: Callable[[Value, Value], Sequence[Value]] = None  # type: ignore[assignment]
+    after: Callable[[Sequence[Value], Value], Value] = None  # type: ignore[assignment]
+    build: Callable[[Any], None] = None  # type: ignore[assignment]
+    arity: int = 1
+    example: Callable[..., Any] | None = None  # the same in NumPy, for tests
+    domain: str = "any"  # where the example may be tested: any, positive, unit, ...
+    specs: dict[Any, Any] = field(default_factory=dict)  # (specs of operands) -> what comes out
+
+    def __repr__(self) -> str:
+        return f"<op {self.name}>"
+
+
+TABLE: dict[str, Op] = {}
+
+
+def row(name: str, kind: str, **facts: Any) -> Op:
+    """Adds a row."""
+    TABLE[name] = op = Op(name, kind, **facts)
+    return op
+
+
+# --- dtype rules. Operands come as DTypes and, for Python numbers, as bool, int, float or complex -------------
+
+_PYTHON_KINDS = {bool: "b", int: "iu", float: "f", complex: "c"}
+
+
+def common(op: str, operands: Sequence[Any], *, allowed: str = "biuf") -> DType:
+    """The dtype in which operands meet. Python numbers are weak: they only change the kind.
+
+    Raises: DTypeError where none exists or its kind is not allowed; NotYetError for complex.
+    """
+    strong = [d for d in operands if isinstance(d, DType)]
+    weak = [d for d in operands if not isinstance(d, DType)]
+    found = strong[0] if strong else (bool_ if all(w is bool for w in weak) else int64)
+    for d in strong[1:]:
+        found = _promote(op, found, d)
+    for w in weak:
+        if w is complex:
+            raise NotYetError(f"{op}: complex numbers come with a later version")
+        if w is float and found.kind in "biu":
+            found = float32
+        elif w is int and found.kind == "b":
+            found = int64
+    if found in COMPLEX:
+        raise NotYetError(f"{op}: complex dtypes come with a later version")
+    if found.kind not in allowed:
+        raise DTypeError(f"{op}: does not take {found.name}; it takes {_kinds(allowed)}; see astype()")
+    return found
+
+
+def _promote(op: str, a: DType, b: DType) -> DType:
+    try:
+        return promote(a, b)
+    except DTypeError as e:
+        raise DTypeError(f"{op}: {e}") from None
+
+
+def _kinds(allowed: str) -> str:
+    words = {"b": "bool", "i": "signed integers", "u": "unsigned integers", "f": "floats"}
+    return ", ".join(words[k] for k in allowed)
+
+
+def same(allowed: str = "biuf") -> Callable[..., Dtypes]:
+    """All operands meet in one dtype, which comes out."""
+
+    def rule(op: str, operands: Sequence[Any], attrs: Any) -> Dtypes:
+        d = common(op, operands, allowed=allowed)
+        return (d,) * len(operands), d
+
+    return rule
+
+
+def _floating(op: str, operands: Sequence[Any], attrs: Any) -> Dtypes:
+    """All operands meet in a float; integers and bool become the default one, float32."""
+    d = common(op, operands)
+    d = d if d.kind == "f" else float32
+    return (d,) * len(operands), d
+
+
+def _comparison(op: str, operands: Sequence[Any], attrs: Any) -> Dtypes:
+    d = common(op, operands)
+    return (d,) * len(operands), bool_
+
+
+def _logical(op: str, operands: Sequence[Any], attrs: Any) -> Dtypes:
+    common(op, operands)
+    return (bool_,) * len(operands), bool_
+
+
+def _selection(op: str, operands: Sequence[Any], attrs: Any) -> Dtypes:
+    d = common(op, operands[1:])
+    if operands[0] is not bool_:
+        raise DTypeError(f"{op}: the condition must be bool, not {getattr(operands[0], 'name', operands[0])}")
+    return (bool_, d, d), d
+
+
+def _astype(op: str, operands: Sequence[Any], attrs: Any) -> Dtypes:
+    return tuple(operands), attrs
+
+
+# --- expressions -------------------------------------------------------------------------------------------
+
+
+def convert(x: Value, to: DType) -> Value:
+    """`x` as another dtype, everywhere defined: a float out of an integer's range saturates, NaN gives 0."""
+    if x.dtype is to:
+        return x
+    if to.kind == "b":
+        return ne(x, 0)
+    if x.dtype.kind == "f" and to.kind in "iu":
+        return _saturate(x, to)
+    if x.dtype.kind == "f" or to.kind != "f" or to.itemsize > 2:
+        return cast(x, to)
+    return cast(cast(x, float32), to)
+
+
+def _saturate(x: Value, to: DType) -> Value:
+    if x.dtype.itemsize == 2:
+        x = cast(x, float32)
+    low, high = float(to.min), float(to.max + 1)  # exact: powers of two
+    inside = (const(low, x.dtype) <= x) & (x < high)
+    safe = cast(where(inside, x, 0.0), to)
+    too_high = where(const(high, x.dtype) <= x, const(to.max, to), safe)
+    return where(x < low, const(to.min, to), too_high)
+
+
+def _add(x: Value, y: Value) -> Value:
+    return x | y if x.dtype is bool_ else x + y
+
+
+def _multiply(x: Value, y: Value) -> Value:
+    return x & y if x.dtype is bool_ else x * y
+
+
+def _absolute(x: Value) -> Value:
+    if x.dtype.kind == "f":
+        bits = uint64 if x.dtype is float64 else uint32
+        mask = const((1 << (x.dtype.bits - 1)) - 1, bits)
+        return bitcast(bitcast(x, bits) & mask, x.dtype)
+    return where(x < 0, const(0, x.dtype) - x, x) if x.dtype.kind == "i" else x
+
+
+def _negative(x: Value) -> Value:
+    return -x if x.dtype.kind in "fi" else const(0, x.dtype) - x
+
+
+def _sign(x: Value) -> Value:
+    if x.dtype.kind == "u":
+        return cast(ne(x, 0), x.dtype)
+    s = where(x < 0, const(-1, x.dtype), where(const(0, x.dtype) < x, const(1, x.dtype), const(0, x.dtype)))
+    return where(ne(x, x), x, s) if x.dtype.kind == "f" else s
+
+
+def _signbit(x: Value) -> Value:
+    return bitcast(x, int64 if x.dtype is float64 else int32) < 0
+
+
+def _copysign(x: Value, y: Value) -> Value:
+    bits = uint64 if x.dtype is float64 else uint32
+    sign = const(1 << (x.dtype.bits - 1), bits)
+    return bitcast((bitcast(x, bits) & ~sign) | (bitcast(y, bits) & sign), x.dtype)
+
+
+def _maximum(x: Value, y: Value) -> Value:
+    if x.dtype is bool_:
+        return x | y
+    return where((x < y) | ne(y, y), y, x) if x.dtype.kind == "f" else where(x < y, y, x)
+
+
+def _minimum(x: Value, y: Value) -> Value:
+    if x.dtype is bool_:
+        return x & y
+    return where((y < x) | ne(y, y), y, x) if x.dtype.kind == "f" else where(y < x, y, x)
+
+
+def _clip(x: Value, low: Value, high: Value) -> Value:
+    return _minimum(_maximum(x, low), high)
+
+
+def _guarded(y: Value, x: Value) -> Value:
+    """A divisor with which quo and rem are defined: 1 in place of 0 and of -1 under MIN."""
+    bad = eq(y, 0)
+    if y.dtype.kind == "i":
+        bad = bad | (eq(y, -1) & eq(x, y.dtype.min))
+    return where(bad, const(1, y.dtype), y)
+
+
+def _floor_divide(x: Value, y: Value) -> Value:
+    """Integers: towards minus infinity; x // 0 is 0; MIN // -1 wraps to MIN."""
+    if x.dtype.kind == "f":
+        return _float_divmod(x, y)[0]
+    d = _guarded(y, x)
+    q = quo(x, d)
+    if x.dtype.kind == "i":
+        r = x - q * d
+        q = q - cast(ne(r, 0) & ((r ^ d) < 0), x.dtype)
+    return where(eq(y, 0), const(0, x.dtype), q)
+
+
+def _remainder(x: Value, y: Value) -> Value:
+    """The sign of y; integers: x % 0 is 0."""
+    if x.dtype.kind == "f":
+        return _float_divmod(x, y)[1]
+    d = _guarded(y, x)
+    r = rem(x, d)
+    if x.dtype.kind == "i":
+        r = where(ne(r, 0) & ((r ^ d) < 0), r + d, r)
+    return where(eq(y, 0), const(0, x.dtype), r)
+
+
+def _float_divmod(x: Value, y: Value) -> tuple[Value, Value]:
+    """Floor quotient and remainder; exact while the quotient is below 2**24 (float32) or 2**53 (float64)."""
+    zero, inf = const(0.0, x.dtype), const(float("inf"), x.dtype)
+    q = floor(x / y)
+    r = fma(-q, y, x)
+    over = ne(r, zero) & _signbit(_flip(r, y))
+    q, r = where(over, q - 1.0, q), where(over, r + y, r)
+    past = (_absolute(y) <= _absolute(r)) & ~over
+    q, r = where(past, q + 1.0, q), where(past, r - y, r)
+    # x finite, y infinite: Python's rule; the sign of a zero remainder is y's
+    far = eq(_absolute(y), inf) & (_absolute(x) < inf)
+    away = far & ne(x, zero) & _signbit(_flip(x, y))
+    r = where(far, where(away, y, x), r)
+    q = where(far, where(away, const(-1.0, x.dtype), _copysign(zero, _flip(x, y))), q)
+    r = where(eq(r, zero), _copysign(zero, y), r)
+    q = where(eq(y, zero), x / y, q)
+    return q, r
+
+
+def _flip(x: Value, y: Value) -> Value:
+    """|x| with the sign of x * y."""
+    bits = uint64 if x.dtype is float64 else uint32
+    sign = const(1 << (x.dtype.bits - 1), bits)
+    return bitcast(bitcast(x, bits) ^ (bitcast(y, bits) & sign), x.dtype)
+
+
+def _pow(x: Value, y: Value) -> Value:
+    return el.pow(x, y) if x.dtype.kind == "f" else _integer_pow(x, y)
+
+
+def _integer_pow(x: Value, y: Value) -> Value:
+    """By squaring, wrapping. A negative exponent gives the truncated quotient: 0, or a power of 1 and -1."""
+    one = const(1, x.dtype)
+
+    def step(k: Value, result: Value, base: Value, e: Value) -> tuple[Value, ...]:
+        result = where(ne(e & one, 0), result * base, result)
+        return result, base * base, bitcast(bitcast(e, _unsigned(e)) >> 1, e.dtype)
+
+    result = fold_loop(0, x.dtype.bits, (one, x, y), step).results[0]
+    if x.dtype.kind == "u":
+        return result
+    odd = ne(y & one, 0)
+    unit = where(eq(x, 1), one, where(eq(x, -1), where(odd, const(-1, x.dtype), one), const(0, x.dtype)))
+    return where(y < 0, unit, result)
+
+
+def _unsigned(v: Value) -> DType:
+    return next(d for d in INTEGERS if d.kind == "u" and d.itemsize == v.dtype.itemsize)
+
+
+def _shift_left(x: Value, n: Value) -> Value:
+    """Amounts outside 0..bits-1 shift everything out."""
+    ok = _in_range(x, n)
+    return where(ok, x << where(ok, n, const(0, n.dtype)), const(0, x.dtype))
+
+
+def _shift_right(x: Value, n: Value) -> Value:
+    ok = _in_range(x, n)
+    out = where(x < 0, const(-1, x.dtype), const(0, x.dtype)) if x.dtype.kind == "i" else const(0, x.dtype)
+    return where(ok, x >> where(ok, n, const(0, n.dtype)), out)
+
+
+def _in_range(x: Value, n: Value) -> Value:
+    ok = n < const(x.dtype.bits, n.dtype)
+    return ok & (const(0, n.dtype) <= n) if n.dtype.kind == "i" else ok
+
+
+def _nextafter(x: Value, y: Value) -> Value:
+    """The next float from x towards y. Source: the order of IEEE 754 bit patterns."""
+    bits = int64 if x.dtype is float64 else int32
+    b = bitcast(x, bits)
+    away = eq(x < y, const(0, x.dtype) < x)
+    step = where(away, const(1, bits), const(-1, bits))
+    tiny = _copysign(bitcast(const(1, bits), x.dtype), y)
+    moved = where(eq(x, 0), tiny, bitcast(b + step, x.dtype))
+    return where(ne(x, x) | ne(y, y), x + y, where(eq(x, y), y, moved))
+
+
+def _ceil(x: Value) -> Value:
+    return -floor(-x) if x.dtype.kind == "f" else x
+
+
+def _rounding(rule: Callable[[Value], Value]) -> Callable[[Value], Value]:
+    return lambda x: rule(x) if x.dtype.kind == "f" else x
+
+
+def _isinf(x: Value) -> Value:
+    return eq(_absolute(x), float("inf")) if x.dtype.kind == "f" else ne(x, x)
+
+
+def _isfinite(x: Value) -> Value:
+    return _absolute(x) < float("inf") if x.dtype.kind == "f" else eq(x, x)
+
+
+def _cmp(rule: Callable[[Value, Value], Value]) -> Callable[[Value, Value], Value]:
+    """Orders for bool too: as 0 and 1."""
+
+    def compare(x: Value, y: Value) -> Value:
+        if x.dtype is bool_:
+            x, y = cast(x, uint8), cast(y, uint8)
+        return rule(x, y)
+
+    return compare
+
+
+# --- elementwise rows ------------------------------------------------------------------------------------------
+
+NUMERIC, INTEGRAL = "iuf", "biu"
+
+
+def _map(name: str, rule: Callable[..., Dtypes], expression: Callable[..., Value], cost: int = 1,
+         arity: int = 2, example: Any = None, domain: str = "any") -> Op:  # fmt: skip
+    return row(name, "map", dtypes=rule, expression=expression, cost=cost, arity=arity,
+               example=example, domain=domain)  # fmt: skip
+
+
+ADD = _map("add", same(), _add)
+SUBTRACT = _map("subtract", same(NUMERIC), lambda x, y: x - y)
+MULTIPLY = _map("multiply", same(), _multiply)
+DIVIDE = _map("divide", _floating, lambda x, y: x / y, 4)
+FLOOR_DIVIDE = _map("floor_divide", same(NUMERIC), _floor_divide, 20, domain="nonzero")
+REMAINDER = _map("remainder", same(NUMERIC), _remainder, 20, domain="nonzero")
+POW = _map("pow", same(NUMERIC), _pow, 60)
+ATAN2 = _map("atan2", _floating, el.atan2, 40)
+HYPOT = _map("hypot", _floating, el.hypot, 20)
+COPYSIGN = _map("copysign", _floating, _copysign)
+NEXTAFTER = _map("nextafter", _floating, _nextafter, 8)
+LOGADDEXP = _map("logaddexp", _floating, el.logaddexp, 40)
+MAXIMUM = _map("maximum", same(), _maximum, 2)
+MINIMUM = _map("minimum", same(), _minimum, 2)
+EQUAL = _map("equal", _comparison, eq)
+NOT_EQUAL = _map("not_equal", _comparison, ne)
+LESS = _map("less", _comparison, _cmp(lambda x, y: x < y))
+LESS_EQUAL = _map("less_equal", _comparison, _cmp(lambda x, y: x <= y))
+GREATER = _map("greater", _comparison, _cmp(lambda x, y: y < x))
+GREATER_EQUAL = _map("greater_equal", _comparison, _cmp(lambda x, y: y <= x))
+LOGICAL_AND = _map("logical_and", _logical, lambda x, y: x & y)
+LOGICAL_OR = _map("logical_or", _logical, lambda x, y: x | y)
+LOGICAL_XOR = _map("logical_xor", _logical, lambda x, y: x ^ y)
+BITWISE_AND = _map("bitwise_and", same(INTEGRAL), lambda x, y: x & y)
+BITWISE_OR = _map("bitwise_or", same(INTEGRAL), lambda x, y: x | y)
+BITWISE_XOR = _map("bitwise_xor", same(INTEGRAL), lambda x, y: x ^ y)
+LEFT_SHIFT = _map("bitwise_left_shift", same("iu"), _shift_left, 2)
+RIGHT_SHIFT = _map("bitwise_right_shift", same("iu"), _shift_right, 2)
+
+LOGICAL_NOT = _map("logical_not", _logical, lambda x: ~x, arity=1)
+BITWISE_INVERT = _map("bitwise_invert", same(INTEGRAL), lambda x: ~x, arity=1)
+ABS = _map("abs", same(NUMERIC), _absolute, arity=1)
+NEGATIVE = _map("negative", same(NUMERIC), _negative, arity=1)
+POSITIVE = _map("positive", same(NUMERIC), lambda x: x, 0, 1)
+SIGN = _map("sign", same(NUMERIC), _sign, 4, 1)
+SQUARE = _map("square", same(NUMERIC), lambda x: x * x, 1, 1)
+RECIPROCAL = _map("reciprocal", _floating, lambda x: 1.0 / x, 4, 1)
+SQRT = _map("sqrt", _floating, sqrt, 4, 1)
+CEIL = _map("ceil", same(NUMERIC), _ceil, 2, 1)
+FLOOR = _map("floor", same(NUMERIC), _rounding(floor), 1, 1)
+TRUNC = _map("trunc", same(NUMERIC), _rounding(trunc), 1, 1)
+ROUND = _map("round", same(NUMERIC), _rounding(rint), 1, 1)
+
+
+def _predicate(op: str, operands: Sequence[Any], attrs: Any) -> Dtypes:
+    return (common(op, operands),), bool_
+
+
+ISNAN = _map("isnan", _predicate, lambda x: ne(x, x), 1, 1)
+ISINF = _map("isinf", _predicate, _isinf, 2, 1)
+ISFINITE = _map("isfinite", _predicate, _isfinite, 2, 1)
+SIGNBIT = _map("signbit", lambda op, d, a: ((common(op, d, allowed="f"),), bool_), _signbit, 1, 1)
+
+for _name, _cost in {
+    "exp": 14, "exp2": 14, "expm1": 20, "log": 20, "log2": 20, "log10": 20, "log1p": 25, "sin": 30, "cos": 30,
+    "tan": 40, "asin": 25, "acos": 25, "atan": 25, "sinh": 30, "cosh": 25, "tanh": 25, "asinh": 40, "acosh": 40,
+    "atanh": 40, "cbrt": 20, "erf": 40, "erfc": 40, "rsqrt": 8, "sigmoid": 20,
+}.items():  # fmt: skip
+    _map(_name, _floating, getattr(el, _name), _cost, 1)
+
+WHERE = _map("where", _selection, where, 1, 3)
+CLIP = _map("clip", same(), _clip, 4, 3)
+ASTYPE = _map("astype", _astype, lambda x: x, 1, 1)
+COPY = _map("copy", same(), lambda x: x, 0, 1)  # a new contiguous tensor of the same values
+
+# --- generators: the linear index of an element, then scalars ------------------------------------------------------
+
+
+def _declared(op: str, operands: Sequence[Any], attrs: Any) -> Dtypes:
+    """attrs = (dtypes of the scalars, dtype of the result)."""
+    return attrs
+
+
+FULL = row("full", "generate", dtypes=_declared, expression=lambda i, x: x, arity=1, cost=0)
+ARANGE = row("arange", "generate", dtypes=_declared, arity=2, cost=2,
+             expression=lambda i, start, step: start + convert(i, start.dtype) * step)  # fmt: skip
+
+
+# --- reductions ------------------------------------------------------------------------------------------------------
+
+
+def _accumulator(d: DType) -> DType:
+    """Where halves are summed."""
+    return float32 if d.is_float and d.itemsize == 2 else d
+
+
+def _summing(op: str, operands: Sequence[Any], attrs: Any) -> Dtypes:
+    """Small integers and bool sum to int64 or uint64, unless `attrs` says otherwise."""
+    d = common(op, operands) if attrs is None else attrs
+    if attrs is None and d.kind in "biu":
+        d = uint64 if d.kind == "u" else int64
+    return (_accumulator(d),), d
+
+
+def _averaging(op: str, operands: Sequence[Any], attrs: Any) -> Dtypes:
+    d = common(op, operands)
+    d = d if d.kind == "f" else float32
+    return (_accumulator(d),), d
+
+
+def _keeping(op: str, operands: Sequence[Any], attrs: Any) -> Dtypes:
+    d = common(op, operands)
+    return (_accumulator(d),), d
+
+
+def _testing(op: str, operands: Sequence[Any], attrs: Any) -> Dtypes:
+    common(op, operands)
+    return (bool_,), bool_
+
+
+def _counting(op: str, operands: Sequence[Any], attrs: Any) -> Dtypes:
+    return (_accumulator(common(op, operands)),), int64
+
+
+def _one(x: Value, k: Value) -> tuple[Value, ...]:
+    return (x,)
+
+
+def _first(results: Sequence[Value], n: Value) -> Value:
+    return results[0]
+
+
+def _reduce(name: str, rule: Any, combine: str, before: Any = _one, after: Any = _first) -> Op:
+    return row(name, "reduce", dtypes=rule, combine=combine, before=before, after=after)
+
+
+def _ordered(x: Value, k: Value) -> tuple[Value, ...]:
+    return (cast(x, uint8) if x.dtype is bool_ else x,)
+
+
+SUM = _reduce("sum", _summing, "add")
+PROD = _reduce("prod", _summing, "mul")
+MEAN = _reduce("mean", _averaging, "add", after=lambda r, n: r[0] / convert(n, r[0].dtype))
+MAX = _reduce("max", _keeping, "max", _ordered)
+MIN = _reduce("min", _keeping, "min", _ordered)
+ANY = _reduce("any", _testing, "or")
+ALL = _reduce("all", _testing, "and")
+COUNT_NONZERO = _reduce("count_nonzero", lambda op, d, a: ((bool_,), int64), "add",
+                        lambda x, k: (cast(x, int64),))  # fmt: skip
+ARGMAX = _reduce("argmax", _counting, "argmax", lambda x, k: (*_ordered(x, k), k), lambda r, n: r[1])
+ARGMIN = _reduce("argmin", _counting, "argmin", lambda x, k: (*_ordered(x, k), k), lambda r, n: r[1])
+
+# --- views and gathers -------------------------------------------------------------------------------------------------
+
+
+def _same_dtype(op: str, operands: Sequence[Any], attrs: Any) -> Dtypes:
+    return tuple(operands), operands[0]
+
+
+VIEW = row("view", "view", dtypes=_same_dtype, cost=0)  # attrs: a layout move
+
+
+def _gathering(op: str, operands: Sequence[Any], attrs: Any) -> Dtypes:
+    return (operands[0], *(int64 for _ in operands[1:])), operands[0]
+
+
+# gather(x, index, ...): attrs = (result shape, for each result axis the axis of x or -1, the axis of x of each index).
+# Indices broadcast to the result's shape; negative ones count from the end; out of range is an IndexError.
+GATHER = row("gather", "gather", dtypes=_gathering, cost=4)

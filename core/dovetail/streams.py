@@ -1,0 +1,168 @@
+"""Streams and events: queues of work on a device, and marks in them. On a host CPU they are in
+order.
+
+Work and memory belong to the current stream of the calling thread; the default stream's handle is
+None."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from .backend import Backend
+from .device import Device, device, opened, opened_devices
+from .errors import ArgumentError, DeviceError
+
+
+def _backend(dev: Device) -> Backend:
+    backend: Backend = opened(dev).backend
+    return backend
+
+
+class Stream:
+    """A queue of work on a device: in order in itself, unordered against other streams but for
+    events.
+
+    Use it as a context manager, or through `stream(s)`: work of this thread then goes to it.
+    """
+
+    __slots__ = ("_before", "device", "handle")
+
+    def __init__(self, spec: Device | str | None = None) -> None:
+        self.device = device(spec)
+        self.handle: Any = _backend(self.device).create_stream()
+        self._before: list[tuple[int, Stream | None]] = []
+
+    def synchronize(self) -> None:
+        """Returns when everything queued here is done."""
+        _backend(self.device).synchronize(self.handle)
+
+    def record_event(self) -> Event:
+        """A new event at the present end of this stream."""
+        event = Event(self.device)
+        event.record(self)
+        return event
+
+    def wait_event(self, event: Event) -> None:
+        """Makes later work here wait for `event`."""
+        event.wait(self)
+
+    def wait_stream(self, other: Stream) -> None:
+        """Makes later work here wait for all that is queued on `other` now."""
+        self.wait_event(other.record_event())
+
+    def __enter__(self) -> Stream:
+        current = _thread.current
+        self._before.append((threading.get_ident(), current.get(self.device)))
+        current[self.device] = self
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        me = threading.get_ident()
+        at = max(i for i, (thread, _) in enumerate(self._before) if thread == me)
+        before = self._before.pop(at)[1]
+        if before is None:
+            del _thread.current[self.device]
+        else:
+            _thread.current[self.device] = before
+
+    def __repr__(self) -> str:
+        name = "default" if self.handle is None else f"{self.handle!r}"
+        return f"<Stream {name} of {self.device}>"
+
+
+class _Thread(threading.local):
+    def __init__(self) -> None:
+        self.current: dict[Device, Stream] = {}
+
+
+_thread = _Thread()
+_defaults: dict[Device, Stream] = {}
+
+
+def default_stream(spec: Device | str | None = None) -> Stream:
+    """The stream of a device that work goes to unless told otherwise."""
+    dev = device(spec)
+    found = _defaults.get(dev)
+    if found is None:
+        made = Stream.__new__(Stream)
+        made.device, made.handle, made._before = dev, None, []
+        found = _defaults.setdefault(dev, made)
+    return found
+
+
+def current_stream(spec: Device | str | None = None) -> Stream:
+    """The stream to which this thread's work on a device goes."""
+    dev = device(spec)
+    return _thread.current.get(dev) or default_stream(dev)
+
+
+def current_handle(dev: Device) -> Any:
+    """The backend's handle of the current stream; None is the default stream."""
+    current = _thread.current
+    return current[dev].handle if dev in current else None
+
+
+def stream(s: Stream) -> Stream:
+    """A context manager in which this thread's work on the stream's device goes to `s`."""
+    return s
+
+
+class Event:
+    """A mark in a stream. Before `record`, it counts as passed."""
+
+    __slots__ = ("_handle", "_recorded", "device")
+
+    def __init__(self, spec: Device | str | None = None) -> None:
+        self.device = device(spec)
+        self._handle: Any = None
+        self._recorded = False
+
+    def record(self, stream: Stream | None = None) -> None:
+        """Marks the present end of `stream` (None: the current one)."""
+        stream = stream or current_stream(self.device)
+        if stream.device is not self.device:
+            raise DeviceError(f"an event of {self.device} cannot be recorded on {stream!r}")
+        self._handle = _backend(self.device).record_event(stream.handle)
+        self._recorded = True
+
+    def wait(self, stream: Stream | None = None) -> None:
+        """Makes later work on `stream` (None: the current one) wait for this event.
+
+        Across devices the host waits, now.
+        """
+        stream = stream or current_stream(self.device)
+        if not self._recorded:
+            return
+        if stream.device is not self.device or stream.handle is None:
+            self.synchronize()  # None means the host to `wait_event`; it keeps the order too
+        else:
+            _backend(self.device).wait_event(stream.handle, self._handle)
+
+    def synchronize(self) -> None:
+        """Returns when the event has passed."""
+        if self._recorded:
+            _backend(self.device).wait_event(None, self._handle)
+
+    def query(self) -> bool:
+        """Whether the event has passed."""
+        return not self._recorded or _backend(self.device).event_done(self._handle)
+
+    def elapsed_ms(self, end: Event) -> float:
+        """Milliseconds on the device from this event to `end`.
+
+        Raises: ArgumentError if one of them was not recorded, DeviceError if they are of two
+        devices."""
+        if self.device is not end.device:
+            raise DeviceError(f"elapsed_ms between {self.device} and {end.device} has no meaning")
+        if not (self._recorded and end._recorded):
+            raise ArgumentError("elapsed_ms needs two recorded events; call record() on both")
+        end.synchronize()
+        return _backend(self.device).elapsed_ms(self._handle, end._handle)
+
+
+def synchronize(spec: Device | str | None = None) -> None:
+    """Returns when everything queued on a device (None: on every opened device) is done."""
+    for dev in opened_devices() if spec is None else [device(spec)]:
+        if dev.opened is not None:
+            _backend(dev).synchronize()

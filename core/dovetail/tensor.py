@@ -1,0 +1,558 @@
+"""The Tensor: a device, a layout and a dtype over a deferred expression.
+
+Functions of the public namespace live beside this file (`creation`, `elementwise`, ...), all made of the few verbs here:
+`apply` (an elementwise op), `reduce`, `view` (a move that shares memory), `assign` (write), `evaluate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import layout as lay
+from . import ops, run
+from .device import Device, opened
+from .dtypes import DType, float32
+from .errors import (
+    ArgumentError,
+    DeviceError,
+    DTypeError,
+    ReadOnlyError,
+    ShapeError,
+    ValueOverflow,
+)
+from .expr import DEPTH_LIMIT, Expr, Spec, leaf, node, spec, storage_of
+from .layout import Layout, Move, Shape
+from .memory import DataPtr, Storage
+from .ops import Op
+from .streams import current_handle
+
+PYTHON_NUMBERS = (bool, int, float, complex)
+depth_limit = DEPTH_LIMIT  # 0 in `eager` mode
+
+
+class Tensor:
+    """An n-dimensional array on a device. Made by `dt.asarray`, `dt.zeros`, ... and by every op.
+
+    What an op returns is computed when somebody looks; shape, dtype and device are known, and errors raised, at once.
+    """
+
+    __slots__ = ("__weakref__", "_expr")
+
+    _expr: Expr
+    __array_priority__ = 1000  # NumPy's operators leave mixed operations to ours
+
+    def __init__(self) -> None:
+        raise TypeError("make tensors with dt.asarray, dt.zeros, dt.empty, ...")
+
+    # --- the trinity, shape and strides
+
+    @property
+    def device(self) -> Device:
+        """Where the memory is."""
+        return self._expr.spec.device
+
+    @property
+    def dtype(self) -> DType:
+        """What the elements are."""
+        return self._expr.spec.dtype
+
+    @property
+    def layout(self) -> str:
+        """How memory is interpreted."""
+        return "strided"
+
+    @property
+    def shape(self) -> Shape:
+        """The size of each dimension."""
+        return self._expr.spec.shape
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self._expr.spec.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self._expr.spec.size
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self._expr.spec.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.size * self.itemsize
+
+    def numel(self) -> int:
+        """The number of elements."""
+        return self.size
+
+    def dim(self) -> int:
+        """The number of dimensions."""
+        return self.ndim
+
+    def stride(self, axis: int | None = None) -> Any:
+        """The strides in elements, or that of one axis."""
+        e = self._expr
+        strides = e.spec.strides if e.op is not None else e.strides
+        return strides if axis is None else strides[lay.axis("stride", axis, self.ndim)]
+
+    def storage_offset(self) -> int:
+        """The position of the first element in the storage, in elements."""
+        return 0 if self._expr.op is not None else self._expr.offset
+
+    def is_contiguous(self) -> bool:
+        """Whether the elements lie densely in row-major order."""
+        e = self._expr
+        return e.op is not None or lay.is_contiguous(e.spec.shape, e.strides)
+
+    def storage(self) -> Storage:
+        """The memory that this tensor and its views share; computes a pending value."""
+        return storage_of(evaluated(self))
+
+    def data_ptr(self) -> int:
+        """The address of the first element, for memory that the host can reach; else the driver's handle."""
+        e = evaluated(self)
+        ptr = storage_of(e).ptr
+        assert ptr is not None
+        at = ptr.offset + e.offset * self.itemsize
+        address = opened(self.device).backend.host_address(ptr.handle, at)
+        return int(address if address is not None else ptr.handle)
+
+    @property
+    def T(self) -> Tensor:
+        """The transpose of a matrix (a view). Raises: ShapeError unless there are two dimensions."""
+        if self.ndim != 2:
+            raise ShapeError(f"T: needs 2 dimensions, not shape {self.shape}; see dt.permute_dims")
+        return view(self, ("permute", (1, 0)))
+
+    @property
+    def mT(self) -> Tensor:
+        """The transpose of the last two dimensions (a view)."""
+        if self.ndim < 2:
+            raise ShapeError(f"mT: needs at least 2 dimensions, not shape {self.shape}")
+        axes = (*range(self.ndim - 2), self.ndim - 1, self.ndim - 2)
+        return view(self, ("permute", axes))
+
+    # --- looking
+
+    def numpy(self) -> np.ndarray[Any, Any]:
+        """The values as a NumPy array; where the host reaches the memory, the array shares it.
+
+        Raises: DTypeError for bfloat16, which NumPy lacks.
+        """
+        dtype = self.dtype.__numpy_dtype__
+        if dtype is None:
+            raise DTypeError("numpy: NumPy has no bfloat16; use x.astype(dt.float32).numpy()")
+        e = evaluated(self)
+        where = opened(self.device)
+        where.backend.synchronize(current_handle(self.device))
+        shared = _host_array(e, where.backend, dtype)
+        return shared if shared is not None else _copied_array(self, where.backend, dtype)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        """For `numpy.asarray(x)`."""
+        found = self.numpy()
+        if dtype is not None and np.dtype(dtype) != found.dtype:
+            if copy is False:
+                raise ArgumentError("__array__: another dtype needs a copy, and copy=False forbids it")
+            return found.astype(dtype)
+        return found.copy() if copy else found
+
+    def item(self) -> bool | int | float:
+        """The value of a tensor of one element, as a Python number. Raises: ShapeError."""
+        if self.size != 1:
+            raise ShapeError(f"item: needs exactly one element, not shape {self.shape}; see tolist()")
+        x = self if self.dtype.__numpy_dtype__ is not None else apply(ops.ASTYPE, (self,), float32)
+        return x.numpy().reshape(()).item()  # type: ignore[no-any-return]
+
+    def tolist(self) -> Any:
+        """The values as nested lists of Python numbers; a 0-dimensional tensor gives the number."""
+        x = self if self.dtype.__numpy_dtype__ is not None else apply(ops.ASTYPE, (self,), float32)
+        return x.numpy().tolist()
+
+    def __bool__(self) -> bool:
+        if self.size != 1:
+            raise ShapeError(
+                f"bool: the truth of a tensor of shape {self.shape} is ambiguous; use dt.any or dt.all"
+            )
+        return bool(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __index__(self) -> int:
+        if not self.dtype.is_integer or self.size != 1:
+            raise DTypeError(f"index: needs one integer, not {self.dtype.name} of shape {self.shape}")
+        return int(self.item())
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __len__(self) -> int:
+        if self.ndim == 0:
+            raise DTypeError("len: a 0-dimensional tensor has no length")
+        return self.shape[0]
+
+    __hash__ = object.__hash__
+
+
+def make(e: Expr) -> Tensor:
+    """The tensor of a node."""
+    t: Tensor = _new(Tensor)
+    t._expr = e
+    if e.depth > depth_limit:
+        run.evaluate((e,))
+    return t
+
+
+_new: Any = object.__new__
+
+
+def evaluated(x: Tensor) -> Expr:
+    """The tensor's node, now a leaf in memory."""
+    e = x._expr
+    if e.op is not None:
+        run.evaluate((e,))
+    elif e.storage.pending is not None:
+        pending = storage_of(e).pending
+        if pending is not None:
+            run.evaluate((pending,))
+            storage_of(e)
+    return e
+
+
+def _host_array(e: Expr, backend: Any, dtype: Any) -> np.ndarray[Any, Any] | None:
+    """A NumPy array over the leaf's memory, which it keeps alive; None where the host cannot reach it."""
+    storage = storage_of(e)
+    ptr = storage.ptr
+    assert ptr is not None
+    low, high = lay.span(Layout(e.spec.shape, e.strides, e.offset))
+    address = backend.host_address(ptr.handle, ptr.offset + low * dtype.itemsize)
+    if address is None:
+        return None
+    if high == low:
+        return np.empty(e.spec.shape, dtype)
+    raw = np.asarray(_HostMemory(address, (high - low) * dtype.itemsize, storage))
+    flat = raw.view(dtype)
+    strides = tuple(s * dtype.itemsize for s in e.strides)
+    start = (e.offset - low) * dtype.itemsize
+    out = np.ndarray(e.spec.shape, dtype, flat, start, strides)
+    out.flags.writeable = not storage.read_only
+    return out
+
+
+class _HostMemory:
+    """Memory as NumPy's array interface shows it; the storage lives as long as the array."""
+
+    def __init__(self, address: int, nbytes: int, storage: Storage) -> None:
+        self.__array_interface__ = {
+            "data": (address, False), "shape": (nbytes,), "typestr": "|u1", "version": 3,
+        }  # fmt: skip
+        self.storage = storage
+
+
+def _copied_array(x: Tensor, backend: Any, dtype: Any) -> np.ndarray[Any, Any]:
+    e = evaluated(x if x.is_contiguous() else apply(ops.COPY, (x,)))
+    ptr = storage_of(e).ptr
+    assert ptr is not None
+    out = np.empty(e.spec.shape, dtype)
+    if out.size:
+        flat = memoryview(out.reshape(-1).view(np.uint8))
+        backend.copy_out(flat, ptr.handle, ptr.offset + e.offset * dtype.itemsize, current_handle(x.device))
+    return out
+
+
+# --- elementwise ops -------------------------------------------------------------------------------------------------
+
+
+def apply(op: Op, args: Sequence[Any], attrs: Any = None, out: Tensor | None = None) -> Tensor:
+    """An elementwise op on tensors and Python numbers, with broadcasting.
+
+    Raises: ShapeError, DTypeError, DeviceError, ValueOverflow, naming op and operands.
+    """
+    operands = tuple([a._expr if type(a) is Tensor else _number(op, a) for a in args])
+    key = tuple([a.spec if type(a) is Expr else type(a) for a in operands])
+    found = op.specs.get((key, attrs))
+    if found is None:
+        found = op.specs[key, attrs] = infer(op, operands, attrs)
+    s, limits = found
+    if limits is not None:
+        check_limits(op, operands, limits)
+    result = node(op, operands, s, attrs)
+    return make(result) if out is None else write_out(op.name, out, result)
+
+
+def _number(op: Op, x: Any) -> Any:
+    if type(x) in PYTHON_NUMBERS:
+        return x
+    if isinstance(x, np.generic):
+        return x.item()
+    if isinstance(x, PYTHON_NUMBERS):
+        return next(t for t in PYTHON_NUMBERS if isinstance(x, t))(x)
+    raise DTypeError(
+        f"{op.name}: operands are tensors and Python numbers, not {type(x).__name__}; see dt.asarray"
+    )
+
+
+def infer(op: Op, operands: Sequence[Any], attrs: Any) -> tuple[Spec, Any]:
+    """The Spec of an elementwise op's result, and the integer dtype that Python ints must fit (or None)."""
+    tensors = [a for a in operands if type(a) is Expr]
+    if not tensors:
+        raise DTypeError(f"{op.name}: at least one operand has to be a tensor; see dt.asarray")
+    devices = {a.spec.device for a in tensors}
+    if len(devices) > 1:
+        names = " and ".join(sorted(map(str, devices)))
+        raise DeviceError(f"{op.name}: operands are on {names}; move one with x.to(device)")
+    kinds = [a.spec.dtype if type(a) is Expr else type(a) for a in operands]
+    casts, result = op.dtypes(op.name, kinds, attrs)
+    shapes = [a.spec.shape for a in tensors]
+    shape = shapes[0] if len(set(shapes)) == 1 else lay.broadcast_shapes(op.name, *shapes)
+    limits = tuple(d if type(a) is int and d.kind in "iu" else None for a, d in zip(operands, casts, strict=True))
+    return spec(shape, result, tensors[0].spec.device), limits if any(limits) else None
+
+
+def check_limits(op: Op, operands: Sequence[Any], limits: Sequence[DType | None]) -> None:
+    """Raises ValueOverflow for a Python int that does not fit the dtype it takes part in."""
+    for a, d in zip(operands, limits, strict=True):
+        if d is not None and not d.min <= a <= d.max:
+            raise ValueOverflow(f"{op.name}: {a} does not fit {d.name} ({d.min}..{d.max})")
+
+
+def write_out(name: str, out: Tensor, result: Expr) -> Tensor:
+    """Writes a result into `out=`, which must have exactly its shape, dtype and device."""
+    if not isinstance(out, Tensor):
+        raise DTypeError(f"{name}: out= must be a tensor, not {type(out).__name__}")
+    have, want = out._expr.spec, result.spec
+    if have is not want:
+        error = ShapeError if have.shape != want.shape else DTypeError
+        if have.device is not want.device:
+            error = DeviceError  # type: ignore[assignment]
+        raise error(f"{name}: out= is {have!r}, but the result is {want!r}; they must be the same")
+    assign(name, out, result)
+    return out
+
+
+# --- reductions --------------------------------------------------------------------------------------------------------
+
+
+def reduce(op: Op, x: Tensor, axes: Shape, keepdims: bool, attrs: Any = None) -> Tensor:
+    """A reduction over `axes` (non-negative and sorted). With `keepdims` they stay, with size 1."""
+    e = x._expr
+    shape = e.spec.shape
+    _, dtype = op.dtypes(op.name, [e.spec.dtype], attrs)
+    kept = tuple([n for d, n in enumerate(shape) if d not in axes])
+    full = tuple([1 if d in axes else n for d, n in enumerate(shape)]) if keepdims else kept
+    return make(node(op, (e,), spec(full, dtype, e.spec.device), (axes, attrs)))
+
+
+# --- views -------------------------------------------------------------------------------------------------------------
+
+
+def view(x: Tensor, m: Move) -> Tensor:
+    """The tensor after a layout move, sharing memory. For a reshape that strides do not permit: a copy."""
+    e = x._expr
+    if e.op is not None:
+        e = _boxed(x)
+    after = lay.move(Layout(e.spec.shape, e.strides, e.offset), m)
+    if after is None:
+        return view(apply(ops.COPY, (x,)), m)
+    moves = (*e.moves, m) if storage_of(e).pending is not None else ()
+    s = spec(after.shape, e.spec.dtype, e.spec.device)
+    return make(leaf(e.storage, s, after.strides, after.offset, moves))
+
+
+def is_viewable(x: Tensor, m: Move) -> bool:
+    """Whether the move shares memory."""
+    e = x._expr
+    strides = e.spec.strides if e.op is not None else e.strides
+    return lay.move(Layout(e.spec.shape, strides, 0), m) is not None
+
+
+def _boxed(x: Tensor) -> Expr:
+    """Gives a pending tensor a storage without memory yet, which its views can share; its leaf."""
+    e = x._expr
+    storage = Storage(None, e.spec.size * e.spec.dtype.itemsize, e.spec.device)
+    storage.pending = e
+    x._expr = leaf(storage, e.spec, e.spec.strides, 0)
+    return x._expr
+
+
+# --- writing -----------------------------------------------------------------------------------------------------------
+
+
+def assign(name: str, x: Tensor, value: Expr) -> None:
+    """Makes `value` (of x's spec) the contents of `x`, seen through every view of the same memory."""
+    e = x._expr
+    if e.op is not None:  # nobody else can see a pending value through another view
+        x._expr = make(value)._expr
+        return
+    check_writable(name, e)
+    run.write(value, e)
+
+
+def check_writable(name: str, e: Expr) -> None:
+    """Raises ReadOnlyError where a write must not happen or would have no meaning."""
+    if storage_of(e).read_only:
+        raise ReadOnlyError(f"{name}: the memory of this {e.spec!r} is read-only; write to x.copy()")
+    if lay.repeats(Layout(e.spec.shape, e.strides, 0)):
+        raise ReadOnlyError(
+            f"{name}: cannot write to a broadcast view (shape {e.spec.shape}, strides {e.strides}): "
+            "several elements share memory; write to x.copy()"
+        )
+
+
+def in_place(op: Op, x: Tensor, *others: Any, attrs: Any = None) -> Tensor:
+    """`x` after op(x, others) has been written into it. The result must have x's shape and a dtype that fits."""
+    result = apply(op, (x, *others), attrs)._expr
+    assign(op.name, x, fitted(f"{op.name} in place", result, x._expr.spec))
+    return x
+
+
+def fitted(name: str, e: Expr, want: Spec) -> Expr:
+    """`e` broadcast and cast to `want`, where that loses no kind of number (float into int is an error)."""
+    have = e.spec
+    if have is want:
+        return e
+    if have.device is not want.device:
+        raise DeviceError(f"{name}: operands are on {have.device} and {want.device}; move one with x.to(device)")
+    if have.dtype is not want.dtype:
+        order = "buif"
+        a, b = have.dtype.kind, want.dtype.kind
+        if order.index(a) > order.index(b) and (a, b) != ("i", "u"):
+            raise DTypeError(
+                f"{name}: {have.dtype.name} does not fit into {want.dtype.name}; cast it with astype()"
+            )
+        e = node(ops.ASTYPE, (e,), spec(have.shape, want.dtype, have.device), want.dtype)
+    if have.shape != want.shape:
+        if len(have.shape) > len(want.shape) or lay.broadcast_shapes(name, have.shape, want.shape) != want.shape:
+            raise ShapeError(f"{name}: a value of shape {have.shape} does not fit into shape {want.shape}")
+        e = node(ops.VIEW, (e,), want, ("expand", want.shape))
+    return e
+
+
+# --- operators ---------------------------------------------------------------------------------------------------------
+
+
+def _operator(op: Op) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
+    """Operator, reflected operator and in-place operator of a binary op. The first is the hot path of dovetail."""
+    specs = op.specs
+
+    def forward(self: Tensor, other: Any) -> Any:
+        a = self._expr
+        if type(other) is Tensor:
+            b = other._expr
+            found = specs.get((a.spec, b.spec))
+            if found is None:
+                found = specs[a.spec, b.spec] = infer(op, (a, b), None)
+            return make(node(op, (a, b), found[0]))
+        kind = type(other)
+        if kind in PYTHON_NUMBERS:
+            found = specs.get((a.spec, kind))
+            if found is None:
+                found = specs[a.spec, kind] = infer(op, (a, other), None)
+            if found[1] is not None:
+                check_limits(op, (a, other), found[1])
+            return make(node(op, (a, other), found[0]))
+        return apply(op, (self, other)) if isinstance(other, np.generic) else NotImplemented
+
+    def reflected(self: Tensor, other: Any) -> Any:
+        if isinstance(other, (*PYTHON_NUMBERS, np.generic)):
+            return apply(op, (other, self))
+        return NotImplemented
+
+    def inplace(self: Tensor, other: Any) -> Any:
+        if isinstance(other, (Tensor, *PYTHON_NUMBERS, np.generic)):
+            return in_place(op, self, other)
+        return NotImplemented
+
+    return forward, reflected, inplace
+
+
+def _power(self: Tensor, other: Any) -> Any:
+    if type(other) is int and other == 2:
+        return apply(ops.SQUARE, (self,))
+    return _POW[0](self, other)
+
+
+_POW = _operator(ops.POW)
+
+
+def _install() -> None:
+    """Gives Tensor its operators, one row each."""
+    table = {
+        "add": ops.ADD, "sub": ops.SUBTRACT, "mul": ops.MULTIPLY, "truediv": ops.DIVIDE,
+        "floordiv": ops.FLOOR_DIVIDE, "mod": ops.REMAINDER, "pow": ops.POW, "and": ops.BITWISE_AND,
+        "or": ops.BITWISE_OR, "xor": ops.BITWISE_XOR, "lshift": ops.LEFT_SHIFT, "rshift": ops.RIGHT_SHIFT,
+    }  # fmt: skip
+    for name, op in table.items():
+        forward, reflected, inplace = _operator(op)
+        setattr(Tensor, f"__{name}__", _power if op is ops.POW else forward)
+        setattr(Tensor, f"__r{name}__", reflected)
+        setattr(Tensor, f"__i{name}__", inplace)
+    compare = {
+        "eq": ops.EQUAL, "ne": ops.NOT_EQUAL, "lt": ops.LESS, "le": ops.LESS_EQUAL,
+        "gt": ops.GREATER, "ge": ops.GREATER_EQUAL,
+    }  # fmt: skip
+    for name, op in compare.items():
+        setattr(Tensor, f"__{name}__", _operator(op)[0])
+    unary = {"neg": ops.NEGATIVE, "pos": ops.POSITIVE, "abs": ops.ABS, "invert": ops.BITWISE_INVERT}
+    for name, op in unary.items():
+        setattr(Tensor, f"__{name}__", _unary(op))
+
+
+def _unary(op: Op) -> Callable[[Tensor], Tensor]:
+    return lambda self: apply(op, (self,))
+
+
+_install()
+
+
+# --- memory in and out -------------------------------------------------------------------------------------------------
+
+
+def from_host(values: np.ndarray[Any, Any], dtype: DType, device: Device) -> Tensor:
+    """A new tensor with a copy of host values (of a NumPy dtype with dtype's bytes)."""
+    values = np.ascontiguousarray(values)
+    e = fresh(spec(values.shape, dtype, device))
+    ptr = e.storage.ptr
+    assert ptr is not None
+    if values.size:
+        flat = memoryview(values.reshape(-1).view(np.uint8))
+        opened(device).backend.copy_in(ptr.handle, ptr.offset, flat, current_handle(device))
+    return make(e)
+
+
+def fresh(s: Spec) -> Expr:
+    """A leaf over newly allocated, uninitialised memory."""
+    nbytes = s.size * s.dtype.itemsize
+    ptr: DataPtr = opened(s.device).allocator.allocate(nbytes, current_handle(s.device))
+    return leaf(Storage(ptr, nbytes, s.device), s, s.strides, 0)
+
+
+def evaluate(*tensors: Tensor) -> None:
+    """Computes these tensors now, together."""
+    run.evaluate([t._expr for t in tensors])
+
+
+class eager:
+    """A context in which each op runs at once, with the same bits; for debugging and timing."""
+
+    def __enter__(self) -> eager:
+        global depth_limit
+        self._before, depth_limit = depth_limit, 0
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        global depth_limit
+        depth_limit = self._before
+

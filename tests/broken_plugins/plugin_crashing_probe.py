@@ -1,0 +1,25 @@
+"""Takes its process down."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from dovetail.backend import BackendInfo, DeviceInfo
+from dovetail.plugins import hookimpl
+
+
+@hookimpl
+def dovetail_backend_info() -> BackendInfo:
+    return BackendInfo("crashing_probe", "1")
+
+
+@hookimpl
+def dovetail_probe(config: Mapping[str, str]) -> Any:
+    os._exit(7)
+
+
+@hookimpl
+def dovetail_open(info: DeviceInfo) -> Any:
+    raise NotImplementedError

@@ -1,0 +1,24 @@
+"""Finds nothing, and does not say why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dovetail.backend import BackendInfo, DeviceInfo
+from dovetail.plugins import hookimpl
+
+
+@hookimpl
+def dovetail_backend_info() -> BackendInfo:
+    return BackendInfo("empty_probe", "1")
+
+
+@hookimpl
+def dovetail_probe(config: Mapping[str, str]) -> Any:
+    return []
+
+
+@hookimpl
+def dovetail_open(info: DeviceInfo) -> Any:
+    raise NotImplementedError

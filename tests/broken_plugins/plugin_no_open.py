@@ -1,0 +1,19 @@
+"""Lacks a hook that every backend must have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dovetail.backend import BackendInfo
+from dovetail.plugins import hookimpl
+
+
+@hookimpl
+def dovetail_backend_info() -> BackendInfo:
+    return BackendInfo("no_open", "1")
+
+
+@hookimpl
+def dovetail_probe(config: Mapping[str, str]) -> Any:
+    return []

@@ -1,0 +1,24 @@
+"""Well, but has no device here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dovetail.backend import BackendInfo, DeviceInfo, Unavailable
+from dovetail.plugins import hookimpl
+
+
+@hookimpl
+def dovetail_backend_info() -> BackendInfo:
+    return BackendInfo("unavailable", "1")
+
+
+@hookimpl
+def dovetail_probe(config: Mapping[str, str]) -> Any:
+    return Unavailable("no such card", "buy one")
+
+
+@hookimpl
+def dovetail_open(info: DeviceInfo) -> Any:
+    raise NotImplementedError

@@ -1,0 +1,12 @@
+"""A hook that asks for an argument which does not exist."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dovetail.plugins import hookimpl
+
+
+@hookimpl
+def dovetail_probe(settings: Any) -> Any:
+    return []

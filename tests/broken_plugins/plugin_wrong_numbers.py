@@ -1,0 +1,33 @@
+"""Opens, but its launches do nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from dovetail.backend import Backend, BackendInfo, DeviceInfo
+from dovetail.plugins import hookimpl
+from dovetail.reference import ReferenceBackend
+
+
+class Idle(ReferenceBackend):
+    """Computes nothing."""
+
+    def launch(self, *arguments: Any, **named: Any) -> None:
+        pass
+
+
+@hookimpl
+def dovetail_backend_info() -> BackendInfo:
+    return BackendInfo("wrong_numbers", "1")
+
+
+@hookimpl
+def dovetail_probe(config: Mapping[str, str]) -> Sequence[DeviceInfo]:
+    return [replace(ReferenceBackend.info, type="wrong_numbers")]
+
+
+@hookimpl
+def dovetail_open(info: DeviceInfo) -> Backend:
+    return Idle()

@@ -1,0 +1,61 @@
+"""The `dovetail` command."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import pytest
+from dovetail import cli
+from dovetail.device_list import main as device_list
+from dovetail.memory_report import main as memory_report
+
+
+def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        cli.main(["--help"])
+    assert end.value.code == 0
+    text = capsys.readouterr().out
+    for name in ("demo", "devices", "doctor", "bench", "memory", "new-backend", "test-backend"):
+        assert name in text
+
+
+def test_an_unknown_command_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        cli.main(["devics"])
+    assert end.value.code == 2 and "devics" in capsys.readouterr().err
+
+
+def test_a_command_of_a_later_version_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(cli.COMMANDS, "demo", ("dovetail.not_written_yet", "nothing"))
+    assert cli.main(["demo", "--fast"]) == 2
+    assert "comes with a later version" in capsys.readouterr().err
+
+
+def test_a_module_that_exists_but_fails_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(cli.COMMANDS, "demo", ("json.tool.missing", "nothing"))
+    with pytest.raises(ModuleNotFoundError):
+        cli.main(["demo"])
+
+
+def test_the_rest_of_the_line_goes_to_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["doctor", "--help"])
+    assert "--time-limit" in capsys.readouterr().out
+
+
+def test_devices_lists_the_reference(capsys: pytest.CaptureFixture[str]) -> None:
+    assert device_list([]) == 0
+    assert "NumPy interpreter" in capsys.readouterr().out
+
+
+def test_memory_measures_a_device(capsys: pytest.CaptureFixture[str]) -> None:
+    assert memory_report(["reference", "--mib", "2"]) == 0
+    text = capsys.readouterr().out
+    assert "copy in" in text and "GiB/s" in text and "cache hits" in text
+
+
+@pytest.mark.parametrize("command", ["devices", "doctor", "memory"])
+def test_own_commands_exist(command: str) -> None:
+    assert importlib.util.find_spec(cli.COMMANDS[command][0]) is not None

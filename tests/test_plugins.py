@@ -1,0 +1,278 @@
+"""The life cycle of plugins: good ones, and each way in which one can be broken (see
+`broken_plugins`)."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dovetail import device as device_module
+from dovetail.device import default_device, device, set_default_device
+from dovetail.errors import DeviceError, PluginError, UnavailableError
+from dovetail.plugins import GROUP, Registry, State, open_device
+
+SOURCES = Path(__file__).parent / "broken_plugins"
+CORE = Path(__file__).parent.parent / "core"
+Install = Callable[..., None]
+
+
+def write_distribution(site: Path, name: str, type: str, module: str, group: str = GROUP) -> None:
+    """A distribution that offers one backend, as pip would leave it."""
+    info = site / f"{name.replace('-', '_')}-3.1.dist-info"
+    info.mkdir()
+    info.joinpath("METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 3.1\n")
+    info.joinpath("entry_points.txt").write_text(f"[{group}]\n{type} = {module}\n")
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
+    """Installs plugins of `broken_plugins`, each as a distribution of its own."""
+    monkeypatch.syspath_prepend(str(SOURCES))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delenv("DOVETAIL_BACKENDS", raising=False)
+
+    def install(*types: str, group: str = GROUP, prefix: str = "dist-") -> None:
+        for type in types:
+            write_distribution(tmp_path, prefix + type, type, f"plugin_{type}", group)
+
+    yield install
+    for dev in device_module.opened_devices():
+        if dev.type in ("healthy", "reference"):
+            dev.opened = None
+
+
+def fresh(**environ: str) -> Registry:
+    return Registry(environ=environ)
+
+
+def refused(registry: Registry, name: str) -> str:
+    """The text of the error for whoever asks for a broken plugin, twice the same."""
+    with pytest.raises((PluginError, DeviceError)) as first:
+        registry.open(device(name))
+    with pytest.raises(type(first.value)) as second:
+        registry.open(device(name))
+    assert str(first.value) == str(second.value)
+    return str(first.value)
+
+
+# --- devices
+
+
+def test_devices_are_unique_and_print_shortly() -> None:
+    assert device("opencl:1") is device("opencl:1") is device(device("opencl:1"))
+    assert device("cpu") is device("cpu:0") is not device("cpu:1")
+    assert repr(device("opencl:1")) == 'device("opencl:1")' and str(device("cpu:0")) == "cpu"
+    assert device("cpu") != "cpu" and len({device("cpu"), device("cpu:0")}) == 1
+
+
+@pytest.mark.parametrize("spec", ["", "CPU", "cpu:", "cpu:-1", ":0", "cpu:0:0", 3, b"cpu"])
+def test_malformed_names(spec: Any) -> None:
+    with pytest.raises(DeviceError, match="names no device"):
+        device(spec)
+
+
+def test_the_default_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device_module, "_default", None)
+    monkeypatch.setenv("DOVETAIL_DEFAULT_DEVICE", "opencl:1")
+    assert default_device() is device("opencl:1")
+    set_default_device("cuda")
+    assert device(None) is device("cuda")
+
+
+# --- what works
+
+
+def test_a_healthy_plugin(install: Install) -> None:
+    install("healthy")
+    registry = fresh(DOVETAIL_HEALTHY_COUNT="3")
+    assert registry.records()["healthy"].state is State.DISCOVERED
+    record = registry.probe("healthy")
+    assert record.state is State.AVAILABLE and record.milliseconds > 0
+    assert (record.distribution, record.version) == ("dist-healthy", "3.1")
+    assert record.file.endswith("plugin_healthy.py")
+    assert [str(d) for d in registry.devices() if d.type == "healthy"] == [
+        "healthy",
+        "healthy:1",
+        "healthy:2",
+    ]
+    opened = registry.open(device("healthy:2"))
+    assert opened is registry.open(device("healthy:2")) is device("healthy:2").opened
+    assert opened.lowerings == {"matmul": len}
+    assert opened.allocator.allocate(10).nbytes == 10
+    assert record.state is State.OPEN
+    assert registry.call(record, "dovetail_diagnostics") == {"driver": "42"}
+    assert registry.call(record, "dovetail_conformance") is None
+
+
+def test_discovery_imports_nothing(install: Install) -> None:
+    install("import_error", "healthy")
+    sys.modules.pop("plugin_healthy", None)
+    fresh().records()
+    assert "plugin_healthy" not in sys.modules
+
+
+def test_a_broken_plugin_harms_nobody_else(install: Install) -> None:
+    install("import_error", "misspelt_hook", "wrong_argument", "raising_probe", "healthy")
+    registry = fresh()
+    for name in list(registry.records()):
+        registry.probe(name)
+    assert registry.open(device("healthy")).backend is not None
+    assert "healthy" in {d.type for d in registry.devices()}
+
+
+def test_the_reference_is_always_there() -> None:
+    assert open_device("reference") is open_device("reference:0")
+
+
+def test_threads_open_a_device_once(install: Install) -> None:
+    install("healthy")
+    registry, got = fresh(), set()
+    threads = [
+        threading.Thread(target=lambda: got.add(registry.open(device("healthy")))) for _ in range(8)
+    ]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert len(got) == 1
+
+
+# --- what does not
+
+
+def test_an_unknown_type_names_the_known_and_the_near(install: Install) -> None:
+    install("healthy")
+    text = refused(fresh(), "heathly")
+    assert "known: " in text and "reference" in text and 'Did you mean "healthy"?' in text
+    assert "pip install dovetail-heathly" in text
+
+
+def test_an_index_out_of_range_lists_the_devices(install: Install) -> None:
+    install("healthy")
+    text = refused(fresh(), "healthy:7")
+    assert '"healthy:7"' in text and "healthy:0 (" in text and "healthy:1 (" in text
+
+
+# device type -> the state it ends in, and what its error must say
+BROKEN = {
+    "import_error": (
+        State.IMPORT_FAILED,
+        ["plugin_import_error.py", "import a_driver_that_is_not_there", "--force-reinstall dist-"],
+    ),
+    "misspelt_hook": (State.IMPORT_FAILED, ['"dovetail_porbe"', 'did you mean "dovetail_probe"']),
+    "wrong_argument": (State.IMPORT_FAILED, ["settings", "dovetail_probe"]),
+    "no_open": (State.IMPORT_FAILED, ["does not implement dovetail_open"]),
+    "other_name": (State.IMPORT_FAILED, ['"someone_else"', "dist-other_name"]),
+    "newer": (State.API_MISMATCH, ["1.99", "1.0", "pip install --upgrade dovetail"]),
+    "raising_probe": (State.PROBE_FAILED, ["the bus is on fire", "plugin_raising_probe.py"]),
+    "empty_probe": (State.PROBE_FAILED, ["Unavailable(reason, hint)"]),
+    "unavailable": (State.UNAVAILABLE, ["no such card", "buy one"]),
+    "failing_open": (State.OPEN_FAILED, ["the door is locked", "plugin_failing_open.py"]),
+    "opens_nothing": (State.OPEN_FAILED, ["'a backend', not a Backend"]),
+}
+
+
+@pytest.mark.parametrize("type", BROKEN)
+def test_a_broken_plugin_says_what_and_how_to_mend_it(type: str, install: Install) -> None:
+    install(type)
+    registry = fresh()
+    text = refused(registry, type)
+    state, expected = BROKEN[type]
+    assert registry.probe(type).state is state
+    for part in [*expected, "To mend it: "]:
+        assert part in text
+
+
+def test_unavailable_is_a_kind_of_its_own(install: Install) -> None:
+    install("unavailable")
+    with pytest.raises(UnavailableError):
+        fresh().open(device("unavailable"))
+
+
+@pytest.mark.parametrize("version", ["0", "2"])
+def test_another_major_version_is_reported(version: str, install: Install) -> None:
+    install("healthy", group=f"dovetail.backends.v{version}")
+    registry = fresh()
+    text = refused(registry, "healthy")
+    assert registry.probe("healthy").state is State.API_MISMATCH
+    assert f"backend interface {version}" in text and "pip install --upgrade" in text
+
+
+def test_two_distributions_for_one_type_conflict(install: Install) -> None:
+    install("healthy")
+    install("healthy", prefix="rival-")
+    registry = fresh()
+    text = refused(registry, "healthy")
+    assert registry.probe("healthy").state is State.CONFLICT
+    assert "dist-healthy" in text and "rival-healthy" in text and "pip uninstall" in text
+
+
+def test_a_plugin_may_be_blocked_before_it_is_imported(install: Install) -> None:
+    install("import_error", "healthy")
+    registry = fresh(DOVETAIL_BACKENDS="healthy, other")
+    text = refused(registry, "import_error")
+    assert registry.probe("import_error").state is State.BLOCKED
+    assert "DOVETAIL_BACKENDS" in text and "import a_driver" not in text
+    assert registry.probe("healthy").state is State.AVAILABLE
+    assert registry.probe("reference").state is State.AVAILABLE
+
+
+def test_strict_plugins_fail_whoever_opens_a_device(install: Install) -> None:
+    install("healthy", "unavailable")
+    assert fresh(DOVETAIL_STRICT_PLUGINS="1").open(device("healthy"))
+    device("healthy").opened = None
+    install("import_error")
+    with pytest.raises(PluginError, match="import_error"):
+        fresh(DOVETAIL_STRICT_PLUGINS="1").open(device("healthy"))
+    assert fresh(DOVETAIL_STRICT_PLUGINS="0").open(device("healthy"))
+
+
+# --- the doctor
+
+
+def doctor(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join(map(str, (CORE, site, SOURCES)))
+    return subprocess.run(
+        [sys.executable, "-m", "dovetail.cli", "doctor", *arguments],
+        env={**os.environ, "PYTHONPATH": path, "DOVETAIL_BACKENDS": "", "COLUMNS": "200"},
+        cwd=site,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_the_doctor_outlives_every_broken_plugin(install: Install, tmp_path: Path) -> None:
+    broken = ["hanging_probe", "crashing_probe", "import_error", "wrong_numbers", "failing_open"]
+    install(*broken, "healthy", "unavailable")
+    done = doctor(tmp_path, "--json", "--time-limit", "4")
+    assert done.returncode == 1, done.stderr
+    found = {p["type"]: p for p in json.loads(done.stdout)["plugins"]}
+    assert all(not found[type]["well"] for type in broken)
+    assert found["hanging_probe"]["state"] == "hung" and "4 s" in found["hanging_probe"]["reason"]
+    assert (
+        found["crashing_probe"]["state"] == "crashed" and "7" in found["crashing_probe"]["reason"]
+    )
+    assert "a_driver_that_is_not_there" in found["import_error"]["traceback"]
+    assert "wrongly" in found["wrong_numbers"]["reason"]
+    assert found["healthy"]["well"] and found["healthy"]["kernel"].startswith("compiled in")
+    assert found["healthy"]["diagnostics"] == {"driver": "42"}
+    assert found["unavailable"]["well"] and found["unavailable"]["hint"] == "buy one"
+
+
+def test_the_doctor_is_content_where_devices_are_merely_absent(
+    install: Install, tmp_path: Path
+) -> None:
+    install("unavailable")
+    done = doctor(tmp_path)
+    ours = [line for line in done.stdout.splitlines() if "unavailable" in line]
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert any("no such card" in line for line in ours) and "buy one" in done.stdout

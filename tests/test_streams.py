@@ -1,0 +1,143 @@
+"""Streams and events, on a device that notes what it is asked."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from dovetail.device import device
+from dovetail.errors import ArgumentError, DeviceError
+from dovetail.plugins import open_device
+from dovetail.reference import ReferenceBackend
+from dovetail.streams import (
+    Event,
+    Stream,
+    current_handle,
+    current_stream,
+    default_stream,
+    stream,
+    synchronize,
+)
+
+
+class Noting(ReferenceBackend):
+    """A device with two-part streams whose events pass when somebody waits."""
+
+    def __init__(self) -> None:
+        self.log: list[tuple[Any, ...]] = []
+        self.passed: set[Any] = set()
+        self.streams = 0
+
+    def create_stream(self) -> Any:
+        self.streams += 1
+        return f"stream{self.streams}"
+
+    def record_event(self, stream: Any) -> Any:
+        self.log.append(("record", stream))
+        return len(self.log)
+
+    def event_done(self, event: Any) -> bool:
+        return event in self.passed
+
+    def wait_event(self, stream: Any, event: Any) -> None:
+        self.log.append(("wait", stream, event))
+        if stream is None:
+            self.passed.add(event)
+
+    def synchronize(self, stream: Any = None) -> None:
+        self.log.append(("synchronize", stream))
+
+
+class _Opened:
+    def __init__(self) -> None:
+        self.backend = Noting()
+
+
+@pytest.fixture
+def backend() -> Iterator[Noting]:
+    dev = device("noting")
+    dev.opened = _Opened()
+    yield dev.opened.backend
+    dev.opened = None
+
+
+def test_the_default_stream_is_current(backend: Noting) -> None:
+    assert current_stream("noting") is default_stream("noting")
+    assert current_handle(device("noting")) is None
+
+
+def test_streams_nest_and_belong_to_a_thread(backend: Noting) -> None:
+    dev, outer, inner = device("noting"), Stream("noting"), Stream("noting")
+    seen: list[Any] = []
+    with stream(outer):
+        with stream(inner), stream(inner):
+            assert current_handle(dev) == "stream2" and current_stream(dev) is inner
+            thread = threading.Thread(target=lambda: seen.append(current_handle(dev)))
+            thread.start()
+            thread.join()
+        assert current_handle(dev) == "stream1"
+    assert current_handle(dev) is None and seen == [None]
+
+
+def test_one_stream_may_be_current_in_two_threads(backend: Noting) -> None:
+    dev, shared = device("noting"), Stream("noting")
+    entered, leave = threading.Event(), threading.Event()
+    after: list[Any] = []
+
+    def work() -> None:
+        with stream(shared):
+            entered.set()
+            leave.wait(10)
+        after.append(current_handle(dev))
+
+    thread = threading.Thread(target=work)
+    with stream(shared):
+        thread.start()
+        entered.wait(10)
+    leave.set()
+    thread.join()
+    assert current_handle(dev) is None and after == [None]
+
+
+def test_events(backend: Noting) -> None:
+    one, two = Stream("noting"), Stream("noting")
+    assert Event("noting").query(), "an event that was never recorded has passed"
+    with stream(one):
+        event = Event("noting")
+        event.record()
+    assert not event.query()
+    two.wait_event(event)
+    assert backend.log == [("record", "stream1"), ("wait", "stream2", 1)] and not event.query()
+    event.synchronize()
+    assert event.query()
+    two.wait_stream(one)
+    assert backend.log[-2:] == [("record", "stream1"), ("wait", "stream2", 4)]
+    event.wait(default_stream("noting"))
+    assert backend.log[-1] == ("wait", None, 1)
+
+
+def test_elapsed_time_needs_two_recorded_events(backend: Noting) -> None:
+    start, end = Event("noting"), Event("noting")
+    start.record()
+    with pytest.raises(ArgumentError, match="record"):
+        start.elapsed_ms(end)
+    end.record()
+    assert start.elapsed_ms(end) == pytest.approx(1e-6)
+    with pytest.raises(DeviceError, match="no meaning"):
+        start.elapsed_ms(Event("reference"))
+
+
+def test_an_event_stays_on_its_device(backend: Noting) -> None:
+    open_device("reference")
+    with pytest.raises(DeviceError, match="cannot be recorded"):
+        Event("noting").record(Stream("reference"))
+
+
+def test_synchronize(backend: Noting) -> None:
+    Stream("noting").synchronize()
+    synchronize("noting")
+    synchronize()
+    assert backend.log == [("synchronize", "stream1"), ("synchronize", None), ("synchronize", None)]
+    synchronize("never_opened")
