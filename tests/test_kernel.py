@@ -391,6 +391,23 @@ def test_a_nested_reduce_stays_where_its_variable_is() -> None:
     assert loops[1] in loops[0].body
 
 
+def test_loops_with_effects_nest() -> None:
+    b = KernelBuilder("k")
+    out, n = b.buffer("out", int64, "rw"), b.int("n")
+    cell = const(0, int64)
+
+    def inner(j: Value) -> list[Any]:
+        count = fold_loop(0, n, [], lambda k: ((), [Atomic("add", out, cell, j + 1)]))
+        return [map_loop(0, n, lambda k: [Store(out, j * n + k + 1, j - k)]), count]
+
+    b.effect(map_loop(0, n, inner))
+    kernel = b.build()
+    verify(kernel)
+    data = np.zeros(10, np.int64)
+    interpret(kernel, [data], [3], [], [])
+    assert data.tolist() == [3 * (1 + 2 + 3), 0, -1, -2, 1, 0, -1, 2, 1, 0]
+
+
 def test_two_loops_may_use_equal_work() -> None:
     b = KernelBuilder("k")
     x, out = b.buffer("x", float32, "r"), b.buffer("out", float32, "w")
@@ -436,7 +453,12 @@ def test_a_loop_variable_outside_of_its_loop_is_our_error() -> None:
     x, out = b.buffer("x", float32, "r"), b.buffer("out", float32, "w")
     i = b.axis(b.int("n"))
     escaped: list[Value] = []
-    reduce_loop("add", 0, i, lambda k: escaped.append(k) or load(x, k))  # type: ignore[func-returns-value]
+
+    def body(k: Value) -> Value:
+        escaped.append(k)
+        return load(x, k)
+
+    reduce_loop("add", 0, i, body)
     b.store(out, escaped[0], load(x, i))
     with pytest.raises(InternalError, match="loopvar used outside of its loop"):
         b.build()
@@ -524,6 +546,7 @@ def test_the_text_of_the_manual_parses() -> None:
         ("mul v1, c", "mul v1", 4, "no operation 'mul' of 1 arguments"),
         ("f32(1.0)", "f32(one)", 5, "'one' is no constant of float32"),
         ("= v3", "= v4", 6, "'v4' is not defined"),
+        ("store out[i0]", "map k0 in i0..n0 {\n}\nstore out[k0]", 8, "'k0' is not defined"),
         ("store out[i0] = v3", "nonsense", 6, "no statement reads 'nonsense'"),
         ("\n}", "", 6, "ends before its last }"),
         ("\n}", "\n}\nmore", 8, "after the kernel's end: 'more'"),

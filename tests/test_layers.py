@@ -138,27 +138,29 @@ def test_the_default_device_is_spelt_in_one_place() -> None:
     assert spelt == ["device"]
 
 
-def python(code: str) -> str:
+def python(code: str, cache: Path) -> str:
+    """What `code` prints in a fresh interpreter that keeps its byte code under `cache`."""
     path = os.pathsep.join([str(ROOT / "core"), str(ROOT / "sparse")])
-    environ = {**os.environ, "PYTHONPATH": path}
+    environ = {**os.environ, "PYTHONPATH": path, "PYTHONPYCACHEPREFIX": str(cache)}
+    environ.pop("PYTHONDONTWRITEBYTECODE", None)
     return subprocess.run(
         [sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=True
     ).stdout
 
 
-def test_importing_dovetail_loads_no_backend_and_nothing_heavy() -> None:
-    loaded = python("import dovetail, sys; print(*sys.modules)").split()
+def test_importing_dovetail_loads_no_backend_and_nothing_heavy(tmp_path: Path) -> None:
+    loaded = python("import dovetail, sys; print(*sys.modules)", tmp_path).split()
     heavy = "llvmlite pyopencl cuda rich torch jax matplotlib scipy sklearn importlib.metadata"
     unwanted = {*heavy.split(), "dovetail_cpu_llvm", "dovetail_opencl", "dovetail_cuda"}
     assert "dovetail" in loaded
     assert sorted(unwanted & set(loaded)) == []
 
 
-def test_importing_dovetail_is_quick() -> None:
+def test_importing_dovetail_is_quick(tmp_path: Path) -> None:
     """40 ms beyond NumPy is promised; twice that is allowed here, for a busy machine."""
     code = (
         "import time, numpy; t = time.perf_counter(); import dovetail;"
         "print(time.perf_counter() - t)"
     )
-    python(code)  # writes the byte code
-    assert statistics.median(float(python(code)) for _ in range(7)) < 0.080
+    python(code, tmp_path)  # writes the byte code
+    assert statistics.median(float(python(code, tmp_path)) for _ in range(7)) < 0.080

@@ -254,12 +254,9 @@ def test_division_keeps_its_bits(way: str) -> None:
     wild = rng.integers(0, 2**32, (2, 200000), np.uint32).view(np.float32)
     near = (1 + rng.integers(0, 2**23, (2, 100000)) * 2.0**-23).astype(np.float32)
     small = near[0] * np.float32(2.0**-120), near[1] * np.float32(2.0**20)  # quotients are denormal
-    x = np.concatenate(
-        [a, wild[0], near[0], small[0], rng.integers(0, 999, 50000).astype(np.float32)]
-    )
-    y = np.concatenate(
-        [b, wild[1], near[1], small[1], rng.integers(1, 99, 50000).astype(np.float32)]
-    )
+    ties = np.arange(1, 5001, dtype=np.uint32).view(np.float32)  # over 8: denormals half way
+    x = np.concatenate([a, wild[0], near[0], small[0], ties])
+    y = np.concatenate([b, wild[1], near[1], small[1], np.full(5000, 8, np.float32)])
     got = np.zeros_like(x)
     interpret(changed, [x, got, y], [x.size], [], [x.size])
     with np.errstate(all="ignore"):

@@ -275,6 +275,15 @@ def test_record_stream_keeps_a_block_until_the_other_stream_has_passed() -> None
     assert allocator.allocate(1000).offset == where
 
 
+def test_recording_the_own_stream_changes_nothing() -> None:
+    backend, allocator = make()
+    ptr = allocator.allocate(1000, "a")
+    where = ptr.offset
+    allocator.record_stream(ptr, "a")
+    del ptr
+    assert allocator.allocate(1000, "a").offset == where and not backend.queued
+
+
 def test_foreign_memory_may_be_recorded() -> None:
     _, allocator = make()
     allocator.record_stream(foreign(object(), 0, 8, FAKE), "other")
@@ -433,24 +442,40 @@ def test_threads() -> None:
 # --- lives that cross
 
 
-def test_a_finaliser_may_allocate_inside_the_allocator() -> None:
+def test_finalisers_and_signals_may_allocate_inside_the_allocator() -> None:
+    """Between any two lines of the allocator something else allocates and frees, as a finaliser
+    may."""
     backend, allocator = make()
-    got: list[DataPtr] = []
-    plain = backend.allocate
+    rng, live, inner = random.Random(0), [], []
+    entered = 0
 
-    def collect_now(nbytes: int) -> Any:
-        if not got:
-            got.append(DataPtr(None, 0, 0, FAKE))
-            got.append(allocator.allocate(100))
-            allocator.stats()
-            allocator.snapshot()
-        return plain(nbytes)
+    def interrupt(frame: Any, event: str, argument: Any) -> Any:
+        nonlocal entered
+        if event == "line" and rng.random() < 0.2:
+            entered += allocator._busy
+            inner.append(allocator.allocate(rng.randint(0, 3 * MIB)))
+            rng.choice((allocator.stats, allocator.snapshot, allocator.empty_cache))()
+            if len(inner) > 5:
+                del inner[rng.randrange(len(inner))]
+        return interrupt if frame.f_code.co_filename == memory.__file__ else None
 
-    backend.allocate = collect_now  # type: ignore[method-assign]
-    ptr = allocator.allocate(5000)
-    assert got[1].handle != ptr.handle
-    got.clear()
-    check(backend, allocator, [ptr])
+    sys.settrace(interrupt)
+    try:
+        for _ in range(1000):
+            if rng.random() < 0.55 or not live:
+                live.append(allocator.allocate(rng.randint(0, 3 * MIB)))
+            else:
+                live.pop(rng.randrange(len(live)))
+            if rng.random() < 0.05:
+                rng.choice((allocator.stats, allocator.snapshot, allocator.empty_cache))()
+    finally:
+        sys.settrace(None)
+    assert entered > 100
+    live.clear()
+    inner.clear()
+    allocator.empty_cache()
+    check(backend, allocator, [])
+    assert backend.used == 0
 
 
 def test_pointers_outlive_their_allocator_which_then_returns_everything() -> None:
@@ -482,7 +507,10 @@ def test_a_forked_child_can_allocate_while_another_thread_held_the_lock() -> Non
     inside.wait()
     child = os.fork()
     if child == 0:
-        os._exit(0 if allocator.allocate(2000).nbytes == 2000 else 1)
+        worker = threading.Thread(target=lambda: allocator.allocate(2000), daemon=True)
+        worker.start()
+        worker.join(10)
+        os._exit(int(worker.is_alive()))
     thread.join()
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert allocator.allocate(3000).nbytes == 3000

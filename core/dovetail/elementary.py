@@ -12,8 +12,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from .coefficients import FORMATS, TWO_OVER_PI, Format
-from .dtypes import float32, float64, int32, int64, uint64
+from .coefficients import (
+    EXPM1_DOUBLED,
+    FORMATS,
+    HALF_PI_SCALED,
+    LN2_HALVES,
+    TANH_NEAR,
+    TWO_OVER_PI,
+    Format,
+)
+from .dtypes import float32, float64, int32, int64, uint32, uint64
 from .loops import Value, bitcast, cast, const, eq, fma, ne, rint, sqrt, trunc, where
 
 Pair = tuple[Value, Value]
@@ -224,9 +232,23 @@ def cosh(x: Value) -> Value:
 
 def tanh(x: Value) -> Value:
     """The hyperbolic tangent."""
+    if x.dtype is float32:
+        return _tanh_float32(x)
     s, c = _sinh_cosh(_capped(x, _format(x).mantissa * 0.375 + 1.0))
     h, low = _quotient(_fast_two_sum(*s), _fast_two_sum(*c))
     return _odd(x, h + low)
+
+
+def _tanh_float32(x: Value) -> Value:
+    """x + x**3 P(x**2) below 5/8, else 1 - 2 / (1 + exp(2 |x|)): some 30 operations and one division."""
+    a = _capped(x, 9.25)
+    n, bits = _nearest(a, 2.0 * FORMATS[float32].log2e[0])
+    r = fma(n, const(-LN2_HALVES[1], float32), fma(n, const(-LN2_HALVES[0], float32), a))
+    s = _power_of_two(bits, x)
+    far = 1.0 - 2.0 / fma(s, _poly(EXPM1_DOUBLED, r) * r, s + 1.0)
+    z = a * a
+    near = fma(a * z, _poly(TANH_NEAR, z), a)
+    return _with_sign(where(a < 0.625, near, far), _sign(x))
 
 
 def _odd(x: Value, y: Value) -> Value:
@@ -330,10 +352,11 @@ def _log1p_of_pair(h: Value, low: Value, octaves: Value | None = None) -> Pair:
     form = _format(h)
     u, v = _two_sum(const(1.0, h.dtype), h)
     e, f, k = _split(u)
-    # where 2**-e is not normal, v plays no part
-    v = where(e > form.bias - 2.0, 0.0, v * bitcast(form.one - k, h.dtype))
+    # where 2**-e is not normal, v and low play no part
+    scale = where(e > form.bias - 2.0, 0.0, bitcast(form.one - k, h.dtype))
+    v = v * scale
     # log(1 + f + v) = log(1 + f) + v / (1 + f) - (v / (1 + f))**2 / 2
-    small = fma(v, fma(f, f - 1.0, v * -0.5), low * (1.0 - f))
+    small = fma(v, fma(f, f - 1.0, v * -0.5), low * scale * (1.0 - f))
     e = e if octaves is None else e + octaves
     a, b = _fast_two_sum(e * form.ln2[0], f)
     c, d = _two_sum(a, v)
@@ -342,9 +365,10 @@ def _log1p_of_pair(h: Value, low: Value, octaves: Value | None = None) -> Pair:
 
 def log1p(x: Value) -> Value:
     """log(1 + x), accurate near zero."""
-    y = _log1p_of_pair(where((x > -1.0) & (x < math.inf), x, 0.0), const(0.0, x.dtype))
+    usual = (x > -1.0) & (x < math.inf)
+    y, t = _log1p_of_pair(where(usual, x, 0.0), const(0.0, x.dtype))
     odd = where(x < -1.0, math.nan, where(eq(x, -1.0), -math.inf, x))
-    return where((x > -1.0) & (x < math.inf) & ne(x, 0.0), y, odd)
+    return where(usual & ne(x, 0.0), y + t, odd)
 
 
 def logaddexp(x: Value, y: Value) -> Value:
@@ -356,8 +380,9 @@ def logaddexp(x: Value, y: Value) -> Value:
         _clamp(where(usual, d, 0.0), _format(x).exp_range[0], 0.0), where(usual, e, 0.0)
     )
     p, q = _fast_two_sum(p, q)
-    sum_ = high + _log1p_of_pair(_scale(p, bits), _scale(q, bits))
-    return where(usual, sum_, where(ne(x, x) | ne(y, y), x + y, high))
+    h, t = _log1p_of_pair(_scale(p, bits), _scale(q, bits))
+    h, c = _two_sum(high, h)
+    return where(usual, h + (c + t), where(ne(x, x) | ne(y, y), x + y, high))
 
 
 def asinh(x: Value) -> Value:
@@ -373,8 +398,8 @@ def asinh(x: Value) -> Value:
     h, low = _fast_two_sum(h, low + t)
     g, c = _two_sum(where(a < math.inf, a, 1.0), const(-1.0, x.dtype))
     octaves = where(large, const(1.0, x.dtype), 0.0)
-    y = _log1p_of_pair(where(large, g, h), where(large, c, low), octaves)
-    y = where((a < math.inf) & (a > form.smallest_normal), y, a)
+    y, t = _log1p_of_pair(where(large, g, h), where(large, c, low), octaves)
+    y = where((a < math.inf) & (a > form.smallest_normal), y + t, a)
     return _with_sign(_abs(y), _sign(x))
 
 
@@ -393,8 +418,8 @@ def acosh(x: Value) -> Value:
     h, low = _fast_two_sum(h, low + t)
     g, c = _two_sum(where(x < math.inf, x, 1.0), const(-1.0, x.dtype))
     octaves = where(large, const(1.0, x.dtype), 0.0)
-    y = _log1p_of_pair(where(large, g, h), where(large, c, low), octaves)
-    y = where(eq(x, 1.0), 0.0, where(x < math.inf, y, x))
+    y, t = _log1p_of_pair(where(large, g, h), where(large, c, low), octaves)
+    y = where(eq(x, 1.0), 0.0, where(x < math.inf, y + t, x))
     return where(x < 1.0, math.nan, y)
 
 
@@ -405,8 +430,8 @@ def atanh(x: Value) -> Value:
     b = where(inside, a, 0.0)
     d = _fast_two_sum(const(1.0, x.dtype), -b)
     h, low = _quotient((b + b, const(0.0, x.dtype)), d)
-    y = _log1p_of_pair(h, low) * 0.5
-    y = where(inside, y, where(eq(a, 1.0), const(math.inf, x.dtype), math.nan))
+    y, t = _log1p_of_pair(h, low)
+    y = where(inside, (y + t) * 0.5, where(eq(a, 1.0), const(math.inf, x.dtype), math.nan))
     y = where(ne(x, x) | (a < _format(x).smallest_normal), a, y)
     return _with_sign(y, _sign(x))
 
@@ -601,6 +626,42 @@ def _quadrant(x: Value) -> tuple[Pair, Value]:
     return (where(far, c, a), where(far, d, b)), where(far, m, n)
 
 
+def _quadrant_float32(x: Value) -> tuple[Pair, Value]:
+    """Finite float32 x >= 0 as n pi/2 + a pair in -1..1, and n: Payne and Hanek's method for x >= 1, in integers."""
+    b = _bits(x)
+    m = (b & 0x7FFFFF) | 0x800000
+    e = b >> 23
+    small = e < 127
+    # x = m 2**(e - 150): bits of 2/pi above 2**(151 - e) only give multiples of 4 quadrants
+    w0, w1, w2 = _window32(where(small, 0, e - 127))
+    wide = cast(m, uint64)
+    p = cast(m * w0, uint64) << 32
+    p = p + wide * cast(w1, uint64) + (wide * cast(w2, uint64) >> 32)
+    high, low = cast(p >> 32, uint32), cast(p, uint32)
+    # signed, the fraction of a quadrant is (h / 2**32 + t / 2**55)
+    h, t = (high << 2) | (low >> 30), (high & 0x3F) << 25 | (low >> 7)
+    n = where(small, 0, (high + (1 << 29)) >> 30)
+    h, t = (cast(bitcast(v, int32), float32) for v in (h & 0xFFFFFF00, t))
+    a, c = _two_product(h, HALF_PI_SCALED[0])
+    c = fma(t, const(HALF_PI_SCALED[2], float32), fma(h, const(HALF_PI_SCALED[1], float32), c))
+    return (where(small, x, a), where(small, 0.0, c)), n
+
+
+def _window32(position: Value) -> list[Value]:
+    """Three 32-bit words of 2/pi, after 25 zero bits, from bit `position` < 128 on."""
+    words = [
+        const(TWO_OVER_PI >> (1216 + 25 - 32 * (i + 1)) & 0xFFFFFFFF, uint32) for i in range(7)
+    ]
+    second, first = ne(position & 64, 0), ne(position & 32, 0)
+    words = [where(second, b, a) for a, b in zip(words, words[2:], strict=False)]
+    words = [where(first, b, a) for a, b in zip(words, words[1:], strict=False)]
+    shift = position & 31
+    # a funnel shift, which compilers know in this form
+    return [
+        (a << shift) | ((b >> 1) >> (shift ^ 31)) for a, b in zip(words, words[1:], strict=False)
+    ]
+
+
 def _sin_of_pair(h: Value, low: Value) -> Pair:
     z = h * h
     f = _format(h)
@@ -618,45 +679,47 @@ def _flip(y: Value, sign: Value) -> Value:
     return bitcast(_bits(y) ^ sign, y.dtype)
 
 
+def _sin_cos(x: Value) -> tuple[Pair, Pair, Value]:
+    """sin and cos of x - n pi/2 for finite x >= 0, as two parts each, and bits of n."""
+    (h, low), n = _quadrant_float32(x) if x.dtype is float32 else _quadrant(x)
+    return _sin_of_pair(h, low), _cos_of_pair(h, low), n
+
+
+def _quarter_turns(n: Value) -> Value:
+    """The sign bit of the sine after n quarter turns."""
+    return (n & 2) << (n.dtype.bits - 2)
+
+
 def sin(x: Value) -> Value:
     """The sine."""
-    if x.dtype is float32:
-        return cast(sin(cast(x, float64)), float32)
     a = _abs(x)
-    (h, low), n = _quadrant(a)
-    s, c = _sin_of_pair(h, low), _cos_of_pair(h, low)
+    s, c, n = _sin_cos(a)
     odd = ne(n & 1, 0)
-    y = where(odd, c[0], s[0]) + where(odd, c[1], s[1])
-    y = _flip(y, ((n & 2) << 62) ^ _sign(x))
-    return where(a < 2.0**-27, x, where(a < math.inf, y, math.nan))
+    y = _flip(where(odd, c[0], s[0]) + where(odd, c[1], s[1]), _quarter_turns(n) ^ _sign(x))
+    return where(a < _format(x).negligible, x, where(a < math.inf, y, math.nan))
 
 
 def cos(x: Value) -> Value:
     """The cosine."""
-    if x.dtype is float32:
-        return cast(cos(cast(x, float64)), float32)
     a = _abs(x)
-    (h, low), n = _quadrant(a)
-    s, c = _sin_of_pair(h, low), _cos_of_pair(h, low)
+    s, c, n = _sin_cos(a)
     odd = ne(n & 1, 0)
-    y = where(odd, s[0], c[0]) + where(odd, s[1], c[1])
-    return where(a < math.inf, _flip(y, ((n + 1) & 2) << 62), math.nan)
+    y = _flip(where(odd, s[0], c[0]) + where(odd, s[1], c[1]), _quarter_turns(n + 1))
+    return where(a < math.inf, y, math.nan)
 
 
 def tan(x: Value) -> Value:
     """The tangent."""
-    if x.dtype is float32:
-        return cast(tan(cast(x, float64)), float32)
     a = _abs(x)
-    (h, low), n = _quadrant(a)
-    s, c = _fast_two_sum(*_sin_of_pair(h, low)), _fast_two_sum(*_cos_of_pair(h, low))
+    s, c, n = _sin_cos(a)
+    s, c = _fast_two_sum(*s), _fast_two_sum(*c)
     odd = ne(n & 1, 0)
     q = _quotient(
         (where(odd, c[0], s[0]), where(odd, c[1], s[1])),
         (where(odd, -s[0], c[0]), where(odd, -s[1], c[1])),
     )
     y = _flip(q[0] + q[1], _sign(x))
-    return where(a < 2.0**-27, x, where(a < math.inf, y, math.nan))
+    return where(a < _format(x).negligible, x, where(a < math.inf, y, math.nan))
 
 
 # --- their inverses -------------------------------------------------------------------------------

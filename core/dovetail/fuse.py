@@ -122,7 +122,10 @@ class Step:
     nbytes: int  # read and written, counting each access once
     check: tuple[int, str] | None = None  # (slot of the error cell, op name)
     drops: tuple[int, ...] = ()  # slots that nothing later needs
-    run: Any = None  # what `run` makes of the kernel
+    run: Any = None  # what `run` makes of the kernel, and how it is called:
+    simple: bool = False  # no static offsets, no error cell
+    all_scalars: bool = False  # `scalars` are all of them, in order
+    pick: Any = None  # (handles and offsets of all slots) -> the arguments
 
 
 @dataclass(eq=False, slots=True)
@@ -136,16 +139,19 @@ class Call:
     why: str
     nbytes: int
     drops: tuple[int, ...] = ()
+    simple = False
 
 
 @dataclass(eq=False, slots=True)
 class Plan:
     """Steps in order; `stored`: (position of the node, slot) for every stored node."""
 
-    steps: list[Step | Call]
+    steps: list[Any]  # of Step and Call
     slots: int
     stored: tuple[tuple[int, int], ...]
     notes: list[str]
+    none: list[Any]  # a None for each slot
+    blank: list[Any]  # placeholders for the slots that are not there when it starts
 
 
 class _Store(Exception):
@@ -218,9 +224,12 @@ class Planner:
         steps: list[Step | Call] = []
         for made in self.steps:
             steps += _emit(self, made) if isinstance(made, Group) else made
-        _drop(steps, {self.slot_of[i] for i in self.why}, len(self.leaf_slot))
+        _drop(steps, set(self.slot_of.values()), len(self.leaf_slot))
         stored = tuple((i, s) for i, s in self.slot_of.items() if i not in self.leaf_slot)
-        return Plan(steps, self.slots, stored, [self._note(i) for i in sorted(self.why)])
+        given = len(self.leaf_slot) + (self.target is not None)
+        notes = [self._note(i) for i in sorted(self.why)]
+        blank = [None, 0] * (self.slots - given)
+        return Plan(steps, self.slots, stored, notes, [None] * self.slots, blank)
 
     def _note(self, i: int) -> str:
         op = self.nodes[i].op

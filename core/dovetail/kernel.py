@@ -1,13 +1,14 @@
 """A `Kernel`: what is computed at every point of a grid, in the loop language of `loops.py`.
 
-`KernelBuilder` makes one from free-standing expressions: its scheduler puts every value into the outermost block
-in which its operands are known (so loop-invariant work is hoisted) and keeps one of each group of equal values.
+`KernelBuilder` makes one from free-standing expressions: its scheduler puts every value into the
+outermost block in which its operands are known (so loop-invariant work is hoisted) and keeps one of
+each group of equal values.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,7 +34,7 @@ from .text import print_kernel
 
 @dataclass(frozen=True, eq=False)
 class Kernel:
-    """See the module's text. Arguments are passed as buffers, then ints, then scalars, in this order."""
+    """See the module's text. Arguments are passed in this order: buffers, ints, scalars."""
 
     name: str
     buffers: tuple[Buffer, ...]
@@ -109,7 +110,7 @@ class _Scope:
 
 
 class _Scheduler:
-    """Puts every Value into the outermost block in which its operands are known, and equal ones only once.
+    """Puts every Value into the outermost block in which its operands are known, equal ones once.
 
     As built and as placed are two sets of objects: building may share a Value between kernels.
     """
@@ -175,7 +176,7 @@ class _Scheduler:
         return new
 
     def _here(self, new: Value) -> Value:
-        """Places what other statements may change, so that it neither moves nor stands for another."""
+        """Places what a store may change: it neither moves nor stands for an equal one."""
         self._scope[id(new)] = self.open[-1]
         self.open[-1].statements.append(new)
         return new
@@ -266,7 +267,7 @@ def _free_loops(loop: Loop, scheduler: _Scheduler) -> set[Any]:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Combine:
-    """How two partial results become one: `result` computed from `left` and `right` ("arg" Values) by `body`."""
+    """How two partial results become one: `body` computes `result` from the "arg" Values."""
 
     name: str
     identity: tuple[Value, ...]
@@ -276,15 +277,15 @@ class Combine:
     result: tuple[Value, ...]
 
 
-
-
 def _first_larger(a: Value, b: Value) -> Value:
     """b where b > a or b is NaN (and a is not): the choice that makes NaN win and ties keep `a`."""
     return ((a < b) | ne(b, b)) if a.dtype.kind == "f" else a < b
 
 
-def _arg_takes_right(better: Callable[[Value, Value], Value], a: Sequence[Value], b: Sequence[Value]) -> Value:
-    """Whether (value, index) `b` beats `a`: better, or as good with a lower index. NaN beats all."""
+def _arg_takes_right(
+    better: Callable[[Value, Value], Value], a: Sequence[Value], b: Sequence[Value]
+) -> Value:
+    """Whether (value, index) `b` beats `a`: better, or as good with a lower index, NaN best."""
     (av, ai), (bv, bi) = a, b
     same = eq(av, bv)
     if av.dtype.kind == "f":
@@ -316,12 +317,16 @@ _COMBINES: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
         lambda d: (_highest(d),),
         lambda a, b: (
             where(
-                ((b[0] < a[0]) | ne(b[0], b[0])) if a[0].dtype.kind == "f" else b[0] < a[0], b[0], a[0]
+                ((b[0] < a[0]) | ne(b[0], b[0])) if a[0].dtype.kind == "f" else b[0] < a[0],
+                b[0],
+                a[0],
             ),
         ),
     ),
-    "and": (lambda d: (const(1 if d.kind == "b" else (-1 if d.kind == "i" else d.max), d),),
-            lambda a, b: (a[0] & b[0],)),
+    "and": (
+        lambda d: (const(1 if d.kind == "b" else (-1 if d.kind == "i" else d.max), d),),
+        lambda a, b: (a[0] & b[0],),
+    ),
     "or": (lambda d: (const(0, d),), lambda a, b: (a[0] | b[0],)),
     "xor": (lambda d: (const(0, d),), lambda a, b: (a[0] ^ b[0],)),
     "argmax": (
@@ -351,5 +356,3 @@ def combine(name: str, dtypes: tuple[DType, ...]) -> Combine:
         body = tuple(s for s in scheduler.open[0].statements if isinstance(s, Value))
         _combine_cache[key] = Combine(name, tuple(identity(*dtypes)), left, right, body, result)
     return _combine_cache[key]
-
-

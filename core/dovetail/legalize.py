@@ -276,7 +276,7 @@ _FROM_BITS = {float16: _float16_value, bfloat16: _bfloat16_value}
 
 
 def round_division(kernel: Kernel, capabilities: Capabilities) -> Kernel:
-    """float32 division and square root through float64 (or, without it, integers) where they round wrongly.
+    """float32 division and square root through float64 (or, without it, integers).
 
     Source: Figueroa, When is double rounding innocuous? SIGNUM Newsletter 30(3), 1995: the 53 bits
     of float64 are at least 2 * 24 + 2.
@@ -309,7 +309,7 @@ _INFINITY, _NAN = 0x7F800000, 0x7FC00000
 def _parts(x: Value) -> tuple[Value, Value]:
     """The 24 bits of a finite float32's significand, as uint64, and its biased exponent, as int32.
 
-    A denormal is its bits times 2^-149, so the float32 that equals its bits has its leading zeros shifted out.
+    A denormal is its bits times 2^-149; the float32 that equals its bits is free of leading zeros.
     """
     size = bitcast(x, uint32) & 0x7FFFFFFF
     tiny = size < 0x800000
@@ -319,7 +319,7 @@ def _parts(x: Value) -> tuple[Value, Value]:
 
 
 def _assembled(significand: Value, exponent: Value) -> Value:
-    """The float32 bits of a 27-bit significand whose last bit is sticky, rounded to nearest even."""
+    """The bits of the float32 nearest (ties to even) a 27-bit significand, its last bit sticky."""
     denormal = exponent < 1
     lost = where(denormal, 4 - exponent, 3)
     lost = cast(where(lost < 31, lost, 31), uint32)
@@ -351,14 +351,14 @@ def _integer_quotient(a: Value, b: Value) -> Value:
 
 
 def _integer_sqrt(x: Value) -> Value:
-    """The device's own root, taken to be within 3 units in the last place (OpenCL's bound), then mended."""
+    """The device's root, mended: it is off by at most 3 units in the last place, as in OpenCL."""
     m, e = _parts(x)
     odd = eq(e & 1, 0)  # of the unbiased exponent
     m = where(odd, m << 1, m)
     target = m << 27  # its root has 26 bits
     near = sqrt(cast(m, float32) * 2.0**-23) * 2.0**25
-    root = cast(near, uint64) - 16
-    for step in (16, 8, 4, 2, 1):
+    root = cast(near, uint64) - 32  # 3 units near 2 are up to 24 of its own
+    for step in (32, 16, 8, 4, 2, 1):
         more = root + step
         root = where(more * more <= target, more, root)
     exponent = ((e - where(odd, const(128, int32), 127)) >> 1) + 127

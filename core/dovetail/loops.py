@@ -1,32 +1,36 @@
 """The loop language: the only thing that a backend receives.
 
-A `Kernel` says what is computed at every point of a grid. Its parameters are buffers (a dtype and an access),
-run-time integers (sizes, strides) and run-time scalars. Its body is a `Block`: a list of statements in the
-order in which they run, where a statement is
+A `Kernel` says what is computed at every point of a grid. Its parameters are buffers (a dtype and
+an access), run-time integers (sizes, strides) and run-time scalars. Its body is a `Block`: a list
+of statements in the order in which they run, where a statement is
 
-- a `Value`: compute this operation now (single assignment: a Value stands in exactly one block, before its uses);
+- a `Value`: compute this operation now (single assignment: a Value stands in exactly one block,
+  before its uses);
 - a `Store` or an `Atomic`: write to a buffer at a linear element index;
 - a `Loop`, of one of three kinds:
   - `map`: iterations are independent; it only has effects;
-  - `reduce`: combines `update`, computed in every iteration, with a named associative `Combine` in the *canonical
-    order* (below); results are read through "result" Values;
-  - `fold`: sequential; `carry` holds the state, starting at `init`, becoming `update` after each iteration;
-    it may have effects too.
+  - `reduce`: combines `update`, computed in every iteration, with a named associative `Combine` in
+    the *canonical order* (below); results are read through "result" Values;
+  - `fold`: sequential; `carry` holds the state, starting at `init`, becoming `update` after each
+    iteration; it may have effects too.
 
-Points of the grid are independent and may run in any order and at once. Nothing else is in the language:
-dtypes are bool, integers, float32 and float64 after legalisation (float16 and bfloat16 appear only in buffers,
-`load`, `store` and `cast`, on devices that convert them natively).
+Points of the grid are independent and may run in any order and at once. Nothing else is in the
+language: dtypes are bool, integers, float32 and float64 after legalisation (float16 and bfloat16
+appear only in buffers, `load`, `store` and `cast`, on devices that convert them natively).
 
-Canonical order of a reduction of n values x[0..n-1] (start..stop, step 1), with LANES = 32, CHUNK = 4096:
+Canonical order of a reduction of n values x[0..n-1] (start..stop, step 1), with LANES = 32 and
+CHUNK = 4096:
     reduce(x, n) = n <= CHUNK ? chunk(x) : reduce([chunk(x[c*CHUNK : (c+1)*CHUNK]) for c in ...])
-    chunk(x): lane[j] = identity for j in 0..31; for k ascending: lane[k % 32] = combine(lane[k % 32], x[k]);
-              then for h in 16, 8, 4, 2, 1: lane[j] = combine(lane[j], lane[j + h]) for j < h; the result is lane[0].
+    chunk(x): lane[j] = identity for j in 0..31;
+              for k ascending: lane[k % 32] = combine(lane[k % 32], x[k]);
+              for h in 16, 8, 4, 2, 1: lane[j] = combine(lane[j], lane[j + h]) for j < h;
+              the result is lane[0].
 All 32 lanes take part, also when n < 32. So the bits depend on n alone.
 
-Values are built as free-standing expressions (`x * y + 1`, `where(c, a, b)`, `load(buf, i)`); `KernelBuilder.build`
-places each in the outermost block in which it can stand (so it may be computed though the loop around it runs no
-iteration), shares equal ones, and folds trivial integer arithmetic. A load from an "rw" buffer stands where it is
-first used, and is not shared with an equal one: a store may lie between them.
+Values are built as free-standing expressions (`x * y + 1`, `where(c, a, b)`, `load(buf, i)`);
+`KernelBuilder.build` places each in the outermost block in which it can stand (so it may be
+computed though the loop around it runs no iteration), and shares equal ones. A load from an "rw"
+buffer stands where it is first used, and is not shared with an equal one: a store may lie between.
 """
 
 from __future__ import annotations
@@ -43,7 +47,7 @@ from .errors import InternalError
 LANES = 32
 CHUNK = 4096
 
-# op -> (number of arguments, kinds of dtype its arguments may have, what comes out: "same" or a kind)
+# op -> (number of arguments, their kinds of dtype, what comes out: "same" or a kind)
 OPS: dict[str, tuple[int, str, str]] = {
     "add": (2, "iuf", "same"),  # integers wrap
     "sub": (2, "iuf", "same"),
@@ -68,8 +72,8 @@ OPS: dict[str, tuple[int, str, str]] = {
     "eq": (2, "biuf", "b"),
     "ne": (2, "biuf", "b"),
     "where": (3, "biuf", "same"),  # where(bool, a, b)
-    # int -> int wraps; -> float rounds to nearest even; float -> int truncates and is undefined out of range
-    # (guard it); bool <-> number as 0/1 and x != 0
+    # int -> int wraps; -> float rounds to nearest even (int -> half by way of float32);
+    # float -> int truncates and is undefined out of range (guard it); bool <-> number: 0/1, x != 0
     "cast": (1, "biuf", "attr"),
     "bitcast": (1, "iuf", "attr"),
 }
@@ -182,13 +186,14 @@ def wrap(x: Operand, dtype: DType) -> Value:
 
 
 def binary(op: str, a: Operand, b: Operand) -> Value:
-    """A two-argument op; a Python number takes the other operand's dtype. Trivial integer cases are folded."""
+    """A two-argument op; a Python number takes the other's dtype. Trivial integer cases fold."""
     if not isinstance(a, Value):
         assert isinstance(b, Value)
         a = const(a, b.dtype)
     b = wrap(b, a.dtype)
     if a.dtype is not b.dtype:
-        raise InternalError(f"{op} of {a.dtype.name} and {b.dtype.name}: the loop language never promotes")
+        pair = f"{a.dtype.name} and {b.dtype.name}"
+        raise InternalError(f"{op} of {pair}: the loop language never promotes")
     if a.dtype.kind in "iu" and (folded := _fold_integer(op, a, b)) is not None:
         return folded
     return Value(op, bool_ if OPS[op][2] == "b" else a.dtype, (a, b))
@@ -270,7 +275,7 @@ def where(c: Value, a: Operand, b: Operand) -> Value:
 
 
 def cast(a: Value, dtype: DType) -> Value:
-    """`a` as `dtype`. A float that is out of an integer's range gives an undefined integer: guard it."""
+    """`a` as `dtype`. A float outside of an integer's range gives any integer: guard it."""
     return a if a.dtype is dtype else Value("cast", dtype, (a,))
 
 
@@ -280,7 +285,7 @@ def bitcast(a: Value, dtype: DType) -> Value:
 
 
 def load(buffer: Buffer, index: Value, when: Value | None = None) -> Value:
-    """The element at `index`; where `when` is given and false, zero, and the memory is not touched."""
+    """The element at `index`; where `when` is given and false, zero: no memory is touched."""
     return Value("load", buffer.dtype, (index,) if when is None else (index, when), buffer)
 
 
@@ -331,7 +336,7 @@ Block = tuple[Statement, ...]
 
 
 def map_loop(start: Operand, stop: Operand, body: Callable[[Value], Iterable[Effect]]) -> Loop:
-    """A loop of independent iterations: `body(k)` gives its effects. Pass it to `KernelBuilder.effect`."""
+    """A loop of independent iterations: `body(k)` gives its effects. For `KernelBuilder.effect`."""
     loop = Loop("map", wrap(start, int64), wrap(stop, int64))
     loop.effects = tuple(body(loop.var))
     return loop

@@ -71,10 +71,9 @@ class DataPtr:
         self.deleter = None
         return self.context
 
-    def __del__(self) -> None:  # an error in here is reported by Python, not raised
+    def __del__(self) -> None:  # called once by Python (PEP 442), which reports errors in it
         deleter = self.deleter
         if deleter is not None:
-            self.deleter = None
             deleter(self.context)
 
     def __repr__(self) -> str:
@@ -526,15 +525,16 @@ class CachingAllocator(Allocator):
 
     # --- figures
     @contextmanager
-    def _inside(self) -> Iterator[None]:
-        """Holds the lock, with what was freed taken back first."""
+    def _inside(self) -> Iterator[bool]:
+        """Holds the lock, with what was freed taken back first; whether this thread is in here
+        already."""
         with self._lock:
             entered, self._busy = self._busy, True
             try:
                 if not entered:
                     self._drain()
                     self._poll()
-                yield
+                yield entered
             finally:
                 self._busy = entered
 
@@ -573,8 +573,9 @@ class CachingAllocator(Allocator):
 
     def empty_cache(self) -> None:
         """See `Allocator.empty_cache`."""
-        with self._inside():
-            self._release(self._reserved)
+        with self._inside() as entered:
+            if not entered:
+                self._release(self._reserved)
 
     def set_limit(self, nbytes: int | None) -> None:
         """See `Allocator.set_limit`."""

@@ -83,7 +83,7 @@ def _fma64(a: Array, b: Array, c: Array) -> Array:
     result = np.where(plain, a * b + c, np.where(np.isfinite(c), result, c))
     ea, eb, ec = (np.frexp(x)[1] for x in (a, b, c))
     tame = (abs(ea) < 990) & (abs(eb) < 990) & (ea + eb > -950) & (ea + eb < 1000) & (ec < 1000)
-    hard = ~(plain | ~np.isfinite(c)) & (~tame | (c == 0))
+    hard = ~(plain | ~np.isfinite(c) | tame)
     for i in np.flatnonzero(hard):
         result[i] = _fma_exactly(float(a[i]), float(b[i]), float(c[i]))
     return result
@@ -175,8 +175,6 @@ def _bfloat16_value(bits: Array) -> Array:
 
 def _cast(x: Array, source: DType, target: DType) -> Array:
     if target is not bfloat16:
-        if target is float16 and source.kind in "iu":
-            x = x.astype(np.float32)
         return x.astype(_numpy(target))
     near = _to_odd_float32(x) if source is float64 else x.astype(np.float32)
     return _bfloat16_value(_bfloat16_bits(near))
@@ -284,26 +282,26 @@ class _Points:
             _ATOMIC[s.op].at(memory.data, place, value)
 
     def count(self, loop: Loop, active: Mask) -> tuple[Array, int]:
-        """The number of iterations at every point, and the largest of them."""
+        """The number of iterations at every point (none where inactive), and the largest."""
         n = np.maximum(self[loop.stop] - self[loop.start], 0)
         if active is not None:
             n = np.where(active, n, 0)
         return n, int(n.max())
 
-    def iterations(self, loop: Loop, n: Array, k: Array, shape: Shape, active: Mask) -> Mask:
+    def iterations(self, loop: Loop, n: Array, k: Array, shape: Shape) -> Mask:
         """Computes the iterations `k` (a 1-d array) of a body at once; where they were active."""
         k = k.reshape(-1, *[1] * len(shape))
         self[loop.var] = self[loop.start] + k
         runs = k < n
-        inner = None if active is None and runs.all() else _both(active, runs)
-        self.block(loop.body, (k.size, *shape), inner)
-        return inner
+        active = None if runs.all() else runs
+        self.block(loop.body, (k.size, *shape), active)
+        return active
 
     def map(self, loop: Loop, shape: Shape, active: Mask) -> None:
         n, most = self.count(loop, active)
         step = max(1, BLOCK // math.prod(shape))
         for first in range(0, most, step):
-            self.iterations(loop, n, np.arange(first, min(first + step, most)), shape, active)
+            self.iterations(loop, n, np.arange(first, min(first + step, most)), shape)
 
     def fold(self, loop: Loop, shape: Shape, active: Mask) -> None:
         n, most = self.count(loop, active)
@@ -314,7 +312,7 @@ class _Points:
             self[loop.var] = np.asarray(start + k)
             for carry, x in zip(loop.carry, state, strict=True):
                 self[carry] = x
-            runs = active if k < least else _both(active, k < n)
+            runs = None if k < least else k < n
             self.block(loop.body, shape, runs)
             new = [self[u] for u in loop.update]
             state = (
@@ -331,7 +329,7 @@ class _Points:
         n, _ = self.count(loop, active)
 
         def evaluate(k: Array) -> tuple[Mask, list[Array]]:
-            runs = self.iterations(loop, n, k, shape, active)
+            runs = self.iterations(loop, n, k, shape)
             return runs, [np.broadcast_to(self[u], (k.size, *shape)) for u in loop.update]
 
         for result, x in zip(loop.results, _canonical(rule, n, shape, evaluate), strict=True):
@@ -379,8 +377,7 @@ def _canonical(rule: Combine, n: Array, shape: Shape, evaluate: Evaluate) -> lis
             x[np.minimum(k, chunks - 1)] for x in partial
         ]
 
-    deeper = _canonical(rule, again, shape, pick)
-    return [np.where(n <= CHUNK, x[0], y) for x, y in zip(partial, deeper, strict=True)]
+    return _canonical(rule, again, shape, pick)  # leaves a single chunk's result as it is
 
 
 def _chunks(

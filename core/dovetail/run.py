@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from sys import getrefcount
 from typing import Any
 
@@ -17,7 +18,7 @@ from .fuse import Call, Overlap, Plan, Planner, Step, Target
 from .kernel import Kernel
 from .layout import Layout
 from .legalize import legalize
-from .memory import DataPtr, Storage
+from .memory import Storage
 from .ops import COPY
 from .plugins import Opened
 from .streams import current_handle
@@ -49,13 +50,29 @@ _programs: dict[tuple[str, str], Any] = {}
 def evaluate(exprs: Sequence[Expr]) -> None:
     """Computes these nodes; afterwards they are leaves, in memory."""
     with lock:
-        by_device: dict[Device, list[Expr]] = {}
-        for e in exprs:
-            e = _source(e)
-            if e is not None:
-                by_device.setdefault(e.spec.device, []).append(e)
-        for roots in by_device.values():
+        if len(exprs) == 1 and exprs[0].op is not None:
+            _Evaluation(exprs).run()
+            return
+        for roots in _by_device(exprs):
             _Evaluation(roots).run()
+
+
+def planned(exprs: Sequence[Expr]) -> list[tuple[Opened, Plan]]:
+    """How the pending work of these nodes would be done; it stays pending, and nothing is compiled."""
+    with lock:
+        return [
+            (opened(roots[0].spec.device), _Evaluation(roots).plan(prepared=False))
+            for roots in _by_device(exprs)
+        ]
+
+
+def _by_device(exprs: Sequence[Expr]) -> list[list[Expr]]:
+    found: dict[Device, list[Expr]] = {}
+    for e in exprs:
+        source = _source(e)
+        if source is not None:
+            found.setdefault(source.spec.device, []).append(source)
+    return list(found.values())
 
 
 def _source(e: Expr) -> Expr | None:
@@ -101,69 +118,71 @@ def _graph(root: Expr) -> set[Expr]:
     return seen
 
 
+def _visit(e: Expr, graph: _Evaluation, index: dict[Expr, int], nodes: list[Expr], uses: list[int], key: list[Any]) -> int:
+    """Appends `e` and what it needs to the graph; its position. No closure: a cycle would keep memory alive."""
+    op = e.op
+    if op is None:
+        pending = e.storage.pending
+        if pending is not None and pending.op is None:
+            pending = storage_of(e).pending
+        if pending is None:
+            graph.leaves.append(e)
+            e.depth = 0
+            key.append(e.spec)
+            key.append(e.strides)
+        else:
+            i = index[pending] if pending in index else _visit(pending, graph, index, nodes, uses, key)
+            graph.boxes.append((len(nodes), i))
+            key.extend((e.spec, e.moves, i))
+    else:
+        mine = [op, e.attrs, e.spec]
+        numbers = None
+        for a in e.args:
+            if type(a) is Expr:
+                i = index[a] if a in index else _visit(a, graph, index, nodes, uses, key)
+                uses[i] += 1
+                mine.append(i)
+            else:
+                mine.append(type(a))
+                if numbers is None:
+                    numbers = [a]
+                else:
+                    numbers.append(a)
+        if numbers is not None:
+            graph.scalars.extend(numbers)
+        key.extend(mine)
+    index[e] = n = len(nodes)
+    nodes.append(e)
+    uses.append(0)
+    return n
+
+
 class _Evaluation:
     """One evaluation: the graph in order, its key, and what is particular to this time (pointers, scalars)."""
 
     __slots__ = ("boxes", "device", "index", "key", "leaves", "nodes", "roots", "scalars", "target", "uses")
 
     def __init__(self, roots: Sequence[Expr], target: Expr | None = None) -> None:
-        self.nodes: list[Expr] = []
-        self.index: dict[Expr, int] = {}
-        self.uses: list[int] = []
-        self.key: list[Any] = []
+        """Walks the graph, arguments first. Written for speed: this is most of the cost of a small evaluation."""
+        self.nodes = nodes = []  # type: list[Expr]
+        self.index = index = {}  # type: dict[Expr, int]
+        self.uses = uses = []  # type: list[int]  # how often each node is an argument in this graph
+        self.key = key = []  # type: list[Any]  # all that a plan depends on
         self.leaves: list[Expr] = []
         self.scalars: list[Any] = []
-        self.boxes: list[tuple[int, int]] = []  # (leaf over a pending storage, the node that will fill it)
-        self.roots = roots
-        self.target = target
-        self.device = roots[0].spec.device
+        self.boxes: list[tuple[int, int]] = []  # (leaf over a pending storage, what will fill it)
+        self.roots, self.target = roots, target
         for r in roots:
-            if r not in self.index:
-                self._visit(r)
-
-    def _visit(self, e: Expr) -> int:
-        index, key = self.index, self.key
-        op = e.op
-        if op is None:
-            pending = e.storage.pending
-            if pending is not None and pending.op is None:
-                pending = storage_of(e).pending
-            if pending is None:
-                self.leaves.append(e)
-                e.depth = 0
-                key.append(e.spec)
-                key.append(e.strides)
-            else:
-                i = index.get(pending)
-                if i is None:
-                    i = self._visit(pending)
-                self.boxes.append((len(self.nodes), i))
-                key.append(e.spec)
-                key.append(e.moves)
-                key.append(i)
-        else:
-            mine: list[Any] = [op, e.attrs, e.spec]
-            for a in e.args:
-                if type(a) is Expr:
-                    i = index.get(a)
-                    if i is None:
-                        i = self._visit(a)
-                    self.uses[i] += 1
-                    mine.append(i)
-                else:
-                    mine.append(type(a))
-            for a in e.args:
-                if type(a) is not Expr:
-                    self.scalars.append(a)
-            key += mine
-        n = len(self.nodes)
-        index[e] = n
-        self.nodes.append(e)
-        self.uses.append(0)
-        return n
+            if r not in index:
+                _visit(r, self, index, nodes, uses, key)
+        self.device = roots[0].spec.device
 
     def run(self) -> None:
         counters.evaluations += 1
+        self._execute(self.plan())
+
+    def plan(self, prepared: bool = True) -> Plan:
+        """The launches, known under the graph's structure. Unless `prepared` they may be neither compiled nor kept."""
         held = self._held()
         roots = tuple([self.index[r] for r in self.roots])
         key = self.key
@@ -178,27 +197,27 @@ class _Evaluation:
         plan = _plans.get(frozen)
         if plan is None:
             plan = self._plan(held, roots, target)
-            if len(_plans) > PLAN_LIMIT:
-                _plans.clear()
-            _plans[frozen] = plan
-        self._execute(plan)
+            if prepared:
+                self._prepare(plan)
+                if len(_plans) > PLAN_LIMIT:
+                    _plans.clear()
+                _plans[frozen] = plan
+        return plan
 
     def _held(self) -> tuple[int, ...]:
         """Pending nodes that something outside of this graph refers to: a tensor, or another pending graph."""
-        held = []
-        uses, i = self.uses, 0
-        if self.boxes:
-            held += self._held_boxes()
-        count = getrefcount
+        held = self._held_boxes() if self.boxes else []
+        uses, count, own, i = self.uses, getrefcount, _OWN_REFERENCES, 0
         for e in self.nodes:
-            if e.op is not None and count(e) > uses[i] + _OWN_REFERENCES:
+            if count(e) - uses[i] > own and e.op is not None:
                 held.append(i)
             i += 1
         return tuple(held)
 
     def _held_boxes(self) -> list[int]:
         """The same for nodes that are reached through a storage that waits for them."""
-        held, inside = [], {}
+        held: list[int] = []
+        inside: dict[Any, int] = {}
         for leaf, source in self.boxes:
             e = self.nodes[leaf]
             storage = e.storage
@@ -227,7 +246,6 @@ class _Evaluation:
         return Target(t.strides, len(self.leaves), frozenset(overlaps), frozenset(same))
 
     def _plan(self, held: Any, roots: Any, target: Target | None) -> Plan:
-        counters.plans += 1
         begun = time.perf_counter_ns()
         where = opened(self.device)
         leaf_slot = {self.index[e]: slot for slot, e in enumerate(self.leaves)}
@@ -236,79 +254,71 @@ class _Evaluation:
         planner = Planner(self.nodes, self.index, leaf_slot, roots, held, busy, lowered, target)
         plan = planner.plan()
         record("plan", begun, steps=len(plan.steps))
-        for step in plan.steps:
-            if isinstance(step, Step):
-                prepare(where, step)
         return plan
 
+    def _prepare(self, plan: Plan) -> None:
+        counters.plans += 1
+        where = opened(self.device)
+        for step in plan.steps:
+            if isinstance(step, Step):
+                prepare(where, step, len(self.scalars))
+
     def _execute(self, plan: Plan) -> None:
-        where = self.device.opened or opened(self.device)
-        stream = current_handle(self.device)
-        handles: list[Any] = [None] * plan.slots
-        offsets: list[int] = [0] * plan.slots
-        keep: list[Any] = [None] * plan.slots
-        slot = 0
+        device = self.device
+        where = device.opened or opened(device)
+        stream = current_handle(device)
+        at: list[Any] = []  # handle and byte offset of each slot
         for e in self.leaves:
             ptr = e.storage.ptr
-            handles[slot], offsets[slot] = ptr.handle, ptr.offset + e.offset * e.spec.dtype.itemsize
-            slot += 1
+            at.append(ptr.handle)
+            at.append(ptr.offset + e.offset * e.spec.dtype.itemsize if e.offset else ptr.offset)
         t = self.target
         if t is not None:
             ptr = t.storage.ptr
-            handles[slot], offsets[slot] = ptr.handle, ptr.offset + t.offset * t.spec.dtype.itemsize
+            at += (ptr.handle, ptr.offset + t.offset * t.spec.dtype.itemsize)
+        at += plan.blank
+        keep = plan.none.copy()
         allocate, scalars = where.allocator.allocate, self.scalars
         for step in plan.steps:
             for slot, nbytes in step.fresh:
                 keep[slot] = ptr = allocate(nbytes, stream)
-                handles[slot], offsets[slot] = ptr.handle, ptr.offset
-            if type(step) is Step:
-                if step.run is None:
-                    continue
-                if step.check is not None or trace is not None:
-                    _launch_watched(where, step, handles, offsets, keep, scalars, stream)
-                else:
-                    args = []
-                    for slot, offset in step.buffers:
-                        args.append(handles[slot])
-                        args.append(offsets[slot] + offset)
-                    step.run(tuple(args), [scalars[i] for i in step.scalars], stream)
-                    counters.launches += 1
+                at[2 * slot] = ptr.handle
+                at[2 * slot + 1] = ptr.offset
+            if step.simple and trace is None:
+                numbers = scalars if step.all_scalars else [scalars[i] for i in step.scalars]
+                step.run(step.pick(at), numbers, stream)
+                counters.launches += 1
+            elif type(step) is Step:
+                if step.run is not None:
+                    _launch(where, step, at, scalars, stream)
             else:
-                _call(where, step, handles, offsets, stream)  # type: ignore[arg-type]
-            for slot in step.drops:
-                keep[slot] = None
-        if t is None:
-            device, nodes = self.device, self.nodes
-            for i, slot in plan.stored:
-                _fill(nodes[i], keep[slot], device)
-        else:
-            for i, slot in plan.stored:
-                if keep[slot] is not None:
-                    _fill(self.nodes[i], keep[slot], self.device)
+                _call(where, step, at, stream)
+            if step.drops:
+                for slot in step.drops:
+                    keep[slot] = None
+        for i, slot in plan.stored:
+            ptr = keep[slot]
+            if ptr is not None:  # None: it went into the target
+                settle(self.nodes[i], Storage(ptr, ptr.nbytes, device))
 
 
-def _fill(e: Expr, ptr: DataPtr, device: Device) -> None:
-    settle(e, Storage(ptr, ptr.nbytes, device))
-
-
-def _launch_watched(
-    where: Opened, step: Step, handles: Any, offsets: Any, keep: Any, scalars: Any, stream: Any
-) -> None:
-    """A launch that is traced, or whose error cell is looked at afterwards."""
+def _launch(where: Opened, step: Step, at: list[Any], scalars: list[Any], stream: Any) -> None:
+    """A launch in full: with static offsets, traced, or with an error cell to be looked at afterwards."""
     backend = where.backend
     if step.check is not None:
         cell = where.allocator.allocate(8, stream)
         backend.copy_in(cell.handle, cell.offset, memoryview(bytes(8)), stream)
-        handles[step.check[0]], offsets[step.check[0]] = cell.handle, cell.offset
+        at[2 * step.check[0] : 2 * step.check[0] + 2] = cell.handle, cell.offset
     args: list[Any] = []
     for slot, offset in step.buffers:
-        args += (handles[slot], offsets[slot] + offset)
+        args += (at[2 * slot], at[2 * slot + 1] + offset)
     begun = time.perf_counter_ns()
     step.run(tuple(args), [scalars[i] for i in step.scalars], stream)
     counters.launches += 1
     if trace is not None:
         backend.synchronize(stream)
-        record(f"launch {step.kernel.name}", begun, grid=step.grid, bytes=step.nbytes)
+        live = where.allocator.stats().live_bytes
+        record(f"launch {step.kernel.name}", begun, grid=step.grid, bytes=step.nbytes, live=live)
     if step.check is not None:
         found = bytearray(8)
         backend.copy_out(memoryview(found), cell.handle, cell.offset, stream)
@@ -319,16 +329,16 @@ def _launch_watched(
             )
 
 
-def _call(where: Opened, step: Call, handles: Any, offsets: Any, stream: Any) -> None:
+def _call(where: Opened, step: Call, at: list[Any], stream: Any) -> None:
     begun = time.perf_counter_ns()
 
     def view(part: tuple[int, Layout, Any]) -> Any:
         slot, layout, dtype = part
-        return handles[slot], offsets[slot] + layout.offset * dtype.itemsize, layout.shape, layout.strides, dtype
+        start = at[2 * slot + 1] + layout.offset * dtype.itemsize
+        return at[2 * slot], start, layout.shape, layout.strides, dtype
 
-    where.lowerings[step.op.name](
-        where.backend, tuple(view(p) for p in step.inputs), view(step.output), stream
-    )
+    inputs = tuple(view(p) for p in step.inputs)
+    where.lowerings[step.op.name](where.backend, inputs, view(step.output), stream)
     counters.calls += 1
     record(f"call {step.op.name}", begun, bytes=step.nbytes)
 
@@ -337,16 +347,21 @@ def record(name: str, begun: int, **details: Any) -> None:
     """Adds an event to the profile, if one is being taken."""
     if trace is not None:
         end = time.perf_counter_ns()
-        trace.append({"name": name, "begun": begun, "ended": end, "details": details})
+        thread = threading.get_ident()
+        trace.append({"name": name, "begun": begun, "ended": end, "thread": thread, "details": details})
 
 
 # --- programs ------------------------------------------------------------------------------------------------------------
 
 
-def prepare(where: Opened, step: Step) -> None:
+def prepare(where: Opened, step: Step, scalars: int) -> None:
     """Compiles a step's kernel, unless it is known, and binds what is fixed about the launch."""
-    if 0 not in step.grid:
-        step.run = where.backend.bind(program(where, step.kernel), step.ints, step.grid)
+    if 0 in step.grid:
+        return
+    step.run = where.backend.bind(program(where, step.kernel), step.ints, step.grid)
+    step.simple = step.check is None and not any(offset for _, offset in step.buffers)
+    step.all_scalars = step.scalars == tuple(range(scalars))
+    step.pick = itemgetter(*(k for slot, _ in step.buffers for k in (2 * slot, 2 * slot + 1)))
 
 
 def program(where: Opened, kernel: Kernel) -> Any:
@@ -357,6 +372,14 @@ def program(where: Opened, kernel: Kernel) -> Any:
     if found is None:
         found = _programs[key] = _load_or_compile(where, kernel, key)
     return found
+
+
+def whereabouts(where: Opened, kernel: Kernel) -> str:
+    """Where the program for a kernel would come from: "in memory", "on disk" or "to be compiled"."""
+    key = (where.backend.info.fingerprint, str(kernel))
+    if key in _programs:
+        return "in memory"
+    return "to be compiled" if diskcache.read(*key) is None else "on disk"
 
 
 def _load_or_compile(where: Opened, kernel: Kernel, key: tuple[str, str]) -> Any:

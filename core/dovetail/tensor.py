@@ -522,7 +522,7 @@ _install()
 
 def from_host(values: np.ndarray[Any, Any], dtype: DType, device: Device) -> Tensor:
     """A new tensor with a copy of host values (of a NumPy dtype with dtype's bytes)."""
-    values = np.ascontiguousarray(values)
+    values = np.asarray(values, order="C")
     e = fresh(spec(values.shape, dtype, device))
     ptr = e.storage.ptr
     assert ptr is not None

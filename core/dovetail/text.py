@@ -8,8 +8,9 @@
       store out[i0] = v3
     }
 
-Loops: `reduce add k0 in i64(0)..n0 -> r0: f32 { ... yield v4 }`, `fold k0 in a..b carry (c0: f32 = v1) -> r0: f32
-{ ... yield v5 }`, `map k0 in a..b { ... }`. A condition follows as ` if v7`. `parse.py` reads it back.
+Loops: `reduce add k0 in i64(0)..n0 -> r0: f32 { ... yield v4 }`, `fold k0 in a..b carry (c0: f32 =
+v1) -> r0: f32 { ... yield v5 }`, `map k0 in a..b { ... }`. A condition follows as ` if v7`.
+`parse.py` reads it back.
 """
 
 from __future__ import annotations
@@ -71,7 +72,8 @@ class _Printer:
         if s.carry:
             inits = [self.name(i) for i in s.init]
             carries = [
-                f"{self.fresh(c, 'c')}: {c.dtype.code} = {i}" for c, i in zip(s.carry, inits, strict=True)
+                f"{self.fresh(c, 'c')}: {c.dtype.code} = {i}"
+                for c, i in zip(s.carry, inits, strict=True)
             ]
             head += f" carry ({', '.join(carries)})"
         if s.results:

@@ -6,38 +6,83 @@ import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from dovetail.dtypes import int64
 from dovetail.kernel import Kernel
 from dovetail.loops import Atomic, Block, Loop, Store, Value, walk
 
 TILE = 16384  # points of the innermost axis in one tile of a straight-line kernel
+Strides = dict[tuple[int, int], int | str | None]
+SIDE = 64  # points along both axes of a tile that is transposed: blocks stay in the first cache
 UNKNOWN_TRIPS = 64  # what a loop with bounds that are not known at launch is reckoned to take
 
 
 @dataclass(frozen=True)
 class Plan:
-    """`mode` is "lanes", "rows" or "points" (see `render.py`); `native` the bytes of a vector register;
-    `spread` the ids of the loops whose iterations are spread over lanes; `tile` the points of a tile."""
+    """How a kernel is spread.
+
+    `mode` is "lanes", "rows" or "points" (see `render.py`); `native` is the bytes of a vector
+    register; `spread` holds the ids of the loops whose iterations are spread over lanes. A tile is a
+    block of `tile` points of the innermost axis, and of `side` points of axis `second` unless that
+    is -1. `staged` holds the ids of loads that are contiguous along `second`.
+    """
 
     mode: str
     width: int
     native: int
     tile: int
     spread: frozenset[int] = frozenset()
+    second: int = -1
+    side: int = 1
+    staged: frozenset[int] = frozenset()
+    rank: int = 0
+
+    @property
+    def blocked(self) -> tuple[int, ...]:
+        """The axes of which a tile takes more than one point."""
+        return (self.rank - 1,) if self.second < 0 else (self.second, self.rank - 1)
 
     def blocks(self, grid: Sequence[int]) -> list[int]:
         """The points of a tile along each axis of the grid."""
-        return [1] * (len(grid) - 1) + [min(self.tile, grid[-1])] if grid else []
+        sizes = [1] * len(grid)
+        for axis in self.blocked if grid else ():
+            sizes[axis] = min(self.tile if axis == self.rank - 1 else self.side, grid[axis])
+        return sizes
 
 
 def plan(kernel: Kernel, native: int) -> Plan:
     """The plan for vector registers of `native` bytes."""
     loops = [s for s in walk(kernel.body) if isinstance(s, Loop)]
-    widest = max((d for d in _itemsizes(kernel)), default=8)
+    rank = len(kernel.grid)
     if _lockstep(kernel, loops):
-        width = native // widest * (4 if loops else 2)
-        return Plan("lanes", width, native, max(width, 256) if loops else TILE)
+        width = native // max(_itemsizes(kernel), default=8) * (4 if loops else 2)
+        second, staged = (-1, frozenset[int]()) if loops else _staged(kernel, native)
+        if not staged:
+            return Plan("lanes", width, native, width if loops else TILE, rank=rank)
+        width = min(width, SIDE)
+        return Plan("lanes", width, native, SIDE, frozenset(), second, SIDE, staged, rank)
     spread = frozenset(id(x) for x in loops if _can_spread(x))
-    return Plan("rows" if spread else "points", 1, native, 1 if loops else TILE, spread)
+    mode = "rows" if spread else "points"
+    return Plan(mode, 1, native, 1 if loops else TILE, spread, rank=rank)
+
+
+def _staged(kernel: Kernel, native: int) -> tuple[int, frozenset[int]]:
+    """The axis along which most loads that stride along the innermost one are contiguous, and these."""
+    strides: Strides = {}
+    axes = [Value("index", int64, (), axis) for axis in range(len(kernel.grid))]
+    found: dict[int, list[int]] = {}
+    for s in kernel.body:
+        if not isinstance(s, Value) or s.op != "load" or len(s.args) == 2:
+            continue
+        if native < 64 and s.dtype.itemsize < 4:
+            continue  # masked loads of small elements need AVX-512
+        along = stride_along(s.args[0], axes[-1], strides)
+        if along is None or along in (0, 1):
+            continue
+        for axis in axes[:-1]:
+            if stride_along(s.args[0], axis, strides) == 1:
+                found.setdefault(axis.attr, []).append(id(s))
+    second = max(found, key=lambda axis: len(found[axis]), default=-1)
+    return second, frozenset(found.get(second, ()))
 
 
 def _itemsizes(kernel: Kernel) -> Iterator[int]:
@@ -61,7 +106,7 @@ def _lockstep(kernel: Kernel, loops: list[Loop]) -> bool:
     if not loops:
         return True
     inner = Value("index", kernel.grid[-1].dtype, (), len(kernel.grid) - 1)
-    strides: dict[tuple[int, int], int | str | None] = {}
+    strides: Strides = {}
     if any(stride_along(b, inner, strides) != 0 for x in loops for b in (x.start, x.stop)):
         return False
     across = along = 0
@@ -83,7 +128,7 @@ def _index(s: object) -> Value | None:
 
 
 def stride_along(
-    v: Value, variable: Value, known: dict[tuple[int, int], int | str | None]
+    v: Value, variable: Value, known: Strides
 ) -> int | str | None:
     """By how much `v` grows when `variable` does by one: a number, "any" (fixed at run time), None (not affine)."""
     key = (id(v), id(variable))
@@ -93,7 +138,7 @@ def stride_along(
 
 
 def _stride_along(
-    v: Value, variable: Value, known: dict[tuple[int, int], int | str | None]
+    v: Value, variable: Value, known: Strides
 ) -> int | str | None:
     if v.op == variable.op and v.attr == variable.attr:
         return 1
@@ -112,7 +157,7 @@ def _stride_along(
             return None
         stride, factor = (a, v.args[1]) if b == 0 else (b, v.args[0])
         known_product = isinstance(stride, int) and factor.op == "const"
-        return stride * factor.attr if known_product else "any"  # type: ignore[operator,no-any-return]
+        return stride * factor.attr if known_product else "any"
     if isinstance(a, int) and isinstance(b, int):
         return a + b if v.op == "add" else a - b
     return "any"

@@ -16,11 +16,10 @@ import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 from dovetail.dtypes import DType, bool_, int64
 from dovetail.kernel import Kernel, combine
-from dovetail.loops import CHUNK, LANES, Atomic, Block, Buffer, Loop, Store, Value
+from dovetail.loops import CHUNK, LANES, OPERANDS, Atomic, Block, Buffer, Loop, Store, Value
 
 from .plan import Plan
 
@@ -106,6 +105,8 @@ class _Renderer:
         self.buffers: dict[str, str] = {}
         self.params: dict[str, Lane] = {}
         self.index: list[Lane] = []
+        self.staged: dict[int, str] = {}  # id(load) -> the stack's copy of a block, transposed
+        self.row = self.first = ""  # of the block: the present row in it, the first column of it
         self.width = 1
         self.mask: str | None = None
         self._count = 0
@@ -139,9 +140,9 @@ class _Renderer:
         self.lines.append(f"{label}:")
 
     @contextmanager
-    def loop(self, start: str, stop: str, step: int = 1) -> Iterator[str]:
-        """for (i = start; i + step <= stop; i += step), or i < stop where step is 1; yields i."""
-        with self.resume(self.counter(start), stop, step) as i:
+    def loop(self, start: str, stop: str, step: int = 1, whole: bool = True) -> Iterator[str]:
+        """for (i = start; i < stop; i += step), or only while `whole` steps fit; yields i."""
+        with self.resume(self.counter(start), stop, step, whole) as i:
             yield i
 
     def counter(self, start: str) -> str:
@@ -150,9 +151,9 @@ class _Renderer:
         return slot
 
     @contextmanager
-    def resume(self, slot: str, stop: str, step: int) -> Iterator[str]:
+    def resume(self, slot: str, stop: str, step: int, whole: bool = True) -> Iterator[str]:
         head, body, end = self.label(), self.label(), self.label()
-        last = stop if step == 1 else self.let(f"sub i64 {stop}, {step - 1}")
+        last = stop if step == 1 or not whole else self.let(f"sub i64 {stop}, {step - 1}")
         self.do(f"br label %{head}")
         self.start(head)
         i = self.let(f"load i64, ptr {slot}")
@@ -310,6 +311,13 @@ class _Renderer:
             op = "sext" if source.kind == "i" else "zext"
         return self.let(f"{op} {s} {a} to {d}")
 
+    def expression(self, v: Value) -> None:
+        """Renders `v` and what it needs, here and now."""
+        if v.op not in OPERANDS and id(v) not in self.env:
+            for a in v.args:
+                self.expression(a)
+            self.value(v)
+
     # --- memory
 
     def address(self, buffer: Buffer, index: str) -> str:
@@ -343,6 +351,8 @@ class _Renderer:
         return self.let(f"zext {self.wide('i1', width)} {text} to {self.wide('i8', width)}")
 
     def load(self, v: Value) -> Lane:
+        if id(v) in self.staged:
+            return Lane(self.from_memory(v.dtype, self.from_stage(v), self.width), "v")
         when = v.args[1] if len(v.args) == 2 else None
         index, m, align = self.lane(v.args[0]), memory_type(v.dtype), v.dtype.itemsize
         if index.form == "u" and (when is None or self.lane(when).form == "u"):
@@ -369,8 +379,8 @@ class _Renderer:
             )
         return Lane(self.from_memory(v.dtype, text, self.width), "v")
 
-    def suffix(self, d: DType) -> str:
-        return f"v{self.width}" + (f"f{d.bits}" if d.kind == "f" else f"i{d.bits}")
+    def suffix(self, d: DType, width: int = 0) -> str:
+        return f"v{width or self.width}" + (f"f{d.bits}" if d.kind == "f" else f"i{d.bits}")
 
     def store(self, s: Store) -> None:
         d = s.buffer.dtype
@@ -478,14 +488,17 @@ class _Renderer:
         i = self.let(f"load i64, ptr {slot}")
         with self.when(self.let(f"icmp slt i64 {i}, {stop}")):
             self.env = dict(known)
-            small = "i8" if width < 128 else "i16"
-            left = self.let(f"trunc i64 {self.let(f'sub i64 {stop}, {i}')} to {small}")
-            self.mask = self.let(
-                f"icmp slt {self.wide(small)} {self.iota(small)}, {self.splat(small, left)}"
-            )
+            self.mask = self.first_lanes(self.let(f"sub i64 {stop}, {i}"), width)
             yield Lane(i, "a", "1")
             self.mask = None
         self.env, self.width = known, 1
+
+    def first_lanes(self, count: str, width: int) -> str:
+        """A mask of the first `count` lanes. Counts beyond the width mean all lanes."""
+        count = self.least(count, str(width))
+        small = "i8" if width < 128 else "i16"
+        left = self.splat(small, self.let(f"trunc i64 {count} to {small}"))
+        return self.let(f"icmp slt {self.wide(small)} {self.iota(small)}, {left}")
 
     # --- reductions, in the canonical order
 
@@ -566,11 +579,20 @@ class _Renderer:
                 carry = self.let(f"zext i1 {full} to i64")
 
     def tile_count(self, axis: int) -> str:
-        if axis < len(self.extents) - 1:
+        if axis not in self.plan.blocked:
             return self.extents[axis]
         n, b = self.extents[axis], self.blocks[axis]
         above = self.let(f"add i64 {n}, {b}")
         return self.let(f"udiv i64 {self.let(f'sub i64 {above}, 1')}, {b}")
+
+    def span(self, axis: int, at: str) -> tuple[str, str]:
+        """The first point of block `at` along an axis, and the one after its last."""
+        start = self.let(f"mul i64 {at}, {self.blocks[axis]}")
+        end = self.let(f"add i64 {start}, {self.blocks[axis]}")
+        return start, self.least(end, self.extents[axis])
+
+    def least(self, a: str, b: str) -> str:
+        return self.let(f"call i64 @llvm.smin.i64(i64 {a}, i64 {b})")
 
     def tile(self, at: list[str]) -> None:
         self.env.clear()
@@ -578,18 +600,96 @@ class _Renderer:
         if not at:
             self.block(self.kernel.body)
             return
-        start = self.let(f"mul i64 {at[-1]}, {self.blocks[-1]}")
-        end = self.let(f"add i64 {start}, {self.blocks[-1]}")
-        inside = self.let(f"icmp slt i64 {end}, {self.extents[-1]}")
-        stop = self.let(f"select i1 {inside}, i64 {end}, i64 {self.extents[-1]}")
+        start, stop = self.span(-1 + len(at), at[-1])
+        if self.plan.staged:
+            self.staged_tile(self.span(self.plan.second, at[self.plan.second]), (start, stop))
+        else:
+            self.row_of_points(start, stop)
+
+    def row_of_points(self, start: str, stop: str) -> None:
         if self.plan.mode != "lanes":
             with self.loop(start, stop) as i:
                 self.index[-1] = Lane(i)
                 self.block(self.kernel.body)
             return
-        for i in self.lanes(self.counter(start), stop, self.plan.width):
-            self.index[-1] = i
+        for lane in self.lanes(self.counter(start), stop, self.plan.width):
+            self.index[-1] = lane
             self.block(self.kernel.body)
+
+    # --- blocks of two axes: what is contiguous along the other axis is transposed on the stack first
+
+    def staged_tile(self, rows: tuple[str, str], columns: tuple[str, str]) -> None:
+        second = self.plan.second
+        loads = [s for s in self.kernel.body if isinstance(s, Value) and id(s) in self.plan.staged]
+        copies = {id(v): self.stage(v, rows, columns) for v in loads}
+        self.env.clear()
+        with self.loop(*rows) as r:
+            self.index[second] = Lane(r)
+            self.row, self.first = self.let(f"sub i64 {r}, {rows[0]}"), columns[0]
+            self.staged = copies
+            self.row_of_points(*columns)
+            self.staged = {}
+
+    def stage(self, v: Value, rows: tuple[str, str], columns: tuple[str, str]) -> str:
+        """A block of what `v` loads, as a (SIDE, SIDE) array on the stack with the columns contiguous."""
+        m, w = memory_type(v.dtype), min(16, self.plan.native // v.dtype.itemsize)
+        side, t = self.plan.side, f"<{w} x {m}>"
+        block = self.slot(m, side * side)
+        with self.loop(*rows, w, whole=False) as r, self.loop(*columns, w, whole=False) as c:
+            self.env.clear()
+            self.index[self.plan.second], self.index[-1] = Lane(r), Lane(c, "a", "1")
+            self.expression(v.args[0])
+            index = self.lane(v.args[0])
+            self.width = w
+            mask = self.first_lanes(self.let(f"sub i64 {rows[1]}, {r}"), w)
+            self.width = 1
+            last = self.let(f"sub i64 {self.let(f'sub i64 {columns[1]}, {c}')}, 1")
+            vectors = []
+            for j in range(w):  # beyond the last column the last one again
+                step = self.let(f"mul i64 {self.least(str(j), last)}, {index.stride}")
+                place = self.address(v.attr, f"i64 {self.let(f'add i64 {index.text}, {step}')}")
+                vectors.append(
+                    self.let(
+                        f"call {t} @llvm.masked.load.{self.suffix(v.dtype, w)}.p0("
+                        f"ptr align {v.dtype.itemsize} {place}, "
+                        f"<{w} x i1> {mask}, {t} zeroinitializer)"
+                    )
+                )
+            down = self.let(f"mul i64 {self.let(f'sub i64 {r}, {rows[0]}')}, {side}")
+            corner = self.let(f"add i64 {down}, {self.let(f'sub i64 {c}, {columns[0]}')}")
+            for j, x in enumerate(self.transposed(vectors, t)):
+                place = self.let(f"getelementptr {m}, ptr {block}, i64 {corner}")
+                place = self.let(f"getelementptr {m}, ptr {place}, i64 {j * side}")
+                self.do(f"store {t} {x}, ptr {place}, align {v.dtype.itemsize}")
+        return block
+
+    def transposed(self, rows: list[str], t: str) -> list[str]:
+        """The transpose of a square of registers, in log2 steps that exchange ever larger corners."""
+        w, step = len(rows), 1
+        while step < w:
+            upper = [e if not e & step else e - step + w for e in range(w)]
+            lower = [e + step if not e & step else e + w for e in range(w)]
+            new = list(rows)
+            for i in range(w):
+                if not i & step:
+                    for k, picks in ((i, upper), (i + step, lower)):
+                        order = ", ".join(f"i32 {e}" for e in picks)
+                        new[k] = self.let(
+                            f"shufflevector {t} {rows[i]}, {t} {rows[i + step]}, <{w} x i32> <{order}>"
+                        )
+            rows, step = new, step * 2
+        return rows
+
+    def from_stage(self, v: Value) -> str:
+        """A vector of the row at hand, from the transposed block."""
+        assert self.index[-1].form == "a"
+        m = memory_type(v.dtype)
+        across = self.let(f"sub i64 {self.index[-1].text}, {self.first}")
+        down = self.let(f"mul i64 {self.row}, {self.plan.side}")
+        place = self.let(
+            f"getelementptr {m}, ptr {self.staged[id(v)]}, i64 {self.let(f'add i64 {down}, {across}')}"
+        )
+        return self.let(f"load {self.wide(m)}, ptr {place}, align {v.dtype.itemsize}")
 
 
 class _Reduction:

@@ -1,0 +1,68 @@
+"""The public interface for plugins: all that a backend or a layout may import from dovetail.
+
+See docs/writing-a-backend.md. First-party backends use this module and nothing else.
+"""
+
+from pluggy import HookimplMarker
+
+from .backend import (
+    INTERFACE,
+    Backend,
+    BackendInfo,
+    Capabilities,
+    DeviceInfo,
+    Handles,
+    Launch,
+    Program,
+    Unavailable,
+)
+from .diskcache import read as cached_binary
+from .diskcache import write as cache_binary
+from .dtypes import (
+    FLOATS,
+    INTEGERS,
+    DType,
+    bfloat16,
+    bool_,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+from .errors import ArgumentError, CompileError, DeviceError, InternalError
+from .kernel import Combine, Kernel, KernelBuilder, combine
+from .loops import (
+    CHUNK,
+    LANES,
+    OPERANDS,
+    OPS,
+    Atomic,
+    Block,
+    Buffer,
+    Loop,
+    Statement,
+    Store,
+    Value,
+    walk,
+)
+from .parse import parse_kernel
+from .text import print_kernel
+from .verify import verify
+
+hookimpl = HookimplMarker("dovetail")
+
+__all__ = [
+    "CHUNK", "FLOATS", "INTEGERS", "INTERFACE", "LANES", "OPERANDS", "OPS", "ArgumentError", "Atomic", "Backend",
+    "BackendInfo", "Block", "Buffer", "Capabilities", "Combine", "CompileError", "DType", "DeviceError", "DeviceInfo",
+    "Handles", "InternalError", "Kernel", "KernelBuilder", "Launch", "Loop", "Program", "Statement", "Store",
+    "Unavailable", "Value", "bfloat16", "bool_", "cache_binary", "cached_binary", "combine", "float16", "float32",
+    "float64", "hookimpl", "int8", "int16", "int32", "int64", "parse_kernel", "print_kernel", "uint8", "uint16",
+    "uint32", "uint64", "verify", "walk",
+]  # fmt: skip

@@ -1,0 +1,186 @@
+"""`dt.explain` and `dt.profile`: what they say must be what evaluation then does."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from dovetail import run
+from dovetail.device import device
+from dovetail.dtypes import dtype
+from dovetail.errors import ArgumentError, DTypeError
+from dovetail.explain import bytes_text, explain
+from dovetail.ops import SUM, TABLE
+from dovetail.profile import profile
+from dovetail.tensor import Tensor, apply, from_host, reduce
+
+REFERENCE = device("reference")
+
+
+def tensor(values: object) -> Tensor:
+    array = np.asarray(values)
+    return from_host(array, dtype(array.dtype), REFERENCE)
+
+
+def ramp(*shape: int) -> Tensor:
+    return tensor(np.arange(np.prod(shape), dtype="f4").reshape(shape))
+
+
+# --- explain
+
+
+def test_explaining_runs_nothing_and_consumes_nothing() -> None:
+    x = ramp(4, 5)
+    y = x * 2.0 + 1.0
+    before = run.counters.launches, run.counters.compiles
+    assert len(explain(y).launches) == 1
+    assert (run.counters.launches, run.counters.compiles) == before
+    assert y._expr.op is not None, "it is no longer pending"
+    assert np.array_equal(y.numpy(), np.arange(20, dtype="f4").reshape(4, 5) * 2 + 1)
+
+
+def test_an_elementwise_chain_is_one_kernel_that_moves_each_array_once() -> None:
+    x, y = ramp(30, 40), ramp(30, 40)
+    found = explain((x * y + x) / (y + 1.0))
+    assert len(found.launches) == 1
+    assert found.nbytes == 3 * 4 * 30 * 40  # x, y and the result
+    assert found.fresh == 4 * 30 * 40
+    assert found.launches[0].grid == (1200,)
+    assert "div" in found.launches[0].text and "kernel" in found.launches[0].text
+
+
+def test_the_number_of_launches_is_what_evaluation_then_does() -> None:
+    x = ramp(6, 7)
+    s = reduce(SUM, x, (0,), False)
+    y = reduce(SUM, x * s, (1,), False)
+    promised = explain(y)
+    before = run.counters.launches
+    y.numpy()
+    assert run.counters.launches - before == len(promised.launches) == 2
+
+
+def test_every_stored_value_has_its_reason() -> None:
+    x = ramp(3, 3)
+    held = x * 2.0
+    y = held + 1.0
+    lines = explain(y).stored
+    assert [line.split(":")[0] for line in lines] == [
+        "multiply float32[3, 3] on reference",
+        "add float32[3, 3] on reference",
+    ]
+    assert "still held" in lines[0] and "asked for" in lines[1]
+    del held
+    assert len(explain(y).stored) == 1
+
+
+def test_several_tensors_are_planned_together() -> None:
+    x = ramp(8)
+    a, b = x + 1.0, x + 2.0
+    assert len(explain(a, b).launches) == 1
+    assert len(explain(a, b).stored) == 2
+
+
+def test_what_is_in_memory_has_nothing_pending() -> None:
+    x = ramp(3) + 1.0
+    x.numpy()
+    assert explain(x).launches == ()
+    assert "Nothing is pending" in str(explain(x))
+
+
+def test_programs_are_known_after_the_first_time() -> None:
+    def work() -> Tensor:
+        return apply(TABLE["tan"], (ramp(5) * 0.125,)) - 3.0
+
+    assert explain(work()).launches[0].origin != "in memory"
+    work().numpy()
+    assert explain(work()).launches[0].origin == "in memory"
+
+
+def test_source_compiles_but_does_not_run() -> None:
+    y = ramp(5) * 17.0 - 4.0
+    before = run.counters.launches
+    found = explain(y, source=True)
+    assert (
+        found.launches[0].source
+        == run.program(REFERENCE.opened, run.planned([y._expr])[0][1].steps[0].kernel).source
+    )
+    assert run.counters.launches == before
+
+
+def test_text_names_kernels_bytes_and_reasons() -> None:
+    y = ramp(64, 64) * 2.0
+    text = str(explain(y))
+    assert text == repr(explain(y))
+    for part in ("1 launch,", "32.0 KiB moved", "multiply", "asked for", "grid 4096", "Stored:"):
+        assert part in text, part
+
+
+def test_only_tensors_can_be_explained() -> None:
+    with pytest.raises(DTypeError, match="explain: takes tensors, not ndarray"):
+        explain(np.zeros(3))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("n", "text"), [(0, "0 bytes"), (1023, "1023 bytes"), (1536, "1.5 KiB"), (3 << 30, "3.0 GiB")]
+)
+def test_bytes_for_people(n: int, text: str) -> None:
+    assert bytes_text(n) == text
+
+
+# --- profile
+
+
+def test_a_profile_sees_plan_compile_and_launch(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    x = ramp(16, 16)
+    with profile(path) as p:
+        ((x + 0.5) * 3.0 / (x + 9.0)).numpy()
+    kinds = [line.name.split(" ")[0] for line in p.lines()]
+    assert sorted(kinds) in (["compile", "launch", "plan"], ["launch", "load", "plan"])
+    launch = next(line for line in p.lines() if line.name.startswith("launch"))
+    assert (launch.count, launch.nbytes) == (1, 2 * 16 * 16 * 4)
+    trace = json.loads(path.read_text())["traceEvents"]
+    complete = [e for e in trace if e["ph"] == "X"]
+    assert len(complete) == len(p.events) == 3
+    assert all(e["ts"] >= 0 and e["dur"] >= 0 for e in complete)
+    counter = next(e for e in trace if e["ph"] == "C")
+    assert counter["args"]["live bytes"] >= 2 * 16 * 16 * 4
+
+
+def test_a_summary_has_a_row_for_each_kind_of_event() -> None:
+    x = ramp(9)
+    with profile() as p:
+        for _ in range(3):
+            (x * 5.0).numpy()
+    text = p.summary()
+    row = next(line for line in text.splitlines() if line.startswith("launch multiply"))
+    assert row.split()[2] == "3"
+    assert p.seconds > 0 and "ms in events" in text
+
+
+def test_nothing_is_noted_outside_of_a_profile() -> None:
+    x = ramp(3)
+    with profile() as p:
+        pass
+    (x + 1.0).numpy()
+    assert p.events == [] and run.trace is None
+
+
+def test_an_outer_profile_has_the_events_of_an_inner_one() -> None:
+    x = ramp(3)
+    with profile() as outer:
+        (x + 1.0).numpy()
+        with profile() as inner:
+            (x * 2.0).numpy()
+    assert 0 < len(inner.events) < len(outer.events)
+    assert outer.events[-len(inner.events) :] == inner.events
+
+
+def test_a_profile_is_taken_once() -> None:
+    p = profile()
+    with p:
+        pass
+    with pytest.raises(ArgumentError, match="taken once"), p:
+        pass
