@@ -64,7 +64,7 @@ class FakeBackend(Backend):
 
     def event_done(self, event: Any) -> bool:
         stream, number = event
-        return self.passed.get(stream, 0) >= number
+        return bool(self.passed.get(stream, 0) >= number)
 
     def synchronize(self, stream: Any = None) -> None:
         self.synchronized += 1
@@ -411,7 +411,8 @@ def test_threads() -> None:
     errors: list[BaseException] = []
 
     def work(seed: int) -> None:
-        rng, live = random.Random(seed), []
+        rng = random.Random(seed)
+        live: list[DataPtr] = []
         try:
             for _ in range(2000):
                 if rng.random() < 0.55 or not live:
@@ -446,8 +447,9 @@ def test_finalisers_and_signals_may_allocate_inside_the_allocator() -> None:
     """Between any two lines of the allocator something else allocates and frees, as a finaliser
     may."""
     backend, allocator = make()
-    rng, live, inner = random.Random(0), [], []
-    entered = 0
+    rng, entered = random.Random(0), 0
+    live: list[DataPtr] = []
+    inner: list[DataPtr] = []
 
     def interrupt(frame: Any, event: str, argument: Any) -> Any:
         nonlocal entered

@@ -451,6 +451,30 @@ def test_a_reduce_inside_a_map_inside_a_grid() -> None:
     assert same(got, np.array(wanted, np.float32))
 
 
+@pytest.mark.parametrize("kind", ["map", "fold", "reduce"])
+def test_a_loop_does_not_run_where_the_loop_around_it_has_ended(kind: str) -> None:
+    b = KernelBuilder("ragged")
+    ends, out = b.buffer("ends", int64, "r"), b.buffer("out", int64, "rw")
+    n = b.int("n")
+    i = b.axis(n)
+
+    def inner(j: Value) -> list[Store | Atomic | Loop]:
+        place = i * 4 + j
+        if kind == "map":
+            return [map_loop(0, 2, lambda k: [Atomic("add", out, place, k + 1)])]
+        if kind == "fold":
+            return [fold_loop(0, 2, [], lambda k: ((), [Atomic("add", out, place, k + 1)]))]
+        (total,) = reduce_loop("add", 0, 2, lambda k: load(out, place + n * 0) + k)
+        return [Store(out, place, total + 2)]
+
+    b.effect(map_loop(0, load(ends, i), inner))
+    kernel = b.build()
+    verify(kernel)
+    got = np.zeros(9, np.int64)  # the last row would end at 12
+    interpret(kernel, [np.array([4, 2, 1]), got], [3], [], [3])
+    assert got.tolist() == [3, 3, 3, 3, 3, 3, 0, 0, 3]
+
+
 def test_a_grid_larger_than_a_block_and_one_without_axes() -> None:
     b = KernelBuilder("iota")
     out = b.buffer("out", int64, "w")

@@ -24,6 +24,7 @@ class Plan:
     register; `spread` holds the ids of the loops whose iterations are spread over lanes. A tile is a
     block of `tile` points of the innermost axis, and of `side` points of axis `second` unless that
     is -1. `staged` holds the ids of loads that are contiguous along `second`.
+    `jam` points of `second` are computed at once; `shared` are the ids of values equal for all.
     """
 
     mode: str
@@ -35,6 +36,8 @@ class Plan:
     side: int = 1
     staged: frozenset[int] = frozenset()
     rank: int = 0
+    jam: int = 1
+    shared: frozenset[int] = frozenset()
 
     @property
     def blocked(self) -> tuple[int, ...]:
@@ -55,6 +58,10 @@ def plan(kernel: Kernel, native: int) -> Plan:
     rank = len(kernel.grid)
     if _lockstep(kernel, loops):
         width = native // max(_itemsizes(kernel), default=8) * (4 if loops else 2)
+        if loops and (shared := _shared(kernel, loops)):
+            # 4 rows of 4 vectors: 16 accumulators of 32 registers, or 8 of 16
+            width = width if native == 64 else width // 2
+            return Plan("lanes", width, native, width, frozenset(), rank - 2, SIDE, frozenset(), rank, 4, shared)
         second, staged = (-1, frozenset[int]()) if loops else _staged(kernel, native)
         if not staged:
             return Plan("lanes", width, native, width if loops else TILE, rank=rank)
@@ -83,6 +90,20 @@ def _staged(kernel: Kernel, native: int) -> tuple[int, frozenset[int]]:
                 found.setdefault(axis.attr, []).append(id(s))
     second = max(found, key=lambda axis: len(found[axis]), default=-1)
     return second, frozenset(found.get(second, ()))
+
+
+def _shared(kernel: Kernel, loops: list[Loop]) -> frozenset[int]:
+    """What need be computed only once for several points of the last axis but one, where that pays:
+    in a plain fold that loads something for all of them. Else nothing."""
+    (loop, *others), strides = loops, dict[tuple[int, int], int | str | None]()
+    if others or loop.kind != "fold" or loop.effects or len(kernel.grid) < 2:
+        return frozenset()
+    axis = Value("index", int64, (), len(kernel.grid) - 2)
+    values = [s for s in walk(kernel.body) if isinstance(s, Value)]
+    shared = frozenset(id(v) for v in values if stride_along(v, axis, strides) == 0)
+    pays = any(isinstance(s, Value) and s.op == "load" and id(s) in shared for s in loop.body)
+    same_bounds = all(stride_along(b, axis, strides) == 0 for b in (loop.start, loop.stop))
+    return shared if pays and same_bounds else frozenset()
 
 
 def _itemsizes(kernel: Kernel) -> Iterator[int]:

@@ -107,6 +107,8 @@ class _Renderer:
         self.index: list[Lane] = []
         self.staged: dict[int, str] = {}  # id(load) -> the stack's copy of a block, transposed
         self.row = self.first = ""  # of the block: the present row in it, the first column of it
+        self.envs = [self.env]  # one for each of the rows that are computed at once
+        self.rows: list[Lane] = []
         self.width = 1
         self.mask: str | None = None
         self._count = 0
@@ -424,18 +426,43 @@ class _Renderer:
 
     def block(self, block: Block) -> None:
         for s in block:
-            if isinstance(s, Value):
+            if isinstance(s, Loop):
+                {"map": self.map, "reduce": self.reduce, "fold": self.fold}[s.kind](s)
+            elif isinstance(s, Value) and id(s) in self.plan.shared:
                 self.value(s)
-            elif isinstance(s, Store):
-                self.store(s)
-            elif isinstance(s, Atomic):
-                self.atomic(s)
-            elif s.kind == "reduce":
-                self.reduce(s)
-            elif s.kind == "fold":
-                self.fold(s)
+                for env in self.envs[1:]:
+                    env[id(s)] = self.env[id(s)]
             else:
-                self.map(s)
+                for _ in self.copies():
+                    self.statement(s)
+
+    def statement(self, s: Value | Store | Atomic) -> None:
+        if isinstance(s, Value):
+            self.value(s)
+        elif isinstance(s, Store):
+            self.store(s)
+        else:
+            self.atomic(s)
+
+    def copies(self) -> Iterator[int]:
+        """Runs what follows for each of the rows that are computed at once."""
+        if self.plan.jam == 1:
+            yield 0
+            return
+        for j in range(self.plan.jam):
+            self.turn_to(j)
+            yield j
+        self.turn_to(0)
+
+    def turn_to(self, row: int) -> None:
+        self.env, self.index[self.plan.second] = self.envs[row], self.rows[row]
+
+    def snapshot(self) -> list[dict[int, Lane]]:
+        return [dict(e) for e in (self.envs if self.plan.jam > 1 else [self.env])]
+
+    def restore(self, known: list[dict[int, Lane]]) -> None:
+        self.envs = [dict(e) for e in known]
+        self.env = self.envs[0]
 
     @property
     def form(self) -> str:
@@ -458,19 +485,25 @@ class _Renderer:
 
     def fold(self, loop: Loop) -> None:
         types = [self.wide(scalar_type(c.dtype)) for c in loop.carry]
-        slots = [self.slot(t) for t in types]
-        for init, t, slot in zip(loop.init, types, slots, strict=True):
-            self.do(f"store {t} {self.vector(init)}, ptr {slot}")
+        slots = [[self.slot(t) for t in types] for _ in range(self.plan.jam)]
+        for j in self.copies():
+            for init, t, slot in zip(loop.init, types, slots[j], strict=True):
+                self.do(f"store {t} {self.vector(init)}, ptr {slot}")
         with self.loop(self.uniform(loop.start), self.uniform(loop.stop)) as i:
-            self.env[id(loop.var)] = Lane(i)
-            for c, t, slot in zip(loop.carry, types, slots, strict=True):
-                self.env[id(c)] = Lane(self.let(f"load {t}, ptr {slot}"), self.form)
+            for j in self.copies():
+                self.env[id(loop.var)] = Lane(i)
+                self.read(loop.carry, types, slots[j])
             self.block(loop.body)
-            updates = [self.vector(u) for u in loop.update]
-            for u, t, slot in zip(updates, types, slots, strict=True):
-                self.do(f"store {t} {u}, ptr {slot}")
-        for r, t, slot in zip(loop.results, types, slots, strict=True):
-            self.env[id(r)] = Lane(self.let(f"load {t}, ptr {slot}"), self.form)
+            for j in self.copies():
+                updates = [self.vector(u) for u in loop.update]
+                for u, t, slot in zip(updates, types, slots[j], strict=True):
+                    self.do(f"store {t} {u}, ptr {slot}")
+        for j in self.copies():
+            self.read(loop.results, types, slots[j])
+
+    def read(self, values: Sequence[Value], types: list[str], slots: list[str]) -> None:
+        for v, t, slot in zip(values, types, slots, strict=True):
+            self.env[id(v)] = Lane(self.let(f"load {t}, ptr {slot}"), self.form)
 
     def lanes(self, slot: str, stop: str, width: int) -> Iterator[Lane]:
         """Runs what follows twice: in a loop over whole vectors, then masked for what is left.
@@ -481,17 +514,18 @@ class _Renderer:
             with self.resume(slot, stop, 1) as i:
                 yield Lane(i)
             return
-        known = dict(self.env)
+        known = self.snapshot()
         self.width = width
         with self.resume(slot, stop, width) as i:
             yield Lane(i, "a", "1")
         i = self.let(f"load i64, ptr {slot}")
         with self.when(self.let(f"icmp slt i64 {i}, {stop}")):
-            self.env = dict(known)
+            self.restore(known)
             self.mask = self.first_lanes(self.let(f"sub i64 {stop}, {i}"), width)
             yield Lane(i, "a", "1")
             self.mask = None
-        self.env, self.width = known, 1
+        self.restore(known)
+        self.width = 1
 
     def first_lanes(self, count: str, width: int) -> str:
         """A mask of the first `count` lanes. Counts beyond the width mean all lanes."""
@@ -603,6 +637,8 @@ class _Renderer:
         start, stop = self.span(-1 + len(at), at[-1])
         if self.plan.staged:
             self.staged_tile(self.span(self.plan.second, at[self.plan.second]), (start, stop))
+        elif self.plan.jam > 1:
+            self.jammed_tile(self.span(self.plan.second, at[self.plan.second]), (start, stop))
         else:
             self.row_of_points(start, stop)
 
@@ -615,6 +651,17 @@ class _Renderer:
         for lane in self.lanes(self.counter(start), stop, self.plan.width):
             self.index[-1] = lane
             self.block(self.kernel.body)
+
+    def jammed_tile(self, rows: tuple[str, str], columns: tuple[str, str]) -> None:
+        """Several rows at once, so that what is loaded for all of them is loaded once."""
+        last = self.let(f"sub i64 {rows[1]}, 1")
+        with self.loop(*rows, self.plan.jam, whole=False) as r:
+            self.restore([{}] * self.plan.jam)
+            # Beyond the last row the last one again: it stores the same values once more.
+            steps = [self.let(f"add i64 {r}, {j}") for j in range(self.plan.jam)]
+            self.rows = [Lane(self.least(step, last)) for step in steps]
+            self.turn_to(0)
+            self.row_of_points(*columns)
 
     # --- blocks of two axes: what is contiguous along the other axis is transposed on the stack first
 
@@ -721,12 +768,12 @@ class _Reduction:
         self.done = r.label()
         self.out = [r.slot(r.wide(scalar_type(d))) for d in self.dtypes]
         with r.loop("0", chunks) as c:
-            known = dict(r.env)
+            known = r.snapshot()
             if self.spread:
                 self.chunk_spread(c)
             else:
                 self.chunk_lockstep(c)
-            r.env = known
+            r.restore(known)
             self.climb(c, chunks)
         r.do(f"br label %{self.done}")
         r.start(self.done)
