@@ -45,7 +45,10 @@ def test_the_rest_of_the_line_goes_to_the_command(capsys: pytest.CaptureFixture[
     assert "--time-limit" in capsys.readouterr().out
 
 
-def test_devices_lists_the_reference(capsys: pytest.CaptureFixture[str]) -> None:
+def test_devices_lists_the_reference(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
     assert device_list([]) == 0
     assert "NumPy interpreter" in capsys.readouterr().out
 

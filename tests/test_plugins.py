@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 from dovetail import device as device_module
 from dovetail.device import default_device, device, set_default_device
+from dovetail.dtypes import float32
 from dovetail.errors import DeviceError, PluginError, UnavailableError
-from dovetail.plugins import GROUP, Registry, State, open_device
+from dovetail.plugins import GROUP, Registry, State, offers, open_device
 
 SOURCES = Path(__file__).parent / "broken_plugins"
 CORE = Path(__file__).parent.parent / "core"
@@ -104,7 +105,7 @@ def test_a_healthy_plugin(install: Install) -> None:
     ]
     opened = registry.open(device("healthy:2"))
     assert opened is registry.open(device("healthy:2")) is device("healthy:2").opened
-    assert opened.lowerings == {"matmul": len}
+    assert opened.lowerings == {("matmul", float32): len}
     assert opened.allocator.allocate(10).nbytes == 10
     assert registry.probe("healthy").state is State.OPEN
     assert registry.call(record, "dovetail_diagnostics") == {"driver": "42"}
@@ -152,6 +153,17 @@ def test_an_unknown_type_names_the_known_and_the_near(install: Install) -> None:
     text = refused(fresh(), "heathly")
     assert "known: " in text and "reference" in text and 'Did you mean "healthy"?' in text
     assert "pip install dovetail-heathly" in text
+
+
+def test_the_extras_of_dovetail_say_which_package_brings_a_device(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lines = ["rich", 'dovetail-cpu-llvm; extra == "cpu"', 'pytest>=8; extra == "test"']
+    monkeypatch.setattr("importlib.metadata.requires", lambda name: lines)
+    assert offers() == {"cpu": "dovetail-cpu-llvm"}
+    nothing = Registry(find=list, environ={})
+    assert "pip install dovetail-cpu-llvm" in refused(nothing, "cpu:9")
+    assert "pip install dovetail-odd-card" in refused(nothing, "odd_card")
 
 
 def test_an_index_out_of_range_lists_the_devices(install: Install) -> None:

@@ -1,6 +1,8 @@
-"""What a backend implements: a raw allocator, a compiler of kernels, a launch. Nothing else is asked of it.
+"""What a backend implements: a raw allocator, a compiler of kernels, a launch. Nothing else is
+asked of it.
 
-A `Backend` is one opened device. It never sees a tensor, a layout, a shape rule or a gradient: only kernels,
+A `Backend` is one opened device. It never sees a tensor, a layout, a shape rule or a gradient: only
+kernels,
 buffers (a handle of its own choosing and a byte offset), integers and scalars.
 """
 
@@ -15,15 +17,22 @@ from typing import Any
 from .dtypes import FLOATS, INTEGERS, DType, bool_
 from .kernel import Kernel
 
-INTERFACE = (1, 0)  # (major: the entry-point group's, minor: what `dovetail_backend_info` may ask for at least)
+INTERFACE = (
+    1,
+    0,
+)  # (major: the entry-point group's, minor: what `dovetail_backend_info` may ask for at least)
 
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What kernels for this device may contain; the core legalises the rest away, or refuses it clearly."""
+    """What kernels for this device may contain; the core legalises the rest away, or refuses it
+    clearly.
+    """
 
     dtypes: frozenset[DType] = frozenset((bool_, *INTEGERS, *FLOATS))  # that buffers may hold
-    native_halves: frozenset[DType] = frozenset()  # of float16, bfloat16: with load, store and cast to/from float32
+    native_halves: frozenset[DType] = (
+        frozenset()
+    )  # of float16, bfloat16: with load, store and cast to/from float32
     exact_division: bool = True  # whether float32 div and sqrt round correctly
     float64: bool = True
     concurrency: int = 1  # how many independent grid points keep the device busy
@@ -31,7 +40,9 @@ class Capabilities:
 
 @dataclass(frozen=True)
 class DeviceInfo:
-    """One device that a plugin offers. `fingerprint` names everything that a cached binary depends on."""
+    """One device that a plugin offers. `fingerprint` names everything that a cached binary depends
+    on.
+    """
 
     type: str
     index: int
@@ -39,7 +50,9 @@ class DeviceInfo:
     fingerprint: str
     capabilities: Capabilities = Capabilities()
     total_memory: int = 0  # bytes; 0 where unknown
-    details: Mapping[str, str] = field(default_factory=dict)  # for `dovetail devices` and the doctor
+    details: Mapping[str, str] = field(
+        default_factory=dict
+    )  # for `dovetail devices` and the doctor
 
 
 @dataclass(frozen=True)
@@ -60,8 +73,10 @@ class Unavailable:
     hint: str
 
 
-class Program(ABC):  # noqa: B024 - a marker that backends subclass freely
-    """A compiled kernel. `source` is shown by `dt.explain`; `binary` (or None) goes to the disk cache."""
+class Program(ABC):
+    """A compiled kernel. `source` is shown by `dt.explain`; `binary` (or None) goes to the disk
+    cache.
+    """
 
     kernel: Kernel
     source: str = ""
@@ -73,14 +88,18 @@ Launch = Callable[[Handles, Sequence[float | int | bool], Any], None]
 
 
 class Backend(ABC):
-    """One opened device. All sizes are bytes; streams are what `create_stream` returned, or None: the default."""
+    """One opened device. All sizes are bytes; streams are what `create_stream` returned, or None:
+    the default.
+    """
 
     info: DeviceInfo
 
     # --- memory: a raw allocator. Reuse, statistics and streams are the core's business.
     @abstractmethod
     def allocate(self, nbytes: int) -> Any:
-        """A handle to `nbytes` > 0 of fresh memory, aligned to 64 bytes. Raises MemoryError when refused."""
+        """A handle to `nbytes` > 0 of fresh memory, aligned to 64 bytes. Raises MemoryError when
+        refused.
+        """
 
     @abstractmethod
     def free(self, handle: Any, nbytes: int) -> None:
@@ -88,7 +107,9 @@ class Backend(ABC):
 
     @abstractmethod
     def copy_in(self, handle: Any, offset: int, source: memoryview, stream: Any = None) -> None:
-        """Copies host bytes (contiguous, format "B") to the device. `source` may be reused on return."""
+        """Copies host bytes (contiguous, format "B") to the device. `source` may be reused on
+        return.
+        """
 
     @abstractmethod
     def copy_out(self, target: memoryview, handle: Any, offset: int, stream: Any = None) -> None:
@@ -101,10 +122,14 @@ class Backend(ABC):
     # --- work
     @abstractmethod
     def compile(self, kernel: Kernel) -> Program:
-        """The program for a (legalised) kernel. Raises CompileError with the kernel and the compiler's log."""
+        """The program for a (legalised) kernel. Raises CompileError with the kernel and the
+        compiler's log.
+        """
 
     def load(self, kernel: Kernel, binary: bytes) -> Program:
-        """The program from `Program.binary` of an earlier process. Raises any exception if that is no good."""
+        """The program from `Program.binary` of an earlier process. Raises any exception if that is
+        no good.
+        """
         return self.compile(kernel)
 
     @abstractmethod
@@ -120,7 +145,9 @@ class Backend(ABC):
         """Runs (or queues) a program over a grid of these extents. An empty grid is never launched."""
 
     def bind(self, program: Any, ints: Sequence[int], grid: Sequence[int]) -> Launch:
-        """`launch` with everything fixed but buffers, scalars and stream; called often, so worth a fast version."""
+        """`launch` with everything fixed but buffers, scalars and stream; called often, so worth a
+        fast version.
+        """
         frozen_ints, frozen_grid = tuple(ints), tuple(grid)
 
         def launch(buffers: Handles, scalars: Sequence[float | int | bool], stream: Any) -> None:
@@ -131,8 +158,14 @@ class Backend(ABC):
     def synchronize(self, stream: Any = None) -> None:  # noqa: B027
         """Returns when everything queued on `stream` (None: on the device) is done."""
 
-    def lowerings(self) -> Mapping[str, Callable[..., Any]]:
-        """Vendor routines by op name, e.g. "matmul"; see `docs/writing-a-backend.md` for their signatures."""
+    def lowerings(self) -> Mapping[tuple[str, DType], Callable[..., Any]]:
+        """Vendor routines by op and dtype, e.g. ("matmul", float32), used in place of generated
+        kernels.
+
+        A routine is called as `routine(backend, inputs, output, stream)` with operands (handle,
+        byte offset, shape,
+        strides in elements, dtype), all of this dtype, and writes the output.
+        """
         return {}
 
     def close(self) -> None:  # noqa: B027

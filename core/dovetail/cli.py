@@ -17,7 +17,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "bench": ("dovetail.bench", "measure dovetail on this machine"),
     "memory": ("dovetail.memory_report", "measure allocation and copies on a device"),
     "new-backend": ("dovetail.new_backend", "write the package of a new backend"),
-    "test-backend": ("dovetail.testing", "run the conformance kit against a backend"),
+    "test-backend": ("dovetail.testing.cli", "run the conformance kit against a backend"),
 }
 
 

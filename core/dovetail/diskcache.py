@@ -1,7 +1,9 @@
 """Compiled kernels on disk: one file each, written atomically, checked when read, bounded in total.
 
-A file is the SHA-256 of its content, then the content. Anything else (truncated by a kill, corrupted, of another
-version) reads as absent. Two processes may write the same file: the last rename wins, and both were right.
+A file is the SHA-256 of its content, then the content. Anything else (truncated by a kill,
+corrupted, of another
+version) reads as absent. Two processes may write the same file: the last rename wins, and both were
+right.
 DOVETAIL_CACHE_DIR moves the cache; DOVETAIL_CACHE_MIB bounds it (0 turns it off).
 """
 

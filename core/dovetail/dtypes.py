@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from .errors import DTypeError
 class DType:
     """One kind of number. Instances are unique: compare with `is`.
 
-    Attributes: `name` ("float32"), `code` ("f32", as in kernel texts), `kind` ("b", "i", "u", "f", "c"),
+    Attributes: `name` ("float32"), `code` ("f32", as in kernel texts), `kind` ("b", "i", "u", "f",
+    "c"),
     `itemsize` in bytes, `__numpy_dtype__` (None for bfloat16, which NumPy lacks).
     """
 
@@ -87,7 +89,8 @@ _FROM_PYTHON = {bool: bool_, int: int64, float: float32, complex: complex64}
 
 
 def dtype(spec: Any) -> DType:
-    """The dtype named by `spec`: a dovetail dtype, its name, a NumPy dtype or scalar type, or bool/int/float.
+    """The dtype named by `spec`: a dovetail dtype, its name, a NumPy dtype or scalar type, or
+    bool/int/float.
 
     Python's `float` means the default floating dtype, float32; `int` means int64.
 
@@ -117,7 +120,8 @@ def _rank(d: DType) -> int:
 def promote(a: DType, b: DType) -> DType:
     """The dtype of an op on `a` and `b`, after the Array API's promotion lattice.
 
-    Beyond the standard: float16 with bfloat16 gives float32, and an integer with a float gives the float,
+    Beyond the standard: float16 with bfloat16 gives float32, and an integer with a float gives the
+    float,
     as in PyTorch; bool with anything gives the other.
 
     Raises: DTypeError for uint64 with a signed integer, which no dtype holds.
@@ -125,7 +129,8 @@ def promote(a: DType, b: DType) -> DType:
     """
     if a is b:
         return a
-    return _PROMOTED[a, b]() if callable(_PROMOTED[a, b]) else _PROMOTED[a, b]  # type: ignore[no-any-return]
+    found = _PROMOTED[a, b]
+    return found if isinstance(found, DType) else found()
 
 
 def _promote(a: DType, b: DType) -> DType | None:
@@ -148,13 +153,15 @@ def _promote(a: DType, b: DType) -> DType | None:
     return next((d for d in SIGNED if d.itemsize > unsigned.itemsize), None)
 
 
-def _refuse(a: DType, b: DType) -> Any:
+def _refuse(a: DType, b: DType) -> Callable[[], DType]:
     def refuse() -> DType:
-        raise DTypeError(f"no dtype holds both {a.name} and {b.name}; cast one of them first, with astype()")
+        raise DTypeError(
+            f"no dtype holds both {a.name} and {b.name}; cast one of them first, with astype()"
+        )
 
     return refuse
 
 
-_PROMOTED: dict[tuple[DType, DType], Any] = {
+_PROMOTED: dict[tuple[DType, DType], DType | Callable[[], DType]] = {
     (a, b): _promote(a, b) or _refuse(a, b) for a in ALL for b in ALL
 }

@@ -182,10 +182,10 @@ def expm1(x: Value) -> Value:
     c = _clamp(x, -f.mantissa * 0.9, f.exp_range[1])
     r, tail, bits = _reduced(c)
     s = _power_of_two(bits - 1, x)
-    base = s - 0.5
+    base, lost = _two_sum(s, const(-0.5, x.dtype))
     h, e = _fast_two_sum(base, s * r)
     small = fma(r * r, _poly(f.expm1, r), tail)
-    y = (h + fma(s, small, e)) * 2.0
+    y = (h + fma(s, small, e + lost)) * 2.0
     return where(_abs(x) < f.negligible, x, y)
 
 
@@ -564,14 +564,14 @@ def pow(x: Value, y: Value) -> Value:
 # --- circular functions -------------------------------------------------------------------------
 
 
-def _near_quadrant(x: Value) -> tuple[Pair, Value]:
-    """x - n pi/2 as a pair, and bits of n, for |x| < 2**25: Cody and Waite's reduction in three parts."""
+def _near_turn(x: Value) -> tuple[Pair, Value]:
+    """x - n pi/2 as a pair, and n in the top two bits, for |x| < 2**25: Cody and Waite's reduction in three parts."""
     f = _format(x)
     n, bits = _nearest(x, 2.0 / math.pi)
     p1, p2, p3 = (const(-p, x.dtype) for p in f.half_pi)
     p, e = _two_product(n, p2)
     h, low = _two_sum(fma(n, p1, x), p)
-    return _fast_two_sum(h, low + fma(n, p3, e)), bits
+    return _fast_two_sum(h, low + fma(n, p3, e)), bits << (bits.dtype.bits - 2)
 
 
 def _high_product(a: Value, b: Value) -> Value:
@@ -599,8 +599,8 @@ def _window(words: Sequence[int], position: Value, count: int) -> list[Value]:
     return [(now[i] << shift) | ((now[i + 1] >> 1) >> back) for i in range(count)]
 
 
-def _far_quadrant(x: Value) -> tuple[Pair, Value]:
-    """x - n pi/2 as a pair, and n, for finite float64 x >= 2**25. Source: Payne and Hanek 1983."""
+def _far_turn(x: Value) -> tuple[Pair, Value]:
+    """x - n pi/2 as a pair, and n in the top two bits, for finite float64 x >= 2**25. Source: Payne and Hanek 1983."""
     f = FORMATS[float64]
     m = (_bits(x) & ((1 << 52) - 1)) | (1 << 52)
     e = _bits(x) >> 52
@@ -610,41 +610,49 @@ def _far_quadrant(x: Value) -> tuple[Pair, Value]:
     low = m * w[1] + _high_product(m, w[2])
     carry = cast(low < m * w[1], uint64)
     high = m * w[0] + _high_product(m, w[1]) + carry
-    n = (high + (1 << 61)) >> 62
-    t = bitcast(high - (n << 62), int64)  # the fraction of a quadrant is t / 2**62 + low / 2**126
+    n = high + (1 << 61)
+    t = bitcast(
+        high - (n & (3 << 62)), int64
+    )  # the fraction of a quadrant is t / 2**62 + low / 2**126
     h = cast(t, float64)
     rest = fma(cast(t - cast(h, int64), float64), 2.0**64, cast(low, float64)) * 2.0**-64
     r = _pair_product(_fast_two_sum(h, rest), tuple(const(p, float64) for p in f.half_pi[:2]))  # type: ignore[arg-type]
     return (r[0] * 2.0**-62, r[1] * 2.0**-62), n
 
 
-def _quadrant(x: Value) -> tuple[Pair, Value]:
-    """x >= 0 as n pi/2 + a pair in -pi/4..pi/4, and bits of n."""
+def _turn(x: Value) -> tuple[Pair, Value]:
+    """x >= 0 as n pi/2 + a pair no larger than about pi/4 (float32: 1), and n in the top two bits."""
+    if x.dtype is float32:
+        return _turn_float32(x)
     far = x > 2.0**25
-    (a, b), n = _near_quadrant(x)
-    (c, d), m = _far_quadrant(x)
+    (a, b), n = _near_turn(x)
+    (c, d), m = _far_turn(x)
     return (where(far, c, a), where(far, d, b)), where(far, m, n)
 
 
-def _quadrant_float32(x: Value) -> tuple[Pair, Value]:
-    """Finite float32 x >= 0 as n pi/2 + a pair in -1..1, and n: Payne and Hanek's method for x >= 1, in integers."""
+def _turn_float32(x: Value) -> tuple[Pair, Value]:
+    """Float32 x >= 0 as n pi/2 + a pair in -1..1, and n in the top two bits: Payne and Hanek's method for x >= 1.
+
+    x = m 2**(e - 150), of which bits of 2/pi above 2**(151 - e) only make multiples of 4 quadrants. The next 32
+    bits times m are exact in wrapping integers, 23 more in float32 (their product less its integer part), and the
+    last 24 need no exactness. Garbage, but nothing undefined, for infinities and NaN.
+    """
     b = _bits(x)
-    m = (b & 0x7FFFFF) | 0x800000
-    e = b >> 23
-    small = e < 127
-    # x = m 2**(e - 150): bits of 2/pi above 2**(151 - e) only give multiples of 4 quadrants
-    w0, w1, w2 = _window32(where(small, 0, e - 127))
-    wide = cast(m, uint64)
-    p = cast(m * w0, uint64) << 32
-    p = p + wide * cast(w1, uint64) + (wide * cast(w2, uint64) >> 32)
-    high, low = cast(p >> 32, uint32), cast(p, uint32)
-    # signed, the fraction of a quadrant is (h / 2**32 + t / 2**55)
-    h, t = (high << 2) | (low >> 30), (high & 0x3F) << 25 | (low >> 7)
-    n = where(small, 0, (high + (1 << 29)) >> 30)
-    h, t = (cast(bitcast(v, int32), float32) for v in (h & 0xFFFFFF00, t))
-    a, c = _two_product(h, HALF_PI_SCALED[0])
-    c = fma(t, const(HALF_PI_SCALED[2], float32), fma(h, const(HALF_PI_SCALED[1], float32), c))
-    return (where(small, x, a), where(small, 0.0, c)), n
+    a, c, d = _window32((b >> 23) - 127)
+    m = bitcast((b & 0x7FFFFF) | 0x3F800000, float32)
+    middle = cast(bitcast(c >> 9, int32), float32)
+    last = cast(bitcast(((c << 23) | (d >> 9)) >> 8, int32), float32)
+    whole = rint(m * middle)
+    rest = fma(last * 2.0**-24, m, fma(m, middle, -whole))
+    p = ((b & 0x7FFFFF) | 0x800000) * a + bitcast(cast(whole, int32), uint32)
+    # in 2**-31 quadrants, signed: h + t
+    p, n = bitcast(p << 2, int32) >> 1, p + (1 << 29)
+    h = cast(p, float32)
+    t = fma(rest, const(2.0, float32), cast(p - cast(h, int32), float32))
+    high, low = _two_product(h, HALF_PI_SCALED[0])
+    low = fma(h, const(HALF_PI_SCALED[1], float32), fma(t, const(HALF_PI_SCALED[0], float32), low))
+    small = x < 1.0
+    return (where(small, x, high), where(small, 0.0, low)), where(small, 0, n)
 
 
 def _window32(position: Value) -> list[Value]:
@@ -662,50 +670,56 @@ def _window32(position: Value) -> list[Value]:
     ]
 
 
-def _sin_of_pair(h: Value, low: Value) -> Pair:
+def _sin_cos(x: Value) -> tuple[Pair, Pair, Value]:
+    """sin and cos of x - n pi/2 for finite x >= 0, as two parts each, and n in the top two bits."""
+    f = _format(x)
+    (h, low), n = _turn(x)
     z = h * h
-    f = _format(h)
-    return h, fma(h * z, _poly(f.sin, z), fma(low, z * -0.5, low))
-
-
-def _cos_of_pair(h: Value, low: Value) -> Pair:
-    z, e = _two_product(h, h)
-    f = _format(h)
-    s, t = _fast_two_sum(const(1.0, h.dtype), z * -0.5)
-    return s, t + fma(z * z, _poly(f.cos, z), fma(-h, low, e * -0.5))
+    sin = fma(h * z, _poly(f.sin, z), fma(low, z * -0.5, low))
+    s, e = _fast_two_sum(const(1.0, x.dtype), z * -0.5)
+    square = fma(h, h, -z) * -0.5
+    cos = e + fma(z * z, _poly(f.cos, z), fma(-h, low, square))
+    return (h, sin), (s, cos), n
 
 
 def _flip(y: Value, sign: Value) -> Value:
     return bitcast(_bits(y) ^ sign, y.dtype)
 
 
-def _sin_cos(x: Value) -> tuple[Pair, Pair, Value]:
-    """sin and cos of x - n pi/2 for finite x >= 0, as two parts each, and bits of n."""
-    (h, low), n = _quadrant_float32(x) if x.dtype is float32 else _quadrant(x)
-    return _sin_of_pair(h, low), _cos_of_pair(h, low), n
+def _quarter(n: Value) -> Value:
+    """Whether n, in the top two bits, is odd."""
+    return ne(n & (1 << (n.dtype.bits - 2)), 0)
 
 
-def _quarter_turns(n: Value) -> Value:
-    """The sign bit of the sine after n quarter turns."""
-    return (n & 2) << (n.dtype.bits - 2)
+def _sin_of_turn(x: Value, ahead: int, sign: Value | None) -> Value:
+    """sin(x + ahead pi/2) for finite x >= 0, its sign bit exchanged with `sign`."""
+    f = _format(x)
+    (h, low), n = _turn(x)
+    n = n + (ahead << (n.dtype.bits - 2))
+    odd = _quarter(n)
+    z = h * h
+    # sin(h) = h + h z P(z), cos(h) = 1 + z Q(z): one polynomial with selected coefficients
+    base = where(odd, 1.0, h)
+    p = where(odd, const(f.cos[-1], x.dtype), f.sin[-1])
+    for c, s in zip(reversed((-0.5, *f.cos[:-1])), reversed(f.sin[:-1]), strict=True):
+        p = fma(p, z, where(odd, const(c, x.dtype), s))
+    # low times the derivative, and what z lost where it counts
+    rest = where(odd, fma(-h, low, fma(h, h, -z) * -0.5), fma(z * -0.5, low, low))
+    y = base + fma(base * z, p, rest)
+    n = n & f.sign
+    return _flip(y, n if sign is None else n ^ sign)
 
 
 def sin(x: Value) -> Value:
     """The sine."""
     a = _abs(x)
-    s, c, n = _sin_cos(a)
-    odd = ne(n & 1, 0)
-    y = _flip(where(odd, c[0], s[0]) + where(odd, c[1], s[1]), _quarter_turns(n) ^ _sign(x))
-    return where(a < _format(x).negligible, x, where(a < math.inf, y, math.nan))
+    return where(a < math.inf, _sin_of_turn(a, 0, _sign(x)), math.nan)
 
 
 def cos(x: Value) -> Value:
     """The cosine."""
     a = _abs(x)
-    s, c, n = _sin_cos(a)
-    odd = ne(n & 1, 0)
-    y = _flip(where(odd, s[0], c[0]) + where(odd, s[1], c[1]), _quarter_turns(n + 1))
-    return where(a < math.inf, y, math.nan)
+    return where(a < math.inf, _sin_of_turn(a, 1, None), math.nan)
 
 
 def tan(x: Value) -> Value:
@@ -713,13 +727,12 @@ def tan(x: Value) -> Value:
     a = _abs(x)
     s, c, n = _sin_cos(a)
     s, c = _fast_two_sum(*s), _fast_two_sum(*c)
-    odd = ne(n & 1, 0)
+    odd = _quarter(n)
     q = _quotient(
         (where(odd, c[0], s[0]), where(odd, c[1], s[1])),
         (where(odd, -s[0], c[0]), where(odd, -s[1], c[1])),
     )
-    y = _flip(q[0] + q[1], _sign(x))
-    return where(a < _format(x).negligible, x, where(a < math.inf, y, math.nan))
+    return where(a < math.inf, _flip(q[0] + q[1], _sign(x)), math.nan)
 
 
 # --- their inverses -------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Every error that dovetail raises: the user's kinds, and ours (`InternalError`).
 
-A user's error is also the Python built-in that its caller expects, names the op with the shapes, dtypes and
+A user's error is also the Python built-in that its caller expects, names the op with the shapes,
+dtypes and
 devices in question, and ends with a way out.
 """
 
@@ -60,7 +61,9 @@ class PluginError(DovetailError, RuntimeError):
 
 
 class UnavailableError(PluginError, DeviceError):
-    """A device is known, but cannot be had on this machine; the message has the reason and the mend."""
+    """A device is known, but cannot be had on this machine; the message has the reason and the
+    mend.
+    """
 
 
 class CompileError(DovetailError, RuntimeError):
@@ -75,5 +78,7 @@ class InternalError(DovetailError, AssertionError):
     """Our fault. The message prints what is needed for a report."""
 
     def __init__(self, what: str, evidence: object = "") -> None:
-        text = f"{what}\nThis is a bug in dovetail: please report it with the text below.\n{evidence}"
+        text = (
+            f"{what}\nThis is a bug in dovetail: please report it with the text below.\n{evidence}"
+        )
         super().__init__(text)

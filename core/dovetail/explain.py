@@ -1,4 +1,4 @@
-"""`dt.explain(x)`: how the pending work of a tensor would be done. Nothing runs; it stays pending."""
+"""`dt.explain(x)`: how the pending work of x would be done. Nothing runs, and it stays pending."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """The deferred graph: immutable nodes, and what is known of each before it is computed.
 
-An `Expr` is an op applied to other nodes and Python numbers, or a leaf: a strided view of a `Storage`. When its
+An `Expr` is an op applied to other nodes and Python numbers, or a leaf: a strided view of a
+`Storage`. When its
 value has been computed, a node *becomes* a leaf, which also lets go of its arguments.
 """
 
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
     from .memory import Storage
     from .ops import Op
 
-DEPTH_LIMIT = 64  # a pending chain deeper than this is computed: it bounds kernels, recursion and memory
+DEPTH_LIMIT = (
+    64  # a pending chain deeper than this is computed: it bounds kernels, recursion and memory
+)
 
 
 class Spec:
@@ -52,9 +55,11 @@ def spec(shape: Shape, dtype: DType, device: Device) -> Spec:
 
 
 class Expr:
-    """A node. Pending: `op`, `args` (nodes and Python numbers), `attrs` (what is static about the op).
+    """A node. Pending: `op`, `args` (nodes and Python numbers), `attrs` (what is static about the
+    op).
 
-    Leaf (`op` is None): `storage`, `strides`, `offset`; `moves` say how a view of a storage that is itself still
+    Leaf (`op` is None): `storage`, `strides`, `offset`; `moves` say how a view of a storage that is
+    itself still
     pending came about.
     """
 
@@ -73,7 +78,9 @@ class Expr:
     moves: tuple[Any, ...]
 
 
-_log: list[ref[Expr]] = []  # every node that may still be pending; the dead and the done are dropped in passing
+_log: list[
+    ref[Expr]
+] = []  # every node that may still be pending; the dead and the done are dropped in passing
 _log_limit = 512
 
 
@@ -85,6 +92,22 @@ def node(op: Op, args: tuple[Any, ...], spec: Spec, attrs: Any = None) -> Expr:
     for a in args:
         if type(a) is Expr and a.depth > depth:
             depth = a.depth
+    e.depth = depth + 1
+    _log.append(ref(e))
+    if len(_log) > _log_limit:
+        prune()
+    return e
+
+
+def binary_node(op: Op, a: Expr, b: Any, spec: Spec) -> Expr:
+    """`node` for two operands of which the first is a node: the hot path of recording, 0.15 us
+    shorter.
+    """
+    e = Expr()
+    e.op, e.args, e.attrs, e.spec = op, (a, b), None, spec
+    depth = a.depth
+    if type(b) is Expr and b.depth > depth:
+        depth = b.depth
     e.depth = depth + 1
     _log.append(ref(e))
     if len(_log) > _log_limit:
@@ -113,7 +136,9 @@ def readers(storage: Storage) -> list[Expr]:
 
 
 def storage_of(e: Expr) -> Storage:
-    """The storage of a leaf; where it was made for a pending node that has been computed since, that node's."""
+    """The storage of a leaf; where it was made for a pending node that has been computed since,
+    that node's.
+    """
     storage = e.storage
     pending = storage.pending
     while pending is not None and pending.op is None:

@@ -1,14 +1,21 @@
 """Graph -> kernels. Decides what is stored, what is computed on the fly, and what shares a kernel.
 
-The planner works on one evaluation's nodes, in topological order, with concrete shapes; what it makes, a `Plan`, is
+The planner works on one evaluation's nodes, in topological order, with concrete shapes; what it
+makes, a `Plan`, is
 cached under the graph's structure. Kernels it makes are not specialised on sizes.
 
-1. *Stored* nodes: what was asked for, what the user still holds, and what cannot be computed on the fly.
-2. Each stored node joins a `Group` (one kernel): those over the same domain that need each other only point by point.
-   A domain is a shape and, where reductions take part, its row axes: one point per row, loops along it.
-3. Everything else is computed where it is used, as a `Term`: views are pushed down to the leaves, where they become
-   strides. Where that fails (a reshape that the strides do not permit, a reduction over other rows, an expensive value
-   repeated by broadcasting), the node in question becomes a stored one, with the reason, and planning starts again.
+1. *Stored* nodes: what was asked for, what the user still holds, and what cannot be computed on the
+fly.
+2. Each stored node joins a `Group` (one kernel): those over the same domain that need each other
+only point by point.
+   A domain is a shape and, where reductions take part, its row axes: one point per row, loops along
+   it.
+3. Everything else is computed where it is used, as a `Term`: views are pushed down to the leaves,
+where they become
+   strides. Where that fails (a reshape that the strides do not permit, a reduction over other rows,
+   an expensive value
+   repeated by broadcasting), the node in question becomes a stored one, with the reason, and
+   planning starts again.
 """
 
 from __future__ import annotations
@@ -24,10 +31,25 @@ from .errors import InternalError
 from .expr import Expr
 from .kernel import Kernel, KernelBuilder
 from .layout import Layout, Move, Shape
-from .loops import CHUNK, Buffer, Store, Value, cast, const, load, map_loop, quo, reduce_loop, rem, where
+from .loops import (
+    CHUNK,
+    Buffer,
+    Store,
+    Value,
+    cast,
+    const,
+    load,
+    map_loop,
+    quo,
+    reduce_loop,
+    rem,
+    where,
+)
 from .ops import Op, convert
 
-REPEAT_LIMIT = 4  # a value repeated this often by broadcasting is stored if it costs more than CHEAP
+REPEAT_LIMIT = (
+    4  # a value repeated this often by broadcasting is stored if it costs more than CHEAP
+)
 CHEAP = 8
 NODE_LIMIT = 160  # values computed on the fly for one stored node; more are cut
 ROWS_BUSY = 4  # rows per unit of the device's concurrency that keep it busy without splitting them
@@ -36,7 +58,9 @@ SMALL_ROWS = 1 << 15  # elements below which a reduction is not worth splitting
 
 @dataclass(eq=False, slots=True)
 class Access:
-    """One way in which a kernel touches a buffer: element strides over the domain's axes. slot -1: no memory."""
+    """One way in which a kernel touches a buffer: element strides over the domain's axes. slot -1:
+    no memory.
+    """
 
     slot: int
     dtype: DType
@@ -47,7 +71,9 @@ class Access:
 
 @dataclass(eq=False, slots=True)
 class Term:
-    """A value computed on the fly at a point of the domain. `what`: load, scalar, map, generate, gather, reduce."""
+    """A value computed on the fly at a point of the domain. `what`: load, scalar, map, generate,
+    gather, reduce.
+    """
 
     what: str
     dtype: DType  # what comes out
@@ -61,7 +87,9 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """The axes of a kernel: `outer` ones are its grid, those in `axes` its rows. `full` is their common shape."""
+    """The axes of a kernel: `outer` ones are its grid, those in `axes` its rows. `full` is their
+    common shape.
+    """
 
     full: Shape
     axes: Shape
@@ -110,7 +138,9 @@ class Group:
 
 @dataclass(eq=False, slots=True)
 class Step:
-    """One launch. `buffers`: (slot, byte offset); `fresh`: (slot, nbytes) to allocate; `scalars`: positions."""
+    """One launch. `buffers`: (slot, byte offset); `fresh`: (slot, nbytes) to allocate; `scalars`:
+    positions.
+    """
 
     kernel: Kernel
     buffers: tuple[tuple[int, int], ...]
@@ -130,7 +160,9 @@ class Step:
 
 @dataclass(eq=False, slots=True)
 class Call:
-    """A vendor routine in place of kernels: `routine(backend, inputs, output)` with (slot, layout, dtype) each."""
+    """A vendor routine in place of kernels: `routine(backend, inputs, output, stream)`; (slot,
+    layout, dtype) each.
+    """
 
     op: Op
     inputs: tuple[tuple[int, Layout, DType], ...]
@@ -157,8 +189,12 @@ class Plan:
 class _Store(Exception):
     """Planning found a node that has to be stored."""
 
-    def __init__(self, node: int, why: str) -> None:
-        self.node, self.why = node, why
+    def __init__(self, node: int, why: str, order: Shape = ()) -> None:
+        self.node, self.why, self.order = node, why, order
+
+
+class _Crooked(Exception):
+    """Planning found rows that no single stride walks."""
 
 
 class _NoJoin(Exception):
@@ -180,22 +216,30 @@ class Overlap(Exception):
 
 
 class Planner:
-    """One evaluation's graph. `nodes` in topological order; `leaf_slot`: position -> slot, for leaves with memory."""
+    """One evaluation's graph. `nodes` in topological order; `leaf_slot`: position -> slot, for
+    leaves with memory.
+    """
 
     def __init__(
         self, nodes: Sequence[Expr], index: dict[Expr, int], leaf_slot: dict[int, int], roots: Sequence[int],
-        held: Sequence[int], concurrency: int, lowered: frozenset[str], target: Target | None = None,
+        held: Sequence[int], concurrency: int, lowered: frozenset[Any], target: Target | None = None,
     ) -> None:  # fmt: skip
         self.nodes, self.index, self.leaf_slot = nodes, index, leaf_slot
         self.concurrency, self.lowered, self.target = concurrency, lowered, target
         self.roots = tuple(roots)
-        self.why = dict.fromkeys(held, "its tensor is still held") | dict.fromkeys(roots, "asked for")
+        self.why = dict.fromkeys(held, "its tensor is still held") | dict.fromkeys(
+            roots, "asked for"
+        )
         self.scalar_at: dict[int, int] = {}
         count = 0
         for i, e in enumerate(nodes):
             self.scalar_at[i] = count
             count += sum(type(a) is not Expr for a in e.args)
         self._cost: dict[int, int] = {}
+        self.order: dict[
+            int, Shape
+        ] = {}  # stored nodes whose memory is not row-major: its axes, outermost first
+        self.crooked: set[Domain] = set()  # whose rows are not worth sharing a kernel
 
     def plan(self) -> Plan:
         """The kernels, in order."""
@@ -204,8 +248,14 @@ class Planner:
                 return self._attempt()
             except _Store as e:
                 if e.node in self.why:
-                    raise InternalError(f"fusion asks twice to store node {e.node}", e.why) from None
+                    raise InternalError(
+                        f"fusion asks twice to store node {e.node}", e.why
+                    ) from None
                 self.why[e.node] = e.why
+                if e.order:
+                    self.order[e.node] = e.order
+            except _Crooked:
+                pass
 
     def _attempt(self) -> Plan:
         self.groups: list[Group] = []
@@ -224,8 +274,14 @@ class Planner:
         steps: list[Step | Call] = []
         for made in self.steps:
             steps += _emit(self, made) if isinstance(made, Group) else made
-        _drop(steps, set(self.slot_of.values()), len(self.leaf_slot))
-        stored = tuple((i, s) for i, s in self.slot_of.items() if i not in self.leaf_slot)
+        _drop(
+            steps, {s for i, s in self.slot_of.items() if i not in self.order}, len(self.leaf_slot)
+        )
+        stored = tuple(
+            (i, s)
+            for i, s in self.slot_of.items()
+            if i not in self.leaf_slot and i not in self.order
+        )
         given = len(self.leaf_slot) + (self.target is not None)
         notes = [self._note(i) for i in sorted(self.why)]
         blank = [None, 0] * (self.slots - given)
@@ -255,7 +311,9 @@ class Planner:
         self.steps.append(group)
 
     def _last(self, group: Group, i: int) -> bool:
-        """What is written into existing memory is written last: earlier steps may read the old contents."""
+        """What is written into existing memory is written last: earlier steps may read the old
+        contents.
+        """
         return self.target is None or i != self.roots[0] or group.index == len(self.steps) - 1
 
     def _append(self, i: int, steps: list[Step | Call]) -> None:
@@ -286,7 +344,7 @@ class Planner:
 
     def _out(self, i: int, path: Any) -> Access:
         e = self.nodes[i]
-        base = lay.contiguous(e.spec.shape)
+        base = self._base(i)
         if self.target is not None and i == self.roots[0]:
             base = Layout(e.spec.shape, self.target.strides, 0)
             self._check_overlap(path, base)
@@ -313,7 +371,7 @@ class Planner:
         rows = Domain(source, self.nodes[r].attrs[0])
         if r == i:
             return rows
-        if rows.path(e.spec.shape) is None or self._splits(rows):
+        if rows.path(e.spec.shape) is None or self._splits(rows) or rows in self.crooked:
             return plain
         return rows
 
@@ -339,10 +397,41 @@ class Planner:
         n, rows = math.prod(domain.row), math.prod(domain.outer)
         return n > CHUNK and rows < self.concurrency * ROWS_BUSY and n * rows > SMALL_ROWS
 
+    def straighten(self, group: Group) -> None:
+        """Called where a row is not walked by one stride: the reductions get kernels to themselves,
+        then their
+        operands are stored in row order. What is stored anyhow stays as it is; its rows are walked
+        by division."""
+        if group.domain not in self.crooked:
+            self.crooked.add(group.domain)
+            raise _Crooked
+        for key in group.memo:
+            if key[1] == "reduction":
+                source = self.index[self.nodes[key[0]].args[0]]
+                if source not in self.why:
+                    raise _Store(
+                        source,
+                        "it is reduced over axes that no single stride walks",
+                        group.domain.order,
+                    )
+
+    def _base(self, i: int) -> Layout:
+        """How a stored node lies in its memory."""
+        shape = self.nodes[i].spec.shape
+        order = self.order.get(i)
+        if order is None:
+            return lay.contiguous(shape)
+        strides = dict(
+            zip(order, lay.contiguous_strides(tuple(shape[d] for d in order)), strict=True)
+        )
+        return Layout(shape, tuple(strides[d] for d in range(len(shape))), 0)
+
     # --- terms
 
     def _through(self, i: int, base: Layout, path: Any) -> Layout:
-        """`base`, the layout of node `i`, as seen through `path`; where strides do not permit it, a node is stored."""
+        """`base`, the layout of node `i`, as seen through `path`; where strides do not permit it, a
+        node is stored.
+        """
         for m, source in path:
             after = lay.move(base, m)
             if after is None:
@@ -368,14 +457,18 @@ class Planner:
             if home is None or home > self.here.index:
                 raise _NoJoin
             if home < self.here.index:
-                seen = self._through(i, lay.contiguous(e.spec.shape), path)
+                seen = self._through(i, self._base(i), path)
                 return self._load(self.slot_of[i], e.spec.dtype, seen)
             self._require_pointwise(i, path)
         if e.op is None:
             return self._leaf(i, path)
         self.size += 1
         if self.size > NODE_LIMIT:
-            raise _Store(i, "the kernel would grow too large") if i != self.defining else InternalError("limit")
+            raise (
+                _Store(i, "the kernel would grow too large")
+                if i != self.defining
+                else InternalError("limit")
+            )
         return getattr(self, f"_term_{e.op.kind}")(i, e, path)  # type: ignore[no-any-return]
 
     def _require_pointwise(self, i: int, path: Any) -> None:
@@ -472,7 +565,9 @@ class Planner:
         if fits:
             seen = self._through(i, lay.contiguous(e.spec.shape), path)
             base = domain.path(e.spec.shape)
-            fits = base is not None and _equal(seen, self._through(i, lay.contiguous(e.spec.shape), base))
+            fits = base is not None and _equal(
+                seen, self._through(i, lay.contiguous(e.spec.shape), base)
+            )
         if not fits:
             raise _Store(i, "a reduction over other rows cannot be part of its reader's kernel")
         key = (i, "reduction")
@@ -480,7 +575,9 @@ class Planner:
             casts, _ = e.op.dtypes(e.op.name, [e.args[0].spec.dtype], e.attrs[1])
             inner = domain.path(e.args[0].spec.shape)
             assert inner is not None
-            self.here.memo[key] = Term("reduce", e.spec.dtype, e.op, (self.term(source, inner),), casts)
+            self.here.memo[key] = Term(
+                "reduce", e.spec.dtype, e.op, (self.term(source, inner),), casts
+            )
         return self.here.memo[key]
 
     def _term_gather(self, i: int, e: Expr, path: Any) -> Term:
@@ -506,14 +603,16 @@ class Planner:
     # --- operands that have to be in memory
 
     def _resident(self, i: int, path: Any = ()) -> tuple[int, Layout, DType]:
-        """(slot, layout, dtype) of a node that is in memory, seen through `path`; else it is to be stored."""
+        """(slot, layout, dtype) of a node that is in memory, seen through `path`; else it is to be
+        stored.
+        """
         e = self.nodes[i]
         if i in self.why and i != self.defining and i not in self.home:
             raise InternalError("a stored node is used before it is computed", e)
         if i in self.why and self.home.get(i) is not None and i != self.defining:
             if self.home[i] >= self._step_index():
                 raise _NoJoin
-            return self.slot_of[i], self._through(i, lay.contiguous(e.spec.shape), path), e.spec.dtype
+            return self.slot_of[i], self._through(i, self._base(i), path), e.spec.dtype
         if e.op is None and i in self.leaf_slot:
             seen = self._through(i, Layout(e.spec.shape, e.strides, 0), path)
             return self.leaf_slot[i], seen, e.spec.dtype
@@ -542,7 +641,9 @@ class Planner:
                 raise Overlap
             base = Layout(e.spec.shape, self.target.strides, 0)
         out = (self.slot_of[i], base, e.spec.dtype)
-        if e.op.name in self.lowered and all(d is e.spec.dtype for _, _, d in inputs):
+        if (e.op.name, e.spec.dtype) in self.lowered and all(
+            d is e.spec.dtype for _, _, d in inputs
+        ):
             moved = e.spec.size * e.spec.dtype.itemsize
             return [Call(e.op, tuple(inputs), out, fresh, self.why[i], moved)]
         site = Site(e.op.name, inputs, out, casts, e.attrs, self.scalar_at[i], e.args)
@@ -558,7 +659,9 @@ class Planner:
 
 
 def _equal(a: Layout, b: Layout) -> bool:
-    """Whether two layouts of one shape visit the same elements; strides of size-1 axes do not count."""
+    """Whether two layouts of one shape visit the same elements; strides of size-1 axes do not
+    count.
+    """
     pairs = zip(a.shape, a.strides, b.strides, strict=True)
     return a.offset == b.offset and all(n == 1 or s == t for n, s, t in pairs)
 
@@ -567,16 +670,20 @@ def _drop(steps: Sequence[Step | Call], stored: set[int], leaves: int) -> None:
     """Notes on each step which temporary slots nothing later needs."""
     seen: set[int] = set()
     for step in reversed(steps):
-        used = {s for s, *_ in step.inputs} if isinstance(step, Call) else {s for s, _ in step.buffers}
+        used = (
+            {s for s, *_ in step.inputs} if isinstance(step, Call) else {s for s, _ in step.buffers}
+        )
         step.drops = tuple(s for s in used - seen if s >= leaves and s not in stored)
         seen |= used
 
 
-# --- emission -----------------------------------------------------------------------------------------------------------
+# --- emission -------------------------------------------------------------------------------------
 
 
 class Emitter:
-    """Builds one kernel: parameters with their run-time values, accesses as indices, terms as Values."""
+    """Builds one kernel: parameters with their run-time values, accesses as indices, terms as
+    Values.
+    """
 
     def __init__(self, name: str) -> None:
         self.builder = KernelBuilder(name)
@@ -592,7 +699,7 @@ class Emitter:
         self.checked = ""
         self.nbytes = 0
 
-    def int(self, letter: str, value: int) -> Value:
+    def integer(self, letter: str, value: int) -> Value:
         """A run-time integer parameter."""
         self.ints.append(value)
         return self.builder.int(f"{letter}{len(self.ints) - 1}")
@@ -603,7 +710,9 @@ class Emitter:
         if key not in self._buffer:
             letter = "out" if access == "w" else "in"
             self.buffers.append((slot, offset * dtype.itemsize))
-            self._buffer[key] = self.builder.buffer(f"{letter}{len(self.buffers) - 1}", dtype, access)
+            self._buffer[key] = self.builder.buffer(
+                f"{letter}{len(self.buffers) - 1}", dtype, access
+            )
         return self._buffer[key]
 
     def scalar(self, term: Term) -> Value:
@@ -620,16 +729,20 @@ class Emitter:
         """The grid's axes; at least one."""
         if not extents:
             return [self.builder.axis(const(1, int64))]
-        params = [self.int("n", n) for n in extents]
+        params = [self.integer("n", n) for n in extents]
         return [self.builder.axis(p) for p in params]
 
     def place(self, accesses: Sequence[Access], strides: Sequence[Shape]) -> None:
-        """Gives every access its stride parameters: 0 and 1 are static, everything else is run-time."""
+        """Gives every access its stride parameters: 0 and 1 are static, everything else is run-
+        time.
+        """
         self._strides = {
-            id(a): [None if s == 0 else 1 if s == 1 else self.int("s", s) for s in ss]
+            id(a): [None if s == 0 else 1 if s == 1 else self.integer("s", s) for s in ss]
             for a, ss in zip(accesses, strides, strict=True)
         }
-        self._offsets = {id(a): self.int("o", a.offset) for a in accesses if a.slot < 0 and a.offset}
+        self._offsets = {
+            id(a): self.integer("o", a.offset) for a in accesses if a.slot < 0 and a.offset
+        }
 
     def index(self, access: Access, where_: Sequence[Value]) -> Value:
         """The linear index of an access at a point."""
@@ -640,7 +753,9 @@ class Emitter:
         return total
 
     def value(self, term: Term, point: tuple[Value, ...]) -> Value:
-        """The value of a term at a point: the grid's indices, then those along the row, if inside a row loop."""
+        """The value of a term at a point: the grid's indices, then those along the row, if inside a
+        row loop.
+        """
         key = (id(term), tuple(map(id, point)))
         if key not in self._done:
             self._alive.append((term, point))
@@ -664,7 +779,9 @@ class Emitter:
 
     def _generate(self, term: Term, point: tuple[Value, ...]) -> Value:
         assert term.op is not None and term.access is not None
-        scalars = [_widen(self._operand(t, d, point)) for t, d in zip(term.args, term.casts, strict=True)]
+        scalars = [
+            _widen(self._operand(t, d, point)) for t, d in zip(term.args, term.casts, strict=True)
+        ]
         return convert(term.op.expression(self.index(term.access, point), *scalars), term.dtype)
 
     def _reduce(self, term: Term, point: tuple[Value, ...]) -> Value:
@@ -673,7 +790,10 @@ class Emitter:
         if id(term) not in self._reduced:
             outer = point[: self.outer]
             self._reduced[id(term)] = reduce_loop(
-                op.combine, 0, self.row_length, lambda k: self.combined(term, (*outer, *self.row_point(k)), k)
+                op.combine,
+                0,
+                self.row_length,
+                lambda k: self.combined(term, (*outer, *self.row_point(k)), k),
             )
         return self.finished(term, self._reduced[id(term)])
 
@@ -690,7 +810,7 @@ class Emitter:
     def rows(self, outer: int, extents: Shape) -> None:
         """Declares the row: its extents after coalescing (usually one)."""
         self.outer = outer
-        sizes = [self.int("m", n) for n in extents]
+        sizes = [self.integer("m", n) for n in extents]
         length = sizes[0] if sizes else const(1, int64)
         for s in sizes[1:]:
             length = length * s
@@ -709,11 +829,11 @@ class Emitter:
         assert a is not None and op is not None
         total, fine = self.index(a, point), None
         for t, d, (stride, extent) in zip(term.args, term.casts, term.extra, strict=True):
-            i, n = convert(self.value(t, point), d), self.int("n", extent)
+            i, n = convert(self.value(t, point), d), self.integer("n", extent)
             i = where(i < 0, i + n, i)
             inside = (const(0, int64) <= i) & (i < n)
             fine = inside if fine is None else fine & inside
-            total = total + i * (1 if stride == 1 else self.int("s", stride))
+            total = total + i * (1 if stride == 1 else self.integer("s", stride))
         assert fine is not None
         self._check(op, fine)
         return load(self.buffer(a.slot, a.dtype, a.offset, "r"), total, fine)
@@ -734,9 +854,13 @@ class Emitter:
         """The buffer that an output access writes."""
         return self.buffer(access.slot, access.dtype, access.offset, "w")
 
-    def stores(self, outputs: Sequence[tuple[Term, Access]], point: tuple[Value, ...]) -> list[Store]:
+    def stores(
+        self, outputs: Sequence[tuple[Term, Access]], point: tuple[Value, ...]
+    ) -> list[Store]:
         """The stores at a point along the row."""
-        return [Store(self.written(a), self.index(a, point), self.value(t, point)) for t, a in outputs]
+        return [
+            Store(self.written(a), self.index(a, point), self.value(t, point)) for t, a in outputs
+        ]
 
     def step(self, grid: Shape, fresh: Any, why: str, check: tuple[int, str] | None = None) -> Step:
         """The finished launch."""
@@ -779,6 +903,8 @@ def _emit(planner: Planner, group: Group) -> list[Step | Call]:
     em = Emitter(_names([t for _, t, _ in group.outputs]))
     extents, outer = lay.coalesce(domain.outer, [a.strides[:cut] for a in accesses])
     lengths, row = lay.coalesce(domain.row, [a.strides[cut:] for a in accesses])
+    if len(lengths) > 1:
+        planner.straighten(group)
     point = tuple(em.grid(extents))[: len(extents)]
     em.rows(len(point), lengths)
     em.place(accesses, [o + r for o, r in zip(outer, row, strict=True)])
@@ -789,7 +915,9 @@ def _emit(planner: Planner, group: Group) -> list[Step | Call]:
         else:
             em.builder.store(em.written(out), em.index(out, point), em.value(term, point))
     if inner:
-        em.builder.effect(map_loop(0, em.row_length, lambda k: em.stores(inner, (*point, *em.row_point(k)))))
+        em.builder.effect(
+            map_loop(0, em.row_length, lambda k: em.stores(inner, (*point, *em.row_point(k))))
+        )
     em.nbytes = _traffic(accesses, domain.outer + domain.row)
     fresh = [f for i, _, _ in group.outputs for f in planner.fresh(i)]
     why = "; ".join(dict.fromkeys(planner.why[i] for i, _, _ in group.outputs))
@@ -802,21 +930,31 @@ def _emit(planner: Planner, group: Group) -> list[Step | Call]:
 
 
 def _split(planner: Planner, i: int, domain: Domain) -> list[Step | Call]:
-    """Two launches for few, long rows: every chunk of CHUNK elements is reduced by its own grid point, then those."""
+    """Two launches for few, long rows: every chunk of CHUNK elements is reduced by its own grid
+    point, then those.
+    """
     e = planner.nodes[i]
     group = Group(len(planner.steps), domain, e.spec.device)
     planner.here, planner.defining, planner.size = group, i, 0
     path = domain.path(e.spec.shape)
     assert path is not None
     term, accesses = planner.term(i, path), group.accesses
-    if planner.target is not None and i == planner.roots[0] and any(a.slot in planner.target.overlaps for a in accesses):
+    if (
+        planner.target is not None
+        and i == planner.roots[0]
+        and any(a.slot in planner.target.overlaps for a in accesses)
+    ):
         raise Overlap
     cut, n, rows = len(domain.outer), math.prod(domain.row), math.prod(domain.outer)
     chunks = -(-n // CHUNK)
     em = Emitter(_names([term]) + "_chunks")
-    parts = Access(planner.slots, bool_, lay.contiguous_strides(domain.outer) + (0,) * len(domain.row), 0)
+    parts = Access(
+        planner.slots, bool_, lay.contiguous_strides(domain.outer) + (0,) * len(domain.row), 0
+    )
     extents, outer = lay.coalesce(domain.outer, [a.strides[:cut] for a in (*accesses, parts)])
     lengths, row = lay.coalesce(domain.row, [a.strides[cut:] for a in (*accesses, parts)])
+    if len(lengths) > 1:
+        planner.straighten(group)
     chunk, *point = em.grid((chunks, *extents))
     em.rows(len(point), lengths)
     em.place((*accesses, parts), [o + r for o, r in zip(outer, row, strict=True)])
@@ -826,7 +964,7 @@ def _split(planner: Planner, i: int, domain: Domain) -> list[Step | Call]:
     results = reduce_loop(
         term.op.combine, start, stop, lambda k: em.combined(term, (*point, *em.row_point(k)), k)
     )
-    where_ = em.index(parts, point) + (chunk if rows == 1 else chunk * em.int("s", rows))
+    where_ = em.index(parts, point) + (chunk if rows == 1 else chunk * em.integer("s", rows))
     made: list[Access] = []
     for r in results:
         made.append(Access(planner.slots, r.dtype, (), 0))
@@ -834,7 +972,9 @@ def _split(planner: Planner, i: int, domain: Domain) -> list[Step | Call]:
         em.builder.store(em.written(made[-1]), where_, r)
     em.nbytes = _traffic(accesses, domain.outer + domain.row)
     fresh = tuple((p.slot, chunks * rows * p.dtype.itemsize) for p in made)
-    first = em.step((chunks, *extents), fresh, "few, long rows: each chunk of rows is reduced by itself")
+    first = em.step(
+        (chunks, *extents), fresh, "few, long rows: each chunk of rows is reduced by itself"
+    )
     return [first, _gather_chunks(planner, i, term, path, made, chunks)]
 
 
@@ -850,24 +990,28 @@ def _gather_chunks(
     extents, outer = lay.coalesce(domain.outer, [out.strides[:cut], parts.strides])
     point = tuple(em.grid(extents))[: len(extents)]
     em.place((out, parts), outer)
-    em.row_length = em.int("m", math.prod(domain.row))
-    here, step = em.index(parts, point), None if rows == 1 else em.int("s", rows)
+    em.row_length = em.integer("m", math.prod(domain.row))
+    here, step = em.index(parts, point), None if rows == 1 else em.integer("s", rows)
 
     def partial(k: Value) -> list[Value]:
         at = here + (k if step is None else k * step)
         return [load(em.buffer(p.slot, p.dtype, 0, "r"), at) for p in made]
 
     assert term.op is not None
-    results = reduce_loop(term.op.combine, 0, em.int("m", chunks), partial)
+    results = reduce_loop(term.op.combine, 0, em.integer("m", chunks), partial)
     em.builder.store(em.written(out), em.index(out, point), em.finished(term, results))
     em.nbytes = sum(chunks * rows * p.dtype.itemsize for p in made)
     return em.step(extents, planner.fresh(i), planner.why[i])
 
 
 class Site:
-    """Where a `rows` op builds its kernel: its operands, its result, and their run-time sizes and strides."""
+    """Where a `rows` op builds its kernel: its operands, its result, and their run-time sizes and
+    strides.
+    """
 
-    def __init__(self, name: str, inputs: Any, output: Any, casts: Any, attrs: Any, scalar: int, args: Any) -> None:
+    def __init__(
+        self, name: str, inputs: Any, output: Any, casts: Any, attrs: Any, scalar: int, args: Any
+    ) -> None:
         self.attrs, self.casts = attrs, casts
         self._emitter = Emitter(name)
         self.builder = self._emitter.builder
@@ -905,7 +1049,7 @@ class Site:
 
     def _int(self, key: Any, value: int) -> Value:
         if key not in self._ints:
-            self._ints[key] = self._emitter.int(key[0], value)
+            self._ints[key] = self._emitter.integer(key[0], value)
         return self._ints[key]
 
     def index(self, operand: int, at: Sequence[Value]) -> Value:

@@ -1,6 +1,8 @@
-"""Strided layout: pure functions of shape, strides and offset (all in elements). No memory, no dtype.
+"""Strided layout: pure functions of shape, strides and offset (all in elements). No memory, no
+dtype.
 
-A *move* is an index transformation as plain data, so that it can be recorded, hashed and replayed on any layout:
+A *move* is an index transformation as plain data, so that it can be recorded, hashed and replayed
+on any layout:
     ("permute", axes)  ("expand", shape)  ("slice", starts, lengths, steps)  ("reshape", shape)
 `slice` with a negative step flips; axes of size 1 are added and dropped by `reshape`.
 """
@@ -66,7 +68,9 @@ def span(layout: Layout) -> tuple[int, int]:
 
 
 def repeats(layout: Layout) -> bool:
-    """Whether some dimension visits one element again and again (stride 0): writing there has no meaning."""
+    """Whether some dimension visits one element again and again (stride 0): writing there has no
+    meaning.
+    """
     return 0 not in layout.shape and any(
         n > 1 and s == 0 for n, s in zip(layout.shape, layout.strides, strict=True)
     )
@@ -74,7 +78,8 @@ def repeats(layout: Layout) -> bool:
 
 def move(layout: Layout, m: Move) -> Layout | None:
     """The layout after one move; None for a reshape that these strides do not permit."""
-    return _MOVES[m[0]](layout, *m[1:])
+    after: Layout | None = _MOVES[m[0]](layout, *m[1:])
+    return after
 
 
 def _permute(a: Layout, axes: Shape) -> Layout:
@@ -101,7 +106,12 @@ def _reshape(a: Layout, shape: Shape) -> Layout | None:
     return None if strides is None else Layout(shape, strides, a.offset)
 
 
-_MOVES: dict[str, Any] = {"permute": _permute, "expand": _expand, "slice": _slice, "reshape": _reshape}
+_MOVES: dict[str, Any] = {
+    "permute": _permute,
+    "expand": _expand,
+    "slice": _slice,
+    "reshape": _reshape,
+}
 
 
 def move_shape(shape: Shape, m: Move) -> Shape:
@@ -166,7 +176,9 @@ def axis(op: str, index: int, ndim: int) -> int:
     """A non-negative axis number. Raises: AxisError."""
     if not -ndim <= index < ndim:
         span_ = f"{-ndim}..{ndim - 1}" if ndim else "none: the tensor is 0-dimensional"
-        raise AxisError(f"{op}: axis {index} is out of range for {ndim} dimensions (allowed: {span_})")
+        raise AxisError(
+            f"{op}: axis {index} is out of range for {ndim} dimensions (allowed: {span_})"
+        )
     return index % ndim
 
 

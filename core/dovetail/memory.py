@@ -98,7 +98,7 @@ class Storage:
     def __init__(
         self, ptr: DataPtr | None, nbytes: int, device: Device, read_only: bool = False
     ) -> None:
-        self.ptr = ptr
+        self.ptr: DataPtr = ptr  # type: ignore[assignment]  # None only while pending
         self.pending: Any = None  # the deferred expression that will fill it, while `ptr` is None
         self.nbytes = nbytes
         self.device = device

@@ -1,14 +1,17 @@
-"""THE table: one row per op. A row says what the op means; nothing else in dovetail knows an op by name.
+"""THE table: one row per op. A row says what the op means; nothing else in dovetail knows an op by
+name.
 
 Kinds of row:
 - `map`: elementwise with broadcasting. `expression(*values)` in the loop language.
 - `generate`: elementwise without tensors: `expression(linear_index, *scalars)`.
-- `reduce`: over axes. `before(value, k)` gives what is combined, `after(results, n)` what comes out.
+- `reduce`: over axes. `before(value, k)` gives what is combined, `after(results, n)` what comes
+out.
 - `gather`: reads its first argument at computed places.
 - `rows`: a kernel of its own, `build(site)`: matmul, cumulative sums, searches.
 - `view`: a `layout` move of one argument.
 
-Operands are cast to the row's compute dtypes, and float16/bfloat16 to float32, before the expression sees them;
+Operands are cast to the row's compute dtypes, and float16/bfloat16 to float32, before the
+expression sees them;
 the result is cast to the row's result dtype. So every op on halves rounds once, at its end.
 """
 
@@ -21,7 +24,6 @@ from typing import Any
 from . import elementary as el
 from .dtypes import (
     COMPLEX,
-    FLOATS,
     INTEGERS,
     DType,
     bool_,
@@ -41,8 +43,8 @@ from .loops import (
     cast,
     const,
     eq,
-    fma,
     floor,
+    fma,
     fold_loop,
     ne,
     quo,
@@ -50,7 +52,6 @@ from .loops import (
     rint,
     sqrt,
     trunc,
-    wrap,
     where,
 )
 
@@ -59,7 +60,9 @@ Dtypes = tuple[tuple[DType, ...], DType]  # (what the operands are cast to, what
 
 @dataclass(eq=False, slots=True)
 class Op:
-    """One row. `cost` is about the number of vector instructions for one value: fusion weighs recomputing by it."""
+    """One row. `cost` is about the number of vector instructions for one value: fusion weighs
+    recomputing by it.
+    """
 
     name: str
     kind: str
@@ -88,7 +91,7 @@ def row(name: str, kind: str, **facts: Any) -> Op:
     return op
 
 
-# --- dtype rules. Operands come as DTypes and, for Python numbers, as bool, int, float or complex -------------
+# --- dtype rules. Operands come as DTypes and, for Python numbers, as bool, int, float or complex -
 
 _PYTHON_KINDS = {bool: "b", int: "iu", float: "f", complex: "c"}
 
@@ -113,7 +116,9 @@ def common(op: str, operands: Sequence[Any], *, allowed: str = "biuf") -> DType:
     if found in COMPLEX:
         raise NotYetError(f"{op}: complex dtypes come with a later version")
     if found.kind not in allowed:
-        raise DTypeError(f"{op}: does not take {found.name}; it takes {_kinds(allowed)}; see astype()")
+        raise DTypeError(
+            f"{op}: does not take {found.name}; it takes {_kinds(allowed)}; see astype()"
+        )
     return found
 
 
@@ -159,7 +164,9 @@ def _logical(op: str, operands: Sequence[Any], attrs: Any) -> Dtypes:
 def _selection(op: str, operands: Sequence[Any], attrs: Any) -> Dtypes:
     d = common(op, operands[1:])
     if operands[0] is not bool_:
-        raise DTypeError(f"{op}: the condition must be bool, not {getattr(operands[0], 'name', operands[0])}")
+        raise DTypeError(
+            f"{op}: the condition must be bool, not {getattr(operands[0], 'name', operands[0])}"
+        )
     return (bool_, d, d), d
 
 
@@ -167,11 +174,13 @@ def _astype(op: str, operands: Sequence[Any], attrs: Any) -> Dtypes:
     return tuple(operands), attrs
 
 
-# --- expressions -------------------------------------------------------------------------------------------
+# --- expressions ----------------------------------------------------------------------------------
 
 
 def convert(x: Value, to: DType) -> Value:
-    """`x` as another dtype, everywhere defined: a float out of an integer's range saturates, NaN gives 0."""
+    """`x` as another dtype, everywhere defined: a float out of an integer's range saturates, NaN
+    gives 0.
+    """
     if x.dtype is to:
         return x
     if to.kind == "b":
@@ -216,7 +225,11 @@ def _negative(x: Value) -> Value:
 def _sign(x: Value) -> Value:
     if x.dtype.kind == "u":
         return cast(ne(x, 0), x.dtype)
-    s = where(x < 0, const(-1, x.dtype), where(const(0, x.dtype) < x, const(1, x.dtype), const(0, x.dtype)))
+    s = where(
+        x < 0,
+        const(-1, x.dtype),
+        where(const(0, x.dtype) < x, const(1, x.dtype), const(0, x.dtype)),
+    )
     return where(ne(x, x), x, s) if x.dtype.kind == "f" else s
 
 
@@ -278,7 +291,9 @@ def _remainder(x: Value, y: Value) -> Value:
 
 
 def _float_divmod(x: Value, y: Value) -> tuple[Value, Value]:
-    """Floor quotient and remainder; exact while the quotient is below 2**24 (float32) or 2**53 (float64)."""
+    """Floor quotient and remainder; exact while the quotient is below 2**24 (float32) or 2**53
+    (float64).
+    """
     zero, inf = const(0.0, x.dtype), const(float("inf"), x.dtype)
     q = floor(x / y)
     r = fma(-q, y, x)
@@ -308,7 +323,9 @@ def _pow(x: Value, y: Value) -> Value:
 
 
 def _integer_pow(x: Value, y: Value) -> Value:
-    """By squaring, wrapping. A negative exponent gives the truncated quotient: 0, or a power of 1 and -1."""
+    """By squaring, wrapping. A negative exponent gives the truncated quotient: 0, or a power of 1
+    and -1.
+    """
     one = const(1, x.dtype)
 
     def step(k: Value, result: Value, base: Value, e: Value) -> tuple[Value, ...]:
@@ -319,7 +336,9 @@ def _integer_pow(x: Value, y: Value) -> Value:
     if x.dtype.kind == "u":
         return result
     odd = ne(y & one, 0)
-    unit = where(eq(x, 1), one, where(eq(x, -1), where(odd, const(-1, x.dtype), one), const(0, x.dtype)))
+    unit = where(
+        eq(x, 1), one, where(eq(x, -1), where(odd, const(-1, x.dtype), one), const(0, x.dtype))
+    )
     return where(y < 0, unit, result)
 
 
@@ -335,7 +354,11 @@ def _shift_left(x: Value, n: Value) -> Value:
 
 def _shift_right(x: Value, n: Value) -> Value:
     ok = _in_range(x, n)
-    out = where(x < 0, const(-1, x.dtype), const(0, x.dtype)) if x.dtype.kind == "i" else const(0, x.dtype)
+    out = (
+        where(x < 0, const(-1, x.dtype), const(0, x.dtype))
+        if x.dtype.kind == "i"
+        else const(0, x.dtype)
+    )
     return where(ok, x >> where(ok, n, const(0, n.dtype)), out)
 
 
@@ -382,7 +405,7 @@ def _cmp(rule: Callable[[Value, Value], Value]) -> Callable[[Value, Value], Valu
     return compare
 
 
-# --- elementwise rows ------------------------------------------------------------------------------------------
+# --- elementwise rows -----------------------------------------------------------------------------
 
 NUMERIC, INTEGRAL = "iuf", "biu"
 
@@ -458,12 +481,13 @@ CLIP = _map("clip", same(), _clip, 4, 3)
 ASTYPE = _map("astype", _astype, lambda x: x, 1, 1)
 COPY = _map("copy", same(), lambda x: x, 0, 1)  # a new contiguous tensor of the same values
 
-# --- generators: the linear index of an element, then scalars ------------------------------------------------------
+# --- generators: the linear index of an element, then scalars -------------------------------------
 
 
 def _declared(op: str, operands: Sequence[Any], attrs: Any) -> Dtypes:
     """attrs = (dtypes of the scalars, dtype of the result)."""
-    return attrs
+    scalars, result = attrs
+    return scalars, result
 
 
 FULL = row("full", "generate", dtypes=_declared, expression=lambda i, x: x, arity=1, cost=0)
@@ -471,7 +495,25 @@ ARANGE = row("arange", "generate", dtypes=_declared, arity=2, cost=2,
              expression=lambda i, start, step: start + convert(i, start.dtype) * step)  # fmt: skip
 
 
-# --- reductions ------------------------------------------------------------------------------------------------------
+def _linspace(i: Value, start: Value, stop: Value, step: Value, gaps: Value) -> Value:
+    """From the nearer end, so that both ends are exact."""
+    up, down = start + convert(i, step.dtype) * step, stop - convert(gaps - i, step.dtype) * step
+    return where(i < gaps - i, up, down)
+
+
+def _column_less_row(i: Value, columns: Value) -> Value:
+    return i - quo(i, columns) * (columns + 1)
+
+
+LINSPACE = row("linspace", "generate", dtypes=_declared, arity=4, cost=4, expression=_linspace)
+# Matrices: the scalars are the number of columns and a diagonal.
+EYE = row("eye", "generate", dtypes=_declared, arity=2, cost=4,
+          expression=lambda i, columns, k: eq(_column_less_row(i, columns), k))  # fmt: skip
+TRIANGLE = row("triangle", "generate", dtypes=_declared, arity=2, cost=4,
+               expression=lambda i, columns, k: _column_less_row(i, columns) <= k)  # fmt: skip
+
+
+# --- reductions -----------------------------------------------------------------------------------
 
 
 def _accumulator(d: DType) -> DType:
@@ -532,10 +574,14 @@ ANY = _reduce("any", _testing, "or")
 ALL = _reduce("all", _testing, "and")
 COUNT_NONZERO = _reduce("count_nonzero", lambda op, d, a: ((bool_,), int64), "add",
                         lambda x, k: (cast(x, int64),))  # fmt: skip
-ARGMAX = _reduce("argmax", _counting, "argmax", lambda x, k: (*_ordered(x, k), k), lambda r, n: r[1])
-ARGMIN = _reduce("argmin", _counting, "argmin", lambda x, k: (*_ordered(x, k), k), lambda r, n: r[1])
+ARGMAX = _reduce(
+    "argmax", _counting, "argmax", lambda x, k: (*_ordered(x, k), k), lambda r, n: r[1]
+)
+ARGMIN = _reduce(
+    "argmin", _counting, "argmin", lambda x, k: (*_ordered(x, k), k), lambda r, n: r[1]
+)
 
-# --- views and gathers -------------------------------------------------------------------------------------------------
+# --- views and gathers ----------------------------------------------------------------------------
 
 
 def _same_dtype(op: str, operands: Sequence[Any], attrs: Any) -> Dtypes:
@@ -549,6 +595,35 @@ def _gathering(op: str, operands: Sequence[Any], attrs: Any) -> Dtypes:
     return (operands[0], *(int64 for _ in operands[1:])), operands[0]
 
 
-# gather(x, index, ...): attrs = (result shape, for each result axis the axis of x or -1, the axis of x of each index).
-# Indices broadcast to the result's shape; negative ones count from the end; out of range is an IndexError.
+# gather(x, index, ...): attrs = (result shape, for each result axis the axis of x or -1, the axis
+# of x of each index).
+# Indices broadcast to the result's shape; negative ones count from the end; out of range is an
+# IndexError.
 GATHER = row("gather", "gather", dtypes=_gathering, cost=4)
+
+# --- kernels of their own -------------------------------------------------------------------------
+
+
+def _contracting(op: str, operands: Sequence[Any], attrs: Any) -> Dtypes:
+    d = common(op, operands, allowed="iuf")
+    return (d,) * len(operands), d
+
+
+def _matmul(site: Any) -> None:
+    """(..., m, k) @ (..., k, n), k ascending; the last grid axis walks a row of the result."""
+    *batch, m, n = [site.axis(-1, d) for d in range(site.rank(-1))]
+    zero = const(0, _wide(site.casts[0]))
+
+    def step(k: Value, total: Value) -> tuple[Value, ...]:
+        x, y = site.read(0, *batch, m, k), site.read(1, *batch, k, n)
+        return (fma(x, y, total) if total.dtype.kind == "f" else total + x * y,)
+
+    length = site.size(0, site.rank(0) - 1)
+    site.store(fold_loop(0, length, (zero,), step).results[0], *batch, m, n)
+
+
+def _wide(d: DType) -> DType:
+    return float32 if d.is_float and d.itemsize == 2 else d
+
+
+MATMUL = row("matmul", "rows", dtypes=_contracting, build=_matmul, arity=2)

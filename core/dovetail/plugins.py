@@ -21,6 +21,7 @@ import pluggy
 
 from .backend import INTERFACE, Backend, BackendInfo, DeviceInfo, Unavailable
 from .device import Device, device, set_opener
+from .dtypes import DType
 from .errors import DeviceError, DovetailError, PluginError, UnavailableError
 from .memory import Allocator, make_allocator
 
@@ -52,6 +53,8 @@ BUILT_IN = (Entry("reference", "dovetail.builtin"),)
 
 _OFFER = re.compile(r"""(dovetail-[\w-]+)[^;]*;.*extra\s*==\s*['"](\w+)['"]""")
 
+Lowerings = Mapping[tuple[str, DType], Callable[..., Any]]  # (op, dtype) -> vendor routine
+
 hookspec = pluggy.HookspecMarker("dovetail")
 hookimpl = pluggy.HookimplMarker("dovetail")
 
@@ -77,8 +80,8 @@ class Hooks:
 
     @staticmethod
     @hookspec(firstresult=True)
-    def dovetail_lowerings(device: Device) -> Mapping[str, Callable[..., Any]]:  # type: ignore[empty-body]
-        """Optional: vendor routines by op name, beside `Backend.lowerings`."""
+    def dovetail_lowerings(device: Device) -> Lowerings:  # type: ignore[empty-body]
+        """Optional: vendor routines by op and dtype, beside `Backend.lowerings`."""
 
     @staticmethod
     @hookspec(firstresult=True)
@@ -153,7 +156,7 @@ class Record:
 
 
 class Opened:
-    """A device in use: its backend, its allocator, and the vendor routines it offers by op name."""
+    """A device in use: its backend, its allocator, and the vendor routines it offers."""
 
     __slots__ = ("allocator", "backend", "device", "lowerings")
 
@@ -162,7 +165,7 @@ class Opened:
         backend: Backend,
         allocator: Allocator,
         device: Device,
-        lowerings: Mapping[str, Callable[..., Any]],
+        lowerings: Lowerings,
     ) -> None:
         self.backend, self.allocator, self.device = backend, allocator, device
         self.lowerings = lowerings

@@ -1,4 +1,6 @@
-"""Evaluation: graph -> plan (cached under the graph's structure) -> programs (cached in memory and on disk) -> launches."""
+"""Evaluation: graph -> plan (cached under the graph's structure) -> programs (cached in memory and
+on disk) -> launches.
+"""
 
 from __future__ import annotations
 
@@ -118,8 +120,17 @@ def _graph(root: Expr) -> set[Expr]:
     return seen
 
 
-def _visit(e: Expr, graph: _Evaluation, index: dict[Expr, int], nodes: list[Expr], uses: list[int], key: list[Any]) -> int:
-    """Appends `e` and what it needs to the graph; its position. No closure: a cycle would keep memory alive."""
+def _visit(
+    e: Expr,
+    graph: _Evaluation,
+    index: dict[Expr, int],
+    nodes: list[Expr],
+    uses: list[int],
+    key: list[Any],
+) -> int:
+    """Appends `e` and what it needs to the graph; its position. No closure: a cycle would keep
+    memory alive.
+    """
     op = e.op
     if op is None:
         pending = e.storage.pending
@@ -131,7 +142,11 @@ def _visit(e: Expr, graph: _Evaluation, index: dict[Expr, int], nodes: list[Expr
             key.append(e.spec)
             key.append(e.strides)
         else:
-            i = index[pending] if pending in index else _visit(pending, graph, index, nodes, uses, key)
+            i = (
+                index[pending]
+                if pending in index
+                else _visit(pending, graph, index, nodes, uses, key)
+            )
             graph.boxes.append((len(nodes), i))
             key.extend((e.spec, e.moves, i))
     else:
@@ -158,12 +173,27 @@ def _visit(e: Expr, graph: _Evaluation, index: dict[Expr, int], nodes: list[Expr
 
 
 class _Evaluation:
-    """One evaluation: the graph in order, its key, and what is particular to this time (pointers, scalars)."""
+    """One evaluation: the graph in order, its key, and what is particular to this time (pointers,
+    scalars).
+    """
 
-    __slots__ = ("boxes", "device", "index", "key", "leaves", "nodes", "roots", "scalars", "target", "uses")
+    __slots__ = (
+        "boxes",
+        "device",
+        "index",
+        "key",
+        "leaves",
+        "nodes",
+        "roots",
+        "scalars",
+        "target",
+        "uses",
+    )
 
     def __init__(self, roots: Sequence[Expr], target: Expr | None = None) -> None:
-        """Walks the graph, arguments first. Written for speed: this is most of the cost of a small evaluation."""
+        """Walks the graph, arguments first. Written for speed: this is most of the cost of a small
+        evaluation.
+        """
         self.nodes = nodes = []  # type: list[Expr]
         self.index = index = {}  # type: dict[Expr, int]
         self.uses = uses = []  # type: list[int]  # how often each node is an argument in this graph
@@ -182,7 +212,9 @@ class _Evaluation:
         self._execute(self.plan())
 
     def plan(self, prepared: bool = True) -> Plan:
-        """The launches, known under the graph's structure. Unless `prepared` they may be neither compiled nor kept."""
+        """The launches, known under the graph's structure. Unless `prepared` they may be neither
+        compiled nor kept.
+        """
         held = self._held()
         roots = tuple([self.index[r] for r in self.roots])
         key = self.key
@@ -205,13 +237,14 @@ class _Evaluation:
         return plan
 
     def _held(self) -> tuple[int, ...]:
-        """Pending nodes that something outside of this graph refers to: a tensor, or another pending graph."""
+        """Pending nodes that something outside of this graph refers to: a tensor, or another
+        pending graph.
+        """
         held = self._held_boxes() if self.boxes else []
-        uses, count, own, i = self.uses, getrefcount, _OWN_REFERENCES, 0
-        for e in self.nodes:
-            if count(e) - uses[i] > own and e.op is not None:
+        count, own = getrefcount, _OWN_REFERENCES
+        for i, (e, uses) in enumerate(zip(self.nodes, self.uses, strict=True)):
+            if count(e) - uses > own and e.op is not None:
                 held.append(i)
-            i += 1
         return tuple(held)
 
     def _held_boxes(self) -> list[int]:
@@ -303,7 +336,9 @@ class _Evaluation:
 
 
 def _launch(where: Opened, step: Step, at: list[Any], scalars: list[Any], stream: Any) -> None:
-    """A launch in full: with static offsets, traced, or with an error cell to be looked at afterwards."""
+    """A launch in full: with static offsets, traced, or with an error cell to be looked at
+    afterwards.
+    """
     backend = where.backend
     if step.check is not None:
         cell = where.allocator.allocate(8, stream)
@@ -338,7 +373,7 @@ def _call(where: Opened, step: Call, at: list[Any], stream: Any) -> None:
         return at[2 * slot], start, layout.shape, layout.strides, dtype
 
     inputs = tuple(view(p) for p in step.inputs)
-    where.lowerings[step.op.name](where.backend, inputs, view(step.output), stream)
+    where.lowerings[step.op.name, step.output[2]](where.backend, inputs, view(step.output), stream)
     counters.calls += 1
     record(f"call {step.op.name}", begun, bytes=step.nbytes)
 
@@ -348,10 +383,12 @@ def record(name: str, begun: int, **details: Any) -> None:
     if trace is not None:
         end = time.perf_counter_ns()
         thread = threading.get_ident()
-        trace.append({"name": name, "begun": begun, "ended": end, "thread": thread, "details": details})
+        trace.append(
+            {"name": name, "begun": begun, "ended": end, "thread": thread, "details": details}
+        )
 
 
-# --- programs ------------------------------------------------------------------------------------------------------------
+# --- programs -------------------------------------------------------------------------------------
 
 
 def prepare(where: Opened, step: Step, scalars: int) -> None:
@@ -375,7 +412,7 @@ def program(where: Opened, kernel: Kernel) -> Any:
 
 
 def whereabouts(where: Opened, kernel: Kernel) -> str:
-    """Where the program for a kernel would come from: "in memory", "on disk" or "to be compiled"."""
+    """Where a kernel's program would come from: "in memory", "on disk" or "to be compiled"."""
     key = (where.backend.info.fingerprint, str(kernel))
     if key in _programs:
         return "in memory"
@@ -405,11 +442,11 @@ def _load_or_compile(where: Opened, kernel: Kernel, key: tuple[str, str]) -> Any
 
 
 def _own_references() -> int:
-    """How often an evaluation itself refers to a node: measured, since it differs between Pythons."""
+    """How often an evaluation itself refers to a node: measured, since Pythons differ."""
     e = Expr()
     nodes, index = [e], {e: 0}
     del e
-    for e in nodes:
+    for _, (e, _uses) in enumerate(zip(nodes, [0], strict=True)):
         count = getrefcount(e)
     return count if index else 0
 

@@ -1,7 +1,9 @@
 """The Tensor: a device, a layout and a dtype over a deferred expression.
 
-Functions of the public namespace live beside this file (`creation`, `elementwise`, ...), all made of the few verbs here:
-`apply` (an elementwise op), `reduce`, `view` (a move that shares memory), `assign` (write), `evaluate`.
+Functions of the public namespace live beside this file (`creation`, `elementwise`, ...), all made
+of the few verbs here:
+`apply` (an elementwise op), `reduce`, `view` (a move that shares memory), `assign` (write),
+`evaluate`.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from .errors import (
     ShapeError,
     ValueOverflow,
 )
-from .expr import DEPTH_LIMIT, Expr, Spec, leaf, node, spec, storage_of
+from .expr import DEPTH_LIMIT, Expr, Spec, binary_node, leaf, node, spec, storage_of
 from .layout import Layout, Move, Shape
 from .memory import DataPtr, Storage
 from .ops import Op
@@ -33,10 +35,60 @@ PYTHON_NUMBERS = (bool, int, float, complex)
 depth_limit = DEPTH_LIMIT  # 0 in `eager` mode
 
 
+# --- operators -------------------------------------------------------------------------------
+
+
+Operator = Callable[["Tensor", Any], "Tensor"]
+
+
+def _operator(op: Op) -> tuple[Operator, Operator, Operator]:
+    """Operator, reflected operator and in-place operator of a binary op. The first is dovetail's
+    hot path.
+    """
+    specs = op.specs
+
+    def forward(self: Tensor, other: Any) -> Tensor:
+        a = self._expr
+        if type(other) is Tensor:
+            b = other._expr
+            found = specs.get((a.spec, b.spec))
+            if found is None:
+                found = specs[a.spec, b.spec] = infer(op, (a, b), None)
+            return make(binary_node(op, a, b, found[0]))
+        kind = type(other)
+        if kind in PYTHON_NUMBERS:
+            found = specs.get((a.spec, kind))
+            if found is None:
+                found = specs[a.spec, kind] = infer(op, (a, other), None)
+            if found[1] is not None:
+                check_limits(op, (a, other), found[1])
+            return make(binary_node(op, a, other, found[0]))
+        if isinstance(other, np.generic):
+            return apply(op, (self, other))
+        return NotImplemented  # type: ignore[no-any-return]
+
+    def reflected(self: Tensor, other: Any) -> Tensor:
+        if isinstance(other, (*PYTHON_NUMBERS, np.generic)):
+            return apply(op, (other, self))
+        return NotImplemented  # type: ignore[no-any-return]
+
+    def inplace(self: Tensor, other: Any) -> Tensor:
+        if isinstance(other, (Tensor, *PYTHON_NUMBERS, np.generic)):
+            return in_place(op, self, other)
+        return NotImplemented  # type: ignore[no-any-return]
+
+    return forward, reflected, inplace
+
+
+def _unary(op: Op) -> Callable[[Tensor], Tensor]:
+    return lambda self: apply(op, (self,))
+
+
 class Tensor:
     """An n-dimensional array on a device. Made by `dt.asarray`, `dt.zeros`, ... and by every op.
 
-    What an op returns is computed when somebody looks; shape, dtype and device are known, and errors raised, at once.
+    What an op returns is computed when somebody looks; shape, dtype and device are known, and
+    errors raised, at once.
     """
 
     __slots__ = ("__weakref__", "_expr")
@@ -117,17 +169,18 @@ class Tensor:
         return storage_of(evaluated(self))
 
     def data_ptr(self) -> int:
-        """The address of the first element, for memory that the host can reach; else the driver's handle."""
+        """The address of the first element, for memory that the host can reach; else the driver's
+        handle.
+        """
         e = evaluated(self)
         ptr = storage_of(e).ptr
-        assert ptr is not None
         at = ptr.offset + e.offset * self.itemsize
         address = opened(self.device).backend.host_address(ptr.handle, at)
         return int(address if address is not None else ptr.handle)
 
     @property
     def T(self) -> Tensor:
-        """The transpose of a matrix (a view). Raises: ShapeError unless there are two dimensions."""
+        """The transpose of a matrix (a view). Raises: ShapeError for other than 2 dimensions."""
         if self.ndim != 2:
             raise ShapeError(f"T: needs 2 dimensions, not shape {self.shape}; see dt.permute_dims")
         return view(self, ("permute", (1, 0)))
@@ -161,14 +214,18 @@ class Tensor:
         found = self.numpy()
         if dtype is not None and np.dtype(dtype) != found.dtype:
             if copy is False:
-                raise ArgumentError("__array__: another dtype needs a copy, and copy=False forbids it")
+                raise ArgumentError(
+                    "__array__: another dtype needs a copy, and copy=False forbids it"
+                )
             return found.astype(dtype)
         return found.copy() if copy else found
 
     def item(self) -> bool | int | float:
         """The value of a tensor of one element, as a Python number. Raises: ShapeError."""
         if self.size != 1:
-            raise ShapeError(f"item: needs exactly one element, not shape {self.shape}; see tolist()")
+            raise ShapeError(
+                f"item: needs exactly one element, not shape {self.shape}; see tolist()"
+            )
         x = self if self.dtype.__numpy_dtype__ is not None else apply(ops.ASTYPE, (self,), float32)
         return x.numpy().reshape(()).item()  # type: ignore[no-any-return]
 
@@ -180,7 +237,8 @@ class Tensor:
     def __bool__(self) -> bool:
         if self.size != 1:
             raise ShapeError(
-                f"bool: the truth of a tensor of shape {self.shape} is ambiguous; use dt.any or dt.all"
+                f"bool: the truth of a tensor of shape {self.shape} is ambiguous; "
+                "use dt.any or dt.all"
             )
         return bool(self.item())
 
@@ -192,7 +250,9 @@ class Tensor:
 
     def __index__(self) -> int:
         if not self.dtype.is_integer or self.size != 1:
-            raise DTypeError(f"index: needs one integer, not {self.dtype.name} of shape {self.shape}")
+            raise DTypeError(
+                f"index: needs one integer, not {self.dtype.name} of shape {self.shape}"
+            )
         return int(self.item())
 
     def __complex__(self) -> complex:
@@ -202,6 +262,36 @@ class Tensor:
         if self.ndim == 0:
             raise DTypeError("len: a 0-dimensional tensor has no length")
         return self.shape[0]
+
+    # --- operators
+
+    __add__, __radd__, __iadd__ = _operator(ops.ADD)
+    __sub__, __rsub__, __isub__ = _operator(ops.SUBTRACT)
+    __mul__, __rmul__, __imul__ = _operator(ops.MULTIPLY)
+    __truediv__, __rtruediv__, __itruediv__ = _operator(ops.DIVIDE)
+    __floordiv__, __rfloordiv__, __ifloordiv__ = _operator(ops.FLOOR_DIVIDE)
+    __mod__, __rmod__, __imod__ = _operator(ops.REMAINDER)
+    _power, __rpow__, __ipow__ = _operator(ops.POW)
+    __and__, __rand__, __iand__ = _operator(ops.BITWISE_AND)
+    __or__, __ror__, __ior__ = _operator(ops.BITWISE_OR)
+    __xor__, __rxor__, __ixor__ = _operator(ops.BITWISE_XOR)
+    __lshift__, __rlshift__, __ilshift__ = _operator(ops.LEFT_SHIFT)
+    __rshift__, __rrshift__, __irshift__ = _operator(ops.RIGHT_SHIFT)
+    __eq__ = _operator(ops.EQUAL)[0]  # type: ignore[assignment]  # elementwise, not bool
+    __ne__ = _operator(ops.NOT_EQUAL)[0]  # type: ignore[assignment]
+    __lt__ = _operator(ops.LESS)[0]
+    __le__ = _operator(ops.LESS_EQUAL)[0]
+    __gt__ = _operator(ops.GREATER)[0]
+    __ge__ = _operator(ops.GREATER_EQUAL)[0]
+    __neg__ = _unary(ops.NEGATIVE)
+    __pos__ = _unary(ops.POSITIVE)
+    __abs__ = _unary(ops.ABS)
+    __invert__ = _unary(ops.BITWISE_INVERT)
+
+    def __pow__(self, other: Any) -> Tensor:
+        if type(other) is int and other == 2:
+            return apply(ops.SQUARE, (self,))
+        return self._power(other)
 
     __hash__ = object.__hash__
 
@@ -232,10 +322,11 @@ def evaluated(x: Tensor) -> Expr:
 
 
 def _host_array(e: Expr, backend: Any, dtype: Any) -> np.ndarray[Any, Any] | None:
-    """A NumPy array over the leaf's memory, which it keeps alive; None where the host cannot reach it."""
+    """A NumPy array over the leaf's memory, which it keeps alive; None where the host cannot reach
+    it.
+    """
     storage = storage_of(e)
     ptr = storage.ptr
-    assert ptr is not None
     low, high = lay.span(Layout(e.spec.shape, e.strides, e.offset))
     address = backend.host_address(ptr.handle, ptr.offset + low * dtype.itemsize)
     if address is None:
@@ -264,15 +355,16 @@ class _HostMemory:
 def _copied_array(x: Tensor, backend: Any, dtype: Any) -> np.ndarray[Any, Any]:
     e = evaluated(x if x.is_contiguous() else apply(ops.COPY, (x,)))
     ptr = storage_of(e).ptr
-    assert ptr is not None
     out = np.empty(e.spec.shape, dtype)
     if out.size:
-        flat = memoryview(out.reshape(-1).view(np.uint8))
-        backend.copy_out(flat, ptr.handle, ptr.offset + e.offset * dtype.itemsize, current_handle(x.device))
+        flat = out.reshape(-1).view(np.uint8).data
+        backend.copy_out(
+            flat, ptr.handle, ptr.offset + e.offset * dtype.itemsize, current_handle(x.device)
+        )
     return out
 
 
-# --- elementwise ops -------------------------------------------------------------------------------------------------
+# --- elementwise ops ------------------------------------------------------------------------------
 
 
 def apply(op: Op, args: Sequence[Any], attrs: Any = None, out: Tensor | None = None) -> Tensor:
@@ -280,6 +372,12 @@ def apply(op: Op, args: Sequence[Any], attrs: Any = None, out: Tensor | None = N
 
     Raises: ShapeError, DTypeError, DeviceError, ValueOverflow, naming op and operands.
     """
+    if len(args) == 1 and out is None and type(args[0]) is Tensor:
+        a = args[0]._expr
+        found = op.specs.get((a.spec, attrs))
+        if found is None:
+            found = op.specs[a.spec, attrs] = infer(op, (a,), attrs)
+        return make(node(op, (a,), found[0], attrs))
     operands = tuple([a._expr if type(a) is Tensor else _number(op, a) for a in args])
     key = tuple([a.spec if type(a) is Expr else type(a) for a in operands])
     found = op.specs.get((key, attrs))
@@ -297,15 +395,19 @@ def _number(op: Op, x: Any) -> Any:
         return x
     if isinstance(x, np.generic):
         return x.item()
-    if isinstance(x, PYTHON_NUMBERS):
-        return next(t for t in PYTHON_NUMBERS if isinstance(x, t))(x)
+    for kind in PYTHON_NUMBERS:  # subclasses, such as an IntEnum
+        if isinstance(x, kind):
+            return kind(x)  # type: ignore[arg-type]
     raise DTypeError(
-        f"{op.name}: operands are tensors and Python numbers, not {type(x).__name__}; see dt.asarray"
+        f"{op.name}: operands are tensors and Python numbers, not {type(x).__name__}; "
+        "see dt.asarray"
     )
 
 
 def infer(op: Op, operands: Sequence[Any], attrs: Any) -> tuple[Spec, Any]:
-    """The Spec of an elementwise op's result, and the integer dtype that Python ints must fit (or None)."""
+    """The Spec of an elementwise op's result, and the integer dtype that Python ints must fit (or
+    None).
+    """
     tensors = [a for a in operands if type(a) is Expr]
     if not tensors:
         raise DTypeError(f"{op.name}: at least one operand has to be a tensor; see dt.asarray")
@@ -317,7 +419,10 @@ def infer(op: Op, operands: Sequence[Any], attrs: Any) -> tuple[Spec, Any]:
     casts, result = op.dtypes(op.name, kinds, attrs)
     shapes = [a.spec.shape for a in tensors]
     shape = shapes[0] if len(set(shapes)) == 1 else lay.broadcast_shapes(op.name, *shapes)
-    limits = tuple(d if type(a) is int and d.kind in "iu" else None for a, d in zip(operands, casts, strict=True))
+    limits = tuple(
+        d if type(a) is int and d.kind in "iu" else None
+        for a, d in zip(operands, casts, strict=True)
+    )
     return spec(shape, result, tensors[0].spec.device), limits if any(limits) else None
 
 
@@ -342,7 +447,7 @@ def write_out(name: str, out: Tensor, result: Expr) -> Tensor:
     return out
 
 
-# --- reductions --------------------------------------------------------------------------------------------------------
+# --- reductions -----------------------------------------------------------------------------------
 
 
 def reduce(op: Op, x: Tensor, axes: Shape, keepdims: bool, attrs: Any = None) -> Tensor:
@@ -355,11 +460,13 @@ def reduce(op: Op, x: Tensor, axes: Shape, keepdims: bool, attrs: Any = None) ->
     return make(node(op, (e,), spec(full, dtype, e.spec.device), (axes, attrs)))
 
 
-# --- views -------------------------------------------------------------------------------------------------------------
+# --- views ----------------------------------------------------------------------------------------
 
 
 def view(x: Tensor, m: Move) -> Tensor:
-    """The tensor after a layout move, sharing memory. For a reshape that strides do not permit: a copy."""
+    """The tensor after a layout move, sharing memory. For a reshape that strides do not permit: a
+    copy.
+    """
     e = x._expr
     if e.op is not None:
         e = _boxed(x)
@@ -387,11 +494,11 @@ def _boxed(x: Tensor) -> Expr:
     return x._expr
 
 
-# --- writing -----------------------------------------------------------------------------------------------------------
+# --- writing --------------------------------------------------------------------------------------
 
 
 def assign(name: str, x: Tensor, value: Expr) -> None:
-    """Makes `value` (of x's spec) the contents of `x`, seen through every view of the same memory."""
+    """Makes `value` (of x's spec) the contents of `x`, as every view of the memory sees."""
     e = x._expr
     if e.op is not None:  # nobody else can see a pending value through another view
         x._expr = make(value)._expr
@@ -403,121 +510,58 @@ def assign(name: str, x: Tensor, value: Expr) -> None:
 def check_writable(name: str, e: Expr) -> None:
     """Raises ReadOnlyError where a write must not happen or would have no meaning."""
     if storage_of(e).read_only:
-        raise ReadOnlyError(f"{name}: the memory of this {e.spec!r} is read-only; write to x.copy()")
+        raise ReadOnlyError(
+            f"{name}: the memory of this {e.spec!r} is read-only; write to x.copy()"
+        )
     if lay.repeats(Layout(e.spec.shape, e.strides, 0)):
         raise ReadOnlyError(
-            f"{name}: cannot write to a broadcast view (shape {e.spec.shape}, strides {e.strides}): "
-            "several elements share memory; write to x.copy()"
+            f"{name}: cannot write to a broadcast view (shape {e.spec.shape}, strides "
+            f"{e.strides}): several elements share memory; write to x.copy()"
         )
 
 
 def in_place(op: Op, x: Tensor, *others: Any, attrs: Any = None) -> Tensor:
-    """`x` after op(x, others) has been written into it. The result must have x's shape and a dtype that fits."""
+    """`x` after op(x, others) has been written into it. The result must have x's shape and a dtype
+    that fits.
+    """
     result = apply(op, (x, *others), attrs)._expr
     assign(op.name, x, fitted(f"{op.name} in place", result, x._expr.spec))
     return x
 
 
 def fitted(name: str, e: Expr, want: Spec) -> Expr:
-    """`e` broadcast and cast to `want`, where that loses no kind of number (float into int is an error)."""
+    """`e` broadcast and cast to `want`, where that loses no kind of number (float into int is an
+    error).
+    """
     have = e.spec
     if have is want:
         return e
     if have.device is not want.device:
-        raise DeviceError(f"{name}: operands are on {have.device} and {want.device}; move one with x.to(device)")
+        raise DeviceError(
+            f"{name}: operands are on {have.device} and {want.device}; move one with x.to(device)"
+        )
     if have.dtype is not want.dtype:
         order = "buif"
         a, b = have.dtype.kind, want.dtype.kind
         if order.index(a) > order.index(b) and (a, b) != ("i", "u"):
             raise DTypeError(
-                f"{name}: {have.dtype.name} does not fit into {want.dtype.name}; cast it with astype()"
+                f"{name}: {have.dtype.name} does not fit into {want.dtype.name}; "
+                "cast it with astype()"
             )
         e = node(ops.ASTYPE, (e,), spec(have.shape, want.dtype, have.device), want.dtype)
     if have.shape != want.shape:
-        if len(have.shape) > len(want.shape) or lay.broadcast_shapes(name, have.shape, want.shape) != want.shape:
-            raise ShapeError(f"{name}: a value of shape {have.shape} does not fit into shape {want.shape}")
+        if (
+            len(have.shape) > len(want.shape)
+            or lay.broadcast_shapes(name, have.shape, want.shape) != want.shape
+        ):
+            raise ShapeError(
+                f"{name}: a value of shape {have.shape} does not fit into shape {want.shape}"
+            )
         e = node(ops.VIEW, (e,), want, ("expand", want.shape))
     return e
 
 
-# --- operators ---------------------------------------------------------------------------------------------------------
-
-
-def _operator(op: Op) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
-    """Operator, reflected operator and in-place operator of a binary op. The first is the hot path of dovetail."""
-    specs = op.specs
-
-    def forward(self: Tensor, other: Any) -> Any:
-        a = self._expr
-        if type(other) is Tensor:
-            b = other._expr
-            found = specs.get((a.spec, b.spec))
-            if found is None:
-                found = specs[a.spec, b.spec] = infer(op, (a, b), None)
-            return make(node(op, (a, b), found[0]))
-        kind = type(other)
-        if kind in PYTHON_NUMBERS:
-            found = specs.get((a.spec, kind))
-            if found is None:
-                found = specs[a.spec, kind] = infer(op, (a, other), None)
-            if found[1] is not None:
-                check_limits(op, (a, other), found[1])
-            return make(node(op, (a, other), found[0]))
-        return apply(op, (self, other)) if isinstance(other, np.generic) else NotImplemented
-
-    def reflected(self: Tensor, other: Any) -> Any:
-        if isinstance(other, (*PYTHON_NUMBERS, np.generic)):
-            return apply(op, (other, self))
-        return NotImplemented
-
-    def inplace(self: Tensor, other: Any) -> Any:
-        if isinstance(other, (Tensor, *PYTHON_NUMBERS, np.generic)):
-            return in_place(op, self, other)
-        return NotImplemented
-
-    return forward, reflected, inplace
-
-
-def _power(self: Tensor, other: Any) -> Any:
-    if type(other) is int and other == 2:
-        return apply(ops.SQUARE, (self,))
-    return _POW[0](self, other)
-
-
-_POW = _operator(ops.POW)
-
-
-def _install() -> None:
-    """Gives Tensor its operators, one row each."""
-    table = {
-        "add": ops.ADD, "sub": ops.SUBTRACT, "mul": ops.MULTIPLY, "truediv": ops.DIVIDE,
-        "floordiv": ops.FLOOR_DIVIDE, "mod": ops.REMAINDER, "pow": ops.POW, "and": ops.BITWISE_AND,
-        "or": ops.BITWISE_OR, "xor": ops.BITWISE_XOR, "lshift": ops.LEFT_SHIFT, "rshift": ops.RIGHT_SHIFT,
-    }  # fmt: skip
-    for name, op in table.items():
-        forward, reflected, inplace = _operator(op)
-        setattr(Tensor, f"__{name}__", _power if op is ops.POW else forward)
-        setattr(Tensor, f"__r{name}__", reflected)
-        setattr(Tensor, f"__i{name}__", inplace)
-    compare = {
-        "eq": ops.EQUAL, "ne": ops.NOT_EQUAL, "lt": ops.LESS, "le": ops.LESS_EQUAL,
-        "gt": ops.GREATER, "ge": ops.GREATER_EQUAL,
-    }  # fmt: skip
-    for name, op in compare.items():
-        setattr(Tensor, f"__{name}__", _operator(op)[0])
-    unary = {"neg": ops.NEGATIVE, "pos": ops.POSITIVE, "abs": ops.ABS, "invert": ops.BITWISE_INVERT}
-    for name, op in unary.items():
-        setattr(Tensor, f"__{name}__", _unary(op))
-
-
-def _unary(op: Op) -> Callable[[Tensor], Tensor]:
-    return lambda self: apply(op, (self,))
-
-
-_install()
-
-
-# --- memory in and out -------------------------------------------------------------------------------------------------
+# --- memory in and out ----------------------------------------------------------------------------
 
 
 def from_host(values: np.ndarray[Any, Any], dtype: DType, device: Device) -> Tensor:
@@ -525,9 +569,8 @@ def from_host(values: np.ndarray[Any, Any], dtype: DType, device: Device) -> Ten
     values = np.asarray(values, order="C")
     e = fresh(spec(values.shape, dtype, device))
     ptr = e.storage.ptr
-    assert ptr is not None
     if values.size:
-        flat = memoryview(values.reshape(-1).view(np.uint8))
+        flat = values.reshape(-1).view(np.uint8).data
         opened(device).backend.copy_in(ptr.handle, ptr.offset, flat, current_handle(device))
     return make(e)
 
@@ -555,4 +598,3 @@ class eager:
     def __exit__(self, *exc: object) -> None:
         global depth_limit
         depth_limit = self._before
-

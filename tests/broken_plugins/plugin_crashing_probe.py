@@ -6,8 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from dovetail.backend import BackendInfo, DeviceInfo
-from dovetail.plugins import hookimpl
+from dovetail.extend import BackendInfo, DeviceInfo, hookimpl
 
 
 @hookimpl

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from dovetail.backend import Backend, BackendInfo, DeviceInfo
-from dovetail.plugins import hookimpl
+from dovetail.extend import Backend, BackendInfo, DeviceInfo, DType, float32, hookimpl
 from dovetail.reference import ReferenceBackend
 
 
@@ -28,8 +27,8 @@ def dovetail_open(info: DeviceInfo) -> Backend:
 
 
 @hookimpl
-def dovetail_lowerings() -> Mapping[str, Callable[..., Any]]:
-    return {"matmul": len}
+def dovetail_lowerings() -> Mapping[tuple[str, DType], Callable[..., Any]]:
+    return {("matmul", float32): len}
 
 
 @hookimpl

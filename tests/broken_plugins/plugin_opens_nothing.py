@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dovetail.backend import BackendInfo, DeviceInfo
-from dovetail.plugins import hookimpl
+from dovetail.extend import BackendInfo, DeviceInfo, hookimpl
 
 
 @hookimpl

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dovetail.plugins import hookimpl
+from dovetail.extend import hookimpl
 
 
 @hookimpl

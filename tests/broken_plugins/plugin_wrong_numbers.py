@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from dovetail.backend import Backend, BackendInfo, DeviceInfo
-from dovetail.plugins import hookimpl
+from dovetail.extend import Backend, BackendInfo, DeviceInfo, hookimpl
 from dovetail.reference import ReferenceBackend
 
 

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dovetail_cpu_llvm import plugin
-
 from dovetail import dtypes as dt
 from dovetail import elementary
 from dovetail.backend import Backend
@@ -32,6 +30,7 @@ from dovetail.loops import (
     where,
 )
 from dovetail.reference import interpret
+from dovetail_cpu_llvm import plugin
 
 Array = Any
 REALS = (*INTEGERS, float32, float64)

@@ -8,7 +8,6 @@ from functools import cache
 from typing import Any
 
 import llvmlite.binding as llvm
-
 from dovetail.backend import Program
 from dovetail.errors import CompileError
 from dovetail.kernel import Kernel
@@ -81,6 +80,7 @@ def _linker() -> Any:
 def link(binary: bytes, symbols: tuple[str, ...], imports: dict[str, int] | None = None) -> Any:
     """The addresses of `symbols` by name; the code lives as long as what is returned."""
     library = llvm.JITLibraryBuilder().add_object_img(binary)
+    library.add_current_process()  # libm, for the fma of a CPU that has none
     for symbol in symbols:
         library.export_symbol(symbol)
     for symbol, address in (imports or {}).items():

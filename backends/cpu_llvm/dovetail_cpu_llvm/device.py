@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-
 from dovetail.backend import Backend, DeviceInfo, Handles, Launch
+from dovetail.dtypes import DType, float32, float64
 from dovetail.kernel import Kernel
 
 from .compile import Compiler, CpuProgram
@@ -32,15 +32,12 @@ class CpuBackend(Backend):
         self._memory.free(handle, nbytes)
 
     def copy_in(self, handle: int, offset: int, source: memoryview, stream: Any = None) -> None:
-        if source.nbytes:
-            source_bytes = source if not source.readonly else memoryview(bytearray(source))
-            array = (ctypes.c_char * source.nbytes).from_buffer(source_bytes)
-            ctypes.memmove(handle + offset, array, source.nbytes)
+        array = np.frombuffer(source, np.uint8)
+        ctypes.memmove(handle + offset, array.ctypes.data, array.size)
 
     def copy_out(self, target: memoryview, handle: int, offset: int, stream: Any = None) -> None:
-        if target.nbytes:
-            array = (ctypes.c_char * target.nbytes).from_buffer(target)
-            ctypes.memmove(array, handle + offset, target.nbytes)
+        array = np.frombuffer(target, np.uint8)
+        ctypes.memmove(array.ctypes.data, handle + offset, array.size)
 
     def host_address(self, handle: int, offset: int) -> int:
         return handle + offset
@@ -65,8 +62,8 @@ class CpuBackend(Backend):
     def bind(self, program: CpuProgram, ints: Sequence[int], grid: Sequence[int]) -> Launch:
         return self._launcher.bind(program, ints, grid)
 
-    def lowerings(self) -> Mapping[str, Callable[..., Any]]:
-        return {"matmul": matmul}
+    def lowerings(self) -> Mapping[tuple[str, DType], Callable[..., Any]]:
+        return {("matmul", float32): matmul, ("matmul", float64): matmul}
 
     def get_num_threads(self) -> int:
         """How many threads share a large launch."""
@@ -77,6 +74,29 @@ class CpuBackend(Backend):
         self._launcher.pool.set_num_threads(n)
 
 
-def matmul(a: Any, b: Any, out: Any) -> None:
-    """Writes the product of two NumPy views of float32 or float64 into a third, with NumPy's BLAS."""
-    np.matmul(a, b, out=out)
+def matmul(backend: CpuBackend, inputs: Sequence[Any], output: Any, stream: Any) -> None:
+    """Writes the product of two float matrices (or stacks of them) with NumPy's BLAS."""
+    a, b = map(_array, inputs)
+    out = _array(output)
+    if 0 in a.shape:
+        out[...] = 0
+    else:
+        np.matmul(a, b, out=out)
+
+
+class _Foreign:
+    """Memory as NumPy's array interface shows it."""
+
+    def __init__(self, operand: Any) -> None:
+        address, offset, shape, strides, dtype = operand
+        self.__array_interface__ = {
+            "data": (address + offset, False),
+            "shape": shape,
+            "strides": tuple(s * dtype.itemsize for s in strides),
+            "typestr": dtype.__numpy_dtype__.str,
+            "version": 3,
+        }
+
+
+def _array(operand: Any) -> np.ndarray[Any, Any]:
+    return np.asarray(_Foreign(operand))

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import platformdirs
-
 from dovetail.backend import Launch
 from dovetail.dtypes import DType
 from dovetail.errors import InternalError

@@ -12,6 +12,8 @@ from dovetail.loops import Atomic, Block, Loop, Store, Value, walk
 
 TILE = 16384  # points of the innermost axis in one tile of a straight-line kernel
 Strides = dict[tuple[int, int], int | str | None]
+SHEET_BYTES = 4096  # of a row in a tile of reductions along columns: 1 kB takes 1.5 times as long
+SHEETS = 4
 SIDE = 64  # points along both axes of a tile that is transposed: blocks stay in the first cache
 UNKNOWN_TRIPS = 64  # what a loop with bounds that are not known at launch is reckoned to take
 
@@ -38,6 +40,7 @@ class Plan:
     rank: int = 0
     jam: int = 1
     shared: frozenset[int] = frozenset()
+    sheet: bool = False
 
     @property
     def blocked(self) -> tuple[int, ...]:
@@ -49,6 +52,9 @@ class Plan:
         sizes = [1] * len(grid)
         for axis in self.blocked if grid else ():
             sizes[axis] = min(self.tile if axis == self.rank - 1 else self.side, grid[axis])
+        if self.sheet:  # some tiles for each thread, of whole vectors
+            even = -(-grid[-1] // (SHEETS * self.width)) * self.width
+            sizes[-1] = min(sizes[-1], even)
         return sizes
 
 
@@ -61,7 +67,28 @@ def plan(kernel: Kernel, native: int) -> Plan:
         if loops and (shared := _shared(kernel, loops)):
             # 4 rows of 4 vectors: 16 accumulators of 32 registers, or 8 of 16
             width = width if native == 64 else width // 2
-            return Plan("lanes", width, native, width, frozenset(), rank - 2, SIDE, frozenset(), rank, 4, shared)
+            return Plan(
+                "lanes",
+                width,
+                native,
+                width,
+                frozenset(),
+                rank - 2,
+                SIDE,
+                frozenset(),
+                rank,
+                4,
+                shared,
+            )
+        if _is_sheet(kernel):
+            inner = Value("index", int64, (), rank - 1)
+            values, strides = (
+                [s for s in kernel.body if isinstance(s, Value)],
+                dict[tuple[int, int], int | str | None](),
+            )
+            uniform = frozenset(id(v) for v in values if stride_along(v, inner, strides) == 0)
+            tile = max(width, SHEET_BYTES // max(_itemsizes(kernel), default=8))
+            return Plan("lanes", width, native, tile, rank=rank, shared=uniform, sheet=True)
         second, staged = (-1, frozenset[int]()) if loops else _staged(kernel, native)
         if not staged:
             return Plan("lanes", width, native, width if loops else TILE, rank=rank)
@@ -90,6 +117,27 @@ def _staged(kernel: Kernel, native: int) -> tuple[int, frozenset[int]]:
                 found.setdefault(axis.attr, []).append(id(s))
     second = max(found, key=lambda axis: len(found[axis]), default=-1)
     return second, frozenset(found.get(second, ()))
+
+
+def _is_sheet(kernel: Kernel) -> bool:
+    """Whether the kernel is reductions with plain bodies, then effects (so that no store comes
+    between a load and a use of it, wherever that is rendered)."""
+    effects = [s for s in kernel.body if isinstance(s, Store) or _is_map(s)]
+    reductions = [s for s in kernel.body if isinstance(s, Loop) and not _is_map(s)]
+    first = kernel.body.index(effects[0]) if effects else 0
+    stores = [isinstance(s, Store) for s in effects]
+    return (
+        bool(reductions)
+        and all(x.kind == "reduce" and kernel.body.index(x) < first for x in reductions)
+        and not any(isinstance(s, Loop) for x in reductions for s in x.body)
+        and not any(isinstance(s, Loop) for x in effects if isinstance(x, Loop) for s in x.body)
+        and (all(stores) or not any(stores))
+        and not any(isinstance(s, Value) and s.op == "load" for s in kernel.body if not all(stores))
+    )
+
+
+def _is_map(s: object) -> bool:
+    return isinstance(s, Loop) and s.kind == "map"
 
 
 def _shared(kernel: Kernel, loops: list[Loop]) -> frozenset[int]:
@@ -148,9 +196,7 @@ def _index(s: object) -> Value | None:
     return s.index if isinstance(s, Store) else None
 
 
-def stride_along(
-    v: Value, variable: Value, known: Strides
-) -> int | str | None:
+def stride_along(v: Value, variable: Value, known: Strides) -> int | str | None:
     """By how much `v` grows when `variable` does by one: a number, "any" (fixed at run time), None (not affine)."""
     key = (id(v), id(variable))
     if key not in known:
@@ -158,9 +204,7 @@ def stride_along(
     return known[key]
 
 
-def _stride_along(
-    v: Value, variable: Value, known: Strides
-) -> int | str | None:
+def _stride_along(v: Value, variable: Value, known: Strides) -> int | str | None:
     if v.op == variable.op and v.attr == variable.attr:
         return 1
     if v.op in ("const", "param", "index", "loopvar"):

@@ -7,7 +7,6 @@ import os
 from typing import Any
 
 import pluggy
-
 from dovetail.backend import Backend, BackendInfo, Capabilities, DeviceInfo, Unavailable
 from dovetail.dtypes import INTEGERS, bfloat16, bool_, float16, float32, float64
 

@@ -107,6 +107,9 @@ class _Renderer:
         self.index: list[Lane] = []
         self.staged: dict[int, str] = {}  # id(load) -> the stack's copy of a block, transposed
         self.row = self.first = ""  # of the block: the present row in it, the first column of it
+        self.columns = ("", "")  # of a sheet: the first, and the one after the last
+        self.vectors = self.vector_number = ""  # of a sheet: how many there are, which is at hand
+        self.results: dict[int, tuple[str, str]] = {}  # of a sheet: array, position of its vectors
         self.envs = [self.env]  # one for each of the rows that are computed at once
         self.rows: list[Lane] = []
         self.width = 1
@@ -217,6 +220,8 @@ class _Renderer:
             return self.params[v.attr]
         if v.op == "index":
             return self.index[v.attr]
+        if id(v) not in self.env:
+            self.expression(v)
         return self.env[id(v)]
 
     def uniform(self, v: Value) -> str:
@@ -314,10 +319,12 @@ class _Renderer:
         return self.let(f"{op} {s} {a} to {d}")
 
     def expression(self, v: Value) -> None:
-        """Renders `v` and what it needs, here and now."""
-        if v.op not in OPERANDS and id(v) not in self.env:
+        """Renders `v` and what it needs here, where a block does not come in order."""
+        if v.op == "result":
+            self.env[id(v)] = self.from_sheet(v)
+        elif v.op not in OPERANDS:
             for a in v.args:
-                self.expression(a)
+                self.lane(a)
             self.value(v)
 
     # --- memory
@@ -637,6 +644,8 @@ class _Renderer:
         start, stop = self.span(-1 + len(at), at[-1])
         if self.plan.staged:
             self.staged_tile(self.span(self.plan.second, at[self.plan.second]), (start, stop))
+        elif self.plan.sheet:
+            self.sheet_tile(start, stop)
         elif self.plan.jam > 1:
             self.jammed_tile(self.span(self.plan.second, at[self.plan.second]), (start, stop))
         else:
@@ -663,6 +672,56 @@ class _Renderer:
             self.turn_to(0)
             self.row_of_points(*columns)
 
+    # --- sheets: each loop of the kernel runs over all columns of a tile, before the next statement
+
+    def sheet_tile(self, start: str, stop: str) -> None:
+        """Rows are read in long pieces. Values that differ between columns are rendered where they
+        are used; only results of reductions are kept, one vector for each `width` columns."""
+        self.columns = start, stop
+        shift = self.plan.width.bit_length() - 1
+        columns = self.let(f"sub i64 {stop}, {start}")
+        whole = self.let(f"add i64 {columns}, {self.plan.width - 1}")
+        self.vectors = self.let(f"lshr i64 {whole}, {shift}")
+        stores: list[Store] = []
+        for s in self.kernel.body:
+            if isinstance(s, Loop) and s.kind == "reduce":
+                self.reduce(s)
+            elif isinstance(s, Loop):
+                with self.loop(self.uniform(s.start), self.uniform(s.stop)) as k:
+                    self.env[id(s.var)] = Lane(k)
+                    for _ in self.sheet():
+                        self.block(s.body)
+            elif isinstance(s, Store):
+                stores.append(s)
+            elif id(s) in self.plan.shared:
+                self.value(s)
+        for _ in self.sheet():
+            for s in stores:
+                for v in (s.index, s.value, s.when):
+                    if v is not None:
+                        self.lane(v)
+            for s in stores:
+                self.store(s)
+
+    def sheet(self) -> Iterator[str]:
+        """Runs what follows for each vector of columns; yields its number."""
+        start, stop = self.columns
+        for i in self.lanes(self.counter(start), stop, self.plan.width):
+            self.index[-1] = i
+            self.vector_number = self.let(
+                f"lshr i64 {self.let(f'sub i64 {i.text}, {start}')}, {self.plan.width.bit_length() - 1}"
+            )
+            yield self.vector_number
+
+    def from_sheet(self, v: Value) -> Lane:
+        places, base = self.results[id(v)]
+        m = self.wide(memory_type(v.dtype))
+        place = self.let(
+            f"getelementptr {m}, ptr {places}, i64 {self.let(f'add i64 {base}, {self.vector_number}')}"
+        )
+        text = self.let(f"load {m}, ptr {place}, align {v.dtype.itemsize}")
+        return Lane(self.from_memory(v.dtype, text, self.width), "v")
+
     # --- blocks of two axes: what is contiguous along the other axis is transposed on the stack first
 
     def staged_tile(self, rows: tuple[str, str], columns: tuple[str, str]) -> None:
@@ -685,7 +744,6 @@ class _Renderer:
         with self.loop(*rows, w, whole=False) as r, self.loop(*columns, w, whole=False) as c:
             self.env.clear()
             self.index[self.plan.second], self.index[-1] = Lane(r), Lane(c, "a", "1")
-            self.expression(v.args[0])
             index = self.lane(v.args[0])
             self.width = w
             mask = self.first_lanes(self.let(f"sub i64 {rows[1]}, {r}"), w)
@@ -751,8 +809,12 @@ class _Reduction:
         self.r, self.loop = r, loop
         self.dtypes = [u.dtype for u in loop.update]
         self.spread = r.spreads(loop)
-        self.items = [r.wide(memory_type(d)) for d in self.dtypes]  # one lane's partial result
-        self.levels = [r.slot(t, LEVELS * LANES) for t in self.items]
+        sheet = r.plan.sheet
+        self.width = r.plan.width if sheet else r.width
+        self.unit = r.vectors if sheet else "1"
+        self.items = [r.wide(memory_type(d), self.width) for d in self.dtypes]
+        most = r.plan.tile // r.plan.width if sheet else 1
+        self.levels = [r.slot(t, LEVELS * LANES * most) for t in self.items]
         identity = combine(str(loop.combine), tuple(self.dtypes)).identity
         self.identity = [constant(v) for v in identity]
 
@@ -767,6 +829,7 @@ class _Reduction:
         chunks = r.let(f"select i1 {none}, i64 1, i64 {chunks}")
         self.done = r.label()
         self.out = [r.slot(r.wide(scalar_type(d))) for d in self.dtypes]
+        self.base = r.slot("i64")
         with r.loop("0", chunks) as c:
             known = r.snapshot()
             if self.spread:
@@ -777,9 +840,15 @@ class _Reduction:
             self.climb(c, chunks)
         r.do(f"br label %{self.done}")
         r.start(self.done)
-        for result, slot in zip(self.loop.results, self.out, strict=True):
-            t = r.wide(scalar_type(result.dtype))
-            r.env[id(result)] = Lane(r.let(f"load {t}, ptr {slot}"), r.form)
+        results = self.loop.results
+        base = r.let(f"load i64, ptr {self.base}")
+        if self.spread:
+            r.read(results, [scalar_type(d) for d in self.dtypes], self.out)
+        elif r.plan.sheet:
+            r.results |= {id(v): (a, base) for v, a in zip(results, self.levels, strict=True)}
+        else:
+            for v, text in zip(results, self.get(self.places(base)), strict=True):
+                r.env[id(v)] = Lane(text, r.form)
 
     def over_chunk(self, n: str) -> str:
         return self.r.let(
@@ -822,12 +891,25 @@ class _Reduction:
         self.clear("0")
         with r.loop(start, stop) as k:
             r.env[id(self.loop.var)] = Lane(r.i64("add", k, self.first))
-            r.block(self.loop.body)
-            places = self.places(r.let(f"and i64 {k}, {LANES - 1}"))
-            self.put(
-                places,
-                r.combined(self.loop, self.get(places), [r.vector(u) for u in self.loop.update]),
-            )
+            lane = self.at(r.let(f"and i64 {k}, {LANES - 1}"))
+            for number in r.sheet() if r.plan.sheet else ("0",):
+                r.block(self.loop.body)
+                places = self.places(r.i64("add", lane, number))
+                new = [r.vector(u) for u in self.loop.update]
+                self.put(places, r.combined(self.loop, self.get(places), new))
+
+    def at(self, lane: str) -> str:
+        """The position of a lane's first vector."""
+        return self.r.i64("mul", lane, self.unit)
+
+    @contextmanager
+    def across(self, count: str) -> Iterator[str]:
+        """A loop over vectors in memory."""
+        r = self.r
+        with r.loop("0", count) as j:
+            width, r.width = r.width, self.width
+            yield j
+            r.width = width
 
     def climb(self, c: str, chunks: str) -> None:
         """Takes the result of chunk `c` to the level above, and on from there while chunks are complete."""
@@ -836,30 +918,33 @@ class _Reduction:
         up, more, again, end = r.label(), r.label(), r.label(), r.label()
         r.do(f"br label %{up}")
         r.start(up)
-        base = r.let(f"mul i64 {r.let(f'load i64, ptr {level}')}, {LANES}")
+        which = r.let(f"load i64, ptr {level}")
+        base = self.at(r.let(f"mul i64 {which}, {LANES}"))
+        r.do(f"store i64 {base}, ptr {self.base}")
         item = self.tree_spread() if self.spread else self.tree_lockstep(base)
-        for t, x, slot in zip(
-            [r.wide(scalar_type(d)) for d in self.dtypes], item, self.out, strict=True
-        ):
-            r.do(f"store {t} {x}, ptr {slot}")
+        for d, x, slot in zip(self.dtypes, item, self.out, strict=False):
+            r.do(f"store {scalar_type(d)} {x}, ptr {slot}")
         n = r.let(f"load i64, ptr {count}")
         r.do(f"br i1 {r.let(f'icmp eq i64 {n}, 1')}, label %{self.done}, label %{more}")
         r.start(more)
         i = r.let(f"load i64, ptr {index}")
-        above = r.let(f"add i64 {base}, {LANES}")
+        above = r.let(f"add i64 {base}, {self.at(str(LANES))}")
         low = r.let(f"and i64 {i}, {CHUNK - 1}")
         with r.when(r.let(f"icmp eq i64 {low}, 0")):
             self.clear(above)
         lane = r.let(f"and i64 {i}, {LANES - 1}")
-        places = self.places(r.let(f"add i64 {above}, {lane}"))
-        self.put(places, r.combined(self.loop, self.get(places), item))
+        lane = r.let(f"add i64 {above}, {self.at(lane)}")
+        with self.across(self.unit) as j:
+            places = self.places(r.let(f"add i64 {lane}, {j}"))
+            right = item or self.get(self.places(r.let(f"add i64 {base}, {j}")))
+            self.put(places, r.combined(self.loop, self.get(places), right))
         full = r.let(f"icmp eq i64 {low}, {CHUNK - 1}")
         last = r.let(f"icmp eq i64 {r.let(f'add i64 {i}, 1')}, {n}")
         r.do(f"br i1 {r.let(f'or i1 {full}, {last}')}, label %{again}, label %{end}")
         r.start(again)
         r.do(f"store i64 {r.let(f'lshr i64 {i}, {CHUNK.bit_length() - 1}')}, ptr {index}")
         r.do(f"store i64 {self.over_chunk(n)}, ptr {count}")
-        r.do(f"store i64 {r.let(f'udiv i64 {above}, {LANES}')}, ptr {level}")
+        r.do(f"store i64 {r.let(f'add i64 {which}, 1')}, ptr {level}")
         if self.spread:
             self.level_to_vectors(above)
         r.do(f"br label %{up}")
@@ -902,22 +987,23 @@ class _Reduction:
             r.do(f"store {t} {r.from_memory(d, text, LANES)}, ptr {slot}")
 
     def tree_lockstep(self, base: str) -> list[str]:
-        """The same tree for a level in memory, at all points at once."""
+        """The same tree for a level in memory, at all points at once; what comes out is at `base`."""
         r = self.r
         half = r.counter(str(LANES // 2))
         head, end = r.label(), r.label()
         r.do(f"br label %{head}")
         r.start(head)
         h = r.let(f"load i64, ptr {half}")
-        with r.loop("0", h) as j:
-            left = self.places(r.let(f"add i64 {base}, {j}"))
-            right = self.places(r.let(f"add i64 {r.let(f'add i64 {base}, {j}')}, {h}"))
-            self.put(left, r.combined(self.loop, self.get(left), self.get(right)))
+        with self.across(self.at(h)) as j:
+            left = r.let(f"add i64 {base}, {j}")
+            right = self.get(self.places(r.let(f"add i64 {left}, {self.at(h)}")))
+            places = self.places(left)
+            self.put(places, r.combined(self.loop, self.get(places), right))
         h = r.let(f"lshr i64 {h}, 1")
         r.do(f"store i64 {h}, ptr {half}")
         r.do(f"br i1 {r.let(f'icmp eq i64 {h}, 0')}, label %{end}, label %{head}")
         r.start(end)
-        return self.get(self.places(base))
+        return []
 
     # --- partial results in memory
 
@@ -943,7 +1029,7 @@ class _Reduction:
     def clear(self, base: str) -> None:
         """Sets the lanes of the level at `base` to the identity."""
         r = self.r
-        with r.loop("0", str(LANES)) as j:
+        with self.across(self.at(str(LANES))) as j:
             values = [
                 r.splat(scalar_type(d), one)
                 for d, one in zip(self.dtypes, self.identity, strict=True)

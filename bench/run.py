@@ -1,0 +1,45 @@
+"""All benchmarks: `python bench/run.py [--write] [--json FILE]`. The cases and the method are in `dovetail.bench`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+for _name in ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "DOVETAIL"):  # before NumPy reads them
+    os.environ.setdefault(f"{_name}_NUM_THREADS", "2")
+
+from dovetail import bench
+from dovetail.bench_cases import PEERS, all_cases, limit_threads
+from rich.console import Console
+
+PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
+
+
+def main() -> int:
+    """0 if every target that could be measured is met."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--shrink", type=int, default=1, help="divide the sizes by this")
+    parser.add_argument("--only", default="", help="only cases whose name contains this")
+    parser.add_argument("--peers", nargs="*", default=list(PEERS), choices=PEERS)
+    parser.add_argument("--json", type=Path, help="write the figures here")
+    parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md")
+    asked = parser.parse_args()
+    limit_threads()
+    cases = [c for c in all_cases(asked.shrink) if asked.only in c.name]
+    report = bench.measure_all(cases, asked.peers, asked.rounds, once=not asked.only)
+    Console(soft_wrap=True).print(report.table())
+    for result in report.results:
+        for name, reason in result.missing.items():
+            print(f"{result.name}: {name}: {reason}")
+    if asked.json:
+        asked.json.write_text(report.json())
+    if asked.write:
+        PAGE.write_text(report.markdown())
+    return int(any(r.met(report.copy_rate) is False for r in report.results))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,322 @@
+"""What `dovetail bench` measures: each case for each contestant, dovetail and its peers."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import os
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import dovetail as dt
+
+THREADS = 2  # for every contestant
+M, K = 1 << 20, 1 << 10
+PEERS = ("numpy", "torch", "torch.compile", "jax", "numexpr")
+
+Work = Callable[[], Any]  # does the case once, completely, and returns the result
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is promised of a ratio: dovetail's time over that of `of`, or a figure on its own if `of` is ""."""
+
+    of: str  # a peer, "best" of the peers, "copy" (of as many bytes), or ""
+    at_most: float
+    unit: str = ""  # of a figure on its own: "s", "ms", ""
+
+    def __str__(self) -> str:
+        return f"<= {self.at_most:g} {self.unit or 'x ' + self.of}".rstrip()
+
+
+@dataclass(frozen=True)
+class Case:
+    """One thing to compute. `contestants`: name -> inputs -> Work; `nbytes`: what must be read and written."""
+
+    name: str
+    target: Target
+    inputs: Callable[[], Sequence[Array]]
+    contestants: Mapping[str, Callable[..., Work]]
+    nbytes: int = 0
+    tolerance: float = 2e-5
+
+
+# --- the contestants ---------------------------------------------------------------------------------------------------
+
+
+def installed(name: str) -> bool:
+    """Whether a contestant can take part."""
+    return importlib.util.find_spec(name.split(".")[0]) is not None
+
+
+def limit_threads(count: int = THREADS) -> None:
+    """Bounds the threads of whatever is imported from now on; XLA takes as many as there are cores."""
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS",
+                 "NUMEXPR_MAX_THREADS", "DOVETAIL_NUM_THREADS"):  # fmt: skip
+        os.environ.setdefault(name, str(count))
+
+
+@functools.cache
+def peer(name: str) -> Any:
+    """A peer's module, imported and set to THREADS threads."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        module = importlib.import_module(name)
+    if name == "torch":
+        module.set_num_threads(THREADS)
+    elif name == "numexpr":
+        module.set_num_threads(THREADS)
+    return module
+
+
+def ours(compute: Callable[..., Any], device: str | None = None) -> Callable[..., Work]:
+    """dovetail, as a user would: ops are recorded and evaluated each time, and the result is dropped."""
+
+    def make(*arrays: Array) -> Work:
+        tensors = [dt.asarray(a, device=device) for a in arrays]
+
+        def work() -> Any:
+            result = compute(*tensors)
+            dt.evaluate(result)
+            return result
+
+        return work
+
+    return make
+
+
+def by_numpy(compute: Callable[..., Any]) -> Callable[..., Work]:
+    """NumPy."""
+    return lambda *arrays: lambda: compute(*arrays)
+
+
+def by_torch(compute: Callable[..., Any], compiled: bool = False) -> Callable[..., Work]:
+    """PyTorch, eager or through `torch.compile`. `compute(torch, *tensors)`."""
+
+    def make(*arrays: Array) -> Work:
+        torch = peer("torch")
+        tensors = [torch.from_numpy(a) for a in arrays]
+        function = functools.partial(compute, torch)
+        if compiled:
+            function = torch.compile(function, dynamic=False)
+
+        def work() -> Any:
+            with torch.inference_mode():
+                return function(*tensors)
+
+        return work
+
+    return make
+
+
+def by_jax(compute: Callable[..., Any]) -> Callable[..., Work]:
+    """JAX, through `jax.jit`, waited for. `compute(jax.numpy, *arrays)`."""
+
+    def make(*arrays: Array) -> Work:
+        jax, jnp = peer("jax"), peer("jax.numpy")
+        placed = [jnp.asarray(a) for a in arrays]
+        if any(p.dtype != a.dtype for p, a in zip(placed, arrays, strict=True)):
+            raise RuntimeError("64-bit integers are off by default")
+        function = jax.jit(functools.partial(compute, jnp))
+        return lambda: function(*placed).block_until_ready()
+
+    return make
+
+
+def by_numexpr(expression: str) -> Callable[..., Work]:
+    """numexpr, on arrays x and y."""
+
+    def make(*arrays: Array) -> Work:
+        evaluate = peer("numexpr").evaluate
+        names = dict(zip("xy", arrays, strict=False))
+        return lambda: evaluate(expression, local_dict=names)
+
+    return make
+
+
+def everyone(compute: Callable[..., Any], expression: str = "") -> dict[str, Callable[..., Work]]:
+    """The same text for every namespace that has these functions: `compute(namespace, *arrays)`."""
+    found = {
+        "dovetail": ours(functools.partial(compute, dt)),
+        "numpy": by_numpy(functools.partial(compute, np)),
+        "torch": by_torch(compute),
+        "torch.compile": by_torch(compute, compiled=True),
+        "jax": by_jax(compute),
+    }
+    if expression:
+        found["numexpr"] = by_numexpr(expression)
+    return found
+
+
+# --- the cases ---------------------------------------------------------------------------------------------------------
+
+
+def numbers(
+    *shape: int, count: int = 1, low: float = 0.1, high: float = 2.0
+) -> Callable[[], list[Array]]:
+    """`count` float32 arrays of seeded uniform numbers."""
+
+    def make() -> list[Array]:
+        rng = np.random.default_rng(7)
+        return [rng.uniform(low, high, shape).astype("f4") for _ in range(count)]
+
+    return make
+
+
+def chain_of_seven(xp: Any, x: Any, y: Any) -> Any:
+    """Seven elementwise ops."""
+    return xp.tanh(x * 2 + y) * x - y / (1 + x * x)
+
+
+def chain(n: int) -> Case:
+    """Seven elementwise ops: fused they read two arrays and write one."""
+    text = "tanh(x * 2 + y) * x - y / (1 + x * x)"
+    target = Target("best", 1.0)
+    return Case(
+        f"chain of 7, {count_text(n)}",
+        target,
+        numbers(n, count=2),
+        everyone(chain_of_seven, text),
+        12 * n,
+    )
+
+
+def elementwise(name: str, n: int) -> Case:
+    """One elementary function."""
+
+    def compute(xp: Any, x: Any) -> Any:
+        return getattr(xp, name)(x)
+
+    return Case(
+        f"{name}, {count_text(n)}",
+        Target("best", 1.0),
+        numbers(n),
+        everyone(compute, f"{name}(x)"),
+        8 * n,
+    )
+
+
+def add(n: int) -> Case:
+    """x + y: nothing but memory."""
+    return Case(
+        f"x + y, {count_text(n)}", Target("copy", 1.1), numbers(n, count=2),
+        everyone(lambda xp, x, y: x + y, "x + y"), 12 * n,
+    )  # fmt: skip
+
+
+def total(n: int) -> Case:
+    """The sum of all elements."""
+    return Case(
+        f"sum, {count_text(n)}",
+        Target("best", 1.0),
+        numbers(n),
+        everyone(lambda xp, x: xp.sum(x)),
+        4 * n,
+    )
+
+
+def sums(axis: int, n: int) -> Case:
+    """The sums along an axis of a square matrix."""
+
+    def compute(xp: Any, x: Any) -> Any:
+        return x.sum(axis)
+
+    return Case(
+        f"sum axis {axis}, {n} x {n}", Target("best", 1.0), numbers(n, n),
+        everyone(compute) | {"dovetail": ours(lambda x: x.sum(axis=axis))}, 4 * n * n,
+    )  # fmt: skip
+
+
+def _softmax(xp: Any, x: Any) -> Any:
+    e = xp.exp(x - x.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+def _dovetail_softmax(x: Any) -> Any:
+    e = dt.exp(x - dt.max(x, axis=1, keepdims=True))
+    return e / dt.sum(e, axis=1, keepdims=True)
+
+
+def softmax(rows: int, columns: int) -> Case:
+    """Softmax along rows; PyTorch and JAX have a function of their own for it."""
+    contestants = {
+        "dovetail": ours(_dovetail_softmax),
+        "numpy": by_numpy(functools.partial(_softmax, np)),
+        "torch": by_torch(lambda torch, x: torch.softmax(x, 1)),
+        "torch.compile": by_torch(lambda torch, x: torch.softmax(x, 1), compiled=True),
+        "jax": by_jax(_softmax),
+    }
+    return Case(
+        f"softmax, {rows} x {columns}", Target("best", 1.0), numbers(rows, columns), contestants,
+        8 * rows * columns,
+    )  # fmt: skip
+
+
+def transposed_copy(n: int) -> Case:
+    """A contiguous copy of a transposed matrix."""
+    contestants = {
+        "dovetail": ours(lambda x: dt.contiguous(x.T)),
+        "numpy": by_numpy(lambda x: np.ascontiguousarray(x.T)),
+        "torch": by_torch(lambda torch, x: x.T.contiguous()),
+        "torch.compile": by_torch(lambda torch, x: x.T.contiguous(), compiled=True),
+        "jax": by_jax(lambda jnp, x: jnp.copy(x.T)),
+    }
+    return Case(
+        f"copy of x.T, {n} x {n}", Target("best", 1.0), numbers(n, n), contestants, 8 * n * n
+    )
+
+
+def matmul(n: int) -> Case:
+    """A float32 matrix product."""
+    return Case(
+        f"matmul float32, {n}", Target("best", 1.1), numbers(n, n, count=2),
+        everyone(lambda xp, x, y: x @ y), tolerance=1e-3,
+    )  # fmt: skip
+
+
+def integer_matmul(n: int) -> Case:
+    """An int64 matrix product, for which there is no BLAS."""
+
+    def inputs() -> list[Array]:
+        rng = np.random.default_rng(7)
+        return [rng.integers(-1000, 1000, (n, n), dtype="i8") for _ in range(2)]
+
+    contestants = everyone(lambda xp, x, y: x @ y)
+    return Case(f"matmul int64, {n}", Target("best", 1.0), inputs, contestants, tolerance=0)
+
+
+def all_cases(shrink: int = 1) -> list[Case]:
+    """Every timed case. `shrink` > 1 divides the sizes, to try the machinery out."""
+    big, side = 16 * M // shrink, max(4096 // shrink, 8)
+    return [
+        *(chain(n) for n in (big, M // shrink, 64 * K // shrink, K)),
+        add(big),
+        *(elementwise(name, M // shrink) for name in ("exp", "log", "sin", "tanh")),
+        total(big),
+        *(sums(axis, side) for axis in (0, 1)),
+        softmax(max(16384 // shrink, 4), 1024),
+        transposed_copy(side),
+        matmul(max(2048 // shrink, 8)),
+        integer_matmul(max(512 // shrink, 8)),
+    ]
+
+
+def few_cases(shrink: int = 1) -> list[Case]:
+    """What `dovetail bench` shows."""
+    return [
+        c for c in all_cases(shrink) if not c.name.startswith(("log", "sin", "tanh", "sum axis"))
+    ]
+
+
+def count_text(n: int) -> str:
+    """16777216 -> "16 M"."""
+    for unit, name in ((M, "M"), (K, "K")):
+        if n >= unit and n % unit == 0:
+            return f"{n // unit} {name}"
+    return str(n)

@@ -1,0 +1,141 @@
+"""What can be asked of dtypes, and what turns a tensor into another one."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from . import dtypes as D
+from .creation import Like, Where, cast, move, real_dtype
+from .device import device as device_named
+from .dtypes import DType, dtype
+from .errors import ArgumentError, DTypeError
+from .ops import COPY, common
+from .tensor import PYTHON_NUMBERS, Tensor, apply
+
+
+def astype(x: Tensor, dtype: Like, /, *, copy: bool = True, device: Where = None) -> Tensor:
+    """`x` as another dtype. A float out of an integer's range saturates, NaN gives 0, fractions go.
+
+    With `copy=False`, `x` itself where it has the dtype.
+
+    >>> import dovetail as dt
+    >>> dt.astype(dt.asarray([1.7, -300.0], device="reference"), dt.uint8).tolist()
+    [1, 0]
+    """
+    want = real_dtype("astype", dtype)
+    found = move(cast(x, want), device_named(device)) if device is not None else cast(x, want)
+    return apply(COPY, (x,)) if copy and found is x else found
+
+
+def to(x: Tensor, /, *wanted: Any, dtype: Like = None, device: Where = None, copy: bool = False) -> Tensor:
+    """`x` on a device or of a dtype, or both, in either order; `x` itself where nothing changes.
+
+    >>> import dovetail as dt
+    >>> dt.ones(2, device="reference").to(dt.int8).dtype
+    dovetail.int8
+    """
+    for w in wanted:
+        if isinstance(w, Tensor):
+            dtype, device = w.dtype, w.device
+        elif isinstance(w, DType | type | np.dtype) or w in D.BY_NAME:
+            dtype = w
+        else:
+            device = w
+    want = x.dtype if dtype is None else real_dtype("to", dtype)
+    found = move(cast(x, want), x.device if device is None else device_named(device))
+    return apply(COPY, (x,)) if copy and found is x else found
+
+
+def can_cast(from_: Tensor | Like, to: Like, /) -> bool:
+    """Whether promotion could turn the one into the other, so that no kind or range of numbers is lost."""
+    source, target = _dtype_of(from_), dtype(to)
+    try:
+        return D.promote(source, target) is target
+    except DTypeError:
+        return False
+
+
+def result_type(*operands: Tensor | Like | bool | int | float) -> DType:
+    """The dtype in which tensors, dtypes and Python numbers meet. Numbers only change the kind.
+
+    >>> import dovetail as dt
+    >>> dt.result_type(dt.int8, dt.int16, 1.5)
+    dovetail.float32
+    """
+    kinds = [type(v) if isinstance(v, PYTHON_NUMBERS) else _dtype_of(v) for v in operands]
+    if not any(isinstance(k, DType) for k in kinds):
+        raise ArgumentError("result_type: at least one tensor or dtype is needed besides numbers")
+    return common("result_type", kinds)
+
+
+def _dtype_of(v: Any) -> DType:
+    return v.dtype if isinstance(v, Tensor) else dtype(v)
+
+
+@dataclass(frozen=True)
+class Finfo:
+    """The limits of a floating-point dtype."""
+
+    bits: int
+    eps: float
+    max: float
+    min: float
+    smallest_normal: float
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class Iinfo:
+    """The limits of an integer dtype."""
+
+    bits: int
+    max: int
+    min: int
+    dtype: DType
+
+
+_FORMATS = {  # digits of the significand, and the largest exponent
+    D.float16: (11, 15), D.bfloat16: (8, 127), D.float32: (24, 127), D.float64: (53, 1023),
+}  # fmt: skip
+
+
+def finfo(type: Tensor | Like, /) -> Finfo:
+    """The limits of a floating-point dtype. Raises: DTypeError for others."""
+    d = _dtype_of(type)
+    if d in D.COMPLEX:
+        d = D.float32 if d is D.complex64 else D.float64
+    if d not in _FORMATS:
+        raise DTypeError(f"finfo: {d.name} is not a floating-point dtype; see dt.iinfo")
+    digits, top = _FORMATS[d]
+    high = math.ldexp(2.0 - math.ldexp(1.0, 1 - digits), top)
+    return Finfo(d.bits, math.ldexp(1.0, 1 - digits), high, -high, math.ldexp(1.0, 1 - top), d)
+
+
+def iinfo(type: Tensor | Like, /) -> Iinfo:
+    """The limits of an integer dtype. Raises: DTypeError for others."""
+    d = _dtype_of(type)
+    if not d.is_integer:
+        raise DTypeError(f"iinfo: {d.name} is not an integer dtype; see dt.finfo")
+    return Iinfo(d.bits, d.max, d.min, d)
+
+
+KINDS: dict[str, tuple[DType, ...]] = {
+    "bool": (D.bool_,), "signed integer": D.SIGNED, "unsigned integer": D.UNSIGNED, "integral": D.INTEGERS,
+    "real floating": D.FLOATS, "complex floating": D.COMPLEX, "numeric": (*D.REALS, *D.COMPLEX),
+}  # fmt: skip
+
+
+def isdtype(dtype: Like, kind: Any) -> bool:
+    """Whether a dtype is of a kind: a dtype, one of the standard's names of kinds, or a tuple of these."""
+    d = D.dtype(dtype)
+    if isinstance(kind, tuple):
+        return any(isdtype(d, k) for k in kind)
+    if isinstance(kind, str) and kind in KINDS:
+        return d in KINDS[kind]
+    if isinstance(kind, str) and kind not in D.BY_NAME:
+        raise ArgumentError(f"isdtype: unknown kind {kind!r}; known: {', '.join(KINDS)}")
+    return d is D.dtype(kind)

@@ -1,0 +1,172 @@
+"""Matrix products. The one kernel is the `matmul` row: k ascending with fused multiply-add.
+
+Where a backend offers a vendor routine (BLAS), `matmul` and what is made of it use that, in its own order of
+summation; `with dt.reproducible():` takes the generated kernel, whose bits are the same on every device.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from . import layout as lay
+from . import ops, run
+from .errors import ArgumentError, DeviceError, DTypeError, ShapeError
+from .expr import node, spec
+from .layout import Shape
+from .tensor import Tensor, apply, assign, fitted, make, reduce, view, write_out
+
+
+def matmul(x1: Tensor, x2: Tensor, /, *, out: Tensor | None = None) -> Tensor:
+    """The matrix product over the last two axes; those before them broadcast.
+
+    A 1-dimensional operand is a row (first) or a column (second) whose axis is gone from the result. Sums run in the
+    result's dtype (float16 and bfloat16 in float32), k ascending, unless the device has a vendor routine; see
+    `reproducible`.
+    Raises: ShapeError, DTypeError (bool has no product), DeviceError.
+    """
+    _require_tensors("matmul", x1, x2)
+    result = _matmul("matmul", x1, x2)
+    return result if out is None else write_out("matmul", out, result._expr)
+
+
+def _matmul(name: str, x1: Tensor, x2: Tensor) -> Tensor:
+    if x1.device is not x2.device:
+        raise DeviceError(f"{name}: operands are on {x1.device} and {x2.device}; move one with x.to(device)")
+    if not x1.ndim or not x2.ndim:
+        raise ShapeError(f"{name}: shapes {x1.shape} and {x2.shape}: needs at least 1 dimension each; see dt.multiply")
+    a = x1 if x1.ndim > 1 else view(x1, ("reshape", (1, *x1.shape)))
+    b = x2 if x2.ndim > 1 else view(x2, ("reshape", (*x2.shape, 1)))
+    (_, _), dtype = ops.MATMUL.dtypes(name, [a.dtype, b.dtype], None)
+    if a.shape[-1] != b.shape[-2]:
+        raise ShapeError(
+            f"{name}: shapes {x1.shape} and {x2.shape} do not fit: {a.shape[-1]} columns against {b.shape[-2]} rows"
+        )
+    batch = lay.broadcast_shapes(name, a.shape[:-2], b.shape[:-2])
+    operands = [_converted(_expanded(t, (*batch, *t.shape[-2:])), dtype)._expr for t in (a, b)]
+    shape = (*batch, a.shape[-2], b.shape[-1])
+    result = make(node(ops.MATMUL, tuple(operands), spec(shape, dtype, a.device)))
+    kept = batch + ((a.shape[-2],) if x1.ndim > 1 else ()) + ((b.shape[-1],) if x2.ndim > 1 else ())
+    return result if kept == shape else view(result, ("reshape", kept))
+
+
+def _expanded(x: Tensor, shape: Shape) -> Tensor:
+    return x if x.shape == shape else view(x, ("expand", shape))
+
+
+def _converted(x: Tensor, dtype: Any) -> Tensor:
+    return x if x.dtype is dtype else apply(ops.ASTYPE, (x,), dtype)
+
+
+def _require_tensors(name: str, *operands: Any) -> None:
+    for x in operands:
+        if not isinstance(x, Tensor):
+            raise DTypeError(f"{name}: operands are tensors, not {type(x).__name__}; see dt.asarray")
+
+
+def matrix_transpose(x: Tensor, /) -> Tensor:
+    """A view of `x` with its last two axes exchanged. Raises: ShapeError below 2 dimensions."""
+    _require_tensors("matrix_transpose", x)
+    return x.mT
+
+
+def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """The products of every element of one vector with every element of the other, (n, m)."""
+    _require_tensors("outer", x1, x2)
+    if x1.ndim != 1 or x2.ndim != 1:
+        raise ShapeError(f"outer: needs two vectors, not shapes {x1.shape} and {x2.shape}")
+    return apply(ops.MULTIPLY, (view(x1, ("reshape", (x1.shape[0], 1))), x2))
+
+
+def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
+    """The sum of the products along `axis` (counted from the end), after broadcasting.
+
+    It is a reduction: one canonical order, so the same bits on every device, vendor routines or not.
+    Raises: ShapeError where the axis has two sizes, AxisError, DTypeError for bool.
+    """
+    _require_tensors("vecdot", x1, x2)
+    (_, _), dtype = ops.MATMUL.dtypes("vecdot", [x1.dtype, x2.dtype], None)
+    shortest = min(x1.ndim, x2.ndim)
+    if axis >= 0:
+        raise ArgumentError(f"vecdot: axis {axis} is counted from the end: give one of {-shortest}..-1")
+    lay.axis("vecdot", axis, shortest)
+    if x1.shape[axis] != x2.shape[axis]:
+        raise ShapeError(f"vecdot: axis {axis} of shapes {x1.shape} and {x2.shape} has two sizes")
+    product = apply(ops.MULTIPLY, (x1, x2))
+    return reduce(ops.SUM, product, (product.ndim + axis,), False, dtype)
+
+
+Axes = int | tuple[Sequence[int], Sequence[int]]
+
+
+def tensordot(x1: Tensor, x2: Tensor, /, *, axes: Axes = 2) -> Tensor:
+    """The sum of products over pairs of axes: the last `axes` of x1 with the first of x2, or the two listed sequences.
+
+    It is one `matmul` of the operands with those axes brought together.
+    Raises: ShapeError, AxisError, ArgumentError, DTypeError.
+    """
+    _require_tensors("tensordot", x1, x2)
+    first, second = _paired_axes(axes, x1, x2)
+    if tuple(x1.shape[i] for i in first) != tuple(x2.shape[j] for j in second):
+        raise ShapeError(f"tensordot: shapes {x1.shape} and {x2.shape} differ along axes {first} and {second}")
+    free1 = tuple(d for d in range(x1.ndim) if d not in first)
+    free2 = tuple(d for d in range(x2.ndim) if d not in second)
+    rows, columns = tuple(x1.shape[d] for d in free1), tuple(x2.shape[d] for d in free2)
+    length = math.prod(x1.shape[d] for d in first)
+    a = view(view(x1, ("permute", free1 + first)), ("reshape", (math.prod(rows), length)))
+    b = view(view(x2, ("permute", second + free2)), ("reshape", (length, math.prod(columns))))
+    return view(_matmul("tensordot", a, b), ("reshape", rows + columns))
+
+
+def _paired_axes(axes: Axes, x1: Tensor, x2: Tensor) -> tuple[Shape, Shape]:
+    if isinstance(axes, int):
+        if not 0 <= axes <= min(x1.ndim, x2.ndim):
+            raise ArgumentError(f"tensordot: axes={axes} of shapes {x1.shape} and {x2.shape}")
+        return tuple(range(x1.ndim - axes, x1.ndim)), tuple(range(axes))
+    first, second = axes
+    pair = (
+        tuple(lay.axis("tensordot", i, x1.ndim) for i in first),
+        tuple(lay.axis("tensordot", i, x2.ndim) for i in second),
+    )
+    if len(pair[0]) != len(pair[1]) or any(len(set(p)) < len(p) for p in pair):
+        raise ArgumentError(f"tensordot: axes {axes} are not two lists of as many distinct axes")
+    return pair
+
+
+class reproducible:
+    """A context in which no vendor routine is used: every result has the same bits on every device.
+
+    Matrix products then take the generated kernel (k ascending, fused multiply-add), which is slower. What counts is
+    where the work runs, not where it was recorded: look at results (or `dt.evaluate` them) inside. Contexts nest.
+    """
+
+    def __enter__(self) -> reproducible:
+        run.reproducible += 1
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        run.reproducible -= 1
+
+
+def _matmul_operator(self: Tensor, other: Any) -> Any:
+    return matmul(self, other) if isinstance(other, Tensor) else NotImplemented
+
+
+def _matmul_in_place(self: Tensor, other: Any) -> Any:
+    if not isinstance(other, Tensor):
+        return NotImplemented
+    result = matmul(self, other)
+    if result.shape != self.shape:
+        raise ShapeError(f"matmul in place: the result's shape {result.shape} is not that of the target, {self.shape}")
+    assign("matmul", self, fitted("matmul in place", result._expr, self._expr.spec))
+    return self
+
+
+def install() -> None:
+    """Gives Tensor `@` and `@=`."""
+    for name, rule in {"__matmul__": _matmul_operator, "__imatmul__": _matmul_in_place, "matmul": matmul}.items():
+        setattr(Tensor, name, rule)
+
+
+install()

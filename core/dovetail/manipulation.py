@@ -1,0 +1,379 @@
+"""Shapes and arrangement. What strides can express is a view, which shares memory; the rest makes a new tensor."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from . import layout as lay
+from . import ops, run
+from .creation import cast, extents
+from .dtypes import int64
+from .errors import ArgumentError, AxisError, DeviceError, DTypeError, ShapeError
+from .expr import leaf, node, spec, storage_of
+from .layout import Layout, Shape
+from .ops import common
+from .tensor import Tensor, apply, evaluated, from_host, fresh, is_viewable, make, view
+
+Axes = int | Sequence[int]
+
+
+def _tensor(op: str, x: Any) -> Tensor:
+    if not isinstance(x, Tensor):
+        raise DTypeError(f"{op}: needs a tensor, not {type(x).__name__}; see dt.asarray")
+    return x
+
+
+def _ints(op: str, given: Any) -> Shape:
+    """`(2, 3)` out of `f(2, 3)` or `f((2, 3))`."""
+    listed = given[0] if len(given) == 1 and not hasattr(given[0], "__index__") else given
+    try:
+        return tuple(operator.index(n) for n in listed)
+    except TypeError:
+        raise ShapeError(f"{op}: expects ints, not {listed!r}") from None
+
+
+# --- views -------------------------------------------------------------------------------------------------------
+
+
+def reshape(x: Tensor, /, *shape: Any, copy: bool | None = None) -> Tensor:
+    """The same elements, in row-major order, as another shape; one size may be -1.
+
+    A view where strides permit, else a copy. `copy=True` always copies, `copy=False` never: it fails instead.
+
+    Raises: ShapeError; ArgumentError where `copy=False` cannot be.
+
+    >>> import dovetail as dt
+    >>> dt.reshape(dt.arange(6, device="reference"), (2, -1)).tolist()
+    [[0, 1, 2], [3, 4, 5]]
+    """
+    wanted = lay.resolve_reshape("reshape", _tensor("reshape", x).shape, _ints("reshape", shape))
+    m = ("reshape", wanted)
+    if copy is False and not is_viewable(x, m):
+        raise ArgumentError(
+            f"reshape: shape {x.shape} with strides {x.stride()} becomes {wanted} only by a copy, and copy=False forbids it"
+        )
+    return view(apply(ops.COPY, (x,)) if copy else x, m)
+
+
+def view_as(x: Tensor, /, *shape: Any) -> Tensor:
+    """The same memory as another shape, as `x.view(...)`; one size may be -1. Raises: ShapeError if a copy is needed."""
+    wanted = lay.resolve_reshape("view", x.shape, _ints("view", shape))
+    if not is_viewable(x, ("reshape", wanted)):
+        raise ShapeError(
+            f"view: strides {x.stride()} of shape {x.shape} do not permit a view as {wanted}; use x.reshape()"
+        )
+    return view(x, ("reshape", wanted))
+
+
+def permute_dims(x: Tensor, /, *axes: Any) -> Tensor:
+    """A view with the axes in another order. Raises: AxisError unless each axis is named once."""
+    order = tuple(lay.axis("permute_dims", i, x.ndim) for i in _ints("permute_dims", axes))
+    if sorted(order) != list(range(x.ndim)):
+        raise AxisError(f"permute_dims: axes {order} are not an order of the {x.ndim} axes of shape {x.shape}")
+    return view(x, ("permute", order))
+
+
+def matrix_transpose(x: Tensor, /) -> Tensor:
+    """A view with the last two axes exchanged."""
+    return x.mT
+
+
+def swapaxes(x: Tensor, axis1: int, axis2: int, /) -> Tensor:
+    """A view with two axes exchanged."""
+    order = list(range(x.ndim))
+    a, b = lay.axis("swapaxes", axis1, x.ndim), lay.axis("swapaxes", axis2, x.ndim)
+    order[a], order[b] = b, a
+    return view(x, ("permute", tuple(order)))
+
+
+def transpose(x: Tensor, /, *axes: Any) -> Tensor:
+    """A view: `transpose(x, a, b)` exchanges two axes as in PyTorch; without axes all are reversed, as in NumPy.
+
+    A full order of axes, as a tuple, is `permute_dims`.
+    """
+    if not axes:
+        return view(x, ("permute", tuple(reversed(range(x.ndim)))))
+    if len(axes) == 2:
+        return swapaxes(x, *axes)
+    return permute_dims(x, *axes)
+
+
+def moveaxis(x: Tensor, source: Axes, destination: Axes, /) -> Tensor:
+    """A view with some axes moved to other places, the rest staying in order."""
+    src, dst = _axes_list("moveaxis", source, x.ndim), _axes_list("moveaxis", destination, x.ndim)
+    if len(src) != len(dst) or len(set(src)) < len(src) or len(set(dst)) < len(dst):
+        raise AxisError(f"moveaxis: source {source} and destination {destination} must be as many distinct axes")
+    order = [i for i in range(x.ndim) if i not in src]
+    for d, s in sorted(zip(dst, src, strict=True)):
+        order.insert(d, s)
+    return view(x, ("permute", tuple(order)))
+
+
+def _axes_list(op: str, given: Axes, ndim: int) -> list[int]:
+    """Non-negative axes in the order given."""
+    listed = (given,) if isinstance(given, int) else given
+    return [lay.axis(op, i, ndim) for i in listed]
+
+
+def expand_dims(x: Tensor, /, axis: Axes = 0) -> Tensor:
+    """A view with axes of size 1 put in, at these places of the result."""
+    listed = (axis,) if isinstance(axis, int) else tuple(axis)
+    ndim = x.ndim + len(listed)
+    places = lay.axes("expand_dims", listed, ndim)
+    rest = iter(x.shape)
+    return view(x, ("reshape", tuple(1 if d in places else next(rest) for d in range(ndim))))
+
+
+def squeeze(x: Tensor, /, axis: Axes | None = None) -> Tensor:
+    """A view without these axes, whose size must be 1; without all axes of size 1 for None."""
+    if axis is None:
+        return view(x, ("reshape", tuple(n for n in x.shape if n != 1)))
+    gone = lay.axes("squeeze", axis, x.ndim)
+    if any(x.shape[d] != 1 for d in gone):
+        raise ShapeError(f"squeeze: axis {axis} of shape {x.shape} does not have size 1")
+    return view(x, ("reshape", tuple(n for d, n in enumerate(x.shape) if d not in gone)))
+
+
+def flip(x: Tensor, /, *, axis: Axes | None = None) -> Tensor:
+    """A view with the order along some axes (all, for None) reversed."""
+    turned = lay.axes("flip", axis, x.ndim)
+    starts = tuple(n - 1 if d in turned else 0 for d, n in enumerate(x.shape))
+    steps = tuple(-1 if d in turned else 1 for d in range(x.ndim))
+    return view(x, ("slice", starts, x.shape, steps))
+
+
+def broadcast_to(x: Tensor, /, *shape: Any) -> Tensor:
+    """A read-only view in which axes of size 1 are repeated without memory. Raises: ShapeError.
+
+    >>> import dovetail as dt
+    >>> dt.broadcast_to(dt.arange(2, device="reference"), (2, 2)).tolist()
+    [[0, 1], [0, 1]]
+    """
+    wanted = _ints("broadcast_to", shape)
+    extents("broadcast_to", wanted)
+    if len(wanted) < x.ndim or lay.broadcast_shapes("broadcast_to", x.shape, wanted) != wanted:
+        raise ShapeError(f"broadcast_to: shape {x.shape} does not broadcast to {wanted}")
+    return view(x, ("expand", wanted))
+
+
+def expand(x: Tensor, /, *shape: Any) -> Tensor:
+    """`broadcast_to`, where -1 keeps a size."""
+    wanted = _ints("expand", shape)
+    lead = len(wanted) - x.ndim
+    return broadcast_to(x, tuple(x.shape[d - lead] if n == -1 and d >= lead else n for d, n in enumerate(wanted)))
+
+
+def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
+    """Views of the common shape."""
+    shape = lay.broadcast_shapes("broadcast_arrays", *(a.shape for a in arrays))
+    return [view(a, ("expand", shape)) for a in arrays]
+
+
+def broadcast_shapes(*shapes: Shape) -> Shape:
+    """The common shape of some shapes. Raises: ShapeError."""
+    return lay.broadcast_shapes("broadcast_shapes", *map(tuple, shapes))
+
+
+def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
+    """Views of the parts along an axis, without it."""
+    d = lay.axis("unstack", axis, x.ndim)
+    shape = x.shape[:d] + x.shape[d + 1 :]
+    return tuple(view(_part(x, d, i, 1), ("reshape", shape)) for i in range(x.shape[d]))
+
+
+def split(x: Tensor, sizes: int | Sequence[int], /, *, axis: int = 0) -> tuple[Tensor, ...]:
+    """Views of consecutive parts along an axis: of these sizes, or of one size (the last part may be smaller)."""
+    d = lay.axis("split", axis, x.ndim)
+    n = x.shape[d]
+    if isinstance(sizes, int):
+        if sizes < 1:
+            raise ArgumentError(f"split: the size of the parts must be positive, not {sizes}")
+        sizes = [min(sizes, n - i) for i in range(0, n, sizes)]
+    if sum(sizes) != n or any(s < 0 for s in sizes):
+        raise ShapeError(f"split: sizes {tuple(sizes)} do not make up the {n} of axis {d} of shape {x.shape}")
+    ends = np.cumsum([0, *sizes]).tolist()
+    return tuple(_part(x, d, a, b - a) for a, b in pairwise(ends))
+
+
+def _part(x: Tensor, axis: int, start: int, length: int) -> Tensor:
+    """A view of `length` consecutive places along one axis."""
+    starts = tuple(start if d == axis else 0 for d in range(x.ndim))
+    lengths = tuple(length if d == axis else n for d, n in enumerate(x.shape))
+    return view(x, ("slice", starts, lengths, (1,) * x.ndim))
+
+
+def flatten(x: Tensor, /, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    """The axes start_dim..end_dim made into one: a view where strides permit, else a copy."""
+    if x.ndim == 0:
+        return view(x, ("reshape", (1,)))
+    a, b = lay.axis("flatten", start_dim, x.ndim), lay.axis("flatten", end_dim, x.ndim)
+    if a > b:
+        raise AxisError(f"flatten: start_dim {start_dim} comes after end_dim {end_dim}")
+    size = 1
+    for n in x.shape[a : b + 1]:
+        size *= n
+    return view(x, ("reshape", (*x.shape[:a], size, *x.shape[b + 1 :])))
+
+
+def ravel(x: Tensor, /) -> Tensor:
+    """All elements in row-major order along one axis: a view where strides permit, else a copy."""
+    return view(x, ("reshape", (x.size,)))
+
+
+def as_strided(x: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
+    """A view of x's storage with any shape, strides and offset, in elements.
+
+    Raises: ShapeError where it would reach out of the storage.
+    """
+    shape, strides = extents("as_strided", size), _ints("as_strided", (tuple(stride),))
+    if len(shape) != len(strides):
+        raise ShapeError(f"as_strided: {len(shape)} sizes, but {len(strides)} strides")
+    e = evaluated(x)
+    storage, offset = storage_of(e), e.offset if storage_offset is None else operator.index(storage_offset)
+    low, high = lay.span(Layout(shape, strides, offset))
+    held = storage.nbytes // x.itemsize
+    if low < 0 or high > held:
+        raise ShapeError(
+            f"as_strided: shape {shape}, strides {strides}, offset {offset} reach the elements {low}..{high - 1} "
+            f"of a storage of {held}"
+        )
+    return make(leaf(storage, spec(shape, x.dtype, x.device), strides, offset))
+
+
+# --- copies ------------------------------------------------------------------------------------------------------
+
+
+def copy(x: Tensor, /) -> Tensor:
+    """A new contiguous tensor of the same elements."""
+    return apply(ops.COPY, (_tensor("copy", x),))
+
+
+def contiguous(x: Tensor, /) -> Tensor:
+    """`x` itself where it is dense and row-major, else a copy that is."""
+    return x if x.is_contiguous() else copy(x)
+
+
+def detach(x: Tensor, /) -> Tensor:
+    """A view of the same memory that gradients do not flow through."""
+    return view(x, ("reshape", x.shape))
+
+
+def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
+    """The tensors one after the other along an existing axis; all raveled first for None. Dtypes are promoted.
+
+    Raises: ShapeError unless the other sizes agree, DeviceError, DTypeError, ArgumentError for no tensors.
+
+    >>> import dovetail as dt
+    >>> dt.concat([dt.ones(1, device="reference"), dt.zeros(2, device="reference")]).tolist()
+    [1.0, 0.0, 0.0]
+    """
+    parts = [_tensor("concat", a) for a in arrays]
+    _require_same_device("concat", parts)
+    if axis is None:
+        parts, axis = [ravel(a) for a in parts], 0
+    d = lay.axis("concat", axis, parts[0].ndim)
+    rests = {a.shape[:d] + a.shape[d + 1 :] if a.ndim == parts[0].ndim else None for a in parts}
+    if len(rests) > 1:
+        raise ShapeError(f"concat: shapes {', '.join(str(a.shape) for a in parts)} differ besides axis {d}; see dt.stack")
+    dtype = common("concat", [a.dtype for a in parts])
+    first = parts[0].shape
+    whole = make(fresh(spec((*first[:d], sum(a.shape[d] for a in parts), *first[d + 1 :]), dtype, parts[0].device)))
+    start = 0
+    for a in parts:
+        run.write(cast(a, dtype)._expr, _part(whole, d, start, a.shape[d])._expr)
+        start += a.shape[d]
+    return whole
+
+
+def _require_same_device(op: str, parts: Sequence[Tensor]) -> None:
+    if not parts:
+        raise ArgumentError(f"{op}: needs at least one tensor")
+    if len({a.device for a in parts}) > 1:
+        names = " and ".join(sorted({str(a.device) for a in parts}))
+        raise DeviceError(f"{op}: tensors are on {names}; move them with x.to(device)")
+
+
+def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
+    """The tensors, of one shape, one after the other along a new axis. Raises: ShapeError, DeviceError."""
+    parts = [_tensor("stack", a) for a in arrays]
+    _require_same_device("stack", parts)
+    if len({a.shape for a in parts}) > 1:
+        raise ShapeError(f"stack: shapes {', '.join(str(a.shape) for a in parts)} differ; see dt.concat")
+    d = lay.axis("stack", axis, parts[0].ndim + 1)
+    return concat([expand_dims(a, axis=d) for a in parts], axis=d)
+
+
+def roll(x: Tensor, /, shift: Axes, *, axis: Axes | None = None) -> Tensor:
+    """A new tensor with the elements moved along axes, those that fall off coming in again; raveled for None."""
+    if axis is None:
+        if not isinstance(shift, int):
+            raise ArgumentError("roll: several shifts need as many axes")
+        return reshape(roll(ravel(x), shift, axis=0), x.shape)
+    shifts = (shift,) if isinstance(shift, int) else tuple(shift)
+    axes = (axis,) if isinstance(axis, int) else tuple(axis)
+    shifts = shifts * len(axes) if len(shifts) == 1 else shifts
+    if len(shifts) != len(axes):
+        raise ArgumentError(f"roll: {len(shifts)} shifts, but {len(axes)} axes")
+    found = x
+    for s, a in zip(shifts, axes, strict=True):
+        found = _roll(found, s, lay.axis("roll", a, x.ndim))
+    return found if found is not x else copy(x)
+
+
+def _roll(x: Tensor, shift: int, axis: int) -> Tensor:
+    n = x.shape[axis]
+    cut = -shift % n if n else 0
+    if cut == 0:
+        return x
+    return concat([_part(x, axis, cut, n - cut), _part(x, axis, 0, cut)], axis=axis)
+
+
+def repeat(x: Tensor, repeats: int | Sequence[int] | Tensor, /, *, axis: int | None = None) -> Tensor:
+    """Each element along an axis so many times in a row; raveled for None.
+
+    >>> import dovetail as dt
+    >>> dt.repeat(dt.arange(2, device="reference"), 2).tolist()
+    [0, 0, 1, 1]
+    """
+    if axis is None:
+        return repeat(ravel(x), repeats, axis=0)
+    d = lay.axis("repeat", axis, x.ndim)
+    n = x.shape[d]
+    if not isinstance(repeats, int):
+        times = np.asarray(repeats.tolist() if isinstance(repeats, Tensor) else repeats)
+        if times.size == 1:
+            return repeat(x, int(times.reshape(())), axis=axis)
+        return _repeat_each(x, times, d)
+    if repeats < 0:
+        raise ArgumentError(f"repeat: repeats must not be negative: {repeats}")
+    inner = (*x.shape[: d + 1], repeats, *x.shape[d + 1 :])
+    wide = view(expand_dims(x, axis=d + 1), ("expand", inner))
+    return copy(reshape(wide, (*x.shape[:d], n * repeats, *x.shape[d + 1 :])))
+
+
+def _repeat_each(x: Tensor, times: np.ndarray[Any, Any], axis: int) -> Tensor:
+    n = x.shape[axis]
+    if times.shape != (n,) or times.dtype.kind not in "iu" or (times < 0).any():
+        raise ShapeError(f"repeat: repeats must be {n} counts for axis {axis} of shape {x.shape}, not {times.tolist()}")
+    places = np.repeat(np.arange(n), times)
+    shape = (*x.shape[:axis], places.size, *x.shape[axis + 1 :])
+    index = from_host(places.reshape(-1, *(1,) * (x.ndim - axis - 1)), int64, x.device)
+    source_axes = tuple(-1 if d == axis else d for d in range(x.ndim))
+    return make(node(ops.GATHER, (x._expr, index._expr), spec(shape, x.dtype, x.device), (shape, source_axes, (axis,))))
+
+
+def tile(x: Tensor, repetitions: int | Sequence[int], /) -> Tensor:
+    """The whole tensor repeated along each axis."""
+    times = extents("tile", repetitions)
+    times = (1,) * (x.ndim - len(times)) + times
+    shape = (1,) * (len(times) - x.ndim) + x.shape
+    split_shape = tuple(k for n in shape for k in (1, n))
+    wide = tuple(k for t, n in zip(times, shape, strict=True) for k in (t, n))
+    found = view(view(x, ("reshape", split_shape)), ("expand", wide))
+    return copy(reshape(found, tuple(t * n for t, n in zip(times, shape, strict=True))))
+

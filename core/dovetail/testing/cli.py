@@ -1,0 +1,37 @@
+"""`dovetail test-backend NAME`: the conformance kit against one device."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs the kit; 0 if the device conforms."""
+    asked, more = _parser().parse_known_args(arguments)
+    try:
+        import pytest  # an optional dependency, and slow to import
+    except ImportError:
+        print("dovetail test-backend needs pytest: pip install pytest", file=sys.stderr)
+        return 2
+    return int(pytest.main(_options(asked) + more))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="dovetail test-backend", description=__doc__, epilog="Other options go to pytest: -k, -x, -n 2, ..."
+    )
+    parser.add_argument("device", metavar="NAME", help='a device, e.g. "opencl" or "opencl:1"')
+    parser.add_argument("--report", metavar="FILE", help="write a certificate, as JSON")
+    parser.add_argument("--sample", metavar="N", type=int, default=1, help="run about one case in N")
+    return parser
+
+
+def _options(asked: argparse.Namespace) -> list[str]:
+    # No configuration file: the kit's verdict must not depend on the directory it is run in.
+    options = ["-c", "/dev/null", "--rootdir", ".", "-p", "dovetail.testing.plugin", "-p", "no:cacheprovider"]
+    options += ["-q", "--tb=short", f"--dovetail-device={asked.device}", f"--dovetail-sample={asked.sample}"]
+    if asked.report:
+        options.append(f"--dovetail-report={asked.report}")
+    return [*options, "--pyargs", "dovetail.testing"]

@@ -1,0 +1,177 @@
+"""The device under test: runs kernels and tensor programs on it, and compares every bit with the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .. import ops
+from .. import tensor as T
+from ..backend import Program
+from ..device import Device, device
+from ..dtypes import DType, float64
+from ..kernel import Kernel
+from ..legalize import legalize
+from ..memory import DataPtr
+from ..plugins import Opened, open_device
+from ..reference import interpret
+from ..run import planned
+from .values import Array, held, is_nan
+
+REFERENCE = "reference"
+BEFORE, AFTER, GUARD = 37, 29, 0xA5  # elements around each buffer, and the byte that fills them
+
+Make = Callable[[Device], T.Tensor]
+
+
+@dataclass
+class Kit:
+    """One case's view of the device. `comparisons` counts arrays compared: a case without any fails."""
+
+    opened: Opened
+    reproduce: str
+    comparisons: int = 0
+    _programs: dict[Kernel, Program] = field(default_factory=dict)
+
+    @property
+    def device(self) -> Device:
+        """The device under test."""
+        return self.opened.device
+
+    @property
+    def backend(self) -> Any:
+        """Its backend."""
+        return self.opened.backend
+
+    def has(self, d: DType) -> bool:
+        """Whether the device has a dtype."""
+        return has_dtype(self.backend.info.capabilities, d)
+
+    def thread_counts(self) -> Iterator[int | None]:
+        """Sets the backend to 1, then 2 threads, if it has any to set; None otherwise."""
+        if not hasattr(self.backend, "set_num_threads"):
+            yield None
+            return
+        before = self.backend.get_num_threads()
+        try:
+            for n in (1, 2):
+                self.backend.set_num_threads(n)
+                yield n
+        finally:
+            self.backend.set_num_threads(before)
+
+    # --- kernels
+
+    def check(
+        self, kernel: Kernel, arrays: Sequence[Array], ints: Sequence[int] = (), scalars: Sequence[Any] = (),
+        grid: Sequence[int] = (),
+    ) -> list[Array]:  # fmt: skip
+        """The buffers after a kernel has run on the device. Fails unless they are as the reference leaves them."""
+        found = self.run(kernel, arrays, ints, scalars, grid)
+        expected = [np.array(a) for a in arrays]
+        if 0 not in grid:
+            interpret(kernel, expected, ints, scalars, grid)
+        sizes = f"ints {list(ints)}, scalars {list(scalars)}, grid {list(grid)}"
+        for b, x, y in zip(kernel.buffers, found, expected, strict=True):
+            self.same(x, y, b.dtype, f"buffer {b.name} ({sizes})", lambda: str(kernel))
+        return found
+
+    def run(
+        self, kernel: Kernel, arrays: Sequence[Array], ints: Sequence[int] = (), scalars: Sequence[Any] = (),
+        grid: Sequence[int] = (),
+    ) -> list[Array]:  # fmt: skip
+        """The buffers after a kernel has run. Each lies between guards, at an odd place, in its own memory."""
+        placed = [self._put(a) for a in arrays]
+        if 0 not in grid:
+            handles = tuple(
+                x for p, a in zip(placed, arrays, strict=True) for x in (p.handle, p.offset + BEFORE * a.itemsize)
+            )
+            self.backend.bind(self.program(kernel), tuple(ints), tuple(grid))(handles, tuple(scalars), None)
+            self.backend.synchronize()
+        return [self._get(p, a, str(kernel)) for p, a in zip(placed, arrays, strict=True)]
+
+    def program(self, kernel: Kernel) -> Program:
+        """The kernel, legalised and compiled, once per case."""
+        if kernel not in self._programs:
+            legal = legalize(kernel, self.backend.info.capabilities)
+            self._programs[kernel] = self.backend.compile(legal)
+        return self._programs[kernel]
+
+    def _put(self, a: Array) -> DataPtr:
+        raw = np.full((BEFORE + a.size + AFTER) * a.itemsize, GUARD, np.uint8)
+        raw[BEFORE * a.itemsize : (BEFORE + a.size) * a.itemsize] = np.ascontiguousarray(a).view(np.uint8)
+        ptr = self.opened.allocator.allocate(raw.size)
+        self.backend.copy_in(ptr.handle, ptr.offset, memoryview(raw))
+        return ptr
+
+    def _get(self, ptr: DataPtr, a: Array, kernel: str) -> Array:
+        raw = np.empty(ptr.nbytes, np.uint8)
+        self.backend.copy_out(memoryview(raw), ptr.handle, ptr.offset)
+        first, last = BEFORE * a.itemsize, (BEFORE + a.size) * a.itemsize
+        touched = np.flatnonzero(np.concatenate([raw[:first], raw[last:]]) != GUARD)
+        assert not touched.size, self.failure("memory outside of a buffer was written", kernel)
+        return raw[first:last].view(a.dtype)
+
+    # --- tensors
+
+    def agree(self, make: Make, what: str) -> None:
+        """Fails unless `make` gives the same bits on the device as on the reference, one op at a time."""
+        found = make(self.device)
+        x = host(found)
+        with T.eager():
+            expected = make(device(REFERENCE))
+            y = host(expected)
+        assert found.dtype is expected.dtype, self.failure(f"{what}: {found.dtype}, not {expected.dtype}", "")
+        self.same(x, y, found.dtype, what, lambda: kernels(make(self.device)))
+
+    # --- comparing
+
+    def same(self, found: Array, expected: Array, d: DType, what: str, text: Callable[[], str]) -> None:
+        """Fails unless the bits are equal; any NaN is as good as another."""
+        self.comparisons += 1
+        assert found.shape == expected.shape, self.failure(f"{what}: {found.shape}, not {expected.shape}", text())
+        wrong = differences(found, expected, d)
+        if wrong.size:
+            pick = wrong[:5]
+            x, y = found.reshape(-1)[pick], expected.reshape(-1)[pick]
+            shown = f"{what}: {wrong.size} of {found.size} differ; at {pick.tolist()}: {x} instead of {y}"
+            raise AssertionError(self.failure(shown, text()))
+
+    def failure(self, what: str, text: str) -> str:
+        """A message with the kernel and one line that reproduces it."""
+        return f"{self.device}: {what}\n{text}\nto reproduce: {self.reproduce}"
+
+
+def has_dtype(capabilities: Any, d: DType) -> bool:
+    """Whether a device of these capabilities has a dtype."""
+    return d in capabilities.dtypes and (d is not float64 or capabilities.float64)
+
+
+def differences(found: Array, expected: Array, d: DType) -> Array:
+    """Flat positions at which the bits differ."""
+    unsigned = np.dtype(f"u{found.itemsize}")
+    x, y = np.ascontiguousarray(found).reshape(-1), np.ascontiguousarray(expected).reshape(-1)
+    alike = (x.view(unsigned) == y.view(unsigned)) | (is_nan(x, d) & is_nan(y, d))
+    return np.flatnonzero(~alike)
+
+
+def host(x: T.Tensor) -> Array:
+    """A tensor's values, as the host holds them."""
+    e = T.evaluated(x if x.is_contiguous() else T.apply(ops.COPY, (x,)))
+    backend, ptr = open_device(x.device).backend, T.storage_of(e).ptr
+    out = np.empty(x.shape, held(x.dtype))
+    if out.size:
+        assert ptr is not None
+        flat = memoryview(out.reshape(-1).view(np.uint8))
+        backend.copy_out(flat, ptr.handle, ptr.offset + e.offset * out.itemsize)
+    return out
+
+
+def kernels(x: T.Tensor) -> str:
+    """The kernels that would compute a tensor, as text."""
+    plans = [plan for _, plan in planned([x._expr])]
+    found = [str(s.kernel) for plan in plans for s in plan.steps if hasattr(s, "kernel")]
+    return "\n".join(found) or "(already computed)"

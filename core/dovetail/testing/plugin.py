@@ -1,0 +1,205 @@
+"""The pytest plugin of the conformance kit: the option that names a device, its gaps, and the certificate.
+
+Load it with `-p dovetail.testing.plugin`: with `--pyargs`, pytest reads no conftest.py before it parses options.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import zlib
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+from typing import Any
+
+import pytest
+
+from ..device import device
+from ..dtypes import DType
+from ..errors import DovetailError
+from ..plugins import Opened, open_device, registry
+from .certificate import Certificate
+from .kit import Kit, has_dtype
+
+LEVELS = "dovetail.testing."
+OPENED: pytest.StashKey[Opened] = pytest.StashKey()
+CERTIFICATE: pytest.StashKey[Certificate] = pytest.StashKey()
+_MODULE = re.compile(r"(?:.*[/\\])?test_(\w+)\.py::test_([^\[]+)(?:\[(.*)\])?$")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The kit's options."""
+    group = parser.getgroup("dovetail", "dovetail conformance kit")
+    group.addoption("--dovetail-device", metavar="NAME", help="the device under test")
+    group.addoption("--dovetail-report", metavar="FILE", help="write the certificate, as JSON, to FILE")
+    group.addoption(
+        "--dovetail-sample", metavar="N", type=int, default=1, help="run about one case in N, and one of each test"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Opens the device. Raises: UsageError where there is none."""
+    name = config.getoption("--dovetail-device")
+    if not name:
+        return
+    os.environ["DOVETAIL_CACHE_MIB"] = "0"  # a backend that is being changed must not run what it compiled before
+    try:
+        opened = open_device(device(name))
+    except DovetailError as error:
+        raise pytest.UsageError(f"--dovetail-device={name}: {error}") from error
+    record = registry.probe(opened.device.type)
+    gaps: Mapping[str, str] = registry.call(record, "dovetail_conformance") or {}
+    plugin = f"{record.distribution} {record.version}".strip()
+    sample = max(1, config.getoption("--dovetail-sample"))
+    config.stash[OPENED] = opened
+    config.stash[CERTIFICATE] = Certificate(opened.backend.info, plugin, gaps, sample)
+
+
+def case_name(nodeid: str) -> str:
+    """A case as gaps and certificates name it: "scalar_ops.arithmetic.add-int8"; empty for a test of another kind."""
+    match = _MODULE.match(nodeid)
+    return "" if match is None else ".".join(part for part in match.groups() if part)
+
+
+def _is_ours(item: pytest.Item) -> bool:
+    return getattr(item, "module", None) is not None and item.module.__name__.startswith(LEVELS)  # type: ignore[attr-defined]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out cases of dtypes that the device lacks, marks declared gaps, draws the sample."""
+    certificate = config.stash.get(CERTIFICATE, None)
+    if certificate is None:
+        return
+    capabilities = certificate.device.capabilities
+    kept, left_out, seen = [], [], set()
+    unused = set(certificate.gaps)
+    for item in items:
+        if not _is_ours(item):
+            kept.append(item)
+            continue
+        name = case_name(item.nodeid)
+        unused -= _mark_gaps(item, name, certificate.gaps)
+        if not all(has_dtype(capabilities, d) for d in _dtypes(item)):
+            certificate.absent += 1
+            left_out.append(item)
+        elif zlib.crc32(name.encode()) % certificate.sample == 0 or _function(name) not in seen:
+            seen.add(_function(name))
+            kept.append(item)
+        else:
+            left_out.append(item)
+    if unused and not any("::" in argument for argument in config.args):
+        raise pytest.UsageError(f"dovetail_conformance names cases that do not exist: {', '.join(sorted(unused))}")
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = kept
+
+
+def _mark_gaps(item: pytest.Item, name: str, gaps: Mapping[str, str]) -> set[str]:
+    matching = {pattern for pattern in gaps if fnmatchcase(name, pattern)}
+    for pattern in matching:
+        item.add_marker(pytest.mark.xfail(reason=f"declared gap: {gaps[pattern]}", strict=True))
+    return matching
+
+
+def _function(name: str) -> str:
+    return ".".join(name.split(".")[:2])
+
+
+def _dtypes(item: pytest.Item) -> Iterator[DType]:
+    call = getattr(item, "callspec", None)
+    return (p for p in (call.params.values() if call else ()) if isinstance(p, DType))
+
+
+@pytest.fixture
+def kit(request: pytest.FixtureRequest) -> Iterator[Kit]:
+    """The device under test, seen from one case."""
+    opened = request.config.stash.get(OPENED, None)
+    if opened is None:
+        pytest.fail("the conformance kit needs a device: give --dovetail-device=NAME", pytrace=False)
+    found = Kit(opened, reproduction(request.node, str(opened.device)))
+    yield found
+    request.node.user_properties.append(("comparisons", found.comparisons))
+    if not found.comparisons and not getattr(request.node, "failed_already", False):
+        pytest.fail("this case compared nothing", pytrace=False)
+
+
+def reproduction(node: pytest.Item, name: str) -> str:
+    """One line for a shell that runs one case again."""
+    module, _, rest = node.nodeid.partition("::")
+    stem = re.sub(r".*[/\\]", "", module).removesuffix(".py")
+    return (
+        f"python -m pytest -p dovetail.testing.plugin --dovetail-device={name} "
+        f"--pyargs '{LEVELS}{stem}::{rest}'"
+    )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> Iterator[Any]:
+    """Adds the line that reproduces a failure, whatever it was."""
+    report: pytest.TestReport = yield
+    opened = item.config.stash.get(OPENED, None)
+    if opened is not None and _is_ours(item) and call.excinfo is not None:
+        item.failed_already = True  # type: ignore[attr-defined]
+        if report.failed:
+            report.sections.append(("to reproduce", reproduction(item, str(opened.device))))
+    return report
+
+
+class Outcomes:
+    """Notes the outcome of each case, in the process that sees all of them."""
+
+    def __init__(self, certificate: Certificate) -> None:
+        self.certificate = certificate
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Notes one phase of one case."""
+        name = case_name(report.nodeid)
+        outcome = _outcome(report)
+        if name and outcome:
+            self.certificate.note(name, outcome)
+        if report.when == "teardown":
+            counts = dict(report.user_properties)
+            self.certificate.comparisons += int(str(counts.get("comparisons", 0)))
+
+
+def _outcome(report: pytest.TestReport) -> str:
+    if report.failed:
+        strict = "[XPASS(strict)]" in str(report.longrepr)
+        return "unexpected pass" if strict else "failed" if report.when == "call" else "error"
+    if report.skipped:
+        return "gap" if hasattr(report, "wasxfail") else "skipped"
+    return "passed" if report.when == "call" else ""
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Starts taking notes."""
+    certificate = session.config.stash.get(CERTIFICATE, None)
+    if certificate is not None:
+        session.config.pluginmanager.register(Outcomes(certificate), "dovetail-outcomes")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Writes the certificate; a run that proves nothing fails."""
+    certificate = session.config.stash.get(CERTIFICATE, None)
+    if certificate is None or hasattr(session.config, "workerinput") or session.config.option.collectonly:
+        return
+    if certificate.complaint:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    path = session.config.getoption("--dovetail-report")
+    if path:
+        certificate.write(path)
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """One line on what was proved."""
+    certificate = config.stash.get(CERTIFICATE, None)
+    if certificate is None or config.option.collectonly:
+        return
+    terminalreporter.write_line(
+        f"dovetail conformance of {certificate.device.type}:{certificate.device.index} "
+        f"({certificate.device.name}): {certificate.executed} cases, {certificate.comparisons} comparisons, "
+        f"digest {certificate.digest[:16]}"
+    )
+    if certificate.complaint:
+        terminalreporter.write_line(f"not conforming: {certificate.complaint}")

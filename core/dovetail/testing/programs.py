@@ -1,0 +1,187 @@
+"""Random straight-line programs over tensors: the same bits deferred and fused, eager, and on the reference."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dovetail import ops
+from dovetail import tensor as T
+from dovetail.device import device
+from dovetail.dtypes import dtype
+
+UNARY = ["exp", "abs", "negative", "square", "tanh", "floor", "sign"]
+BINARY = ["add", "subtract", "multiply", "maximum", "minimum", "divide"]
+REDUCE = ["sum", "max", "min", "mean", "argmax", "prod"]
+
+
+class Program:
+    """A random straight-line program over a list of tensors, replayable on any device."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.rng = np.random.default_rng(seed)
+        self.steps: list[tuple[Any, ...]] = []
+        self.shapes: list[tuple[int, ...]] = []
+        self.inputs: list[np.ndarray[Any, Any]] = []
+        for _ in range(self.random.randint(1, 3)):
+            nd = self.random.randint(0, 3)
+            shape = tuple(self.random.choice([1, 2, 3, 5, 33, 70]) for _ in range(nd))
+            self.inputs.append(self.rng.standard_normal(shape).astype("f4"))
+            self.shapes.append(shape)
+        self.alias = [{i} for i in range(len(self.inputs))]  # tensors known to share memory
+        for _ in range(self.random.randint(3, 14)):
+            getattr(self, self.random.choice(
+                ["unary", "binary", "binary", "scalar", "permute", "slice", "expand", "reshape", "reduce",
+                 "reduce", "in_place", "look", "drop", "setitem"]
+            ))()  # fmt: skip
+
+    def pick(self) -> int:
+        return self.random.randrange(len(self.shapes))
+
+    def new(self, step: tuple[Any, ...], shape: tuple[int, ...]) -> None:
+        if int(np.prod(shape)) > 30_000:
+            return
+        self.steps.append(step)
+        self.shapes.append(shape)
+
+    def unary(self) -> None:
+        i = self.pick()
+        self.new(("unary", self.random.choice(UNARY), i), self.shapes[i])
+
+    def scalar(self) -> None:
+        i = self.pick()
+        self.new(("scalar", self.random.choice(BINARY), i, self.random.choice([2, 0.5, -3])), self.shapes[i])
+
+    def binary(self) -> None:
+        i, j = self.pick(), self.pick()
+        try:
+            shape = np.broadcast_shapes(self.shapes[i], self.shapes[j])
+        except ValueError:
+            return
+        self.new(("binary", self.random.choice(BINARY), i, j), shape)
+
+    def permute(self) -> None:
+        i = self.pick()
+        axes = list(range(len(self.shapes[i])))
+        self.random.shuffle(axes)
+        self.new(("view", i, ("permute", tuple(axes))), tuple(self.shapes[i][a] for a in axes))
+
+    def slice(self) -> None:
+        i = self.pick()
+        starts, lengths, steps = [], [], []
+        for n in self.shapes[i]:
+            step = self.random.choice([1, 1, 2, -1])
+            length = self.random.randint(1, max(1, n // abs(step)))
+            reach = (length - 1) * abs(step)
+            first = self.random.randint(0, n - 1 - reach)
+            starts.append(first + reach if step < 0 else first)
+            lengths.append(length)
+            steps.append(step)
+        self.new(("view", i, ("slice", tuple(starts), tuple(lengths), tuple(steps))), tuple(lengths))
+
+    def expand(self) -> None:
+        i = self.pick()
+        shape = tuple(self.random.choice([2, 3]) if n == 1 else n for n in self.shapes[i])
+        if self.random.random() < 0.3:
+            shape = (self.random.choice([1, 2]), *shape)
+        self.new(("view", i, ("expand", shape)), shape)
+
+    def reshape(self) -> None:
+        i = self.pick()
+        size = int(np.prod(self.shapes[i]))
+        d = self.random.choice([k for k in range(1, size + 1) if size % k == 0])
+        shape = self.random.choice([(d, size // d), (size,), (1, d, size // d), (d, 1, size // d)])
+        self.new(("view", i, ("reshape", shape)), shape)
+
+    def reduce(self) -> None:
+        i = self.pick()
+        nd = len(self.shapes[i])
+        axes = tuple(sorted(self.random.sample(range(nd), self.random.randint(min(1, nd), nd))))
+        keep = self.random.random() < 0.6
+        op = self.random.choice(REDUCE)
+        if op in ("argmax",) and len(axes) != 1:
+            return
+        shape = tuple(1 if d in axes else n for d, n in enumerate(self.shapes[i]))
+        if not keep:
+            shape = tuple(n for d, n in enumerate(self.shapes[i]) if d not in axes)
+        self.new(("reduce", op, i, axes, keep), shape)
+
+    def in_place(self) -> None:
+        i, j = self.pick(), self.pick()
+        if self.shapes[j] == self.shapes[i]:
+            self.steps.append(("in_place", self.random.choice(["add", "maximum"]), i, j))
+
+    def setitem(self) -> None:
+        i, j = self.pick(), self.pick()
+        if self.shapes[j] == self.shapes[i]:
+            self.steps.append(("assign", i, j))
+
+    def look(self) -> None:
+        self.steps.append(("look", self.pick()))
+
+    def drop(self) -> None:
+        self.steps.append(("drop", self.pick()))
+
+    def run(self, name: str, eager: bool) -> list[Any]:
+        """Every tensor's bits at the end (None for dropped or read-only-refused ones)."""
+        ts: list[Any] = [T.from_host(a, dtype(a.dtype), device(name)) for a in self.inputs]
+        if eager:
+            with T.eager():
+                self._run(ts)
+        else:
+            self._run(ts)
+        return [None if t is None else np.array(t.numpy()) for t in ts]
+
+    def _run(self, ts: list[Any]) -> None:
+        for step in self.steps:
+            kind = step[0]
+            refs = {"unary": [2], "scalar": [2], "binary": [2, 3], "view": [1], "reduce": [2],
+                    "in_place": [2, 3], "assign": [1, 2], "look": [1], "drop": [1]}[kind]  # fmt: skip
+            if any(ts[step[r]] is None for r in refs):
+                if kind not in ("in_place", "assign", "look", "drop"):
+                    ts.append(None)
+                continue
+            if kind == "unary":
+                ts.append(T.apply(ops.TABLE[step[1]], (ts[step[2]],)))
+            elif kind == "scalar":
+                ts.append(T.apply(ops.TABLE[step[1]], (ts[step[2]], step[3])))
+            elif kind == "binary":
+                ts.append(T.apply(ops.TABLE[step[1]], (ts[step[2]], ts[step[3]])))
+            elif kind == "view":
+                ts.append(T.view(ts[step[1]], step[2]))
+            elif kind == "reduce":
+                ts.append(T.reduce(ops.TABLE[step[1]], ts[step[2]], step[3], step[4]))
+            elif kind == "look":
+                ts[step[1]].numpy()
+            elif kind == "drop":
+                ts[step[1]] = None
+            else:
+                self._write(kind, step, ts)
+
+    def _write(self, kind: str, step: tuple[Any, ...], ts: list[Any]) -> None:
+        try:
+            if kind == "in_place":
+                T.in_place(ops.TABLE[step[1]], ts[step[2]], ts[step[3]])
+            else:
+                x, y = ts[step[1]], ts[step[2]]
+                T.assign("assign", x, T.fitted("assign", y._expr, x._expr.spec))
+        except (T.ReadOnlyError, T.DTypeError):
+            pass
+
+
+def same_bits(a: Any, b: Any) -> bool:
+    """Equal values, all NaNs alike, zeros by sign."""
+    if a is None or b is None:
+        return a is b
+    if a.dtype != b.dtype or a.shape != b.shape:
+        return False
+    if a.dtype.kind != "f":
+        return bool(np.array_equal(a, b))
+    nan = np.isnan(a) & np.isnan(b)
+    return bool(np.all(nan | ((a == b) & (np.signbit(a) == np.signbit(b)))))
+
+

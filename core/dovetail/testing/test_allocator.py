@@ -1,0 +1,158 @@
+"""Level 2: raw memory is aligned, keeps what is copied into it, at every offset, and is given back."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ..memory import CachingAllocator
+from .kit import Kit
+from .values import Array
+
+SIZES = (1, 2, 63, 64, 65, 511, 4096, 4097, (1 << 20) + 1)
+MIB = 1 << 20
+
+
+def pattern(nbytes: int, seed: int) -> Array:
+    return np.random.default_rng(seed).integers(0, 256, nbytes, np.uint8)
+
+
+def read(kit: Kit, handle: Any, offset: int, nbytes: int) -> Array:
+    found = np.zeros(nbytes, np.uint8)
+    kit.backend.copy_out(memoryview(found), handle, offset)
+    return found
+
+
+def expect(kit: Kit, found: Array, expected: Array, what: str) -> None:
+    kit.comparisons += 1
+    wrong = np.flatnonzero(found != expected)
+    assert not wrong.size, kit.failure(f"{what}: {wrong.size} bytes differ, the first at {wrong[:1]}", "")
+
+
+@pytest.mark.parametrize("nbytes", SIZES)
+def test_what_is_copied_in_comes_out(kit: Kit, nbytes: int) -> None:
+    handle = kit.backend.allocate(nbytes)
+    data = pattern(nbytes, nbytes)
+    kit.backend.copy_in(handle, 0, memoryview(data))
+    expect(kit, read(kit, handle, 0, nbytes), data, "all bytes")
+    kit.backend.free(handle, nbytes)
+
+
+@pytest.mark.parametrize("nbytes", SIZES)
+def test_memory_is_aligned_where_the_host_can_see_it(kit: Kit, nbytes: int) -> None:
+    handles = [kit.backend.allocate(nbytes) for _ in range(5)]
+    for handle in handles:
+        address = kit.backend.host_address(handle, 0)
+        assert address is None or address % 64 == 0, f"{nbytes} bytes at {address}, which is not a multiple of 64"
+        assert address is None or kit.backend.host_address(handle, 7) == address + 7
+        kit.backend.free(handle, nbytes)
+        kit.comparisons += 1
+
+
+def test_copies_at_offsets_leave_the_rest_alone(kit: Kit) -> None:
+    size = 1000
+    handle, mirror = kit.backend.allocate(size), pattern(size, 1)
+    kit.backend.copy_in(handle, 0, memoryview(mirror))
+    rng = np.random.default_rng(2)
+    for seed in range(40):
+        first, last = sorted(rng.integers(0, size + 1, 2).tolist())
+        mirror[first:last] = pattern(last - first, seed)
+        kit.backend.copy_in(handle, first, memoryview(mirror[first:last]))
+        low, high = sorted(rng.integers(0, size + 1, 2).tolist())
+        expect(kit, read(kit, handle, low, high - low), mirror[low:high], f"bytes {low}..{high}")
+    expect(kit, read(kit, handle, 0, size), mirror, "all bytes")
+    kit.backend.free(handle, size)
+
+
+def test_source_may_be_read_only_and_reused(kit: Kit) -> None:
+    handle, data = kit.backend.allocate(256), pattern(256, 3)
+    source = bytearray(data)
+    kit.backend.copy_in(handle, 0, memoryview(source))
+    source[:] = bytes(256)
+    expect(kit, read(kit, handle, 0, 256), data, "the source was changed after the copy")
+    kit.backend.copy_in(handle, 0, memoryview(bytes(data[::-1])))
+    expect(kit, read(kit, handle, 0, 256), data[::-1], "a read-only source")
+    kit.backend.free(handle, 256)
+
+
+def test_the_host_sees_what_the_device_has(kit: Kit) -> None:
+    handle, data = kit.backend.allocate(256), pattern(256, 4)
+    kit.backend.copy_in(handle, 0, memoryview(data))
+    address = kit.backend.host_address(handle, 16)
+    found = read(kit, handle, 16, 240)
+    if address is not None:
+        kit.backend.synchronize()
+        found = np.frombuffer(_Bytes(address, 240), np.uint8)
+    expect(kit, found, data[16:], "the host's view")
+    kit.backend.free(handle, 256)
+
+
+def _Bytes(address: int, nbytes: int) -> Any:
+    class Memory:
+        __array_interface__ = {  # noqa: RUF012
+            "data": (address, False), "shape": (nbytes,), "typestr": "|u1", "version": 3,
+        }  # fmt: skip
+
+    return np.asarray(Memory()).copy()
+
+
+def test_blocks_are_apart_and_keep_their_bytes(kit: Kit) -> None:
+    rng = np.random.default_rng(5)
+    live: dict[int, tuple[Any, Array]] = {}
+    for step in range(120):
+        if live and rng.random() < 0.4:
+            handle, data = live.pop(int(rng.choice(list(live))))
+            expect(kit, read(kit, handle, 0, data.size), data, f"a block of {data.size} bytes, step {step}")
+            kit.backend.free(handle, data.size)
+        else:
+            nbytes = int(rng.integers(1, 5000))
+            handle, data = kit.backend.allocate(nbytes), pattern(nbytes, step)
+            kit.backend.copy_in(handle, 0, memoryview(data))
+            live[step] = handle, data
+    for handle, data in live.values():
+        expect(kit, read(kit, handle, 0, data.size), data, f"a block of {data.size} bytes, at the end")
+        kit.backend.free(handle, data.size)
+
+
+def resident() -> int:
+    """Bytes of this process in memory; 0 where the system does not say."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError):
+        return 0
+
+
+def test_freed_memory_is_given_back(kit: Kit) -> None:
+    """In total more than the device may have; on the host, no more than a few blocks at once."""
+    info = kit.backend.info
+    probe = kit.backend.allocate(64)
+    on_host = kit.backend.host_address(probe, 0) is not None
+    kit.backend.free(probe, 64)
+    nbytes = 8 * MIB if on_host or not info.total_memory else info.total_memory // 8
+    page = np.ones(MIB, np.uint8)
+    before = resident()
+    for _ in range(24):
+        handle = kit.backend.allocate(nbytes)
+        for offset in range(0, nbytes, nbytes // 8):
+            kit.backend.copy_in(handle, offset, memoryview(page))
+        kit.backend.synchronize()
+        kit.backend.free(handle, nbytes)
+        kit.comparisons += 1
+    grown = (resident() - before) // MIB
+    assert grown < 100, kit.failure(f"192 MiB were allocated and freed in pieces; {grown} MiB are still held", "")
+
+
+def test_every_block_of_the_allocator_goes_back(kit: Kit) -> None:
+    allocator = CachingAllocator(kit.backend, kit.device)
+    pointers = [allocator.allocate(n) for n in (0, 1, 512, 5000, MIB, 3 * MIB)]
+    assert allocator.stats().live_blocks == 6
+    del pointers
+    allocator.empty_cache()
+    stats = allocator.stats()
+    assert (stats.live_bytes, stats.reserved_bytes) == (0, 0), stats
+    assert stats.device_allocations == stats.device_frees > 0
+    kit.comparisons += 1

@@ -1,0 +1,117 @@
+"""Values at which arithmetic goes wrong first, for each dtype, as the host holds them (bfloat16: its bits as uint16)."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from ..dtypes import DType, bfloat16, bool_, float16, float32, uint16
+
+Array = np.ndarray[Any, Any]
+
+# Where elementary functions change their ways: overflow of exp, halves of pi, powers of two, big arguments of sin.
+_TURNS = (
+    0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 2.5, 3.0, 10.0, 0.1, 1e-3, 1e-8, np.pi, np.pi / 2, np.pi / 4, np.e, 0.6931,
+    17.3, 88.72, 88.8, 103.9, 150.0, 709.7, 710.0, 745.2, 255.0, 256.5, 2049.0, 65504.0, 65520.0, 8388609.0, 16777217.0,
+    2147483648.0, 9007199254740993.0, 1e22, 1e-30, 3e38,
+)  # fmt: skip
+
+
+def held(d: DType) -> np.dtype[Any]:
+    """The NumPy dtype in which the host holds values of `d`."""
+    found = (uint16 if d is bfloat16 else d).__numpy_dtype__
+    assert found is not None
+    return found
+
+
+def as_held(values: Array, d: DType) -> Array:
+    """float64 values rounded to `d`."""
+    with np.errstate(all="ignore"):
+        if d is not bfloat16:
+            return values.astype(held(d))
+        bits = values.astype(np.float32).view(np.uint32)
+        rounded = bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))
+        quiet = np.where(np.isnan(values), bits | np.uint32(0x400000), rounded)
+        return (quiet >> np.uint32(16)).astype(np.uint16)
+
+
+def is_nan(values: Array, d: DType) -> Array:
+    """Where held values are NaN."""
+    if d is bfloat16:
+        return (values & np.uint16(0x7FFF)) > np.uint16(0x7F80)
+    return np.isnan(values) if d.kind == "f" else np.zeros(values.shape, bool)
+
+
+def specials(d: DType) -> Array:
+    """The special values of a dtype, each once."""
+    if d is bool_:
+        return np.array([False, True])
+    if d.kind == "f":
+        return _special_floats(d)
+    some = {0, 1, 2, 3, 7, 31, 33, 100, d.max - 1, d.max, d.max // 2, d.max // 2 + 1}
+    some |= {-n for n in some} | {d.min, d.min + 1, d.max // 255, d.max // 3}
+    return np.array(sorted(n for n in some if d.min <= n <= d.max), held(d))
+
+
+def _special_floats(d: DType) -> Array:
+    bits = held(d).itemsize * 8
+    unsigned = np.dtype(f"u{bits // 8}")
+    infinity = int(as_held(np.array([np.inf]), d).view(unsigned)[0])
+    one = int(as_held(np.array([1.0]), d).view(unsigned)[0])
+    tiny = infinity & -infinity  # the bits of the smallest normal number
+    edges = [1, 2, tiny // 2 + 1, tiny - 1, tiny, tiny + 1, one - 1, one + 1, infinity - 1, infinity]
+    positive = np.concatenate([as_held(np.array(_TURNS), d).view(unsigned), np.array(edges, unsigned)])
+    both = np.unique(np.concatenate([positive, positive | unsigned.type(1 << (bits - 1))]))
+    nan = as_held(np.array([np.nan]), d).view(unsigned)
+    return np.concatenate([both, nan]).view(held(d))
+
+
+def pairs(d: DType, arity: int) -> list[Array]:
+    """Columns that hold every pair of special values; a third column is drawn from them."""
+    s = specials(d)
+    if arity == 1:
+        return [s]
+    rows = np.array(list(itertools.product(range(s.size), repeat=2)))
+    columns = [s[rows[:, 0]], s[rows[:, 1]]]
+    if arity == 3:
+        columns.append(np.random.default_rng(3).permutation(columns[0]))
+    return columns
+
+
+def sample(d: DType, shape: Any, seed: int) -> Array:
+    """Special and ordinary values, mixed."""
+    rng = np.random.default_rng(seed)
+    special = rng.choice(specials(d), shape)
+    if d.kind != "f":
+        return special
+    ordinary = as_held(rng.standard_normal(shape), d)
+    return np.where(rng.random(shape) < 0.5, special, ordinary)
+
+
+def finite(d: DType, shape: Any, seed: int) -> Array:
+    """Ordinary values with a few negative zeros, whose sums stay finite; integers of the whole range."""
+    rng = np.random.default_rng(seed)
+    if d is bool_:
+        return rng.random(shape) < 0.5
+    if d.kind != "f":
+        return rng.integers(d.min, d.max, shape, held(d), endpoint=True)
+    x = rng.standard_normal(shape)
+    x[rng.random(shape) < 0.01] = -0.0
+    return as_held(x, d)
+
+
+def to_halves(half: DType) -> Array:
+    """float32 values at, beside and half way between all finite halves, and far outside."""
+    every = np.arange(1 << 16, dtype=np.uint16)
+    exact = (
+        every.view(np.float16).astype(np.float32)
+        if half is float16
+        else (every.astype(np.uint32) << np.uint32(16)).view(np.float32)
+    )
+    exact = np.sort(exact[np.isfinite(exact)])
+    with np.errstate(over="ignore"):
+        ties = ((exact[:-1].astype(np.float64) + exact[1:]) / 2).astype(np.float32)
+        beside = [np.nextafter(ties, np.float32(s)) for s in (np.inf, -np.inf)]
+    return np.concatenate([exact, ties, *beside, specials(float32)])

@@ -1,0 +1,304 @@
+"""Launches, threads, memory and the plugin's hooks of the CPU backend."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from dovetail.backend import BackendInfo
+from dovetail.dtypes import DType, bool_, float32, float64, int8, int64, uint64
+from dovetail.errors import ArgumentError, CompileError, InternalError
+from dovetail.kernel import Kernel, KernelBuilder
+from dovetail.loops import Store, Value, fold_loop, load, reduce_loop, where
+from dovetail_cpu_llvm import plugin
+
+Array = Any
+
+
+@pytest.fixture(scope="module")
+def backend() -> Any:
+    found = plugin.dovetail_probe(None)
+    assert isinstance(found, list), found
+    return plugin.dovetail_open(found[0], None)
+
+
+@pytest.fixture
+def threads(backend: Any) -> Iterator[Any]:
+    before = backend.get_num_threads()
+    yield backend.set_num_threads
+    backend.set_num_threads(before)
+
+
+def handles(*arrays: Array) -> tuple[int, ...]:
+    return tuple(x for a in arrays for x in (a.ctypes.data, 0))
+
+
+def add_scalar(d: DType) -> Kernel:
+    b = KernelBuilder("add_scalar")
+    x, out, c = b.buffer("x", d, "r"), b.buffer("out", d, "w"), b.scalar("c", d)
+    i = b.axis(b.int("n"))
+    b.store(out, i, where(c, load(x, i), ~load(x, i)) if d is bool_ else load(x, i) + c)
+    return b.build()
+
+
+def row_sums() -> Kernel:
+    b = KernelBuilder("rows")
+    x, out, m, n = (
+        b.buffer("x", float32, "r"),
+        b.buffer("out", float32, "w"),
+        b.int("m"),
+        b.int("n"),
+    )
+    i = b.axis(m)
+    b.store(out, i, reduce_loop("add", 0, n, lambda k: load(x, i * n + k))[0])
+    return b.build()
+
+
+def run_large(backend: Any, program: Any, x: Array) -> Array:
+    out = np.zeros(x.shape[0], "f4")
+    backend.launch(program, handles(x, out), x.shape, (), (x.shape[0],))
+    return out
+
+
+@pytest.mark.parametrize("d", [bool_, int8, int64, uint64, float32, float64], ids=lambda d: d.name)
+def test_scalars_are_converted_to_their_dtype(backend: Any, d: DType) -> None:
+    program = backend.compile(add_scalar(d))
+    values: dict[str, list[Any]] = {
+        "b": [True, False],
+        "i": [3, -2, True, np.int16(5)],
+        "u": [3, 2**63 + 1, np.uint8(200)],
+        "f": [0.1, -3, True, float("inf"), np.float32(0.1), 1e-310],
+    }
+    x = np.array([0, 1, 1, 0, 1]).astype(d.name)
+    bound = backend.bind(program, (5,), (5,))
+    for c in values[d.kind]:
+        out = np.zeros(5, d.name)
+        assert bound(handles(x, out), (c,), None) is None
+        scalar = np.asarray(c).astype(d.name)
+        want = np.where(scalar, x, ~x) if d is bool_ else x + scalar
+        assert np.array_equal(out, want)
+        bound(handles(x, out), [c], None)
+        assert np.array_equal(out, want)
+
+
+def test_byte_offsets_are_added(backend: Any) -> None:
+    x, out = np.arange(10, dtype="f4"), np.zeros(10, "f4")
+    launch = backend.bind(backend.compile(add_scalar(float32)), (3,), (3,))
+    launch((x.ctypes.data, 8, out.ctypes.data, 20), (1.0,), None)
+    assert out.tolist() == [0, 0, 0, 0, 0, 3, 4, 5, 0, 0]
+
+
+def test_wrong_arguments_raise_and_write_nothing(backend: Any) -> None:
+    program = backend.compile(add_scalar(float32))
+    x, out = np.ones(4, "f4"), np.zeros(4, "f4")
+    launch = backend.bind(program, (4,), (4,))
+    for wrong in (
+        ((), (1.0,), None),
+        (handles(x), (1.0,), None),
+        (list(handles(x, out)), (1.0,), None),
+        (("a", 0, "b", 0), (1.0,), None),
+        (handles(x, out), ("one",), None),
+        (handles(x, out), (), None),
+        (handles(x, out), 3, None),
+        (handles(x, out), (1.0,)),
+    ):
+        with pytest.raises((TypeError, SystemError, IndexError)):
+            launch(*wrong)
+    assert not out.any()
+    with pytest.raises(InternalError, match="0 ints"):
+        backend.bind(program, (), (4,))
+
+
+def test_launching_keeps_reference_counts(backend: Any) -> None:
+    launch = backend.bind(backend.compile(add_scalar(float32)), (4,), (4,))
+    x, out, scalars = np.ones(4, "f4"), np.zeros(4, "f4"), [1.5]
+    given = handles(x, out)
+    before = sys.getrefcount(None), sys.getrefcount(given), sys.getrefcount(scalars)
+    for _ in range(2000):
+        launch(given, scalars, None)
+    after = sys.getrefcount(None), sys.getrefcount(given), sys.getrefcount(scalars)
+    assert all(abs(a - b) < 100 for a, b in zip(before, after, strict=True)), (before, after)
+
+
+def test_code_outlives_the_program_while_bound(backend: Any) -> None:
+    x, out = np.ones(4, "f4"), np.zeros(4, "f4")
+    program = backend.compile(add_scalar(float32))
+    launch = backend.bind(program, (4,), (4,))
+    del program
+    gc.collect()
+    for _ in range(5):
+        backend.compile(add_scalar(float64))
+    launch(handles(x, out), (1.0,), None)
+    assert out.tolist() == [2, 2, 2, 2]
+
+
+def test_binaries_load_without_compiling(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = row_sums()
+    program = backend.compile(kernel)
+    assert program.source.startswith("define void @kernel")
+    monkeypatch.setattr(backend._compiler, "object_code", None)
+    x = np.random.default_rng(1).standard_normal((50, 70)).astype("f4")
+    again = backend.load(kernel, program.binary)
+    assert np.array_equal(run_large(backend, again, x), run_large(backend, program, x))
+    with pytest.raises(Exception):  # noqa: B017 - whatever the linker says
+        backend.load(kernel, b"rubbish")
+
+
+def test_a_refused_kernel_is_shown(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(ir: str) -> bytes:
+        raise RuntimeError("no such instruction")
+
+    monkeypatch.setattr(backend._compiler, "object_code", refuse)
+    with pytest.raises(CompileError, match=r"(?s)no such instruction.*kernel add_scalar.*define"):
+        backend.compile(add_scalar(float32))
+
+
+# --- threads
+
+
+def test_results_do_not_depend_on_threads(backend: Any, threads: Any) -> None:
+    x = np.random.default_rng(2).standard_normal((3000, 1000)).astype("f4")
+    program = backend.compile(row_sums())
+    results = []
+    for n in (1, 2, 5):
+        threads(n)
+        assert backend.get_num_threads() == n
+        results += [run_large(backend, program, x) for _ in range(5)]
+    assert np.allclose(results[0], x.sum(1), atol=1e-3)
+    assert all(np.array_equal(r, results[0]) for r in results)
+    with pytest.raises(ArgumentError, match="1 or more"):
+        threads(0)
+
+
+def test_several_python_threads_launch_at_once(backend: Any, threads: Any) -> None:
+    threads(3)
+    program = backend.compile(row_sums())
+    wrong: list[int] = []
+
+    def work(seed: int) -> None:
+        x = np.random.default_rng(seed).standard_normal((1500, 1000)).astype("f4")
+        want = run_large(backend, program, x)
+        for _ in range(20):
+            if not np.array_equal(run_large(backend, program, x), want):
+                wrong.append(seed)
+        if not np.allclose(want, x.sum(1), atol=1e-3):
+            wrong.append(-seed)
+
+    workers = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for w in workers:
+        w.start()
+    for w in workers:
+        w.join()
+    assert not wrong
+
+
+def long_fold() -> Kernel:
+    b = KernelBuilder("long")
+    out, n = b.buffer("out", float64, "w"), b.int("n")
+
+    def step(k: Value, c: Value) -> Any:
+        return [c * 1.0000001 + 1.0]
+
+    zero = fold_loop(0, n, [load(out, n - n)], step).results[0]
+    b.effect(Store(out, n - n, zero))
+    return b.build()
+
+
+def test_long_launches_let_other_python_threads_run(backend: Any) -> None:
+    launch = backend.bind(backend.compile(long_fold()), (100_000_000,), ())
+    out = np.zeros(1)
+    ticks = 0
+    worker = threading.Thread(target=launch, args=(handles(out), (), None))
+    worker.start()
+    while worker.is_alive():
+        ticks += 1
+        time.sleep(0.001)
+    assert out[0] > 0
+    assert ticks > 20
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_child_can_launch() -> None:
+    # In a process of its own: pytest's threads and a fork do not mix.
+    script = """
+import os, sys, numpy as np
+sys.path[:0] = sys.argv[1].split(os.pathsep)
+import test_launch as t
+backend = t.plugin.dovetail_open(t.plugin.dovetail_probe(None)[0], None)
+backend.set_num_threads(3)
+x = np.ones((3000, 1000), "f4")
+program = backend.compile(t.row_sums())
+assert t.run_large(backend, program, x)[0] == 1000
+child = os.fork()
+for _ in range(20):
+    assert t.run_large(backend, program, x).sum() == 3_000_000
+if child == 0:
+    assert backend._launcher.pool._started == 2
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+"""
+    path = os.pathsep.join([os.path.dirname(__file__), *sys.path])
+    done = subprocess.run([sys.executable, "-c", script, path], timeout=60, capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()
+
+
+def test_idle_threads_sleep(backend: Any, threads: Any) -> None:
+    threads(4)
+    run_large(backend, backend.compile(row_sums()), np.ones((3000, 1000), "f4"))
+    time.sleep(0.05)
+    before = time.process_time()
+    time.sleep(0.3)
+    assert time.process_time() - before < 0.1
+
+
+# --- memory
+
+
+@pytest.mark.parametrize("nbytes", [1, 4096, 2 << 20, (6 << 20) + 100])
+def test_memory(backend: Any, nbytes: int) -> None:
+    handle = backend.allocate(nbytes)
+    assert backend.host_address(handle, 0) % 64 == 0
+    data = os.urandom(nbytes)
+    backend.copy_in(handle, 0, memoryview(data))
+    got = bytearray(nbytes)
+    backend.copy_out(memoryview(got), handle, 0)
+    assert got == data
+    if nbytes > 10:
+        backend.copy_in(handle, 5, memoryview(b"xyz"))
+        part = bytearray(4)
+        backend.copy_out(memoryview(part), handle, 4)
+        assert part == data[4:5] + b"xyz"
+    backend.free(handle, nbytes)
+
+
+def test_memory_that_cannot_be_had(backend: Any) -> None:
+    with pytest.raises(MemoryError):
+        backend.allocate(1 << 60)
+
+
+# --- hooks
+
+
+def test_hooks() -> None:
+    info = plugin.dovetail_backend_info()
+    assert isinstance(info, BackendInfo)
+    assert info.type == "cpu"
+    (device,) = plugin.dovetail_probe(None)  # type: ignore[misc]
+    assert (device.type, device.index) == ("cpu", 0)
+    assert "llvm" in device.fingerprint
+    assert device.total_memory > 1 << 20
+
+
+def test_importing_the_hooks_loads_no_llvm() -> None:
+    script = "import sys, dovetail_cpu_llvm.plugin; sys.exit('llvmlite' in sys.modules)"
+    path = os.pathsep.join(p for p in sys.path if p)
+    done = subprocess.run([sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": path})
+    assert done.returncode == 0
