@@ -1,18 +1,16 @@
-"""All benchmarks: `python bench/run.py [--write] [--json FILE]`. The cases and the method are in `dovetail.bench`."""
+"""All benchmarks: `python bench/run.py [--write] [--json FILE]`.
+
+The cases are in `dovetail.bench_cases`, the method is in `dovetail.bench`.
+"""
 
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from pathlib import Path
 
-for _name in ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "DOVETAIL"):  # before NumPy reads them
-    os.environ.setdefault(f"{_name}_NUM_THREADS", "2")
-
 from dovetail import bench
-from dovetail.bench_cases import PEERS, all_cases, limit_threads
-from rich.console import Console
+from dovetail.bench_cases import PEERS, all_cases
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 
@@ -27,13 +25,12 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="write the figures here")
     parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md")
     asked = parser.parse_args()
-    limit_threads()
+    status = bench.respawned(sys.argv)
+    if status is not None:
+        return status
     cases = [c for c in all_cases(asked.shrink) if asked.only in c.name]
     report = bench.measure_all(cases, asked.peers, asked.rounds, once=not asked.only)
-    Console(soft_wrap=True).print(report.table())
-    for result in report.results:
-        for name, reason in result.missing.items():
-            print(f"{result.name}: {name}: {reason}")
+    bench.show(report)
     if asked.json:
         asked.json.write_text(report.json())
     if asked.write:

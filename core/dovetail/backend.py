@@ -93,6 +93,7 @@ class Backend(ABC):
     """
 
     info: DeviceInfo
+    dlpack_type: int | None = None  # DLPack's device type of this memory (1: the host's), if any
 
     # --- memory: a raw allocator. Reuse, statistics and streams are the core's business.
     @abstractmethod
@@ -117,6 +118,10 @@ class Backend(ABC):
 
     def host_address(self, handle: Any, offset: int) -> int | None:
         """The address at which the host may read and write this memory, or None where it cannot."""
+        return None
+
+    def adopt(self, address: int, nbytes: int) -> Any:
+        """A handle to memory of `dlpack_type` that somebody else owns, or None where it is no use."""
         return None
 
     # --- work

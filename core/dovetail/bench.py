@@ -1,8 +1,10 @@
-"""`dovetail bench`: dovetail beside NumPy, PyTorch, JAX and numexpr, in one process and on the same data.
+"""`dovetail bench`: dovetail beside NumPy, PyTorch, JAX and numexpr, in one process and on the same
+data.
 
-Each case is run by every contestant that is installed, in rounds that alternate between them, so that a machine that
-slows down slows all of them. A time is the median of the rounds; a ratio is one of medians. Every result is
-compared with NumPy's before anything is timed. A measured plain copy tells what the memory can do.
+Each case is run by every contestant that is installed, in rounds that alternate between them, so
+that a machine that slows down slows all of them. A time is the median of the rounds; a ratio is one
+of medians. Every result is compared with NumPy's before anything is timed. A measured plain copy
+tells what the memory can do.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -38,7 +40,6 @@ from .bench_cases import (
     M,
     Target,
     Work,
-    all_cases,
     chain_of_seven,
     few_cases,
     installed,
@@ -47,6 +48,7 @@ from .bench_cases import (
 from .explain import bytes_text
 from .run import counters
 
+WIDTH = 150  # columns of the table
 SAMPLE = 4e-3  # seconds that one sample takes at least: short cases are repeated within it
 
 
@@ -63,7 +65,7 @@ class Result:
     note: str = ""
 
     def ratio(self, copy_rate: float) -> float | None:
-        """The figure that the target bounds; None where what it is compared with was not measured."""
+        """The figure that the target bounds; None where its counterpart was not measured."""
         if not self.target.of:
             return self.value
         mine, other = self.seconds.get("dovetail"), self._other(copy_rate)
@@ -85,14 +87,14 @@ class Result:
         return None if ratio is None else ratio <= self.target.at_most
 
 
-# --- measuring ---------------------------------------------------------------------------------------------------------
+# --- measuring ------------------------------------------------------------------------------------
 
 
 def copy_rate(n: int = 16 * M, rounds: int = 9) -> float:
-    """Bytes a second, read plus written, of a plain copy between two arrays that exist already, with THREADS threads."""
+    """Bytes a second, read plus written, of a plain copy into memory that was touched before."""
     source, target = np.ones(n, "f4"), np.zeros(n, "f4")
     cuts = [n * i // THREADS for i in range(THREADS + 1)]
-    parts = [(target[a:b], source[a:b]) for a, b in zip(cuts, cuts[1:], strict=False)]
+    parts = [(target[a:b], source[a:b]) for a, b in pairwise(cuts)]
 
     def copy() -> None:
         threads = [threading.Thread(target=np.copyto, args=part) for part in parts[1:]]
@@ -181,7 +183,7 @@ def _repeats(work: Work) -> int:
     return max(1, min(10_000, int(SAMPLE / max(once, 1e-7))))
 
 
-# --- what happens once: shapes, first use, import ------------------------------------------------------------------------
+# --- what happens once: shapes, first use, import -------------------------------------------------
 
 
 def new_shapes(count: int = 200) -> Result:
@@ -205,7 +207,8 @@ x, y = (dt.asarray(numpy.ones(1000, "f4")) for _ in range(2))
 dt.evaluate(x + y)
 begun = time.perf_counter()
 dt.evaluate(dt.tanh(x * 2 + y) * x - y / (1 + x * x))
-print(json.dumps([time.perf_counter() - begun, dt.run.counters.compiles, dt.run.counters.disk_hits]))
+print(json.dumps([time.perf_counter() - begun, dt.run.counters.compiles,
+dt.run.counters.disk_hits]))
 """
 
 _IMPORT = "import time; t = time.perf_counter(); import {}; print(time.perf_counter() - t)"
@@ -213,13 +216,13 @@ _IMPORT = "import time; t = time.perf_counter(); import {}; print(time.perf_coun
 
 def _python(code: str, environment: Mapping[str, str]) -> str:
     return subprocess.run(
-        [sys.executable, "-c", code], env={**os.environ, **environment}, capture_output=True, text=True,
-        check=True,
+        [sys.executable, "-c", code], env={**os.environ, **environment}, capture_output=True,
+        text=True, check=True,
     ).stdout  # fmt: skip
 
 
 def first_use(rounds: int = 5) -> list[Result]:
-    """The first evaluation of an expression of seven ops, in fresh processes: compiled, then from the disk cache."""
+    """The first evaluation of seven ops, in fresh processes: compiled, then from the disk cache."""
     seconds: dict[str, list[float]] = {"compiled": [], "from disk": []}
     for _ in range(rounds):
         with tempfile.TemporaryDirectory() as folder:
@@ -250,7 +253,7 @@ def import_time(rounds: int = 15) -> Result:
     return Result("import dovetail, beyond numpy", Target("", 40.0, "ms"), value=more * 1e3)
 
 
-# --- showing -----------------------------------------------------------------------------------------------------------
+# --- showing --------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -264,9 +267,9 @@ class Report:
     def table(self) -> Table:
         """For the terminal."""
         headings, rows = self.cells()
-        made = Table(*headings[:1], title=f"plain copy: {self.copy_rate / 1e9:.1f} GB/s")
-        for heading in headings[1:]:
-            made.add_column(heading, justify="right")
+        made = Table(title=f"plain copy: {self.copy_rate / 1e9:.1f} GB/s")
+        for i, heading in enumerate(headings):
+            made.add_column(heading, justify="right" if i else "left", no_wrap=True)
         for row in rows:
             color = {"yes": "green", "no": "red"}.get(row[-1], "yellow")
             made.add_row(*row[:-1], f"[{color}]{row[-1]}[/]")
@@ -322,13 +325,14 @@ class Report:
 PAGE = (
     """# Benchmarks
 
-This page is written by `python bench/run.py --write`; the figures are what it measured, good and bad.
+This page is written by `python bench/run.py --write`; the figures are what it measured, good and
+bad.
 
-Measured with {setting}. Every contestant has {threads} threads and the same float32 data, and takes its turn in each
-round; times are medians, ratios are ratios of medians. dovetail's times include recording the ops and planning, each
-time; its results are freed each time, as a user's would be. JAX runs under `jax.jit` and is waited for.
-"of copy" compares with a plain copy of as many bytes, at {{rate}}. No figure is from a GPU: dovetail has not been run
-on one yet.
+Measured with {setting}. Every contestant has {threads} threads and the same float32 data, and takes
+its turn in each round; times are medians, ratios are ratios of medians. dovetail's times include
+recording the ops and planning, each time; its results are freed each time, as a user's would be.
+JAX runs under `jax.jit` and is waited for. "of copy" compares with a plain copy of as many bytes,
+at {{rate}}. No figure is from a GPU: dovetail has not been run on one yet.
 
 {{table}}
 {{rest}}
@@ -368,6 +372,17 @@ def measure_all(
     return Report(results, rate, setting())
 
 
+def respawned(command: Sequence[str]) -> int | None:
+    """The exit status of this Python, run again with bounded threads; None if they are already.
+
+    A BLAS reads its bound when it is loaded, which is when NumPy is: too early for this process.
+    """
+    if os.environ.get("DOVETAIL_BENCH"):
+        return None
+    limit_threads()
+    return subprocess.call([sys.executable, *command], env={**os.environ, "DOVETAIL_BENCH": "1"})
+
+
 def main(arguments: Sequence[str]) -> int:
     """Prints a table of a few cases; 0."""
     parser = argparse.ArgumentParser(prog="dovetail bench", description=__doc__)
@@ -375,12 +390,24 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--shrink", type=int, default=1, help="divide the sizes by this")
     parser.add_argument("--peers", nargs="*", default=list(PEERS), choices=PEERS)
     asked = parser.parse_args(arguments)
-    limit_threads()
+    status = respawned(["-m", "dovetail.bench", *arguments])
+    if status is not None:
+        return status
     report = measure_all(few_cases(asked.shrink), asked.peers, asked.rounds, once=False)
-    console = Console(soft_wrap=True)
-    console.print(report.table())
-    console.print(f"{bytes_text(report.copy_rate)} a second is what a plain copy moves here.")
+    show(report)
     return 0
+
+
+def show(report: Report) -> None:
+    """Prints the table in full, and why contestants are missing."""
+    console = Console()
+    console.width = max(console.width, WIDTH)
+    console.print(report.table())
+    for result in report.results:
+        for name, reason in result.missing.items():
+            console.print(f"{result.name}: {name}: {reason}", markup=False)
+    rate = bytes_text(report.copy_rate)
+    console.print(f"{rate} a second is what a plain copy moves here.", highlight=False)
 
 
 if __name__ == "__main__":

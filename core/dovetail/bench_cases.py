@@ -25,7 +25,7 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Target:
-    """What is promised of a ratio: dovetail's time over that of `of`, or a figure on its own if `of` is ""."""
+    """What is promised: dovetail's time over that of `of`, or a figure alone where `of` is ""."""
 
     of: str  # a peer, "best" of the peers, "copy" (of as many bytes), or ""
     at_most: float
@@ -37,7 +37,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Case:
-    """One thing to compute. `contestants`: name -> inputs -> Work; `nbytes`: what must be read and written."""
+    """One thing to compute. `contestants`: name -> inputs -> Work; `nbytes`: read and written."""
 
     name: str
     target: Target
@@ -47,7 +47,7 @@ class Case:
     tolerance: float = 2e-5
 
 
-# --- the contestants ---------------------------------------------------------------------------------------------------
+# --- the contestants ------------------------------------------------------------------------------
 
 
 def installed(name: str) -> bool:
@@ -56,8 +56,9 @@ def installed(name: str) -> bool:
 
 
 def limit_threads(count: int = THREADS) -> None:
-    """Bounds the threads of whatever is imported from now on; XLA takes as many as there are cores."""
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS",
+    """Bounds the threads of what is imported from now on; XLA takes as many as there are cores."""
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
                  "NUMEXPR_MAX_THREADS", "DOVETAIL_NUM_THREADS"):  # fmt: skip
         os.environ.setdefault(name, str(count))
 
@@ -68,15 +69,13 @@ def peer(name: str) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         module = importlib.import_module(name)
-    if name == "torch":
-        module.set_num_threads(THREADS)
-    elif name == "numexpr":
+    if name in ("torch", "numexpr"):
         module.set_num_threads(THREADS)
     return module
 
 
 def ours(compute: Callable[..., Any], device: str | None = None) -> Callable[..., Work]:
-    """dovetail, as a user would: ops are recorded and evaluated each time, and the result is dropped."""
+    """dovetail, as a user would: recorded and evaluated each time, and the result dropped."""
 
     def make(*arrays: Array) -> Work:
         tensors = [dt.asarray(a, device=device) for a in arrays]
@@ -154,7 +153,7 @@ def everyone(compute: Callable[..., Any], expression: str = "") -> dict[str, Cal
     return found
 
 
-# --- the cases ---------------------------------------------------------------------------------------------------------
+# --- the cases ------------------------------------------------------------------------------------
 
 
 def numbers(

@@ -10,16 +10,14 @@ from typing import Any
 import numpy as np
 
 from . import ops
-from .device import Device, device
-from .dtypes import COMPLEX, DType, bfloat16, bool_, dtype, float32, float64, int64
+from .datatypes import Like, Where, cast, move, real_dtype
+from .device import device
+from .dtypes import DType, bool_, dtype, float32, float64, int64
 from .errors import ArgumentError, DeviceError, DTypeError, NotYetError, ShapeError, ValueOverflow
 from .expr import node, spec
 from .interop import adopt, from_dlpack
 from .layout import Shape
-from .tensor import Tensor, apply, from_host, fresh, make, view
-
-Where = Device | str | None
-Like = DType | str | type | np.dtype[Any] | None
+from .tensor import Tensor, apply, evaluate, from_host, fresh, make, view
 
 _default_dtype = float32
 
@@ -27,14 +25,6 @@ _default_dtype = float32
 def get_default_dtype() -> DType:
     """The dtype of tensors made from Python floats: float32 unless changed."""
     return _default_dtype
-
-
-def real_dtype(op: str, given: Any) -> DType:
-    """The dtype named by `given`. Raises: DTypeError; NotYetError for complex."""
-    found = dtype(given)
-    if found in COMPLEX:
-        raise NotYetError(f"{op}: {found.name} comes with a later version; keep real and imaginary parts apart")
-    return found
 
 
 def extents(op: str, shape: Any) -> Shape:
@@ -86,8 +76,17 @@ def asarray(obj: Any, /, *, dtype: Like = None, device: Where = None, copy: bool
             if copy is False or not hasattr(obj, "__array__"):
                 raise
         else:
-            return _from_tensor(shared, want, device, True if copy is None else copy)
+            return _from_shared(shared, want, device, copy)
     return _from_numpy(_host_values(obj), want, device, copy)
+
+
+def _from_shared(x: Tensor, want: DType | None, where: Where, copy: bool | None) -> Tensor:
+    """Foreign memory is copied at once: who knows when that changes."""
+    if copy is False:
+        return _from_tensor(x, want, where, False)
+    found = _from_tensor(x, want, where, True)
+    evaluate(found)
+    return found
 
 
 def _host_values(obj: Any) -> np.ndarray[Any, Any]:
@@ -115,20 +114,6 @@ def _from_tensor(x: Tensor, want: DType | None, where: Where, copy: bool | None)
     if same:
         return apply(ops.COPY, (x,))
     return cast(move(x, target), want)
-
-
-def move(x: Tensor, target: Device) -> Tensor:
-    """The tensor on another device: itself if it is there already, else a copy that went through the host."""
-    if x.device is target:
-        return x
-    if x.dtype is bfloat16:
-        return cast(move(cast(x, float32), target), bfloat16)
-    return from_host(x.numpy(), x.dtype, target)
-
-
-def cast(x: Tensor, want: DType | None) -> Tensor:
-    """The tensor as another dtype, itself if it has it."""
-    return x if want is None or want is x.dtype else apply(ops.ASTYPE, (x,), want)
 
 
 def _from_numpy(a: np.ndarray[Any, Any], want: DType | None, where: Where, copy: bool | None) -> Tensor:

@@ -9,12 +9,39 @@ from typing import Any
 import numpy as np
 
 from . import dtypes as D
-from .creation import Like, Where, cast, move, real_dtype
+from .device import Device
 from .device import device as device_named
 from .dtypes import DType, dtype
-from .errors import ArgumentError, DTypeError
-from .ops import COPY, common
-from .tensor import PYTHON_NUMBERS, Tensor, apply
+from .errors import ArgumentError, DTypeError, NotYetError
+from .ops import ASTYPE, COPY, common
+from .tensor import PYTHON_NUMBERS, Tensor, apply, from_host
+
+Where = Device | str | None
+Like = DType | str | type | np.dtype[Any] | None
+
+
+def real_dtype(op: str, given: Any) -> DType:
+    """The dtype named by `given`. Raises: DTypeError; NotYetError for complex."""
+    found = dtype(given)
+    if found in D.COMPLEX:
+        raise NotYetError(
+            f"{op}: {found.name} comes with a later version; keep real and imaginary parts apart"
+        )
+    return found
+
+
+def cast(x: Tensor, want: DType | None) -> Tensor:
+    """The tensor as another dtype, itself if it has it."""
+    return x if want is None or want is x.dtype else apply(ASTYPE, (x,), want)
+
+
+def move(x: Tensor, target: Device) -> Tensor:
+    """The tensor on another device: itself if it is there, else a copy that went through the host."""
+    if x.device is target:
+        return x
+    if x.dtype is D.bfloat16:
+        return cast(move(cast(x, D.float32), target), D.bfloat16)
+    return from_host(x.numpy(), x.dtype, target)
 
 
 def astype(x: Tensor, dtype: Like, /, *, copy: bool = True, device: Where = None) -> Tensor:

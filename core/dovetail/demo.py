@@ -1,7 +1,9 @@
-"""`dovetail demo`: scikit-learn's 1,797 handwritten digits, sorted without their labels, on every device at hand.
+"""`dovetail demo`: scikit-learn's 1,797 handwritten digits, sorted without their labels, on every
+device at hand.
 
-Principal components by subspace iteration, then k-means from several seeds, in plain tensor operations. Every device
-must give the same bits: each has a digest of its results, and the demo fails where two differ.
+Principal components by subspace iteration, then k-means from several seeds, in plain tensor
+operations. Every device must give the same bits: each has a digest of its results, and the demo
+fails where two differ.
 """
 
 from __future__ import annotations
@@ -84,7 +86,7 @@ class Outcome:
         return hash_.hexdigest()
 
 
-# --- the work ----------------------------------------------------------------------------------------------------------
+# --- the work -------------------------------------------------------------------------------------
 
 
 def standardised(pixels: Tensor) -> Tensor:
@@ -117,7 +119,7 @@ def components(x: Tensor, start: Tensor, iterations: int, tick: Callable[[], Non
 
 
 def distances(points: Tensor, centroids: Tensor) -> Tensor:
-    """Squared distances of all points (rows) from all centroids: one kernel, without the differences in memory."""
+    """Squared distances of all points from all centroids: one kernel, differences not stored."""
     difference = dt.expand_dims(points, axis=1) - dt.expand_dims(centroids, axis=0)
     return dt.sum(difference * difference, axis=2)
 
@@ -206,7 +208,7 @@ def stage(out: Outcome, name: str) -> Iterator[None]:
     out.stages.append(Stage(name, took, *(b - a for a, b in zip(before, after, strict=True))))
 
 
-# --- the command -------------------------------------------------------------------------------------------------------
+# --- the command ----------------------------------------------------------------------------------
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -260,8 +262,8 @@ def run_demo(devices: Sequence[str], picture: Path, size: Size, console: Console
         console.print(text)
     if REFERENCE in devices:
         console.print(
-            f"The reference interpreter is slow and took the first {PART} digits; every other device did "
-            "the same ones as well."
+            f"The reference interpreter is slow and took the first {PART} digits; "
+            "every other device did the same ones as well."
         )
     draw(outcomes[0], labels, picture)
     console.print(f"Picture: {picture}")
@@ -272,7 +274,7 @@ def run_demo(devices: Sequence[str], picture: Path, size: Size, console: Console
 
 
 def plan_jobs(devices: Sequence[str], count: int) -> list[tuple[str, int]]:
-    """(device, number of digits). The interpreter takes a part, and then the others do so too, after all of them."""
+    """(device, number of digits). The interpreter takes a part; the others then take it as well."""
     whole = [(d, count) for d in devices if d != REFERENCE]
     part = [(d, PART) for d in devices] if REFERENCE in devices else []
     return whole + part
@@ -288,7 +290,10 @@ def _run_job(
 
 
 def load_digits() -> tuple[Array, Array]:
-    """(pixels in 0..1, one row per digit; labels 0..9). Source: UCI Optical Recognition of Handwritten Digits."""
+    """(pixels in 0..1, one row per digit; labels 0..9).
+
+    Source: UCI, Optical Recognition of Handwritten Digits.
+    """
     found: Any = importlib.import_module("sklearn.datasets").load_digits()
     return (found.data / 16).astype("f4"), found.target.astype("i8")
 
@@ -327,13 +332,13 @@ def digests_table(outcomes: Sequence[Outcome]) -> Table:
     return table
 
 
-# --- the picture -------------------------------------------------------------------------------------------------------
+# --- the picture ----------------------------------------------------------------------------------
 
 INK, PAPER = "#1b2a41", "#faf9f6"
 
 
 def draw(out: Outcome, labels: Array, path: Path) -> None:
-    """Writes a picture: the digits along two components, coloured by cluster, and each cluster's mean digit."""
+    """Writes a picture: the digits along two components, and the mean digit of each cluster."""
     figures: Any = importlib.import_module("matplotlib.figure")
     importlib.import_module("matplotlib.backends.backend_agg")
     colors = importlib.import_module("matplotlib").colormaps["tab10"]

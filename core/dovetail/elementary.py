@@ -1,8 +1,9 @@
-"""Elementary functions written in the loop language: branch-free, table-free, the same bits on every device.
+"""Elementary functions in the loop language: no branch, no table, the same bits on every device.
 
-Each takes and gives float32 or float64 Values. Both dtypes share one algorithm where they can; what differs
-(coefficients, split constants) stands in `coefficients.py`. A *pair* is an unevaluated sum `(high, low)` of two
-Values with |low| at most half an ulp of high; it carries the digits that a single rounding would lose.
+Each takes and gives float32 or float64 Values. Both dtypes share one algorithm where they can; what
+differs (coefficients, split constants) stands in `coefficients.py`. A *pair* is an unevaluated sum
+`(high, low)` of two Values with |low| about an ulp of high at most: it carries the digits that a
+single rounding would lose.
 
 Special values follow C99 annex F. Measured errors are listed in docs/accuracy.md.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 from .coefficients import (
     EXPM1_DOUBLED,
@@ -108,9 +110,9 @@ def _clamp(x: Value, low: float, high: float) -> Value:
 
 
 def _nearest(x: Value, scale: float) -> tuple[Value, Value]:
-    """n = x * scale rounded to an integer, and bits whose low part is n (n + the bits of 1.5 * 2**mantissa).
+    """n = x * scale rounded to an integer, and bits whose low part is n.
 
-    Adding a large constant rounds, and needs no cast, which would be undefined for NaN.
+    Adding 1.5 * 2**mantissa rounds, and needs no cast, which would be undefined for NaN.
     """
     f = _format(x)
     t = fma(x, const(scale, x.dtype), f.shifter)
@@ -152,7 +154,10 @@ def exp2(x: Value) -> Value:
 
 
 def _exp_parts(h: Value, low: Value) -> tuple[Pair, Value]:
-    """exp(h + low) as a pair to be scaled by 2**n, and bits of n, for h in the range of exp and a low of some ulp."""
+    """exp(h + low) as a pair to be scaled by 2**n, and bits of n.
+
+    h must be in the range of exp, and low be some ulp at most.
+    """
     r, tail, bits = _reduced(h)
     s, e = _fast_two_sum(const(1.0, h.dtype), r)
     small = fma(r * r, _poly(_format(h).expm1, r), e)
@@ -192,7 +197,8 @@ def expm1(x: Value) -> Value:
 def _sinh_cosh(x: Value) -> tuple[Pair, Pair]:
     """Half of sinh and of cosh as pairs, for x >= 0 in the range of exp.
 
-    With x = n ln 2 + r: sinh x = b cosh r + a sinh r and cosh x = a cosh r + b sinh r, where a, b = cosh, sinh(n ln 2).
+    With x = n ln 2 + r and a, b = cosh, sinh(n ln 2):
+    sinh x = b cosh r + a sinh r and cosh x = a cosh r + b sinh r.
     """
     f = _format(x)
     r, tail, bits = _reduced(x)
@@ -240,7 +246,7 @@ def tanh(x: Value) -> Value:
 
 
 def _tanh_float32(x: Value) -> Value:
-    """x + x**3 P(x**2) below 5/8, else 1 - 2 / (1 + exp(2 |x|)): some 30 operations and one division."""
+    """x + x**3 P(x**2) below 1, else 1 - 2 / (1 + exp(2 |x|))."""
     a = _capped(x, 9.25)
     n, bits = _nearest(a, 2.0 * FORMATS[float32].log2e[0])
     r = fma(n, const(-LN2_HALVES[1], float32), fma(n, const(-LN2_HALVES[0], float32), a))
@@ -248,7 +254,7 @@ def _tanh_float32(x: Value) -> Value:
     far = 1.0 - 2.0 / fma(s, _poly(EXPM1_DOUBLED, r) * r, s + 1.0)
     z = a * a
     near = fma(a * z, _poly(TANH_NEAR, z), a)
-    return _with_sign(where(a < 0.625, near, far), _sign(x))
+    return _with_sign(where(a < 1.0, near, far), _sign(x))
 
 
 def _odd(x: Value, y: Value) -> Value:
@@ -348,7 +354,7 @@ def log10(x: Value) -> Value:
 
 
 def _log1p_of_pair(h: Value, low: Value, octaves: Value | None = None) -> Pair:
-    """log(1 + h + low) + octaves * log(2) as two parts, for a pair > -1 with 1 + h normal and finite."""
+    """log(1 + h + low) + octaves * log(2) as two parts, for a pair > -1 of finite parts."""
     form = _format(h)
     u, v = _two_sum(const(1.0, h.dtype), h)
     e, f, k = _split(u)
@@ -356,7 +362,8 @@ def _log1p_of_pair(h: Value, low: Value, octaves: Value | None = None) -> Pair:
     scale = where(e > form.bias - 2.0, 0.0, bitcast(form.one - k, h.dtype))
     v = v * scale
     # log(1 + f + v) = log(1 + f) + v / (1 + f) - (v / (1 + f))**2 / 2
-    small = fma(v, fma(f, f - 1.0, v * -0.5), low * scale * (1.0 - f))
+    g = 1.0 - f
+    small = fma(v, fma(f, f * g, v * -0.5 - f), low * scale * g)
     e = e if octaves is None else e + octaves
     a, b = _fast_two_sum(e * form.ln2[0], f)
     c, d = _two_sum(a, v)
@@ -643,12 +650,13 @@ def _turn_float32(x: Value) -> tuple[Pair, Value]:
     middle = cast(bitcast(c >> 9, int32), float32)
     last = cast(bitcast(((c << 23) | (d >> 9)) >> 8, int32), float32)
     whole = rint(m * middle)
-    rest = fma(last * 2.0**-24, m, fma(m, middle, -whole))
+    rest = fma(fma(last, const(2.0**-24, float32), 2.0**-25), m, fma(m, middle, -whole))
     p = ((b & 0x7FFFFF) | 0x800000) * a + bitcast(cast(whole, int32), uint32)
     # in 2**-31 quadrants, signed: h + t
     p, n = bitcast(p << 2, int32) >> 1, p + (1 << 29)
     h = cast(p, float32)
     t = fma(rest, const(2.0, float32), cast(p - cast(h, int32), float32))
+    h, t = _fast_two_sum(h, t)
     high, low = _two_product(h, HALF_PI_SCALED[0])
     low = fma(h, const(HALF_PI_SCALED[1], float32), fma(t, const(HALF_PI_SCALED[0], float32), low))
     small = x < 1.0
@@ -662,12 +670,10 @@ def _window32(position: Value) -> list[Value]:
     ]
     second, first = ne(position & 64, 0), ne(position & 32, 0)
     words = [where(second, b, a) for a, b in zip(words, words[2:], strict=False)]
-    words = [where(first, b, a) for a, b in zip(words, words[1:], strict=False)]
+    words = [where(first, b, a) for a, b in pairwise(words)]
     shift = position & 31
     # a funnel shift, which compilers know in this form
-    return [
-        (a << shift) | ((b >> 1) >> (shift ^ 31)) for a, b in zip(words, words[1:], strict=False)
-    ]
+    return [(a << shift) | ((b >> 1) >> (shift ^ 31)) for a, b in pairwise(words)]
 
 
 def _sin_cos(x: Value) -> tuple[Pair, Pair, Value]:
@@ -698,14 +704,15 @@ def _sin_of_turn(x: Value, ahead: int, sign: Value | None) -> Value:
     n = n + (ahead << (n.dtype.bits - 2))
     odd = _quarter(n)
     z = h * h
-    # sin(h) = h + h z P(z), cos(h) = 1 + z Q(z): one polynomial with selected coefficients
-    base = where(odd, 1.0, h)
-    p = where(odd, const(f.cos[-1], x.dtype), f.sin[-1])
-    for c, s in zip(reversed((-0.5, *f.cos[:-1])), reversed(f.sin[:-1]), strict=True):
-        p = fma(p, z, where(odd, const(c, x.dtype), s))
-    # low times the derivative, and what z lost where it counts
-    rest = where(odd, fma(-h, low, fma(h, h, -z) * -0.5), fma(z * -0.5, low, low))
-    y = base + fma(base * z, p, rest)
+    # sin(h) = h + h z P(z), cos(h) = 1 - z/2 + z z Q(z): one polynomial with selected coefficients
+    p = where(odd, const((*f.cos, 0.0)[len(f.sin) - 1], x.dtype), f.sin[-1])
+    for a, b in zip(reversed(f.cos[: len(f.sin) - 1]), reversed(f.sin[:-1]), strict=True):
+        p = fma(p, z, where(odd, const(a, x.dtype), b))
+    # what low adds, and what rounding h * h took
+    half = z * -0.5
+    rest = where(odd, fma(-h, low, fma(h, h, -z) * -0.5), fma(half, low, low))
+    p = fma(where(odd, z, h) * z, p, rest)
+    y = where(odd, 1.0, h) + (where(odd, half, 0.0) + p)
     n = n & f.sign
     return _flip(y, n if sign is None else n ^ sign)
 
@@ -754,7 +761,7 @@ def _atan_of_quotient(n: Pair, d: Pair) -> Pair:
     bases = [
         where(
             middle,
-            const(p / 2 if f.dtype is float64 else p / 2, f.dtype),
+            const(p / 2, f.dtype),
             where(high, const(p, f.dtype), zero),
         )
         for p in f.half_pi[:2]
@@ -863,13 +870,14 @@ def _erfc_parts(x: Value) -> tuple[Pair, Value]:
     p, e = _two_product(x, x)
     (g, c), bits = _exp_parts(-p, -e)
     g, c = _fast_two_sum(g, c)
-    # erfc(x) exp(x*x) (x + k) is a polynomial in t = (x - k) / (x + k) = 1 - 2 k r
+    # erfc(x) exp(x*x) (x + k) is a polynomial in 1 / (x + k), written in t = center - 2 k / (x + k)
     k = f.erfc_pole
     d, v = _two_sum(x, const(k, x.dtype))
     r = 1.0 / d
     rest = r * (fma(-r, d, 1.0) - r * v)
     p, e = _two_product(r, 2.0 * k)
-    t, u = 1.0 - p, fma(rest, const(-2.0 * k, x.dtype), -e)
+    t = f.erfc_center - p
+    u = fma(rest, const(-2.0 * k, x.dtype), ((f.erfc_center - t) - p) - e)
     q = _poly(f.erfc[2:], t)
     h = fma(q, t, f.erfc[0])
     low = fma(q + q - f.erfc[2], u, fma(q, t, f.erfc[0] - h) + f.erfc[1])

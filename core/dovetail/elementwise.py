@@ -9,7 +9,8 @@ import math
 from typing import Any, Protocol
 
 from . import ops
-from .creation import cast, full
+from .creation import full
+from .datatypes import cast
 from .dtypes import float64
 from .errors import DTypeError
 from .ops import TABLE, Op, common

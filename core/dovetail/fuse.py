@@ -584,7 +584,9 @@ class Planner:
         if self.here.domain.axes:
             raise _Store(i, "its indices are checked before a reduction reads it")
         slot, base, dtype = self._resident(self.index[e.args[0]])
-        shape, source_axes, index_axes = e.attrs
+        shape, source_axes, index_axes, known = e.attrs
+        if self.target is not None and not known:
+            raise Overlap  # nothing is written before the indices have been checked
         strides = tuple(0 if d < 0 else base.strides[d] for d in source_axes)
         seen = self._through(i, Layout(shape, strides, base.offset), path)
         access = Access(slot, dtype, seen.strides, seen.offset, "gather")
@@ -594,7 +596,8 @@ class Planner:
             lead = () if a.spec.shape == shape else ((("expand", shape), -1),)
             terms.append(self.term(self.index[a], lead + path))
         extra = tuple((base.strides[d], base.shape[d]) for d in index_axes)
-        return Term("gather", dtype, e.op, tuple(terms), (int64,) * len(terms), access, extra=extra)
+        casts = (int64,) * len(terms)
+        return Term("gather", dtype, e.op, tuple(terms), casts, access, extra=(extra, known))
 
     def _term_rows(self, i: int, e: Expr, path: Any) -> Term:
         assert e.op is not None
@@ -636,8 +639,11 @@ class Planner:
         casts, _ = e.op.dtypes(e.op.name, kinds, e.attrs)
         fresh = self.fresh(i)
         base = lay.contiguous(e.spec.shape)
+        read = inputs
         if self.target is not None and i == self.roots[0]:
-            if any(slot in self.target.overlaps for slot, _, _ in inputs):
+            in_place = e.op.updates and inputs[0][0] in self.target.same
+            read = inputs[1:] if in_place else inputs
+            if any(slot in self.target.overlaps for slot, _, _ in read):
                 raise Overlap
             base = Layout(e.spec.shape, self.target.strides, 0)
         out = (self.slot_of[i], base, e.spec.dtype)
@@ -646,9 +652,16 @@ class Planner:
         ):
             moved = e.spec.size * e.spec.dtype.itemsize
             return [Call(e.op, tuple(inputs), out, fresh, self.why[i], moved)]
-        site = Site(e.op.name, inputs, out, casts, e.attrs, self.scalar_at[i], e.args)
+        site = Site(e.op.name, inputs, out, casts, e.attrs, self.scalar_at[i], e.op.updates)
         e.op.build(site)
-        return [site.step(fresh, self.why[i])]
+        if not e.op.updates or read is not inputs:
+            return [site.step(self, fresh, self.why[i])]
+        copy = Site("copy", inputs[:1], out, casts[:1], None, 0)
+        copy.copy()
+        return [
+            copy.step(self, fresh, f"{e.op.name} starts from a copy"),
+            site.step(self, (), self.why[i]),
+        ]
 
     def fresh(self, i: int) -> tuple[tuple[int, int], ...]:
         """The memory that storing node `i` needs: none where it goes into an existing target."""
@@ -828,27 +841,35 @@ class Emitter:
         a, op = term.access, term.op
         assert a is not None and op is not None
         total, fine = self.index(a, point), None
-        for t, d, (stride, extent) in zip(term.args, term.casts, term.extra, strict=True):
-            i, n = convert(self.value(t, point), d), self.integer("n", extent)
-            i = where(i < 0, i + n, i)
-            inside = (const(0, int64) <= i) & (i < n)
-            fine = inside if fine is None else fine & inside
+        axes, known = term.extra
+        for t, d, (stride, extent) in zip(term.args, term.casts, axes, strict=True):
+            i = convert(self.value(t, point), d)
+            if not known:
+                n = self.integer("n", extent)
+                i = where(i < 0, i + n, i)
+                inside = (const(0, int64) <= i) & (i < n)
+                fine = inside if fine is None else fine & inside
             total = total + i * (1 if stride == 1 else self.integer("s", stride))
-        assert fine is not None
-        self._check(op, fine)
+        if fine is not None:
+            self.check(op.name, fine)
         return load(self.buffer(a.slot, a.dtype, a.offset, "r"), total, fine)
 
-    def _check(self, op: Op, fine: Value) -> None:
+    def check(self, name: str, fine: Value) -> None:
+        """Where not `fine`, an index is out of range."""
         self.failures.append(~fine)
-        self.checked = op.name
+        self.checked = name
 
-    def report(self, slot: int) -> None:
-        """Adds the store that says whether any index of this point is out of range."""
+    def checks(self, planner: Planner) -> tuple[int, str] | None:
+        """Adds the store that says whether any index of this point is out of range, where any is checked."""
+        if not self.failures:
+            return None
         bad = self.failures[0]
         for other in self.failures[1:]:
             bad = bad | other
+        slot, planner.slots = planner.slots, planner.slots + 1
         cell = self.buffer(slot, int64, 0, "w")
         self.builder.store(cell, const(0, int64), const(1, int64), bad)
+        return slot, self.checked
 
     def written(self, access: Access) -> Buffer:
         """The buffer that an output access writes."""
@@ -921,12 +942,7 @@ def _emit(planner: Planner, group: Group) -> list[Step | Call]:
     em.nbytes = _traffic(accesses, domain.outer + domain.row)
     fresh = [f for i, _, _ in group.outputs for f in planner.fresh(i)]
     why = "; ".join(dict.fromkeys(planner.why[i] for i, _, _ in group.outputs))
-    check = None
-    if em.failures:
-        check = (planner.slots, em.checked)
-        planner.slots += 1
-        em.report(check[0])
-    return [em.step(extents, tuple(fresh), why, check)]
+    return [em.step(extents, tuple(fresh), why, em.checks(planner))]
 
 
 def _split(planner: Planner, i: int, domain: Domain) -> list[Step | Call]:
@@ -1010,14 +1026,14 @@ class Site:
     """
 
     def __init__(
-        self, name: str, inputs: Any, output: Any, casts: Any, attrs: Any, scalar: int, args: Any
-    ) -> None:
+        self, name: str, inputs: Any, output: Any, casts: Any, attrs: Any, scalar: int, updates: bool = False
+    ) -> None:  # fmt: skip
         self.attrs, self.casts = attrs, casts
         self._emitter = Emitter(name)
         self.builder = self._emitter.builder
         self._operands = [*inputs, output]
         self._scalar = scalar
-        self._args = args
+        self._access = "rw" if updates else "w"
         self._ints: dict[Any, Value] = {}
         self._grid: list[int] = []
 
@@ -1068,19 +1084,36 @@ class Site:
         buffer = self._emitter.buffer(slot, dtype, lay_.offset, "r")
         return _widen(convert(load(buffer, self.index(operand, at)), self.casts[operand]))
 
-    def stored(self, value: Value, *at: Value) -> Store:
-        """The store of a result's element, as an effect for a loop."""
+    def current(self, *at: Value) -> Value:
+        """The result's element as it is now, for an op that updates."""
+        return _widen(load(self._result(), self.index(-1, at)))
+
+    def _result(self) -> Buffer:
         slot, lay_, dtype = self._operands[-1]
-        buffer = self._emitter.buffer(slot, dtype, lay_.offset, "w")
-        return Store(buffer, self.index(-1, at), convert(value, dtype))
+        return self._emitter.buffer(slot, dtype, lay_.offset, self._access)
+
+    def stored(self, value: Value, *at: Value, when: Value | None = None) -> Store:
+        """The store of a result's element, as an effect for a loop."""
+        return Store(
+            self._result(), self.index(-1, at), convert(value, self._operands[-1][2]), when
+        )
+
+    def check(self, fine: Value, name: str) -> None:
+        """Raises IndexOutOfRange on behalf of the op `name`, when the kernel has run, where not `fine`."""
+        self._emitter.check(name, fine)
+
+    def copy(self) -> None:
+        """Builds the kernel that stores the first operand as the result."""
+        at = [self.axis(-1, d) for d in range(self.rank(-1))]
+        self.store(self.read(0, *at), *at)
 
     def store(self, value: Value, *at: Value) -> None:
         """Stores a result's element at every point of the grid."""
         self.builder.effect(self.stored(value, *at))
 
-    def step(self, fresh: Any, why: str) -> Step:
+    def step(self, planner: Planner, fresh: Any, why: str) -> Step:
         """The finished launch."""
         if not self._grid:
             self.builder.axis(const(1, int64))
         self._emitter.nbytes = sum(math.prod(x[1].shape) * x[2].itemsize for x in self._operands)
-        return self._emitter.step(tuple(self._grid), fresh, why)
+        return self._emitter.step(tuple(self._grid), fresh, why, self._emitter.checks(planner))

@@ -33,9 +33,13 @@ def matmul(x1: Tensor, x2: Tensor, /, *, out: Tensor | None = None) -> Tensor:
 
 def _matmul(name: str, x1: Tensor, x2: Tensor) -> Tensor:
     if x1.device is not x2.device:
-        raise DeviceError(f"{name}: operands are on {x1.device} and {x2.device}; move one with x.to(device)")
+        raise DeviceError(
+            f"{name}: operands are on {x1.device} and {x2.device}; move one with x.to(device)"
+        )
     if not x1.ndim or not x2.ndim:
-        raise ShapeError(f"{name}: shapes {x1.shape} and {x2.shape}: needs at least 1 dimension each; see dt.multiply")
+        raise ShapeError(
+            f"{name}: shapes {x1.shape} and {x2.shape}: needs at least 1 dimension each; see dt.multiply"
+        )
     a = x1 if x1.ndim > 1 else view(x1, ("reshape", (1, *x1.shape)))
     b = x2 if x2.ndim > 1 else view(x2, ("reshape", (*x2.shape, 1)))
     (_, _), dtype = ops.MATMUL.dtypes(name, [a.dtype, b.dtype], None)
@@ -62,7 +66,9 @@ def _converted(x: Tensor, dtype: Any) -> Tensor:
 def _require_tensors(name: str, *operands: Any) -> None:
     for x in operands:
         if not isinstance(x, Tensor):
-            raise DTypeError(f"{name}: operands are tensors, not {type(x).__name__}; see dt.asarray")
+            raise DTypeError(
+                f"{name}: operands are tensors, not {type(x).__name__}; see dt.asarray"
+            )
 
 
 def matrix_transpose(x: Tensor, /) -> Tensor:
@@ -89,7 +95,9 @@ def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     (_, _), dtype = ops.MATMUL.dtypes("vecdot", [x1.dtype, x2.dtype], None)
     shortest = min(x1.ndim, x2.ndim)
     if axis >= 0:
-        raise ArgumentError(f"vecdot: axis {axis} is counted from the end: give one of {-shortest}..-1")
+        raise ArgumentError(
+            f"vecdot: axis {axis} is counted from the end: give one of {-shortest}..-1"
+        )
     lay.axis("vecdot", axis, shortest)
     if x1.shape[axis] != x2.shape[axis]:
         raise ShapeError(f"vecdot: axis {axis} of shapes {x1.shape} and {x2.shape} has two sizes")
@@ -109,7 +117,9 @@ def tensordot(x1: Tensor, x2: Tensor, /, *, axes: Axes = 2) -> Tensor:
     _require_tensors("tensordot", x1, x2)
     first, second = _paired_axes(axes, x1, x2)
     if tuple(x1.shape[i] for i in first) != tuple(x2.shape[j] for j in second):
-        raise ShapeError(f"tensordot: shapes {x1.shape} and {x2.shape} differ along axes {first} and {second}")
+        raise ShapeError(
+            f"tensordot: shapes {x1.shape} and {x2.shape} differ along axes {first} and {second}"
+        )
     free1 = tuple(d for d in range(x1.ndim) if d not in first)
     free2 = tuple(d for d in range(x2.ndim) if d not in second)
     rows, columns = tuple(x1.shape[d] for d in free1), tuple(x2.shape[d] for d in free2)
@@ -158,14 +168,20 @@ def _matmul_in_place(self: Tensor, other: Any) -> Any:
         return NotImplemented
     result = matmul(self, other)
     if result.shape != self.shape:
-        raise ShapeError(f"matmul in place: the result's shape {result.shape} is not that of the target, {self.shape}")
+        raise ShapeError(
+            f"matmul in place: the result's shape {result.shape} is not that of the target, {self.shape}"
+        )
     assign("matmul", self, fitted("matmul in place", result._expr, self._expr.spec))
     return self
 
 
 def install() -> None:
     """Gives Tensor `@` and `@=`."""
-    for name, rule in {"__matmul__": _matmul_operator, "__imatmul__": _matmul_in_place, "matmul": matmul}.items():
+    for name, rule in {
+        "__matmul__": _matmul_operator,
+        "__imatmul__": _matmul_in_place,
+        "matmul": matmul,
+    }.items():
         setattr(Tensor, name, rule)
 
 

@@ -11,7 +11,8 @@ import numpy as np
 
 from . import layout as lay
 from . import ops, run
-from .creation import cast, extents
+from .creation import extents
+from .datatypes import cast
 from .dtypes import int64
 from .errors import ArgumentError, AxisError, DeviceError, DTypeError, ShapeError
 from .expr import leaf, node, spec, storage_of

@@ -46,8 +46,10 @@ from .loops import (
     floor,
     fma,
     fold_loop,
+    map_loop,
     ne,
     quo,
+    reduce_loop,
     rem,
     rint,
     sqrt,
@@ -73,6 +75,12 @@ class Op:
     before: Callable[[Value, Value], Sequence[Value]] = None  # type: ignore[assignment]
     after: Callable[[Sequence[Value], Value], Value] = None  # type: ignore[assignment]
     build: Callable[[Any], None] = None  # type: ignore[assignment]
+    updates: bool = (
+        False  # of `rows`: the result starts as what the first operand holds, and may be its memory
+    )
+    updates: bool = (
+        False  # of `rows`: the result starts as what the first operand holds, and may be its memory
+    )
     arity: int = 1
     example: Callable[..., Any] | None = None  # the same in NumPy, for tests
     domain: str = "any"  # where the example may be tested: any, positive, unit, ...
@@ -596,8 +604,8 @@ def _gathering(op: str, operands: Sequence[Any], attrs: Any) -> Dtypes:
 
 
 # gather(x, index, ...): attrs = (result shape, for each result axis the axis of x or -1, the axis
-# of x of each index).
-# Indices broadcast to the result's shape; negative ones count from the end; out of range is an
+# of x of each index, whether the indices are known to be in range and not negative). They broadcast
+# to the result's shape. Unless known, negative ones count from the end, and one out of range is an
 # IndexError.
 GATHER = row("gather", "gather", dtypes=_gathering, cost=4)
 
@@ -627,3 +635,137 @@ def _wide(d: DType) -> DType:
 
 
 MATMUL = row("matmul", "rows", dtypes=_contracting, build=_matmul, arity=2)
+
+
+BLOCK = 4096  # elements of a mask that one grid point looks through
+
+
+def _block(site: Any) -> tuple[Value, Value, Value]:
+    """A grid axis over the blocks of operand 0, a vector: the block, and where it starts and stops."""
+    block = site.axis(1, 0)  # the result of count_blocks, the second operand of true_positions
+    start, n = block * BLOCK, site.size(0, 0)
+    return block, start, where(start + BLOCK < n, start + BLOCK, n)
+
+
+def _count_blocks(site: Any) -> None:
+    """The number of true elements in each block of a mask."""
+    block, start, stop = _block(site)
+    total = reduce_loop("add", start, stop, lambda k: cast(site.read(0, k), int64))[0]
+    site.store(total, block)
+
+
+def _true_positions(site: Any) -> None:
+    """The positions of the true elements of a mask, given how many there are before each block."""
+    block, start, stop = _block(site)
+
+    def step(k: Value, place: Value) -> Any:
+        true = site.read(0, k)
+        return (place + cast(true, int64),), [site.stored(k, place, when=true)]
+
+    site.builder.effect(fold_loop(start, stop, (site.read(1, block),), step))
+
+
+def _checked_indices(site: Any) -> None:
+    """Indices along an axis, counted from its start. attrs: (the op on whose behalf, the size of the axis)."""
+    at = [site.axis(-1, d) for d in range(site.rank(-1))]
+    i, n = site.read(0, *at), site.number("n", site.attrs[1])
+    i = where(i < 0, i + n, i)
+    site.check((const(0, int64) <= i) & (i < n), site.attrs[0])
+    site.store(i, *at)
+
+
+def _scatter(site: Any) -> None:
+    """scatter(x, values, index, ...): x with values stored at indices along its first axes, or added there.
+
+    Values and indices are (n, *rest), and rest the remaining axes of x. attrs: ("set" or "add", whether no place is
+    named twice). Unless so, values are stored one after the other: the last one stays, and sums have one order.
+    """
+    how, unique = site.attrs
+    rest = [site.axis(1, d) for d in range(1, site.rank(1))]
+
+    def stores(k: Value) -> list[Any]:
+        at = [*(site.read(i, k, *rest) for i in range(2, len(site.casts))), *rest]
+        value = site.read(1, k, *rest)
+        return [site.stored(_add(site.current(*at), value) if how == "add" else value, *at)]
+
+    if unique:
+        site.builder.effect(map_loop(0, site.size(1, 0), stores))
+    else:
+        site.builder.effect(fold_loop(0, site.size(1, 0), (), lambda k: ((), stores(k))))
+
+
+def _integers(op: str, operands: Sequence[Any], attrs: Any) -> Dtypes:
+    return (int64,) * len(operands), int64
+
+
+def _search(site: Any) -> None:
+    """Where to insert values into a sorted vector. attrs: the side. Operand 2, if any, sorts the vector."""
+    at = [site.axis(-1, d) for d in range(site.rank(-1))]
+    n, wanted = site.size(0, 0), site.read(1, *at)
+    zero = const(0, int64)
+
+    def step(_: Value, low: Value, high: Value) -> tuple[Value, ...]:
+        middle = (low + high) >> 1
+        place = where(middle < n, middle, n - 1)
+        here = site.read(0, place if len(site.casts) == 2 else site.read(2, place))
+        right = _before(here, wanted) if site.attrs == "left" else ~_before(wanted, here)
+        right, open_ = right & (low < high), low < high
+        return where(right, middle + 1, low), where(open_ & ~right, middle, high)
+
+    rounds = site.number("rounds", site.extent(0, 0).bit_length())
+    site.store(fold_loop(0, rounds, (zero, n), step).results[0], *at)
+
+
+def _before(x: Value, y: Value) -> Value:
+    """Whether x stands before y in sorted order; NaN stands last."""
+    if x.dtype is bool_:
+        return ~x & y
+    return (x < y) | (ne(y, y) & eq(x, x)) if x.dtype.kind == "f" else x < y
+
+
+def _searching(op: str, operands: Sequence[Any], attrs: Any) -> Dtypes:
+    d = common(op, operands[:2])
+    return (d, d, *(int64 for _ in operands[2:])), int64
+
+
+COUNT_BLOCKS = row(
+    "count_blocks", "rows", dtypes=lambda op, d, a: ((bool_,), int64), build=_count_blocks
+)
+TRUE_POSITIONS = row("true_positions", "rows", dtypes=lambda op, d, a: ((bool_, int64), int64),
+                     build=_true_positions, arity=2)  # fmt: skip
+CHECKED_INDICES = row("checked_indices", "rows", dtypes=_integers, build=_checked_indices)
+SCATTER = row("scatter", "rows", build=_scatter, updates=True, arity=3,
+              dtypes=lambda op, d, a: ((d[0], d[0], *(int64 for _ in d[2:])), d[0]))  # fmt: skip
+SEARCHSORTED = row("searchsorted", "rows", dtypes=_searching, build=_search, arity=2)
+
+
+# Running sums and products: k ascending, halves in float32. attrs: (axis, whether the initial value comes first, dtype).
+
+
+def _running(op: str, operands: Sequence[Any], attrs: Any) -> Dtypes:
+    return _summing(op, operands, attrs[2])
+
+
+def _cumulative(initial: int, combine: Callable[[Value, Value], Value]) -> Callable[[Any], None]:
+    def build(site: Any) -> None:
+        axis, included, _ = site.attrs
+        at = [const(0, int64) if d == axis else site.axis(-1, d) for d in range(site.rank(-1))]
+
+        def place(k: Value) -> list[Value]:
+            return [*at[:axis], k, *at[axis + 1 :]]
+
+        first = const(initial, _wide(site.casts[0]))
+        if included:
+            site.store(first, *place(const(0, int64)))
+
+        def step(k: Value, total: Value) -> Any:
+            total = combine(total, site.read(0, *place(k)))
+            return (total,), [site.stored(total, *place(k + 1 if included else k))]
+
+        site.builder.effect(fold_loop(0, site.size(0, axis), (first,), step))
+
+    return build
+
+
+CUMULATIVE_SUM = row("cumulative_sum", "rows", dtypes=_running, build=_cumulative(0, _add))
+CUMULATIVE_PROD = row("cumulative_prod", "rows", dtypes=_running, build=_cumulative(1, _multiply))

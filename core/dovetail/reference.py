@@ -8,6 +8,7 @@ points). `active` says where a scope really runs, for bounds that differ from po
 
 from __future__ import annotations
 
+import ctypes
 import math
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
@@ -458,6 +459,7 @@ class ReferenceBackend(Backend):
         fingerprint="reference-1",
         capabilities=Capabilities(native_halves=frozenset((float16,))),
     )
+    dlpack_type = 1
 
     def allocate(self, nbytes: int) -> Any:
         """A uint8 array of `nbytes`, aligned to 64 bytes."""
@@ -479,6 +481,12 @@ class ReferenceBackend(Backend):
     def host_address(self, handle: Any, offset: int) -> int | None:
         """The array's address."""
         return int(handle.ctypes.data) + offset
+
+    def adopt(self, address: int, nbytes: int) -> Any:
+        """An array over memory that somebody else owns."""
+        if nbytes == 0:
+            return np.empty(0, np.uint8)
+        return np.ctypeslib.as_array((ctypes.c_uint8 * nbytes).from_address(address))
 
     def compile(self, kernel: Kernel) -> Program:
         """The kernel itself."""

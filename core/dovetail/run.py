@@ -99,6 +99,19 @@ def write(value: Expr, target: Expr) -> None:
         storage.version += 1
 
 
+def update(value: Expr, target: Expr) -> None:
+    """As `write`, for a pending node that nobody else holds, of an op that updates what `target` holds."""
+    with lock:
+        storage = storage_of(target)
+        _flush(storage, value)
+        try:
+            _Evaluation([value], target).run()
+        except Overlap:
+            _Evaluation([value]).run()
+            _Evaluation([node(COPY, (value,), value.spec)], target).run()
+        storage.version += 1
+
+
 def _flush(storage: Storage, value: Expr) -> None:
     """Computes whatever is pending, reads this storage, and is not part of `value`."""
     found = readers(storage)

@@ -8,7 +8,7 @@ from typing import Any
 
 from . import layout as lay
 from . import ops
-from .creation import Like, cast, real_dtype
+from .datatypes import Like, cast, real_dtype
 from .dtypes import DType, float32
 from .errors import ArgumentError, DTypeError, ShapeError
 from .layout import Shape

@@ -196,7 +196,9 @@ class Tensor:
     # --- looking
 
     def numpy(self) -> np.ndarray[Any, Any]:
-        """The values as a NumPy array; where the host reaches the memory, the array shares it.
+        """The values as a NumPy array; where the host reaches the memory, a read-only view of it.
+
+        The view shows later writes to the tensor; to write yourself, copy it.
 
         Raises: DTypeError for bfloat16, which NumPy lacks.
         """
@@ -338,7 +340,7 @@ def _host_array(e: Expr, backend: Any, dtype: Any) -> np.ndarray[Any, Any] | Non
     strides = tuple(s * dtype.itemsize for s in e.strides)
     start = (e.offset - low) * dtype.itemsize
     out = np.ndarray(e.spec.shape, dtype, flat, start, strides)
-    out.flags.writeable = not storage.read_only
+    out.flags.writeable = False  # a write would be seen, or not, by pending work
     return out
 
 

@@ -19,6 +19,8 @@ from .memory import raw_memory
 class CpuBackend(Backend):
     """The host's CPU. A handle is an address; every stream is in order and immediate."""
 
+    dlpack_type = 1
+
     def __init__(self, info: DeviceInfo) -> None:
         self.info = info
         self._memory = raw_memory()
@@ -41,6 +43,9 @@ class CpuBackend(Backend):
 
     def host_address(self, handle: int, offset: int) -> int:
         return handle + offset
+
+    def adopt(self, address: int, nbytes: int) -> int:
+        return address
 
     def compile(self, kernel: Kernel) -> CpuProgram:
         return self._compiler.compile(kernel)
@@ -70,7 +75,10 @@ class CpuBackend(Backend):
         return self._launcher.pool.num_threads
 
     def set_num_threads(self, n: int) -> None:
-        """Sets how many threads share a large launch. No result depends on it. Raises: ArgumentError."""
+        """Sets how many threads share a large launch; no result depends on it.
+
+        Raises: ArgumentError for less than 1.
+        """
         self._launcher.pool.set_num_threads(n)
 
 

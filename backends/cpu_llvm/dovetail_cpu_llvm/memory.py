@@ -1,4 +1,7 @@
-"""Raw memory: pages straight from the system, in huge pages where it has them. Reuse is the core's business."""
+"""Raw memory: pages straight from the system, huge ones where it has them.
+
+Reuse is the core's business.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ class _PosixPages:
     def allocate(self, nbytes: int) -> int:
         if nbytes < _HUGE:
             return self._map(nbytes)
-        # Huge pages need addresses that are multiples of their size: map more, and give the ends back.
+        # Huge pages start at multiples of their size: map more, and give the ends back.
         size = _pages(nbytes)
         start = self._map(size + _HUGE)
         address = -(-start // _HUGE) * _HUGE

@@ -1,4 +1,4 @@
-"""How a kernel is spread over vectors and tiles: decided from its index expressions, before anything is rendered."""
+"""How a kernel is spread over vectors and tiles: decided from its index expressions."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ class Plan:
     """How a kernel is spread.
 
     `mode` is "lanes", "rows" or "points" (see `render.py`); `native` is the bytes of a vector
-    register; `spread` holds the ids of the loops whose iterations are spread over lanes. A tile is a
-    block of `tile` points of the innermost axis, and of `side` points of axis `second` unless that
-    is -1. `staged` holds the ids of loads that are contiguous along `second`.
-    `jam` points of `second` are computed at once; `shared` are the ids of values equal for all.
+    register; `spread` holds the ids of loops whose iterations are spread over lanes. A tile is a block
+    of `tile` points of the innermost axis, and of `side` points of axis `second` unless that is -1.
+    `staged` holds the ids of loads that are contiguous along `second`. `jam` points of `second` are
+    computed at once; `shared` are the ids of values that are equal for all of these, or, in a
+    `sheet` (see `render.py`), for all points of a tile.
     """
 
     mode: str
@@ -100,7 +101,7 @@ def plan(kernel: Kernel, native: int) -> Plan:
 
 
 def _staged(kernel: Kernel, native: int) -> tuple[int, frozenset[int]]:
-    """The axis along which most loads that stride along the innermost one are contiguous, and these."""
+    """The axis along which loads that stride along the innermost one are contiguous; these loads."""
     strides: Strides = {}
     axes = [Value("index", int64, (), axis) for axis in range(len(kernel.grid))]
     found: dict[int, list[int]] = {}
@@ -168,8 +169,8 @@ def _can_spread(loop: Loop) -> bool:
 
 
 def _lockstep(kernel: Kernel, loops: list[Loop]) -> bool:
-    """Whether lanes are points of the innermost axis: for all straight-line kernels, and where that axis, rather
-    than a loop, is the one along which memory is contiguous."""
+    """Whether lanes are points of the innermost axis: for all straight-line kernels, and where that
+    axis, rather than a loop, is the one along which memory is contiguous."""
     if not kernel.grid or any(isinstance(s, Atomic) for s in walk(kernel.body)):
         return False
     if not loops:
@@ -197,7 +198,7 @@ def _index(s: object) -> Value | None:
 
 
 def stride_along(v: Value, variable: Value, known: Strides) -> int | str | None:
-    """By how much `v` grows when `variable` does by one: a number, "any" (fixed at run time), None (not affine)."""
+    """How much `v` grows with `variable`: a number, "any" (known at run time), None (not affine)."""
     key = (id(v), id(variable))
     if key not in known:
         known[key] = _stride_along(v, variable, known)
@@ -249,7 +250,7 @@ def _trips(loop: Loop, ints: Mapping[str, int]) -> int:
 
 
 def _known(v: Value, ints: Mapping[str, int]) -> int | None:
-    """The value of an index expression at the first point of the grid, where it depends on nothing loaded."""
+    """The value of an index expression at the first point of the grid, if nothing is loaded."""
     if v.op == "const":
         return int(v.attr)
     if v.op == "param":

@@ -1,10 +1,10 @@
 """The threads that share a launch: Python daemon threads that live inside one generated function.
 
-A job is published by raising the generation; workers spin for it a little, then sleep on a condition variable.
-Whoever takes part counts itself in (`INSIDE`) before it looks whether the job is open, so the launching thread
-waits only for those that really work, never for one that the system has not woken yet. There is one job at a
-time: a second thread that launches meanwhile does its own work alone. Tiles are independent, so no result
-depends on who takes them.
+A job is published by raising the generation; workers spin for it a little, then sleep on a
+condition variable. Whoever takes part counts itself in (`INSIDE`) before it looks whether the job
+is open, so the launching thread waits only for those that really work, never for one that the system
+has not woken yet. There is one job at a time: a second thread that launches meanwhile does its own
+work alone. Tiles are independent, so no result depends on who takes them.
 """
 
 from __future__ import annotations
@@ -239,7 +239,7 @@ class Pool:
         return self._threads
 
     def set_num_threads(self, n: int) -> None:
-        """Sets how many threads share a large launch; results do not depend on it. Raises: ArgumentError."""
+        """Sets how many threads share a large launch. Raises: ArgumentError."""
         if n < 1:
             raise ArgumentError(
                 f"set_num_threads({n}): there is at least the thread that launches; give 1 or more"

@@ -79,6 +79,13 @@ def test_source_may_be_read_only_and_reused(kit: Kit) -> None:
     kit.backend.free(handle, 256)
 
 
+class Seen:
+    """Memory at an address, as NumPy takes it."""
+
+    def __init__(self, address: int, nbytes: int) -> None:
+        self.__array_interface__ = {"data": (address, True), "shape": (nbytes,), "typestr": "|u1", "version": 3}
+
+
 def test_the_host_sees_what_the_device_has(kit: Kit) -> None:
     handle, data = kit.backend.allocate(256), pattern(256, 4)
     kit.backend.copy_in(handle, 0, memoryview(data))
@@ -86,18 +93,9 @@ def test_the_host_sees_what_the_device_has(kit: Kit) -> None:
     found = read(kit, handle, 16, 240)
     if address is not None:
         kit.backend.synchronize()
-        found = np.frombuffer(_Bytes(address, 240), np.uint8)
+        found = np.asarray(Seen(address, 240)).copy()
     expect(kit, found, data[16:], "the host's view")
     kit.backend.free(handle, 256)
-
-
-def _Bytes(address: int, nbytes: int) -> Any:
-    class Memory:
-        __array_interface__ = {  # noqa: RUF012
-            "data": (address, False), "shape": (nbytes,), "typestr": "|u1", "version": 3,
-        }  # fmt: skip
-
-    return np.asarray(Memory()).copy()
 
 
 def test_blocks_are_apart_and_keep_their_bytes(kit: Kit) -> None:

@@ -1,0 +1,254 @@
+"""The reduce loop, in the canonical order of `dovetail.loops`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from dovetail.dtypes import DType
+from dovetail.kernel import combine
+from dovetail.loops import CHUNK, LANES, Loop
+
+from .emit import Lane, constant, memory_type, scalar_type
+from .loops import Loops
+
+LEVELS = 3  # good for CHUNK ** 3 elements
+
+
+class Reduction:
+    """One reduce loop.
+
+    Lanes of the canonical order are kept per level: level 0 combines elements, level 1 the results
+    of chunks, and so on. In lockstep a level is an array of LANES vectors (one element for each
+    point), or of LANES rows of vectors in a sheet; where the loop's iterations are themselves
+    spread, level 0 is one vector of LANES elements.
+    """
+
+    def __init__(self, r: Loops, loop: Loop) -> None:
+        self.r, self.loop = r, loop
+        self.dtypes = [u.dtype for u in loop.update]
+        self.spread = r.spreads(loop)
+        sheet = r.plan.sheet
+        self.width = r.plan.width if sheet else r.width
+        self.unit = r.vectors if sheet else "1"
+        self.items = [r.wide(memory_type(d), self.width) for d in self.dtypes]
+        most = r.plan.tile // r.plan.width if sheet else 1
+        self.levels = [r.slot(t, LEVELS * LANES * most) for t in self.items]
+        identity = combine(str(loop.combine), tuple(self.dtypes)).identity
+        self.identity = [constant(v) for v in identity]
+
+    def render(self) -> None:
+        r = self.r
+        self.first = r.uniform(self.loop.start)
+        span = r.let(f"sub i64 {r.uniform(self.loop.stop)}, {self.first}")
+        some = r.let(f"icmp sgt i64 {span}, 0")
+        self.count = r.let(f"select i1 {some}, i64 {span}, i64 0")
+        chunks = self.over_chunk(self.count)
+        none = r.let(f"icmp eq i64 {chunks}, 0")
+        chunks = r.let(f"select i1 {none}, i64 1, i64 {chunks}")
+        self.done = r.label()
+        self.out = [r.slot(r.wide(scalar_type(d))) for d in self.dtypes]
+        self.base = r.slot("i64")
+        with r.loop("0", chunks) as c:
+            known = r.snapshot()
+            if self.spread:
+                self.chunk_spread(c)
+            else:
+                self.chunk_lockstep(c)
+            r.restore(known)
+            self.climb(c, chunks)
+        r.do(f"br label %{self.done}")
+        r.start(self.done)
+        results = self.loop.results
+        base = r.let(f"load i64, ptr {self.base}")
+        if self.spread:
+            r.read(results, [scalar_type(d) for d in self.dtypes], self.out)
+        elif r.plan.sheet:
+            r.results |= {id(v): (a, base) for v, a in zip(results, self.levels, strict=True)}
+        else:
+            for v, text in zip(results, self.get(self.places(base)), strict=True):
+                r.env[id(v)] = Lane(text, r.form)
+
+    def over_chunk(self, n: str) -> str:
+        return self.r.let(
+            f"lshr i64 {self.r.let(f'add i64 {n}, {CHUNK - 1}')}, {CHUNK.bit_length() - 1}"
+        )
+
+    def bounds(self, c: str) -> tuple[str, str]:
+        r = self.r
+        start = r.let(f"mul i64 {c}, {CHUNK}")
+        end = r.let(f"add i64 {start}, {CHUNK}")
+        inside = r.let(f"icmp slt i64 {end}, {self.count}")
+        return start, r.let(f"select i1 {inside}, i64 {end}, i64 {self.count}")
+
+    def chunk_spread(self, c: str) -> None:
+        """One chunk, its iterations spread over a vector of LANES accumulators."""
+        r = self.r
+        types = [r.wide(scalar_type(d), LANES) for d in self.dtypes]
+        slots = [r.slot(t) for t in types]
+        for t, d, slot, one in zip(types, self.dtypes, slots, self.identity, strict=True):
+            r.do(f"store {t} splat ({scalar_type(d)} {one}), ptr {slot}")
+        start, stop = self.bounds(c)
+        for k in r.lanes(r.counter(start), stop, LANES):
+            r.env[id(self.loop.var)] = Lane(r.i64("add", k.text, self.first), "a", "1")
+            r.block(self.loop.body)
+            old = [r.let(f"load {t}, ptr {slot}") for t, slot in zip(types, slots, strict=True)]
+            new = r.combined(self.loop, old, [r.vector(u) for u in self.loop.update])
+            for t, a, b, slot in zip(types, old, new, slots, strict=True):
+                b = (
+                    b
+                    if r.mask is None
+                    else r.let(f"select {r.wide('i1')} {r.mask}, {t} {b}, {t} {a}")
+                )
+                r.do(f"store {t} {b}, ptr {slot}")
+        self.vectors, self.types = slots, types
+
+    def chunk_lockstep(self, c: str) -> None:
+        """One chunk for all points at once: LANES partial results in memory, taken in turn."""
+        r = self.r
+        start, stop = self.bounds(c)
+        self.clear("0")
+        with r.loop(start, stop) as k:
+            r.env[id(self.loop.var)] = Lane(r.i64("add", k, self.first))
+            lane = self.at(r.let(f"and i64 {k}, {LANES - 1}"))
+            for number in r.sheet() if r.plan.sheet else ("0",):
+                r.block(self.loop.body)
+                places = self.places(r.i64("add", lane, number))
+                new = [r.vector(u) for u in self.loop.update]
+                self.put(places, r.combined(self.loop, self.get(places), new))
+
+    def at(self, lane: str) -> str:
+        """The position of a lane's first vector."""
+        return self.r.i64("mul", lane, self.unit)
+
+    @contextmanager
+    def across(self, count: str) -> Iterator[str]:
+        """A loop over vectors in memory."""
+        r = self.r
+        with r.loop("0", count) as j:
+            width, r.width = r.width, self.width
+            yield j
+            r.width = width
+
+    def climb(self, c: str, chunks: str) -> None:
+        """Takes the result of chunk `c` a level up, and on from there while chunks are complete."""
+        r = self.r
+        level, index, count = r.counter("0"), r.counter(c), r.counter(chunks)
+        up, more, again, end = r.label(), r.label(), r.label(), r.label()
+        r.do(f"br label %{up}")
+        r.start(up)
+        which = r.let(f"load i64, ptr {level}")
+        base = self.at(r.let(f"mul i64 {which}, {LANES}"))
+        r.do(f"store i64 {base}, ptr {self.base}")
+        item = self.tree_spread() if self.spread else self.tree_lockstep(base)
+        for d, x, slot in zip(self.dtypes, item, self.out, strict=False):
+            r.do(f"store {scalar_type(d)} {x}, ptr {slot}")
+        n = r.let(f"load i64, ptr {count}")
+        r.do(f"br i1 {r.let(f'icmp eq i64 {n}, 1')}, label %{self.done}, label %{more}")
+        r.start(more)
+        i = r.let(f"load i64, ptr {index}")
+        above = r.let(f"add i64 {base}, {self.at(str(LANES))}")
+        low = r.let(f"and i64 {i}, {CHUNK - 1}")
+        with r.when(r.let(f"icmp eq i64 {low}, 0")):
+            self.clear(above)
+        lane = r.let(f"and i64 {i}, {LANES - 1}")
+        lane = r.let(f"add i64 {above}, {self.at(lane)}")
+        with self.across(self.unit) as j:
+            places = self.places(r.let(f"add i64 {lane}, {j}"))
+            right = item or self.get(self.places(r.let(f"add i64 {base}, {j}")))
+            self.put(places, r.combined(self.loop, self.get(places), right))
+        full = r.let(f"icmp eq i64 {low}, {CHUNK - 1}")
+        last = r.let(f"icmp eq i64 {r.let(f'add i64 {i}, 1')}, {n}")
+        r.do(f"br i1 {r.let(f'or i1 {full}, {last}')}, label %{again}, label %{end}")
+        r.start(again)
+        r.do(f"store i64 {r.let(f'lshr i64 {i}, {CHUNK.bit_length() - 1}')}, ptr {index}")
+        r.do(f"store i64 {self.over_chunk(n)}, ptr {count}")
+        r.do(f"store i64 {r.let(f'add i64 {which}, 1')}, ptr {level}")
+        if self.spread:
+            self.level_to_vectors(above)
+        r.do(f"br label %{up}")
+        r.start(end)
+
+    def tree_spread(self) -> list[str]:
+        """The fixed binary tree over the lanes of one vector, by halves."""
+        r = self.r
+        values = [
+            r.let(f"load {t}, ptr {s}") for t, s in zip(self.types, self.vectors, strict=True)
+        ]
+        width = LANES
+        while width > 1:
+            halves: list[list[str]] = []
+            for first in (0, width // 2):
+                picks = ", ".join(f"i32 {first + j}" for j in range(width // 2))
+                halves.append(
+                    [
+                        self.pick(d, x, width, picks, first)
+                        for d, x in zip(self.dtypes, values, strict=True)
+                    ]
+                )
+            width //= 2
+            r.width = width
+            values = r.combined(self.loop, *halves)
+        return values
+
+    def pick(self, d: DType, x: str, width: int, picks: str, first: int) -> str:
+        t = self.r.wide(scalar_type(d), width)
+        if width == 2:
+            return self.r.let(f"extractelement {t} {x}, i64 {first}")
+        return self.r.let(f"shufflevector {t} {x}, {t} poison, <{width // 2} x i32> <{picks}>")
+
+    def level_to_vectors(self, base: str) -> None:
+        r = self.r
+        for d, t, place, slot in zip(
+            self.dtypes, self.types, self.places(base), self.vectors, strict=True
+        ):
+            text = r.let(f"load {r.wide(memory_type(d), LANES)}, ptr {place}, align {d.itemsize}")
+            r.do(f"store {t} {r.from_memory(d, text, LANES)}, ptr {slot}")
+
+    def tree_lockstep(self, base: str) -> list[str]:
+        """The same tree for a level in memory, at all points at once; the result is at `base`."""
+        r = self.r
+        half = r.counter(str(LANES // 2))
+        head, end = r.label(), r.label()
+        r.do(f"br label %{head}")
+        r.start(head)
+        h = r.let(f"load i64, ptr {half}")
+        with self.across(self.at(h)) as j:
+            left = r.let(f"add i64 {base}, {j}")
+            right = self.get(self.places(r.let(f"add i64 {left}, {self.at(h)}")))
+            places = self.places(left)
+            self.put(places, r.combined(self.loop, self.get(places), right))
+        h = r.let(f"lshr i64 {h}, 1")
+        r.do(f"store i64 {h}, ptr {half}")
+        r.do(f"br i1 {r.let(f'icmp eq i64 {h}, 0')}, label %{end}, label %{head}")
+        r.start(end)
+        return []
+
+    def places(self, lane: str) -> list[str]:
+        r = self.r
+        return [
+            r.let(f"getelementptr {t}, ptr {base}, i64 {lane}")
+            for t, base in zip(self.items, self.levels, strict=True)
+        ]
+
+    def get(self, places: list[str]) -> list[str]:
+        r = self.r
+        return [
+            r.from_memory(d, r.let(f"load {t}, ptr {p}, align {d.itemsize}"), r.width)
+            for d, t, p in zip(self.dtypes, self.items, places, strict=True)
+        ]
+
+    def put(self, places: list[str], values: list[str]) -> None:
+        r = self.r
+        for d, t, p, x in zip(self.dtypes, self.items, places, values, strict=True):
+            r.do(f"store {t} {r.to_memory(d, x, r.width)}, ptr {p}, align {d.itemsize}")
+
+    def clear(self, base: str) -> None:
+        """Sets the lanes of the level at `base` to the identity."""
+        r = self.r
+        with self.across(self.at(str(LANES))) as j:
+            values = [
+                r.splat(scalar_type(d), one)
+                for d, one in zip(self.dtypes, self.identity, strict=True)
+            ]
+            self.put(self.places(r.let(f"add i64 {base}, {j}")), values)

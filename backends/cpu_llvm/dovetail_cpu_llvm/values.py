@@ -1,0 +1,302 @@
+"""Operations and memory accesses, at any width and for operands of any form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dovetail.dtypes import DType, bool_, int64
+from dovetail.kernel import Kernel
+from dovetail.loops import OPERANDS, Atomic, Buffer, Store, Value
+
+from .emit import Emitter, Lane, constant, memory_type, scalar_type
+from .plan import Plan
+
+# op -> {kinds: template}; {t}: the type, {s}: its suffix in intrinsic names, then the arguments
+_OPS: dict[str, dict[str, str]] = {
+    "add": {"iu": "add {t} {a}, {b}", "f": "fadd {t} {a}, {b}"},
+    "sub": {"iu": "sub {t} {a}, {b}", "f": "fsub {t} {a}, {b}"},
+    "mul": {"iu": "mul {t} {a}, {b}", "f": "fmul {t} {a}, {b}"},
+    "div": {"f": "fdiv {t} {a}, {b}"},
+    "fma": {"f": "call {t} @llvm.fma.{s}({t} {a}, {t} {b}, {t} {c})"},
+    "neg": {"iu": "sub {t} zeroinitializer, {a}", "f": "fneg {t} {a}"},
+    "sqrt": {"f": "call {t} @llvm.sqrt.{s}({t} {a})"},
+    "trunc": {"f": "call {t} @llvm.trunc.{s}({t} {a})"},
+    "floor": {"f": "call {t} @llvm.floor.{s}({t} {a})"},
+    "rint": {"f": "call {t} @llvm.roundeven.{s}({t} {a})"},
+    "quo": {"i": "sdiv {t} {a}, {b}", "u": "udiv {t} {a}, {b}"},
+    "rem": {"i": "srem {t} {a}, {b}", "u": "urem {t} {a}, {b}"},
+    "shl": {"iu": "shl {t} {a}, {b}"},
+    "shr": {"i": "ashr {t} {a}, {b}", "u": "lshr {t} {a}, {b}"},
+    "and": {"biu": "and {t} {a}, {b}"},
+    "or": {"biu": "or {t} {a}, {b}"},
+    "xor": {"biu": "xor {t} {a}, {b}"},
+    "lt": {
+        "i": "icmp slt {t} {a}, {b}",
+        "u": "icmp ult {t} {a}, {b}",
+        "f": "fcmp olt {t} {a}, {b}",
+    },
+    "le": {
+        "i": "icmp sle {t} {a}, {b}",
+        "u": "icmp ule {t} {a}, {b}",
+        "f": "fcmp ole {t} {a}, {b}",
+    },
+    "eq": {"biu": "icmp eq {t} {a}, {b}", "f": "fcmp oeq {t} {a}, {b}"},
+    "ne": {"biu": "icmp ne {t} {a}, {b}", "f": "fcmp une {t} {a}, {b}"},
+}
+_TEMPLATES = {
+    (op, kind): text for op, rows in _OPS.items() for kinds, text in rows.items() for kind in kinds
+}
+
+
+class Values(Emitter):
+    """Renders values, loads and stores. `env` holds what is rendered, by id of the Value."""
+
+    def __init__(self, kernel: Kernel, plan: Plan) -> None:
+        super().__init__()
+        self.kernel, self.plan = kernel, plan
+        self.env: dict[int, Lane] = {}
+        self.buffers: dict[str, str] = {}
+        self.params: dict[str, Lane] = {}
+        self.index: list[Lane] = []
+        self.mask: str | None = None  # the lanes that take part; None: all
+        self.staged: dict[int, str] = {}  # id(load) -> the stack's copy of a block, transposed
+        self.row = self.first = ""  # of the block: the present row in it, the first column of it
+        self.results: dict[int, tuple[str, str]] = {}  # of a sheet: array, position of its vectors
+        self.vector_number = ""  # of a sheet: which vector is at hand
+
+    def lane(self, v: Value) -> Lane:
+        if v.op == "const":
+            return Lane(constant(v))
+        if v.op == "param":
+            return self.params[str(v.attr)]
+        if v.op == "index":
+            return self.index[int(v.attr)]
+        if id(v) not in self.env:
+            self.expression(v)
+        return self.env[id(v)]
+
+    def uniform(self, v: Value) -> str:
+        lane = self.lane(v)
+        assert lane.form == "u", v
+        return lane.text
+
+    def vector(self, v: Value) -> str:
+        """`v` with one element for each lane."""
+        lane = self.lane(v)
+        if lane.form == "v" or self.width == 1:
+            return lane.text
+        base = self.splat(scalar_type(v.dtype), lane.text)
+        if lane.form == "u":
+            return base
+        t = self.wide("i64")
+        steps = self.let(f"mul {t} {self.iota('i64')}, {self.splat('i64', lane.stride)}")
+        return self.let(f"add {t} {base}, {steps}")
+
+    def value(self, v: Value) -> None:
+        self.env[id(v)] = self.load(v) if v.op == "load" else self.compute(v)
+
+    def compute(self, v: Value) -> Lane:
+        lanes = [self.lane(a) for a in v.args]
+        if all(x.form == "u" for x in lanes):
+            return Lane(self.apply(v, [x.text for x in lanes], 1))
+        if v.dtype is int64 and (affine := self.affine(v.op, lanes)):
+            return affine
+        return Lane(self.apply(v, [self.vector(a) for a in v.args], self.width), "v")
+
+    def affine(self, op: str, lanes: list[Lane]) -> Lane | None:
+        """The sum, difference or uniform multiple of affine values, as an affine value."""
+        if op not in ("add", "sub", "mul") or any(x.form == "v" for x in lanes):
+            return None
+        a, b = lanes
+        if op == "mul":
+            if a.form == b.form:
+                return None
+            factor, line = (a, b) if a.form == "u" else (b, a)
+            return Lane(
+                self.i64("mul", line.text, factor.text),
+                "a",
+                self.i64("mul", line.stride, factor.text),
+            )
+        return Lane(self.i64(op, a.text, b.text), "a", self.i64(op, a.stride, b.stride))
+
+    def apply(self, v: Value, args: Sequence[str], width: int) -> str:
+        """One operation on scalars (width 1) or vectors."""
+        source = v.args[-1].dtype
+        s, d = scalar_type(source), scalar_type(v.dtype)
+        t = self.wide(s, width)
+        if v.op == "where":
+            bits = self.wide("i1", width)
+            return self.let(f"select {bits} {args[0]}, {t} {args[1]}, {t} {args[2]}")
+        if v.op == "bitcast":
+            return (
+                args[0] if s == d else self.let(f"bitcast {t} {args[0]} to {self.wide(d, width)}")
+            )
+        if v.op == "cast":
+            return self.cast(args[0], source, v.dtype, width)
+        if v.op == "not":
+            ones = "-1" if width == 1 else f"splat ({s} -1)"
+            return self.let(f"xor {t} {args[0]}, {ones}")
+        if v.op == "neg" and width == 1 and source.kind != "f":
+            return self.let(f"sub {t} 0, {args[0]}")
+        if v.op in ("quo", "rem") and width > 1 and self.mask:
+            # A lane that is switched off may divide by zero, and vector divisions trap.
+            one = f"splat ({s} 1)"
+            args = [
+                args[0],
+                self.let(f"select {self.wide('i1')} {self.mask}, {t} {args[1]}, {t} {one}"),
+            ]
+        suffix = f"f{source.bits}" if width == 1 else f"v{width}f{source.bits}"
+        names = dict(zip("abc", args, strict=False))
+        return self.let(_TEMPLATES[v.op, source.kind].format(t=t, s=suffix, **names))
+
+    def cast(self, a: str, source: DType, target: DType, width: int) -> str:
+        s, d = (self.wide(scalar_type(x), width) for x in (source, target))
+        if s == d:
+            return a
+        if target is bool_:
+            zero = "zeroinitializer" if width > 1 else ("0.0" if source.kind == "f" else "0")
+            return self.let(f"{'fcmp une' if source.kind == 'f' else 'icmp ne'} {s} {a}, {zero}")
+        if source.kind == target.kind == "f":
+            op = "fpext" if target.bits > source.bits else "fptrunc"
+        elif source.kind == "f":
+            op = "fptosi" if target.kind == "i" else "fptoui"
+        elif target.kind == "f":
+            op = "sitofp" if source.kind == "i" else "uitofp"
+        elif source is not bool_ and target.bits < source.bits:
+            op = "trunc"
+        else:
+            op = "sext" if source.kind == "i" else "zext"
+        return self.let(f"{op} {s} {a} to {d}")
+
+    def expression(self, v: Value) -> None:
+        """Renders `v` and what it needs here, where a block does not come in order."""
+        if v.op == "result":
+            self.env[id(v)] = self.from_sheet(v)
+        elif v.op not in OPERANDS:
+            for a in v.args:
+                self.lane(a)
+            self.value(v)
+
+    def address(self, buffer: Buffer, index: str) -> str:
+        """The address of an element, or a vector of addresses where `index` is a vector."""
+        return self.let(
+            f"getelementptr {memory_type(buffer.dtype)}, ptr {self.buffers[buffer.name]}, {index}"
+        )
+
+    def guarded(self, pointer: str, when: str) -> str:
+        """`pointer` where `when` (an i1) holds, else eight bytes of nothing: no branch is needed."""
+        nowhere = self.slot("i64")
+        self.do(f"store i64 0, ptr {nowhere}")
+        return self.let(f"select i1 {when}, ptr {pointer}, ptr {nowhere}")
+
+    def active(self, when: Value | None) -> str | None:
+        """The lanes that take part: those of the mask for which `when` holds. None: all."""
+        if when is None:
+            return self.mask
+        bits = self.vector(when)
+        return bits if self.mask is None else self.let(f"and {self.wide('i1')} {self.mask}, {bits}")
+
+    def from_memory(self, d: DType, text: str, width: int) -> str:
+        if d is not bool_:
+            return text
+        zero = "zeroinitializer" if width > 1 else "0"
+        return self.let(f"icmp ne {self.wide('i8', width)} {text}, {zero}")
+
+    def to_memory(self, d: DType, text: str, width: int) -> str:
+        if d is not bool_:
+            return text
+        return self.let(f"zext {self.wide('i1', width)} {text} to {self.wide('i8', width)}")
+
+    def load(self, v: Value) -> Lane:
+        if id(v) in self.staged:
+            return Lane(self.from_memory(v.dtype, self.from_stage(v), self.width), "v")
+        when = v.args[1] if len(v.args) == 2 else None
+        if self.lane(v.args[0]).form == "u" and (when is None or self.lane(when).form == "u"):
+            place = self.place(v.attr, v.args[0], when)
+            text = self.let(f"load {memory_type(v.dtype)}, ptr {place}, align {v.dtype.itemsize}")
+            return Lane(self.from_memory(v.dtype, text, 1))
+        text = self.load_vector(v.attr, v.args[0], self.active(when))
+        return Lane(self.from_memory(v.dtype, text, self.width), "v")
+
+    def load_vector(self, buffer: Buffer, index: Value, active: str | None) -> str:
+        """A vector of elements as they are in memory, zero where not `active`."""
+        t, align = self.wide(memory_type(buffer.dtype)), buffer.dtype.itemsize
+        if self.is_contiguous(index):
+            place = self.address(buffer, f"i64 {self.lane(index).text}")
+            if active is not None:
+                return self.masked_load(buffer.dtype, place, active)
+            return self.let(f"load {t}, ptr {place}, align {align}")
+        places = self.address(buffer, f"{self.wide('i64')} {self.vector(index)}")
+        return self.let(
+            f"call {t} @llvm.masked.gather.{self.suffix(buffer.dtype)}.v{self.width}p0("
+            f"{self.wide('ptr')} align {align} {places}, {self.bits(active)}, {t} zeroinitializer)"
+        )
+
+    def masked_load(self, d: DType, place: str, active: str) -> str:
+        t = self.wide(memory_type(d))
+        return self.let(
+            f"call {t} @llvm.masked.load.{self.suffix(d)}.p0("
+            f"ptr align {d.itemsize} {place}, {self.bits(active)}, {t} zeroinitializer)"
+        )
+
+    def bits(self, active: str | None) -> str:
+        """A mask as an argument, with its type."""
+        return f"{self.wide('i1')} {active or 'splat (i1 true)'}"
+
+    def is_contiguous(self, index: Value) -> bool:
+        lane = self.lane(index)
+        return lane.form == "a" and lane.stride == "1"
+
+    def place(self, buffer: Buffer, index: Value, when: Value | None) -> str:
+        """The address of one element, harmless where `when` does not hold."""
+        place = self.address(buffer, f"i64 {self.uniform(index)}")
+        return place if when is None else self.guarded(place, self.uniform(when))
+
+    def store(self, s: Store) -> None:
+        d = s.buffer.dtype
+        text = self.to_memory(d, self.vector(s.value), self.width)
+        t, align = self.wide(memory_type(d)), d.itemsize
+        if self.width == 1:
+            place = self.place(s.buffer, s.index, s.when)
+            self.do(f"store {t} {text}, ptr {place}, align {align}")
+            return
+        active = self.active(s.when)
+        if not self.is_contiguous(s.index):
+            places = self.address(s.buffer, f"{self.wide('i64')} {self.vector(s.index)}")
+            self.do(
+                f"call void @llvm.masked.scatter.{self.suffix(d)}.v{self.width}p0({t} {text}, "
+                f"{self.wide('ptr')} align {align} {places}, {self.bits(active)})"
+            )
+            return
+        place = self.address(s.buffer, f"i64 {self.lane(s.index).text}")
+        if active is None:
+            self.do(f"store {t} {text}, ptr {place}, align {align}")
+        else:
+            self.do(
+                f"call void @llvm.masked.store.{self.suffix(d)}.p0("
+                f"{t} {text}, ptr align {align} {place}, {self.bits(active)})"
+            )
+
+    def atomic(self, s: Atomic) -> None:
+        assert self.width == 1
+        d, place = s.buffer.dtype, self.place(s.buffer, s.index, s.when)
+        op = "u" + s.op if d.kind == "u" and s.op in ("min", "max") else s.op
+        self.do(f"atomicrmw {op} ptr {place}, {memory_type(d)} {self.uniform(s.value)} monotonic")
+
+    def from_stage(self, v: Value) -> str:
+        """A vector of the row at hand, from the transposed block."""
+        m = memory_type(v.dtype)
+        across = self.let(f"sub i64 {self.index[-1].text}, {self.first}")
+        down = self.let(f"mul i64 {self.row}, {self.plan.side}")
+        at = self.let(f"add i64 {down}, {across}")
+        place = self.let(f"getelementptr {m}, ptr {self.staged[id(v)]}, i64 {at}")
+        return self.let(f"load {self.wide(m)}, ptr {place}, align {v.dtype.itemsize}")
+
+    def from_sheet(self, v: Value) -> Lane:
+        """The result of a reduction for the columns at hand."""
+        vectors, base = self.results[id(v)]
+        m = self.wide(memory_type(v.dtype))
+        at = self.let(f"add i64 {base}, {self.vector_number}")
+        place = self.let(f"getelementptr {m}, ptr {vectors}, i64 {at}")
+        text = self.let(f"load {m}, ptr {place}, align {v.dtype.itemsize}")
+        return Lane(self.from_memory(v.dtype, text, self.width), "v")

@@ -1,0 +1,126 @@
+"""Level 6: streams and events. In order within a stream; what an event marks is done before what waits for it."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+
+from ..dtypes import float32
+from ..kernel import Kernel, KernelBuilder
+from ..loops import load
+from .kit import Kit
+from .values import Array
+
+
+def doubled() -> Kernel:
+    b = KernelBuilder("doubled")
+    x = b.buffer("x", float32, "rw")
+    i = b.axis(b.int("n"))
+    b.store(x, i, load(x, i) * 2.0 + 1.0)
+    return b.build()
+
+
+N = 100_000
+
+
+class Queue:
+    """A buffer, and launches on it."""
+
+    def __init__(self, kit: Kit) -> None:
+        self.kit, self.backend = kit, kit.backend
+        self.ptr = kit.opened.allocator.allocate(4 * N)
+        self.launch = self.backend.bind(kit.program(doubled()), (N,), (N,))
+        self.expected = np.zeros(N, np.float32)
+
+    def fill(self, value: float, stream: Any) -> None:
+        self.expected[:] = value
+        raw = memoryview(self.expected.view(np.uint8))
+        self.backend.copy_in(self.ptr.handle, self.ptr.offset, raw, stream)
+
+    def work(self, times: int, stream: Any) -> None:
+        for _ in range(times):
+            self.launch((self.ptr.handle, self.ptr.offset), (), stream)
+            self.expected = self.expected * np.float32(2) + np.float32(1)
+
+    def read(self, stream: Any) -> Array:
+        found = np.empty(N, np.float32)
+        self.backend.copy_out(memoryview(found.view(np.uint8)), self.ptr.handle, self.ptr.offset, stream)
+        return found
+
+    def check(self, stream: Any, what: str) -> None:
+        self.kit.same(self.read(stream), self.expected, float32, what, lambda: str(doubled()))
+
+
+def test_work_on_a_stream_is_in_order(kit: Kit) -> None:
+    for stream in (None, kit.backend.create_stream()):
+        q = Queue(kit)
+        q.fill(1.0, stream)
+        q.work(20, stream)
+        q.check(stream, "copy out after work queued on its stream")
+
+
+def test_synchronize_waits(kit: Kit) -> None:
+    stream = kit.backend.create_stream()
+    q = Queue(kit)
+    q.fill(1.0, stream)
+    q.work(20, stream)
+    kit.backend.synchronize(stream)
+    q.check(None, "after synchronize(stream), seen from the default stream")
+    q.work(20, stream)
+    kit.backend.synchronize()
+    q.check(None, "after synchronize() of the device")
+
+
+def test_streams_wait_for_events(kit: Kit) -> None:
+    """Work goes to and fro between two streams, each time behind an event."""
+    streams = [kit.backend.create_stream() for _ in range(2)]
+    q = Queue(kit)
+    q.fill(0.5, streams[0])
+    for k in range(6):
+        q.work(3, streams[k % 2])
+        event = kit.backend.record_event(streams[k % 2])
+        kit.backend.wait_event(streams[(k + 1) % 2], event)
+    q.check(streams[0], "work that went between two streams")
+
+
+def test_the_host_waits_for_an_event(kit: Kit) -> None:
+    stream = kit.backend.create_stream()
+    q = Queue(kit)
+    q.fill(0.5, stream)
+    q.work(20, stream)
+    event = kit.backend.record_event(stream)
+    kit.backend.wait_event(None, event)
+    assert kit.backend.event_done(event)
+    q.check(None, "after the host waited for an event")
+
+
+def test_events_measure_time(kit: Kit) -> None:
+    stream = kit.backend.create_stream()
+    q = Queue(kit)
+    q.fill(0.5, stream)
+    begun = kit.backend.record_event(stream)
+    q.work(20, stream)
+    ended = kit.backend.record_event(stream)
+    kit.backend.synchronize(stream)
+    assert 0 <= kit.backend.elapsed_ms(begun, ended) < 60_000
+    q.check(stream, "work between two events")
+
+
+def test_threads_launch_at_once(kit: Kit) -> None:
+    """Two threads, each with its own buffer: programs and launches are shared, results are not."""
+    queues = [Queue(kit) for _ in range(2)]
+
+    def run(q: Queue, value: float) -> None:
+        q.fill(value, None)
+        q.work(30, None)
+
+    threads = [threading.Thread(target=run, args=(q, k + 0.25)) for k, q in enumerate(queues)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    kit.backend.synchronize()
+    for k, q in enumerate(queues):
+        q.check(None, f"the buffer of thread {k}")

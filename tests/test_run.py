@@ -1,0 +1,206 @@
+"""Evaluation: what is computed when, plan and program caches, threads, errors while work runs."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+import textwrap
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dovetail as dt
+from dovetail import run
+
+
+def chain(x: Any, y: Any) -> Any:
+    return dt.tanh(x * 2 + y) * x - y / (1 + x * x)
+
+
+def counted(field: str, work: Any) -> int:
+    before = getattr(run.counters, field)
+    work()
+    return int(getattr(run.counters, field) - before)
+
+
+def test_nothing_runs_until_somebody_looks(device: str) -> None:
+    x = dt.ones(10, device=device)
+    dt.evaluate(x)
+    assert counted("launches", lambda: x * 2 + 1) == 0
+    assert counted("launches", lambda: (x * 2 + 1).numpy()) == 1
+
+
+def test_a_chain_is_one_kernel(device: str) -> None:
+    x, y = dt.ones((8, 3), device=device), dt.ones(3, device=device)
+    dt.evaluate(x, y)
+    assert counted("launches", lambda: dt.evaluate(chain(x, y))) == 1
+
+
+def test_softmax_and_variance_are_one_kernel(device: str) -> None:
+    x = dt.asarray(np.random.default_rng(0).standard_normal((64, 50)), device=device)
+    dt.evaluate(x)
+
+    def softmax() -> Any:
+        e = dt.exp(x - dt.max(x, axis=1, keepdims=True))
+        return e / dt.sum(e, axis=1, keepdims=True)
+
+    assert counted("launches", lambda: dt.evaluate(softmax())) == 1
+    assert counted("launches", lambda: dt.evaluate(dt.var(x, axis=1))) == 1
+
+
+def test_what_the_user_holds_is_stored_by_the_same_kernel(device: str) -> None:
+    x = dt.ones(100, device=device)
+    dt.evaluate(x)
+    y = x * 2
+    z = y + 1
+    assert counted("launches", lambda: dt.evaluate(z)) == 1
+    assert counted("launches", lambda: y.numpy()) == 0
+    assert y.numpy()[0] == 2 and z.numpy()[0] == 3
+
+
+def test_what_nobody_holds_is_not_stored(device: str) -> None:
+    x = dt.ones(1000, device=device)
+    dt.evaluate(x)
+    gc.collect()
+    before = dt.memory.stats(device).allocations
+    dt.evaluate((x * 2 + 1) * 3)
+    assert dt.memory.stats(device).allocations - before == 1
+
+
+def test_two_hundred_new_shapes_compile_nothing(device: str) -> None:
+    def once(n: int) -> None:
+        x, y = dt.ones(n, device=device), dt.full(n, 0.5, device=device)
+        dt.evaluate(x, y)
+        dt.evaluate(chain(x, y))
+
+    once(10)
+    assert counted("compiles", lambda: [once(n) for n in range(11, 211)]) == 0
+
+
+def test_new_scalars_compile_nothing(device: str) -> None:
+    x = dt.ones(10, device=device)
+    dt.evaluate(x)
+    dt.evaluate(x * 2.5)
+
+    def many() -> None:
+        for s in (1.5, 3.25, -1.0):
+            assert (x * s).numpy()[0] == s
+
+    assert counted("compiles", many) == 0
+    assert counted("plans", many) == 0
+
+
+def test_eager_runs_each_op_at_once(device: str) -> None:
+    x = dt.ones(10, device=device)
+    dt.evaluate(x)
+    with dt.eager():
+        assert counted("launches", lambda: x * 2 + 1) == 2
+    assert counted("launches", lambda: x * 2 + 1) == 0
+
+
+def test_a_long_chain_is_bounded(device: str) -> None:
+    x = dt.ones(10, device=device)
+    for _ in range(1000):
+        x = x + 1
+    assert x.numpy()[3] == 1001
+
+
+def test_a_write_waits_for_pending_readers(device: str) -> None:
+    x = dt.asarray(np.arange(5.0), device=device)
+    later = x * 10
+    other = later + 1
+    x += 100
+    assert later.numpy().tolist() == [0, 10, 20, 30, 40]
+    assert other.numpy().tolist() == [1, 11, 21, 31, 41]
+    assert x.numpy().tolist() == [100, 101, 102, 103, 104]
+
+
+def test_a_write_after_evaluation_leaves_older_readers_alone(device: str) -> None:
+    y = dt.asarray(np.arange(3.0), device=device) * 2
+    z = y + 1
+    y.numpy()
+    y += 50
+    assert z.numpy().tolist() == [1, 3, 5]
+    assert y.numpy().tolist() == [50, 52, 54]
+
+
+def test_threads_evaluate_shared_work(device: str) -> None:
+    x = dt.asarray(np.random.default_rng(1).standard_normal(5000), device=device)
+    shared = [chain(x, x + i) for i in range(20)]
+    expected = [np.tanh(x.numpy() * 2 + (x.numpy() + i)) for i in range(20)]
+    results: list[list[Any]] = []
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            results.append([s.numpy().copy() for s in shared] + [chain(x, x).numpy()])
+        except BaseException as e:
+            failures.append(e)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not failures
+    assert len(results) == 4 and len(expected) == 20
+    for r in results[1:]:
+        assert all(np.array_equal(a, b) for a, b in zip(results[0], r, strict=True))
+
+
+def test_memory_goes_when_the_tensors_go(device: str) -> None:
+    x = dt.ones(1000, device=device)
+    dt.evaluate(x)
+    gc.collect()
+    live = dt.memory.stats(device).live_bytes
+    for _ in range(5):
+        y = chain(x, x)
+        z = y[10:20] * 2
+        dt.evaluate(z)
+    del y, z
+    assert dt.memory.stats(device).live_bytes == live
+
+
+def test_an_index_error_leaves_the_result_pending(device: str) -> None:
+    x = dt.asarray([1.0, 2.0, 3.0], device=device)
+    bad = dt.take(x, dt.asarray([0, 7], device=device))
+    for _ in range(2):
+        with pytest.raises(IndexError, match="out of range"):
+            bad.numpy()
+    assert dt.take(x, dt.asarray([0, -1], device=device)).tolist() == [1.0, 3.0]
+
+
+FRESH = """
+    import os, sys
+    import numpy as np
+    import dovetail as dt
+    from dovetail import run
+    x = dt.asarray(np.ones(100, "f4"))
+    print(float(dt.sum(dt.sin(x * 3 + 1)).item()), run.counters.compiles, run.counters.disk_hits)
+"""
+
+
+def fresh(folder: Path) -> list[str]:
+    import os
+
+    env = {**os.environ, "DOVETAIL_CACHE_DIR": str(folder)}
+    script = textwrap.dedent(FRESH)
+    out = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True)
+    assert out.returncode == 0, out.stderr
+    return out.stdout.split()
+
+
+def test_a_second_process_compiles_nothing(tmp_path: Path) -> None:
+    pytest.importorskip("dovetail_cpu_llvm", reason="the default device is the cpu backend's")
+    first, second = fresh(tmp_path), fresh(tmp_path)
+    assert int(first[1]) > 0
+    assert int(second[1]) == 0 and int(second[2]) == int(first[1])
+    assert first[0] == second[0]
+    for path in (tmp_path / "kernels").glob("*/*"):
+        path.write_bytes(path.read_bytes()[:100])
+    third = fresh(tmp_path)
+    assert third == first
