@@ -1,9 +1,14 @@
-"""dovetail: tensors whose devices are pip packages. `import dovetail as dt`; see docs/."""
+"""dovetail: tensors whose devices are pip packages. `import dovetail as dt`.
 
-# ruff: noqa: F401, A004
+Names follow the Python array API standard, then PyTorch. See https://data-apis.org/array-api/2025.12/.
+"""
+
+# ruff: noqa: A004 - the standard's names shadow Python's in a namespace that is used as `dt.sum`
 from __future__ import annotations
 
+import importlib.metadata
 import math
+from typing import NoReturn
 
 from . import memory, methods, plugins
 from .creation import (
@@ -14,6 +19,7 @@ from .creation import (
     eye,
     full,
     full_like,
+    get_default_dtype,
     linspace,
     meshgrid,
     ones,
@@ -43,10 +49,108 @@ from .dtypes import (
     uint64,
 )
 from .dtypes import bool_ as bool
-from .elementwise import *  # noqa: F403
-from .errors import *  # noqa: F403
+from .elementwise import (
+    abs,
+    acos,
+    acosh,
+    add,
+    allclose,
+    array_equal,
+    asin,
+    asinh,
+    atan,
+    atan2,
+    atanh,
+    bitwise_and,
+    bitwise_invert,
+    bitwise_left_shift,
+    bitwise_or,
+    bitwise_right_shift,
+    bitwise_xor,
+    cbrt,
+    ceil,
+    clip,
+    copysign,
+    cos,
+    cosh,
+    divide,
+    equal,
+    erf,
+    erfc,
+    exp,
+    exp2,
+    expm1,
+    floor,
+    floor_divide,
+    greater,
+    greater_equal,
+    hypot,
+    isclose,
+    isfinite,
+    isinf,
+    isnan,
+    less,
+    less_equal,
+    log,
+    log1p,
+    log2,
+    log10,
+    log_softmax,
+    logaddexp,
+    logical_and,
+    logical_not,
+    logical_or,
+    logical_xor,
+    maximum,
+    minimum,
+    multiply,
+    negative,
+    nextafter,
+    not_equal,
+    positive,
+    pow,
+    reciprocal,
+    relu,
+    remainder,
+    round,
+    rsqrt,
+    sigmoid,
+    sign,
+    signbit,
+    sin,
+    sinh,
+    softmax,
+    sqrt,
+    square,
+    subtract,
+    tan,
+    tanh,
+    trunc,
+    where,
+)
+from .errors import (
+    ArgumentError,
+    AxisError,
+    CompileError,
+    DeviceError,
+    DovetailError,
+    DTypeError,
+    FallbackError,
+    IndexOutOfRange,
+    InternalError,
+    LayoutError,
+    NotYetError,
+    OutOfMemoryError,
+    PluginError,
+    ReadOnlyError,
+    ShapeError,
+    UnavailableError,
+    ValueOverflow,
+)
 from .explain import explain
+from .interop import array_namespace_info as __array_namespace_info__
 from .interop import from_dlpack
+from .layout import sparse_coo, strided
 from .manipulation import (
     as_strided,
     broadcast_arrays,
@@ -56,10 +160,12 @@ from .manipulation import (
     contiguous,
     copy,
     expand_dims,
+    flatten,
     flip,
     matrix_transpose,
     moveaxis,
     permute_dims,
+    ravel,
     repeat,
     reshape,
     roll,
@@ -68,8 +174,10 @@ from .manipulation import (
     stack,
     swapaxes,
     tile,
+    transpose,
     unstack,
 )
+from .plugins import devices
 from .profile import profile
 from .statistics import (
     all,
@@ -86,7 +194,28 @@ from .statistics import (
     sum,
     var,
 )
+from .streams import Event, Stream, current_stream, default_stream, stream, synchronize
 from .tensor import Tensor, eager, evaluate
 
 e, pi, inf, nan, newaxis = math.e, math.pi, math.inf, math.nan, None
-__version__ = "0.1.0"
+__array_api_version__ = "2025.12"
+__version__ = importlib.metadata.version("dovetail")
+
+_LATER = {
+    "complex numbers": ("conj", "real", "imag", "angle"),
+    "sorting and sets": (
+        "sort", "argsort", "topk", "unique_all", "unique_counts", "unique_inverse", "unique_values",
+        "isin",
+    ),
+    "Fourier transforms": ("fft",),
+    "gradients": ("grad", "no_grad", "enable_grad", "autograd", "backward"),
+    "sparse tensors": ("sparse_coo_tensor", "to_sparse", "to_dense"),
+    "fast_math": ("fast_math",),
+}  # fmt: skip
+_WHEN = {name: part for part, names in _LATER.items() for name in names}
+
+
+def __getattr__(name: str) -> NoReturn:
+    if name in _WHEN:
+        raise NotYetError(f"dt.{name}: {_WHEN[name]} come with a later version")
+    raise AttributeError(f"module 'dovetail' has no attribute {name!r}")

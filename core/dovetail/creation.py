@@ -29,7 +29,7 @@ def get_default_dtype() -> DType:
 
 def extents(op: str, shape: Any) -> Shape:
     """A shape from an int or a sequence of ints. Raises: ShapeError."""
-    listed = (shape,) if not isinstance(shape, Sequence | Tensor | np.ndarray) else shape
+    listed: Any = shape if isinstance(shape, Sequence | Tensor | np.ndarray) else (shape,)
     try:
         found = tuple(operator.index(n) for n in listed)
     except TypeError:

@@ -97,6 +97,14 @@ def forget(fingerprint: str, text: str) -> None:
             path.unlink()
 
 
+def source_digest(folder: Path) -> str:
+    """A digest of the Python sources in a folder: for fingerprints, since what they generate depends on them."""
+    found = hashlib.sha256()
+    for path in sorted(folder.glob("*.py")):
+        found.update(path.read_bytes())
+    return found.hexdigest()[:16]
+
+
 def prune() -> None:
     """Removes the files not written for longest until the rest fits three quarters of the bound."""
     folder, bound = directory(), limit()

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from . import ops
 from .creation import full
 from .datatypes import cast
-from .dtypes import float64
+from .dtypes import bool_, float32, float64, int64, uint64
 from .errors import DTypeError
 from .ops import TABLE, Op, common
 from .statistics import all as all_
@@ -51,7 +51,8 @@ def _unary(name: str, says: str, example: str = "") -> Unary:
     def function(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
         return apply(op, (x,), None, out)
 
-    return _described(function, op, says, "x", example)
+    described: Unary = _described(function, op, says, "x", example)
+    return described
 
 
 def _binary(name: str, says: str, example: str = "") -> Binary:
@@ -62,7 +63,8 @@ def _binary(name: str, says: str, example: str = "") -> Binary:
     ) -> Tensor:
         return apply(op, (x1, x2), None, out)
 
-    return _described(function, op, says, "x1, x2", example)
+    described: Binary = _described(function, op, says, "x1, x2", example)
+    return described
 
 
 _RULES = {
@@ -96,7 +98,7 @@ def _on_reference(text: str) -> str:
 def _allowed(op: Op) -> str:
     words = {"b": "bool", "i": "signed integers", "u": "unsigned integers", "f": "floats"}
     found = []
-    for kind, sample in (("b", ops.bool_), ("i", ops.int64), ("u", ops.uint64), ("f", ops.float32)):
+    for kind, sample in (("b", bool_), ("i", int64), ("u", uint64), ("f", float32)):
         try:
             op.dtypes(op.name, [sample] * op.arity, None)
         except DTypeError:
@@ -140,7 +142,7 @@ def pow(x1: Tensor | Number, x2: Tensor | Number, /, *, out: Tensor | None = Non
     >>> dt.pow(dt.asarray([2, 3], device="reference"), 2).tolist()
     [4, 9]
     """
-    if type(x2) is int and x2 == 2 and isinstance(x1, Tensor) and x1.dtype is not ops.bool_:
+    if type(x2) is int and x2 == 2 and isinstance(x1, Tensor) and x1.dtype is not bool_:
         return apply(ops.SQUARE, (x1,), None, out)
     return _pow(x1, x2, out=out)
 
@@ -282,13 +284,13 @@ def relu(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     return apply(ops.MAXIMUM, (x, 0), None, out)
 
 
-def softmax(x: Tensor, /, *, axis: int = -1) -> Tensor:
+def softmax(x: Tensor, /, axis: int = -1) -> Tensor:
     """exp(x) divided by its sum along an axis, without overflow; one kernel."""
     e = exp(x - max_(x, axis=axis, keepdims=True))
     return e / sum_(e, axis=axis, keepdims=True)
 
 
-def log_softmax(x: Tensor, /, *, axis: int = -1) -> Tensor:
+def log_softmax(x: Tensor, /, axis: int = -1) -> Tensor:
     """The logarithm of softmax, accurate where that underflows; one kernel."""
     d = x - max_(x, axis=axis, keepdims=True)
     return d - log(sum_(exp(d), axis=axis, keepdims=True))

@@ -17,6 +17,7 @@ from .backend import (
     Unavailable,
 )
 from .diskcache import read as cached_binary
+from .diskcache import source_digest
 from .diskcache import write as cache_binary
 from .dtypes import (
     FLOATS,
@@ -63,6 +64,6 @@ __all__ = [
     "BackendInfo", "Block", "Buffer", "Capabilities", "Combine", "CompileError", "DType", "DeviceError", "DeviceInfo",
     "Handles", "InternalError", "Kernel", "KernelBuilder", "Launch", "Loop", "Program", "Statement", "Store",
     "Unavailable", "Value", "bfloat16", "bool_", "cache_binary", "cached_binary", "combine", "float16", "float32",
-    "float64", "hookimpl", "int8", "int16", "int32", "int64", "parse_kernel", "print_kernel", "uint8", "uint16",
+    "float64", "hookimpl", "int8", "int16", "int32", "int64", "parse_kernel", "print_kernel", "source_digest", "uint8", "uint16",
     "uint32", "uint64", "verify", "walk",
 ]  # fmt: skip

@@ -230,6 +230,9 @@ class Planner:
         self.why = dict.fromkeys(held, "its tensor is still held") | dict.fromkeys(
             roots, "asked for"
         )
+        for i, e in enumerate(nodes):
+            if e.op is not None and e.op.kind == "rows":
+                self._seed(i)
         self.scalar_at: dict[int, int] = {}
         count = 0
         for i, e in enumerate(nodes):
@@ -240,6 +243,15 @@ class Planner:
             int, Shape
         ] = {}  # stored nodes whose memory is not row-major: its axes, outermost first
         self.crooked: set[Domain] = set()  # whose rows are not worth sharing a kernel
+
+    def _seed(self, i: int) -> None:
+        """What is known from the start: kernels of their own, and what they read, are stored."""
+        self.why.setdefault(i, "it is a kernel of its own")
+        for a in self.nodes[i].args:
+            while type(a) is Expr and (a.op is None or a.op.kind == "view"):
+                a = a.args[0] if a.op is not None else a.storage.pending
+            if type(a) is Expr:
+                self.why.setdefault(self.index[a], "a kernel of its own reads it")
 
     def plan(self) -> Plan:
         """The kernels, in order."""

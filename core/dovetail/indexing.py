@@ -1,40 +1,69 @@
-"""x[key]: what NumPy's rules say, of basic indices, integer arrays and masks."""
+"""x[key] and its relatives, by NumPy's rules: basic indices, integer arrays, masks.
+
+Integers, slices, `...` and None make a view. Arrays of integers read through the `gather` row, and
+write through `scatter`, in which the last of several values for one place wins. A mask becomes the
+positions of its true elements; how many there are depends on data, so that takes one host read.
+Indices given as lists or NumPy arrays are checked at once, those in tensors when the work runs.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from operator import index as as_integer
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from . import layout as lay
-from . import ops
-from .dtypes import DType, dtype
-from .errors import DeviceError, DTypeError, IndexOutOfRange, ShapeError, ValueOverflow
+from . import ops, run
+from .dtypes import DType, bool_, dtype, int64
+from .errors import ArgumentError, DeviceError, DTypeError, IndexOutOfRange, ShapeError, ValueOverflow
 from .expr import Expr, node, spec
-from .layout import Shape
-from .tensor import PYTHON_NUMBERS, Tensor, assign, fitted, from_host, view
-
-_ARRAYS = (Tensor, np.ndarray, list, bool, np.bool_)
+from .layout import Move, Shape
+from .tensor import (
+    PYTHON_NUMBERS,
+    Tensor,
+    apply,
+    assign,
+    check_writable,
+    fitted,
+    from_host,
+    is_viewable,
+    make,
+    view,
+)
 
 
 def getitem(x: Tensor, key: Any) -> Tensor:
-    """`x[key]`: a view for integers, slices, `...` and None.
+    """`x[key]`: a view where the key has integers, slices, `...` and None only, else a copy.
 
+    A mask needs one host read: of how many of its elements are true. Indices in a tensor are
+    checked on the device, so an error may come when the result is looked at.
     Raises: IndexOutOfRange, DTypeError, ShapeError.
     """
-    return _basic(x, _filled(x, key))
+    parts = _filled(x, key)
+    if not any(isinstance(p, _ARRAYS) for p in parts):
+        return _basic(x, parts)
+    return _gathered(x, parts)
 
 
 def setitem(x: Tensor, key: Any, value: Any) -> None:
     """`x[key] = value`: the value is broadcast and cast to the memory of `x[key]`.
 
+    Where integer arrays name a place several times, the last value stays. A mask with a value that
+    does not depend on the number of its true elements needs no host read.
     Raises: as `getitem`; DTypeError where the value's kind does not fit; ReadOnlyError.
     """
-    target = _basic(x, _filled(x, key))
+    parts = _filled(x, key)
+    if any(isinstance(p, _ARRAYS) for p in parts):
+        _write_arrays(x, parts, value)
+        return
+    target = _basic(x, parts)
     if isinstance(value, Tensor) and _is_same_memory(target._expr, value._expr):
         return  # the last act of `x[key] += ...`
-    assign("setitem", target, stored_value("setitem", value, target))
+    assign("setitem", target, _stored("setitem", value, target._expr.spec))
 
 
 def _is_same_memory(a: Expr, b: Expr) -> bool:
@@ -44,65 +73,80 @@ def _is_same_memory(a: Expr, b: Expr) -> bool:
     )  # fmt: skip
 
 
-def stored_value(name: str, value: Any, target: Tensor) -> Expr:
-    """What is to be stored in `target`, of its spec: from a tensor, a number, or what NumPy makes an array of."""
-    want = target._expr.spec
+def _moved(e: Expr, *moves: Move) -> Expr:
+    """A pending view of a node."""
+    for m in moves:
+        shape = lay.move_shape(e.spec.shape, m)
+        if shape != e.spec.shape or m[0] in ("permute", "slice"):
+            e = node(ops.VIEW, (e,), spec(shape, e.spec.dtype, e.spec.device), m)
+    return e
+
+
+# --- values --------------------------------------------------------------------------------------
+
+
+def _stored(name: str, value: Any, want: Any) -> Expr:
+    """What is to be stored, of spec `want`: from a tensor, a number, or what NumPy understands."""
+    return fitted(name, _value(name, value, want.dtype, want.device), want)
+
+
+def _value(name: str, value: Any, want: DType, device: Any) -> Expr:
+    """The node of a value that is to be stored as dtype `want`."""
+    if isinstance(value, Tensor):
+        return value._expr
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, PYTHON_NUMBERS):
-        return full(name, value, target)
-    if not isinstance(value, Tensor):
-        value = _tensor_of(name, value, want.dtype, target)
-    return fitted(name, value._expr, want)
-
-
-def full(name: str, value: Any, like: Tensor) -> Expr:
-    """A node with `value` everywhere, of the spec of `like`. Raises: DTypeError, ValueOverflow."""
-    d = like.dtype
-    kinds = {bool: "buif", int: "uif", float: "f"}
-    if d.kind not in kinds.get(type(value), ""):
-        raise DTypeError(f"{name}: {value!r} does not fit {d.name}; cast the tensor with astype()")
-    if type(value) is int and d.kind in "iu" and not d.min <= value <= d.max:
-        raise ValueOverflow(f"{name}: {value} does not fit {d.name} ({d.min}..{d.max})")
-    return node(ops.FULL, (value,), like._expr.spec, ((d,), d))
-
-
-def _tensor_of(name: str, value: Any, want: DType, target: Tensor) -> Tensor:
-    """Host values as a tensor on the target's device; what is no array yet takes the target's dtype where it fits."""
+        return _number(name, value, want, device)
     array = np.asarray(value)
     if array.dtype.kind not in "biuf":
-        raise DTypeError(f"{name}: cannot store {type(value).__name__}; see dt.asarray")
-    if not isinstance(value, np.ndarray) and want.__numpy_dtype__ is not None:
-        if "buif".index(array.dtype.kind) <= "buif".index(want.kind) or (array.dtype.kind, want.kind) == ("i", "u"):
-            array = array.astype(want.__numpy_dtype__)
-    return from_host(array, dtype(array.dtype), target.device)
+        raise DTypeError(f"{name}: cannot store a {type(value).__name__}; see dt.asarray")
+    if not isinstance(value, np.ndarray) and _fits(array.dtype.kind, want.kind):
+        array = array.astype(want.__numpy_dtype__ or np.float32)
+    return from_host(array, dtype(array.dtype), device)._expr
 
 
-# --- basic indices ---------------------------------------------------------------------------------------------------
+def _number(name: str, value: Any, want: DType, device: Any) -> Expr:
+    """A 0-dimensional node. Raises: DTypeError, ValueOverflow."""
+    kind = {bool: "b", int: "i", float: "f"}.get(type(value), "c")
+    if not _fits(kind, want.kind):
+        raise DTypeError(f"{name}: {value!r} does not fit {want.name}; cast with astype()")
+    if type(value) is int and want.kind in "iu" and not want.min <= value <= want.max:
+        raise ValueOverflow(f"{name}: {value} does not fit {want.name} ({want.min}..{want.max})")
+    return node(ops.FULL, (value,), spec((), want, device), ((want,), want))
+
+
+def _fits(kind: str, into: str) -> bool:
+    order = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
+    return order[kind] <= order[into]
+
+
+# --- basic indices -------------------------------------------------------------------------------
 
 
 def _filled(x: Tensor, key: Any) -> list[Any]:
-    """The key as a list with exactly one entry per axis of `x`, and None for each new axis."""
+    """The key with an entry for every axis of `x`, a None for each new one, and no `...`.
+
+    A `...` that stands for no axis stays: NumPy lets it separate index arrays.
+    """
     parts = list(key) if type(key) is tuple else [key]
     used, dots = 0, -1
     for i, part in enumerate(parts):
         if part is Ellipsis:
             if dots >= 0:
-                raise IndexOutOfRange("index: only one '...' can stand in an index")
+                raise IndexOutOfRange("index: an index can have only a single '...'")
             dots = i
-        elif part is not None:
-            used += _consumes(part)
+        elif isinstance(part, (list, np.ndarray, Tensor)):
+            part = parts[i] = _as_array(part)
+            used += part.ndim if part.dtype in (bool_, np.bool_) else 1
+        elif part is not None and not isinstance(part, (bool, np.bool_)):
+            used += 1
     if used > x.ndim:
         raise IndexOutOfRange(f"index: {used} indices for {x.ndim} dimensions (shape {x.shape})")
-    rest = [slice(None)] * (x.ndim - used)
+    rest: list[Any] = [slice(None)] * (x.ndim - used)
     if dots < 0:
         return parts + rest
-    return parts[:dots] + rest + parts[dots + 1 :]
-
-
-def _consumes(part: Any) -> int:
-    """How many axes an index takes."""
-    return 1
+    return parts[:dots] + (rest or [Ellipsis]) + parts[dots + 1 :]
 
 
 def _basic(x: Tensor, parts: list[Any]) -> Tensor:
@@ -113,17 +157,19 @@ def _basic(x: Tensor, parts: list[Any]) -> Tensor:
     shape: list[int] = []
     reshaped = False
     for part in parts:
+        if part is Ellipsis:
+            continue
         if part is None:
             shape.append(1)
             reshaped = True
             continue
         d = len(starts)
         extent = x.shape[d]
-        if isinstance(part, slice):
+        if type(part) is slice:
             start, length, step = _slice(part, extent)
             shape.append(length)
         else:
-            start, length, step = position(part, d, extent), 1, 1
+            start, length, step = _position(part, d, extent), 1, 1
             reshaped = True
         starts.append(start)
         lengths.append(length)
@@ -136,30 +182,386 @@ def _slice(part: slice, extent: int) -> tuple[int, int, int]:
     try:
         start, stop, step = part.indices(extent)
     except ValueError:
-        raise ShapeError("index: the step of a slice cannot be zero") from None
+        raise ArgumentError("index: the step of a slice cannot be zero") from None
     except TypeError:
         raise DTypeError(f"index: {part} needs integers or None") from None
     return start, len(range(start, stop, step)), step
 
 
-def position(part: Any, axis: int, extent: int) -> int:
-    """A non-negative position along an axis. Raises: IndexOutOfRange; DTypeError for what is no integer."""
+def _position(part: Any, axis: int, extent: int) -> int:
+    """A non-negative position along an axis. Raises: IndexOutOfRange; DTypeError for no integer."""
     try:
         i = as_integer(part)
     except TypeError:
         raise DTypeError(
             f"index: {part!r} is {type(part).__name__}; indices are integers, slices, '...', None, "
-            "and integer or bool arrays"
+            "and arrays of integers or bool"
         ) from None
     if not -extent <= i < extent:
         raise IndexOutOfRange(f"index: {i} is out of range for axis {axis} of size {extent}")
     return i + extent if i < 0 else i
 
 
-def install() -> None:
-    """Gives Tensor its brackets."""
-    for name, rule in {"__getitem__": getitem, "__setitem__": setitem}.items():
-        setattr(Tensor, name, rule)
+# --- index arrays --------------------------------------------------------------------------------
+
+_ARRAYS = (Tensor, np.ndarray, bool, np.bool_)
 
 
-install()
+def _as_array(part: Any) -> Any:
+    """A tensor or NumPy array of integers or bool; of no dimension on the host: an integer or bool.
+
+    Raises: DTypeError.
+    """
+    if isinstance(part, Tensor):
+        if part.dtype.kind not in "biu":
+            raise DTypeError(f"index: an index tensor is of integers or bool, not {part.dtype.name}")
+        return part
+    array = np.asarray(part)
+    if array.size == 0 and isinstance(part, list):
+        array = array.astype(np.int64)
+    if array.dtype.kind not in "biu":
+        raise DTypeError(f"index: an index array is of integers or bool, not {array.dtype}")
+    return array
+
+
+class _Index(NamedTuple):
+    """Positions along an axis of the prepared tensor. `known`: in range and not negative."""
+
+    axis: int
+    positions: Expr
+    known: bool
+    unique: bool
+
+
+@dataclass
+class _Prepared:
+    """A tensor after the basic part of its key, with one axis under each index array."""
+
+    tensor: Tensor  # every axis of it is an index's, one of `kept`, or of size 1
+    indices: list[_Index] = field(default_factory=list)
+    result: list[int] = field(default_factory=list)  # axes of `tensor`, -1 for new ones
+    place: int = 0  # where among those the axes of the indices stand
+    shape: Shape = ()  # of the indices together
+
+    @property
+    def full_shape(self) -> Shape:
+        """The result's shape."""
+        sizes = tuple(1 if d < 0 else self.tensor.shape[d] for d in self.result)
+        return sizes[: self.place] + self.shape + sizes[self.place :]
+
+
+def _prepare(x: Tensor, parts: list[Any]) -> _Prepared:
+    """Slices, merges the axes under each mask, and sorts out what the result's axes are."""
+    starts: list[int] = []
+    lengths: list[int] = []
+    steps: list[int] = []
+    merged: list[int] = []
+    found = _Prepared(x)
+    runs: list[int] = []  # for each index or integer, how many other entries came before it
+
+    def basic(start: int, length: int, step: int) -> None:
+        starts.append(start)
+        lengths.append(length)
+        steps.append(step)
+
+    others = 0
+    for part in parts:
+        d = len(starts)
+        if isinstance(part, _ARRAYS) and not (isinstance(part, np.ndarray) and _is_integer(part)):
+            runs.append(others)
+            if len(found.indices) == 0:
+                found.place = len(found.result)
+            index, used = _index(part, x.shape, d, len(merged), x)
+            found.indices.append(index)
+            merged.append(math.prod(x.shape[d : d + used]))
+            for extent in x.shape[d : d + used]:
+                basic(0, extent, 1)
+        elif part is None or part is Ellipsis:
+            others += 1
+            if part is None:
+                found.result.append(-1)
+        elif isinstance(part, slice):
+            others += 1
+            basic(*_slice(part, x.shape[d]))
+            found.result.append(len(merged))
+            merged.append(lengths[-1])
+        else:
+            if not runs:
+                found.place = len(found.result)
+            runs.append(others)
+            basic(_position(part, d, x.shape[d]), 1, 1)
+            merged.append(1)
+    if len(set(runs)) > 1:
+        found.place = 0
+    elif runs:
+        found.place = min(found.place, len(found.result))
+    found.shape = _joint_shape([i.positions.spec.shape for i in found.indices])
+    sliced = view(x, ("slice", tuple(starts), tuple(lengths), tuple(steps)))
+    found.tensor = sliced if sliced.shape == tuple(merged) else view(sliced, ("reshape", tuple(merged)))
+    return found
+
+
+def _is_integer(array: Any) -> bool:
+    return array.ndim == 0 and array.dtype.kind in "iu"
+
+
+def _joint_shape(shapes: Sequence[Shape]) -> Shape:
+    try:
+        return lay.broadcast_shapes("index", *shapes)
+    except ShapeError as e:
+        raise IndexOutOfRange(f"index arrays do not fit together: {e}") from None
+
+
+def _index(part: Any, shape: Shape, d: int, axis: int, x: Tensor) -> tuple[_Index, int]:
+    """What an index array says, and how many axes of the tensor it stands for."""
+    if isinstance(part, Tensor) and part.device is not x.device:
+        raise DeviceError(f"index: is on {part.device}, the tensor on {x.device}; see x.to(device)")
+    if isinstance(part, (bool, np.bool_)) or (part.ndim == 0 and part.dtype in (bool_, np.bool_)):
+        one = from_host(np.zeros(int(bool(part)), np.int64), int64, x.device)  # along a new axis
+        return _Index(axis, one._expr, True, True), 0
+    if part.dtype in (bool_, np.bool_):
+        used = part.ndim
+        if tuple(part.shape) != shape[d : d + used]:
+            raise IndexOutOfRange(
+                f"index: a mask of shape {tuple(part.shape)} does not fit the axes {d}..{d + used - 1} "
+                f"of shape {shape}"
+            )
+        return _Index(axis, _true_positions(part, x)._expr, True, True), used
+    if isinstance(part, Tensor):
+        return _Index(axis, part._expr, False, False), 1
+    return _Index(axis, _checked_on_host(part, d, shape[d], x)._expr, True, False), 1
+
+
+def _checked_on_host(part: Any, axis: int, extent: int, x: Tensor) -> Tensor:
+    """Host indices in a tensor, not negative. Raises: IndexOutOfRange."""
+    low, high = (int(part.min()), int(part.max())) if part.size else (0, -1)
+    if low < -extent or high >= extent:
+        bad = low if low < -extent else high
+        raise IndexOutOfRange(f"index: {bad} is out of range for axis {axis} of size {extent}")
+    part = part.astype(np.int64)
+    return from_host(np.where(part < 0, part + extent, part), int64, x.device)
+
+
+def _true_positions(mask: Any, x: Tensor) -> Tensor:
+    """The positions, in row-major order, at which a mask is true. One host read for a tensor."""
+    if isinstance(mask, np.ndarray):
+        return from_host(np.flatnonzero(mask), int64, x.device)
+    flat = _moved(mask._expr, ("reshape", (mask.size,)))
+    blocks = -(-mask.size // ops.BLOCK)
+    counted = node(ops.COUNT_BLOCKS, (flat,), spec((blocks,), int64, mask.device))
+    counts = make(counted).numpy()
+    before = from_host(np.cumsum(counts) - counts, int64, mask.device)
+    shape = (int(counts.sum()),)
+    return make(node(ops.TRUE_POSITIONS, (flat, before._expr), spec(shape, int64, mask.device)))
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+def _gathered(x: Tensor, parts: list[Any]) -> Tensor:
+    p = _prepare(x, parts)
+    width = len(p.shape)
+    axes = (*p.result[: p.place], *(-1,) * width, *p.result[p.place :])
+    after = len(p.result) - p.place
+    lead = [_moved(i.positions, ("reshape", (*i.positions.spec.shape, *(1,) * after))) for i in p.indices]
+    return _gather(p.tensor, lead, p.full_shape, axes, tuple(i.axis for i in p.indices),
+                   all(i.known for i in p.indices))  # fmt: skip
+
+
+def _gather(
+    x: Tensor, indices: Sequence[Expr], shape: Shape, axes: Shape, of: Shape, known: bool
+) -> Tensor:
+    attrs = (shape, axes, of, known)
+    return make(node(ops.GATHER, (x._expr, *indices), spec(shape, x.dtype, x.device), attrs))
+
+
+def take(x: Tensor, indices: Any, /, *, axis: int | None = None) -> Tensor:
+    """The elements of `x` at `indices` along `axis`, which the axes of `indices` replace.
+
+    `axis` may be left out for one dimension. Indices in a tensor are checked when the work runs.
+    Raises: IndexOutOfRange, DTypeError, AxisError.
+    """
+    if axis is None:
+        if x.ndim != 1:
+            raise ArgumentError(f"take: needs axis= for shape {x.shape}")
+        axis = 0
+    d = lay.axis("take", axis, x.ndim)
+    return _gathered(x, [*[slice(None)] * d, _index_array("take", indices), *[slice(None)] * (x.ndim - d - 1)])
+
+
+def _index_array(name: str, indices: Any) -> Any:
+    array = _as_array(np.asarray(indices) if isinstance(indices, (int, tuple)) else indices)
+    if array.dtype in (bool_, np.bool_):
+        raise DTypeError(f"{name}: indices are integers, not bool; see x[mask]")
+    return array
+
+
+def take_along_axis(x: Tensor, indices: Any, /, *, axis: int = -1) -> Tensor:
+    """At each place the element of `x` there, except that its position along `axis` is `indices`'.
+
+    Both have as many dimensions, and broadcast along all others.
+    Raises: IndexOutOfRange, ShapeError, DTypeError, AxisError.
+    """
+    d = lay.axis("take_along_axis", axis, x.ndim)
+    index, known = _positions_along("take_along_axis", x, indices, d)
+    others = [s[:d] + (1,) + s[d + 1 :] for s in (x.shape, index.spec.shape)]
+    joint = lay.broadcast_shapes("take_along_axis", *others)
+    source = view(x, ("expand", (*joint[:d], x.shape[d], *joint[d + 1 :])))
+    shape = (*joint[:d], index.spec.shape[d], *joint[d + 1 :])
+    axes = tuple(-1 if i == d else i for i in range(x.ndim))
+    return _gather(source, [index], shape, axes, (d,), known)
+
+
+def _positions_along(name: str, x: Tensor, indices: Any, d: int) -> tuple[Expr, bool]:
+    """The node of an index array with as many dimensions as `x`, and whether it is in range."""
+    array = _index_array(name, indices)
+    if array.ndim != x.ndim:
+        raise ShapeError(f"{name}: indices of shape {tuple(array.shape)} for shape {x.shape}: needs {x.ndim} dimensions")
+    index, _ = _index(array, x.shape, d, d, x)
+    return index.positions, index.known
+
+
+def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
+    """For each axis of `x` the positions of the elements that are not zero, in row-major order.
+
+    How many there are is read by the host, once.
+    Raises: ShapeError for no dimensions.
+    """
+    if x.ndim == 0:
+        raise ShapeError("nonzero: needs at least 1 dimension; see dt.reshape(x, (1,))")
+    mask = x if x.dtype is bool_ else apply(ops.NOT_EQUAL, (x, 0))
+    flat, found = _true_positions(mask, x), []
+    for extent in reversed(x.shape[1:]):
+        found.append(apply(ops.REMAINDER, (flat, max(extent, 1))))
+        flat = apply(ops.FLOOR_DIVIDE, (flat, max(extent, 1)))
+    return (flat, *reversed(found))
+
+
+def argwhere(x: Tensor, /) -> Tensor:
+    """The positions of the elements that are not zero, one row each; see `nonzero`."""
+    found = nonzero(x)
+    out = from_host(np.empty((found[0].size, x.ndim), np.int64), int64, x.device)
+    for d, column in enumerate(found):
+        setitem(out, (slice(None), d), column)
+    return out
+
+
+def searchsorted(
+    x1: Tensor, x2: Tensor | int | float, /, *, side: str = "left", sorter: Tensor | None = None
+) -> Tensor:
+    """For each value of `x2` the position in the sorted vector `x1` before which it would stand.
+
+    `side`: before ("left") or after ("right") equal ones. `sorter` is what sorts `x1`, as argsort
+    gives it. NaN stands last. Binary search: one pass over `x2`.
+    Raises: ShapeError, ArgumentError, DTypeError.
+    """
+    if side not in ("left", "right"):
+        raise ArgumentError(f"searchsorted: side is 'left' or 'right', not {side!r}")
+    if x1.ndim != 1:
+        raise ShapeError(f"searchsorted: x1 is a vector, not of shape {x1.shape}")
+    wanted = x2._expr if isinstance(x2, Tensor) else _number("searchsorted", x2, x1.dtype, x1.device)
+    operands = [x1._expr, wanted]
+    if sorter is not None:
+        if sorter.shape != x1.shape or not sorter.dtype.is_integer:
+            raise ShapeError(f"searchsorted: sorter is {sorter._expr.spec!r} for x1 {x1._expr.spec!r}")
+        operands.append(_checked("searchsorted", sorter._expr, x1.size))
+    for e in operands:
+        if e.spec.device is not x1.device:
+            raise DeviceError(f"searchsorted: operands are on {x1.device} and {e.spec.device}")
+    ops.SEARCHSORTED.dtypes("searchsorted", [e.spec.dtype for e in operands], side)
+    s = spec(wanted.spec.shape, int64, x1.device)
+    return make(node(ops.SEARCHSORTED, tuple(operands), s, side))
+
+
+# --- writing -------------------------------------------------------------------------------------
+
+
+def _write_arrays(x: Tensor, parts: list[Any], value: Any) -> None:
+    if _masked(x, parts, value):
+        return
+    p = _prepare(x, parts)
+    e = _value("setitem", value, x.dtype, x.device)
+    if 0 in p.full_shape:
+        fitted("setitem", e, spec(p.full_shape, x.dtype, x.device))
+        return
+    _scatter("setitem", x, parts, p, e, "set")
+
+
+def _masked(x: Tensor, parts: list[Any], value: Any) -> bool:
+    """Writes by `where`, if the only array is a mask and the value is the same under all of it."""
+    arrays = [i for i, part in enumerate(parts) if isinstance(part, _ARRAYS)]
+    mask = parts[arrays[0]]
+    if len(arrays) > 1 or isinstance(mask, (bool, np.bool_)) or mask.dtype not in (bool_, np.bool_):
+        return False
+    others = [p for p in parts if p is not mask]
+    if mask.ndim == 0 or any(not isinstance(p, slice) for p in others):
+        return False
+    lead, after = arrays[0], len(parts) - arrays[0] - 1
+    if tuple(mask.shape) != x.shape[lead : lead + mask.ndim]:
+        return False  # the general way raises the error
+    e = _value("setitem", value, x.dtype, x.device)
+    shape = e.spec.shape
+    if len(shape) > after and shape[len(shape) - after - 1] != 1:
+        return False
+    if len(shape) > lead + 1 + after:
+        return False
+    cut = len(shape) - after - 1
+    if cut >= 0:
+        e = _moved(e, ("reshape", (*shape[:cut], *(1,) * mask.ndim, *shape[cut + 1 :])))
+    if isinstance(mask, np.ndarray):
+        mask = from_host(mask, bool_, x.device)
+    target = _basic(x, [*parts[:lead], *[slice(None)] * mask.ndim, *parts[lead + 1 :]])
+    want = target._expr.spec
+    over = make(_moved(mask._expr, ("reshape", (*mask.shape, *(1,) * after))))
+    new = apply(ops.WHERE, (over, make(fitted("setitem", e, want)), target))
+    assign("setitem", target, fitted("setitem", new._expr, want))
+    return True
+
+
+def _scatter(name: str, x: Tensor, parts: list[Any], p: _Prepared, e: Expr, how: str) -> None:
+    """Stores or adds `e` at what the key of `p` names."""
+    width, n = len(p.shape), math.prod(p.shape)
+    taken = [i.axis for i in p.indices]
+    kept = [d for d in p.result if d >= 0]
+    ones = [d for d in range(p.tensor.ndim) if d not in taken and d not in kept]
+    rest = tuple(p.tensor.shape[d] for d in kept) + (1,) * len(ones)
+    if e.spec.size == 1 and len(e.spec.shape) <= len(p.full_shape):
+        e = fitted(name, _moved(e, ("reshape", ())), spec((), x.dtype, x.device))
+        values = _moved(e, ("reshape", (1,) * (1 + len(rest))), ("expand", (n, *rest)))
+    else:
+        e = fitted(name, e, spec(p.full_shape, x.dtype, x.device))
+        axes = range(len(p.full_shape))
+        front = tuple(range(p.place, p.place + width))
+        order = front + tuple(d for d in axes if d not in front)
+        values = _moved(e, ("permute", order), ("reshape", (n, *rest)))
+    indices = []
+    for i in p.indices:
+        at = i.positions if i.known else _checked(name, i.positions, p.tensor.shape[i.axis])
+        column = _moved(at, ("expand", p.shape), ("reshape", (n, *(1,) * len(rest))), ("expand", (n, *rest)))
+        indices.append(column)
+    unique = len(p.indices) == 1 and p.indices[0].unique
+    order = (*taken, *kept, *ones)
+    _scatter_into(name, x, p.tensor, order, values, indices, (how, unique), parts)
+
+
+def _checked(name: str, positions: Expr, extent: int) -> Expr:
+    """Positions counted from the start, checked when the work runs, before anything is written."""
+    s = spec(positions.spec.shape, int64, positions.spec.device)
+    return node(ops.CHECKED_INDICES, (positions,), s, (name, extent))
+
+
+def _scatter_into(
+    name: str, x: Tensor, prepared: Tensor, order: Shape, values: Expr, indices: Sequence[Expr],
+    attrs: Any, parts: list[Any],
+) -> None:  # fmt: skip
+    """Updates the memory of `prepared`, a view of `x` with its axes in `order`."""
+    shares = prepared is x or storage_is_shared(prepared, x)
+    target = view(prepared, ("permute", order))
+    result = node(ops.SCATTER, (target._expr, values, *indices), target._expr.spec, attrs)
+    if shares:
+        update(name, target, result)
+        return
+    inverse = tuple(order.index(d) for d in range(len(order)))
+    sliced = _basic(x, [slice(None) if isinstance(q, (np.ndarray, Tensor)) else q for q in parts])
+    back = _moved(result, ("permute", inverse), ("reshape", sliced.shape))
+    assign(name, sliced, back)

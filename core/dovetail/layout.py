@@ -20,6 +20,22 @@ Shape = tuple[int, ...]
 Move = tuple[Any, ...]
 
 
+class Kind:
+    """How a tensor's memory is interpreted, as `x.layout` says: one object for each kind, compared with `is`."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"dovetail.{self.name}"
+
+
+strided = Kind("strided")
+sparse_coo = Kind("sparse_coo")
+
+
 class Layout(NamedTuple):
     """Element [i, j, ...] is at `offset + i * strides[0] + j * strides[1] + ...`."""
 

@@ -140,7 +140,7 @@ def squeeze(x: Tensor, /, axis: Axes | None = None) -> Tensor:
     return view(x, ("reshape", tuple(n for d, n in enumerate(x.shape) if d not in gone)))
 
 
-def flip(x: Tensor, /, *, axis: Axes | None = None) -> Tensor:
+def flip(x: Tensor, /, axis: Axes | None = None) -> Tensor:
     """A view with the order along some axes (all, for None) reversed."""
     turned = lay.axes("flip", axis, x.ndim)
     starts = tuple(n - 1 if d in turned else 0 for d, n in enumerate(x.shape))

@@ -1,59 +1,138 @@
-"""Functions as methods of Tensor: one table, and the same as types for checkers."""
+"""Functions as methods of Tensor: one table. `signatures.py` tells type checkers the same."""
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
-from . import creation, datatypes, elementwise, manipulation, printing, statistics
+from . import creation, datatypes, elementwise, interop, manipulation, ops, printing, statistics
+from .errors import ArgumentError
 from .ops import TABLE, Op
-from .tensor import Tensor, in_place
+from .tensor import Tensor, assign, fitted, in_place
 
 MODULES: dict[Any, tuple[str, ...]] = {
     elementwise: (
         *elementwise.FUNCTIONS, "clip", "relu", "softmax", "log_softmax", "isclose", "allclose",
     ),
     statistics: (
-        "sum", "prod", "mean", "max", "min", "any", "all", "count_nonzero", "argmax", "argmin", "var", "std",
-        "logsumexp",
+        "sum", "prod", "mean", "max", "min", "any", "all", "count_nonzero", "argmax", "argmin",
+        "var", "std", "logsumexp",
     ),
     manipulation: (
-        "reshape", "permute_dims", "swapaxes", "transpose", "moveaxis", "expand_dims", "squeeze", "flip", "broadcast_to",
-        "expand", "unstack", "split", "flatten", "ravel", "as_strided", "copy", "contiguous", "detach", "roll", "repeat",
-        "tile",
+        "reshape", "permute_dims", "swapaxes", "transpose", "moveaxis", "expand_dims", "squeeze",
+        "flip", "broadcast_to", "expand", "unstack", "split", "flatten", "ravel", "as_strided",
+        "copy", "contiguous", "detach", "roll", "repeat", "tile",
     ),
     creation: ("tril", "triu"),
     datatypes: ("astype", "to"),
 }  # fmt: skip
-OTHER_NAMES = {  # PyTorch's and NumPy's spellings: name -> function
-    "view": manipulation.view_as, "permute": manipulation.permute_dims, "unsqueeze": manipulation.expand_dims,
-    "clone": manipulation.copy, "movedim": manipulation.moveaxis, "flatten": manipulation.flatten,
-    "mul": elementwise.multiply, "sub": elementwise.subtract, "div": elementwise.divide, "neg": elementwise.negative,
-    "eq": elementwise.equal, "ne": elementwise.not_equal, "lt": elementwise.less, "le": elementwise.less_equal,
-    "gt": elementwise.greater, "ge": elementwise.greater_equal, "clamp": elementwise.clip,
-    "__repr__": printing.represent, "__str__": printing.text, "__format__": printing.formatted,
-}  # fmt: skip
-IN_PLACE_NAMES = {"mul": "multiply", "sub": "subtract", "div": "divide", "neg": "negative"}
+OTHER_NAMES = {  # PyTorch's and NumPy's spellings, and Python's
+    "view": manipulation.view_as,
+    "permute": manipulation.permute_dims,
+    "unsqueeze": manipulation.expand_dims,
+    "clone": manipulation.copy,
+    "movedim": manipulation.moveaxis,
+    "mul": elementwise.multiply,
+    "sub": elementwise.subtract,
+    "div": elementwise.divide,
+    "neg": elementwise.negative,
+    "eq": elementwise.equal,
+    "ne": elementwise.not_equal,
+    "lt": elementwise.less,
+    "le": elementwise.less_equal,
+    "gt": elementwise.greater,
+    "ge": elementwise.greater_equal,
+    "clamp": elementwise.clip,
+    "__repr__": printing.represent,
+    "__str__": printing.text,
+    "__format__": printing.formatted,
+    "__dlpack__": interop.dlpack,
+    "__dlpack_device__": interop.dlpack_device,
+}
+IN_PLACE = {name: TABLE[name] for name in elementwise.FUNCTIONS} | {
+    "mul": ops.MULTIPLY,
+    "sub": ops.SUBTRACT,
+    "div": ops.DIVIDE,
+    "neg": ops.NEGATIVE,
+}
 
 
 def _in_place(op: Op) -> Any:
     def method(self: Tensor, *others: Any) -> Tensor:
+        if len(others) != op.arity - 1:
+            raise ArgumentError(
+                f"{op.name}_: takes {op.arity - 1} operands besides the tensor, not {len(others)}"
+            )
         return in_place(op, self, *others)
 
     method.__name__ = method.__qualname__ = f"{op.name}_"
-    method.__doc__ = f"`{op.name}` written into this tensor, which is returned."
+    method.__doc__ = f"This tensor, after `{op.name}` has been written into it."
     return method
+
+
+def _written(name: str, x: Tensor, value: Tensor) -> Tensor:
+    assign(name, x, fitted(f"{name} in place", value._expr, x._expr.spec))
+    return x
+
+
+def clip_(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
+    """This tensor, after `clip` has been written into it."""
+    return _written("clip", x, elementwise.clip(x, min, max))
+
+
+def relu_(x: Tensor) -> Tensor:
+    """This tensor, after `relu` has been written into it."""
+    return _written("relu", x, elementwise.relu(x))
+
+
+def fill_(x: Tensor, value: Any) -> Tensor:
+    """This tensor, filled with one number."""
+    return _written("fill", x, creation.full(x.shape, value, dtype=x.dtype, device=x.device))
+
+
+def zero_(x: Tensor) -> Tensor:
+    """This tensor, filled with 0."""
+    return fill_(x, 0)
+
+
+def copy_(x: Tensor, other: Tensor, /) -> Tensor:
+    """This tensor, after the elements of another one, broadcast and cast, have been copied into it."""
+    source = datatypes.move(other, x.device)
+    return _written("copy", x, datatypes.cast(source, x.dtype))
+
+
+def to_device(x: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
+    """The tensor on a device: itself if it is there, else a copy."""
+    return datatypes.to(x, device=device)
+
+
+def array_namespace(x: Tensor, /, *, api_version: str | None = None) -> Any:
+    """This library, for code written for the Array API. Raises: ArgumentError for unknown versions."""
+    if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12"):
+        raise ArgumentError(f"__array_namespace__: version {api_version!r} is not known here")
+    return sys.modules[__package__ or "dovetail"]
+
+
+HERE = {
+    "clip_": clip_,
+    "clamp_": clip_,
+    "relu_": relu_,
+    "fill_": fill_,
+    "zero_": zero_,
+    "copy_": copy_,
+    "to_device": to_device,
+    "__array_namespace__": array_namespace,
+}
 
 
 def _install() -> None:
     for module, names in MODULES.items():
         for name in names:
             setattr(Tensor, name, getattr(module, name))
-    for name, function in OTHER_NAMES.items():
+    for name, function in (*OTHER_NAMES.items(), *HERE.items()):
         setattr(Tensor, name, function)
-    for name in elementwise.FUNCTIONS:
-        setattr(Tensor, f"{name}_", _in_place(TABLE[name]))
-    for name, full in IN_PLACE_NAMES.items():
-        setattr(Tensor, f"{name}_", _in_place(TABLE[full]))
+    for name, op in IN_PLACE.items():
+        setattr(Tensor, f"{name}_", _in_place(op))
 
 
 _install()

@@ -420,22 +420,24 @@ def program(where: Opened, kernel: Kernel) -> Any:
     key = (info.fingerprint, str(kernel))
     found = _programs.get(key)
     if found is None:
-        found = _programs[key] = _load_or_compile(where, kernel, key)
+        found = _programs[key] = _load_or_compile(where, kernel)
     return found
 
 
 def whereabouts(where: Opened, kernel: Kernel) -> str:
     """Where a kernel's program would come from: "in memory", "on disk" or "to be compiled"."""
-    key = (where.backend.info.fingerprint, str(kernel))
-    if key in _programs:
+    info = where.backend.info
+    if (info.fingerprint, str(kernel)) in _programs:
         return "in memory"
-    return "to be compiled" if diskcache.read(*key) is None else "on disk"
+    legal = legalize(kernel, info.capabilities)
+    return "to be compiled" if diskcache.read(info.fingerprint, str(legal)) is None else "on disk"
 
 
-def _load_or_compile(where: Opened, kernel: Kernel, key: tuple[str, str]) -> Any:
+def _load_or_compile(where: Opened, kernel: Kernel) -> Any:
     backend, begun = where.backend, time.perf_counter_ns()
-    binary = diskcache.read(*key)
     legal = legalize(kernel, backend.info.capabilities)
+    key = (backend.info.fingerprint, str(legal))
+    binary = diskcache.read(*key)
     if binary is not None:
         try:
             found = backend.load(legal, binary)

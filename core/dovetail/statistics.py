@@ -37,7 +37,7 @@ def _require_elements(op: str, x: Tensor, axis: Axis) -> None:
 
 
 def sum(
-    x: Tensor, /, *, axis: Axis = None, dtype: Like = None, keepdims: bool = False, out: Tensor | None = None
+    x: Tensor, /, axis: Axis = None, *, dtype: Like = None, keepdims: bool = False, out: Tensor | None = None
 ) -> Tensor:
     """The sum over `axis`. Integers and bool are summed in int64 or uint64 unless `dtype` is given.
 
@@ -49,7 +49,7 @@ def sum(
 
 
 def prod(
-    x: Tensor, /, *, axis: Axis = None, dtype: Like = None, keepdims: bool = False, out: Tensor | None = None
+    x: Tensor, /, axis: Axis = None, *, dtype: Like = None, keepdims: bool = False, out: Tensor | None = None
 ) -> Tensor:
     """The product over `axis`; dtypes as for `sum`."""
     return _reduce(ops.PROD, x, axis, keepdims, out, _chosen("prod", dtype))
@@ -65,41 +65,41 @@ def _chosen(op: str, dtype: Like) -> DType | None:
 
 
 def mean(
-    x: Tensor, /, *, axis: Axis = None, dtype: Like = None, keepdims: bool = False, out: Tensor | None = None
+    x: Tensor, /, axis: Axis = None, *, dtype: Like = None, keepdims: bool = False, out: Tensor | None = None
 ) -> Tensor:
     """The arithmetic mean over `axis`; of integers, in float32. Of nothing: NaN."""
     _require_tensor("mean", x)
     return _reduce(ops.MEAN, cast(x, _chosen("mean", dtype)), axis, keepdims, out)
 
 
-def max(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False, out: Tensor | None = None) -> Tensor:
+def max(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None) -> Tensor:
     """The largest element over `axis`; NaN wins. Raises: ShapeError where there are no elements."""
     _require_elements("max", x, axis)
     return _reduce(ops.MAX, x, axis, keepdims, out)
 
 
-def min(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False, out: Tensor | None = None) -> Tensor:
+def min(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None) -> Tensor:
     """The smallest element over `axis`; NaN wins. Raises: ShapeError where there are no elements."""
     _require_elements("min", x, axis)
     return _reduce(ops.MIN, x, axis, keepdims, out)
 
 
-def any(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False, out: Tensor | None = None) -> Tensor:
+def any(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None) -> Tensor:
     """Whether some element over `axis` is nonzero."""
     return _reduce(ops.ANY, x, axis, keepdims, out)
 
 
-def all(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False, out: Tensor | None = None) -> Tensor:
+def all(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None) -> Tensor:
     """Whether every element over `axis` is nonzero."""
     return _reduce(ops.ALL, x, axis, keepdims, out)
 
 
-def count_nonzero(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False, out: Tensor | None = None) -> Tensor:
+def count_nonzero(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None) -> Tensor:
     """How many elements over `axis` are nonzero, as int64."""
     return _reduce(ops.COUNT_NONZERO, x, axis, keepdims, out)
 
 
-def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False, out: Tensor | None = None) -> Tensor:
+def argmax(x: Tensor, /, axis: int | None = None, *, keepdims: bool = False, out: Tensor | None = None) -> Tensor:
     """Where the first largest element along `axis` is (of all elements, in row-major order, for None), as int64.
 
     >>> import dovetail as dt
@@ -109,7 +109,7 @@ def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False, out
     return _place(ops.ARGMAX, x, axis, keepdims, out)
 
 
-def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False, out: Tensor | None = None) -> Tensor:
+def argmin(x: Tensor, /, axis: int | None = None, *, keepdims: bool = False, out: Tensor | None = None) -> Tensor:
     """Where the first smallest element along `axis` is (of all elements, in row-major order, for None), as int64."""
     return _place(ops.ARGMIN, x, axis, keepdims, out)
 
@@ -122,7 +122,7 @@ def _place(op: Op, x: Tensor, axis: int | None, keepdims: bool, out: Tensor | No
 
 
 def var(
-    x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False, out: Tensor | None = None
+    x: Tensor, /, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False, out: Tensor | None = None
 ) -> Tensor:
     """The variance over `axis`: squared distances from the mean, over n - correction. One kernel, two passes.
 
@@ -137,7 +137,7 @@ def var(
 
 
 def std(
-    x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False, out: Tensor | None = None
+    x: Tensor, /, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False, out: Tensor | None = None
 ) -> Tensor:
     """The standard deviation over `axis`: the square root of `var`."""
     _require_tensor("std", x)
@@ -161,7 +161,7 @@ def _variance(x: Tensor, axis: Axis, correction: float, keepdims: bool) -> Tenso
     return total / (left if left > 0 else 0.0)
 
 
-def logsumexp(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+def logsumexp(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """log(sum(exp(x))) over `axis`, without overflow."""
     _require_elements("logsumexp", x, axis)
     axes = lay.axes("logsumexp", axis, x.ndim)

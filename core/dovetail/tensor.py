@@ -9,7 +9,7 @@ of the few verbs here:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -84,7 +84,13 @@ def _unary(op: Op) -> Callable[[Tensor], Tensor]:
     return lambda self: apply(op, (self,))
 
 
-class Tensor:
+if TYPE_CHECKING:
+    from .signatures import Methods
+else:
+    Methods = object
+
+
+class Tensor(Methods):
     """An n-dimensional array on a device. Made by `dt.asarray`, `dt.zeros`, ... and by every op.
 
     What an op returns is computed when somebody looks; shape, dtype and device are known, and
@@ -112,9 +118,9 @@ class Tensor:
         return self._expr.spec.dtype
 
     @property
-    def layout(self) -> str:
+    def layout(self) -> lay.Kind:
         """How memory is interpreted."""
-        return "strided"
+        return lay.strided
 
     @property
     def shape(self) -> Shape:

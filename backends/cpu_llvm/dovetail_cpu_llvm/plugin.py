@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib
 import os
+from pathlib import Path
 from typing import Any
 
 import pluggy
 from dovetail.backend import Backend, BackendInfo, Capabilities, DeviceInfo, Unavailable
+from dovetail.diskcache import source_digest
 from dovetail.dtypes import INTEGERS, bfloat16, bool_, float16, float32, float64
 
 from . import __version__
@@ -38,7 +40,8 @@ def dovetail_probe(config: Any) -> list[DeviceInfo] | Unavailable:
     )
     name, version = llvm.get_host_cpu_name(), ".".join(map(str, llvm.llvm_version_info))
     fingerprint = (
-        f"{name} {features.flatten()} llvm {version} llvmlite {llvmlite.__version__} {__version__}"
+        f"{name} {features.flatten()} llvm {version} llvmlite {llvmlite.__version__} {__version__} "
+        f"{source_digest(Path(__file__).parent)}"
     )
     details = {"cpu": name, "llvm": version, "llvmlite": llvmlite.__version__}
     return [DeviceInfo("cpu", 0, name, fingerprint, capabilities, _total_memory(), details)]

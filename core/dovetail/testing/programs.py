@@ -6,12 +6,11 @@ import random
 from typing import Any
 
 import numpy as np
-import pytest
 
-from dovetail import ops
-from dovetail import tensor as T
-from dovetail.device import device
-from dovetail.dtypes import dtype
+from .. import ops
+from .. import tensor as T
+from ..device import device
+from ..dtypes import dtype
 
 UNARY = ["exp", "abs", "negative", "square", "tanh", "floor", "sign"]
 BINARY = ["add", "subtract", "multiply", "maximum", "minimum", "divide"]
@@ -185,3 +184,13 @@ def same_bits(a: Any, b: Any) -> bool:
     return bool(np.all(nan | ((a == b) & (np.signbit(a) == np.signbit(b)))))
 
 
+
+def check(seed: int, name: str) -> None:
+    """Fails unless a program gives the same bits on a device deferred, eager, and on the reference."""
+    program = Program(seed)
+    deferred, eager = program.run(name, False), program.run(name, True)
+    for k, (a, b) in enumerate(zip(deferred, eager, strict=True)):
+        assert same_bits(a, b), f"seed {seed}: tensor {k} differs between deferred and eager\n{program.steps}"
+    oracle = program.run("reference", True)
+    for k, (a, b) in enumerate(zip(eager, oracle, strict=True)):
+        assert same_bits(a, b), f"seed {seed}: tensor {k} differs from the reference\n{program.steps}"

@@ -11,7 +11,7 @@ import pytest
 from ..dtypes import COMPLEX, DType, bool_, float32, float64, int8, int32, int64, uint32
 from ..dtypes import ALL as DTYPES
 from ..kernel import Kernel, KernelBuilder
-from ..loops import Atomic, Store, Value, cast, const, fma, fold_loop, load, map_loop, where
+from ..loops import Atomic, Effect, Store, Value, cast, const, fma, fold_loop, load, map_loop, where
 from .kit import Kit
 from .test_scalar_ops import named
 from .values import Array, finite, held, sample
@@ -221,12 +221,11 @@ def test_loops_in_loops(kit: Kit) -> None:
     out, n = b.buffer("out", int64, "w"), b.int("n")
     g = b.axis(b.int("q"))
 
-    def inner(i: Value) -> list[Store]:
-        return [Store(out, (g * n + i) * n + j, i * 100 + j + g) for j in ()]
 
-    del inner
-    outer = map_loop(0, n, lambda i: [map_loop(i, n, lambda j: [Store(out, (g * n + i) * n + j, i * 100 + j + g)])])
-    b.effect(outer)
+    def row(i: Value) -> list[Effect]:
+        return [map_loop(i, n, lambda j: [Store(out, (g * n + i) * n + j, i * 100 + j + g)])]
+
+    b.effect(map_loop(0, n, row))
     for size in (1, 5, 40):
         kit.check(b.build(), [np.zeros(3 * size * size, np.int64)], [size, 3], [], [3])
 

@@ -55,7 +55,7 @@ def kernel_of(
 
 
 def _inside_a_reduction(out: Any, inputs: Sequence[Any], make: Callable[..., Value], k: Value) -> Store:
-    """out[k] = the value itself, as the maximum of its bits or number over a loop of one iteration."""
+    """out[k] = the value itself, by way of its bits, combined over a loop of one iteration."""
 
     def value(j: Value) -> Value:
         found = make(*[load(x, j) for x in inputs])
@@ -63,12 +63,7 @@ def _inside_a_reduction(out: Any, inputs: Sequence[Any], make: Callable[..., Val
         return cast(found, unsigned) if found.dtype is bool_ else bitcast(found, unsigned)
 
     (result,) = reduce_loop("or", k, k + 1, value)
-    target = out.dtype
-    return Store(out, k, result < 1 if False else _back(result, target))
-
-
-def _back(bits: Value, target: DType) -> Value:
-    return cast(bits, bool_) if target is bool_ else bitcast(bits, target)
+    return Store(out, k, cast(result, bool_) if out.dtype is bool_ else bitcast(result, out.dtype))
 
 
 def check(kit: Kit, form: str, kernel: Kernel, columns: Sequence[Array], target: DType) -> None:

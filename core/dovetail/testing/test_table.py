@@ -1,0 +1,391 @@
+"""Level 7: every row of the op table, on every dtype it takes, in every layout, against the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from .. import ops
+from .. import tensor as T
+from ..device import Device
+from ..dtypes import ALL, COMPLEX, DType, bool_, float32, int32, int64
+from ..errors import DovetailError
+from ..ops import Op
+from .kit import Kit
+from .test_scalar_ops import named
+from .values import Array, finite, held, pairs, sample, specials
+
+STORED = tuple(d for d in ALL if d not in COMPLEX)
+ROWS, COLUMNS = 7, 37
+LARGE = 70_001  # elements: enough for a backend to share them among threads
+CHEAP = 8  # rows that cost more are run in fewer layouts: their kernels take long to compile
+
+Place = Callable[[Array, DType, Device], T.Tensor]
+
+
+# --- layouts: a tensor of these values, in memory of a certain arrangement
+
+
+def dense(v: Array, d: DType, on: Device) -> T.Tensor:
+    return T.from_host(v, d, on)
+
+
+def transposed(v: Array, d: DType, on: Device) -> T.Tensor:
+    axes = tuple(reversed(range(v.ndim)))
+    return T.view(T.from_host(np.ascontiguousarray(v.T), d, on), ("permute", axes))
+
+
+def flipped(v: Array, d: DType, on: Device) -> T.Tensor:
+    turned = np.ascontiguousarray(np.flip(v))
+    return T.view(T.from_host(turned, d, on), ("slice", tuple(n - 1 for n in v.shape), v.shape, (-1,) * v.ndim))
+
+
+def spaced(v: Array, d: DType, on: Device) -> T.Tensor:
+    """Every second element of every axis, from 1; what lies between is something else."""
+    wide = np.resize(specials(d)[::-1], tuple(2 * n + 1 for n in v.shape))
+    wide[tuple(slice(1, 2 * n, 2) for n in v.shape)] = v
+    return T.view(T.from_host(wide, d, on), ("slice", (1,) * v.ndim, v.shape, (2,) * v.ndim))
+
+
+def repeated(v: Array, d: DType, on: Device) -> T.Tensor:
+    """The first row again and again: stride zero."""
+    return T.view(T.from_host(np.ascontiguousarray(v[:1]), d, on), ("expand", v.shape))
+
+
+def first_column(v: Array, d: DType, on: Device) -> T.Tensor:
+    """The first column again and again: the inner stride is zero."""
+    return T.view(T.from_host(np.ascontiguousarray(v[:, :1]), d, on), ("expand", v.shape))
+
+
+def a_row(v: Array, d: DType, on: Device) -> T.Tensor:
+    """A row that broadcasts."""
+    return T.from_host(np.ascontiguousarray(v[0]), d, on)
+
+
+def single(v: Array, d: DType, on: Device) -> T.Tensor:
+    """0-dimensional."""
+    return T.from_host(v.reshape(-1)[:1].reshape(()), d, on)
+
+
+def empty(v: Array, d: DType, on: Device) -> T.Tensor:
+    return T.from_host(v[:0], d, on)
+
+
+LAYOUTS: dict[str, tuple[Place, Place, Place]] = {
+    "contiguous": (dense, dense, dense),
+    "transposed": (transposed, transposed, transposed),
+    "flipped": (flipped, flipped, flipped),
+    "spaced": (spaced, spaced, spaced),
+    "repeated": (repeated, repeated, repeated),
+    "turned and straight": (transposed, dense, flipped),
+    "rows and columns": (a_row, first_column, dense),
+    "0-d": (single, single, single),
+    "0-d and straight": (single, dense, spaced),
+    "empty": (empty, empty, empty),
+}
+FEW = ("contiguous", "turned and straight", "0-d", "empty")
+
+
+# --- which dtypes a row takes
+
+
+def operands(op: Op, d: DType) -> tuple[DType, ...]:
+    """The dtypes of the operands of an elementwise row at `d`."""
+    return (bool_, d, d) if op is ops.WHERE else (d,) * op.arity
+
+
+def takes(op: Op, d: DType, attrs: Any = None) -> bool:
+    try:
+        op.dtypes(op.name, operands(op, d), attrs)
+    except DovetailError:
+        return False
+    return True
+
+
+def rows(kind: str) -> list[Op]:
+    return [op for op in ops.TABLE.values() if op.kind == kind]
+
+
+MAPS = [(op.name, d) for op in rows("map") if op is not ops.ASTYPE for d in STORED if takes(op, d)]
+# Costly rows compute integers in float32: one such dtype stands for all.
+MAPS = [(n, d) for n, d in MAPS if ops.TABLE[n].cost < CHEAP or d.kind == "f" or d is int32 or n == "pow"]
+CHEAP_MAPS = [(n, d) for n, d in MAPS if ops.TABLE[n].cost < CHEAP]
+
+
+def grids(op: Op, d: DType) -> list[Array]:
+    """An array for each operand."""
+    return [sample(e, (ROWS, COLUMNS), seed) for seed, e in enumerate(operands(op, d))]
+
+
+@pytest.mark.parametrize(("name", "d"), MAPS, ids=named)
+def test_elementwise(kit: Kit, name: str, d: DType) -> None:
+    op = ops.TABLE[name]
+    dtypes, values = operands(op, d), grids(op, d)
+    for layout in LAYOUTS if op.cost < CHEAP else FEW:
+
+        def make(on: Device, layout: str = layout) -> T.Tensor:
+            placed = [p(v, e, on) for p, v, e in zip(LAYOUTS[layout], values, dtypes, strict=False)]
+            return T.apply(op, placed)
+
+        kit.agree(make, f"{name} of {d.name}, {layout}")
+
+
+@pytest.mark.parametrize(("name", "d"), MAPS, ids=named)
+def test_special_values_on_threads(kit: Kit, name: str, d: DType) -> None:
+    """Every pair of special values, and enough elements to be shared among threads."""
+    op = ops.TABLE[name]
+    dtypes = operands(op, d)
+    columns = pairs(d, op.arity)
+    if op is ops.WHERE:
+        columns[0] = sample(bool_, columns[0].shape, 1)
+    size = LARGE if op.cost < CHEAP else max(columns[0].size, 4097)
+    values = [np.resize(c, size) for c in columns]
+    for threads in kit.thread_counts():
+        kit.agree(
+            lambda on: T.apply(op, [dense(v, e, on) for v, e in zip(values, dtypes, strict=True)]),
+            f"{name} of {d.name}, {size} elements, threads: {threads}",
+        )
+
+
+@pytest.mark.parametrize(("name", "d"), CHEAP_MAPS, ids=named)
+def test_python_numbers(kit: Kit, name: str, d: DType) -> None:
+    """A Python number as each operand but one."""
+    op = ops.TABLE[name]
+    if op.arity == 1 or op is ops.WHERE:
+        kit.agree(lambda on: T.apply(op, [dense(v, e, on) for v, e in zip(grids(op, d), operands(op, d), strict=True)]),
+                  name)  # fmt: skip
+        return
+    x = sample(d, (ROWS, COLUMNS), 3)
+    for number in {"b": (True,), "i": (3, -2), "u": (3,), "f": (3, 0.1, -0.0, float("inf"))}[d.kind]:
+        for position in range(op.arity):
+
+            def make(on: Device, number: Any = number, position: int = position) -> T.Tensor:
+                args: list[Any] = [number] * op.arity
+                args[position] = dense(x, d, on)
+                return T.apply(op, args)
+
+            kit.agree(make, f"{name} of {d.name} and {number!r}, tensor at {position}")
+
+
+# --- writing
+
+
+def keeps(op: Op, d: DType) -> bool:
+    """Whether the result of a row at `d` fits into its first operand."""
+    return op is not ops.WHERE and op.dtypes(op.name, operands(op, d), None)[1] is d
+
+
+WRITES = [(n, d) for n, d in CHEAP_MAPS if keeps(ops.TABLE[n], d)]
+
+
+@pytest.mark.parametrize(("name", "d"), WRITES, ids=named)
+def test_in_place(kit: Kit, name: str, d: DType) -> None:
+    op = ops.TABLE[name]
+    values = grids(op, d)
+    for place in (dense, transposed, flipped, spaced):
+
+        def make(on: Device, place: Place = place) -> T.Tensor:
+            x, *others = (p(v, d, on) for p, v in zip((place, dense, flipped), values, strict=False))
+            return T.in_place(op, x, *others)
+
+        kit.agree(make, f"{name} of {d.name} in place, {place.__name__}")
+
+
+@pytest.mark.parametrize(("name", "d"), WRITES, ids=named)
+def test_out_overlaps_an_operand(kit: Kit, name: str, d: DType) -> None:
+    """out= is its own operand shifted by one, reversed, or transposed: as if the operand had been copied before."""
+    op = ops.TABLE[name]
+    line, square = sample(d, 300, 1), sample(d, (17, 17), 2)
+    for how in OVERLAPS:
+
+        def make(on: Device, how: str = how) -> T.Tensor:
+            base = dense(square if how == "transposed" else line, d, on)
+            source, target = OVERLAPS[how](base)
+            T.apply(op, [source] * op.arity, out=target)
+            return base
+
+        kit.agree(make, f"{name} of {d.name}, out= overlaps: {how}")
+
+
+def part(x: T.Tensor, start: int, length: int, step: int = 1) -> T.Tensor:
+    return T.view(x, ("slice", (start,), (length,), (step,)))
+
+
+OVERLAPS: dict[str, Callable[[T.Tensor], tuple[T.Tensor, T.Tensor]]] = {
+    "shifted up": lambda x: (part(x, 0, 299), part(x, 1, 299)),
+    "shifted down": lambda x: (part(x, 1, 299), part(x, 0, 299)),
+    "reversed": lambda x: (part(x, 0, 300), part(x, 299, 300, -1)),
+    "every second": lambda x: (part(x, 0, 150), part(x, 0, 150, 2)),
+    "transposed": lambda x: (x, T.view(x, ("permute", (1, 0)))),
+    "itself": lambda x: (x, x),
+}
+
+
+@pytest.mark.parametrize("d", STORED, ids=named)
+def test_assign_through_views(kit: Kit, d: DType) -> None:
+    """A write through one view is seen by all, and leaves what lies between."""
+    values = sample(d, (ROWS, COLUMNS), 1)
+    for place in (dense, transposed, flipped, spaced):
+
+        def make(on: Device, place: Place = place) -> T.Tensor:
+            base = dense(sample(d, (2 * ROWS + 1, 2 * COLUMNS + 1), 2), d, on)
+            view = T.view(base, ("slice", (1, 1), (ROWS, COLUMNS), (2, 2)))
+            T.assign("assign", view, place(values, d, on)._expr)
+            return base
+
+        kit.agree(make, f"assign to every second {d.name}, from {place.__name__}")
+
+
+# --- casts, generators, moves
+
+
+@pytest.mark.parametrize("target", STORED, ids=named)
+@pytest.mark.parametrize("source", STORED, ids=named)
+def test_astype(kit: Kit, source: DType, target: DType) -> None:
+    for place in (dense, transposed):
+        x = sample(source, (ROWS, COLUMNS), 1)
+        kit.agree(lambda on, p=place: T.apply(ops.ASTYPE, (p(x, source, on),), target), place.__name__)  # type: ignore[misc]
+    every = specials(source)
+    kit.agree(lambda on: T.apply(ops.ASTYPE, (dense(every, source, on),), target), "special values")
+
+
+def generated(op: Op, d: DType, shape: tuple[int, ...], scalars: Sequence[Any], on: Device) -> T.Tensor:
+    attrs = ((d,) * len(scalars), d)
+    return T.make(T.node(op, tuple(scalars), T.spec(shape, d, on), attrs))
+
+
+NUMBERS = [d for d in STORED if d.kind in "iuf" and d.itemsize > 1]
+
+
+@pytest.mark.parametrize("d", NUMBERS, ids=named)
+def test_generators(kit: Kit, d: DType) -> None:
+    kind: Any = float if d.kind == "f" else int
+    compute = float32 if d.kind == "f" and d.itemsize == 2 else d
+    for shape in ((), (0,), (1,), (37,), (5, 33), (2, 3, 4)):
+        for op, scalars in ((ops.FULL, [kind(3)]), (ops.ARANGE, [kind(2), kind(3)])):
+
+            def make(on: Device, op: Op = op, scalars: Any = scalars, shape: Any = shape) -> T.Tensor:
+                attrs = ((compute,) * len(scalars), d)
+                return T.make(T.node(op, tuple(scalars), T.spec(shape, d, on), attrs))
+
+            kit.agree(make, f"{op.name} {shape} of {d.name}")
+
+
+MOVES: dict[str, tuple[tuple[int, ...], Sequence[Any]]] = {
+    "transposed small": ((5, 2), [("permute", (1, 0))]),
+    "rotated": ((5, 2, 9), [("permute", (2, 0, 1))]),
+    "swapped inside": ((3, 4, 35), [("permute", (0, 2, 1))]),
+    "swapped outside": ((3, 4, 35), [("permute", (1, 0, 2))]),
+    "reversed": ((3, 65, 33), [("permute", (2, 1, 0))]),
+    "four axes": ((2, 3, 4, 5), [("permute", (3, 1, 0, 2))]),
+    "sliced": ((9, 40), [("slice", (7, 1), (4, 13), (-2, 3))]),
+    "sliced, then turned": ((9, 40), [("slice", (8, 39), (9, 40), (-1, -1)), ("permute", (1, 0))]),
+    "expanded": ((4, 1, 6), [("expand", (3, 4, 5, 6))]),
+    "expanded, then turned": ((1, 33), [("expand", (7, 33)), ("permute", (1, 0))]),
+    "reshaped": ((6, 8), [("reshape", (2, 3, 8)), ("permute", (1, 0, 2))]),
+    "reshaped by a copy": ((6, 8), [("permute", (1, 0)), ("reshape", (3, 16))]),
+    "from 0-d": ((), [("reshape", (1, 1)), ("expand", (3, 4))]),
+}
+
+
+@pytest.mark.parametrize("d", STORED, ids=named)
+def test_views(kit: Kit, d: DType) -> None:
+    for name, (shape, moves) in MOVES.items():
+        values = sample(d, shape, 1)
+
+        def make(on: Device, values: Array = values, moves: Sequence[Any] = moves) -> T.Tensor:
+            x = dense(values, d, on)
+            for m in moves:
+                x = T.view(x, m)
+            return T.apply(ops.COPY, (x,))
+
+        kit.agree(make, f"a copy of {d.name} {shape}, {name}")
+
+
+# --- reductions
+
+
+REDUCTIONS = [(op.name, d) for op in rows("reduce") for d in STORED if takes(op, d)]
+DOMAINS: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (
+    ((4097,), (0,)), ((ROWS, COLUMNS), (1,)), ((ROWS, COLUMNS), (0,)), ((ROWS, COLUMNS), (0, 1)), ((3, 40, 5), (1,)),
+    ((3, 4, 50), (0, 2)), ((1, 33), (0,)), ((5, 1), (1,)), ((), ()), ((3, 0), (0,)),
+)  # fmt: skip
+
+
+def reducible(op: Op, shape: tuple[int, ...], axes: tuple[int, ...]) -> bool:
+    """Arg-reductions take one axis; the largest of nothing is an error of the public function."""
+    empty_row = 0 in (shape[a] for a in axes)
+    if op.combine in ("argmax", "argmin"):
+        return len(axes) == 1 and not empty_row
+    return not (op.combine in ("max", "min") and empty_row)
+
+
+@pytest.mark.parametrize(("name", "d"), REDUCTIONS, ids=named)
+def test_reduce(kit: Kit, name: str, d: DType) -> None:
+    op = ops.TABLE[name]
+    for shape, axes in DOMAINS:
+        if not reducible(op, shape, axes):
+            continue
+        values = finite(d, shape, 1) if op.combine in ("add", "mul") else sample(d, shape, 1)
+        for place in (dense, transposed, flipped) if len(shape) == 2 else (dense,):
+            for keep in (False, True) if place is dense else (False,):
+
+                def make(on: Device, place: Place = place, v: Array = values, a: Any = axes, k: bool = keep) -> T.Tensor:
+                    return T.reduce(op, place(v, d, on), a, k)
+
+                kit.agree(make, f"{name} of {d.name} {shape} over {axes}, {place.__name__}")
+
+
+@pytest.mark.parametrize("name", [op.name for op in rows("reduce")])
+def test_reduce_long_on_threads(kit: Kit, name: str) -> None:
+    op, values = ops.TABLE[name], finite(float32, (3, 50_000), 1)
+    for threads in kit.thread_counts():
+        for axes in ((0,), (1,)):
+            kit.agree(
+                lambda on, a=axes: T.reduce(op, dense(values, float32, on), a, False),  # type: ignore[misc]
+                f"{name} over {axes} of (3, 50000), threads: {threads}",
+            )
+
+
+# --- rows that read at computed places, and kernels of their own
+
+
+@pytest.mark.parametrize("d", STORED, ids=named)
+def test_gather(kit: Kit, d: DType) -> None:
+    """x[:, index] and x[index, index'], with negative indices."""
+    x = sample(d, (9, 14), 1)
+    rng = np.random.default_rng(2)
+    i, j = rng.integers(-9, 9, 50), rng.integers(-14, 14, 50)
+    for place in (dense, transposed, flipped):
+
+        def columns(on: Device, place: Place = place) -> T.Tensor:
+            index = dense(j, int64, on)
+            shape = (9, 50)
+            attrs = (shape, (0, -1), (1,))
+            return T.make(T.node(ops.GATHER, (place(x, d, on)._expr, index._expr), T.spec(shape, d, on), attrs))
+
+        def points(on: Device, place: Place = place) -> T.Tensor:
+            both = [dense(k, int64, on)._expr for k in (i, j)]
+            attrs = ((50,), (-1,), (0, 1))
+            return T.make(T.node(ops.GATHER, (place(x, d, on)._expr, *both), T.spec((50,), d, on), attrs))
+
+        kit.agree(columns, f"gather of columns of {d.name}, {place.__name__}")
+        kit.agree(points, f"gather of points of {d.name}, {place.__name__}")
+
+
+COVERED = {"map", "reduce", "generate", "gather", "view"}  # kinds that the tests above go through row by row
+
+
+def uncovered() -> Iterator[str]:
+    return (op.name for op in ops.TABLE.values() if op.kind not in COVERED)
+
+
+def test_every_row_is_tested(kit: Kit) -> None:
+    kit.comparisons += 1
+    assert not list(uncovered()), f"rows that no case of the kit reaches: {list(uncovered())}"
+    assert {n for n, _ in MAPS} == {op.name for op in rows("map")} - {"astype"}
+    assert {n for n, _ in REDUCTIONS} == {op.name for op in rows("reduce")}
+    assert held(int32) == np.int32
