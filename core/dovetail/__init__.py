@@ -10,7 +10,7 @@ import importlib.metadata
 import math
 from typing import NoReturn
 
-from . import memory, methods, plugins
+from . import linalg, memory, methods, plugins, random, random
 from .creation import (
     arange,
     asarray,
@@ -29,6 +29,7 @@ from .creation import (
     zeros,
     zeros_like,
 )
+from .cumulative import cumulative_prod, cumulative_sum, diff
 from .datatypes import astype, can_cast, finfo, iinfo, isdtype, result_type
 from .device import Device, default_device, device, set_default_device
 from .dtypes import (
@@ -139,6 +140,7 @@ from .errors import (
     IndexOutOfRange,
     InternalError,
     LayoutError,
+    NotYetAttribute,
     NotYetError,
     OutOfMemoryError,
     PluginError,
@@ -148,9 +150,19 @@ from .errors import (
     ValueOverflow,
 )
 from .explain import explain
+from .indexing import (
+    argwhere,
+    index_add,
+    nonzero,
+    scatter,
+    searchsorted,
+    take,
+    take_along_axis,
+)
 from .interop import array_namespace_info as __array_namespace_info__
 from .interop import from_dlpack
 from .layout import sparse_coo, strided
+from .linalg import matmul, matrix_transpose, outer, reproducible, tensordot, vecdot
 from .manipulation import (
     as_strided,
     broadcast_arrays,
@@ -162,7 +174,6 @@ from .manipulation import (
     expand_dims,
     flatten,
     flip,
-    matrix_transpose,
     moveaxis,
     permute_dims,
     ravel,
@@ -201,21 +212,7 @@ e, pi, inf, nan, newaxis = math.e, math.pi, math.inf, math.nan, None
 __array_api_version__ = "2025.12"
 __version__ = importlib.metadata.version("dovetail")
 
-_LATER = {
-    "complex numbers": ("conj", "real", "imag", "angle"),
-    "sorting and sets": (
-        "sort", "argsort", "topk", "unique_all", "unique_counts", "unique_inverse", "unique_values",
-        "isin",
-    ),
-    "Fourier transforms": ("fft",),
-    "gradients": ("grad", "no_grad", "enable_grad", "autograd", "backward"),
-    "sparse tensors": ("sparse_coo_tensor", "to_sparse", "to_dense"),
-    "fast_math": ("fast_math",),
-}  # fmt: skip
-_WHEN = {name: part for part, names in _LATER.items() for name in names}
-
 
 def __getattr__(name: str) -> NoReturn:
-    if name in _WHEN:
-        raise NotYetError(f"dt.{name}: {_WHEN[name]} come with a later version")
+    methods.refuse("dt", name)
     raise AttributeError(f"module 'dovetail' has no attribute {name!r}")

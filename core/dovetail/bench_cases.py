@@ -103,6 +103,7 @@ def by_torch(compute: Callable[..., Any], compiled: bool = False) -> Callable[..
         tensors = [torch.from_numpy(a) for a in arrays]
         function = functools.partial(compute, torch)
         if compiled:
+            peer("torch._dynamo").reset()  # it counts all cases as recompilations of one function
             function = torch.compile(function, dynamic=False)
 
         def work() -> Any:

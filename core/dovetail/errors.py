@@ -74,6 +74,10 @@ class NotYetError(DovetailError, NotImplementedError):
     """A part of the standard that a later version brings; the message says which."""
 
 
+class NotYetAttribute(NotYetError, AttributeError):
+    """A name of the standard that a later version brings; `hasattr` says that it is not there."""
+
+
 class InternalError(DovetailError, AssertionError):
     """Our fault. The message prints what is needed for a report."""
 

@@ -136,10 +136,10 @@ def _filled(x: Tensor, key: Any) -> list[Any]:
             if dots >= 0:
                 raise IndexOutOfRange("index: an index can have only a single '...'")
             dots = i
-        elif isinstance(part, (list, np.ndarray, Tensor)):
-            part = parts[i] = _as_array(part)
-            used += part.ndim if part.dtype in (bool_, np.bool_) else 1
-        elif part is not None and not isinstance(part, (bool, np.bool_)):
+        elif isinstance(part, (list, np.ndarray, np.generic, Tensor)):
+            parts[i] = part = _as_array(part)
+            used += _axes_taken(part)
+        elif part is not None and not isinstance(part, bool):
             used += 1
     if used > x.ndim:
         raise IndexOutOfRange(f"index: {used} indices for {x.ndim} dimensions (shape {x.shape})")
@@ -204,9 +204,6 @@ def _position(part: Any, axis: int, extent: int) -> int:
 
 # --- index arrays --------------------------------------------------------------------------------
 
-_ARRAYS = (Tensor, np.ndarray, bool, np.bool_)
-
-
 def _as_array(part: Any) -> Any:
     """A tensor or NumPy array of integers or bool; of no dimension on the host: an integer or bool.
 
@@ -221,7 +218,13 @@ def _as_array(part: Any) -> Any:
         array = array.astype(np.int64)
     if array.dtype.kind not in "biu":
         raise DTypeError(f"index: an index array is of integers or bool, not {array.dtype}")
-    return array
+    return array if array.ndim else array.item()
+
+
+def _axes_taken(part: Any) -> int:
+    if isinstance(part, (bool, int)):
+        return int(type(part) is int)
+    return part.ndim if part.dtype in (bool_, np.bool_) else 1
 
 
 class _Index(NamedTuple):
@@ -237,7 +240,9 @@ class _Index(NamedTuple):
 class _Prepared:
     """A tensor after the basic part of its key, with one axis under each index array."""
 
-    tensor: Tensor  # every axis of it is an index's, one of `kept`, or of size 1
+    sliced: Tensor
+    tensor: Tensor  # `sliced` with axes merged; each is an index's, one of `result`'s, or of size 1
+    shares: bool = True  # whether those two share memory
     indices: list[_Index] = field(default_factory=list)
     result: list[int] = field(default_factory=list)  # axes of `tensor`, -1 for new ones
     place: int = 0  # where among those the axes of the indices stand
@@ -256,7 +261,7 @@ def _prepare(x: Tensor, parts: list[Any]) -> _Prepared:
     lengths: list[int] = []
     steps: list[int] = []
     merged: list[int] = []
-    found = _Prepared(x)
+    found = _Prepared(x, x)
     runs: list[int] = []  # for each index or integer, how many other entries came before it
 
     def basic(start: int, length: int, step: int) -> None:
@@ -267,7 +272,7 @@ def _prepare(x: Tensor, parts: list[Any]) -> _Prepared:
     others = 0
     for part in parts:
         d = len(starts)
-        if isinstance(part, _ARRAYS) and not (isinstance(part, np.ndarray) and _is_integer(part)):
+        if isinstance(part, _ARRAYS):
             runs.append(others)
             if len(found.indices) == 0:
                 found.place = len(found.result)
@@ -296,13 +301,14 @@ def _prepare(x: Tensor, parts: list[Any]) -> _Prepared:
     elif runs:
         found.place = min(found.place, len(found.result))
     found.shape = _joint_shape([i.positions.spec.shape for i in found.indices])
-    sliced = view(x, ("slice", tuple(starts), tuple(lengths), tuple(steps)))
-    found.tensor = sliced if sliced.shape == tuple(merged) else view(sliced, ("reshape", tuple(merged)))
+    found.sliced = view(x, ("slice", tuple(starts), tuple(lengths), tuple(steps)))
+    merge = ("reshape", tuple(merged))
+    found.shares = is_viewable(found.sliced, merge)
+    found.tensor = view(found.sliced, merge)
     return found
 
 
-def _is_integer(array: Any) -> bool:
-    return array.ndim == 0 and array.dtype.kind in "iu"
+_ARRAYS = (Tensor, np.ndarray, bool)
 
 
 def _joint_shape(shapes: Sequence[Shape]) -> Shape:
@@ -316,7 +322,7 @@ def _index(part: Any, shape: Shape, d: int, axis: int, x: Tensor) -> tuple[_Inde
     """What an index array says, and how many axes of the tensor it stands for."""
     if isinstance(part, Tensor) and part.device is not x.device:
         raise DeviceError(f"index: is on {part.device}, the tensor on {x.device}; see x.to(device)")
-    if isinstance(part, (bool, np.bool_)) or (part.ndim == 0 and part.dtype in (bool_, np.bool_)):
+    if isinstance(part, bool) or (part.ndim == 0 and part.dtype in (bool_, np.bool_)):
         one = from_host(np.zeros(int(bool(part)), np.int64), int64, x.device)  # along a new axis
         return _Index(axis, one._expr, True, True), 0
     if part.dtype in (bool_, np.bool_):
@@ -390,7 +396,8 @@ def take(x: Tensor, indices: Any, /, *, axis: int | None = None) -> Tensor:
 
 
 def _index_array(name: str, indices: Any) -> Any:
-    array = _as_array(np.asarray(indices) if isinstance(indices, (int, tuple)) else indices)
+    array = indices if isinstance(indices, Tensor) else np.asarray(indices)
+    array = array if array.ndim == 0 and isinstance(array, np.ndarray) else _as_array(array)
     if array.dtype in (bool_, np.bool_):
         raise DTypeError(f"{name}: indices are integers, not bool; see x[mask]")
     return array
@@ -480,18 +487,14 @@ def _write_arrays(x: Tensor, parts: list[Any], value: Any) -> None:
     if _masked(x, parts, value):
         return
     p = _prepare(x, parts)
-    e = _value("setitem", value, x.dtype, x.device)
-    if 0 in p.full_shape:
-        fitted("setitem", e, spec(p.full_shape, x.dtype, x.device))
-        return
-    _scatter("setitem", x, parts, p, e, "set")
+    _scatter("setitem", p, _value("setitem", value, x.dtype, x.device), "set")
 
 
 def _masked(x: Tensor, parts: list[Any], value: Any) -> bool:
     """Writes by `where`, if the only array is a mask and the value is the same under all of it."""
     arrays = [i for i, part in enumerate(parts) if isinstance(part, _ARRAYS)]
     mask = parts[arrays[0]]
-    if len(arrays) > 1 or isinstance(mask, (bool, np.bool_)) or mask.dtype not in (bool_, np.bool_):
+    if len(arrays) > 1 or isinstance(mask, bool) or mask.dtype not in (bool_, np.bool_):
         return False
     others = [p for p in parts if p is not mask]
     if mask.ndim == 0 or any(not isinstance(p, slice) for p in others):
@@ -518,18 +521,19 @@ def _masked(x: Tensor, parts: list[Any], value: Any) -> bool:
     return True
 
 
-def _scatter(name: str, x: Tensor, parts: list[Any], p: _Prepared, e: Expr, how: str) -> None:
+def _scatter(name: str, p: _Prepared, e: Expr, how: str) -> None:
     """Stores or adds `e` at what the key of `p` names."""
+    want = p.tensor._expr.spec
     width, n = len(p.shape), math.prod(p.shape)
     taken = [i.axis for i in p.indices]
     kept = [d for d in p.result if d >= 0]
     ones = [d for d in range(p.tensor.ndim) if d not in taken and d not in kept]
     rest = tuple(p.tensor.shape[d] for d in kept) + (1,) * len(ones)
     if e.spec.size == 1 and len(e.spec.shape) <= len(p.full_shape):
-        e = fitted(name, _moved(e, ("reshape", ())), spec((), x.dtype, x.device))
+        e = fitted(name, _moved(e, ("reshape", ())), spec((), want.dtype, want.device))
         values = _moved(e, ("reshape", (1,) * (1 + len(rest))), ("expand", (n, *rest)))
     else:
-        e = fitted(name, e, spec(p.full_shape, x.dtype, x.device))
+        e = fitted(name, e, spec(p.full_shape, want.dtype, want.device))
         axes = range(len(p.full_shape))
         front = tuple(range(p.place, p.place + width))
         order = front + tuple(d for d in axes if d not in front)
@@ -537,11 +541,17 @@ def _scatter(name: str, x: Tensor, parts: list[Any], p: _Prepared, e: Expr, how:
     indices = []
     for i in p.indices:
         at = i.positions if i.known else _checked(name, i.positions, p.tensor.shape[i.axis])
-        column = _moved(at, ("expand", p.shape), ("reshape", (n, *(1,) * len(rest))), ("expand", (n, *rest)))
-        indices.append(column)
+        column = ("reshape", (n, *(1,) * len(rest)))
+        indices.append(_moved(at, ("expand", p.shape), column, ("expand", (n, *rest))))
     unique = len(p.indices) == 1 and p.indices[0].unique
     order = (*taken, *kept, *ones)
-    _scatter_into(name, x, p.tensor, order, values, indices, (how, unique), parts)
+    target = view(p.tensor, ("permute", order))
+    result = _scattered(target, values, indices, (how, unique))
+    if p.shares:
+        _update(name, target, result)
+    else:
+        back = ("permute", tuple(order.index(d) for d in range(len(order))))
+        assign(name, p.sliced, _moved(result, back, ("reshape", p.sliced.shape)))
 
 
 def _checked(name: str, positions: Expr, extent: int) -> Expr:
@@ -550,18 +560,81 @@ def _checked(name: str, positions: Expr, extent: int) -> Expr:
     return node(ops.CHECKED_INDICES, (positions,), s, (name, extent))
 
 
-def _scatter_into(
-    name: str, x: Tensor, prepared: Tensor, order: Shape, values: Expr, indices: Sequence[Expr],
-    attrs: Any, parts: list[Any],
-) -> None:  # fmt: skip
-    """Updates the memory of `prepared`, a view of `x` with its axes in `order`."""
-    shares = prepared is x or storage_is_shared(prepared, x)
-    target = view(prepared, ("permute", order))
-    result = node(ops.SCATTER, (target._expr, values, *indices), target._expr.spec, attrs)
-    if shares:
-        update(name, target, result)
-        return
-    inverse = tuple(order.index(d) for d in range(len(order)))
-    sliced = _basic(x, [slice(None) if isinstance(q, (np.ndarray, Tensor)) else q for q in parts])
-    back = _moved(result, ("permute", inverse), ("reshape", sliced.shape))
-    assign(name, sliced, back)
+def index_add(x: Tensor, dim: int, index: Any, source: Any) -> Tensor:
+    """A copy of `x` after `index_add_`."""
+    return index_add_(apply(ops.COPY, (x,)), dim, index, source)
+
+
+def index_add_(x: Tensor, dim: int, index: Any, source: Any) -> Tensor:
+    """`x` after `source`'s slices along `dim` have been added to its slices at `index`.
+
+    Additions to one place happen one after the other, in the order of `index`: the same bits on
+    every device. float16 and bfloat16 are rounded after each.
+    Raises: IndexOutOfRange, ShapeError, DTypeError, ReadOnlyError.
+    """
+    d = lay.axis("index_add", dim, x.ndim)
+    array = _index_array("index_add", index)
+    if array.ndim != 1:
+        raise ShapeError(f"index_add: index is a vector, not of shape {tuple(array.shape)}")
+    p = _prepare(x, [*[slice(None)] * d, array, *[slice(None)] * (x.ndim - d - 1)])
+    _scatter("index_add", p, _value("index_add", source, x.dtype, x.device), "add")
+    return x
+
+
+def scatter(x: Tensor, dim: int, index: Any, src: Any) -> Tensor:
+    """A copy of `x` after `scatter_`."""
+    return scatter_(apply(ops.COPY, (x,)), dim, index, src)
+
+
+def scatter_(x: Tensor, dim: int, index: Any, src: Any) -> Tensor:
+    """`x` after every element of `src` went to its own place, but at `index` along `dim`.
+
+    `index` has as many dimensions as `x`, and is no longer than it along the others. Of several
+    elements for one place the last one along `dim` stays.
+    Raises: IndexOutOfRange, ShapeError, DTypeError, ReadOnlyError.
+    """
+    return _scatter_along("scatter", x, dim, index, src, "set")
+
+
+def scatter_add_(x: Tensor, dim: int, index: Any, src: Any) -> Tensor:
+    """As `scatter_`, with the elements of `src` added, in order along `dim`."""
+    return _scatter_along("scatter_add", x, dim, index, src, "add")
+
+
+def _scatter_along(name: str, x: Tensor, dim: int, index: Any, src: Any, how: str) -> Tensor:
+    d = lay.axis(name, dim, x.ndim)
+    positions, known = _positions_along(name, x, index, d)
+    shape = positions.spec.shape
+    if any(n > m for i, (n, m) in enumerate(zip(shape, x.shape, strict=True)) if i != d):
+        raise ShapeError(f"{name}: indices of shape {shape} reach beyond shape {x.shape}")
+    e = fitted(name, _value(name, src, x.dtype, x.device), spec(shape, x.dtype, x.device))
+    if not known:
+        positions = _checked(name, positions, x.shape[d])
+    lengths = (*shape[:d], x.shape[d], *shape[d + 1 :])
+    order = (d, *(i for i in range(x.ndim) if i != d))
+    target = view(view(x, ("slice", (0,) * x.ndim, lengths, (1,) * x.ndim)), ("permute", order))
+    values, column = (_moved(v, ("permute", order)) for v in (e, positions))
+    _update(name, target, _scattered(target, values, [column], (how, False)))
+    return x
+
+
+def _scattered(x: Tensor, values: Expr, indices: Sequence[Expr], attrs: Any) -> Expr:
+    return node(ops.SCATTER, (x._expr, values, *indices), x._expr.spec, attrs)
+
+
+def _update(name: str, target: Tensor, result: Expr) -> None:
+    """Lets an op that updates do so in the memory of `target`, a view."""
+    check_writable(name, target._expr)
+    run.update(result, target._expr)
+
+
+def install() -> None:
+    """Gives Tensor its brackets and methods."""
+    rules = (take, take_along_axis, nonzero, index_add, index_add_, scatter, scatter_, scatter_add_)
+    for rule in rules:
+        setattr(Tensor, rule.__name__, rule)
+    setattr(Tensor, "__getitem__", getitem)  # noqa: B010 - Tensor declares no brackets
+    setattr(Tensor, "__setitem__", setitem)  # noqa: B010
+
+
+install()

@@ -79,11 +79,6 @@ def permute_dims(x: Tensor, /, *axes: Any) -> Tensor:
     return view(x, ("permute", order))
 
 
-def matrix_transpose(x: Tensor, /) -> Tensor:
-    """A view with the last two axes exchanged."""
-    return x.mT
-
-
 def swapaxes(x: Tensor, axis1: int, axis2: int, /) -> Tensor:
     """A view with two axes exchanged."""
     order = list(range(x.ndim))
@@ -365,7 +360,7 @@ def _repeat_each(x: Tensor, times: np.ndarray[Any, Any], axis: int) -> Tensor:
     shape = (*x.shape[:axis], places.size, *x.shape[axis + 1 :])
     index = from_host(places.reshape(-1, *(1,) * (x.ndim - axis - 1)), int64, x.device)
     source_axes = tuple(-1 if d == axis else d for d in range(x.ndim))
-    return make(node(ops.GATHER, (x._expr, index._expr), spec(shape, x.dtype, x.device), (shape, source_axes, (axis,))))
+    return make(node(ops.GATHER, (x._expr, index._expr), spec(shape, x.dtype, x.device), (shape, source_axes, (axis,), True)))
 
 
 def tile(x: Tensor, repetitions: int | Sequence[int], /) -> Tensor:

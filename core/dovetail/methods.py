@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from . import creation, datatypes, elementwise, interop, manipulation, ops, printing, statistics
-from .errors import ArgumentError
+from .errors import ArgumentError, NotYetAttribute
 from .ops import TABLE, Op
 from .tensor import Tensor, assign, fitted, in_place
 
@@ -55,6 +55,34 @@ IN_PLACE = {name: TABLE[name] for name in elementwise.FUNCTIONS} | {
     "div": ops.DIVIDE,
     "neg": ops.NEGATIVE,
 }
+
+LATER = {
+    "complex numbers": ("conj", "real", "imag", "angle"),
+    "sorting and sets": (
+        "sort", "argsort", "topk", "unique_all", "unique_counts", "unique_inverse", "unique_values",
+        "isin",
+    ),
+    "Fourier transforms": ("fft",),
+    "gradients": (
+        "grad", "no_grad", "enable_grad", "autograd", "backward", "requires_grad", "grad_fn",
+        "is_leaf", "retain_grad", "requires_grad_",
+    ),
+    "sparse tensors": ("sparse_coo_tensor", "to_sparse", "to_dense"),
+    "native intrinsics": ("fast_math",),
+}  # fmt: skip
+WHAT = {name: part for part, names in LATER.items() for name in names}
+
+
+def refuse(where: str, name: str) -> None:
+    """Raises: NotYetAttribute for a name that a later version brings."""
+    if name in WHAT:
+        raise NotYetAttribute(f"{where}.{name}: {WHAT[name]} come with a later version")
+
+
+def missing(x: Tensor, name: str) -> Any:
+    """What Tensor says to a name that it does not have."""
+    refuse("Tensor", name)
+    raise AttributeError(f"'Tensor' object has no attribute {name!r}")
 
 
 def _in_place(op: Op) -> Any:
@@ -122,6 +150,7 @@ HERE = {
     "copy_": copy_,
     "to_device": to_device,
     "__array_namespace__": array_namespace,
+    "__getattr__": missing,
 }
 
 

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import elementary as el
+from . import philox
 from .dtypes import (
     COMPLEX,
     INTEGERS,
@@ -192,7 +193,7 @@ def convert(x: Value, to: DType) -> Value:
     if x.dtype is to:
         return x
     if to.kind == "b":
-        return ne(x, 0)
+        return ne(cast(x, float32) if x.dtype.is_float and x.dtype.itemsize == 2 else x, 0)
     if x.dtype.kind == "f" and to.kind in "iu":
         return _saturate(x, to)
     if x.dtype.kind == "f" or to.kind != "f" or to.itemsize > 2:
@@ -769,3 +770,17 @@ def _cumulative(initial: int, combine: Callable[[Value, Value], Value]) -> Calla
 
 CUMULATIVE_SUM = row("cumulative_sum", "rows", dtypes=_running, build=_cumulative(0, _add))
 CUMULATIVE_PROD = row("cumulative_prod", "rows", dtypes=_running, build=_cumulative(1, _multiply))
+
+
+# Random numbers: functions of the element's index, a seed and an offset.
+
+
+def _random(name: str, expression: Callable[..., Value], arity: int, cost: int) -> Op:
+    return row(name, "generate", dtypes=_declared, expression=expression, arity=arity, cost=cost)
+
+
+RANDOM_UNIFORM32 = _random("random_uniform32", philox.uniform32, 4, 90)
+RANDOM_UNIFORM64 = _random("random_uniform64", philox.uniform64, 2, 90)
+RANDOM_NORMAL32 = _random("random_normal32", philox.normal32, 2, 150)
+RANDOM_NORMAL64 = _random("random_normal64", philox.normal64, 2, 150)
+RANDOM_BELOW = _random("random_below", philox.below, 4, 100)

@@ -102,6 +102,9 @@ def write(value: Expr, target: Expr) -> None:
 def update(value: Expr, target: Expr) -> None:
     """As `write`, for a pending node that nobody else holds, of an op that updates what `target` holds."""
     with lock:
+        pending = storage_of(target).pending
+        if pending is not None:
+            evaluate([pending])
         storage = storage_of(target)
         _flush(storage, value)
         try:
