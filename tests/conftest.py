@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from importlib.metadata import entry_points
 
-import pytest
-
 import dovetail as dt
+import pytest
 
 INSTALLED = {e.name for e in entry_points(group="dovetail.backends.v1")}
 
@@ -16,7 +15,9 @@ INSTALLED = {e.name for e in entry_points(group="dovetail.backends.v1")}
 def device(request: pytest.FixtureRequest) -> Iterator[dt.Device]:
     """A device, which is also the default one while the test runs."""
     if request.param != "reference" and request.param not in INSTALLED:
-        pytest.skip(f"the backend for {request.param} is not installed: pip install dovetail-cpu-llvm")
+        pytest.skip(
+            f"the backend for {request.param} is not installed: pip install dovetail-cpu-llvm"
+        )
     before = dt.default_device()
     yield dt.set_default_device(request.param)
     dt.set_default_device(before)

@@ -1,4 +1,4 @@
-"""`dovetail bench`: the report's arithmetic, and that wrong results and absent peers are noticed."""
+"""`dovetail bench`: the arithmetic of the report; wrong results and absent peers are noticed."""
 
 from __future__ import annotations
 

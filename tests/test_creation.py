@@ -1,14 +1,15 @@
 """asarray and the generators: values, dtypes, sharing, and every error once."""
 
+# Wrong types are what some of this tests.
+# mypy: disable-error-code="arg-type, list-item, no-untyped-call"
 from __future__ import annotations
 
 import array
 from typing import Any
 
+import dovetail as dt
 import numpy as np
 import pytest
-
-import dovetail as dt
 
 pytestmark = pytest.mark.usefixtures("device")
 
@@ -16,10 +17,11 @@ pytestmark = pytest.mark.usefixtures("device")
 @pytest.mark.parametrize(
     ("obj", "dtype"),
     [
-        (True, dt.bool), (3, dt.int64), (2.5, dt.float32), ([1, 2], dt.int64), ([1, 2.5], dt.float32),
-        ([[True], [False]], dt.bool), ([], dt.float32), ([[], []], dt.float32), (np.float64(1), dt.float64),
-        (np.int8(3), dt.int8), ([np.float64(1.5)], dt.float64), (range(3), dt.int64), (((1,), (2,)), dt.int64),
-        (2**63, dt.uint64), (array.array("f", [1, 2]), dt.float32), (b"ab", dt.uint8),
+        (True, dt.bool), (3, dt.int64), (2.5, dt.float32), ([1, 2], dt.int64), ([1, 2.5],
+        dt.float32), ([[True], [False]], dt.bool), ([], dt.float32), ([[], []], dt.float32),
+        (np.float64(1), dt.float64), (np.int8(3), dt.int8), ([np.float64(1.5)], dt.float64),
+        (range(3), dt.int64), (((1,), (2,)), dt.int64), (2**63, dt.uint64),
+        (array.array("f", [1, 2]), dt.float32), (b"ab", dt.uint8),
     ],
 )  # fmt: skip
 def test_asarray_of_values(obj: Any, dtype: dt.DType) -> None:
@@ -29,7 +31,9 @@ def test_asarray_of_values(obj: Any, dtype: dt.DType) -> None:
     np.testing.assert_array_equal(x.numpy(), want)
 
 
-@pytest.mark.parametrize("name", [d.name for d in dt.dtypes.ALL if d.kind != "c" and d.name != "bfloat16"])
+@pytest.mark.parametrize(
+    "name", [d.name for d in dt.dtypes.ALL if d.kind != "c" and d.name != "bfloat16"]
+)
 def test_numpy_arrays_keep_their_dtype(name: str) -> None:
     a = np.arange(6).reshape(2, 3).astype(name)
     for view in (a, a.T, a[:, ::-2], a[:0], a.astype(a.dtype.newbyteorder(">"))):
@@ -44,7 +48,9 @@ def test_numpy_arrays_keep_their_dtype(name: str) -> None:
 @pytest.mark.parametrize("name", ["bool", "uint8", "int64", "float16", "bfloat16", "float64"])
 def test_asarray_with_dtype(name: str) -> None:
     x = dt.asarray([0, 1, 2], dtype=name)
-    assert x.dtype.name == name and x.tolist() == ([False, True, True] if name == "bool" else [0, 1, 2])
+    assert x.dtype.name == name and x.tolist() == (
+        [False, True, True] if name == "bool" else [0, 1, 2]
+    )
     assert dt.asarray(np.arange(3.0), dtype=name).dtype.name == name
 
 
@@ -70,7 +76,8 @@ def test_asarray_of_tensors(device: dt.Device) -> None:
 @pytest.mark.parametrize(
     ("call", "error", "says"),
     [
-        (lambda: dt.asarray([[1, 2], [3]]), dt.ShapeError, r"obj\[0\] has shape \(2,\), but obj\[1\] has \(1,\)"),
+        (lambda: dt.asarray([[1, 2], [3]]), dt.ShapeError, r"obj\[0\] has shape \(2,\), but "
+            r"obj\[1\] has \(1,\)"),
         (lambda: dt.asarray([1, [2]]), dt.ShapeError, "ragged"),
         (lambda: dt.asarray([2**70]), dt.ValueOverflow, "int64"),
         (lambda: dt.asarray([300], dtype=dt.uint8), dt.ValueOverflow, "300 does not fit uint8"),
@@ -81,8 +88,8 @@ def test_asarray_of_tensors(device: dt.Device) -> None:
         (lambda: dt.asarray([None]), dt.DTypeError, "NoneType"),
         (lambda: dt.asarray(object()), dt.DTypeError, "object"),
         (lambda: dt.asarray([1], copy=False), dt.ArgumentError, "list"),
-        (lambda: dt.asarray(dt.ones(2), dtype=dt.int8, copy=False), dt.ArgumentError, "needs a copy"),
-        (lambda: dt.asarray(np.ones(2), dtype=dt.int8, copy=False), dt.ArgumentError, "needs a copy"),
+        (lambda: dt.asarray(dt.ones(2), dtype=dt.int8, copy=False), dt.ArgumentError, "a copy"),
+        (lambda: dt.asarray(np.ones(2), dtype=dt.int8, copy=False), dt.ArgumentError, "a copy"),
         (lambda: dt.asarray(1, dtype="float31"), dt.DTypeError, "float31"),
         (lambda: dt.zeros(-1), dt.ShapeError, "negative"),
         (lambda: dt.zeros((2.5,)), dt.ShapeError, "tuple of ints"),
@@ -104,7 +111,9 @@ def test_errors(call: Any, error: type[Exception], says: str) -> None:
         call()
 
 
-@pytest.mark.parametrize("name", ["bool", "int8", "uint64", "float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize(
+    "name", ["bool", "int8", "uint64", "float16", "bfloat16", "float32", "float64"]
+)
 @pytest.mark.parametrize("shape", [(), (3,), (2, 0, 3), (4, 5)])
 def test_constants(name: str, shape: tuple[int, ...]) -> None:
     for made, value in ((dt.zeros, 0), (dt.ones, 1)):
@@ -117,14 +126,27 @@ def test_constants(name: str, shape: tuple[int, ...]) -> None:
 
 
 def test_full_takes_the_dtype_of_its_value() -> None:
-    kinds = [dt.full(2, v).dtype for v in (True, 1, 1.5, np.int16(3), dt.asarray(1.0, dtype=dt.float64))]
+    kinds = [
+        dt.full(2, v).dtype for v in (True, 1, 1.5, np.int16(3), dt.asarray(1.0, dtype=dt.float64))
+    ]
     assert kinds == [dt.bool, dt.int64, dt.float32, dt.int16, dt.float64]
     assert dt.full((), 2**63, dtype=dt.uint64).item() == 2**63
     assert dt.full_like(dt.ones(2, dtype=dt.int8), 7).tolist() == [7, 7]
 
 
 @pytest.mark.parametrize(
-    "args", [(5,), (0,), (-3,), (2, 8), (2, 8, 3), (8, 2, -2), (0, 1, 0.25), (1.0, -1.0, -0.5), (0.0, 0.3, 0.1)]
+    "args",
+    [
+        (5,),
+        (0,),
+        (-3,),
+        (2, 8),
+        (2, 8, 3),
+        (8, 2, -2),
+        (0, 1, 0.25),
+        (1.0, -1.0, -0.5),
+        (0.0, 0.3, 0.1),
+    ],
 )
 def test_arange(args: tuple[Any, ...]) -> None:
     x, want = dt.arange(*args), np.arange(*args)
@@ -144,7 +166,9 @@ def test_arange_in_narrow_and_unsigned_dtypes() -> None:
 def test_linspace(num: int, endpoint: bool, dtype: dt.DType) -> None:
     x = dt.linspace(-0.1, 3.3, num, dtype=dtype, endpoint=endpoint)
     want = np.linspace(-0.1, 3.3, num, endpoint=endpoint)
-    np.testing.assert_allclose(x.numpy(), want, rtol=2e-6, atol=1e-6 if dtype is dt.float32 else 1e-14)
+    np.testing.assert_allclose(
+        x.numpy(), want, rtol=2e-6, atol=1e-6 if dtype is dt.float32 else 1e-14
+    )
     if num and endpoint:
         assert x.numpy()[0] == dtype.__numpy_dtype__.type(-0.1)  # type: ignore[union-attr]
     if num > 1 and endpoint:

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from dovetail import dtypes
 from dovetail import tensor as tensors
 from dovetail.cumulative import cumulative_prod, cumulative_sum, diff
@@ -24,10 +23,16 @@ def on(name: str, a: Any) -> tensors.Tensor:
 
 @pytest.mark.parametrize("name", DEVICES)
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i1", "u2", "i8", "?"])
-@pytest.mark.parametrize("shape, axis", [((50,), None), ((3, 40), 1), ((40, 3), 0), ((2, 5, 3), -2), ((0, 3), 0), ((3, 0), 1)])
+@pytest.mark.parametrize(
+    "shape, axis",
+    [((50,), None), ((3, 40), 1), ((40, 3), 0), ((2, 5, 3), -2), ((0, 3), 0), ((3, 0), 1)],
+)
 def test_as_numpy(name: str, dtype: str, shape: Any, axis: Any) -> None:
     a = (rng.standard_normal(shape) * 3).astype(dtype)
-    for ours, theirs in ((cumulative_sum, np.cumulative_sum), (cumulative_prod, np.cumulative_prod)):
+    for ours, theirs in (
+        (cumulative_sum, np.cumulative_sum),
+        (cumulative_prod, np.cumulative_prod),
+    ):
         for initial in (False, True):
             want = theirs(a, axis=axis, include_initial=initial)
             got = ours(on(name, a), axis=axis, include_initial=initial)
@@ -68,7 +73,9 @@ def test_a_given_dtype(name: str) -> None:
 def test_diff(name: str, n: int) -> None:
     a = rng.integers(-50, 50, (4, 6)).astype(np.int16)
     for axis in (0, 1):
-        np.testing.assert_array_equal(diff(on(name, a), n=n, axis=axis).numpy(), np.diff(a, n, axis))
+        np.testing.assert_array_equal(
+            diff(on(name, a), n=n, axis=axis).numpy(), np.diff(a, n, axis)
+        )
     got = diff(on(name, a), n=n, prepend=on(name, a[:, :1]), append=on(name, a[:, :2]))
     np.testing.assert_array_equal(got.numpy(), np.diff(a, n, prepend=a[:, :1], append=a[:, :2]))
     np.testing.assert_array_equal(diff(on(name, a > 0), n=n).numpy(), np.diff(a > 0, n))

@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
-
-from dovetail import dtypes, indexing
+from dovetail import dtypes, indexing, run
 from dovetail import tensor as tensors
 from dovetail.device import device
 from dovetail.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError, ValueOverflow
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
 DEVICES = ["reference", "cpu"]
 rng = np.random.default_rng(7)
@@ -70,7 +69,11 @@ def test_basic_reads_are_views(name: str, key: Any) -> None:
 @pytest.mark.parametrize("name", DEVICES)
 @pytest.mark.parametrize("key", BASIC + ARRAYS, ids=str)
 def test_writes_broadcast(name: str, key: Any) -> None:
-    for value in (7, np.float32(2.5), np.arange(X[key].size, dtype=np.float32).reshape(X[key].shape)):
+    for value in (
+        7,
+        np.float32(2.5),
+        np.arange(X[key].size, dtype=np.float32).reshape(X[key].shape),
+    ):
         for index in (key, as_tensors(name, key)):
             want = X.copy()
             want[key] = value
@@ -102,6 +105,17 @@ def test_writes_reach_every_view(name: str) -> None:
     t[[0, 0, 1]] += 1
     want.transpose(2, 0, 1)[[0, 0, 1]] += 1
     same(x, want)
+
+
+def test_writing_moves_no_more_than_it_has_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, mask = on("reference", np.zeros(1000, np.float32)), on("reference", np.ones(1000, bool))
+    events: list[Any] = []
+    monkeypatch.setattr(run, "trace", events)
+    x += 1
+    x[:100] = 2
+    x[mask] = 3
+    moved = [e["details"]["bytes"] for e in events if e["name"].startswith("launch")]
+    assert moved == [8000, 400, 9000]
 
 
 @pytest.mark.parametrize("name", DEVICES)

@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from dovetail import dtypes, run
 from dovetail import tensor as tensors
 from dovetail.device import device
 from dovetail.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from dovetail.linalg import matmul, matrix_transpose, outer, reproducible, tensordot, vecdot
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 DEVICES = ["reference", "cpu"]
 rng = np.random.default_rng(3)
@@ -48,7 +47,7 @@ def test_matmul_as_numpy(name: str, dtype: str, shapes: Any) -> None:
 
 
 def fused(a: float, b: float, c: float, dtype: Any) -> Any:
-    """a * b + c with one rounding. float64 holds float32's exactly enough only by luck: fractions do."""
+    """a * b + c with one rounding."""
     exact = Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c))
     if dtype is np.float64:
         return np.float64(exact.numerator / exact.denominator)
@@ -121,13 +120,12 @@ def test_promotion_views_and_forms(name: str) -> None:
 
 @pytest.mark.parametrize("name", DEVICES)
 def test_tensordot(name: str) -> None:
-    a, b = small((3, 4, 5), "f8"), small((4, 5, 3, 2), "f8")  # 2 axes: the last and first ones
+    a, b = small((3, 4, 5), "f8"), small((4, 5, 3, 2), "f8")
     x, y = on(name, a), on(name, b)
     for axes in (0, 2, ((0, 1), (2, 0)), ((-1,), (1,)), ((), ())):
-        rest = a[:, 0] if axes == 2 else a
-        first = on(name, a) if axes != 2 else x
-        del rest, first
-        np.testing.assert_array_equal(tensordot(x, y, axes=axes).numpy(), np.tensordot(a, b, axes))  # type: ignore[arg-type]
+        want = np.tensordot(a, b, axes)  # type: ignore[arg-type]
+        got = tensordot(x, y, axes=axes)  # type: ignore[arg-type]
+        np.testing.assert_array_equal(got.numpy(), want)
 
 
 @pytest.mark.parametrize("name", DEVICES)
@@ -137,14 +135,17 @@ def test_vecdot_and_outer(name: str) -> None:
     np.testing.assert_array_equal(vecdot(x, y).numpy(), np.vecdot(a, b))
     np.testing.assert_array_equal(vecdot(x, y, axis=-2).numpy(), np.vecdot(a, b, axis=-2))
     assert vecdot(x, x).dtype is dtypes.int32
-    np.testing.assert_array_equal(outer(on(name, a[0, 0]), on(name, b[1])).numpy(), np.outer(a[0, 0], b[1]))
+    np.testing.assert_array_equal(
+        outer(on(name, a[0, 0]), on(name, b[1])).numpy(), np.outer(a[0, 0], b[1])
+    )
 
 
 @pytest.mark.parametrize("call, error", [
     (lambda x: matmul(x, x), ShapeError), (lambda x: x @ 2, TypeError),
     (lambda x: matmul(on("reference", 2.0), x), ShapeError),
     (lambda x: matmul(on("reference", [True]), on("reference", [True])), DTypeError),
-    (lambda x: tensordot(x, x), ShapeError), (lambda x: tensordot(x, x, axes=3), ArgumentError),
+    (lambda x: tensordot(x, x, axes=1), ShapeError),
+    (lambda x: tensordot(x, x, axes=3), ArgumentError),
     (lambda x: tensordot(x, x, axes=((0,), (2,))), AxisError),
     (lambda x: tensordot(x, x, axes=((0, 0), (0, 0))), ArgumentError),
     (lambda x: vecdot(x, x, axis=0), ArgumentError), (lambda x: vecdot(x, x, axis=-3), AxisError),

@@ -8,9 +8,12 @@ import runpy
 from pathlib import Path
 from typing import Any
 
+import dovetail as dt
 import numpy as np
 import pytest
+from dovetail import elementwise, ops
 from dovetail.cli import COMMANDS
+from dovetail.tensor import reduce
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -59,13 +62,30 @@ def test_commands_that_the_readme_names_exist() -> None:
     assert {a or b for a, b in named} <= set(COMMANDS)
 
 
-def test_files_that_the_architecture_names_exist() -> None:
+def test_the_architecture_names_every_file_of_the_core_and_no_other() -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text()
     table = text[text.index("| stage |") : text.index("`backends/cpu_llvm")]
-    named = set(re.findall(r"`([a-z_]+)`", table)) - {"apply", "reduce", "view", "assign"}
-    folder = ROOT / "core" / "dovetail"
-    assert sorted(n for n in named - {"devices"} if not (folder / f"{n}.py").exists()) == []
-    assert len(named) > 30
+    verbs = {"apply", "reduce", "view", "assign", "devices"}
+    named = set(re.findall(r"`([a-z_]+)`", table)) - verbs
+    found = {p.stem for p in (ROOT / "core" / "dovetail").iterdir() if p.name[0] not in "_."}
+    assert named == found - {"py"}
+
+
+def test_ops_are_added_as_the_page_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (ROOT / "docs" / "adding-an-op.md").read_text()
+    softsign, function, squares = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    monkeypatch.setattr(ops, "TABLE", table := dict(ops.TABLE))
+    monkeypatch.setattr(elementwise, "TABLE", table)
+    monkeypatch.setattr(elementwise, "FUNCTIONS", {})
+    rows, functions = dict(vars(ops)), dict(vars(elementwise))
+    exec(softsign + squares, rows)
+    exec(function, functions)
+    monkeypatch.setattr(dt, "softsign", functions["softsign"], raising=False)
+    x = dt.asarray([1.0, -3.0], device="reference")
+    assert dt.softsign(x).tolist() == [0.5, -0.75]  # type: ignore[attr-defined]
+    example = functions["softsign"].__doc__.partition(">>>")
+    assert failures("```python\n" + "".join(example[1:]) + "\n```", "softsign") == []
+    assert reduce(rows["SUM_OF_SQUARES"], x, (0,), False).item() == 10.0
 
 
 # --- examples

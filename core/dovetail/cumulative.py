@@ -63,7 +63,8 @@ def diff(
 ) -> Tensor:  # fmt: skip
     """The differences of neighbours along `axis`, taken `n` times; the axis is n shorter.
 
-    `prepend` and `append` are joined to `x` first, unless n is 0. For bool: whether neighbours differ.
+    `prepend` and `append` are joined to `x` first, unless n is 0. For bool: whether neighbours
+    differ.
     Raises: ArgumentError for n < 0, ShapeError, AxisError.
     """
     if n < 0:

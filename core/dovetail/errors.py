@@ -67,7 +67,7 @@ class UnavailableError(PluginError, DeviceError):
 
 
 class CompileError(DovetailError, RuntimeError):
-    """A backend's compiler refused a kernel; the message holds the kernel and the compiler's log."""
+    """A backend's compiler refused a kernel; the message holds the kernel and its log."""
 
 
 class NotYetError(DovetailError, NotImplementedError):

@@ -124,7 +124,9 @@ def zero_(x: Tensor) -> Tensor:
 
 
 def copy_(x: Tensor, other: Tensor, /) -> Tensor:
-    """This tensor, after the elements of another one, broadcast and cast, have been copied into it."""
+    """This tensor, after the elements of another one, broadcast and cast, have been copied into
+    it.
+    """
     source = datatypes.move(other, x.device)
     return _written("copy", x, datatypes.cast(source, x.dtype))
 
@@ -135,7 +137,9 @@ def to_device(x: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
 
 
 def array_namespace(x: Tensor, /, *, api_version: str | None = None) -> Any:
-    """This library, for code written for the Array API. Raises: ArgumentError for unknown versions."""
+    """This library, for code written for the Array API. Raises: ArgumentError for unknown
+    versions.
+    """
     if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12"):
         raise ArgumentError(f"__array_namespace__: version {api_version!r} is not known here")
     return sys.modules[__package__ or "dovetail"]

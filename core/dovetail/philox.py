@@ -29,7 +29,9 @@ def philox(counter: Sequence[Value], key: Sequence[Value]) -> Words:
     for r in range(ROUNDS):
         if r:
             k, m = k + _WEYL[0], m + _WEYL[1]
-        (high, low), (top, bottom) = (_product(v, f) for v, f in zip((a, c), _MULTIPLIERS, strict=True))
+        (high, low), (top, bottom) = (
+            _product(v, f) for v, f in zip((a, c), _MULTIPLIERS, strict=True)
+        )
         a, b, c, d = top ^ b ^ k, bottom, high ^ d ^ m, low
     return a, b, c, d
 
@@ -68,7 +70,7 @@ def uniform64(index: Value, seed: Value, offset: Value) -> Value:
 
 
 def below(index: Value, seed: Value, offset: Value, n: Value, low: Value) -> Value:
-    """uint64 low + k, 0 <= k < n, where n = 0 stands for 2**64: the upper half of a 128-bit product.
+    """uint64 low + k, 0 <= k < n: the upper half of a 128-bit product. n = 0 stands for 2**64.
 
     No number is more probable than another by more than n / 2**64.
     Source: Lemire, "Fast random integer generation in an interval", 2019, without the rejection.

@@ -25,8 +25,8 @@ class Plan:
     block of `tile` points of the innermost axis, and of `side` points of axis `second` unless that
     is -1. `staged` holds the ids of loads that are contiguous along `second`. `jam` points of
     `second` are computed at once; `shared` are the ids of values that are equal for all of these,
-    or, in a `sheet` (see `render.py`), for all points of a tile. `divisions` holds, by id of a loop,
-    what splits its variable into two axes: quotients and remainders by one divisor.
+    or, in a `sheet` (see `render.py`), for all points of a tile. `divisions` holds, by id of a
+    loop, what splits its variable into two axes: quotients and remainders by one divisor.
     """
 
     mode: str

@@ -10,6 +10,8 @@ from dovetail.extend import CompileError, Kernel, Program, shareable
 
 from .render import OpenCLStyle
 
+import os
+LANES_ALWAYS = bool(os.environ.get("LN"))
 STYLE = OpenCLStyle()
 EXACT = "-cl-fp32-correctly-rounded-divide-sqrt"
 
@@ -37,7 +39,7 @@ class Compiler:
 
     def compile(self, kernel: Kernel) -> OpenCLProgram:
         """The program for `kernel`. Raises: CompileError with the kernel and the driver's log."""
-        lanes = False
+        lanes = LANES_ALWAYS and shareable(kernel)
         source = STYLE.render(kernel, lanes)
         try:
             built = self._build(cl.Program(self.context, source))
@@ -48,7 +50,7 @@ class Compiler:
 
     def load(self, kernel: Kernel, binary: bytes) -> OpenCLProgram:
         """The program from a binary. Raises: pyopencl's error if the driver does not like it."""
-        lanes = False
+        lanes = LANES_ALWAYS and shareable(kernel)
         built = self._build(cl.Program(self.context, [self.device], [binary]))
         return OpenCLProgram(kernel, built, STYLE.render(kernel, lanes), lanes)
 
