@@ -36,7 +36,8 @@ def test_what_was_not_measured_is_neither_met_nor_missed() -> None:
 def test_a_figure_on_its_own() -> None:
     assert Result("x", Target("", 0), value=0).met(1e9) is True
     assert Result("x", Target("", 40.0, "ms"), value=41.0).met(1e9) is False
-    assert str(Target("", 40.0, "ms")) == "<= 40 ms" and str(Target("best", 1.1)) == "<= 1.1 x best"
+    assert str(Target("", 0)) == "<= 0" and str(Target("", 40.0, "ms")) == "<= 40 ms"
+    assert str(Target("best", 1.1)) == "<= 1.1 x best"
 
 
 def small(compute: object, name: str = "small") -> Case:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import doctest
+import os
 import re
 import runpy
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +90,27 @@ def test_ops_are_added_as_the_page_says(monkeypatch: pytest.MonkeyPatch) -> None
     example = functions["softsign"].__doc__.partition(">>>")
     assert failures("```python\n" + "".join(example[1:]) + "\n```", "softsign") == []
     assert reduce(rows["SUM_OF_SQUARES"], x, (0,), False).item() == 10.0
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="the example needs a C compiler")
+def test_the_backend_of_the_page_works(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "writing-a-backend.md").read_text()
+    (tmp_path / "dovetail_cc.py").write_text(re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0])
+    info = tmp_path / "dovetail_cc-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: dovetail-cc\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[dovetail.backends.v1]\ncc = dovetail_cc\n")
+    program = """
+import dovetail as dt
+def work(device):
+    x = dt.random.default_rng(1).normal((300, 70), device=device)
+    y = dt.softmax(x.T, axis=1) + dt.sin(x.T) // 0.25
+    return [dt.sum(y).numpy().tobytes(), y.astype(dt.float16).numpy().tobytes()]
+assert work("cc") == work("reference")
+"""
+    path = os.pathsep.join([str(tmp_path), str(ROOT / "core"), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PYTHONPATH": path, "DOVETAIL_CACHE_DIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
 
 
 # --- examples

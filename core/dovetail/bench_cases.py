@@ -32,7 +32,8 @@ class Target:
     unit: str = ""  # of a figure on its own: "s", "ms", ""
 
     def __str__(self) -> str:
-        return f"<= {self.at_most:g} {self.unit or 'x ' + self.of}".rstrip()
+        what = f"x {self.of}" if self.of else self.unit
+        return f"<= {self.at_most:g} {what}".rstrip()
 
 
 @dataclass(frozen=True)

@@ -527,7 +527,8 @@ class _Reduction:
         put, braces = self.text.put, self.text.braces
         put(f"for (int j = 0; j < {LANES}; ++j) lanes[j] = identity;")
         with braces(f"for ({self.i64} row = chunk * {CHUNK}; row < end; row += {LANES})"):  # noqa: SIM117
-            with braces(f"for (int j = 0; j < {LANES} && row + j < end; ++j)"):
+            put(f"const int width = end - row < {LANES} ? end - row : {LANES};")
+            with braces("for (int j = 0; j < width; ++j)"):
                 put(f"const {self.i64} {k} = {self.base(start)}row + j;")
                 self.update("lanes[j]")
         put(f"{self.result} = {self.tree}(lanes);")
@@ -535,9 +536,14 @@ class _Reduction:
     def chunk_of_group(self, k: str, start: str) -> None:
         put, lane = self.text.put, self.text.style.lane
         put(f"{self.result} = identity;")
-        first = f"chunk * {CHUNK} + {lane}"
-        with self.text.braces(f"for ({self.i64} row = {first}; row < end; row += {LANES})"):
-            put(f"const {self.i64} {k} = {self.base(start)}row;")
+        begin, braces = f"{self.i64} row = chunk * {CHUNK}", self.text.braces
+        known = dict(self.text.counts)
+        with braces(f"for ({begin}; row + {LANES} <= end; row += {LANES})"):
+            put(f"const {self.i64} {k} = {self.base(start)}row + {lane};")
+            self.update(self.result)
+        self.text.counts = known
+        with braces(f"if ((end - chunk * {CHUNK}) % {LANES} > {lane})"):
+            put(f"const {self.i64} {k} = {self.base(start)}end - (end - chunk * {CHUNK}) % {LANES} + {lane};")
             self.update(self.result)
         put(*self.text.style.tree(self.type, self.result, self.combine, self.shared))
 

@@ -267,51 +267,36 @@ class _Prepared:
 
 def _prepare(x: Tensor, parts: list[Any]) -> _Prepared:
     """Slices, merges the axes under each mask, and sorts out what the result's axes are."""
-    starts: list[int] = []
-    lengths: list[int] = []
-    steps: list[int] = []
-    merged: list[int] = []
     found = _Prepared(x, x)
-    runs: list[int] = []  # for each index or integer, how many other entries came before it
-
-    def basic(start: int, length: int, step: int) -> None:
-        starts.append(start)
-        lengths.append(length)
-        steps.append(step)
-
+    basic: list[tuple[int, int, int]] = []  # (start, length, step) of each axis of x
+    merged: list[int] = []
+    before: list[tuple[int, int]] = []  # what stands before each index and integer
     others = 0
     for part in parts:
-        d = len(starts)
-        if isinstance(part, _ARRAYS):
-            runs.append(others)
-            if len(found.indices) == 0:
-                found.place = len(found.result)
-            index, used = _index(part, x.shape, d, len(merged), x)
-            found.indices.append(index)
-            merged.append(math.prod(x.shape[d : d + used]))
-            for extent in x.shape[d : d + used]:
-                basic(0, extent, 1)
-        elif part is None or part is Ellipsis:
+        d = len(basic)
+        if part is None or part is Ellipsis:
             others += 1
-            if part is None:
-                found.result.append(-1)
-        elif isinstance(part, slice):
+            found.result += [-1] * (part is None)
+            continue
+        if isinstance(part, slice):
             others += 1
-            basic(*_slice(part, x.shape[d]))
             found.result.append(len(merged))
-            merged.append(lengths[-1])
+            taken = [_slice(part, x.shape[d])]
         else:
-            if not runs:
-                found.place = len(found.result)
-            runs.append(others)
-            basic(_position(part, d, x.shape[d]), 1, 1)
-            merged.append(1)
-    if len(set(runs)) > 1:
-        found.place = 0
-    elif runs:
-        found.place = min(found.place, len(found.result))
+            before.append((others, len(found.result)))
+            if isinstance(part, _ARRAYS):
+                index, used = _index(part, x.shape, d, len(merged), x)
+                found.indices.append(index)
+                taken = [(0, n, 1) for n in x.shape[d : d + used]]
+            else:
+                taken = [(_position(part, d, x.shape[d]), 1, 1)]
+        basic += taken
+        merged.append(math.prod(n for _, n, _ in taken))
+    # side by side, the indices' axes stay there; else they come first
+    found.place = before[0][1] if len(set(before)) == 1 else 0
     found.shape = _joint_shape([i.positions.spec.shape for i in found.indices])
-    found.sliced = view(x, ("slice", tuple(starts), tuple(lengths), tuple(steps)))
+    starts, lengths, steps = (tuple(b[k] for b in basic) for k in range(3))
+    found.sliced = view(x, ("slice", starts, lengths, steps))
     merge = ("reshape", tuple(merged))
     found.shares = is_viewable(found.sliced, merge)
     found.tensor = view(found.sliced, merge)

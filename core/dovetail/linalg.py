@@ -22,8 +22,8 @@ from .tensor import Tensor, apply, assign, fitted, make, reduce, view, write_out
 def matmul(x1: Tensor, x2: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """The matrix product over the last two axes; those before them broadcast.
 
+    A 1-dimensional operand is a row (first) or a column (second); the result lacks that axis.
     Sums run in the dtype of the result (float16 and bfloat16 in float32), k ascending, unless the
-    Sums run in the result's dtype (float16 and bfloat16 in float32), k ascending, unless the
     device has a vendor routine; see `reproducible`.
     Raises: ShapeError, DTypeError (bool has no product), DeviceError.
     """
@@ -156,11 +156,13 @@ class reproducible:
     """
 
     def __enter__(self) -> reproducible:
-        run.reproducible += 1
+        with run.lock:
+            run.reproducible += 1
         return self
 
     def __exit__(self, *exc: object) -> None:
-        run.reproducible -= 1
+        with run.lock:
+            run.reproducible -= 1
 
 
 def _matmul_operator(self: Tensor, other: Any) -> Any:

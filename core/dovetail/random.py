@@ -8,7 +8,7 @@ it.
 
 from __future__ import annotations
 
-import secrets
+import os
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -35,7 +35,7 @@ class Generator:
 
     def __init__(self, seed: int | None = None) -> None:
         self._lock = threading.Lock()
-        self.manual_seed(secrets.randbits(64) if seed is None else seed)
+        self.manual_seed(int.from_bytes(os.urandom(8)) if seed is None else seed)
 
     def manual_seed(self, seed: int) -> Generator:
         """The generator, at the start of the stream of `seed` (taken modulo 2**64)."""

@@ -66,6 +66,8 @@ class OpenCLStyle(CStyle):
 
     def function(self, name: str, parameters: Sequence[str], lanes: bool) -> str:
         size = f" __attribute__((reqd_work_group_size({LANES}, 1, 1)))" if lanes else ""
+        import os
+        if os.environ.get("VH"): size += f" __attribute__((intel_vec_len_hint({os.environ['VH']})))"
         return f"__kernel{size} void {name}({', '.join(parameters)})"
 
     def parameter(self, buffer: Buffer, name: str) -> list[str]:
