@@ -537,13 +537,8 @@ class _Reduction:
         put, lane = self.text.put, self.text.style.lane
         put(f"{self.result} = identity;")
         begin, braces = f"{self.i64} row = chunk * {CHUNK}", self.text.braces
-        known = dict(self.text.counts)
-        with braces(f"for ({begin}; row + {LANES} <= end; row += {LANES})"):
+        with braces(f"for ({begin}; row < end; row += {LANES})"), braces(f"if (row + {lane} < end)"):
             put(f"const {self.i64} {k} = {self.base(start)}row + {lane};")
-            self.update(self.result)
-        self.text.counts = known
-        with braces(f"if ((end - chunk * {CHUNK}) % {LANES} > {lane})"):
-            put(f"const {self.i64} {k} = {self.base(start)}end - (end - chunk * {CHUNK}) % {LANES} + {lane};")
             self.update(self.result)
         put(*self.text.style.tree(self.type, self.result, self.combine, self.shared))
 

@@ -593,10 +593,10 @@ class Planner:
         return self.here.memo[key]
 
     def _term_gather(self, i: int, e: Expr, path: Any) -> Term:
-        if self.here.domain.axes:
+        shape, source_axes, index_axes, known = e.attrs
+        if self.here.domain.axes and not known:
             raise _Store(i, "its indices are checked before a reduction reads it")
         slot, base, dtype = self._resident(self.index[e.args[0]])
-        shape, source_axes, index_axes, known = e.attrs
         if self.target is not None and not known:
             raise Overlap  # nothing is written before the indices have been checked
         strides = tuple(0 if d < 0 else base.strides[d] for d in source_axes)

@@ -13,7 +13,7 @@ from typing import Any
 
 from . import layout as lay
 from . import ops, run
-from .errors import ArgumentError, DeviceError, DTypeError, ShapeError
+from .errors import ArgumentError, DeviceError, DTypeError, NotYetAttribute, ShapeError
 from .expr import node, spec
 from .layout import Shape
 from .tensor import Tensor, apply, assign, fitted, make, reduce, view, write_out
@@ -188,3 +188,15 @@ def install() -> None:
 
 
 install()
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        raise NotYetAttribute(f"dt.linalg.{name}: comes with a later version; see numpy.linalg")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+_LATER = frozenset(
+    "cholesky cross det diagonal eigh eigvalsh inv matrix_norm matrix_power matrix_rank outer pinv "
+    "qr slogdet solve svd svdvals trace vector_norm".split()
+)

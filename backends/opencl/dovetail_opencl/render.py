@@ -79,7 +79,7 @@ class OpenCLStyle(CStyle):
         return [f"{pointer}{name} = ({pointer})(({bytes_}){name}_ + {name}_at);"]
 
     def points(self, extents: Sequence[str], lanes: bool) -> list[str]:
-        lines = ["const int lane = get_local_id(0);"] if lanes else []
+        lines = ["const long lane = get_local_id(0);"] if lanes else []
         count = len(extents)
         for axis in reversed(range(count)):
             place = min(count - 1 - axis, DIMENSIONS - 1)
@@ -156,4 +156,6 @@ def _padded(axes: int) -> list[int]:
 def dimensions(grid: Sequence[int]) -> tuple[int, ...]:
     """The grid as an NDRange: the last axis is dimension 0; what is more goes into dimension 2."""
     sizes = list(reversed(grid))
-    return (*sizes[: DIMENSIONS - 1], math.prod(sizes[DIMENSIONS - 1 :]))
+    if len(sizes) > DIMENSIONS:
+        sizes[DIMENSIONS - 1 :] = [math.prod(sizes[DIMENSIONS - 1 :])]
+    return tuple(sizes) or (1,)
