@@ -204,7 +204,7 @@ class WrongRounding(Changed):
             return None
         (x,), near = args, Value("cast", float32, args)
         back, bits = cast(near, float64), bitcast(near, int32)
-        beyond = ((back < x) & (x < 0.0)) | ((x < back) & (x > 0.0))  # type: ignore[operator]
+        beyond = ((back < x) & (x < 0.0)) | ((x < back) & (x > 0.0))
         return bitcast(where(beyond, bits - 1, bits), float32)
 
 

@@ -16,7 +16,7 @@ from .backend import (
     Program,
     Unavailable,
 )
-from .cstyle import CStyle, shareable
+from .cstyle import CStyle, along_rows, shareable
 from .diskcache import read as cached_binary
 from .diskcache import source_digest
 from .diskcache import write as cache_binary
@@ -62,10 +62,12 @@ from .verify import verify
 hookimpl = HookimplMarker("dovetail")
 
 __all__ = [
-    "CHUNK", "CStyle", "FLOATS", "INTEGERS", "INTERFACE", "LANES", "OPERANDS", "OPS", "ArgumentError", "Atomic", "Backend",
-    "BackendInfo", "Block", "Buffer", "Capabilities", "Combine", "CompileError", "DType", "DeviceError", "DeviceInfo",
-    "Handles", "InternalError", "Kernel", "KernelBuilder", "Launch", "Loop", "Program", "Statement", "Store",
-    "Unavailable", "Value", "bfloat16", "bool_", "cache_binary", "cached_binary", "combine", "float16", "float32",
-    "float64", "hookimpl", "int8", "int16", "int32", "int64", "legalize", "parse_kernel", "print_kernel", "shareable", "source_digest", "uint8", "uint16",
-    "uint32", "uint64", "verify", "walk",
+    "CHUNK", "FLOATS", "INTEGERS", "INTERFACE", "LANES", "OPERANDS", "OPS", "ArgumentError",
+    "Atomic", "Backend", "BackendInfo", "Block", "Buffer", "CStyle", "Capabilities", "Combine",
+    "CompileError", "DType", "DeviceError", "DeviceInfo", "Handles", "InternalError", "Kernel",
+    "KernelBuilder", "Launch", "Loop", "Program", "Statement", "Store", "Unavailable", "Value",
+    "along_rows", "bfloat16", "bool_", "cache_binary", "cached_binary", "combine", "float16",
+    "float32", "float64", "hookimpl", "int16", "int32", "int64", "int8", "legalize", "parse_kernel",
+    "print_kernel", "shareable", "source_digest", "uint16", "uint32", "uint64", "uint8", "verify",
+    "walk",
 ]  # fmt: skip

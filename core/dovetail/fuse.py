@@ -45,7 +45,7 @@ from .loops import (
     rem,
     where,
 )
-from .ops import Op, convert
+from .ops import GENERATED, Op, convert
 
 REPEAT_LIMIT = (
     4  # a value repeated this often by broadcasting is stored if it costs more than CHEAP
@@ -659,7 +659,8 @@ class Planner:
                 raise Overlap
             base = Layout(e.spec.shape, self.target.strides, 0)
         out = (self.slot_of[i], base, e.spec.dtype)
-        if (e.op.name, e.spec.dtype) in self.lowered and all(
+        known = (e.op.name, e.spec.dtype) in self.lowered and e.attrs != GENERATED
+        if known and all(
             d is e.spec.dtype for _, _, d in inputs
         ):
             moved = e.spec.size * e.spec.dtype.itemsize

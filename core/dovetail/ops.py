@@ -655,6 +655,7 @@ def _wide(d: DType) -> DType:
     return float32 if d.is_float and d.itemsize == 2 else d
 
 
+GENERATED = "generated"  # as attrs: no vendor routine, whatever the device offers
 MATMUL = row("matmul", "rows", dtypes=_contracting, build=_matmul, arity=2)
 
 

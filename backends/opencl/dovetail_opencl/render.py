@@ -66,8 +66,6 @@ class OpenCLStyle(CStyle):
 
     def function(self, name: str, parameters: Sequence[str], lanes: bool) -> str:
         size = f" __attribute__((reqd_work_group_size({LANES}, 1, 1)))" if lanes else ""
-        import os
-        if os.environ.get("VH"): size += f" __attribute__((intel_vec_len_hint({os.environ['VH']})))"
         return f"__kernel{size} void {name}({', '.join(parameters)})"
 
     def parameter(self, buffer: Buffer, name: str) -> list[str]:
@@ -149,8 +147,8 @@ _LOCAL = ["barrier(CLK_LOCAL_MEM_FENCE);"]
 
 
 def _padded(axes: int) -> list[int]:
-    """The axes along which the NDRange may reach beyond the grid: those of dimensions 0 and 1."""
-    return [a for a in range(axes) if axes - 1 - a < DIMENSIONS - 1]
+    """The axis along which the NDRange may reach beyond the grid: that of dimension 0."""
+    return [axes - 1] if axes else []
 
 
 def dimensions(grid: Sequence[int]) -> tuple[int, ...]:

@@ -147,7 +147,7 @@ class Program:
             kind = step[0]
             refs = {"unary": [2], "scalar": [2], "binary": [2, 3], "view": [1], "reduce": [2],
                     "in_place": [2, 3], "assign": [1, 2], "look": [1], "drop": [1]}  # fmt: skip
-            if any(ts[step[r]] is None for r in refs):
+            if any(ts[step[r]] is None for r in refs[kind]):
                 if kind not in ("in_place", "assign", "look", "drop"):
                     ts.append(None)
                 continue

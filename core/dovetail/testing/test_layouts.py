@@ -45,21 +45,28 @@ def strides_of(shape: Sequence[int], order: Sequence[int]) -> list[int]:
 
 @pytest.mark.parametrize("rank", (1, 2, 3, 4))
 def test_strides_as_arguments(kit: Kit, rank: int) -> None:
-    """Every order of axes, forwards and backwards, and stride zero in the source."""
+    """Every order of axes, both ways, stride zero; into dense memory and every second element."""
     shape = (3, 17, 5, 4)[:rank]
     kernel, size = strided_copy(float32, rank), int(np.prod(shape))
     for order in itertools.permutations(range(rank)):
         for flipped in range(rank + 1):
-            s, t = strides_of(shape, order), strides_of(shape, range(rank))
-            start = 0
+            s, start = strides_of(shape, order), 0
             if flipped < rank:
                 start, s[flipped] = (shape[flipped] - 1) * s[flipped], -s[flipped]
-            ints = [start, 0] + [n for axis in zip(shape, s, t, strict=True) for n in axis]
-            kit.check(kernel, [finite(float32, size, 1), np.zeros(size, "f4")], ints, [], shape)
-    zero = [0, 0] + [
-        n for n, t in zip(shape, strides_of(shape, range(rank)), strict=True) for n in (n, 0, t)
-    ]
-    kit.check(kernel, [finite(float32, 3, 1), np.zeros(size, "f4")], zero, [], shape)
+            for t, first in (
+                (strides_of(shape, range(rank)), 0),
+                ([2 * n for n in strides_of(shape, order[::-1])], 1),
+            ):
+                ints = [start, first, *interleaved(shape, s, t)]
+                arrays = [finite(float32, size, 1), np.zeros(2 * size + 1, "f4")]
+                kit.check(kernel, arrays, ints, [], shape)
+    ints = [0, 0, *interleaved(shape, [0] * rank, strides_of(shape, range(rank)))]
+    kit.check(kernel, [finite(float32, 3, 1), np.zeros(size, "f4")], ints, [], shape)
+
+
+def interleaved(*columns: Sequence[int]) -> list[int]:
+    """n0, s0, t0, n1, s1, t1, ...: the order in which `strided_copy` takes them."""
+    return [n for axis in zip(*columns, strict=True) for n in axis]
 
 
 @pytest.mark.parametrize("d", [d for d in DTYPES if d not in COMPLEX], ids=named)

@@ -272,11 +272,13 @@ def test_assign_through_views(kit: Kit, d: DType) -> None:
 @pytest.mark.parametrize("target", STORED, ids=named)
 @pytest.mark.parametrize("source", STORED, ids=named)
 def test_astype(kit: Kit, source: DType, target: DType) -> None:
+    x = sample(source, (ROWS, COLUMNS), 1)
     for place in (dense, transposed):
-        x = sample(source, (ROWS, COLUMNS), 1)
-        kit.agree(
-            lambda on, p=place: T.apply(ops.ASTYPE, (p(x, source, on),), target), place.__name__
-        )  # type: ignore[misc]
+
+        def make(on: Device, place: Place = place) -> T.Tensor:
+            return T.apply(ops.ASTYPE, (place(x, source, on),), target)
+
+        kit.agree(make, place.__name__)
     every = specials(source)
     kit.agree(lambda on: T.apply(ops.ASTYPE, (dense(every, source, on),), target), "special values")
 
@@ -371,7 +373,8 @@ def test_views(kit: Kit, d: DType) -> None:
 REDUCTIONS = [(op.name, d) for op in rows("reduce") for d in STORED if takes(op, d)]
 DOMAINS: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (
     ((4097,), (0,)), ((ROWS, COLUMNS), (1,)), ((ROWS, COLUMNS), (0,)), ((ROWS, COLUMNS), (0, 1)),
-    ((3, 40, 5), (1,)), ((3, 4, 50), (0, 2)), ((1, 33), (0,)), ((5, 1), (1,)), ((), ()), ((3, 0), (0,)),
+    ((3, 40, 5), (1,)), ((3, 4, 50), (0, 2)), ((1, 33), (0,)), ((5, 1), (1,)), ((), ()),
+    ((3, 0), (0,)),
 )  # fmt: skip
 
 
@@ -545,8 +548,10 @@ def test_cumulative(kit: Kit, name: str, d: DType) -> None:
             kit.agree(make, f"{name} of {d.name} {shape} along {axis}, initial: {first}")
 
 
-PRODUCTS = (((4, 5), (5, 3)), ((1, 1), (1, 1)), ((33,), (33,)), ((17, 64), (64, 40)),
-            ((2, 3, 4), (4, 5)), ((3, 1, 6, 7), (2, 7, 5)), ((5, 0), (0, 3)), ((70, 130), (130, 65)))  # fmt: skip
+PRODUCTS = (
+    ((4, 5), (5, 3)), ((1, 1), (1, 1)), ((33,), (33,)), ((17, 64), (64, 40)), ((2, 3, 4), (4, 5)),
+    ((3, 1, 6, 7), (2, 7, 5)), ((5, 0), (0, 3)), ((70, 130), (130, 65)),
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("d", NUMBERS, ids=named)
