@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+import dovetail as dt
 import numpy as np
 import pytest
 from dovetail import dtypes, run

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 import warnings
+from contextlib import suppress
 from typing import Any
 
 import pyopencl as cl
@@ -28,15 +30,16 @@ _lock = threading.RLock()  # drivers compile one at a time anyway, and so do fil
 class OpenCLProgram(Program):
     """A built program. `lanes`: a group of work items does one point; there may be another way too."""
 
-    def __init__(self, compiler: Compiler, kernel: Kernel, lanes: bool, built: Any) -> None:
-        self.kernel, self.lanes = kernel, lanes
-        self.source = STYLE.render(kernel, lanes)
+    def __init__(
+        self, compiler: Compiler, kernel: Kernel, lanes: bool, source: str, built: Any
+    ) -> None:
+        self.kernel, self.lanes, self.source = kernel, lanes, source
         self._compiler, self._built = compiler, {lanes: built}
 
     @property
     def binary(self) -> bytes:  # type: ignore[override]
-        """The device's own format."""
-        return _binary(self._built[self.lanes])
+        """A digest of the source, then the device's own format."""
+        return _digest(self.source) + _binary(self._built[self.lanes])
 
     def function(self, lanes: bool) -> Any:
         """A new kernel object, whose arguments are nobody else's."""
@@ -60,40 +63,49 @@ class Compiler:
     def compile(self, kernel: Kernel) -> OpenCLProgram:
         """The program for `kernel`. Raises: CompileError with the kernel and the driver's log."""
         lanes = self.lanes(kernel)
-        return OpenCLProgram(self, kernel, lanes, self._from_source(kernel, lanes))
+        source = STYLE.render(kernel, lanes)
+        return OpenCLProgram(self, kernel, lanes, source, self._from_source(kernel, source))
 
     def load(self, kernel: Kernel, binary: bytes) -> OpenCLProgram:
-        """The program from a binary. Raises: pyopencl's error if the driver does not like it."""
-        return OpenCLProgram(self, kernel, self.lanes(kernel), self._from_binary(binary))
+        """The program from a binary. Raises: ValueError or pyopencl's error if it is no good."""
+        lanes = self.lanes(kernel)
+        source = STYLE.render(kernel, lanes)
+        return OpenCLProgram(self, kernel, lanes, source, self._from_binary(source, binary))
 
     def other(self, kernel: Kernel, lanes: bool) -> Any:
-        """The same kernel in the way that was not the first choice: it has a place of its own on disk."""
-        key = (self.fingerprint, f"lanes={lanes} {kernel}")
+        """The kernel done in the way that was not the first choice; kept on disk under its own name."""
+        source = STYLE.render(kernel, lanes)
+        key = (self.fingerprint, source)
         binary = cached_binary(*key)
         if binary is not None:
-            try:
-                return self._from_binary(binary)
-            except cl.Error:  # then it is compiled
-                pass
-        built = self._from_source(kernel, lanes)
-        cache_binary(*key, _binary(built))
+            with suppress(cl.Error, ValueError):
+                return self._from_binary(source, binary)
+        built = self._from_source(kernel, source)
+        cache_binary(*key, _digest(source) + _binary(built))
         return built
 
-    def _from_source(self, kernel: Kernel, lanes: bool) -> Any:
-        source = STYLE.render(kernel, lanes)
+    def _from_source(self, kernel: Kernel, source: str) -> Any:
         try:
             return self._build(cl.Program(self.context, source))
         except cl.Error as error:
             log = f"{self.device.name} refused a kernel: {error}"
             raise CompileError(f"{log}\n\n{kernel}\n\n{source}") from error
 
-    def _from_binary(self, binary: bytes) -> Any:
-        return self._build(cl.Program(self.context, [self.device], [binary]))
+    def _from_binary(self, source: str, binary: bytes) -> Any:
+        digest = _digest(source)
+        if not binary.startswith(digest):
+            raise ValueError("this binary was made from another source")
+        content = binary[len(digest) :]
+        return self._build(cl.Program(self.context, [self.device], [content]))
 
     def _build(self, program: Any) -> Any:
         with _lock, warnings.catch_warnings():
             warnings.simplefilter("ignore", cl.CompilerWarning)  # of any driver that says anything
             return program.build(self.options, devices=[self.device], cache_dir=False)
+
+
+def _digest(source: str) -> bytes:
+    return hashlib.sha256(source.encode()).digest()
 
 
 def _binary(built: Any) -> bytes:
