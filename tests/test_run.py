@@ -10,10 +10,9 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import dovetail as dt
 import numpy as np
 import pytest
-
-import dovetail as dt
 from dovetail import run
 
 

@@ -284,9 +284,7 @@ def transposed_copy(n: int) -> Case:
         "torch.compile": by_torch(lambda torch, x: x.T.contiguous(), compiled=True),
         "jax": by_jax(lambda jnp, x: jnp.copy(x.T)),
     }
-    return Case(
-        f"copy of x.T, {n} x {n}", peers(torch=2), numbers(n, n), contestants, 8 * n * n
-    )
+    return Case(f"copy of x.T, {n} x {n}", peers(torch=2), numbers(n, n), contestants, 8 * n * n)
 
 
 def matmul(n: int) -> Case:

@@ -242,7 +242,9 @@ def along_rows(kernel: Kernel) -> bool:
 
 
 def _reads_neighbours(loop: Loop) -> bool:
-    steps: dict[int, int | None] = {id(loop.var): 1}  # how values change from k to k + 1; None: somehow
+    steps: dict[int, int | None] = {
+        id(loop.var): 1
+    }  # how values change from k to k + 1; None: somehow
     for s in loop.body:
         if isinstance(s, Value):
             of = [steps.get(id(a), 0) for a in s.args]

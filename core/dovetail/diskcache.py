@@ -103,7 +103,7 @@ def forget(fingerprint: str, text: str) -> None:
 
 
 def source_digest(folder: Path) -> str:
-    """A digest of the Python sources in a folder: for fingerprints, since what they generate depends on them."""
+    """A digest of the Python sources in a folder, for fingerprints: binaries depend on them."""
     sources = [path.read_bytes() for path in sorted(folder.glob("*.py"))]
     return str(_sha256(b"\0".join(sources)).hexdigest()[:16])
 

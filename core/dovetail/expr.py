@@ -1,8 +1,8 @@
 """The deferred graph: immutable nodes, and what is known of each before it is computed.
 
 An `Expr` is an op applied to other nodes and Python numbers, or a leaf: a strided view of a
-`Storage`. When its
-value has been computed, a node *becomes* a leaf, which also lets go of its arguments.
+`Storage`. When its value has been computed, a node *becomes* a leaf, which also lets go of its
+arguments.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from .memory import Storage
     from .ops import Op
 
-DEPTH_LIMIT = (
-    64  # a pending chain deeper than this is computed: it bounds kernels, recursion and memory
-)
+# A pending chain deeper than this is computed: it bounds kernels, recursion and memory.
+DEPTH_LIMIT = 64
 
 
 class Spec:
@@ -65,7 +64,8 @@ class Expr:
     """
 
     __slots__ = (
-        "__weakref__", "args", "attrs", "depth", "moves", "offset", "op", "spec", "storage", "strides",
+        "__weakref__", "args", "attrs", "depth", "moves", "offset", "op", "spec", "storage",
+        "strides",
     )  # fmt: skip
 
     op: Op | None

@@ -199,6 +199,9 @@ def __getattr__(name: str) -> Any:
 
 
 _LATER = frozenset(
-    "cholesky cross det diagonal eigh eigvalsh inv matrix_norm matrix_power matrix_rank outer pinv "
-    "qr slogdet solve svd svdvals trace vector_norm".split()
-)
+    (
+        "cholesky", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "matrix_norm",
+        "matrix_power", "matrix_rank", "outer", "pinv", "qr", "slogdet", "solve", "svd",
+        "svdvals", "trace", "vector_norm",
+    )
+)  # fmt: skip

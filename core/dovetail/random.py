@@ -18,7 +18,7 @@ import numpy as np
 from . import ops
 from .creation import extents, generate
 from .datatypes import real_dtype
-from .device import Device, device, usable
+from .device import Device, usable
 from .dtypes import DType, bfloat16, float16, float32, float64, int64, uint32, uint64
 from .errors import ArgumentError, DTypeError
 from .indexing import take

@@ -59,7 +59,7 @@ def evaluate(exprs: Sequence[Expr]) -> None:
 
 
 def planned(exprs: Sequence[Expr]) -> list[tuple[Opened, Plan]]:
-    """How the pending work of these nodes would be done; it stays pending, and nothing is compiled."""
+    """How the pending work of these nodes would be done; it stays pending, uncompiled."""
     with lock:
         return [
             (opened(roots[0].spec.device), _Evaluation(roots).plan(prepared=False))
