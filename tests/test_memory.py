@@ -396,7 +396,7 @@ def test_random_traces(seed: int) -> None:
             allocator.empty_cache()
         else:
             live.clear()
-        if step % 5 == 0:
+        if step % 20 == 0:
             check(backend, allocator, live)
     assert allocator.stats().out_of_memory == refused
     live.clear()

@@ -1,5 +1,5 @@
-"""What tracing notes of an allocator, and the page that `dovetail memory` draws of it: its structure,
-and what a real browser makes of it."""
+"""What tracing notes of an allocator, and the page that `dovetail memory` draws of it: how it is
+made, and what a real browser makes of it."""
 
 from __future__ import annotations
 
@@ -21,15 +21,13 @@ from dovetail import memory, memory_page, memory_trace
 from dovetail.memory import MIB, CachingAllocator, DataPtr
 from dovetail.memory_page import by_line, draw, timeline
 from dovetail.memory_report import main as memory_report
-from dovetail.memory_trace import record
-
 from test_memory import make
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
-FLAGS = (
-    "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync --virtual-time-budget=2000"
-).split()
+FLAGS = [
+    "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync",
+    "--disable-background-networking", "--disable-component-update", "--virtual-time-budget=2000",
+]  # fmt: skip
 
 
 @pytest.fixture
@@ -42,7 +40,7 @@ def traced() -> Iterator[CachingAllocator]:
 
 
 def recorded(allocator: CachingAllocator) -> dict[str, Any]:
-    found = record("fake", allocator.stats(), allocator.snapshot(), allocator.timeline)
+    found = memory_trace.record("fake", allocator.stats(), allocator.snapshot(), allocator.timeline)
     again: dict[str, Any] = json.loads(json.dumps(found))
     return again
 
@@ -107,13 +105,14 @@ def test_what_was_live_before_tracing_is_counted() -> None:
 
 def test_a_free_is_noted_when_it_happens(traced: CachingAllocator) -> None:
     ptr = traced.allocate(1000)
+    begun = time.perf_counter()
     del ptr
     freed = time.perf_counter()
     time.sleep(0.03)
     traced.stats()  # only now does the allocator look
     assert traced.timeline is not None
     last = traced.timeline.events[-1]
-    assert last.change == -1024 and freed - 0.02 < last.at < freed + 0.02
+    assert last.change == -1024 and begun <= last.at <= freed
 
 
 def test_untraced_work_notes_nothing() -> None:
@@ -214,7 +213,8 @@ class Structure(HTMLParser):
     def count(self, tag: str, **attributes: str) -> int:
         """How many elements have the tag and, among others, these words in attributes."""
         return sum(
-            t == tag and all(v in (a.get(k.rstrip("_")) or "").split() for k, v in attributes.items())
+            t == tag
+            and all(v in (a.get(k.rstrip("_")) or "").split() for k, v in attributes.items())
             for t, a in self.seen
         )
 
@@ -331,10 +331,13 @@ def browse(text: str, folder: Path, *flags: str) -> dict[str, Any]:
 @pytest.mark.parametrize("width", [420, 1200])
 def test_a_browser_shows_it(traced: CachingAllocator, tmp_path: Path, width: int) -> None:
     live = work(traced, 7)
-    found = browse(draw(recorded(traced)), tmp_path, f"--window-size={width},900")
+    record = recorded(traced)
+    for i, event in enumerate(record["events"]):
+        event[0] = i / 2  # milliseconds; real ones come in bursts
+    found = browse(draw(record), tmp_path, f"--window-size={width},900")
     assert found["errors"] == [] and found["fetched"] == 0 and live
     assert "reserved" in found["tip"] and "test_memory_page.py" in found["tip"]
-    assert abs(found["cursor"]) < 12 and found["hiddenAgain"]
+    assert abs(found["cursor"]) < 2 and found["hiddenAgain"]
     assert found["lit"] >= 3, "a key, an area and a row of the same line"
     assert min(found["areas"][:2]) > 20 and found["fill"].startswith("rgb(")
     assert found["wide"] <= 0, "the page is wider than its window"

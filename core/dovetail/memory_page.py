@@ -8,12 +8,11 @@ only adds what follows the pointer. Nothing is fetched from anywhere.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from html import escape
 from itertools import count
 from pathlib import Path
-from string import Template
 from typing import Any, NamedTuple
 
 FRAME = Path(__file__).with_name("memory_page.html")
@@ -25,15 +24,17 @@ LEFT, RIGHT, TOP, BOTTOM = 76, 12, 10, 30  # of what is around it
 UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 Record = Mapping[str, Any]  # what `memory_trace.record` makes
+PARTS = {"device", "written", "stats", "segments", "before", "events", "lines"}
 
 
 def draw(record: Record) -> str:
     """The page. Raises: ValueError if `record` is none of dovetail's."""
-    if not isinstance(record, Mapping) or record.get("version") != 1:
+    if not isinstance(record, Mapping) or record.get("version") != 1 or not record.keys() >= PARTS:
         raise ValueError("this is no snapshot of dovetail's memory, or of another version")
     lines = by_line(record)
     series = timeline(record, lines)
-    return Template(FRAME.read_text(encoding="utf-8")).substitute(
+    return _filled(
+        FRAME.read_text(encoding="utf-8"),
         device=escape(record["device"]),
         written=escape(record["written"]),
         figures="".join(_figures(record, series)),
@@ -43,6 +44,17 @@ def draw(record: Record) -> str:
         segments="".join(_segments(record, lines)),
         data=json.dumps(_data(series, lines)).replace("<", "\\u003c"),
     )
+
+
+def _filled(frame: str, **parts: str) -> str:
+    return re.sub(r"\$([a-z]+)", lambda found: parts[found[1]], frame)
+
+
+def escape(text: str) -> str:
+    """Text for HTML, also within quotes: `html.escape`, without a millisecond at import."""
+    for mark, name in (("&", "amp"), ("<", "lt"), (">", "gt"), ('"', "quot"), ("'", "#x27")):
+        text = text.replace(mark, f"&{name};")
+    return text
 
 
 class Line(NamedTuple):
@@ -178,7 +190,7 @@ def _short(where: str | None) -> str:
 
 def _line_row(x: Line, lines: Sequence[Line]) -> str:
     share = 100 * x.live / max(1, *(y.live for y in lines))
-    where = escape(x.where or "allocated while nothing was traced", quote=True)
+    where = escape(x.where or "allocated while nothing was traced")
     return (
         f'<tr data-hue="{x.hue}"><td title="{where}"><i class="key {x.hue}"></i>'
         f"<code>{escape(_short(x.where))}</code></td>"
@@ -203,7 +215,7 @@ _NO_LINES = (
 
 def _timeline(series: Series, lines: Sequence[Line]) -> str:
     x, y = _scale(series.times, series.top)
-    parts = [f'<svg id="timeline" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">']
+    parts = [f'<div class="scroll"><svg id="timeline" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">']
     parts.append("<title>Bytes reserved on the device over time, by what they are used for</title>")
     parts += _axes(series, x, y)
     base = [0] * len(series.times)
@@ -213,7 +225,7 @@ def _timeline(series: Series, lines: Sequence[Line]) -> str:
             f'<path class="area {name}" data-hue="{name}" d="{_area(base, above, x, y)}"/>'
         )
         base = above
-    parts.append('<line id="cursor" hidden></line></svg>')
+    parts.append('<line id="cursor" hidden></line></svg></div>')
     return "\n".join([*parts, _legend(series, lines)])
 
 

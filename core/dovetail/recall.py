@@ -118,6 +118,8 @@ class _Writer:
             wrong += f" or {name}.attrs is not None"
         else:
             wrong += f" or {name}.attrs != {self.constant('ATTRS', e.attrs)}"
+        if e.op.kind != "map":  # whose number of arguments is fixed
+            wrong += f" or len({name}.args) != {len(e.args)}"
         if not root:  # its uses, its variable, the argument of getrefcount
             wrong += f" or getrefcount({name}) > {self.uses[i] + 2}"
         self.unless(wrong)

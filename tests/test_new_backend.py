@@ -1,0 +1,229 @@
+"""`dovetail new-backend`: the package that it writes is small, in order, and a working backend."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dovetail import cli, extend
+from dovetail.errors import ArgumentError
+from dovetail.new_backend import TEMPLATE, check_name, files, main, new_backend
+
+NAME = "toyc"
+CORE = Path(__file__).parent.parent / "core"
+LIMIT = 200  # lines, of all files together
+
+
+def compiler() -> str | None:
+    """The C compiler that the generated package would find, by its own rule."""
+    found: dict[str, Any] = {}
+    source = (TEMPLATE / "dovetail_NAME" / "compile.py").read_text()
+    exec(compile(source, "compile.py", "exec"), found)
+    return " ".join(found["find_compiler"]() or [])
+
+
+needs_compiler = pytest.mark.skipif(
+    not compiler(), reason="there is no C compiler here: install gcc or clang, or set CC"
+)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for sys.path with the generated package as pip would leave it."""
+    folder = tmp_path_factory.mktemp("site")
+    package = new_backend(NAME, tmp_path_factory.mktemp("source"))
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-build-isolation"]
+    command += ["--no-deps", "--no-index", "--disable-pip-version-check"]
+    command += ["--target", str(folder), str(package)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def run(site: Path, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join([str(site), str(CORE)])
+    cleared = {k: v for k, v in os.environ.items() if not k.startswith("DOVETAIL_")}
+    return subprocess.run(
+        [sys.executable, *arguments],
+        env={**cleared, "PYTHONPATH": path, **environ},
+        capture_output=True, text=True, timeout=1400, check=False,
+    )  # fmt: skip
+
+
+# --- the text of the package
+
+
+def test_the_package_is_at_most_200_lines() -> None:
+    sizes = {str(path): len(text.splitlines()) for path, text in files(NAME)}
+    assert set(sizes) == {
+        "README.md", "pyproject.toml", "dovetail_toyc/__init__.py", "dovetail_toyc/compile.py",
+        "dovetail_toyc/device.py", "dovetail_toyc/plugin.py",
+    }  # fmt: skip
+    assert 100 < sum(sizes.values()) <= LIMIT, sizes
+
+
+def test_nothing_is_left_of_the_template(tmp_path: Path) -> None:
+    folder = new_backend(NAME, tmp_path / "deep" / "down")
+    written = {p.relative_to(folder) for p in folder.rglob("*") if p.is_file()}
+    assert written == {path for path, _ in files(NAME)} and folder.name == "dovetail-toyc"
+    for path in written:
+        text = (folder / path).read_text()
+        assert not re.search(r"\bNAME\b|_NAME", text) and max(map(len, text.splitlines())) <= 100
+
+
+def test_it_imports_only_what_is_public() -> None:
+    for path, text in files(NAME):
+        for node in ast.walk(ast.parse(text) if path.suffix == ".py" else ast.Module([], [])):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("dovetail"):
+                assert node.module in ("dovetail.extend", "dovetail")
+                wanted = {a.name for a in node.names}
+                assert wanted <= (set(extend.__all__) if node.module != "dovetail" else {"extend"})
+
+
+def test_the_readme_names_parts_that_exist() -> None:
+    texts = dict(files(NAME))
+    code = "\n".join(text for path, text in texts.items() if path.suffix == ".py")
+    names = re.findall(r"`(\w+)`", texts[Path("README.md")].partition("|--")[2])
+    known = {*re.findall(r"\w+", code), *dir(extend.CStyle), *dir(extend.Backend), *extend.__all__}
+    assert len(names) > 15 and [n for n in names if n not in known] == []
+
+
+def test_a_wheel_of_dovetail_carries_the_template() -> None:
+    settings = (CORE.parent / "pyproject.toml").read_text()
+    match = re.search(r"^dovetail = (\[\"py.typed.*\])$", settings, re.M)
+    assert match is not None
+    carried = {p for pattern in json.loads(match[1]) for p in TEMPLATE.parent.glob(pattern)}
+    wanted = {p for p in TEMPLATE.rglob("*") if p.suffix in (".md", ".py", ".toml")}
+    assert len(wanted) == 6 and wanted <= carried
+
+
+# --- names and places
+
+
+@pytest.mark.parametrize("name", ["", "Fpga", "my-dev", "9lives", "a b", "x:1", "../x", "é", "a\n"])
+def test_names_that_are_none(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ArgumentError, match="names no device type"):
+        new_backend(name, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_device_type_that_exists_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ArgumentError, match="'reference' exists"):
+        check_name("reference")
+    monkeypatch.setattr("dovetail.new_backend.offers", lambda: {"warp": "dovetail-warp"})
+    with pytest.raises(ArgumentError, match="'warp' exists: pip install dovetail-warp"):
+        check_name("warp")
+    check_name("weft")
+
+
+def test_a_package_of_that_name_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "dovetail_taken.py").write_text("")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(ArgumentError, match="dovetail_taken is installed"):
+        check_name("taken")
+
+
+def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([NAME, "--into", str(tmp_path)]) == 0
+    assert "pip install --editable" in capsys.readouterr().out
+    mine = tmp_path / "dovetail-toyc" / "README.md"
+    mine.write_text("mine")
+    assert main([NAME, "--into", str(tmp_path)]) == 2
+    assert "exists" in capsys.readouterr().err and mine.read_text() == "mine"
+
+
+def test_the_command_is_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["new-backend", "Not A Name"]) == 2
+    assert "lower-case letters" in capsys.readouterr().err
+
+
+# --- the backend
+
+
+PROGRAM = """
+import sys
+import numpy as np
+import dovetail as dt
+
+def work(device):
+    x = dt.asarray(np.linspace(-30, 30, 10_001, dtype=np.float32), device=device)
+    y = dt.asarray(np.arange(-5000, 5001, dtype=np.int64), device=device)
+    half = dt.asarray(np.linspace(-9, 9, 777).astype(np.float16), device=device)
+    yield dt.tanh(x * 2 + 1) / (1 + x * x)
+    yield dt.exp(x).sum()
+    yield (y * y * y * y * y * 12345).sum()
+    yield y // 7 + y % 7
+    yield dt.reshape(x[1:], (100, 100)).sum(axis=0)
+    yield dt.sin(half) * half
+    yield x[::-3] < 0.25
+    yield dt.argmax(dt.cos(x))
+
+for found, expected in zip(work(sys.argv[1]), work("reference"), strict=True):
+    a, b = found.numpy(), expected.numpy()
+    assert str(found.device) == sys.argv[1] and a.dtype == b.dtype and a.shape == b.shape
+    assert a.tobytes() == b.tobytes(), (a, b)
+    print(a.dtype, a.size)
+"""
+
+
+@needs_compiler
+def test_a_program_gives_the_bits_of_the_reference(site: Path, tmp_path: Path) -> None:
+    cold = run(site, "-c", PROGRAM, NAME, DOVETAIL_CACHE_DIR=str(tmp_path))
+    assert cold.returncode == 0, cold.stdout + cold.stderr
+    assert len(cold.stdout.splitlines()) == 8
+    kept = [p for p in tmp_path.rglob("*") if p.is_file()]
+    assert len(kept) >= 8, "binaries are kept on disk"
+    for path in kept:
+        assert path.read_bytes()[32:36] in (b"\x7fELF", b"\xcf\xfa\xed\xfe"), "shared objects"
+    warm = run(site, "-c", PROGRAM, NAME, DOVETAIL_CACHE_DIR=str(tmp_path), PATH="")
+    no_compiler = "there is no C compiler" in warm.stderr
+    assert no_compiler and warm.returncode, "without a compiler the device is unavailable"
+    again = run(site, "-c", PROGRAM, NAME, DOVETAIL_CACHE_DIR=str(tmp_path))
+    assert again.stdout == cold.stdout and again.returncode == 0, again.stderr
+
+
+def test_without_a_compiler_it_says_what_to_do(site: Path) -> None:
+    code = f"import dovetail as dt; dt.zeros(3, device={NAME!r}).numpy()"
+    done = run(site, "-c", code, CC="no-such-compiler")
+    assert done.returncode == 1 and "UnavailableError" in done.stderr
+    assert "CC is 'no-such-compiler'" in done.stderr and "install gcc or clang" in done.stderr
+
+
+@needs_compiler
+def test_a_compiler_that_refuses_shows_the_kernel_and_its_log(site: Path, tmp_path: Path) -> None:
+    code = f"import dovetail as dt; print((dt.zeros(3, device={NAME!r}) + 1).numpy())"
+    bad = f"{compiler()} -include no_such_header.h"
+    done = run(site, "-c", code, CC=bad, DOVETAIL_CACHE_DIR=str(tmp_path))
+    assert done.returncode == 1 and "CompileError" in done.stderr
+    assert "no_such_header.h" in done.stderr and "void kernel_" in done.stderr
+
+
+def conformance(site: Path, report: Path, *options: str) -> dict[str, Any]:
+    """The certificate of a run of the kit."""
+    done = run(site, "-m", "dovetail.cli", "test-backend", NAME, "--report", str(report), *options)
+    assert report.exists(), done.stdout + done.stderr
+    certificate: dict[str, Any] = json.loads(report.read_text())
+    assert done.returncode == 0 and certificate["conforms"], done.stdout[-20_000:]
+    return certificate
+
+
+@needs_compiler
+def test_a_sample_of_the_kit_passes(site: Path, tmp_path: Path) -> None:
+    certificate = conformance(site, tmp_path / "report.json", "--sample", "9999")
+    assert certificate["device"]["type"] == NAME and certificate["sample"] == 9999
+    assert certificate["cases"] > 60 and certificate["comparisons"] > 500
+
+
+@needs_compiler
+@pytest.mark.exhaustive
+@pytest.mark.timeout(1500)
+def test_the_whole_kit_passes(site: Path, tmp_path: Path) -> None:
+    certificate = conformance(site, tmp_path / "report.json", "-n", "2")
+    assert certificate["cases"] > 4000 and certificate["sample"] == 1
