@@ -17,15 +17,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import mpmath
+import mpmath  # type: ignore[import-untyped]
 import numpy as np
 import scipy.special
-from dovetail_cpu_llvm import plugin
-
 from dovetail import elementary
 from dovetail.dtypes import DType, float32, float64
 from dovetail.kernel import KernelBuilder
 from dovetail.loops import load
+from dovetail_cpu_llvm import plugin
 
 Array = np.ndarray[Any, Any]
 Reference = Callable[..., Any]
@@ -36,7 +35,7 @@ ODD_STRIDE = 67  # visits all exponents and both signs, and mantissas evenly
 
 @dataclass(frozen=True)
 class Function:
-    """How one function is checked: a float64 reference, an exact one, and where float64 is sampled."""
+    """How one function is checked: a float64 reference, an exact one, where samples lie."""
 
     name: str
     numpy: Reference
@@ -124,12 +123,13 @@ def float32_ulps(got: Array, true: Array) -> Array:
 
 
 def exact_ulps(got: float, true: Any, dtype: DType) -> float:
-    """The error of one float against an mpmath number; infinite where one of them is not a real number."""
+    """The error of one float against an mpmath number; infinite where one of them is no number."""
     digits, lowest, top = (24, -126, 128) if dtype is float32 else (53, -1022, 1024)
     if isinstance(true, mpmath.mpc) or mpmath.isnan(true) or math.isnan(got):
         return 0.0 if math.isnan(got) and mpmath.isnan(true) else math.inf
     limit = mpmath.mpf(2) ** top
-    exponent = max(int(mpmath.frexp(abs(true))[1]) - 1, lowest) if true else lowest
+    size = min(abs(true), limit)
+    exponent = max(int(mpmath.frexp(size)[1]) - 1, lowest) if size else lowest
     unit = mpmath.mpf(2) ** (min(exponent, top - 1) - digits + 1)
     bound = [max(min(mpmath.mpf(v), limit), -limit) for v in (got, true)]
     return float(abs(bound[0] - bound[1]) / unit)
@@ -261,8 +261,9 @@ HEAD = """# Accuracy of the elementary functions
 
 The largest error found, in ulp of the true value, written by `python bench/accuracy.py{flags}`.
 Reference "float64": NumPy's and SciPy's float64 functions, whose own error is below 1e-8 ulp of
-float32; the samples are {which}. Reference "mpmath": random and structured samples (all magnitudes,
-denormals, near 1, near multiples of pi/2 and log(2), over- and underflow) against 1300 bits.
+float32; the samples are {which}. Reference "mpmath": random and structured
+samples (all magnitudes, denormals, near 1, near multiples of pi/2 and log(2), over- and
+underflow) against 1300 bits.
 The kernels ran on the CPU backend; every other device gives the same bits.
 
 Beyond 1 ulp by design: float64 `erfc` (about 1.1), and `logaddexp` where the two terms cancel

@@ -1,22 +1,23 @@
-"""Fixtures of all tests."""
+"""What many tests need: the devices on which the public functions are tested."""
 
 from __future__ import annotations
 
-import importlib.util
+from collections.abc import Iterator
+from importlib.metadata import entry_points
 
+import dovetail as dt
 import pytest
 
-HAVE_CPU = importlib.util.find_spec("dovetail_cpu_llvm") is not None
+INSTALLED = {e.name for e in entry_points(group="dovetail.backends.v1")}
 
 
-@pytest.fixture(
-    params=[
-        "reference",
-        pytest.param(
-            "cpu", marks=pytest.mark.skipif(not HAVE_CPU, reason="dovetail-cpu-llvm is not installed")
-        ),
-    ]
-)
-def device(request: pytest.FixtureRequest) -> str:
-    """The name of a device; each test runs on every installed one."""
-    return str(request.param)
+@pytest.fixture(params=["reference", "cpu"])
+def device(request: pytest.FixtureRequest) -> Iterator[dt.Device]:
+    """A device, which is also the default one while the test runs."""
+    if request.param != "reference" and request.param not in INSTALLED:
+        pytest.skip(
+            f"the backend for {request.param} is not installed: pip install dovetail-cpu-llvm"
+        )
+    before = dt.default_device()
+    yield dt.set_default_device(request.param)
+    dt.set_default_device(before)

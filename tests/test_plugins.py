@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import subprocess
@@ -13,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dovetail import device as device_module
 from dovetail.device import default_device, device, set_default_device
 from dovetail.dtypes import float32
 from dovetail.errors import DeviceError, PluginError, UnavailableError
 from dovetail.plugins import GROUP, Registry, State, offers, open_device
+
+device_module = importlib.import_module("dovetail.device")  # `dovetail.device` is the function
 
 SOURCES = Path(__file__).parent / "broken_plugins"
 CORE = Path(__file__).parent.parent / "core"

@@ -121,7 +121,7 @@ class Backend(ABC):
         return None
 
     def adopt(self, address: int, nbytes: int) -> Any:
-        """A handle to memory of `dlpack_type` that somebody else owns, or None where it is no use."""
+        """A handle to memory of `dlpack_type` that somebody else owns; None where it is no use."""
         return None
 
     # --- work
@@ -147,7 +147,7 @@ class Backend(ABC):
         grid: Sequence[int],
         stream: Any = None,
     ) -> None:
-        """Runs (or queues) a program over a grid of these extents. An empty grid is never launched."""
+        """Runs (or queues) a program over a grid of these extents, none of which is 0."""
 
     def bind(self, program: Any, ints: Sequence[int], grid: Sequence[int]) -> Launch:
         """`launch` with everything fixed but buffers, scalars and stream; called often, so worth a

@@ -32,7 +32,8 @@ class Target:
     unit: str = ""  # of a figure on its own: "s", "ms", ""
 
     def __str__(self) -> str:
-        return f"<= {self.at_most:g} {self.unit or 'x ' + self.of}".rstrip()
+        what = f"x {self.of}" if self.of else self.unit
+        return f"<= {self.at_most:g} {what}".rstrip()
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,7 @@ def by_torch(compute: Callable[..., Any], compiled: bool = False) -> Callable[..
         tensors = [torch.from_numpy(a) for a in arrays]
         function = functools.partial(compute, torch)
         if compiled:
+            peer("torch._dynamo").reset()  # it counts all cases as recompilations of one function
             function = torch.compile(function, dynamic=False)
 
         def work() -> Any:

@@ -9,14 +9,18 @@ from .dtypes import DType, float32, float64, uint32, uint64
 
 @dataclass(frozen=True)
 class Format:
-    """What differs between float32 and float64."""
+    """What differs between float32 and float64.
+
+    Polynomials are near-minimax fits (weighted least squares, iterated after Lawson), lowest power
+    first, coefficients rounded one after the other, the rest refitted. Errors: float32, float64.
+    """
 
     dtype: DType
     uint: DType
     mantissa: int
     bias: int
     exp_range: tuple[float, float]
-    pow_limit: float
+    pow_limit: float  # exponents beyond it give 0, 1 or infinity
     log_low: int  # the bits of the lowest mantissa that `log` reduces to
     log2e: tuple[float, float]
     ln2: tuple[float, float]  # the first short enough for exact products with exponents
@@ -25,38 +29,58 @@ class Format:
     log10_e: tuple[float, float]
     half_pi: tuple[float, float, float]
     third: tuple[float, float]
+    # (e**r - 1 - r) / r**2, |r| <= ln(2) / 2; error 3.2e-9 / r**2, 1.5e-18
     exp: tuple[float, ...]
+    # the same, more accurately; error 4.5e-10 / r, 1.5e-18
     expm1: tuple[float, ...]
+    # (2**r - 1) / r, |r| <= 1/2; error 9.0e-9, 2.3e-17
     exp2: tuple[float, ...]
+    # (sinh h - h) / h**3 of z = h**2, |h| <= ln(2) / 2; error 5.0e-9, 1.8e-17
     sinh: tuple[float, ...]
+    # (cosh h - 1 - z/2) / z**2, as sinh; error 1.2e-9, 2.3e-18
     cosh: tuple[float, ...]
+    # float32: (log(1 + f) - f) / f**2, |f| <= 1/3; error 1.4e-9 / f; float64: (2 atanh s - 2 s)
+    # / s**3 of s**2 <= 0.0295, 3.0e-16
     log: tuple[float, ...]
+    # (atanh(s) / s - 1 - z/3) / z**2 of z = s**2 <= 0.0295; error 3.0e-9, 1.1e-17
     atanh: tuple[float, ...]
+    # (sin h - h) / h**3 of z = h**2, |h| <= 1, pi/4; error 3.7e-10 / z, 1.2e-19 / z
     sin: tuple[float, ...]
+    # (cos h - 1 + z/2) / z**2, as sin; error 1.1e-9 / z**2, 2.2e-18
     cos: tuple[float, ...]
+    # (atan h - h) / h**3 of h**2, |h| <= tan(pi/8); error 1.9e-8, 3.1e-17
     atan: tuple[float, ...]
+    # (asin h - h) / h**3 of h**2, |h| <= 1/2; error 6.4e-8, 2.0e-16
     asin: tuple[float, ...]
+    # erf(h) / h - 1 of h**2, |h| <= 3/4; error 1.6e-9, 1.2e-17
     erf: tuple[float, ...]
+    # erfc(x) e**(x*x) (x + k) of t, the constant in two parts, x >= 3/4; error relative 1.8e-9,
+    # 2.8e-18
     erfc: tuple[float, ...]
     erfc_pole: float
     erfc_center: float
+    # 1 / cbrt(m), 1 <= m <= 8; error 5.3e-3, then Newton
     cbrt: tuple[float, ...]
     cbrt_steps: int
 
     @property
     def sign(self) -> int:
+        """The sign bit."""
         return 1 << (self.dtype.bits - 1)
 
     @property
     def one(self) -> int:
+        """The bits of 1.0."""
         return self.bias << self.mantissa
 
     @property
     def shifter(self) -> float:
+        """A constant of which adding rounds to an integer."""
         return 1.5 * 2.0**self.mantissa
 
     @property
     def shifter_bits(self) -> int:
+        """The bits of `shifter`."""
         return ((self.bias + self.mantissa) << self.mantissa) | (1 << (self.mantissa - 1))
 
     @property
@@ -76,6 +100,7 @@ class Format:
 
     @property
     def smallest_normal(self) -> float:
+        """Below this, numbers are denormal."""
         return 2.0 ** (1 - self.bias)
 
 

@@ -1,4 +1,6 @@
-"""Making tensors: from Python and NumPy values, or from nothing. What a formula gives stays pending, so it fuses."""
+"""Making tensors: from Python and NumPy values, or from nothing. What a formula gives stays
+pending, so it fuses.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from .errors import ArgumentError, DeviceError, DTypeError, NotYetError, ShapeEr
 from .expr import node, spec
 from .interop import adopt, from_dlpack
 from .layout import Shape
-from .tensor import Tensor, apply, evaluate, from_host, fresh, make, view
+from .tensor import Tensor, apply, evaluate, fresh, from_host, make, view
 
 _default_dtype = float32
 
@@ -39,22 +41,36 @@ def extents(op: str, shape: Any) -> Shape:
     return found
 
 
-def generate(op: ops.Op, shape: Shape, scalars: Sequence[Any], kinds: Sequence[DType], out: DType, where: Where) -> Tensor:
-    """A pending tensor whose elements are a function of their linear index and of run-time scalars."""
+def generate(
+    op: ops.Op,
+    shape: Shape,
+    scalars: Sequence[Any],
+    kinds: Sequence[DType],
+    out: DType,
+    where: Where,
+) -> Tensor:
+    """A pending tensor whose elements are a function of their linear index and of run-time
+    scalars.
+    """
     return make(node(op, tuple(scalars), spec(shape, out, device(where)), (tuple(kinds), out)))
 
 
-# --- from values -------------------------------------------------------------------------------------------------
+# --- from values ---------------------------------------------------------------------------------
 
 
-def asarray(obj: Any, /, *, dtype: Like = None, device: Where = None, copy: bool | None = None) -> Tensor:
-    """A tensor of `obj`: a number, nested lists, a NumPy array, a tensor, or anything with DLPack or `__array__`.
+def asarray(
+    obj: Any, /, *, dtype: Like = None, device: Where = None, copy: bool | None = None
+) -> Tensor:
+    """A tensor of `obj`: a number, nested lists, a NumPy array, a tensor, or anything with DLPack
+    or `__array__`.
 
-    Python floats give the default dtype (float32), ints int64, bools bool; arrays keep their dtype. What is a tensor
-    already, with this dtype and on this device, is returned as it is unless `copy=True`; everything else is copied,
-    unless `copy=False`, which shares the memory of the array or fails.
+    Python floats give the default dtype (float32), ints int64, bools bool; arrays keep their
+    dtype. What is a tensor already, with this dtype and on this device, is returned as it is
+    unless `copy=True`; everything else is copied, unless `copy=False`, which shares the memory of
+    the array or fails.
 
-    Raises: ShapeError for ragged lists, DTypeError, ValueOverflow, NotYetError (complex), ArgumentError (copy=False).
+    Raises: ShapeError for ragged lists, DTypeError, ValueOverflow, NotYetError (complex),
+    ArgumentError (copy=False).
 
     >>> import dovetail as dt
     >>> dt.asarray([[1, 2], [3, 4]], device="reference").shape
@@ -67,7 +83,9 @@ def asarray(obj: Any, /, *, dtype: Like = None, device: Where = None, copy: bool
         return _from_numpy(obj, want, device, copy)
     if isinstance(obj, bool | int | float | complex | np.generic | list | tuple | range):
         if copy is False:
-            raise ArgumentError(f"asarray: copy=False cannot share the memory of a {type(obj).__name__}")
+            raise ArgumentError(
+                f"asarray: copy=False cannot share the memory of a {type(obj).__name__}"
+            )
         return _from_values(obj, want, device)
     if hasattr(obj, "__dlpack__"):
         try:
@@ -97,7 +115,8 @@ def _host_values(obj: Any) -> np.ndarray[Any, Any]:
         return np.asarray(memoryview(obj))
     except TypeError:
         raise DTypeError(
-            f"asarray: cannot make a tensor of {type(obj).__name__}; give numbers, nested lists, or an array"
+            f"asarray: cannot make a tensor of {type(obj).__name__}; give numbers, nested lists, "
+            f"or an array"
         ) from None
 
 
@@ -108,7 +127,8 @@ def _from_tensor(x: Tensor, want: DType | None, where: Where, copy: bool | None)
         return x
     if copy is False:
         raise ArgumentError(
-            f"asarray: {x.dtype.name} on {x.device} as {(want or x.dtype).name} on {target} needs a copy, "
+            f"asarray: {x.dtype.name} on {x.device} as {(want or x.dtype).name} on {target} "
+            f"needs a copy, "
             "and copy=False forbids it"
         )
     if same:
@@ -116,11 +136,15 @@ def _from_tensor(x: Tensor, want: DType | None, where: Where, copy: bool | None)
     return cast(move(x, target), want)
 
 
-def _from_numpy(a: np.ndarray[Any, Any], want: DType | None, where: Where, copy: bool | None) -> Tensor:
+def _from_numpy(
+    a: np.ndarray[Any, Any], want: DType | None, where: Where, copy: bool | None
+) -> Tensor:
     have = real_dtype("asarray", a.dtype)
     if copy is False:
         if want not in (None, have) or not a.dtype.isnative:
-            raise ArgumentError(f"asarray: {a.dtype} as {(want or have).name} needs a copy; copy=False forbids it")
+            raise ArgumentError(
+                f"asarray: {a.dtype} as {(want or have).name} needs a copy; copy=False forbids it"
+            )
         return adopt(a, have, device(where))
     native = a if a.dtype.isnative else a.astype(a.dtype.newbyteorder("="))
     return cast(from_host(native, have, device(where)), want)
@@ -147,13 +171,15 @@ def _from_values(obj: Any, want: DType | None, where: Where) -> Tensor:
 def _first_leaf(obj: Any) -> Any:
     while isinstance(obj, list | tuple) and obj:
         obj = obj[0]
-    return float() if isinstance(obj, list | tuple) else obj
+    return 0.0 if isinstance(obj, list | tuple) else obj
 
 
 def _from_tensors(obj: Any, want: DType | None, where: Where) -> Tensor:
     """Nested lists of tensors of one shape, as a stack of them on the host's side of things."""
     values = _nested_tensors(obj)
-    return asarray(values, dtype=want, device=where if where is not None else _first_leaf(obj).device)
+    return asarray(
+        values, dtype=want, device=where if where is not None else _first_leaf(obj).device
+    )
 
 
 def _nested_tensors(obj: Any) -> np.ndarray[Any, Any]:
@@ -192,7 +218,8 @@ def _require_even(obj: Any) -> None:
         for i, s in enumerate(shapes):
             if s != shapes[0]:
                 raise ShapeError(
-                    f"asarray: nested lists are ragged: {at}[0] has shape {shapes[0]}, but {at}[{i}] has {s}; "
+                    f"asarray: nested lists are ragged: {at}[0] has shape {shapes[0]}, but "
+                    f"{at}[{i}] has {s}; "
                     "pad them to one length"
                 )
         return (len(part), *(shapes[0] if shapes else ()))
@@ -209,7 +236,7 @@ def _in_range(values: np.ndarray[Any, Any], have: DType, want: DType) -> np.ndar
     return values
 
 
-# --- from nothing ------------------------------------------------------------------------------------------------
+# --- from nothing --------------------------------------------------------------------------------
 
 
 def empty(shape: Any, *, dtype: Like = None, device: Where = None) -> Tensor:
@@ -238,11 +265,15 @@ def ones(shape: Any, *, dtype: Like = None, device: Where = None) -> Tensor:
 
 
 def full(shape: Any, fill_value: Any, *, dtype: Like = None, device: Where = None) -> Tensor:
-    """A new tensor of this shape, filled with one number; the dtype is that number's kind's unless given."""
+    """A new tensor of this shape, filled with one number; the dtype is that number's kind's unless
+    given.
+    """
     if isinstance(fill_value, Tensor | np.generic | np.ndarray):
         dtype = fill_value.dtype if dtype is None else dtype
         fill_value = fill_value.item()
-    return _constant("full", shape, fill_value, type(fill_value) if dtype is None else dtype, device)
+    return _constant(
+        "full", shape, fill_value, type(fill_value) if dtype is None else dtype, device
+    )
 
 
 def _constant(op: str, shape: Any, value: Any, dtype: Any, where: Where) -> Tensor:
@@ -310,14 +341,27 @@ def arange(
     if count and d.is_integer:
         scalar("arange", start, d), scalar("arange", start + (count - 1) * step, d)
     wide = d if d.kind == "f" else int64 if d.kind == "i" else d
-    first, by = (float(start), float(step)) if d.kind == "f" else (int(start), int(step) % (wide.max + 1) if d.kind == "u" else int(step))
+    first, by = (
+        (float(start), float(step))
+        if d.kind == "f"
+        else (int(start), int(step) % (wide.max + 1) if d.kind == "u" else int(step))
+    )
     return generate(ops.ARANGE, (count,), (first, by), (wide, wide), d, device)
 
 
 def linspace(
-    start: float, stop: float, /, num: int, *, dtype: Like = None, device: Where = None, endpoint: bool = True
+    start: float,
+    stop: float,
+    /,
+    num: int,
+    *,
+    dtype: Like = None,
+    device: Where = None,
+    endpoint: bool = True,
 ) -> Tensor:
-    """`num` numbers evenly from `start` to `stop`; both ends are exact. Without `endpoint`, `stop` is left out."""
+    """`num` numbers evenly from `start` to `stop`; both ends are exact. Without `endpoint`, `stop`
+    is left out.
+    """
     d = _default_dtype if dtype is None else real_dtype("linspace", dtype)
     count = operator.index(num)
     if count < 0:
@@ -330,7 +374,13 @@ def linspace(
 
 
 def eye(
-    n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Like = None, device: Where = None
+    n_rows: int,
+    n_cols: int | None = None,
+    /,
+    *,
+    k: int = 0,
+    dtype: Like = None,
+    device: Where = None,
 ) -> Tensor:
     """A matrix with ones on its k-th diagonal and zeros elsewhere."""
     d = _default_dtype if dtype is None else real_dtype("eye", dtype)
@@ -356,7 +406,9 @@ def _below(op: str, x: Tensor, k: int) -> Tensor:
     if x.ndim < 2:
         raise ShapeError(f"{op}: needs at least 2 dimensions, not shape {x.shape}")
     shape = x.shape[-2:]
-    return generate(ops.TRIANGLE, shape, (max(shape[1], 1), int(k)), (int64, int64), bool_, x.device)
+    return generate(
+        ops.TRIANGLE, shape, (max(shape[1], 1), int(k)), (int64, int64), bool_, x.device
+    )
 
 
 def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
@@ -364,9 +416,13 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
     if indexing not in ("xy", "ij"):
         raise ArgumentError(f'meshgrid: indexing is "xy" or "ij", not {indexing!r}')
     if any(a.ndim != 1 for a in arrays):
-        raise ShapeError(f"meshgrid: needs 1-dimensional tensors, not shapes {[a.shape for a in arrays]}")
+        raise ShapeError(
+            f"meshgrid: needs 1-dimensional tensors, not shapes {[a.shape for a in arrays]}"
+        )
     if len({a.dtype for a in arrays}) > 1:
-        raise DTypeError(f"meshgrid: tensors must have one dtype, not {[a.dtype.name for a in arrays]}")
+        raise DTypeError(
+            f"meshgrid: tensors must have one dtype, not {[a.dtype.name for a in arrays]}"
+        )
     order = list(range(len(arrays)))
     if indexing == "xy" and len(order) > 1:
         order[0], order[1] = 1, 0
@@ -376,4 +432,3 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
         ones_ = tuple(a.size if order[i] == d else 1 for i in range(len(shape)))
         found.append(view(view(a, ("reshape", ones_)), ("expand", shape)))
     return found
-

@@ -55,7 +55,7 @@ _WORDS = (
     "private protected public register reinterpret_cast restrict return short signed sizeof static "
     "static_assert static_cast struct switch template this throw true try typedef typeid typename "
     "typeof union unsigned using virtual void volatile wchar_t while xor main NULL NAN INFINITY "
-    "at chunk chunks count end identity item j lane lanes level of old row up"
+    "at chunk chunks count end identity item j lane lanes level of old row up width"
 )
 
 
@@ -161,7 +161,8 @@ class CStyle:
             return self.integer(int(value), dtype)
         if not math.isfinite(value):
             return self.bitcast(_special(value, dtype, self), _BITS[dtype], dtype)
-        text = f"{value:.1f}" if abs(value) < 1e6 and value * 2 % 1 == 0 else _hex(value)
+        plain = abs(value) < 1e6 and value * 1024 % 1 == 0  # few decimals, all of them written
+        text = repr(float(value)) if plain else _hex(value)
         text += "f" if dtype is float32 else ""
         return f"({text})" if text.startswith("-") else text
 
@@ -468,12 +469,26 @@ class _Reduction:
 
     def __init__(self, text: _Text, loop: Loop, together: bool) -> None:
         self.text, self.loop, self.together = text, loop, together
-        self.i64 = text.style.type(int64)
+        self.i64, self.zero = text.style.type(int64), text.style.const(0, int64)
         self.rule = combine(str(loop.combine), tuple(u.dtype for u in loop.update))
         self.type, self.combine = text.combiner(self.rule)
         if together:
             self.shared = f"shared_{self.combine}"
             text.shared[self.shared] = text.style.shared(self.type, self.shared)
+        else:
+            self.tree = self.combine.replace("combine_", "tree_", 1)
+            text.helpers.setdefault(self.tree, self.tree_of_array())
+
+    def tree_of_array(self) -> list[str]:
+        """The function that combines LANES items in the fixed tree."""
+        pair = f"lanes[j] = {self.combine}(lanes[j], lanes[j + width]);"
+        return [
+            f"{self.text.style.helper}{self.type} {self.tree}({self.type} *lanes) {{",
+            f"  for (int width = {LANES // 2}; width > 0; width /= 2)",
+            f"    for (int j = 0; j < width; ++j) {pair}",
+            "  return lanes[0];",
+            "}",
+        ]
 
     def write(self, k: str, start: str, stop: str) -> None:
         put, style, several = self.text.put, self.text.style, len(self.loop.results) > 1
@@ -483,7 +498,8 @@ class _Reduction:
         with self.text.braces():
             values = ", ".join(style.const(v.attr, v.dtype) for v in self.rule.identity)
             put(f"const {self.type} identity = {f'{{{values}}}' if several else values};")
-            put(f"const {self.i64} count = {stop} > {start} ? {stop} - {start} : 0;")
+            span = stop if start == self.zero else f"{stop} - {start}"
+            put(f"const {self.i64} count = {stop} > {start} ? {span} : 0;")
             put(f"const {self.i64} chunks = count > {CHUNK} ? (count + {CHUNK - 1}) / {CHUNK} : 1;")
             put(f"{self.type} {f'up[{LEVELS}]' if self.together else f'lanes[{LEVELS * LANES}]'};")
             with self.text.braces(f"for ({self.i64} chunk = 0; chunk < chunks; ++chunk)"):
@@ -493,6 +509,9 @@ class _Reduction:
                 self.climb()
         for i, r in enumerate(results if several else ()):
             self.text.declare(self.loop.results[i].dtype, r, f"{self.result}.x{i}")
+
+    def base(self, start: str) -> str:
+        return "" if start == self.zero else f"{start} + "
 
     def update(self, into: str) -> None:
         """Runs the body, and combines what it yields into a lane."""
@@ -508,26 +527,25 @@ class _Reduction:
         put, braces = self.text.put, self.text.braces
         put(f"for (int j = 0; j < {LANES}; ++j) lanes[j] = identity;")
         with braces(f"for ({self.i64} row = chunk * {CHUNK}; row < end; row += {LANES})"):  # noqa: SIM117
-            with braces(f"for (int j = 0; j < {LANES} && row + j < end; ++j)"):
-                put(f"const {self.i64} {k} = {start} + row + j;")
+            put(f"const int width = end - row < {LANES} ? end - row : {LANES};")
+            with braces("for (int j = 0; j < width; ++j)"):
+                put(f"const {self.i64} {k} = {self.base(start)}row + j;")
                 self.update("lanes[j]")
-        self.tree("lanes")
-        put(f"{self.result} = lanes[0];")
+        put(f"{self.result} = {self.tree}(lanes);")
 
     def chunk_of_group(self, k: str, start: str) -> None:
         put, lane = self.text.put, self.text.style.lane
         put(f"{self.result} = identity;")
-        first = f"chunk * {CHUNK} + {lane}"
-        with self.text.braces(f"for ({self.i64} row = {first}; row < end; row += {LANES})"):
-            put(f"const {self.i64} {k} = {start} + row;")
+        begin, braces = f"{self.i64} row = chunk * {CHUNK}", self.text.braces
+        known = dict(self.text.counts)
+        with braces(f"for ({begin}; row + {LANES} <= end; row += {LANES})"):
+            put(f"const {self.i64} {k} = {self.base(start)}row + {lane};")
+            self.update(self.result)
+        self.text.counts = known
+        with braces(f"if ((end - chunk * {CHUNK}) % {LANES} > {lane})"):
+            put(f"const {self.i64} {k} = {self.base(start)}end - (end - chunk * {CHUNK}) % {LANES} + {lane};")
             self.update(self.result)
         put(*self.text.style.tree(self.type, self.result, self.combine, self.shared))
-
-    def tree(self, lanes: str) -> None:
-        """The fixed tree over an array."""
-        with self.text.braces(f"for (int level = {LANES // 2}; level > 0; level /= 2)"):
-            x, y = f"{lanes}[j]", f"{lanes}[j + level]"
-            self.text.put(f"for (int j = 0; j < level; ++j) {x} = {self.combine}({x}, {y});")
 
     def climb(self) -> None:
         """Takes a chunk's result to the level above, and on while chunks are complete."""
@@ -547,8 +565,7 @@ class _Reduction:
                 put(f"{self.type} *up = lanes + level * {LANES};")
                 put(f"if (at % {CHUNK} == 0) for (int j = 0; j < {LANES}; ++j) up[j] = identity;")
                 put(into, last)
-                self.tree("up")
-                put(f"{self.result} = up[0];")
+                put(f"{self.result} = {self.tree}(up);")
 
 
 __all__ = ["LEVELS", "CStyle", "shareable"]

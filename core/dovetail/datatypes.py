@@ -13,7 +13,8 @@ from .device import Device
 from .device import device as device_named
 from .dtypes import DType, dtype
 from .errors import ArgumentError, DTypeError, NotYetError
-from .ops import ASTYPE, COPY, common
+from .expr import tape_of
+from .ops import ASTYPE, COPY, TO_DEVICE, common
 from .tensor import PYTHON_NUMBERS, Tensor, apply, from_host
 
 Where = Device | str | None
@@ -36,12 +37,16 @@ def cast(x: Tensor, want: DType | None) -> Tensor:
 
 
 def move(x: Tensor, target: Device) -> Tensor:
-    """The tensor on another device: itself if it is there, else a copy that went through the host."""
+    """The tensor on another device: itself if it is there, else a copy that went through the
+    host.
+    """
     if x.device is target:
         return x
     if x.dtype is D.bfloat16:
         return cast(move(cast(x, D.float32), target), D.bfloat16)
-    return from_host(x.numpy(), x.dtype, target)
+    found = from_host(x.numpy(), x.dtype, target)
+    found._expr.tape = tape_of(TO_DEVICE, (x._expr,), found._expr.spec, None)
+    return found
 
 
 def astype(x: Tensor, dtype: Like, /, *, copy: bool = True, device: Where = None) -> Tensor:
@@ -58,7 +63,9 @@ def astype(x: Tensor, dtype: Like, /, *, copy: bool = True, device: Where = None
     return apply(COPY, (x,)) if copy and found is x else found
 
 
-def to(x: Tensor, /, *wanted: Any, dtype: Like = None, device: Where = None, copy: bool = False) -> Tensor:
+def to(
+    x: Tensor, /, *wanted: Any, dtype: Like = None, device: Where = None, copy: bool = False
+) -> Tensor:
     """`x` on a device or of a dtype, or both, in either order; `x` itself where nothing changes.
 
     >>> import dovetail as dt
@@ -78,7 +85,9 @@ def to(x: Tensor, /, *wanted: Any, dtype: Like = None, device: Where = None, cop
 
 
 def can_cast(from_: Tensor | Like, to: Like, /) -> bool:
-    """Whether promotion could turn the one into the other, so that no kind or range of numbers is lost."""
+    """Whether promotion could turn the one into the other, so that no kind or range of numbers is
+    lost.
+    """
     source, target = _dtype_of(from_), dtype(to)
     try:
         return D.promote(source, target) is target
@@ -151,13 +160,16 @@ def iinfo(type: Tensor | Like, /) -> Iinfo:
 
 
 KINDS: dict[str, tuple[DType, ...]] = {
-    "bool": (D.bool_,), "signed integer": D.SIGNED, "unsigned integer": D.UNSIGNED, "integral": D.INTEGERS,
-    "real floating": D.FLOATS, "complex floating": D.COMPLEX, "numeric": (*D.REALS, *D.COMPLEX),
+    "bool": (D.bool_,), "signed integer": D.SIGNED, "unsigned integer": D.UNSIGNED,
+    "integral": D.INTEGERS, "real floating": D.FLOATS,
+    "complex floating": D.COMPLEX, "numeric": (*D.REALS, *D.COMPLEX),
 }  # fmt: skip
 
 
 def isdtype(dtype: Like, kind: Any) -> bool:
-    """Whether a dtype is of a kind: a dtype, one of the standard's names of kinds, or a tuple of these."""
+    """Whether a dtype is of a kind: a dtype, one of the standard's names of kinds, or a tuple of
+    these.
+    """
     d = D.dtype(dtype)
     if isinstance(kind, tuple):
         return any(isdtype(d, k) for k in kind)

@@ -165,7 +165,7 @@ def sort_digits(
             dt.evaluate(x)
         tick()
         with stage(out, "components"):
-            start = dt.random.normal((COMPONENTS, pixels.shape[1]), seed=1, device=device)
+            start = dt.random.default_rng(1).normal((COMPONENTS, pixels.shape[1]), device=device)
             basis = components(x, start, size.iterations, tick)
             points = x @ basis.T
             kept = dt.sum(points * points) / dt.sum(x * x)
@@ -190,7 +190,7 @@ def _best_of_seeds(
 ) -> tuple[Tensor, Tensor, float]:
     found = []
     for seed in range(size.seeds):
-        order = dt.random.permutation(points.shape[0], seed=seed, device=points.device)
+        order = dt.random.default_rng(seed).permutation(points.shape[0], device=points.device)
         found.append(kmeans(points, dt.take(points, order[:CLUSTERS], axis=0), size.steps))
         tick()
     return min(found, key=lambda result: result[2])
@@ -384,7 +384,7 @@ def _draw_means(part: Any, out: Outcome, labels: Array, colors: Any) -> None:
         ramp = ramps.from_list("ramp", [PAPER, colors(k), INK])
         picture = out.pictures[k].reshape(8, 8)
         axes.imshow(picture, cmap=ramp, interpolation="bicubic", vmin=0, vmax=1)
-        title = f"cluster {k}: {share:.0%} are {kind}s"
+        title = f"{k}: {share:.0%} are {kind}s"
         axes.set_title(title, color=colors(k), fontsize=10, fontweight="bold")
     text = (
         f"{COMPONENTS} components keep\n{out.kept:.1%} of the variance\n\n"

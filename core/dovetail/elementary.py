@@ -258,7 +258,7 @@ def _tanh_float32(x: Value) -> Value:
 
 
 def _odd(x: Value, y: Value) -> Value:
-    """y with the sign of x, or x itself where that is tiny: for an odd function with f(x) ~ x at 0."""
+    """y with the sign of x, or x where that is tiny: for an odd function f with f(x) ~ x at 0."""
     return where(_abs(x) < _format(x).negligible, x, _with_sign(_abs(y), _sign(x)))
 
 
@@ -281,7 +281,7 @@ def sigmoid(x: Value) -> Value:
 
 
 def _split(x: Value) -> tuple[Value, Value, Value]:
-    """e, m - 1, and bits of 2**e, with x = m * 2**e and m about 1; for normal x > 0 (anything for others)."""
+    """e, m - 1, and e above the mantissa bits, for normal x = m * 2**e > 0 with m about 1."""
     f = _format(x)
     i = _bits(x) - f.log_low
     k = i & (f.sign * 2 - (1 << f.mantissa))
@@ -362,8 +362,8 @@ def _log1p_of_pair(h: Value, low: Value, octaves: Value | None = None) -> Pair:
     scale = where(e > form.bias - 2.0, 0.0, bitcast(form.one - k, h.dtype))
     v = v * scale
     # log(1 + f + v) = log(1 + f) + v / (1 + f) - (v / (1 + f))**2 / 2
-    g = 1.0 - f
-    small = fma(v, fma(f, f * g, v * -0.5 - f), low * scale * g)
+    g = f * (1.0 - f)
+    small = fma(v, fma(f, g, v * -0.5 - f), low * scale * (1.0 - g))
     e = e if octaves is None else e + octaves
     a, b = _fast_two_sum(e * form.ln2[0], f)
     c, d = _two_sum(a, v)
@@ -572,7 +572,10 @@ def pow(x: Value, y: Value) -> Value:
 
 
 def _near_turn(x: Value) -> tuple[Pair, Value]:
-    """x - n pi/2 as a pair, and n in the top two bits, for |x| < 2**25: Cody and Waite's reduction in three parts."""
+    """x - n pi/2 as a pair, and n in the top two bits, for |x| < 2**25.
+
+    Source: Cody and Waite 1980, with pi/2 in three parts.
+    """
     f = _format(x)
     n, bits = _nearest(x, 2.0 / math.pi)
     p1, p2, p3 = (const(-p, x.dtype) for p in f.half_pi)
@@ -607,7 +610,10 @@ def _window(words: Sequence[int], position: Value, count: int) -> list[Value]:
 
 
 def _far_turn(x: Value) -> tuple[Pair, Value]:
-    """x - n pi/2 as a pair, and n in the top two bits, for finite float64 x >= 2**25. Source: Payne and Hanek 1983."""
+    """x - n pi/2 as a pair, and n in the top two bits, for finite float64 x >= 2**25.
+
+    Source: Payne and Hanek 1983.
+    """
     f = FORMATS[float64]
     m = (_bits(x) & ((1 << 52) - 1)) | (1 << 52)
     e = _bits(x) >> 52
@@ -623,12 +629,13 @@ def _far_turn(x: Value) -> tuple[Pair, Value]:
     )  # the fraction of a quadrant is t / 2**62 + low / 2**126
     h = cast(t, float64)
     rest = fma(cast(t - cast(h, int64), float64), 2.0**64, cast(low, float64)) * 2.0**-64
-    r = _pair_product(_fast_two_sum(h, rest), tuple(const(p, float64) for p in f.half_pi[:2]))  # type: ignore[arg-type]
+    half_pi = const(f.half_pi[0], float64), const(f.half_pi[1], float64)
+    r = _pair_product(_fast_two_sum(h, rest), half_pi)
     return (r[0] * 2.0**-62, r[1] * 2.0**-62), n
 
 
 def _turn(x: Value) -> tuple[Pair, Value]:
-    """x >= 0 as n pi/2 + a pair no larger than about pi/4 (float32: 1), and n in the top two bits."""
+    """x >= 0 as n pi/2 + a pair within pi/4 (float32: 1), and n in the top two bits."""
     if x.dtype is float32:
         return _turn_float32(x)
     far = x > 2.0**25
@@ -638,11 +645,12 @@ def _turn(x: Value) -> tuple[Pair, Value]:
 
 
 def _turn_float32(x: Value) -> tuple[Pair, Value]:
-    """Float32 x >= 0 as n pi/2 + a pair in -1..1, and n in the top two bits: Payne and Hanek's method for x >= 1.
+    """Float32 x >= 0 as n pi/2 + a pair in -1..1, and n in the top two bits.
 
-    x = m 2**(e - 150), of which bits of 2/pi above 2**(151 - e) only make multiples of 4 quadrants. The next 32
-    bits times m are exact in wrapping integers, 23 more in float32 (their product less its integer part), and the
-    last 24 need no exactness. Garbage, but nothing undefined, for infinities and NaN.
+    Payne and Hanek's method, for x >= 1: with x = m 2**(e - 150), bits of 2/pi above 2**(151 - e)
+    only make multiples of 4 quadrants. The next 32 bits times m are exact in wrapping integers, 23
+    more in float32 (their product less its integer part), and the last 24 need no exactness.
+    Infinities and NaN give garbage, but nothing undefined.
     """
     b = _bits(x)
     a, c, d = _window32((b >> 23) - 127)
@@ -746,7 +754,7 @@ def tan(x: Value) -> Value:
 
 
 def _atan_of_quotient(n: Pair, d: Pair) -> Pair:
-    """atan(n / d) as a pair for 0 <= n, 0 < d, both in a range where products neither over- nor underflow."""
+    """atan(n / d) as a pair for n >= 0 and d > 0, both far from over- and underflow."""
     f = _format(n[0])
     # atan(n/d) = base + atan(q), |q| <= tan(pi/8)
     high = n[0] > d[0] * 2.414213562373095
@@ -865,7 +873,7 @@ _ERF_SPLIT = 0.75  # where erf turns from a polynomial to 1 - erfc
 
 
 def _erfc_parts(x: Value) -> tuple[Pair, Value]:
-    """erfc(x) as a pair to be scaled by 2**n, and bits of n, for x >= 3/4 within the range of exp(-x*x)."""
+    """erfc(x) as a pair to be scaled by 2**n, and bits of n, for 3/4 <= x <= `erfc_limit`."""
     f = _format(x)
     p, e = _two_product(x, x)
     (g, c), bits = _exp_parts(-p, -e)

@@ -1,6 +1,7 @@
 """The elementwise functions: one line for each row of the op table, and what is composed of them.
 
-`dt.add(x, y)` returns, `dt.add(x, y, out=z)` writes into `z`, `x.add(y)` and `x.add_(y)` are the methods.
+`dt.add(x, y)` returns, `dt.add(x, y, out=z)` writes into `z`; `x.add(y)` and `x.add_(y)` are the
+methods.
 """
 
 from __future__ import annotations
@@ -78,7 +79,9 @@ _RULES = {
 def _described(function: Any, op: Op, says: str, args: str, example: str) -> Any:
     """Names the function and writes its docstring, from its row."""
     function.__name__ = function.__qualname__ = op.name
-    rule = _RULES.get(op.dtypes.__name__, "Dtypes: " + _allowed(op) + "; keeps the (promoted) dtype.")
+    rule = _RULES.get(
+        op.dtypes.__name__, "Dtypes: " + _allowed(op) + "; keeps the (promoted) dtype."
+    )
     lines = [says, "", rule]
     if args != "x":
         lines.append("Shapes: broadcast; a Python number takes the other operand's dtype.")
@@ -157,7 +160,9 @@ sqrt = _unary("sqrt", "The square root, rounded correctly.", "sqrt([4.0, 9.0]) -
 rsqrt = _unary("rsqrt", "1 / sqrt(x).", "rsqrt([4.0]) -> [0.5]")
 cbrt = _unary("cbrt", "The cube root.", "cbrt([8.0, -27.0]) -> [2.0, -3.0]")
 ceil = _unary("ceil", "The least integer that is not less.", "ceil([1.2, -1.2]) -> [2.0, -1.0]")
-floor = _unary("floor", "The largest integer that is not more.", "floor([1.2, -1.2]) -> [1.0, -2.0]")
+floor = _unary(
+    "floor", "The largest integer that is not more.", "floor([1.2, -1.2]) -> [1.0, -2.0]"
+)
 trunc = _unary("trunc", "x without its fraction.", "trunc([1.7, -1.7]) -> [1.0, -1.0]")
 _round = _unary("round", "The nearest integer, halves to the even one.")
 
@@ -169,9 +174,15 @@ less = _binary("less", "x1 < x2.", "less([1, 2], 2) -> [True, False]")
 less_equal = _binary("less_equal", "x1 <= x2.", "less_equal([1, 3], 2) -> [True, False]")
 greater = _binary("greater", "x1 > x2.", "greater([1, 3], 2) -> [False, True]")
 greater_equal = _binary("greater_equal", "x1 >= x2.", "greater_equal([1, 2], 2) -> [False, True]")
-logical_and = _binary("logical_and", "Whether both.", "logical_and([1, 0], [2, 3]) -> [True, False]")
-logical_or = _binary("logical_or", "Whether one or both.", "logical_or([1, 0], [0, 0]) -> [True, False]")
-logical_xor = _binary("logical_xor", "Whether one only.", "logical_xor([1, 0], [2, 3]) -> [False, True]")
+logical_and = _binary(
+    "logical_and", "Whether both.", "logical_and([1, 0], [2, 3]) -> [True, False]"
+)
+logical_or = _binary(
+    "logical_or", "Whether one or both.", "logical_or([1, 0], [0, 0]) -> [True, False]"
+)
+logical_xor = _binary(
+    "logical_xor", "Whether one only.", "logical_xor([1, 0], [2, 3]) -> [False, True]"
+)
 logical_not = _unary("logical_not", "Whether zero.", "logical_not([0, 2]) -> [True, False]")
 bitwise_and = _binary("bitwise_and", "The bits in both.", "bitwise_and([6], [3]) -> [2]")
 bitwise_or = _binary("bitwise_or", "The bits in either.", "bitwise_or([6], [3]) -> [7]")
@@ -190,7 +201,9 @@ bitwise_invert = _unary("bitwise_invert", "All bits flipped.", "bitwise_invert([
 isnan = _unary("isnan", "Whether NaN.", "isnan([1.0]) -> [False]")
 isinf = _unary("isinf", "Whether infinite.", "isinf([1.0]) -> [False]")
 isfinite = _unary("isfinite", "Whether neither infinite nor NaN.", "isfinite([1.0]) -> [True]")
-signbit = _unary("signbit", "Whether the sign bit is set: -0.0 has it.", "signbit([-0.0]) -> [True]")
+signbit = _unary(
+    "signbit", "Whether the sign bit is set: -0.0 has it.", "signbit([-0.0]) -> [True]"
+)
 
 # --- elementary functions: within 1 ulp, and the same bits on every device -----------------------
 
@@ -235,7 +248,9 @@ def round(x: Tensor, /, *, decimals: int = 0, out: Tensor | None = None) -> Tens
     return multiply(_round(x / scale), scale, out=out)
 
 
-def where(condition: Tensor, x1: Tensor | Number, x2: Tensor | Number, /, *, out: Tensor | None = None) -> Tensor:
+def where(
+    condition: Tensor, x1: Tensor | Number, x2: Tensor | Number, /, *, out: Tensor | None = None
+) -> Tensor:
     """x1 where the condition holds, x2 elsewhere; all three are broadcast.
 
     Raises: DTypeError unless the condition is bool; ShapeError, DeviceError.
@@ -273,7 +288,9 @@ def clip(
 
 
 def _bound(x: Tensor, b: Tensor | Number | None) -> Tensor | Number | None:
-    """A Python number that lies outside of an integer dtype bounds nothing, or everything: its nearest value."""
+    """A Python number that lies outside of an integer dtype bounds nothing, or everything: its
+    nearest value.
+    """
     if isinstance(b, int) and not isinstance(b, bool) and x.dtype.is_integer:
         return x.dtype.min if b < x.dtype.min else x.dtype.max if b > x.dtype.max else b
     return b
@@ -297,9 +314,17 @@ def log_softmax(x: Tensor, /, axis: int = -1) -> Tensor:
 
 
 def isclose(
-    x1: Tensor | Number, x2: Tensor | Number, /, *, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+    x1: Tensor | Number,
+    x2: Tensor | Number,
+    /,
+    *,
+    rtol: float = 1e-5,
+    atol: float = 1e-8,
+    equal_nan: bool = False,
 ) -> Tensor:
-    """Whether |x1 - x2| <= atol + rtol * |x2|, or both are the same infinity (or, if asked for, both NaN)."""
+    """Whether |x1 - x2| <= atol + rtol * |x2|, or both are the same infinity (or, if asked for,
+    both NaN).
+    """
     a, b = _floats(x1, x2)
     near = less_equal(abs(subtract(a, b)), add(multiply(abs(b), rtol), atol))
     close = logical_or(logical_and(near, isfinite(b)), equal(a, b))
@@ -319,7 +344,13 @@ def _floats(x1: Tensor | Number, x2: Tensor | Number) -> tuple[Tensor, Tensor]:
 
 
 def allclose(
-    x1: Tensor | Number, x2: Tensor | Number, /, *, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+    x1: Tensor | Number,
+    x2: Tensor | Number,
+    /,
+    *,
+    rtol: float = 1e-5,
+    atol: float = 1e-8,
+    equal_nan: bool = False,
 ) -> bool:
     """Whether all elements are close; see `isclose`. Looks at the values."""
     return bool(all_(isclose(x1, x2, rtol=rtol, atol=atol, equal_nan=equal_nan)))

@@ -71,11 +71,15 @@ class UnavailableError(PluginError, DeviceError):
 
 
 class CompileError(DovetailError, RuntimeError):
-    """A backend's compiler refused a kernel; the message holds the kernel and the compiler's log."""
+    """A backend's compiler refused a kernel; the message holds the kernel and its log."""
 
 
 class NotYetError(DovetailError, NotImplementedError):
     """A part of the standard that a later version brings; the message says which."""
+
+
+class NotYetAttribute(NotYetError, AttributeError):
+    """A name of the standard that a later version brings; `hasattr` says that it is not there."""
 
 
 class InternalError(DovetailError, AssertionError):

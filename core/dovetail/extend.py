@@ -16,6 +16,7 @@ from .backend import (
     Program,
     Unavailable,
 )
+from .cstyle import CStyle, shareable
 from .diskcache import read as cached_binary
 from .diskcache import source_digest
 from .diskcache import write as cache_binary
@@ -39,6 +40,7 @@ from .dtypes import (
 )
 from .errors import ArgumentError, CompileError, DeviceError, InternalError
 from .kernel import Combine, Kernel, KernelBuilder, combine
+from .legalize import legalize
 from .loops import (
     CHUNK,
     LANES,
@@ -60,10 +62,10 @@ from .verify import verify
 hookimpl = HookimplMarker("dovetail")
 
 __all__ = [
-    "CHUNK", "FLOATS", "INTEGERS", "INTERFACE", "LANES", "OPERANDS", "OPS", "ArgumentError", "Atomic", "Backend",
+    "CHUNK", "CStyle", "FLOATS", "INTEGERS", "INTERFACE", "LANES", "OPERANDS", "OPS", "ArgumentError", "Atomic", "Backend",
     "BackendInfo", "Block", "Buffer", "Capabilities", "Combine", "CompileError", "DType", "DeviceError", "DeviceInfo",
     "Handles", "InternalError", "Kernel", "KernelBuilder", "Launch", "Loop", "Program", "Statement", "Store",
     "Unavailable", "Value", "bfloat16", "bool_", "cache_binary", "cached_binary", "combine", "float16", "float32",
-    "float64", "hookimpl", "int8", "int16", "int32", "int64", "parse_kernel", "print_kernel", "source_digest", "uint8", "uint16",
+    "float64", "hookimpl", "int8", "int16", "int32", "int64", "legalize", "parse_kernel", "print_kernel", "shareable", "source_digest", "uint8", "uint16",
     "uint32", "uint64", "verify", "walk",
 ]  # fmt: skip

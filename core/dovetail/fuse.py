@@ -872,7 +872,7 @@ class Emitter:
         self.checked = name
 
     def checks(self, planner: Planner) -> tuple[int, str] | None:
-        """Adds the store that says whether any index of this point is out of range, where any is checked."""
+        """Adds the store that says whether an index is out of range, where any is checked."""
         if not self.failures:
             return None
         bad = self.failures[0]
@@ -1038,7 +1038,8 @@ class Site:
     """
 
     def __init__(
-        self, name: str, inputs: Any, output: Any, casts: Any, attrs: Any, scalar: int, updates: bool = False
+        self, name: str, inputs: Any, output: Any, casts: Any, attrs: Any, scalar: int,
+        updates: bool = False,
     ) -> None:  # fmt: skip
         self.attrs, self.casts = attrs, casts
         self._emitter = Emitter(name)
@@ -1111,7 +1112,7 @@ class Site:
         )
 
     def check(self, fine: Value, name: str) -> None:
-        """Raises IndexOutOfRange on behalf of the op `name`, when the kernel has run, where not `fine`."""
+        """Where not `fine`, the op `name` raises IndexOutOfRange when the kernel has run."""
         self._emitter.check(name, fine)
 
     def copy(self) -> None:

@@ -1,7 +1,8 @@
 """Sharing memory with other libraries: DLPack both ways, and NumPy arrays as they are.
 
-Where the host reaches a device's memory nothing is copied. Memory that two libraries share can be written by either;
-dovetail computes what is pending when somebody looks, so evaluate what reads shared memory before the other writes.
+Where the host reaches a device's memory nothing is copied. Memory that two libraries share can be
+written by either; dovetail computes what is pending when somebody looks, so evaluate what reads
+shared memory before the other writes.
 
 Source: DLPack 1.0, https://dmlc.github.io/dlpack/latest/c_api.html
 """
@@ -10,7 +11,17 @@ from __future__ import annotations
 
 import atexit
 import ctypes
-from ctypes import POINTER, Structure, c_int32, c_int64, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
+from ctypes import (
+    POINTER,
+    Structure,
+    c_int32,
+    c_int64,
+    c_uint8,
+    c_uint16,
+    c_uint32,
+    c_uint64,
+    c_void_p,
+)
 from typing import Any
 
 import numpy as np
@@ -61,29 +72,45 @@ class _Managed(Structure):  # DLManagedTensor
 
 class _Versioned(Structure):  # DLManagedTensorVersioned
     _fields_ = (
-        ("major", c_uint32), ("minor", c_uint32), ("context", c_void_p), ("deleter", c_void_p), ("flags", c_uint64),
-        ("view", _View),
+        ("major", c_uint32), ("minor", c_uint32), ("context", c_void_p), ("deleter", c_void_p),
+        ("flags", c_uint64), ("view", _View),
     )  # fmt: skip
 
 
-_FORMS: dict[bytes, type[_Managed] | type[_Versioned]] = {b"dltensor": _Managed, b"dltensor_versioned": _Versioned}
+_FORMS: dict[bytes, type[_Managed] | type[_Versioned]] = {
+    b"dltensor": _Managed,
+    b"dltensor_versioned": _Versioned,
+}
 _USED = {b"dltensor": b"used_dltensor", b"dltensor_versioned": b"used_dltensor_versioned"}
 
 _capsule_destructor = ctypes.CFUNCTYPE(None, c_void_p)
 _new_capsule = ctypes.pythonapi.PyCapsule_New
 _new_capsule.restype = ctypes.py_object
 _new_capsule.argtypes = [c_void_p, ctypes.c_char_p, _capsule_destructor]
-# The destructor must not touch the reference count of a dying capsule: it is passed as a mere address there.
-_is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, c_void_p, ctypes.c_char_p)(("PyCapsule_IsValid", ctypes.pythonapi))
-_pointer = ctypes.PYFUNCTYPE(c_void_p, c_void_p, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
-_rename = ctypes.PYFUNCTYPE(ctypes.c_int, c_void_p, ctypes.c_char_p)(("PyCapsule_SetName", ctypes.pythonapi))
+# The destructor must not touch the reference count of a dying capsule: it is passed as a mere
+# address there.
+_is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, c_void_p, ctypes.c_char_p)(
+    ("PyCapsule_IsValid", ctypes.pythonapi)
+)
+_pointer = ctypes.PYFUNCTYPE(c_void_p, c_void_p, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
+_rename = ctypes.PYFUNCTYPE(ctypes.c_int, c_void_p, ctypes.c_char_p)(
+    ("PyCapsule_SetName", ctypes.pythonapi)
+)
 
 
-# --- memory of others as tensors ---------------------------------------------------------------------------------
+# --- memory of others as tensors -----------------------------------------------------------------
 
 
 def share(
-    owner: Any, address: int, shape: Shape, strides: Shape, dtype: DType, device: Device, read_only: bool
+    owner: Any,
+    address: int,
+    shape: Shape,
+    strides: Shape,
+    dtype: DType,
+    device: Device,
+    read_only: bool,
 ) -> Tensor | None:
     """A tensor over memory that `owner` keeps alive; None where the device cannot use it."""
     low, high = lay.span(Layout(shape, strides, 0))
@@ -102,10 +129,15 @@ def adopt(a: np.ndarray[Any, Any], dtype: DType, device: Device) -> Tensor:
     """A tensor over the memory of a NumPy array. Raises: ArgumentError where that cannot be."""
     whole = all(s % a.itemsize == 0 for s in a.strides)
     strides = tuple(s // a.itemsize for s in a.strides)
-    found = share(a, a.ctypes.data, a.shape, strides, dtype, device, not a.flags.writeable) if whole else None
+    found = (
+        share(a, a.ctypes.data, a.shape, strides, dtype, device, not a.flags.writeable)
+        if whole
+        else None
+    )
     if found is None:
         raise ArgumentError(
-            f"asarray: device {device} cannot use the memory of a NumPy array with strides {a.strides}, and copy=False "
+            f"asarray: device {device} cannot use the memory of a NumPy array with strides "
+            f"{a.strides}, and copy=False "
             "forbids a copy"
         )
     return found
@@ -125,8 +157,9 @@ class _Owner:
 def from_dlpack(x: Any, /, *, device: Where = None, copy: bool | None = None) -> Tensor:
     """A tensor over the memory of `x`, which has `__dlpack__`: of NumPy, PyTorch, JAX and others.
 
-    The memory is shared if the device (the default one that can, unless given) uses it as it is; else, or with
-    `copy=True`, it is copied; with `copy=False` that is an error. Read-only memory stays read-only.
+    The memory is shared if the device (the default one that can, unless given) uses it as it is;
+    else, or with `copy=True`, it is copied; with `copy=False` that is an error. Read-only memory
+    stays read-only.
 
     Raises: BufferError (copy=False), DeviceError, DTypeError.
     """
@@ -137,7 +170,9 @@ def from_dlpack(x: Any, /, *, device: Where = None, copy: bool | None = None) ->
     owner = _received(_capsule(x))
     v = owner.managed.view
     shape = tuple(v.shape[i] for i in range(v.ndim))
-    strides = tuple(v.strides[i] for i in range(v.ndim)) if v.strides else lay.contiguous_strides(shape)
+    strides = (
+        tuple(v.strides[i] for i in range(v.ndim)) if v.strides else lay.contiguous_strides(shape)
+    )
     flags = getattr(owner.managed, "flags", 0)
     dtype, address = _dtype(v.dtype), (v.data or 0) + v.byte_offset
     found = None
@@ -146,25 +181,36 @@ def from_dlpack(x: Any, /, *, device: Where = None, copy: bool | None = None) ->
     if found is not None and not copy:
         return found
     if copy is False:
-        raise BufferError(f"from_dlpack: device {target} cannot use this memory as it is, and copy=False forbids a copy")
+        raise BufferError(
+            f"from_dlpack: device {target} cannot use this memory as it is, and copy=False "
+            f"forbids a copy"
+        )
     return _copied(x, found, target)
 
 
 def _own(x: Tensor, where: Where, copy: bool | None) -> Tensor:
     target = x.device if where is None else device_named(where)
     if target is not x.device and copy is False:
-        raise BufferError(f"from_dlpack: a tensor on {x.device} is on {target} only by a copy, and copy=False forbids it")
+        raise BufferError(
+            f"from_dlpack: a tensor on {x.device} is on {target} only by a copy, and copy=False "
+            f"forbids it"
+        )
     found = move(x, target)
     return apply(COPY, (x,)) if copy and found is x else found
 
 
 def _copied(x: Any, shared: Tensor | None, target: Device) -> Tensor:
-    """Memory of our own with the contents of foreign memory, at once: who knows when that changes."""
+    """Memory of our own with the contents of foreign memory, at once: who knows when that
+    changes.
+    """
     if shared is None:
         host = next((d for d in devices() if _reaches(d, HOST)), None)
         producer = int(x.__dlpack_device__()[0])
         if host is None or producer != HOST:
-            raise DeviceError(f"from_dlpack: device {target} cannot reach memory of DLPack's device type {producer}")
+            raise DeviceError(
+                f"from_dlpack: device {target} cannot reach memory of DLPack's device type "
+                f"{producer}"
+            )
         shared = from_dlpack(x, device=host)
     found = apply(COPY, (shared,)) if shared.device is target else move(shared, target)
     evaluate(found)
@@ -177,14 +223,17 @@ def _reaches(d: Device, kind: int) -> bool:
 
 
 def _home(kind: int, index: int) -> Device:
-    """Where memory of a DLPack device is to live: the default device if that uses it, or if it is the host's."""
+    """Where memory of a DLPack device is to live: the default device if that uses it, or if it is
+    the host's.
+    """
     default = default_device()
     if kind == HOST or _reaches(default, kind):
         return default
     found = [d for d in devices() if d.index == index and _reaches(d, kind)]
     if not found:
         raise DeviceError(
-            f"from_dlpack: no installed backend shares memory of DLPack's device type {kind}; move the array to the CPU "
+            f"from_dlpack: no installed backend shares memory of DLPack's device type {kind}; "
+            f"move the array to the CPU "
             "in its own library first"
         )
     return found[0]
@@ -204,7 +253,10 @@ def _received(capsule: Any) -> _Owner:
         if _is_valid(at, name):
             managed = form.from_address(_pointer(at, name))
             if form is _Versioned and managed.major > VERSION[0]:
-                raise BufferError(f"from_dlpack: DLPack {managed.major}.{managed.minor} is newer than {VERSION[0]}")
+                raise BufferError(
+                    f"from_dlpack: DLPack {managed.major}.{managed.minor} is newer than "
+                    f"{VERSION[0]}"
+                )
             _rename(at, _USED[name])
             return _Owner(managed)
     raise BufferError("from_dlpack: the capsule holds no DLPack tensor, or was used before")
@@ -216,14 +268,17 @@ def _dtype(d: _DType) -> DType:
             if known in D.COMPLEX:
                 break
             return known
-    raise DTypeError(f"from_dlpack: no dovetail dtype for DLPack's code {d.code} of {d.bits} bits, {d.lanes} lanes")
+    raise DTypeError(
+        f"from_dlpack: no dovetail dtype for DLPack's code {d.code} of {d.bits} bits, {d.lanes} "
+        f"lanes"
+    )
 
 
 def _code(d: DType) -> int:
     return BFLOAT_CODE if d is D.bfloat16 else CODES[d.kind]
 
 
-# --- tensors as memory for others --------------------------------------------------------------------------------
+# --- tensors as memory for others ----------------------------------------------------------------
 
 _exported: dict[int, tuple[Any, ...]] = {}  # address of a struct -> what must live as long as it
 
@@ -245,7 +300,9 @@ _discard_callback = _capsule_destructor(_discard)
 
 @atexit.register
 def _outlive() -> None:
-    """Other libraries may let go of our memory after Python has gone: from now on, they call nobody."""
+    """Other libraries may let go of our memory after Python has gone: from now on, they call
+    nobody.
+    """
     for managed, *_ in _exported.values():
         managed.deleter = None
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(managed))
@@ -255,7 +312,10 @@ def dlpack_device(x: Tensor) -> tuple[int, int]:
     """DLPack's (device type, index) of a tensor. Raises: BufferError where its device has none."""
     kind = opened(x.device).backend.dlpack_type
     if kind is None:
-        raise BufferError(f"__dlpack_device__: {x.device} has no place in DLPack; move the tensor with x.to(device)")
+        raise BufferError(
+            f"__dlpack_device__: {x.device} has no place in DLPack; move the tensor with "
+            f"x.to(device)"
+        )
     return kind, 0 if kind == HOST else x.device.index
 
 
@@ -268,9 +328,11 @@ def dlpack(
     dl_device: tuple[int, int] | None = None,
     copy: bool | None = None,
 ) -> Any:
-    """A DLPack capsule of the tensor's memory, computed and synchronised; a versioned one if `max_version` allows.
+    """A DLPack capsule of the tensor's memory, computed and synchronised; a versioned one if
+    `max_version` allows.
 
-    Raises: BufferError where the memory cannot be had as asked: read-only memory without versions, another device.
+    Raises: BufferError where the memory cannot be had as asked: read-only memory without versions,
+    another device.
     """
     here = dlpack_device(x) if dl_device is None or opened(x.device).backend.dlpack_type else (0, 0)
     if dl_device is not None and tuple(dl_device) != here:
@@ -286,7 +348,10 @@ def dlpack(
 def _on_host(x: Tensor, wanted: tuple[int, ...], copy: bool | None) -> Tensor:
     host = next((d for d in devices() if opened(d).backend.dlpack_type == HOST), None)
     if wanted[0] != HOST or copy is False or host is None:
-        raise BufferError(f"__dlpack__: a tensor on {x.device} cannot be had on DLPack device {wanted}, copy={copy}")
+        raise BufferError(
+            f"__dlpack__: a tensor on {x.device} cannot be had on DLPack device {wanted}, "
+            f"copy={copy}"
+        )
     return move(x, host)
 
 
@@ -296,7 +361,9 @@ def _managed(x: Tensor, name: bytes, flags: int) -> Any:
     if storage.read_only or lay.repeats(Layout(e.spec.shape, e.strides, 0)):
         flags |= READ_ONLY
     if flags & READ_ONLY and name == b"dltensor":
-        raise BufferError("__dlpack__: read-only memory needs DLPack 1.0 (max_version); export x.copy() instead")
+        raise BufferError(
+            "__dlpack__: read-only memory needs DLPack 1.0 (max_version); export x.copy() instead"
+        )
     backend = opened(x.device).backend
     backend.synchronize(current_handle(x.device))
     at = storage.ptr.offset + e.offset * x.itemsize
@@ -306,7 +373,8 @@ def _managed(x: Tensor, name: bytes, flags: int) -> Any:
     shape, strides = (c_int64 * n)(*x.shape), (c_int64 * n)(*e.strides)
     managed.view = _View(
         (int(storage.ptr.handle) + at if address is None else address) if x.size else None,
-        _Device(*dlpack_device(x)), x.ndim, _DType(_code(x.dtype), x.dtype.bits, 1), shape, strides, 0,
+        _Device(*dlpack_device(x)), x.ndim, _DType(_code(x.dtype), x.dtype.bits, 1), shape,
+        strides, 0,
     )  # fmt: skip
     managed.deleter = ctypes.cast(_release_callback, c_void_p)
     if isinstance(managed, _Versioned):
@@ -315,7 +383,7 @@ def _managed(x: Tensor, name: bytes, flags: int) -> Any:
     return managed
 
 
-# --- the Array API's questions -----------------------------------------------------------------------------------
+# --- the Array API's questions -------------------------------------------------------------------
 
 
 class NamespaceInfo:
@@ -336,7 +404,8 @@ class NamespaceInfo:
     def default_dtypes(self, *, device: Where = None) -> dict[str, DType]:
         """The dtypes of what is made from Python numbers."""
         return {
-            "real floating": D.float32, "complex floating": D.complex64, "integral": D.int64, "indexing": D.int64,
+            "real floating": D.float32, "complex floating": D.complex64,
+            "integral": D.int64, "indexing": D.int64,
         }  # fmt: skip
 
     def dtypes(self, *, device: Where = None, kind: Any = None) -> dict[str, DType]:
@@ -348,4 +417,3 @@ class NamespaceInfo:
 def array_namespace_info() -> NamespaceInfo:
     """What this namespace can do, as the Array API's `__array_namespace_info__`."""
     return NamespaceInfo()
-

@@ -21,7 +21,7 @@ Move = tuple[Any, ...]
 
 
 class Kind:
-    """How a tensor's memory is interpreted, as `x.layout` says: one object for each kind, compared with `is`."""
+    """How a tensor's memory is interpreted: `x.layout`. One object for each, compared with `is`."""
 
     __slots__ = ("name",)
 
@@ -182,7 +182,7 @@ def broadcast_shapes(op: str, *shapes: Shape) -> Shape:
             listed = " and ".join(map(str, shapes))
             raise ShapeError(
                 f"{op}: shapes {listed} do not broadcast: axis {-d} has sizes {sorted(extents)}; "
-                "sizes must be equal or 1, counted from the last axis (see dt.reshape, dt.expand_dims)"
+                "sizes must be equal or 1, counted from the last axis (see dt.expand_dims)"
             )
         result.append(extents.pop() if extents else 1)
     return tuple(reversed(result))
@@ -226,7 +226,7 @@ def resolve_reshape(op: str, old: Shape, new: Sequence[int]) -> Shape:
 
 
 def coalesce(extents: Shape, strides: Sequence[Shape]) -> tuple[Shape, list[Shape]]:
-    """Adjacent axes that every one of the stride tuples walks as one are merged; axes of size 1 go."""
+    """Adjacent axes that all the stride tuples walk as one are merged; axes of size 1 go."""
     kept = [d for d, n in enumerate(extents) if n != 1]
     out: list[int] = []
     columns: list[list[int]] = [[] for _ in strides]

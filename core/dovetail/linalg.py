@@ -1,7 +1,8 @@
 """Matrix products. The one kernel is the `matmul` row: k ascending with fused multiply-add.
 
-Where a backend offers a vendor routine (BLAS), `matmul` and what is made of it use that, in its own order of
-summation; `with dt.reproducible():` takes the generated kernel, whose bits are the same on every device.
+Where a backend offers a vendor routine (BLAS), `matmul` and what is made of it use that, in its own
+order of summation; `with dt.reproducible():` takes the generated kernel, whose bits are the same on
+every device.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from .tensor import Tensor, apply, assign, fitted, make, reduce, view, write_out
 def matmul(x1: Tensor, x2: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """The matrix product over the last two axes; those before them broadcast.
 
-    A 1-dimensional operand is a row (first) or a column (second) whose axis is gone from the result. Sums run in the
-    result's dtype (float16 and bfloat16 in float32), k ascending, unless the device has a vendor routine; see
-    `reproducible`.
+    A 1-dimensional operand is a row (first) or a column (second); the result lacks that axis.
+    Sums run in the dtype of the result (float16 and bfloat16 in float32), k ascending, unless the
+    device has a vendor routine; see `reproducible`.
     Raises: ShapeError, DTypeError (bool has no product), DeviceError.
     """
     _require_tensors("matmul", x1, x2)
@@ -38,14 +39,15 @@ def _matmul(name: str, x1: Tensor, x2: Tensor) -> Tensor:
         )
     if not x1.ndim or not x2.ndim:
         raise ShapeError(
-            f"{name}: shapes {x1.shape} and {x2.shape}: needs at least 1 dimension each; see dt.multiply"
+            f"{name}: shapes {x1.shape} and {x2.shape}: each needs 1 dimension; see dt.multiply"
         )
     a = x1 if x1.ndim > 1 else view(x1, ("reshape", (1, *x1.shape)))
     b = x2 if x2.ndim > 1 else view(x2, ("reshape", (*x2.shape, 1)))
     (_, _), dtype = ops.MATMUL.dtypes(name, [a.dtype, b.dtype], None)
     if a.shape[-1] != b.shape[-2]:
         raise ShapeError(
-            f"{name}: shapes {x1.shape} and {x2.shape} do not fit: {a.shape[-1]} columns against {b.shape[-2]} rows"
+            f"{name}: shapes {x1.shape} and {x2.shape} do not fit: "
+            f"{a.shape[-1]} columns against {b.shape[-2]} rows"
         )
     batch = lay.broadcast_shapes(name, a.shape[:-2], b.shape[:-2])
     operands = [_converted(_expanded(t, (*batch, *t.shape[-2:])), dtype)._expr for t in (a, b)]
@@ -88,7 +90,7 @@ def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     """The sum of the products along `axis` (counted from the end), after broadcasting.
 
-    It is a reduction: one canonical order, so the same bits on every device, vendor routines or not.
+    It is a reduction, in the canonical order: the same bits on every device, unlike `matmul`.
     Raises: ShapeError where the axis has two sizes, AxisError, DTypeError for bool.
     """
     _require_tensors("vecdot", x1, x2)
@@ -109,9 +111,10 @@ Axes = int | tuple[Sequence[int], Sequence[int]]
 
 
 def tensordot(x1: Tensor, x2: Tensor, /, *, axes: Axes = 2) -> Tensor:
-    """The sum of products over pairs of axes: the last `axes` of x1 with the first of x2, or the two listed sequences.
+    """The sum of products over pairs of axes.
 
-    It is one `matmul` of the operands with those axes brought together.
+    `axes` is a number, of the last axes of x1 and the first of x2, or two lists. It is one `matmul`
+    of the operands with those axes brought together.
     Raises: ShapeError, AxisError, ArgumentError, DTypeError.
     """
     _require_tensors("tensordot", x1, x2)
@@ -147,16 +150,19 @@ def _paired_axes(axes: Axes, x1: Tensor, x2: Tensor) -> tuple[Shape, Shape]:
 class reproducible:
     """A context in which no vendor routine is used: every result has the same bits on every device.
 
-    Matrix products then take the generated kernel (k ascending, fused multiply-add), which is slower. What counts is
-    where the work runs, not where it was recorded: look at results (or `dt.evaluate` them) inside. Contexts nest.
+    Matrix products then take the generated kernel: k ascending, fused multiply-add. What counts is
+    where the work runs, not where it was recorded: look at results (or `dt.evaluate` them) inside.
+    Contexts nest. They hold for all threads.
     """
 
     def __enter__(self) -> reproducible:
-        run.reproducible += 1
+        with run.lock:
+            run.reproducible += 1
         return self
 
     def __exit__(self, *exc: object) -> None:
-        run.reproducible -= 1
+        with run.lock:
+            run.reproducible -= 1
 
 
 def _matmul_operator(self: Tensor, other: Any) -> Any:
@@ -166,12 +172,8 @@ def _matmul_operator(self: Tensor, other: Any) -> Any:
 def _matmul_in_place(self: Tensor, other: Any) -> Any:
     if not isinstance(other, Tensor):
         return NotImplemented
-    result = matmul(self, other)
-    if result.shape != self.shape:
-        raise ShapeError(
-            f"matmul in place: the result's shape {result.shape} is not that of the target, {self.shape}"
-        )
-    assign("matmul", self, fitted("matmul in place", result._expr, self._expr.spec))
+    name, want = "matmul in place", self._expr.spec
+    assign("matmul", self, fitted(name, matmul(self, other)._expr, want))
     return self
 
 

@@ -1,4 +1,6 @@
-"""Shapes and arrangement. What strides can express is a view, which shares memory; the rest makes a new tensor."""
+"""Shapes and arrangement. What strides can express is a view, which shares memory; the rest makes
+a new tensor.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,10 @@ from .creation import extents
 from .datatypes import cast
 from .dtypes import int64
 from .errors import ArgumentError, AxisError, DeviceError, DTypeError, ShapeError
-from .expr import leaf, node, spec, storage_of
+from .expr import leaf, node, spec, storage_of, tape_of
 from .layout import Layout, Shape
 from .ops import common
-from .tensor import Tensor, apply, evaluated, from_host, fresh, is_viewable, make, view
+from .tensor import Tensor, alias, apply, evaluated, fresh, from_host, is_viewable, make, view
 
 Axes = int | Sequence[int]
 
@@ -38,13 +40,14 @@ def _ints(op: str, given: Any) -> Shape:
         raise ShapeError(f"{op}: expects ints, not {listed!r}") from None
 
 
-# --- views -------------------------------------------------------------------------------------------------------
+# --- views ---------------------------------------------------------------------------------------
 
 
 def reshape(x: Tensor, /, *shape: Any, copy: bool | None = None) -> Tensor:
     """The same elements, in row-major order, as another shape; one size may be -1.
 
-    A view where strides permit, else a copy. `copy=True` always copies, `copy=False` never: it fails instead.
+    A view where strides permit, else a copy. `copy=True` always copies, `copy=False` never: it
+    fails instead.
 
     Raises: ShapeError; ArgumentError where `copy=False` cannot be.
 
@@ -56,17 +59,21 @@ def reshape(x: Tensor, /, *shape: Any, copy: bool | None = None) -> Tensor:
     m = ("reshape", wanted)
     if copy is False and not is_viewable(x, m):
         raise ArgumentError(
-            f"reshape: shape {x.shape} with strides {x.stride()} becomes {wanted} only by a copy, and copy=False forbids it"
+            f"reshape: shape {x.shape} with strides {x.stride()} becomes {wanted} only by a "
+            f"copy, and copy=False forbids it"
         )
     return view(apply(ops.COPY, (x,)) if copy else x, m)
 
 
 def view_as(x: Tensor, /, *shape: Any) -> Tensor:
-    """The same memory as another shape, as `x.view(...)`; one size may be -1. Raises: ShapeError if a copy is needed."""
+    """The same memory as another shape, as `x.view(...)`; one size may be -1. Raises: ShapeError
+    if a copy is needed.
+    """
     wanted = lay.resolve_reshape("view", x.shape, _ints("view", shape))
     if not is_viewable(x, ("reshape", wanted)):
         raise ShapeError(
-            f"view: strides {x.stride()} of shape {x.shape} do not permit a view as {wanted}; use x.reshape()"
+            f"view: strides {x.stride()} of shape {x.shape} do not permit a view as {wanted}; "
+            f"use x.reshape()"
         )
     return view(x, ("reshape", wanted))
 
@@ -75,13 +82,10 @@ def permute_dims(x: Tensor, /, *axes: Any) -> Tensor:
     """A view with the axes in another order. Raises: AxisError unless each axis is named once."""
     order = tuple(lay.axis("permute_dims", i, x.ndim) for i in _ints("permute_dims", axes))
     if sorted(order) != list(range(x.ndim)):
-        raise AxisError(f"permute_dims: axes {order} are not an order of the {x.ndim} axes of shape {x.shape}")
+        raise AxisError(
+            f"permute_dims: axes {order} are not an order of the {x.ndim} axes of shape {x.shape}"
+        )
     return view(x, ("permute", order))
-
-
-def matrix_transpose(x: Tensor, /) -> Tensor:
-    """A view with the last two axes exchanged."""
-    return x.mT
 
 
 def swapaxes(x: Tensor, axis1: int, axis2: int, /) -> Tensor:
@@ -93,7 +97,8 @@ def swapaxes(x: Tensor, axis1: int, axis2: int, /) -> Tensor:
 
 
 def transpose(x: Tensor, /, *axes: Any) -> Tensor:
-    """A view: `transpose(x, a, b)` exchanges two axes as in PyTorch; without axes all are reversed, as in NumPy.
+    """A view: `transpose(x, a, b)` exchanges two axes as in PyTorch; without axes all are
+    reversed, as in NumPy.
 
     A full order of axes, as a tuple, is `permute_dims`.
     """
@@ -108,7 +113,9 @@ def moveaxis(x: Tensor, source: Axes, destination: Axes, /) -> Tensor:
     """A view with some axes moved to other places, the rest staying in order."""
     src, dst = _axes_list("moveaxis", source, x.ndim), _axes_list("moveaxis", destination, x.ndim)
     if len(src) != len(dst) or len(set(src)) < len(src) or len(set(dst)) < len(dst):
-        raise AxisError(f"moveaxis: source {source} and destination {destination} must be as many distinct axes")
+        raise AxisError(
+            f"moveaxis: source {source} and destination {destination} must be as many distinct axes"
+        )
     order = [i for i in range(x.ndim) if i not in src]
     for d, s in sorted(zip(dst, src, strict=True)):
         order.insert(d, s)
@@ -166,7 +173,9 @@ def expand(x: Tensor, /, *shape: Any) -> Tensor:
     """`broadcast_to`, where -1 keeps a size."""
     wanted = _ints("expand", shape)
     lead = len(wanted) - x.ndim
-    return broadcast_to(x, tuple(x.shape[d - lead] if n == -1 and d >= lead else n for d, n in enumerate(wanted)))
+    return broadcast_to(
+        x, tuple(x.shape[d - lead] if n == -1 and d >= lead else n for d, n in enumerate(wanted))
+    )
 
 
 def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
@@ -188,7 +197,9 @@ def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
 
 
 def split(x: Tensor, sizes: int | Sequence[int], /, *, axis: int = 0) -> tuple[Tensor, ...]:
-    """Views of consecutive parts along an axis: of these sizes, or of one size (the last part may be smaller)."""
+    """Views of consecutive parts along an axis: of these sizes, or of one size (the last part may
+    be smaller).
+    """
     d = lay.axis("split", axis, x.ndim)
     n = x.shape[d]
     if isinstance(sizes, int):
@@ -196,7 +207,9 @@ def split(x: Tensor, sizes: int | Sequence[int], /, *, axis: int = 0) -> tuple[T
             raise ArgumentError(f"split: the size of the parts must be positive, not {sizes}")
         sizes = [min(sizes, n - i) for i in range(0, n, sizes)]
     if sum(sizes) != n or any(s < 0 for s in sizes):
-        raise ShapeError(f"split: sizes {tuple(sizes)} do not make up the {n} of axis {d} of shape {x.shape}")
+        raise ShapeError(
+            f"split: sizes {tuple(sizes)} do not make up the {n} of axis {d} of shape {x.shape}"
+        )
     ends = np.cumsum([0, *sizes]).tolist()
     return tuple(_part(x, d, a, b - a) for a, b in pairwise(ends))
 
@@ -226,7 +239,9 @@ def ravel(x: Tensor, /) -> Tensor:
     return view(x, ("reshape", (x.size,)))
 
 
-def as_strided(x: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
+def as_strided(
+    x: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+) -> Tensor:
     """A view of x's storage with any shape, strides and offset, in elements.
 
     Raises: ShapeError where it would reach out of the storage.
@@ -235,18 +250,25 @@ def as_strided(x: Tensor, size: Sequence[int], stride: Sequence[int], storage_of
     if len(shape) != len(strides):
         raise ShapeError(f"as_strided: {len(shape)} sizes, but {len(strides)} strides")
     e = evaluated(x)
-    storage, offset = storage_of(e), e.offset if storage_offset is None else operator.index(storage_offset)
+    storage, offset = (
+        storage_of(e),
+        e.offset if storage_offset is None else operator.index(storage_offset),
+    )
     low, high = lay.span(Layout(shape, strides, offset))
     held = storage.nbytes // x.itemsize
     if low < 0 or high > held:
         raise ShapeError(
-            f"as_strided: shape {shape}, strides {strides}, offset {offset} reach the elements {low}..{high - 1} "
+            f"as_strided: shape {shape}, strides {strides}, offset {offset} reach the elements "
+            f"{low}..{high - 1} "
             f"of a storage of {held}"
         )
-    return make(leaf(storage, spec(shape, x.dtype, x.device), strides, offset))
+    seen = leaf(storage, spec(shape, x.dtype, x.device), strides, offset)
+    attrs = (Layout(x.shape, e.strides, e.offset), Layout(shape, strides, offset), held)
+    seen.tape = tape_of(ops.AS_STRIDED, (e,), seen.spec, attrs)
+    return alias(x, make(seen))
 
 
-# --- copies ------------------------------------------------------------------------------------------------------
+# --- copies --------------------------------------------------------------------------------------
 
 
 def copy(x: Tensor, /) -> Tensor:
@@ -259,15 +281,12 @@ def contiguous(x: Tensor, /) -> Tensor:
     return x if x.is_contiguous() else copy(x)
 
 
-def detach(x: Tensor, /) -> Tensor:
-    """A view of the same memory that gradients do not flow through."""
-    return view(x, ("reshape", x.shape))
-
-
 def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
-    """The tensors one after the other along an existing axis; all raveled first for None. Dtypes are promoted.
+    """The tensors one after the other along an existing axis; all raveled first for None. Dtypes
+    are promoted.
 
-    Raises: ShapeError unless the other sizes agree, DeviceError, DTypeError, ArgumentError for no tensors.
+    Raises: ShapeError unless the other sizes agree, DeviceError, DTypeError, ArgumentError for no
+    tensors.
 
     >>> import dovetail as dt
     >>> dt.concat([dt.ones(1, device="reference"), dt.zeros(2, device="reference")]).tolist()
@@ -280,14 +299,26 @@ def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
     d = lay.axis("concat", axis, parts[0].ndim)
     rests = {a.shape[:d] + a.shape[d + 1 :] if a.ndim == parts[0].ndim else None for a in parts}
     if len(rests) > 1:
-        raise ShapeError(f"concat: shapes {', '.join(str(a.shape) for a in parts)} differ besides axis {d}; see dt.stack")
+        raise ShapeError(
+            f"concat: shapes {', '.join(str(a.shape) for a in parts)} differ besides axis {d}; "
+            f"see dt.stack"
+        )
     dtype = common("concat", [a.dtype for a in parts])
     first = parts[0].shape
-    whole = make(fresh(spec((*first[:d], sum(a.shape[d] for a in parts), *first[d + 1 :]), dtype, parts[0].device)))
+    whole = make(
+        fresh(
+            spec(
+                (*first[:d], sum(a.shape[d] for a in parts), *first[d + 1 :]),
+                dtype,
+                parts[0].device,
+            )
+        )
+    )
     start = 0
     for a in parts:
         run.write(cast(a, dtype)._expr, _part(whole, d, start, a.shape[d])._expr)
         start += a.shape[d]
+    whole._expr.tape = tape_of(ops.CONCAT, tuple(a._expr for a in parts), whole._expr.spec, d)
     return whole
 
 
@@ -300,17 +331,23 @@ def _require_same_device(op: str, parts: Sequence[Tensor]) -> None:
 
 
 def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
-    """The tensors, of one shape, one after the other along a new axis. Raises: ShapeError, DeviceError."""
+    """The tensors, of one shape, one after the other along a new axis. Raises: ShapeError,
+    DeviceError.
+    """
     parts = [_tensor("stack", a) for a in arrays]
     _require_same_device("stack", parts)
     if len({a.shape for a in parts}) > 1:
-        raise ShapeError(f"stack: shapes {', '.join(str(a.shape) for a in parts)} differ; see dt.concat")
+        raise ShapeError(
+            f"stack: shapes {', '.join(str(a.shape) for a in parts)} differ; see dt.concat"
+        )
     d = lay.axis("stack", axis, parts[0].ndim + 1)
     return concat([expand_dims(a, axis=d) for a in parts], axis=d)
 
 
 def roll(x: Tensor, /, shift: Axes, *, axis: Axes | None = None) -> Tensor:
-    """A new tensor with the elements moved along axes, those that fall off coming in again; raveled for None."""
+    """A new tensor with the elements moved along axes, those that fall off coming in again;
+    raveled for None.
+    """
     if axis is None:
         if not isinstance(shift, int):
             raise ArgumentError("roll: several shifts need as many axes")
@@ -334,7 +371,9 @@ def _roll(x: Tensor, shift: int, axis: int) -> Tensor:
     return concat([_part(x, axis, cut, n - cut), _part(x, axis, 0, cut)], axis=axis)
 
 
-def repeat(x: Tensor, repeats: int | Sequence[int] | Tensor, /, *, axis: int | None = None) -> Tensor:
+def repeat(
+    x: Tensor, repeats: int | Sequence[int] | Tensor, /, *, axis: int | None = None
+) -> Tensor:
     """Each element along an axis so many times in a row; raveled for None.
 
     >>> import dovetail as dt
@@ -360,12 +399,22 @@ def repeat(x: Tensor, repeats: int | Sequence[int] | Tensor, /, *, axis: int | N
 def _repeat_each(x: Tensor, times: np.ndarray[Any, Any], axis: int) -> Tensor:
     n = x.shape[axis]
     if times.shape != (n,) or times.dtype.kind not in "iu" or (times < 0).any():
-        raise ShapeError(f"repeat: repeats must be {n} counts for axis {axis} of shape {x.shape}, not {times.tolist()}")
+        raise ShapeError(
+            f"repeat: repeats must be {n} counts for axis {axis} of shape {x.shape}, not "
+            f"{times.tolist()}"
+        )
     places = np.repeat(np.arange(n), times)
     shape = (*x.shape[:axis], places.size, *x.shape[axis + 1 :])
     index = from_host(places.reshape(-1, *(1,) * (x.ndim - axis - 1)), int64, x.device)
     source_axes = tuple(-1 if d == axis else d for d in range(x.ndim))
-    return make(node(ops.GATHER, (x._expr, index._expr), spec(shape, x.dtype, x.device), (shape, source_axes, (axis,))))
+    return make(
+        node(
+            ops.GATHER,
+            (x._expr, index._expr),
+            spec(shape, x.dtype, x.device),
+            (shape, source_axes, (axis,), True),
+        )
+    )
 
 
 def tile(x: Tensor, repetitions: int | Sequence[int], /) -> Tensor:
@@ -377,4 +426,3 @@ def tile(x: Tensor, repetitions: int | Sequence[int], /) -> Tensor:
     wide = tuple(k for t, n in zip(times, shape, strict=True) for k in (t, n))
     found = view(view(x, ("reshape", split_shape)), ("expand", wide))
     return copy(reshape(found, tuple(t * n for t, n in zip(times, shape, strict=True))))
-

@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from . import creation, datatypes, elementwise, interop, manipulation, ops, printing, statistics
-from .errors import ArgumentError
+from .errors import ArgumentError, NotYetAttribute
 from .ops import TABLE, Op
 from .tensor import Tensor, assign, fitted, in_place
 
@@ -21,7 +21,7 @@ MODULES: dict[Any, tuple[str, ...]] = {
     manipulation: (
         "reshape", "permute_dims", "swapaxes", "transpose", "moveaxis", "expand_dims", "squeeze",
         "flip", "broadcast_to", "expand", "unstack", "split", "flatten", "ravel", "as_strided",
-        "copy", "contiguous", "detach", "roll", "repeat", "tile",
+        "copy", "contiguous", "roll", "repeat", "tile",
     ),
     creation: ("tril", "triu"),
     datatypes: ("astype", "to"),
@@ -55,6 +55,34 @@ IN_PLACE = {name: TABLE[name] for name in elementwise.FUNCTIONS} | {
     "div": ops.DIVIDE,
     "neg": ops.NEGATIVE,
 }
+
+LATER = {
+    "complex numbers": ("conj", "real", "imag", "angle"),
+    "sorting and sets": (
+        "sort", "argsort", "topk", "unique_all", "unique_counts", "unique_inverse", "unique_values",
+        "isin",
+    ),
+    "Fourier transforms": ("fft",),
+    "gradients": (
+        "grad", "no_grad", "enable_grad", "autograd", "backward", "requires_grad", "grad_fn",
+        "is_leaf", "retain_grad", "requires_grad_",
+    ),
+    "sparse tensors": ("sparse_coo_tensor", "to_sparse", "to_dense"),
+    "native intrinsics": ("fast_math",),
+}  # fmt: skip
+WHAT = {name: part for part, names in LATER.items() for name in names}
+
+
+def refuse(where: str, name: str) -> None:
+    """Raises: NotYetAttribute for a name that a later version brings."""
+    if name in WHAT:
+        raise NotYetAttribute(f"{where}.{name}: {WHAT[name]} come with a later version")
+
+
+def missing(x: Tensor, name: str) -> Any:
+    """What Tensor says to a name that it does not have."""
+    refuse("Tensor", name)
+    raise AttributeError(f"'Tensor' object has no attribute {name!r}")
 
 
 def _in_place(op: Op) -> Any:
@@ -96,7 +124,9 @@ def zero_(x: Tensor) -> Tensor:
 
 
 def copy_(x: Tensor, other: Tensor, /) -> Tensor:
-    """This tensor, after the elements of another one, broadcast and cast, have been copied into it."""
+    """This tensor, after the elements of another one, broadcast and cast, have been copied into
+    it.
+    """
     source = datatypes.move(other, x.device)
     return _written("copy", x, datatypes.cast(source, x.dtype))
 
@@ -107,7 +137,9 @@ def to_device(x: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
 
 
 def array_namespace(x: Tensor, /, *, api_version: str | None = None) -> Any:
-    """This library, for code written for the Array API. Raises: ArgumentError for unknown versions."""
+    """This library, for code written for the Array API. Raises: ArgumentError for unknown
+    versions.
+    """
     if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12"):
         raise ArgumentError(f"__array_namespace__: version {api_version!r} is not known here")
     return sys.modules[__package__ or "dovetail"]
@@ -122,6 +154,7 @@ HERE = {
     "copy_": copy_,
     "to_device": to_device,
     "__array_namespace__": array_namespace,
+    "__getattr__": missing,
 }
 
 

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import elementary as el
+from . import philox
 from .dtypes import (
     COMPLEX,
     INTEGERS,
@@ -46,7 +47,6 @@ from .loops import (
     floor,
     fma,
     fold_loop,
-    map_loop,
     ne,
     quo,
     reduce_loop,
@@ -76,10 +76,7 @@ class Op:
     after: Callable[[Sequence[Value], Value], Value] = None  # type: ignore[assignment]
     build: Callable[[Any], None] = None  # type: ignore[assignment]
     updates: bool = (
-        False  # of `rows`: the result starts as what the first operand holds, and may be its memory
-    )
-    updates: bool = (
-        False  # of `rows`: the result starts as what the first operand holds, and may be its memory
+        False  # of `rows`: the result starts as the first operand, in its memory if it can
     )
     arity: int = 1
     example: Callable[..., Any] | None = None  # the same in NumPy, for tests
@@ -193,7 +190,7 @@ def convert(x: Value, to: DType) -> Value:
     if x.dtype is to:
         return x
     if to.kind == "b":
-        return ne(x, 0)
+        return ne(cast(x, float32) if x.dtype.is_float and x.dtype.itemsize == 2 else x, 0)
     if x.dtype.kind == "f" and to.kind in "iu":
         return _saturate(x, to)
     if x.dtype.kind == "f" or to.kind != "f" or to.itemsize > 2:
@@ -300,24 +297,48 @@ def _remainder(x: Value, y: Value) -> Value:
 
 
 def _float_divmod(x: Value, y: Value) -> tuple[Value, Value]:
-    """Floor quotient and remainder; exact while the quotient is below 2**24 (float32) or 2**53
-    (float64).
+    """Floor quotient and remainder; the remainder is exact, has the sign of y and is below |y|.
+
+    Special values are the Array API's: 1 // -inf is -0, 1 % -inf is -inf. Where x / y overflows,
+    the remainder is 0.
     """
     zero, inf = const(0.0, x.dtype), const(float("inf"), x.dtype)
-    q = floor(x / y)
-    r = fma(-q, y, x)
-    over = ne(r, zero) & _signbit(_flip(r, y))
-    q, r = where(over, q - 1.0, q), where(over, r + y, r)
-    past = (_absolute(y) <= _absolute(r)) & ~over
-    q, r = where(past, q + 1.0, q), where(past, r - y, r)
-    # x finite, y infinite: Python's rule; the sign of a zero remainder is y's
-    far = eq(_absolute(y), inf) & (_absolute(x) < inf)
-    away = far & ne(x, zero) & _signbit(_flip(x, y))
-    r = where(far, where(away, y, x), r)
-    q = where(far, where(away, const(-1.0, x.dtype), _copysign(zero, _flip(x, y))), q)
+    rest = _reduced(x, y)
+    steps = floor(rest / y)
+    r = fma(-steps, y, rest)
+    # The quotient was rounded: the remainder may have come out on the wrong side of 0 or of y.
+    under = ne(r, zero) & _signbit(_flip(r, y))
+    r, down = where(under, r + y, r), where(under, steps - 1.0, steps)
+    past = (_absolute(y) <= _absolute(r)) & ~under
+    r, steps = where(past, r - y, r), where(past, down + 1.0, down)
+    large = const(_INTEGERS_FROM[x.dtype], x.dtype) <= _absolute(x / y)
+    q = where(large, x / y, steps)
+    small = _absolute(x) < _absolute(y)
+    opposite = _signbit(_flip(x, y)) & ne(x, zero)
+    r = where(small, where(opposite, x + y, x), r)
+    q = where(small, where(opposite, const(-1.0, x.dtype), _copysign(zero, _flip(x, y))), q)
+    q = where(eq(_absolute(y), inf) & (_absolute(x) < inf), _copysign(zero, _flip(x, y)), q)
     r = where(eq(r, zero), _copysign(zero, y), r)
-    q = where(eq(y, zero), x / y, q)
-    return q, r
+    return where(eq(y, zero), x / y, q), r
+
+
+_INTEGERS_FROM = {float32: 2.0**24, float64: 2.0**53}  # every float from here on is an integer
+
+
+def _reduced(x: Value, y: Value) -> Value:
+    """x minus a multiple of y, below 2**24 (2**53) times |y|: each step is exact.
+
+    Source: x - q*y is a float where q is x / y rounded to nearest (the remainder theorem of FMA).
+    """
+    large = const(_INTEGERS_FROM[x.dtype], x.dtype)
+    overflow = eq(_absolute(x / y), float("inf")) & ne(y, 0.0)
+
+    def step(k: Value, r: Value) -> tuple[Value, ...]:
+        q = r / y
+        return (where(large <= _absolute(q), fma(-q, y, r), r),)
+
+    start = where(overflow, const(0.0, x.dtype), x)
+    return fold_loop(0, 5 if x.dtype is float32 else 19, (start,), step).results[0]
 
 
 def _flip(x: Value, y: Value) -> Value:
@@ -650,7 +671,7 @@ BLOCK = 4096  # elements of a mask that one grid point looks through
 
 
 def _block(site: Any) -> tuple[Value, Value, Value]:
-    """A grid axis over the blocks of operand 0, a vector: the block, and where it starts and stops."""
+    """A grid axis over the blocks of operand 0, a vector: the block, its start and its stop."""
     block = site.axis(1, 0)  # the result of count_blocks, the second operand of true_positions
     start, n = block * BLOCK, site.size(0, 0)
     return block, start, where(start + BLOCK < n, start + BLOCK, n)
@@ -675,7 +696,7 @@ def _true_positions(site: Any) -> None:
 
 
 def _checked_indices(site: Any) -> None:
-    """Indices along an axis, counted from its start. attrs: (the op on whose behalf, the size of the axis)."""
+    """Indices along an axis, counted from its start. attrs: (the op that asks, the axis' size)."""
     at = [site.axis(-1, d) for d in range(site.rank(-1))]
     i, n = site.read(0, *at), site.number("n", site.attrs[1])
     i = where(i < 0, i + n, i)
@@ -684,23 +705,25 @@ def _checked_indices(site: Any) -> None:
 
 
 def _scatter(site: Any) -> None:
-    """scatter(x, values, index, ...): x with values stored at indices along its first axes, or added there.
+    """scatter(x, values, index, ...): x with values set or added at indices along its first axes.
 
-    Values and indices are (n, *rest), and rest the remaining axes of x. attrs: ("set" or "add", whether no place is
-    named twice). Unless so, values are stored one after the other: the last one stays, and sums have one order.
+    Values and indices are (n, *rest), with rest the remaining axes of x. attrs: ("set" or "add",
+    whether no place is named twice). Unless so, one value comes after the other: the last one
+    stays, and sums have one order.
     """
     how, unique = site.attrs
+    lead = [site.axis(1, 0)] if unique else []
     rest = [site.axis(1, d) for d in range(1, site.rank(1))]
 
-    def stores(k: Value) -> list[Any]:
+    def stored(k: Value) -> Any:
         at = [*(site.read(i, k, *rest) for i in range(2, len(site.casts))), *rest]
         value = site.read(1, k, *rest)
-        return [site.stored(_add(site.current(*at), value) if how == "add" else value, *at)]
+        return site.stored(_add(site.current(*at), value) if how == "add" else value, *at)
 
     if unique:
-        site.builder.effect(map_loop(0, site.size(1, 0), stores))
+        site.builder.effect(stored(lead[0]))
     else:
-        site.builder.effect(fold_loop(0, site.size(1, 0), (), lambda k: ((), stores(k))))
+        site.builder.effect(fold_loop(0, site.size(1, 0), (), lambda k: ((), [stored(k)])))
 
 
 def _integers(op: str, operands: Sequence[Any], attrs: Any) -> Dtypes:
@@ -708,7 +731,7 @@ def _integers(op: str, operands: Sequence[Any], attrs: Any) -> Dtypes:
 
 
 def _search(site: Any) -> None:
-    """Where to insert values into a sorted vector. attrs: the side. Operand 2, if any, sorts the vector."""
+    """Where to insert values into a sorted vector. attrs: the side. Operand 2, if any, sorts it."""
     at = [site.axis(-1, d) for d in range(site.rank(-1))]
     n, wanted = site.size(0, 0), site.read(1, *at)
     zero = const(0, int64)
@@ -748,7 +771,8 @@ SCATTER = row("scatter", "rows", build=_scatter, updates=True, arity=3,
 SEARCHSORTED = row("searchsorted", "rows", dtypes=_searching, build=_search, arity=2)
 
 
-# Running sums and products: k ascending, halves in float32. attrs: (axis, whether the initial value comes first, dtype).
+# Running sums and products: k ascending, halves in float32. attrs: (axis, whether the initial value
+# comes first, dtype).
 
 
 def _running(op: str, operands: Sequence[Any], attrs: Any) -> Dtypes:
@@ -778,3 +802,17 @@ def _cumulative(initial: int, combine: Callable[[Value, Value], Value]) -> Calla
 
 CUMULATIVE_SUM = row("cumulative_sum", "rows", dtypes=_running, build=_cumulative(0, _add))
 CUMULATIVE_PROD = row("cumulative_prod", "rows", dtypes=_running, build=_cumulative(1, _multiply))
+
+
+# Random numbers: functions of the element's index, a seed and an offset.
+
+
+def _random(name: str, expression: Callable[..., Value], arity: int, cost: int) -> Op:
+    return row(name, "generate", dtypes=_declared, expression=expression, arity=arity, cost=cost)
+
+
+RANDOM_UNIFORM32 = _random("random_uniform32", philox.uniform32, 4, 90)
+RANDOM_UNIFORM64 = _random("random_uniform64", philox.uniform64, 2, 90)
+RANDOM_NORMAL32 = _random("random_normal32", philox.normal32, 2, 150)
+RANDOM_NORMAL64 = _random("random_normal64", philox.normal64, 2, 150)
+RANDOM_BELOW = _random("random_below", philox.below, 4, 100)

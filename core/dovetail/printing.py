@@ -1,4 +1,6 @@
-"""How tensors look: `tensor([[1., 2.]], dtype=float32, device="cpu")`. Of a large one only the corners are fetched."""
+"""How tensors look: `tensor([[1., 2.]], dtype=float32, device="cpu")`. Of a large one only the
+corners are fetched.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def _corners(x: Tensor, axis: int = 0) -> np.ndarray[Any, Any]:
     n = x.shape[axis]
     if n <= 2 * EDGE + 1:
         return _corners(x, axis + 1)
-    low, high = (_corners(_some(x, axis, s, k), axis + 1) for s, k in ((0, EDGE + 1), (n - EDGE, EDGE)))
+    low, high = (
+        _corners(_some(x, axis, s, k), axis + 1) for s, k in ((0, EDGE + 1), (n - EDGE, EDGE))
+    )
     return np.concatenate([low, high], axis)
 
 
@@ -56,7 +60,9 @@ def represent(x: Tensor) -> str:
     if x.size > THRESHOLD:
         facts.insert(0, f"shape={x.shape}")
     text = f"tensor({_text(x, 'tensor(')}"
-    joint = ", " if len(text.rsplit("\n", 1)[-1]) + len(", ".join(facts)) + 3 <= WIDTH else ",\n       "
+    joint = (
+        ", " if len(text.rsplit("\n", 1)[-1]) + len(", ".join(facts)) + 3 <= WIDTH else ",\n       "
+    )
     return f"{text}{joint}{', '.join(facts)})"
 
 

@@ -90,6 +90,7 @@ def write(value: Expr, target: Expr) -> None:
             evaluate([pending])
         storage = storage_of(target)
         copy = node(COPY, (value,), value.spec)
+        del value
         _flush(storage, copy)
         try:
             _Evaluation([copy], target).run()
@@ -100,8 +101,11 @@ def write(value: Expr, target: Expr) -> None:
 
 
 def update(value: Expr, target: Expr) -> None:
-    """As `write`, for a pending node that nobody else holds, of an op that updates what `target` holds."""
+    """As `write`, for a node that nobody else holds, of an op that updates what `target` holds."""
     with lock:
+        pending = storage_of(target).pending
+        if pending is not None:
+            evaluate([pending])
         storage = storage_of(target)
         _flush(storage, value)
         try:

@@ -1,4 +1,6 @@
-"""Reductions: sums, extremes, their places, moments. `axis` is None (all), an int or a tuple of ints."""
+"""Reductions: sums, extremes, their places, moments. `axis` is None (all), an int or a tuple of
+ints.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from .tensor import Tensor, apply, reduce, view, write_out
 Axis = int | Sequence[int] | None
 
 
-def _reduce(op: Op, x: Tensor, axis: Axis, keepdims: bool, out: Tensor | None, attrs: Any = None) -> Tensor:
+def _reduce(
+    op: Op, x: Tensor, axis: Axis, keepdims: bool, out: Tensor | None, attrs: Any = None
+) -> Tensor:
     _require_tensor(op.name, x)
     found = reduce(op, x, lay.axes(op.name, axis, x.ndim), keepdims, attrs)
     return found if out is None else write_out(op.name, out, found._expr)
@@ -33,11 +37,19 @@ def _require_elements(op: str, x: Tensor, axis: Axis) -> None:
     """Raises: ShapeError where nothing is there to choose from."""
     _require_tensor(op, x)
     if not math.prod(x.shape[d] for d in lay.axes(op, axis, x.ndim)):
-        raise ShapeError(f"{op}: shape {x.shape} has no elements along axis {axis}, so there is no {op}")
+        raise ShapeError(
+            f"{op}: shape {x.shape} has no elements along axis {axis}, so there is no {op}"
+        )
 
 
 def sum(
-    x: Tensor, /, axis: Axis = None, *, dtype: Like = None, keepdims: bool = False, out: Tensor | None = None
+    x: Tensor,
+    /,
+    axis: Axis = None,
+    *,
+    dtype: Like = None,
+    keepdims: bool = False,
+    out: Tensor | None = None,
 ) -> Tensor:
     """The sum over `axis`. Integers and bool are summed in int64 or uint64 unless `dtype` is given.
 
@@ -49,7 +61,13 @@ def sum(
 
 
 def prod(
-    x: Tensor, /, axis: Axis = None, *, dtype: Like = None, keepdims: bool = False, out: Tensor | None = None
+    x: Tensor,
+    /,
+    axis: Axis = None,
+    *,
+    dtype: Like = None,
+    keepdims: bool = False,
+    out: Tensor | None = None,
 ) -> Tensor:
     """The product over `axis`; dtypes as for `sum`."""
     return _reduce(ops.PROD, x, axis, keepdims, out, _chosen("prod", dtype))
@@ -65,42 +83,63 @@ def _chosen(op: str, dtype: Like) -> DType | None:
 
 
 def mean(
-    x: Tensor, /, axis: Axis = None, *, dtype: Like = None, keepdims: bool = False, out: Tensor | None = None
+    x: Tensor,
+    /,
+    axis: Axis = None,
+    *,
+    dtype: Like = None,
+    keepdims: bool = False,
+    out: Tensor | None = None,
 ) -> Tensor:
     """The arithmetic mean over `axis`; of integers, in float32. Of nothing: NaN."""
     _require_tensor("mean", x)
     return _reduce(ops.MEAN, cast(x, _chosen("mean", dtype)), axis, keepdims, out)
 
 
-def max(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None) -> Tensor:
+def max(
+    x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
+) -> Tensor:
     """The largest element over `axis`; NaN wins. Raises: ShapeError where there are no elements."""
     _require_elements("max", x, axis)
     return _reduce(ops.MAX, x, axis, keepdims, out)
 
 
-def min(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None) -> Tensor:
-    """The smallest element over `axis`; NaN wins. Raises: ShapeError where there are no elements."""
+def min(
+    x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
+) -> Tensor:
+    """The smallest element over `axis`; NaN wins. Raises: ShapeError where there are no
+    elements.
+    """
     _require_elements("min", x, axis)
     return _reduce(ops.MIN, x, axis, keepdims, out)
 
 
-def any(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None) -> Tensor:
+def any(
+    x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
+) -> Tensor:
     """Whether some element over `axis` is nonzero."""
     return _reduce(ops.ANY, x, axis, keepdims, out)
 
 
-def all(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None) -> Tensor:
+def all(
+    x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
+) -> Tensor:
     """Whether every element over `axis` is nonzero."""
     return _reduce(ops.ALL, x, axis, keepdims, out)
 
 
-def count_nonzero(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None) -> Tensor:
+def count_nonzero(
+    x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
+) -> Tensor:
     """How many elements over `axis` are nonzero, as int64."""
     return _reduce(ops.COUNT_NONZERO, x, axis, keepdims, out)
 
 
-def argmax(x: Tensor, /, axis: int | None = None, *, keepdims: bool = False, out: Tensor | None = None) -> Tensor:
-    """Where the first largest element along `axis` is (of all elements, in row-major order, for None), as int64.
+def argmax(
+    x: Tensor, /, axis: int | None = None, *, keepdims: bool = False, out: Tensor | None = None
+) -> Tensor:
+    """Where the first largest element along `axis` is (of all elements, in row-major order, for
+    None), as int64.
 
     >>> import dovetail as dt
     >>> dt.argmax(dt.asarray([3, 9, 9], device="reference")).item()
@@ -109,8 +148,12 @@ def argmax(x: Tensor, /, axis: int | None = None, *, keepdims: bool = False, out
     return _place(ops.ARGMAX, x, axis, keepdims, out)
 
 
-def argmin(x: Tensor, /, axis: int | None = None, *, keepdims: bool = False, out: Tensor | None = None) -> Tensor:
-    """Where the first smallest element along `axis` is (of all elements, in row-major order, for None), as int64."""
+def argmin(
+    x: Tensor, /, axis: int | None = None, *, keepdims: bool = False, out: Tensor | None = None
+) -> Tensor:
+    """Where the first smallest element along `axis` is (of all elements, in row-major order, for
+    None), as int64.
+    """
     return _place(ops.ARGMIN, x, axis, keepdims, out)
 
 
@@ -122,9 +165,16 @@ def _place(op: Op, x: Tensor, axis: int | None, keepdims: bool, out: Tensor | No
 
 
 def var(
-    x: Tensor, /, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False, out: Tensor | None = None
+    x: Tensor,
+    /,
+    axis: Axis = None,
+    *,
+    correction: float = 0.0,
+    keepdims: bool = False,
+    out: Tensor | None = None,
 ) -> Tensor:
-    """The variance over `axis`: squared distances from the mean, over n - correction. One kernel, two passes.
+    """The variance over `axis`: squared distances from the mean, over n - correction. One kernel,
+    two passes.
 
     >>> import dovetail as dt
     >>> dt.var(dt.asarray([1.0, 3.0], device="reference")).item()
@@ -137,7 +187,13 @@ def var(
 
 
 def std(
-    x: Tensor, /, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False, out: Tensor | None = None
+    x: Tensor,
+    /,
+    axis: Axis = None,
+    *,
+    correction: float = 0.0,
+    keepdims: bool = False,
+    out: Tensor | None = None,
 ) -> Tensor:
     """The standard deviation over `axis`: the square root of `var`."""
     _require_tensor("std", x)

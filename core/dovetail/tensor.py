@@ -397,8 +397,9 @@ def apply(op: Op, args: Sequence[Any], attrs: Any = None, out: Tensor | None = N
     s, limits = found
     if limits is not None:
         check_limits(op, operands, limits)
-    result = node(op, operands, s, attrs)
-    return make(result) if out is None else write_out(op.name, out, result)
+    if out is not None:
+        return write_out(op.name, out, node(op, operands, s, attrs))
+    return make(node(op, operands, s, attrs))
 
 
 def _number(op: Op, x: Any) -> Any:
@@ -456,7 +457,9 @@ def write_out(name: str, out: Tensor, result: Expr) -> Tensor:
         raise error(f"{name}: out= is {have!r}, but the result is {want!r}; they must be the same")
     if result.tape is not None:
         raise GradientError(f"{name}: out= has no gradient; leave it out, or see dt.no_grad")
-    assign(name, out, result)
+    only = [result]
+    del result
+    assign(name, out, only.pop())
     return out
 
 
@@ -537,7 +540,9 @@ def assign(name: str, x: Tensor, value: Expr) -> None:
         return
     check_writable(name, e)
     note = writing(name, x, value)
-    run.write(value, e)
+    only = [value]  # handed on, not kept: a node that anybody else refers to gets memory of its own
+    del value
+    run.write(only.pop(), e)
     if note is not None:
         note()
 
@@ -574,8 +579,8 @@ def in_place(op: Op, x: Tensor, *others: Any, attrs: Any = None) -> Tensor:
     """`x` after op(x, others) has been written into it. The result must have x's shape and a dtype
     that fits.
     """
-    result = apply(op, (x, *others), attrs)._expr
-    assign(op.name, x, fitted(f"{op.name} in place", result, x._expr.spec))
+    name, want = f"{op.name} in place", x._expr.spec
+    assign(op.name, x, fitted(name, apply(op, (x, *others), attrs)._expr, want))
     return x
 
 

@@ -26,7 +26,9 @@ from dovetail.loops import (
     fold_loop,
     load,
     map_loop,
+    quo,
     reduce_loop,
+    rem,
     where,
 )
 from dovetail.reference import interpret
@@ -330,6 +332,24 @@ def test_nested_reductions(backend: Backend, inner: int) -> None:
     b.store(out, i, reduce_loop("add", 0, n, row)[0])
     arrays = [sample(float32, 45 * 7 * 50, "add"), np.zeros(45, "f4")]
     check(backend, b.build(), arrays, [45, 7, 50], [], [45])
+
+
+@pytest.mark.parametrize("sizes", [(3, 5), (7, 64), (9, 49), (2, 3000), (50, 1), (300, 31)])
+def test_reduction_of_two_axes_at_once(backend: Backend, sizes: tuple[int, int]) -> None:
+    b = KernelBuilder("two_axes")
+    x, out, most = (b.buffer(n, float32, a) for n, a in (("x", "r"), ("out", "w"), ("most", "w")))
+    m, n, p = b.int("m"), b.int("n"), b.int("p")
+    i = b.axis(m)
+
+    def at(k: Value) -> Value:
+        return quo(k, p) * (m * p) + i * p + rem(k, p)
+
+    (total,) = reduce_loop("add", 0, n * p, lambda k: load(x, at(k)))
+    b.store(most, i, total)
+    b.effect(map_loop(0, n * p, lambda k: [Store(out, at(k), load(x, at(k)) - total)]))
+    data = sample(float32, 4 * sizes[0] * sizes[1], "add")
+    arrays = [data, np.zeros(data.size, "f4"), np.zeros(4, "f4")]
+    check(backend, b.build(), arrays, [4, *sizes], [], [4])
 
 
 # --- shapes of kernels --------------------------------------------------------------------------

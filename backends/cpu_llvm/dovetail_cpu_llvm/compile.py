@@ -8,9 +8,7 @@ from functools import cache
 from typing import Any
 
 import llvmlite.binding as llvm
-from dovetail.backend import Program
-from dovetail.errors import CompileError
-from dovetail.kernel import Kernel
+from dovetail.extend import CompileError, Kernel, Program
 
 from .plan import Plan, plan
 from .render import render

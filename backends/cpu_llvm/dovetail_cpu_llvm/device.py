@@ -7,9 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from dovetail.backend import Backend, DeviceInfo, Handles, Launch
-from dovetail.dtypes import DType, float32, float64
-from dovetail.kernel import Kernel
+from dovetail.extend import Backend, DeviceInfo, DType, Handles, Kernel, Launch, float32, float64
 
 from .compile import Compiler, CpuProgram
 from .launch import Launcher

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from dovetail.dtypes import DType, bool_
-from dovetail.loops import Value
+from dovetail.extend import DType, Value, bool_
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,29 +1,22 @@
 """From Python to machine code: each bound launch is a built-in function object over generated code.
 
 `PyCFunction_NewEx` wraps the generated `launch`, whose `self` is (block, program): the block is
-what does not change from call to call, packed into bytes; the program keeps the code alive. A call takes
-about 0.1 us. Arguments of kernels are 8-byte slots: buffer addresses, ints, scalars, the extents of
-the grid, the extents of a tile. They are put together on the caller's stack, so launches are
-re-entrant.
+what does not change from call to call, packed into bytes; the program keeps the code alive. A call
+takes about 0.1 us. Arguments of kernels are 8-byte slots: buffer addresses, ints, scalars, the
+extents of the grid, the extents of a tile. They are put together on the caller's stack, so launches
+are re-entrant.
 """
 
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import math
-import os
 import re
 import struct
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-import platformdirs
-from dovetail.backend import Launch
-from dovetail.dtypes import DType
-from dovetail.errors import InternalError
+from dovetail.extend import DType, InternalError, Launch, cache_binary, cached_binary
 
 from .compile import Compiler, CpuProgram, link
 from .plan import work
@@ -33,7 +26,8 @@ RELEASE_GIL = 200_000  # scalar operations (some 20 us) from which other Python 
 SHARE = 1_000_000  # from which the pool is faster than one thread
 
 # The block: function, tiles, how (0: keep the GIL, 1: release it, 2: share), state of the pool,
-# None, buffers, scalars, position of the first scalar's slot, slots; the slots; the kinds of the scalars.
+# None, buffers, scalars, position of the first scalar's slot, slots; then the slots; then the kinds
+# of the scalars.
 _HEADER = 9
 _KINDS = {"int": 0, "f32": 1, "f64": 2, "b8": 3}
 
@@ -259,26 +253,8 @@ def _address(library: Any, name: str) -> int:
 def _runtime(compiler: Compiler, fingerprint: str) -> bytes:
     """The object code of the entry and the pool, kept on disk: it is the same for every kernel."""
     ir = runtime_ir(compiler.machine.triple) + _IR
-    key = hashlib.sha256(f"{fingerprint}\n{ir}".encode()).hexdigest()
-    path = Path(platformdirs.user_cache_dir("dovetail")) / "runtime" / f"{key}.o"
-    try:
-        kept = path.read_bytes()
-        if hashlib.sha256(kept[32:]).digest() == kept[:32]:
-            return kept[32:]
-    except OSError:
-        pass
-    code = compiler.object_code(ir)
-    _keep(path, hashlib.sha256(code).digest() + code)
+    code = cached_binary(fingerprint, ir)
+    if code is None:
+        code = compiler.object_code(ir)
+        cache_binary(fingerprint, ir, code)
     return code
-
-
-def _keep(path: Path, data: bytes) -> None:
-    """Writes a file in one step; a cache that cannot be written is no error."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent)
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        Path(temporary).replace(path)
-    except OSError:
-        pass

@@ -5,8 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 
-from dovetail.kernel import Kernel, combine
-from dovetail.loops import LANES, Atomic, Block, Loop, Store, Value
+from dovetail.extend import LANES, Atomic, Block, Kernel, Loop, Store, Value, combine
 
 from .emit import Lane, scalar_type
 from .plan import Plan
@@ -79,8 +78,8 @@ class Loops(Values):
         start, stop = self.uniform(loop.start), self.uniform(loop.stop)
         if self.spreads(loop):
             for k in self.lanes(self.counter(start), stop, LANES):
-                self.env[id(loop.var)] = k
-                self.block(loop.body)
+                for _ in self.runs(loop, k.text):
+                    self.block(loop.body)
             return
         with self.loop(start, stop) as i:
             self.env[id(loop.var)] = Lane(i)
@@ -129,6 +128,54 @@ class Loops(Values):
             self.mask = None
         self.restore(known)
         self.width = 1
+
+    def runs(self, loop: Loop, first: str) -> Iterator[None]:
+        """Runs what follows for the iterations from `first` on, with the loop's variable set.
+
+        Where the variable stands for two axes of lengths (n, m) that no single stride covers, as
+        k quo m and k rem m, it is run twice: for lanes within one row of m, where the quotient is
+        uniform and the remainder affine, so that loads are contiguous; and for other lanes.
+        """
+        variable = Lane(first, "a", "1")
+        divisions = self.plan.divisions.get(id(loop), ())
+        if not divisions:
+            self.env[id(loop.var)] = variable
+            yield
+            return
+        m = self.uniform(divisions[0].args[1])
+        quotient = self.let(f"sdiv i64 {first}, {m}")
+        rest = self.let(f"srem i64 {first}, {m}")
+        end = self.let(f"add i64 {rest}, {self.width}")
+        within = self.let(f"icmp sle i64 {end}, {m}")
+        beyond = self.let(f"xor i1 {within}, true")
+        inner = Lane(quotient), Lane(rest, "a", "1")
+        known = self.snapshot()
+        for condition in (within, beyond):
+            with self.when(condition):
+                self.restore(known)
+                self.env[id(loop.var)] = variable
+                if condition == beyond:
+                    inner = self.across_rows(quotient, rest, m)
+                self.given = {id(v): inner[v.op == "rem"] for v in divisions}
+                yield
+                self.given = {}
+
+    def across_rows(self, quotient: str, rest: str, m: str) -> tuple[Lane, Lane]:
+        """Quotients and remainders by `m` of lanes that begin at `quotient` * m + `rest`.
+
+        Through float64, as vectors have no integer division: exact, since rest + lanes is far below
+        2 ** 52.
+        """
+        t, f = self.wide("i64"), self.wide("double")
+        lanes = self.let(f"add {t} {self.splat('i64', rest)}, {self.iota('i64')}")
+        real = self.let(f"sitofp {t} {lanes} to {f}")
+        by = self.splat("double", self.let(f"sitofp i64 {m} to double"))
+        more = self.let(f"fptosi {f} {self.let(f'fdiv {f} {real}, {by}')} to {t}")
+        whole = self.let(f"mul {t} {more}, {self.splat('i64', m)}")
+        return (
+            Lane(self.let(f"add {t} {self.splat('i64', quotient)}, {more}"), "v"),
+            Lane(self.let(f"sub {t} {lanes}, {whole}"), "v"),
+        )
 
     def sheet(self) -> Iterator[str]:
         """Runs what follows for each vector of columns; yields its number."""

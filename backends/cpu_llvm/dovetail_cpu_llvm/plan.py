@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from dovetail.dtypes import int64
-from dovetail.kernel import Kernel
-from dovetail.loops import Atomic, Block, Loop, Store, Value, walk
+from dovetail.extend import Atomic, Block, Kernel, Loop, Store, Value, int64, walk
 
 TILE = 16384  # points of the innermost axis in one tile of a straight-line kernel
 Strides = dict[tuple[int, int], int | str | None]
@@ -23,11 +21,12 @@ class Plan:
     """How a kernel is spread.
 
     `mode` is "lanes", "rows" or "points" (see `render.py`); `native` is the bytes of a vector
-    register; `spread` holds the ids of loops whose iterations are spread over lanes. A tile is a block
-    of `tile` points of the innermost axis, and of `side` points of axis `second` unless that is -1.
-    `staged` holds the ids of loads that are contiguous along `second`. `jam` points of `second` are
-    computed at once; `shared` are the ids of values that are equal for all of these, or, in a
-    `sheet` (see `render.py`), for all points of a tile.
+    register; `spread` holds the ids of loops whose iterations are spread over lanes. A tile is a
+    block of `tile` points of the innermost axis, and of `side` points of axis `second` unless that
+    is -1. `staged` holds the ids of loads that are contiguous along `second`. `jam` points of
+    `second` are computed at once; `shared` are the ids of values that are equal for all of these,
+    or, in a `sheet` (see `render.py`), for all points of a tile. `divisions` holds, by id of a
+    loop, what splits its variable into two axes: quotients and remainders by one divisor.
     """
 
     mode: str
@@ -42,6 +41,7 @@ class Plan:
     jam: int = 1
     shared: frozenset[int] = frozenset()
     sheet: bool = False
+    divisions: Mapping[int, tuple[Value, ...]] = field(default_factory=dict)
 
     @property
     def blocked(self) -> tuple[int, ...]:
@@ -97,11 +97,31 @@ def plan(kernel: Kernel, native: int) -> Plan:
         return Plan("lanes", width, native, SIDE, frozenset(), second, SIDE, staged, rank)
     spread = frozenset(id(x) for x in loops if _can_spread(x))
     mode = "rows" if spread else "points"
-    return Plan(mode, 1, native, 1 if loops else TILE, spread, rank=rank)
+    divisions = {id(x): found for x in loops if id(x) in spread and (found := _divisions(x))}
+    tile = 1 if loops else TILE
+    return Plan(mode, 1, native, tile, spread, rank=rank, divisions=divisions)
+
+
+def _divisions(loop: Loop) -> tuple[Value, ...]:
+    if not _is_natural(loop.start):
+        return ()
+    found = [
+        s
+        for s in loop.body
+        if isinstance(s, Value) and s.op in ("quo", "rem") and s.args[0] is loop.var
+    ]
+    return tuple(s for s in found if s.args[1] is found[0].args[1] and s.args[1].op == "param")
+
+
+def _is_natural(v: Value) -> bool:
+    """Whether an index is certainly not negative."""
+    if v.op == "const":
+        return int(v.attr) >= 0
+    return v.op == "index" or (v.op in ("add", "mul") and all(map(_is_natural, v.args)))
 
 
 def _staged(kernel: Kernel, native: int) -> tuple[int, frozenset[int]]:
-    """The axis along which loads that stride along the innermost one are contiguous; these loads."""
+    """The axis along which loads that stride along the innermost one are contiguous, and these."""
     strides: Strides = {}
     axes = [Value("index", int64, (), axis) for axis in range(len(kernel.grid))]
     found: dict[int, list[int]] = {}
@@ -198,7 +218,7 @@ def _index(s: object) -> Value | None:
 
 
 def stride_along(v: Value, variable: Value, known: Strides) -> int | str | None:
-    """How much `v` grows with `variable`: a number, "any" (known at run time), None (not affine)."""
+    """How much `v` grows with `variable`: a number, "any" (set at run time), None (not affine)."""
     key = (id(v), id(variable))
     if key not in known:
         known[key] = _stride_along(v, variable, known)

@@ -8,9 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import pluggy
-from dovetail.backend import Backend, BackendInfo, Capabilities, DeviceInfo, Unavailable
-from dovetail.diskcache import source_digest
-from dovetail.dtypes import INTEGERS, bfloat16, bool_, float16, float32, float64
+from dovetail.extend import (
+    INTEGERS,
+    Backend,
+    BackendInfo,
+    Capabilities,
+    DeviceInfo,
+    Unavailable,
+    bfloat16,
+    bool_,
+    float16,
+    float32,
+    float64,
+    source_digest,
+)
 
 from . import __version__
 

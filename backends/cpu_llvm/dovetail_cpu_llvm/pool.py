@@ -2,9 +2,9 @@
 
 A job is published by raising the generation; workers spin for it a little, then sleep on a
 condition variable. Whoever takes part counts itself in (`INSIDE`) before it looks whether the job
-is open, so the launching thread waits only for those that really work, never for one that the system
-has not woken yet. There is one job at a time: a second thread that launches meanwhile does its own
-work alone. Tiles are independent, so no result depends on who takes them.
+is open, so the launching thread waits only for those that really work, never for one that the
+system has not woken yet. There is one job at a time: a second thread that launches meanwhile does
+its own work alone. Tiles are independent, so no result depends on who takes them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import ctypes
 import os
 import threading
 
-from dovetail.errors import ArgumentError
+from dovetail.extend import ArgumentError
 
 # Indices of the 8-byte fields of the state; what different threads write is 128 bytes apart.
 GENERATION, SLEEPERS, BUSY, INSIDE, NEXT = 0, 16, 32, 48, 64

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from dovetail.dtypes import DType
-from dovetail.kernel import combine
-from dovetail.loops import CHUNK, LANES, Loop
+from dovetail.extend import CHUNK, LANES, DType, Loop, combine
 
 from .emit import Lane, constant, memory_type, scalar_type
 from .loops import Loops
@@ -90,18 +88,21 @@ class Reduction:
             r.do(f"store {t} splat ({scalar_type(d)} {one}), ptr {slot}")
         start, stop = self.bounds(c)
         for k in r.lanes(r.counter(start), stop, LANES):
-            r.env[id(self.loop.var)] = Lane(r.i64("add", k.text, self.first), "a", "1")
-            r.block(self.loop.body)
-            old = [r.let(f"load {t}, ptr {slot}") for t, slot in zip(types, slots, strict=True)]
-            new = r.combined(self.loop, old, [r.vector(u) for u in self.loop.update])
-            for t, a, b, slot in zip(types, old, new, slots, strict=True):
-                b = (
-                    b
-                    if r.mask is None
-                    else r.let(f"select {r.wide('i1')} {r.mask}, {t} {b}, {t} {a}")
-                )
-                r.do(f"store {t} {b}, ptr {slot}")
+            for _ in r.runs(self.loop, r.i64("add", k.text, self.first)):
+                self.accumulate(slots, types)
         self.vectors, self.types = slots, types
+
+    def accumulate(self, slots: list[str], types: list[str]) -> None:
+        """Combines the next LANES iterations, or those of the mask, into the accumulators."""
+        r = self.r
+        r.block(self.loop.body)
+        old = [r.let(f"load {t}, ptr {slot}") for t, slot in zip(types, slots, strict=True)]
+        new = r.combined(self.loop, old, [r.vector(u) for u in self.loop.update])
+        if r.mask is not None:
+            pairs = zip(types, new, old, strict=True)
+            new = [r.let(f"select {r.bits(r.mask)}, {t} {x}, {t} {y}") for t, x, y in pairs]
+        for t, x, slot in zip(types, new, slots, strict=True):
+            r.do(f"store {t} {x}, ptr {slot}")
 
     def chunk_lockstep(self, c: str) -> None:
         """One chunk for all points at once: LANES partial results in memory, taken in turn."""

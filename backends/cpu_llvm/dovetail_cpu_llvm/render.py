@@ -15,9 +15,7 @@ the grid.
 
 from __future__ import annotations
 
-from dovetail.dtypes import bool_
-from dovetail.kernel import Kernel
-from dovetail.loops import Loop, Store, Value
+from dovetail.extend import Kernel, Loop, Store, Value, bool_
 
 from .emit import Lane, memory_type
 from .loops import Loops
@@ -147,8 +145,8 @@ class _Renderer(Loops):
             self.row_of_points(*columns)
 
     def sheet_tile(self, start: str, stop: str) -> None:
-        """Each loop runs over all columns of a tile before the next statement does, so rows are read
-        in long pieces. Values that differ between columns are rendered where they are used; only
+        """Each loop runs over all columns of a tile before the next statement, so rows are read in
+        long pieces. Values that differ between columns are rendered where they are used; only
         results of reductions are kept, one vector for each `width` columns."""
         self.columns = start, stop
         shift = self.plan.width.bit_length() - 1
@@ -214,7 +212,7 @@ class _Renderer(Loops):
         return block
 
     def transposed(self, rows: list[str], t: str) -> list[str]:
-        """The transpose of a square of registers, in log2 steps that exchange ever larger corners."""
+        """The transpose of a square of registers, exchanging ever larger corners."""
         w, step = len(rows), 1
         while step < w:
             upper = [e if not e & step else e - step + w for e in range(w)]

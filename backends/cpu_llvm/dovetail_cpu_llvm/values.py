@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dovetail.dtypes import DType, bool_, int64
-from dovetail.kernel import Kernel
-from dovetail.loops import OPERANDS, Atomic, Buffer, Store, Value
+from dovetail.extend import OPERANDS, Atomic, Buffer, DType, Kernel, Store, Value, bool_, int64
 
 from .emit import Emitter, Lane, constant, memory_type, scalar_type
 from .plan import Plan
@@ -62,6 +60,7 @@ class Values(Emitter):
         self.staged: dict[int, str] = {}  # id(load) -> the stack's copy of a block, transposed
         self.row = self.first = ""  # of the block: the present row in it, the first column of it
         self.results: dict[int, tuple[str, str]] = {}  # of a sheet: array, position of its vectors
+        self.given: dict[int, Lane] = {}  # values that are known in a better form than computed
         self.vector_number = ""  # of a sheet: which vector is at hand
 
     def lane(self, v: Value) -> Lane:
@@ -93,6 +92,9 @@ class Values(Emitter):
         return self.let(f"add {t} {base}, {steps}")
 
     def value(self, v: Value) -> None:
+        if id(v) in self.given:
+            self.env[id(v)] = self.given[id(v)]
+            return
         self.env[id(v)] = self.load(v) if v.op == "load" else self.compute(v)
 
     def compute(self, v: Value) -> Lane:
@@ -184,7 +186,7 @@ class Values(Emitter):
         )
 
     def guarded(self, pointer: str, when: str) -> str:
-        """`pointer` where `when` (an i1) holds, else eight bytes of nothing: no branch is needed."""
+        """`pointer` where `when` (an i1) holds, else eight bytes of nothing: no branch."""
         nowhere = self.slot("i64")
         self.do(f"store i64 0, ptr {nowhere}")
         return self.let(f"select i1 {when}, ptr {pointer}, ptr {nowhere}")

@@ -20,7 +20,7 @@ from typing import Any
 
 from .. import elementwise as ew
 from .. import layout as lay
-from .. import ops
+from .. import ops, run
 from ..creation import generate
 from ..datatypes import cast, move
 from ..dtypes import int64
@@ -31,7 +31,6 @@ from ..ops import TABLE
 from ..statistics import prod
 from ..statistics import sum as sum_
 from ..tensor import Tensor, alias, apply, evaluated, make, view
-from .. import run
 from .tape import Site, set_gradient
 
 LN2, LN10, TWO_BY_ROOT_PI = math.log(2.0), math.log(10.0), 2.0 / math.sqrt(math.pi)
@@ -111,7 +110,10 @@ _TWO: dict[str, tuple[Any, Any]] = {
     "floor_divide": (_nothing, _nothing),
     "remainder": (lambda g: g, lambda g, x, y: -g * ew.floor_divide(x, y)),
     "pow": (_pow_base, _pow_exponent),
-    "atan2": (lambda g, x, y: g * (y / _square_sum(x, y)), lambda g, x, y: g * (-x / _square_sum(x, y))),
+    "atan2": (
+        lambda g, x, y: g * (y / _square_sum(x, y)),
+        lambda g, x, y: g * (-x / _square_sum(x, y)),
+    ),
     "hypot": (lambda g, x, r: g * (x / r), lambda g, y, r: g * (y / r)),
     "copysign": (_magnitude, _nothing),
     "logaddexp": (lambda g, x, y: g * ew.sigmoid(x - y), lambda g, x, y: g * ew.sigmoid(y - x)),
@@ -285,7 +287,9 @@ def _unsliced(g: Any, shape: Shape, starts: Shape, lengths: Shape, steps: Shape)
         first = tuple(n - 1 if d in flipped else 0 for d, n in enumerate(lengths))
         signs = tuple(-1 if d in flipped else 1 for d in range(len(shape)))
         g = view(g, ("slice", first, lengths, signs)) if 0 not in lengths else g
-        starts = tuple(s + (n - 1) * t if t < 0 else s for s, n, t in zip(starts, lengths, steps, strict=True))
+        starts = tuple(
+            s + (n - 1) * t if t < 0 else s for s, n, t in zip(starts, lengths, steps, strict=True)
+        )
         steps = tuple(abs(t) for t in steps)
     cut = [d for d in range(len(shape)) if lengths[d] != shape[d]]
     if 0 in lengths or not cut:
@@ -326,7 +330,9 @@ def place(g: Any, layout: Layout, size: int) -> Any:
     else:
         placed = make(leaf(evaluated(flat).storage, flat._expr.spec, (1,), 0))
         if g.size:
-            run.write(g._expr, leaf(placed._expr.storage, g._expr.spec, layout.strides, layout.offset))
+            run.write(
+                g._expr, leaf(placed._expr.storage, g._expr.spec, layout.strides, layout.offset)
+            )
         placed._expr.tape = tape_of(ops.PLACE, (g._expr,), placed._expr.spec, (layout, size))
     return placed
 
@@ -334,7 +340,9 @@ def place(g: Any, layout: Layout, size: int) -> Any:
 def _meets_itself(layout: Layout) -> bool:
     """Whether two elements may have one place: no stride clears what the smaller ones span."""
     reach = 0
-    for stride, n in sorted((abs(s), n) for s, n in zip(layout.strides, layout.shape, strict=True) if n > 1):
+    for stride, n in sorted(
+        (abs(s), n) for s, n in zip(layout.strides, layout.shape, strict=True) if n > 1
+    ):
         if stride <= reach:
             return True
         reach += stride * (n - 1)

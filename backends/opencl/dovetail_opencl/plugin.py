@@ -1,0 +1,98 @@
+"""Device type "opencl": the hooks through which dovetail finds, probes and opens it."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dovetail.extend import (
+    INTEGERS,
+    Backend,
+    BackendInfo,
+    Capabilities,
+    DeviceInfo,
+    Unavailable,
+    bfloat16,
+    bool_,
+    float16,
+    float32,
+    float64,
+    hookimpl,
+)
+
+from . import __version__, loader
+
+_HINT = 'pip install "dovetail-opencl[cpu]", or install your hardware\'s OpenCL driver'
+_EXACT = 1 << 7  # CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
+_FULL = 1 | 2 | 4  # CL_FP_DENORM, CL_FP_INF_NAN, CL_FP_ROUND_TO_NEAREST
+
+
+@hookimpl
+def dovetail_backend_info() -> BackendInfo:
+    """What this plugin is."""
+    return BackendInfo("opencl", __version__, (1, 0), "any OpenCL device")
+
+
+@hookimpl
+def dovetail_probe(config: Mapping[str, str]) -> Sequence[DeviceInfo] | Unavailable:
+    """Every device of every platform, in the order of the loader."""
+    try:
+        platforms = loader.platforms()
+    except (ImportError, OSError) as error:
+        return Unavailable(f"pyopencl does not load: {error}", "pip install pyopencl")
+    devices = [d for p in platforms for d in devices_of(p)]
+    if not devices:
+        return Unavailable("no OpenCL platform has a device here", _HINT)
+    return [describe(d, i) for i, d in enumerate(devices)]
+
+
+def devices_of(platform: Any) -> list[Any]:
+    """The devices of a platform that compile kernels; none of one that fails to say."""
+    try:
+        return [d for d in platform.get_devices() if d.available and d.compiler_available]
+    except RuntimeError:
+        return []
+
+
+def describe(device: Any, index: int) -> DeviceInfo:
+    """What dovetail has to know of a pyopencl device."""
+    platform, name = device.platform, device.name.strip()
+    versions = (platform.name, platform.version, device.version, device.driver_version, __version__)
+    return DeviceInfo(
+        "opencl",
+        index,
+        name,
+        " | ".join((name, *versions, device.extensions)),
+        capabilities(device),
+        device.global_mem_size,
+        {"platform": platform.name, "version": device.version, "driver": device.driver_version},
+    )
+
+
+def capabilities(device: Any) -> Capabilities:
+    """What kernels for a device may contain."""
+    extensions = device.extensions.split()
+    float64_, half = "cl_khr_fp64" in extensions, "cl_khr_fp16" in extensions
+    return Capabilities(
+        dtypes=frozenset((bool_, *INTEGERS, float16, bfloat16, float32))
+        | (frozenset((float64,)) if float64_ else frozenset()),
+        native_halves=frozenset((float16,)) if half else frozenset(),
+        exact_division=bool(device.single_fp_config & _EXACT),
+        float64=float64_,
+        concurrency=device.max_compute_units,
+    )
+
+
+@hookimpl
+def dovetail_open(info: DeviceInfo, config: Mapping[str, str]) -> Backend:
+    """The opened device."""
+    device = importlib.import_module(f"{__package__}.device")  # which loads pyopencl
+    return device.OpenCLBackend(info)  # type: ignore[no-any-return]
+
+
+@hookimpl
+def dovetail_diagnostics() -> Mapping[str, str]:
+    """What was found, for the doctor."""
+    runtime = loader.intel_runtime()
+    return {"intel runtime from pip": str(runtime or "not installed")}

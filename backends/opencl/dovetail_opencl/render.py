@@ -1,0 +1,159 @@
+"""kernel -> OpenCL C: one work item per point of the grid, or a group of LANES per point.
+
+A buffer is passed as its cl_mem and a byte offset: `x_` and `x_at` make the pointer `x`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from dovetail.extend import (
+    LANES,
+    Buffer,
+    CompileError,
+    CStyle,
+    DType,
+    bool_,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+
+DIMENSIONS = 3  # of an NDRange; further axes are folded into the last dimension
+
+_WORDS = (
+    "bfloat16 char16 constant convert_float event_t generic global half image2d_t kernel local lane pipe "
+    "ptrdiff_t read_only read_write sampler_t shared size_t uchar uint uint8 ulong uniform ushort "
+    "vec_step write_only min max"
+)
+
+
+class OpenCLStyle(CStyle):
+    """OpenCL C 1.2, with cl_khr_fp64, cl_khr_fp16 and the 64-bit atomics where a kernel needs them."""
+
+    types: ClassVar[Mapping[DType, str]] = {
+        bool_: "bool", int8: "char", int16: "short", int32: "int", int64: "long",
+        uint8: "uchar", uint16: "ushort", uint32: "uint", uint64: "ulong",
+        float16: "half", float32: "float", float64: "double",
+    }  # fmt: skip
+    suffixes: ClassVar[Mapping[DType, str]] = {int64: "L", uint64: "UL", uint32: "u"}
+    functions: ClassVar[Mapping[str, tuple[str, str]]] = {
+        name: (name, name) for name in ("fma", "sqrt", "trunc", "floor", "rint")
+    }
+    reserved: ClassVar[frozenset[str]] = CStyle.reserved | frozenset(
+        (*_WORDS.split(), *types.values(), *functions)
+    )
+    helper: ClassVar[str] = "static inline "
+    space: ClassVar[str] = "__global "
+    lane: ClassVar[str] = "lane"
+
+    def preamble(self, body: str) -> list[str]:
+        lines = ["#pragma OPENCL FP_CONTRACT OFF"]
+        for word, extension in _EXTENSIONS.items():
+            if word in body:
+                lines.append(f"#pragma OPENCL EXTENSION {extension} : enable")
+        return lines
+
+    def function(self, name: str, parameters: Sequence[str], lanes: bool) -> str:
+        size = f" __attribute__((reqd_work_group_size({LANES}, 1, 1)))" if lanes else ""
+        import os
+        if os.environ.get("VH"): size += f" __attribute__((intel_vec_len_hint({os.environ['VH']})))"
+        return f"__kernel{size} void {name}({', '.join(parameters)})"
+
+    def parameter(self, buffer: Buffer, name: str) -> list[str]:
+        return [f"{self.pointer(buffer)}{name}_", f"long {name}_at"]
+
+    def prologue(self, buffer: Buffer, name: str) -> list[str]:
+        pointer = self.pointer(buffer)
+        bytes_ = pointer.replace(self.memory_type(buffer.dtype), "char")
+        return [f"{pointer}{name} = ({pointer})(({bytes_}){name}_ + {name}_at);"]
+
+    def points(self, extents: Sequence[str], lanes: bool) -> list[str]:
+        lines = ["const int lane = get_local_id(0);"] if lanes else []
+        count = len(extents)
+        for axis in reversed(range(count)):
+            place = min(count - 1 - axis, DIMENSIONS - 1)
+            index = f"{'get_group_id' if lanes else 'get_global_id'}({place})"
+            inside = [f"({extents[a]})" for a in range(axis + 1, count - DIMENSIONS + 1)]
+            below, first = "".join(f" / {n}" for n in inside), axis == 0
+            above = "" if first or place < DIMENSIONS - 1 else f" % {extents[axis]}"
+            lines.append(f"const long i{axis} = (long){index}{below}{above};")
+        outside = [f"i{a} >= {extents[a]}" for a in _padded(count)]
+        if outside and not lanes:
+            lines.append(f"if ({' || '.join(outside)}) return;")
+        return lines
+
+    def shared(self, type: str, name: str) -> list[str]:
+        return [f"__local {type} {name}[{LANES}];"]
+
+    def tree(self, type: str, name: str, function: str, shared: str) -> list[str]:
+        lines = [f"{shared}[lane] = {name};", *_LOCAL]
+        width = LANES // 2
+        while width:
+            pair = f"{shared}[lane], {shared}[lane + {width}]"
+            lines += [f"if (lane < {width}) {shared}[lane] = {function}({pair});", *_LOCAL]
+            width //= 2
+        return [*lines, f"{name} = {shared}[0];", *_LOCAL]
+
+    def barrier(self) -> list[str]:
+        return ["barrier(CLK_GLOBAL_MEM_FENCE);"]
+
+    def bitcast(self, x: str, source: DType, target: DType) -> str:
+        if "f" not in (source.kind, target.kind):
+            return super().bitcast(x, source, target)
+        return f"as_{self.type(target)}({x})"
+
+    def atomic(self, op: str, dtype: DType, place: str, value: str) -> list[str]:
+        if dtype.bits == 32:
+            return [f"atomic_{op}({place}, {value});"]
+        if dtype.bits == 64:
+            return [f"atom_{op}({place}, {value});"]
+        return self.narrow_atomic(op, dtype, place, value)
+
+    def narrow_atomic(self, op: str, dtype: DType, place: str, value: str) -> list[str]:
+        """On a part of a 32-bit word, by comparing and exchanging the word."""
+        t, part = self.type(dtype), self.type(uint8 if dtype.bits == 8 else uint16)
+        new = f"{op}(old, ({t}){value})" if op in ("min", "max") else f"old {_SIGN[op]} {value}"
+        return [
+            f"__global volatile uint *word = (__global volatile uint *)((size_t){place} & ~(size_t)3);",
+            f"const uint at = 8 * (uint)((size_t){place} & 3);",
+            "uint seen = *word, before;",
+            "do {",
+            "  before = seen;",
+            f"  const {t} old = ({t})(before >> at);",
+            f"  const {part} new = ({part})({new});",
+            f"  const uint rest = before & ~((uint)({part})~0 << at);",
+            "  seen = atomic_cmpxchg(word, before, rest | (uint)new << at);",
+            "} while (seen != before);",
+        ]
+
+
+_SIGN = {"add": "+", "and": "&", "or": "|"}
+_EXTENSIONS = {
+    "double": "cl_khr_fp64",
+    "half": "cl_khr_fp16",
+    "atom_add": "cl_khr_int64_base_atomics",
+    "atom_": "cl_khr_int64_extended_atomics",
+}
+_LOCAL = ["barrier(CLK_LOCAL_MEM_FENCE);"]
+
+
+def _padded(axes: int) -> list[int]:
+    """The axes along which the NDRange may reach beyond the grid: those of dimensions 0 and 1."""
+    return [a for a in range(axes) if axes - 1 - a < DIMENSIONS - 1]
+
+
+def dimensions(grid: Sequence[int]) -> tuple[int, ...]:
+    """The grid as an NDRange: the last axis is dimension 0; what is more goes into dimension 2."""
+    sizes = list(reversed(grid))
+    return (*sizes[: DIMENSIONS - 1], math.prod(sizes[DIMENSIONS - 1 :]))

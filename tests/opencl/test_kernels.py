@@ -1,0 +1,68 @@
+"""The kernels of test_cstyle, and more, on every OpenCL device here: same bits as the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pyopencl", reason="pyopencl is not installed: pip install pyopencl")
+pytest.importorskip("dovetail_opencl", reason="dovetail-opencl is not installed")
+
+from dovetail_opencl import plugin  # noqa: E402
+from test_cstyle import (  # noqa: E402, F401 - collected here again, with this module's `host`
+    test_a_reduction_of_chunks_of_chunks,
+    test_atomics,
+    test_casts_and_bitcasts,
+    test_constants_are_exact,
+    test_elementary_functions,
+    test_every_operation_on_special_values,
+    test_folds_see_their_carries_before_the_step,
+    test_golden_kernels,
+    test_integer_constants_reach_their_ends,
+    test_names_that_mean_something_in_c,
+    test_nested_reductions_and_maps,
+    test_random_kernels,
+    test_reductions_of_every_length,
+    test_rounding_of_large_integers_and_of_float64,
+)
+
+from dovetail.extend import Backend, Kernel, Unavailable, legalize  # noqa: E402
+
+FOUND = plugin.dovetail_probe({})
+DEVICES = [] if isinstance(FOUND, Unavailable) else list(FOUND)
+REASON = f"{FOUND.reason}: {FOUND.hint}" if isinstance(FOUND, Unavailable) else ""
+SHIFT = 192  # bytes before the buffers' first elements: no kernel may lean on offset 0
+
+pytestmark = pytest.mark.skipif(not DEVICES, reason=REASON)
+
+
+class OpenCLHost:
+    """Runs kernels on one device, with the arrays anywhere in larger buffers."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+
+    def run(
+        self, kernel: Kernel, arrays: Sequence[Any], ints: Sequence[int], scalars: Sequence[Any]
+    ) -> None:
+        b = self.backend
+        program = b.compile(legalize(kernel, b.info.capabilities))
+        names = dict(zip(kernel.ints, ints, strict=True))
+        grid = [names[e.attr] if e.op == "param" else e.attr for e in kernel.grid]
+        handles = [b.allocate(a.nbytes + SHIFT) for a in arrays]
+        for handle, a in zip(handles, arrays, strict=True):
+            b.copy_in(handle, SHIFT, memoryview(a).cast("B"))
+        b.launch(program, tuple(x for h in handles for x in (h, SHIFT)), ints, scalars, grid)
+        for handle, a in zip(handles, arrays, strict=True):
+            b.copy_out(memoryview(a).cast("B"), handle, SHIFT)
+            b.free(handle, a.nbytes + SHIFT)
+
+
+@pytest.fixture(scope="module", params=DEVICES, ids=lambda d: d.details["platform"].split("(")[0])
+def host(request: pytest.FixtureRequest) -> Iterator[OpenCLHost]:
+    backend = plugin.dovetail_open(request.param, {})
+    yield OpenCLHost(backend)
+    backend.close()

@@ -1,0 +1,129 @@
+"""`dovetail bench`: the arithmetic of the report; wrong results and absent peers are noticed."""
+
+from __future__ import annotations
+
+import json
+
+import dovetail as dt
+import numpy as np
+import pytest
+from dovetail import bench, bench_cases
+from dovetail.bench import Report, Result
+from dovetail.bench_cases import Case, Target, by_numpy, chain, count_text, numbers, ours
+
+
+def result(target: Target, **seconds: float) -> Result:
+    return Result("case", target, seconds, nbytes=8_000_000)
+
+
+def test_a_ratio_is_to_the_best_peer() -> None:
+    r = result(Target("best", 1.0), dovetail=2e-3, numpy=4e-3, jax=1e-3)
+    assert r.ratio(1e9) == 2.0 and r.met(1e9) is False
+    assert result(Target("best", 2.0), dovetail=2e-3, jax=1e-3).met(1e9) is True
+
+
+def test_a_ratio_may_be_to_one_peer_or_to_a_copy() -> None:
+    seconds = {"dovetail": 2e-3, "numpy": 4e-3, "jax": 1e-3}
+    assert result(Target("numpy", 1.0), **seconds).ratio(1e9) == 0.5
+    assert result(Target("copy", 1.0), **seconds).ratio(8e9) == pytest.approx(2.0)
+
+
+def test_what_was_not_measured_is_neither_met_nor_missed() -> None:
+    assert result(Target("torch", 1.0), dovetail=1e-3).met(1e9) is None
+    assert result(Target("best", 1.0), dovetail=1e-3).met(1e9) is None
+
+
+def test_a_figure_on_its_own() -> None:
+    assert Result("x", Target("", 0), value=0).met(1e9) is True
+    assert Result("x", Target("", 40.0, "ms"), value=41.0).met(1e9) is False
+    assert str(Target("", 0)) == "<= 0" and str(Target("", 40.0, "ms")) == "<= 40 ms"
+    assert str(Target("best", 1.1)) == "<= 1.1 x best"
+
+
+def small(compute: object, name: str = "small") -> Case:
+    contestants = {
+        "dovetail": ours(compute, "reference"),  # type: ignore[arg-type]
+        "numpy": by_numpy(lambda x: x + 1),
+        "no_such_peer": by_numpy(lambda x: x + 1),
+    }
+    return Case(name, Target("numpy", 1e6), numbers(32), contestants, 256)
+
+
+def test_a_case_is_measured_for_everyone_who_is_there() -> None:
+    found = bench.measure(small(lambda x: x + 1.0), ["numpy", "no_such_peer"], rounds=2)
+    assert set(found.seconds) == {"dovetail", "numpy"}
+    assert found.missing == {"no_such_peer": "not installed"}
+    assert all(0 < s < 1 for s in found.seconds.values())
+
+
+def test_a_wrong_result_is_not_timed() -> None:
+    with pytest.raises(ArithmeticError, match="dovetail computed small wrongly"):
+        bench.measure(small(lambda x: x + 2.0), ["numpy"], rounds=1)
+    with pytest.raises(ArithmeticError, match="dovetail gave float64"):
+        bench.measure(small(lambda x: dt.astype(x + 1.0, dt.float64)), ["numpy"], rounds=1)
+
+
+def test_a_peer_that_fails_is_left_out_with_its_reason() -> None:
+    def fail(x: object) -> object:
+        raise RuntimeError("no compiler\nand more")
+
+    case = small(lambda x: x + 1.0)
+    broken = Case(case.name, case.target, case.inputs, {**case.contestants, "jax": lambda x: fail})  # type: ignore[dict-item]
+    if not bench_cases.installed("jax"):
+        pytest.skip("the peer has to be installed to fail")
+    found = bench.measure(broken, ["numpy", "jax"], rounds=1)
+    assert "jax" in found.missing and "jax" not in found.seconds
+
+
+def test_the_work_is_recorded_and_evaluated_each_time() -> None:
+    work = ours(lambda x: x * 2.0, "reference")(np.ones(4, "f4"))
+    before = dt.run.counters.launches
+    first, second = work(), work()
+    assert dt.run.counters.launches - before == 2
+    assert first is not second and first._expr.op is None
+
+
+def test_cases_compute_what_numpy_computes() -> None:
+    for case in bench_cases.all_cases(shrink=2048):
+        work = case.contestants["dovetail"]
+        arrays = case.inputs()
+        truth = case.contestants["numpy"](*arrays)()
+        bench._check(case, "dovetail", work(*arrays)(), truth)
+
+
+def test_the_chain_moves_three_arrays() -> None:
+    assert chain(1000).nbytes == 12_000
+    assert (
+        count_text(16 << 20) == "16 M" and count_text(1 << 10) == "1 K" and count_text(37) == "37"
+    )
+
+
+def test_new_shapes_compile_nothing() -> None:
+    assert bench.new_shapes(6).value == 0
+
+
+def test_a_plain_copy_has_a_rate() -> None:
+    assert 1e8 < bench.copy_rate(1 << 18, rounds=3) < 1e13
+
+
+def test_the_report_as_table_page_and_json() -> None:
+    results = [
+        result(Target("best", 1.0), dovetail=2e-3, numpy=4e-3),
+        Result("import", Target("", 40.0, "ms"), value=50.0, missing={"jax": "not installed"}),
+    ]
+    report = Report(results, 8e9, {"Python": "3"})
+    headings, rows = report.cells()
+    assert headings == ["case", "dovetail", "numpy", "of copy", "target", "ratio", "met"]
+    assert rows[0] == ["case", "2 ms", "4 ms", "50%", "<= 1 x best", "0.50", "yes"]
+    assert rows[1] == ["import", "", "", "", "<= 40 ms", "50 ms", "no"]
+    page = report.markdown()
+    assert "| case | 2 ms | 4 ms | 50% |" in page and "8.0 GB/s" in page and "jax" in page
+    assert "{" not in page
+    assert json.loads(report.json())["results"][0]["seconds"]["numpy"] == 4e-3
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(2.5, "2.5 s"), (0.0123, "12.3 ms"), (4.56e-6, "4.56 us"), (3e-9, "3 ns")]
+)
+def test_seconds_for_people(seconds: float, text: str) -> None:
+    assert bench.seconds_text(seconds) == text

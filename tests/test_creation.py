@@ -1,0 +1,204 @@
+"""asarray and the generators: values, dtypes, sharing, and every error once."""
+
+# Wrong types are what some of this tests.
+# mypy: disable-error-code="arg-type, list-item, no-untyped-call"
+from __future__ import annotations
+
+import array
+from typing import Any
+
+import dovetail as dt
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.usefixtures("device")
+
+
+@pytest.mark.parametrize(
+    ("obj", "dtype"),
+    [
+        (True, dt.bool), (3, dt.int64), (2.5, dt.float32), ([1, 2], dt.int64), ([1, 2.5],
+        dt.float32), ([[True], [False]], dt.bool), ([], dt.float32), ([[], []], dt.float32),
+        (np.float64(1), dt.float64), (np.int8(3), dt.int8), ([np.float64(1.5)], dt.float64),
+        (range(3), dt.int64), (((1,), (2,)), dt.int64), (2**63, dt.uint64),
+        (array.array("f", [1, 2]), dt.float32), (b"ab", dt.uint8),
+    ],
+)  # fmt: skip
+def test_asarray_of_values(obj: Any, dtype: dt.DType) -> None:
+    x = dt.asarray(obj)
+    want = np.frombuffer(obj, np.uint8) if isinstance(obj, bytes) else np.asarray(obj)
+    assert x.dtype is dtype and x.shape == want.shape
+    np.testing.assert_array_equal(x.numpy(), want)
+
+
+@pytest.mark.parametrize(
+    "name", [d.name for d in dt.dtypes.ALL if d.kind != "c" and d.name != "bfloat16"]
+)
+def test_numpy_arrays_keep_their_dtype(name: str) -> None:
+    a = np.arange(6).reshape(2, 3).astype(name)
+    for view in (a, a.T, a[:, ::-2], a[:0], a.astype(a.dtype.newbyteorder(">"))):
+        x = dt.asarray(view)
+        assert x.dtype.name == name
+        np.testing.assert_array_equal(x.numpy(), view)
+    x = dt.asarray(a)
+    a[0, 0] = 1
+    assert x.tolist()[0][0] == 0, "a NumPy array was not copied"
+
+
+@pytest.mark.parametrize("name", ["bool", "uint8", "int64", "float16", "bfloat16", "float64"])
+def test_asarray_with_dtype(name: str) -> None:
+    x = dt.asarray([0, 1, 2], dtype=name)
+    assert x.dtype.name == name and x.tolist() == (
+        [False, True, True] if name == "bool" else [0, 1, 2]
+    )
+    assert dt.asarray(np.arange(3.0), dtype=name).dtype.name == name
+
+
+def test_floats_out_of_range_saturate_or_round() -> None:
+    assert dt.asarray([1e300]).tolist() == [np.inf]
+    assert dt.asarray(1.0 + 2**-9, dtype=dt.bfloat16).item() == 1.0
+    assert dt.asarray(0.1, dtype=dt.float64).item() == 0.1
+
+
+def test_asarray_of_tensors(device: dt.Device) -> None:
+    x = dt.asarray([1.0, 2.0])
+    assert dt.asarray(x) is x
+    y = dt.asarray(x, copy=True)
+    y += 1
+    assert x.tolist() == [1, 2] and y.tolist() == [2, 3]
+    assert dt.asarray(x, dtype=dt.int32).tolist() == [1, 2]
+    assert dt.asarray([x, x + 1]).tolist() == [[1, 2], [2, 3]]
+    moved = dt.asarray(x, device="reference")
+    assert moved.device == dt.device("reference") and moved.tolist() == [1, 2]
+    assert (moved is x) == (device.type == "reference")
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "says"),
+    [
+        (lambda: dt.asarray([[1, 2], [3]]), dt.ShapeError, r"obj\[0\] has shape \(2,\), but "
+            r"obj\[1\] has \(1,\)"),
+        (lambda: dt.asarray([1, [2]]), dt.ShapeError, "ragged"),
+        (lambda: dt.asarray([2**70]), dt.ValueOverflow, "int64"),
+        (lambda: dt.asarray([300], dtype=dt.uint8), dt.ValueOverflow, "300 does not fit uint8"),
+        (lambda: dt.asarray([1j]), dt.NotYetError, "complex128"),
+        (lambda: dt.asarray(1, dtype=dt.complex64), dt.NotYetError, "later version"),
+        (lambda: dt.asarray("text"), dt.DTypeError, "str"),
+        (lambda: dt.asarray(["a"]), dt.DTypeError, "cannot make"),
+        (lambda: dt.asarray([None]), dt.DTypeError, "NoneType"),
+        (lambda: dt.asarray(object()), dt.DTypeError, "object"),
+        (lambda: dt.asarray([1], copy=False), dt.ArgumentError, "list"),
+        (lambda: dt.asarray(dt.ones(2), dtype=dt.int8, copy=False), dt.ArgumentError, "a copy"),
+        (lambda: dt.asarray(np.ones(2), dtype=dt.int8, copy=False), dt.ArgumentError, "a copy"),
+        (lambda: dt.asarray(1, dtype="float31"), dt.DTypeError, "float31"),
+        (lambda: dt.zeros(-1), dt.ShapeError, "negative"),
+        (lambda: dt.zeros((2.5,)), dt.ShapeError, "tuple of ints"),
+        (lambda: dt.full(2, 256, dtype=dt.uint8), dt.ValueOverflow, "256"),
+        (lambda: dt.full(2, float("nan"), dtype=dt.int8), dt.ValueOverflow, "nan"),
+        (lambda: dt.full(2, "x", dtype=dt.int8), dt.DTypeError, "str"),
+        (lambda: dt.arange(1, 5, 0), dt.ArgumentError, "step"),
+        (lambda: dt.arange(300, dtype=dt.uint8), dt.ValueOverflow, "299"),
+        (lambda: dt.arange(2, dtype=dt.bool), dt.DTypeError, "bool"),
+        (lambda: dt.linspace(0, 1, -1), dt.ArgumentError, "negative"),
+        (lambda: dt.tril(dt.ones(3)), dt.ShapeError, r"\(3,\)"),
+        (lambda: dt.meshgrid(dt.ones((2, 2))), dt.ShapeError, "1-dimensional"),
+        (lambda: dt.meshgrid(dt.ones(2), indexing="ab"), dt.ArgumentError, "ij"),
+        (lambda: dt.meshgrid(dt.ones(2), dt.arange(2)), dt.DTypeError, "one dtype"),
+    ],
+)  # fmt: skip
+def test_errors(call: Any, error: type[Exception], says: str) -> None:
+    with pytest.raises(error, match=says):
+        call()
+
+
+@pytest.mark.parametrize(
+    "name", ["bool", "int8", "uint64", "float16", "bfloat16", "float32", "float64"]
+)
+@pytest.mark.parametrize("shape", [(), (3,), (2, 0, 3), (4, 5)])
+def test_constants(name: str, shape: tuple[int, ...]) -> None:
+    for made, value in ((dt.zeros, 0), (dt.ones, 1)):
+        x = made(shape, dtype=name)
+        assert x.shape == shape and x.dtype.name == name
+        assert x.tolist() == np.full(shape, value).tolist()
+        like = getattr(dt, f"{made.__name__}_like")(x)
+        assert like.dtype is x.dtype and like.tolist() == x.tolist()
+    assert dt.empty(shape, dtype=name).shape == dt.empty_like(dt.ones(shape)).shape == shape
+
+
+def test_full_takes_the_dtype_of_its_value() -> None:
+    kinds = [
+        dt.full(2, v).dtype for v in (True, 1, 1.5, np.int16(3), dt.asarray(1.0, dtype=dt.float64))
+    ]
+    assert kinds == [dt.bool, dt.int64, dt.float32, dt.int16, dt.float64]
+    assert dt.full((), 2**63, dtype=dt.uint64).item() == 2**63
+    assert dt.full_like(dt.ones(2, dtype=dt.int8), 7).tolist() == [7, 7]
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        (5,),
+        (0,),
+        (-3,),
+        (2, 8),
+        (2, 8, 3),
+        (8, 2, -2),
+        (0, 1, 0.25),
+        (1.0, -1.0, -0.5),
+        (0.0, 0.3, 0.1),
+    ],
+)
+def test_arange(args: tuple[Any, ...]) -> None:
+    x, want = dt.arange(*args), np.arange(*args)
+    assert x.shape == want.shape and x.dtype is (dt.int64 if want.dtype == np.int64 else dt.float32)
+    np.testing.assert_allclose(x.numpy(), want, rtol=1e-6, atol=1e-7)
+
+
+def test_arange_in_narrow_and_unsigned_dtypes() -> None:
+    assert dt.arange(5, 0, -1, dtype=dt.uint8).tolist() == [5, 4, 3, 2, 1]
+    assert dt.arange(-3, 3, dtype=dt.int8).tolist() == list(range(-3, 3))
+    assert dt.arange(4, dtype=dt.bfloat16).tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("num", [0, 1, 2, 5, 1000])
+@pytest.mark.parametrize("endpoint", [True, False])
+@pytest.mark.parametrize("dtype", [dt.float32, dt.float64])
+def test_linspace(num: int, endpoint: bool, dtype: dt.DType) -> None:
+    x = dt.linspace(-0.1, 3.3, num, dtype=dtype, endpoint=endpoint)
+    want = np.linspace(-0.1, 3.3, num, endpoint=endpoint)
+    np.testing.assert_allclose(
+        x.numpy(), want, rtol=2e-6, atol=1e-6 if dtype is dt.float32 else 1e-14
+    )
+    if num and endpoint:
+        assert x.numpy()[0] == dtype.__numpy_dtype__.type(-0.1)  # type: ignore[union-attr]
+    if num > 1 and endpoint:
+        assert x.numpy()[-1] == dtype.__numpy_dtype__.type(3.3)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (2, 5), (5, 2), (0, 3), (3, 0)])
+@pytest.mark.parametrize("k", [-3, -1, 0, 1, 4])
+def test_diagonals(shape: tuple[int, int], k: int) -> None:
+    np.testing.assert_array_equal(dt.eye(*shape, k=k).numpy(), np.eye(*shape, k=k))
+    a = np.arange(2 * shape[0] * shape[1]).reshape(2, *shape)
+    np.testing.assert_array_equal(dt.tril(dt.asarray(a), k=k).numpy(), np.tril(a, k))
+    np.testing.assert_array_equal(dt.triu(dt.asarray(a), k=k).numpy(), np.triu(a, k))
+    truths = dt.tril(dt.ones(shape, dtype=dt.bool), k=k)
+    assert truths.dtype is dt.bool and truths.tolist() == np.tri(*shape, k, dtype=bool).tolist()
+
+
+@pytest.mark.parametrize("indexing", ["xy", "ij"])
+def test_meshgrid(indexing: Any) -> None:
+    parts = [np.arange(2), np.arange(3), np.arange(4)]
+    for n in range(1, 4):
+        found = dt.meshgrid(*map(dt.asarray, parts[:n]), indexing=indexing)
+        for x, want in zip(found, np.meshgrid(*parts[:n], indexing=indexing), strict=True):
+            np.testing.assert_array_equal(x.numpy(), want)
+
+
+def test_generators_fuse() -> None:
+    x = dt.asarray(np.ones(50, np.float32))
+    dt.evaluate(x)
+    before = dt.run.counters.launches
+    y = x * dt.arange(50, dtype=dt.float32) + dt.ones(50) * dt.zeros(())
+    assert y.tolist() == list(range(50))
+    assert dt.run.counters.launches == before + 1

@@ -1,0 +1,95 @@
+"""Running sums and products and differences against NumPy, on every device at hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from dovetail import dtypes
+from dovetail import tensor as tensors
+from dovetail.cumulative import cumulative_prod, cumulative_sum, diff
+from dovetail.device import device
+from dovetail.errors import ArgumentError, AxisError, DTypeError, ShapeError
+
+DEVICES = ["reference", "cpu"]
+rng = np.random.default_rng(11)
+
+
+def on(name: str, a: Any) -> tensors.Tensor:
+    a = np.asarray(a)
+    return tensors.from_host(a, dtypes.dtype(a.dtype), device(name))
+
+
+@pytest.mark.parametrize("name", DEVICES)
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i1", "u2", "i8", "?"])
+@pytest.mark.parametrize(
+    "shape, axis",
+    [((50,), None), ((3, 40), 1), ((40, 3), 0), ((2, 5, 3), -2), ((0, 3), 0), ((3, 0), 1)],
+)
+def test_as_numpy(name: str, dtype: str, shape: Any, axis: Any) -> None:
+    a = (rng.standard_normal(shape) * 3).astype(dtype)
+    for ours, theirs in (
+        (cumulative_sum, np.cumulative_sum),
+        (cumulative_prod, np.cumulative_prod),
+    ):
+        for initial in (False, True):
+            want = theirs(a, axis=axis, include_initial=initial)
+            got = ours(on(name, a), axis=axis, include_initial=initial)
+            assert got.dtype is dtypes.dtype(want.dtype)
+            np.testing.assert_array_equal(got.numpy(), want)
+
+
+@pytest.mark.parametrize("name", DEVICES)
+def test_halves_accumulate_in_float32(name: str) -> None:
+    a = rng.standard_normal((2, 300)).astype(np.float16)
+    want = np.cumsum(a.astype(np.float32), 1).astype(np.float16)
+    np.testing.assert_array_equal(cumulative_sum(on(name, a), axis=1).numpy(), want)
+
+
+@pytest.mark.parametrize("name", DEVICES)
+def test_operands_may_be_pending_or_strided(name: str) -> None:
+    a = rng.integers(0, 9, (6, 7))
+    x = tensors.view(on(name, a) * 2, ("permute", (1, 0)))
+    np.testing.assert_array_equal((cumulative_sum(x, axis=0) + 1).numpy(), (a.T * 2).cumsum(0) + 1)
+    out = on(name, np.zeros((6, 7), np.int64))
+    cumulative_sum(on(name, a), axis=1, out=tensors.view(out, ("permute", (0, 1))))
+    np.testing.assert_array_equal(out.numpy(), a.cumsum(1))
+    cumulative_sum(out, axis=1, out=out)
+    np.testing.assert_array_equal(out.numpy(), a.cumsum(1).cumsum(1))
+
+
+@pytest.mark.parametrize("name", DEVICES)
+def test_a_given_dtype(name: str) -> None:
+    a = rng.integers(-9, 9, 30).astype(np.int8)
+    got = cumulative_sum(on(name, a), dtype=dtypes.int8)
+    np.testing.assert_array_equal(got.numpy(), a.cumsum(dtype=np.int8))
+    got = cumulative_sum(on(name, a), dtype=np.float64)
+    np.testing.assert_array_equal(got.numpy(), a.cumsum(dtype=np.float64))
+
+
+@pytest.mark.parametrize("name", DEVICES)
+@pytest.mark.parametrize("n", [0, 1, 3, 9])
+def test_diff(name: str, n: int) -> None:
+    a = rng.integers(-50, 50, (4, 6)).astype(np.int16)
+    for axis in (0, 1):
+        np.testing.assert_array_equal(
+            diff(on(name, a), n=n, axis=axis).numpy(), np.diff(a, n, axis)
+        )
+    got = diff(on(name, a), n=n, prepend=on(name, a[:, :1]), append=on(name, a[:, :2]))
+    np.testing.assert_array_equal(got.numpy(), np.diff(a, n, prepend=a[:, :1], append=a[:, :2]))
+    np.testing.assert_array_equal(diff(on(name, a > 0), n=n).numpy(), np.diff(a > 0, n))
+
+
+def test_errors() -> None:
+    x = on("reference", np.ones((2, 2)))
+    with pytest.raises(ArgumentError, match="axis"):
+        cumulative_sum(x)
+    with pytest.raises(AxisError):
+        cumulative_sum(x, axis=2)
+    with pytest.raises(ShapeError):
+        cumulative_prod(on("reference", 1.0))
+    with pytest.raises(DTypeError):
+        cumulative_sum(x, axis=0, dtype=dtypes.bool_)
+    with pytest.raises(ArgumentError):
+        diff(x, n=-1)

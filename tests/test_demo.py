@@ -1,0 +1,161 @@
+"""`dovetail demo`: its numerics against NumPy, and that it notices devices that differ."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+from pathlib import Path
+
+import dovetail as dt
+import numpy as np
+import pytest
+from dovetail import demo
+from rich.console import Console
+
+TINY = demo.Size(iterations=3, seeds=2, steps=4)
+RNG = np.random.default_rng(3)
+
+
+def tensor(values: object, dtype: str = "f4") -> dt.Tensor:
+    return dt.asarray(np.asarray(values, dtype), device="reference")
+
+
+def nothing() -> None:
+    pass
+
+
+def test_standardised_pixels_have_mean_0_and_variance_1() -> None:
+    x = demo.standardised(tensor(RNG.uniform(0, 1, (50, 6)))).numpy()
+    np.testing.assert_allclose(x.mean(0), 0, atol=1e-6)
+    assert abs((x * x).mean() - 1) < 1e-5
+
+
+def test_gram_schmidt_is_orthonormal_and_keeps_the_span() -> None:
+    a = RNG.standard_normal((5, 9)).astype("f4")
+    q = demo.orthonormal(tensor(a)).numpy()
+    np.testing.assert_allclose(q @ q.T, np.eye(5), atol=1e-5)
+    np.testing.assert_allclose((a @ q.T) @ q, a, atol=1e-5)
+
+
+def test_components_are_the_leading_eigenvectors() -> None:
+    x = (RNG.standard_normal((80, 6)) * [9, 5, 3, 1, 0.5, 0.2]).astype("f4")
+    start = tensor(RNG.standard_normal((2, 6)))
+    ticks: list[None] = []
+    found = demo.components(tensor(x), start, 40, lambda: ticks.append(None)).numpy()
+    vectors = np.linalg.eigh(x.T @ x)[1][:, ::-1][:, :2].T
+    np.testing.assert_allclose(np.abs((found * vectors).sum(1)), 1, atol=1e-4)
+    assert len(ticks) == 40
+
+
+def test_distances_are_numpys() -> None:
+    p, c = RNG.standard_normal((7, 3)).astype("f4"), RNG.standard_normal((4, 3)).astype("f4")
+    found = demo.distances(tensor(p), tensor(c))
+    assert len(dt.explain(found).launches) == 1
+    np.testing.assert_allclose(found.numpy(), ((p[:, None] - c) ** 2).sum(2), rtol=1e-5)
+
+
+def test_an_empty_cluster_keeps_its_centroid() -> None:
+    values = tensor([[1, 2], [3, 4]])
+    member = demo.members(tensor([0, 0], "i8"))
+    otherwise = tensor(np.full((demo.CLUSTERS, 2), 7))
+    found = demo.means(values, member, otherwise).numpy()
+    assert found[0].tolist() == [2, 3] and np.all(found[1:] == 7)
+
+
+def test_kmeans_finds_ten_lumps() -> None:
+    truth = np.arange(10).repeat(8)
+    points = tensor(np.eye(10)[truth] * 20 + RNG.standard_normal((80, 10)))
+    _, assignment, spread = demo.kmeans(points, points[::8], 20)
+    assert demo.purity(assignment, tensor(truth, "i8")) == 1.0
+    assert 400 < spread < 1200
+
+
+def test_purity_counts_the_most_frequent_kind() -> None:
+    assignment, labels = tensor([0, 0, 0, 1], "i8"), tensor([5, 5, 3, 3], "i8")
+    assert demo.purity(assignment, labels) == 0.75
+
+
+def test_every_device_works_on_what_the_interpreter_works_on() -> None:
+    assert demo.plan_jobs(["a", "reference"], 1797) == [
+        ("a", 1797),
+        ("a", demo.PART),
+        ("reference", demo.PART),
+    ]
+    assert demo.plan_jobs(["a", "b"], 9) == [("a", 9), ("b", 9)]
+
+
+def outcome(device: str, count: int = 10, shift: float = 0.0) -> demo.Outcome:
+    return demo.Outcome(device, count, components=np.ones(3, "f4") + np.float32(shift))
+
+
+def test_a_last_bit_is_a_disagreement() -> None:
+    ulp = float(np.spacing(np.float32(1)))
+    assert demo.disagreements([outcome("a"), outcome("b")]) == []
+    assert demo.disagreements([outcome("a"), outcome("b", shift=ulp)]) == [
+        "b and a differ on 10 digits"
+    ]
+    assert demo.disagreements([outcome("a"), outcome("b", count=9, shift=ulp)]) == []
+
+
+# --- with scikit-learn
+
+
+@pytest.fixture
+def console() -> Console:
+    pytest.importorskip("sklearn")
+    pytest.importorskip("matplotlib")
+    return Console(file=io.StringIO(), width=120)
+
+
+def shown(console: Console) -> str:
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_the_demo_on_the_interpreter(
+    console: Console, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(demo, "PART", 120)
+    picture = tmp_path / "digits.png"
+    assert demo.run_demo(["reference"], picture, TINY, console) == 0
+    assert picture.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    for part in ("standardise", "components", "k-means", "purity", "first 120 digits", "digest"):
+        assert part in shown(console), part
+
+
+def test_the_demo_fails_where_devices_differ(
+    console: Console, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = demo.sort_digits
+
+    def lying(device: str, *args: object) -> demo.Outcome:
+        out = right("reference", *args)  # type: ignore[arg-type]
+        wrong = out.centroids + np.float32(device == "liar")
+        return dataclasses.replace(out, device=device, centroids=wrong)
+
+    monkeypatch.setattr(demo, "sort_digits", lying)
+    monkeypatch.setattr(demo, "PART", 60)
+    assert demo.run_demo(["liar", "reference"], tmp_path / "x.png", TINY, console) == 1
+    assert "reference and liar differ on 60 digits" in shown(console)
+
+
+def test_purity_is_what_it_should_be(console: Console) -> None:
+    pixels, labels = demo.load_digits()
+    assert pixels.shape == (1797, 64) and pixels.dtype == np.float32 and pixels.max() == 1
+    out = demo.sort_digits("reference", pixels[:300], labels[:300], demo.QUICK, nothing)
+    assert 0.7 < out.purity < 0.95 and 0.8 < out.kept < 0.95
+    assert [s.name for s in out.stages] == ["standardise", "components", "k-means", "purity"]
+    assert all(s.seconds > 0 and s.launches > 0 for s in out.stages)
+
+
+def test_later_parts_say_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert demo.main(["train"]) == 2
+    assert "later version" in capsys.readouterr().out
+
+
+def test_missing_packages_are_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert demo.main([]) == 2
+    assert "sklearn and matplotlib: pip install dovetail[demo]" in capsys.readouterr().out

@@ -1,0 +1,281 @@
+"""x[key] and its relatives against NumPy, on every device at hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from dovetail import dtypes, indexing, run
+from dovetail import tensor as tensors
+from dovetail.device import device
+from dovetail.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError, ValueOverflow
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+DEVICES = ["reference", "cpu"]
+rng = np.random.default_rng(7)
+
+
+def on(name: str, a: Any) -> tensors.Tensor:
+    a = np.asarray(a)
+    return tensors.from_host(a, dtypes.dtype(a.dtype), device(name))
+
+
+def same(x: tensors.Tensor, a: Any) -> None:
+    assert x.shape == a.shape
+    np.testing.assert_array_equal(x.numpy(), a)
+
+
+X = np.arange(60, dtype=np.float32).reshape(3, 4, 5)
+MASK = X % 3 == 0
+BASIC = [
+    0, -1, (1, 2), (1, 2, 3), slice(None), slice(None, None, -2), (..., 1), (), ..., None,
+    (None, 1, ..., None, slice(4, 0, -1)), slice(5, 9), (slice(1, 2), ...), (slice(-100, 100), 0),
+    np.int64(1), (slice(2, 0, -1), slice(None), slice(None, None, 3)),
+]  # fmt: skip
+ARRAYS: list[Any] = [
+    [0, 2], ([0, 2], [1, 1]), (slice(None), [3, -4, 0]), ([[0], [1]], [0, 3]), (0, [1, 2]),
+    ([0, 1], slice(None), [2, 3]), (0, slice(None), [1, 2]), (slice(None), [[0, 1], [2, 3]], 1),
+    ([0, 1], None, [1, 2]), (..., [4, 0, 4]), (slice(None, None, -1), [1, 1], slice(1, 4)), [],
+    ([0], ..., [1]), (slice(None), [0], ..., [1]), MASK, MASK[:, :, 0], (slice(None), MASK[0]),
+    MASK[:, 0, 0], (..., MASK[0, 0]), (slice(None), MASK[0, :, 0], [[0], [1]]),
+    (MASK[:, 0, 0], 1), (slice(1, None), MASK[0, :, 0], slice(None, 2)), True, False,
+    (True, [0, 1]), (slice(None), True), np.zeros_like(MASK), (None, MASK[:, :, 0], None),
+    np.array(2), (slice(None), np.array(2)), (0, slice(None), True), np.array([[True] * 4] * 3),
+]  # fmt: skip
+
+
+def as_tensors(name: str, key: Any) -> Any:
+    """The key with its arrays on the device."""
+    if isinstance(key, tuple):
+        return tuple(as_tensors(name, k) for k in key)
+    if isinstance(key, list):
+        key = np.asarray(key, dtype=np.int64) if not key else np.asarray(key)
+    return on(name, key) if isinstance(key, np.ndarray) else key
+
+
+@pytest.mark.parametrize("name", DEVICES)
+@pytest.mark.parametrize("key", BASIC, ids=str)
+def test_basic_reads_are_views(name: str, key: Any) -> None:
+    x = on(name, X)
+    same(x[key], X[key])
+    y = x + 1
+    same(y[key] * 2, (X[key] + 1) * 2)
+    assert x[key].size == 0 or x[key].storage() is x.storage()
+
+
+@pytest.mark.parametrize("name", DEVICES)
+@pytest.mark.parametrize("key", BASIC + ARRAYS, ids=str)
+def test_writes_broadcast(name: str, key: Any) -> None:
+    for value in (
+        7,
+        np.float32(2.5),
+        np.arange(X[key].size, dtype=np.float32).reshape(X[key].shape),
+    ):
+        for index in (key, as_tensors(name, key)):
+            want = X.copy()
+            want[key] = value
+            x = on(name, X)
+            x[index] = on(name, value) if isinstance(value, np.ndarray) else value
+            same(x, want)
+
+
+@pytest.mark.parametrize("name", DEVICES)
+@pytest.mark.parametrize("key", ARRAYS, ids=str)
+def test_array_reads(name: str, key: Any) -> None:
+    x = on(name, X)
+    same(x[key], X[key])
+    same((x * 2)[as_tensors(name, key)] + 1, X[key] * 2 + 1)
+
+
+@pytest.mark.parametrize("name", DEVICES)
+def test_writes_reach_every_view(name: str) -> None:
+    x = on(name, X)
+    t = tensors.view(x, ("permute", (2, 0, 1)))
+    want = X.copy()
+    t[[1, 3], :, 1] = 9
+    want.transpose(2, 0, 1)[[1, 3], :, 1] = 9
+    m = want.transpose(2, 0, 1) % 2 == 0
+    t[on(name, m)] = np.arange(m.sum(), dtype=np.float32)
+    want.transpose(2, 0, 1)[m] = np.arange(m.sum(), dtype=np.float32)
+    t[0] += 1
+    want.transpose(2, 0, 1)[0] += 1
+    t[[0, 0, 1]] += 1
+    want.transpose(2, 0, 1)[[0, 0, 1]] += 1
+    same(x, want)
+
+
+def test_writing_moves_no_more_than_it_has_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, mask = on("reference", np.zeros(1000, np.float32)), on("reference", np.ones(1000, bool))
+    events: list[Any] = []
+    monkeypatch.setattr(run, "trace", events)
+    x += 1
+    x[:100] = 2
+    x[mask] = 3
+    moved = [e["details"]["bytes"] for e in events if e["name"].startswith("launch")]
+    assert moved == [8000, 400, 9000]
+
+
+@pytest.mark.parametrize("name", DEVICES)
+def test_the_last_value_stays(name: str) -> None:
+    x = on(name, np.zeros(4, np.int32))
+    x[[1, 1, 2, 1]] = on(name, np.array([5, 6, 7, 8], np.int32))
+    same(x, np.array([0, 8, 7, 0]))
+
+
+@pytest.mark.parametrize("name", DEVICES)
+def test_pending_readers_see_the_old_values(name: str) -> None:
+    x = on(name, X)
+    y = x + 1
+    x[[0, 1]] = y[[1, 2]]
+    want = X.copy()
+    want[[0, 1]] = (X + 1)[[1, 2]]
+    same(x, want)
+    same(y, X + 1)
+    x = on(name, X)
+    x[[0, 1]] = x[[1, 0]]
+    same(x, X[[1, 0, 2]])
+
+
+@pytest.mark.parametrize("name", DEVICES)
+@pytest.mark.parametrize("key, error", [
+    (3, IndexOutOfRange), ((0, 0, 0, 0), IndexOutOfRange), (1.0, DTypeError), ("a", DTypeError),
+    (slice(None, None, 0), ArgumentError), ([0.5], DTypeError), ([5], IndexOutOfRange),
+    (slice(0.5, 2), DTypeError), ((..., ...), IndexOutOfRange), ([-4], IndexOutOfRange),
+    (np.ones((2, 2), bool), IndexOutOfRange), (([0, 1], [0, 1, 2]), IndexOutOfRange),
+])  # fmt: skip
+def test_errors(name: str, key: Any, error: type[Exception]) -> None:
+    x = on(name, X)
+    with pytest.raises(error):
+        x[key]
+    with pytest.raises(error):
+        x[key] = 1
+    same(x, X)
+
+
+def test_an_error_names_axis_and_size() -> None:
+    with pytest.raises(IndexOutOfRange, match="index: 4 is out of range for axis 1 of size 4"):
+        on("reference", X)[0, 4]
+
+
+@pytest.mark.parametrize("name", DEVICES)
+def test_indices_on_the_device_are_checked_and_nothing_is_written(name: str) -> None:
+    x, bad = on(name, X), on(name, np.array([0, 3]))
+    pending = x[bad]
+    with pytest.raises(IndexOutOfRange, match="gather"):
+        pending.numpy()
+    del pending
+    with pytest.raises(IndexOutOfRange, match="setitem"):
+        x[bad] = 1
+    with pytest.raises(IndexOutOfRange, match="index_add"):
+        x.index_add_(0, bad, 1)
+    y = on(name, X[:2])
+    with pytest.raises(IndexOutOfRange):
+        y[...] = x[bad]
+    same(x, X)
+    same(y, X[:2])
+
+
+@pytest.mark.parametrize("name", DEVICES)
+def test_values_that_do_not_fit(name: str) -> None:
+    x = on(name, np.arange(6, dtype=np.int8))
+    for key in (0, [0, 1], on(name, np.arange(6) > 3)):
+        with pytest.raises(DTypeError):
+            x[key] = 1.5
+        with pytest.raises(ValueOverflow):
+            x[key] = 128
+        with pytest.raises(ShapeError):
+            x[key] = [[1, 2, 3], [4, 5, 6]]
+    same(x, np.arange(6))
+
+
+@given(data=st.data())
+@settings(max_examples=60, deadline=None, derandomize=True)
+def test_any_key_reads_and_writes_as_numpy_does(data: st.DataObject) -> None:
+    shape = data.draw(hnp.array_shapes(min_dims=1, max_dims=4, min_side=1, max_side=4))
+    a = rng.integers(0, 100, shape)
+    if data.draw(st.booleans()):
+        key: Any = data.draw(hnp.basic_indices(shape, allow_newaxis=True))
+    else:
+        some = data.draw(st.integers(1, len(shape)))
+        arrays = data.draw(hnp.integer_array_indices(shape[:some]))
+        key = tuple(k if data.draw(st.booleans()) else slice(None, None, -1) for k in arrays)
+    x = on("reference", a)
+    same(x[key], a[key])
+    value = rng.integers(0, 100, a[key].shape)
+    x[key] = value
+    a[key] = value
+    same(x, a)
+
+
+@pytest.mark.parametrize("name", DEVICES)
+def test_take_and_take_along_axis(name: str) -> None:
+    x = on(name, X)
+    same(indexing.take(x, [3, 0, -1], axis=1), X.take([3, 0, -1], axis=1))
+    same(indexing.take(x, on(name, np.array([[1], [2]])), axis=0), X.take([[1], [2]], axis=0))
+    order = X[:, ::-1].argsort(1)
+    same(indexing.take_along_axis(x, order, axis=1), np.take_along_axis(X, order, 1))
+    one = order[:1, :2]
+    same(x.take_along_axis(on(name, one), axis=1), np.take_along_axis(X, one, 1))
+
+
+@pytest.mark.parametrize("name", DEVICES)
+@pytest.mark.parametrize("shape", [(7,), (5, 6), (3, 0, 2), (10_000,), (3, 4096)])
+def test_nonzero(name: str, shape: tuple[int, ...]) -> None:
+    a = rng.integers(0, 3, shape)
+    for found, want in zip(indexing.nonzero(on(name, a)), np.nonzero(a), strict=True):
+        same(found, want)
+    same(indexing.argwhere(on(name, a)), np.argwhere(a))
+
+
+@pytest.mark.parametrize("name", DEVICES)
+@pytest.mark.parametrize("dtype", [np.float32, np.int64, np.float16])
+def test_index_add_is_in_order(name: str, dtype: Any) -> None:
+    a = (rng.standard_normal((6, 5)) * 9).astype(dtype)
+    index = rng.integers(-5, 5, 40)
+    b = (rng.standard_normal((6, 40)) * 9).astype(dtype)
+    want = a.copy()
+    every: Any = (slice(None), index)
+    np.add.at(want, every, b)
+    x = on(name, a)
+    same(x.index_add(1, index, on(name, b)), want)
+    same(x, a)
+    x.index_add_(1, on(name, index), on(name, b))
+    same(x, want)
+
+
+@pytest.mark.parametrize("name", DEVICES)
+def test_scatter(name: str) -> None:
+    index = np.array([[0, 1, 2, 0], [1, 1, 0, 2]])
+    b = rng.standard_normal((2, 4)).astype(np.float32)
+    want = np.zeros((3, 5), np.float32)
+    np.put_along_axis(want[:, :4], index, b, 0)
+    x = on(name, np.zeros((3, 5), np.float32))
+    same(x.scatter(0, index, on(name, b)), want)
+    x.scatter_add_(0, on(name, index), on(name, b))
+    want = np.zeros((3, 5), np.float32)
+    np.add.at(want, (index, np.arange(4)), b)
+    same(x, want)
+
+
+@pytest.mark.parametrize("name", DEVICES)
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("n", [0, 1, 2, 33, 1000])
+def test_searchsorted(name: str, side: Any, n: int) -> None:
+    a = rng.integers(0, 50, n).astype(np.float64)
+    a[: n // 10] = np.nan
+    wanted = np.append(rng.integers(-1, 52, (3, 33)).astype(np.float64), [[np.nan]] * 3, 1)
+    order = a.argsort()
+    want = np.searchsorted(a[order], wanted, side)
+    same(indexing.searchsorted(on(name, a[order]), on(name, wanted), side=side), want)
+    found = indexing.searchsorted(on(name, a), on(name, wanted), side=side, sorter=on(name, order))
+    same(found, want)
+
+
+def test_searchsorted_refuses() -> None:
+    with pytest.raises(ArgumentError):
+        indexing.searchsorted(on("reference", [1.0]), 1.0, side="middle")
+    with pytest.raises(ShapeError):
+        indexing.searchsorted(on("reference", X), 1.0)

@@ -1,0 +1,47 @@
+"""The conformance kit on the devices that are tested everywhere: a sample by default, all of it when asked to."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dovetail.testing.test_table import unreached
+
+DEVICES = ("reference", "cpu")
+
+
+def conformance(name: str, report: Path, *options: str) -> dict[str, Any]:
+    """The certificate of a run of the kit in its own process."""
+    command = [sys.executable, "-m", "dovetail.cli", "test-backend", name, "--report", str(report), *options]
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=900, check=False)
+    assert report.exists(), done.stdout + done.stderr
+    certificate: dict[str, Any] = json.loads(report.read_text())
+    assert done.returncode == 0 and certificate["conforms"], done.stdout[-20_000:]
+    return certificate
+
+
+def test_the_kit_reaches_every_row_of_the_op_table() -> None:
+    assert unreached() == [], "write a case in dovetail/testing/test_table.py, and name the row in BY_NAME"
+
+
+@pytest.mark.parametrize("name", DEVICES)
+def test_a_sample_conforms(name: str, tmp_path: Path) -> None:
+    certificate = conformance(name, tmp_path / "report.json", "--sample", "30")
+    assert certificate["device"]["type"] == name and certificate["sample"] == 30
+    assert certificate["cases"] > 100 and certificate["comparisons"] > 1000
+    assert len(certificate["digest"]) == 64 and certificate["versions"]["dovetail"]
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(1000)
+@pytest.mark.parametrize("name", DEVICES)
+def test_everything_conforms(name: str, tmp_path: Path) -> None:
+    certificate = conformance(name, tmp_path / "report.json", "-n", "2")
+    assert certificate["cases"] > 4000 and certificate["sample"] == 1

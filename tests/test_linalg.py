@@ -1,0 +1,157 @@
+"""Matrix products against NumPy and, bit for bit, against sums in the documented order."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from dovetail import dtypes, run
+from dovetail import tensor as tensors
+from dovetail.device import device
+from dovetail.errors import ArgumentError, AxisError, DTypeError, ShapeError
+from dovetail.linalg import matmul, matrix_transpose, outer, reproducible, tensordot, vecdot
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+DEVICES = ["reference", "cpu"]
+rng = np.random.default_rng(3)
+SHAPES = [
+    ((3, 4), (4, 5)), ((4,), (4, 5)), ((3, 4), (4,)), ((4,), (4,)), ((2, 1, 3, 4), (5, 4, 2)),
+    ((0, 3), (3, 2)), ((2, 0), (0, 2)), ((6, 3, 4), (4,)), ((4,), (6, 4, 3)), ((33, 70), (70, 41)),
+]  # fmt: skip
+
+
+def on(name: str, a: Any) -> tensors.Tensor:
+    a = np.asarray(a)
+    return tensors.from_host(a, dtypes.dtype(a.dtype), device(name))
+
+
+def small(shape: Any, dtype: Any) -> Any:
+    """Values whose sums of products are exact in every dtype."""
+    return rng.integers(0, 4, shape).astype(dtype)
+
+
+@pytest.mark.parametrize("name", DEVICES)
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i1", "u4", "i8"])
+@pytest.mark.parametrize("shapes", SHAPES, ids=str)
+def test_matmul_as_numpy(name: str, dtype: str, shapes: Any) -> None:
+    a, b = (small(s, dtype) for s in shapes)
+    want = np.matmul(a, b)
+    got = matmul(on(name, a), on(name, b))
+    assert got.dtype is dtypes.dtype(want.dtype) and got.shape == want.shape
+    np.testing.assert_array_equal(got.numpy(), want)
+    with reproducible():
+        np.testing.assert_array_equal((on(name, a) @ on(name, b)).numpy(), want)
+
+
+def fused(a: Any, b: Any, c: Any, dtype: Any) -> Any:
+    """a * b + c with one rounding."""
+    exact = Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c))
+    if dtype is np.float64:
+        return np.float64(exact.numerator / exact.denominator)
+    near = np.float32(exact.numerator / exact.denominator)  # double rounding is put right below
+    others = (np.nextafter(near, np.float32(-np.inf)), near, np.nextafter(near, np.float32(np.inf)))
+    return min(others, key=lambda v: (abs(Fraction(float(v)) - exact), v.view(np.uint32) & 1))
+
+
+@pytest.mark.parametrize("name", DEVICES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_order_is_k_ascending_with_fused_multiply_add(name: str, dtype: Any) -> None:
+    a, b = rng.standard_normal((3, 20)).astype(dtype), rng.standard_normal((20, 5)).astype(dtype)
+    want = np.zeros((3, 5), dtype)
+    for i, j in np.ndindex(3, 5):
+        for k in range(20):
+            want[i, j] = fused(a[i, k], b[k, j], want[i, j], dtype)
+    with reproducible():
+        np.testing.assert_array_equal(matmul(on(name, a), on(name, b)).numpy(), want)
+
+
+@given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 70), st.booleans(), st.booleans())
+@settings(max_examples=25, deadline=None, derandomize=True)
+def test_reproducible_bits(m: int, n: int, k: int, t1: bool, t2: bool) -> None:
+    a = rng.standard_normal((k, m) if t1 else (m, k)).astype(np.float32)
+    b = rng.standard_normal((n, k) if t2 else (k, n)).astype(np.float32)
+    found = []
+    for name in DEVICES:
+        x, y = on(name, a), on(name, b)
+        x, y = matrix_transpose(x) if t1 else x, matrix_transpose(y) if t2 else y
+        with reproducible():
+            found.append(matmul(x, y).numpy())
+        close = np.matmul(a.T if t1 else a, b.T if t2 else b)
+        np.testing.assert_allclose(matmul(x, y).numpy(), close, rtol=1e-4, atol=1e-4)
+    np.testing.assert_array_equal(found[0], found[1])
+
+
+def test_reproducible_uses_no_vendor_routine_and_nests() -> None:
+    x = on("cpu", small((4, 4), "f4"))
+    before = run.counters.calls
+    matmul(x, x).numpy()
+    assert run.counters.calls == before + 1
+    with reproducible():
+        with reproducible():
+            pass
+        matmul(x, x).numpy()
+    assert run.counters.calls == before + 1
+    matmul(x, x).numpy()
+    assert run.counters.calls == before + 2
+
+
+@pytest.mark.parametrize("name", DEVICES)
+def test_promotion_views_and_forms(name: str) -> None:
+    a, b = small((4, 3), "i2"), small((4, 4), "f4")
+    x, y = on(name, a), on(name, b)
+    got = matmul(tensors.view(x, ("permute", (1, 0))), y + 1)
+    assert got.dtype is dtypes.float32
+    np.testing.assert_array_equal((got * 2).numpy(), a.T @ (b + 1) * 2)
+    y @= y
+    np.testing.assert_array_equal(y.numpy(), b @ b)
+    matmul(y, y, out=y)
+    np.testing.assert_array_equal(y.numpy(), (b @ b) @ (b @ b))
+    part = tensors.view(y, ("slice", (0, 0), (2, 2), (1, 1)))
+    want = y.numpy().copy()
+    want[:2, :2] = want[:2] @ want[:, :2]
+    rows = tensors.view(y, ("slice", (0, 0), (2, 4), (1, 1)))
+    columns = tensors.view(y, ("slice", (0, 0), (4, 2), (1, 1)))
+    matmul(rows, columns, out=part)
+    np.testing.assert_array_equal(y.numpy(), want)
+
+
+@pytest.mark.parametrize("name", DEVICES)
+def test_tensordot(name: str) -> None:
+    a, b = small((3, 4, 5), "f8"), small((4, 5, 3, 2), "f8")
+    x, y = on(name, a), on(name, b)
+    for axes in (0, 2, ((0, 1), (2, 0)), ((-1,), (1,)), ((), ())):
+        want = np.tensordot(a, b, axes)
+        got = tensordot(x, y, axes=axes)
+        np.testing.assert_array_equal(got.numpy(), want)
+
+
+@pytest.mark.parametrize("name", DEVICES)
+def test_vecdot_and_outer(name: str) -> None:
+    a, b = small((3, 4, 5), "i4"), small((4, 5), "f4")
+    x, y = on(name, a), on(name, b)
+    np.testing.assert_array_equal(vecdot(x, y).numpy(), np.vecdot(a, b))
+    np.testing.assert_array_equal(vecdot(x, y, axis=-2).numpy(), (a * b).sum(-2))
+    assert vecdot(x, x).dtype is dtypes.int32
+    np.testing.assert_array_equal(
+        outer(on(name, a[0, 0]), on(name, b[1])).numpy(), np.outer(a[0, 0], b[1])
+    )
+
+
+@pytest.mark.parametrize("call, error", [
+    (lambda x: matmul(x, x), ShapeError), (lambda x: x @ 2, TypeError),
+    (lambda x: matmul(on("reference", 2.0), x), ShapeError),
+    (lambda x: matmul(on("reference", [True]), on("reference", [True])), DTypeError),
+    (lambda x: tensordot(x, x, axes=1), ShapeError),
+    (lambda x: tensordot(x, x, axes=3), ArgumentError),
+    (lambda x: tensordot(x, x, axes=((0,), (2,))), AxisError),
+    (lambda x: tensordot(x, x, axes=((0, 0), (0, 0))), ArgumentError),
+    (lambda x: vecdot(x, x, axis=0), ArgumentError), (lambda x: vecdot(x, x, axis=-3), AxisError),
+    (lambda x: vecdot(x, matrix_transpose(x)), ShapeError), (lambda x: outer(x, x), ShapeError),
+    (lambda x: matrix_transpose(on("reference", [1.0])), ShapeError),
+])  # fmt: skip
+def test_errors(call: Any, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        call(on("reference", np.ones((2, 3))))

@@ -1,0 +1,139 @@
+"""The README is true: sessions print what it says, links lead somewhere, commands exist."""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import dovetail as dt
+import numpy as np
+import pytest
+from dovetail import elementwise, ops
+from dovetail.cli import COMMANDS
+from dovetail.tensor import reduce
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").glob("*.md"))]
+SESSION = re.compile(r"```python\n(>>>.*?)```", re.DOTALL)
+
+
+def failures(text: str, name: str) -> list[str]:
+    """What the sessions in a page print otherwise than it says."""
+    said: list[str] = []
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    runner = doctest.DocTestRunner(optionflags=flags)
+    for number, session in enumerate(SESSION.findall(text), 1):
+        test = doctest.DocTestParser().get_doctest(session, {}, f"{name}[{number}]", name, 0)
+        runner.run(test, out=said.append)
+    return said
+
+
+def test_a_wrong_page_is_seen() -> None:
+    assert failures("```python\n>>> 1 + 1\n3\n```", "x")
+    assert not failures("```python\n>>> 1 + 1\n2\n```", "x")
+
+
+def test_the_readme_has_a_session() -> None:
+    assert SESSION.search(PAGES[0].read_text())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_sessions_print_what_the_page_says(page: Path) -> None:
+    assert failures(page.read_text(), page.name) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    targets = re.findall(r"\]\(([^)#:]+)\)", page.read_text())
+    assert [t for t in targets if not (page.parent / t).exists()] == []
+
+
+def test_the_two_commands_are_there() -> None:
+    text = PAGES[0].read_text()
+    assert '\npip install ".[demo]" ./backends/cpu_llvm && dovetail demo\n' in text
+    assert '\npip install -e ".[test]" -e ./backends/cpu_llvm && pytest\n' in text
+
+
+def test_commands_that_the_readme_names_exist() -> None:
+    named = set(re.findall(r"`dovetail ([a-z-]+)`|&& dovetail ([a-z-]+)", PAGES[0].read_text()))
+    assert {a or b for a, b in named} <= set(COMMANDS)
+
+
+def test_the_architecture_names_every_file_of_the_core_and_no_other() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    table = text[text.index("| stage |") : text.index("`backends/cpu_llvm")]
+    verbs = {"apply", "reduce", "view", "assign", "devices"}
+    named = set(re.findall(r"`([a-z_]+)`", table)) - verbs
+    found = {p.stem for p in (ROOT / "core" / "dovetail").iterdir() if p.name[0] not in "_."}
+    assert named == found - {"py"}
+
+
+def test_ops_are_added_as_the_page_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (ROOT / "docs" / "adding-an-op.md").read_text()
+    softsign, function, squares = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    monkeypatch.setattr(ops, "TABLE", table := dict(ops.TABLE))
+    monkeypatch.setattr(elementwise, "TABLE", table)
+    monkeypatch.setattr(elementwise, "FUNCTIONS", {})
+    rows, functions = dict(vars(ops)), dict(vars(elementwise))
+    exec(softsign + squares, rows)
+    exec(function, functions)
+    monkeypatch.setattr(dt, "softsign", functions["softsign"], raising=False)
+    x = dt.asarray([1.0, -3.0], device="reference")
+    assert dt.softsign(x).tolist() == [0.5, -0.75]  # type: ignore[attr-defined]
+    example = functions["softsign"].__doc__.partition(">>>")
+    assert failures("```python\n" + "".join(example[1:]) + "\n```", "softsign") == []
+    assert reduce(rows["SUM_OF_SQUARES"], x, (0,), False).item() == 10.0
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="the example needs a C compiler")
+def test_the_backend_of_the_page_works(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "writing-a-backend.md").read_text()
+    (tmp_path / "dovetail_cc.py").write_text(re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0])
+    info = tmp_path / "dovetail_cc-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: dovetail-cc\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[dovetail.backends.v1]\ncc = dovetail_cc\n")
+    program = """
+import dovetail as dt
+def work(device):
+    x = dt.random.default_rng(1).normal((300, 70), device=device)
+    y = dt.softmax(x.T, axis=1) + dt.sin(x.T) // 0.25
+    return [dt.sum(y).numpy().tobytes(), y.astype(dt.float16).numpy().tobytes()]
+assert work("cc") == work("reference")
+"""
+    path = os.pathsep.join([str(tmp_path), str(ROOT / "core"), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PYTHONPATH": path, "DOVETAIL_CACHE_DIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
+
+
+# --- examples
+
+
+def example(name: str) -> dict[str, Any]:
+    return runpy.run_path(str(ROOT / "examples" / f"{name}.py"))
+
+
+def test_heat_spreads_and_is_symmetric() -> None:
+    plate = example("heat")["main"](size=12, steps=40, device="reference").numpy()
+    assert np.all(plate[0] == 100) and 5 < plate[5, 6] < 60
+    np.testing.assert_allclose(plate, plate[:, ::-1], rtol=1e-5)
+
+
+def test_softmax_is_explained_and_sums_to_one(capsys: pytest.CaptureFixture[str]) -> None:
+    y = example("explain_softmax")["main"](device="reference").numpy()
+    np.testing.assert_allclose(y.sum(axis=1), 1, rtol=1e-5)
+    assert "1 launch, " in capsys.readouterr().out
+
+
+def test_mandelbrot_is_nearly_symmetric_and_has_an_inside() -> None:
+    rows = example("mandelbrot")["main"](40, 15, 20, "reference").splitlines()
+    pairs = list(zip("".join(rows), "".join(rows[::-1]), strict=True))
+    assert len(pairs) == 600 and sum(a == b for a, b in pairs) > 570  # rounding is not symmetric
+    assert "@" * 12 in rows[7] and "@" not in rows[0]
