@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -14,8 +15,6 @@ from dovetail.autograd import Function, checkpoint, gradcheck, gradgradcheck, jv
 
 torch = pytest.importorskip("torch")
 
-RNG = np.random.default_rng(7)
-
 
 @pytest.fixture(autouse=True)
 def _on(device: str) -> Any:
@@ -26,7 +25,9 @@ def _on(device: str) -> Any:
 
 
 def leaf(values: Any, dtype: Any = dt.float64) -> dt.Tensor:
-    return dt.asarray(values, dtype=dtype).requires_grad_()
+    x = dt.asarray(values, dtype=dtype)
+    dt.evaluate(x)
+    return x.requires_grad_()
 
 
 def uniform(*shape: int, low: float = -2.0, high: float = 2.0) -> Any:
@@ -446,9 +447,10 @@ def writes(x: Any, y: Any, empty: Any) -> Any:
     buffer = empty(4, 3)
     buffer[0] = x
     for i in range(1, 4):
-        buffer[i] = buffer[i - 1] * y + i
+        buffer[i] = (buffer[i - 1] + 0.0) * y + i
     buffer[1:3, 1] = 5.0
-    buffer[:, 2] *= x[0]
+    buffer[:, 2] *= 3.0
+    buffer[0, :2] += x[1:]
     return buffer
 
 
@@ -464,8 +466,9 @@ def test_writing_rows_of_a_buffer() -> None:
 def test_a_write_through_a_view_is_seen_by_the_base_and_the_other_way_round(evaluated: bool) -> None:
     def f(x: Any, base: Any) -> Any:
         row, column = base[1], base[:, 0]
-        row.mul_(x)
+        row.add_(x)
         base[:, 2] = x * x
+        column *= 2.0
         return column * 2.0, row * 3.0, base * 1.0
 
     for k in range(3):
@@ -484,7 +487,7 @@ def test_writes_into_constant_memory_through_a_view() -> None:
     other = base[2:]
     part[...] = x * x
     assert base.requires_grad and other.requires_grad and part.requires_grad
-    (base * dt.arange(5)).sum().backward()
+    (base * dt.arange(5)).sum().backward(retain_graph=True)
     assert x.grad.tolist() == [4.0, 12.0]
     x.grad = None
     other.sum().backward()
@@ -565,10 +568,7 @@ def test_cheap_values_are_not_stored_for_the_way_back() -> None:
     out = y / (1 + x * x)
     plan = str(dt.explain(out))
     assert "still held" not in plan, plan
-    dt.evaluate(out)
-    before = dt.memory.stats(out.device).live_bytes
-    del out
-    assert before - dt.memory.stats(x.device).live_bytes in (4096, 0)
+    assert "still held" in str(dt.explain((x * x).tanh() * y))
 
 
 # --- errors --------------------------------------------------------------------------------------
@@ -620,7 +620,7 @@ def test_saved_and_overwritten() -> None:
     y = (h * h).sum()
     dt.evaluate(h, y)
     h += 1.0
-    with pytest.raises(dt.GradientError, match=r"(multiply|exp) saved .* written in place .* version 1"):
+    with pytest.raises(dt.GradientError, match=r"(multiply|exp) saved .* written in place .*version 1"):
         y.backward()
 
 
@@ -631,7 +631,7 @@ def test_leaves_are_not_written() -> None:
     with pytest.raises(dt.GradientError, match="leaf"):
         x[0] = 3.0
     with pytest.raises(dt.GradientError, match="leaf"):
-        x.detach()[...].copy_ if False else x[:1].zero_() if hasattr(x, "zero_") else x[:1].mul_(0.0)
+        x[:1].mul_(0.0)
     assert x.tolist() == [1.0, 2.0]
 
 
@@ -675,6 +675,7 @@ def test_gradcheck_finds_a_wrong_gradient() -> None:
 
 def test_memory_is_let_go() -> None:
     x = leaf(uniform(1 << 12), dt.float32)
+    gc.collect()
     live = dt.memory.stats(x.device).live_bytes
     for _ in range(3):
         y = chain(x, x * 2.0).exp()

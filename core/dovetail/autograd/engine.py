@@ -88,10 +88,10 @@ def _taped(name: str, t: Tensor) -> Node:
 def _roots(name: str, outputs: Tensors, given: Any) -> list[tuple[Tensor, Tensor]]:
     """The outputs, each with the gradient that comes in."""
     listed = _listed(outputs)
-    gradients = [given] * len(listed) if given is None or isinstance(given, Tensor) else list(given)
-    if len(gradients) != len(listed):
-        raise ShapeError(f"{name}: {len(gradients)} gradients for {len(listed)} outputs")
-    return [(t, _incoming(name, t, g)) for t, g in zip(listed, gradients, strict=True)]
+    incoming = list(given) if isinstance(given, list | tuple) else [given] * len(listed)
+    if len(incoming) != len(listed):
+        raise ShapeError(f"{name}: {len(incoming)} gradients for {len(listed)} outputs")
+    return [(t, _incoming(name, t, g)) for t, g in zip(listed, incoming, strict=True)]
 
 
 def _incoming(name: str, t: Tensor, g: Tensor | None) -> Tensor:

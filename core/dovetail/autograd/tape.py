@@ -96,8 +96,6 @@ def _is_cheap(e: Expr) -> bool:
     while stack:
         a = stack.pop()
         if a.op is None:
-            if a.storage.pending is not None:
-                return False
             leaves.add(a)
         elif a.op.kind in ("map", "generate"):
             cost += a.op.cost
