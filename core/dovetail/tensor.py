@@ -486,15 +486,31 @@ def view(x: Tensor, m: Move) -> Tensor:
     e = x._expr
     if e.op is not None:
         e = boxed(x)
-    after = lay.move(Layout(e.spec.shape, e.strides, e.offset), m)
-    if after is None:
+    found = _moved.get((e.spec, e.strides, m)) or _move(e, m)
+    if found is _COPY:
         return view(apply(ops.COPY, (x,)), m)
+    s, strides, offset = found
     moves = (*e.moves, m) if storage_of(e).pending is not None else ()
-    s = spec(after.shape, e.spec.dtype, e.spec.device)
-    seen = leaf(e.storage, s, after.strides, after.offset, moves)
+    seen = leaf(e.storage, s, strides, e.offset + offset, moves)
     if e.tape is not None:
         seen.tape = tape_of(ops.VIEW, (e,), s, m)
     return alias(x, make(seen))
+
+
+_COPY = (None, (), 0)  # what a move is that strides do not permit
+_moved: dict[Any, Any] = {}  # a move of a layout -> spec, strides and offset: 1 us to work out
+_MOVED_LIMIT = 4096
+
+
+def _move(e: Expr, m: Move) -> Any:
+    after = lay.move(Layout(e.spec.shape, e.strides, 0), m)
+    found: Any = _COPY
+    if after is not None:
+        found = (spec(after.shape, e.spec.dtype, e.spec.device), after.strides, after.offset)
+    if len(_moved) > _MOVED_LIMIT:
+        _moved.clear()
+    _moved[e.spec, e.strides, m] = found
+    return found
 
 
 def alias(x: Tensor, y: Tensor) -> Tensor:
