@@ -1,4 +1,5 @@
-"""Backends that lie: the reference, with one thing wrong each. The conformance kit must catch every one."""
+"""Backends that lie: the reference, with one thing wrong each. The conformance kit must catch
+every one."""
 
 from __future__ import annotations
 
@@ -46,6 +47,7 @@ class Honest(ReferenceBackend):
     """The reference under another name: the kit must find nothing."""
 
     plugin: ClassVar[Plugin]
+    shown_by: ClassVar[str] = ""  # part of the kit (as for pytest -k) that is enough to find it
     gaps: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, info: DeviceInfo) -> None:
@@ -55,8 +57,8 @@ class Honest(ReferenceBackend):
         cls.plugin = Plugin(cls)
 
     def launch(
-        self, program: Any, buffers: Handles, ints: Sequence[int], scalars: Numbers, grid: Sequence[int],
-        stream: Any = None,
+        self, program: Any, buffers: Handles, ints: Sequence[int], scalars: Numbers,
+        grid: Sequence[int], stream: Any = None,
     ) -> None:  # fmt: skip
         super().launch(program, *self.said(buffers, ints, scalars, grid), stream)
 
@@ -76,12 +78,21 @@ Honest.plugin = Plugin(Honest)
 class WrongOffset(Honest):
     """Ignores the byte offset of every buffer but the first."""
 
+    shown_by = "test_layouts"
+
     def said(self, buffers: Any, ints: Any, scalars: Any, grid: Any) -> Any:
-        return tuple(0 if k % 2 and k > 1 else x for k, x in enumerate(buffers)), ints, scalars, grid
+        return (
+            tuple(0 if k % 2 and k > 1 else x for k, x in enumerate(buffers)),
+            ints,
+            scalars,
+            grid,
+        )
 
 
 class LeakingFree(Honest):
     """Never gives memory back."""
+
+    shown_by = "test_allocator"
 
     leaked: ClassVar[list[Any]] = []
 
@@ -92,12 +103,16 @@ class LeakingFree(Honest):
 class Unaligned(Honest):
     """Memory at multiples of 16 bytes."""
 
+    shown_by = "test_allocator"
+
     def allocate(self, nbytes: int) -> Any:
         return super().allocate(nbytes + 64)[16 : 16 + nbytes]
 
 
 class ShortCopy(Honest):
     """Copies whole groups of eight bytes only."""
+
+    shown_by = "test_allocator"
 
     def copy_out(self, target: memoryview, handle: Any, offset: int, stream: Any = None) -> None:
         super().copy_out(target[: target.nbytes // 8 * 8], handle, offset, stream)
@@ -109,12 +124,16 @@ class ShortCopy(Honest):
 class IgnoredStride(Honest):
     """Takes the last integer argument for 1, where there are more than three."""
 
+    shown_by = "test_layouts"
+
     def said(self, buffers: Any, ints: Any, scalars: Any, grid: Any) -> Any:
         return buffers, [*ints[:-1], 1] if len(ints) > 3 else ints, scalars, grid
 
 
 class DropsTheLast(Honest):
     """Leaves out the last point of a row longer than 32, as a wrong vector remainder would."""
+
+    shown_by = "test_scalar_ops and add-float32"
 
     def said(self, buffers: Any, ints: Any, scalars: Any, grid: Any) -> Any:
         short = [*grid[:-1], grid[-1] - 1] if grid and grid[-1] > 32 else grid
@@ -123,6 +142,8 @@ class DropsTheLast(Honest):
 
 class CoarseScalars(Honest):
     """Rounds float arguments to half precision."""
+
+    shown_by = "test_scalar_ops and scalars"
 
     def said(self, buffers: Any, ints: Any, scalars: Any, grid: Any) -> Any:
         with np.errstate(over="ignore"):
@@ -148,8 +169,8 @@ class Changed(Honest):
         return ChangedProgram(kernel, self.changed(kernel))
 
     def launch(
-        self, program: Any, buffers: Handles, ints: Sequence[int], scalars: Numbers, grid: Sequence[int],
-        stream: Any = None,
+        self, program: Any, buffers: Handles, ints: Sequence[int], scalars: Numbers,
+        grid: Sequence[int], stream: Any = None,
     ) -> None:  # fmt: skip
         super().launch(program.runs, buffers, ints, scalars, grid, stream)
 
@@ -164,6 +185,8 @@ class Changed(Honest):
 class FlushesDenormals(Changed):
     """float32 products that are denormal become zero."""
 
+    shown_by = "test_scalar_ops and mul-float32"
+
     def rule(self, v: Value, args: tuple[Value, ...]) -> Value | None:
         if v.op != "mul" or v.dtype is not float32:
             return None
@@ -174,17 +197,21 @@ class FlushesDenormals(Changed):
 class WrongRounding(Changed):
     """Casts float64 to float32 towards zero."""
 
+    shown_by = "test_scalar_ops and test_cast"
+
     def rule(self, v: Value, args: tuple[Value, ...]) -> Value | None:
         if v.op != "cast" or v.dtype is not float32 or args[0].dtype is not float64:
             return None
         (x,), near = args, Value("cast", float32, args)
         back, bits = cast(near, float64), bitcast(near, int32)
-        beyond = ((back < x) & (x < 0.0)) | ((x < back) & (0.0 < x))  # type: ignore[operator]
+        beyond = ((back < x) & (x < 0.0)) | ((x < back) & (x > 0.0))
         return bitcast(where(beyond, bits - 1, bits), float32)
 
 
 class UnfusedFma(Changed):
     """Rounds twice."""
+
+    shown_by = "test_scalar_ops and fma"
 
     def rule(self, v: Value, args: tuple[Value, ...]) -> Value | None:
         return args[0] * args[1] + args[2] if v.op == "fma" else None
@@ -192,6 +219,8 @@ class UnfusedFma(Changed):
 
 class WrongOrder(Changed):
     """Adds floats up one after the other."""
+
+    shown_by = "test_reductions"
 
     def changed(self, kernel: Kernel) -> Kernel:
         copy = super().changed(kernel)
@@ -234,6 +263,6 @@ class MisspellsItsGap(UnfusedFma):
 
 
 LIES = (
-    WrongOffset, LeakingFree, Unaligned, ShortCopy, IgnoredStride, DropsTheLast, CoarseScalars, FlushesDenormals,
-    WrongRounding, UnfusedFma, WrongOrder,
+    WrongOffset, LeakingFree, Unaligned, ShortCopy, IgnoredStride, DropsTheLast, CoarseScalars,
+    FlushesDenormals, WrongRounding, UnfusedFma, WrongOrder,
 )  # fmt: skip

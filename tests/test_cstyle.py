@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
 from dovetail import dtypes as dt
 from dovetail import elementary
 from dovetail.backend import Capabilities
@@ -62,7 +61,12 @@ class HostC:
         name = hashlib.sha256(text.encode()).hexdigest()[:16]
         source, library = self.folder / f"{name}.c", self.folder / f"{name}.so"
         source.write_text(text)
-        unused = ("-Wno-unused-variable", "-Wno-unused-function", "-Wno-overflow", "-Wno-unknown-pragmas")
+        unused = (
+            "-Wno-unused-variable",
+            "-Wno-unused-function",
+            "-Wno-overflow",
+            "-Wno-unknown-pragmas",
+        )
         command = [str(COMPILER), *FLAGS, *unused, str(source), "-o", str(library), "-lm"]
         done = subprocess.run(command, capture_output=True, text=True)
         assert done.returncode == 0 and not done.stderr, f"{done.stderr}\n{text}"
@@ -444,7 +448,10 @@ class RandomKernel:
             return reduce_loop(name, 0, stop, lambda k: self.inside(k, d, depth))[0]
         start = self.value(d, depth - 1)
         return fold_loop(
-            0, stop, [start], lambda k, c: [where(self.inside(k, bool_, 1), self.inside(k, d, depth), c)]
+            0,
+            stop,
+            [start],
+            lambda k, c: [where(self.inside(k, bool_, 1), self.inside(k, d, depth), c)],
         ).results[0]
 
     def inside(self, k: Value, d: DType, depth: int) -> Value:

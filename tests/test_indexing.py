@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dovetail import dtypes, indexing, run
+from dovetail import dtypes, indexing, ops, run
 from dovetail import tensor as tensors
 from dovetail.device import device
 from dovetail.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError, ValueOverflow
@@ -88,6 +88,18 @@ def test_array_reads(name: str, key: Any) -> None:
     x = on(name, X)
     same(x[key], X[key])
     same((x * 2)[as_tensors(name, key)] + 1, X[key] * 2 + 1)
+
+
+@pytest.mark.parametrize("name", DEVICES)
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_a_checked_read_fuses_with_a_reduction(name: str, axis: int) -> None:
+    """Once the indices are known to be in range, nothing has to be stored between."""
+    x, index = on(name, X), [[3, 0], [1, -1]]
+    x[:, index].numpy()
+    before = run.counters.launches
+    got = tensors.reduce(ops.SUM, x[:, index] * 2, (axis,), False)
+    same(got, (X[:, index] * 2).sum(axis))
+    assert run.counters.launches == before + 1
 
 
 @pytest.mark.parametrize("name", DEVICES)

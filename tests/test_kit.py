@@ -1,4 +1,5 @@
-"""The conformance kit on the devices that are tested everywhere: a sample by default, all of it when asked to."""
+"""The conformance kit on the devices that are tested everywhere: a sample by default, all of it
+when asked to."""
 
 from __future__ import annotations
 
@@ -10,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from dovetail.testing.test_table import unreached
 
 DEVICES = ("reference", "cpu")
@@ -18,9 +18,20 @@ DEVICES = ("reference", "cpu")
 
 def conformance(name: str, report: Path, *options: str) -> dict[str, Any]:
     """The certificate of a run of the kit in its own process."""
-    command = [sys.executable, "-m", "dovetail.cli", "test-backend", name, "--report", str(report), *options]
+    command = [
+        sys.executable,
+        "-m",
+        "dovetail.cli",
+        "test-backend",
+        name,
+        "--report",
+        str(report),
+        *options,
+    ]
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=900, check=False)
+    done = subprocess.run(
+        command, env=environ, capture_output=True, text=True, timeout=900, check=False
+    )
     assert report.exists(), done.stdout + done.stderr
     certificate: dict[str, Any] = json.loads(report.read_text())
     assert done.returncode == 0 and certificate["conforms"], done.stdout[-20_000:]
@@ -28,7 +39,9 @@ def conformance(name: str, report: Path, *options: str) -> dict[str, Any]:
 
 
 def test_the_kit_reaches_every_row_of_the_op_table() -> None:
-    assert unreached() == [], "write a case in dovetail/testing/test_table.py, and name the row in BY_NAME"
+    assert unreached() == [], (
+        "write a case in dovetail/testing/test_table.py, and name the row in BY_NAME"
+    )
 
 
 @pytest.mark.parametrize("name", DEVICES)

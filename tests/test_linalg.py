@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+import dovetail as dt
 import numpy as np
 import pytest
 from dovetail import dtypes, run
@@ -155,3 +156,13 @@ def test_vecdot_and_outer(name: str) -> None:
 def test_errors(call: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
         call(on("reference", np.ones((2, 3))))
+
+
+def test_reproducible_is_recorded_not_looked_up_when_work_runs(device: str) -> None:
+    x = dt.ones((4, 4), device=device)
+    dt.evaluate(x)
+    with dt.reproducible():
+        pending = x @ x
+    before = dt.run.counters.calls
+    dt.evaluate(pending)
+    assert dt.run.counters.calls == before

@@ -10,10 +10,9 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import dovetail as dt
 import numpy as np
 import pytest
-
-import dovetail as dt
 from dovetail import run
 
 
@@ -204,3 +203,17 @@ def test_a_second_process_compiles_nothing(tmp_path: Path) -> None:
         path.write_bytes(path.read_bytes()[:100])
     third = fresh(tmp_path)
     assert third == first
+
+
+@pytest.mark.parametrize("make", [dt.zeros, dt.empty, dt.ones, dt.arange])
+def test_an_unknown_device_is_an_error_at_once(make: Any) -> None:
+    with pytest.raises(ValueError, match='no device type "opencll"'):
+        make(3, device="opencll")
+
+
+def test_a_loop_of_writes_keeps_the_log_short(device: str) -> None:
+    x = dt.zeros(4, device=device)
+    for _ in range(2000):
+        x += 1
+        _ = x * 2
+    assert x.tolist() == [2000] * 4

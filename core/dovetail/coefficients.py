@@ -463,24 +463,25 @@ TWO_OVER_PI = int(
 )
 
 # float32 only
-LN2_HALVES = (_h("0x1.62e4000000000p-2"), _h("0x1.7f7d1c0000000p-21"))  # log(2) / 2
-# (expm1(2 r) / r) on |r| <= log(2) / 4, error 3.2e-9
-EXPM1_DOUBLED = (
-    2.0,
-    2.0,
-    _h("0x1.55548ep+0"),
-    _h("0x1.5554d2p-1"),
-    _h("0x1.123c04p-2"),
-    _h("0x1.6d678cp-4"),
+DOUBLE_LOG2E = _h("0x1.715476p+1")
+# 2**r on |r| <= 1/2, error relative 3.3e-9
+EXP2 = (
+    1.0,
+    _h("0x1.62e430p-1"),
+    _h("0x1.ebfbdap-3"),
+    _h("0x1.c6af76p-5"),
+    _h("0x1.3b2f2ep-7"),
+    _h("0x1.5f0b88p-10"),
+    _h("0x1.409bcap-13"),
 )
-# (tanh(h) - h) / h**3 of z = h**2 <= 1, error 3e-9 (times z)
+# (tanh(h) - h) / h**3 of z = h**2 <= 1, error relative to tanh 4.6e-9
 TANH_NEAR = (
-    _h("-0x1.55553e0000000p-2"),
-    _h("0x1.110c340000000p-3"),
-    _h("-0x1.b96a6e0000000p-5"),
-    _h("0x1.603adc0000000p-6"),
-    _h("-0x1.04f4c60000000p-7"),
-    _h("0x1.2f5a280000000p-9"),
-    _h("-0x1.7bcf060000000p-12"),
+    _h("-0x1.55553cp-2"),
+    _h("0x1.110be4p-3"),
+    _h("-0x1.b9623cp-5"),
+    _h("0x1.6009c0p-6"),
+    _h("-0x1.04606ap-7"),
+    _h("0x1.2da1e0p-9"),
+    _h("-0x1.77d222p-12"),
 )
 HALF_PI_SCALED = (_h("0x1.921fb60000000p-31"), _h("-0x1.777a5c0000000p-56"))  # pi/2 / 2**31

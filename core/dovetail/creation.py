@@ -13,7 +13,7 @@ import numpy as np
 
 from . import ops
 from .datatypes import Like, Where, cast, move, real_dtype
-from .device import device
+from .device import device, usable
 from .dtypes import DType, bool_, dtype, float32, float64, int64
 from .errors import ArgumentError, DeviceError, DTypeError, NotYetError, ShapeError, ValueOverflow
 from .expr import node, spec
@@ -52,7 +52,7 @@ def generate(
     """A pending tensor whose elements are a function of their linear index and of run-time
     scalars.
     """
-    return make(node(op, tuple(scalars), spec(shape, out, device(where)), (tuple(kinds), out)))
+    return make(node(op, tuple(scalars), spec(shape, out, usable(where)), (tuple(kinds), out)))
 
 
 # --- from values ---------------------------------------------------------------------------------
@@ -121,7 +121,7 @@ def _host_values(obj: Any) -> np.ndarray[Any, Any]:
 
 
 def _from_tensor(x: Tensor, want: DType | None, where: Where, copy: bool | None) -> Tensor:
-    target = x.device if where is None else device(where)
+    target = x.device if where is None else usable(where)
     same = (want is None or want is x.dtype) and target is x.device
     if same and copy is not True:
         return x
@@ -246,7 +246,7 @@ def empty(shape: Any, *, dtype: Like = None, device: Where = None) -> Tensor:
 
 def _spec(op: str, shape: Any, dtype: Like, where: Where) -> Any:
     found = _default_dtype if dtype is None else real_dtype(op, dtype)
-    return spec(extents(op, shape), found, device(where))
+    return spec(extents(op, shape), found, usable(where))
 
 
 def zeros(shape: Any, *, dtype: Like = None, device: Where = None) -> Tensor:

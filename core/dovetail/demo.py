@@ -390,7 +390,8 @@ def _draw_means(part: Any, out: Outcome, labels: Array, colors: Any) -> None:
         f"{COMPONENTS} components keep\n{out.kept:.1%} of the variance\n\n"
         f"digest of all results\n{out.digest[:16]}"
     )
-    panels[CLUSTERS].text(0, 0.5, text, color=INK, fontsize=11, va="center", clip_on=False)
+    note = panels[CLUSTERS].text(0, 0.5, text, color=INK, fontsize=11, va="center")
+    note.set_in_layout(False)  # it may run over into the empty panel
 
 
 def _kinds(out: Outcome, labels: Array) -> Iterator[tuple[int, int, float]]:

@@ -100,6 +100,16 @@ def opened(dev: Device) -> Any:
     return _opener(dev)
 
 
+def usable(spec: Device | str | None = None) -> Device:
+    """The device named by `spec`, opened: for whoever is about to put something there.
+
+    Raises: DeviceError, UnavailableError or PluginError where there is no such device to be had.
+    """
+    found = device(spec)
+    opened(found)
+    return found
+
+
 def opened_devices() -> list[Device]:
     """The devices that have been opened so far."""
     return [dev for dev in list(_interned.values()) if dev.opened is not None]

@@ -9,12 +9,12 @@ DOVETAIL_CACHE_DIR moves the cache; DOVETAIL_CACHE_MIB bounds it (0 turns it off
 
 from __future__ import annotations
 
-import hashlib
 import os
-import tempfile
+import threading
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 SHA = 32  # bytes
 LIMIT_MIB = 256
@@ -45,9 +45,15 @@ def limit() -> int:
     return int(float(os.environ.get("DOVETAIL_CACHE_MIB", LIMIT_MIB)) * (1 << 20))
 
 
+def _sha256(content: bytes) -> Any:
+    import hashlib  # 5 ms, which `import dovetail` need not pay
+
+    return hashlib.sha256(content)
+
+
 def _path(fingerprint: str, text: str) -> Path | None:
     folder = directory()
-    name = hashlib.sha256(f"{VERSION}\0{fingerprint}\0{text}".encode()).hexdigest()
+    name = _sha256(f"{VERSION}\0{fingerprint}\0{text}".encode()).hexdigest()
     return None if folder is None else folder / name[:2] / name[2:40]
 
 
@@ -61,7 +67,7 @@ def read(fingerprint: str, text: str) -> bytes | None:
     except OSError:
         return None
     binary = content[SHA:]
-    if hashlib.sha256(binary).digest() != content[:SHA]:
+    if _sha256(binary).digest() != content[:SHA]:
         forget(fingerprint, text)
         return None
     return binary
@@ -75,14 +81,13 @@ def write(fingerprint: str, text: str, binary: bytes) -> None:
         return
     with suppress(OSError):
         path.parent.mkdir(exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".")
+        temporary = path.with_name(f".{os.getpid()}.{threading.get_ident()}.{path.name}")
         try:
-            with os.fdopen(handle, "wb") as f:
-                f.write(hashlib.sha256(binary).digest() + binary)
+            temporary.write_bytes(_sha256(binary).digest() + binary)
             os.replace(temporary, path)
         except BaseException:
             with suppress(OSError):
-                os.unlink(temporary)
+                temporary.unlink()
             raise
     if _written % 64 == 0:
         prune()
@@ -98,11 +103,9 @@ def forget(fingerprint: str, text: str) -> None:
 
 
 def source_digest(folder: Path) -> str:
-    """A digest of the Python sources in a folder: for fingerprints, since what they generate depends on them."""
-    found = hashlib.sha256()
-    for path in sorted(folder.glob("*.py")):
-        found.update(path.read_bytes())
-    return found.hexdigest()[:16]
+    """A digest of the Python sources in a folder, for fingerprints: binaries depend on them."""
+    sources = [path.read_bytes() for path in sorted(folder.glob("*.py"))]
+    return str(_sha256(b"\0".join(sources)).hexdigest()[:16])
 
 
 def prune() -> None:

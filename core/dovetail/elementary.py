@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from .coefficients import (
-    EXPM1_DOUBLED,
+    DOUBLE_LOG2E,
+    EXP2,
     FORMATS,
     HALF_PI_SCALED,
-    LN2_HALVES,
     TANH_NEAR,
     TWO_OVER_PI,
     Format,
@@ -247,14 +247,17 @@ def tanh(x: Value) -> Value:
 
 def _tanh_float32(x: Value) -> Value:
     """x + x**3 P(x**2) below 1, else 1 - 2 / (1 + exp(2 |x|))."""
+    f = FORMATS[float32]
     a = _capped(x, 9.25)
-    n, bits = _nearest(a, 2.0 * FORMATS[float32].log2e[0])
-    r = fma(n, const(-LN2_HALVES[1], float32), fma(n, const(-LN2_HALVES[0], float32), a))
-    s = _power_of_two(bits, x)
-    far = 1.0 - 2.0 / fma(s, _poly(EXPM1_DOUBLED, r) * r, s + 1.0)
+    shifter = f.shifter + f.bias  # so that the low bits are those of a power of two
+    t = fma(a, const(DOUBLE_LOG2E, float32), shifter)
+    r = fma(a, const(DOUBLE_LOG2E, float32), shifter - t)
+    s = bitcast(_bits(t) << f.mantissa, float32)
+    # an ulp more than 1 makes up for what DOUBLE_LOG2E lacks, where that matters: just above 1
+    far = 1.0 - 2.0 / fma(s, _poly(EXP2, r), 1.0 + 2.0**-23)
     z = a * a
     near = fma(a * z, _poly(TANH_NEAR, z), a)
-    return _with_sign(where(a < 1.0, near, far), _sign(x))
+    return _with_sign(where(a >= 1.0, far, near), _sign(x))  # near keeps NaN
 
 
 def _odd(x: Value, y: Value) -> Value:
@@ -635,13 +638,17 @@ def _far_turn(x: Value) -> tuple[Pair, Value]:
 
 
 def _turn(x: Value) -> tuple[Pair, Value]:
-    """x >= 0 as n pi/2 + a pair within pi/4 (float32: 1), and n in the top two bits."""
+    """x >= 0 as n pi/2 + a pair within pi/4 (float32: 1), and n in the top two bits.
+
+    The low part is NaN where x is infinite or NaN.
+    """
     if x.dtype is float32:
         return _turn_float32(x)
     far = x > 2.0**25
     (a, b), n = _near_turn(x)
     (c, d), m = _far_turn(x)
-    return (where(far, c, a), where(far, d, b)), where(far, m, n)
+    low = where(x < math.inf, where(far, d, b), math.nan)
+    return (where(far, c, a), low), where(far, m, n)
 
 
 def _turn_float32(x: Value) -> tuple[Pair, Value]:
@@ -650,7 +657,7 @@ def _turn_float32(x: Value) -> tuple[Pair, Value]:
     Payne and Hanek's method, for x >= 1: with x = m 2**(e - 150), bits of 2/pi above 2**(151 - e)
     only make multiples of 4 quadrants. The next 32 bits times m are exact in wrapping integers, 23
     more in float32 (their product less its integer part), and the last 24 need no exactness.
-    Infinities and NaN give garbage, but nothing undefined.
+    Infinities and NaN make the low part NaN.
     """
     b = _bits(x)
     a, c, d = _window32((b >> 23) - 127)
@@ -658,13 +665,13 @@ def _turn_float32(x: Value) -> tuple[Pair, Value]:
     middle = cast(bitcast(c >> 9, int32), float32)
     last = cast(bitcast(((c << 23) | (d >> 9)) >> 8, int32), float32)
     whole = rint(m * middle)
-    rest = fma(fma(last, const(2.0**-24, float32), 2.0**-25), m, fma(m, middle, -whole))
+    half = fma(x, 0.0, 2.0**-25)  # of the last place; NaN where x is not finite
+    rest = fma(fma(last, const(2.0**-24, float32), half), m, fma(m, middle, -whole))
     p = ((b & 0x7FFFFF) | 0x800000) * a + bitcast(cast(whole, int32), uint32)
     # in 2**-31 quadrants, signed: h + t
     p, n = bitcast(p << 2, int32) >> 1, p + (1 << 29)
     h = cast(p, float32)
     t = fma(rest, const(2.0, float32), cast(p - cast(h, int32), float32))
-    h, t = _fast_two_sum(h, t)
     high, low = _two_product(h, HALF_PI_SCALED[0])
     low = fma(h, const(HALF_PI_SCALED[1], float32), fma(t, const(HALF_PI_SCALED[0], float32), low))
     small = x < 1.0
@@ -685,7 +692,7 @@ def _window32(position: Value) -> list[Value]:
 
 
 def _sin_cos(x: Value) -> tuple[Pair, Pair, Value]:
-    """sin and cos of x - n pi/2 for finite x >= 0, as two parts each, and n in the top two bits."""
+    """sin and cos of x - n pi/2 for x >= 0, as two parts each, and n in the top two bits."""
     f = _format(x)
     (h, low), n = _turn(x)
     z = h * h
@@ -706,7 +713,7 @@ def _quarter(n: Value) -> Value:
 
 
 def _sin_of_turn(x: Value, ahead: int, sign: Value | None) -> Value:
-    """sin(x + ahead pi/2) for finite x >= 0, its sign bit exchanged with `sign`."""
+    """sin(x + ahead pi/2) for x >= 0, its sign bit exchanged with `sign`."""
     f = _format(x)
     (h, low), n = _turn(x)
     n = n + (ahead << (n.dtype.bits - 2))
@@ -714,8 +721,8 @@ def _sin_of_turn(x: Value, ahead: int, sign: Value | None) -> Value:
     z = h * h
     # sin(h) = h + h z P(z), cos(h) = 1 - z/2 + z z Q(z): one polynomial with selected coefficients
     p = where(odd, const((*f.cos, 0.0)[len(f.sin) - 1], x.dtype), f.sin[-1])
-    for a, b in zip(reversed(f.cos[: len(f.sin) - 1]), reversed(f.sin[:-1]), strict=True):
-        p = fma(p, z, where(odd, const(a, x.dtype), b))
+    for c, d in zip(reversed(f.cos[: len(f.sin) - 1]), reversed(f.sin[:-1]), strict=True):
+        p = fma(p, z, where(odd, const(c, x.dtype), d))
     # what low adds, and what rounding h * h took
     half = z * -0.5
     rest = where(odd, fma(-h, low, fma(h, h, -z) * -0.5), fma(half, low, low))
@@ -727,27 +734,24 @@ def _sin_of_turn(x: Value, ahead: int, sign: Value | None) -> Value:
 
 def sin(x: Value) -> Value:
     """The sine."""
-    a = _abs(x)
-    return where(a < math.inf, _sin_of_turn(a, 0, _sign(x)), math.nan)
+    return _sin_of_turn(_abs(x), 0, _sign(x))
 
 
 def cos(x: Value) -> Value:
     """The cosine."""
-    a = _abs(x)
-    return where(a < math.inf, _sin_of_turn(a, 1, None), math.nan)
+    return _sin_of_turn(_abs(x), 1, None)
 
 
 def tan(x: Value) -> Value:
     """The tangent."""
-    a = _abs(x)
-    s, c, n = _sin_cos(a)
+    s, c, n = _sin_cos(_abs(x))
     s, c = _fast_two_sum(*s), _fast_two_sum(*c)
     odd = _quarter(n)
     q = _quotient(
         (where(odd, c[0], s[0]), where(odd, c[1], s[1])),
         (where(odd, -s[0], c[0]), where(odd, -s[1], c[1])),
     )
-    return where(a < math.inf, _flip(q[0] + q[1], _sign(x)), math.nan)
+    return _flip(q[0] + q[1], _sign(x))
 
 
 # --- their inverses -------------------------------------------------------------------------------

@@ -1,13 +1,14 @@
 """The deferred graph: immutable nodes, and what is known of each before it is computed.
 
 An `Expr` is an op applied to other nodes and Python numbers, or a leaf: a strided view of a
-`Storage`. When its
-value has been computed, a node *becomes* a leaf, which also lets go of its arguments.
+`Storage`. When its value has been computed, a node *becomes* a leaf, which also lets go of its
+arguments.
 """
 
 from __future__ import annotations
 
 import math
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
@@ -19,9 +20,8 @@ if TYPE_CHECKING:
     from .memory import Storage
     from .ops import Op
 
-DEPTH_LIMIT = (
-    64  # a pending chain deeper than this is computed: it bounds kernels, recursion and memory
-)
+# A pending chain deeper than this is computed: it bounds kernels, recursion and memory.
+DEPTH_LIMIT = 64
 
 
 class Spec:
@@ -64,8 +64,8 @@ class Expr:
     """
 
     __slots__ = (
-        "__weakref__", "args", "attrs", "depth", "moves", "offset", "op", "spec", "storage", "strides",
-        "tape",
+        "__weakref__", "args", "attrs", "depth", "moves", "offset", "op", "spec", "storage",
+        "strides", "tape",
     )  # fmt: skip
 
     op: Op | None
@@ -84,6 +84,7 @@ _log: list[
     ref[Expr]
 ] = []  # every node that may still be pending; the dead and the done are dropped in passing
 _log_limit = 512
+_pruning = RLock()
 record: Any = None  # autograd's: the tape of a node of which some operand has one
 
 
@@ -126,24 +127,28 @@ def binary_node(op: Op, a: Expr, b: Any, spec: Spec) -> Expr:
     return e
 
 
-def prune() -> None:
-    """Drops what is no longer pending from the log; the next time comes when it has doubled."""
+def prune() -> list[Expr]:
+    """Drops what is no longer pending from the log, and returns what is; comes again when doubled.
+
+    Other threads may append meanwhile: only what was there at the start is replaced.
+    """
     global _log_limit
-    _log[:] = [r for r in _log if (e := r()) is not None and e.op is not None]
-    _log_limit = max(512, 2 * len(_log))
+    with _pruning:
+        n = len(_log)
+        seen = [(r, r()) for r in _log[:n]]
+        live = [(r, e) for r, e in seen if e is not None and e.op is not None]
+        _log[:n] = [r for r, _ in live]
+        _log_limit = max(512, 2 * len(live))
+    return [e for _, e in live]
 
 
 def readers(storage: Storage) -> list[Expr]:
     """The pending nodes that read this storage directly."""
-    found = []
-    for r in tuple(_log):
-        e = r()
-        if e is not None and e.op is not None:
-            for a in e.args:
-                if type(a) is Expr and a.op is None and storage_of(a) is storage:
-                    found.append(e)
-                    break
-    return found
+    return [e for e in prune() if any(_reads(a, storage) for a in e.args)]
+
+
+def _reads(a: Any, storage: Storage) -> bool:
+    return type(a) is Expr and a.op is None and storage_of(a) is storage
 
 
 def storage_of(e: Expr) -> Storage:

@@ -45,11 +45,9 @@ from .loops import (
     rem,
     where,
 )
-from .ops import Op, convert
+from .ops import GENERATED, Op, convert
 
-REPEAT_LIMIT = (
-    4  # a value repeated this often by broadcasting is stored if it costs more than CHEAP
-)
+REPEAT_LIMIT = 4  # a value repeated so often by broadcasting is stored if it costs over CHEAP
 CHEAP = 8
 NODE_LIMIT = 160  # values computed on the fly for one stored node; more are cut
 ROWS_BUSY = 4  # rows per unit of the device's concurrency that keep it busy without splitting them
@@ -58,8 +56,9 @@ SMALL_ROWS = 1 << 15  # elements below which a reduction is not worth splitting
 
 @dataclass(eq=False, slots=True)
 class Access:
-    """One way in which a kernel touches a buffer: element strides over the domain's axes. slot -1:
-    no memory.
+    """One way in which a kernel touches a buffer: element strides over the domain's axes.
+
+    Slot -1 is no memory: a linear index.
     """
 
     slot: int
@@ -71,8 +70,9 @@ class Access:
 
 @dataclass(eq=False, slots=True)
 class Term:
-    """A value computed on the fly at a point of the domain. `what`: load, scalar, map, generate,
-    gather, reduce.
+    """A value computed on the fly at a point of the domain.
+
+    `what`: load, scalar, map, generate, gather, reduce.
     """
 
     what: str
@@ -87,8 +87,9 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """The axes of a kernel: `outer` ones are its grid, those in `axes` its rows. `full` is their
-    common shape.
+    """The axes of a kernel: `outer` ones are its grid, those in `axes` its rows.
+
+    `full` is their common shape.
     """
 
     full: Shape
@@ -212,18 +213,26 @@ class Target:
 
 
 class Overlap(Exception):
-    """The target overlaps what is read, otherwise than element by element: go through fresh memory."""
+    """The target overlaps what is read, and not element by element: go through fresh memory."""
 
 
 class Planner:
-    """One evaluation's graph. `nodes` in topological order; `leaf_slot`: position -> slot, for
-    leaves with memory.
+    """One evaluation's graph: `nodes` in topological order.
+
+    `leaf_slot`: position -> slot, for leaves with memory.
     """
 
     def __init__(
-        self, nodes: Sequence[Expr], index: dict[Expr, int], leaf_slot: dict[int, int], roots: Sequence[int],
-        held: Sequence[int], concurrency: int, lowered: frozenset[Any], target: Target | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        nodes: Sequence[Expr],
+        index: dict[Expr, int],
+        leaf_slot: dict[int, int],
+        roots: Sequence[int],
+        held: Sequence[int],
+        concurrency: int,
+        lowered: frozenset[Any],
+        target: Target | None = None,
+    ) -> None:
         self.nodes, self.index, self.leaf_slot = nodes, index, leaf_slot
         self.concurrency, self.lowered, self.target = concurrency, lowered, target
         self.roots = tuple(roots)
@@ -239,9 +248,8 @@ class Planner:
             self.scalar_at[i] = count
             count += sum(type(a) is not Expr for a in e.args)
         self._cost: dict[int, int] = {}
-        self.order: dict[
-            int, Shape
-        ] = {}  # stored nodes whose memory is not row-major: its axes, outermost first
+        # Stored nodes whose memory is not row-major: their axes, outermost first.
+        self.order: dict[int, Shape] = {}
         self.crooked: set[Domain] = set()  # whose rows are not worth sharing a kernel
 
     def _seed(self, i: int) -> None:
@@ -593,10 +601,10 @@ class Planner:
         return self.here.memo[key]
 
     def _term_gather(self, i: int, e: Expr, path: Any) -> Term:
-        if self.here.domain.axes:
+        shape, source_axes, index_axes, known = e.attrs
+        if self.here.domain.axes and not known:
             raise _Store(i, "its indices are checked before a reduction reads it")
         slot, base, dtype = self._resident(self.index[e.args[0]])
-        shape, source_axes, index_axes, known = e.attrs
         if self.target is not None and not known:
             raise Overlap  # nothing is written before the indices have been checked
         strides = tuple(0 if d < 0 else base.strides[d] for d in source_axes)
@@ -659,9 +667,8 @@ class Planner:
                 raise Overlap
             base = Layout(e.spec.shape, self.target.strides, 0)
         out = (self.slot_of[i], base, e.spec.dtype)
-        if (e.op.name, e.spec.dtype) in self.lowered and all(
-            d is e.spec.dtype for _, _, d in inputs
-        ):
+        known = (e.op.name, e.spec.dtype) in self.lowered and e.attrs != GENERATED
+        if known and all(d is e.spec.dtype for _, _, d in inputs):
             moved = e.spec.size * e.spec.dtype.itemsize
             return [Call(e.op, tuple(inputs), out, fresh, self.why[i], moved)]
         site = Site(e.op.name, inputs, out, casts, e.attrs, self.scalar_at[i], e.op.updates)

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextvars import ContextVar
 from typing import Any
 
 from . import layout as lay
-from . import ops, run
-from .errors import ArgumentError, DeviceError, DTypeError, ShapeError
+from . import ops
+from .errors import ArgumentError, DeviceError, DTypeError, NotYetAttribute, ShapeError
 from .expr import node, spec
 from .layout import Shape
 from .tensor import Tensor, apply, assign, fitted, make, reduce, view, write_out
@@ -52,7 +53,8 @@ def _matmul(name: str, x1: Tensor, x2: Tensor) -> Tensor:
     batch = lay.broadcast_shapes(name, a.shape[:-2], b.shape[:-2])
     operands = [_converted(_expanded(t, (*batch, *t.shape[-2:])), dtype)._expr for t in (a, b)]
     shape = (*batch, a.shape[-2], b.shape[-1])
-    result = make(node(ops.MATMUL, tuple(operands), spec(shape, dtype, a.device)))
+    how = ops.GENERATED if _reproducible.get() else None
+    result = make(node(ops.MATMUL, tuple(operands), spec(shape, dtype, a.device), how))
     kept = batch + ((a.shape[-2],) if x1.ndim > 1 else ()) + ((b.shape[-1],) if x2.ndim > 1 else ())
     return result if kept == shape else view(result, ("reshape", kept))
 
@@ -150,19 +152,19 @@ def _paired_axes(axes: Axes, x1: Tensor, x2: Tensor) -> tuple[Shape, Shape]:
 class reproducible:
     """A context in which no vendor routine is used: every result has the same bits on every device.
 
-    Matrix products then take the generated kernel: k ascending, fused multiply-add. What counts is
-    where the work runs, not where it was recorded: look at results (or `dt.evaluate` them) inside.
-    Contexts nest. They hold for all threads.
+    Matrix products written in it take the generated kernel: k ascending, fused multiply-add.
+    Contexts nest, and hold for the thread that is in them.
     """
 
     def __enter__(self) -> reproducible:
-        with run.lock:
-            run.reproducible += 1
+        self._token = _reproducible.set(True)
         return self
 
     def __exit__(self, *exc: object) -> None:
-        with run.lock:
-            run.reproducible -= 1
+        _reproducible.reset(self._token)
+
+
+_reproducible: ContextVar[bool] = ContextVar("reproducible", default=False)
 
 
 def _matmul_operator(self: Tensor, other: Any) -> Any:
@@ -188,3 +190,18 @@ def install() -> None:
 
 
 install()
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        raise NotYetAttribute(f"dt.linalg.{name}: comes with a later version; see numpy.linalg")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+_LATER = frozenset(
+    (
+        "cholesky", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "matrix_norm",
+        "matrix_power", "matrix_rank", "outer", "pinv", "qr", "slogdet", "solve", "svd",
+        "svdvals", "trace", "vector_norm",
+    )
+)  # fmt: skip

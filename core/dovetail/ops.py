@@ -500,9 +500,10 @@ ISFINITE = _map("isfinite", _predicate, _isfinite, 2, 1)
 SIGNBIT = _map("signbit", lambda op, d, a: ((common(op, d, allowed="f"),), bool_), _signbit, 1, 1)
 
 for _name, _cost in {
-    "exp": 14, "exp2": 14, "expm1": 20, "log": 20, "log2": 20, "log10": 20, "log1p": 25, "sin": 30, "cos": 30,
-    "tan": 40, "asin": 25, "acos": 25, "atan": 25, "sinh": 30, "cosh": 25, "tanh": 25, "asinh": 40, "acosh": 40,
-    "atanh": 40, "cbrt": 20, "erf": 40, "erfc": 40, "rsqrt": 8, "sigmoid": 20,
+    "exp": 14, "exp2": 14, "expm1": 20, "log": 20, "log2": 20, "log10": 20, "log1p": 25,
+    "sin": 30, "cos": 30, "tan": 40, "asin": 25, "acos": 25, "atan": 25, "sinh": 30, "cosh": 25,
+    "tanh": 25, "asinh": 40, "acosh": 40, "atanh": 40,
+    "cbrt": 20, "erf": 40, "erfc": 40, "rsqrt": 8, "sigmoid": 20,
 }.items():  # fmt: skip
     _map(_name, _floating, getattr(el, _name), _cost, 1)
 
@@ -664,6 +665,7 @@ def _wide(d: DType) -> DType:
     return float32 if d.is_float and d.itemsize == 2 else d
 
 
+GENERATED = "generated"  # as attrs: no vendor routine, whatever the device offers
 MATMUL = row("matmul", "rows", dtypes=_contracting, build=_matmul, arity=2)
 
 

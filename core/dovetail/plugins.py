@@ -5,7 +5,6 @@ is first named, each in its own try, so that a broken one harms nobody who does 
 
 from __future__ import annotations
 
-import difflib
 import enum
 import importlib
 import os
@@ -296,7 +295,7 @@ class Registry:
         callers = self._manager.get_hookcallers(plugin) or []
         for caller in callers:
             if not caller.has_spec():
-                near = difflib.get_close_matches(caller.name, HOOKS, 1)
+                near = _near(caller.name, HOOKS)
                 known = f"; the hooks are {', '.join(HOOKS)}"
                 mend = f'; did you mean "{near[0]}"?' if near else known
                 raise PluginError(f'"{caller.name}" is not a hook of dovetail{mend}')
@@ -410,12 +409,19 @@ class Registry:
 
     def _unknown(self, type: str) -> DeviceError:
         known = list(self.records())
-        near = difflib.get_close_matches(type, known, 1)
+        near = _near(type, known)
         text = f'no device type "{type}" is installed; known: {", ".join(known)}.'
         if near:
             text += f' Did you mean "{near[0]}"?'
         package = offers().get(type, f"dovetail-{type.replace('_', '-')}")
         return DeviceError(f"{text} Backends are packages: pip install {package}")
+
+
+def _near(name: str, known: Iterable[str]) -> list[str]:
+    """The known name that `name` may have been meant to be, if any."""
+    import difflib  # 3 ms, which `import dovetail` need not pay
+
+    return difflib.get_close_matches(name, list(known), 1)
 
 
 def _line(error: BaseException) -> str:

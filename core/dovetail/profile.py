@@ -6,7 +6,6 @@ changes.
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Iterator
@@ -60,6 +59,8 @@ class Profile:
             if self._before is not None:
                 self._before.extend(self.events)
         if self.path is not None:
+            import json  # here and not above: `import dovetail` stays quick
+
             self.path.write_text(json.dumps({"traceEvents": list(self._trace_events())}))
 
     @property

@@ -18,7 +18,7 @@ import numpy as np
 from . import ops
 from .creation import extents, generate
 from .datatypes import real_dtype
-from .device import Device, device
+from .device import Device, usable
 from .dtypes import DType, bfloat16, float16, float32, float64, int64, uint32, uint64
 from .errors import ArgumentError, DTypeError
 from .indexing import take
@@ -139,7 +139,7 @@ class Generator:
         where: Where,
     ) -> Tensor:  # fmt: skip
         place = self._reserve(int(np.prod(shape, dtype=object)))
-        return generate(op, shape, (*place, *scalars), (uint64, uint64, *kinds), d, device(where))
+        return generate(op, shape, (*place, *scalars), (uint64, uint64, *kinds), d, usable(where))
 
 
 def _float(name: str, dtype: Any) -> DType:

@@ -44,7 +44,6 @@ class Counters:
 counters = Counters()
 lock = threading.RLock()
 trace: list[dict[str, Any]] | None = None  # events for `profile`, while it runs
-reproducible = 0  # > 0: vendor routines are not used
 _plans: dict[Any, Plan] = {}
 _programs: dict[tuple[str, str], Any] = {}
 
@@ -60,7 +59,7 @@ def evaluate(exprs: Sequence[Expr]) -> None:
 
 
 def planned(exprs: Sequence[Expr]) -> list[tuple[Opened, Plan]]:
-    """How the pending work of these nodes would be done; it stays pending, and nothing is compiled."""
+    """How the pending work of these nodes would be done; it stays pending, uncompiled."""
     with lock:
         return [
             (opened(roots[0].spec.device), _Evaluation(roots).plan(prepared=False))
@@ -237,7 +236,6 @@ class _Evaluation:
         key = self.key
         key.append(held)
         key.append(roots)
-        key.append(reproducible > 0)
         target = None
         if self.target is not None:
             target = self._target()
@@ -299,7 +297,7 @@ class _Evaluation:
         begun = time.perf_counter_ns()
         where = opened(self.device)
         leaf_slot = {self.index[e]: slot for slot, e in enumerate(self.leaves)}
-        lowered = frozenset() if reproducible else frozenset(where.lowerings)
+        lowered = frozenset(where.lowerings)
         busy = where.backend.info.capabilities.concurrency
         planner = Planner(self.nodes, self.index, leaf_slot, roots, held, busy, lowered, target)
         plan = planner.plan()

@@ -1,3 +1,3 @@
-"""The sparse COO layout, a layout plugin shipped with the core. Its ops come with a later version."""
+"""The sparse COO layout, a layout plugin shipped with the core; it comes with a later version."""
 
 __all__: list[str] = []

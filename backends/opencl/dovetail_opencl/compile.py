@@ -1,58 +1,113 @@
-"""OpenCL C to programs: by the driver, or from the binary that it gave earlier."""
+"""OpenCL C to programs: by the driver, or from a binary that it gave earlier."""
 
 from __future__ import annotations
 
+import hashlib
+import threading
+import warnings
+from contextlib import suppress
 from typing import Any
 
 import pyopencl as cl
 
-from dovetail.extend import CompileError, Kernel, Program, shareable
+from dovetail.extend import (
+    CompileError,
+    Kernel,
+    Program,
+    along_rows,
+    cache_binary,
+    cached_binary,
+    shareable,
+)
 
 from .render import OpenCLStyle
 
-import os
-LANES_ALWAYS = bool(os.environ.get("LN"))
 STYLE = OpenCLStyle()
 EXACT = "-cl-fp32-correctly-rounded-divide-sqrt"
+_lock = threading.RLock()  # drivers compile one at a time anyway, and so do filters of warnings
 
 
 class OpenCLProgram(Program):
-    """A built program and the name of its function. `lanes`: a group of work items does one point."""
+    """A built program. `lanes`: a group of work items does one point; there may be another way too."""
 
-    def __init__(self, kernel: Kernel, built: Any, source: str, lanes: bool) -> None:
-        self.kernel, self.built, self.source, self.lanes = kernel, built, source, lanes
-        self.entry = STYLE.entry(kernel)
+    def __init__(
+        self, compiler: Compiler, kernel: Kernel, lanes: bool, source: str, built: Any
+    ) -> None:
+        self.kernel, self.lanes, self.source = kernel, lanes, source
+        self._compiler, self._built = compiler, {lanes: built}
 
     @property
     def binary(self) -> bytes:  # type: ignore[override]
-        """The device's own format."""
-        found: bytes = self.built.get_info(cl.program_info.BINARIES)[0]
-        return found
+        """A digest of the source, then the device's own format."""
+        return _digest(self.source) + _binary(self._built[self.lanes])
+
+    def function(self, lanes: bool) -> Any:
+        """A new kernel object, whose arguments are nobody else's."""
+        with _lock:
+            if lanes not in self._built:
+                self._built[lanes] = self._compiler.other(self.kernel, lanes)
+        return cl.Kernel(self._built[lanes], STYLE.entry(self.kernel))
 
 
 class Compiler:
-    """Builds for one device."""
+    """Builds for one device. `groups`: its compiler is good at work items that work together."""
 
-    def __init__(self, context: Any, device: Any, exact: bool) -> None:
-        self.context, self.device = context, device
-        self.options = [EXACT] if exact else []
+    def __init__(self, context: Any, device: Any, fingerprint: str, exact: bool, groups: bool) -> None:
+        self.context, self.device, self.fingerprint = context, device, fingerprint
+        self.groups, self.options = groups, [EXACT] if exact else []
+
+    def lanes(self, kernel: Kernel) -> bool:
+        """Whether a group is to do one point, where rows are not short."""
+        return self.groups and shareable(kernel) and along_rows(kernel)
 
     def compile(self, kernel: Kernel) -> OpenCLProgram:
         """The program for `kernel`. Raises: CompileError with the kernel and the driver's log."""
-        lanes = LANES_ALWAYS and shareable(kernel)
+        lanes = self.lanes(kernel)
         source = STYLE.render(kernel, lanes)
-        try:
-            built = self._build(cl.Program(self.context, source))
-        except cl.RuntimeError as error:
-            log = f"{self.device.name} refused a kernel: {error}"
-            raise CompileError(f"{log}\n\n{kernel}\n\n{source}") from error
-        return OpenCLProgram(kernel, built, source, lanes)
+        return OpenCLProgram(self, kernel, lanes, source, self._from_source(kernel, source))
 
     def load(self, kernel: Kernel, binary: bytes) -> OpenCLProgram:
-        """The program from a binary. Raises: pyopencl's error if the driver does not like it."""
-        lanes = LANES_ALWAYS and shareable(kernel)
-        built = self._build(cl.Program(self.context, [self.device], [binary]))
-        return OpenCLProgram(kernel, built, STYLE.render(kernel, lanes), lanes)
+        """The program from a binary. Raises: ValueError or pyopencl's error if it is no good."""
+        lanes = self.lanes(kernel)
+        source = STYLE.render(kernel, lanes)
+        return OpenCLProgram(self, kernel, lanes, source, self._from_binary(source, binary))
+
+    def other(self, kernel: Kernel, lanes: bool) -> Any:
+        """The kernel done in the way that was not the first choice; kept on disk under its own name."""
+        source = STYLE.render(kernel, lanes)
+        key = (self.fingerprint, source)
+        binary = cached_binary(*key)
+        if binary is not None:
+            with suppress(cl.Error, ValueError):
+                return self._from_binary(source, binary)
+        built = self._from_source(kernel, source)
+        cache_binary(*key, _digest(source) + _binary(built))
+        return built
+
+    def _from_source(self, kernel: Kernel, source: str) -> Any:
+        try:
+            return self._build(cl.Program(self.context, source))
+        except cl.Error as error:
+            log = f"{self.device.name} refused a kernel: {error}"
+            raise CompileError(f"{log}\n\n{kernel}\n\n{source}") from error
+
+    def _from_binary(self, source: str, binary: bytes) -> Any:
+        digest = _digest(source)
+        if not binary.startswith(digest):
+            raise ValueError("this binary was made from another source")
+        content = binary[len(digest) :]
+        return self._build(cl.Program(self.context, [self.device], [content]))
 
     def _build(self, program: Any) -> Any:
-        return program.build(self.options, devices=[self.device], cache_dir=False)
+        with _lock, warnings.catch_warnings():
+            warnings.simplefilter("ignore", cl.CompilerWarning)  # of any driver that says anything
+            return program.build(self.options, devices=[self.device], cache_dir=False)
+
+
+def _digest(source: str) -> bytes:
+    return hashlib.sha256(source.encode()).digest()
+
+
+def _binary(built: Any) -> bytes:
+    found: bytes = built.get_info(cl.program_info.BINARIES)[0]
+    return found

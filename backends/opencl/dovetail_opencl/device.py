@@ -15,6 +15,12 @@ from .launch import Launcher
 from .plugin import devices_of
 
 
+def groups(device: Any) -> bool:
+    """Whether groups of work items are fast: on GPUs, and on CPUs where Intel's compiler makes vectors
+    of them. PoCL's does better with one work item per point: 2 ms against 13 for sums of 4096 rows."""
+    return device.type & cl.device_type.CPU == 0 or "cl_intel_vec_len_hint" in device.extensions
+
+
 class OpenCLBackend(Backend):
     """One OpenCL device in a context of its own. A handle is a buffer; a stream is a queue, in order."""
 
@@ -23,7 +29,10 @@ class OpenCLBackend(Backend):
         self.device = [d for p in loader.platforms() for d in devices_of(p)][info.index]
         self.context = cl.Context([self.device])
         self.queue = self.create_stream()
-        self._compiler = Compiler(self.context, self.device, info.capabilities.exact_division)
+        exact = info.capabilities.exact_division
+        self._compiler = Compiler(
+            self.context, self.device, info.fingerprint, exact, groups(self.device)
+        )
         self._launcher = Launcher(self.queue, self.device)
 
     def allocate(self, nbytes: int) -> Any:

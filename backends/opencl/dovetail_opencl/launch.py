@@ -1,4 +1,4 @@
-"""Launches: arguments that do not change are set once, on a kernel object of each bound launch's own."""
+"""Launches: what does not change is set once, on a kernel object of each bound launch's own."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
-from dovetail.extend import LANES, DType, Handles, InternalError, Launch, bool_
+from dovetail.extend import LANES, DType, Handles, InternalError, Kernel, Launch, Loop, Value, bool_
 
 from .compile import OpenCLProgram
 from .render import dimensions
 
 GROUP = 256  # work items in a group, at most
+SHORT = 64  # a reduction below this is done by one work item
 
 
 class Launcher:
     """Makes bound launches on one device."""
 
     def __init__(self, queue: Any, device: Any) -> None:
-        self.queue = queue
+        self.queue, self.units = queue, device.max_compute_units
         self.group = min(GROUP, device.max_work_group_size)
 
     def bind(self, program: OpenCLProgram, ints: Sequence[int], grid: Sequence[int]) -> Launch:
@@ -29,44 +30,66 @@ class Launcher:
         k = program.kernel
         if len(ints) != len(k.ints) or len(grid) != len(k.grid):
             raise InternalError(f"a launch with {len(ints)} ints and a grid of {len(grid)} axes", k)
-        kernel = cl.Kernel(program.built, program.entry)
+        lanes = program.lanes and longest(k, ints) >= SHORT
+        kernel = program.function(lanes)
         first = 2 * len(k.buffers)
         for position, value in enumerate(ints, first):
             kernel.set_arg(position, np.int64(value))
-        first += len(ints)
-        types = [_numpy(d) for _, d in k.scalars]
-        whole, local = self.range(grid, program.lanes)
-        lock, default = threading.Lock(), self.queue
-
-        def launch(buffers: Handles, scalars: Sequence[float | int | bool], stream: Any) -> None:
-            with lock:
-                for i in range(0, len(buffers), 2):
-                    kernel.set_arg(i, buffers[i])
-                    kernel.set_arg(i + 1, np.int64(buffers[i + 1]))
-                for i, (t, x) in enumerate(zip(types, scalars, strict=True), first):
-                    kernel.set_arg(i, t(x))
-                cl.enqueue_nd_range_kernel(stream or default, kernel, whole, local)
-
-        return launch
+        return _Bound(self.queue, kernel, k, *self.range(grid, lanes)).launch
 
     def range(self, grid: Sequence[int], lanes: bool) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The global and the local size; the former is a multiple of the latter."""
         sizes = dimensions(grid)
+        ones = (1,) * (len(sizes) - 1)
         if lanes:
-            return (sizes[0] * LANES, *sizes[1:]), (LANES, *(1 for _ in sizes[1:]))
-        local, left = [], self.group
-        for n in sizes[:2]:
-            local.append(min(left, 1 << max(n - 1, 0).bit_length()))
-            left //= local[-1]
-        local += [1] * (len(sizes) - 2)
-        return tuple(-(-n // m) * m for n, m in zip(sizes, local, strict=True)), tuple(local)
+            return (sizes[0] * LANES, *sizes[1:]), (LANES, *ones)
+        items = 1 << (max(1, sizes[0] // (2 * self.units)) - 1).bit_length()
+        local = (min(self.group, items), *ones)
+        return tuple(-(-n // m) * m for n, m in zip(sizes, local, strict=True)), local
+
+
+class _Bound:
+    """A launch with everything fixed but buffers, scalars and stream."""
+
+    def __init__(self, queue: Any, kernel: Any, k: Kernel, whole: Any, local: Any) -> None:
+        self.queue, self.kernel, self.whole, self.local = queue, kernel, whole, local
+        first = 2 * len(k.buffers) + len(k.ints)
+        self.scalars = [(p, _numpy(d)) for p, (_, d) in enumerate(k.scalars, first)]
+        self.offsets: list[Any] = [None] * len(k.buffers)  # as they are set
+        self.lock = threading.Lock()
+
+    def launch(self, buffers: Handles, scalars: Sequence[float | int | bool], stream: Any) -> None:
+        with self.lock:  # arguments belong to the kernel object until it is queued
+            set_arg, offsets = self.kernel.set_arg, self.offsets
+            for i in range(len(offsets)):
+                set_arg(2 * i, buffers[2 * i])
+                if buffers[2 * i + 1] != offsets[i]:
+                    set_arg(2 * i + 1, np.int64(buffers[2 * i + 1]))
+                    offsets[i] = buffers[2 * i + 1]
+            for (position, number), x in zip(self.scalars, scalars, strict=True):
+                set_arg(position, number(x))
+            cl.enqueue_nd_range_kernel(stream or self.queue, self.kernel, self.whole, self.local)
+
+
+def longest(kernel: Kernel, ints: Sequence[int]) -> int:
+    """The most iterations of an outermost reduction; SHORT for one whose bounds are computed."""
+    known = dict(zip(kernel.ints, ints, strict=True))
+
+    def bound(v: Value) -> int | None:
+        return known[v.attr] if v.op == "param" else v.attr if v.op == "const" else None
+
+    spans = []
+    for s in kernel.body:
+        if isinstance(s, Loop) and s.kind == "reduce":
+            start, stop = bound(s.start), bound(s.stop)
+            spans.append(SHORT if start is None or stop is None else stop - start)
+    return max(spans, default=0)
 
 
 def _numpy(d: DType) -> Any:
-    """What makes a scalar argument of a Python number; it wraps as C does."""
+    """What makes a scalar argument of a Python number; integers wrap."""
     if d is bool_:
         return lambda x: np.uint8(bool(x))
-    assert d.__numpy_dtype__ is not None
-    if d.kind == "f":
-        return d.__numpy_dtype__.type
-    return lambda x: np.asarray(x).astype(d.__numpy_dtype__)[()]
+    t = d.__numpy_dtype__
+    assert t is not None
+    return t.type if d.kind == "f" else lambda x: t.type(int(x) & d.max if d.kind == "u" else int(x))

@@ -66,8 +66,6 @@ class OpenCLStyle(CStyle):
 
     def function(self, name: str, parameters: Sequence[str], lanes: bool) -> str:
         size = f" __attribute__((reqd_work_group_size({LANES}, 1, 1)))" if lanes else ""
-        import os
-        if os.environ.get("VH"): size += f" __attribute__((intel_vec_len_hint({os.environ['VH']})))"
         return f"__kernel{size} void {name}({', '.join(parameters)})"
 
     def parameter(self, buffer: Buffer, name: str) -> list[str]:
@@ -79,7 +77,7 @@ class OpenCLStyle(CStyle):
         return [f"{pointer}{name} = ({pointer})(({bytes_}){name}_ + {name}_at);"]
 
     def points(self, extents: Sequence[str], lanes: bool) -> list[str]:
-        lines = ["const int lane = get_local_id(0);"] if lanes else []
+        lines = ["const long lane = get_local_id(0);"] if lanes else []
         count = len(extents)
         for axis in reversed(range(count)):
             place = min(count - 1 - axis, DIMENSIONS - 1)
@@ -149,11 +147,13 @@ _LOCAL = ["barrier(CLK_LOCAL_MEM_FENCE);"]
 
 
 def _padded(axes: int) -> list[int]:
-    """The axes along which the NDRange may reach beyond the grid: those of dimensions 0 and 1."""
-    return [a for a in range(axes) if axes - 1 - a < DIMENSIONS - 1]
+    """The axis along which the NDRange may reach beyond the grid: that of dimension 0."""
+    return [axes - 1] if axes else []
 
 
 def dimensions(grid: Sequence[int]) -> tuple[int, ...]:
     """The grid as an NDRange: the last axis is dimension 0; what is more goes into dimension 2."""
     sizes = list(reversed(grid))
-    return (*sizes[: DIMENSIONS - 1], math.prod(sizes[DIMENSIONS - 1 :]))
+    if len(sizes) > DIMENSIONS:
+        sizes[DIMENSIONS - 1 :] = [math.prod(sizes[DIMENSIONS - 1 :])]
+    return tuple(sizes) or (1,)

@@ -1,4 +1,5 @@
-"""What a run of the kit found, as JSON: which device, which versions, how many cases, and a digest of all results."""
+"""What a run of the kit found, as JSON: which device, which versions, how many cases, and a
+digest of all results."""
 
 from __future__ import annotations
 
@@ -48,11 +49,16 @@ class Certificate:
 
     @property
     def complaint(self) -> str:
-        """Why the device does not conform, beyond failed cases; empty if there is nothing to say."""
+        """Why the device does not conform, beyond failed cases; empty if there is nothing to
+        say."""
         if self.executed == 0:
             return "no case was executed: that proves nothing"
         skipped = self.counts.get("skipped", 0)
-        return f"{skipped} cases were skipped: a case passes, fails or is a declared gap" if skipped else ""
+        return (
+            f"{skipped} cases were skipped: a case passes, fails or is a declared gap"
+            if skipped
+            else ""
+        )
 
     @property
     def digest(self) -> str:

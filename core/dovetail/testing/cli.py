@@ -20,18 +20,36 @@ def main(arguments: Sequence[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="dovetail test-backend", description=__doc__, epilog="Other options go to pytest: -k, -x, -n 2, ..."
+        prog="dovetail test-backend",
+        description=__doc__,
+        epilog="Other options go to pytest: -k, -x, -n 2, ...",
     )
     parser.add_argument("device", metavar="NAME", help='a device, e.g. "opencl" or "opencl:1"')
     parser.add_argument("--report", metavar="FILE", help="write a certificate, as JSON")
-    parser.add_argument("--sample", metavar="N", type=int, default=1, help="run about one case in N")
+    parser.add_argument(
+        "--sample", metavar="N", type=int, default=1, help="run about one case in N"
+    )
     return parser
 
 
 def _options(asked: argparse.Namespace) -> list[str]:
     # No configuration file: the kit's verdict must not depend on the directory it is run in.
-    options = ["-c", "/dev/null", "--rootdir", ".", "-p", "dovetail.testing.plugin", "-p", "no:cacheprovider"]
-    options += ["-q", "--tb=short", f"--dovetail-device={asked.device}", f"--dovetail-sample={asked.sample}"]
+    options = [
+        "-c",
+        "/dev/null",
+        "--rootdir",
+        ".",
+        "-p",
+        "dovetail.testing.plugin",
+        "-p",
+        "no:cacheprovider",
+    ]
+    options += [
+        "-q",
+        "--tb=short",
+        f"--dovetail-device={asked.device}",
+        f"--dovetail-sample={asked.sample}",
+    ]
     if asked.report:
         options.append(f"--dovetail-report={asked.report}")
     return [*options, "--pyargs", "dovetail.testing"]

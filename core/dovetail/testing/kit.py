@@ -1,4 +1,5 @@
-"""The device under test: runs kernels and tensor programs on it, and compares every bit with the reference."""
+"""The device under test: runs kernels and tensor programs on it, and compares every bit with
+the reference."""
 
 from __future__ import annotations
 
@@ -13,13 +14,14 @@ from .. import tensor as T
 from ..backend import Program
 from ..device import Device, device
 from ..dtypes import DType, float64
+from ..expr import storage_of
 from ..kernel import Kernel
 from ..legalize import legalize
 from ..memory import DataPtr
 from ..plugins import Opened, open_device
 from ..reference import interpret
 from ..run import planned
-from .values import Array, held, is_nan
+from .values import Array, held, is_nan, raw
 
 REFERENCE = "reference"
 BEFORE, AFTER, GUARD = 37, 29, 0xA5  # elements around each buffer, and the byte that fills them
@@ -29,7 +31,8 @@ Make = Callable[[Device], T.Tensor]
 
 @dataclass
 class Kit:
-    """One case's view of the device. `comparisons` counts arrays compared: a case without any fails."""
+    """One case's view of the device. `comparisons` counts arrays compared: a case without any
+    fails."""
 
     opened: Opened
     reproduce: str
@@ -66,10 +69,11 @@ class Kit:
     # --- kernels
 
     def check(
-        self, kernel: Kernel, arrays: Sequence[Array], ints: Sequence[int] = (), scalars: Sequence[Any] = (),
-        grid: Sequence[int] = (),
+        self, kernel: Kernel, arrays: Sequence[Array], ints: Sequence[int] = (),
+        scalars: Sequence[Any] = (), grid: Sequence[int] = (),
     ) -> list[Array]:  # fmt: skip
-        """The buffers after a kernel has run on the device. Fails unless they are as the reference leaves them."""
+        """The buffers after a kernel has run on the device. Fails unless they are as the
+        reference leaves them."""
         found = self.run(kernel, arrays, ints, scalars, grid)
         expected = [np.array(a) for a in arrays]
         if 0 not in grid:
@@ -80,16 +84,21 @@ class Kit:
         return found
 
     def run(
-        self, kernel: Kernel, arrays: Sequence[Array], ints: Sequence[int] = (), scalars: Sequence[Any] = (),
-        grid: Sequence[int] = (),
+        self, kernel: Kernel, arrays: Sequence[Array], ints: Sequence[int] = (),
+        scalars: Sequence[Any] = (), grid: Sequence[int] = (),
     ) -> list[Array]:  # fmt: skip
-        """The buffers after a kernel has run. Each lies between guards, at an odd place, in its own memory."""
+        """The buffers after a kernel has run. Each lies between guards, at an odd place, in its
+        own memory."""
         placed = [self._put(a) for a in arrays]
         if 0 not in grid:
             handles = tuple(
-                x for p, a in zip(placed, arrays, strict=True) for x in (p.handle, p.offset + BEFORE * a.itemsize)
+                x
+                for p, a in zip(placed, arrays, strict=True)
+                for x in (p.handle, p.offset + BEFORE * a.itemsize)
             )
-            self.backend.bind(self.program(kernel), tuple(ints), tuple(grid))(handles, tuple(scalars), None)
+            self.backend.bind(self.program(kernel), tuple(ints), tuple(grid))(
+                handles, tuple(scalars), None
+            )
             self.backend.synchronize()
         return [self._get(p, a, str(kernel)) for p, a in zip(placed, arrays, strict=True)]
 
@@ -101,43 +110,52 @@ class Kit:
         return self._programs[kernel]
 
     def _put(self, a: Array) -> DataPtr:
-        raw = np.full((BEFORE + a.size + AFTER) * a.itemsize, GUARD, np.uint8)
-        raw[BEFORE * a.itemsize : (BEFORE + a.size) * a.itemsize] = np.ascontiguousarray(a).view(np.uint8)
-        ptr = self.opened.allocator.allocate(raw.size)
-        self.backend.copy_in(ptr.handle, ptr.offset, memoryview(raw))
+        block = np.full((BEFORE + a.size + AFTER) * a.itemsize, GUARD, np.uint8)
+        first, last = BEFORE * a.itemsize, (BEFORE + a.size) * a.itemsize
+        block[first:last] = np.ascontiguousarray(a).view(np.uint8)
+        ptr = self.opened.allocator.allocate(block.size)
+        self.backend.copy_in(ptr.handle, ptr.offset, raw(block))
         return ptr
 
     def _get(self, ptr: DataPtr, a: Array, kernel: str) -> Array:
-        raw = np.empty(ptr.nbytes, np.uint8)
-        self.backend.copy_out(memoryview(raw), ptr.handle, ptr.offset)
+        block = np.empty(ptr.nbytes, np.uint8)
+        self.backend.copy_out(raw(block), ptr.handle, ptr.offset)
         first, last = BEFORE * a.itemsize, (BEFORE + a.size) * a.itemsize
-        touched = np.flatnonzero(np.concatenate([raw[:first], raw[last:]]) != GUARD)
+        touched = np.flatnonzero(np.concatenate([block[:first], block[last:]]) != GUARD)
         assert not touched.size, self.failure("memory outside of a buffer was written", kernel)
-        return raw[first:last].view(a.dtype)
+        return block[first:last].view(a.dtype)
 
     # --- tensors
 
     def agree(self, make: Make, what: str) -> None:
-        """Fails unless `make` gives the same bits on the device as on the reference, one op at a time."""
+        """Fails unless `make` gives the same bits on the device as on the reference, one op at
+        a time."""
         found = make(self.device)
         x = host(found)
         with T.eager():
             expected = make(device(REFERENCE))
             y = host(expected)
-        assert found.dtype is expected.dtype, self.failure(f"{what}: {found.dtype}, not {expected.dtype}", "")
+        assert found.dtype is expected.dtype, self.failure(
+            f"{what}: {found.dtype}, not {expected.dtype}", ""
+        )
         self.same(x, y, found.dtype, what, lambda: kernels(make(self.device)))
 
     # --- comparing
 
-    def same(self, found: Array, expected: Array, d: DType, what: str, text: Callable[[], str]) -> None:
+    def same(
+        self, found: Array, expected: Array, d: DType, what: str, text: Callable[[], str]
+    ) -> None:
         """Fails unless the bits are equal; any NaN is as good as another."""
         self.comparisons += 1
-        assert found.shape == expected.shape, self.failure(f"{what}: {found.shape}, not {expected.shape}", text())
+        assert found.shape == expected.shape, self.failure(
+            f"{what}: {found.shape}, not {expected.shape}", text()
+        )
         wrong = differences(found, expected, d)
         if wrong.size:
             pick = wrong[:5]
             x, y = found.reshape(-1)[pick], expected.reshape(-1)[pick]
-            shown = f"{what}: {wrong.size} of {found.size} differ; at {pick.tolist()}: {x} instead of {y}"
+            where = f"{wrong.size} of {found.size} differ; at {pick.tolist()}"
+            shown = f"{what}: {where}: {x} instead of {y}"
             raise AssertionError(self.failure(shown, text()))
 
     def failure(self, what: str, text: str) -> str:
@@ -161,12 +179,11 @@ def differences(found: Array, expected: Array, d: DType) -> Array:
 def host(x: T.Tensor) -> Array:
     """A tensor's values, as the host holds them."""
     e = T.evaluated(x if x.is_contiguous() else T.apply(ops.COPY, (x,)))
-    backend, ptr = open_device(x.device).backend, T.storage_of(e).ptr
+    backend, ptr = open_device(x.device).backend, storage_of(e).ptr
     out = np.empty(x.shape, held(x.dtype))
     if out.size:
         assert ptr is not None
-        flat = memoryview(out.reshape(-1).view(np.uint8))
-        backend.copy_out(flat, ptr.handle, ptr.offset + e.offset * out.itemsize)
+        backend.copy_out(raw(out), ptr.handle, ptr.offset + e.offset * out.itemsize)
     return out
 
 

@@ -1,6 +1,8 @@
-"""The pytest plugin of the conformance kit: the option that names a device, its gaps, and the certificate.
+"""The pytest plugin of the conformance kit: the option that names a device, its gaps, and the
+certificate.
 
-Load it with `-p dovetail.testing.plugin`: with `--pyargs`, pytest reads no conftest.py before it parses options.
+Load it with `-p dovetail.testing.plugin`: with `--pyargs`, pytest reads no conftest.py before it
+parses options.
 """
 
 from __future__ import annotations
@@ -8,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -31,9 +33,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """The kit's options."""
     group = parser.getgroup("dovetail", "dovetail conformance kit")
     group.addoption("--dovetail-device", metavar="NAME", help="the device under test")
-    group.addoption("--dovetail-report", metavar="FILE", help="write the certificate, as JSON, to FILE")
     group.addoption(
-        "--dovetail-sample", metavar="N", type=int, default=1, help="run about one case in N, and one of each test"
+        "--dovetail-report", metavar="FILE", help="write the certificate, as JSON, to FILE"
+    )
+    group.addoption(
+        "--dovetail-sample",
+        metavar="N",
+        type=int,
+        default=1,
+        help="run about one case in N, and one of each test",
     )
 
 
@@ -42,7 +50,9 @@ def pytest_configure(config: pytest.Config) -> None:
     name = config.getoption("--dovetail-device")
     if not name:
         return
-    os.environ["DOVETAIL_CACHE_MIB"] = "0"  # a backend that is being changed must not run what it compiled before
+    os.environ["DOVETAIL_CACHE_MIB"] = (
+        "0"  # a backend that is being changed must not run what it compiled before
+    )
     try:
         opened = open_device(device(name))
     except DovetailError as error:
@@ -56,7 +66,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def case_name(nodeid: str) -> str:
-    """A case as gaps and certificates name it: "scalar_ops.arithmetic.add-int8"; empty for a test of another kind."""
+    """A case as gaps and certificates name it: "scalar_ops.arithmetic.add-int8"; empty for a
+    test of another kind."""
     match = _MODULE.match(nodeid)
     return "" if match is None else ".".join(part for part in match.groups() if part)
 
@@ -89,7 +100,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         else:
             left_out.append(item)
     if unused and not any("::" in argument for argument in config.args):
-        raise pytest.UsageError(f"dovetail_conformance names cases that do not exist: {', '.join(sorted(unused))}")
+        raise pytest.UsageError(
+            f"dovetail_conformance names cases that do not exist: {', '.join(sorted(unused))}"
+        )
     config.hook.pytest_deselected(items=left_out)
     items[:] = kept
 
@@ -115,7 +128,9 @@ def kit(request: pytest.FixtureRequest) -> Iterator[Kit]:
     """The device under test, seen from one case."""
     opened = request.config.stash.get(OPENED, None)
     if opened is None:
-        pytest.fail("the conformance kit needs a device: give --dovetail-device=NAME", pytrace=False)
+        pytest.fail(
+            "the conformance kit needs a device: give --dovetail-device=NAME", pytrace=False
+        )
     found = Kit(opened, reproduction(request.node, str(opened.device)))
     yield found
     request.node.user_properties.append(("comparisons", found.comparisons))
@@ -134,9 +149,11 @@ def reproduction(node: pytest.Item, name: str) -> str:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[Any]) -> Iterator[Any]:
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[Any]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Adds the line that reproduces a failure, whatever it was."""
-    report: pytest.TestReport = yield
+    report = yield
     opened = item.config.stash.get(OPENED, None)
     if opened is not None and _is_ours(item) and call.excinfo is not None:
         item.failed_already = True  # type: ignore[attr-defined]
@@ -182,7 +199,11 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Writes the certificate; a run that proves nothing fails."""
     certificate = session.config.stash.get(CERTIFICATE, None)
-    if certificate is None or hasattr(session.config, "workerinput") or session.config.option.collectonly:
+    if (
+        certificate is None
+        or hasattr(session.config, "workerinput")
+        or session.config.option.collectonly
+    ):
         return
     if certificate.complaint:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
@@ -198,7 +219,8 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         return
     terminalreporter.write_line(
         f"dovetail conformance of {certificate.device.type}:{certificate.device.index} "
-        f"({certificate.device.name}): {certificate.executed} cases, {certificate.comparisons} comparisons, "
+        f"({certificate.device.name}): {certificate.executed} cases, "
+        f"{certificate.comparisons} comparisons, "
         f"digest {certificate.digest[:16]}"
     )
     if certificate.complaint:

@@ -1,4 +1,5 @@
-"""Level 2: raw memory is aligned, keeps what is copied into it, at every offset, and is given back."""
+"""Level 2: raw memory is aligned, keeps what is copied into it, at every offset, and is given
+back."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ import pytest
 
 from ..memory import CachingAllocator
 from .kit import Kit
-from .values import Array
+from .values import Array, raw
 
 SIZES = (1, 2, 63, 64, 65, 511, 4096, 4097, (1 << 20) + 1)
 MIB = 1 << 20
@@ -23,21 +24,23 @@ def pattern(nbytes: int, seed: int) -> Array:
 
 def read(kit: Kit, handle: Any, offset: int, nbytes: int) -> Array:
     found = np.zeros(nbytes, np.uint8)
-    kit.backend.copy_out(memoryview(found), handle, offset)
+    kit.backend.copy_out(raw(found), handle, offset)
     return found
 
 
 def expect(kit: Kit, found: Array, expected: Array, what: str) -> None:
     kit.comparisons += 1
     wrong = np.flatnonzero(found != expected)
-    assert not wrong.size, kit.failure(f"{what}: {wrong.size} bytes differ, the first at {wrong[:1]}", "")
+    assert not wrong.size, kit.failure(
+        f"{what}: {wrong.size} bytes differ, the first at {wrong[:1]}", ""
+    )
 
 
 @pytest.mark.parametrize("nbytes", SIZES)
 def test_what_is_copied_in_comes_out(kit: Kit, nbytes: int) -> None:
     handle = kit.backend.allocate(nbytes)
     data = pattern(nbytes, nbytes)
-    kit.backend.copy_in(handle, 0, memoryview(data))
+    kit.backend.copy_in(handle, 0, raw(data))
     expect(kit, read(kit, handle, 0, nbytes), data, "all bytes")
     kit.backend.free(handle, nbytes)
 
@@ -47,7 +50,9 @@ def test_memory_is_aligned_where_the_host_can_see_it(kit: Kit, nbytes: int) -> N
     handles = [kit.backend.allocate(nbytes) for _ in range(5)]
     for handle in handles:
         address = kit.backend.host_address(handle, 0)
-        assert address is None or address % 64 == 0, f"{nbytes} bytes at {address}, which is not a multiple of 64"
+        assert address is None or address % 64 == 0, (
+            f"{nbytes} bytes at {address}, which is not a multiple of 64"
+        )
         assert address is None or kit.backend.host_address(handle, 7) == address + 7
         kit.backend.free(handle, nbytes)
         kit.comparisons += 1
@@ -56,12 +61,12 @@ def test_memory_is_aligned_where_the_host_can_see_it(kit: Kit, nbytes: int) -> N
 def test_copies_at_offsets_leave_the_rest_alone(kit: Kit) -> None:
     size = 1000
     handle, mirror = kit.backend.allocate(size), pattern(size, 1)
-    kit.backend.copy_in(handle, 0, memoryview(mirror))
+    kit.backend.copy_in(handle, 0, raw(mirror))
     rng = np.random.default_rng(2)
     for seed in range(40):
         first, last = sorted(rng.integers(0, size + 1, 2).tolist())
         mirror[first:last] = pattern(last - first, seed)
-        kit.backend.copy_in(handle, first, memoryview(mirror[first:last]))
+        kit.backend.copy_in(handle, first, raw(mirror[first:last]))
         low, high = sorted(rng.integers(0, size + 1, 2).tolist())
         expect(kit, read(kit, handle, low, high - low), mirror[low:high], f"bytes {low}..{high}")
     expect(kit, read(kit, handle, 0, size), mirror, "all bytes")
@@ -83,12 +88,17 @@ class Seen:
     """Memory at an address, as NumPy takes it."""
 
     def __init__(self, address: int, nbytes: int) -> None:
-        self.__array_interface__ = {"data": (address, True), "shape": (nbytes,), "typestr": "|u1", "version": 3}
+        self.__array_interface__ = {
+            "data": (address, True),
+            "shape": (nbytes,),
+            "typestr": "|u1",
+            "version": 3,
+        }
 
 
 def test_the_host_sees_what_the_device_has(kit: Kit) -> None:
     handle, data = kit.backend.allocate(256), pattern(256, 4)
-    kit.backend.copy_in(handle, 0, memoryview(data))
+    kit.backend.copy_in(handle, 0, raw(data))
     address = kit.backend.host_address(handle, 16)
     found = read(kit, handle, 16, 240)
     if address is not None:
@@ -104,15 +114,22 @@ def test_blocks_are_apart_and_keep_their_bytes(kit: Kit) -> None:
     for step in range(120):
         if live and rng.random() < 0.4:
             handle, data = live.pop(int(rng.choice(list(live))))
-            expect(kit, read(kit, handle, 0, data.size), data, f"a block of {data.size} bytes, step {step}")
+            expect(
+                kit,
+                read(kit, handle, 0, data.size),
+                data,
+                f"a block of {data.size} bytes, step {step}",
+            )
             kit.backend.free(handle, data.size)
         else:
             nbytes = int(rng.integers(1, 5000))
             handle, data = kit.backend.allocate(nbytes), pattern(nbytes, step)
-            kit.backend.copy_in(handle, 0, memoryview(data))
+            kit.backend.copy_in(handle, 0, raw(data))
             live[step] = handle, data
     for handle, data in live.values():
-        expect(kit, read(kit, handle, 0, data.size), data, f"a block of {data.size} bytes, at the end")
+        expect(
+            kit, read(kit, handle, 0, data.size), data, f"a block of {data.size} bytes, at the end"
+        )
         kit.backend.free(handle, data.size)
 
 
@@ -136,12 +153,14 @@ def test_freed_memory_is_given_back(kit: Kit) -> None:
     for _ in range(24):
         handle = kit.backend.allocate(nbytes)
         for offset in range(0, nbytes, nbytes // 8):
-            kit.backend.copy_in(handle, offset, memoryview(page))
+            kit.backend.copy_in(handle, offset, raw(page))
         kit.backend.synchronize()
         kit.backend.free(handle, nbytes)
         kit.comparisons += 1
     grown = (resident() - before) // MIB
-    assert grown < 100, kit.failure(f"192 MiB were allocated and freed in pieces; {grown} MiB are still held", "")
+    assert grown < 100, kit.failure(
+        f"192 MiB were allocated and freed in pieces; {grown} MiB are still held", ""
+    )
 
 
 def test_every_block_of_the_allocator_goes_back(kit: Kit) -> None:

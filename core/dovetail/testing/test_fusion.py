@@ -1,4 +1,5 @@
-"""Level 8: random programs, deferred and fused, give the bits of the same programs run op by op, and the reference's."""
+"""Level 8: random programs, deferred and fused, give the bits of the same programs run op by
+op, and the reference's."""
 
 from __future__ import annotations
 

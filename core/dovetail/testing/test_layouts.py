@@ -1,4 +1,5 @@
-"""Level 4: strides of every class, grids of every rank, computed places, atomics: how kernels walk memory."""
+"""Level 4: strides of every class, grids of every rank, computed places, atomics: how kernels
+walk memory."""
 
 from __future__ import annotations
 
@@ -8,8 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from ..dtypes import COMPLEX, DType, bool_, float32, float64, int8, int32, int64, uint32
 from ..dtypes import ALL as DTYPES
+from ..dtypes import COMPLEX, DType, bool_, float32, float64, int8, int32, int64, uint32
 from ..kernel import Kernel, KernelBuilder
 from ..loops import Atomic, Effect, Store, Value, cast, const, fma, fold_loop, load, map_loop, where
 from .kit import Kit
@@ -21,7 +22,8 @@ SHAPES3 = ((1, 1, 1), (2, 3, 5), (3, 65, 127), (2, 16, 200), (4, 1, 9), (33, 2, 
 
 
 def strided_copy(d: DType, rank: int) -> Kernel:
-    """out[o + sum(i * t)] = x[b + sum(i * s)] over a grid: every stride is an argument, as are both starts."""
+    """out[o + sum(i * t)] = x[b + sum(i * s)] over a grid: every stride is an argument, as are
+    both starts."""
     b = KernelBuilder(f"copy{rank}")
     x, out = b.buffer("x", d, "r"), b.buffer("out", d, "w")
     source, target = b.int("source"), b.int("target")
@@ -43,19 +45,28 @@ def strides_of(shape: Sequence[int], order: Sequence[int]) -> list[int]:
 
 @pytest.mark.parametrize("rank", (1, 2, 3, 4))
 def test_strides_as_arguments(kit: Kit, rank: int) -> None:
-    """Every order of axes, forwards and backwards, and stride zero in the source."""
+    """Every order of axes, both ways, stride zero; into dense memory and every second element."""
     shape = (3, 17, 5, 4)[:rank]
     kernel, size = strided_copy(float32, rank), int(np.prod(shape))
     for order in itertools.permutations(range(rank)):
         for flipped in range(rank + 1):
-            s, t = strides_of(shape, order), strides_of(shape, range(rank))
-            start = 0
+            s, start = strides_of(shape, order), 0
             if flipped < rank:
                 start, s[flipped] = (shape[flipped] - 1) * s[flipped], -s[flipped]
-            ints = [start, 0] + [n for axis in zip(shape, s, t, strict=True) for n in axis]
-            kit.check(kernel, [finite(float32, size, 1), np.zeros(size, "f4")], ints, [], shape)
-    zero = [0, 0] + [n for n, t in zip(shape, strides_of(shape, range(rank)), strict=True) for n in (n, 0, t)]
-    kit.check(kernel, [finite(float32, 3, 1), np.zeros(size, "f4")], zero, [], shape)
+            for t, first in (
+                (strides_of(shape, range(rank)), 0),
+                ([2 * n for n in strides_of(shape, order[::-1])], 1),
+            ):
+                ints = [start, first, *interleaved(shape, s, t)]
+                arrays = [finite(float32, size, 1), np.zeros(2 * size + 1, "f4")]
+                kit.check(kernel, arrays, ints, [], shape)
+    ints = [0, 0, *interleaved(shape, [0] * rank, strides_of(shape, range(rank)))]
+    kit.check(kernel, [finite(float32, 3, 1), np.zeros(size, "f4")], ints, [], shape)
+
+
+def interleaved(*columns: Sequence[int]) -> list[int]:
+    """n0, s0, t0, n1, s1, t1, ...: the order in which `strided_copy` takes them."""
+    return [n for axis in zip(*columns, strict=True) for n in axis]
 
 
 @pytest.mark.parametrize("d", [d for d in DTYPES if d not in COMPLEX], ids=named)
@@ -72,7 +83,9 @@ def test_transposed(kit: Kit, d: DType) -> None:
         kit.check(kernel, [sample(d, size, 1), np.zeros(size, held(d))], shape, [], shape)
 
 
-@pytest.mark.parametrize("order", list(itertools.permutations(range(3))), ids=lambda o: "".join(map(str, o)))
+@pytest.mark.parametrize(
+    "order", list(itertools.permutations(range(3))), ids=lambda o: "".join(map(str, o))
+)
 def test_permuted_with_known_strides(kit: Kit, order: tuple[int, ...]) -> None:
     b = KernelBuilder("permuted")
     x, out = b.buffer("x", float32, "r"), b.buffer("out", float32, "w")
@@ -91,7 +104,8 @@ def test_permuted_with_known_strides(kit: Kit, order: tuple[int, ...]) -> None:
 
 
 def test_broadcast_flipped_and_strided_together(kit: Kit) -> None:
-    """One stored densely, one transposed; strides 1, 0, any and negative among the operands; 1 and 2 threads."""
+    """One stored densely, one transposed; strides 1, 0, any and negative among the operands; 1
+    and 2 threads."""
     b = KernelBuilder("strides")
     x, y, z = (b.buffer(n, float32, "r") for n in "xyz")
     flat, turned = b.buffer("flat", float32, "w"), b.buffer("turned", float32, "w")
@@ -118,10 +132,15 @@ def test_empty_grids_do_nothing(kit: Kit, sizes: tuple[int, ...]) -> None:
 
 def test_no_grid_is_one_point(kit: Kit) -> None:
     b = KernelBuilder("point")
-    x, out = b.buffer("x", float64 if kit.has(float64) else float32, "r"), b.buffer("out", int64, "w")
+    x, out = (
+        b.buffer("x", float64 if kit.has(float64) else float32, "r"),
+        b.buffer("out", int64, "w"),
+    )
     n, k = b.int("n"), b.int("k")
     b.store(out, k, cast(load(x, n), int64) + n * k)
-    kit.check(b.build(), [np.arange(9).astype(held(x.dtype)), np.zeros(7, np.int64)], [3, 5], [], [])
+    kit.check(
+        b.build(), [np.arange(9).astype(held(x.dtype)), np.zeros(7, np.int64)], [3, 5], [], []
+    )
 
 
 def test_integers_and_indices_are_64_bits(kit: Kit) -> None:
@@ -159,7 +178,11 @@ def test_read_and_write_of_one_buffer(kit: Kit) -> None:
 
 def test_gather_and_scatter(kit: Kit) -> None:
     b = KernelBuilder("scatter")
-    x, at, out = b.buffer("x", float32, "r"), b.buffer("at", int64, "r"), b.buffer("out", float32, "w")
+    x, at, out = (
+        b.buffer("x", float32, "r"),
+        b.buffer("at", int64, "r"),
+        b.buffer("out", float32, "w"),
+    )
     i = b.axis(b.int("n"))
     b.store(out, load(at, i), load(x, load(at, i)) + cast(i * 3 - 5, float32))
     for n in (1, 15, 16, 100, 5000):
@@ -211,7 +234,11 @@ def matrix_product(d: DType) -> Kernel:
 def test_matrix_product(kit: Kit, d: DType) -> None:
     kernel = matrix_product(d)
     for p, q, r in ((1, 1, 1), (3, 4, 5), (9, 17, 65), (70, 8, 300), (5, 0, 3), (64, 64, 64)):
-        arrays = [finite(d, max(1, p * q), 1), finite(d, max(1, q * r), 2), np.zeros(p * r, held(d))]
+        arrays = [
+            finite(d, max(1, p * q), 1),
+            finite(d, max(1, q * r), 2),
+            np.zeros(p * r, held(d)),
+        ]
         kit.check(kernel, arrays, [p, q, r], [], [p, r])
 
 
@@ -220,7 +247,6 @@ def test_loops_in_loops(kit: Kit) -> None:
     b = KernelBuilder("triangle")
     out, n = b.buffer("out", int64, "w"), b.int("n")
     g = b.axis(b.int("q"))
-
 
     def row(i: Value) -> list[Effect]:
         return [map_loop(i, n, lambda j: [Store(out, (g * n + i) * n + j, i * 100 + j + g)])]
@@ -233,7 +259,11 @@ def test_loops_in_loops(kit: Kit) -> None:
 def test_search_by_halves(kit: Kit) -> None:
     """A fold whose loads depend on what it carries, with a predicate."""
     b = KernelBuilder("search")
-    table, x, out = b.buffer("table", float32, "r"), b.buffer("x", float32, "r"), b.buffer("out", int64, "w")
+    table, x, out = (
+        b.buffer("table", float32, "r"),
+        b.buffer("x", float32, "r"),
+        b.buffer("out", int64, "w"),
+    )
     n, size, steps = b.int("n"), b.int("size"), b.int("steps")
     i = b.axis(n)
 
@@ -244,5 +274,7 @@ def test_search_by_halves(kit: Kit) -> None:
 
     b.store(out, i, fold_loop(0, steps, [const(0, int64), size], step).results[0])
     keys, values = np.sort(finite(float32, 100, 1)), finite(float32, 60, 2)
-    found: list[Array] = kit.check(b.build(), [keys, values, np.zeros(60, np.int64)], [60, 100, 8], [], [60])
+    found: list[Array] = kit.check(
+        b.build(), [keys, values, np.zeros(60, np.int64)], [60, 100, 8], [], [60]
+    )
     assert np.array_equal(found[2], np.searchsorted(keys, values))

@@ -17,6 +17,7 @@ from ..legalize import legalize
 from ..loops import load
 from ..plugins import open_device, registry
 from .kit import Kit
+from .values import raw
 
 
 def increment() -> Kernel:
@@ -67,8 +68,12 @@ print([d.fingerprint for d in registry.probe({0!r}).devices if d.index == {1}][0
 
 
 def test_fingerprint_is_the_same_in_another_process(kit: Kit) -> None:
-    code = f"import sys\nsys.path[:] = {sys.path!r}\n" + PROBE.format(kit.device.type, kit.device.index)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    code = f"import sys\nsys.path[:] = {sys.path!r}\n" + PROBE.format(
+        kit.device.type, kit.device.index
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == kit.backend.info.fingerprint
     kit.comparisons += 1
@@ -78,10 +83,10 @@ def launch(backend: Backend, program: Program) -> list[int]:
     """What a program makes of 0..99, by way of raw memory and `launch`."""
     x, nbytes = np.arange(100, dtype=np.int32), 400
     source, target = backend.allocate(nbytes), backend.allocate(nbytes)
-    backend.copy_in(source, 0, memoryview(x.view(np.uint8)))
+    backend.copy_in(source, 0, raw(x))
     backend.launch(program, (source, 0, target, 0), (100,), (), (100,))
     found = np.zeros(100, np.int32)
-    backend.copy_out(memoryview(found.view(np.uint8)), target, 0)
+    backend.copy_out(raw(found), target, 0)
     backend.free(source, nbytes)
     backend.free(target, nbytes)
     values: list[int] = found.tolist()

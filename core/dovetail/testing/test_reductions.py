@@ -1,4 +1,5 @@
-"""Level 5: every named combine, in the canonical order, along rows, columns and inside other loops."""
+"""Level 5: every named combine, in the canonical order, along rows, columns and inside other
+loops."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import pytest
 from .. import elementary
 from ..dtypes import FLOATS, INTEGERS, DType, bool_, float32, float64, int32, int64
 from ..kernel import COMBINE_NAMES, Kernel, KernelBuilder
-from ..loops import CHUNK, Store, Value, cast, const, fold_loop, load, map_loop, reduce_loop
+from ..loops import CHUNK, Buffer, Store, Value, cast, const, fold_loop, load, map_loop, reduce_loop
 from .kit import Kit
 from .test_scalar_ops import named
 from .values import Array, finite, held, sample
@@ -29,19 +30,20 @@ CASES = [(name, d) for name in COMBINE_NAMES for d in COMPUTED if takes(name, d)
 
 
 def reduction(name: str, d: DType, axis: str) -> Kernel:
-    """out[i] = the combination of row i (or column i) of a matrix (m, n); with places for arg-reductions."""
+    """out[i] = the combination of row i (or column i) of a matrix (m, n); with places for
+    arg-reductions."""
     b = KernelBuilder(f"{name}_{axis}")
     x, m, n = b.buffer("x", d, "r"), b.int("m"), b.int("n")
     i = b.axis(m)
-    at = {
-        "rows": lambda k: i * n + k,
-        "columns": lambda k: k * m + i,
-        "backwards": lambda k: i * n + (n - 1 - k),
-        "broadcast": lambda k: i,
-    }[axis]
 
     def body(k: Value) -> Any:
-        v = load(x, at(k))
+        at = {
+            "rows": i * n + k,
+            "columns": k * m + i,
+            "backwards": i * n + (n - 1 - k),
+            "broadcast": i,
+        }
+        v = load(x, at[axis])
         return (v, k) if name.startswith("arg") else v
 
     results = reduce_loop(name, 0, n, body)
@@ -56,7 +58,8 @@ def outputs(name: str, d: DType, m: int) -> list[Array]:
 
 
 def some(d: DType, count: int, seed: int, name: str) -> Array:
-    """Values whose combination says something: products stay finite, `and` and `or` are not settled at once."""
+    """Values whose combination says something: products stay finite, `and` and `or` are not
+    settled at once."""
     rng = np.random.default_rng(seed)
     if d is bool_:
         return rng.random(count) < (0.999 if name == "and" else 0.001)
@@ -104,13 +107,20 @@ def test_long_rows(kit: Kit, name: str, n: int) -> None:
 def test_many_rows_on_threads(kit: Kit, axis: str) -> None:
     x = finite(float32, 3000 * 50, 6)
     for _ in kit.thread_counts():
-        kit.check(reduction("add", float32, axis), [x, np.zeros(3000, "f4")], [3000, 50], [], [3000])
+        kit.check(
+            reduction("add", float32, axis), [x, np.zeros(3000, "f4")], [3000, 50], [], [3000]
+        )
 
 
 def test_start_is_where_the_order_begins(kit: Kit) -> None:
-    """start..stop counts its lanes from `start`, and an empty or reversed range gives the identity."""
+    """start..stop counts its lanes from `start`, and an empty or reversed range gives the
+    identity."""
     b = KernelBuilder("range")
-    x, lows, highs = b.buffer("x", float32, "r"), b.buffer("lows", int64, "r"), b.buffer("highs", int64, "r")
+    x, lows, highs = (
+        b.buffer("x", float32, "r"),
+        b.buffer("lows", int64, "r"),
+        b.buffer("highs", int64, "r"),
+    )
     out, i = b.buffer("out", float32, "w"), b.axis(b.int("n"))
     b.store(out, i, reduce_loop("add", load(lows, i), load(highs, i), lambda k: load(x, k))[0])
     lo = np.array([0, 1, 5, 31, 33, 100, 100, 7, 0, 5000])
@@ -125,7 +135,9 @@ def test_nested(kit: Kit, inner: str) -> None:
     x, out = b.buffer("x", float32, "r"), b.buffer("out", float32, "w")
     m, n, p = b.int("m"), b.int("n"), b.int("p")
     one = const(1, int64)
-    si, sj, sk = {"last": (n * p, p, one), "middle": (p, m * p, one), "first": (one, m * p, m)}[inner]
+    si, sj, sk = {"last": (n * p, p, one), "middle": (p, m * p, one), "first": (one, m * p, m)}[
+        inner
+    ]
     i = b.axis(m)
 
     def row(j: Value) -> Value:
@@ -133,14 +145,22 @@ def test_nested(kit: Kit, inner: str) -> None:
 
     b.store(out, i, reduce_loop("add", 0, n, row)[0])
     for shape in ((45, 7, 50), (1, 33, 64), (3, 1, 1)):
-        kit.check(b.build(), [finite(float32, int(np.prod(shape)), 4), np.zeros(shape[0], "f4")], shape, [], shape[:1])
+        kit.check(
+            b.build(),
+            [finite(float32, int(np.prod(shape)), 4), np.zeros(shape[0], "f4")],
+            shape,
+            [],
+            shape[:1],
+        )
 
 
 def test_loaded_bounds(kit: Kit) -> None:
     """The rows of a sparse matrix: each with its own length, some empty."""
     b = KernelBuilder("csr")
     rows, columns = b.buffer("rows", int64, "r"), b.buffer("columns", int32, "r")
-    values, x, out = (b.buffer(n, float32, a) for n, a in (("values", "r"), ("x", "r"), ("out", "w")))
+    values, x, out = (
+        b.buffer(n, float32, a) for n, a in (("values", "r"), ("x", "r"), ("out", "w"))
+    )
     i = b.axis(b.int("n"))
 
     def product(k: Value) -> Value:
@@ -149,7 +169,12 @@ def test_loaded_bounds(kit: Kit) -> None:
     b.store(out, i, reduce_loop("add", load(rows, i), load(rows, i + 1), product)[0])
     rng = np.random.default_rng(1)
     ends = np.sort(rng.integers(0, 500, 41))
-    arrays = [ends, rng.integers(0, 30, 500, np.int32), finite(float32, 500, 1), finite(float32, 30, 2)]
+    arrays = [
+        ends,
+        rng.integers(0, 30, 500, np.int32),
+        finite(float32, 500, 1),
+        finite(float32, 30, 2),
+    ]
     kit.check(b.build(), [*arrays, np.zeros(40, "f4")], [40], [], [40])
 
 
@@ -166,7 +191,9 @@ def test_softmax(kit: Kit, axis: str) -> None:
 
     (top,) = reduce_loop("max", 0, n, lambda k: load(x, at(k)))
     (total,) = reduce_loop("add", 0, n, lambda k: elementary.exp(load(x, at(k)) - top))
-    b.effect(map_loop(0, n, lambda k: [Store(out, at(k), elementary.exp(load(x, at(k)) - top) / total)]))
+    b.effect(
+        map_loop(0, n, lambda k: [Store(out, at(k), elementary.exp(load(x, at(k)) - top) / total)])
+    )
     kernel = b.build()
     for rows, columns in ((1, 1), (40, 70), (7, 1000), (2, 5000)):
         data = finite(float32, rows * columns, 3)
@@ -193,7 +220,8 @@ def test_running_sum(kit: Kit, d: DType, axis: str) -> None:
 
 
 def test_fold_keeps_several_carries(kit: Kit) -> None:
-    """Fibonacci numbers beside a count and a running product; zero iterations give the initial values."""
+    """Fibonacci numbers beside a count and a running product; zero iterations give the initial
+    values."""
     b = KernelBuilder("carries")
     lengths = b.buffer("lengths", int64, "r")
     outs = [b.buffer(name, d, "w") for name, d in (("f", int64), ("g", int64), ("p", float32))]
@@ -220,6 +248,9 @@ def test_every_float_dtype_is_reduced_in_its_accumulator(kit: Kit) -> None:
         x, out = b.buffer("x", d, "r"), b.buffer("out", d, "w")
         m, n = b.int("m"), b.int("n")
         i = b.axis(m)
-        total = reduce_loop("add", 0, n, lambda k, x=x, i=i, n=n, w=wide: cast(load(x, i * n + k), w))[0]
-        b.store(out, i, cast(total, d))
+
+        def element(k: Value, x: Buffer = x, i: Value = i, n: Value = n, w: DType = wide) -> Value:
+            return cast(load(x, i * n + k), w)
+
+        b.store(out, i, cast(reduce_loop("add", 0, n, element)[0], d))
         kit.check(b.build(), [finite(d, 3 * 1000, 1), np.zeros(3, held(d))], [3, 1000], [], [3])

@@ -1,4 +1,5 @@
-"""Level 3: every scalar op of the loop language on every dtype, with special values, in each form a kernel can have."""
+"""Level 3: every scalar op of the loop language on every dtype, with special values, in each
+form a kernel can have."""
 
 from __future__ import annotations
 
@@ -10,12 +11,25 @@ import pytest
 
 from ..dtypes import ALL, BY_NAME, COMPLEX, DType, bfloat16, bool_, float16, float32, float64, int64
 from ..kernel import Kernel, KernelBuilder
-from ..loops import OPS, Store, Value, bitcast, cast, const, fold_loop, load, map_loop, reduce_loop, where
+from ..loops import (
+    OPS,
+    Store,
+    Value,
+    bitcast,
+    cast,
+    const,
+    fold_loop,
+    load,
+    map_loop,
+    reduce_loop,
+    where,
+)
 from .kit import Kit
 from .values import Array, as_held, held, pairs, sample, specials, to_halves
 
 SIZES = (1, 2, 31, 32, 33, 63, 64, 65, 1000, 4095, 4096, 4097, 10_000)
-# The forms: a point of the grid for each element; a grid of two axes; one point with a `map`, `fold` or `reduce` loop.
+# The forms: a point of the grid for each element; a grid of two axes; one point with a `map`,
+# `fold` or `reduce` loop.
 FORMS = ("grid", "grid2", "map", "fold", "reduce")
 HALVES = (float16, bfloat16)
 COMPUTED = tuple(d for d in ALL if d not in (*HALVES, *COMPLEX))
@@ -54,7 +68,9 @@ def kernel_of(
     return b.build()
 
 
-def _inside_a_reduction(out: Any, inputs: Sequence[Any], make: Callable[..., Value], k: Value) -> Store:
+def _inside_a_reduction(
+    out: Any, inputs: Sequence[Any], make: Callable[..., Value], k: Value
+) -> Store:
     """out[k] = the value itself, by way of its bits, combined over a loop of one iteration."""
 
     def value(j: Value) -> Value:
@@ -76,7 +92,9 @@ def check(kit: Kit, form: str, kernel: Kernel, columns: Sequence[Array], target:
         if form == "grid2" and n % 3:
             continue
         arrays = [*(np.resize(c, n) for c in columns), np.zeros(n, held(target))]
-        ints, grid = ([n // 3, 3], [n // 3, 3]) if form == "grid2" else ([n], [n] if form == "grid" else [])
+        ints, grid = (
+            ([n // 3, 3], [n // 3, 3]) if form == "grid2" else ([n], [n] if form == "grid" else [])
+        )
         kit.check(kernel, arrays, ints, [], grid)
 
 
@@ -98,7 +116,9 @@ def defined(op: str, d: DType) -> list[Array]:
 def test_arithmetic(kit: Kit, op: str, d: DType, form: str) -> None:
     target = bool_ if OPS[op][2] == "b" else d
     columns = defined(op, d)
-    kernel = kernel_of(form, f"{op}_{d.code}", [d] * len(columns), target, lambda *v: Value(op, target, v))
+    kernel = kernel_of(
+        form, f"{op}_{d.code}", [d] * len(columns), target, lambda *v: Value(op, target, v)
+    )
     check(kit, form, kernel, columns, target)
 
 
@@ -119,7 +139,11 @@ def castable(source: DType, target: DType) -> Array:
     """Values of `source` whose cast is defined: floats within the range of an integer dtype."""
     x = np.concatenate([specials(source), sample(source, 300, 1)])
     if source.kind == "f" and target.is_integer:
-        wide = x.astype(np.float64) if source is not bfloat16 else (x.astype("u4") << 16).view("f4").astype("f8")
+        wide = (
+            x.astype(np.float64)
+            if source is not bfloat16
+            else (x.astype("u4") << 16).view("f4").astype("f8")
+        )
         with np.errstate(invalid="ignore"):
             x = x[(np.trunc(wide) >= float(target.min)) & (np.trunc(wide) < float(target.max + 1))]
     return x
@@ -180,7 +204,8 @@ def test_load_and_store_move_bits(kit: Kit, d: DType) -> None:
 @pytest.mark.parametrize("form", ("grid", "map", "fold"))
 @pytest.mark.parametrize("d", STORED, ids=named)
 def test_predicated_access(kit: Kit, d: DType, form: str) -> None:
-    """Where the predicate is false no memory is touched, however wild the index; a load then gives zero."""
+    """Where the predicate is false no memory is touched, however wild the index; a load then
+    gives zero."""
     b = KernelBuilder("guard")
     c, x, out = b.buffer("c", bool_, "r"), b.buffer("x", d, "r"), b.buffer("out", d, "w")
     n = b.int("n")

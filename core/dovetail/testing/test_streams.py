@@ -1,4 +1,5 @@
-"""Level 6: streams and events. In order within a stream; what an event marks is done before what waits for it."""
+"""Level 6: streams and events. In order within a stream; what an event marks is done before
+what waits for it."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from ..dtypes import float32
 from ..kernel import Kernel, KernelBuilder
 from ..loops import load
 from .kit import Kit
-from .values import Array
+from .values import Array, raw
 
 
 def doubled() -> Kernel:
@@ -36,8 +37,7 @@ class Queue:
 
     def fill(self, value: float, stream: Any) -> None:
         self.expected[:] = value
-        raw = memoryview(self.expected.view(np.uint8))
-        self.backend.copy_in(self.ptr.handle, self.ptr.offset, raw, stream)
+        self.backend.copy_in(self.ptr.handle, self.ptr.offset, raw(self.expected), stream)
 
     def work(self, times: int, stream: Any) -> None:
         for _ in range(times):
@@ -46,7 +46,7 @@ class Queue:
 
     def read(self, stream: Any) -> Array:
         found = np.empty(N, np.float32)
-        self.backend.copy_out(memoryview(found.view(np.uint8)), self.ptr.handle, self.ptr.offset, stream)
+        self.backend.copy_out(raw(found), self.ptr.handle, self.ptr.offset, stream)
         return found
 
     def check(self, stream: Any, what: str) -> None:

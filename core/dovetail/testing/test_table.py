@@ -1,4 +1,5 @@
-"""Level 7: every row of the op table, on every dtype it takes, in every layout, against the reference."""
+"""Level 7: every row of the op table, on every dtype it takes, in every layout, against the
+reference."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from .. import tensor as T
 from ..device import Device, device
 from ..dtypes import ALL, COMPLEX, DType, bfloat16, bool_, float32, float64, int32, int64
 from ..errors import DovetailError
+from ..expr import node, spec
 from ..indexing import getitem, index_add, searchsorted, setitem
 from ..linalg import matmul, reproducible
 from ..ops import Op
@@ -43,7 +45,10 @@ def transposed(v: Array, d: DType, on: Device) -> T.Tensor:
 
 def flipped(v: Array, d: DType, on: Device) -> T.Tensor:
     turned = np.ascontiguousarray(np.flip(v))
-    return T.view(T.from_host(turned, d, on), ("slice", tuple(n - 1 for n in v.shape), v.shape, (-1,) * v.ndim))
+    return T.view(
+        T.from_host(turned, d, on),
+        ("slice", tuple(n - 1 for n in v.shape), v.shape, (-1,) * v.ndim),
+    )
 
 
 def spaced(v: Array, d: DType, on: Device) -> T.Tensor:
@@ -94,7 +99,8 @@ SOME = (*FEW, "spaced", "rows and columns")
 
 
 def layouts(op: Op, d: DType) -> Sequence[str]:
-    """All of them for cheap rows of three dtypes, of 1, 4 and 8 bytes; fewer for the rest: each costs a compilation."""
+    """All of them for cheap rows of three dtypes, of 1, 4 and 8 bytes; fewer for the rest: each
+    costs a compilation."""
     if op.cost >= CHEAP:
         return FEW
     return tuple(LAYOUTS) if d in (bool_, float32, int64) else SOME
@@ -122,7 +128,11 @@ def rows(kind: str) -> list[Op]:
 
 MAPS = [(op.name, d) for op in rows("map") if op is not ops.ASTYPE for d in STORED if takes(op, d)]
 # Costly rows compute integers in float32: one such dtype stands for all.
-MAPS = [(n, d) for n, d in MAPS if ops.TABLE[n].cost < CHEAP or d.kind == "f" or d is int32 or n == "pow"]
+MAPS = [
+    (n, d)
+    for n, d in MAPS
+    if ops.TABLE[n].cost < CHEAP or d.kind == "f" or d is int32 or n == "pow"
+]
 CHEAP_MAPS = [(n, d) for n, d in MAPS if ops.TABLE[n].cost < CHEAP]
 
 
@@ -166,11 +176,14 @@ def test_python_numbers(kit: Kit, name: str, d: DType) -> None:
     """A Python number as each operand but one."""
     op = ops.TABLE[name]
     if op.arity == 1 or op is ops.WHERE:
-        kit.agree(lambda on: T.apply(op, [dense(v, e, on) for v, e in zip(grids(op, d), operands(op, d), strict=True)]),
-                  name)  # fmt: skip
+        values, dtypes = grids(op, d), operands(op, d)
+        placed = list(zip(values, dtypes, strict=True))
+        kit.agree(lambda on: T.apply(op, [dense(v, e, on) for v, e in placed]), name)
         return
     x = sample(d, (ROWS, COLUMNS), 3)
-    for number in {"b": (True,), "i": (3, -2), "u": (3,), "f": (3, 0.1, -0.0, float("inf"))}[d.kind]:
+    for number in {"b": (True,), "i": (3, -2), "u": (3,), "f": (3, 0.1, -0.0, float("inf"))}[
+        d.kind
+    ]:
         for position in range(op.arity):
 
             def make(on: Device, number: Any = number, position: int = position) -> T.Tensor:
@@ -199,7 +212,9 @@ def test_in_place(kit: Kit, name: str, d: DType) -> None:
     for place in (dense, transposed, flipped, spaced) if d in (float32, int64) else (dense, spaced):
 
         def make(on: Device, place: Place = place) -> T.Tensor:
-            x, *others = (p(v, d, on) for p, v in zip((place, dense, flipped), values, strict=False))
+            x, *others = (
+                p(v, d, on) for p, v in zip((place, dense, flipped), values, strict=False)
+            )
             return T.in_place(op, x, *others)
 
         kit.agree(make, f"{name} of {d.name} in place, {place.__name__}")
@@ -207,7 +222,8 @@ def test_in_place(kit: Kit, name: str, d: DType) -> None:
 
 @pytest.mark.parametrize(("name", "d"), WRITES, ids=named)
 def test_out_overlaps_an_operand(kit: Kit, name: str, d: DType) -> None:
-    """out= is its own operand shifted by one, reversed, or transposed: as if the operand had been copied before."""
+    """out= is its own operand shifted by one, reversed, or transposed: as if the operand had
+    been copied before."""
     op = ops.TABLE[name]
     line, square = sample(d, 300, 1), sample(d, (17, 17), 2)
     for how in OVERLAPS:
@@ -256,9 +272,13 @@ def test_assign_through_views(kit: Kit, d: DType) -> None:
 @pytest.mark.parametrize("target", STORED, ids=named)
 @pytest.mark.parametrize("source", STORED, ids=named)
 def test_astype(kit: Kit, source: DType, target: DType) -> None:
+    x = sample(source, (ROWS, COLUMNS), 1)
     for place in (dense, transposed):
-        x = sample(source, (ROWS, COLUMNS), 1)
-        kit.agree(lambda on, p=place: T.apply(ops.ASTYPE, (p(x, source, on),), target), place.__name__)  # type: ignore[misc]
+
+        def make(on: Device, place: Place = place) -> T.Tensor:
+            return T.apply(ops.ASTYPE, (place(x, source, on),), target)
+
+        kit.agree(make, place.__name__)
     every = specials(source)
     kit.agree(lambda on: T.apply(ops.ASTYPE, (dense(every, source, on),), target), "special values")
 
@@ -267,7 +287,9 @@ NUMBERS = [d for d in STORED if d is not bool_]
 GENERATED: dict[str, Callable[[DType, Device], T.Tensor]] = {
     "full": lambda d, on: creation.full((5, 33), 3, dtype=d, device=on),
     "arange": lambda d, on: creation.arange(2, 120, 3, dtype=d, device=on),
-    "linspace": lambda d, on: creation.linspace(-0.3 if d.kind == "f" else 3, 100, 37, dtype=d, device=on),
+    "linspace": lambda d, on: creation.linspace(
+        -0.3 if d.kind == "f" else 3, 100, 37, dtype=d, device=on
+    ),
     "eye": lambda d, on: creation.eye(7, 40, k=2, dtype=d, device=on),
     "triangle": lambda d, on: creation.triu(creation.full((3, 17, 9), 5, dtype=d, device=on), k=-1),
 }
@@ -301,7 +323,11 @@ DRAWS = [
     (name, d)
     for name in RANDOM
     for d in NUMBERS
-    if (d.is_integer if name == "random_below" else d.kind == "f" and (d is float64) == name.endswith("64"))
+    if (
+        d.is_integer
+        if name == "random_below"
+        else d.kind == "f" and (d is float64) == name.endswith("64")
+    )
 ]
 
 
@@ -346,8 +372,9 @@ def test_views(kit: Kit, d: DType) -> None:
 
 REDUCTIONS = [(op.name, d) for op in rows("reduce") for d in STORED if takes(op, d)]
 DOMAINS: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (
-    ((4097,), (0,)), ((ROWS, COLUMNS), (1,)), ((ROWS, COLUMNS), (0,)), ((ROWS, COLUMNS), (0, 1)), ((3, 40, 5), (1,)),
-    ((3, 4, 50), (0, 2)), ((1, 33), (0,)), ((5, 1), (1,)), ((), ()), ((3, 0), (0,)),
+    ((4097,), (0,)), ((ROWS, COLUMNS), (1,)), ((ROWS, COLUMNS), (0,)), ((ROWS, COLUMNS), (0, 1)),
+    ((3, 40, 5), (1,)), ((3, 4, 50), (0, 2)), ((1, 33), (0,)), ((5, 1), (1,)), ((), ()),
+    ((3, 0), (0,)),
 )  # fmt: skip
 
 
@@ -369,7 +396,13 @@ def test_reduce(kit: Kit, name: str, d: DType) -> None:
         for place in (dense, transposed, flipped) if len(shape) == 2 else (dense,):
             for keep in (False, True) if place is dense else (False,):
 
-                def make(on: Device, place: Place = place, v: Array = values, a: Any = axes, k: bool = keep) -> T.Tensor:
+                def make(
+                    on: Device,
+                    place: Place = place,
+                    v: Array = values,
+                    a: Any = axes,
+                    k: bool = keep,
+                ) -> T.Tensor:
                     return T.reduce(op, place(v, d, on), a, k)
 
                 kit.agree(make, f"{name} of {d.name} {shape} over {axes}, {place.__name__}")
@@ -391,7 +424,8 @@ def test_reduce_long_on_threads(kit: Kit, name: str) -> None:
 
 @pytest.mark.parametrize("d", STORED, ids=named)
 def test_gather(kit: Kit, d: DType) -> None:
-    """x[:, index] and x[index, index'], with negative indices: from the host, and checked on the device."""
+    """x[:, index] and x[index, index'], with negative indices: from the host, and checked on
+    the device."""
     x = sample(d, (9, 14), 1)
     rng = np.random.default_rng(2)
     i, j = rng.integers(-9, 9, 50), rng.integers(-14, 14, 50)
@@ -423,13 +457,16 @@ def test_an_index_out_of_range_is_an_error(kit: Kit) -> None:
 
 @pytest.mark.parametrize("d", STORED, ids=named)
 def test_scatter(kit: Kit, d: DType) -> None:
-    """x[index] = values: each place once, and with places named again and again, where the last one stays."""
+    """x[index] = values: each place once, and with places named again and again, where the last
+    one stays."""
     rng = np.random.default_rng(3)
     for at in (rng.permutation(40)[:25], rng.integers(-40, 40, 300)):
         values = sample(d, (at.size, 3), 4)
         for on_host in (True, False):
 
-            def make(on: Device, at: Array = at, values: Array = values, on_host: bool = on_host) -> T.Tensor:
+            def make(
+                on: Device, at: Array = at, values: Array = values, on_host: bool = on_host
+            ) -> T.Tensor:
                 x = dense(sample(d, (40, 3), 2), d, on)
                 setitem(x, at if on_host else indices(at, on), dense(values, d, on))
                 return x
@@ -474,7 +511,9 @@ def test_search(kit: Kit, d: DType, side: str) -> None:
             f"{d.name}, {n} sorted",
         )
     kit.agree(
-        lambda on: searchsorted(dense(wide, d, on), dense(values, d, on), side=side, sorter=indices(order, on)),
+        lambda on: searchsorted(
+            dense(wide, d, on), dense(values, d, on), side=side, sorter=indices(order, on)
+        ),
         f"{d.name}, with a sorter",
     )
 
@@ -488,21 +527,31 @@ def to_floats(x: Array, d: DType) -> Array:
 @pytest.mark.parametrize("name", ("cumulative_sum", "cumulative_prod"))
 def test_cumulative(kit: Kit, name: str, d: DType) -> None:
     op = ops.TABLE[name]
-    for shape, axis in (((300,), 0), ((ROWS, COLUMNS), 0), ((ROWS, COLUMNS), 1), ((2, 5, 9), 1), ((4, 0), 1)):
+    for shape, axis in (
+        ((300,), 0),
+        ((ROWS, COLUMNS), 0),
+        ((ROWS, COLUMNS), 1),
+        ((2, 5, 9), 1),
+        ((4, 0), 1),
+    ):
         values = finite(d, shape, 1)
         for first in (False, True):
 
-            def make(on: Device, v: Array = values, axis: int = axis, first: bool = first) -> T.Tensor:
+            def make(
+                on: Device, v: Array = values, axis: int = axis, first: bool = first
+            ) -> T.Tensor:
                 attrs = (axis, first, None)
                 _, out = op.dtypes(name, [d], attrs)
                 full = tuple(n + (first and k == axis) for k, n in enumerate(v.shape))
-                return T.make(T.node(op, (dense(v, d, on)._expr,), T.spec(full, out, on), attrs))
+                return T.make(node(op, (dense(v, d, on)._expr,), spec(full, out, on), attrs))
 
             kit.agree(make, f"{name} of {d.name} {shape} along {axis}, initial: {first}")
 
 
-PRODUCTS = (((4, 5), (5, 3)), ((1, 1), (1, 1)), ((33,), (33,)), ((17, 64), (64, 40)), ((2, 3, 4), (4, 5)),
-            ((3, 1, 6, 7), (2, 7, 5)), ((5, 0), (0, 3)), ((70, 130), (130, 65)))  # fmt: skip
+PRODUCTS = (
+    ((4, 5), (5, 3)), ((1, 1), (1, 1)), ((33,), (33,)), ((17, 64), (64, 40)), ((2, 3, 4), (4, 5)),
+    ((3, 1, 6, 7), (2, 7, 5)), ((5, 0), (0, 3)), ((70, 130), (130, 65)),
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("d", NUMBERS, ids=named)
@@ -522,7 +571,9 @@ def test_matmul(kit: Kit, d: DType) -> None:
 def test_matmul_of_a_vendor_is_close(kit: Kit, d: DType) -> None:
     """Where the device has a routine for it: within what any order of summation may differ."""
     with reproducible():
-        expected = host(matmul(*(dense(finite(d, (65, 65), s), d, device(REFERENCE)) for s in (1, 2))))
+        expected = host(
+            matmul(*(dense(finite(d, (65, 65), s), d, device(REFERENCE)) for s in (1, 2)))
+        )
     found = host(matmul(*(dense(finite(d, (65, 65), s), d, kit.device) for s in (1, 2))))
     x, y = (to_floats(v, d).astype("f8") for v in (found, expected))
     step = {2: 2.0**-7 if d is bfloat16 else 2.0**-10, 4: 2.0**-23, 8: 2.0**-52}[d.itemsize]
@@ -530,10 +581,11 @@ def test_matmul_of_a_vendor_is_close(kit: Kit, d: DType) -> None:
     assert np.abs(x - y).max() <= 65 * 16 * step, kit.failure(f"off by {np.abs(x - y).max()}", "")
 
 
-# Elementwise rows and reductions are gone through one by one; any other needs a test of its own, and is named here.
+# Elementwise rows and reductions are gone through one by one; any other needs a test of its
+# own, and is named here.
 BY_NAME = {
-    "gather", "count_blocks", "true_positions", "checked_indices", "scatter", "searchsorted", "cumulative_sum",
-    "cumulative_prod", "matmul", *GENERATED, *RANDOM,
+    "gather", "count_blocks", "true_positions", "checked_indices", "scatter", "searchsorted",
+    "cumulative_sum", "cumulative_prod", "matmul", *GENERATED, *RANDOM,
 }  # fmt: skip
 
 

@@ -1,4 +1,5 @@
-"""Values at which arithmetic goes wrong first, for each dtype, as the host holds them (bfloat16: its bits as uint16)."""
+"""Values at which arithmetic goes wrong first, for each dtype, as the host holds them
+(bfloat16: its bits as uint16)."""
 
 from __future__ import annotations
 
@@ -11,11 +12,12 @@ from ..dtypes import DType, bfloat16, bool_, float16, float32, uint16
 
 Array = np.ndarray[Any, Any]
 
-# Where elementary functions change their ways: overflow of exp, halves of pi, powers of two, big arguments of sin.
+# Where elementary functions change their ways: overflow of exp, halves of pi, powers of two,
+# big arguments of sin.
 _TURNS = (
-    0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 2.5, 3.0, 10.0, 0.1, 1e-3, 1e-8, np.pi, np.pi / 2, np.pi / 4, np.e, 0.6931,
-    17.3, 88.72, 88.8, 103.9, 150.0, 709.7, 710.0, 745.2, 255.0, 256.5, 2049.0, 65504.0, 65520.0, 8388609.0, 16777217.0,
-    2147483648.0, 9007199254740993.0, 1e22, 1e-30, 3e38,
+    0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 2.5, 3.0, 10.0, 0.1, 1e-3, 1e-8, np.pi, np.pi / 2, np.pi
+    / 4, np.e, 0.6931, 17.3, 88.72, 88.8, 103.9, 150.0, 709.7, 710.0, 745.2, 255.0, 256.5, 2049.0,
+    65504.0, 65520.0, 8388609.0, 16777217.0, 2147483648.0, 9007199254740993.0, 1e22, 1e-30, 3e38,
 )  # fmt: skip
 
 
@@ -61,11 +63,29 @@ def _special_floats(d: DType) -> Array:
     infinity = int(as_held(np.array([np.inf]), d).view(unsigned)[0])
     one = int(as_held(np.array([1.0]), d).view(unsigned)[0])
     tiny = infinity & -infinity  # the bits of the smallest normal number
-    edges = [1, 2, tiny // 2 + 1, tiny - 1, tiny, tiny + 1, one - 1, one + 1, infinity - 1, infinity]
-    positive = np.concatenate([as_held(np.array(_TURNS), d).view(unsigned), np.array(edges, unsigned)])
+    edges = [
+        1,
+        2,
+        tiny // 2 + 1,
+        tiny - 1,
+        tiny,
+        tiny + 1,
+        one - 1,
+        one + 1,
+        infinity - 1,
+        infinity,
+    ]
+    positive = np.concatenate(
+        [as_held(np.array(_TURNS), d).view(unsigned), np.array(edges, unsigned)]
+    )
     both = np.unique(np.concatenate([positive, positive | unsigned.type(1 << (bits - 1))]))
     nan = as_held(np.array([np.nan]), d).view(unsigned)
     return np.concatenate([both, nan]).view(held(d))
+
+
+def raw(a: Any) -> memoryview:
+    """The bytes of a contiguous array."""
+    return memoryview(a.reshape(-1).view(np.uint8))
 
 
 def pairs(d: DType, arity: int) -> list[Array]:
@@ -83,7 +103,7 @@ def pairs(d: DType, arity: int) -> list[Array]:
 def sample(d: DType, shape: Any, seed: int) -> Array:
     """Special and ordinary values, mixed."""
     rng = np.random.default_rng(seed)
-    special = rng.choice(specials(d), shape)
+    special: Array = rng.choice(specials(d), shape)
     if d.kind != "f":
         return special
     ordinary = as_held(rng.standard_normal(shape), d)
@@ -91,12 +111,13 @@ def sample(d: DType, shape: Any, seed: int) -> Array:
 
 
 def finite(d: DType, shape: Any, seed: int) -> Array:
-    """Ordinary values with a few negative zeros, whose sums stay finite; integers of the whole range."""
+    """Ordinary values with a few negative zeros, whose sums stay finite; integers of the whole
+    range."""
     rng = np.random.default_rng(seed)
     if d is bool_:
-        return rng.random(shape) < 0.5
+        return np.asarray(rng.random(shape) < 0.5)
     if d.kind != "f":
-        return rng.integers(d.min, d.max, shape, held(d), endpoint=True)
+        return np.asarray(rng.integers(d.min, d.max, shape, held(d), endpoint=True))
     x = rng.standard_normal(shape)
     x[rng.random(shape) < 0.01] = -0.0
     return as_held(x, d)

@@ -1,0 +1,73 @@
+"""The opened device: memory of the C library, and launches that are calls."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from dovetail.extend import Backend, DeviceInfo, Handles, Kernel
+
+from .compile import STYLE, Compiler, CProgram
+
+ALIGNMENT = 64  # bytes; dovetail asks for it
+_libc = ctypes.CDLL(None)
+_libc.aligned_alloc.argtypes, _libc.aligned_alloc.restype = [ctypes.c_size_t] * 2, ctypes.c_void_p
+_libc.free.argtypes, _libc.free.restype = [ctypes.c_void_p], None
+
+
+class CBackend(Backend):
+    """The host. A handle is an address; work is done when `launch` returns, so streams are free."""
+
+    dlpack_type = 1  # kDLCPU
+
+    def __init__(self, info: DeviceInfo, command: list[str]) -> None:
+        self.info, self._compiler = info, Compiler(command)
+
+    # --- memory
+
+    def allocate(self, nbytes: int) -> int:
+        address = _libc.aligned_alloc(ALIGNMENT, -(-nbytes // ALIGNMENT) * ALIGNMENT)
+        if not address:
+            raise MemoryError(f"the C library has no {nbytes} bytes")
+        return int(address)
+
+    def free(self, handle: int, nbytes: int) -> None:
+        _libc.free(handle)
+
+    def copy_in(self, handle: int, offset: int, source: memoryview, stream: Any = None) -> None:
+        if source.nbytes:
+            host = np.frombuffer(source, np.uint8)
+            ctypes.memmove(handle + offset, host.ctypes.data, host.nbytes)
+
+    def copy_out(self, target: memoryview, handle: int, offset: int, stream: Any = None) -> None:
+        if target.nbytes:
+            host = np.frombuffer(target, np.uint8)
+            ctypes.memmove(host.ctypes.data, handle + offset, host.nbytes)
+
+    def host_address(self, handle: int, offset: int) -> int:
+        return handle + offset
+
+    def adopt(self, address: int, nbytes: int) -> int:
+        return address
+
+    # --- work
+
+    def compile(self, kernel: Kernel) -> CProgram:
+        return self._compiler.compile(kernel)
+
+    def load(self, kernel: Kernel, binary: bytes) -> CProgram:
+        return CProgram(kernel, STYLE.render(kernel), binary)
+
+    def launch(
+        self,
+        program: CProgram,
+        buffers: Handles,
+        ints: Sequence[int],
+        scalars: Sequence[float | int | bool],
+        grid: Sequence[int],
+        stream: Any = None,
+    ) -> None:
+        pointers = (h + offset for h, offset in zip(buffers[::2], buffers[1::2], strict=True))
+        program.function(*pointers, *ints, *scalars)  # the grid's extents are among the ints

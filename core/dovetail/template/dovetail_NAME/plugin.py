@@ -1,0 +1,50 @@
+"""Device type "NAME": the hooks through which dovetail finds, probes and opens it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from dovetail.extend import (
+    Backend,
+    BackendInfo,
+    Capabilities,
+    DeviceInfo,
+    Unavailable,
+    hookimpl,
+    source_digest,
+)
+
+from . import __version__
+from .compile import find_compiler
+from .device import CBackend
+
+
+@hookimpl
+def dovetail_backend_info() -> BackendInfo:
+    """What this plugin is."""
+    return BackendInfo("NAME", __version__, (1, 0), "kernels in C, by the system's compiler")
+
+
+@hookimpl
+def dovetail_probe(config: Mapping[str, str]) -> list[DeviceInfo] | Unavailable:
+    """The one device: this machine, if it has a C compiler."""
+    command = find_compiler()
+    if command is None:
+        reason = f"no C compiler is on PATH (CC={os.environ.get('CC', '')!r})"
+        return Unavailable(reason, "install gcc or clang, or set CC to a C compiler")
+    asked = subprocess.run([*command, "--version"], capture_output=True, text=True)
+    version = asked.stdout.partition("\n")[0]
+    parts = (*command, version, platform.machine(), source_digest(Path(__file__).parent))
+    details = {"compiler": " ".join(command), "version": version}
+    name = platform.processor() or platform.machine()
+    return [DeviceInfo("NAME", 0, name, " ".join(parts), Capabilities(), details=details)]
+
+
+@hookimpl
+def dovetail_open(info: DeviceInfo, config: Mapping[str, str]) -> Backend:
+    """The opened device."""
+    return CBackend(info, find_compiler() or ["cc"])
