@@ -176,7 +176,7 @@ def leaf(
 
 
 def tape_of(op: Op, args: tuple[Any, ...], spec: Spec, attrs: Any) -> Any:
-    """The tape of what is made otherwise than by evaluating a node: a view, a concatenation, a move."""
+    """The tape of what is made otherwise than by evaluating a node: a view, a concatenation."""
     if record is None or all(type(a) is not Expr or a.tape is None for a in args):
         return None
     e = Expr()
@@ -185,7 +185,7 @@ def tape_of(op: Op, args: tuple[Any, ...], spec: Spec, attrs: Any) -> Any:
 
 
 def twin(e: Expr) -> Expr:
-    """A pending node of its own with the same value: whoever holds it has it computed again, not stored."""
+    """A pending node with the same value: who holds it has it computed again, not stored."""
     t = Expr()
     t.op, t.args, t.attrs, t.spec, t.depth, t.tape = e.op, e.args, e.attrs, e.spec, e.depth, e.tape
     _log.append(ref(t))

@@ -245,7 +245,7 @@ class Methods:  # The methods of Tensor that are functions elsewhere.
     ravel: Plain
 
     requires_grad: bool
-    grad: Tensor | None
+    grad: Any  # a Tensor, or None before `backward`
     grad_fn: Any
     is_leaf: bool
     def requires_grad_(self, requires_grad: bool = True) -> Tensor: ...

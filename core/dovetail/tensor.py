@@ -514,7 +514,7 @@ def _move(e: Expr, m: Move) -> Any:
 
 
 def alias(x: Tensor, y: Tensor) -> Tensor:
-    """`y`, noted as sharing x's memory: a write to one has a meaning for the gradients of the other."""
+    """`y`, noted as sharing x's memory: a write to one concerns the gradients of the other."""
     try:
         group = x._aliases
     except AttributeError:

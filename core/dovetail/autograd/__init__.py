@@ -1,4 +1,4 @@
-"""Reverse-mode gradients: `dt.autograd`. The most used names are `dt.grad`, `dt.no_grad`, `x.backward()`."""
+"""Reverse-mode gradients. Most used: `x.backward()`, `dt.grad`, `dt.no_grad`."""
 
 from .check import gradcheck, gradgradcheck
 from .engine import HookHandle, backward, detach, grad
@@ -7,6 +7,7 @@ from .tape import enable_grad, is_grad_enabled, no_grad, set_grad_enabled, set_g
 from .transforms import jvp, vjp
 
 __all__ = [
-    "Context", "Function", "HookHandle", "backward", "checkpoint", "detach", "enable_grad", "grad", "gradcheck",
-    "gradgradcheck", "is_grad_enabled", "jvp", "no_grad", "set_grad_enabled", "set_gradient", "vjp",
+    "Context", "Function", "HookHandle", "backward", "checkpoint", "detach", "enable_grad", "grad",
+    "gradcheck", "gradgradcheck", "is_grad_enabled", "jvp", "no_grad", "set_grad_enabled",
+    "set_gradient", "vjp",
 ]  # fmt: skip

@@ -18,18 +18,18 @@ def gradcheck(
     function: Callable[..., Any], inputs: Tensors, *, eps: float = 1e-6, atol: float = 1e-5,
     rtol: float = 1e-3, raise_exception: bool = True,
 ) -> bool:  # fmt: skip
-    """Whether the gradients of `function` are its central differences, for every input that wants one.
+    """Whether the gradients of `function` are central differences, for all inputs that want one.
 
     Inputs are float64; other arguments are passed on. Raises: GradientError with the worst element,
     unless `raise_exception` is False; DTypeError.
     """
     args = [inputs] if isinstance(inputs, Tensor) else list(inputs)
-    wanted = [i for i, a in enumerate(args) if isinstance(a, Tensor) and a.requires_grad]  # type: ignore[attr-defined]
+    wanted = [i for i, a in enumerate(args) if isinstance(a, Tensor) and a.requires_grad]
     if not wanted or any(args[i].dtype is not float64 for i in wanted):
         raise DTypeError("gradcheck: needs float64 inputs that require a gradient")
     outputs = _listed(function(*args))
     for o, out in enumerate(outputs):
-        if not out.requires_grad:  # type: ignore[attr-defined]
+        if not out.requires_grad:
             continue
         found = _analytic(out, [args[i] for i in wanted])
         for i, have in zip(wanted, found, strict=True):
@@ -48,16 +48,16 @@ def gradgradcheck(
 ) -> bool:  # fmt: skip
     """`gradcheck` of the gradients themselves, with respect to inputs and incoming gradients."""
     args = [inputs] if isinstance(inputs, Tensor) else list(inputs)
-    wanted = [i for i, a in enumerate(args) if isinstance(a, Tensor) and a.requires_grad]  # type: ignore[attr-defined]
+    wanted = [i for i, a in enumerate(args) if isinstance(a, Tensor) and a.requires_grad]
     rng = np.random.default_rng(0)
     weights = [
         requires_grad_(asarray(rng.normal(size=t.shape), device=t.device))
-        for t in _listed(function(*args)) if t.requires_grad  # type: ignore[attr-defined]
+        for t in _listed(function(*args)) if t.requires_grad
     ]  # fmt: skip
 
     def first(*given: Any) -> Any:
         points, ws = given[: len(args)], given[len(args) :]
-        outs = [t for t in _listed(function(*points)) if t.requires_grad]  # type: ignore[attr-defined]
+        outs = [t for t in _listed(function(*points)) if t.requires_grad]
         found = grad(outs, [points[i] for i in wanted], ws, create_graph=True, allow_unused=True)
         return tuple(g for g in found if g is not None)
 
@@ -103,7 +103,7 @@ def _value(function: Any, args: list[Any], i: int, o: int, at: Any) -> np.ndarra
     given = [detach(a) if isinstance(a, Tensor) else a for a in args]
     given[i] = asarray(at, device=args[i].device)
     for k, a in enumerate(args):
-        if isinstance(a, Tensor) and a.requires_grad:  # type: ignore[attr-defined]
+        if isinstance(a, Tensor) and a.requires_grad:
             requires_grad_(given[k])
     return np.array(_listed(function(*given))[o].numpy()).reshape(-1)
 
@@ -112,6 +112,6 @@ def _report(o: int, i: int, have: Any, want: Any) -> str:
     away = np.where(np.isnan(have), np.inf, np.abs(have - want))
     row, column = np.unravel_index(np.argmax(away), away.shape)
     return (
-        f"gradcheck: the derivative of output {o} (element {row}) by input {i} (element {column}) is "
-        f"{have[row, column]}, but differences give {want[row, column]}"
+        f"gradcheck: the derivative of output {o} (element {row}) by input {i} (element {column}) "
+        f"is {have[row, column]}, but differences give {want[row, column]}"
     )

@@ -42,10 +42,10 @@ def backward(
 
 
 def grad(
-    outputs: Tensors, inputs: Tensors, grad_outputs: Any = None, *, retain_graph: bool | None = None,
-    create_graph: bool = False, allow_unused: bool = False,
+    outputs: Tensors, inputs: Tensors, grad_outputs: Any = None, *,
+    retain_graph: bool | None = None, create_graph: bool = False, allow_unused: bool = False,
 ) -> Any:  # fmt: skip
-    """The gradients of the sum of `outputs` with respect to `inputs`: one, or a tuple for a sequence.
+    """The gradients of the sum of `outputs` with respect to `inputs`: one, or a tuple.
 
     They stay pending, so they fuse with what is done with them; no `grad` changes. An input that
     the outputs do not depend on is an error, or None with `allow_unused`.
@@ -79,8 +79,8 @@ def _taped(name: str, t: Tensor) -> Node:
     found = t._expr.tape
     if found is None:
         raise GradientError(
-            f"{name}: a tensor {t._expr.spec!r} does not require a gradient: no operand of it does, "
-            "or it was made under no_grad; see x.requires_grad_()"
+            f"{name}: a tensor {t._expr.spec!r} does not require a gradient: no operand of it "
+            "does, or it was made under no_grad; see x.requires_grad_()"
         )
     return found  # type: ignore[no-any-return]
 
@@ -173,8 +173,8 @@ def _run(
                 continue
             if n.released:
                 raise GradientError(
-                    f"backward: what {n.name} kept for its gradient has been released by an earlier "
-                    "backward; the first time, give retain_graph=True"
+                    f"backward: what {n.name} kept for its gradient has been released by an "
+                    "earlier backward; the first time, give retain_graph=True"
                 )
             parts = n.backward(g, result)
             for edge, part in zip(n.edges, parts, strict=True):
@@ -217,7 +217,10 @@ def _leading_to(roots: list[tuple[Tensor, Tensor]], wanted: set[Node]) -> set[No
 
 
 def requires_grad_(x: Tensor, requires_grad: bool = True) -> Tensor:
-    """`x`, from now on a leaf whose gradient is wanted, or not. Raises: DTypeError, GradientError."""
+    """`x`, from now on a leaf whose gradient is wanted, or not.
+
+    Raises: DTypeError for other than floats, GradientError for what is no leaf.
+    """
     tape = x._expr.tape
     if requires_grad and tape is None:
         if x.dtype.kind != "f":
@@ -278,7 +281,7 @@ def set_grad(x: Tensor, g: Tensor | None) -> None:
 
 
 def retain_grad(x: Tensor) -> None:
-    """Has `backward` leave the gradient of this result of an op in `grad`, as it does for leaves."""
+    """Has `backward` leave this result's gradient in `grad`, as it does for leaves."""
     n = _taped("retain_grad", x)
     n.retains = type(n) is not Leaf
 
@@ -299,7 +302,7 @@ class HookHandle:
 
 
 def register_hook(x: Tensor, hook: Callable[[Tensor], Tensor | None]) -> HookHandle:
-    """Has `hook(gradient)` called whenever x's gradient is known; what it returns takes its place."""
+    """Has `hook(gradient)` called when x's gradient is known; what it returns takes its place."""
     n = _taped("register_hook", x)
     if n.hooks is None:
         n.hooks = {}
@@ -364,11 +367,15 @@ def _backward_method(
     backward(self, gradient, retain_graph=retain_graph, create_graph=create_graph, inputs=inputs)
 
 
+def _require(x: Tensor, on: bool) -> None:
+    requires_grad_(x, on)
+
+
 def install() -> None:
     """Gives Tensor its gradients."""
     facts: dict[str, Any] = {
         "requires_grad": property(
-            lambda self: self._expr.tape is not None, requires_grad_,
+            lambda self: self._expr.tape is not None, lambda self, on: _require(self, on),
             doc="Whether gradients flow to or through this tensor.",
         ),
         "grad": property(get_grad, set_grad, doc=get_grad.__doc__),

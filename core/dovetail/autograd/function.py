@@ -1,4 +1,4 @@
-"""Ops of one's own: a forward and a backward in Python; and work that is done again to save memory."""
+"""Ops of one's own, a forward and a backward in Python; and work done again to save memory."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import DTypeError, GradientError
-from ..expr import Expr, leaf
+from ..expr import Expr, Spec, leaf
 from ..tensor import Tensor, boxed, make
 from .engine import backward, checked, detach, requires_grad_
 from .gradients import zeros
@@ -50,13 +50,18 @@ class _FunctionNode(Node):
 
     __slots__ = ("context", "function", "results")
 
+    context: Context
+    function: type[Function]
+    results: list[Spec]
+
     def backward(self, g: dict[int, Tensor], result: Kept | None) -> list[Any]:
         arriving = [g[i] if i in g else zeros(s) for i, s in enumerate(self.results)]
         parts = self.function.backward(self.context, *arriving)
         parts = parts if isinstance(parts, tuple) else (parts,)
         if len(parts) != len(self.edges):
             raise GradientError(
-                f"{self.name}: backward returned {len(parts)} gradients for {len(self.edges)} operands"
+                f"{self.name}: backward returned {len(parts)} gradients for "
+                f"{len(self.edges)} operands"
             )
         return [
             part if edge is None or part is None
@@ -77,14 +82,16 @@ class _Output(Node):
 
     __slots__ = ("number",)
 
+    number: int
+
     def backward(self, g: Tensor, result: Kept | None) -> list[Any]:
         return [{self.number: g}]
 
 
 class Function:
-    """An op of one's own: subclass it, with static methods `forward(ctx, ...)` and `backward(ctx, *gradients)`.
+    """An op of one's own: a subclass with static methods `forward(ctx, ...)`, `backward(ctx, *g)`.
 
-    `backward` returns a gradient, or None, for each argument of `forward`. Call it as `F.apply(...)`.
+    `backward` returns a gradient, or None, for each argument of `forward`. Call `F.apply(...)`.
 
     >>> import dovetail as dt
     >>> class Cube(dt.autograd.Function):
@@ -157,10 +164,10 @@ def _output(
 
 
 def checkpoint(function: Callable[..., Any], *args: Any) -> Any:
-    """`function(*args)`, of which nothing is kept for the way back: it is computed a second time then.
+    """`function(*args)`, of which nothing is kept for the way back: it is computed again then.
 
-    Random numbers drawn inside must come from a key. Tensors that `function` uses without getting
-    them as arguments receive their gradients in `backward`, and none from `dt.grad`.
+    It must do the same both times, so draw no random numbers in it. Tensors that `function` uses
+    without getting them as arguments receive their gradients in `backward`, and none from `dt.grad`.
     """
     return _Checkpoint.apply(function, *args)
 

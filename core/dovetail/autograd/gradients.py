@@ -244,7 +244,7 @@ def _cumulative_sum(g: Any, c: Site) -> Any:
 
 
 def _cumulative_prod(g: Any, c: Site, x: Any) -> Any:
-    """Before the first 0: sums of g * result, divided by x. At it: with the product of the others."""
+    """Before the first 0: sums of g * result, divided by x. At it: with the other factors."""
     axis, g = c.attrs[0], _without_first(g, c)
     x = cast(x, g.dtype)
     zero = ew.equal(x, 0)
@@ -319,7 +319,7 @@ def _count_from(first: int, n: int, like: Any) -> Any:
 
 
 def place(g: Any, layout: Layout, size: int) -> Any:
-    """Memory of `size` elements: `g` at the places of `layout`, added up where they meet; else 0."""
+    """Memory of `size` elements: `g` at the places of `layout`, added where they meet; else 0."""
     if layout == lay.contiguous(layout.shape) and g.size == size:
         return view(g, ("reshape", (size,)))
     flat = zeros(spec((size,), g.dtype, g.device))
@@ -392,7 +392,7 @@ def _written_value(g: Any, c: Site) -> Any:
 
 
 def _gather(g: Any, c: Site, rest: list[Any]) -> Any:
-    """Adds up at the places that were read, in the order of the result: the same bits everywhere."""
+    """Adds at the places that were read, in the order of the result: the same bits everywhere."""
     shape, axes, of, known = c.attrs
     source = c.spec().shape
     lead = [d for d, a in enumerate(axes) if a < 0]

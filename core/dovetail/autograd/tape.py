@@ -118,9 +118,9 @@ def kept_value(node: Node, what: str, kept: Kept) -> Any:
         version = storage_of(e).version
         if version != kept.version:
             raise GradientError(
-                f"backward: {node.name} saved {what}, {e.spec!r}, for its gradient, and that memory "
-                f"has been written in place since (version {version}, saved at {kept.version}); "
-                "write to a copy(), or do it after backward()"
+                f"backward: {node.name} saved {what}, {e.spec!r}, for its gradient, and that "
+                f"memory has been written in place since (version {version}, saved at "
+                f"{kept.version}); write to a copy(), or do it after backward()"
             )
     return make(e)
 
@@ -174,7 +174,10 @@ def edge_to(e: Any) -> Edge | None:
 class Node:
     """A place on the tape: a tensor whose gradient can be asked for. `order` grows with time."""
 
-    __slots__ = ("__weakref__", "edges", "grad", "hooks", "name", "needs_result", "order", "released", "retains", "spec")  # fmt: skip
+    __slots__ = (
+        "__weakref__", "edges", "grad", "hooks", "name", "needs_result", "order", "released",
+        "retains", "spec",
+    )  # fmt: skip
 
     def __init__(self, name: str, spec: Spec, edges: tuple[Edge | None, ...]) -> None:
         self.name, self.spec, self.edges = name, spec, edges
@@ -311,7 +314,7 @@ def fitted_gradient(g: Tensor, want: Any) -> Tensor:
         lead = g.ndim - len(want.shape)
         axes = tuple(d for d in range(g.ndim) if d < lead or want.shape[d - lead] != g.shape[d])
         g = summed(g, axes, want.shape)
-    return g if g.dtype is want.dtype else g.astype(want.dtype)  # type: ignore[attr-defined]
+    return g if g.dtype is want.dtype else g.astype(want.dtype)
 
 
 def summed(g: Any, axes: tuple[int, ...], shape: tuple[int, ...]) -> Tensor:
@@ -321,7 +324,7 @@ def summed(g: Any, axes: tuple[int, ...], shape: tuple[int, ...]) -> Tensor:
 
 
 def record(e: Expr) -> OpNode | None:
-    """The tape of a new node of which some operand has one; None for what no gradient flows through."""
+    """The tape of a new node, some operand of which has one; None where no gradient can flow."""
     if not mode.enabled or e.spec.dtype.kind != "f":
         return None
     return OpNode(e)

@@ -21,7 +21,7 @@ def _outputs(made: Any) -> list[Tensor]:
 
 
 def vjp(function: Callable[..., Any], *primals: Tensor) -> tuple[Any, Callable[..., Any]]:
-    """function(*primals), and a function from gradients of that to gradients of the primals, a tuple.
+    """function(*primals), and a function from gradients of that to those of the primals, a tuple.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([1.0, 2.0], device="reference")
@@ -67,7 +67,7 @@ def jvp(function: Callable[..., Any], primals: Tensors, tangents: Tensors) -> tu
                           create_graph=True, allow_unused=True))  # fmt: skip
     pairs = [
         (g, d) for g, d in zip(found, directions, strict=False) if g is not None and g.requires_grad
-    ]  # type: ignore[attr-defined]
+    ]
     along: Any = [None] * len(outs)
     if pairs:
         along = grad([g for g, _ in pairs], weights, [d for _, d in pairs], allow_unused=True)
