@@ -15,12 +15,7 @@ from dovetail.autograd import Function, checkpoint, gradcheck, gradgradcheck, jv
 torch = pytest.importorskip("torch")
 
 
-@pytest.fixture(autouse=True)
-def _on(device: str) -> Any:
-    before = dt.default_device()
-    dt.set_default_device(device)
-    yield
-    dt.set_default_device(before)
+pytestmark = pytest.mark.usefixtures("device")
 
 
 def leaf(values: Any, dtype: Any = dt.float64) -> dt.Tensor:
