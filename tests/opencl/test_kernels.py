@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
 import pytest
 
 pytest.importorskip("pyopencl", reason="pyopencl is not installed: pip install pyopencl")
 pytest.importorskip("dovetail_opencl", reason="dovetail-opencl is not installed")
 
-from dovetail_opencl import plugin  # noqa: E402
-from test_cstyle import (  # noqa: E402, F401 - collected here again, with this module's `host`
+from dovetail.extend import Backend, Kernel, Unavailable, legalize
+from dovetail_opencl import plugin
+from test_cstyle import (  # noqa: F401 - collected here again, with this module's `host`
     test_a_reduction_of_chunks_of_chunks,
     test_atomics,
     test_casts_and_bitcasts,
@@ -29,8 +29,6 @@ from test_cstyle import (  # noqa: E402, F401 - collected here again, with this 
     test_rounding_of_large_integers_and_of_float64,
 )
 
-from dovetail.extend import Backend, Kernel, Unavailable, legalize  # noqa: E402
-
 FOUND = plugin.dovetail_probe({})
 DEVICES = [] if isinstance(FOUND, Unavailable) else list(FOUND)
 REASON = f"{FOUND.reason}: {FOUND.hint}" if isinstance(FOUND, Unavailable) else ""
@@ -44,18 +42,23 @@ class OpenCLHost:
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
+        self.programs: dict[str, Any] = {}
 
     def run(
         self, kernel: Kernel, arrays: Sequence[Any], ints: Sequence[int], scalars: Sequence[Any]
     ) -> None:
         b = self.backend
-        program = b.compile(legalize(kernel, b.info.capabilities))
+        text = str(kernel)
+        if text not in self.programs:
+            self.programs[text] = b.compile(legalize(kernel, b.info.capabilities))
         names = dict(zip(kernel.ints, ints, strict=True))
         grid = [names[e.attr] if e.op == "param" else e.attr for e in kernel.grid]
         handles = [b.allocate(a.nbytes + SHIFT) for a in arrays]
         for handle, a in zip(handles, arrays, strict=True):
             b.copy_in(handle, SHIFT, memoryview(a).cast("B"))
-        b.launch(program, tuple(x for h in handles for x in (h, SHIFT)), ints, scalars, grid)
+        b.launch(
+            self.programs[text], tuple(x for h in handles for x in (h, SHIFT)), ints, scalars, grid
+        )
         for handle, a in zip(handles, arrays, strict=True):
             b.copy_out(memoryview(a).cast("B"), handle, SHIFT)
             b.free(handle, a.nbytes + SHIFT)

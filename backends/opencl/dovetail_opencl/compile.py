@@ -9,7 +9,6 @@ from contextlib import suppress
 from typing import Any
 
 import pyopencl as cl
-
 from dovetail.extend import (
     CompileError,
     Kernel,
@@ -28,7 +27,7 @@ _lock = threading.RLock()  # drivers compile one at a time anyway, and so do fil
 
 
 class OpenCLProgram(Program):
-    """A built program. `lanes`: a group of work items does one point; there may be another way too."""
+    """A built program. `lanes`: a group of work items does one point, where that pays."""
 
     def __init__(
         self, compiler: Compiler, kernel: Kernel, lanes: bool, source: str, built: Any
@@ -52,7 +51,9 @@ class OpenCLProgram(Program):
 class Compiler:
     """Builds for one device. `groups`: its compiler is good at work items that work together."""
 
-    def __init__(self, context: Any, device: Any, fingerprint: str, exact: bool, groups: bool) -> None:
+    def __init__(
+        self, context: Any, device: Any, fingerprint: str, exact: bool, groups: bool
+    ) -> None:
         self.context, self.device, self.fingerprint = context, device, fingerprint
         self.groups, self.options = groups, [EXACT] if exact else []
 
@@ -73,7 +74,7 @@ class Compiler:
         return OpenCLProgram(self, kernel, lanes, source, self._from_binary(source, binary))
 
     def other(self, kernel: Kernel, lanes: bool) -> Any:
-        """The kernel done in the way that was not the first choice; kept on disk under its own name."""
+        """The kernel in the way that was not the first choice; on disk under its own name."""
         source = STYLE.render(kernel, lanes)
         key = (self.fingerprint, source)
         binary = cached_binary(*key)

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pyopencl as cl
-
 from dovetail.extend import LANES, DType, Handles, InternalError, Kernel, Launch, Loop, Value, bool_
 
 from .compile import OpenCLProgram
@@ -92,4 +91,6 @@ def _numpy(d: DType) -> Any:
         return lambda x: np.uint8(bool(x))
     t = d.__numpy_dtype__
     assert t is not None
-    return t.type if d.kind == "f" else lambda x: t.type(int(x) & d.max if d.kind == "u" else int(x))
+    return (
+        t.type if d.kind == "f" else lambda x: t.type(int(x) & d.max if d.kind == "u" else int(x))
+    )

@@ -33,8 +33,8 @@ def intel_runtime() -> Path | None:
 def _vendors(library: Path | None) -> Iterator[None]:
     """An environment in which the loader finds the system's implementations and `library`.
 
-    ocl-icd (in pyopencl's wheels, and on Linux) reads one folder of .icd files; Khronos's loader takes
-    further libraries from OCL_ICD_FILENAMES. What the user has set is left alone.
+    ocl-icd (in pyopencl's wheels, and on Linux) reads one folder of .icd files; Khronos's loader
+    takes further libraries from OCL_ICD_FILENAMES. What the user has set is left alone.
     """
     if library is None or "OCL_ICD_VENDORS" in os.environ or "OCL_ICD_FILENAMES" in os.environ:
         yield
@@ -60,6 +60,7 @@ def platforms() -> list[Any]:
         if _platforms is None:
             with _vendors(intel_runtime()):
                 import pyopencl  # reads the environment, with its loader
+
                 _platforms = _found(pyopencl)
         return _platforms
 

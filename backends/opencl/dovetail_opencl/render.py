@@ -12,7 +12,6 @@ from typing import ClassVar
 from dovetail.extend import (
     LANES,
     Buffer,
-    CompileError,
     CStyle,
     DType,
     bool_,
@@ -32,14 +31,13 @@ from dovetail.extend import (
 DIMENSIONS = 3  # of an NDRange; further axes are folded into the last dimension
 
 _WORDS = (
-    "bfloat16 char16 constant convert_float event_t generic global half image2d_t kernel local lane pipe "
-    "ptrdiff_t read_only read_write sampler_t shared size_t uchar uint uint8 ulong uniform ushort "
-    "vec_step write_only min max"
+    "before constant event_t generic global half kernel local max min new part pipe ptrdiff_t "
+    "read_only read_write rest sampler_t seen size_t uniform vec_step word write_only"
 )
 
 
 class OpenCLStyle(CStyle):
-    """OpenCL C 1.2, with cl_khr_fp64, cl_khr_fp16 and the 64-bit atomics where a kernel needs them."""
+    """OpenCL C 1.2, with the extensions for float64, float16 and 64-bit atomics where needed."""
 
     types: ClassVar[Mapping[DType, str]] = {
         bool_: "bool", int8: "char", int16: "short", int32: "int", int64: "long",
@@ -123,7 +121,8 @@ class OpenCLStyle(CStyle):
         t, part = self.type(dtype), self.type(uint8 if dtype.bits == 8 else uint16)
         new = f"{op}(old, ({t}){value})" if op in ("min", "max") else f"old {_SIGN[op]} {value}"
         return [
-            f"__global volatile uint *word = (__global volatile uint *)((size_t){place} & ~(size_t)3);",
+            "__global volatile uint *word = "
+            f"(__global volatile uint *)((size_t){place} & ~(size_t)3);",
             f"const uint at = 8 * (uint)((size_t){place} & 3);",
             "uint seen = *word, before;",
             "do {",

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from dovetail.extend import Backend, DeviceInfo, Handles, Kernel
 
-from .compile import STYLE, Compiler, CProgram
+from .compile import STYLE, CProgram, compile_kernel
 
 ALIGNMENT = 64  # bytes; dovetail asks for it
 _libc = ctypes.CDLL(None)
@@ -20,16 +20,14 @@ _libc.free.argtypes, _libc.free.restype = [ctypes.c_void_p], None
 class CBackend(Backend):
     """The host. A handle is an address; work is done when `launch` returns, so streams are free."""
 
-    dlpack_type = 1  # kDLCPU
+    dlpack_type = 1  # the host's
 
-    def __init__(self, info: DeviceInfo, command: list[str]) -> None:
-        self.info, self._compiler = info, Compiler(command)
-
-    # --- memory
+    def __init__(self, info: DeviceInfo, command: Sequence[str]) -> None:
+        self.info, self.command = info, command
 
     def allocate(self, nbytes: int) -> int:
         address = _libc.aligned_alloc(ALIGNMENT, -(-nbytes // ALIGNMENT) * ALIGNMENT)
-        if not address:
+        if address is None:
             raise MemoryError(f"the C library has no {nbytes} bytes")
         return int(address)
 
@@ -37,14 +35,12 @@ class CBackend(Backend):
         _libc.free(handle)
 
     def copy_in(self, handle: int, offset: int, source: memoryview, stream: Any = None) -> None:
-        if source.nbytes:
-            host = np.frombuffer(source, np.uint8)
-            ctypes.memmove(handle + offset, host.ctypes.data, host.nbytes)
+        host = np.frombuffer(source, np.uint8)
+        ctypes.memmove(handle + offset, host.ctypes.data, host.nbytes)
 
     def copy_out(self, target: memoryview, handle: int, offset: int, stream: Any = None) -> None:
-        if target.nbytes:
-            host = np.frombuffer(target, np.uint8)
-            ctypes.memmove(host.ctypes.data, handle + offset, host.nbytes)
+        host = np.frombuffer(target, np.uint8)
+        ctypes.memmove(host.ctypes.data, handle + offset, host.nbytes)
 
     def host_address(self, handle: int, offset: int) -> int:
         return handle + offset
@@ -52,22 +48,15 @@ class CBackend(Backend):
     def adopt(self, address: int, nbytes: int) -> int:
         return address
 
-    # --- work
-
     def compile(self, kernel: Kernel) -> CProgram:
-        return self._compiler.compile(kernel)
+        return compile_kernel(self.command, kernel)
 
     def load(self, kernel: Kernel, binary: bytes) -> CProgram:
         return CProgram(kernel, STYLE.render(kernel), binary)
 
     def launch(
-        self,
-        program: CProgram,
-        buffers: Handles,
-        ints: Sequence[int],
-        scalars: Sequence[float | int | bool],
-        grid: Sequence[int],
-        stream: Any = None,
-    ) -> None:
+        self, program: Any, buffers: Handles, ints: Sequence[int],
+        scalars: Sequence[float | int | bool], grid: Sequence[int], stream: Any = None,
+    ) -> None:  # fmt: skip
         pointers = (h + offset for h, offset in zip(buffers[::2], buffers[1::2], strict=True))
         program.function(*pointers, *ints, *scalars)  # the grid's extents are among the ints

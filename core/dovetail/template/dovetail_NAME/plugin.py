@@ -8,15 +8,8 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from dovetail.extend import (
-    Backend,
-    BackendInfo,
-    Capabilities,
-    DeviceInfo,
-    Unavailable,
-    hookimpl,
-    source_digest,
-)
+from dovetail import extend
+from dovetail.extend import Backend, BackendInfo, DeviceInfo, Unavailable, hookimpl, source_digest
 
 from . import __version__
 from .compile import find_compiler
@@ -34,17 +27,17 @@ def dovetail_probe(config: Mapping[str, str]) -> list[DeviceInfo] | Unavailable:
     """The one device: this machine, if it has a C compiler."""
     command = find_compiler()
     if command is None:
-        reason = f"no C compiler is on PATH (CC={os.environ.get('CC', '')!r})"
-        return Unavailable(reason, "install gcc or clang, or set CC to a C compiler")
+        reason = f"there is no C compiler: CC is {os.environ.get('CC')!r}, PATH has none either"
+        return Unavailable(reason, "install gcc or clang, or set CC to the command of a C compiler")
     asked = subprocess.run([*command, "--version"], capture_output=True, text=True)
     version = asked.stdout.partition("\n")[0]
-    parts = (*command, version, platform.machine(), source_digest(Path(__file__).parent))
+    made_by = [source_digest(Path(str(f)).parent) for f in (__file__, extend.__file__)]
+    parts = (*command, version, platform.machine(), *made_by)  # all that a binary depends on
     details = {"compiler": " ".join(command), "version": version}
-    name = platform.processor() or platform.machine()
-    return [DeviceInfo("NAME", 0, name, " ".join(parts), Capabilities(), details=details)]
+    return [DeviceInfo("NAME", 0, f"C on {platform.machine()}", " ".join(parts), details=details)]
 
 
 @hookimpl
 def dovetail_open(info: DeviceInfo, config: Mapping[str, str]) -> Backend:
     """The opened device."""
-    return CBackend(info, find_compiler() or ["cc"])
+    return CBackend(info, info.details["compiler"].split())

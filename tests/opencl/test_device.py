@@ -1,0 +1,249 @@
+"""The OpenCL backend around its kernels: finding devices, capabilities, memory, streams, binaries."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pyopencl", reason="pyopencl is not installed: pip install pyopencl")
+pytest.importorskip("dovetail_opencl", reason="dovetail-opencl is not installed")
+
+import dovetail as dt
+from dovetail.device import device
+from dovetail.dtypes import dtype
+from dovetail.extend import (
+    Backend,
+    CompileError,
+    DeviceInfo,
+    Unavailable,
+    float16,
+    float32,
+    float64,
+    legalize,
+    parse_kernel,
+)
+from dovetail.tensor import from_host
+from dovetail_opencl import loader, plugin
+from dovetail_opencl.launch import SHORT, longest
+from dovetail_opencl.render import OpenCLStyle, dimensions
+from test_cstyle import reduction
+from test_fusion import check as check_program
+
+FOUND = plugin.dovetail_probe({})
+DEVICES = [] if isinstance(FOUND, Unavailable) else list(FOUND)
+NAMES = [d.details["platform"].split("(")[0] for d in DEVICES]
+needs_device = pytest.mark.skipif(not DEVICES, reason="no OpenCL device: dovetail-opencl[cpu]")
+
+ADD = """kernel add(x: r f32, out: w f32; n; c: f32) grid(n) {
+  v0: f32 = load x[i0]
+  v1: f32 = add v0, c
+  store out[i0] = v1
+}"""
+HALF = """kernel half(x: r f16, out: w f32; n; ) grid(n) {
+  v0: f16 = load x[i0]
+  v1: f32 = cast v0
+  store out[i0] = v1
+}"""
+DIVIDE = """kernel divide(x: r f32, out: w f32; n; c: f32) grid(n) {
+  v0: f32 = load x[i0]
+  v1: f32 = div c, v0
+  v2: f32 = sqrt v1
+  store out[i0] = v2
+}"""
+
+
+@pytest.fixture(scope="module", params=DEVICES, ids=NAMES)
+def backend(request: pytest.FixtureRequest) -> Backend:
+    return plugin.dovetail_open(request.param, {})
+
+
+def run(b: Backend, program: Any, x: Any, out: Any, *scalars: float, stream: Any = None) -> Any:
+    handles = [b.allocate(a.nbytes) for a in (x, out)]
+    b.copy_in(handles[0], 0, memoryview(x).cast("B"), stream)
+    b.launch(program, (handles[0], 0, handles[1], 0), [x.size], scalars, [x.size], stream)
+    b.copy_out(memoryview(out).cast("B"), handles[1], 0, stream)
+    for h, a in zip(handles, (x, out), strict=True):
+        b.free(h, a.nbytes)
+    return out
+
+
+# --- finding devices
+
+
+def probe_elsewhere(**environ: str) -> str:
+    """What a fresh process finds."""
+    script = "from dovetail_opencl import plugin; print(plugin.dovetail_probe({}))"
+    path = os.pathsep.join(p for p in sys.path if p)
+    full = {**os.environ, "PYTHONPATH": path, **environ}
+    command = [sys.executable, "-c", script]
+    return subprocess.run(command, env=full, capture_output=True, text=True, check=True).stdout
+
+
+def test_without_an_implementation_it_says_what_to_install(tmp_path: Any) -> None:
+    assert "dovetail-opencl[cpu]" in probe_elsewhere(OCL_ICD_VENDORS=str(tmp_path))
+
+
+def test_without_pyopencl_it_says_so(tmp_path: Any) -> None:
+    (tmp_path / "pyopencl.py").write_text("raise ImportError('no such thing')\n")
+    path = os.pathsep.join([str(tmp_path), *(p for p in sys.path if p)])
+    found = probe_elsewhere(PYTHONPATH=path)
+    assert "Unavailable" in found and "pip install pyopencl" in found
+
+
+@pytest.mark.skipif(loader.intel_runtime() is None, reason="intel-opencl-rt is not installed")
+def test_intels_runtime_from_pip_is_found() -> None:
+    assert any("Intel" in name for name in NAMES)
+    assert "OCL_ICD_VENDORS" not in os.environ or "dovetail" not in os.environ["OCL_ICD_VENDORS"]
+
+
+@needs_device
+def test_devices_are_numbered_and_named() -> None:
+    assert [d.index for d in DEVICES] == list(range(len(DEVICES)))
+    assert len({d.fingerprint for d in DEVICES}) == len(DEVICES)
+
+
+# --- capabilities: what a device lacks
+
+
+def masked(b: Backend, **changes: Any) -> DeviceInfo:
+    return replace(b.info, capabilities=replace(b.info.capabilities, **changes))
+
+
+def test_halves_keep_their_values_with_and_without_fp16(backend: Backend) -> None:
+    every = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    for native in (backend.info.capabilities.native_halves, frozenset()):
+        caps = masked(backend, native_halves=native).capabilities
+        program = backend.compile(legalize(parse_kernel(HALF), caps))
+        assert ("half" in program.source.split("kernel_half")[1]) == (float16 in native)
+        got = run(backend, program, every, np.zeros(every.size, "f4"))
+        assert np.array_equal(got, every.astype("f4"), equal_nan=True)
+
+
+def test_division_without_correct_rounding_or_float64(backend: Backend) -> None:
+    rng = np.random.default_rng(0)
+    x = np.abs(rng.standard_normal(3000) * 10.0 ** rng.integers(-30, 30, 3000)).astype("f4")
+    x[:4] = [0, np.inf, 1e-42, np.nan]
+    with np.errstate(all="ignore"):
+        wanted = np.sqrt(np.float32(0.7) / x)
+    with_64 = masked(backend, exact_division=False)
+    without = masked(backend, exact_division=False, float64=False)
+    for info in (backend.info, with_64, without):
+        program = backend.compile(legalize(parse_kernel(DIVIDE), info.capabilities))
+        got = run(backend, program, x, np.zeros_like(x), 0.7)
+        assert np.array_equal(got, wanted, equal_nan=True)
+    assert "double" not in program.source
+
+
+# --- memory, launches, streams
+
+
+def test_copies_take_read_only_memory_and_offsets(backend: Backend) -> None:
+    handle, got = backend.allocate(100), bytearray(8)
+    backend.copy_in(handle, 0, memoryview(bytes(range(100))))
+    backend.copy_in(handle, 50, memoryview(b"abcd"))
+    backend.copy_out(memoryview(got), handle, 48)
+    assert bytes(got) == b"01abcd67"
+    backend.free(handle, 100)
+
+
+def test_more_memory_than_there_is_is_a_memory_error(backend: Backend) -> None:
+    with pytest.raises(MemoryError):
+        backend.allocate(1 << 60)
+
+
+def test_a_bound_launch_sees_new_buffers_offsets_and_scalars(backend: Backend) -> None:
+    program = backend.compile(parse_kernel(ADD))
+    launch = backend.bind(program, [5], [5])
+    x = np.arange(10, dtype="f4")
+    source, target = backend.allocate(40), backend.allocate(40)
+    backend.copy_in(source, 0, memoryview(x).cast("B"))
+    for first, c in ((0, 1.0), (5, -2.0), (5, 0.5)):
+        launch((source, 4 * first, target, 4 * first), [c], None)
+        out = np.zeros(5, "f4")
+        backend.copy_out(memoryview(out).cast("B"), target, 4 * first)
+        assert np.array_equal(out, x[first : first + 5] + np.float32(c))
+
+
+def test_streams_and_events(backend: Backend) -> None:
+    program = backend.compile(parse_kernel(ADD))
+    one, two = backend.create_stream(), backend.create_stream()
+    start = backend.record_event(one)
+    x = np.ones(1000, "f4")
+    assert run(backend, program, x, np.zeros_like(x), 2.0, stream=one).sum() == 3000
+    end = backend.record_event(one)
+    backend.wait_event(two, end)
+    backend.synchronize(two)
+    backend.wait_event(None, end)
+    assert backend.event_done(end) and backend.elapsed_ms(start, end) >= 0
+
+
+def test_binaries_are_loaded_and_foreign_ones_refused(backend: Backend) -> None:
+    kernel = parse_kernel(ADD)
+    program = backend.compile(kernel)
+    loaded = backend.load(kernel, program.binary or b"")
+    x = np.ones(10, "f4")
+    assert run(backend, loaded, x, np.zeros_like(x), 2.0)[9] == 3
+    with pytest.raises(Exception, match="another source"):
+        backend.load(parse_kernel(ADD.replace("add v0, c", "mul v0, c")), program.binary or b"")
+    with pytest.raises(Exception):  # noqa: B017 - whatever the driver says
+        backend.load(kernel, (program.binary or b"")[:-200] + bytes(10))
+
+
+def test_a_build_error_shows_the_kernel_and_the_log(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(OpenCLStyle, "barrier", None)  # not reached: the next line is what breaks
+    monkeypatch.setattr(OpenCLStyle, "store", lambda *a: "no such statement;")
+    with pytest.raises(CompileError, match=r"(?s)refused a kernel.*error.*kernel add\("):
+        backend.compile(parse_kernel(ADD))
+
+
+def test_long_rows_are_done_by_groups_and_short_ones_are_not(backend: Backend) -> None:
+    kernel = reduction("add", [float32])
+    program = backend.compile(kernel)
+    assert program.lanes == ("Intel" in backend.info.details["platform"])  # type: ignore[attr-defined]
+    assert longest(kernel, [3, 10]) == 10 < SHORT <= longest(kernel, [3, 1000])
+    assert not backend.compile(reduction("add", [float32], axis=0)).lanes  # type: ignore[attr-defined]
+
+
+def test_a_grid_becomes_an_ndrange() -> None:
+    assert dimensions(()) == (1,)
+    assert dimensions((2, 3)) == (3, 2)
+    assert dimensions((2, 3, 4, 5, 6)) == (6, 5, 24)
+
+
+# --- whole programs
+
+
+@needs_device
+@pytest.mark.parametrize("index", range(len(DEVICES)))
+def test_random_programs_keep_their_bits(index: int) -> None:
+    for seed in range(500, 512):
+        check_program(seed, f"opencl:{index}")
+
+
+@needs_device
+@pytest.mark.parametrize("index", range(len(DEVICES)))
+def test_tensors_on_the_device(index: int) -> None:
+    x = np.random.default_rng(1).standard_normal((70, 90)).astype("f4")
+    results = []
+    for name in ("reference", f"opencl:{index}"):
+        t = from_host(x, dtype("float32"), device(name))
+        y = dt.tanh(t * 2 + 1).sum(axis=1)
+        results.append(y.numpy())
+    assert results[0].tobytes() == results[1].tobytes()
+
+
+@needs_device
+def test_doubles_are_refused_where_the_device_has_none() -> None:
+    caps = replace(DEVICES[0].capabilities, float64=False)
+    kernel = parse_kernel(ADD.replace("f32", "f64"))
+    assert any(d is float64 for _, d in kernel.scalars)
+    with pytest.raises(dt.DTypeError, match="float64"):
+        legalize(kernel, caps)
