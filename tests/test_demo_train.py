@@ -69,6 +69,11 @@ def test_other_weights_and_bad_results_are_told() -> None:
 
 def test_demo_knows_the_part(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[list[str]] = []
-    monkeypatch.setattr(demo_train, "main", lambda arguments: seen.append(list(arguments)) or 0)
+
+    def main(arguments: list[str]) -> int:
+        seen.append(arguments)
+        return 0
+
+    monkeypatch.setattr(demo_train, "main", main)
     assert demo.main(["train", "--epochs", "3"]) == 0
     assert seen == [["--epochs", "3"]]

@@ -167,7 +167,7 @@ def checkpoint(function: Callable[..., Any], *args: Any) -> Any:
     """`function(*args)`, of which nothing is kept for the way back: it is computed again then.
 
     It must do the same both times, so draw no random numbers in it. Tensors that `function` uses
-    without getting them as arguments receive their gradients in `backward`, and none from `dt.grad`.
+    without getting them as arguments receive gradients in `backward`, and none from `dt.grad`.
     """
     return _Checkpoint.apply(function, *args)
 
