@@ -411,7 +411,7 @@ def _below(op: str, x: Tensor, k: int) -> Tensor:
     )
 
 
-def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
+def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
     """Coordinate tensors of the grid that 1-dimensional tensors span; views, which share memory."""
     if indexing not in ("xy", "ij"):
         raise ArgumentError(f'meshgrid: indexing is "xy" or "ij", not {indexing!r}')
@@ -431,4 +431,4 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
     for d, a in enumerate(arrays):
         ones_ = tuple(a.size if order[i] == d else 1 for i in range(len(shape)))
         found.append(view(view(a, ("reshape", ones_)), ("expand", shape)))
-    return found
+    return tuple(found)

@@ -397,9 +397,9 @@ class NamespaceInfo:
         """The device of tensors made without `device=`."""
         return default_device()
 
-    def devices(self) -> list[Device]:
+    def devices(self) -> tuple[Device, ...]:
         """All devices that plugins offer on this machine."""
-        return devices()
+        return tuple(devices())
 
     def default_dtypes(self, *, device: Where = None) -> dict[str, DType]:
         """The dtypes of what is made from Python numbers."""
@@ -409,9 +409,13 @@ class NamespaceInfo:
         }  # fmt: skip
 
     def dtypes(self, *, device: Where = None, kind: Any = None) -> dict[str, DType]:
-        """The dtypes that a device has, all or those of a kind (see `isdtype`)."""
+        """The standard's dtypes that a device has, all or those of a kind (see `isdtype`).
+
+        float16 and bfloat16 are not the standard's: see `Capabilities.dtypes` for what there is.
+        """
         held = opened(device_named(device)).backend.info.capabilities.dtypes
-        return {d.name: d for d in D.ALL if d in held and (kind is None or isdtype(d, kind))}
+        standard = [d for d in D.ALL if d in held and d not in (D.float16, D.bfloat16)]
+        return {d.name: d for d in standard if kind is None or isdtype(d, kind)}
 
 
 def array_namespace_info() -> NamespaceInfo:

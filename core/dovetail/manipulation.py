@@ -178,10 +178,10 @@ def expand(x: Tensor, /, *shape: Any) -> Tensor:
     )
 
 
-def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
+def broadcast_arrays(*arrays: Tensor) -> tuple[Tensor, ...]:
     """Views of the common shape."""
     shape = lay.broadcast_shapes("broadcast_arrays", *(a.shape for a in arrays))
-    return [view(a, ("expand", shape)) for a in arrays]
+    return tuple(view(a, ("expand", shape)) for a in arrays)
 
 
 def broadcast_shapes(*shapes: Shape) -> Shape:
@@ -386,6 +386,7 @@ def repeat(
     n = x.shape[d]
     if not isinstance(repeats, int):
         times = np.asarray(repeats.tolist() if isinstance(repeats, Tensor) else repeats)
+        times = times if times.size else times.astype("i8")
         if times.size == 1:
             return repeat(x, int(times.reshape(())), axis=axis)
         return _repeat_each(x, times, d)

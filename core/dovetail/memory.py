@@ -7,6 +7,7 @@ only `allocate` and `free`."""
 from __future__ import annotations
 
 import gc
+import json
 import os
 import sys
 import threading
@@ -21,6 +22,8 @@ from typing import Any, NamedTuple
 from .backend import Backend
 from .device import Device, device, opened, opened_devices
 from .errors import OutOfMemoryError
+from .memory_page import draw
+from .memory_trace import Timeline, record
 
 KIB, MIB = 1 << 10, 1 << 20
 ROUND = 512  # every block is a multiple of this, so blocks keep the alignment of their segment
@@ -160,6 +163,8 @@ class SegmentInfo(NamedTuple):
 
 class Allocator(ABC):
     """Where the memory of one device comes from. Only `allocate` must be written."""
+
+    timeline: Timeline | None = None  # what it did since `trace(True)`, if it notes that
 
     @abstractmethod
     def allocate(self, nbytes: int, stream: Any = None) -> DataPtr:
@@ -349,6 +354,8 @@ class CachingAllocator(Allocator):
         self._device_allocations = self._retries = self._refusals = 0
         weakref.finalize(self, _free_all, backend, self._handles).atexit = False
         _allocators.add(self)
+        if _tracing:
+            self.watch(True)
 
     # --- the fast path
     def allocate(self, nbytes: int, stream: Any = None) -> DataPtr:
@@ -365,7 +372,7 @@ class CachingAllocator(Allocator):
                 pool = self._default if stream is None else self._pool(stream)
                 waiting = pool.bins.get(size)
                 block = waiting.pop() if waiting else self._miss(pool, size)
-                block.where = _caller() if _tracing else None
+                block.where = self._noted(block) if _tracing else None
                 self._allocations += 1
                 self._live += block.size
                 if self._live > self._peak:
@@ -389,6 +396,8 @@ class CachingAllocator(Allocator):
         freed = self._freed
         while freed:
             block = freed.popleft()
+            if _tracing:
+                self._note_freed(block)
             self._live -= block.size
             self._frees += 1
             if block.streams is not None:
@@ -471,6 +480,8 @@ class CachingAllocator(Allocator):
         self._device_allocations += 1
         self._reserved += nbytes
         self._peak_reserved = max(self._peak_reserved, self._reserved)
+        if _tracing and self.timeline is not None:
+            self.timeline.got(segment.first.serial, nbytes)
         return segment.first
 
     def _next(self) -> int:
@@ -515,6 +526,8 @@ class CachingAllocator(Allocator):
         handle, nbytes = self._handles.pop(segment.first.serial)
         self._reserved -= nbytes
         self._device_frees += 1
+        if _tracing and self.timeline is not None:
+            self.timeline.returned(segment.first.serial)
         self.backend.free(handle, nbytes)
 
     def _uncached(self, nbytes: int) -> DataPtr:
@@ -522,6 +535,27 @@ class CachingAllocator(Allocator):
         size = max(nbytes, 1)
         handle = self.backend.allocate(size)
         return DataPtr(handle, 0, nbytes, self.device, (self.backend, handle, size), _free_uncached)
+
+    # --- while tracing
+    def watch(self, on: bool) -> None:
+        """Begins a new timeline, or adds no more to the last one."""
+        with self._inside():
+            if on:
+                self.timeline = Timeline(_live_bytes(s) for s in self._segments.values())
+                self._give_back = self.timeline.deleter(self._freed.append)
+            else:
+                self._give_back = self._freed.append
+
+    def _noted(self, block: Block) -> str:
+        """The line that allocates a block."""
+        where = _caller()
+        if self.timeline is not None:
+            self.timeline.allocated(block.segment.first.serial, block.size, where)
+        return where
+
+    def _note_freed(self, block: Block) -> None:
+        if self.timeline is not None:
+            self.timeline.freed(block.segment.first.serial, block.size, block, block.where)
 
     # --- figures
     @contextmanager
@@ -615,6 +649,12 @@ def _segment_info(segment: Segment, states: dict[int, str]) -> SegmentInfo:
         state = "cached" if b.is_free else states.get(id(b), "live")
         blocks.append(BlockInfo(b.offset, b.size, state, b.where if state == "live" else None))
     return SegmentInfo(segment.nbytes, segment.pool.stream, tuple(blocks))
+
+
+def _live_bytes(segment: Segment) -> tuple[int, int, int]:
+    """A segment for a timeline that begins, when no block waits in a bin: what is not free is live."""
+    live = sum(b.size for b in segment.blocks() if not b.is_free)
+    return segment.first.serial, segment.nbytes, live
 
 
 def _segment_bytes(size: int) -> int:
@@ -715,6 +755,19 @@ def snapshot(spec: Device | str | None = None) -> list[SegmentInfo]:
     return get_allocator(spec).snapshot()
 
 
+def page(path: str | os.PathLike[str], spec: Device | str | None = None) -> None:
+    """Writes a page for a browser: which lines hold a device's memory, and, if `trace(True)` was
+    called before the work, how that came about.
+
+    The page is one file. A path that ends in .json gets what `dovetail memory FILE.json` draws."""
+    of = device(spec)
+    allocator = get_allocator(of)
+    found = record(str(of), allocator.stats(), allocator.snapshot(), allocator.timeline)
+    text = json.dumps(found) if os.fspath(path).endswith(".json") else draw(found)
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(text)
+
+
 def reset_peak(spec: Device | str | None = None) -> None:
     """Starts the peak figures of a device anew."""
     get_allocator(spec).reset_peak()
@@ -736,10 +789,13 @@ _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 def trace(on: bool) -> None:
-    """Notes (or no longer) the source line of each allocation, for `snapshot` and OutOfMemoryError.
-    It costs about 1 us."""
+    """Notes (or no longer) the source line of each allocation, for `snapshot`, `page` and
+    OutOfMemoryError. It costs about 3 us."""
     global _tracing
-    _tracing = on
+    if on != _tracing:
+        for allocator in list(_allocators):
+            allocator.watch(on)
+        _tracing = on
 
 
 def _caller() -> str:

@@ -331,7 +331,8 @@ def _reduced(x: Value, y: Value) -> Value:
     Source: x - q*y is a float where q is x / y rounded to nearest (the remainder theorem of FMA).
     """
     large = const(_INTEGERS_FROM[x.dtype], x.dtype)
-    overflow = eq(_absolute(x / y), float("inf")) & ne(y, 0.0)
+    huge = eq(_absolute(x / y), float("inf"))
+    overflow = huge & ne(y, 0.0) & (_absolute(x) < float("inf"))
 
     def step(k: Value, r: Value) -> tuple[Value, ...]:
         q = r / y

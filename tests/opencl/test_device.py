@@ -1,4 +1,4 @@
-"""The OpenCL backend around its kernels: finding devices, capabilities, memory, streams, binaries."""
+"""The OpenCL backend around its kernels: devices, capabilities, memory, streams, binaries."""
 
 from __future__ import annotations
 
@@ -189,16 +189,15 @@ def test_binaries_are_loaded_and_foreign_ones_refused(backend: Backend) -> None:
     loaded = backend.load(kernel, program.binary or b"")
     x = np.ones(10, "f4")
     assert run(backend, loaded, x, np.zeros_like(x), 2.0)[9] == 3
-    with pytest.raises(Exception, match="another source"):
+    with pytest.raises(ValueError, match="another source"):
         backend.load(parse_kernel(ADD.replace("add v0, c", "mul v0, c")), program.binary or b"")
-    with pytest.raises(Exception):  # noqa: B017 - whatever the driver says
+    with pytest.raises(ValueError, match="damaged"):
         backend.load(kernel, (program.binary or b"")[:-200] + bytes(10))
 
 
 def test_a_build_error_shows_the_kernel_and_the_log(
     backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(OpenCLStyle, "barrier", None)  # not reached: the next line is what breaks
     monkeypatch.setattr(OpenCLStyle, "store", lambda *a: "no such statement;")
     with pytest.raises(CompileError, match=r"(?s)refused a kernel.*error.*kernel add\("):
         backend.compile(parse_kernel(ADD))

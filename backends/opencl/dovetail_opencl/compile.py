@@ -23,6 +23,7 @@ from .render import OpenCLStyle
 
 STYLE = OpenCLStyle()
 EXACT = "-cl-fp32-correctly-rounded-divide-sqrt"
+SEAL = hashlib.sha256().digest_size
 _lock = threading.RLock()  # drivers compile one at a time anyway, and so do filters of warnings
 
 
@@ -37,8 +38,8 @@ class OpenCLProgram(Program):
 
     @property
     def binary(self) -> bytes:  # type: ignore[override]
-        """A digest of the source, then the device's own format."""
-        return _digest(self.source) + _binary(self._built[self.lanes])
+        """A seal, then the device's own format."""
+        return _sealed(self.source, self._built[self.lanes])
 
     def function(self, lanes: bool) -> Any:
         """A new kernel object, whose arguments are nobody else's."""
@@ -82,7 +83,7 @@ class Compiler:
             with suppress(cl.Error, ValueError):
                 return self._from_binary(source, binary)
         built = self._from_source(kernel, source)
-        cache_binary(*key, _digest(source) + _binary(built))
+        cache_binary(*key, _sealed(source, built))
         return built
 
     def _from_source(self, kernel: Kernel, source: str) -> Any:
@@ -93,10 +94,9 @@ class Compiler:
             raise CompileError(f"{log}\n\n{kernel}\n\n{source}") from error
 
     def _from_binary(self, source: str, binary: bytes) -> Any:
-        digest = _digest(source)
-        if not binary.startswith(digest):
-            raise ValueError("this binary was made from another source")
-        content = binary[len(digest) :]
+        seal, content = binary[:SEAL], binary[SEAL:]
+        if seal != _seal(source, content):
+            raise ValueError("this binary was made from another source, or is damaged")
         return self._build(cl.Program(self.context, [self.device], [content]))
 
     def _build(self, program: Any) -> Any:
@@ -105,10 +105,11 @@ class Compiler:
             return program.build(self.options, devices=[self.device], cache_dir=False)
 
 
-def _digest(source: str) -> bytes:
-    return hashlib.sha256(source.encode()).digest()
+def _seal(source: str, content: bytes) -> bytes:
+    """A digest of what belongs together: drivers crash on a binary that is cut short."""
+    return hashlib.sha256(source.encode() + content).digest()
 
 
-def _binary(built: Any) -> bytes:
-    found: bytes = built.get_info(cl.program_info.BINARIES)[0]
-    return found
+def _sealed(source: str, built: Any) -> bytes:
+    content: bytes = built.get_info(cl.program_info.BINARIES)[0]
+    return _seal(source, content) + content

@@ -1,0 +1,7 @@
+"""(being written)"""
+
+from typing import Any
+
+
+def draw(found: Any) -> str:
+    raise NotImplementedError

@@ -1,0 +1,123 @@
+"""What an allocator did, as it did it: kept while `memory.trace(True)`, drawn by `memory_page`."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+LIMIT = 200_000  # events kept, the latest ones: about 30 MB
+
+
+class Event(NamedTuple):
+    """A block allocated (`change` > 0) or freed (< 0) by a source line, or a segment got or given
+    back (0), and what the bytes of the device then were: `cached` ones are in segments without any
+    live block, `fragmented` ones are free between live blocks."""
+
+    at: float  # seconds of time.perf_counter
+    change: int
+    where: str | None
+    live: int
+    cached: int
+    fragmented: int
+
+
+class Timeline:
+    """The events of one allocator. All is called under its lock, but for what `deleter` returns."""
+
+    def __init__(self, segments: Iterable[tuple[int, int, int]] = ()) -> None:
+        """`segments` there are already: (key, bytes, live bytes)."""
+        self.events: deque[Event] = deque(maxlen=LIMIT)
+        self._segments: dict[int, tuple[int, int]] = {}
+        self._live = self._cached = self._fragmented = 0
+        self._freed_at: dict[int, float] = {}
+        for key, nbytes, live in segments:
+            self._count(key, nbytes, live)
+        self._add(time.perf_counter(), 0, None)
+
+    def deleter(self, give_back: Callable[[Any], None]) -> Callable[[Any], None]:
+        """`give_back`, which notes the time too: an allocator learns of it only when next called."""
+        freed_at = self._freed_at
+
+        def timed(block: Any) -> None:
+            give_back(block)
+            freed_at[id(block)] = time.perf_counter()
+
+        return timed
+
+    def got(self, key: int, nbytes: int) -> None:
+        """Notes a new segment."""
+        self._count(key, nbytes, 0)
+        self._add(time.perf_counter(), 0, None)
+
+    def returned(self, key: int) -> None:
+        """Notes a segment given back to the device."""
+        self._count(key, 0, 0)
+        del self._segments[key]
+        self._add(time.perf_counter(), 0, None)
+
+    def allocated(self, key: int, nbytes: int, where: str) -> None:
+        """Notes a block of a segment."""
+        self._change(key, nbytes)
+        self._add(time.perf_counter(), nbytes, where)
+
+    def freed(self, key: int, nbytes: int, block: object, where: str | None) -> None:
+        """Notes that a block of a segment was freed, at the time when it was."""
+        at = self._freed_at.pop(id(block), None)
+        self._change(key, -nbytes)
+        self._add(time.perf_counter() if at is None else at, -nbytes, where)
+
+    def _change(self, key: int, change: int) -> None:
+        nbytes, live = self._segments[key]
+        self._count(key, nbytes, live + change)
+
+    def _count(self, key: int, nbytes: int, live: int) -> None:
+        for (size, used), sign in ((self._segments.get(key, (0, 0)), -1), ((nbytes, live), 1)):
+            self._live += sign * used
+            if used:
+                self._fragmented += sign * (size - used)
+            else:
+                self._cached += sign * size
+        self._segments[key] = (nbytes, live)
+
+    def _add(self, at: float, change: int, where: str | None) -> None:
+        if self.events:
+            at = max(at, self.events[-1].at)  # events stay in order
+        self.events.append(
+            Event(at, change, where, self._live, self._cached, self._fragmented)
+        )
+
+
+def record(
+    device: str, stats: Mapping[str, int], segments: Iterable[Any], timeline: Timeline | None
+) -> dict[str, Any]:
+    """A snapshot as JSON has it: lists for tuples, source lines by number, times in milliseconds."""
+    lines: dict[str | None, int] = {None: 0}
+
+    def number(where: str | None) -> int:
+        return lines.setdefault(where, len(lines))
+
+    drawn = [
+        {
+            "nbytes": s.nbytes,
+            "stream": None if s.stream is None else str(s.stream),
+            "blocks": [[b.offset, b.nbytes, b.state, number(b.where)] for b in s.blocks],
+        }
+        for s in segments
+    ]
+    events = list(timeline.events) if timeline is not None else []
+    begun = events[0].at if events else 0.0
+    rows = [
+        [round((e.at - begun) * 1e3, 4), e.change, number(e.where), e.live, e.cached, e.fragmented]
+        for e in events
+    ]
+    return {
+        "version": 1,
+        "device": device,
+        "written": time.strftime("%Y-%m-%d %H:%M:%S"),
+        "stats": dict(stats),
+        "segments": drawn,
+        "events": rows,
+        "lines": list(lines),
+    }
