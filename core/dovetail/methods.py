@@ -63,10 +63,6 @@ LATER = {
         "isin",
     ),
     "Fourier transforms": ("fft",),
-    "gradients": (
-        "grad", "no_grad", "enable_grad", "autograd", "backward", "requires_grad", "grad_fn",
-        "is_leaf", "retain_grad", "requires_grad_",
-    ),
     "sparse tensors": ("sparse_coo_tensor", "to_sparse", "to_dense"),
     "native intrinsics": ("fast_math",),
 }  # fmt: skip
