@@ -15,7 +15,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "devices": ("dovetail.device_list", "list the devices that can be used here"),
     "doctor": ("dovetail.doctor", "check every backend plugin, each in a process of its own"),
     "bench": ("dovetail.bench", "measure dovetail on this machine"),
-    "memory": ("dovetail.memory_report", "measure allocation and copies on a device"),
+    "memory": ("dovetail.memory_report", "measure a device's memory, or draw a snapshot of it"),
     "new-backend": ("dovetail.new_backend", "write the package of a new backend"),
     "test-backend": ("dovetail.testing.cli", "run the conformance kit against a backend"),
 }

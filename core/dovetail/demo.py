@@ -345,8 +345,8 @@ def draw(out: Outcome, labels: Array, path: Path) -> None:
     figures: Any = importlib.import_module("matplotlib.figure")
     importlib.import_module("matplotlib.backends.backend_agg")
     colors = importlib.import_module("matplotlib").colormaps["tab10"]
-    figure = figures.Figure(figsize=(12, 6.2), facecolor=PAPER, layout="constrained")
-    left, right = figure.subfigures(1, 2, width_ratios=(1.05, 1))
+    figure = figures.Figure(figsize=(13, 5.4), facecolor=PAPER, layout="constrained")
+    left, right = figure.subfigures(1, 2, width_ratios=(0.8, 1))
     for part in (left, right):
         part.set_facecolor(PAPER)
     _draw_points(left.subplots(), out, colors)
@@ -380,21 +380,19 @@ def _draw_points(axes: Any, out: Outcome, colors: Any) -> None:
 
 def _draw_means(part: Any, out: Outcome, labels: Array, colors: Any) -> None:
     ramps: Any = importlib.import_module("matplotlib.colors").LinearSegmentedColormap
-    panels = list(part.subplots(3, 4).flat)
+    panels = list(part.subplots(2, 5).flat)
     for axes in panels:
         axes.axis("off")
     for axes, (kind, k, share) in zip(panels, sorted(_kinds(out, labels)), strict=False):
         ramp = ramps.from_list("ramp", [PAPER, colors(k), INK])
         picture = out.pictures[k].reshape(8, 8)
         axes.imshow(picture, cmap=ramp, interpolation="bicubic", vmin=0, vmax=1)
-        title = f"{k}: {share:.0%} are {kind}s"
+        title = f"{k}: {share:.0%} {kind}s"
         axes.set_title(title, color=colors(k), fontsize=10, fontweight="bold")
-    text = (
-        f"{COMPONENTS} components keep\n{out.kept:.1%} of the variance\n\n"
-        f"digest of all results\n{out.digest[:16]}"
-    )
-    note = panels[CLUSTERS].text(0, 0.5, text, color=INK, fontsize=11, va="center")
-    note.set_in_layout(False)  # it may run over into the empty panel
+    part.supxlabel(
+        f"{COMPONENTS} components keep {out.kept:.1%} of the variance; "
+        f"digest of all results: {out.digest[:16]}", color=INK, fontsize=10,
+    )  # fmt: skip
 
 
 def _kinds(out: Outcome, labels: Array) -> Iterator[tuple[int, int, float]]:

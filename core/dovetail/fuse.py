@@ -185,6 +185,7 @@ class Plan:
     notes: list[str]
     none: list[Any]  # a None for each slot
     blank: list[Any]  # placeholders for the slots that are not there when it starts
+    recalled: bool = False  # whether `recall` has been told
 
 
 class _Store(Exception):

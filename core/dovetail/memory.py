@@ -541,7 +541,7 @@ class CachingAllocator(Allocator):
         """Begins a new timeline, or adds no more to the last one."""
         with self._inside():
             if on:
-                self.timeline = Timeline(_live_bytes(s) for s in self._segments.values())
+                self.timeline = Timeline(zip(self._segments, self.snapshot(), strict=True))
                 self._give_back = self.timeline.deleter(self._freed.append)
             else:
                 self._give_back = self._freed.append
@@ -649,12 +649,6 @@ def _segment_info(segment: Segment, states: dict[int, str]) -> SegmentInfo:
         state = "cached" if b.is_free else states.get(id(b), "live")
         blocks.append(BlockInfo(b.offset, b.size, state, b.where if state == "live" else None))
     return SegmentInfo(segment.nbytes, segment.pool.stream, tuple(blocks))
-
-
-def _live_bytes(segment: Segment) -> tuple[int, int, int]:
-    """A segment for a timeline that begins, when no block waits in a bin: what is not free is live."""
-    live = sum(b.size for b in segment.blocks() if not b.is_free)
-    return segment.first.serial, segment.nbytes, live
 
 
 def _segment_bytes(size: int) -> int:
@@ -793,9 +787,9 @@ def trace(on: bool) -> None:
     OutOfMemoryError. It costs about 3 us."""
     global _tracing
     if on != _tracing:
+        _tracing = on  # first: a timeline knows what was there before it, and all that comes after
         for allocator in list(_allocators):
             allocator.watch(on)
-        _tracing = on
 
 
 def _caller() -> str:

@@ -1,29 +1,49 @@
 """`dovetail memory`: how fast a device allocates, reuses and copies memory, and what its allocator
-counted."""
+counted; or a page for a browser, of what `dovetail.memory.page("FILE.json")` wrote."""
 
 from __future__ import annotations
 
 import argparse
+import json
+import sys
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
 from .device import device
 from .memory import MIB
+from .memory_page import draw
 from .plugins import Opened, open_device
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Prints the figures of one device; 0."""
+    """Prints the figures of one device, or draws a snapshot; 0, or 2 if that is none."""
     parser = argparse.ArgumentParser(prog="dovetail memory", description=__doc__)
-    parser.add_argument("device", nargs="?", help="the default device, unless named")
+    parser.add_argument(
+        "what", nargs="?", metavar="DEVICE or FILE.json", help="the default device, unless named"
+    )
     parser.add_argument("--mib", type=int, default=64, help="how much to copy")
+    parser.add_argument("-o", "--output", metavar="FILE.html", help="where the page goes")
     asked = parser.parse_args(arguments)
-    opened = open_device(device(asked.device))
+    if asked.what is not None and asked.what.endswith(".json"):
+        return _draw(Path(asked.what), asked.output)
+    opened = open_device(device(asked.what))
     console = Console(soft_wrap=True)
     console.print(table(opened, asked.mib * MIB))
+    return 0
+
+
+def _draw(snapshot: Path, output: str | None) -> int:
+    target = snapshot.with_suffix(".html") if output is None else Path(output)
+    try:
+        target.write_text(draw(json.loads(snapshot.read_text("utf-8"))), encoding="utf-8")
+    except (OSError, ValueError) as error:
+        print(f"dovetail memory: {snapshot}: {error}", file=sys.stderr)
+        return 2
+    print(target)
     return 0
 
 

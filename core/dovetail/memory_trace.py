@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -26,18 +26,22 @@ class Event(NamedTuple):
 class Timeline:
     """The events of one allocator. All is called under its lock, but for what `deleter` returns."""
 
-    def __init__(self, segments: Iterable[tuple[int, int, int]] = ()) -> None:
-        """`segments` there are already: (key, bytes, live bytes)."""
-        self.events: deque[Event] = deque(maxlen=LIMIT)
+    def __init__(self, segments: Iterable[tuple[int, Any]] = ()) -> None:
+        """`segments`: those there are already, each with its key."""
+        self.events: deque[Event] = deque()
+        self.before: Counter[str | None] = Counter()  # live bytes by line, before the first event
         self._segments: dict[int, tuple[int, int]] = {}
         self._live = self._cached = self._fragmented = 0
         self._freed_at: dict[int, float] = {}
-        for key, nbytes, live in segments:
-            self._count(key, nbytes, live)
+        for key, s in segments:
+            live = [b for b in s.blocks if b.state == "live"]
+            self._count(key, s.nbytes, sum(b.nbytes for b in live))
+            for b in live:
+                self.before[b.where] += b.nbytes
         self._add(time.perf_counter(), 0, None)
 
     def deleter(self, give_back: Callable[[Any], None]) -> Callable[[Any], None]:
-        """`give_back`, which notes the time too: an allocator learns of it only when next called."""
+        """`give_back`, which notes the time: an allocator learns of it only when next called."""
         freed_at = self._freed_at
 
         def timed(block: Any) -> None:
@@ -54,7 +58,7 @@ class Timeline:
     def returned(self, key: int) -> None:
         """Notes a segment given back to the device."""
         self._count(key, 0, 0)
-        del self._segments[key]
+        self._segments.pop(key, None)
         self._add(time.perf_counter(), 0, None)
 
     def allocated(self, key: int, nbytes: int, where: str) -> None:
@@ -69,7 +73,7 @@ class Timeline:
         self._add(time.perf_counter() if at is None else at, -nbytes, where)
 
     def _change(self, key: int, change: int) -> None:
-        nbytes, live = self._segments[key]
+        nbytes, live = self._segments.get(key, (0, 0))
         self._count(key, nbytes, live + change)
 
     def _count(self, key: int, nbytes: int, live: int) -> None:
@@ -82,17 +86,18 @@ class Timeline:
         self._segments[key] = (nbytes, live)
 
     def _add(self, at: float, change: int, where: str | None) -> None:
+        if len(self.events) == LIMIT:
+            oldest = self.events.popleft()
+            self.before[oldest.where] += oldest.change
         if self.events:
             at = max(at, self.events[-1].at)  # events stay in order
-        self.events.append(
-            Event(at, change, where, self._live, self._cached, self._fragmented)
-        )
+        self.events.append(Event(at, change, where, self._live, self._cached, self._fragmented))
 
 
 def record(
     device: str, stats: Mapping[str, int], segments: Iterable[Any], timeline: Timeline | None
 ) -> dict[str, Any]:
-    """A snapshot as JSON has it: lists for tuples, source lines by number, times in milliseconds."""
+    """A snapshot as JSON has it: lists for tuples, numbers for source lines, milliseconds."""
     lines: dict[str | None, int] = {None: 0}
 
     def number(where: str | None) -> int:
@@ -108,6 +113,7 @@ def record(
     ]
     events = list(timeline.events) if timeline is not None else []
     begun = events[0].at if events else 0.0
+    before = timeline.before if timeline is not None else {}
     rows = [
         [round((e.at - begun) * 1e3, 4), e.change, number(e.where), e.live, e.cached, e.fragmented]
         for e in events
@@ -118,6 +124,7 @@ def record(
         "written": time.strftime("%Y-%m-%d %H:%M:%S"),
         "stats": dict(stats),
         "segments": drawn,
+        "before": [[number(where), nbytes] for where, nbytes in before.items() if nbytes],
         "events": rows,
         "lines": list(lines),
     }

@@ -15,7 +15,7 @@ from dovetail.extend import CompileError, CStyle, Kernel, Program
 
 STYLE = CStyle()
 # Without contraction, which changes bits; signed integers wrap; errno would forbid to inline sqrt.
-FLAGS = "-O2 -fPIC -shared -ffp-contract=off -fno-math-errno -fwrapv -w".split()
+FLAGS = ["-O2", "-fPIC", "-shared", "-ffp-contract=off", "-fno-math-errno", "-fwrapv", "-w"]
 
 
 def find_compiler() -> list[str] | None:
@@ -35,7 +35,7 @@ class CProgram(Program):
             path.write_bytes(binary)
             self.function = ctypes.CDLL(str(path))[STYLE.entry(kernel)]
         sorts = [ctypes.c_void_p] * len(kernel.buffers) + [ctypes.c_int64] * len(kernel.ints)
-        held = [np.ctypeslib.as_ctypes_type(d.__numpy_dtype__) for _, d in kernel.scalars]
+        held = [np.ctypeslib.as_ctypes_type(np.dtype(d.__numpy_dtype__)) for _, d in kernel.scalars]
         self.function.argtypes, self.function.restype = [*sorts, *held], None
 
 

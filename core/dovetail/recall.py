@@ -1,0 +1,158 @@
+"""Recognising a graph that has been evaluated before, at the least cost in Python.
+
+For a graph that became one launch, a function is generated that compares a new graph with it, node
+by node and without building anything, and on a match allocates, launches and settles the root. It
+takes 3 us off an evaluation that takes 7 us by way of its key. It answers False to whatever is not
+exactly the same; `run` then goes the long way, which knows everything.
+
+For x * 2.5 + y it is, but for names:
+
+    def recalled(n0, stream):
+        if n0.op is not OP0 or n0.spec is not SPEC0: return False
+        n1, n2 = n0.args
+        if type(n1) is not Expr or n1.op is not OP1 or n1.spec is not SPEC1: return False
+        if getrefcount(n1) > 3: return False  # somebody holds it: it would have to be stored
+        n3, c0 = n1.args
+        ... n2 and n3 are leaves of the same spec and strides, in memory; c0 is a float ...
+        ptr = where.allocator.allocate(4096, stream)
+        launch((ptr.handle, ptr.offset, n3.storage.ptr.handle, ...), (c0,), stream)
+        settle(n0, Storage(ptr, 4096, device))
+        return True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from sys import getrefcount
+from typing import Any
+
+from .expr import Expr, settle
+from .fuse import Plan, Step
+from .memory import Storage
+from .plugins import Opened
+
+Recalled = Callable[[Expr, Any], bool]
+KEPT = 4  # graphs with the same root op and Spec that are compared; beyond, the oldest goes
+NODES = 48  # larger graphs are not worth it
+
+_known: dict[Any, tuple[Recalled, ...]] = {}
+
+
+def attempt(root: Expr, stream: Any) -> bool:
+    """Evaluates `root` if its graph is known; whether it was."""
+    for recalled in _known.get((root.op, root.spec), ()):
+        if recalled(root, stream):
+            return True
+    return False
+
+
+def learn(nodes: Sequence[Expr], index: dict[Expr, int], plan: Plan, where: Opened) -> None:
+    """Remembers a graph, if it is of the simple kind: one launch that stores only the root."""
+    root = nodes[-1]
+    if len(nodes) > NODES or len(plan.steps) != 1 or len(plan.stored) != 1:
+        return
+    step = plan.steps[0]
+    if type(step) is not Step or not step.simple or len(step.fresh) != 1:
+        return
+    if plan.stored[0][0] != len(nodes) - 1 or any(
+        e.op is None and e.storage.pending is not None for e in nodes
+    ):
+        return
+    key = (root.op, root.spec)
+    made = _Writer(nodes, index, step, where).function()
+    _known[key] = (made, *_known.get(key, ()))[:KEPT]
+
+
+class _Writer:
+    """Writes the function for one graph."""
+
+    def __init__(
+        self, nodes: Sequence[Expr], index: dict[Expr, int], step: Step, where: Opened
+    ) -> None:
+        self.nodes, self.index, self.step = nodes, index, step
+        self.lines: list[str] = []
+        self.names: dict[str, Any] = {
+            "Expr": Expr, "getrefcount": getrefcount, "settle": settle, "Storage": Storage,
+            "where": where, "launch": step.run, "device": where.device,
+        }  # fmt: skip
+        self.seen: dict[int, str] = {}  # position of a node -> its variable
+        self.scalars: dict[int, list[str]] = {}  # position of a node -> its numbers
+        self.uses = [0] * len(nodes)
+        for e in nodes:
+            for a in e.args:
+                if type(a) is Expr:
+                    self.uses[index[a]] += 1
+
+    def function(self) -> Recalled:
+        self.node(len(self.nodes) - 1, "n0", root=True)
+        self.launch()
+        text = "def recalled(n0, stream):\n    " + "\n    ".join(self.lines)
+        exec(text, self.names)
+        made: Recalled = self.names["recalled"]
+        return made
+
+    def constant(self, letter: str, value: Any) -> str:
+        name = f"{letter}{len(self.names)}"
+        self.names[name] = value
+        return name
+
+    def unless(self, condition: str) -> None:
+        self.lines.append(f"if {condition}: return False")
+
+    def node(self, i: int, name: str, root: bool = False) -> None:
+        """Compares the node in variable `name` with node `i`, and then what it needs."""
+        e = self.nodes[i]
+        self.seen[i] = name
+        wrong = f"{name}.spec is not {self.constant('SPEC', e.spec)}"
+        if not root:
+            wrong = f"type({name}) is not Expr or {wrong}"
+        if e.op is None:
+            strides = self.constant("STRIDES", e.strides)
+            self.unless(
+                f"{wrong} or {name}.op is not None or {name}.strides != {strides} "
+                f"or {name}.storage.pending is not None"
+            )
+            return
+        wrong += f" or {name}.op is not {self.constant('OP', e.op)}"
+        if e.attrs is None:
+            wrong += f" or {name}.attrs is not None"
+        else:
+            wrong += f" or {name}.attrs != {self.constant('ATTRS', e.attrs)}"
+        if not root:  # its uses, its variable, the argument of getrefcount
+            wrong += f" or getrefcount({name}) > {self.uses[i] + 2}"
+        self.unless(wrong)
+        self.arguments(i, e, name)
+
+    def arguments(self, i: int, e: Expr, name: str) -> None:
+        names = [f"{name}{'abcdefgh'[k % 8]}{k // 8 or ''}" for k in range(len(e.args))]
+        if names:
+            self.lines.append(f"{', '.join(names)}, = {name}.args")
+        for a, variable in zip(e.args, names, strict=True):
+            if type(a) is not Expr:
+                self.unless(f"type({variable}) is not {self.constant('TYPE', type(a))}")
+                self.scalars.setdefault(i, []).append(variable)
+            elif (j := self.index[a]) in self.seen:
+                self.unless(f"{variable} is not {self.seen[j]}")
+                self.lines.append(f"del {variable}")  # or it would count as a holder
+            else:
+                self.node(j, variable)
+
+    def launch(self) -> None:
+        leaves = [i for i, e in enumerate(self.nodes) if e.op is None]
+        [(out, nbytes)] = self.step.fresh
+        handles = []
+        for slot, _ in self.step.buffers:
+            if slot == out:
+                handles.append("ptr.handle, ptr.offset")
+                continue
+            leaf = self.nodes[leaves[slot]]
+            n, size = self.seen[leaves[slot]], leaf.spec.dtype.itemsize
+            handles.append(f"{n}.storage.ptr.handle, {n}.storage.ptr.offset + {n}.offset * {size}")
+        scalars = [s for i in range(len(self.nodes)) for s in self.scalars.get(i, ())]
+        numbers = "".join(f"{scalars[k]}, " for k in self.step.scalars)
+        self.lines += [
+            f"ptr = where.allocator.allocate({nbytes}, stream)",
+            f"launch(({', '.join(handles)},), ({numbers}), stream)",
+            f"settle(n0, Storage(ptr, {nbytes}, device))",
+            "return True",
+        ]

@@ -1,0 +1,340 @@
+"""What tracing notes of an allocator, and the page that `dovetail memory` draws of it: its structure,
+and what a real browser makes of it."""
+
+from __future__ import annotations
+
+import html
+import json
+import random
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import dovetail as dt
+import pytest
+from dovetail import memory, memory_page, memory_trace
+from dovetail.memory import MIB, CachingAllocator, DataPtr
+from dovetail.memory_page import by_line, draw, timeline
+from dovetail.memory_report import main as memory_report
+from dovetail.memory_trace import record
+
+from test_memory import make
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
+FLAGS = (
+    "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync --virtual-time-budget=2000"
+).split()
+
+
+@pytest.fixture
+def traced() -> Iterator[CachingAllocator]:
+    """The allocator of a device that only counts, traced."""
+    _, allocator = make()
+    memory.trace(True)
+    yield allocator
+    memory.trace(False)
+
+
+def recorded(allocator: CachingAllocator) -> dict[str, Any]:
+    found = record("fake", allocator.stats(), allocator.snapshot(), allocator.timeline)
+    again: dict[str, Any] = json.loads(json.dumps(found))
+    return again
+
+
+def work(allocator: CachingAllocator, seed: int, steps: int = 300) -> list[DataPtr]:
+    """What is left of a random trace."""
+    rng, live = random.Random(seed), list[DataPtr]()
+    for _ in range(steps):
+        if live and rng.random() < 0.45:
+            live.pop(rng.randrange(len(live)))
+        elif rng.random() < 0.5:
+            live.append(allocator.allocate(rng.choice((1, 5000, 600_000, MIB))))
+        else:
+            live.append(allocator.allocate(rng.choice((2, 9, 11)) * MIB))
+        if rng.random() < 0.02:
+            allocator.empty_cache()
+    return live
+
+
+# --- the timeline
+
+
+def fragmented(allocator: CachingAllocator) -> int:
+    """Free bytes of segments with a live block."""
+    total = 0
+    for s in allocator.snapshot():
+        live = sum(b.nbytes for b in s.blocks if b.state == "live")
+        total += s.nbytes - live if live else 0
+    return total
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_last_event_agrees_with_the_allocator(traced: CachingAllocator, seed: int) -> None:
+    live = work(traced, seed)
+    stats = traced.stats()
+    assert traced.timeline is not None
+    last = traced.timeline.events[-1]
+    assert last.live == stats.live_bytes and len(live) == stats.live_blocks
+    assert last.live + last.cached + last.fragmented == stats.reserved_bytes
+    assert last.fragmented == fragmented(traced)
+    assert max(e.live for e in traced.timeline.events) == stats.peak_live_bytes
+    times = [e.at for e in traced.timeline.events]
+    assert times == sorted(times)
+
+
+def test_what_was_live_before_tracing_is_counted() -> None:
+    _, allocator = make()
+    live = work(allocator, 9)
+    memory.trace(True)
+    try:
+        before = allocator.stats().live_bytes
+        assert allocator.timeline is not None
+        assert allocator.timeline.events[0].live == before > 0
+        del live[::2]
+        live += work(allocator, 10)
+        assert allocator.stats().live_bytes == allocator.timeline.events[-1].live
+        found = recorded(allocator)
+        assert by_line(found)[0].blocks > 0 and draw(found)
+    finally:
+        memory.trace(False)
+
+
+def test_a_free_is_noted_when_it_happens(traced: CachingAllocator) -> None:
+    ptr = traced.allocate(1000)
+    del ptr
+    freed = time.perf_counter()
+    time.sleep(0.03)
+    traced.stats()  # only now does the allocator look
+    assert traced.timeline is not None
+    last = traced.timeline.events[-1]
+    assert last.change == -1024 and freed - 0.02 < last.at < freed + 0.02
+
+
+def test_untraced_work_notes_nothing() -> None:
+    _, allocator = make()
+    work(allocator, 1)
+    assert allocator.timeline is None
+    memory.trace(True)
+    memory.trace(False)
+    live = work(allocator, 2)
+    assert allocator.timeline is not None and len(allocator.timeline.events) == 1
+    assert all(b.where is None for s in allocator.snapshot() for b in s.blocks) and live
+    assert "There is no timeline" in draw(recorded(allocator))
+
+
+def test_the_oldest_events_make_room(
+    traced: CachingAllocator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory_trace, "LIMIT", 50)
+    live = work(traced, 3)
+    found = recorded(traced)
+    assert len(found["events"]) == 50 and live
+    held = dict(found["before"])
+    for _, change, number, *_ in found["events"]:
+        held[number] = held.get(number, 0) + change
+    assert {x.number: x.live for x in by_line(found) if x.live} == {
+        n: nbytes for n, nbytes in held.items() if nbytes
+    }
+
+
+def test_an_allocator_made_while_tracing_is_traced(traced: CachingAllocator) -> None:
+    _, later = make()
+    ptr = later.allocate(10)
+    assert later.timeline is not None and later.timeline.events[-1].where is not None
+    assert "test_memory_page.py" in later.timeline.events[-1].where and ptr.nbytes == 10
+
+
+# --- the figures of the page
+
+
+def test_lines_hold_what_the_snapshot_says(traced: CachingAllocator) -> None:
+    live = work(traced, 4)
+    lines = by_line(recorded(traced))
+    stats = traced.stats()
+    assert sum(x.live for x in lines) == stats.live_bytes
+    assert sum(x.blocks for x in lines) == stats.live_blocks == len(live)
+    assert sum(x.allocations for x in lines) == stats.allocations
+    assert [x.peak for x in lines] == sorted((x.peak for x in lines), reverse=True)
+    assert all(x.peak >= x.live for x in lines) and len(lines) == 2
+    assert sum(x.peak for x in lines) >= stats.peak_live_bytes >= lines[0].peak
+
+
+def test_the_plot_keeps_the_peak_and_stacks_to_what_is_reserved(traced: CachingAllocator) -> None:
+    live = work(traced, 5, 4000)
+    found = recorded(traced)
+    series = timeline(found, by_line(found))
+    assert series is not None and len(series.times) <= memory_page.POINTS + 3 and live
+    rows = list(zip(*series.layers.values(), strict=True))
+    assert sum(rows[-1]) == traced.stats().reserved_bytes
+    held = [sum(row[:-2]) for row in rows]  # the last two layers are fragmented and cached
+    assert max(held) == traced.stats().peak_live_bytes
+
+
+@pytest.mark.parametrize(("n", "text"), [(0, "0 B"), (1023, "1023 B"), (3 * MIB // 2, "1.5 MiB")])
+def test_sizes_are_for_people(n: int, text: str) -> None:
+    assert memory_page.size(n) == text
+
+
+# --- the page
+
+
+class Structure(HTMLParser):
+    """Tags that are open at the end, and whatever refers to something outside of the page."""
+
+    VOID = ("meta", "link")
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.outside: list[str] = []
+        self.seen: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        self.seen.append((tag, found))
+        links = [found.get(a) for a in ("src", "href", "action", "data") if found.get(a)]
+        self.outside += [x for x in links if x is not None and not x.startswith("data:")]
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append((tag, dict(attrs)))
+
+    def count(self, tag: str, **attributes: str) -> int:
+        """How many elements have the tag and, among others, these words in attributes."""
+        return sum(
+            t == tag and all(v in (a.get(k.rstrip("_")) or "").split() for k, v in attributes.items())
+            for t, a in self.seen
+        )
+
+
+def test_the_page_is_one_well_formed_file(traced: CachingAllocator) -> None:
+    live = work(traced, 6)
+    found = recorded(traced)
+    text = draw(found)
+    page = Structure(text)
+    assert page.open == [] and page.outside == []
+    assert "http" not in text.replace("http-equiv", "") and "@import" not in text
+    assert page.count("path", class_="area") == len(by_line(found)) + 2
+    assert page.count("div", class_="segment") == len(found["segments"]) > 3
+    assert page.count("rect") == sum(len(s["blocks"]) for s in found["segments"])
+    assert page.count("div", class_="figure") == 6 and live
+    for x in by_line(found):
+        assert f'title="{html.escape(x.where or "")}"' in text
+    data = re.search(r'<script id="data"[^>]*>(.*?)</script>', text, re.S)
+    assert data is not None and set(json.loads(data[1])) == {"x", "times", "layers", "names"}
+    assert "prefers-color-scheme: dark" in text
+
+
+def test_an_empty_allocator_has_a_page() -> None:
+    _, allocator = make()
+    text = draw(recorded(allocator))
+    assert Structure(text).open == [] and "no timeline" in text and "No line is known" in text
+
+
+def test_names_of_files_cannot_break_the_page(traced: CachingAllocator) -> None:
+    name = '</script><b onclick="x">&\'$device.py'
+    live: list[Any] = []
+    exec(compile("live.append(a.allocate(5000))", name, "exec"), {"live": live, "a": traced})
+    text = draw(recorded(traced))
+    page = Structure(text)
+    assert page.open == [] and not any("onclick" in a for _, a in page.seen)
+    assert html.escape("$device.py:1") in text
+
+
+@pytest.mark.parametrize("bad", [[], {}, {"version": 2}, {"version": 1}, "text"])
+def test_anything_else_is_refused(bad: Any, tmp_path: Path, capsys: Any) -> None:
+    path = tmp_path / "other.json"
+    path.write_text(json.dumps(bad))
+    assert memory_report([str(path)]) == 2
+    assert "no snapshot of dovetail's memory" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_that_is_not_there_is_an_error(tmp_path: Path, capsys: Any) -> None:
+    assert memory_report([str(tmp_path / "none.json")]) == 2
+    assert "none.json" in capsys.readouterr().err
+
+
+def test_the_command_draws_what_page_writes(tmp_path: Path) -> None:
+    memory.trace(True)
+    try:
+        x = dt.asarray([1.0, 2.0], device="reference")
+        dt.evaluate(x + 1)
+        memory.page(tmp_path / "now.json", "reference")
+        memory.page(tmp_path / "now.html", "reference")
+    finally:
+        memory.trace(False)
+    assert memory_report([str(tmp_path / "now.json"), "-o", str(tmp_path / "drawn.html")]) == 0
+    drawn = (tmp_path / "drawn.html").read_text()
+    assert "Memory of reference" in drawn and "test_memory_page.py" in drawn
+    assert Structure(drawn).count("svg", id="timeline") == 1
+    assert Structure((tmp_path / "now.html").read_text()).count("svg", id="timeline") == 1
+
+
+# --- in a browser
+
+PROBE = """
+<script>
+"use strict";
+const found = { errors: [] };
+addEventListener("error", (e) => found.errors.push(e.message));
+addEventListener("load", () => {
+  const box = plot.getBoundingClientRect();
+  const at = { clientX: box.left + box.width * 0.7, clientY: box.top + 40, bubbles: true };
+  plot.dispatchEvent(new PointerEvent("pointermove", at));
+  found.tip = tip.innerText;
+  found.cursor = document.getElementById("cursor").getBoundingClientRect().x - at.clientX;
+  plot.dispatchEvent(new PointerEvent("pointerleave"));
+  found.hiddenAgain = tip.hidden;
+  const first = document.querySelector("#legend li:last-child");
+  first.dispatchEvent(new PointerEvent("pointerenter"));
+  found.lit = document.querySelectorAll(".lit").length;
+  first.dispatchEvent(new PointerEvent("pointerleave"));
+  found.areas = [...document.querySelectorAll(".area")].map((a) => a.getBBox().height);
+  found.fill = getComputedStyle(document.querySelector(".area")).fill;
+  found.wide = document.documentElement.scrollWidth - innerWidth;
+  found.fetched = performance.getEntriesByType("resource").length;
+  document.body.setAttribute("data-found", JSON.stringify(found));
+});
+</script>
+"""
+
+
+def browse(text: str, folder: Path, *flags: str) -> dict[str, Any]:
+    """What the probe finds in a page that a browser shows."""
+    path = folder / "page.html"
+    path.write_text(text.replace("</body>", f"{PROBE}</body>"), encoding="utf-8")
+    profile = f"--user-data-dir={folder / 'profile'}"
+    done = subprocess.run(
+        [str(BROWSER), *FLAGS, *flags, profile, "--dump-dom", path.as_uri()],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    match = re.search(r'data-found="([^"]*)"', done.stdout)
+    assert match is not None, done.stdout[-2000:] + done.stderr[-2000:]
+    found: dict[str, Any] = json.loads(html.unescape(match[1]))
+    return found
+
+
+@pytest.mark.skipif(BROWSER is None, reason="there is no chromium here (apt install chromium)")
+@pytest.mark.parametrize("width", [420, 1200])
+def test_a_browser_shows_it(traced: CachingAllocator, tmp_path: Path, width: int) -> None:
+    live = work(traced, 7)
+    found = browse(draw(recorded(traced)), tmp_path, f"--window-size={width},900")
+    assert found["errors"] == [] and found["fetched"] == 0 and live
+    assert "reserved" in found["tip"] and "test_memory_page.py" in found["tip"]
+    assert abs(found["cursor"]) < 12 and found["hiddenAgain"]
+    assert found["lit"] >= 3, "a key, an area and a row of the same line"
+    assert min(found["areas"][:2]) > 20 and found["fill"].startswith("rgb(")
+    assert found["wide"] <= 0, "the page is wider than its window"
