@@ -102,7 +102,7 @@ class Tensor(Methods):
     __slots__ = ("__weakref__", "_aliases", "_expr")
 
     _expr: Expr
-    _aliases: list[ref[Tensor]]  # all tensors over the same memory, once there are several
+    _aliases: list[ref[Tensor]] | None  # all tensors over the same memory, once there are several
     __array_priority__ = 1000  # NumPy's operators leave mixed operations to ours
 
     def __init__(self) -> None:
@@ -311,6 +311,7 @@ def make(e: Expr) -> Tensor:
     """The tensor of a node."""
     t: Tensor = _new(Tensor)
     t._expr = e
+    t._aliases = None
     if e.depth > depth_limit:
         run.evaluate((e,))
     return t
@@ -515,9 +516,8 @@ def _move(e: Expr, m: Move) -> Any:
 
 def alias(x: Tensor, y: Tensor) -> Tensor:
     """`y`, noted as sharing x's memory: a write to one concerns the gradients of the other."""
-    try:
-        group = x._aliases
-    except AttributeError:
+    group = x._aliases
+    if group is None:
         group = x._aliases = [ref(x)]
     group.append(ref(y))
     y._aliases = group
@@ -568,9 +568,7 @@ def writing(name: str, x: Tensor, value: Expr) -> Callable[[], None] | None:
 
     Raises: GradientError where the write would break a gradient.
     """
-    if taped_write is None or (
-        value.tape is None and x._expr.tape is None and not hasattr(x, "_aliases")
-    ):
+    if taped_write is None or (value.tape is None and x._expr.tape is None and x._aliases is None):
         return None
     return taped_write(name, x, value)  # type: ignore[no-any-return]
 

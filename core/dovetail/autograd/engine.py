@@ -321,7 +321,7 @@ def taped_write(name: str, x: Tensor, value: Expr) -> Callable[[], None] | None:
     """
     if not mode.enabled:
         return None
-    group = {id(t): t for r in getattr(x, "_aliases", ()) if (t := r()) is not None}
+    group = {id(t): t for r in x._aliases or () if (t := r()) is not None}
     group.setdefault(id(x), x)
     if value.tape is None and all(t._expr.tape is None for t in group.values()):
         return None
