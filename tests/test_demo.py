@@ -149,7 +149,7 @@ def test_purity_is_what_it_should_be(console: Console) -> None:
 
 
 def test_later_parts_say_so(capsys: pytest.CaptureFixture[str]) -> None:
-    assert demo.main(["train"]) == 2
+    assert demo.main(["text"]) == 2
     assert "later version" in capsys.readouterr().out
 
 

@@ -16,6 +16,7 @@ import dovetail as dt
 import numpy as np
 import pytest
 from dovetail import elementwise, ops
+from dovetail.autograd import gradcheck, gradients, set_gradient
 from dovetail.cli import COMMANDS
 from dovetail.tensor import reduce
 
@@ -77,7 +78,7 @@ def test_the_architecture_names_every_file_of_the_core_and_no_other() -> None:
 
 def test_ops_are_added_as_the_page_says(monkeypatch: pytest.MonkeyPatch) -> None:
     page = (ROOT / "docs" / "adding-an-op.md").read_text()
-    softsign, function, squares = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    softsign, function, gradient, squares = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     monkeypatch.setattr(ops, "TABLE", table := dict(ops.TABLE))
     monkeypatch.setattr(elementwise, "TABLE", table)
     monkeypatch.setattr(elementwise, "FUNCTIONS", {})
@@ -89,6 +90,10 @@ def test_ops_are_added_as_the_page_says(monkeypatch: pytest.MonkeyPatch) -> None
     assert dt.softsign(x).tolist() == [0.5, -0.75]  # type: ignore[attr-defined]
     example = functions["softsign"].__doc__.partition(">>>")
     assert failures("```python\n" + "".join(example[1:]) + "\n```", "softsign") == []
+    rules = eval("{" + gradient + "}", dict(vars(gradients)))
+    set_gradient(rows["SOFTSIGN"], rules["softsign"])
+    point = dt.asarray([1.0, -3.0], dtype=dt.float64, device="reference").requires_grad_()
+    assert gradcheck(dt.softsign, point)  # type: ignore[attr-defined]
     assert reduce(rows["SUM_OF_SQUARES"], x, (0,), False).item() == 10.0
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 from typing import NoReturn
 
-from . import linalg, memory, methods, plugins, random
+from . import autograd, linalg, memory, methods, plugins, random
+from .autograd import enable_grad, grad, is_grad_enabled, no_grad, set_grad_enabled
 from .creation import (
     arange,
     asarray,
@@ -135,6 +136,7 @@ from .errors import (
     DovetailError,
     DTypeError,
     FallbackError,
+    GradientError,
     IndexOutOfRange,
     InternalError,
     LayoutError,
@@ -221,6 +223,7 @@ __all__ = [
     "DovetailError",
     "Event",
     "FallbackError",
+    "GradientError",
     "IndexOutOfRange",
     "InternalError",
     "LayoutError",
@@ -255,6 +258,7 @@ __all__ = [
     "atan",
     "atan2",
     "atanh",
+    "autograd",
     "bfloat16",
     "bitwise_and",
     "bitwise_invert",
@@ -292,6 +296,7 @@ __all__ = [
     "eager",
     "empty",
     "empty_like",
+    "enable_grad",
     "equal",
     "erf",
     "erfc",
@@ -314,6 +319,7 @@ __all__ = [
     "full",
     "full_like",
     "get_default_dtype",
+    "grad",
     "greater",
     "greater_equal",
     "hypot",
@@ -324,6 +330,7 @@ __all__ = [
     "int16",
     "int32",
     "int64",
+    "is_grad_enabled",
     "isclose",
     "isdtype",
     "isfinite",
@@ -359,6 +366,7 @@ __all__ = [
     "negative",
     "newaxis",
     "nextafter",
+    "no_grad",
     "nonzero",
     "not_equal",
     "ones",
@@ -386,6 +394,7 @@ __all__ = [
     "scatter",
     "searchsorted",
     "set_default_device",
+    "set_grad_enabled",
     "sigmoid",
     "sign",
     "signbit",

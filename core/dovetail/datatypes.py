@@ -13,7 +13,8 @@ from .device import Device
 from .device import device as device_named
 from .dtypes import DType, dtype
 from .errors import ArgumentError, DTypeError, NotYetError
-from .ops import ASTYPE, COPY, common
+from .expr import tape_of
+from .ops import ASTYPE, COPY, TO_DEVICE, common
 from .tensor import PYTHON_NUMBERS, Tensor, apply, from_host
 
 Where = Device | str | None
@@ -43,7 +44,9 @@ def move(x: Tensor, target: Device) -> Tensor:
         return x
     if x.dtype is D.bfloat16:
         return cast(move(cast(x, D.float32), target), D.bfloat16)
-    return from_host(x.numpy(), x.dtype, target)
+    found = from_host(x.numpy(), x.dtype, target)
+    found._expr.tape = tape_of(TO_DEVICE, (x._expr,), found._expr.spec, None)
+    return found
 
 
 def astype(x: Tensor, dtype: Like, /, *, copy: bool = True, device: Where = None) -> Tensor:

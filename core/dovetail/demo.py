@@ -33,7 +33,8 @@ from .tensor import Tensor
 
 CLUSTERS = 10
 COMPONENTS = 16
-LATER = ("train", "text")  # subcommands of later versions
+PARTS = {"train": "dovetail.demo_train"}  # demos of their own
+LATER = ("text",)  # of later versions
 REFERENCE = "reference"  # the interpreter: right, but slow, so it gets a part of the digits
 PART = 500
 Array = np.ndarray[Any, Any]
@@ -214,6 +215,8 @@ def stage(out: Outcome, name: str) -> Iterator[None]:
 def main(arguments: Sequence[str]) -> int:
     """0 if all devices agree to the last bit, 1 if not, 2 if the demo cannot run."""
     console = Console(soft_wrap=True)
+    if arguments and arguments[0] in PARTS:
+        return int(importlib.import_module(PARTS[arguments[0]]).main(arguments[1:]))
     if arguments and arguments[0] in LATER:
         console.print(f"dovetail demo {arguments[0]} comes with a later version of dovetail.")
         return 2

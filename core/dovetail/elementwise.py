@@ -298,7 +298,7 @@ def _bound(x: Tensor, b: Tensor | Number | None) -> Tensor | Number | None:
 
 def relu(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """max(x, 0)."""
-    return apply(ops.MAXIMUM, (x, 0), None, out)
+    return apply(ops.RELU, (x,), None, out)
 
 
 def softmax(x: Tensor, /, axis: int = -1) -> Tensor:

@@ -52,6 +52,10 @@ class OutOfMemoryError(DovetailError, MemoryError):
     """The device refused memory, after everything that could be released was."""
 
 
+class GradientError(DovetailError, RuntimeError):
+    """A gradient cannot be had: no path leads there, or what it needs is gone."""
+
+
 class FallbackError(DovetailError, RuntimeError):
     """Work was about to run somewhere else than where the user put it."""
 

@@ -65,7 +65,7 @@ class Expr:
 
     __slots__ = (
         "__weakref__", "args", "attrs", "depth", "moves", "offset", "op", "spec", "storage",
-        "strides",
+        "strides", "tape",
     )  # fmt: skip
 
     op: Op | None
@@ -77,6 +77,7 @@ class Expr:
     strides: Shape
     offset: int
     moves: tuple[Any, ...]
+    tape: Any  # how gradients flow back from it, where some operand requires them; else None
 
 
 _log: list[
@@ -84,17 +85,22 @@ _log: list[
 ] = []  # every node that may still be pending; the dead and the done are dropped in passing
 _log_limit = 512
 _pruning = RLock()
+record: Any = None  # autograd's: the tape of a node of which some operand has one
 
 
 def node(op: Op, args: tuple[Any, ...], spec: Spec, attrs: Any = None) -> Expr:
     """A pending node."""
     e = Expr()
     e.op, e.args, e.attrs, e.spec = op, args, attrs, spec
-    depth = 0
+    depth, taped = 0, False
     for a in args:
-        if type(a) is Expr and a.depth > depth:
-            depth = a.depth
+        if type(a) is Expr:
+            if a.depth > depth:
+                depth = a.depth
+            if a.tape is not None:
+                taped = True
     e.depth = depth + 1
+    e.tape = record(e) if taped else None
     _log.append(ref(e))
     if len(_log) > _log_limit:
         prune()
@@ -107,10 +113,14 @@ def binary_node(op: Op, a: Expr, b: Any, spec: Spec) -> Expr:
     """
     e = Expr()
     e.op, e.args, e.attrs, e.spec = op, (a, b), None, spec
-    depth = a.depth
-    if type(b) is Expr and b.depth > depth:
-        depth = b.depth
+    depth, taped = a.depth, a.tape
+    if type(b) is Expr:
+        if b.depth > depth:
+            depth = b.depth
+        if b.tape is not None:
+            taped = b.tape
     e.depth = depth + 1
+    e.tape = None if taped is None else record(e)
     _log.append(ref(e))
     if len(_log) > _log_limit:
         prune()
@@ -161,7 +171,25 @@ def leaf(
     e.op, e.args, e.attrs, e.spec = None, (), None, spec
     e.depth = 0 if storage.pending is None else storage.pending.depth
     e.storage, e.strides, e.offset, e.moves = storage, strides, offset, moves
+    e.tape = None
     return e
+
+
+def tape_of(op: Op, args: tuple[Any, ...], spec: Spec, attrs: Any) -> Any:
+    """The tape of what is made otherwise than by evaluating a node: a view, a concatenation."""
+    if record is None or all(type(a) is not Expr or a.tape is None for a in args):
+        return None
+    e = Expr()
+    e.op, e.args, e.attrs, e.spec = op, args, attrs, spec
+    return record(e)
+
+
+def twin(e: Expr) -> Expr:
+    """A pending node with the same value: who holds it has it computed again, not stored."""
+    t = Expr()
+    t.op, t.args, t.attrs, t.spec, t.depth, t.tape = e.op, e.args, e.attrs, e.spec, e.depth, e.tape
+    _log.append(ref(t))
+    return t
 
 
 def settle(e: Expr, storage: Storage) -> None:

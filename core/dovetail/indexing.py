@@ -40,6 +40,7 @@ from .tensor import (
     is_viewable,
     make,
     view,
+    writing,
 )
 
 
@@ -656,7 +657,12 @@ def _scattered(x: Tensor, operands: list[Expr], attrs: Any) -> Expr:
 def _update(name: str, target: Tensor, result: Expr) -> None:
     """Lets an op that updates do so in the memory of `target`, a view."""
     check_writable(name, target._expr)
-    run.update(result, target._expr)
+    note = writing(name, target, result)
+    only = [result]
+    del result
+    run.update(only.pop(), target._expr)
+    if note is not None:
+        note()
 
 
 def install() -> None:

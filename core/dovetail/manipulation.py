@@ -17,10 +17,10 @@ from .creation import extents
 from .datatypes import cast
 from .dtypes import int64
 from .errors import ArgumentError, AxisError, DeviceError, DTypeError, ShapeError
-from .expr import leaf, node, spec, storage_of
+from .expr import leaf, node, spec, storage_of, tape_of
 from .layout import Layout, Shape
 from .ops import common
-from .tensor import Tensor, apply, evaluated, fresh, from_host, is_viewable, make, view
+from .tensor import Tensor, alias, apply, evaluated, fresh, from_host, is_viewable, make, view
 
 Axes = int | Sequence[int]
 
@@ -262,7 +262,10 @@ def as_strided(
             f"{low}..{high - 1} "
             f"of a storage of {held}"
         )
-    return make(leaf(storage, spec(shape, x.dtype, x.device), strides, offset))
+    seen = leaf(storage, spec(shape, x.dtype, x.device), strides, offset)
+    attrs = (Layout(x.shape, e.strides, e.offset), Layout(shape, strides, offset), held)
+    seen.tape = tape_of(ops.AS_STRIDED, (e,), seen.spec, attrs)
+    return alias(x, make(seen))
 
 
 # --- copies --------------------------------------------------------------------------------------
@@ -276,11 +279,6 @@ def copy(x: Tensor, /) -> Tensor:
 def contiguous(x: Tensor, /) -> Tensor:
     """`x` itself where it is dense and row-major, else a copy that is."""
     return x if x.is_contiguous() else copy(x)
-
-
-def detach(x: Tensor, /) -> Tensor:
-    """A view of the same memory that gradients do not flow through."""
-    return view(x, ("reshape", x.shape))
 
 
 def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
@@ -320,6 +318,7 @@ def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
     for a in parts:
         run.write(cast(a, dtype)._expr, _part(whole, d, start, a.shape[d])._expr)
         start += a.shape[d]
+    whole._expr.tape = tape_of(ops.CONCAT, tuple(a._expr for a in parts), whole._expr.spec, d)
     return whole
 
 

@@ -21,7 +21,7 @@ MODULES: dict[Any, tuple[str, ...]] = {
     manipulation: (
         "reshape", "permute_dims", "swapaxes", "transpose", "moveaxis", "expand_dims", "squeeze",
         "flip", "broadcast_to", "expand", "unstack", "split", "flatten", "ravel", "as_strided",
-        "copy", "contiguous", "detach", "roll", "repeat", "tile",
+        "copy", "contiguous", "roll", "repeat", "tile",
     ),
     creation: ("tril", "triu"),
     datatypes: ("astype", "to"),
@@ -63,10 +63,6 @@ LATER = {
         "isin",
     ),
     "Fourier transforms": ("fft",),
-    "gradients": (
-        "grad", "no_grad", "enable_grad", "autograd", "backward", "requires_grad", "grad_fn",
-        "is_leaf", "retain_grad", "requires_grad_",
-    ),
     "sparse tensors": ("sparse_coo_tensor", "to_sparse", "to_dense"),
     "native intrinsics": ("fast_math",),
 }  # fmt: skip

@@ -81,6 +81,7 @@ class Op:
     arity: int = 1
     example: Callable[..., Any] | None = None  # the same in NumPy, for tests
     domain: str = "any"  # where the example may be tested: any, positive, unit, ...
+    gradient: Any = None  # a rule per operand; written in `autograd.gradients`, in terms of tensors
     specs: dict[Any, Any] = field(default_factory=dict)  # (specs of operands) -> what comes out
 
     def __repr__(self) -> str:
@@ -507,6 +508,7 @@ for _name, _cost in {
 }.items():  # fmt: skip
     _map(_name, _floating, getattr(el, _name), _cost, 1)
 
+RELU = _map("relu", same(NUMERIC), lambda x: _maximum(x, const(0, x.dtype)), 1, 1)
 WHERE = _map("where", _selection, where, 1, 3)
 CLIP = _map("clip", same(), _clip, 4, 3)
 ASTYPE = _map("astype", _astype, lambda x: x, 1, 1)
@@ -631,6 +633,13 @@ def _gathering(op: str, operands: Sequence[Any], attrs: Any) -> Dtypes:
 # to the result's shape. Unless known, negative ones count from the end, and one out of range is an
 # IndexError.
 GATHER = row("gather", "gather", dtypes=_gathering, cost=4)
+
+# What is made otherwise than by evaluating a node: the rows are there for their gradients.
+CONCAT = Op("concat", "made", arity=0)  # attrs: the axis
+AS_STRIDED = Op("as_strided", "made")  # attrs: the operand's layout, the result's
+PLACE = Op("place", "made")  # memory with the operand put in; attrs: (layout, size)
+TO_DEVICE = Op("to_device", "made")
+WRITTEN = Op("written", "made", arity=2)  # a view after a write to another; attrs: both layouts
 
 # --- kernels of their own -------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 # What type checkers know of the methods that other files attach to Tensor.
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from .datatypes import Like, Where
@@ -241,8 +241,24 @@ class Methods:  # The methods of Tensor that are functions elsewhere.
     clone: Plain
     contiguous: Plain
     detach: Plain
+    detach_: Plain
     ravel: Plain
 
+    requires_grad: bool
+    grad: Any  # a Tensor, or None before `backward`
+    grad_fn: Any
+    is_leaf: bool
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor: ...
+    def backward(
+        self,
+        gradient: Tensor | None = None,
+        *,
+        retain_graph: bool | None = None,
+        create_graph: bool = False,
+        inputs: Tensor | Sequence[Tensor] | None = None,
+    ) -> None: ...
+    def retain_grad(self) -> None: ...
+    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Any: ...
     def __getitem__(self, key: Any, /) -> Tensor: ...
     def __setitem__(self, key: Any, value: Any, /) -> None: ...
     def __dlpack__(

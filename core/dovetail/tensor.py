@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 import numpy as np
 
@@ -21,11 +22,12 @@ from .errors import (
     ArgumentError,
     DeviceError,
     DTypeError,
+    GradientError,
     ReadOnlyError,
     ShapeError,
     ValueOverflow,
 )
-from .expr import DEPTH_LIMIT, Expr, Spec, binary_node, leaf, node, spec, storage_of
+from .expr import DEPTH_LIMIT, Expr, Spec, binary_node, leaf, node, spec, storage_of, tape_of
 from .layout import Layout, Move, Shape
 from .memory import DataPtr, Storage
 from .ops import Op
@@ -97,9 +99,10 @@ class Tensor(Methods):
     errors raised, at once.
     """
 
-    __slots__ = ("__weakref__", "_expr")
+    __slots__ = ("__weakref__", "_aliases", "_expr")
 
     _expr: Expr
+    _aliases: list[ref[Tensor]] | None  # all tensors over the same memory, once there are several
     __array_priority__ = 1000  # NumPy's operators leave mixed operations to ours
 
     def __init__(self) -> None:
@@ -308,6 +311,7 @@ def make(e: Expr) -> Tensor:
     """The tensor of a node."""
     t: Tensor = _new(Tensor)
     t._expr = e
+    t._aliases = None
     if e.depth > depth_limit:
         run.evaluate((e,))
     return t
@@ -452,6 +456,8 @@ def write_out(name: str, out: Tensor, result: Expr) -> Tensor:
         if have.device is not want.device:
             error = DeviceError  # type: ignore[assignment]
         raise error(f"{name}: out= is {have!r}, but the result is {want!r}; they must be the same")
+    if result.tape is not None:
+        raise GradientError(f"{name}: out= has no gradient; leave it out, or see dt.no_grad")
     only = [result]
     del result
     assign(name, out, only.pop())
@@ -480,13 +486,44 @@ def view(x: Tensor, m: Move) -> Tensor:
     """
     e = x._expr
     if e.op is not None:
-        e = _boxed(x)
-    after = lay.move(Layout(e.spec.shape, e.strides, e.offset), m)
-    if after is None:
+        e = boxed(x)
+    found = _moved.get((e.spec, e.strides, m)) or _move(e, m)
+    if found is _COPY:
         return view(apply(ops.COPY, (x,)), m)
+    s, strides, offset = found
     moves = (*e.moves, m) if storage_of(e).pending is not None else ()
-    s = spec(after.shape, e.spec.dtype, e.spec.device)
-    return make(leaf(e.storage, s, after.strides, after.offset, moves))
+    seen = leaf(e.storage, s, strides, e.offset + offset, moves)
+    if e.tape is not None:
+        seen.tape = tape_of(ops.VIEW, (e,), s, m)
+    return alias(x, make(seen))
+
+
+_COPY = (None, (), 0)  # what a move is that strides do not permit
+_moved: dict[Any, Any] = {}  # a move of a layout -> spec, strides and offset: 1 us to work out
+_MOVED_LIMIT = 4096
+
+
+def _move(e: Expr, m: Move) -> Any:
+    after = lay.move(Layout(e.spec.shape, e.strides, 0), m)
+    found: Any = _COPY
+    if after is not None:
+        found = (spec(after.shape, e.spec.dtype, e.spec.device), after.strides, after.offset)
+    if len(_moved) > _MOVED_LIMIT:
+        _moved.clear()
+    _moved[e.spec, e.strides, m] = found
+    return found
+
+
+def alias(x: Tensor, y: Tensor) -> Tensor:
+    """`y`, noted as sharing x's memory: a write to one concerns the gradients of the other."""
+    group = x._aliases
+    if group is None:
+        group = x._aliases = [ref(x)]
+    group.append(ref(y))
+    y._aliases = group
+    if not len(group) & 63:
+        group[:] = [r for r in group if r() is not None]
+    return y
 
 
 def is_viewable(x: Tensor, m: Move) -> bool:
@@ -496,12 +533,13 @@ def is_viewable(x: Tensor, m: Move) -> bool:
     return lay.move(Layout(e.spec.shape, strides, 0), m) is not None
 
 
-def _boxed(x: Tensor) -> Expr:
+def boxed(x: Tensor) -> Expr:
     """Gives a pending tensor a storage without memory yet, which its views can share; its leaf."""
     e = x._expr
     storage = Storage(None, e.spec.size * e.spec.dtype.itemsize, e.spec.device)
     storage.pending = e
     x._expr = leaf(storage, e.spec, e.spec.strides, 0)
+    x._expr.tape = e.tape
     return x._expr
 
 
@@ -512,12 +550,30 @@ def assign(name: str, x: Tensor, value: Expr) -> None:
     """Makes `value` (of x's spec) the contents of `x`, as every view of the memory sees."""
     e = x._expr
     if e.op is not None:  # nobody else can see a pending value through another view
+        if value.tape is not None:
+            value = node(ops.COPY, (value,), value.spec)
         x._expr = make(value)._expr
         return
     check_writable(name, e)
+    note = writing(name, x, value)
     only = [value]  # handed on, not kept: a node that anybody else refers to gets memory of its own
     del value
     run.write(only.pop(), e)
+    if note is not None:
+        note()
+
+
+def writing(name: str, x: Tensor, value: Expr) -> Callable[[], None] | None:
+    """What is to be called after `value` has been written into x's memory, for the gradients' sake.
+
+    Raises: GradientError where the write would break a gradient.
+    """
+    if taped_write is None or (value.tape is None and x._expr.tape is None and x._aliases is None):
+        return None
+    return taped_write(name, x, value)  # type: ignore[no-any-return]
+
+
+taped_write: Any = None  # autograd's
 
 
 def check_writable(name: str, e: Expr) -> None:

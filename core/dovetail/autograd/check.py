@@ -1,0 +1,117 @@
+"""Gradients against differences: what every rule is tested with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..creation import asarray
+from ..dtypes import float64
+from ..errors import DTypeError, GradientError
+from ..tensor import Tensor
+from .engine import Tensors, detach, grad, requires_grad_
+
+
+def gradcheck(
+    function: Callable[..., Any], inputs: Tensors, *, eps: float = 1e-6, atol: float = 1e-5,
+    rtol: float = 1e-3, raise_exception: bool = True,
+) -> bool:  # fmt: skip
+    """Whether the gradients of `function` are central differences, for all inputs that want one.
+
+    Inputs are float64; other arguments are passed on. Raises: GradientError with the worst element,
+    unless `raise_exception` is False; DTypeError.
+    """
+    args = [inputs] if isinstance(inputs, Tensor) else list(inputs)
+    wanted = [i for i, a in enumerate(args) if isinstance(a, Tensor) and a.requires_grad]
+    if not wanted or any(args[i].dtype is not float64 for i in wanted):
+        raise DTypeError("gradcheck: needs float64 inputs that require a gradient")
+    outputs = _listed(function(*args))
+    for o, out in enumerate(outputs):
+        if not out.requires_grad:
+            continue
+        found = _analytic(out, [args[i] for i in wanted])
+        for i, have in zip(wanted, found, strict=True):
+            want = _differences(function, args, i, o, eps)
+            bad = np.abs(have - want) > atol + rtol * np.abs(want)
+            if bad.any() or np.isnan(have).any():
+                if raise_exception:
+                    raise GradientError(_report(o, i, have, want))
+                return False
+    return True
+
+
+def gradgradcheck(
+    function: Callable[..., Any], inputs: Tensors, *, eps: float = 1e-6, atol: float = 1e-5,
+    rtol: float = 1e-3, raise_exception: bool = True,
+) -> bool:  # fmt: skip
+    """`gradcheck` of the gradients themselves, with respect to inputs and incoming gradients."""
+    args = [inputs] if isinstance(inputs, Tensor) else list(inputs)
+    wanted = [i for i, a in enumerate(args) if isinstance(a, Tensor) and a.requires_grad]
+    rng = np.random.default_rng(0)
+    weights = [
+        requires_grad_(asarray(rng.normal(size=t.shape), device=t.device))
+        for t in _listed(function(*args)) if t.requires_grad
+    ]  # fmt: skip
+
+    def first(*given: Any) -> Any:
+        points, ws = given[: len(args)], given[len(args) :]
+        outs = [t for t in _listed(function(*points)) if t.requires_grad]
+        found = grad(outs, [points[i] for i in wanted], ws, create_graph=True, allow_unused=True)
+        return tuple(g for g in found if g is not None)
+
+    return gradcheck(first, [*args, *weights], eps=eps, atol=atol, rtol=rtol,
+                     raise_exception=raise_exception)  # fmt: skip
+
+
+def _listed(made: Any) -> list[Tensor]:
+    return [made] if isinstance(made, Tensor) else list(made)
+
+
+def _analytic(out: Tensor, inputs: list[Tensor]) -> list[np.ndarray[Any, Any]]:
+    """The Jacobians, (elements of out, elements of the input) each."""
+    rows: list[list[np.ndarray[Any, Any]]] = [[] for _ in inputs]
+    for k in range(out.size):
+        unit = np.zeros(out.size)
+        unit[k] = 1.0
+        g = asarray(unit.reshape(out.shape), device=out.device)
+        found = grad(out, inputs, g, retain_graph=True, allow_unused=True)
+        for row, part, t in zip(rows, found, inputs, strict=True):
+            row.append(np.zeros(t.size) if part is None else part.numpy().reshape(-1).copy())
+    return [np.array(r).reshape(out.size, t.size) for r, t in zip(rows, inputs, strict=True)]
+
+
+def _differences(
+    function: Callable[..., Any], args: list[Any], i: int, o: int, eps: float
+) -> np.ndarray[Any, Any]:
+    at = np.array(args[i].numpy())
+    columns = []
+    for k in range(at.size):
+        sides = []
+        for step in (eps, -eps):
+            moved = at.copy().reshape(-1)
+            moved[k] += step
+            sides.append(_value(function, args, i, o, moved.reshape(at.shape)))
+        columns.append((sides[0] - sides[1]) / (2 * eps))
+    size = columns[0].size if columns else _value(function, args, i, o, at).size
+    return np.array(columns).reshape(at.size, size).T
+
+
+def _value(function: Any, args: list[Any], i: int, o: int, at: Any) -> np.ndarray[Any, Any]:
+    """The result at another point; leaves again, since a function may take gradients itself."""
+    given = [detach(a) if isinstance(a, Tensor) else a for a in args]
+    given[i] = asarray(at, device=args[i].device)
+    for k, a in enumerate(args):
+        if isinstance(a, Tensor) and a.requires_grad:
+            requires_grad_(given[k])
+    return np.array(_listed(function(*given))[o].numpy()).reshape(-1)
+
+
+def _report(o: int, i: int, have: Any, want: Any) -> str:
+    away = np.where(np.isnan(have), np.inf, np.abs(have - want))
+    row, column = np.unravel_index(np.argmax(away), away.shape)
+    return (
+        f"gradcheck: the derivative of output {o} (element {row}) by input {i} (element {column}) "
+        f"is {have[row, column]}, but differences give {want[row, column]}"
+    )

@@ -1,0 +1,394 @@
+"""The way back: gradients along the tape, latest op first, and what a write does to the tape."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
+from itertools import count
+from typing import Any
+
+from .. import ops, tensor
+from ..errors import DeviceError, DTypeError, GradientError, ShapeError
+from ..expr import Expr, leaf, storage_of, tape_of
+from ..layout import Layout
+from ..tensor import Tensor, apply, evaluate, make
+from . import gradients
+from .tape import Kept, Leaf, Node, keep, mode, set_grad_enabled
+
+Tensors = Tensor | Sequence[Tensor]
+
+
+# --- backward and grad ---------------------------------------------------------------------------
+
+
+def backward(
+    outputs: Tensors, gradients: Any = None, *, retain_graph: bool | None = None,
+    create_graph: bool = False, inputs: Tensors | None = None,
+) -> None:  # fmt: skip
+    """Adds to `grad` of every leaf (or only of `inputs`) the gradient of the sum of `outputs`.
+
+    `gradients` are those of something else with respect to `outputs`; for scalars they may be left
+    out. Unless `retain_graph`, what was kept for the way back is released. With `create_graph` the
+    gradients are recorded themselves, so they have gradients.
+    Raises: GradientError, ShapeError, DTypeError.
+    """
+    roots = _roots("backward", outputs, gradients)
+    wanted = None if inputs is None else [_taped("backward", t) for t in _listed(inputs)]
+    keep_graph = create_graph if retain_graph is None else retain_graph
+    into = _Collected(wanted, accumulate=True)
+    _run(roots, into, keep_graph, create_graph)
+    if not create_graph:
+        evaluate(*[t for t, _ in roots], *[n.grad for n in into.reached if n.grad is not None])
+
+
+def grad(
+    outputs: Tensors, inputs: Tensors, grad_outputs: Any = None, *,
+    retain_graph: bool | None = None, create_graph: bool = False, allow_unused: bool = False,
+) -> Any:  # fmt: skip
+    """The gradients of the sum of `outputs` with respect to `inputs`: one, or a tuple.
+
+    They stay pending, so they fuse with what is done with them; no `grad` changes. An input that
+    the outputs do not depend on is an error, or None with `allow_unused`.
+    Raises: GradientError, ShapeError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([1.0, 2.0], device="reference").requires_grad_()
+    >>> dt.grad((x * x).sum(), x).tolist()
+    [2.0, 4.0]
+    """
+    roots = _roots("grad", outputs, grad_outputs)
+    nodes = [_taped("grad", t) for t in _listed(inputs)]
+    keep_graph = create_graph if retain_graph is None else retain_graph
+    into = _Collected(nodes, accumulate=False)
+    _run(roots, into, keep_graph, create_graph)
+    found = tuple(into.found.get(n) for n in nodes)
+    if not allow_unused:
+        for i, g in enumerate(found):
+            if g is None:
+                raise GradientError(
+                    f"grad: the outputs do not depend on input {i}; allow_unused=True gives None"
+                )
+    return found[0] if isinstance(inputs, Tensor) else found
+
+
+def _listed(given: Tensors) -> list[Tensor]:
+    return [given] if isinstance(given, Tensor) else list(given)
+
+
+def _taped(name: str, t: Tensor) -> Node:
+    found = t._expr.tape
+    if found is None:
+        raise GradientError(
+            f"{name}: a tensor {t._expr.spec!r} does not require a gradient: no operand of it "
+            "does, or it was made under no_grad; see x.requires_grad_()"
+        )
+    return found  # type: ignore[no-any-return]
+
+
+def _roots(name: str, outputs: Tensors, given: Any) -> list[tuple[Tensor, Tensor]]:
+    """The outputs, each with the gradient that comes in."""
+    listed = _listed(outputs)
+    incoming = list(given) if isinstance(given, list | tuple) else [given] * len(listed)
+    if len(incoming) != len(listed):
+        raise ShapeError(f"{name}: {len(incoming)} gradients for {len(listed)} outputs")
+    return [(t, _incoming(name, t, g)) for t, g in zip(listed, incoming, strict=True)]
+
+
+def _incoming(name: str, t: Tensor, g: Tensor | None) -> Tensor:
+    node_ = _taped(name, t)
+    if g is None:
+        if t.size != 1:
+            raise GradientError(
+                f"{name}: the output has shape {t.shape}; only a scalar's gradient is implied, so "
+                "sum it, or give the gradient that comes in"
+            )
+        return gradients.ones(t._expr.spec)
+    return checked(name, "the gradient that comes in", node_, g)
+
+
+def checked(name: str, what: str, node_: Node, g: Any) -> Tensor:
+    """`g`, where it has the spec of the tensor. Raises: DTypeError, ShapeError, DeviceError."""
+    if not isinstance(g, Tensor):
+        raise DTypeError(f"{name}: {what} is a {type(g).__name__}, not a tensor")
+    want, have = node_.spec, g._expr.spec
+    if have is not want:
+        kind: Any = ShapeError if have.shape != want.shape else DTypeError
+        kind = kind if have.device is want.device else DeviceError
+        raise kind(f"{name}: {what} is {have!r}, but the tensor is {want!r}; they must be the same")
+    return g
+
+
+class _Collected:
+    """Where gradients go. `nodes`: those asked for, None for all leaves."""
+
+    def __init__(self, nodes: list[Node] | None, accumulate: bool) -> None:
+        self.wanted = None if nodes is None else set(nodes)
+        self.accumulate = accumulate
+        self.found: dict[Node, Tensor] = {}
+        self.reached: list[Node] = []
+        self.given: set[int] = set()  # ids of nodes that are some gradient already
+
+    def take(self, n: Node, g: Tensor) -> None:
+        asked = type(n) is Leaf if self.wanted is None else n in self.wanted
+        if n.retains or (asked and self.accumulate):
+            self._accumulate(n, g)
+        if asked and not self.accumulate:
+            self.found[n] = g
+
+    def _accumulate(self, n: Node, g: Tensor) -> None:
+        """No two tensors may share a gradient's memory: somebody will write there."""
+        if n.grad is not None:
+            g = n.grad + g
+        elif g._expr.op is None or id(g._expr) in self.given or n.hooks:
+            g = apply(ops.COPY, (g,))
+        self.given.add(id(g._expr))
+        n.grad = g
+        self.reached.append(n)
+
+
+def _run(
+    roots: list[tuple[Tensor, Tensor]], into: _Collected, retain: bool, create_graph: bool
+) -> None:
+    needed = None if into.wanted is None else _leading_to(roots, into.wanted)
+    sent: dict[Node, Any] = {}
+    results: dict[Node, Kept | None] = {}
+    heap: list[tuple[int, Node]] = []
+
+    def send(n: Node, g: Any, result: Kept | None) -> None:
+        if n in sent:
+            sent[n] = n.join(sent[n], g)
+        else:
+            sent[n], results[n] = g, result
+            heappush(heap, (-n.order, n))
+
+    with set_grad_enabled(create_graph):
+        for t, g in roots:
+            into.given.add(id(g._expr))
+            send(t._expr.tape, g, keep(t._expr) if t._expr.tape.needs_result else None)
+        while heap:
+            n = heappop(heap)[1]
+            g, result = _hooked(n, sent.pop(n)), results.pop(n)
+            into.take(n, g)
+            if not n.edges or (needed is not None and n not in needed):
+                continue
+            if n.released:
+                raise GradientError(
+                    f"backward: what {n.name} kept for its gradient has been released by an "
+                    "earlier backward; the first time, give retain_graph=True"
+                )
+            parts = n.backward(g, result)
+            for edge, part in zip(n.edges, parts, strict=True):
+                if edge is not None and part is not None:
+                    send(edge.node, part, edge.result)
+            if not retain:
+                n.release()
+
+
+def _hooked(n: Node, g: Any) -> Any:
+    if n.hooks:
+        for hook in tuple(n.hooks.values()):
+            changed = hook(g)
+            if changed is not None:
+                g = checked("backward", "what a hook returned", n, changed)
+    return g
+
+
+def _leading_to(roots: list[tuple[Tensor, Tensor]], wanted: set[Node]) -> set[Node]:
+    """The nodes whose gradient must flow on for it to reach the wanted ones."""
+    first = min(n.order for n in wanted) if wanted else 0
+    order: list[Node] = []
+    seen: set[Node] = set()
+    stack: list[Node] = [t._expr.tape for t, _ in roots]
+    while stack:
+        n = stack.pop()
+        if n in seen or n.order < first:
+            continue
+        seen.add(n)
+        order.append(n)
+        stack += [e.node for e in n.edges if e is not None]
+    leading: set[Node] = set()
+    for n in sorted(order, key=lambda n: n.order):
+        if any(e is not None and (e.node in wanted or e.node in leading) for e in n.edges):
+            leading.add(n)
+    return leading
+
+
+# --- tensors' side -------------------------------------------------------------------------------
+
+
+def requires_grad_(x: Tensor, requires_grad: bool = True) -> Tensor:
+    """`x`, from now on a leaf whose gradient is wanted, or not.
+
+    Raises: DTypeError for other than floats, GradientError for what is no leaf.
+    """
+    tape = x._expr.tape
+    if requires_grad and tape is None:
+        if x.dtype.kind != "f":
+            raise DTypeError(
+                f"requires_grad_: {x.dtype.name} has no gradients, only floats do; see x.astype()"
+            )
+        _retape(x, Leaf(x._expr.spec))
+    elif not requires_grad and tape is not None:
+        if type(tape) is not Leaf:
+            raise GradientError(
+                "requires_grad_: only a leaf can stop requiring a gradient; this is a result of "
+                f"{tape.name}; see x.detach()"
+            )
+        _retape(x, None)
+    return x
+
+
+def _retape(x: Tensor, tape: Node | None) -> None:
+    """The same value with another tape; nodes made of it before keep theirs."""
+    x._expr = _seen(x)
+    x._expr.tape = tape
+
+
+def _seen(x: Tensor) -> Expr:
+    e = x._expr if x._expr.op is None else tensor.boxed(x)
+    return leaf(e.storage, e.spec, e.strides, e.offset, e.moves)
+
+
+def detach(x: Tensor, /) -> Tensor:
+    """The same memory as a tensor that gradients do not flow through."""
+    return make(_seen(x))
+
+
+def detach_(x: Tensor, /) -> Tensor:
+    """`x`, which gradients do not flow through any more."""
+    _retape(x, None)
+    return x
+
+
+def is_leaf(x: Tensor) -> bool:
+    """Whether no recorded op made this tensor."""
+    return x._expr.tape is None or type(x._expr.tape) is Leaf
+
+
+def get_grad(x: Tensor) -> Tensor | None:
+    """The gradient that `backward` has accumulated here."""
+    return None if x._expr.tape is None else x._expr.tape.grad
+
+
+def set_grad(x: Tensor, g: Tensor | None) -> None:
+    """Replaces the accumulated gradient. Raises: GradientError, ShapeError, DTypeError."""
+    if g is None:
+        if x._expr.tape is not None:
+            x._expr.tape.grad = None
+        return
+    n = _taped("grad", x)
+    n.grad = checked("grad", "the new gradient", n, g)
+
+
+def retain_grad(x: Tensor) -> None:
+    """Has `backward` leave this result's gradient in `grad`, as it does for leaves."""
+    n = _taped("retain_grad", x)
+    n.retains = type(n) is not Leaf
+
+
+_hook_count = count()
+
+
+class HookHandle:
+    """What takes a hook away again."""
+
+    def __init__(self, node_: Node, key: int) -> None:
+        self._node, self._key = node_, key
+
+    def remove(self) -> None:
+        """The hook is not called any more."""
+        if self._node.hooks is not None:
+            self._node.hooks.pop(self._key, None)
+
+
+def register_hook(x: Tensor, hook: Callable[[Tensor], Tensor | None]) -> HookHandle:
+    """Has `hook(gradient)` called when x's gradient is known; what it returns takes its place."""
+    n = _taped("register_hook", x)
+    if n.hooks is None:
+        n.hooks = {}
+    key = next(_hook_count)
+    n.hooks[key] = hook
+    return HookHandle(n, key)
+
+
+# --- writing in place ----------------------------------------------------------------------------
+
+
+def taped_write(name: str, x: Tensor, value: Expr) -> Callable[[], None] | None:
+    """Sees to the tapes of all tensors over x's memory when `value` is about to be written there.
+
+    Raises: GradientError where a leaf that requires a gradient would be overwritten.
+    """
+    if not mode.enabled:
+        return None
+    group = {id(t): t for r in x._aliases or () if (t := r()) is not None}
+    group.setdefault(id(x), x)
+    if value.tape is None and all(t._expr.tape is None for t in group.values()):
+        return None
+    for t in group.values():
+        if type(t._expr.tape) is Leaf:
+            raise GradientError(
+                f"{name} in place: {t._expr.spec!r} is a leaf that requires a gradient, or shares "
+                "memory with one; write to x.copy(), or under dt.no_grad()"
+            )
+    tapes = [(t, _tape_after(t, x, value)) for t in group.values()]
+
+    def note() -> None:
+        for t, tape in tapes:
+            _retape(t, tape)
+
+    return note
+
+
+def _tape_after(t: Tensor, x: Tensor, value: Expr) -> Node | None:
+    """The tape of `t` once `value` is in x's memory. Made before: what it keeps is then stored."""
+    if t is x:
+        return tape_of(ops.COPY, (value,), value.spec, None)  # type: ignore[no-any-return]
+    seen, written = _layout(t._expr), _layout(x._expr)
+    size = storage_of(x._expr).nbytes // x.itemsize
+    return tape_of(ops.WRITTEN, (t._expr, value), t._expr.spec, (seen, written, size))  # type: ignore[no-any-return]
+
+
+def _layout(e: Expr) -> Layout:
+    return Layout(e.spec.shape, e.strides, e.offset)
+
+
+tensor.taped_write = taped_write
+
+
+# --- installation --------------------------------------------------------------------------------
+
+
+def _backward_method(
+    self: Tensor, gradient: Tensor | None = None, *, retain_graph: bool | None = None,
+    create_graph: bool = False, inputs: Tensors | None = None,
+) -> None:  # fmt: skip
+    """Adds to `grad` of the leaves that this tensor depends on; see `dt.autograd.backward`."""
+    backward(self, gradient, retain_graph=retain_graph, create_graph=create_graph, inputs=inputs)
+
+
+def _require(x: Tensor, on: bool) -> None:
+    requires_grad_(x, on)
+
+
+def install() -> None:
+    """Gives Tensor its gradients."""
+    facts: dict[str, Any] = {
+        "requires_grad": property(
+            lambda self: self._expr.tape is not None, lambda self, on: _require(self, on),
+            doc="Whether gradients flow to or through this tensor.",
+        ),
+        "grad": property(get_grad, set_grad, doc=get_grad.__doc__),
+        "is_leaf": property(is_leaf, doc=is_leaf.__doc__),
+        "grad_fn": property(
+            lambda self: None if is_leaf(self) else self._expr.tape,
+            doc="The place on the tape of the op that made this tensor; None for a leaf.",
+        ),
+        "requires_grad_": requires_grad_, "detach": detach, "detach_": detach_,
+        "retain_grad": retain_grad, "register_hook": register_hook, "backward": _backward_method,
+    }  # fmt: skip
+    for name, fact in facts.items():
+        setattr(Tensor, name, fact)
+
+
+install()

@@ -1,0 +1,198 @@
+"""Ops of one's own, a forward and a backward in Python; and work done again to save memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import DTypeError, GradientError
+from ..expr import Expr, Spec, leaf
+from ..tensor import Tensor, boxed, make
+from .engine import backward, checked, detach, requires_grad_
+from .gradients import zeros
+from .tape import Edge, Kept, Node, edge_to, enable_grad, keep, kept_value, mode, no_grad
+
+
+class Context:
+    """What `forward` hands on to `backward`. Any attribute may be set on it."""
+
+    def __init__(self, name: str, needs: tuple[bool, ...]) -> None:
+        self._name, self.needs_input_grad = name, needs
+        self._kept: list[Kept | None] = []
+        self._constant: set[int] = set()
+        self._node: Node | None = None
+
+    def save_for_backward(self, *tensors: Tensor | None) -> None:
+        """Keeps operands and results; writing to them in place before backward is then an error."""
+        self._saved = tensors
+
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        """What was kept. Raises: GradientError where it has been released or overwritten."""
+        node = self._node
+        assert node is not None
+        if node.released:
+            raise GradientError(f"{self._name}: what it saved has been released; see retain_graph")
+        return tuple(
+            None if k is None else kept_value(node, f"tensor {i}", k)
+            for i, k in enumerate(self._kept)
+        )
+
+    _saved: tuple[Tensor | None, ...] = ()
+
+    def mark_non_differentiable(self, *tensors: Tensor) -> None:
+        """Results that no gradient flows through."""
+        self._constant.update(map(id, tensors))
+
+
+class _FunctionNode(Node):
+    """A call of a Function; what flows in is a dict: number of the result -> its gradient."""
+
+    __slots__ = ("context", "function", "results")
+
+    context: Context
+    function: type[Function]
+    results: list[Spec]
+
+    def backward(self, g: dict[int, Tensor], result: Kept | None) -> list[Any]:
+        arriving = [g[i] if i in g else zeros(s) for i, s in enumerate(self.results)]
+        parts = self.function.backward(self.context, *arriving)
+        parts = parts if isinstance(parts, tuple) else (parts,)
+        if len(parts) != len(self.edges):
+            raise GradientError(
+                f"{self.name}: backward returned {len(parts)} gradients for "
+                f"{len(self.edges)} operands"
+            )
+        return [
+            part if edge is None or part is None
+            else checked("backward", f"what {self.name} returned", edge.node, part)
+            for edge, part in zip(self.edges, parts, strict=True)
+        ]  # fmt: skip
+
+    def join(self, a: Any, b: Any) -> Any:
+        return {**a, **b}
+
+    def release(self) -> None:
+        self.released = True
+        self.context._kept = []
+
+
+class _Output(Node):
+    """One result of a Function."""
+
+    __slots__ = ("number",)
+
+    number: int
+
+    def backward(self, g: Tensor, result: Kept | None) -> list[Any]:
+        return [{self.number: g}]
+
+
+class Function:
+    """An op of one's own: a subclass with static methods `forward(ctx, ...)`, `backward(ctx, *g)`.
+
+    `backward` returns a gradient, or None, for each argument of `forward`. Call `F.apply(...)`.
+
+    >>> import dovetail as dt
+    >>> class Cube(dt.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         ctx.save_for_backward(x)
+    ...         return x * x * x
+    ...     @staticmethod
+    ...     def backward(ctx, g):
+    ...         (x,) = ctx.saved_tensors
+    ...         return g * 3 * x * x
+    >>> x = dt.asarray(2.0, device="reference").requires_grad_()
+    >>> Cube.apply(x).backward()
+    >>> x.grad.item()
+    12.0
+    """
+
+    @staticmethod
+    def forward(ctx: Any, *args: Any) -> Any:
+        """The results, from the arguments. Nothing in here is recorded."""
+        raise NotImplementedError("a Function needs forward(ctx, ...)")
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        """A gradient for each argument, from one for each result."""
+        raise NotImplementedError("a Function needs backward(ctx, *gradients)")
+
+    @classmethod
+    def apply(cls, *args: Any) -> Any:
+        """The results of `forward`, through which gradients flow by `backward`."""
+        edges = tuple(edge_to(a._expr) if isinstance(a, Tensor) else None for a in args)
+        context = Context(cls.__name__, tuple(e is not None for e in edges))
+        with no_grad():
+            made = cls.forward(context, *args)
+        results = made if isinstance(made, tuple) else (made,)
+        for t in results:
+            if not isinstance(t, Tensor):
+                raise DTypeError(
+                    f"{cls.__name__}: forward returned a {type(t).__name__}, no tensor"
+                )
+        if not mode.enabled or not any(context.needs_input_grad):
+            return made
+        node = _FunctionNode(cls.__name__, results[0]._expr.spec, edges)
+        node.context, node.function = context, cls
+        node.results = [t._expr.spec for t in results]
+        context._node = node
+        outputs = [_output(t, node, i, context, args) for i, t in enumerate(results)]
+        renamed = {id(t): o for t, o in zip(results, outputs, strict=True)}
+        context._kept = [
+            None if t is None else keep(renamed.get(id(t), t)._expr) for t in context._saved
+        ]
+        context._saved = ()
+        return tuple(outputs) if isinstance(made, tuple) else outputs[0]
+
+
+def _output(
+    t: Tensor, node: _FunctionNode, i: int, context: Context, args: tuple[Any, ...]
+) -> Tensor:
+    if id(t) in context._constant or t.dtype.kind != "f":
+        return t
+    out = _Output(node.name, t._expr.spec, (Edge(node, None),))
+    out.number = i
+    e: Expr = t._expr if t._expr.op is None else boxed(t)
+    seen = leaf(e.storage, e.spec, e.strides, e.offset, e.moves)
+    seen.tape = out
+    return make(seen)
+
+
+# --- checkpoint ----------------------------------------------------------------------------------
+
+
+def checkpoint(function: Callable[..., Any], *args: Any) -> Any:
+    """`function(*args)`, of which nothing is kept for the way back: it is computed again then.
+
+    It must do the same both times, so draw no random numbers in it. Tensors that `function` uses
+    without getting them as arguments receive gradients in `backward`, and none from `dt.grad`.
+    """
+    return _Checkpoint.apply(function, *args)
+
+
+class _Checkpoint(Function):
+    @staticmethod
+    def forward(ctx: Any, function: Any, *args: Any) -> Any:
+        ctx.function = function
+        ctx.args = [a if isinstance(a, Tensor) else None for a in args]
+        ctx.save_for_backward(*ctx.args)
+        ctx.args = [None if isinstance(a, Tensor) else a for a in args]
+        return function(*args)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Any:
+        saved, again = ctx.saved_tensors, []
+        for kept, plain, needs in zip(saved, ctx.args, ctx.needs_input_grad[1:], strict=True):
+            t = plain if kept is None else detach(kept)
+            again.append(requires_grad_(t) if needs else t)
+        with enable_grad():
+            made = ctx.function(*again)
+        made = made if isinstance(made, tuple) else (made,)
+        pairs = [(t, g) for t, g in zip(made, gradients, strict=True) if t._expr.tape is not None]
+        backward([t for t, _ in pairs], [g for _, g in pairs])
+        return (
+            None,
+            *(t.grad if n else None for t, n in zip(again, ctx.needs_input_grad[1:], strict=True)),
+        )

@@ -1,0 +1,507 @@
+"""The `gradient` column of the op table: a rule for each operand, in terms of tensors.
+
+A rule's parameters say what it needs, and so what is kept for it: `g` the gradient that comes in,
+`x`, `y`, `z` the first operands, `rest` those behind the ones that have rules, `r` the result, `c`
+the op's shapes and attributes. What comes out may have the result's shape where the operand was
+broadcast, and another dtype: both are put right centrally. None: no gradient.
+
+Where a function has no derivative the choices are PyTorch's: |x| and sign give 0 at 0, relu 0 at 0;
+clip passes the gradient at its bounds; maximum and minimum of two tensors give half to each of two
+equals, and all of it to a tensor equal to a Python number; max and min over axes spread it evenly
+over all extremes (as `torch.amax`). Rounding, sign and floor division give zeros. The second
+derivatives of prod and cumulative_prod are right where no factor is 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from .. import elementwise as ew
+from .. import layout as lay
+from .. import ops, run
+from ..creation import generate
+from ..datatypes import cast, move
+from ..dtypes import int64
+from ..expr import Expr, Spec, leaf, node, spec, tape_of
+from ..layout import Layout, Shape
+from ..linalg import matmul
+from ..ops import TABLE
+from ..statistics import prod
+from ..statistics import sum as sum_
+from ..tensor import Tensor, alias, apply, evaluated, make, view
+from .tape import Site, set_gradient
+
+LN2, LN10, TWO_BY_ROOT_PI = math.log(2.0), math.log(10.0), 2.0 / math.sqrt(math.pi)
+
+
+def constant(value: float, s: Spec) -> Tensor:
+    """A number everywhere."""
+    return generate(ops.FULL, s.shape, (value,), (s.dtype,), s.dtype, s.device)
+
+
+def ones(s: Spec) -> Tensor:
+    """Ones."""
+    return constant(1.0, s)
+
+
+def zeros(s: Spec) -> Tensor:
+    """Zeros."""
+    return constant(0.0, s)
+
+
+def _nothing(g: Any) -> Tensor:
+    """Zeros: the op is constant between its jumps."""
+    return zeros(g._expr.spec)
+
+
+# --- elementwise, two operands -------------------------------------------------------------------
+
+
+def _pow_base(g: Any, x: Any, y: Any) -> Any:
+    if isinstance(y, Tensor):
+        return g * ew.where(ew.equal(y, 0), 0.0, y * ew.pow(x, y - 1.0))
+    if y == 0:
+        return _nothing(g)
+    return g * y if y == 1 else g * (ew.pow(x, y - 1) * y)
+
+
+def _pow_exponent(g: Any, x: Any, y: Any, r: Any) -> Any:
+    """0 where the base is 0 and the exponent is not negative."""
+    if not isinstance(x, Tensor):
+        slope = math.log(x) if x > 0 else -math.inf if x == 0 else math.nan
+        return ew.where(y >= 0, 0.0, g * r * slope) if x == 0 else g * r * slope
+    at_zero = ew.logical_and(ew.equal(x, 0), ew.greater_equal(y, 0))
+    return g * ew.where(at_zero, 0.0, r * ew.log(x))
+
+
+def _extreme(better: Callable[..., Any], at_least: Callable[..., Any]) -> Callable[..., Any]:
+    def rule(g: Any, x: Any, y: Any) -> Any:
+        if not isinstance(y, Tensor):
+            return ew.where(at_least(x, y), g, 0.0)
+        return ew.where(better(x, y), g, ew.where(ew.equal(x, y), g * 0.5, 0.0))
+
+    return rule
+
+
+def _swapped(rule: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda g, x, y: rule(g, y, x)
+
+
+_maximum = _extreme(ew.greater, ew.greater_equal)
+_minimum = _extreme(ew.less, ew.less_equal)
+
+
+def _magnitude(g: Any, x: Any, y: Any) -> Any:
+    """copysign: the sign that came out, by the sign that went in; 0 at 0."""
+    return g * ew.sign(x) * ew.copysign(ones(x._expr.spec), y)
+
+
+def _square_sum(x: Any, y: Any) -> Any:
+    return x * x + y * y
+
+
+_TWO: dict[str, tuple[Any, Any]] = {
+    "add": (lambda g: g, lambda g: g),
+    "subtract": (lambda g: g, lambda g: -g),
+    "multiply": (lambda g, y: g * y, lambda g, x: g * x),
+    "divide": (lambda g, y: g / y, lambda g, x, y: -g * ((x / y) / y)),
+    "floor_divide": (_nothing, _nothing),
+    "remainder": (lambda g: g, lambda g, x, y: -g * ew.floor_divide(x, y)),
+    "pow": (_pow_base, _pow_exponent),
+    "atan2": (
+        lambda g, x, y: g * (y / _square_sum(x, y)),
+        lambda g, x, y: g * (-x / _square_sum(x, y)),
+    ),
+    "hypot": (lambda g, x, r: g * (x / r), lambda g, y, r: g * (y / r)),
+    "copysign": (_magnitude, _nothing),
+    "logaddexp": (lambda g, x, y: g * ew.sigmoid(x - y), lambda g, x, y: g * ew.sigmoid(y - x)),
+    "maximum": (_maximum, _swapped(_maximum)),
+    "minimum": (_minimum, _swapped(_minimum)),
+}
+
+# --- elementwise, one operand --------------------------------------------------------------------
+
+_ONE: dict[str, Any] = {
+    "abs": lambda g, x: g * ew.sign(x),
+    "negative": lambda g: -g,
+    "positive": lambda g: g,
+    "copy": lambda g: g,
+    "astype": lambda g: g,
+    "sign": _nothing, "ceil": _nothing, "floor": _nothing, "trunc": _nothing, "round": _nothing,
+    "relu": lambda g, r: ew.where(r > 0, g, 0.0),
+    "square": lambda g, x: g * (x * 2.0),
+    "reciprocal": lambda g, r: -g * (r * r),
+    "sqrt": lambda g, r: g / (r * 2.0),
+    "rsqrt": lambda g, r: g * (r * r * r * -0.5),
+    "cbrt": lambda g, r: g / (r * r * 3.0),
+    "exp": lambda g, r: g * r,
+    "exp2": lambda g, r: g * (r * LN2),
+    "expm1": lambda g, r: g * (r + 1.0),
+    "log": lambda g, x: g / x,
+    "log2": lambda g, x: g / (x * LN2),
+    "log10": lambda g, x: g / (x * LN10),
+    "log1p": lambda g, x: g / (x + 1.0),
+    "sin": lambda g, x: g * ew.cos(x),
+    "cos": lambda g, x: -g * ew.sin(x),
+    "tan": lambda g, r: g * (r * r + 1.0),
+    "asin": lambda g, x: g * ew.rsqrt(1.0 - x * x),
+    "acos": lambda g, x: -g * ew.rsqrt(1.0 - x * x),
+    "atan": lambda g, x: g / (x * x + 1.0),
+    "sinh": lambda g, x: g * ew.cosh(x),
+    "cosh": lambda g, x: g * ew.sinh(x),
+    "tanh": lambda g, r: g * (1.0 - r * r),
+    "asinh": lambda g, x: g * ew.rsqrt(x * x + 1.0),
+    "acosh": lambda g, x: g * ew.rsqrt(x * x - 1.0),
+    "atanh": lambda g, x: g / (1.0 - x * x),
+    "erf": lambda g, x: g * (ew.exp(-(x * x)) * TWO_BY_ROOT_PI),
+    "erfc": lambda g, x: g * (ew.exp(-(x * x)) * -TWO_BY_ROOT_PI),
+    "sigmoid": lambda g, r: g * (r * (1.0 - r)),
+}  # fmt: skip
+
+
+def _where_first(g: Any, x: Any) -> Any:
+    return ew.where(x, g, 0.0)
+
+
+def _where_second(g: Any, x: Any) -> Any:
+    return ew.where(x, 0.0, g)
+
+
+def _clip_value(g: Any, x: Any, y: Any, z: Any) -> Any:
+    return ew.where(ew.logical_and(ew.greater_equal(x, y), ew.less_equal(x, z)), g, 0.0)
+
+
+def _clip_low(g: Any, x: Any, y: Any, z: Any) -> Any:
+    return ew.where(ew.logical_and(ew.less(x, y), ew.less(y, z)), g, 0.0)
+
+
+def _clip_high(g: Any, x: Any, y: Any, z: Any) -> Any:
+    return ew.where(ew.logical_or(ew.greater(x, z), ew.greater(y, z)), g, 0.0)
+
+
+# --- reductions ----------------------------------------------------------------------------------
+
+
+def _kept_axes(c: Site) -> Shape:
+    axes = c.attrs[0]
+    return tuple(1 if d in axes else n for d, n in enumerate(c.spec().shape))
+
+
+def _spread(g: Any, c: Site) -> Any:
+    """A value of each row, at every element of it."""
+    return view(view(g, ("reshape", _kept_axes(c))), ("expand", c.spec().shape))
+
+
+def _mean(g: Any, c: Site) -> Any:
+    return _spread(g / float(max(math.prod(c.spec().shape[d] for d in c.attrs[0]), 1)), c)
+
+
+def _prod(g: Any, c: Site, x: Any) -> Any:
+    """Where one factor is 0, only its own derivative is not; where several are, none."""
+    zero = ew.equal(x, 0)
+    count = sum_(cast(zero, int64), axis=c.attrs[0], keepdims=True)
+    safe = ew.where(zero, 1.0, x)
+    others = prod(safe, axis=c.attrs[0], keepdims=True) / safe
+    return _spread(g, c) * ew.where(ew.equal(cast(zero, int64), count), others, 0.0)
+
+
+def _extremes(g: Any, c: Site, x: Any, r: Any) -> Any:
+    here = ew.equal(x, view(r, ("reshape", _kept_axes(c))))
+    count = sum_(cast(here, x.dtype), axis=c.attrs[0], keepdims=True)
+    return ew.where(here, _spread(g, c) / count, 0.0)
+
+
+# --- cumulative ----------------------------------------------------------------------------------
+
+
+def _backwards(x: Any, axis: int) -> Any:
+    starts = tuple(n - 1 if d == axis else 0 for d, n in enumerate(x.shape))
+    return view(x, ("slice", starts, x.shape, tuple(-1 if d == axis else 1 for d in range(x.ndim))))
+
+
+def _running(op: ops.Op, x: Any, axis: int) -> Any:
+    return make(node(op, (x._expr,), x._expr.spec, (axis, False, None)))
+
+
+def _sum_from_here(x: Any, axis: int) -> Any:
+    return _backwards(_running(ops.CUMULATIVE_SUM, _backwards(x, axis), axis), axis)
+
+
+def _without_first(g: Any, c: Site) -> Any:
+    """The gradient of a running result, without that of the initial value in front of it."""
+    axis, included, _ = c.attrs
+    if not included:
+        return g
+    starts = tuple(int(d == axis) for d in range(g.ndim))
+    lengths = tuple(n - int(d == axis) for d, n in enumerate(g.shape))
+    return view(g, ("slice", starts, lengths, (1,) * g.ndim))
+
+
+def _cumulative_sum(g: Any, c: Site) -> Any:
+    return _sum_from_here(_without_first(g, c), c.attrs[0])
+
+
+def _cumulative_prod(g: Any, c: Site, x: Any) -> Any:
+    """Before the first 0: sums of g * result, divided by x. At it: with the other factors."""
+    axis, g = c.attrs[0], _without_first(g, c)
+    x = cast(x, g.dtype)
+    zero = ew.equal(x, 0)
+    zeros_so_far = _running(ops.CUMULATIVE_SUM, cast(zero, int64), axis)
+    first = ew.logical_and(zero, ew.equal(zeros_so_far, 1))
+    filled = _running(ops.CUMULATIVE_PROD, ew.where(first, 1.0, x), axis)
+    before = ew.equal(zeros_so_far, 0)
+    ahead = _sum_from_here(ew.where(before, g * filled, 0.0), axis) / ew.where(zero, 1.0, x)
+    at = _sum_from_here(ew.where(before, 0.0, g * filled), axis)
+    return ew.where(before, ahead, ew.where(first, at, 0.0))
+
+
+# --- matrix products -----------------------------------------------------------------------------
+
+
+def _matmul_left(g: Any, y: Any) -> Any:
+    return matmul(g, y.mT)
+
+
+def _matmul_right(g: Any, x: Any) -> Any:
+    return matmul(x.mT, g)
+
+
+# --- views ---------------------------------------------------------------------------------------
+
+
+def _view(g: Any, c: Site) -> Any:
+    shape, m = c.spec().shape, c.attrs
+    if m[0] == "reshape":
+        return view(g, ("reshape", shape))
+    if m[0] == "permute":
+        return view(g, ("permute", tuple(m[1].index(d) for d in range(len(shape)))))
+    return g if m[0] == "expand" else _unsliced(g, shape, *m[1:])
+
+
+def _unsliced(g: Any, shape: Shape, starts: Shape, lengths: Shape, steps: Shape) -> Any:
+    """`g` where the slice took it from, and zeros elsewhere: read backwards, so that it fuses.
+
+    With gaps it is written instead: dividing positions took 9 times as long.
+    """
+    if 0 in lengths:
+        return zeros(spec(shape, g.dtype, g.device))
+    if any(abs(t) > 1 for t in steps):
+        seen = lay.move(lay.contiguous(shape), ("slice", starts, lengths, steps))
+        assert seen is not None
+        return view(place(g, seen, math.prod(shape)), ("reshape", shape))
+    for d, (start, step) in enumerate(zip(starts, steps, strict=True)):
+        if step < 0:
+            g = _backwards(g, d)
+            starts = (*starts[:d], start - lengths[d] + 1, *starts[d + 1 :])
+    return _padded(g, shape, starts)
+
+
+def _padded(g: Any, shape: Shape, starts: Shape) -> Any:
+    cut = [d for d in range(len(shape)) if g.shape[d] != shape[d]]
+    if not cut:
+        return g
+    inside: Any = None
+    places: list[Expr] = []
+    for d in cut:
+        column = tuple(n if k == d else 1 for k, n in enumerate(shape))
+        at = view(_count_from(-starts[d], shape[d], g), ("reshape", column))
+        there = ew.logical_and(at >= 0, at < g.shape[d])
+        inside = there if inside is None else ew.logical_and(inside, there)
+        places.append(ew.clip(at, 0, g.shape[d] - 1)._expr)
+    axes = tuple(-1 if d in cut else d for d in range(len(shape)))
+    attrs = (shape, axes, tuple(cut), True)
+    read = make(node(ops.GATHER, (g._expr, *places), spec(shape, g.dtype, g.device), attrs))
+    return ew.where(inside, read, 0.0)
+
+
+def _count_from(first: int, n: int, like: Any) -> Any:
+    return generate(ops.ARANGE, (n,), (first, 1), (int64, int64), int64, like.device)
+
+
+# --- memory: as_strided, and writes that other tensors see --------------------------------------
+
+
+def place(g: Any, layout: Layout, size: int) -> Any:
+    """Memory of `size` elements: `g` at the places of `layout`, added where they meet; else 0."""
+    if layout == lay.contiguous(layout.shape) and g.size == size:
+        return view(g, ("reshape", (size,)))
+    flat = zeros(spec((size,), g.dtype, g.device))
+    if _meets_itself(layout):
+        place_ = _positions(layout, g)
+        operands = (flat._expr, view(g, ("reshape", (g.size,)))._expr, place_._expr)
+        placed = make(node(ops.SCATTER, operands, flat._expr.spec, ("add", False)))
+    else:
+        placed = make(leaf(evaluated(flat).storage, flat._expr.spec, (1,), 0))
+        if g.size:
+            run.write(
+                g._expr, leaf(placed._expr.storage, g._expr.spec, layout.strides, layout.offset)
+            )
+        placed._expr.tape = tape_of(ops.PLACE, (g._expr,), placed._expr.spec, (layout, size))
+    return placed
+
+
+def _meets_itself(layout: Layout) -> bool:
+    """Whether two elements may have one place: no stride clears what the smaller ones span."""
+    reach = 0
+    for stride, n in sorted(
+        (abs(s), n) for s, n in zip(layout.strides, layout.shape, strict=True) if n > 1
+    ):
+        if stride <= reach:
+            return True
+        reach += stride * (n - 1)
+    return False
+
+
+def _positions(layout: Layout, like: Any) -> Any:
+    at = generate(ops.FULL, (), (layout.offset,), (int64,), int64, like.device)
+    for d, (n, stride) in enumerate(zip(layout.shape, layout.strides, strict=True)):
+        column = (n, *(1,) * (len(layout.shape) - d - 1))
+        at = at + view(_count_from(0, n, like), ("reshape", column)) * stride
+    return view(view(at, ("expand", layout.shape)), ("reshape", (math.prod(layout.shape),)))
+
+
+def pick(memory: Any, layout: Layout) -> Any:
+    """What a layout sees of a flat memory; shares it."""
+    whole = lay.contiguous(memory.shape)
+    e = evaluated(memory if memory.is_contiguous() else apply(ops.COPY, (memory,)))
+    s = spec(layout.shape, memory.dtype, memory.device)
+    seen = leaf(e.storage, s, layout.strides, e.offset + layout.offset)
+    seen.tape = tape_of(ops.AS_STRIDED, (e,), s, (whole, layout, memory.size))
+    return alias(memory, make(seen))
+
+
+def _as_strided(g: Any, c: Site) -> Any:
+    """Through the whole memory. What the operand itself does not see gets nothing."""
+    source, seen, size = c.attrs
+    return pick(place(g, seen, size), source)
+
+
+def _place(g: Any, c: Site) -> Any:
+    return pick(g, c.attrs[0])
+
+
+def _written_over(g: Any, c: Site) -> Any:
+    seen, written, size = c.attrs
+    flat = place(ones(spec(written.shape, g.dtype, g.device)), written, size)
+    return ew.where(ew.equal(pick(flat, seen), 0), g, 0.0)
+
+
+def _written_value(g: Any, c: Site) -> Any:
+    seen, written, size = c.attrs
+    return apply(ops.COPY, (pick(place(g, seen, size), written),))
+
+
+# --- gather and scatter --------------------------------------------------------------------------
+
+
+def _gather(g: Any, c: Site, rest: list[Any]) -> Any:
+    """Adds at the places that were read, in the order of the result: the same bits everywhere."""
+    shape, axes, of, known = c.attrs
+    source = c.spec().shape
+    lead = [d for d, a in enumerate(axes) if a < 0]
+    tail = [d for d, a in enumerate(axes) if a >= 0]
+    tail.sort(key=lambda d: axes[d])
+    kept = [axes[d] for d in tail]
+    ones_ = [a for a in range(len(source)) if a not in of and a not in kept]
+    wide = tuple(shape[d] for d in tail) + (1,) * len(ones_)
+    rows = (math.prod(shape[d] for d in lead), *wide)
+
+    def arranged(t: Any) -> Any:
+        t = view(t, ("expand", shape)) if t.shape != shape else t
+        return view(view(t, ("permute", (*lead, *tail))), ("reshape", rows))
+
+    indices = [arranged(_from_start(i, source[a], known)) for i, a in zip(rest, of, strict=True)]
+    onto = (*(source[a] for a in of), *wide)
+    flat = zeros(spec(onto, g.dtype, g.device))
+    operands = tuple(t._expr for t in (flat, arranged(g), *indices))
+    total = make(node(ops.SCATTER, operands, flat._expr.spec, ("add", False)))
+    order = [*of, *kept, *ones_]
+    back = view(total, ("permute", tuple(order.index(a) for a in range(len(order)))))
+    if back.shape != source:  # a size of 1 that was broadcast
+        grown = tuple(a for a in range(len(source)) if back.shape[a] != source[a])
+        back = sum_(back, axis=grown, keepdims=True)
+    return back
+
+
+def _from_start(i: Any, size: int, known: bool) -> Any:
+    i = cast(i, int64)
+    return i if known else ew.where(i < 0, i + size, i)
+
+
+def _taken(t: Any, indices: list[Any], shape: Shape) -> Any:
+    """The elements at the places that a scatter wrote, of its values' shape."""
+    k = len(indices)
+    axes = (-1, *range(k, k + len(shape) - 1))
+    attrs = (shape, axes, tuple(range(k)), True)
+    operands = (t._expr, *(i._expr for i in indices))
+    return make(node(ops.GATHER, operands, spec(shape, t.dtype, t.device), attrs))
+
+
+def _scatter_into(g: Any, c: Site, rest: list[Any]) -> Any:
+    if c.attrs[0] == "add":
+        return g
+    values = zeros(spec(c.spec(1).shape, g.dtype, g.device))
+    operands = (g._expr, values._expr, *(i._expr for i in rest))
+    return make(node(ops.SCATTER, operands, g._expr.spec, ("set", True)))
+
+
+def _scatter_values(g: Any, c: Site, rest: list[Any]) -> Any:
+    how, unique = c.attrs
+    shape = c.spec(1).shape
+    found = _taken(g, rest, shape)
+    if how == "add" or unique:
+        return found
+    turn = view(_count_from(0, shape[0], g), ("reshape", (shape[0], *(1,) * (len(shape) - 1))))
+    turn = view(turn, ("expand", shape))
+    blank = generate(ops.FULL, g.shape, (-1,), (int64,), int64, g.device)
+    operands = (blank._expr, turn._expr, *(i._expr for i in rest))
+    last = make(node(ops.SCATTER, operands, blank._expr.spec, ("set", False)))
+    return ew.where(ew.equal(_taken(last, rest, shape), turn), found, 0.0)
+
+
+# --- made otherwise ------------------------------------------------------------------------------
+
+
+def _concat(g: Any, c: Site) -> Any:
+    axis, i = c.attrs, c.position
+    start = sum(s.shape[axis] for s in c.operands[:i] if s is not None)
+    starts = tuple(start if d == axis else 0 for d in range(g.ndim))
+    return view(g, ("slice", starts, c.spec().shape, (1,) * g.ndim))
+
+
+def _to_device(g: Any, c: Site) -> Any:
+    return move(g, c.spec().device)
+
+
+# --- the column ----------------------------------------------------------------------------------
+
+
+def install() -> None:
+    """Fills the column."""
+    for name, pair in _TWO.items():
+        set_gradient(TABLE[name], *pair)
+    for name, rule in _ONE.items():
+        set_gradient(TABLE[name], rule)
+    set_gradient(ops.WHERE, None, _where_first, _where_second)
+    set_gradient(ops.CLIP, _clip_value, _clip_low, _clip_high)
+    set_gradient(ops.SUM, _spread)
+    set_gradient(ops.MEAN, _mean)
+    set_gradient(ops.PROD, _prod)
+    set_gradient(ops.MAX, _extremes)
+    set_gradient(ops.MIN, _extremes)
+    set_gradient(ops.CUMULATIVE_SUM, _cumulative_sum)
+    set_gradient(ops.CUMULATIVE_PROD, _cumulative_prod)
+    set_gradient(ops.MATMUL, _matmul_left, _matmul_right)
+    set_gradient(ops.VIEW, _view)
+    set_gradient(ops.AS_STRIDED, _as_strided)
+    set_gradient(ops.PLACE, _place)
+    set_gradient(ops.WRITTEN, _written_over, _written_value)
+    set_gradient(ops.GATHER, _gather)
+    set_gradient(ops.SCATTER, _scatter_into, _scatter_values)
+    set_gradient(ops.CONCAT, _concat)
+    set_gradient(ops.TO_DEVICE, _to_device)
+
+
+install()

@@ -1,0 +1,333 @@
+"""The tape: what is noted of an op so that a gradient can flow back through it.
+
+A node of the deferred graph has a `tape` where some operand of it requires a gradient. Gradients
+flow along tapes, not along the deferred graph, whose nodes let go of their operands once they are
+computed. A tape keeps what its rules name (see `gradients`), as nodes of the deferred graph: what
+is cheap to compute again is kept as the recipe, so that the backward kernel computes it on the fly.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import ContextDecorator
+from inspect import signature
+from itertools import count
+from typing import Any, NamedTuple
+
+from .. import expr
+from ..errors import GradientError
+from ..expr import Expr, Spec, storage_of, twin
+from ..fuse import CHEAP
+from ..ops import Op
+from ..tensor import Tensor, make
+
+RECIPE_LEAVES = 2  # a recipe that reads more tensors than this is not cheaper than its value
+
+
+class _Mode(threading.local):
+    enabled = True
+
+
+mode = _Mode()
+
+
+class _GradMode(ContextDecorator):
+    """A context, or a decorator, in which recording is on or off."""
+
+    enabled = True
+
+    def __init__(self) -> None:
+        self._before: list[bool] = []
+
+    def __enter__(self) -> None:
+        self._before.append(mode.enabled)
+        mode.enabled = self.enabled
+
+    def __exit__(self, *exc: object) -> None:
+        mode.enabled = self._before.pop()
+
+
+class no_grad(_GradMode):
+    """A context, or a decorator, in which ops are not recorded for gradients."""
+
+    enabled = False
+
+
+class enable_grad(_GradMode):
+    """A context, or a decorator, in which ops are recorded, as they are by default."""
+
+
+class set_grad_enabled(_GradMode):
+    """A context, or a decorator, in which recording is on or off, as told."""
+
+    def __init__(self, enabled: bool) -> None:
+        super().__init__()
+        self.enabled = bool(enabled)
+
+
+def is_grad_enabled() -> bool:
+    """Whether ops are being recorded in this thread."""
+    return mode.enabled
+
+
+# --- what is kept --------------------------------------------------------------------------------
+
+
+class Kept(NamedTuple):
+    """A value for the way back, and the version of its memory for which it holds."""
+
+    value: Any  # an Expr, or a Python number
+    version: int
+
+
+def keep(e: Any) -> Kept:
+    """`e` as it is now: cheap pending work as its recipe, else the value, which gets stored."""
+    if type(e) is not Expr:
+        return Kept(e, 0)
+    if e.op is None:
+        return Kept(e, storage_of(e).version)
+    return Kept(twin(e) if _is_cheap(e) else e, 0)
+
+
+def _is_cheap(e: Expr) -> bool:
+    """Whether computing the node again costs less than storing and loading it."""
+    cost, leaves, stack = 0, set(), [e]
+    while stack:
+        a = stack.pop()
+        if a.op is None:
+            leaves.add(a)
+        elif a.op.kind in ("map", "generate"):
+            cost += a.op.cost
+            stack += [b for b in a.args if type(b) is Expr]
+        elif a.op.kind == "view":
+            stack.append(a.args[0])
+        else:
+            return False
+        if cost > CHEAP or len(leaves) > RECIPE_LEAVES:
+            return False
+    return True
+
+
+def kept_value(node: Node, what: str, kept: Kept) -> Any:
+    """What was kept, as a tensor. Raises: GradientError where it has been overwritten since."""
+    e = kept.value
+    if type(e) is not Expr:
+        return e
+    if e.op is None:
+        version = storage_of(e).version
+        if version != kept.version:
+            raise GradientError(
+                f"backward: {node.name} saved {what}, {e.spec!r}, for its gradient, and that "
+                f"memory has been written in place since (version {version}, saved at "
+                f"{kept.version}); write to a copy(), or do it after backward()"
+            )
+    return make(e)
+
+
+# --- rules ---------------------------------------------------------------------------------------
+
+OPERANDS = ("x", "y", "z")
+
+
+class Rule(NamedTuple):
+    """A gradient for one operand, and what it needs: positions of operands, names in order."""
+
+    function: Callable[..., Any]
+    needs: tuple[str, ...]
+    operands: tuple[int, ...]
+    rest: bool
+    result: bool
+
+
+def rule_of(function: Callable[..., Any]) -> Rule:
+    """A rule reads what it needs off its own parameters."""
+    needs = tuple(signature(function).parameters)
+    operands = tuple(OPERANDS.index(n) for n in needs if n in OPERANDS)
+    return Rule(function, needs, operands, "rest" in needs, "r" in needs)
+
+
+def set_gradient(op: Op, *rules: Callable[..., Any] | None) -> None:
+    """Fills the op's column: a rule for each operand, or None where it has no gradient."""
+    op.gradient = tuple(None if f is None else rule_of(f) for f in rules)
+
+
+# --- tapes ---------------------------------------------------------------------------------------
+
+_count = count()
+
+
+class Edge(NamedTuple):
+    """The way to an operand's tape, with its value where the rule of that op needs its result."""
+
+    node: Node
+    result: Kept | None
+
+
+def edge_to(e: Any) -> Edge | None:
+    """The way back to a node of the deferred graph; None where nothing requires a gradient."""
+    if type(e) is not Expr or e.tape is None:
+        return None
+    return Edge(e.tape, keep(e) if e.tape.needs_result else None)
+
+
+class Node:
+    """A place on the tape: a tensor whose gradient can be asked for. `order` grows with time."""
+
+    __slots__ = (
+        "__weakref__", "edges", "grad", "hooks", "name", "needs_result", "order", "released",
+        "retains", "spec",
+    )  # fmt: skip
+
+    def __init__(self, name: str, spec: Spec, edges: tuple[Edge | None, ...]) -> None:
+        self.name, self.spec, self.edges = name, spec, edges
+        self.order = next(_count)
+        self.needs_result = self.released = self.retains = False
+        self.grad: Tensor | None = None
+        self.hooks: dict[int, Callable[[Tensor], Tensor | None]] | None = None
+
+    @property
+    def next_functions(self) -> tuple[Node | None, ...]:
+        """The places that gradients flow to from here."""
+        return tuple(None if e is None else e.node for e in self.edges)
+
+    def __repr__(self) -> str:
+        return f"<{self.name} on the tape, {self.spec!r}>"
+
+    def backward(self, g: Any, result: Kept | None) -> list[Any]:
+        """For each edge its part of the gradient, or None."""
+        raise NotImplementedError
+
+    def release(self) -> None:
+        """Lets go of what was kept."""
+
+    def join(self, a: Any, b: Any) -> Any:
+        """The sum of what two readers sent back."""
+        return a + b
+
+
+class Leaf(Node):
+    """A tensor that requires a gradient and is no op's result."""
+
+    __slots__ = ()
+
+    def __init__(self, spec: Spec) -> None:
+        super().__init__("leaf", spec, ())
+
+
+class OpNode(Node):
+    """An op of the table."""
+
+    __slots__ = ("attrs", "kept", "op", "operands")
+
+    def __init__(self, e: Expr) -> None:
+        op, args = e.op, e.args
+        assert op is not None
+        super().__init__(op.name, e.spec, tuple([edge_to(a) for a in args]))
+        self.op, self.attrs = op, e.attrs
+        self.operands = tuple([a.spec if type(a) is Expr else None for a in args])
+        self.kept: dict[int, Kept] = {}
+        for i, edge in enumerate(self.edges):
+            rule = self.rule(i) if edge is not None else None
+            if rule is None:
+                continue
+            wanted: Any = rule.operands
+            if rule.rest:
+                wanted = (*wanted, *range(len(op.gradient), len(args)))
+            for k in wanted:
+                if k not in self.kept:
+                    self.kept[k] = keep(args[k])
+            if rule.result:
+                self.needs_result = True
+
+    def rule(self, i: int) -> Rule | None:
+        """The rule for operand `i`."""
+        rules = self.op.gradient
+        if rules is None:
+            return None
+        return rules[0] if self.op.arity == 0 else rules[i] if i < len(rules) else None
+
+    def backward(self, g: Tensor, result: Kept | None) -> list[Any]:
+        if self.op.gradient is None:
+            raise GradientError(
+                f"backward: {self.name} has no gradient; see x.detach(), or dt.autograd.Function"
+            )
+        parts: list[Any] = []
+        for i, edge in enumerate(self.edges):
+            rule = self.rule(i) if edge is not None else None
+            if rule is None:
+                parts.append(None)
+                continue
+            part = rule.function(*[self._need(n, i, g, result) for n in rule.needs])
+            parts.append(None if part is None else fitted_gradient(part, self.operands[i]))
+        return parts
+
+    def _need(self, name: str, i: int, g: Tensor, result: Kept | None) -> Any:
+        if name == "g":
+            return g
+        if name == "c":
+            return Site(self, i)
+        if name == "r":
+            assert result is not None
+            return kept_value(self, "its result", result)
+        if name == "rest":
+            span = range(len(self.op.gradient), len(self.operands))
+            return [kept_value(self, f"operand {k}", self.kept[k]) for k in span]
+        k = OPERANDS.index(name)
+        return kept_value(self, f"operand {k}", self.kept[k])
+
+    def release(self) -> None:
+        if self.kept or self.needs_result or any(e and e.result for e in self.edges):
+            self.released = True
+            self.kept = {}
+            self.edges = tuple(e and Edge(e.node, None) for e in self.edges)
+
+
+class Site(NamedTuple):
+    """What a rule can ask of its op, besides values."""
+
+    node: OpNode
+    position: int  # of the operand whose gradient is wanted
+
+    @property
+    def attrs(self) -> Any:
+        """What is static about the op."""
+        return self.node.attrs
+
+    def spec(self, i: int | None = None) -> Spec:
+        """Shape, dtype and device of operand `i`, else of the one whose gradient is wanted."""
+        found = self.node.operands[self.position if i is None else i]
+        assert found is not None
+        return found
+
+    @property
+    def operands(self) -> tuple[Spec | None, ...]:
+        """The specs of all operands."""
+        return self.node.operands
+
+
+def fitted_gradient(g: Tensor, want: Any) -> Tensor:
+    """`g` summed over the axes along which the operand was broadcast, in the operand's dtype."""
+    if g._expr.spec is want:
+        return g
+    if g.shape != want.shape:
+        lead = g.ndim - len(want.shape)
+        axes = tuple(d for d in range(g.ndim) if d < lead or want.shape[d - lead] != g.shape[d])
+        g = summed(g, axes, want.shape)
+    return g if g.dtype is want.dtype else g.astype(want.dtype)
+
+
+def summed(g: Any, axes: tuple[int, ...], shape: tuple[int, ...]) -> Tensor:
+    """The sum over `axes`, as `shape`."""
+    g = g.sum(axis=axes, keepdims=True)
+    return g if g.shape == shape else g.reshape(shape)  # type: ignore[no-any-return]
+
+
+def record(e: Expr) -> OpNode | None:
+    """The tape of a new node, some operand of which has one; None where no gradient can flow."""
+    if not mode.enabled or e.spec.dtype.kind != "f":
+        return None
+    return OpNode(e)
+
+
+expr.record = record

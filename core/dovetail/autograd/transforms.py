@@ -1,0 +1,76 @@
+"""Products with Jacobians, of functions of tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..errors import ShapeError
+from ..tensor import Tensor
+from .engine import Tensors, detach, grad, requires_grad_
+from .gradients import ones, zeros
+from .tape import enable_grad
+
+
+def _inputs(primals: Sequence[Tensor]) -> list[Tensor]:
+    return [requires_grad_(detach(t)) for t in primals]
+
+
+def _outputs(made: Any) -> list[Tensor]:
+    return [made] if isinstance(made, Tensor) else list(made)
+
+
+def vjp(function: Callable[..., Any], *primals: Tensor) -> tuple[Any, Callable[..., Any]]:
+    """function(*primals), and a function from gradients of that to those of the primals, a tuple.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([1.0, 2.0], device="reference")
+    >>> out, back = dt.autograd.vjp(dt.square, x)
+    >>> back(dt.ones_like(out))[0].tolist()
+    [2.0, 4.0]
+    """
+    inputs = _inputs(primals)
+    with enable_grad():
+        made = function(*inputs)
+
+    def back(*gradients: Tensor) -> tuple[Tensor, ...]:
+        pairs = list(zip(_outputs(made), gradients, strict=True))
+        pairs = [p for p in pairs if p[0]._expr.tape is not None]
+        outs, given = [p[0] for p in pairs], [p[1] for p in pairs]
+        found = grad(outs, inputs, given, retain_graph=True, allow_unused=True)
+        return tuple(
+            zeros(t._expr.spec) if g is None else g for t, g in zip(inputs, found, strict=True)
+        )
+
+    plain = [detach(t) for t in _outputs(made)]
+    return (plain[0] if isinstance(made, Tensor) else tuple(plain)), back
+
+
+def jvp(function: Callable[..., Any], primals: Tensors, tangents: Tensors) -> tuple[Any, Any]:
+    """function(*primals), and its derivative in the direction of `tangents`.
+
+    The gradient of a vector-Jacobian product with respect to its vector: two passes back.
+    Raises: ShapeError for as many tangents as primals.
+    """
+    points, directions = _outputs(primals), _outputs(tangents)
+    if [t.shape for t in points] != [t.shape for t in directions]:
+        raise ShapeError("jvp: tangents must have the shapes of the primals")
+    inputs = _inputs(points)
+    with enable_grad():
+        made = function(*inputs)
+    outs = _outputs(made)
+    weights = [requires_grad_(detach(ones(t._expr.spec))) for t in outs]
+    reached = [(t, w) for t, w in zip(outs, weights, strict=True) if t._expr.tape is not None]
+    found: list[Any] = []
+    if reached:
+        found = list(grad([t for t, _ in reached], inputs, [w for _, w in reached],
+                          create_graph=True, allow_unused=True))  # fmt: skip
+    pairs = [
+        (g, d) for g, d in zip(found, directions, strict=False) if g is not None and g.requires_grad
+    ]
+    along: Any = [None] * len(outs)
+    if pairs:
+        along = grad([g for g, _ in pairs], weights, [d for _, d in pairs], allow_unused=True)
+    along = [zeros(t._expr.spec) if d is None else d for t, d in zip(outs, along, strict=True)]
+    plain = [detach(t) for t in outs]
+    return (plain[0], along[0]) if isinstance(made, Tensor) else (tuple(plain), tuple(along))
