@@ -49,8 +49,9 @@ from .explain import bytes_text
 from .run import counters
 
 WIDTH = 190  # columns of the table
+WARM = 3  # untimed calls at the start of a turn: threads wake, caches fill
 PAUSE = 10e-3  # seconds before a contestant's turn: the last one's threads may still be spinning
-SAMPLE = 4e-3  # seconds that one sample takes at least: short cases are repeated within it
+SAMPLE = 10e-3  # seconds that one sample takes at least: short cases are repeated within it
 
 
 @dataclass
@@ -142,7 +143,7 @@ def measure(case: Case, peers: Sequence[str] = PEERS, rounds: int = 7) -> Result
         for round_ in range(rounds):
             for name in order[round_ % len(order) :] + order[: round_ % len(order)]:
                 time.sleep(PAUSE)
-                works[name]()
+                _sample(works[name], WARM)
                 samples[name].append(_sample(works[name], repeats[name]))
     finally:
         gc.enable()

@@ -1,7 +1,8 @@
 """The threads that share a launch: Python daemon threads that live inside one generated function.
 
 A job is published by raising the generation; workers spin for it a little, then sleep on a
-condition variable. Whoever takes part counts itself in (`INSIDE`) before it looks whether the job
+condition variable. (Not too little: a woken worker may be put on the core of whoever woke it, and
+stay there.) Whoever takes part counts itself in (`INSIDE`) before it looks whether the job
 is open, so the launching thread waits only for those that really work, never for one that the
 system has not woken yet. There is one job at a time: a second thread that launches meanwhile does
 its own work alone. Tiles are independent, so no result depends on who takes them.
@@ -18,9 +19,9 @@ from dovetail.extend import ArgumentError
 # Indices of the 8-byte fields of the state; what different threads write is 128 bytes apart.
 GENERATION, SLEEPERS, BUSY, INSIDE, NEXT = 0, 16, 32, 48, 64
 OPEN, FUNCTION, ARGUMENTS, TILES, WORKERS = 80, 81, 82, 83, 84
-MUTEX, CONDITION, SIZE = 96, 112, 128
+MUTEX, CONDITION, LAUNCHER, CORES, SIZE = 96, 112, 128, 129, 160
 
-SPINS = 2000  # about 30 microseconds before a worker goes to sleep
+SPINS = 14_000  # about 0.2 ms before a worker sleeps: longer than Python takes between two launches
 
 IR = f"""
 declare i32 @pthread_mutex_lock(ptr)
@@ -28,6 +29,38 @@ declare i32 @pthread_mutex_unlock(ptr)
 declare i32 @pthread_cond_wait(ptr, ptr)
 declare i32 @pthread_cond_broadcast(ptr)
 declare i32 @sched_yield()
+declare i32 @sched_getcpu()
+declare i32 @sched_setaffinity(i32, i64, ptr)
+
+; Moves a worker off the core of the launching thread, where a wake-up may have put it: left alone,
+; the two would share that core for as long as the launches go on. Nothing stays pinned.
+define internal void @apart(ptr %state) noinline {{
+  %launcherp = getelementptr i64, ptr %state, i64 {LAUNCHER}
+  %launcher = load atomic i64, ptr %launcherp monotonic, align 8
+  %here32 = call i32 @sched_getcpu()
+  %here = sext i32 %here32 to i64
+  %same = icmp eq i64 %here, %launcher
+  %known = icmp ult i64 %here, 1024
+  %go = and i1 %same, %known
+  br i1 %go, label %move, label %stay
+move:
+  %cores = getelementptr i64, ptr %state, i64 {CORES}
+  %others = alloca [16 x i64]
+  call void @llvm.memcpy.p0.p0.i64(ptr %others, ptr %cores, i64 128, i1 false)
+  %word = lshr i64 %here, 6
+  %wordp = getelementptr i64, ptr %others, i64 %word
+  %bits = load i64, ptr %wordp
+  %shift = and i64 %here, 63
+  %bit = shl i64 1, %shift
+  %mask = xor i64 %bit, -1
+  %left = and i64 %bits, %mask
+  store i64 %left, ptr %wordp
+  call i32 @sched_setaffinity(i32 0, i64 128, ptr %others)
+  call i32 @sched_setaffinity(i32 0, i64 128, ptr %cores)
+  br label %stay
+stay:
+  ret void
+}}
 
 ; Takes chunks of tiles from the open job until none is left.
 define internal void @take(ptr %state) noinline {{
@@ -40,7 +73,7 @@ define internal void @take(ptr %state) noinline {{
   %workersp = getelementptr i64, ptr %state, i64 {WORKERS}
   %workers = load atomic i64, ptr %workersp monotonic, align 8
   %threads = add i64 %workers, 1
-  %pieces = mul i64 %threads, 8
+  %pieces = mul i64 %threads, 32
   %even = udiv i64 %tiles, %pieces
   %chunk = add i64 %even, 1
   %nextp = getelementptr i64, ptr %state, i64 {NEXT}
@@ -99,6 +132,7 @@ rise:
   br label %join
 join:
   %now = phi i64 [ %g1, %spin ], [ %g2, %rise ]
+  APART
   atomicrmw add ptr %insidep, i64 1 seq_cst
   %open = load atomic i64, ptr %openp seq_cst, align 8
   %workers = load atomic i64, ptr %workersp monotonic, align 8
@@ -129,6 +163,7 @@ alone:
   call void %function(ptr %arguments, i64 0, i64 %tiles)
   ret void
 publish:
+  WHERE
   %functionp = getelementptr i64, ptr %state, i64 {FUNCTION}
   store ptr %function, ptr %functionp
   %argumentsp = getelementptr i64, ptr %state, i64 {ARGUMENTS}
@@ -178,6 +213,12 @@ done:
 }}
 """
 
+WHERE = f"""
+  %cpu32 = call i32 @sched_getcpu()
+  %cpu = sext i32 %cpu32 to i64
+  %launcherp = getelementptr i64, ptr %state, i64 {LAUNCHER}
+  store atomic i64 %cpu, ptr %launcherp monotonic, align 8"""
+
 ALONE = """
 define void @share(ptr %state, ptr %function, ptr %arguments, i64 %tiles) {
   call void %function(ptr %arguments, i64 0, i64 %tiles)
@@ -188,12 +229,14 @@ define void @worker(ptr %state, i64 %id) {
 }
 """
 SUPPORTED = os.name == "posix"
+PLACED = hasattr(os, "sched_setaffinity")  # Linux: threads can be told apart by core
 SYMBOLS = (
     "pthread_mutex_lock",
     "pthread_mutex_unlock",
     "pthread_cond_wait",
     "pthread_cond_broadcast",
     "sched_yield",
+    *(("sched_getcpu", "sched_setaffinity") if PLACED else ()),
 )
 
 
@@ -206,7 +249,9 @@ def runtime_ir(triple: str) -> str:
         pause = "call void @llvm.x86.sse2.pause()"
     elif triple.startswith(("aarch64", "arm64")):
         pause = "call void @llvm.aarch64.hint(i32 1)"
-    return IR.replace("PAUSE", pause)
+    where, apart = (WHERE, "call void @apart(ptr %state)") if PLACED else ("", "")
+    text = IR if PLACED else IR[: IR.index("declare i32 @sched_getcpu")] + IR[IR.index("; Takes") :]
+    return text.replace("PAUSE", pause).replace("WHERE", where).replace("APART", apart)
 
 
 def cores() -> int:
@@ -229,7 +274,7 @@ class Pool:
         self._started = 0
         self._threads = 1
         self._reset()
-        self.set_num_threads(threads or int(os.environ.get("DOVETAIL_NUM_THREADS", 0)) or cores())
+        self._set(threads or int(os.environ.get("DOVETAIL_NUM_THREADS", 0)) or cores())
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._after_fork)
 
@@ -240,6 +285,10 @@ class Pool:
 
     def set_num_threads(self, n: int) -> None:
         """Sets how many threads share a large launch. Raises: ArgumentError."""
+        self._set(n)
+        self.start()  # launches bound before do not look again
+
+    def _set(self, n: int) -> None:
         if n < 1:
             raise ArgumentError(
                 f"set_num_threads({n}): there is at least the thread that launches; give 1 or more"
@@ -265,6 +314,12 @@ class Pool:
             libc.pthread_mutex_init(ctypes.c_void_p(self.state + MUTEX * 8), None)
             libc.pthread_cond_init(ctypes.c_void_p(self.state + CONDITION * 8), None)
         self._fields[WORKERS] = self._threads - 1
+        if PLACED:
+            for core in os.sched_getaffinity(0):
+                if core < 1024:
+                    word = CORES + core // 64
+                    bits = self._fields[word] | 1 << core % 64
+                    self._fields[word] = bits - (1 << 64) if bits >> 63 else bits
 
     def _after_fork(self) -> None:
         """Threads do not survive a fork; what they left half done must not either."""

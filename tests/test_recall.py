@@ -1,0 +1,96 @@
+"""Graphs that are recognised: the same results, and nothing taken for what it is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dovetail as dt
+import numpy as np
+import pytest
+from dovetail import recall
+
+
+def tensors(device: str, *shapes: tuple[int, ...]) -> list[Any]:
+    rng = np.random.default_rng(5)
+    found = [dt.asarray(rng.standard_normal(s).astype("f4"), device=device) for s in shapes]
+    dt.evaluate(*found)
+    return found
+
+
+def known(root: Any, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether evaluating `root` is answered by recall."""
+    answers = []
+    attempt = recall.attempt
+    with monkeypatch.context() as m:
+        m.setattr(recall, "attempt", lambda *a: answers.append(attempt(*a)) or answers[-1])
+        dt.evaluate(root)
+    return bool(answers and answers[0])
+
+
+def test_the_third_time_is_recalled(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = tensors(device, (6, 5), (5,))
+    seen = []
+    for scale in (2.5, 3.5, 4.5):
+        root = dt.exp(x * scale + y) - x
+        seen.append(known(root, monkeypatch))
+        expected = np.exp(x.numpy() * np.float32(scale) + y.numpy()) - x.numpy()
+        assert np.allclose(root.numpy(), expected, rtol=1e-5)
+    assert seen == [False, False, True]
+
+
+def test_other_tensors_of_the_same_kind_are_recalled(
+    device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(3):
+        x, y = tensors(device, (7,), (7,))
+        y += 1
+        root = x / y
+        last = known(root, monkeypatch)
+        assert np.array_equal(root.numpy(), x.numpy() / y.numpy())
+    assert last
+
+
+def test_what_differs_is_not_recalled(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = tensors(device, (4, 4), (4, 4))
+    for _ in range(3):
+        dt.evaluate((x + y) * y)
+    for other in (
+        lambda: (y + y) * y,  # one leaf in two places is no other leaf twice
+        lambda: (x.T + y) * y,
+        lambda: (x - y) * y,
+        lambda: (x + 1) * y,
+        lambda: (x + y) * 2,
+        lambda: (x + y * 1) * y,
+    ):
+        root = other()
+        with dt.eager():
+            expected = other().numpy()
+        known(root, monkeypatch)
+        assert np.array_equal(root.numpy(), expected)
+
+
+def test_a_held_value_is_stored_all_the_same(device: str) -> None:
+    (x,) = tensors(device, (9,))
+    for _ in range(3):
+        dt.evaluate((x * 3) + 1)
+    held = x * 3
+    root = held + 1
+    before = dt.run.counters.launches
+    dt.evaluate(root)
+    held.numpy()
+    assert dt.run.counters.launches - before == 1
+    assert np.array_equal(root.numpy(), held.numpy() + 1)
+
+
+def test_a_pending_leaf_is_not_taken_for_memory(device: str) -> None:
+    (x,) = tensors(device, (4, 3))
+    for _ in range(3):
+        dt.evaluate(x + 1)
+    pending = dt.reshape(x.T * 2, (4, 3))
+    assert np.array_equal((pending + 1).numpy(), (x.numpy().T * 2).reshape(4, 3) + 1)
+
+
+def test_a_variable_number_of_operands(device: str) -> None:
+    (x,) = tensors(device, (8,))
+    for n in (1, 2, 3, 3, 3, 2):
+        assert dt.take(x, dt.asarray(list(range(n)), device=device)).shape == (n,)
