@@ -175,3 +175,17 @@ def test_eager_writes_the_same(device: dt.Device) -> None:
     deferred = work()
     with dt.eager():
         assert work() == deferred
+
+
+def test_what_is_assigned_to_a_pending_tensor_stays_its_own(device: dt.Device) -> None:
+    x = dt.asarray([1.0, 2.0], device=device)
+    y = x * 3
+    y.copy_(x)
+    y += 10
+    assert x.tolist() == [1.0, 2.0] and y.tolist() == [11.0, 12.0]
+    shared = x * 5
+    z = x * 3
+    z.copy_(shared)
+    dt.evaluate(shared, z)
+    z += 1
+    assert shared.tolist() == [5.0, 10.0] and z.tolist() == [6.0, 11.0]

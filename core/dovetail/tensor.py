@@ -9,6 +9,7 @@ of the few verbs here:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
@@ -550,7 +551,9 @@ def assign(name: str, x: Tensor, value: Expr) -> None:
     """Makes `value` (of x's spec) the contents of `x`, as every view of the memory sees."""
     e = x._expr
     if e.op is not None:  # nobody else can see a pending value through another view
-        if value.tape is not None:
+        # What is also someone else's (a leaf always is) must not become one with x: later writes
+        # would be seen by both. A fresh value is held here and by the call alone.
+        if value.op is None or value.tape is not None or getrefcount(value) > 2:
             value = node(ops.COPY, (value,), value.spec)
         x._expr = make(value)._expr
         return
