@@ -1,0 +1,88 @@
+"""Error messages that no other test asserts: the right class, naming the op and the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import dovetail as dt
+import numpy as np
+import pytest
+
+
+def t(*shape: int) -> dt.Tensor:
+    return dt.zeros(shape, device="reference")
+
+
+def index(*values: int) -> dt.Tensor:
+    return dt.asarray(values, device="reference")
+
+
+CASES: list[tuple[Callable[[], Any], type[Exception], str]] = [
+    (lambda: dt.Tensor(), TypeError, "make tensors with"),
+    (lambda: t(2, 3).item(), ValueError, "item: needs exactly one element"),
+    (lambda: bool(t(2)), ValueError, "ambiguous; use dt.any"),
+    (lambda: [0][t(1)], TypeError, "index: needs one integer"),
+    (lambda: len(t()), TypeError, "0-dimensional tensor has no length"),
+    (lambda: dt.asarray([1], dtype="int8", device="reference") + 300, OverflowError, "int8"),
+    (lambda: dt.broadcast_to(t(1), (3,)).add_(1), ValueError, "broadcast view"),
+    (lambda: t(2).astype(dt.int32).add_(1.5), TypeError, "does not fit into int32"),
+    (lambda: dt.device("no such name"), ValueError, "names no device"),
+    (lambda: dt.zeros(2, device="reference:7"), ValueError, "there is no device"),
+    (lambda: dt.cumulative_sum(3), TypeError, "needs a tensor"),  # type: ignore[arg-type]
+    (lambda: dt.diff(t()), ValueError, "at least 1 dimension"),
+    (lambda: dt.nonzero(t()), ValueError, "at least 1 dimension"),
+    (lambda: dt.take(t(2, 2), index(0)), ValueError, "take: needs axis="),
+    (lambda: t(3)[t(2)], TypeError, "integers or bool"),
+    (lambda: dt.take(t(3), t(3).astype(dt.bool), axis=0), TypeError, "see x\\[mask\\]"),
+    (lambda: dt.take_along_axis(t(2, 2), index(0), axis=0), ValueError, "as many dimensions"),
+    (lambda: t(3).__setitem__(0, "word"), TypeError, "cannot store a str"),
+    (lambda: dt.matmul(t(2, 2), 3), TypeError, "operands are tensors"),  # type: ignore[arg-type]
+    (lambda: dt.linalg.svd(t(2, 2)), NotImplementedError, "comes with a later version"),
+    (lambda: t(2).astype("complex64"), NotImplementedError, "later version"),
+    (lambda: t(2) * 1j, NotImplementedError, "later version"),
+    (lambda: dt.random.permutation(t()), ValueError, "no order"),
+    (lambda: dt.from_dlpack(object()), Exception, "dlpack"),
+]
+
+
+@pytest.mark.parametrize("number", range(len(CASES)))
+def test_each_error_says_what_and_how_to_mend_it(number: int) -> None:
+    work, kind, words = CASES[number]
+    with pytest.raises(kind, match=words):
+        work()
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda x, y: x + y,
+        lambda x, y: dt.matmul(x, y),
+        lambda x, y: dt.searchsorted(x[0], y[0]),
+        lambda x, y: x[y[0].astype(dt.int64)],
+        lambda x, y: x.__setitem__(y > 0, 1.0),
+        lambda x, y: x.add_(y),
+    ],
+)
+def test_operands_on_two_devices_are_an_error_that_names_both(
+    work: Callable[[Any, Any], Any],
+) -> None:
+    pytest.importorskip("dovetail_cpu_llvm", reason="needs a second device")
+    x, y = dt.zeros((2, 2), device="reference"), dt.zeros((2, 2), device="cpu")
+    with pytest.raises(ValueError, match=r"cpu.*reference|reference.*cpu"):
+        work(x, y)
+
+
+def test_a_failed_write_changes_nothing(device: str) -> None:
+    x = dt.asarray(np.arange(6.0).reshape(2, 3), device=device)
+    before = x.tolist()
+    for work in (
+        lambda: x.__setitem__((slice(None), 0), dt.zeros(5, device=device)),
+        lambda: x.add_(dt.zeros((3, 3), device=device)),
+        lambda: dt.add(x, 1, out=dt.zeros((2, 3), dtype="float32", device=device)),
+        lambda: x.__setitem__(dt.asarray([0, 9], device=device), 1.0),
+    ):
+        with pytest.raises((ValueError, TypeError, IndexError)):
+            work()
+            dt.evaluate(x)
+    assert x.tolist() == before
