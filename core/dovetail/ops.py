@@ -508,7 +508,8 @@ for _name, _cost in {
 }.items():  # fmt: skip
     _map(_name, _floating, getattr(el, _name), _cost, 1)
 
-RELU = _map("relu", same(NUMERIC), lambda x: _maximum(x, const(0, x.dtype)), 1, 1)
+# x <= 0 and not x < 0: so that -0 gives 0, as any way of writing it as a maximum may.
+RELU = _map("relu", same(NUMERIC), lambda x: where(x <= 0, const(0, x.dtype), x), 1, 1)
 WHERE = _map("where", _selection, where, 1, 3)
 CLIP = _map("clip", same(), _clip, 4, 3)
 ASTYPE = _map("astype", _astype, lambda x: x, 1, 1)
