@@ -65,7 +65,7 @@ class Access:
     dtype: DType
     strides: Shape
     offset: int
-    where: Any = None  # filled in at emission: the Buffer
+    computed: bool = False  # whether it also depends on indices that are data
 
 
 @dataclass(eq=False, slots=True)
@@ -134,7 +134,6 @@ class Group:
     outputs: list[tuple[int, Term, Access]] = field(default_factory=list)
     accesses: list[Access] = field(default_factory=list)
     memo: dict[Any, Term] = field(default_factory=dict)
-    count: int = 0
 
 
 @dataclass(eq=False, slots=True)
@@ -342,12 +341,12 @@ class Planner:
         self.steps.append(steps)
 
     def _join(self, group: Group, i: int) -> bool:
-        kept = (len(group.accesses), dict(group.memo), group.count)
+        accesses, memo = len(group.accesses), dict(group.memo)
         try:
             self._add(group, i)
         except _NoJoin:
-            del group.accesses[kept[0] :]
-            group.memo, group.count = kept[1], kept[2]
+            del group.accesses[accesses:]
+            group.memo = memo
             return False
         return True
 
@@ -378,7 +377,7 @@ class Planner:
         for a in self.here.accesses:
             if a.slot in self.target.overlaps:
                 same = a.slot in self.target.same and a.strides == seen.strides and a.offset == 0
-                if not same or self.here.domain.axes or a.where == "gather":
+                if not same or self.here.domain.axes or a.computed:
                     raise Overlap
 
     def _domain(self, i: int) -> Domain:
@@ -545,9 +544,6 @@ class Planner:
             seen = self._through(i, lay.contiguous(self.nodes[i].spec.shape), path)
         except _Store:
             return False
-        factor = math.prod(n for n, s in zip(seen.shape, seen.strides, strict=True) if s == 0)
-        if factor < REPEAT_LIMIT:
-            return False
         # along the rows of this kernel a repeated value is computed once per row
         rows = len(self.here.domain.axes)
         outer = list(zip(seen.shape, seen.strides, strict=True))[: len(seen.shape) - rows]
@@ -610,7 +606,7 @@ class Planner:
             raise Overlap  # nothing is written before the indices have been checked
         strides = tuple(0 if d < 0 else base.strides[d] for d in source_axes)
         seen = self._through(i, Layout(shape, strides, base.offset), path)
-        access = Access(slot, dtype, seen.strides, seen.offset, "gather")
+        access = Access(slot, dtype, seen.strides, seen.offset, computed=True)
         self.here.accesses.append(access)
         terms = []
         for a in e.args[1:]:

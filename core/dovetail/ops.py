@@ -79,8 +79,6 @@ class Op:
         False  # of `rows`: the result starts as the first operand, in its memory if it can
     )
     arity: int = 1
-    example: Callable[..., Any] | None = None  # the same in NumPy, for tests
-    domain: str = "any"  # where the example may be tested: any, positive, unit, ...
     gradient: Any = None  # a rule per operand; written in `autograd.gradients`, in terms of tensors
     specs: dict[Any, Any] = field(default_factory=dict)  # (specs of operands) -> what comes out
 
@@ -442,17 +440,16 @@ NUMERIC, INTEGRAL = "iuf", "biu"
 
 
 def _map(name: str, rule: Callable[..., Dtypes], expression: Callable[..., Value], cost: int = 1,
-         arity: int = 2, example: Any = None, domain: str = "any") -> Op:  # fmt: skip
-    return row(name, "map", dtypes=rule, expression=expression, cost=cost, arity=arity,
-               example=example, domain=domain)  # fmt: skip
+         arity: int = 2) -> Op:  # fmt: skip
+    return row(name, "map", dtypes=rule, expression=expression, cost=cost, arity=arity)
 
 
 ADD = _map("add", same(), _add)
 SUBTRACT = _map("subtract", same(NUMERIC), lambda x, y: x - y)
 MULTIPLY = _map("multiply", same(), _multiply)
 DIVIDE = _map("divide", _floating, lambda x, y: x / y, 4)
-FLOOR_DIVIDE = _map("floor_divide", same(NUMERIC), _floor_divide, 20, domain="nonzero")
-REMAINDER = _map("remainder", same(NUMERIC), _remainder, 20, domain="nonzero")
+FLOOR_DIVIDE = _map("floor_divide", same(NUMERIC), _floor_divide, 20)
+REMAINDER = _map("remainder", same(NUMERIC), _remainder, 20)
 POW = _map("pow", same(NUMERIC), _pow, 60)
 ATAN2 = _map("atan2", _floating, el.atan2, 40)
 HYPOT = _map("hypot", _floating, el.hypot, 20)
