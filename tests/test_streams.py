@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from dovetail.device import device
 from dovetail.errors import ArgumentError, DeviceError
+from dovetail.faults import Faults
 from dovetail.plugins import open_device
 from dovetail.reference import ReferenceBackend
 from dovetail.streams import (
@@ -53,6 +54,7 @@ class Noting(ReferenceBackend):
 class _Opened:
     def __init__(self) -> None:
         self.backend = Noting()
+        self.faults = Faults(self.backend, device("noting"))
 
 
 @pytest.fixture

@@ -38,7 +38,7 @@ from .layout import Layout, Shape
 from .memory import Storage, foreign
 from .ops import COPY
 from .plugins import devices
-from .streams import current_handle
+from .streams import current_handle, wait
 from .tensor import Tensor, apply, evaluate, evaluated, make
 
 HOST = 1  # DLPack's device type of memory that the CPU reads and writes
@@ -364,8 +364,9 @@ def _managed(x: Tensor, name: bytes, flags: int) -> Any:
         raise BufferError(
             "__dlpack__: read-only memory needs DLPack 1.0 (max_version); export x.copy() instead"
         )
-    backend = opened(x.device).backend
-    backend.synchronize(current_handle(x.device))
+    where = opened(x.device)
+    backend = where.backend
+    wait(where, current_handle(x.device))
     at = storage.ptr.offset + e.offset * x.itemsize
     address = backend.host_address(storage.ptr.handle, at)
     managed = _FORMS[name]()

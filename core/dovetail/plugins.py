@@ -22,6 +22,7 @@ from .backend import INTERFACE, Backend, BackendInfo, DeviceInfo, Unavailable
 from .device import Device, device, set_opener
 from .dtypes import DType
 from .errors import DeviceError, DovetailError, PluginError, UnavailableError
+from .faults import Faults
 from .memory import Allocator, make_allocator
 
 GROUPS = "dovetail.backends.v"
@@ -157,7 +158,7 @@ class Record:
 class Opened:
     """A device in use: its backend, its allocator, and the vendor routines it offers."""
 
-    __slots__ = ("allocator", "backend", "device", "lowerings")
+    __slots__ = ("allocator", "backend", "device", "faults", "lowerings")
 
     def __init__(
         self,
@@ -168,6 +169,7 @@ class Opened:
     ) -> None:
         self.backend, self.allocator, self.device = backend, allocator, device
         self.lowerings = lowerings
+        self.faults = Faults(backend, device)
 
 
 def installed() -> list[Entry]:

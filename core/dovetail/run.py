@@ -14,7 +14,6 @@ from typing import Any
 
 from . import diskcache, recall
 from .device import Device, opened
-from .errors import IndexOutOfRange
 from .expr import Expr, node, readers, settle, storage_of
 from .fuse import Call, Overlap, Plan, Planner, Step, Target
 from .kernel import Kernel
@@ -100,6 +99,7 @@ def write(value: Expr, target: Expr) -> None:
             _Evaluation([copy], target).run()
         except Overlap:
             _Evaluation([copy]).run()
+            _settle(copy.spec.device)
             _Evaluation([node(COPY, (copy,), copy.spec)], target).run()
         storage.version += 1
 
@@ -116,8 +116,16 @@ def update(value: Expr, target: Expr) -> None:
             _Evaluation([value], target).run()
         except Overlap:
             _Evaluation([value]).run()
+            _settle(value.spec.device)
             _Evaluation([node(COPY, (value,), value.spec)], target).run()
         storage.version += 1
+
+
+def _settle(device: Device) -> None:
+    """Looks at the error cells of the current stream: nothing is written after a bad index."""
+    faults = opened(device).faults
+    if faults.pending:
+        faults.settle(current_handle(device))
 
 
 def _flush(storage: Storage, value: Expr) -> None:
@@ -348,6 +356,8 @@ class _Evaluation:
             elif type(step) is Step:
                 if step.run is not None:
                     _launch(where, step, at, scalars, stream)
+                    if step.check is not None and (t is not None or not where.backend.asynchronous):
+                        where.faults.settle(stream)
             else:
                 _call(where, step, at, stream)
             if step.drops:
@@ -360,14 +370,11 @@ class _Evaluation:
 
 
 def _launch(where: Opened, step: Step, at: list[Any], scalars: list[Any], stream: Any) -> None:
-    """A launch in full: with static offsets, traced, or with an error cell to be looked at
-    afterwards.
-    """
+    """A launch in full: with static offsets, traced, or with an error cell."""
     backend = where.backend
     if step.check is not None:
-        cell = where.allocator.allocate(8, stream)
-        backend.copy_in(cell.handle, cell.offset, memoryview(bytes(8)), stream)
-        at[2 * step.check[0] : 2 * step.check[0] + 2] = cell.handle, cell.offset
+        slot, name = step.check
+        at[2 * slot : 2 * slot + 2] = where.faults.cell(name, stream)
     args: list[Any] = []
     for slot, offset in step.buffers:
         args += (at[2 * slot], at[2 * slot + 1] + offset)
@@ -378,14 +385,6 @@ def _launch(where: Opened, step: Step, at: list[Any], scalars: list[Any], stream
         backend.synchronize(stream)
         live = where.allocator.stats().live_bytes
         record(f"launch {step.kernel.name}", begun, grid=step.grid, bytes=step.nbytes, live=live)
-    if step.check is not None:
-        found = bytearray(8)
-        backend.copy_out(memoryview(found), cell.handle, cell.offset, stream)
-        if any(found):
-            raise IndexOutOfRange(
-                f"{step.check[1]}: an index is out of range for the dimension that it indexes (on "
-                f"{where.device}); valid ones are -n..n-1 for a dimension of size n"
-            )
 
 
 def _call(where: Opened, step: Call, at: list[Any], stream: Any) -> None:

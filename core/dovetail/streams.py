@@ -19,6 +19,16 @@ def _backend(dev: Device) -> Backend:
     return backend
 
 
+def wait(where: Any, stream: Any) -> None:
+    """Returns when everything queued on a stream (its handle) of an opened device is done.
+
+    Raises: IndexOutOfRange, if a kernel there met a bad index.
+    """
+    where.backend.synchronize(stream)
+    if where.faults.pending:
+        where.faults.settle(stream)
+
+
 class Stream:
     """A queue of work on a device: in order in itself, unordered against other streams but for
     events.
@@ -35,7 +45,7 @@ class Stream:
 
     def synchronize(self) -> None:
         """Returns when everything queued here is done."""
-        _backend(self.device).synchronize(self.handle)
+        wait(opened(self.device), self.handle)
 
     def record_event(self) -> Event:
         """A new event at the present end of this stream."""
@@ -165,4 +175,6 @@ def synchronize(spec: Device | str | None = None) -> None:
     """Returns when everything queued on a device (None: on every opened device) is done."""
     for dev in opened_devices() if spec is None else [device(spec)]:
         if dev.opened is not None:
-            _backend(dev).synchronize()
+            where = opened(dev)
+            where.backend.synchronize()
+            where.faults.settle_all()

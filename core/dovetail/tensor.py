@@ -32,7 +32,7 @@ from .expr import DEPTH_LIMIT, Expr, Spec, binary_node, leaf, node, spec, storag
 from .layout import Layout, Move, Shape
 from .memory import DataPtr, Storage
 from .ops import Op
-from .streams import current_handle
+from .streams import current_handle, wait
 
 PYTHON_NUMBERS = (bool, int, float, complex)
 depth_limit = DEPTH_LIMIT  # 0 in `eager` mode
@@ -217,7 +217,7 @@ class Tensor(Methods):
             raise DTypeError("numpy: NumPy has no bfloat16; use x.astype(dt.float32).numpy()")
         e = evaluated(self)
         where = opened(self.device)
-        where.backend.synchronize(current_handle(self.device))
+        wait(where, current_handle(self.device))
         shared = _host_array(e, where.backend, dtype)
         return shared if shared is not None else _copied_array(self, where.backend, dtype)
 

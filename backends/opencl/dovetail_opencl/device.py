@@ -23,6 +23,8 @@ def groups(device: Any) -> bool:
 class OpenCLBackend(Backend):
     """One OpenCL device. A handle is a buffer; a stream is a queue, in order."""
 
+    asynchronous = True
+
     def __init__(self, info: DeviceInfo) -> None:
         self.info = info
         self.device = [d for p in loader.platforms() for d in devices_of(p)][info.index]
