@@ -117,6 +117,30 @@ class Backend(ABC):
     def copy_out(self, target: memoryview, handle: Any, offset: int, stream: Any = None) -> None:
         """Copies device bytes into writable host memory, after everything queued on `stream`."""
 
+    # --- copies that the host does not wait for: blocking ones unless overridden
+    def queue_copy_in(
+        self, handle: Any, offset: int, source: memoryview, stream: Any = None
+    ) -> None:
+        """As `copy_in`, but may return at once: `source` stays the same until `stream` has passed."""
+        self.copy_in(handle, offset, source, stream)
+
+    def queue_copy_out(
+        self, target: memoryview, handle: Any, offset: int, stream: Any = None
+    ) -> None:
+        """As `copy_out`, but may return at once: `target` is good when `stream` has passed."""
+        self.copy_out(target, handle, offset, stream)
+
+    pins_memory: bool = False  # whether there is page-locked memory, for which these are meant
+
+    def allocate_pinned(self, nbytes: int) -> int:
+        """The address of `nbytes` > 0 of page-locked host memory, aligned to 64 bytes. Raises
+        MemoryError when refused.
+        """
+        raise MemoryError(f"{self.info.name} has no page-locked memory")
+
+    def free_pinned(self, address: int, nbytes: int) -> None:  # noqa: B027
+        """Returns what `allocate_pinned` gave."""
+
     def host_address(self, handle: Any, offset: int) -> int | None:
         """The address at which the host may read and write this memory, or None where it cannot."""
         return None

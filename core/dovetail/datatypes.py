@@ -16,6 +16,7 @@ from .errors import ArgumentError, DTypeError, NotYetError
 from .expr import tape_of
 from .ops import ASTYPE, COPY, TO_DEVICE, common
 from .tensor import PYTHON_NUMBERS, Tensor, apply, from_host
+from .transfer import queue_move
 
 Where = Device | str | None
 Like = DType | str | type | np.dtype[Any] | None
@@ -36,12 +37,16 @@ def cast(x: Tensor, want: DType | None) -> Tensor:
     return x if want is None or want is x.dtype else apply(ASTYPE, (x,), want)
 
 
-def move(x: Tensor, target: Device) -> Tensor:
+def move(x: Tensor, target: Device, non_blocking: bool = False) -> Tensor:
     """The tensor on another device: itself if it is there, else a copy that went through the
     host.
     """
     if x.device is target:
         return x
+    queued = queue_move(x, target) if non_blocking else None
+    if queued is not None:
+        queued._expr.tape = tape_of(TO_DEVICE, (x._expr,), queued._expr.spec, None)
+        return queued
     if x.dtype is D.bfloat16:
         return cast(move(cast(x, D.float32), target), D.bfloat16)
     found = from_host(x.numpy(), x.dtype, target)
@@ -64,9 +69,19 @@ def astype(x: Tensor, dtype: Like, /, *, copy: bool = True, device: Where = None
 
 
 def to(
-    x: Tensor, /, *wanted: Any, dtype: Like = None, device: Where = None, copy: bool = False
+    x: Tensor,
+    /,
+    *wanted: Any,
+    dtype: Like = None,
+    device: Where = None,
+    copy: bool = False,
+    non_blocking: bool = False,
 ) -> Tensor:
     """`x` on a device or of a dtype, or both, in either order; `x` itself where nothing changes.
+
+    With `non_blocking`, a copy between the host and a device goes on while the host does; to the
+    device that needs `x.pin_memory()`. Whoever looks at either tensor sees it done. But memory that
+    NumPy shares must not be changed meanwhile.
 
     >>> import dovetail as dt
     >>> dt.ones(2, device="reference").to(dt.int8).dtype
@@ -80,7 +95,8 @@ def to(
         else:
             device = w
     want = x.dtype if dtype is None else real_dtype("to", dtype)
-    found = move(cast(x, want), x.device if device is None else device_named(device))
+    target = x.device if device is None else device_named(device)
+    found = move(cast(x, want), target, non_blocking)
     return apply(COPY, (x,)) if copy and found is x else found
 
 

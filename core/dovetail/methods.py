@@ -5,7 +5,17 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from . import creation, datatypes, elementwise, interop, manipulation, ops, printing, statistics
+from . import (
+    creation,
+    datatypes,
+    elementwise,
+    interop,
+    manipulation,
+    ops,
+    printing,
+    statistics,
+    transfer,
+)
 from .errors import ArgumentError, NotYetAttribute
 from .ops import TABLE, Op
 from .tensor import Tensor, assign, fitted, in_place
@@ -25,6 +35,7 @@ MODULES: dict[Any, tuple[str, ...]] = {
     ),
     creation: ("tril", "triu"),
     datatypes: ("astype", "to"),
+    transfer: ("pin_memory", "is_pinned"),
 }  # fmt: skip
 OTHER_NAMES = {  # PyTorch's and NumPy's spellings, and Python's
     "view": manipulation.view_as,

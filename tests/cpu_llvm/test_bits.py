@@ -545,3 +545,19 @@ def test_elementary_functions(backend: Backend, name: str, d: DType) -> None:
 
 def test_dtypes_by_name_are_complete() -> None:
     assert all(d.name in BY_NAME for d in REALS)
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+@pytest.mark.parametrize("n", [3, 64])
+def test_a_half_compared_with_a_constant_zero_keeps_its_sign(
+    backend: Backend, n: int, mirrored: bool
+) -> None:
+    """A compiler may narrow this to half, and then to a maximum that loses the sign of -0."""
+    b = KernelBuilder("clip")
+    x, y = b.buffer("x", float16, "r"), b.buffer("y", float16, "w")
+    i = b.axis(b.int("n"))
+    v = cast(load(x, i), float32)
+    chosen = where(v > 0.0, v, 0.0) if mirrored else where(v < 0.0, 0.0, v)
+    b.store(y, i, cast(chosen, float16))
+    values = np.resize(np.array([-0.0, 0.0, -1.0, 1.0, np.nan, -np.inf], np.float16), n)
+    check(backend, b.build(), [values, np.zeros(n, np.float16)], [n], (), [n])
