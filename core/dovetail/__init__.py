@@ -207,6 +207,7 @@ from .statistics import (
 )
 from .streams import Event, Stream, current_stream, default_stream, stream, synchronize
 from .tensor import Tensor, eager, evaluate
+from .transfer import pin_memory
 
 e, pi, inf, nan, newaxis = math.e, math.pi, math.inf, math.nan, None
 __array_api_version__ = "2025.12"
@@ -374,6 +375,7 @@ __all__ = [
     "outer",
     "permute_dims",
     "pi",
+    "pin_memory",
     "plugins",
     "positive",
     "pow",

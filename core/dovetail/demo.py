@@ -33,7 +33,7 @@ from .tensor import Tensor
 
 CLUSTERS = 10
 COMPONENTS = 16
-PARTS = {"train": "dovetail.demo_train"}  # demos of their own
+PARTS = {"text": "dovetail.demo_text", "train": "dovetail.demo_train"}  # demos of their own
 LATER = ("text",)  # of later versions
 REFERENCE = "reference"  # the interpreter: right, but slow, so it gets a part of the digits
 PART = 500

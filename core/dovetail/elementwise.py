@@ -18,7 +18,7 @@ from .ops import TABLE, Op, common
 from .statistics import all as all_
 from .statistics import max as max_
 from .statistics import sum as sum_
-from .tensor import Tensor, apply
+from .tensor import Tensor, apply, untaped
 
 Number = bool | int | float
 
@@ -303,14 +303,19 @@ def relu(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
 
 def softmax(x: Tensor, /, axis: int = -1) -> Tensor:
     """exp(x) divided by its sum along an axis, without overflow; one kernel."""
-    e = exp(x - max_(x, axis=axis, keepdims=True))
+    e = exp(x - _shift(x, axis))
     return e / sum_(e, axis=axis, keepdims=True)
 
 
 def log_softmax(x: Tensor, /, axis: int = -1) -> Tensor:
     """The logarithm of softmax, accurate where that underflows; one kernel."""
-    d = x - max_(x, axis=axis, keepdims=True)
+    d = x - _shift(x, axis)
     return d - log(sum_(exp(d), axis=axis, keepdims=True))
+
+
+def _shift(x: Tensor, axis: int) -> Tensor:
+    """What keeps exp from overflowing. No result depends on it, so it has no gradient."""
+    return untaped(max_(x, axis=axis, keepdims=True))
 
 
 def isclose(

@@ -21,7 +21,7 @@ where they become
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,7 +45,7 @@ from .loops import (
     rem,
     where,
 )
-from .ops import GENERATED, Op, convert
+from .ops import Op, convert
 
 REPEAT_LIMIT = 4  # a value repeated so often by broadcasting is stored if it costs over CHEAP
 CHEAP = 8
@@ -664,11 +664,16 @@ class Planner:
                 raise Overlap
             base = Layout(e.spec.shape, self.target.strides, 0)
         out = (self.slot_of[i], base, e.spec.dtype)
-        known = (e.op.name, e.spec.dtype) in self.lowered and e.attrs != GENERATED
-        if known and all(d is e.spec.dtype for _, _, d in inputs):
+        known = (e.op.name, casts[0]) in self.lowered and e.op.vendor(e.attrs)
+        if known and all(d is c for (_, _, d), c in zip(inputs, casts, strict=False)):
             moved = e.spec.size * e.spec.dtype.itemsize
             return [Call(e.op, tuple(inputs), out, fresh, self.why[i], moved)]
-        site = Site(e.op.name, inputs, out, casts, e.attrs, self.scalar_at[i], e.op.updates)
+        if e.op.launches is not None:
+            several = Launches(self, i, (*inputs, out), fresh)
+            e.op.launches(several)
+            return list(several.steps)
+        changes = (-1,) if e.op.updates else ()
+        site = Site(e.op.name, inputs, out, casts, e.attrs, self.scalar_at[i], changes)
         e.op.build(site)
         if not e.op.updates or read is not inputs:
             return [site.step(self, fresh, self.why[i])]
@@ -1043,14 +1048,17 @@ class Site:
 
     def __init__(
         self, name: str, inputs: Any, output: Any, casts: Any, attrs: Any, scalar: int,
-        updates: bool = False,
+        changes: Sequence[int] = (),
     ) -> None:  # fmt: skip
         self.attrs, self.casts = attrs, casts
         self._emitter = Emitter(name)
         self.builder = self._emitter.builder
         self._operands = [*inputs, output]
         self._scalar = scalar
-        self._access = "rw" if updates else "w"
+        # what the kernel reads and writes is "rw"
+        self._access = ["r"] * len(inputs) + ["w"]
+        for k in changes:
+            self._access[k] = "rw"
         self._ints: dict[Any, Value] = {}
         self._grid: list[int] = []
 
@@ -1097,23 +1105,25 @@ class Site:
 
     def read(self, operand: int, *at: Value) -> Value:
         """An operand's element in its compute dtype (halves as float32)."""
-        slot, lay_, dtype = self._operands[operand]
-        buffer = self._emitter.buffer(slot, dtype, lay_.offset, "r")
-        return _widen(convert(load(buffer, self.index(operand, at)), self.casts[operand]))
+        found = load(self._buffer(operand), self.index(operand, at))
+        return _widen(convert(found, self.casts[operand]))
 
     def current(self, *at: Value) -> Value:
-        """The result's element as it is now, for an op that updates."""
-        return _widen(load(self._result(), self.index(-1, at)))
+        """The result's element as it is now, for a kernel that reads what it has stored."""
+        return _widen(load(self._buffer(-1), self.index(-1, at)))
 
-    def _result(self) -> Buffer:
-        slot, lay_, dtype = self._operands[-1]
-        return self._emitter.buffer(slot, dtype, lay_.offset, self._access)
+    def _buffer(self, operand: int) -> Buffer:
+        slot, lay_, dtype = self._operands[operand]
+        return self._emitter.buffer(slot, dtype, lay_.offset, self._access[operand])
+
+    def put(self, operand: int, value: Value, *at: Value, when: Value | None = None) -> Store:
+        """The store of an operand's element, as an effect for a loop."""
+        stored = convert(value, self._operands[operand][2])
+        return Store(self._buffer(operand), self.index(operand, at), stored, when)
 
     def stored(self, value: Value, *at: Value, when: Value | None = None) -> Store:
         """The store of a result's element, as an effect for a loop."""
-        return Store(
-            self._result(), self.index(-1, at), convert(value, self._operands[-1][2]), when
-        )
+        return self.put(-1, value, *at, when=when)
 
     def check(self, fine: Value, name: str) -> None:
         """Where not `fine`, the op `name` raises IndexOutOfRange when the kernel has run."""
@@ -1134,3 +1144,49 @@ class Site:
             self.builder.axis(const(1, int64))
         self._emitter.nbytes = sum(math.prod(x[1].shape) * x[2].itemsize for x in self._operands)
         return self._emitter.step(tuple(self._grid), fresh, why, self._emitter.checks(planner))
+
+
+class Launches:
+    """Where a `rows` op of several kernels puts them: one after the other, over its operands (the
+    result is the last one) and temporaries, each named by its number.
+    """
+
+    def __init__(
+        self, planner: Planner, node: int, operands: Sequence[Any], fresh: Sequence[tuple[int, int]]
+    ) -> None:
+        self.attrs, self.concurrency = planner.nodes[node].attrs, planner.concurrency
+        self.result = len(operands) - 1
+        self.steps: list[Step] = []
+        self._planner, self._node = planner, node
+        self._operands: list[tuple[int, Layout, DType]] = list(operands)
+        self._fresh = {self.result: fresh}  # what is allocated when it is first named
+
+    def shape(self, operand: int) -> Shape:
+        """An operand's extents: only for choosing a plan, never for a kernel."""
+        return self._operands[operand][1].shape
+
+    def dtype(self, operand: int) -> DType:
+        """What an operand's elements are."""
+        return self._operands[operand][2]
+
+    def temporary(self, dtype: DType, shape: Shape) -> int:
+        """New memory that lives until the last launch that names it; its number."""
+        slot, self._planner.slots = self._planner.slots, self._planner.slots + 1
+        self._operands.append((slot, lay.contiguous(shape), dtype))
+        number = len(self._operands) - 1
+        self._fresh[number] = ((slot, math.prod(shape) * dtype.itemsize),)
+        return number
+
+    def launch(
+        self, name: str, build: Callable[[Site], None], *operands: int, changes: Sequence[int] = ()
+    ) -> None:
+        """Adds a kernel. Operand k of its site is `operands[k]`, the last one its result;
+        `changes` are those, by k, that it reads and writes.
+        """
+        *inputs, output = (self._operands[k] for k in operands)
+        casts = [d for _, _, d in (*inputs, output)]
+        scalar = self._planner.scalar_at[self._node]
+        site = Site(name, inputs, output, casts, self.attrs, scalar, changes)
+        build(site)
+        fresh = tuple(f for k in operands for f in self._fresh.pop(k, ()))
+        self.steps.append(site.step(self._planner, fresh, self._planner.why[self._node]))

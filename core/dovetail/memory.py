@@ -390,18 +390,24 @@ class CachingAllocator(Allocator):
         block = ptr.context
         if isinstance(block, Block) and stream != block.segment.pool.stream:
             known = block.streams or []
-            block.streams = known if stream in known else [*known, stream]
+            if stream not in known:
+                block.streams = [*known, stream]
+                if _tracing:
+                    self._note_shared(block, stream)
 
     def _drain(self) -> None:
         freed = self._freed
         while freed:
-            block = freed.popleft()
+            block = freed[0]
+            if block.streams is not None:
+                self._wait_for(block)  # first: where the driver raises, the block stays in line
+            freed.popleft()
             if _tracing:
                 self._note_freed(block)
             self._live -= block.size
             self._frees += 1
             if block.streams is not None:
-                self._wait_for(block)
+                block.streams = None
             elif block.bin is not None:
                 block.bin.append(block)
             else:
@@ -409,9 +415,7 @@ class CachingAllocator(Allocator):
 
     def _wait_for(self, block: Block) -> None:
         assert block.streams is not None
-        events = [self.backend.record_event(s) for s in block.streams]
-        block.streams = None
-        self._waiting.append((block, events))
+        self._waiting.append((block, [self.backend.record_event(s) for s in block.streams]))
 
     def _pool(self, stream: Hashable) -> Pool:
         found = self._pools.get(stream)
@@ -427,19 +431,22 @@ class CachingAllocator(Allocator):
             pool.flush()
             block = pool.best(size)
         if block is None:
-            self._misses += 1
             block = self._grow(pool, size)
+            self._misses += 1
         return self._cut(pool, block, size)
 
     def _poll(self) -> None:
         """Lets go of blocks that other streams have passed."""
-        still = []
-        for block, events in self._waiting:
-            if all(self.backend.event_done(e) for e in events):
+        if not self._waiting:
+            return
+        # first: where the driver raises, all of them go on waiting
+        passed = [all(map(self.backend.event_done, events)) for _, events in self._waiting]
+        waiting, self._waiting = self._waiting, []
+        for (block, events), done in zip(waiting, passed, strict=True):
+            if done:
                 block.segment.pool.insert(block)
             else:
-                still.append((block, events))
-        self._waiting = still
+                self._waiting.append((block, events))
 
     def _cut(self, pool: Pool, block: Block, size: int) -> Block:
         """`block`, of exactly `size`; what is left over becomes a free block."""
@@ -550,12 +557,20 @@ class CachingAllocator(Allocator):
         """The line that allocates a block."""
         where = _caller()
         if self.timeline is not None:
-            self.timeline.allocated(block.segment.first.serial, block.size, where)
+            segment = block.segment
+            self.timeline.allocated(
+                segment.first.serial, block.size, block, where, segment.pool.stream
+            )
         return where
 
     def _note_freed(self, block: Block) -> None:
         if self.timeline is not None:
             self.timeline.freed(block.segment.first.serial, block.size, block, block.where)
+
+    def _note_shared(self, block: Block, stream: Any) -> None:
+        with self._lock:
+            if self.timeline is not None:
+                self.timeline.shared(block, stream)
 
     # --- figures
     @contextmanager

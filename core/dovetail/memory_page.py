@@ -129,7 +129,7 @@ def timeline(record: Record, lines: Sequence[Line]) -> Series | None:
         held[hues[number]] += nbytes
     keep = set(_kept(events))
     times, rows = [], []
-    for i, (at, change, number, _, cached, fragmented) in enumerate(events):
+    for i, (at, change, number, _, cached, fragmented, *_) in enumerate(events):
         if change:
             held[hues[number]] += change
         if i in keep:

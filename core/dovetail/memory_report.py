@@ -1,10 +1,16 @@
 """`dovetail memory`: how fast a device allocates, reuses and copies memory, and what its allocator
-counted; or a page for a browser, of what `dovetail.memory.page("FILE.json")` wrote."""
+counted.
+
+    dovetail memory --record FILE.json SCRIPT ...   runs a script, traced
+    dovetail memory FILE.json                       draws that as a page for a browser
+    dovetail memory FILE.json --replay opencl       does the same allocations again, on any device
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
+import runpy
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -13,38 +19,98 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from . import memory
 from .device import device
-from .memory import MIB
+from .errors import ArgumentError
+from .memory import MIB, CachingAllocator
 from .memory_page import draw
+from .memory_replay import Step, read, replay, steps_of
 from .plugins import Opened, open_device
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Prints the figures of one device, or draws a snapshot; 0, or 2 if that is none."""
-    parser = argparse.ArgumentParser(prog="dovetail memory", description=__doc__)
-    parser.add_argument(
-        "what", nargs="?", metavar="DEVICE or FILE.json", help="the default device, unless named"
+    """Does what was asked; 0, or 2 if a file is not what it should be."""
+    asked = _parser().parse_args(arguments)
+    try:
+        if asked.record is not None:
+            _record(asked.what, *asked.record)
+        elif asked.replay is not None:
+            _replay(Path(asked.what or ""), asked.replay)
+        elif asked.what is not None and asked.what.endswith(".json"):
+            _draw(Path(asked.what), asked.output)
+        else:
+            Console(soft_wrap=True).print(table(open_device(device(asked.what)), asked.mib * MIB))
+    except (OSError, ValueError) as error:
+        print(f"dovetail memory: {asked.what}: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="dovetail memory",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--mib", type=int, default=64, help="how much to copy")
     parser.add_argument("-o", "--output", metavar="FILE.html", help="where the page goes")
-    asked = parser.parse_args(arguments)
-    if asked.what is not None and asked.what.endswith(".json"):
-        return _draw(Path(asked.what), asked.output)
-    opened = open_device(device(asked.what))
-    console = Console(soft_wrap=True)
-    console.print(table(opened, asked.mib * MIB))
-    return 0
+    parser.add_argument("--replay", metavar="DEVICE", help="where to allocate again")
+    parser.add_argument(
+        "--record",
+        nargs=argparse.REMAINDER,
+        metavar="FILE.json SCRIPT",
+        help="run SCRIPT with its arguments, and write what it did to the memory of DEVICE",
+    )
+    parser.add_argument(
+        "what", nargs="?", metavar="DEVICE or FILE.json", help="the default device, unless named"
+    )
+    return parser
 
 
-def _draw(snapshot: Path, output: str | None) -> int:
-    target = snapshot.with_suffix(".html") if output is None else Path(output)
+def _record(name: str | None, target: str = "", script: str = "", *rest: str) -> None:
+    """Runs a script as Python would, and writes what the allocator did, however it ends."""
+    if not script:
+        raise ArgumentError("--record needs a file to write and a script to run")
+    of = device(name)
+    before, sys.argv = sys.argv, [script, *rest]
+    sys.path.insert(0, str(Path(script).resolve().parent))
+    open_device(of)
+    memory.trace(True)
     try:
-        target.write_text(draw(json.loads(snapshot.read_text("utf-8"))), encoding="utf-8")
-    except (OSError, ValueError) as error:
-        print(f"dovetail memory: {snapshot}: {error}", file=sys.stderr)
-        return 2
+        runpy.run_path(script, run_name="__main__")
+    finally:
+        memory.trace(False)
+        memory.page(target, of)
+        sys.path.pop(0)
+        sys.argv = before
+
+
+def _replay(trace: Path, name: str) -> None:
+    steps = _steps(trace)
+    opened = open_device(device(name))
+    allocator = CachingAllocator(opened.backend, opened.device)
+    seconds = replay(steps, allocator, lambda number: opened.backend.create_stream())
+    stats = allocator.stats()
+    print(
+        f"{len(steps):,} steps on {opened.device}: {seconds / max(1, len(steps)) * 1e6:.2f} us"
+        f" each, peak {stats.peak_live_bytes:,} bytes live of {stats.peak_reserved:,} reserved,"
+        f" {stats.device_allocations:,} requests to the device, {stats.out_of_memory:,} refused"
+    )
+
+
+def _steps(trace: Path) -> list[Step]:
+    text = trace.read_text("utf-8")
+    if trace.suffix != ".json":
+        return read(text)
+    record = json.loads(text)
+    draw(record)  # raises ValueError for anything that is no record
+    return list(steps_of(record))
+
+
+def _draw(snapshot: Path, output: str | None) -> None:
+    target = snapshot.with_suffix(".html") if output is None else Path(output)
+    target.write_text(draw(json.loads(snapshot.read_text("utf-8"))), encoding="utf-8")
     print(target)
-    return 0
 
 
 def table(opened: Opened, nbytes: int) -> Table:

@@ -8,12 +8,14 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 LIMIT = 200_000  # events kept, the latest ones: about 30 MB
+NO_BLOCK = -1  # of events of segments, and of blocks that were there before
 
 
 class Event(NamedTuple):
-    """A block allocated (`change` > 0) or freed (< 0) by a source line, or a segment got or given
-    back (0), and what the bytes of the device then were: `cached` ones are in segments without any
-    live block, `fragmented` ones are free between live blocks."""
+    """A block allocated (`change` > 0) or freed (< 0) by a source line, used on another stream
+    (0, with its number), or a segment got or given back (0), and what the bytes of the device then
+    were: `cached` ones are in segments without any live block, `fragmented` ones are free between
+    live blocks."""
 
     at: float  # seconds of time.perf_counter
     change: int
@@ -21,6 +23,8 @@ class Event(NamedTuple):
     live: int
     cached: int
     fragmented: int
+    block: int = NO_BLOCK  # blocks are numbered as they are allocated
+    stream: int = 0  # streams are numbered as they are met; the default one is 0
 
 
 class Timeline:
@@ -33,6 +37,9 @@ class Timeline:
         self._segments: dict[int, tuple[int, int]] = {}
         self._live = self._cached = self._fragmented = 0
         self._freed_at: dict[int, float] = {}
+        self._numbers: dict[int, int] = {}  # id of a live block -> its number
+        self._allocated = 0
+        self._streams: dict[Any, int] = {None: 0}
         for key, s in segments:
             live = [b for b in s.blocks if b.state == "live"]
             self._count(key, s.nbytes, sum(b.nbytes for b in live))
@@ -61,16 +68,27 @@ class Timeline:
         self._segments.pop(key, None)
         self._add(time.perf_counter(), 0, None)
 
-    def allocated(self, key: int, nbytes: int, where: str) -> None:
+    def allocated(self, key: int, nbytes: int, block: object, where: str, stream: Any) -> None:
         """Notes a block of a segment."""
         self._change(key, nbytes)
-        self._add(time.perf_counter(), nbytes, where)
+        number = self._numbers[id(block)] = self._allocated
+        self._allocated += 1
+        self._add(time.perf_counter(), nbytes, where, number, self._stream(stream))
+
+    def shared(self, block: object, stream: Any) -> None:
+        """Notes that a block is used on another stream, too."""
+        number = self._numbers.get(id(block), NO_BLOCK)
+        self._add(time.perf_counter(), 0, None, number, self._stream(stream))
 
     def freed(self, key: int, nbytes: int, block: object, where: str | None) -> None:
         """Notes that a block of a segment was freed, at the time when it was."""
         at = self._freed_at.pop(id(block), None)
         self._change(key, -nbytes)
-        self._add(time.perf_counter() if at is None else at, -nbytes, where)
+        number = self._numbers.pop(id(block), NO_BLOCK)
+        self._add(time.perf_counter() if at is None else at, -nbytes, where, number)
+
+    def _stream(self, stream: Any) -> int:
+        return self._streams.setdefault(stream, len(self._streams))
 
     def _change(self, key: int, change: int) -> None:
         nbytes, live = self._segments.get(key, (0, 0))
@@ -85,13 +103,16 @@ class Timeline:
                 self._cached += sign * size
         self._segments[key] = (nbytes, live)
 
-    def _add(self, at: float, change: int, where: str | None) -> None:
+    def _add(
+        self, at: float, change: int, where: str | None, block: int = NO_BLOCK, stream: int = 0
+    ) -> None:
         if len(self.events) == LIMIT:
             oldest = self.events.popleft()
             self.before[oldest.where] += oldest.change
         if self.events:
             at = max(at, self.events[-1].at)  # events stay in order
-        self.events.append(Event(at, change, where, self._live, self._cached, self._fragmented))
+        now = (self._live, self._cached, self._fragmented)
+        self.events.append(Event(at, change, where, *now, block, stream))
 
 
 def record(
@@ -115,7 +136,7 @@ def record(
     begun = events[0].at if events else 0.0
     before = timeline.before if timeline is not None else {}
     rows = [
-        [round((e.at - begun) * 1e3, 4), e.change, number(e.where), e.live, e.cached, e.fragmented]
+        [round((e.at - begun) * 1e3, 4), e.change, number(e.where), *e[3:]]  # as `Event` has them
         for e in events
     ]
     return {

@@ -58,6 +58,7 @@ from .loops import (
 )
 
 Dtypes = tuple[tuple[DType, ...], DType]  # (what the operands are cast to, what comes out)
+GENERATED = "generated"  # as attrs: no vendor routine, whatever the device offers
 
 
 @dataclass(eq=False, slots=True)
@@ -75,6 +76,8 @@ class Op:
     before: Callable[[Value, Value], Sequence[Value]] = None  # type: ignore[assignment]
     after: Callable[[Sequence[Value], Value], Value] = None  # type: ignore[assignment]
     build: Callable[[Any], None] = None  # type: ignore[assignment]
+    launches: Callable[[Any], None] | None = None  # of `rows`: several kernels, in place of `build`
+    vendor: Callable[[Any], bool] = lambda attrs: attrs != GENERATED  # whether a lowering may do it
     updates: bool = (
         False  # of `rows`: the result starts as the first operand, in its memory if it can
     )
@@ -664,7 +667,6 @@ def _wide(d: DType) -> DType:
     return float32 if d.is_float and d.itemsize == 2 else d
 
 
-GENERATED = "generated"  # as attrs: no vendor routine, whatever the device offers
 MATMUL = row("matmul", "rows", dtypes=_contracting, build=_matmul, arity=2)
 
 
@@ -803,6 +805,26 @@ def _cumulative(initial: int, combine: Callable[[Value, Value], Value]) -> Calla
 
 CUMULATIVE_SUM = row("cumulative_sum", "rows", dtypes=_running, build=_cumulative(0, _add))
 CUMULATIVE_PROD = row("cumulative_prod", "rows", dtypes=_running, build=_cumulative(1, _multiply))
+
+
+def _recurrence(site: Any) -> None:
+    """y[k] = x[k - lag] * y[k - 1] + b[k] along an axis, of x and b; y[0] = b[0]. attrs: (axis,
+    lag), the lag being 0 or 1: each is what the gradient of the other needs, backwards.
+    """
+    axis, lag = site.attrs
+    at = [const(0, int64) if d == axis else site.axis(-1, d) for d in range(site.rank(-1))]
+
+    def step(k: Value, total: Value, before: Value) -> Any:
+        place = [*at[:axis], k, *at[axis + 1 :]]
+        factor, b = site.read(0, *place), site.read(1, *place)
+        total = where(eq(k, 0), b, fma(before if lag else factor, total, b))
+        return (total, factor), [site.stored(total, *place)]
+
+    zero = const(0, _wide(site.casts[0]))
+    site.builder.effect(fold_loop(0, site.size(0, axis), (zero, zero), step))
+
+
+RECURRENCE = row("recurrence", "rows", dtypes=same("f"), build=_recurrence, arity=2)
 
 
 # Random numbers: functions of the element's index, a seed and an offset.

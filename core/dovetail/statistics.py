@@ -15,7 +15,7 @@ from .dtypes import DType, float32
 from .errors import ArgumentError, DTypeError, ShapeError
 from .layout import Shape
 from .ops import Op
-from .tensor import Tensor, apply, reduce, view, write_out
+from .tensor import Tensor, apply, reduce, untaped, view, write_out
 
 Axis = int | Sequence[int] | None
 
@@ -222,7 +222,7 @@ def logsumexp(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Ten
     _require_elements("logsumexp", x, axis)
     axes = lay.axes("logsumexp", axis, x.ndim)
     top = reduce(ops.MAX, cast(x, _floating(x)), axes, True)
-    top = apply(ops.WHERE, (apply(ops.ISFINITE, (top,)), top, 0.0))
+    top = untaped(apply(ops.WHERE, (apply(ops.ISFINITE, (top,)), top, 0.0)))
     total = reduce(ops.SUM, apply(ops.TABLE["exp"], (x - top,)), axes, keepdims)
     return apply(ops.TABLE["log"], (total,)) + _squeezed(top, axes, keepdims)
 

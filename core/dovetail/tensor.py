@@ -478,6 +478,12 @@ def reduce(op: Op, x: Tensor, axes: Shape, keepdims: bool, attrs: Any = None) ->
     return make(node(op, (e,), spec(full, dtype, e.spec.device), (axes, attrs)))
 
 
+def untaped(x: Tensor) -> Tensor:
+    """`x`, a result that nobody has seen yet, as something that no gradient flows through."""
+    x._expr.tape = None
+    return x
+
+
 # --- views ----------------------------------------------------------------------------------------
 
 

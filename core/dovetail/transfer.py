@@ -22,7 +22,6 @@ from .plugins import devices
 from .streams import current_handle
 from .tensor import Tensor, apply, evaluated, fresh, make
 
-
 # --- copies in flight ----------------------------------------------------------------------------
 
 

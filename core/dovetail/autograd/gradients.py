@@ -8,8 +8,7 @@ broadcast, and another dtype: both are put right centrally. None: no gradient.
 Where a function has no derivative the choices are PyTorch's: |x| and sign give 0 at 0, relu 0 at 0;
 clip passes the gradient at its bounds; maximum and minimum of two tensors give half to each of two
 equals, and all of it to a tensor equal to a Python number; max and min over axes spread it evenly
-over all extremes (as `torch.amax`). Rounding, sign and floor division give zeros. The second
-derivatives of prod and cumulative_prod are right where no factor is 0.
+over all extremes (as `torch.amax`). Rounding, sign and floor division give zeros.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from ..ops import TABLE
 from ..statistics import prod
 from ..statistics import sum as sum_
 from ..tensor import Tensor, alias, apply, evaluated, make, view
-from .tape import Site, set_gradient
+from .tape import Site, mode, set_gradient
 
 LN2, LN10, TWO_BY_ROOT_PI = math.log(2.0), math.log(10.0), 2.0 / math.sqrt(math.pi)
 
@@ -199,12 +198,30 @@ def _mean(g: Any, c: Site) -> Any:
 
 
 def _prod(g: Any, c: Site, x: Any) -> Any:
-    """Where one factor is 0, only its own derivative is not; where several are, none."""
+    """Where one factor is 0, only its own derivative is not; where several are, none.
+
+    That divides by factors and counts zeros, which has no derivative: where one may be wanted, the
+    other factors are multiplied from both sides instead, one after the other.
+    """
+    axes, x = c.attrs[0], cast(x, g.dtype)
+    if mode.enabled:
+        return _spread(g, c) * _other_factors(x, axes)
     zero = ew.equal(x, 0)
-    count = sum_(cast(zero, int64), axis=c.attrs[0], keepdims=True)
+    count = sum_(cast(zero, int64), axis=axes, keepdims=True)
     safe = ew.where(zero, 1.0, x)
-    others = prod(safe, axis=c.attrs[0], keepdims=True) / safe
+    others = prod(safe, axis=axes, keepdims=True) / safe
     return _spread(g, c) * ew.where(ew.equal(cast(zero, int64), count), others, 0.0)
+
+
+def _other_factors(x: Any, axes: Shape) -> Any:
+    """For each element the product of all others of its row."""
+    order = (*(d for d in range(x.ndim) if d not in axes), *axes)
+    moved = view(x, ("permute", order))
+    size = math.prod(x.shape[d] for d in axes)
+    rows = view(moved, ("reshape", (x.size // max(size, 1), size)))
+    others = _product_before(rows, 1) * _backwards(_product_before(_backwards(rows, 1), 1), 1)
+    back = tuple(order.index(d) for d in range(x.ndim))
+    return view(view(others, ("reshape", moved.shape)), ("permute", back))
 
 
 def _extremes(g: Any, c: Site, x: Any, r: Any) -> Any:
@@ -243,18 +260,52 @@ def _cumulative_sum(g: Any, c: Site) -> Any:
     return _sum_from_here(_without_first(g, c), c.attrs[0])
 
 
+def _product_before(x: Any, axis: int) -> Any:
+    """The product of the elements in front of each one."""
+    longer = tuple(n + (d == axis) for d, n in enumerate(x.shape))
+    attrs = (axis, True, None)
+    run_ = make(node(ops.CUMULATIVE_PROD, (x._expr,), spec(longer, x.dtype, x.device), attrs))
+    return view(run_, ("slice", (0,) * x.ndim, x.shape, (1,) * x.ndim))
+
+
 def _cumulative_prod(g: Any, c: Site, x: Any) -> Any:
-    """Before the first 0: sums of g * result, divided by x. At it: with the other factors."""
+    """What stands before an element, times the sum of what comes in times what follows it.
+
+    s[i] = g[i] + x[i + 1] * s[i + 1] is that sum. Nothing is divided, so zeros are nothing special.
+    """
     axis, g = c.attrs[0], _without_first(g, c)
     x = cast(x, g.dtype)
-    zero = ew.equal(x, 0)
-    zeros_so_far = _running(ops.CUMULATIVE_SUM, cast(zero, int64), axis)
-    first = ew.logical_and(zero, ew.equal(zeros_so_far, 1))
-    filled = _running(ops.CUMULATIVE_PROD, ew.where(first, 1.0, x), axis)
-    before = ew.equal(zeros_so_far, 0)
-    ahead = _sum_from_here(ew.where(before, g * filled, 0.0), axis) / ew.where(zero, 1.0, x)
-    at = _sum_from_here(ew.where(before, 0.0, g * filled), axis)
-    return ew.where(before, ahead, ew.where(first, at, 0.0))
+    after = _recurrence(_backwards(x, axis), _backwards(g, axis), axis, 1)
+    return _product_before(x, axis) * _backwards(after, axis)
+
+
+def _recurrence(x: Any, b: Any, axis: int, lag: int) -> Any:
+    return make(node(ops.RECURRENCE, (x._expr, b._expr), b._expr.spec, (axis, lag)))
+
+
+def _recurrence_term(g: Any, c: Site, x: Any) -> Any:
+    """The same recurrence backwards, with the factors one place off."""
+    axis, lag = c.attrs
+    back = _recurrence(_backwards(x, axis), _backwards(g, axis), axis, 1 - lag)
+    return _backwards(back, axis)
+
+
+def _recurrence_factor(g: Any, c: Site, x: Any, r: Any) -> Any:
+    axis, lag = c.attrs
+    flow = _recurrence_term(g, c, x)
+    return _neighbour(flow, axis, 1) * r if lag else flow * _neighbour(r, axis, -1)
+
+
+def _neighbour(x: Any, axis: int, by: int) -> Any:
+    """At each place the element 1 further (or -1), and 0 at the end."""
+    n = x.shape[axis]
+    if n == 0:
+        return x
+    starts = tuple(int(by > 0 and d == axis) for d in range(x.ndim))
+    lengths = tuple(m - (d == axis) for d, m in enumerate(x.shape))
+    part = view(x, ("slice", starts, lengths, (1,) * x.ndim))
+    return _unsliced(part, x.shape, tuple(int(by < 0 and d == axis) for d in range(x.ndim)),
+                     lengths, (1,) * x.ndim)  # fmt: skip
 
 
 # --- matrix products -----------------------------------------------------------------------------
@@ -400,6 +451,8 @@ def _gather(g: Any, c: Site, rest: list[Any]) -> Any:
     """Adds at the places that were read, in the order of the result: the same bits everywhere."""
     shape, axes, of, known = c.attrs
     source = c.spec().shape
+    if _is_one_of_each(shape, axes, of, source):
+        return _put(g, _from_start(rest[0], source[of[0]], known), of[0], source)
     lead = [d for d, a in enumerate(axes) if a < 0]
     tail = [d for d, a in enumerate(axes) if a >= 0]
     tail.sort(key=lambda d: axes[d])
@@ -423,6 +476,21 @@ def _gather(g: Any, c: Site, rest: list[Any]) -> Any:
         grown = tuple(a for a in range(len(source)) if back.shape[a] != source[a])
         back = sum_(back, axis=grown, keepdims=True)
     return back
+
+
+def _is_one_of_each(shape: Shape, axes: Shape, of: Shape, source: Shape) -> bool:
+    """Whether a gather reads one element along one axis for each position along the others."""
+    if len(of) != 1 or len(shape) != len(source) or shape[of[0]] != 1:
+        return False
+    others = [d for d in range(len(source)) if d != of[0]]
+    return axes[of[0]] < 0 and all(axes[d] == d and shape[d] == source[d] for d in others)
+
+
+def _put(g: Any, index: Any, axis: int, source: Shape) -> Any:
+    """`g` at the index along an axis, else 0: compared at every place, so that it fuses."""
+    column = tuple(n if d == axis else 1 for d, n in enumerate(source))
+    places = view(_count_from(0, source[axis], g), ("reshape", column))
+    return ew.where(ew.equal(places, index), g, 0.0)
 
 
 def _from_start(i: Any, size: int, known: bool) -> Any:
@@ -493,6 +561,7 @@ def install() -> None:
     set_gradient(ops.MIN, _extremes)
     set_gradient(ops.CUMULATIVE_SUM, _cumulative_sum)
     set_gradient(ops.CUMULATIVE_PROD, _cumulative_prod)
+    set_gradient(ops.RECURRENCE, _recurrence_factor, _recurrence_term)
     set_gradient(ops.MATMUL, _matmul_left, _matmul_right)
     set_gradient(ops.VIEW, _view)
     set_gradient(ops.AS_STRIDED, _as_strided)

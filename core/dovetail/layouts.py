@@ -1,0 +1,177 @@
+"""Tensors of other layouts than strided: what a layout plugin implements.
+
+A plugin derives its tensors from `LayoutTensor` and gives a rule for each *verb* that has a meaning
+for it. All public functions are made of these verbs, so they reach the plugin by themselves:
+
+    apply(op, operands, attrs)           an elementwise op; some operand is of the layout
+    reduce(op, x, axes, keepdims, attrs) a reduction over non-negative, sorted axes
+    view(x, move)                        a move of `layout.py`: permute, expand, slice or reshape
+    index(x, parts)                      x[...] with arrays; `parts` as `indexing.getitem` has them
+    concat(tensors, axis)                along an existing, non-negative axis
+    matmul(x1, x2)                       over the last two axes
+    softmax(x, axis)                     over a non-negative axis; also log_softmax
+    diagonal(x, offset)                  of the last two axes
+    to_device(x, device)                 the same on another device
+    to_dense(x)                          the same, strided
+
+A function that needs another verb, or one without a rule, raises LayoutError with its own name.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from . import ops
+from .errors import LayoutError
+from .expr import Expr
+from .layout import Kind
+from .ops import Op
+from .tensor import PYTHON_NUMBERS, Tensor, apply
+
+INTERFACE = (1, 0)  # of layout plugins; the group of entry points carries the first number
+
+Rule = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class LayoutInfo:
+    """What a layout plugin says of itself. `functions` and `methods` join `dt` and `Tensor`."""
+
+    kind: Kind
+    functions: Mapping[str, Any] = field(default_factory=dict)
+    methods: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    minimum_interface: tuple[int, int] = INTERFACE
+
+
+class LayoutTensor(Tensor):
+    """A tensor of another layout: base of what layout plugins define.
+
+    A subclass has `device`, `dtype`, `layout`, `shape` and `parts`, and fills `rules`.
+    """
+
+    __slots__ = ()
+
+    rules: ClassVar[Mapping[str, Rule]] = {}
+
+    @property
+    def parts(self) -> tuple[Tensor, ...]:
+        """The strided tensors that this one is made of."""
+        raise NotImplementedError
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements, those included that are not stored."""
+        return int(np.prod(self.shape, dtype=object))
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all that is stored."""
+        return sum(p.nbytes for p in self.parts)
+
+    @property
+    def _expr(self) -> Expr:  # type: ignore[override]
+        """What only a strided tensor has: whoever asks has no rule for this layout."""
+        raise LayoutError(without_meaning(_asking(), self))
+
+    @classmethod
+    def rule(cls, verb: str) -> Rule:
+        """The layout's rule for a verb."""
+        found = cls.rules.get(verb)
+        return found if found is not None else lambda *args: _refuse(args)
+
+    def to_dense(self) -> Tensor:
+        """The same elements as a strided tensor."""
+        return self.rule("to_dense")(self)  # type: ignore[no-any-return]
+
+    def is_contiguous(self) -> bool:
+        """False: memory is not interpreted by strides."""
+        return False
+
+    def __repr__(self) -> str:
+        return f"<{self.dtype.name}{list(self.shape)}, {self.layout.name}, on {self.device}>"
+
+    __str__ = __repr__
+    __hash__ = object.__hash__
+
+
+def without_meaning(name: str, x: Tensor) -> str:
+    """What is said where an op has no meaning for a tensor's layout."""
+    return (
+        f"{name}: has no meaning for the layout {x.layout.name} "
+        f"({x.dtype.name}{list(x.shape)} on {x.device}); convert it with x.to_dense()"
+    )
+
+
+def _refuse(args: Any) -> None:
+    x = next(a for a in args if isinstance(a, LayoutTensor))
+    raise LayoutError(without_meaning(_asking(), x))
+
+
+def _asking() -> str:
+    """The name of the public function that was called: of the outermost frame in this package."""
+    frame, name = sys._getframe(1), "this op"
+    while frame is not None and frame.f_globals.get("__package__", "").startswith("dovetail."[:8]):
+        if frame.f_globals.get("__name__") != __name__ and "<" not in frame.f_code.co_name:
+            name = frame.f_code.co_name
+        frame = frame.f_back  # type: ignore[assignment]
+    return name
+
+
+# --- operators: a new tensor each, also of `+=` --------------------------------------------------
+
+_OPERAND = (Tensor, *PYTHON_NUMBERS, np.generic)
+
+
+def _binary(op: Op, reflected: bool) -> Callable[[Any, Any], Any]:
+    def operator(self: Any, other: Any) -> Any:
+        if not isinstance(other, _OPERAND):
+            return NotImplemented
+        return apply(op, (other, self) if reflected else (self, other))
+
+    return operator
+
+
+def _unary(op: Op) -> Callable[[Any], Any]:
+    return lambda self: apply(op, (self,))
+
+
+_ARITHMETIC = {
+    "add": ops.ADD, "sub": ops.SUBTRACT, "mul": ops.MULTIPLY, "truediv": ops.DIVIDE,
+    "floordiv": ops.FLOOR_DIVIDE, "mod": ops.REMAINDER, "pow": ops.POW, "and": ops.BITWISE_AND,
+    "or": ops.BITWISE_OR, "xor": ops.BITWISE_XOR, "lshift": ops.LEFT_SHIFT,
+    "rshift": ops.RIGHT_SHIFT,
+}  # fmt: skip
+_COMPARISONS = {
+    "eq": ops.EQUAL, "ne": ops.NOT_EQUAL, "lt": ops.LESS, "le": ops.LESS_EQUAL, "gt": ops.GREATER,
+    "ge": ops.GREATER_EQUAL,
+}  # fmt: skip
+_UNARY = {"neg": ops.NEGATIVE, "pos": ops.POSITIVE, "abs": ops.ABS, "invert": ops.BITWISE_INVERT}
+
+
+def _install() -> None:
+    for name, op in _ARITHMETIC.items():
+        setattr(LayoutTensor, f"__{name}__", _binary(op, False))
+        setattr(LayoutTensor, f"__i{name}__", _binary(op, False))
+        setattr(LayoutTensor, f"__r{name}__", _binary(op, True))
+    for name, op in _COMPARISONS.items():
+        setattr(LayoutTensor, f"__{name}__", _binary(op, False))
+    for name, op in _UNARY.items():
+        setattr(LayoutTensor, f"__{name}__", _unary(op))
+
+
+_install()
