@@ -21,7 +21,7 @@ from dovetail import memory, memory_page, memory_trace
 from dovetail.memory import MIB, CachingAllocator, DataPtr
 from dovetail.memory_page import by_line, draw, timeline
 from dovetail.memory_report import main as memory_report
-from test_memory import make
+from fake_device import make
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = [

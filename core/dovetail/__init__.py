@@ -6,7 +6,7 @@ Names follow the Python array API standard, then PyTorch. See https://data-apis.
 from __future__ import annotations
 
 import math
-from typing import NoReturn
+from typing import TYPE_CHECKING
 
 from . import autograd, linalg, memory, methods, plugins, random
 from .autograd import enable_grad, grad, is_grad_enabled, no_grad, set_grad_enabled
@@ -439,6 +439,11 @@ __all__ = [
 ]  # fmt: skip
 
 
-def __getattr__(name: str) -> NoReturn:
-    methods.refuse("dt", name)
-    raise AttributeError(f"module 'dovetail' has no attribute {name!r}")
+if TYPE_CHECKING:  # what the layouts that are shipped with dovetail add
+    import dovetail_sparse as sparse
+    from dovetail_sparse import sparse_coo_tensor
+else:
+
+    def __getattr__(name):
+        methods.refuse("dt", name)
+        return methods.added("functions", name, "module 'dovetail' has no attribute")

@@ -121,7 +121,7 @@ class Backend(ABC):
     def queue_copy_in(
         self, handle: Any, offset: int, source: memoryview, stream: Any = None
     ) -> None:
-        """As `copy_in`, but may return at once: `source` stays the same until `stream` has passed."""
+        """As `copy_in`, but may return early: `source` is left alone until `stream` has passed."""
         self.copy_in(handle, offset, source, stream)
 
     def queue_copy_out(

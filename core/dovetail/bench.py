@@ -45,6 +45,7 @@ from .bench_cases import (
     installed,
     limit_threads,
 )
+from .bench_memory import FEW, MANY, cached_us, growth
 from .explain import bytes_text
 from .run import counters
 
@@ -262,6 +263,18 @@ def import_time(rounds: int = 15) -> Result:
     return Result("import dovetail, beyond numpy", (Target("", 40.0, "ms"),), value=more * 1e3)
 
 
+def memory() -> list[Result]:
+    """The allocator's figures."""
+    return [
+        Result("allocate + free from the cache", (Target("", 1.5, "us"),), value=cached_us()),
+        Result(
+            f"a step of a trace of {MANY} blocks, beside one of {FEW}",
+            (Target("", 3.0, "x"),),
+            value=growth(),
+        ),
+    ]
+
+
 # --- showing --------------------------------------------------------------------------------------
 
 
@@ -370,7 +383,7 @@ def measure_all(
     rate = copy_rate()
     results = [measure(c, peers, rounds) for c in track(cases, "measuring", transient=True)]
     if once:
-        results += [new_shapes(), *first_use(), import_time()]
+        results += [new_shapes(), *first_use(), import_time(), *memory()]
     return Report(results, rate, setting())
 
 

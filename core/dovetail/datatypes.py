@@ -15,7 +15,7 @@ from .dtypes import DType, dtype
 from .errors import ArgumentError, DTypeError, NotYetError
 from .expr import tape_of
 from .ops import ASTYPE, COPY, TO_DEVICE, common
-from .tensor import PYTHON_NUMBERS, Tensor, apply, from_host
+from .tensor import PYTHON_NUMBERS, Tensor, apply, elsewhere, from_host
 from .transfer import queue_move
 
 Where = Device | str | None
@@ -43,6 +43,8 @@ def move(x: Tensor, target: Device, non_blocking: bool = False) -> Tensor:
     """
     if x.device is target:
         return x
+    if type(x) is not Tensor:
+        return elsewhere("to_device", (x,), x, target)  # type: ignore[no-any-return]
     queued = queue_move(x, target) if non_blocking else None
     if queued is not None:
         queued._expr.tape = tape_of(TO_DEVICE, (x._expr,), queued._expr.spec, None)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any, Protocol
 
+from . import layout as lay
 from . import ops
 from .creation import full
 from .datatypes import cast
@@ -18,7 +19,7 @@ from .ops import TABLE, Op, common
 from .statistics import all as all_
 from .statistics import max as max_
 from .statistics import sum as sum_
-from .tensor import Tensor, apply, untaped
+from .tensor import Tensor, apply, elsewhere, untaped
 
 Number = bool | int | float
 
@@ -303,12 +304,16 @@ def relu(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
 
 def softmax(x: Tensor, /, axis: int = -1) -> Tensor:
     """exp(x) divided by its sum along an axis, without overflow; one kernel."""
+    if type(x) is not Tensor:
+        return elsewhere("softmax", (x,), x, lay.axis("softmax", axis, x.ndim))  # type: ignore[no-any-return]
     e = exp(x - _shift(x, axis))
     return e / sum_(e, axis=axis, keepdims=True)
 
 
 def log_softmax(x: Tensor, /, axis: int = -1) -> Tensor:
     """The logarithm of softmax, accurate where that underflows; one kernel."""
+    if type(x) is not Tensor:
+        return elsewhere("log_softmax", (x,), x, lay.axis("log_softmax", axis, x.ndim))  # type: ignore[no-any-return]
     d = x - _shift(x, axis)
     return d - log(sum_(exp(d), axis=axis, keepdims=True))
 

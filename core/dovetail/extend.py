@@ -38,7 +38,8 @@ from .dtypes import (
     uint32,
     uint64,
 )
-from .errors import ArgumentError, CompileError, DeviceError, InternalError
+from .errors import ArgumentError, CompileError, DeviceError, DovetailError, InternalError
+from .jam import jam, jammed_axis
 from .kernel import Combine, Kernel, KernelBuilder, combine
 from .legalize import legalize
 from .loops import (
@@ -82,6 +83,7 @@ __all__ = [
     "DType",
     "DeviceError",
     "DeviceInfo",
+    "DovetailError",
     "Handles",
     "InternalError",
     "Kernel",
@@ -104,6 +106,8 @@ __all__ = [
     "float64",
     "hookimpl",
     "int8",
+    "jam",
+    "jammed_axis",
     "int16",
     "int32",
     "int64",

@@ -35,6 +35,7 @@ from .tensor import (
     apply,
     assign,
     check_writable,
+    elsewhere,
     fitted,
     from_host,
     is_viewable,
@@ -54,6 +55,8 @@ def getitem(x: Tensor, key: Any) -> Tensor:
     parts = _filled(x, key)
     if not any(isinstance(p, _ARRAYS) for p in parts):
         return _basic(x, parts)
+    if type(x) is not Tensor:
+        return elsewhere("index", (x,), x, parts)  # type: ignore[no-any-return]
     return _gathered(x, parts)
 
 

@@ -22,6 +22,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -88,15 +89,16 @@ class LayoutTensor(Tensor):
         """What only a strided tensor has: whoever asks has no rule for this layout."""
         raise LayoutError(without_meaning(_asking(), self))
 
-    @classmethod
-    def rule(cls, verb: str) -> Rule:
-        """The layout's rule for a verb."""
-        found = cls.rules.get(verb)
-        return found if found is not None else lambda *args: _refuse(args)
+    def answer(self, verb: str, *args: Any) -> Any:
+        """What the layout's rule for a verb gives. Raises: LayoutError where it has none."""
+        found = self.rules.get(verb)
+        if found is None:
+            raise LayoutError(without_meaning(_asking(), self))
+        return found(*args)
 
     def to_dense(self) -> Tensor:
         """The same elements as a strided tensor."""
-        return self.rule("to_dense")(self)  # type: ignore[no-any-return]
+        return self.answer("to_dense", self)  # type: ignore[no-any-return]
 
     def is_contiguous(self) -> bool:
         """False: memory is not interpreted by strides."""
@@ -117,19 +119,22 @@ def without_meaning(name: str, x: Tensor) -> str:
     )
 
 
-def _refuse(args: Any) -> None:
-    x = next(a for a in args if isinstance(a, LayoutTensor))
-    raise LayoutError(without_meaning(_asking(), x))
-
-
 def _asking() -> str:
     """The name of the public function that was called: of the outermost frame in this package."""
-    frame, name = sys._getframe(1), "this op"
-    while frame is not None and frame.f_globals.get("__package__", "").startswith("dovetail."[:8]):
+    frame: FrameType | None = sys._getframe(1)
+    name = "this op"
+    while frame is not None and _package(frame) == _OURS:
         if frame.f_globals.get("__name__") != __name__ and "<" not in frame.f_code.co_name:
             name = frame.f_code.co_name
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return name
+
+
+def _package(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__package__") or "").split(".")[0]
+
+
+_OURS = str(__package__)
 
 
 # --- operators: a new tensor each, also of `+=` --------------------------------------------------

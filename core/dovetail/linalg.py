@@ -17,7 +17,7 @@ from . import ops
 from .errors import ArgumentError, DeviceError, DTypeError, NotYetAttribute, ShapeError
 from .expr import node, spec
 from .layout import Shape
-from .tensor import Tensor, apply, assign, fitted, make, reduce, view, write_out
+from .tensor import Tensor, apply, assign, elsewhere, fitted, make, reduce, view, write_out
 
 
 def matmul(x1: Tensor, x2: Tensor, /, *, out: Tensor | None = None) -> Tensor:
@@ -34,6 +34,8 @@ def matmul(x1: Tensor, x2: Tensor, /, *, out: Tensor | None = None) -> Tensor:
 
 
 def _matmul(name: str, x1: Tensor, x2: Tensor) -> Tensor:
+    if type(x1) is not Tensor or type(x2) is not Tensor:
+        return elsewhere("matmul", (x1, x2), x1, x2)  # type: ignore[no-any-return]
     if x1.device is not x2.device:
         raise DeviceError(
             f"{name}: operands are on {x1.device} and {x2.device}; move one with x.to(device)"

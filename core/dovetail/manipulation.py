@@ -20,7 +20,18 @@ from .errors import ArgumentError, AxisError, DeviceError, DTypeError, ShapeErro
 from .expr import leaf, node, spec, storage_of, tape_of
 from .layout import Layout, Shape
 from .ops import common
-from .tensor import Tensor, alias, apply, evaluated, fresh, from_host, is_viewable, make, view
+from .tensor import (
+    Tensor,
+    alias,
+    apply,
+    elsewhere,
+    evaluated,
+    fresh,
+    from_host,
+    is_viewable,
+    make,
+    view,
+)
 
 Axes = int | Sequence[int]
 
@@ -297,6 +308,8 @@ def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
     if axis is None:
         parts, axis = [ravel(a) for a in parts], 0
     d = lay.axis("concat", axis, parts[0].ndim)
+    if any(type(a) is not Tensor for a in parts):
+        return elsewhere("concat", parts, parts, d)  # type: ignore[no-any-return]
     rests = {a.shape[:d] + a.shape[d + 1 :] if a.ndim == parts[0].ndim else None for a in parts}
     if len(rests) > 1:
         raise ShapeError(

@@ -1,9 +1,9 @@
 """`dovetail memory`: how fast a device allocates, reuses and copies memory, and what its allocator
 counted.
 
-    dovetail memory --record FILE.json SCRIPT ...   runs a script, traced
-    dovetail memory FILE.json                       draws that as a page for a browser
-    dovetail memory FILE.json --replay opencl       does the same allocations again, on any device
+    dovetail memory DEVICE --record FILE.json SCRIPT ...   runs a script, traced
+    dovetail memory FILE.json                              draws that as a page for a browser
+    dovetail memory FILE.json --replay DEVICE              does the same allocations again
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from rich.table import Table
 
 from . import memory
 from .device import device
-from .errors import ArgumentError
 from .memory import MIB, CachingAllocator
 from .memory_page import draw
 from .memory_replay import Step, read, replay, steps_of
@@ -31,10 +30,10 @@ from .plugins import Opened, open_device
 def main(arguments: Sequence[str]) -> int:
     """Does what was asked; 0, or 2 if a file is not what it should be."""
     asked = _parser().parse_args(arguments)
+    if asked.record is not None:
+        return _record(asked.what, *asked.record)
     try:
-        if asked.record is not None:
-            _record(asked.what, *asked.record)
-        elif asked.replay is not None:
+        if asked.replay is not None:
             _replay(Path(asked.what or ""), asked.replay)
         elif asked.what is not None and asked.what.endswith(".json"):
             _draw(Path(asked.what), asked.output)
@@ -67,10 +66,11 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _record(name: str | None, target: str = "", script: str = "", *rest: str) -> None:
+def _record(name: str | None, target: str = "", script: str = "", *rest: str) -> int:
     """Runs a script as Python would, and writes what the allocator did, however it ends."""
     if not script:
-        raise ArgumentError("--record needs a file to write and a script to run")
+        print("dovetail memory: --record needs a file to write, and a script", file=sys.stderr)
+        return 2
     of = device(name)
     before, sys.argv = sys.argv, [script, *rest]
     sys.path.insert(0, str(Path(script).resolve().parent))
@@ -83,6 +83,7 @@ def _record(name: str | None, target: str = "", script: str = "", *rest: str) ->
         memory.page(target, of)
         sys.path.pop(0)
         sys.argv = before
+    return 0
 
 
 def _replay(trace: Path, name: str) -> None:

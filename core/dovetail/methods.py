@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from types import MethodType
 from typing import Any
 
 from . import (
@@ -10,6 +11,7 @@ from . import (
     datatypes,
     elementwise,
     interop,
+    layout_plugins,
     manipulation,
     ops,
     printing,
@@ -74,7 +76,6 @@ LATER = {
         "isin",
     ),
     "Fourier transforms": ("fft",),
-    "sparse tensors": ("sparse_coo_tensor", "to_sparse", "to_dense"),
     "native intrinsics": ("fast_math",),
 }  # fmt: skip
 WHAT = {name: part for part, names in LATER.items() for name in names}
@@ -89,7 +90,22 @@ def refuse(where: str, name: str) -> None:
 def missing(x: Tensor, name: str) -> Any:
     """What Tensor says to a name that it does not have."""
     refuse("Tensor", name)
-    raise AttributeError(f"'Tensor' object has no attribute {name!r}")
+    return MethodType(added("methods", name, "'Tensor' object has no attribute"), x)
+
+
+def added(where: str, name: str, otherwise: str) -> Any:
+    """What an installed layout adds under a name. Raises: AttributeError where none does."""
+    if name.startswith("_"):
+        raise AttributeError(f"{otherwise} {name!r}")
+    try:
+        return layout_plugins.registry.find(where, name)
+    except AttributeError as error:
+        raise AttributeError(f"{otherwise} {name!r}") from error.__cause__
+
+
+def to_dense(x: Tensor) -> Tensor:
+    """The tensor itself: it is strided. Of another layout: the same elements, strided."""
+    return x
 
 
 def _in_place(op: Op) -> Any:
@@ -160,6 +176,7 @@ HERE = {
     "zero_": zero_,
     "copy_": copy_,
     "to_device": to_device,
+    "to_dense": to_dense,
     "__array_namespace__": array_namespace,
     "__getattr__": missing,
 }

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import elementary as el
-from . import philox
+from . import philox, radix
 from .dtypes import (
     COMPLEX,
     INTEGERS,
@@ -703,8 +703,9 @@ def _checked_indices(site: Any) -> None:
     at = [site.axis(-1, d) for d in range(site.rank(-1))]
     i, n = site.read(0, *at), site.number("n", site.attrs[1])
     i = where(i < 0, i + n, i)
-    site.check((const(0, int64) <= i) & (i < n), site.attrs[0])
-    site.store(i, *at)
+    fine = (const(0, int64) <= i) & (i < n)
+    site.check(fine, site.attrs[0])
+    site.store(where(fine, i, 0), *at)  # others may read there before anybody looks
 
 
 def _scatter(site: Any) -> None:
@@ -772,6 +773,27 @@ CHECKED_INDICES = row("checked_indices", "rows", dtypes=_integers, build=_checke
 SCATTER = row("scatter", "rows", build=_scatter, updates=True, arity=3,
               dtypes=lambda op, d, a: ((d[0], d[0], *(int64 for _ in d[2:])), d[0]))  # fmt: skip
 SEARCHSORTED = row("searchsorted", "rows", dtypes=_searching, build=_search, arity=2)
+
+
+# Sorting along the last axis, stable, NaN last. attrs: a `radix.Order`; the number is the zero of the
+# codes of integers. A vendor routine sorts in ascending order.
+
+
+def _sorting(op: str, operands: Sequence[Any], attrs: Any) -> Dtypes:
+    d = common(op, operands[:1])
+    return (d, radix.code_dtype(d)), d
+
+
+def _ordering(op: str, operands: Sequence[Any], attrs: Any) -> Dtypes:
+    return _sorting(op, operands, attrs)[0], int64
+
+
+def _ascends(attrs: Any) -> bool:
+    return not attrs.descending
+
+
+SORT = row("sort", "rows", dtypes=_sorting, launches=radix.sort, vendor=_ascends)
+ARGSORT = row("argsort", "rows", dtypes=_ordering, launches=radix.argsort, vendor=_ascends)
 
 
 # Running sums and products: k ascending, halves in float32. attrs: (axis, whether the initial value

@@ -134,6 +134,7 @@ class Record:
     milliseconds: float = 0.0
     devices: tuple[DeviceInfo, ...] = ()
     plugin: Any = field(default=None, repr=False)
+    what: str = "device type"
 
     def fail(
         self, state: State, reason: str, hint: str = "", error: BaseException | None = None
@@ -144,7 +145,7 @@ class Record:
 
     def error(self) -> PluginError:
         """The error for whoever asks for this device type."""
-        text = f'device type "{self.type}" is {self.state.value}: {self.reason}'
+        text = f'{self.what} "{self.type}" is {self.state.value}: {self.reason}'
         if self.distribution:
             origin = " ".join(s for s in (self.distribution, self.version, self.file) if s)
             text += f"\nIt comes from {origin}."
@@ -172,17 +173,17 @@ class Opened:
         self.faults = Faults(backend, device)
 
 
-def installed() -> list[Entry]:
-    """The entry points of every installed backend, of any interface version; metadata only."""
+def installed(groups: str = GROUPS) -> list[Entry]:
+    """The entry points of every installed plugin, of any interface version; metadata only."""
     import importlib.metadata as metadata  # 16 ms, which `import dovetail` need not pay
 
     found = metadata.entry_points()
-    groups = sorted(group for group in found.groups if group.startswith(GROUPS))
+    versions = sorted(group for group in found.groups if group.startswith(groups))
     return [
         Entry(
             e.name, e.value, group, e.dist.name if e.dist else "?", e.dist.version if e.dist else ""
         )
-        for group in groups
+        for group in versions
         for e in found.select(group=group)
     ]
 
@@ -204,6 +205,11 @@ class Registry:
     """All plugins of one process. Discovers once, when first asked; safe to use from several
     threads."""
 
+    what = "device type"
+    groups, interface = GROUPS, INTERFACE
+    hooks: Any = Hooks
+    required: tuple[str, ...] = REQUIRED
+
     def __init__(
         self,
         find: Callable[[], Iterable[Entry]] = installed,
@@ -214,7 +220,7 @@ class Registry:
         self._lock = threading.RLock()
         self._records: dict[str, Record] | None = None
         self._manager = pluggy.PluginManager("dovetail")
-        self._manager.add_hookspecs(Hooks)
+        self._manager.add_hookspecs(self.hooks)
 
     # --- discovery
     def records(self) -> dict[str, Record]:
@@ -231,8 +237,8 @@ class Registry:
         return {name: self._record(name, entries) for name, entries in sorted(by_type.items())}
 
     def _record(self, name: str, entries: list[Entry]) -> Record:
-        ours = [e for e in entries if e.group == GROUP]
-        record = Record(name, tuple(ours or entries))
+        ours = [e for e in entries if e.group == f"{self.groups}{self.interface[0]}"]
+        record = Record(name, tuple(ours or entries), what=self.what)
         record.distribution = " and ".join(e.distribution for e in record.entries)
         record.version = " and ".join(e.version for e in record.entries if e.version)
         if not self._allowed(record):
@@ -240,10 +246,10 @@ class Registry:
             reason = f"DOVETAIL_BACKENDS={listed} leaves it out"
             record.fail(State.BLOCKED, reason, f"add {name} to that list")
         elif not ours:
-            theirs = ", ".join(sorted(e.group.removeprefix(GROUPS) for e in entries))
+            theirs = ", ".join(sorted(e.group.removeprefix(self.groups) for e in entries))
             record.fail(
                 State.API_MISMATCH,
-                f"it speaks backend interface {theirs}, and this dovetail {INTERFACE[0]}",
+                f"it speaks interface {theirs}, and this dovetail {self.interface[0]}",
                 f"pip install --upgrade dovetail {' '.join(e.distribution for e in entries)}",
             )
         elif len(ours) > 1:
@@ -283,7 +289,7 @@ class Registry:
             plugin = record.entries[0].load()
             record.file = str(getattr(plugin, "__file__", "") or "")
             self._register(record, plugin)
-            info = self.call(record, "dovetail_backend_info")
+            info = self.call(record, self.required[0])
         except Exception as error:
             self._drop(record)
             record.fail(State.IMPORT_FAILED, _line(error), _import_hint(record, error), error)
@@ -297,15 +303,16 @@ class Registry:
         callers = self._manager.get_hookcallers(plugin) or []
         for caller in callers:
             if not caller.has_spec():
-                near = _near(caller.name, HOOKS)
-                known = f"; the hooks are {', '.join(HOOKS)}"
+                hooks = [name for name in vars(self.hooks) if name.startswith("dovetail_")]
+                near = _near(caller.name, hooks)
+                known = f"; the hooks are {', '.join(hooks)}"
                 mend = f'; did you mean "{near[0]}"?' if near else known
                 raise PluginError(f'"{caller.name}" is not a hook of dovetail{mend}')
         self._manager.check_pending()
-        missing = [name for name in REQUIRED if name not in {c.name for c in callers}]
+        missing = [name for name in self.required if name not in {c.name for c in callers}]
         if missing:
             raise PluginError(
-                f"it does not implement {', '.join(missing)}, which every backend must"
+                f"it does not implement {', '.join(missing)}, which every plugin must"
             )
 
     def _drop(self, record: Record) -> None:

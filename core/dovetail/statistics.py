@@ -15,7 +15,7 @@ from .dtypes import DType, float32
 from .errors import ArgumentError, DTypeError, ShapeError
 from .layout import Shape
 from .ops import Op
-from .tensor import Tensor, apply, reduce, untaped, view, write_out
+from .tensor import Tensor, apply, elsewhere, reduce, untaped, view, write_out
 
 Axis = int | Sequence[int] | None
 
@@ -24,7 +24,8 @@ def _reduce(
     op: Op, x: Tensor, axis: Axis, keepdims: bool, out: Tensor | None, attrs: Any = None
 ) -> Tensor:
     _require_tensor(op.name, x)
-    found = reduce(op, x, lay.axes(op.name, axis, x.ndim), keepdims, attrs)
+    args = (op, x, lay.axes(op.name, axis, x.ndim), keepdims, attrs)
+    found = reduce(*args) if type(x) is Tensor else elsewhere("reduce", (x,), *args)
     return found if out is None else write_out(op.name, out, found._expr)
 
 
@@ -197,8 +198,10 @@ def std(
 ) -> Tensor:
     """The standard deviation over `axis`: the square root of `var`."""
     _require_tensor("std", x)
-    found = apply(ops.TABLE["sqrt"], (_variance(x, axis, correction, keepdims),))
-    result = cast(found, _floating(x))
+    v = _variance(x, axis, correction, keepdims)
+    none = apply(ops.EQUAL, (v, 0))  # where nothing varies the gradient is 0, not 0 / 0
+    root = apply(ops.SQRT, (apply(ops.WHERE, (none, 1.0, v)),))
+    result = cast(apply(ops.WHERE, (none, 0.0, root)), _floating(x))
     return result if out is None else write_out("std", out, result._expr)
 
 

@@ -24,6 +24,7 @@ from .errors import (
     DeviceError,
     DTypeError,
     GradientError,
+    LayoutError,
     ReadOnlyError,
     ShapeError,
     ValueOverflow,
@@ -395,6 +396,9 @@ def apply(op: Op, args: Sequence[Any], attrs: Any = None, out: Tensor | None = N
     key = tuple([a.spec if type(a) is Expr else type(a) for a in operands])
     found = op.specs.get((key, attrs))
     if found is None:
+        if any(isinstance(a, Tensor) for a in operands):
+            made = elsewhere("apply", operands, op, args, attrs)
+            return made if out is None else write_out(op.name, out, made._expr)
         found = op.specs[key, attrs] = infer(op, operands, attrs)
     s, limits = found
     if limits is not None:
@@ -404,8 +408,17 @@ def apply(op: Op, args: Sequence[Any], attrs: Any = None, out: Tensor | None = N
     return make(node(op, operands, s, attrs))
 
 
+def elsewhere(verb: str, among: Sequence[Any], *args: Any) -> Any:
+    """What the layout of the first tensor among some that is not strided says of a verb.
+
+    See `layouts.py`. Raises: LayoutError.
+    """
+    x: Any = next(x for x in among if isinstance(x, Tensor) and type(x) is not Tensor)
+    return x.answer(verb, *args)
+
+
 def _number(op: Op, x: Any) -> Any:
-    if type(x) in PYTHON_NUMBERS:
+    if type(x) in PYTHON_NUMBERS or isinstance(x, Tensor):  # a tensor of another layout
         return x
     if isinstance(x, np.generic):
         return x.item()
@@ -491,6 +504,8 @@ def view(x: Tensor, m: Move) -> Tensor:
     """The tensor after a layout move, sharing memory. For a reshape that strides do not permit: a
     copy.
     """
+    if type(x) is not Tensor:
+        return elsewhere("view", (x,), x, m)  # type: ignore[no-any-return]
     e = x._expr
     if e.op is not None:
         e = boxed(x)
@@ -602,6 +617,11 @@ def in_place(op: Op, x: Tensor, *others: Any, attrs: Any = None) -> Tensor:
     """`x` after op(x, others) has been written into it. The result must have x's shape and a dtype
     that fits.
     """
+    if type(x) is not Tensor:
+        raise LayoutError(
+            f"{op.name} in place: a tensor of layout {x.layout.name} is not written in place; "
+            f"use dt.{op.name}(), which returns a new one"
+        )
     name, want = f"{op.name} in place", x._expr.spec
     assign(op.name, x, fitted(name, apply(op, (x, *others), attrs)._expr, want))
     return x
@@ -662,7 +682,11 @@ def fresh(s: Spec) -> Expr:
 
 def evaluate(*tensors: Tensor) -> None:
     """Computes these tensors now, together."""
-    run.evaluate([t._expr for t in tensors])
+    run.evaluate([p._expr for t in tensors for p in _parts(t)])
+
+
+def _parts(x: Any) -> Sequence[Tensor]:
+    return (x,) if type(x) is Tensor else x.parts
 
 
 class eager:

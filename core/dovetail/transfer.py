@@ -49,7 +49,7 @@ class _InFlight(DataPtr):
     __slots__ = ()
 
     @property
-    def handle(self) -> Any:  # type: ignore[override]
+    def handle(self) -> Any:
         land(self)
         return self.handle  # it is a plain pointer's now
 

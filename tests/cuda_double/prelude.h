@@ -102,13 +102,14 @@ EMU_RN(__dmul_rn, double, *) EMU_RN(__ddiv_rn, double, /)
 struct emu_entry {
   const char *name;
   void (*call)(void **arguments);
-  unsigned count, parameters;        /* `parameters`: 0 behind the last entry */
-  const unsigned *sizes, *alignments; /* alignments: of what a pointer points to; 0 for no pointer */
+  unsigned count;       /* of parameters */
+  const unsigned *sizes;
+  const unsigned *aims; /* the alignment of what a pointer points to; 0 for no pointer */
 };
 extern char __start_emu_shared[] __attribute__((weak, visibility("hidden")));
 extern char __stop_emu_shared[] __attribute__((weak, visibility("hidden")));
 struct emu_unit {
-  struct emu_entry *entries;
+  struct emu_entry *entries; /* up to one without a name */
   dim3 *thread, *block, *block_dim, *grid_dim;
   char *shared, *shared_end;
   int (**barrier)(int);

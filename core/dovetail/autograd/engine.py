@@ -37,8 +37,10 @@ def backward(
     keep_graph = create_graph if retain_graph is None else retain_graph
     into = _Collected(wanted, accumulate=True)
     _run(roots, into, keep_graph, create_graph)
+    seeds = [t for t, _ in roots]
+    del roots  # an implied gradient that nobody holds needs no memory
     if not create_graph:
-        evaluate(*[t for t, _ in roots], *[n.grad for n in into.reached if n.grad is not None])
+        evaluate(*seeds, *[n.grad for n in into.reached if n.grad is not None])
 
 
 def grad(

@@ -60,7 +60,7 @@ def _nothing(g: Any) -> Tensor:
 
 def _pow_base(g: Any, x: Any, y: Any) -> Any:
     if isinstance(y, Tensor):
-        return g * ew.where(ew.equal(y, 0), 0.0, y * ew.pow(x, y - 1.0))
+        return ew.where(ew.equal(y, 0), 0.0, g * (y * ew.pow(x, y - 1.0)))
     if y == 0:
         return _nothing(g)
     return g * y if y == 1 else g * (ew.pow(x, y - 1) * y)
@@ -72,14 +72,14 @@ def _pow_exponent(g: Any, x: Any, y: Any, r: Any) -> Any:
         slope = math.log(x) if x > 0 else -math.inf if x == 0 else math.nan
         return ew.where(y >= 0, 0.0, g * r * slope) if x == 0 else g * r * slope
     at_zero = ew.logical_and(ew.equal(x, 0), ew.greater_equal(y, 0))
-    return g * ew.where(at_zero, 0.0, r * ew.log(x))
+    return ew.where(at_zero, 0.0, g * (r * ew.log(x)))
 
 
-def _extreme(better: Callable[..., Any], at_least: Callable[..., Any]) -> Callable[..., Any]:
+def _extreme(worse: Callable[..., Any], at_least: Callable[..., Any]) -> Callable[..., Any]:
     def rule(g: Any, x: Any, y: Any) -> Any:
         if not isinstance(y, Tensor):
             return ew.where(at_least(x, y), g, 0.0)
-        return ew.where(better(x, y), g, ew.where(ew.equal(x, y), g * 0.5, 0.0))
+        return ew.where(worse(x, y), 0.0, ew.where(ew.equal(x, y), g * 0.5, g))
 
     return rule
 
@@ -88,8 +88,8 @@ def _swapped(rule: Callable[..., Any]) -> Callable[..., Any]:
     return lambda g, x, y: rule(g, y, x)
 
 
-_maximum = _extreme(ew.greater, ew.greater_equal)
-_minimum = _extreme(ew.less, ew.less_equal)
+_maximum = _extreme(ew.less, ew.greater_equal)
+_minimum = _extreme(ew.greater, ew.less_equal)
 
 
 def _magnitude(g: Any, x: Any, y: Any) -> Any:
@@ -97,8 +97,10 @@ def _magnitude(g: Any, x: Any, y: Any) -> Any:
     return g * ew.sign(x) * ew.copysign(ones(x._expr.spec), y)
 
 
-def _square_sum(x: Any, y: Any) -> Any:
-    return x * x + y * y
+def _by_square_sum(v: Any, x: Any, y: Any) -> Any:
+    """v / (x**2 + y**2), and 0 at the origin."""
+    total = x * x + y * y
+    return ew.where(ew.equal(total, 0), 0.0, v / total)
 
 
 _TWO: dict[str, tuple[Any, Any]] = {
@@ -110,8 +112,8 @@ _TWO: dict[str, tuple[Any, Any]] = {
     "remainder": (lambda g: g, lambda g, x, y: -g * ew.floor_divide(x, y)),
     "pow": (_pow_base, _pow_exponent),
     "atan2": (
-        lambda g, x, y: g * (y / _square_sum(x, y)),
-        lambda g, x, y: g * (-x / _square_sum(x, y)),
+        lambda g, x, y: g * _by_square_sum(y, x, y),
+        lambda g, x, y: g * _by_square_sum(-x, x, y),
     ),
     "hypot": (lambda g, x, r: g * (x / r), lambda g, y, r: g * (y / r)),
     "copysign": (_magnitude, _nothing),
@@ -129,7 +131,7 @@ _ONE: dict[str, Any] = {
     "copy": lambda g: g,
     "astype": lambda g: g,
     "sign": _nothing, "ceil": _nothing, "floor": _nothing, "trunc": _nothing, "round": _nothing,
-    "relu": lambda g, r: ew.where(r > 0, g, 0.0),
+    "relu": lambda g, r: ew.where(r <= 0, 0.0, g),
     "square": lambda g, x: g * (x * 2.0),
     "reciprocal": lambda g, r: -g * (r * r),
     "sqrt": lambda g, r: g / (r * 2.0),
@@ -225,7 +227,9 @@ def _other_factors(x: Any, axes: Shape) -> Any:
 
 
 def _extremes(g: Any, c: Site, x: Any, r: Any) -> Any:
-    here = ew.equal(x, view(r, ("reshape", _kept_axes(c))))
+    """Evenly over all that are the extreme one, or NaN."""
+    best = view(r, ("reshape", _kept_axes(c)))
+    here = ew.logical_or(ew.equal(x, best), ew.isnan(x))
     count = sum_(cast(here, x.dtype), axis=c.attrs[0], keepdims=True)
     return ew.where(here, _spread(g, c) / count, 0.0)
 

@@ -1,0 +1,153 @@
+"""The opened device: what `Backend` asks for, from the rooms next door."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dovetail.extend import Backend, DeviceInfo, Handles, Kernel, Launch
+
+from . import driver as cuda
+from .compile import Compiler, CudaProgram
+from .launch import bind
+from .memory import Memory
+
+NOT_READY = 600
+
+
+class CudaBackend(Backend):
+    """One GPU. A handle is an address; a stream is the driver's, as a number (0: its default one).
+
+    All work is in the device's primary context, which CUDA libraries in this process share.
+    """
+
+    dlpack_type = 2
+    pins_memory = True
+    asynchronous = True
+
+    def __init__(self, info: DeviceInfo) -> None:
+        self.info = info
+        d = cuda.driver
+        cuda.answer(d.cuInit(0), "cuInit")
+        self._device = cuda.answer(d.cuDeviceGet(info.index), "cuDeviceGet")
+        retained = d.cuDevicePrimaryCtxRetain(self._device)
+        self._context = cuda.answer(retained, "cuDevicePrimaryCtxRetain")
+        self._set_current = d.cuCtxSetCurrent
+        self._memory = Memory(self.enter)
+        self._compiler = Compiler(info.details["arch"], info.fingerprint)
+
+    def enter(self) -> None:
+        """Makes the device's context the calling thread's: who else uses CUDA may change that."""
+        status = self._set_current(self._context)[0]
+        if status != 0:
+            raise cuda.error(status, "cuCtxSetCurrent")
+
+    def close(self) -> None:
+        cuda.driver.cuDevicePrimaryCtxRelease(self._device)
+
+    # --- memory
+
+    def allocate(self, nbytes: int) -> int:
+        return self._memory.allocate(nbytes)
+
+    def free(self, handle: int, nbytes: int) -> None:
+        self._memory.free(handle)
+
+    def copy_in(self, handle: int, offset: int, source: memoryview, stream: Any = None) -> None:
+        self._memory.copy_in(handle + offset, source, stream or 0)
+
+    def copy_out(self, target: memoryview, handle: int, offset: int, stream: Any = None) -> None:
+        self._memory.copy_out(target, handle + offset, stream or 0)
+
+    def queue_copy_in(
+        self, handle: int, offset: int, source: memoryview, stream: Any = None
+    ) -> None:
+        self._memory.queue_in(handle + offset, source, stream or 0)
+
+    def queue_copy_out(
+        self, target: memoryview, handle: int, offset: int, stream: Any = None
+    ) -> None:
+        self._memory.queue_out(target, handle + offset, stream or 0)
+
+    def allocate_pinned(self, nbytes: int) -> int:
+        return self._memory.allocate_pinned(nbytes)
+
+    def free_pinned(self, address: int, nbytes: int) -> None:
+        self._memory.free_pinned(address)
+
+    def adopt(self, address: int, nbytes: int) -> int:
+        return address
+
+    # --- work
+
+    def compile(self, kernel: Kernel) -> CudaProgram:
+        self.enter()
+        return self._compiler.compile(kernel)
+
+    def load(self, kernel: Kernel, binary: bytes) -> CudaProgram:
+        self.enter()
+        return self._compiler.load(kernel, binary)
+
+    def launch(
+        self,
+        program: CudaProgram,
+        buffers: Handles,
+        ints: Sequence[int],
+        scalars: Sequence[float | int | bool],
+        grid: Sequence[int],
+        stream: Any = None,
+    ) -> None:
+        self.bind(program, ints, grid)(buffers, scalars, stream)
+
+    def bind(self, program: CudaProgram, ints: Sequence[int], grid: Sequence[int]) -> Launch:
+        self.enter()
+        return bind(self.enter, program, ints, grid)
+
+    def synchronize(self, stream: Any = None) -> None:
+        if stream is not None:
+            self._memory.wait(stream)
+        else:
+            self.enter()
+            cuda.answer(cuda.driver.cuCtxSynchronize(), "waiting for the device")
+
+    # --- streams and events
+
+    def create_stream(self) -> int:
+        self.enter()
+        independent = cuda.driver.CUstream_flags.CU_STREAM_NON_BLOCKING
+        return int(cuda.answer(cuda.driver.cuStreamCreate(independent), "cuStreamCreate"))
+
+    def record_event(self, stream: Any) -> _Event:
+        self.enter()
+        event = _Event()
+        cuda.answer(cuda.driver.cuEventRecord(event.handle, stream or 0), "cuEventRecord")
+        return event
+
+    def event_done(self, event: _Event) -> bool:
+        status = cuda.driver.cuEventQuery(event.handle)[0]
+        if status != NOT_READY:
+            cuda.answer((status,), "cuEventQuery")
+        return bool(status != NOT_READY)
+
+    def wait_event(self, stream: Any, event: _Event) -> None:
+        self.enter()
+        if stream is None:
+            cuda.answer(cuda.driver.cuEventSynchronize(event.handle), "waiting for an event")
+        else:
+            cuda.answer(cuda.driver.cuStreamWaitEvent(stream, event.handle, 0), "cuStreamWaitEvent")
+
+    def elapsed_ms(self, start: _Event, end: _Event) -> float:
+        taken = cuda.driver.cuEventElapsedTime(start.handle, end.handle)
+        return float(cuda.answer(taken, "cuEventElapsedTime"))
+
+
+class _Event:
+    """The driver's event, given back with this object."""
+
+    def __init__(self) -> None:
+        flags = cuda.driver.CUevent_flags.CU_EVENT_DEFAULT
+        self.handle = cuda.answer(cuda.driver.cuEventCreate(flags), "cuEventCreate")
+
+    def __del__(self) -> None:
+        if hasattr(self, "handle") and cuda.usable():
+            cuda.driver.cuEventDestroy(self.handle)

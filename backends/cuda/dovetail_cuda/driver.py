@@ -1,0 +1,67 @@
+"""NVIDIA's driver and run-time compiler: the only place that imports their bindings.
+
+Everything else calls `driver` and `nvrtc` through this module, so that a test can put a stand-in
+there. Importing it loads neither library: the first call does.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from cuda.bindings import driver, nvrtc
+from dovetail.extend import DovetailError
+
+OUT_OF_MEMORY = 2
+_opened_in = os.getpid()
+
+
+class CudaError(DovetailError, RuntimeError):
+    """A call to NVIDIA's driver failed; the message has its name for that."""
+
+
+def answer(result: tuple[Any, ...], doing: str) -> Any:
+    """What a driver's function returned besides its status. Raises: MemoryError, CudaError."""
+    if result[0] != 0:
+        raise error(result[0], doing)
+    return result[1] if len(result) == 2 else result[1:]
+
+
+def compiler_answer(result: tuple[Any, ...], doing: str) -> Any:
+    """What a function of NVRTC returned besides its status. Raises: CudaError."""
+    if result[0] != 0:
+        text = _text(nvrtc.nvrtcGetErrorString(result[0]))
+        raise CudaError(f"cuda: {doing}: {text or int(result[0])}")
+    return result[1] if len(result) == 2 else result[1:]
+
+
+def error(status: Any, doing: str) -> Exception:
+    """The exception for a status that is not success."""
+    name, text = (_text(f(status)) for f in (driver.cuGetErrorName, driver.cuGetErrorString))
+    message = f"cuda: {doing}: {name or int(status)}: {text}{_advice(int(status))}"
+    return MemoryError(message) if status == OUT_OF_MEMORY else CudaError(message)
+
+
+def usable() -> bool:
+    """Whether this is the process that loaded the driver, and no child of it by fork()."""
+    return os.getpid() == _opened_in
+
+
+def _text(result: tuple[Any, ...]) -> str:
+    found = result[1] if result[0] == 0 else b""
+    return found.decode() if isinstance(found, bytes) else str(found or "")
+
+
+def _advice(status: int) -> str:
+    if not usable():
+        return (
+            ". CUDA does not work in a child of fork(): start processes that use it with "
+            'multiprocessing.get_context("spawn")'
+        )
+    if status in _STICKY:
+        return ". The device's state is lost for this process: restart it, and please report this"
+    return ""
+
+
+# An illegal address, a failed launch and the like: every later call fails with the same status.
+_STICKY = (700, 702, 710, 714, 715, 716, 717, 718, 719)

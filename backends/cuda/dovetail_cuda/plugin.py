@@ -1,0 +1,115 @@
+"""Device type "cuda": the hooks through which dovetail finds, probes and opens it."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dovetail.extend import (
+    FLOATS,
+    INTEGERS,
+    Backend,
+    BackendInfo,
+    Capabilities,
+    DeviceInfo,
+    Unavailable,
+    bool_,
+    hookimpl,
+    source_digest,
+)
+
+from . import __version__
+
+OLDEST = 12000  # the first driver that loads what a compiler of CUDA 12 makes
+_DRIVER = "install NVIDIA's driver, 525 or later: https://www.nvidia.com/drivers"
+_PACKAGES = "pip install --force-reinstall cuda-bindings nvidia-cuda-nvrtc-cu12"
+NO_DEVICE = 100
+
+
+@hookimpl
+def dovetail_backend_info() -> BackendInfo:
+    """What this plugin is."""
+    return BackendInfo("cuda", __version__, (1, 0), "NVIDIA's GPUs")
+
+
+@hookimpl
+def dovetail_probe(config: Mapping[str, str]) -> Sequence[DeviceInfo] | Unavailable:
+    """Every GPU, in the order of the driver (CUDA_VISIBLE_DEVICES chooses among them)."""
+    try:
+        cuda = importlib.import_module(f"{__package__}.driver")
+        version = ".".join(map(str, cuda.nvrtc.nvrtcVersion()[1:]))
+    except (ImportError, OSError, RuntimeError) as error:
+        return Unavailable(f"NVIDIA's compiler does not load: {error}", _PACKAGES)
+    try:
+        return _devices(cuda, version)
+    except (OSError, RuntimeError) as error:
+        return Unavailable(f"NVIDIA's driver does not work here: {error}", _DRIVER)
+
+
+def _devices(cuda: Any, compiler: str) -> Sequence[DeviceInfo] | Unavailable:
+    status = cuda.driver.cuInit(0)[0]
+    if status == NO_DEVICE:
+        return Unavailable("the driver finds no GPU", "see `nvidia-smi`, CUDA_VISIBLE_DEVICES")
+    cuda.answer((status,), "cuInit")
+    version = cuda.answer(cuda.driver.cuDriverGetVersion(), "cuDriverGetVersion")
+    if version < OLDEST:
+        return Unavailable(f"NVIDIA's driver is for CUDA {_dotted(version)}, before 12", _DRIVER)
+    count = cuda.answer(cuda.driver.cuDeviceGetCount(), "cuDeviceGetCount")
+    return [_describe(cuda, i, version, compiler) for i in range(count)]
+
+
+def _dotted(version: int) -> str:
+    return f"{version // 1000}.{version % 1000 // 10}"
+
+
+def _describe(cuda: Any, index: int, version: int, compiler: str) -> DeviceInfo:
+    d, device = cuda.driver, cuda.answer(cuda.driver.cuDeviceGet(index), "cuDeviceGet")
+    name = cuda.answer(d.cuDeviceGetName(100, device), "cuDeviceGetName")
+    name = name.split(b"\0")[0].decode().strip()
+    major, minor, units, threads = (
+        cuda.answer(d.cuDeviceGetAttribute(getattr(d.CUdevice_attribute, a), device), a)
+        for a in _ATTRIBUTES
+    )
+    arch, source = f"sm_{major}{minor}", source_digest(Path(__file__).parent)
+    return DeviceInfo(
+        "cuda",
+        index,
+        name,
+        " | ".join((arch, compiler, __version__, source)),
+        Capabilities(
+            dtypes=frozenset((bool_, *INTEGERS, *FLOATS)), concurrency=units * threads // 128
+        ),
+        cuda.answer(d.cuDeviceTotalMem(device), "cuDeviceTotalMem"),
+        {"arch": arch, "driver": _dotted(version), "compiler": compiler, "units": str(units)},
+    )
+
+
+_ATTRIBUTES = (
+    "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR",
+    "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR",
+    "CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT",
+    "CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR",
+)
+
+
+@hookimpl
+def dovetail_open(info: DeviceInfo, config: Mapping[str, str]) -> Backend:
+    """The opened device."""
+    device = importlib.import_module(f"{__package__}.device")  # which loads the bindings
+    return device.CudaBackend(info)  # type: ignore[no-any-return]
+
+
+@hookimpl
+def dovetail_diagnostics() -> Mapping[str, str]:
+    """What was found, for the doctor."""
+    return {name: _installed(name) for name in ("nvidia-cuda-nvrtc-cu12", "nvidia-cublas-cu12")}
+
+
+def _installed(distribution: str) -> str:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"

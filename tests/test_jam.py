@@ -1,0 +1,59 @@
+"""Unroll and jam: the kernel that does several points at once gives the same bits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from dovetail.dtypes import float32, int64
+from dovetail.jam import jam, jammed_axis
+from dovetail.kernel import Kernel, KernelBuilder
+from dovetail.loops import const, fma, fold_loop, load, reduce_loop
+from dovetail.reference import interpret
+from dovetail.verify import verify
+
+
+def matmul() -> Kernel:
+    b = KernelBuilder("matmul")
+    x, y, out = (b.buffer(n, float32, a) for n, a in (("x", "r"), ("y", "r"), ("out", "w")))
+    m, n, p = b.int("m"), b.int("n"), b.int("p")
+    i, j = b.axis(m), b.axis(p)
+    step = lambda k, c: (fma(load(x, i * n + k), load(y, k * p + j), c),)  # noqa: E731
+    b.store(out, i * p + j, fold_loop(0, n, (const(0, float32),), step).results[0])
+    return b.build()
+
+
+@pytest.mark.parametrize("rows", [1, 3, 4, 8, 9])
+def test_every_number_of_rows_gives_the_same_bits(rows: int) -> None:
+    kernel, rng = matmul(), np.random.default_rng(rows)
+    jammed = jam(kernel, 4)
+    assert jammed is not None
+    verify(jammed)
+    x, y = rng.normal(size=(rows, 5)), rng.normal(size=(5, 3))
+    sides = [[a.astype(np.float32).ravel() for a in (x, y, np.zeros((rows, 3)))] for _ in range(2)]
+    tiles = -(-rows // 4)
+    interpret(kernel, sides[0], [rows, 5, 3], [], [rows, 3])
+    interpret(jammed, sides[1], [rows, 5, 3, tiles], [], [tiles, 3])
+    assert jammed_axis(kernel) == 0
+    assert sides[0][2].tobytes() == sides[1][2].tobytes()
+    assert sides[0][2].any()
+
+
+def test_what_neighbours_share_is_loaded_once() -> None:
+    jammed = jam(matmul(), 4)
+    assert str(jammed).count("load y") == 1
+    assert str(jammed).count("load x") == 4
+
+
+def test_kernels_that_share_nothing_are_left_alone() -> None:
+    b = KernelBuilder("row_sum")
+    x, out, n = b.buffer("x", float32, "r"), b.buffer("out", float32, "w"), b.int("n")
+    i, j = b.axis(n), b.axis(n)
+    total = reduce_loop("add", 0, n, lambda k: load(x, (i * n + j) * n + k))[0]
+    b.store(out, i * n + j, total)
+    assert jam(b.build(), 4) is None
+    b = KernelBuilder("running")
+    x, out, n = b.buffer("x", int64, "r"), b.buffer("out", int64, "w"), b.int("n")
+    i, j = b.axis(n), b.axis(n)
+    fold = fold_loop(0, n, (const(0, int64),), lambda k, c: (c + load(x, (i * n + j) * n + k),))
+    b.store(out, i * n + j, fold.results[0])
+    assert jam(b.build(), 4) is None
