@@ -28,6 +28,7 @@ class Case(NamedTuple):
     row: str
     function: Callable[..., Any]
     arrays: tuple[Array, ...]
+    eps: float = 1e-6  # step of the differences
 
 
 # --- elementwise rows ----------------------------------------------------------------------------
@@ -192,8 +193,7 @@ _CUBE: dict[str, dict[str, Callable[[Any], Any]]] = {
         "tile": lambda x: dt.tile(x, (2, 1, 1)),
         "repeat": lambda x: dt.repeat(x, 2, axis=1),
     },
-    "astype": {"astype": lambda x: (x.astype(dt.float64) * 2.0).astype(dt.float64)},
-    "multiply": {"square": lambda x: x**2 * x, "power": lambda x: x**3 + x**1 + x**0},
+    "pow": {"powers": lambda x: x**3 + x**1 + x**0 + x**2},
 }  # fmt: skip
 
 
@@ -218,6 +218,8 @@ def _several() -> dict[str, Case]:
         "clip by numbers": Case("clip", lambda a: dt.clip(a, -1, 1), three[:1]),
         "clip from above": Case("minimum", lambda a: dt.clip(a, max=0.3), three[:1]),
         "where of two": Case("where", lambda a, b: dt.where(a > 0, a * b, b), three[:2]),
+        "astype": Case("astype", lambda x: x.astype(dt.float32).astype(dt.float64) * 2.0,
+                       (np.array([0.5, -1.25, 3.0]),), 2.0**-7),
         "index_add": Case("scatter", lambda a, b: dt.index_add(a, 0, [0, 3, 0, 1, 3], b), into),
         "scatter": Case("scatter", _scattered, into),
         "rows written": Case("written", _rows_written, (uniform(3), uniform(3) + 1.0)),

@@ -190,6 +190,8 @@ from .manipulation import (
 )
 from .plugins import devices
 from .profile import profile
+from .sets import isin, unique_all, unique_counts, unique_inverse, unique_values
+from .sorting import argsort, sort, topk
 from .statistics import (
     all,
     any,
@@ -249,6 +251,7 @@ __all__ = [
     "arange",
     "argmax",
     "argmin",
+    "argsort",
     "argwhere",
     "array_equal",
     "as_strided",
@@ -335,6 +338,7 @@ __all__ = [
     "isclose",
     "isdtype",
     "isfinite",
+    "isin",
     "isinf",
     "isnan",
     "less",
@@ -403,6 +407,7 @@ __all__ = [
     "sin",
     "sinh",
     "softmax",
+    "sort",
     "sparse_coo",
     "split",
     "sqrt",
@@ -422,6 +427,7 @@ __all__ = [
     "tanh",
     "tensordot",
     "tile",
+    "topk",
     "transpose",
     "tril",
     "triu",
@@ -430,6 +436,10 @@ __all__ = [
     "uint16",
     "uint32",
     "uint64",
+    "unique_all",
+    "unique_counts",
+    "unique_inverse",
+    "unique_values",
     "unstack",
     "var",
     "vecdot",
@@ -440,8 +450,8 @@ __all__ = [
 
 
 if TYPE_CHECKING:  # what the layouts that are shipped with dovetail add
-    import dovetail_sparse as sparse
-    from dovetail_sparse import sparse_coo_tensor
+    import dovetail_sparse as sparse  # noqa: F401
+    from dovetail_sparse import sparse_coo_tensor  # noqa: F401
 else:
 
     def __getattr__(name):

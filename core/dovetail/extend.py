@@ -1,10 +1,12 @@
 """The public interface for plugins: all that a backend or a layout may import from dovetail.
 
-See docs/writing-a-backend.md. First-party backends use this module and nothing else.
+See docs/writing-a-backend.md. First-party backends use this module and nothing else; the sparse
+layout also uses the public functions.
 """
 
 from pluggy import HookimplMarker
 
+from .autograd.tape import set_gradient
 from .backend import (
     INTERFACE,
     Backend,
@@ -41,6 +43,8 @@ from .dtypes import (
 from .errors import ArgumentError, CompileError, DeviceError, DovetailError, InternalError
 from .jam import jam, jammed_axis
 from .kernel import Combine, Kernel, KernelBuilder, combine
+from .layout import Kind, axis, broadcast_shapes, move_shape, sparse_coo
+from .layouts import LayoutInfo, LayoutTensor, gathered, placed, recorded
 from .legalize import legalize
 from .loops import (
     CHUNK,
@@ -54,9 +58,19 @@ from .loops import (
     Statement,
     Store,
     Value,
+    cast,
+    const,
+    eq,
+    fma,
+    fold_loop,
+    ne,
+    reduce_loop,
     walk,
 )
+from .loops import where as choose
+from .ops import Op
 from .parse import parse_kernel
+from .tensor import apply, reduce
 from .text import print_kernel
 from .verify import verify
 
@@ -88,34 +102,56 @@ __all__ = [
     "InternalError",
     "Kernel",
     "KernelBuilder",
+    "Kind",
     "Launch",
+    "LayoutInfo",
+    "LayoutTensor",
     "Loop",
+    "Op",
     "Program",
     "Statement",
     "Store",
     "Unavailable",
     "Value",
     "along_rows",
+    "apply",
+    "axis",
     "bfloat16",
     "bool_",
+    "broadcast_shapes",
     "cache_binary",
     "cached_binary",
+    "cast",
+    "choose",
     "combine",
+    "const",
+    "eq",
     "float16",
     "float32",
     "float64",
+    "fma",
+    "fold_loop",
+    "gathered",
     "hookimpl",
     "int8",
-    "jam",
-    "jammed_axis",
     "int16",
     "int32",
     "int64",
+    "jam",
+    "jammed_axis",
     "legalize",
+    "move_shape",
+    "ne",
     "parse_kernel",
+    "placed",
     "print_kernel",
+    "recorded",
+    "reduce",
+    "reduce_loop",
+    "set_gradient",
     "shareable",
     "source_digest",
+    "sparse_coo",
     "uint8",
     "uint16",
     "uint32",

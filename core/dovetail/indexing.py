@@ -37,6 +37,7 @@ from .tensor import (
     check_writable,
     elsewhere,
     fitted,
+    fresh,
     from_host,
     is_viewable,
     make,
@@ -331,7 +332,7 @@ def _index(part: Any, shape: Shape, d: int, axis: int, x: Tensor) -> tuple[_Inde
                 f"index: a mask of shape {tuple(part.shape)} does not fit axes {d}..{d + used - 1} "
                 f"of shape {shape}"
             )
-        return _Index(axis, _true_positions(part, x)._expr, True, True), used
+        return _Index(axis, true_positions(part, x)._expr, True, True), used
     if isinstance(part, Tensor):
         return _Index(axis, part._expr, False, False), 1
     return _Index(axis, _checked_on_host(part, d, shape[d], x)._expr, True, False), 1
@@ -347,7 +348,7 @@ def _checked_on_host(part: Any, axis: int, extent: int, x: Tensor) -> Tensor:
     return from_host(np.where(part < 0, part + extent, part) if low < 0 else part, int64, x.device)
 
 
-def _true_positions(mask: Any, x: Tensor) -> Tensor:
+def true_positions(mask: Any, x: Tensor) -> Tensor:
     """The positions, in row-major order, at which a mask is true. One host read for a tensor."""
     if isinstance(mask, np.ndarray):
         return from_host(np.flatnonzero(mask), int64, x.device)
@@ -358,6 +359,19 @@ def _true_positions(mask: Any, x: Tensor) -> Tensor:
     before = from_host(np.cumsum(counts) - counts, int64, mask.device)
     shape = (int(counts.sum()),)
     return make(node(ops.TRUE_POSITIONS, (flat, before._expr), spec(shape, int64, mask.device)))
+
+
+def fetch(x: Tensor, positions: Tensor) -> Tensor:
+    """The elements of a vector at positions that are known to be in range: nothing is checked."""
+    return _gather(x, [positions._expr], positions.shape, (-1,), (0,), True)
+
+
+def place(values: Tensor, positions: Tensor) -> Tensor:
+    """A vector with values[i] at positions[i], which are all of its places, each once."""
+    out = make(fresh(values._expr.spec))
+    operands = [values._expr, positions._expr]
+    _update("place", out, _scattered(out, operands, ("set", True)))
+    return out
 
 
 ROWS_WORTH_CHECKING = 4  # elements read for each index
@@ -451,7 +465,7 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
     if x.ndim == 0:
         raise ShapeError("nonzero: needs at least 1 dimension; see dt.reshape(x, (1,))")
     mask = x if x.dtype is bool_ else apply(ops.NOT_EQUAL, (x, 0))
-    flat, found = _true_positions(mask, x), []
+    flat, found = true_positions(mask, x), []
     for extent in reversed(x.shape[1:]):
         found.append(apply(ops.REMAINDER, (flat, max(extent, 1))))
         flat = apply(ops.FLOOR_DIVIDE, (flat, max(extent, 1)))

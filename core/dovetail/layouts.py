@@ -20,7 +20,7 @@ A function that needs another verb, or one without a rule, raises LayoutError wi
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, ClassVar
@@ -28,11 +28,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from . import ops
+from .dtypes import DType
 from .errors import LayoutError
-from .expr import Expr
-from .layout import Kind
+from .expr import Expr, node, spec
+from .layout import Kind, Shape
 from .ops import Op
-from .tensor import PYTHON_NUMBERS, Tensor, apply
+from .tensor import PYTHON_NUMBERS, Tensor, apply, make, view
 
 INTERFACE = (1, 0)  # of layout plugins; the group of entry points carries the first number
 
@@ -135,6 +136,34 @@ def _package(frame: FrameType) -> str:
 
 
 _OURS = str(__package__)
+
+
+# --- what a layout's own ops are made with -------------------------------------------------------
+
+
+def recorded(
+    op: Op, operands: Sequence[Tensor], shape: Shape, dtype: DType, attrs: Any = None
+) -> Tensor:
+    """The pending result of a row of one's own (`Op` of kind "rows") on strided tensors."""
+    args = tuple([t._expr for t in operands])
+    return make(node(op, args, spec(shape, dtype, operands[0].device), attrs))
+
+
+def gathered(x: Tensor, at: Mapping[int, Tensor], shape: Shape, axes: Shape) -> Tensor:
+    """`x` read at computed places, unchecked: they must be in range and not negative.
+
+    `at`: by axis of `x` its positions, which broadcast to the result's `shape`. `axes`: for each
+    axis of the result that of `x`, or -1. Axes of `x` named nowhere have size 1.
+    """
+    operands = (x, *at.values())
+    return recorded(ops.GATHER, operands, shape, x.dtype, (shape, axes, tuple(at), True))
+
+
+def placed(x: Tensor, values: Tensor, at: Tensor) -> Tensor:
+    """`x` with rows of `values` at the places `at` along its first axis, unchecked and distinct."""
+    column = view(at, ("reshape", (at.size, *(1,) * (values.ndim - 1))))
+    positions = view(column, ("expand", values.shape))
+    return recorded(ops.SCATTER, (x, values, positions), x.shape, x.dtype, ("set", True))
 
 
 # --- operators: a new tensor each, also of `+=` --------------------------------------------------

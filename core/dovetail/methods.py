@@ -15,6 +15,8 @@ from . import (
     manipulation,
     ops,
     printing,
+    sets,
+    sorting,
     statistics,
     transfer,
 )
@@ -36,6 +38,8 @@ MODULES: dict[Any, tuple[str, ...]] = {
         "copy", "contiguous", "roll", "repeat", "tile",
     ),
     creation: ("tril", "triu"),
+    sorting: ("sort", "argsort", "topk"),
+    sets: ("unique_all", "unique_counts", "unique_inverse", "unique_values", "isin"),
     datatypes: ("astype", "to"),
     transfer: ("pin_memory", "is_pinned"),
 }  # fmt: skip
@@ -71,10 +75,6 @@ IN_PLACE = {name: TABLE[name] for name in elementwise.FUNCTIONS} | {
 
 LATER = {
     "complex numbers": ("conj", "real", "imag", "angle"),
-    "sorting and sets": (
-        "sort", "argsort", "topk", "unique_all", "unique_counts", "unique_inverse", "unique_values",
-        "isin",
-    ),
     "Fourier transforms": ("fft",),
     "native intrinsics": ("fast_math",),
 }  # fmt: skip

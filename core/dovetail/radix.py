@@ -308,7 +308,9 @@ def _sum_blocks(site: Any) -> None:
 # --- by rank --------------------------------------------------------------------------------------
 
 
-def _by_rank(descending: bool, write: Callable[[Any, Value, Value], Value]) -> Callable[[Any], None]:
+def _by_rank(
+    descending: bool, write: Callable[[Any, Value, Value], Value]
+) -> Callable[[Any], None]:
     """A kernel that puts each element of a row where as many stand before it."""
 
     def build(site: Any) -> None:

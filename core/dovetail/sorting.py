@@ -10,14 +10,14 @@ from typing import NamedTuple
 
 from . import layout as lay
 from . import ops
-from .dtypes import DType, bfloat16, float16
+from .dtypes import bfloat16, float16
 from .errors import ArgumentError, DTypeError, NotYetError, ShapeError
 from .expr import node, spec
 from .indexing import take_along_axis
 from .radix import HALF, Order, code_dtype
 from .statistics import max as largest_of
 from .statistics import min as smallest_of
-from .tensor import Tensor, apply, evaluate, make, view
+from .tensor import Tensor, evaluate, make, view
 
 RANGED = 1 << 16  # integers from which it pays to read their range first: fewer passes
 
@@ -29,9 +29,7 @@ class TopK(NamedTuple):
     indices: Tensor
 
 
-def sort(
-    x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True
-) -> Tensor:
+def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """The elements of `x` in order along `axis`, equal ones in the order in which they were.
 
     NaN stands last, also where `descending`; -0 and 0 are equal. It is always `stable`. The range
@@ -123,12 +121,3 @@ def _order(x: Tensor, descending: bool) -> tuple[Order, int]:
 
 
 _SAME_BITS = {float16: 13, bfloat16: 16}  # of the float32 that a half equals
-
-
-def install() -> None:
-    """Gives Tensor its methods."""
-    for rule in (sort, argsort, topk):
-        setattr(Tensor, rule.__name__, rule)
-
-
-install()

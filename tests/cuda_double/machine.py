@@ -129,7 +129,7 @@ class Machine:
 
     def __del__(self) -> None:
         if getattr(self, "space", None):
-            library().emu_release(self.space, SPACE)
+            library().emu_return(self.space, SPACE)
 
     # --- what a test scripts
 
@@ -276,9 +276,10 @@ class Machine:
         """Runs a kernel, when its turn has come."""
         if context.fault is not None:
             return
-        self.crash_in -= self.crash_in > 0
-        if self.crash_in == 0 and self.calls["crash"]:
-            self.calls["crash"] = 0
+        if self.crash_in:
+            self.crash_in -= 1
+            if not self.crash_in:
+                return self.failed(context, CUresult.CUDA_ERROR_LAUNCH_FAILED, "scripted crash")
         blocks = self._pointers(context, function, slots)
         if blocks is None:
             return

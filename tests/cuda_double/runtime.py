@@ -45,8 +45,8 @@ def library() -> Any:
     """runtime.c, compiled and loaded."""
     lib = ctypes.CDLL(str(compiler.build_runtime()))
     lib.emu_reserve.argtypes, lib.emu_reserve.restype = [_N], _P
-    lib.emu_commit.argtypes, lib.emu_release.argtypes = [_P, _N], [_P, _N]
-    lib.emu_poison.argtypes = [_P, _N]
+    for f in (lib.emu_commit, lib.emu_release, lib.emu_return, lib.emu_poison):
+        f.argtypes = [_P, _N]
     lib.emu_link.argtypes = [_P]
     lib.emu_pack.argtypes = [_P, _P, _P]
     lib.emu_run.argtypes = [_P, _P, _P, _U * 6, _I, ctypes.c_uint64, ctypes.c_char_p, _I]

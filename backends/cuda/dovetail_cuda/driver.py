@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from cuda.bindings import driver, nvrtc
+from cuda.bindings import driver as driver
+from cuda.bindings import nvrtc as nvrtc
 from dovetail.extend import DovetailError
 
 OUT_OF_MEMORY = 2

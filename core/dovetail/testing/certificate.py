@@ -7,6 +7,8 @@ import hashlib
 import importlib.metadata as metadata
 import json
 import platform
+import subprocess
+import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -29,18 +31,42 @@ class Certificate:
     gaps: Mapping[str, str]
     sample: int
     outcomes: dict[str, str] = field(default_factory=dict)
+    failures: dict[str, tuple[str, str]] = field(default_factory=dict)  # how to see it, what it is
     comparisons: int = 0
-    absent: int = 0  # cases that need a dtype which the device says it lacks
+    offered: int = 0  # cases that the kit has
+    absent: int = 0  # of these, those that need a dtype which the device says it lacks
+    status: int = 0  # pytest's exit status, once it is known
+    begun: float = field(default_factory=time.time)
 
-    def note(self, case: str, outcome: str) -> None:
+    def note(self, case: str, outcome: str, reproduce: str = "", message: str = "") -> None:
         """Notes how a case ended; what went wrong first stays."""
         if self.outcomes.get(case, "passed") not in BAD:
             self.outcomes[case] = outcome
+            if outcome in BAD:
+                self.failures[case] = (reproduce, message)
 
     @property
     def counts(self) -> dict[str, int]:
         """Cases by outcome."""
         return dict(Counter(self.outcomes.values()))
+
+    @property
+    def levels(self) -> dict[str, dict[str, int]]:
+        """For each level of the kit, cases by outcome."""
+        found: dict[str, Counter[str]] = {}
+        for case, outcome in sorted(self.outcomes.items()):
+            found.setdefault(case.partition(".")[0], Counter())[outcome] += 1
+        return {level: dict(counts) for level, counts in found.items()}
+
+    @property
+    def whole(self) -> bool:
+        """Whether every case of the kit was run that the device has dtypes for."""
+        return self.executed == self.offered - self.absent
+
+    @property
+    def conforms(self) -> bool:
+        """Whether all that was run went well, to its end."""
+        return not (self.complaint or self.status or any(map(self.counts.get, BAD)))
 
     @property
     def executed(self) -> int:
@@ -84,15 +110,28 @@ class Certificate:
                 "numpy": np.__version__,
                 "platform": platform.platform(),
             },
-            "conforms": not self.complaint and not any(self.counts.get(o) for o in BAD),
+            "kit": {"digest": kit_digest(), "commit": commit()},
+            "conforms": self.conforms,
+            "whole": self.whole,
             "sample": self.sample,
             "cases": self.executed,
             "comparisons": self.comparisons,
             "absent": self.absent,
             "counts": self.counts,
+            "levels": self.levels,
             "gaps": dict(self.gaps),
-            "failures": sorted(c for c, outcome in self.outcomes.items() if outcome in BAD),
+            "failures": [
+                {
+                    "case": case,
+                    "outcome": self.outcomes[case],
+                    "reproduce": reproduce,
+                    "message": message,
+                }
+                for case, (reproduce, message) in sorted(self.failures.items())
+            ],
             "digest": self.digest,
+            "begun": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.begun)),
+            "seconds": round(time.time() - self.begun, 1),
         }
 
     def write(self, path: str) -> None:
@@ -105,3 +144,23 @@ def _version(distribution: str) -> str:
         return metadata.version(distribution)
     except metadata.PackageNotFoundError:
         return "not installed"
+
+
+def kit_digest() -> str:
+    """SHA-256 of the kit's own sources: which kit it was."""
+    sources = [path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))]
+    return hashlib.sha256(b"\0".join(sources)).hexdigest()
+
+
+def commit() -> str:
+    """The commit of the working tree that the kit is in, "+" if it was changed since; empty for an
+    installed package."""
+    folder = Path(__file__).parent
+    if not any(parent.joinpath(".git").exists() for parent in folder.parents):
+        return ""
+    asked = ("git", "-C", str(folder), "describe", "--always", "--abbrev=40", "--dirty=+")
+    try:
+        done = subprocess.run([*asked, "--exclude=*"], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return done.stdout.strip()

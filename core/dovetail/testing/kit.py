@@ -4,6 +4,7 @@ the reference."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 from .. import ops
 from .. import tensor as T
 from ..backend import Program
-from ..device import Device, device
+from ..device import Device, device, opened_devices
 from ..dtypes import DType, float64
 from ..expr import storage_of
 from ..kernel import Kernel
@@ -65,6 +66,20 @@ class Kit:
                 yield n
         finally:
             self.backend.set_num_threads(before)
+
+    @contextmanager
+    def on_device(self, what: str) -> Iterator[None]:
+        """Fails if memory of any other device is used meanwhile: work must not be done elsewhere
+        than where it was asked for."""
+        before = self._elsewhere()
+        yield
+        others = [d for d, n in self._elsewhere().items() if n != before.get(d, 0)]
+        assert not others, self.failure(f"{what}: work was done on {', '.join(others)}", "")
+
+    def _elsewhere(self) -> dict[str, int]:
+        mine = (self.opened.device, self.opened.allocator)
+        others = [d for d in opened_devices() if d is not mine[0]]
+        return {str(d): d.opened.allocator.stats().allocations for d in others}
 
     # --- kernels
 

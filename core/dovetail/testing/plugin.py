@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
+import time
 import zlib
 from collections.abc import Generator, Iterator, Mapping
 from fnmatch import fnmatchcase
@@ -24,6 +26,8 @@ from .certificate import Certificate
 from .kit import Kit, has_dtype
 
 LEVELS = "dovetail.testing."
+REPRODUCE = "to reproduce"  # a section of pytest's reports
+COUNTED = "dovetail-counted"  # what a worker of pytest-xdist tells of what it collected
 OPENED: pytest.StashKey[Opened] = pytest.StashKey()
 CERTIFICATE: pytest.StashKey[Certificate] = pytest.StashKey()
 _MODULE = re.compile(r"(?:.*[/\\])?test_(\w+)\.py::test_([^\[]+)(?:\[(.*)\])?$")
@@ -82,6 +86,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     certificate = config.stash.get(CERTIFICATE, None)
     if certificate is None:
         return
+    certificate.offered = sum(map(_is_ours, items))
     capabilities = certificate.device.capabilities
     kept, left_out, seen = [], [], set()
     unused = set(certificate.gaps)
@@ -144,7 +149,7 @@ def reproduction(node: pytest.Item, name: str) -> str:
     stem = re.sub(r".*[/\\]", "", module).removesuffix(".py")
     return (
         f"python -m pytest -p dovetail.testing.plugin --dovetail-device={name} "
-        f"--pyargs '{LEVELS}{stem}::{rest}'"
+        f"--pyargs {shlex.quote(f'{LEVELS}{stem}::{rest}')}"
     )
 
 
@@ -158,7 +163,7 @@ def pytest_runtest_makereport(
     if opened is not None and _is_ours(item) and call.excinfo is not None:
         item.failed_already = True  # type: ignore[attr-defined]
         if report.failed:
-            report.sections.append(("to reproduce", reproduction(item, str(opened.device))))
+            report.sections.append((REPRODUCE, reproduction(item, str(opened.device))))
     return report
 
 
@@ -173,10 +178,31 @@ class Outcomes:
         name = case_name(report.nodeid)
         outcome = _outcome(report)
         if name and outcome:
-            self.certificate.note(name, outcome)
+            reproduce = dict(report.sections).get(REPRODUCE, "")
+            self.certificate.note(name, outcome, reproduce, _message(report))
         if report.when == "teardown":
             counts = dict(report.user_properties)
             self.certificate.comparisons += int(str(counts.get("comparisons", 0)))
+
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Notes a file that could not even be read."""
+        if report.failed:
+            self.certificate.note(report.nodeid, "error", "", str(report.longrepr))
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any, error: Any) -> None:
+        """Notes what a worker of pytest-xdist, which collects for itself, has counted."""
+        counted = getattr(node, "workeroutput", {}).get(COUNTED)
+        if counted is not None:
+            self.certificate.offered, self.certificate.absent = counted
+
+
+def _message(report: pytest.TestReport) -> str:
+    """The first line of what went wrong."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    text = str(crash.message if crash is not None else report.longrepr or "")
+    return (text.strip().splitlines() or [""])[0][:500]
 
 
 def _outcome(report: pytest.TestReport) -> str:
@@ -199,14 +225,14 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Writes the certificate; a run that proves nothing fails."""
     certificate = session.config.stash.get(CERTIFICATE, None)
-    if (
-        certificate is None
-        or hasattr(session.config, "workerinput")
-        or session.config.option.collectonly
-    ):
+    if certificate is None or session.config.option.collectonly:
+        return
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput[COUNTED] = (certificate.offered, certificate.absent)
         return
     if certificate.complaint:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    certificate.status = int(session.exitstatus)
     path = session.config.getoption("--dovetail-report")
     if path:
         certificate.write(path)
@@ -221,7 +247,10 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         f"dovetail conformance of {certificate.device.type}:{certificate.device.index} "
         f"({certificate.device.name}): {certificate.executed} cases, "
         f"{certificate.comparisons} comparisons, "
-        f"digest {certificate.digest[:16]}"
+        f"digest {certificate.digest[:16]}, {time.time() - certificate.begun:.0f} s"
     )
+    for level, counts in certificate.levels.items():
+        found = ", ".join(f"{n} {outcome}" for outcome, n in counts.items())
+        terminalreporter.write_line(f"  {level}: {found}")
     if certificate.complaint:
         terminalreporter.write_line(f"not conforming: {certificate.complaint}")

@@ -1,0 +1,236 @@
+"""Where the entries of a sparse tensor are, and what follows from that: order, runs, compression.
+
+A pattern is immutable, and shared by all tensors with these positions, so what is derived of it is
+derived once. Values take no part in it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import dovetail as dt
+
+from .rows import Runs, rows_at
+
+Tensor = dt.Tensor
+Shape = tuple[int, ...]
+KEY_BITS = 62  # of a linearised position; larger shapes are sorted by several keys
+
+
+class Pattern:
+    """Positions of entries: a vector of int64 for each sparse dimension (`rows`), of one length.
+
+    `unsorted`: by how many of the leading dimensions a stable sort makes the order lexicographic; 0
+    if it is. `unique`: no position is there twice.
+    """
+
+    __slots__ = (
+        "_bounds", "_coalesced", "_indices", "_order", "_transposed", "count", "device", "rows",
+        "shape", "unique", "unsorted",
+    )  # fmt: skip
+
+    def __init__(
+        self, rows: Sequence[Tensor], shape: Shape, count: int, device: dt.Device, *,
+        unsorted: int | None = None, unique: bool = False, indices: Tensor | None = None,
+    ) -> None:  # fmt: skip
+        self.rows, self.shape, self.count, self.device = tuple(rows), shape, count, device
+        self.unsorted = len(shape) if unsorted is None else unsorted
+        self.unique = unique
+        if count <= 1:
+            self.unsorted, self.unique = 0, True
+        self._indices = indices
+        self._order: Tensor | None = None
+        self._coalesced: tuple[Pattern, Runs | None] | None = None
+        self._bounds: Tensor | None = None
+        self._transposed: tuple[Pattern, Tensor] | None = None
+
+    @property
+    def is_coalesced(self) -> bool:
+        """Whether positions are in lexicographic order, each there once."""
+        return self.unsorted == 0 and self.unique
+
+    @property
+    def size(self) -> int:
+        """The number of positions that there are."""
+        return math.prod(self.shape)
+
+    @property
+    def indices(self) -> Tensor:
+        """The positions as one (dimensions, entries) tensor."""
+        if self._indices is None:
+            self._indices = stacked(self.rows, self.count, self.device)
+        return self._indices
+
+    # --- order
+
+    def key(self, dims: Sequence[int]) -> Tensor:
+        """Positions along some dimensions as one number each, the last dimension fastest."""
+        return linear([self.rows[d] for d in dims], [self.shape[d] for d in dims], self)
+
+    def order(self) -> Tensor | None:
+        """What sorts the entries lexicographically, stably; None where they are sorted."""
+        if self.unsorted == 0:
+            return None
+        if self._order is None:
+            self._order = self.order_by(range(self.unsorted))
+        return self._order
+
+    def order_by(self, dims: Sequence[int]) -> Tensor:
+        """What sorts the entries by some dimensions, stably."""
+        order: Tensor | None = None
+        for group in reversed(self._groups(dims)):
+            key = self.key(group)
+            key = key if order is None else rows_at(key, order)
+            found = argsorted(key, _bits(math.prod(self.shape[d] for d in group)))
+            order = found if order is None else rows_at(order, found)
+        assert order is not None
+        return order
+
+    def _groups(self, dims: Sequence[int]) -> list[list[int]]:
+        """Consecutive dimensions whose joint key fits an int64."""
+        groups: list[list[int]] = [[]]
+        for d in dims:
+            if _bits(math.prod(self.shape[e] for e in (*groups[-1], d))) > KEY_BITS:
+                groups.append([])
+            groups[-1].append(d)
+        return [g for g in groups if g] or [[]]
+
+    def keys(self) -> list[Tensor]:
+        """Keys of whole positions, the most significant first; nearly always one."""
+        return [self.key(g) for g in self._groups(range(len(self.shape)))]
+
+    def changes(self, dims: Sequence[int], order: Tensor | None) -> Tensor:
+        """Whether each entry, in that order, differs from the one before it along `dims`."""
+        if not dims:
+            return dt.arange(self.count, device=self.device) == 0
+        different: Tensor | None = None
+        for group in self._groups(dims):
+            key = self.key(group)
+            key = key if order is None else rows_at(key, order)
+            here = key[1:] != key[:-1]
+            different = here if different is None else dt.logical_or(different, here)
+        assert different is not None
+        return dt.concat([dt.ones(1, dtype=dt.bool, device=self.device), different])
+
+    def runs(self, dims: Sequence[int], order: Tensor | None) -> Runs:
+        """The runs of entries, in that order, that agree along `dims`. One host read: how many."""
+        (starts,) = dt.nonzero(self.changes(dims, order))
+        return Runs(starts, order, self.count)
+
+    def coalesced(self) -> tuple[Pattern, Runs | None]:
+        """The same positions in order, each once; and the runs of entries that become one.
+
+        Where nothing becomes one, the runs are None if nothing moves either. One host read of how
+        many entries there are, or of whether they are in order already.
+        """
+        if self.is_coalesced:
+            return self, None
+        if self._coalesced is None:
+            self._coalesced = self._coalesce()
+        return self._coalesced
+
+    def _coalesce(self) -> tuple[Pattern, Runs | None]:
+        if self.unsorted == len(self.shape) and self._is_ascending():
+            return self.like(self.rows, unsorted=0, unique=True, indices=self._indices), None
+        order = self.order()
+        if self.unique:
+            everything = dt.arange(self.count, device=self.device)
+            runs = Runs(everything, order, self.count)
+        else:
+            runs = self.runs(range(len(self.shape)), order)
+        rows = [runs.firsts(r) for r in self.rows]
+        dt.evaluate(runs.starts, *rows)
+        return Pattern(rows, self.shape, runs.starts.size, self.device, unsorted=0, unique=True), (
+            runs
+        )
+
+    def _is_ascending(self) -> bool:
+        """Whether every position is behind the one before it."""
+        if len(keys := self.keys()) > 1:
+            return False
+        return not bool(dt.any(keys[0][1:] <= keys[0][:-1]).item())
+
+    # --- compression of matrices
+
+    @property
+    def bounds(self) -> Tensor:
+        """Of a coalesced matrix: where each row starts among the entries, and where the last ends
+        (CSR's row pointer)."""
+        if self._bounds is None:
+            at = dt.arange(self.shape[0] + 1, device=self.device)
+            self._bounds = dt.searchsorted(self.rows[0], at)
+            dt.evaluate(self._bounds)
+        return self._bounds
+
+    @property
+    def transposed(self) -> tuple[Pattern, Tensor]:
+        """Of a coalesced matrix: its transpose, coalesced, and the order of the entries there."""
+        if self._transposed is None:
+            order = self.order_by([1])
+            rows = [rows_at(r, order) for r in reversed(self.rows)]
+            dt.evaluate(order, *rows)
+            other = Pattern(
+                rows, self.shape[::-1], self.count, self.device, unsorted=0, unique=True
+            )
+            self._transposed = other, order
+        return self._transposed
+
+    # --- others
+
+    def like(
+        self, rows: Sequence[Tensor], shape: Shape | None = None, *, unsorted: int | None,
+        unique: bool, indices: Tensor | None = None,
+    ) -> Pattern:  # fmt: skip
+        """As many entries at other positions."""
+        return Pattern(
+            rows, self.shape if shape is None else shape, self.count, self.device,
+            unsorted=unsorted, unique=unique, indices=indices,
+        )  # fmt: skip
+
+    def chosen(self, at: Tensor, shape: Shape | None = None) -> Pattern:
+        """Some of the entries, in the same order."""
+        rows = [rows_at(r, at) for r in self.rows]
+        return Pattern(
+            rows, self.shape if shape is None else shape, at.shape[0], self.device,
+            unsorted=self.unsorted, unique=self.unique,
+        )  # fmt: skip
+
+
+def _bits(size: int) -> int:
+    """Of the numbers below `size`."""
+    return max(size - 1, 0).bit_length()
+
+
+def argsorted(key: Tensor, bits: int) -> Tensor:
+    """What sorts non-negative keys of so many bits, stably."""
+    return dt.argsort(key, stable=True)
+
+
+def linear(rows: Sequence[Tensor], shape: Sequence[int], like: Pattern) -> Tensor:
+    """Row-major numbers of positions."""
+    total: Tensor | None = None
+    for row, n in zip(rows, shape, strict=True):
+        total = row if total is None else total * n + row
+    return zeros(like) if total is None else total
+
+
+def zeros(like: Pattern) -> Tensor:
+    """A position 0 for each entry."""
+    return dt.zeros(like.count, dtype=dt.int64, device=like.device)
+
+
+def unravelled(key: Tensor, shape: Shape) -> list[Tensor]:
+    """Positions from their row-major numbers: the opposite of `linear`."""
+    rows: list[Tensor] = []
+    for n in reversed(shape[1:]):
+        rows.append(key % max(n, 1))
+        key = key // max(n, 1)
+    return [key, *reversed(rows)] if shape else []
+
+
+def stacked(rows: Sequence[Tensor], count: int, device: dt.Device) -> Tensor:
+    """Vectors as the rows of a matrix."""
+    if not rows:
+        return dt.zeros((0, count), dtype=dt.int64, device=device)
+    return dt.stack(rows)

@@ -1,0 +1,250 @@
+"""The ops of this layout, as rows of their own: kernels over dense vectors with loaded bounds.
+
+Segments are runs of entries that belong together: segment s is starts[s]..starts[s + 1] - 1, the
+last one ends with the entries. None is empty. `order`, where it is given, says which entry stands
+at each place. Every fold is in ascending order, so that a result depends on neither threads nor
+device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import dovetail as dt
+from dovetail.extend import (
+    DType,
+    Op,
+    Value,
+    bool_,
+    cast,
+    choose,
+    const,
+    float32,
+    fma,
+    fold_loop,
+    gathered,
+    int64,
+    ne,
+    recorded,
+    reduce_loop,
+    set_gradient,
+)
+
+Tensor = dt.Tensor
+
+# --- the loop language's side --------------------------------------------------------------------
+
+
+def _first_operand(op: str, operands: Sequence[Any], attrs: Any) -> Any:
+    """Values in their own dtype, or in attrs; positions as int64."""
+    d = attrs if isinstance(attrs, DType) else operands[0]
+    return (d, *(int64 for _ in operands[1:])), d
+
+
+def _add(x: Value, y: Value) -> Value:
+    return x | y if x.dtype is bool_ else x + y
+
+
+def _mul(x: Value, y: Value) -> Value:
+    return x & y if x.dtype is bool_ else x * y
+
+
+def _max(x: Value, y: Value) -> Value:
+    if x.dtype is bool_:
+        return x | y
+    return choose((x < y) | ne(y, y), y, x) if x.dtype.kind == "f" else choose(x < y, y, x)
+
+
+def _min(x: Value, y: Value) -> Value:
+    if x.dtype is bool_:
+        return x & y
+    return choose((y < x) | ne(y, y), y, x) if x.dtype.kind == "f" else choose(y < x, y, x)
+
+
+def _bounds(site: Any, starts: int, s: Value, n: Value) -> tuple[Value, Value]:
+    """Where segment `s` starts and ends, of `n` entries."""
+    following = s + 1
+    inside = following < site.size(starts, 0)
+    end = site.read(starts, choose(inside, following, s))
+    return site.read(starts, s), choose(inside, end, n)
+
+
+def _segments(combine: Callable[[Value, Value], Value]) -> Callable[[Any], None]:
+    """segments(values, starts[, order]): the values of each segment, combined."""
+
+    def build(site: Any) -> None:
+        s, *rest = [site.axis(-1, d) for d in range(site.rank(-1))]
+        start, stop = _bounds(site, 1, s, site.size(0, 0))
+
+        def value(k: Value) -> Value:
+            at = site.read(2, k) if len(site.casts) == 3 else k
+            return site.read(0, at, *rest)  # type: ignore[no-any-return]
+
+        def step(k: Value, total: Value) -> tuple[Value, ...]:
+            return (combine(total, value(k)),)
+
+        site.store(fold_loop(start + 1, stop, (value(start),), step).results[0], s, *rest)
+
+    return build
+
+
+def _owners(site: Any) -> None:
+    """owners(starts[, order]): for each entry the segment that it belongs to. attrs: how many."""
+    s = site.axis(0, 0)
+    start, stop = _bounds(site, 0, s, site.number("n", site.attrs))
+
+    def step(k: Value) -> Any:
+        return (), [site.stored(s, site.read(1, k) if len(site.casts) == 2 else k)]
+
+    site.builder.effect(fold_loop(start, stop, (), step))
+
+
+def _wide(d: DType) -> DType:
+    return float32 if d.is_float and d.itemsize == 2 else d
+
+
+def _product(site: Any) -> None:
+    """product(dense, values, bounds, columns[, order]): a compressed matrix times a dense one."""
+    row, column = site.axis(-1, 0), site.axis(-1, 1)
+    ordered = len(site.casts) == 5
+
+    def step(k: Value, total: Value) -> tuple[Value, ...]:
+        at = site.read(4, k) if ordered else k
+        x, y = site.read(1, at), site.read(0, site.read(3, k), column)
+        return (fma(x, y, total) if total.dtype.kind == "f" else _add(total, _mul(x, y)),)
+
+    zero = const(0, _wide(site.casts[0]))
+    start, stop = site.read(2, row), site.read(2, row + 1)
+    site.store(fold_loop(start, stop, (zero,), step).results[0], row, column)
+
+
+def _sampled(site: Any) -> None:
+    """sampled(x, y, rows, columns): at each entry the product of a row of x with one of y."""
+    k = site.axis(-1, 0)
+    row, column = site.read(2, k), site.read(3, k)
+
+    def term(j: Value) -> Value:
+        return _mul(site.read(0, row, j), site.read(1, column, j))
+
+    combine = "or" if site.casts[0] is bool_ else "add"
+    site.store(reduce_loop(combine, 0, site.size(0, 1), term)[0], k)
+
+
+def _pairing(op: str, operands: Sequence[Any], attrs: Any) -> Any:
+    """Two operands of the dtype in attrs, then positions."""
+    return (attrs, attrs, *(int64 for _ in operands[2:])), attrs
+
+
+def _spread(site: Any) -> None:
+    """spread(firsts): for each place the run it stands in; run r starts at firsts[r], and may be
+    empty. By bisection."""
+    place = site.axis(-1, 0)
+    n = site.size(0, 0)
+
+    def step(_: Value, low: Value, high: Value) -> tuple[Value, ...]:
+        middle = (low + high) >> 1
+        beyond = place < site.read(0, choose(middle < n, middle, n - 1))
+        open_ = low < high
+        return choose(open_ & ~beyond, middle + 1, low), choose(open_ & beyond, middle, high)
+
+    rounds = site.number("rounds", site.extent(0, 0).bit_length())
+    site.store(fold_loop(0, rounds, (const(0, int64), n), step).results[0] - 1, place)
+
+
+def _row(name: str, build: Callable[[Any], None], dtypes: Any, arity: int = 1) -> Op:
+    return Op(f"sparse_{name}", "rows", dtypes=dtypes, build=build, arity=arity)
+
+
+def _positions(op: str, operands: Sequence[Any], attrs: Any) -> Any:
+    return tuple(int64 for _ in operands), int64
+
+
+SUM = _row("sum", _segments(_add), _first_operand)
+PROD = _row("prod", _segments(_mul), _first_operand)
+MAX = _row("max", _segments(_max), _first_operand)
+MIN = _row("min", _segments(_min), _first_operand)
+OWNERS = _row("owners", _owners, _positions)
+SPREAD = _row("spread", _spread, _positions)
+PRODUCT = _row("product", _product, _pairing, 2)
+SAMPLED = _row("sampled", _sampled, _pairing, 2)
+SEGMENTS = {"sum": SUM, "prod": PROD, "max": MAX, "min": MIN}
+
+# --- the tensors' side ---------------------------------------------------------------------------
+
+
+class Runs:
+    """Segments of entries: where each starts, and which entry stands where (None: in order)."""
+
+    def __init__(self, starts: Tensor, order: Tensor | None, entries: int) -> None:
+        self.starts, self.order, self.entries = starts, order, entries
+
+    @property
+    def operands(self) -> tuple[Tensor, ...]:
+        """What a row gets."""
+        return (self.starts,) if self.order is None else (self.starts, self.order)
+
+    def combined(self, how: str, values: Tensor, dtype: DType | None = None) -> Tensor:
+        """The values of each segment combined: "sum", "prod", "max" or "min"."""
+        shape = (self.starts.size, *values.shape[1:])
+        return recorded(
+            SEGMENTS[how], (values, *self.operands), shape, dtype or values.dtype, dtype
+        )
+
+    def firsts(self, rows: Tensor) -> Tensor:
+        """What the first entry of each segment has."""
+        at = self.starts if self.order is None else rows_at(self.order, self.starts)
+        return rows_at(rows, at)
+
+    def owners(self) -> Tensor:
+        """For each entry its segment."""
+        return recorded(OWNERS, self.operands, (self.entries,), dt.int64, self.entries)
+
+
+def rows_at(x: Tensor, at: Tensor) -> Tensor:
+    """Rows of `x` at positions known to be good."""
+    column = at.reshape(at.shape[0], *(1,) * (x.ndim - 1))
+    axes = (-1, *range(1, x.ndim))
+    return gathered(x, {0: column}, (at.shape[0], *x.shape[1:]), axes)
+
+
+def run_of_each(firsts: Tensor, total: int) -> Tensor:
+    """For each of `total` places the run it stands in, given where each run starts."""
+    return recorded(SPREAD, (firsts,), (total,), dt.int64)
+
+
+# --- gradients -----------------------------------------------------------------------------------
+
+
+def _runs(rest: list[Tensor], entries: int) -> Runs:
+    return Runs(rest[0], rest[1] if len(rest) == 2 else None, entries)
+
+
+def _sum_gradient(g: Any, c: Any, rest: list[Any]) -> Any:
+    return rows_at(g, _runs(rest, c.spec().shape[0]).owners())
+
+
+def _prod_gradient(g: Any, x: Any, rest: list[Any]) -> Any:
+    """Where one factor is 0, only its own derivative is not; where several are, none."""
+    runs = _runs(rest, x.shape[0])
+    at, zero = runs.owners(), dt.equal(x, 0)
+    count = runs.combined("sum", zero.astype(dt.int64))
+    safe = dt.where(zero, 1.0, x)
+    others = rows_at(runs.combined("prod", safe), at) / safe
+    own = dt.equal(zero.astype(dt.int64), rows_at(count, at))
+    return rows_at(g, at) * dt.where(own, others, 0.0)
+
+
+def _extreme_gradient(g: Any, x: Any, r: Any, rest: list[Any]) -> Any:
+    """Spread evenly over all extremes of a segment."""
+    runs = _runs(rest, x.shape[0])
+    at = runs.owners()
+    here = dt.equal(x, rows_at(r, at))
+    count = runs.combined("sum", here.astype(x.dtype))
+    return dt.where(here, rows_at(g / count, at), 0.0)
+
+
+set_gradient(SUM, _sum_gradient)
+set_gradient(PROD, _prod_gradient)
+set_gradient(MAX, _extreme_gradient)
+set_gradient(MIN, _extreme_gradient)

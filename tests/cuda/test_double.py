@@ -1,0 +1,487 @@
+"""The double of the CUDA driver does what its users' tests rely on: hand-written CUDA C runs with a
+device's rules, and what breaks a rule is found.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("cuda.bindings", reason="cuda-bindings is not installed: pip install dovetail-cuda")
+
+from cuda.bindings.driver import CUdevice_attribute, CUresult, CUstream_flags
+from cuda.bindings.nvrtc import nvrtcResult
+from cuda_double import compiler, driver, nvrtc
+from cuda_double.machine import MARK, Machine
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="the double needs POSIX")
+
+OK = CUresult.CUDA_SUCCESS
+NON_BLOCKING = int(CUstream_flags.CU_STREAM_NON_BLOCKING)
+OPTIONS = [b"--gpu-architecture=sm_90", b"--fmad=false"]
+
+ADD = r"""
+extern "C" __global__ void add(const float *x, const float *y, float *z, long long n) {
+  const long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) z[i] = x[i] + y[i];
+}
+"""
+BLOCK_SUM = r"""
+extern "C" __global__ void block_sum(const int *x, int *z) {
+  __shared__ int held[128];
+  held[threadIdx.x] = x[blockIdx.x * 128 + threadIdx.x];
+  __syncthreads();
+  for (int width = 64; width; width /= 2) {
+    if (threadIdx.x < width) held[threadIdx.x] += held[threadIdx.x + width];
+    BARRIER
+  }
+  if (threadIdx.x == 0) z[blockIdx.x] = held[0];
+}
+"""
+WARP = r"""
+extern "C" __global__ void warp(const double *x, double *z) {
+  double v = x[threadIdx.x];
+  for (int width = 16; width; width /= 2) v += __shfl_xor_sync(0xffffffffu, v, width);
+  int down = __shfl_down_sync(0xffffffffu, (int)threadIdx.x, 3), up = __shfl_up_sync(~0u, threadIdx.x, 1);
+  int first = __shfl_sync(~0u, (int)threadIdx.x, 0, 8);
+  unsigned odd = __ballot_sync(~0u, threadIdx.x & 1);
+  z[threadIdx.x] = v + 1000 * down + 1e6 * up + 1e9 * first + (odd == 0xaaaaaaaau ? 0.5 : 0);
+}
+"""
+
+
+def done(result: tuple[Any, ...]) -> Any:
+    """What a function returned besides success."""
+    assert result[0] == 0, result[0]
+    values = result[1:]
+    return values[0] if len(values) == 1 else values
+
+
+def start(**asked: Any) -> Machine:
+    machine = driver.reset(seed=1, **asked)
+    done(driver.cuInit(0))
+    done(driver.cuCtxSetCurrent(done(driver.cuDevicePrimaryCtxRetain(done(driver.cuDeviceGet(0))))))
+    return machine
+
+
+@pytest.fixture
+def machine() -> Machine:
+    return start()
+
+
+def cubin(source: str, options: Sequence[bytes] = OPTIONS) -> bytes:
+    program = done(nvrtc.nvrtcCreateProgram(source.encode(), b"kernel.cu", 0, [], []))
+    result = nvrtc.nvrtcCompileProgram(program, len(options), options)
+    log = b" " * done(nvrtc.nvrtcGetProgramLogSize(program))
+    done(nvrtc.nvrtcGetProgramLog(program, log))
+    assert result[0] == 0, log.decode()
+    image = b" " * done(nvrtc.nvrtcGetCUBINSize(program))
+    done(nvrtc.nvrtcGetCUBIN(program, image))
+    done(nvrtc.nvrtcDestroyProgram(program))
+    return image
+
+
+def function(source: str, name: str, options: Sequence[bytes] = OPTIONS) -> Any:
+    module = done(driver.cuModuleLoadData(cubin(source, options)))
+    return done(driver.cuModuleGetFunction(module, name.encode()))
+
+
+def launch(f: Any, grid: Any, block: Any, *arguments: Any, stream: Any = 0) -> tuple[Any, ...]:
+    values = [a if isinstance(a, ctypes._SimpleCData) else ctypes.c_uint64(int(a)) for a in arguments]
+    places = (ctypes.c_void_p * len(values))(*(ctypes.addressof(v) for v in values))
+    g, b = ((*s, 1, 1)[:3] if isinstance(s, tuple) else (s, 1, 1) for s in (grid, block))
+    return driver.cuLaunchKernel(f, *g, *b, 0, stream, ctypes.addressof(places), 0)  # type: ignore[no-any-return]
+
+
+def device(array: Any) -> Any:
+    pointer = done(driver.cuMemAlloc(array.nbytes))
+    done(driver.cuMemcpyHtoD(pointer, array.ctypes.data, array.nbytes))
+    return pointer
+
+
+def host(pointer: Any, like: Any) -> Any:
+    found = np.empty_like(like)
+    done(driver.cuMemcpyDtoH(found.ctypes.data, pointer, found.nbytes))
+    return found
+
+
+def pinned(n: int) -> tuple[Any, int]:
+    """Page-locked float32 numbers, and their address."""
+    address = done(driver.cuMemHostAlloc(4 * n, 0))
+    return np.ctypeslib.as_array((ctypes.c_float * n).from_address(address)), address
+
+
+def run(source: str, name: str, grid: Any, block: Any, *arrays: Any) -> tuple[Any, list[Any]]:
+    """What the synchronise after a launch says, and the arrays behind it."""
+    pointers = [device(a) for a in arrays]
+    done(launch(function(source, name), grid, block, *pointers))
+    result = driver.cuCtxSynchronize()[0]
+    return result, [host(p, a) for p, a in zip(pointers, arrays, strict=True)] if result == 0 else []
+
+
+# --- kernels
+
+
+def test_vectors_are_added(machine: Machine) -> None:
+    x, y = np.arange(1000, dtype="f4"), np.arange(1000, dtype="f4")[::-1].copy()
+    pointers = [device(x), device(y), device(np.zeros_like(x))]
+    f = function(ADD, "add")
+    done(launch(f, 4, 256, *pointers, ctypes.c_int64(1000)))
+    assert (host(pointers[2], x) == 999).all()
+    assert machine.calls["cuLaunchKernel"] == 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_barriers_and_shared_memory(machine: Machine, seed: int) -> None:
+    machine.chance.seed(seed)
+    x = np.arange(5 * 128, dtype="i4")
+    source = BLOCK_SUM.replace("BARRIER", "__syncthreads();")
+    result, arrays = run(source, "block_sum", 5, 128, x, np.zeros(5, "i4"))
+    assert result == OK and np.array_equal(arrays[1], x.reshape(5, 128).sum(1))
+
+
+def test_a_missing_barrier_shows(machine: Machine) -> None:
+    x = np.arange(128, dtype="i4")
+    _, arrays = run(BLOCK_SUM.replace("BARRIER", ""), "block_sum", 1, 128, x, np.zeros(1, "i4"))
+    assert arrays[1][0] != x.sum()
+
+
+def test_shuffles(machine: Machine) -> None:
+    x = np.random.default_rng(0).integers(0, 9, 32).astype("f8")
+    result, arrays = run(WARP, "warp", 1, 32, x, np.zeros_like(x))
+    i = np.arange(32)
+    down, up = np.where(i + 3 > 31, i, i + 3), np.where(i < 1, i, i - 1)
+    assert result == OK
+    assert np.array_equal(arrays[1], x.sum() + 1000 * down + 1e6 * up + 1e9 * (i // 8 * 8) + 0.5)
+
+
+def test_atomics(machine: Machine) -> None:
+    source = r"""
+extern "C" __global__ void count(const unsigned *x, unsigned long long *z, int *most, unsigned *old) {
+  const unsigned v = x[blockIdx.x * blockDim.x + threadIdx.x];
+  atomicAdd(&z[v % 7], 1ull);
+  atomicMax(most, (int)v); atomicOr(&old[0], 1u << v % 7);
+  unsigned seen = old[1], before;
+  do { before = seen; seen = atomicCAS(&old[1], before, before + v); } while (seen != before);
+}
+"""
+    x = np.random.default_rng(0).integers(0, 99, 512).astype("u4")
+    empty = np.zeros(7, "u8"), np.zeros(1, "i4"), np.zeros(2, "u4")
+    result, arrays = run(source, "count", 4, 128, x, *empty)
+    assert result == OK and np.array_equal(arrays[1], np.bincount(x % 7, minlength=7))
+    assert arrays[2][0] == x.max() and arrays[3][0] == 127 and arrays[3][1] == x.sum()
+
+
+def test_arithmetic_is_exact_and_contracts_as_told(machine: Machine) -> None:
+    source = r"""
+extern "C" __global__ void chain(const float *x, float *z) {
+  const float product = x[threadIdx.x] * x[threadIdx.x];
+  z[threadIdx.x] = product - 1.0f;
+}
+"""
+    x = np.nextafter(np.float32(1), np.float32(2), dtype="f4") * np.ones(32, "f4")
+    x[1] = np.float32(1e-42)
+    found = {}
+    for fmad in (b"--fmad=false", b"--fmad=true"):
+        pointers = [device(x), device(np.zeros_like(x))]
+        f = function(source, "chain", [b"-arch=sm_90", fmad])
+        done(launch(f, 1, 32, *pointers))
+        found[fmad] = host(pointers[1], x)
+    assert np.array_equal(found[b"--fmad=false"], x * x - np.float32(1))
+    if "-mfma" in compiler.processor():
+        assert found[b"--fmad=true"][0] != found[b"--fmad=false"][0]
+
+
+def test_every_block_and_thread_of_three_dimensions(machine: Machine) -> None:
+    source = r"""
+extern "C" __global__ void __launch_bounds__(24) where(int *z) {
+  const int b = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
+  const int t = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
+  z[b * 24 + t] += 1000 * b + t;
+}
+"""
+    result, arrays = run(source, "where", (2, 3, 4), (4, 3, 2), np.zeros(24 * 24, "i4"))
+    b, t = np.divmod(np.arange(24 * 24), 24)
+    assert result == OK and np.array_equal(arrays[0], 1000 * b + t)
+
+
+# --- what breaks a rule
+
+FAULTS = {
+    "a barrier in a branch": (
+        "if (threadIdx.x < 40) __syncthreads();",
+        "LAUNCH_FAILED",
+        "others have ended",
+    ),
+    "two barriers in two branches": (
+        "if (threadIdx.x < 40) __syncthreads(); else __syncthreads();",
+        "LAUNCH_FAILED",
+        "different __syncthreads",
+    ),
+    "a shuffle without a lane": (
+        "if (threadIdx.x != 5) x[0] = __shfl_down_sync(~0u, x[0], 1);",
+        "LAUNCH_FAILED",
+        "does not come",
+    ),
+    "a shuffle that waits for a barrier": (
+        "if (threadIdx.x == 5) __syncthreads(); else __syncwarp();",
+        "LAUNCH_FAILED",
+        "does not come",
+    ),
+    "a lane outside the mask": (
+        "if (threadIdx.x < 16) x[threadIdx.x] = __shfl_xor_sync(0xffffu, x[0], 16);",
+        "LAUNCH_FAILED",
+        "takes no part",
+    ),
+    "far outside": ("x[threadIdx.x - 1000000000ll] = 1;", "ILLEGAL_ADDRESS", "not mapped"),
+    "just outside": ("if (threadIdx.x == 0) x[64] = 1;", "ILLEGAL_ADDRESS", "not mapped"),
+    "just before": ("if (threadIdx.x == 0) x[-1] = 1;", "ILLEGAL_ADDRESS", "beside"),
+    "a stack without end": (
+        "volatile char big[100000]; big[threadIdx.x] = 1;",
+        "ILLEGAL_ADDRESS",
+        "not mapped",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_faults_are_found_and_poison_the_context(machine: Machine, name: str) -> None:
+    body, kind, reason = FAULTS[name]
+    if "stack" in name:
+        body += " __syncthreads();"
+    source = f'extern "C" __global__ void bad(int *x) {{ {body} }}'
+    result, _ = run(source, "bad", 1, 64, np.zeros(64, "i4"))
+    assert result == CUresult[f"CUDA_ERROR_{kind}"]
+    assert len(machine.faults) == 1 and reason in machine.faults[0], machine.faults
+    assert driver.cuMemAlloc(8) == (result, None) and driver.cuCtxSynchronize() == (result,)
+    assert reason.encode() in driver.cuGetErrorString(result)[1]
+
+
+def test_faults_of_arguments(machine: Machine) -> None:
+    x = np.zeros(64, "f4")
+
+    def add(*pointers: Any) -> str:
+        done(launch(function(ADD, "add"), 1, 64, *pointers, ctypes.c_int64(0)))
+        result: str = driver.cuCtxSynchronize()[0].name
+        return result
+
+    a = device(x)
+    assert add(a, a, int(a) + 4) == "CUDA_SUCCESS"
+    assert add(a, a, int(a) + 2) == "CUDA_ERROR_MISALIGNED_ADDRESS"
+    start()
+    a = device(x)
+    assert add(a, a, x.ctypes.data) == "CUDA_ERROR_ILLEGAL_ADDRESS"  # the host's
+    start()
+    a, b = device(x), device(x)
+    done(driver.cuMemFree(b))
+    assert add(a, b, a) == "CUDA_ERROR_ILLEGAL_ADDRESS"
+    start()
+    a, b = device(x), device(x)
+    f = function(ADD, "add")
+    done(launch(f, 1, 64, a, b, a, ctypes.c_int64(64)))
+    done(driver.cuMemFree(b))  # too early: nobody has waited
+    assert driver.cuCtxSynchronize()[0] == CUresult.CUDA_ERROR_ILLEGAL_ADDRESS
+    assert "b" not in driver.machine.faults[0] or "neither live" in driver.machine.faults[0]
+
+
+def test_the_host_cannot_read_device_memory(machine: Machine) -> None:
+    a = done(driver.cuMemAlloc(100))
+    child = os.fork()
+    if not child:
+        os.close(2)
+        ctypes.string_at(int(a), 1)
+        os._exit(0)
+    assert os.WIFSIGNALED(os.waitpid(child, 0)[1])
+    assert int(a) & MARK and int(a) % 256 == 0
+
+
+def test_memory_comes_as_garbage_and_is_checked(machine: Machine) -> None:
+    a = done(driver.cuMemAlloc(64))
+    assert np.isnan(host(a, np.zeros(16, "f4"))).all()
+    assert driver.cuMemcpyDtoH(np.zeros(17, "f4").ctypes.data, a, 68)[0].name.endswith("VALUE")
+    assert driver.cuMemFree(int(a) + 4)[0] == CUresult.CUDA_ERROR_INVALID_VALUE
+    done(driver.cuMemFree(a))
+    assert driver.cuMemFree(a)[0] == CUresult.CUDA_ERROR_INVALID_VALUE
+    assert int(done(driver.cuMemAlloc(64))) != int(a)
+
+
+# --- streams
+
+
+def test_work_is_done_when_somebody_waits(machine: Machine) -> None:
+    x, address = pinned(8)
+    x[:] = 1
+    y, target = pinned(8)
+    stream = done(driver.cuStreamCreate(NON_BLOCKING))
+    a = done(driver.cuMemAlloc(32))
+    done(driver.cuMemcpyHtoDAsync(a, address, 32, stream))
+    x[:] = 2  # too early, and seen
+    done(driver.cuMemcpyDtoHAsync(target, a, 32, stream))
+    assert np.isnan(y).all()
+    assert driver.cuStreamQuery(stream)[0] == CUresult.CUDA_ERROR_NOT_READY
+    done(driver.cuStreamSynchronize(stream))
+    assert (y == 2).all() and driver.cuStreamQuery(stream)[0] == OK
+
+
+def test_pageable_memory_is_done_with_when_the_call_returns(machine: Machine) -> None:
+    x, y = np.ones(8, "f4"), np.zeros(8, "f4")
+    stream = done(driver.cuStreamCreate(NON_BLOCKING))
+    a = done(driver.cuMemAlloc(32))
+    done(driver.cuMemcpyHtoDAsync(a, x, 32, stream))  # an array shows its buffer
+    x[:] = 2
+    done(driver.cuMemcpyDtoHAsync(y.ctypes.data, a, 32, stream))
+    assert (y == 1).all()
+
+
+def two_streams(synchronise: Callable[[Any, Any], Any]) -> set[float]:
+    """What a stream reads that another one has written, over many seeds."""
+    seen = set()
+    for seed in range(12):
+        start()
+        driver.machine.context().scheduler.chance.seed(seed)
+        flags = [NON_BLOCKING] * 2
+        one, two = (done(driver.cuStreamCreate(f)) for f in flags)
+        a, (y, target) = device(np.zeros(4, "f4")), pinned(4)
+        done(driver.cuMemcpyHtoDAsync(a, np.ones(4, "f4"), 16, one))
+        synchronise(one, two)
+        done(driver.cuMemcpyDtoHAsync(target, a, 16, two))
+        done(driver.cuCtxSynchronize())
+        seen.add(float(y[0]))
+    return seen
+
+
+def test_streams_are_in_no_order_but_that_of_events() -> None:
+    def event(one: Any, two: Any) -> None:
+        e = done(driver.cuEventCreate(0))
+        done(driver.cuEventRecord(e, one))
+        done(driver.cuStreamWaitEvent(two, e, 0))
+
+    assert two_streams(lambda one, two: None) == {0.0, 1.0}
+    assert two_streams(event) == {1.0}
+    assert two_streams(lambda one, two: driver.cuStreamSynchronize(one)) == {1.0}
+
+
+def test_the_default_stream_waits_for_blocking_ones_and_they_for_it() -> None:
+    for flags, wanted in ((0, {1.0}), (NON_BLOCKING, {0.0, 1.0})):
+        seen = set()
+        for seed in range(12):
+            start()
+            driver.machine.context().scheduler.chance.seed(seed)
+            one, two = (done(driver.cuStreamCreate(flags)) for _ in range(2))
+            a, b, (y, target) = device(np.zeros(4, "f4")), device(np.zeros(4, "f4")), pinned(4)
+            done(driver.cuMemcpyHtoDAsync(a, np.ones(4, "f4"), 16, one))
+            done(driver.cuMemcpyDtoDAsync(b, a, 16, 0))
+            done(driver.cuMemcpyDtoHAsync(target, b, 16, two))
+            done(driver.cuStreamSynchronize(two))
+            seen.add(float(y[0]))
+        assert seen == wanted
+
+
+def test_events(machine: Machine) -> None:
+    stream = done(driver.cuStreamCreate(0))
+    start_, end, never = (done(driver.cuEventCreate(0)) for _ in range(3))
+    done(driver.cuEventRecord(start_, stream))
+    done(driver.cuEventRecord(end, stream))
+    assert driver.cuEventElapsedTime(start_, end) == (CUresult.CUDA_ERROR_NOT_READY, None)
+    assert driver.cuEventQuery(end)[0] == CUresult.CUDA_ERROR_NOT_READY
+    done(driver.cuEventSynchronize(end))
+    assert done(driver.cuEventElapsedTime(start_, end)) >= 0
+    assert driver.cuEventQuery(never)[0] == OK
+    assert driver.cuEventElapsedTime(start_, never)[0] == CUresult.CUDA_ERROR_INVALID_HANDLE
+    done(driver.cuEventDestroy(end))
+    assert driver.cuEventQuery(end)[0] == CUresult.CUDA_ERROR_INVALID_HANDLE
+
+
+# --- the script
+
+
+def test_refusals_and_limits() -> None:
+    machine = start(memory=1000)
+    assert driver.cuMemAlloc(1001)[0] == CUresult.CUDA_ERROR_OUT_OF_MEMORY
+    machine.refuse("cuMemAlloc", CUresult.CUDA_ERROR_OUT_OF_MEMORY, at=2)
+    assert [driver.cuMemAlloc(8)[0] for _ in range(3)] == [OK, 2, OK]
+    assert done(driver.cuMemGetInfo()) == (984, 1000)
+    assert machine.live() == {"bytes": 16, "pinned": 0}
+    machine.refuse("cuLaunchKernel", CUresult.CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES)
+    a = device(np.zeros(4, "f4"))
+    assert launch(function(ADD, "add"), 1, 1, a, a, a, 4)[0].name.endswith("RESOURCES")
+    machine.crash_launch(at=2)
+    f = function(ADD, "add")
+    done(launch(f, 1, 1, a, a, a, 4))
+    assert driver.cuCtxSynchronize()[0] == OK
+    done(launch(f, 1, 1, a, a, a, 4))
+    assert driver.cuCtxSynchronize()[0] == CUresult.CUDA_ERROR_LAUNCH_FAILED
+
+
+def test_two_devices_do_not_see_each_other() -> None:
+    start(devices=2)
+    a, f = device(np.zeros(4, "f4")), function(ADD, "add")
+    done(driver.cuCtxSetCurrent(done(driver.cuDevicePrimaryCtxRetain(1))))
+    done(launch(f, 1, 1, a, a, a, 4))
+    assert driver.cuCtxSynchronize()[0] == CUresult.CUDA_ERROR_ILLEGAL_ADDRESS
+
+
+# --- conventions
+
+
+def test_a_thread_needs_a_context_and_a_child_cannot_go_on(machine: Machine) -> None:
+    import threading
+
+    found: list[Any] = []
+    other = threading.Thread(target=lambda: found.append(driver.cuMemAlloc(8)))
+    other.start()
+    other.join()
+    assert found == [(CUresult.CUDA_ERROR_INVALID_CONTEXT, None)]
+    child = os.fork()
+    if not child:
+        os._exit(int(driver.cuMemAlloc(8)[0]))
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3  # CUDA_ERROR_NOT_INITIALIZED
+
+
+def test_compilation_errors_and_options(machine: Machine) -> None:
+    program = done(nvrtc.nvrtcCreateProgram(b"not C at all", b"k", 0, [], []))
+    found = nvrtc.nvrtcCompileProgram(program, 1, [b"-arch=sm_90"])
+    assert found[0] == nvrtcResult.NVRTC_ERROR_COMPILATION
+    log = bytearray(done(nvrtc.nvrtcGetProgramLogSize(program)))
+    done(nvrtc.nvrtcGetProgramLog(program, log))
+    assert b"kernel.cu:1:" in log and b"error" in log
+    found = nvrtc.nvrtcCompileProgram(program, 1, [b"--no-such-option"])
+    assert found[0] == nvrtcResult.NVRTC_ERROR_INVALID_OPTION
+
+
+def test_images_are_checked(machine: Machine) -> None:
+    image = cubin(ADD)
+    address = ctypes.addressof(ctypes.create_string_buffer(image))
+    assert driver.cuModuleLoadData(image[:-1])[0] == CUresult.CUDA_ERROR_INVALID_IMAGE
+    assert driver.cuModuleLoadData(b"\x7fELF" * 99)[0] == CUresult.CUDA_ERROR_INVALID_IMAGE
+    other = driver.cuModuleLoadData(cubin(ADD, [b"-arch=sm_100", b"--fmad=false"]))
+    assert other[0] == CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU
+    kept = ctypes.create_string_buffer(image)
+    address = ctypes.addressof(kept)
+    module = done(driver.cuModuleLoadData(address))
+    assert driver.cuModuleGetFunction(module, b"other")[0] == CUresult.CUDA_ERROR_NOT_FOUND
+    f = done(driver.cuModuleGetFunction(module, b"add"))
+    done(driver.cuModuleUnload(module))
+    assert launch(f, 1, 1)[0] == CUresult.CUDA_ERROR_INVALID_HANDLE
+
+
+def test_what_a_device_says_of_itself() -> None:
+    start(arch=(7, 5))
+    name = done(driver.cuDeviceGetName(64, 0))
+    assert len(name) == 64 and name.split(b"\0")[0] == b"CUDA driver double"
+    for attribute, value in (("COMPUTE_CAPABILITY_MAJOR", 7), ("WARP_SIZE", 32)):
+        asked = CUdevice_attribute[f"CU_DEVICE_ATTRIBUTE_{attribute}"]
+        assert done(driver.cuDeviceGetAttribute(asked, 0)) == value
+    assert driver.cuGetErrorName(CUresult.CUDA_ERROR_OUT_OF_MEMORY)[1] == b"CUDA_ERROR_OUT_OF_MEMORY"
+    assert driver.cuDeviceGet(3)[0] == CUresult.CUDA_ERROR_INVALID_DEVICE
+
+
+def test_launches_are_checked(machine: Machine) -> None:
+    f = function(ADD, "add")
+    for grid, block in ((0, 1), (1, 1025), ((1, 70000), 1), (1, (64, 32))):
+        assert launch(f, grid, block, 0, 0, 0, 0)[0] == CUresult.CUDA_ERROR_INVALID_VALUE
