@@ -3,17 +3,19 @@ every one."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 from dovetail.backend import Backend, BackendInfo, DeviceInfo, Handles, Program
-from dovetail.dtypes import float32, float64, int32
+from dovetail.dtypes import float16, float32, float64, int32, uint16
 from dovetail.kernel import Kernel
 from dovetail.legalize import rewrite
 from dovetail.loops import Loop, Value, bitcast, cast, const, walk, where
-from dovetail.plugins import hookimpl
+from dovetail.plugins import hookimpl, open_device
 from dovetail.reference import ReferenceBackend, ReferenceProgram
 
 Numbers = Sequence[float | int | bool]
@@ -118,6 +120,159 @@ class ShortCopy(Honest):
         super().copy_out(target[: target.nbytes // 8 * 8], handle, offset, stream)
 
 
+class HandsOutTwice(Honest):
+    """Gives every eighth block the memory of the one before."""
+
+    shown_by = "test_allocator"
+
+    def __init__(self, info: DeviceInfo) -> None:
+        super().__init__(info)
+        self.count, self.last = 0, np.empty(0, np.uint8)
+
+    def allocate(self, nbytes: int) -> Any:
+        self.count += 1
+        if self.count % 8 or self.last.size < nbytes:
+            self.last = super().allocate(nbytes)
+        return self.last[:nbytes]
+
+
+# --- about streams
+
+
+class Late(Honest):
+    """Does work when somebody waits for it, and no sooner: honest, but for what subclasses do."""
+
+    asynchronous = True
+    dlpack_type = None
+
+    def __init__(self, info: DeviceInfo) -> None:
+        super().__init__(info)
+        self.queues: dict[Any, list[Callable[[], object]]] = {}
+        self.lock = threading.RLock()
+
+    def host_address(self, handle: Any, offset: int) -> int | None:
+        return None
+
+    def adopt(self, address: int, nbytes: int) -> Any:
+        return None
+
+    def queue(self, stream: Any, work: Callable[[], object]) -> int:
+        with self.lock:
+            queued = self.queues.setdefault(stream, [])
+            queued.append(work)
+            return len(queued)
+
+    def run(self, stream: Any, until: int | None = None) -> None:
+        """Does what is queued on a stream, up to an item of that number."""
+        with self.lock:
+            queued = self.queues.setdefault(stream, [])
+            for at in range(len(queued) if until is None else until):
+                work, queued[at] = queued[at], lambda: None
+                work()
+
+    def launch(self, *arguments: Any) -> None:
+        *rest, stream = arguments
+        self.queue(stream, lambda: Honest.launch(self, *rest, None))
+
+    def copy_in(self, handle: Any, offset: int, source: memoryview, stream: Any = None) -> None:
+        kept = memoryview(bytes(source))
+        self.queue(stream, lambda: Honest.copy_in(self, handle, offset, kept))
+
+    def copy_out(self, target: memoryview, handle: Any, offset: int, stream: Any = None) -> None:
+        self.run(stream)
+        super().copy_out(target, handle, offset)
+
+    def synchronize(self, stream: Any = None) -> None:
+        for each in list(self.queues) if stream is None else [stream]:
+            self.run(each)
+
+    def record_event(self, stream: Any) -> Any:
+        passed: list[int] = []
+        return stream, self.queue(stream, lambda: passed.append(time.perf_counter_ns())), passed
+
+    def event_done(self, event: Any) -> bool:
+        return bool(event[2])
+
+    def wait_event(self, stream: Any, event: Any) -> None:
+        if stream is None:
+            self.run(*event[:2])
+        else:
+            self.queue(stream, lambda: self.run(*event[:2]))
+
+    def elapsed_ms(self, start: Any, end: Any) -> float:
+        return float(end[2][0] - start[2][0]) / 1e6
+
+
+class IgnoresEvents(Late):
+    """No stream waits for another one's event."""
+
+    shown_by = "test_streams"
+
+    def wait_event(self, stream: Any, event: Any) -> None:
+        if stream is None:
+            super().wait_event(stream, event)
+
+
+class DropsSynchronize(Late):
+    """Says that the work of all streams is done, and has done that of one."""
+
+    shown_by = "test_streams"
+
+    def synchronize(self, stream: Any = None) -> None:
+        self.run(stream)
+
+
+class HostDoesNotWait(Late):
+    """The host goes on at once, where it should wait for an event."""
+
+    shown_by = "test_streams"
+
+    def wait_event(self, stream: Any, event: Any) -> None:
+        if stream is not None:
+            super().wait_event(stream, event)
+
+
+# --- about programs and where they run
+
+
+class StaleBinary(Honest):
+    """Knows its programs by the names of their kernels."""
+
+    shown_by = "test_lifecycle"
+
+    def __init__(self, info: DeviceInfo) -> None:
+        super().__init__(info)
+        self.known: dict[str, Program] = {}
+
+    def compile(self, kernel: Kernel) -> Program:
+        program = self.known[kernel.name] = super().compile(kernel)
+        program.binary = kernel.name.encode()
+        return program
+
+    def load(self, kernel: Kernel, binary: bytes) -> Program:
+        return self.known.get(binary.decode()) or self.compile(kernel)
+
+
+class WorksElsewhere(Honest):
+    """Has everything done by another device, and copies the results."""
+
+    shown_by = "test_layouts"
+
+    def launch(
+        self, program: Any, buffers: Handles, ints: Sequence[int], scalars: Numbers,
+        grid: Sequence[int], stream: Any = None,
+    ) -> None:  # fmt: skip
+        other = open_device("reference")
+        held = [other.allocator.allocate(handle.nbytes) for handle in buffers[::2]]
+        for p, mine in zip(held, buffers[::2], strict=True):
+            other.backend.copy_in(p.handle, p.offset, memoryview(mine))
+        places = [(p.handle, p.offset + at) for p, at in zip(held, buffers[1::2], strict=True)]
+        flat = tuple(x for place in places for x in place)
+        other.backend.launch(other.backend.compile(program.kernel), flat, ints, scalars, grid)
+        for p, mine in zip(held, buffers[::2], strict=True):
+            other.backend.copy_out(memoryview(mine), p.handle, p.offset)
+
+
 # --- about launches
 
 
@@ -149,6 +304,15 @@ class CoarseScalars(Honest):
         with np.errstate(over="ignore"):
             coarse = [float(np.float16(x)) if isinstance(x, float) else x for x in scalars]
         return buffers, ints, coarse, grid
+
+
+class NarrowIntegers(Honest):
+    """Passes integers of 32 bits."""
+
+    shown_by = "test_layouts and 64_bits"
+
+    def said(self, buffers: Any, ints: Any, scalars: Any, grid: Any) -> Any:
+        return buffers, [(n + (1 << 31)) % (1 << 32) - (1 << 31) for n in ints], scalars, grid
 
 
 # --- about arithmetic
@@ -217,6 +381,92 @@ class UnfusedFma(Changed):
         return args[0] * args[1] + args[2] if v.op == "fma" else None
 
 
+class Contracts(Changed):
+    """Makes a product and a sum into one operation, as a compiler does unless told otherwise."""
+
+    shown_by = "test_scalar_ops and contracted"
+
+    def rule(self, v: Value, args: tuple[Value, ...]) -> Value | None:
+        if v.op == "add" and v.dtype.kind == "f" and args[0].op == "mul":
+            return Value("fma", v.dtype, (*args[0].args, args[1]))
+        return None
+
+
+class Reassociates(Changed):
+    """(x + y) + z becomes x + (y + z)."""
+
+    shown_by = "test_scalar_ops and reassociated"
+
+    def rule(self, v: Value, args: tuple[Value, ...]) -> Value | None:
+        if v.op == "add" and v.dtype.kind == "f" and args[0].op == "add":
+            (x, y), z = args[0].args, args[1]
+            return x + Value("add", v.dtype, (y, z))
+        return None
+
+
+class DividesByTheReciprocal(Changed):
+    """x / y is x * (1 / y), as fast-math has it."""
+
+    shown_by = "test_scalar_ops and div-float32"
+
+    def rule(self, v: Value, args: tuple[Value, ...]) -> Value | None:
+        if v.op != "div" or v.dtype is not float32:
+            return None
+        return args[0] * Value("div", float32, (const(1.0, float32), args[1]))
+
+
+class LosesTheSignOfZero(Changed):
+    """-x is 0 - x."""
+
+    shown_by = "test_scalar_ops and neg-float"
+
+    def rule(self, v: Value, args: tuple[Value, ...]) -> Value | None:
+        if v.op != "neg" or v.dtype.kind != "f":
+            return None
+        return const(0.0, v.dtype) - args[0]
+
+
+class TruncatesHalves(Changed):
+    """Casts float32 to float16 towards zero."""
+
+    shown_by = "test_scalar_ops and nearest_half"
+
+    def rule(self, v: Value, args: tuple[Value, ...]) -> Value | None:
+        if v.op != "cast" or v.dtype is not float16 or args[0].dtype is not float32:
+            return None
+        (x,), near = args, Value("cast", float16, args)
+        back, bits = cast(near, float32), bitcast(near, uint16)
+        beyond = ((back < x) & (x < 0.0)) | ((x < back) & (x > 0.0))
+        return bitcast(where(beyond, bits - 1, bits), float16)
+
+
+class MaskedLoadsGiveOnes(Changed):
+    """Where no memory is to be touched, a load gives one."""
+
+    shown_by = "test_scalar_ops and predicated"
+
+    def rule(self, v: Value, args: tuple[Value, ...]) -> Value | None:
+        if v.op != "load" or len(args) < 2 or v.dtype.kind != "f":
+            return None
+        return where(args[1], Value("load", v.dtype, args, v.attr), const(1.0, v.dtype))
+
+
+class NansLose(Changed):
+    """The largest of some numbers and a NaN is a number, as fmax has it."""
+
+    shown_by = "test_reductions and special"
+
+    def changed(self, kernel: Kernel) -> Kernel:
+        copy = super().changed(kernel)
+        for s in walk(copy.body):
+            if isinstance(s, Loop) and s.combine == "max" and s.update[0].dtype.kind == "f":
+                (x,) = s.update
+                is_number = x <= x
+                kept = where(is_number, x, const(float("-inf"), x.dtype))
+                s.body, s.update = (*s.body, is_number, kept), (kept,)
+        return copy
+
+
 class WrongOrder(Changed):
     """Adds floats up one after the other."""
 
@@ -263,6 +513,9 @@ class MisspellsItsGap(UnfusedFma):
 
 
 LIES = (
-    WrongOffset, LeakingFree, Unaligned, ShortCopy, IgnoredStride, DropsTheLast, CoarseScalars,
-    FlushesDenormals, WrongRounding, UnfusedFma, WrongOrder,
+    WrongOffset, LeakingFree, Unaligned, ShortCopy, HandsOutTwice, IgnoresEvents, DropsSynchronize,
+    HostDoesNotWait, StaleBinary, WorksElsewhere, IgnoredStride, DropsTheLast, CoarseScalars,
+    NarrowIntegers, FlushesDenormals, WrongRounding, UnfusedFma, Contracts, Reassociates,
+    DividesByTheReciprocal, LosesTheSignOfZero, TruncatesHalves, MaskedLoadsGiveOnes, NansLose,
+    WrongOrder,
 )  # fmt: skip

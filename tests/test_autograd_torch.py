@@ -42,7 +42,7 @@ class Ours(torch.autograd.Function):  # type: ignore[misc, name-defined]
     @staticmethod
     def backward(ctx: Any, g: Any) -> Any:
         found = ctx.back(dt.asarray(g.numpy(), copy=True))
-        return None, *(torch.tensor(part.numpy()) for part in found)
+        return None, *(torch.tensor(part.numpy().copy()) for part in found)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -15,7 +15,14 @@ import pytest
 from dovetail.plugins import GROUP
 
 HERE = Path(__file__).parent
-BACKENDS = (*lies.LIES, lies.Honest, lies.DeclaresItsGap, lies.BoastsOfAGap, lies.MisspellsItsGap)
+BACKENDS = (
+    *lies.LIES,
+    lies.Honest,
+    lies.Late,
+    lies.DeclaresItsGap,
+    lies.BoastsOfAGap,
+    lies.MisspellsItsGap,
+)
 
 
 @pytest.fixture(scope="session")

@@ -123,6 +123,7 @@ class CStyle:
     # --- work items in groups: for dialects that render with lanes=True
 
     lane: ClassVar[str] = ""  # the number of a work item among the LANES of its group
+    present: ClassVar[str] = ""  # whether its point exists, where groups compute some in vain
 
     def shared(self, type: str, name: str) -> list[str]:
         """Declarations, at the top of the function, of what `tree` needs for items of this type."""
@@ -388,7 +389,7 @@ class _Text:
             elif isinstance(s, Loop):
                 self.loop(s, together)
             elif together:
-                with self.braces(f"if ({self.style.lane} == 0)"):
+                with self.braces(f"if ({self.present()}{self.style.lane} == 0)"):
                     self.effect(s)
             else:
                 self.effect(s)
@@ -432,8 +433,11 @@ class _Text:
         i64 = self.style.type(int64)
         if step == 1:
             return self.braces(f"for ({i64} {k} = {start}; {k} < {stop}; ++{k})")
-        first = f"{start} + {self.style.lane}"
-        return self.braces(f"for ({i64} {k} = {first}; {k} < {stop}; {k} += {step})")
+        first, inside = f"{start} + {self.style.lane}", f"{self.present()}{k} < {stop}"
+        return self.braces(f"for ({i64} {k} = {first}; {inside}; {k} += {step})")
+
+    def present(self) -> str:
+        return f"{self.style.present} && " if self.style.present else ""
 
     def fold(self, s: Loop, k: str, start: str, stop: str) -> None:
         inits = [self.name(v) for v in s.init]

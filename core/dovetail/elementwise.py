@@ -320,7 +320,7 @@ def log_softmax(x: Tensor, /, axis: int = -1) -> Tensor:
 
 def _shift(x: Tensor, axis: int) -> Tensor:
     """What keeps exp from overflowing. No result depends on it, so it has no gradient."""
-    return untaped(max_(x, axis=axis, keepdims=True))
+    return untaped(max_(x, axis=axis, keepdims=True)) if x.size else x
 
 
 def isclose(

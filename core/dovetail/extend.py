@@ -70,6 +70,8 @@ from .loops import (
 from .loops import where as choose
 from .ops import Op
 from .parse import parse_kernel
+from .sorting import order_of
+from .spread import spread
 from .tensor import apply, reduce
 from .text import print_kernel
 from .verify import verify
@@ -142,6 +144,7 @@ __all__ = [
     "legalize",
     "move_shape",
     "ne",
+    "order_of",
     "parse_kernel",
     "placed",
     "print_kernel",
@@ -152,6 +155,7 @@ __all__ = [
     "shareable",
     "source_digest",
     "sparse_coo",
+    "spread",
     "uint8",
     "uint16",
     "uint32",

@@ -484,11 +484,9 @@ class Planner:
             return self._leaf(i, path)
         self.size += 1
         if self.size > NODE_LIMIT:
-            raise (
-                _Store(i, "the kernel would grow too large")
-                if i != self.defining
-                else InternalError("limit")
-            )
+            if i in self.why:  # stored by this very kernel, and looked at once too often
+                raise _NoJoin
+            raise _Store(i, "the kernel would grow too large")
         return getattr(self, f"_term_{e.op.kind}")(i, e, path)  # type: ignore[no-any-return]
 
     def _require_pointwise(self, i: int, path: Any) -> None:

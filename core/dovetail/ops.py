@@ -775,8 +775,8 @@ SCATTER = row("scatter", "rows", build=_scatter, updates=True, arity=3,
 SEARCHSORTED = row("searchsorted", "rows", dtypes=_searching, build=_search, arity=2)
 
 
-# Sorting along the last axis, stable, NaN last. attrs: a `radix.Order`; the number is the zero of the
-# codes of integers. A vendor routine sorts in ascending order.
+# Sorting along the last axis, stable, NaN last. attrs: a `radix.Order`; the number is the zero of
+# the codes of integers. A vendor routine sorts in ascending order.
 
 
 def _sorting(op: str, operands: Sequence[Any], attrs: Any) -> Dtypes:

@@ -132,7 +132,7 @@ def _key(c: Value, d: DType) -> Value:
 # --- the two ops ----------------------------------------------------------------------------------
 
 Read = Callable[[Any, Sequence[Value], Value], Value]  # (site, row, position) -> the element there
-Write = Callable[[Any, Sequence[Value], Value], Value]  # (site, row, element) -> what is stored
+Write = Callable[[Any, Any, Value], Value]  # (site, row, element) -> what is stored
 
 
 @dataclass(frozen=True, slots=True)

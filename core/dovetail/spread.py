@@ -7,7 +7,9 @@ once. Neighbouring points keep loading neighbours. Each value is computed as bef
 
 from __future__ import annotations
 
-from .dtypes import bool_, int64
+from typing import Any
+
+from .dtypes import DType, bool_, int64
 from .kernel import Kernel
 from .loops import OPERANDS, Store, Value
 
@@ -52,19 +54,19 @@ class _Spread:
         grid, ints = (*old.grid[:-1], extent), (*old.ints, EXTENT)
         return Kernel(old.name, old.buffers, ints, old.scalars, grid, tuple(self.body))
 
-    def put(self, op: str, dtype: object, args: tuple[Value, ...], attr: object = None) -> Value:
-        found = Value(op, dtype, args, attr)  # type: ignore[arg-type]
+    def put(self, op: str, dtype: DType, args: tuple[Value, ...], attr: Any = None) -> Value:
+        found = Value(op, dtype, args, attr)
         self.body.append(found)
         return found
 
     def places(self, step: Value) -> None:
         """The index along the axis of each point; the first one's where there is no such point."""
-        self.at = at = [Value("index", int64, (), self.axis)]
+        there = first = Value("index", int64, (), self.axis)
+        self.at = [first]
         for i in range(1, self.count):
-            there = self.put("add", int64, (at[0] if i == 1 else self.there, step))
-            self.there = there
-            self.inside[i] = self.put("lt", bool_, (there, self.old.grid[-1]))
-            at.append(self.put("where", int64, (self.inside[i], there, at[0])))  # type: ignore[arg-type]
+            there = self.put("add", int64, (there, step))
+            inside = self.inside[i] = self.put("lt", bool_, (there, self.old.grid[-1]))
+            self.at.append(self.put("where", int64, (inside, there, first)))
 
     def operand(self, v: Value, i: int) -> Value:
         if v.op == "index" and v.attr == self.axis:
@@ -73,11 +75,10 @@ class _Spread:
 
     def value(self, v: Value, i: int) -> None:
         args = tuple(self.operand(a, i) for a in v.args)
-        first = self.made[0].get(id(v))
-        alike = first is not None and all(a is b for a, b in zip(args, first.args, strict=True))
-        if first is None or not alike:
-            first = self.put(v.op, v.dtype, args, v.attr)
-        self.made[i][id(v)] = first
+        found = self.made[0].get(id(v))
+        if found is None or any(a is not b for a, b in zip(args, found.args, strict=True)):
+            found = self.put(v.op, v.dtype, args, v.attr)
+        self.made[i][id(v)] = found
 
     def store(self, s: Store, i: int) -> None:
         when = None if s.when is None else self.operand(s.when, i)

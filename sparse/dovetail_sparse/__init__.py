@@ -1,3 +1,10 @@
-"""The sparse COO layout, a layout plugin shipped with the core; it comes with a later version."""
+"""Sparse COO tensors: a layout plugin of dovetail, found through `dovetail.layouts.v1`.
 
-__all__: list[str] = []
+Users get them from `dt.sparse_coo_tensor` and `x.to_sparse()`; what else there is, is in
+`dt.sparse`.
+"""
+
+from .construct import sparse_coo_tensor, to_sparse
+from .tensor import COO
+
+__all__ = ["COO", "sparse_coo_tensor", "to_sparse"]

@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 
 import dovetail as dt
+from dovetail.extend import order_of
 
 from .rows import Runs, rows_at
 
@@ -82,7 +83,7 @@ class Pattern:
         for group in reversed(self._groups(dims)):
             key = self.key(group)
             key = key if order is None else rows_at(key, order)
-            found = argsorted(key, _bits(math.prod(self.shape[d] for d in group)))
+            found = order_of(key, _bits(math.prod(self.shape[d] for d in group)))
             order = found if order is None else rows_at(order, found)
         assert order is not None
         return order
@@ -200,11 +201,6 @@ class Pattern:
 def _bits(size: int) -> int:
     """Of the numbers below `size`."""
     return max(size - 1, 0).bit_length()
-
-
-def argsorted(key: Tensor, bits: int) -> Tensor:
-    """What sorts non-negative keys of so many bits, stably."""
-    return dt.argsort(key, stable=True)
 
 
 def linear(rows: Sequence[Tensor], shape: Sequence[int], like: Pattern) -> Tensor:

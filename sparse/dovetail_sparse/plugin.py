@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dovetail.extend import LayoutInfo, hookimpl, sparse_coo
 
-from . import namespace
+from . import namespace, rules  # noqa: F401 - rules fills COO.rules
 from .construct import sparse_coo_tensor, to_sparse
 
 

@@ -113,10 +113,10 @@ def numerics(options: Sequence[str]) -> list[str]:
     """The host's options that do to arithmetic what NVRTC's do."""
     given = " ".join(options)
     if "use_fast_math" in given:
-        return ["-O1", "-ffast-math", "-ffp-contract=fast"]
+        return ["-O2", "-ffast-math", "-ffp-contract=fast"]
     if re.search(r"-fmad[= ]false", given):
         return [NORMAL, "-ffp-contract=off"]
-    return ["-O1", "-ffp-contract=fast"]  # as NVRTC, unless it is told otherwise
+    return ["-O2", "-ffp-contract=fast"]  # as NVRTC, unless it is told otherwise
 
 
 def build(source: str, options: Sequence[str] = ()) -> bytes:

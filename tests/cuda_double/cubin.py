@@ -1,4 +1,4 @@
-"""What the double's NVRTC makes and its driver loads: a sealed shared object with its architecture."""
+"""What the double's NVRTC makes and its driver loads: a shared object, sealed."""
 
 from __future__ import annotations
 

@@ -9,13 +9,11 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
-import threading
 from collections.abc import Callable
 from typing import Any
 
 from cuda.bindings.driver import (
     CUcontext,
-    CUctx_flags,
     CUdevice,
     CUdevice_attribute,
     CUdeviceptr,
@@ -30,7 +28,7 @@ from cuda.bindings.driver import (
 )
 
 from . import cubin
-from .machine import MARK, Block, Context, Machine, Refused
+from .machine import MARK, Context, Machine, Refused
 from .runtime import Function, Loaded
 from .streams import Event, Op, Stream
 
@@ -514,12 +512,9 @@ def cuGetErrorName(error: CUresult) -> tuple[Any, ...]:
 def cuGetErrorString(error: CUresult) -> tuple[Any, ...]:
     """The double says what it knows about a fault."""
     words = error.name.removeprefix("CUDA_ERROR_").replace("_", " ").lower()
-    faulty = any(c.fault is error for c in machine.contexts) and machine.faults
-    return (CUresult.CUDA_SUCCESS, f"{words} ({machine.faults[0]})".encode() if faulty else words.encode())
+    if machine.faults and any(c.fault == error for c in machine.contexts):
+        words += f" ({machine.faults[0]})"
+    return (CUresult.CUDA_SUCCESS, words.encode())
 
 
-__all__ = [
-    "CUcontext", "CUctx_flags", "CUdevice", "CUdevice_attribute", "CUdeviceptr", "CUevent",
-    "CUevent_flags", "CUfunction", "CUfunction_attribute", "CUmodule", "CUresult", "CUstream",
-    "CUstream_flags", "Block", "reset", "threading",
-]  # fmt: skip
+__all__ = [name for name in globals() if name.startswith(("cu", "CU"))]

@@ -287,7 +287,7 @@ class Machine:
         if result != FINE:
             bad = result == BAD_ADDRESS
             found = "ILLEGAL_ADDRESS" if bad else "LAUNCH_FAILED"
-            self.failed(context, CUresult[f"CUDA_ERROR_{found}"], reason)
+            self.failed(context, getattr(CUresult, f"CUDA_ERROR_{found}"), reason)
         elif any(b.device >= 0 and not _margins_whole(b) for b in blocks):
             reason = f"{function.name}: wrote beside a block of memory"
             self.failed(context, CUresult.CUDA_ERROR_ILLEGAL_ADDRESS, reason)
@@ -309,7 +309,7 @@ class Machine:
             if wrong or address % aim:
                 reason = f"{function.name}: argument {i}, {address:#x}, {wrong or 'is misaligned'}"
                 kind = "ILLEGAL" if wrong else "MISALIGNED"
-                self.failed(context, CUresult[f"CUDA_ERROR_{kind}_ADDRESS"], reason)
+                self.failed(context, getattr(CUresult, f"CUDA_ERROR_{kind}_ADDRESS"), reason)
                 return None
             assert block is not None
             slots[place] = (address & ~MARK).to_bytes(8, "little")
@@ -318,9 +318,7 @@ class Machine:
 
 
 def _margins_whole(block: Block) -> bool:
-    return all(
-        ctypes.string_at(at, n) == _pattern(at, n) for at, n in block.margins() if n
-    )
+    return all(ctypes.string_at(at, n) == _pattern(at, n) for at, n in block.margins() if n)
 
 
 def _pattern(at: int, nbytes: int) -> bytes:

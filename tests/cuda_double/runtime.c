@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 #include <pthread.h>
 #ifdef __SSE__
 #include <xmmintrin.h>
@@ -169,11 +170,17 @@ static int release_mask(struct fiber *lanes, int size, const struct fiber *f) {
   return 1;
 }
 
+/* The i-th of `size` threads or warps, in an order that the seed chooses. */
+static int shuffled(int i, int size, unsigned seed) {
+  const int from = (i + (seed >> 1 & 31)) % size;
+  return seed & 1 ? size - 1 - from : from;
+}
+
 /* Runs a warp until all of its lanes are at the block's barrier, or have ended. */
-static int run_warp(struct fiber *lanes, int size, int backwards) {
+static int run_warp(struct fiber *lanes, int size, unsigned seed) {
   for (;;) {
     for (int i = 0; i < size; ++i) {
-      struct fiber *f = lanes + (backwards ? size - 1 - i : i);
+      struct fiber *f = lanes + shuffled(i, size, seed);
       if (f->state == READY) resume(f);
     }
     const struct fiber *waiting = NULL;
@@ -196,11 +203,12 @@ static int run_warp(struct fiber *lanes, int size, int backwards) {
 
 static int run_block(int size, uint64_t seed) {
   for (int phase = 0;; ++phase) {
-    const int backwards = seed >> (phase & 31) & 1, warps = (size + WARP - 1) / WARP;
+    const unsigned now = (unsigned)(seed >> (phase & 15));
+    const int warps = (size + WARP - 1) / WARP;
     for (int i = 0; i < warps; ++i) {
-      const int first = WARP * (backwards ? warps - 1 - i : i);
+      const int first = WARP * shuffled(i, warps, now);
       const int lanes = size - first < WARP ? size - first : WARP;
-      const int result = run_warp(fibers + first, lanes, backwards);
+      const int result = run_warp(fibers + first, lanes, now >> 6);
       if (result) return result;
     }
     const struct fiber *waiting = NULL;
@@ -309,9 +317,24 @@ void *emu_reserve(size_t size) {
   return p == MAP_FAILED ? NULL : p;
 }
 
+/* Makes whole pages at `start` memory, poisoned. Pages are private copies of one poisoned file, made when they are
+   written: to fill them all would take longer than most tests. */
 int emu_commit(void *start, size_t size) {
-  if (mprotect(start, size, PROT_READ | PROT_WRITE)) return 1;
-  emu_poison(start, size);
+  enum { FILE_SIZE = 1 << 24 };
+  static int file = -1;
+  if (file < 0) {
+    file = memfd_create("poison", MFD_CLOEXEC);
+    if (file < 0 || ftruncate(file, FILE_SIZE)) return 1;
+    void *all = mmap(NULL, FILE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (all == MAP_FAILED) return 1;
+    emu_poison(all, FILE_SIZE);
+    munmap(all, FILE_SIZE);
+  }
+  for (size_t at = 0; at < size; at += FILE_SIZE) {
+    const size_t now = size - at < FILE_SIZE ? size - at : FILE_SIZE;
+    const int flags = MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE;
+    if (mmap((char *)start + at, now, PROT_READ | PROT_WRITE, flags, file, 0) == MAP_FAILED) return 1;
+  }
   return 0;
 }
 

@@ -73,7 +73,7 @@ class Scheduler:
             yield from (s.last for s in others if s.blocking and s is not stream and s.last)
 
     def finish(self, op: Op | None) -> None:
-        """Does what `op` needs and then `op`; and now and then something else that could be done."""
+        """Does what `op` needs and then `op`; now and then something else as well."""
         wanted = [op] if op else []
         while wanted:
             if wanted[-1].done:

@@ -47,6 +47,9 @@ class Reduction:
         self.done = r.label()
         self.out = [r.slot(r.wide(scalar_type(d))) for d in self.dtypes]
         self.base = r.slot("i64")
+        if not self.spread:
+            self.used = self.lanes_used()
+            self.half = r.counter(r.let(f"lshr i64 {self.used}, 1"))
         with r.loop("0", chunks) as c:
             known = r.snapshot()
             if self.spread:
@@ -66,6 +69,19 @@ class Reduction:
         else:
             for v, text in zip(results, self.get(self.places(base)), strict=True):
                 r.env[id(v)] = Lane(text, r.form)
+
+    def lanes_used(self) -> str:
+        """How many lanes of level 0 the tree must see: a power of two. Beyond them is only the
+        identity, and x combined with it is x, since every lane has begun with it.
+        """
+        r = self.r
+        less = r.let(f"sub i64 {self.count}, 1")
+        bits = r.let(f"call i64 @llvm.ctlz.i64(i64 {less}, i1 false)")
+        power = r.let(f"shl i64 1, {r.let(f'sub i64 64, {bits}')}")
+        one = r.let(f"icmp sle i64 {self.count}, 1")
+        many = r.let(f"icmp sge i64 {self.count}, {LANES}")
+        few = r.let(f"select i1 {one}, i64 1, i64 {power}")
+        return r.let(f"select i1 {many}, i64 {LANES}, i64 {few}")
 
     def over_chunk(self, n: str) -> str:
         return self.r.let(
@@ -108,7 +124,7 @@ class Reduction:
         """One chunk for all points at once: LANES partial results in memory, taken in turn."""
         r = self.r
         start, stop = self.bounds(c)
-        self.clear("0")
+        self.clear("0", self.used)
         with r.loop(start, stop) as k:
             r.env[id(self.loop.var)] = Lane(r.i64("add", k, self.first))
             lane = self.at(r.let(f"and i64 {k}, {LANES - 1}"))
@@ -167,6 +183,8 @@ class Reduction:
         r.do(f"store i64 {r.let(f'add i64 {which}, 1')}, ptr {level}")
         if self.spread:
             self.level_to_vectors(above)
+        else:
+            r.do(f"store i64 {LANES // 2}, ptr {self.half}")
         r.do(f"br label %{up}")
         r.start(end)
 
@@ -209,19 +227,20 @@ class Reduction:
     def tree_lockstep(self, base: str) -> list[str]:
         """The same tree for a level in memory, at all points at once; the result is at `base`."""
         r = self.r
-        half = r.counter(str(LANES // 2))
-        head, end = r.label(), r.label()
+        half = r.counter(r.let(f"load i64, ptr {self.half}"))
+        head, body, end = r.label(), r.label(), r.label()
         r.do(f"br label %{head}")
         r.start(head)
         h = r.let(f"load i64, ptr {half}")
+        r.do(f"br i1 {r.let(f'icmp eq i64 {h}, 0')}, label %{end}, label %{body}")
+        r.start(body)
         with self.across(self.at(h)) as j:
             left = r.let(f"add i64 {base}, {j}")
             right = self.get(self.places(r.let(f"add i64 {left}, {self.at(h)}")))
             places = self.places(left)
             self.put(places, r.combined(self.loop, self.get(places), right))
-        h = r.let(f"lshr i64 {h}, 1")
-        r.do(f"store i64 {h}, ptr {half}")
-        r.do(f"br i1 {r.let(f'icmp eq i64 {h}, 0')}, label %{end}, label %{head}")
+        r.do(f"store i64 {r.let(f'lshr i64 {h}, 1')}, ptr {half}")
+        r.do(f"br label %{head}")
         r.start(end)
         return []
 
@@ -244,10 +263,10 @@ class Reduction:
         for d, t, p, x in zip(self.dtypes, self.items, places, values, strict=True):
             r.do(f"store {t} {r.to_memory(d, x, r.width)}, ptr {p}, align {d.itemsize}")
 
-    def clear(self, base: str) -> None:
+    def clear(self, base: str, lanes: str = str(LANES)) -> None:
         """Sets the lanes of the level at `base` to the identity."""
         r = self.r
-        with self.across(self.at(str(LANES))) as j:
+        with self.across(self.at(lanes)) as j:
             values = [
                 r.splat(scalar_type(d), one)
                 for d, one in zip(self.dtypes, self.identity, strict=True)

@@ -6,36 +6,27 @@ import threading
 from contextlib import suppress
 from typing import Any
 
-from dovetail.extend import (
-    CompileError,
-    Kernel,
-    Program,
-    along_rows,
-    cache_binary,
-    cached_binary,
-    shareable,
-)
+from dovetail.extend import CompileError, Kernel, Program, cache_binary, cached_binary
 
 from . import driver as cuda
-from .render import CudaStyle
+from . import ways
 
-STYLE = CudaStyle()
 OPTIONS = ("--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false")
 
 
 class CudaProgram(Program):
-    """A kernel as the driver has loaded it. `lanes`: a warp does one point, where that pays."""
+    """A kernel as the driver has loaded it, in the ways in which it was launched."""
 
-    def __init__(self, compiler: Compiler, kernel: Kernel, lanes: bool, made: _Made) -> None:
-        self.kernel, self.lanes, self.source, self.binary = kernel, lanes, made.source, made.cubin
-        self._compiler, self._made, self._lock = compiler, {lanes: made}, threading.Lock()
+    def __init__(self, compiler: Compiler, kernel: Kernel, way: str, made: _Made) -> None:
+        self.kernel, self.way, self.source, self.binary = kernel, way, made.source, made.cubin
+        self._compiler, self._made, self._lock = compiler, {way: made}, threading.Lock()
 
-    def function(self, lanes: bool) -> Any:
-        """The driver's function, in which a warp, or a thread, does one point."""
+    def function(self, way: str) -> Any:
+        """The driver's function for one of the ways."""
         with self._lock:
-            if lanes not in self._made:
-                self._made[lanes] = self._compiler.other(self.kernel, lanes)
-            return self._made[lanes].function
+            if way not in self._made:
+                self._made[way] = self._compiler.other(self.kernel, way)
+            return self._made[way].function
 
 
 class _Made:
@@ -56,34 +47,27 @@ class Compiler:
 
     def compile(self, kernel: Kernel) -> CudaProgram:
         """The program for `kernel`. Raises: CompileError with the kernel and NVRTC's log."""
-        lanes = by_lanes(kernel)
-        return CudaProgram(self, kernel, lanes, self._build(kernel, lanes))
+        way = ways.first(kernel)
+        source = ways.text(kernel, way).source()
+        cubin = to_cubin(source, self.arch, kernel)
+        return CudaProgram(self, kernel, way, _Made(ways.STYLE.entry(kernel), source, cubin))
 
     def load(self, kernel: Kernel, binary: bytes) -> CudaProgram:
         """The program from a cubin. Raises: CudaError if the driver does not take it."""
-        lanes = by_lanes(kernel)
-        made = _Made(STYLE.entry(kernel), STYLE.render(kernel, lanes), binary)
-        return CudaProgram(self, kernel, lanes, made)
+        way = ways.first(kernel)
+        source = ways.text(kernel, way).source()
+        return CudaProgram(self, kernel, way, _Made(ways.STYLE.entry(kernel), source, binary))
 
-    def other(self, kernel: Kernel, lanes: bool) -> _Made:
-        """The kernel in the way that was not the first choice; on disk under its own name."""
-        source = STYLE.render(kernel, lanes)
+    def other(self, kernel: Kernel, way: str) -> _Made:
+        """The kernel in a way that was not the first choice; on disk under its own text."""
+        source, name = ways.text(kernel, way).source(), ways.STYLE.entry(kernel)
         cubin = cached_binary(self.fingerprint, source)
         if cubin is not None:
             with suppress(cuda.CudaError):
-                return _Made(STYLE.entry(kernel), source, cubin)
-        made = self._build(kernel, lanes)
-        cache_binary(self.fingerprint, source, made.cubin)
-        return made
-
-    def _build(self, kernel: Kernel, lanes: bool) -> _Made:
-        source = STYLE.render(kernel, lanes)
-        return _Made(STYLE.entry(kernel), source, to_cubin(source, self.arch, kernel))
-
-
-def by_lanes(kernel: Kernel) -> bool:
-    """Whether a warp is to do one point, where rows are not short."""
-    return shareable(kernel) and along_rows(kernel)
+                return _Made(name, source, cubin)
+        cubin = to_cubin(source, self.arch, kernel)
+        cache_binary(self.fingerprint, source, cubin)
+        return _Made(name, source, cubin)
 
 
 def to_cubin(source: str, arch: str, kernel: object = "") -> bytes:

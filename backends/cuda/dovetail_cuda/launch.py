@@ -10,13 +10,13 @@ from operator import add
 from typing import Any
 
 import numpy as np
-from dovetail.extend import DType, Handles, InternalError, Kernel, Launch, Loop, Value
+from dovetail.extend import DType, Handles, InternalError, Kernel, Launch
 
 from . import driver as cuda
+from . import ways
 from .compile import CudaProgram
-from .render import blocks
+from .render import shape
 
-SHORT = 64  # a reduction below this is done by one thread
 SLOT = 8  # bytes of an argument: no type is wider
 _FORMATS = {
     "bool": "B", "int8": "b", "int16": "h", "int32": "i", "int64": "q", "uint8": "B",
@@ -31,8 +31,10 @@ def bind(
     k = program.kernel
     if len(ints) != len(k.ints) or len(grid) != len(k.grid):
         raise InternalError(f"a launch with {len(ints)} ints and a grid of {len(grid)} axes", k)
-    lanes = program.lanes and longest(k, ints) >= SHORT
-    return _Bound(enter, k, program.function(lanes), ints, blocks(grid, lanes)).launch
+    way = ways.best(k, program.way, ints, grid)
+    ints, grid = ways.sizes(k, way, ints, grid)
+    blocks = shape(ways.STYLES.get(way, ways.STYLE), grid)
+    return _Bound(enter, k, program.function(way), ints, blocks).launch
 
 
 class _Bound:
@@ -82,18 +84,3 @@ def _fitted(x: float | int | bool, d: DType) -> Any:
             return float(np.float32(x)) if d.bits == 32 else float(x)
     wrapped = int(x) & (1 << d.bits) - 1
     return wrapped - (1 << d.bits) if d.kind == "i" and wrapped >> d.bits - 1 else wrapped
-
-
-def longest(kernel: Kernel, ints: Sequence[int]) -> int:
-    """The most iterations of an outermost reduction; SHORT for one whose bounds are computed."""
-    known = dict(zip(kernel.ints, ints, strict=True))
-
-    def bound(v: Value) -> int | None:
-        return known[v.attr] if v.op == "param" else v.attr if v.op == "const" else None
-
-    spans = []
-    for s in kernel.body:
-        if isinstance(s, Loop) and s.kind == "reduce":
-            start, stop = bound(s.start), bound(s.stop)
-            spans.append(SHORT if start is None or stop is None else stop - start)
-    return max(spans, default=0)

@@ -1,10 +1,11 @@
-"""kernel -> CUDA C: one thread per point of the grid, or a warp of LANES threads per point.
+"""kernel -> CUDA C: one thread per point of the grid, or LANES threads where it reduces.
 
 No header is needed: the compiler knows all that is used here.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
@@ -26,11 +27,12 @@ from dovetail.extend import (
 )
 
 THREADS = 256  # of a block
-DIMENSIONS = 3  # of a launch; further axes are folded into the last dimension
+
+WIDTHS = (16, 8, 4, 2, 1)  # of the tree that combines lanes
 
 _WORDS = (
     "atomicAdd atomicAnd atomicCAS atomicMax atomicMin atomicOr blockDim blockIdx gridDim "
-    "other part rest seen threadIdx warpSize word words"
+    "first other outer part present rest seen threadIdx warpSize word words"
 )
 
 
@@ -48,67 +50,43 @@ class CudaStyle(CStyle):
     }  # fmt: skip
     reserved: ClassVar[frozenset[str]] = CStyle.reserved | frozenset(_WORDS.split())
     helper: ClassVar[str] = "static __device__ __forceinline__ "
-    lane: ClassVar[str] = "lane"
+    threads: ClassVar[int] = THREADS  # of a block, at most
 
     def preamble(self, body: str) -> list[str]:
         return []
 
     def function(self, name: str, parameters: Sequence[str], lanes: bool) -> str:
-        bounds = f"__launch_bounds__({THREADS})"
+        bounds = f"__launch_bounds__({self.threads})"
         return f'extern "C" __global__ void {bounds} {name}({", ".join(parameters)})'
 
     def points(self, extents: Sequence[str], lanes: bool) -> list[str]:
-        """Loops over the grid, in which each thread (each warp) does every so many-th point."""
-        lines = ["const int lane = threadIdx.x;"] if lanes else []
-        count = len(extents)
-        for place in reversed(range(min(count, DIMENSIONS))):
-            axis = "xyz"[place]
-            inside = [count - 1 - place] if place < DIMENSIONS - 1 else [*range(count - place)]
-            var = f"i{inside[-1]}" if len(inside) == 1 else "outer"
-            size = " * ".join(extents[d] for d in inside)
-            # Of a warp's block the x are lanes, and the y are points along the last axis.
-            thread, step = ("y" if lanes else "x") if place == 0 else "", "blockDim."
-            begin, by = f"blockIdx.{axis}", f"gridDim.{axis}"
-            if place == 0:
-                begin = f"(long long){begin} * {step}{thread} + threadIdx.{thread}"
-                by = f"(long long){by} * {step}{thread}"
-            elif place == 1 and not lanes:
-                begin = f"(long long){begin} * {step}y + threadIdx.y"
-                by = f"(long long){by} * {step}y"
-            lines.append(f"for (long long {var} = {begin}; {var} < {size}; {var} += {by}) {{")
-            if len(inside) > 1:
-                lines += self.unfolded(inside, extents)
+        """Loops over the grid, in which each thread (or group of them) does every so many-th point.
+
+        The last axis is dimension x of the launch, the one before it y, and all others are z.
+        """
+        if not extents:
+            return self.along_x("point", "1")
+        *outer, x = [(f"i{d}", n) for d, n in enumerate(extents)]
+        lines = [] if len(outer) < 2 else self.along_z(outer[:-1])
+        lines += self.along_y(*outer[-1]) if outer else []
+        return lines + self.along_x(*x)
+
+    def along_z(self, axes: Sequence[tuple[str, str]]) -> list[str]:
+        """The loop along all the axes that are left, and their indices."""
+        lines = [_loop("outer", "blockIdx.z", "gridDim.z", " * ".join(n for _, n in axes))]
+        rest = "outer"
+        for index, n in reversed(axes):
+            lines.append(f"const long long {index} = {rest} % {n};")
+            rest += f" / {n}"
         return lines
 
-    def unfolded(self, axes: Sequence[int], extents: Sequence[str]) -> list[str]:
-        """The indices of axes that share a dimension."""
-        lines, rest = [], "outer"
-        for d in reversed(axes):
-            lines.append(f"const long long i{d} = {rest}" + (f" % {extents[d]};" if d else ";"))
-            rest += f" / {extents[d]}"
-        return lines
+    def along_x(self, index: str, size: str) -> list[str]:
+        """The loop along the last axis."""
+        return [_loop(index, *_threads("x", "x"), size)]
 
-    def shared(self, type: str, name: str) -> list[str]:
-        return []
-
-    def tree(self, type: str, name: str, function: str, shared: str) -> list[str]:
-        lines, words = [], f"(sizeof({type}) + 3) / 4"
-        for width in (16, 8, 4, 2, 1, 0):  # at last, all get what lane 0 has
-            moved = f"__shfl_down_sync(~0u, other.words[w], {width})"
-            if not width:
-                moved = "__shfl_sync(~0u, other.words[w], 0)"
-            lines += [
-                f"{{ union {{ {type} value; unsigned int words[{words}]; }} other;",
-                f"  other.words[{words} - 1] = 0, other.value = {name};",
-                "  #pragma unroll",
-                f"  for (int w = 0; w < {words}; ++w) other.words[w] = {moved};",
-                f"  {name} = "
-                + (f"{function}({name}, other.value); }}" if width else "other.value; }"),
-            ]
-        return lines
-
-    def barrier(self) -> list[str]:
-        return ["__syncwarp();"]
+    def along_y(self, index: str, size: str) -> list[str]:
+        """The loop along the axis before it."""
+        return [_loop(index, *_threads("y", "y"), size)]
 
     def bitcast(self, x: str, source: DType, target: DType) -> str:
         if "f" not in (source.kind, target.kind):
@@ -150,21 +128,107 @@ class CudaStyle(CStyle):
 _SIGN = {"add": "+", "and": "&", "or": "|"}
 
 
-def blocks(grid: Sequence[int], lanes: bool) -> tuple[int, int, int, int, int, int]:
-    """The launch of a grid: blocks in x, y, z, then the threads of a block in x, y, z."""
-    sizes = [*reversed(grid), 1, 1, 1]
-    if len(grid) > DIMENSIONS:
-        for extra in sizes[DIMENSIONS : len(grid)]:
-            sizes[DIMENSIONS - 1] *= extra
-    if lanes:
-        wide = (LANES, THREADS // LANES)
-        return _blocks(sizes[0], wide[1]), min(sizes[1], _MOST), min(sizes[2], _MOST), *wide, 1
-    x = min(THREADS, max(LANES // 4, 1 << (sizes[0] - 1).bit_length()))
-    y = min(THREADS // x, 1 << (sizes[1] - 1).bit_length())
-    return _blocks(sizes[0], x), min(_blocks(sizes[1], y), _MOST), min(sizes[2], _MOST), x, y, 1
+def _loop(index: str, begin: str, step: str, size: str) -> str:
+    return f"for (long long {index} = {begin}; {index} < {size}; {index} += {step}) {{"
 
 
+def _threads(block: str, thread: str) -> tuple[str, str]:
+    """The first point of a thread, and how many are done at a time."""
+    width = f"(long long)blockDim.{thread}"
+    return f"blockIdx.{block} * {width} + threadIdx.{thread}", f"gridDim.{block} * {width}"
+
+
+class WarpStyle(CudaStyle):
+    """A warp per point: for reductions along rows, whose neighbours its lanes read at once."""
+
+    lane: ClassVar[str] = "(int)threadIdx.x"
+
+    def along_x(self, index: str, size: str) -> list[str]:
+        return [_loop(index, *_threads("x", "y"), size)]
+
+    def along_y(self, index: str, size: str) -> list[str]:
+        return [_loop(index, "blockIdx.y", "gridDim.y", size)]
+
+    def shared(self, type: str, name: str) -> list[str]:
+        return []
+
+    def tree(self, type: str, name: str, function: str, shared: str) -> list[str]:
+        lines, words = [], f"(sizeof({type}) + 3) / 4"
+        for width in (*WIDTHS, 0):  # at last, all get what lane 0 has
+            moved = f"__shfl_down_sync(~0u, other.words[w], {width})"
+            if not width:
+                moved = "__shfl_sync(~0u, other.words[w], 0)"
+            result = f"{function}({name}, other.value)" if width else "other.value"
+            lines += [
+                f"{{ union {{ {type} value; unsigned int words[{words}]; }} other;",
+                f"  other.words[{words} - 1] = 0, other.value = {name};",
+                "  #pragma unroll",
+                f"  for (int w = 0; w < {words}; ++w) other.words[w] = {moved};",
+                f"  {name} = {result}; }}",
+            ]
+        return lines
+
+    def barrier(self) -> list[str]:
+        return ["__syncwarp();"]
+
+
+class ColumnStyle(WarpStyle):
+    """LANES warps for as many neighbouring points: for reductions along columns. Lane j of each
+    point is in warp j, whose threads read neighbours. All of a block come to every barrier, so
+    those beyond the grid's end compute the last point in vain.
+    """
+
+    threads: ClassVar[int] = LANES * LANES
+    lane: ClassVar[str] = "(int)threadIdx.y"
+    present: ClassVar[str] = "present"
+
+    def along_x(self, index: str, size: str) -> list[str]:
+        place, width = "first + threadIdx.x", f"(long long){LANES}"
+        return [
+            _loop("first", f"blockIdx.x * {width}", f"gridDim.x * {width}", size),
+            f"const bool present = {place} < {size};",
+            f"const long long {index} = present ? {place} : {size} - 1;",
+        ]
+
+    def shared(self, type: str, name: str) -> list[str]:
+        return [f"__shared__ {type} {name}[{LANES}][{LANES}];"]
+
+    def tree(self, type: str, name: str, function: str, shared: str) -> list[str]:
+        mine = f"{shared}[threadIdx.y][threadIdx.x]"
+        lines = [f"{mine} = {name};", "__syncthreads();"]
+        for width in WIDTHS:
+            pair = f"{mine}, {shared}[threadIdx.y + {width}][threadIdx.x]"
+            lines += [
+                f"if (threadIdx.y < {width}) {mine} = {function}({pair});",
+                "__syncthreads();",
+            ]
+        return [*lines, f"{name} = {shared}[0][threadIdx.x];", "__syncthreads();"]
+
+    def barrier(self) -> list[str]:
+        return ["__syncthreads();"]
+
+
+Shape = tuple[int, int, int, int, int, int]  # blocks in x, y and z; threads of each in x, y and z
 _MOST = 65535  # blocks in y and in z; in x there are 2**31 - 1
+
+
+def shape(style: CudaStyle, grid: Sequence[int]) -> Shape:
+    """The launch of a grid for a text of this style."""
+    sizes = [*reversed(grid), 1, 1, 1]
+    x, y, z = *sizes[:2], math.prod(sizes[2:])
+    if isinstance(style, ColumnStyle):
+        return _blocks(x, LANES), min(y, _MOST), min(z, _MOST), LANES, LANES, 1
+    if isinstance(style, WarpStyle):
+        rows = THREADS // LANES
+        return _blocks(x, rows), min(y, _MOST), min(z, _MOST), LANES, rows, 1
+    wide = min(THREADS, _power(x))
+    high = min(THREADS // wide, _power(y))
+    return _blocks(x, wide), min(_blocks(y, high), _MOST), min(z, _MOST), wide, high, 1
+
+
+def _power(n: int) -> int:
+    """The least power of two that is not below `n`."""
+    return 1 << (n - 1).bit_length()
 
 
 def _blocks(size: int, threads: int) -> int:

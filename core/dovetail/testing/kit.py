@@ -77,8 +77,7 @@ class Kit:
         assert not others, self.failure(f"{what}: work was done on {', '.join(others)}", "")
 
     def _elsewhere(self) -> dict[str, int]:
-        mine = (self.opened.device, self.opened.allocator)
-        others = [d for d in opened_devices() if d is not mine[0]]
+        others = [d for d in opened_devices() if d is not self.device]
         return {str(d): d.opened.allocator.stats().allocations for d in others}
 
     # --- kernels
@@ -111,10 +110,11 @@ class Kit:
                 for p, a in zip(placed, arrays, strict=True)
                 for x in (p.handle, p.offset + BEFORE * a.itemsize)
             )
-            self.backend.bind(self.program(kernel), tuple(ints), tuple(grid))(
-                handles, tuple(scalars), None
-            )
-            self.backend.synchronize()
+            with self.on_device(kernel.name):
+                self.backend.bind(self.program(kernel), tuple(ints), tuple(grid))(
+                    handles, tuple(scalars), None
+                )
+                self.backend.synchronize()
         return [self._get(p, a, str(kernel)) for p, a in zip(placed, arrays, strict=True)]
 
     def program(self, kernel: Kernel) -> Program:
@@ -145,8 +145,9 @@ class Kit:
     def agree(self, make: Make, what: str) -> None:
         """Fails unless `make` gives the same bits on the device as on the reference, one op at
         a time."""
-        found = make(self.device)
-        x = host(found)
+        with self.on_device(what):
+            found = make(self.device)
+            x = host(found)
         with T.eager():
             expected = make(device(REFERENCE))
             y = host(expected)

@@ -184,7 +184,6 @@ class Outcomes:
             counts = dict(report.user_properties)
             self.certificate.comparisons += int(str(counts.get("comparisons", 0)))
 
-
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Notes a file that could not even be read."""
         if report.failed:

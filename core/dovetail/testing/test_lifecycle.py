@@ -120,6 +120,30 @@ def test_a_binary_can_be_loaded_again(kit: Kit) -> None:
     kit.comparisons += 1
 
 
+def test_programs_of_one_name_are_told_apart(kit: Kit) -> None:
+    """Three kernels that differ in a constant alone, compiled first, loaded in another order."""
+
+    def adding(n: int) -> Kernel:
+        b = KernelBuilder("increment")
+        x, out = b.buffer("x", int32, "r"), b.buffer("out", int32, "w")
+        i = b.axis(b.int("n"))
+        b.store(out, i, load(x, i) + n)
+        return b.build()
+
+    programs = {n: kit.backend.compile(adding(n)) for n in (1, 2, 3)}
+    loaded = {
+        n: programs[n] if binary is None else kit.backend.load(adding(n), binary)
+        for n, binary in ((n, programs[n].binary) for n in (3, 1, 2))
+    }
+    for n in (1, 2, 3):
+        expected = list(range(n, 100 + n))
+        assert launch(kit.backend, programs[n]) == expected, kit.failure(
+            "the wrong program ran", ""
+        )
+        assert launch(kit.backend, loaded[n]) == expected, kit.failure("the wrong binary ran", "")
+        kit.comparisons += 2
+
+
 @pytest.mark.parametrize("binary", [b"", b"no program at all"], ids=["empty", "text"])
 def test_a_bad_binary_is_refused_or_ignored(kit: Kit, binary: bytes) -> None:
     kit.comparisons += 1

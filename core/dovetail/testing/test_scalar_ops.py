@@ -135,6 +135,33 @@ def test_fma_rounds_once(kit: Kit, d: DType) -> None:
     check(kit, "grid", kernel, columns, d)
 
 
+# What compilers that may contract or reassociate would make something else of.
+EXPRESSIONS: dict[str, Callable[..., Value]] = {
+    "multiply_add": lambda x, y, z: x * y + z,
+    "multiply_subtract": lambda x, y, z: z - x * y,
+    "sum_of_three": lambda x, y, z: (x + y) + z,
+    "there_and_back": lambda x, y, z: (x + y) - x,
+    "product_of_three": lambda x, y, z: (x * y) * z,
+    "common_divisor": lambda x, y, z: x / z + y / z,
+    "plus_zero": lambda x, y, z: x + 0.0,
+    "times_zero": lambda x, y, z: x * 0.0,
+    "minus_itself": lambda x, y, z: x - x,
+}
+
+
+@pytest.mark.parametrize("d", (float32, float64), ids=named)
+@pytest.mark.parametrize("name", EXPRESSIONS)
+def test_nothing_is_contracted_or_reassociated(kit: Kit, name: str, d: DType) -> None:
+    rng, n = np.random.default_rng(8), 1000
+    x, y = (as_held(1 + rng.random(n), d) for _ in range(2))
+    near = as_held(-(x.astype("f8") * y.astype("f8")), d)  # all but the product's rounding
+    far = as_held(rng.choice([1.0, -1.0], n) * 2.0 ** rng.integers(-60, 60, n), d)
+    some = [sample(d, n, seed) for seed in (1, 2, 3)]
+    columns = [np.concatenate(c) for c in ([x, x, some[0]], [y, far, some[1]], [near, y, some[2]])]
+    kernel = kernel_of("grid", name, [d] * 3, d, EXPRESSIONS[name])
+    check(kit, "grid", kernel, columns, d)
+
+
 def castable(source: DType, target: DType) -> Array:
     """Values of `source` whose cast is defined: floats within the range of an integer dtype."""
     x = np.concatenate([specials(source), sample(source, 300, 1)])

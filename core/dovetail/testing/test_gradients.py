@@ -1,0 +1,147 @@
+"""Level 9: gradients of rows of the op table, and of graphs of several: the bits of the reference,
+whose backward passes run op by op."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from .. import cumulative, manipulation, ops, statistics
+from .. import tensor as T
+from ..autograd import vjp
+from ..device import Device, device
+from ..dtypes import DType, bfloat16, float16, float32, float64
+from ..elementwise import exp, tanh, where
+from ..indexing import getitem
+from ..linalg import matmul, reproducible
+from ..ops import Op
+from .kit import REFERENCE, Kit, host, kernels
+from .test_scalar_ops import named
+from .test_table import MAPS, REDUCTIONS, Place, a_row, dense, first_column, indices, transposed
+from .values import Array, finite
+
+FLOATS = (float32, float64)
+SHAPE = (7, 37)
+
+Function = Callable[..., T.Tensor]
+
+
+def gradients(
+    f: Function, values: Sequence[Array], places: Sequence[Place], d: DType, on: Device
+) -> Sequence[T.Tensor]:
+    """The gradients of `f` with respect to each operand, for a gradient of ordinary numbers."""
+    operands = [place(v, d, on) for place, v in zip(places, values, strict=False)]
+    result, back = vjp(f, *operands)
+    found: Sequence[T.Tensor] = back(T.from_host(finite(d, result.shape, 99), d, on))
+    return found
+
+
+def check(
+    kit: Kit, f: Function, values: Sequence[Array], d: DType, what: str,
+    places: Sequence[Place] = (dense, dense, dense),
+) -> None:  # fmt: skip
+    """Fails unless all gradients have the reference's bits."""
+    with kit.on_device(what), reproducible():
+        found = gradients(f, values, places, d, kit.device)
+        ours = [host(g) for g in found]
+    with T.eager(), reproducible():
+        theirs = [host(g) for g in gradients(f, values, places, d, device(REFERENCE))]
+    for k, (x, y) in enumerate(zip(ours, theirs, strict=True)):
+
+        def text(k: int = k) -> str:
+            return kernels(gradients(f, values, places, d, kit.device)[k])
+
+        kit.same(x, y, d, f"gradient of {what} by operand {k}", text)
+
+
+def differentiable(op: Op) -> bool:
+    return any(rule is not None for rule in op.gradient or ())
+
+
+def applied(op: Op) -> Function:
+    return lambda *operands: T.apply(op, operands)
+
+
+ROWS = [(n, d) for n, d in MAPS if d in FLOATS and n != "where" and differentiable(ops.TABLE[n])]
+SUMS = [(n, d) for n, d in REDUCTIONS if d in FLOATS and differentiable(ops.TABLE[n])]
+
+
+@pytest.mark.parametrize(("name", "d"), ROWS, ids=named)
+def test_elementwise(kit: Kit, name: str, d: DType) -> None:
+    op = ops.TABLE[name]
+    values = [finite(d, SHAPE, seed) for seed in range(op.arity)]
+    check(kit, applied(op), values, d, name)
+    if op.arity > 1 and d is float32:  # summed over the axes that were broadcast
+        check(kit, applied(op), values, d, f"{name}, broadcast", (a_row, first_column, dense))
+
+
+@pytest.mark.parametrize("d", (float16, bfloat16), ids=named)
+@pytest.mark.parametrize("name", ("multiply", "divide", "sqrt", "tanh"))
+def test_halves(kit: Kit, name: str, d: DType) -> None:
+    op = ops.TABLE[name]
+    check(kit, applied(op), [finite(d, SHAPE, seed) for seed in range(op.arity)], d, name)
+
+
+@pytest.mark.parametrize(("name", "d"), SUMS, ids=named)
+def test_reductions(kit: Kit, name: str, d: DType) -> None:
+    op = ops.TABLE[name]
+    for axes in ((1,), (0,), (0, 1)):
+        for place in (dense, transposed) if d is float32 else (dense,):
+            check(
+                kit,
+                lambda x, a=axes: T.reduce(op, x, a, False),
+                [finite(d, SHAPE, 1)],
+                d,
+                f"{name} over {axes}, {place.__name__}",
+                (place,),
+            )
+
+
+def softmax(x: Any) -> Any:
+    e = exp(x - statistics.max(x, axis=-1, keepdims=True))
+    return e / statistics.sum(e, axis=-1, keepdims=True)
+
+
+def normalised(x: Any) -> Any:
+    centred = x - statistics.mean(x, axis=-1, keepdims=True)
+    return centred / (statistics.mean(centred * centred, axis=-1, keepdims=True) + 1e-5) ** 0.5
+
+
+GRAPHS: dict[str, tuple[Function, Sequence[tuple[int, ...]]]] = {
+    "chain": (lambda x, y: tanh(x * 2 + y) * x - y / (1 + x * x), (SHAPE, SHAPE)),
+    "where": (lambda x, y: where(x > y, x * y, y), (SHAPE, SHAPE)),
+    "softmax": (softmax, (SHAPE,)),
+    "layer norm": (normalised, (SHAPE,)),
+    "layer": (lambda x, w, b: tanh(matmul(x, w) + b), ((9, 20), (20, 33), (33,))),
+    "batched product": (matmul, ((3, 5, 7), (7, 4))),
+    "moved": (lambda x: manipulation.permute_dims(x[1:, ::-2], (1, 0)) * x[3, 0], (SHAPE,)),
+    "concatenated": (lambda x, y: manipulation.concat([x * y, y[:3]], axis=0), (SHAPE, SHAPE)),
+    "running sum": (lambda x: cumulative.cumulative_sum(x * x, axis=1), (SHAPE,)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("d", FLOATS, ids=named)
+@pytest.mark.parametrize("name", GRAPHS)
+def test_graphs(kit: Kit, name: str, d: DType) -> None:
+    f, shapes = GRAPHS[name]
+    check(kit, f, [finite(d, s, k) for k, s in enumerate(shapes)], d, name)
+
+
+@pytest.mark.parametrize("d", FLOATS, ids=named)
+def test_gather_adds_up_in_order(kit: Kit, d: DType) -> None:
+    """Rows taken again and again: their gradients are added in the order of the indices."""
+    at = np.random.default_rng(1).integers(0, 7, 300)
+    taken: Function = lambda x: getitem(x, indices(at, x.device))  # noqa: E731
+    check(kit, taken, [finite(d, SHAPE, 1)], d, "300 rows of 7")
+
+
+@pytest.mark.parametrize("d", FLOATS, ids=named)
+def test_second_derivatives(kit: Kit, d: DType) -> None:
+    def slope(x: Any) -> Any:
+        _, back = vjp(lambda v: tanh(v) * v, x)
+        return back(x * 0 + 1)[0]
+
+    check(kit, slope, [finite(d, SHAPE, 1)], d, "the gradient of tanh(x) * x")

@@ -1,0 +1,194 @@
+"""Making sparse tensors, and making them dense."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import dovetail as dt
+import numpy as np
+from dovetail.extend import gathered, int64, placed
+
+from .pattern import Pattern, linear
+from .tensor import COO, coo
+
+Tensor = dt.Tensor
+Shape = tuple[int, ...]
+NAME = "sparse_coo_tensor"
+
+
+def sparse_coo_tensor(
+    indices: Any, values: Any, size: Sequence[int] | None = None, *, dtype: Any = None,
+    device: Any = None, requires_grad: bool = False, is_coalesced: bool = False,
+    check_invariants: bool = True,
+) -> COO:  # fmt: skip
+    """A sparse tensor with `values` at `indices`; values at one position are to be added.
+
+    Shapes: indices (sparse dimensions, entries), values (entries, *dense dimensions), size both
+    sizes together; left out, it is as small as the indices permit. `is_coalesced` promises
+    lexicographic order without repetition. Indices are checked, which takes one host read of their
+    extremes unless they come from the host; `check_invariants=False` trusts them.
+    Raises: IndexOutOfRange, ShapeError, DTypeError, ArgumentError.
+
+    >>> import dovetail as dt
+    >>> x = dt.sparse_coo_tensor([[0, 1, 1], [2, 0, 2]], [3.0, 4.0, 5.0], (2, 3), device="reference")
+    >>> x.to_dense().tolist()
+    [[0.0, 0.0, 3.0], [4.0, 0.0, 5.0]]
+    """
+    stored = _values(values, dtype, device, indices)
+    host = None if isinstance(indices, Tensor) else _host_indices(indices)
+    at: Tensor = indices if host is None else dt.asarray(host, device=stored.device)
+    _require_fit(at, stored)
+    at = at.astype(int64, copy=False)
+    count, dims = at.shape[1], at.shape[0]
+    low, high = ([], []) if not count else _extremes(host, at, size is None or check_invariants)
+    shape = _shape(size, high, dims, stored)
+    if count and check_invariants:
+        _require_inside(low, high, shape)
+    rows = [at[d] for d in range(dims)]
+    pattern = Pattern(rows, shape[:dims], count, stored.device, indices=at)
+    if is_coalesced:
+        pattern = _claimed(pattern, check_invariants)
+    made = coo(pattern, stored)
+    return made.requires_grad_() if requires_grad else made
+
+
+def _values(values: Any, dtype: Any, device: Any, indices: Any) -> Tensor:
+    if isinstance(values, Tensor):
+        found = values if device is None else values.to(device=device)
+        return found if dtype is None else found.astype(dtype, copy=False)
+    if device is None and isinstance(indices, Tensor):
+        device = indices.device
+    return dt.asarray(values, dtype=dtype, device=device)
+
+
+def _host_indices(indices: Any) -> np.ndarray[Any, Any]:
+    found = np.asarray(indices)
+    if not found.size:
+        found = found.astype(np.int64)
+    if found.dtype.kind not in "iu":
+        raise dt.DTypeError(f"{NAME}: indices are integers, not {found.dtype}")
+    return found.astype(np.int64)
+
+
+def _require_fit(at: Tensor, values: Tensor) -> None:
+    if not at.dtype.is_integer:
+        raise dt.DTypeError(f"{NAME}: indices are integers, not {at.dtype.name}")
+    if at.ndim != 2:
+        raise dt.ShapeError(
+            f"{NAME}: indices are of shape {at.shape}; they have to be (sparse dimensions, entries)"
+        )
+    if values.ndim < 1 or values.shape[0] != at.shape[1]:
+        raise dt.ShapeError(
+            f"{NAME}: {at.shape[1]} positions (indices of shape {at.shape}) for values of shape "
+            f"{values.shape}; the last axis of the one and the first of the other must agree"
+        )
+    if values.device is not at.device:
+        raise dt.DeviceError(
+            f"{NAME}: indices are on {at.device}, values on {values.device}; see x.to(device)"
+        )
+
+
+def _extremes(host: Any, at: Tensor, wanted: bool) -> tuple[list[int], list[int]]:
+    """The lowest and the highest index along each dimension."""
+    if not wanted:
+        return [], []
+    if host is not None:
+        return host.min(1).tolist(), host.max(1).tolist()
+    low, high = dt.min(at, axis=1), dt.max(at, axis=1)
+    dt.evaluate(low, high)
+    return low.tolist(), high.tolist()
+
+
+def _shape(size: Any, high: list[int], dims: int, values: Tensor) -> Shape:
+    dense = values.shape[1:]
+    if size is None:
+        return (*(h + 1 for h in high or [-1] * dims), *dense)
+    shape = tuple(int(n) for n in size)
+    if len(shape) != dims + len(dense):
+        raise dt.ShapeError(
+            f"{NAME}: size {shape} has {len(shape)} dimensions, but indices have {dims} and values "
+            f"{len(dense)} dense ones"
+        )
+    if min(shape, default=0) < 0:
+        raise dt.ShapeError(f"{NAME}: size {shape} has a negative dimension")
+    if shape[dims:] != dense:
+        raise dt.ShapeError(
+            f"{NAME}: the dense dimensions of size {shape} are {shape[dims:]}, but values have "
+            f"{dense}"
+        )
+    return shape
+
+
+def _require_inside(low: list[int], high: list[int], shape: Shape) -> None:
+    for d, (least, most) in enumerate(zip(low, high, strict=True)):
+        if least < 0:
+            raise dt.IndexOutOfRange(
+                f"{NAME}: index {least} along dimension {d} is negative; indices count from 0"
+            )
+        if most >= shape[d]:
+            raise dt.IndexOutOfRange(
+                f"{NAME}: index {most} along dimension {d} is out of range for its size {shape[d]} "
+                f"(size {shape})"
+            )
+
+
+def _claimed(pattern: Pattern, check: bool) -> Pattern:
+    if check and pattern.coalesced()[0].count != pattern.count or (
+        check and pattern.coalesced()[1] is not None
+    ):
+        raise dt.ArgumentError(
+            f"{NAME}: is_coalesced=True, but the indices are not in lexicographic order without "
+            "repetition; leave it out, and see x.coalesce()"
+        )
+    return pattern.like(pattern.rows, unsorted=0, unique=True, indices=pattern.indices)
+
+
+def empty(shape: Shape, sparse_dim: int, dtype: dt.DType, device: dt.Device) -> COO:
+    """A tensor without entries."""
+    rows = [dt.zeros(0, dtype=dt.int64, device=device) for _ in range(sparse_dim)]
+    values = dt.zeros((0, *shape[sparse_dim:]), dtype=dtype, device=device)
+    return coo(Pattern(rows, shape[:sparse_dim], 0, device), values)
+
+
+# --- to and from dense ---------------------------------------------------------------------------
+
+
+def to_sparse(x: Tensor, sparse_dim: int | None = None) -> COO:
+    """The tensor with only what is not zero stored, coalesced; of the first `sparse_dim` dimensions.
+
+    Where fewer than all are sparse, a block is stored if anything in it is not zero. How many there
+    are depends on data: two kernels with one host read between.
+    Raises: ArgumentError.
+    """
+    dims = x.ndim if sparse_dim is None else sparse_dim
+    if not 0 <= dims <= x.ndim:
+        raise dt.ArgumentError(f"to_sparse: sparse_dim is one of 0..{x.ndim}, not {sparse_dim!r}")
+    if isinstance(x, COO):
+        return x if x.sparse_dim() == dims else to_sparse(x.to_dense(), dims)
+    there = x != 0
+    if dims < x.ndim:
+        there = dt.any(there, axis=tuple(range(dims, x.ndim)))
+    if not dims:  # one entry, or none
+        rows: tuple[Tensor, ...] = ()
+        count = int(there.item())
+        values = x.reshape(1, *x.shape)[:count]
+    else:
+        rows = dt.nonzero(there)
+        count = rows[0].shape[0]
+        column = [r.reshape(count, *(1,) * (x.ndim - dims)) for r in rows]
+        axes = (-1, *range(dims, x.ndim))
+        values = gathered(x, dict(enumerate(column)), (count, *x.shape[dims:]), axes)
+    pattern = Pattern(rows, x.shape[:dims], count, x.device, unsorted=0, unique=True)
+    return coo(pattern, values)
+
+
+def to_dense(x: COO) -> Tensor:
+    """The same elements as a strided tensor."""
+    x = x.coalesce()
+    p, dense = x.pattern, x.shape[x.sparse_dim() :]
+    blank = dt.zeros((math.prod(p.shape), *dense), dtype=x.dtype, device=x.device)
+    if p.count:
+        blank = placed(blank, x.values(), linear(p.rows, p.shape, p))
+    return blank.reshape(x.shape)

@@ -1,0 +1,146 @@
+"""The sparse COO tensor: a pattern of positions, and the values that stand there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dovetail as dt
+from dovetail.extend import LayoutTensor, Op, apply, sparse_coo
+
+from .pattern import Pattern
+from .rows import Runs, rows_at
+
+Tensor = dt.Tensor
+Shape = tuple[int, ...]
+
+
+class COO(LayoutTensor):
+    """A sparse tensor: entries at int64 positions along the sparse dimensions, 0 everywhere else.
+
+    Each entry is a number or, of a hybrid tensor, a block over the dense dimensions, which come
+    last. A position may be there several times until `coalesce()`: its element is the sum. Such
+    tensors are not changed in place; `x += y` makes a new one. Gradients flow through `values()`.
+    """
+
+    __slots__ = ("_values", "pattern")
+
+    pattern: Pattern
+    _values: Tensor
+
+    # --- what it is
+
+    @property
+    def device(self) -> dt.Device:
+        """Where the memory is."""
+        return self._values.device
+
+    @property
+    def dtype(self) -> dt.DType:
+        """What the elements are."""
+        return self._values.dtype
+
+    @property
+    def layout(self) -> Any:
+        """`dt.sparse_coo`."""
+        return sparse_coo
+
+    @property
+    def shape(self) -> Shape:
+        """The size of each dimension, the sparse ones first."""
+        return self.pattern.shape + self._values.shape[1:]
+
+    @property
+    def parts(self) -> tuple[Tensor, ...]:
+        """The vectors of positions, and the values."""
+        return (*self.pattern.rows, self._values)
+
+    @property
+    def nnz(self) -> int:
+        """The number of stored entries; positions that are there twice count twice."""
+        return self.pattern.count
+
+    @property
+    def density(self) -> float:
+        """The part of the elements that is stored."""
+        return self.nnz / self.pattern.size if self.pattern.size else 0.0
+
+    def sparse_dim(self) -> int:
+        """The number of sparse dimensions."""
+        return len(self.pattern.shape)
+
+    def dense_dim(self) -> int:
+        """The number of dense dimensions."""
+        return self._values.ndim - 1
+
+    def indices(self) -> Tensor:
+        """The positions, (sparse_dim, nnz) int64, in the order in which they are stored."""
+        return self.pattern.indices
+
+    def values(self) -> Tensor:
+        """The values, (nnz, *dense dimensions); gradients flow through them."""
+        return self._values
+
+    def is_coalesced(self) -> bool:
+        """Whether positions are known to be in lexicographic order, each there once."""
+        return self.pattern.is_coalesced
+
+    def coalesce(self) -> COO:
+        """The same elements with positions in lexicographic order, each there once.
+
+        Values at one position are added in the order in which they stand. How many positions there
+        are depends on data: two rounds of kernels with one host read between.
+        """
+        if self.is_coalesced():
+            return self
+        pattern, runs = self.pattern.coalesced()
+        return coo(pattern, self._values if runs is None else _summed(self._values, runs))
+
+    # --- gradients: those of the values
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether gradients flow to or through the values."""
+        return self._values.requires_grad
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether no recorded op made the values."""
+        return self._values.is_leaf
+
+    @property
+    def grad_fn(self) -> Any:
+        """The place on the tape of the op that made the values."""
+        return self._values.grad_fn
+
+    @property
+    def grad(self) -> COO | None:
+        """The gradient of the values that `backward` has accumulated, at their positions."""
+        g = self._values.grad
+        return None if g is None else coo(self.pattern, g)
+
+    def requires_grad_(self, requires_grad: bool = True) -> COO:
+        """This tensor, whose values are from now on a leaf whose gradient is wanted, or not."""
+        self._values.requires_grad_(requires_grad)
+        return self
+
+    def detach(self) -> COO:
+        """The same entries as a tensor that gradients do not flow through."""
+        return coo(self.pattern, self._values.detach())
+
+
+def coo(pattern: Pattern, values: Tensor) -> COO:
+    """The tensor of a pattern and its values."""
+    x: COO = object.__new__(COO)
+    x.pattern, x._values = pattern, values
+    return x
+
+
+def _summed(values: Tensor, runs: Runs) -> Tensor:
+    if runs.starts.size == values.shape[0]:  # nothing meets: it only moves
+        return values if runs.order is None else rows_at(values, runs.order)
+    return runs.combined("sum", values)
+
+
+def apply_to_values(op: Op, x: COO, attrs: Any = None) -> COO:
+    """An elementwise op of one operand on the values."""
+    return coo(x.pattern, apply(op, (x.values(),), attrs))
