@@ -173,6 +173,8 @@ _CUBE: dict[str, dict[str, Callable[[Any], Any]]] = {
         "take_along_axis of several": lambda x: dt.take_along_axis(
             x, dt.asarray([[[0, 3, 0], [1, 1, 1], [2, 0, -1]]]), axis=2
         ),
+        "sort": lambda x: dt.sort(x, axis=1, descending=True),
+        "topk": lambda x: dt.topk(x, 2, axis=2).values,
         "repeat each": lambda x: dt.repeat(x, [1, 0, 3], axis=1),
     },
     "concat": {
@@ -250,7 +252,10 @@ CASES: dict[str, Case] = {
 }
 
 # Rows that take floats and give floats, and have no gradient all the same.
-NOT_DIFFERENTIABLE = {"nextafter": "it jumps from float to float"}
+NOT_DIFFERENTIABLE = {
+    "nextafter": "it jumps from float to float",
+    "sort": "where a gradient is wanted, sorting is a gather in the order of argsort",
+}
 
 
 def reason(name: str) -> str | None:
@@ -266,7 +271,7 @@ def reason(name: str) -> str | None:
 # attributes with which a row's dtype rule can be asked, where it is not None
 ATTRIBUTES: dict[str, Any] = {
     "astype": dt.float32, "cumulative_sum": (0, False, None), "cumulative_prod": (0, False, None),
-    "searchsorted": "left", "recurrence": (0, 0),
+    "searchsorted": "left", "recurrence": (0, 0), "sort": dt.radix.Order(False, 0, 32),
 }  # fmt: skip
 
 

@@ -50,6 +50,7 @@ class Honest(ReferenceBackend):
 
     plugin: ClassVar[Plugin]
     shown_by: ClassVar[str] = ""  # part of the kit (as for pytest -k) that is enough to find it
+    sign: ClassVar[str] = "instead of"  # part of what the kit then says
     gaps: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, info: DeviceInfo) -> None:
@@ -170,9 +171,12 @@ class Late(Honest):
                 work, queued[at] = queued[at], lambda: None
                 work()
 
-    def launch(self, *arguments: Any) -> None:
-        *rest, stream = arguments
-        self.queue(stream, lambda: Honest.launch(self, *rest, None))
+    def launch(
+        self, program: Any, buffers: Handles, ints: Sequence[int], scalars: Numbers,
+        grid: Sequence[int], stream: Any = None,
+    ) -> None:  # fmt: skip
+        said = (program, buffers, ints, tuple(scalars), grid)
+        self.queue(stream, lambda: Honest.launch(self, *said))
 
     def copy_in(self, handle: Any, offset: int, source: memoryview, stream: Any = None) -> None:
         kept = memoryview(bytes(source))

@@ -64,6 +64,15 @@ def test_third_derivatives_of_products_with_zeros(f: Any) -> None:
         assert gradgradcheck(first, leaf(values))
 
 
+def test_a_kernel_that_would_grow_too_large() -> None:
+    x, y = leaf(uniform(3, 3, 3)), leaf(uniform(3, 3, 3))
+
+    def f(a: dt.Tensor, b: dt.Tensor) -> dt.Tensor:
+        return dt.diff(a, n=17, axis=2, prepend=b, append=b.flip(axis=2)) * 2.0**-17
+
+    assert gradcheck(f, [x, y])
+
+
 def test_integers_and_halves_take_part() -> None:
     x = leaf([1.0, 2.0, 3.0], dt.float16)
     y = leaf([1.0, 2.0, 3.0], dt.float32)

@@ -41,40 +41,95 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run_kit(site: Path, name: str, *options: str) -> tuple[int, str, dict[str, Any]]:
     """The kit's exit status, its output and its certificate."""
-    report = site / f"{name}.json"
-    report.unlink(missing_ok=True)
-    path = os.pathsep.join([str(site), str(HERE), *filter(None, sys.path)])
-    command = [
-        sys.executable,
-        "-m",
-        "dovetail.cli",
-        "test-backend",
-        name,
-        "--report",
-        str(report),
-        *options,
-    ]
+    return run(site, name, "dovetail.cli", "test-backend", name, *options, report="--report")
+
+
+def run_level(site: Path, name: str, level: str, *options: str) -> tuple[int, str, dict[str, Any]]:
+    """The same of one level, which alone is read: a second less each time."""
+    plugin = (
+        "pytest",
+        "-c",
+        "/dev/null",
+        "-p",
+        "dovetail.testing.plugin",
+        "-p",
+        "no:cacheprovider",
+    )
+    chosen = (f"--dovetail-device={name}", "--pyargs", f"dovetail.testing.{level}", "--tb=short")
+    return run(site, name, *plugin, *chosen, *options, report="--dovetail-report")
+
+
+def run(site: Path, name: str, *command: str, report: str) -> tuple[int, str, dict[str, Any]]:
+    path = site / f"{name}.json"
+    path.unlink(missing_ok=True)
     done = subprocess.run(
-        command,
-        env={**os.environ, "PYTHONPATH": path},
+        [sys.executable, "-m", *command, report, str(path)],
+        env=environment(site),
+        cwd=site,
         capture_output=True,
         text=True,
         timeout=280,
         check=False,
     )
-    certificate = json.loads(report.read_text()) if report.exists() else {}
+    certificate = json.loads(path.read_text()) if path.exists() else {}
     return done.returncode, done.stdout + done.stderr, certificate
+
+
+def environment(site: Path) -> dict[str, str]:
+    """In which the lying backends are installed, and `python` is this one."""
+    paths = os.pathsep.join([str(site), str(HERE), *filter(None, sys.path)])
+    programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    return {**os.environ, "PYTHONPATH": paths, "PATH": programs}
 
 
 @pytest.mark.parametrize("lie", lies.LIES, ids=lambda c: c.__name__)
 def test_a_lie_is_caught(site: Path, lie: type[lies.Honest]) -> None:
-    status, output, certificate = run_kit(site, lie.plugin.type, "-x", "-k", lie.shown_by)
+    level, _, case = lie.shown_by.partition(" and ")
+    status, output, certificate = run_level(
+        site, lie.plugin.type, level, "-x", "-k", case or "test"
+    )
     assert status == 1, output
-    assert certificate["failures"] and not certificate["conforms"]
+    [failure] = certificate["failures"]
+    assert not certificate["conforms"] and f"test_{failure['case'].split('.')[0]}" == level
+    assert failure["outcome"] == "failed" and lie.sign in failure["message"], failure
     line = (
         f"python -m pytest -p dovetail.testing.plugin --dovetail-device={lie.plugin.type} --pyargs"
     )
-    assert line in output
+    assert failure["reproduce"].startswith(line) and failure["reproduce"] in output
+
+
+@pytest.mark.parametrize("lie", [lies.UnfusedFma, lies.LeakingFree], ids=lambda c: c.__name__)
+def test_the_line_of_a_failure_reproduces_it(site: Path, lie: type[lies.Honest]) -> None:
+    level, _, case = lie.shown_by.partition(" and ")
+    _, _, certificate = run_level(site, lie.plugin.type, level, "-x", "-k", case or "test")
+    [failure] = certificate["failures"]
+    again = subprocess.run(
+        failure["reproduce"], shell=True, env=environment(site), cwd=site,
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert again.returncode == 1 and "1 failed" in again.stdout, again.stdout + again.stderr
+    honest = failure["reproduce"].replace(lie.plugin.type, "honest")
+    passed = subprocess.run(
+        honest, shell=True, env=environment(site), cwd=site,
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert passed.returncode == 0 and "1 passed" in passed.stdout, passed.stdout + passed.stderr
+
+
+def test_late_work_is_honest(site: Path) -> None:
+    """What the liars about streams are made of conforms, but for what they add."""
+    status, output, certificate = run_kit(site, "late", "--sample", "9999")
+    assert status == 0, output
+    assert certificate["conforms"] and certificate["cases"] > 60
+
+
+def test_the_certificate_says_what_was_run(site: Path) -> None:
+    _, _, part = run_kit(site, "honest", "-k", "test_streams or fma_rounds", "-n", "2")
+    assert part["conforms"] and not part["whole"] and part["sample"] == 1
+    assert part["levels"] == {"scalar_ops": {"passed": 2}, "streams": {"passed": part["cases"] - 2}}
+    assert part["counts"] == {"passed": part["cases"]} and part["failures"] == []
+    assert part["kit"]["digest"] and len(part["digest"]) == 64 and part["seconds"] > 0
+    assert part["device"]["type"] == "honest" and part["versions"]["plugin"] == "honest 1.0"
 
 
 def test_the_honest_one_passes(site: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import dovetail as dt
@@ -94,3 +95,67 @@ def test_a_variable_number_of_operands(device: str) -> None:
     (x,) = tensors(device, (8,))
     for n in (1, 2, 3, 3, 3, 2):
         assert dt.take(x, dt.asarray(list(range(n)), device=device)).shape == (n,)
+
+
+def written(write: Any, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Whether what `write` writes in place is answered by recall."""
+    answers = [False]
+    attempt = recall.attempt_into
+    with monkeypatch.context() as m:
+        m.setattr(recall, "attempt_into", lambda *a: answers.append(attempt(*a)) or answers[-1])
+        write()
+    return bool(answers[-1])
+
+
+def test_writes_in_place_are_recalled(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = tensors(device, (9, 4), (4,))
+    expected = x.numpy().copy()
+    seen = []
+    for k in range(4):
+        seen.append(written(partial(dt.add, x, k + 0.5, out=x), monkeypatch))
+        seen.append(written(partial(x.add_, y), monkeypatch))
+        expected = expected + np.float32(k + 0.5) + y.numpy()
+        assert np.allclose(x.numpy(), expected, rtol=1e-5)
+    assert seen == [False] * 4 + [True] * 4
+
+
+def test_other_overlaps_are_no_known_write(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = tensors(device, (8,), (8,))
+    want = x.numpy() + y.numpy()
+    for _ in range(3):
+        fresh = x.copy()
+        dt.add(fresh, y, out=fresh)  # the operand is what is written
+        assert np.array_equal(fresh.numpy(), want)
+    z = dt.empty(8, device=device)
+    dt.add(x, y, out=z)  # it is not
+    assert np.array_equal(z.numpy(), want)
+    both = x.copy()
+    dt.add(both, both, out=both)
+    assert np.array_equal(both.numpy(), 2 * x.numpy())
+    shifted = dt.concat([x, x])
+    for _ in range(3):
+        dt.add(shifted[0:8], y, out=shifted[0:8])
+    before = shifted.numpy().copy()
+    dt.add(shifted[1:9], y, out=shifted[0:8])  # same memory, another place
+    assert np.array_equal(shifted.numpy()[:8], before[1:9] + y.numpy())
+
+
+def test_a_value_that_somebody_holds_is_stored_too(device: str) -> None:
+    x, y = tensors(device, (8,), (8,))
+    want = x.numpy() * 2
+    for _ in range(4):
+        held = x * 2
+        y[:] = held
+        held += 1
+        assert np.array_equal(y.numpy(), want)
+        assert np.array_equal(held.numpy(), want + 1)
+
+
+def test_pending_readers_of_what_is_written_come_first(device: str) -> None:
+    x, y = tensors(device, (8,), (8,))
+    for _ in range(4):
+        before = x.numpy().copy()
+        reader = x * 3
+        x += y
+        assert np.array_equal(reader.numpy(), before * 3)
+        assert np.array_equal(x.numpy(), before + y.numpy())

@@ -156,6 +156,10 @@ class Backend(ABC):
         compiler's log.
         """
 
+    def compile_all(self, kernels: Sequence[Kernel]) -> Sequence[Program]:
+        """`compile` for each; override it where building several at once takes less time."""
+        return [self.compile(k) for k in kernels]
+
     def load(self, kernel: Kernel, binary: bytes) -> Program:
         """The program from `Program.binary` of an earlier process. Raises any exception if that is
         no good.

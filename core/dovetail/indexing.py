@@ -363,7 +363,7 @@ def true_positions(mask: Any, x: Tensor) -> Tensor:
 
 def fetch(x: Tensor, positions: Tensor) -> Tensor:
     """The elements of a vector at positions that are known to be in range: nothing is checked."""
-    return _gather(x, [positions._expr], positions.shape, (-1,), (0,), True)
+    return _gather(x, [positions._expr], positions.shape, (-1,) * positions.ndim, (0,), True)
 
 
 def place(values: Tensor, positions: Tensor) -> Tensor:

@@ -118,10 +118,15 @@ def share(
     start = address + low * dtype.itemsize
     if nbytes and start % dtype.itemsize:
         return None
-    handle = opened(device).backend.adopt(start, nbytes)
+    backend = opened(device).backend
+    handle = backend.adopt(start, nbytes)
     if handle is None:
         return None
-    storage = Storage(foreign(owner, handle, nbytes, device), nbytes, device, read_only)
+    # Queued work may still use the memory when nobody else does.
+    deleter = (lambda _: backend.synchronize()) if backend.asynchronous else None
+    ptr = foreign(owner, handle, nbytes, device, 0, deleter)
+    storage = Storage(ptr, nbytes, device, read_only)
+    storage.seen = True
     return make(leaf(storage, spec(shape, dtype, device), strides, -low))
 
 
@@ -369,6 +374,7 @@ def _managed(x: Tensor, name: bytes, flags: int) -> Any:
     wait(where, current_handle(x.device))
     at = storage.ptr.offset + e.offset * x.itemsize
     address = backend.host_address(storage.ptr.handle, at)
+    storage.seen = True
     managed = _FORMS[name]()
     n = max(x.ndim, 1)
     shape, strides = (c_int64 * n)(*x.shape), (c_int64 * n)(*e.strides)

@@ -83,19 +83,23 @@ class DataPtr:
         return f"<DataPtr {self.handle!r}+{self.offset}, {self.nbytes} bytes on {self.device}>"
 
 
-def foreign(owner: Any, handle: Any, nbytes: int, device: Device, offset: int = 0) -> DataPtr:
-    """A DataPtr to memory that `owner` (an array, a DLPack capsule, a mapped file) keeps alive."""
-    return DataPtr(handle, offset, nbytes, device, owner)
+def foreign(
+    owner: Any, handle: Any, nbytes: int, device: Device, offset: int = 0,
+    deleter: Deleter | None = None,
+) -> DataPtr:  # fmt: skip
+    """A DataPtr to memory that `owner` (an array, a DLPack capsule, a mapped file) keeps alive, at
+    least until `deleter(owner)` has returned."""
+    return DataPtr(handle, offset, nbytes, device, owner, deleter)
 
 
 class Storage:
     """A flat run of bytes on one device, shared by the views of it.
 
     A storage without memory yet (`ptr` is None) has a `pending` expression instead.
-    `version` counts writes; `read_only` forbids them."""
+    `version` counts writes; `read_only` forbids them. `seen`: others than tensors may look."""
 
     __slots__ = (
-        "__weakref__", "device", "nbytes", "pending", "ptr", "read_only", "version",
+        "__weakref__", "device", "nbytes", "pending", "ptr", "read_only", "seen", "version",
     )  # fmt: skip
 
     def __init__(
@@ -107,6 +111,7 @@ class Storage:
         self.device = device
         self.version = 0
         self.read_only = read_only
+        self.seen = False
 
     def __repr__(self) -> str:
         return f"<Storage of {self.nbytes} bytes on {self.device}>"

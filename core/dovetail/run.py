@@ -92,6 +92,13 @@ def write(value: Expr, target: Expr) -> None:
         if pending is not None:
             evaluate([pending])
         storage = storage_of(target)
+        if getrefcount(value) == ALONE and not _read_by_others(storage, value):
+            stream = current_handle(target.spec.device)
+            if trace is None and recall.attempt_into(value, target, stream):
+                counters.evaluations += 1
+                counters.launches += 1
+                storage.version += 1
+                return
         copy = node(COPY, (value,), value.spec)
         del value
         _flush(storage, copy)
@@ -101,7 +108,7 @@ def write(value: Expr, target: Expr) -> None:
             _Evaluation([copy]).run()
             _settle(copy.spec.device)
             _Evaluation([node(COPY, (copy,), copy.spec)], target).run()
-        storage.version += 1
+        _written(storage)
 
 
 def update(value: Expr, target: Expr) -> None:
@@ -118,7 +125,22 @@ def update(value: Expr, target: Expr) -> None:
             _Evaluation([value]).run()
             _settle(value.spec.device)
             _Evaluation([node(COPY, (value,), value.spec)], target).run()
-        storage.version += 1
+        _written(storage)
+
+
+def _written(storage: Storage) -> None:
+    """Notes a write; who sees the memory by other means sees it done."""
+    storage.version += 1
+    if storage.seen and (where := opened(storage.device)).backend.asynchronous:
+        where.backend.synchronize(current_handle(storage.device))
+
+
+ALONE = 2  # references to an argument that only the callee holds: its own and getrefcount's
+
+
+def _read_by_others(storage: Storage, value: Expr) -> bool:
+    found = readers(storage)
+    return len(found) > 1 or (len(found) == 1 and found[0] is not value)
 
 
 def _settle(device: Device) -> None:
@@ -264,8 +286,12 @@ class _Evaluation:
                 _plans[frozen] = plan
         elif prepared and not plan.recalled:  # the second time: more are likely
             plan.recalled = True
+            where = opened(self.device)
             if target is None and len(roots) == 1:
-                recall.learn(self.nodes, self.index, plan, opened(self.device))
+                recall.learn(self.nodes, self.index, plan, where)
+            elif target is not None and self.target is not None:
+                into = recall.Into(self.target, target)
+                recall.learn_into(self.nodes, self.index, plan, where, into)
         return plan
 
     def _held(self) -> tuple[int, ...]:
@@ -396,7 +422,9 @@ def _call(where: Opened, step: Call, at: list[Any], stream: Any) -> None:
         return at[2 * slot], start, layout.shape, layout.strides, dtype
 
     inputs = tuple(view(p) for p in step.inputs)
-    where.lowerings[step.op.name, step.output[2]](where.backend, inputs, view(step.output), stream)
+    where.lowerings[step.op.name, step.inputs[0][2]](
+        where.backend, inputs, view(step.output), stream
+    )
     counters.calls += 1
     record(f"call {step.op.name}", begun, bytes=step.nbytes)
 

@@ -347,6 +347,7 @@ def _host_array(e: Expr, backend: Any, dtype: Any) -> np.ndarray[Any, Any] | Non
         return None
     if high == low:
         return np.empty(e.spec.shape, dtype)
+    storage.seen = True
     raw = np.asarray(_HostMemory(address, (high - low) * dtype.itemsize, storage))
     flat = raw.view(dtype)
     strides = tuple(s * dtype.itemsize for s in e.strides)

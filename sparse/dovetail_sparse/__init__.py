@@ -4,7 +4,24 @@ Users get them from `dt.sparse_coo_tensor` and `x.to_sparse()`; what else there 
 `dt.sparse`.
 """
 
-from .construct import sparse_coo_tensor, to_sparse
+from . import rules
+from .construct import sparse_coo_tensor, to_dense, to_sparse
+from .convert import from_pydata, from_scipy, load, save, to_pydata, to_scipy
+from .show import spy
 from .tensor import COO
 
-__all__ = ["COO", "sparse_coo_tensor", "to_sparse"]
+__all__ = [
+    "COO",
+    "from_pydata",
+    "from_scipy",
+    "load",
+    "save",
+    "sparse_coo_tensor",
+    "spy",
+    "to_dense",
+    "to_pydata",
+    "to_scipy",
+    "to_sparse",
+]
+
+rules.install()

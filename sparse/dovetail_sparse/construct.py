@@ -32,7 +32,8 @@ def sparse_coo_tensor(
     Raises: IndexOutOfRange, ShapeError, DTypeError, ArgumentError.
 
     >>> import dovetail as dt
-    >>> x = dt.sparse_coo_tensor([[0, 1, 1], [2, 0, 2]], [3.0, 4.0, 5.0], (2, 3), device="reference")
+    >>> at = [[0, 1, 1], [2, 0, 2]]
+    >>> x = dt.sparse_coo_tensor(at, [3.0, 4.0, 5.0], (2, 3), device="reference")
     >>> x.to_dense().tolist()
     [[0.0, 0.0, 3.0], [4.0, 0.0, 5.0]]
     """
@@ -135,9 +136,8 @@ def _require_inside(low: list[int], high: list[int], shape: Shape) -> None:
 
 
 def _claimed(pattern: Pattern, check: bool) -> Pattern:
-    if check and pattern.coalesced()[0].count != pattern.count or (
-        check and pattern.coalesced()[1] is not None
-    ):
+    known = pattern.coalesced() if check else (pattern, None)
+    if known[1] is not None:
         raise dt.ArgumentError(
             f"{NAME}: is_coalesced=True, but the indices are not in lexicographic order without "
             "repetition; leave it out, and see x.coalesce()"
@@ -156,7 +156,7 @@ def empty(shape: Shape, sparse_dim: int, dtype: dt.DType, device: dt.Device) -> 
 
 
 def to_sparse(x: Tensor, sparse_dim: int | None = None) -> COO:
-    """The tensor with only what is not zero stored, coalesced; of the first `sparse_dim` dimensions.
+    """The tensor with only what is not zero stored, coalesced; the first `sparse_dim` axes sparse.
 
     Where fewer than all are sparse, a block is stored if anything in it is not zero. How many there
     are depends on data: two kernels with one host read between.

@@ -125,9 +125,7 @@ def _slice(x: COO, starts: Shape, lengths: Shape, steps: Shape) -> COO:
         moved = rows[d] - starts[d] if starts[d] else rows[d]
         rows[d] = moved if steps[d] == 1 else -moved if steps[d] == -1 else moved // steps[d]
     turned = any(steps[d] < 0 and lengths[d] > 1 for d in cut)
-    pattern = p.like(
-        rows, lengths[:dims], unsorted=None if turned else p.unsorted, unique=p.unique
-    )
+    pattern = p.like(rows, lengths[:dims], unsorted=None if turned else p.unsorted, unique=p.unique)
     return coo(pattern, values)
 
 
@@ -194,7 +192,10 @@ def index(x: COO, parts: list[Any]) -> COO:
     How many entries the result has depends on data: two rounds of kernels, one host read between.
     """
     basic, arrays = _parted(x, parts)
-    x = _fully_sparse_for(x, arrays)
+    dims = x.sparse_dim()
+    named = [*arrays, *(a for a, part in basic.items() if not isinstance(part, slice))]
+    if x.dense_dim() and (max(named) >= dims or any(part is None for part in parts)):
+        x = fully_sparse(x)
     for axis, part in basic.items():
         if isinstance(part, slice):
             x = _sliced(x, axis, part)
@@ -242,10 +243,6 @@ def _positions(x: COO, axis: int, part: Any) -> tuple[Tensor, ...]:
     return (dt.where(at < 0, at + n, at),)
 
 
-def _fully_sparse_for(x: COO, arrays: dict[int, Tensor]) -> COO:
-    return x if max(arrays) < x.sparse_dim() else fully_sparse(x)
-
-
 def _sliced(x: COO, axis: int, part: slice) -> COO:
     start, stop, step = part.indices(x.shape[axis])
     n = len(range(start, stop, step))
@@ -254,9 +251,7 @@ def _sliced(x: COO, axis: int, part: slice) -> COO:
     return _slice(x, starts, lengths, tuple(step if d == axis else 1 for d in range(x.ndim)))
 
 
-def _picked(
-    x: COO, parts: list[Any], basic: dict[int, Any], arrays: dict[int, Tensor]
-) -> COO:
+def _picked(x: COO, parts: list[Any], basic: dict[int, Any], arrays: dict[int, Tensor]) -> COO:
     """The join of entries and index arrays on the axes that arrays or integers name."""
     for axis, part in basic.items():
         if not isinstance(part, slice):  # an integer beside arrays takes part in broadcasting
@@ -274,7 +269,7 @@ def _picked(
 
 
 def _joined(p: Pattern, named: list[int], wanted: list[Tensor]) -> tuple[Tensor, Tensor]:
-    """The pairs (query, entry) that agree along the named axes, by query, then in entries' order."""
+    """The pairs (query, entry) that agree along the named axes; by query, then by entry."""
     sizes = [p.shape[a] for a in named]
     _require_room("index", tuple(sizes), p.shape)
     queries = wanted[0].shape[0]
@@ -388,4 +383,3 @@ def diagonal(x: COO, offset: int) -> COO:
         unsorted=0 if p.unsorted == 0 else None, unique=p.unique,
     )  # fmt: skip
     return coo(pattern, rows_at(x.values(), at))
-

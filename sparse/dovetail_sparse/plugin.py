@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dovetail.extend import LayoutInfo, hookimpl, sparse_coo
 
-from . import namespace, rules  # noqa: F401 - rules fills COO.rules
-from .construct import sparse_coo_tensor, to_sparse
+import dovetail_sparse as namespace
 
 
 @hookimpl
 def dovetail_layout_info() -> LayoutInfo:
-    """Sparse COO."""
+    """Sparse COO: `dt.sparse`, `dt.sparse_coo_tensor` and `x.to_sparse()`."""
     return LayoutInfo(
         sparse_coo,
-        functions={"sparse": namespace, "sparse_coo_tensor": sparse_coo_tensor},
-        methods={"to_sparse": to_sparse},
+        functions={"sparse": namespace, "sparse_coo_tensor": namespace.sparse_coo_tensor},
+        methods={"to_sparse": namespace.to_sparse},
     )

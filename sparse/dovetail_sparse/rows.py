@@ -17,7 +17,6 @@ from dovetail.extend import (
     Op,
     Value,
     bool_,
-    cast,
     choose,
     const,
     float32,

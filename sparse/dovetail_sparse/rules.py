@@ -1,8 +1,37 @@
-"""What this layout says of each verb (see `dovetail.layouts`)."""
+"""What this layout says of each verb (see `dovetail.layouts`), and how its tensors look."""
 
 from __future__ import annotations
 
-from .construct import to_dense
-from .tensor import COO
+import dovetail as dt
 
-COO.rules = {"to_dense": to_dense}
+from . import elementwise, moves, products, reductions, show
+from .construct import to_dense
+from .tensor import COO, coo
+
+
+def to_device(x: COO, device: dt.Device) -> COO:
+    """The same entries on another device."""
+    p = x.pattern
+    rows = [r.to(device=device) for r in p.rows]
+    moved = type(p)(rows, p.shape, p.count, device, unsorted=p.unsorted, unique=p.unique)
+    return coo(moved, x.values().to(device=device))
+
+
+def install() -> None:
+    """Gives the tensors of this layout their rules."""
+    COO.rules = {
+        "apply": elementwise.elementwise,
+        "softmax": elementwise.softmax,
+        "log_softmax": elementwise.log_softmax,
+        "reduce": reductions.reduction,
+        "view": moves.view,
+        "index": moves.index,
+        "concat": moves.concat,
+        "diagonal": moves.diagonal,
+        "matmul": products.matmul,
+        "to_device": to_device,
+        "to_dense": to_dense,
+    }
+    for _name, _rule in {"__repr__": show.represent, "__str__": show.represent,
+                         "_repr_html_": show.html}.items():  # fmt: skip
+        setattr(COO, _name, _rule)

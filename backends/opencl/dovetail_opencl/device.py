@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,17 +12,17 @@ from dovetail.extend import Backend, DeviceInfo, Handles, Kernel, Launch
 from . import loader
 from .compile import Compiler, OpenCLProgram
 from .launch import Launcher
+from .memory import Memory
 from .plugin import devices_of
+from .process import Process
 
 
-def groups(device: Any) -> bool:
-    """Whether groups of work items are fast: on GPUs, and where Intel's compiler makes vectors of
-    them. PoCL does better with one item per point: sums of 4096 rows of 4096 take 2 ms, not 13."""
-    return device.type & cl.device_type.CPU == 0 or "cl_intel_vec_len_hint" in device.extensions
+class Queue(cl.CommandQueue):
+    """A stream: a queue, in order. (pyopencl's own cannot be referred to weakly.)"""
 
 
 class OpenCLBackend(Backend):
-    """One OpenCL device. A handle is a buffer; a stream is a queue, in order."""
+    """One OpenCL device. A handle is a buffer; a stream is a queue."""
 
     asynchronous = True
 
@@ -29,36 +30,77 @@ class OpenCLBackend(Backend):
         self.info = info
         self.device = [d for p in loader.platforms() for d in devices_of(p)][info.index]
         self.context = cl.Context([self.device])
+        self._process = Process(info)
+        self._queues: weakref.WeakSet[Queue] = weakref.WeakSet()
         self.queue = self.create_stream()
-        exact = info.capabilities.exact_division
-        self._compiler = Compiler(
-            self.context, self.device, info.fingerprint, exact, groups(self.device)
-        )
-        self._launcher = Launcher(self.queue, self.device)
+        self._memory = Memory(self.context, self.device)
+        self.dlpack_type = 1 if self._memory.shared else None
+        self.pins_memory = not self._memory.shared
+        self._compiler = Compiler(self.context, self.device, info)
+        self._launcher = Launcher(self.queue, self.device, self._process)
+
+    # --- memory
 
     def allocate(self, nbytes: int) -> Any:
-        try:
-            return cl.Buffer(self.context, cl.mem_flags.READ_WRITE, nbytes)
-        except cl.Error as error:
-            raise MemoryError(f"{self.device.name} has no {nbytes} bytes left: {error}") from error
+        self._process.check()
+        return self._memory.allocate(nbytes)
 
     def free(self, handle: Any, nbytes: int) -> None:
-        handle.release()
+        if self._process.alive:
+            self.synchronize()  # of shared memory no driver knows whether it is in use
+            self._memory.free(handle)
 
     def copy_in(self, handle: Any, offset: int, source: memoryview, stream: Any = None) -> None:
+        self._process.check()
         if source.nbytes:
-            queue = stream or self.queue
-            cl.enqueue_copy(queue, handle, source, dst_offset=offset, is_blocking=True)
+            self._memory.copy_in(stream or self.queue, handle, offset, source)
 
     def copy_out(self, target: memoryview, handle: Any, offset: int, stream: Any = None) -> None:
+        self._process.check()
         if target.nbytes:
-            queue = stream or self.queue
-            cl.enqueue_copy(queue, target, handle, src_offset=offset, is_blocking=True)
+            self._memory.copy_out(stream or self.queue, target, handle, offset)
+
+    def queue_copy_in(
+        self, handle: Any, offset: int, source: memoryview, stream: Any = None
+    ) -> None:
+        self._process.check()
+        if source.nbytes:
+            self._memory.queue_copy(stream or self.queue, handle, source, dst_offset=offset)
+
+    def queue_copy_out(
+        self, target: memoryview, handle: Any, offset: int, stream: Any = None
+    ) -> None:
+        self._process.check()
+        if target.nbytes:
+            self._memory.queue_copy(stream or self.queue, target, handle, src_offset=offset)
+
+    def allocate_pinned(self, nbytes: int) -> int:
+        self._process.check()
+        return self._memory.allocate_pinned(self.queue, nbytes)
+
+    def free_pinned(self, address: int, nbytes: int) -> None:
+        if self._process.alive:
+            self._memory.free_pinned(self.queue, address)
+
+    def host_address(self, handle: Any, offset: int) -> int | None:
+        return handle.address + offset if self._memory.shared else None
+
+    def adopt(self, address: int, nbytes: int) -> Any:
+        self._process.check()
+        return self._memory.adopt(address, nbytes)
+
+    # --- work
 
     def compile(self, kernel: Kernel) -> OpenCLProgram:
+        self._process.check()
         return self._compiler.compile(kernel)
 
+    def compile_all(self, kernels: Sequence[Kernel]) -> Sequence[OpenCLProgram]:
+        self._process.check()
+        return self._compiler.compile_all(kernels)
+
     def load(self, kernel: Kernel, binary: bytes) -> OpenCLProgram:
+        self._process.check()
         return self._compiler.load(kernel, binary)
 
     def launch(
@@ -76,15 +118,21 @@ class OpenCLBackend(Backend):
         return self._launcher.bind(program, ints, grid)
 
     def synchronize(self, stream: Any = None) -> None:
-        (stream or self.queue).finish()
+        self._process.check()
+        for queue in tuple(self._queues) if stream is None else (stream,):
+            queue.finish()
 
     # --- streams and events
 
-    def create_stream(self) -> Any:
+    def create_stream(self) -> Queue:
+        self._process.check()
         profiling = cl.command_queue_properties.PROFILING_ENABLE
-        return cl.CommandQueue(self.context, self.device, profiling)
+        queue = Queue(self.context, self.device, profiling)
+        self._queues.add(queue)
+        return queue
 
     def record_event(self, stream: Any) -> Any:
+        self._process.check()
         return cl.enqueue_marker(stream or self.queue)
 
     def event_done(self, event: Any) -> bool:
@@ -92,6 +140,7 @@ class OpenCLBackend(Backend):
         return complete
 
     def wait_event(self, stream: Any, event: Any) -> None:
+        self._process.check()
         if stream is None:
             event.wait()
         else:

@@ -11,18 +11,21 @@ import pyopencl as cl
 from dovetail.extend import LANES, DType, Handles, InternalError, Kernel, Launch, Loop, Value, bool_
 
 from .compile import OpenCLProgram
+from .process import Process
 from .render import dimensions
 
-GROUP = 256  # work items in a group, at most
+# Work items in a group, for few, more and many points: PoCL compiles a kernel for each size.
+SIZES = {True: (1, 16, 256), False: (32, 64, 256)}  # by whether the device is a CPU
 SHORT = 64  # a reduction below this is done by one work item
 
 
 class Launcher:
     """Makes bound launches on one device."""
 
-    def __init__(self, queue: Any, device: Any) -> None:
-        self.queue, self.units = queue, device.max_compute_units
-        self.group = min(GROUP, device.max_work_group_size)
+    def __init__(self, queue: Any, device: Any, process: Process) -> None:
+        self.queue, self.units, self.process = queue, device.max_compute_units, process
+        cpu, most = bool(device.type & cl.device_type.CPU), device.max_work_group_size
+        self.sizes = [n for n in SIZES[cpu] if n <= most] or [1]
 
     def bind(self, program: OpenCLProgram, ints: Sequence[int], grid: Sequence[int]) -> Launch:
         """A function of (buffers, scalars, stream) that queues `program`."""
@@ -34,30 +37,40 @@ class Launcher:
         first = 2 * len(k.buffers)
         for position, value in enumerate(ints, first):
             kernel.set_arg(position, np.int64(value))
-        return _Bound(self.queue, kernel, k, *self.range(grid, lanes)).launch
+        costly = any(isinstance(s, Loop) for s in k.body)
+        return _Bound(self, kernel, k, *self.range(grid, lanes, costly)).launch
 
-    def range(self, grid: Sequence[int], lanes: bool) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def range(
+        self, grid: Sequence[int], lanes: bool, costly: bool
+    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The global and the local size; the former is a multiple of the latter."""
         sizes = dimensions(grid)
         ones = (1,) * (len(sizes) - 1)
         if lanes:
             return (sizes[0] * LANES, *sizes[1:]), (LANES, *ones)
-        items = 1 << (max(1, sizes[0] // (2 * self.units)) - 1).bit_length()
-        local = (min(self.group, items), *ones)
+        local = (self.items(sizes[0], costly), *ones)
         return tuple(-(-n // m) * m for n, m in zip(sizes, local, strict=True)), local
+
+    def items(self, points: int, costly: bool) -> int:
+        """The work items in a group: no unit idles for want of groups, where points are `costly`."""
+        least = self.sizes[0 if costly or points == 1 else min(1, len(self.sizes) - 1)]
+        return max(least, *(n for n in self.sizes if n * 2 * self.units <= points), 1)
 
 
 class _Bound:
     """A launch with everything fixed but buffers, scalars and stream."""
 
-    def __init__(self, queue: Any, kernel: Any, k: Kernel, whole: Any, local: Any) -> None:
-        self.queue, self.kernel, self.whole, self.local = queue, kernel, whole, local
+    def __init__(self, of: Launcher, kernel: Any, k: Kernel, whole: Any, local: Any) -> None:
+        self.queue, self.process = of.queue, of.process
+        self.kernel, self.whole, self.local = kernel, whole, local
         first = 2 * len(k.buffers) + len(k.ints)
         self.scalars = [(p, _numpy(d)) for p, (_, d) in enumerate(k.scalars, first)]
         self.offsets: list[Any] = [None] * len(k.buffers)  # as they are set
         self.lock = threading.Lock()
 
     def launch(self, buffers: Handles, scalars: Sequence[float | int | bool], stream: Any) -> None:
+        if not self.process.alive:
+            self.process.check()
         with self.lock:  # arguments belong to the kernel object until it is queued
             set_arg, offsets = self.kernel.set_arg, self.offsets
             for i in range(len(offsets)):

@@ -19,7 +19,7 @@ _SVM = cl.svm_mem_flags.READ_WRITE | cl.svm_mem_flags.SVM_FINE_GRAIN_BUFFER
 _FINE = cl.device_svm_capabilities.FINE_GRAIN_BUFFER
 
 
-class HostBuffer(cl.Buffer):  # type: ignore[misc]
+class HostBuffer(cl.Buffer):
     """A buffer over the memory at `address`, which `owner` keeps (None: somebody else does)."""
 
     def __init__(self, context: Any, address: int, nbytes: int, owner: Any = None) -> None:

@@ -40,7 +40,7 @@ def backward(
     seeds = [t for t, _ in roots]
     del roots  # an implied gradient that nobody holds needs no memory
     if not create_graph:
-        evaluate(*seeds, *[n.grad for n in into.reached if n.grad is not None])
+        evaluate(*seeds, *[n.grad for n in into.taken if n.grad is not None])
 
 
 def grad(
@@ -121,31 +121,37 @@ def checked(name: str, what: str, node_: Node, g: Any) -> Tensor:
 
 
 class _Collected:
-    """Where gradients go. `nodes`: those asked for, None for all leaves."""
+    """Where gradients go. `nodes`: those asked for, None for all leaves.
+
+    No `grad` changes before all gradients are known: one that fails leaves nothing half done.
+    """
 
     def __init__(self, nodes: list[Node] | None, accumulate: bool) -> None:
         self.wanted = None if nodes is None else set(nodes)
         self.accumulate = accumulate
         self.found: dict[Node, Tensor] = {}
-        self.reached: list[Node] = []
+        self.reached: dict[Node, Tensor] = {}  # whose `grad` is to change
+        self.taken: list[Node] = []  # whose `grad` has changed
         self.given: set[int] = set()  # ids of nodes that are some gradient already
 
     def take(self, n: Node, g: Tensor) -> None:
         asked = type(n) is Leaf if self.wanted is None else n in self.wanted
         if n.retains or (asked and self.accumulate):
-            self._accumulate(n, g)
+            self.reached[n] = g
         if asked and not self.accumulate:
             self.found[n] = g
 
-    def _accumulate(self, n: Node, g: Tensor) -> None:
-        """No two tensors may share a gradient's memory: somebody will write there."""
-        if n.grad is not None:
-            g = n.grad + g
-        elif g._expr.op is None or id(g._expr) in self.given or n.hooks:
-            g = apply(ops.COPY, (g,))
-        self.given.add(id(g._expr))
-        n.grad = g
-        self.reached.append(n)
+    def commit(self) -> None:
+        """Adds to every `grad`. No two tensors may share its memory: somebody will write there."""
+        for n, g in self.reached.items():
+            if n.grad is not None:
+                g = n.grad + g
+            elif g._expr.op is None or id(g._expr) in self.given or n.hooks:
+                g = apply(ops.COPY, (g,))
+            self.given.add(id(g._expr))
+            n.grad = g
+        self.taken = list(self.reached)
+        self.reached.clear()  # or what is held here would be stored
 
 
 def _run(
@@ -155,6 +161,7 @@ def _run(
     sent: dict[Node, Any] = {}
     results: dict[Node, Kept | None] = {}
     heap: list[tuple[int, Node]] = []
+    passed: list[Node] = []
 
     def send(n: Node, g: Any, result: Kept | None) -> None:
         if n in sent:
@@ -182,8 +189,11 @@ def _run(
             for edge, part in zip(n.edges, parts, strict=True):
                 if edge is not None and part is not None:
                     send(edge.node, part, edge.result)
-            if not retain:
-                n.release()
+            passed.append(n)
+        into.commit()
+    if not retain:
+        for n in passed:
+            n.release()
 
 
 def _hooked(n: Node, g: Any) -> Any:

@@ -8,7 +8,6 @@ parses options.
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import time
 import zlib
@@ -27,10 +26,10 @@ from .kit import Kit, has_dtype
 
 LEVELS = "dovetail.testing."
 REPRODUCE = "to reproduce"  # a section of pytest's reports
+CASE, COMPARISONS = "dovetail-case", "dovetail-comparisons"  # properties of pytest's reports
 COUNTED = "dovetail-counted"  # what a worker of pytest-xdist tells of what it collected
 OPENED: pytest.StashKey[Opened] = pytest.StashKey()
 CERTIFICATE: pytest.StashKey[Certificate] = pytest.StashKey()
-_MODULE = re.compile(r"(?:.*[/\\])?test_(\w+)\.py::test_([^\[]+)(?:\[(.*)\])?$")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -69,11 +68,11 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[CERTIFICATE] = Certificate(opened.backend.info, plugin, gaps, sample)
 
 
-def case_name(nodeid: str) -> str:
-    """A case as gaps and certificates name it: "scalar_ops.arithmetic.add-int8"; empty for a
-    test of another kind."""
-    match = _MODULE.match(nodeid)
-    return "" if match is None else ".".join(part for part in match.groups() if part)
+def case_name(item: pytest.Item) -> str:
+    """A case as gaps and certificates name it: "scalar_ops.arithmetic.add-int8"."""
+    level = item.module.__name__.removeprefix(LEVELS)  # type: ignore[attr-defined]
+    parts = [level, *item.name.rstrip("]").split("[", 1)]
+    return ".".join(part.removeprefix("test_") for part in parts)
 
 
 def _is_ours(item: pytest.Item) -> bool:
@@ -94,7 +93,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if not _is_ours(item):
             kept.append(item)
             continue
-        name = case_name(item.nodeid)
+        name = case_name(item)
         unused -= _mark_gaps(item, name, certificate.gaps)
         if not all(has_dtype(capabilities, d) for d in _dtypes(item)):
             certificate.absent += 1
@@ -138,29 +137,28 @@ def kit(request: pytest.FixtureRequest) -> Iterator[Kit]:
         )
     found = Kit(opened, reproduction(request.node, str(opened.device)))
     yield found
-    request.node.user_properties.append(("comparisons", found.comparisons))
+    request.node.user_properties.append((COMPARISONS, found.comparisons))
     if not found.comparisons and not getattr(request.node, "failed_already", False):
         pytest.fail("this case compared nothing", pytrace=False)
 
 
 def reproduction(node: pytest.Item, name: str) -> str:
     """One line for a shell that runs one case again."""
-    module, _, rest = node.nodeid.partition("::")
-    stem = re.sub(r".*[/\\]", "", module).removesuffix(".py")
-    return (
-        f"python -m pytest -p dovetail.testing.plugin --dovetail-device={name} "
-        f"--pyargs {shlex.quote(f'{LEVELS}{stem}::{rest}')}"
-    )
+    case = shlex.quote(f"{node.module.__name__}::{node.name}")  # type: ignore[attr-defined]
+    return f"python -m pytest -p dovetail.testing.plugin --dovetail-device={name} --pyargs {case}"
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[Any]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Adds the line that reproduces a failure, whatever it was."""
+    """Adds the case's name, and the line that reproduces a failure, whatever it was."""
     report = yield
     opened = item.config.stash.get(OPENED, None)
-    if opened is not None and _is_ours(item) and call.excinfo is not None:
+    if opened is None or not _is_ours(item):
+        return report
+    report.user_properties = [*report.user_properties, (CASE, case_name(item))]
+    if call.excinfo is not None:
         item.failed_already = True  # type: ignore[attr-defined]
         if report.failed:
             report.sections.append((REPRODUCE, reproduction(item, str(opened.device))))
@@ -175,14 +173,15 @@ class Outcomes:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Notes one phase of one case."""
-        name = case_name(report.nodeid)
+        properties = dict(report.user_properties)
+        crashed = report.failed and CASE not in properties  # with its worker of pytest-xdist
+        name = str(properties.get(CASE, report.nodeid if crashed else ""))
         outcome = _outcome(report)
         if name and outcome:
             reproduce = dict(report.sections).get(REPRODUCE, "")
             self.certificate.note(name, outcome, reproduce, _message(report))
         if report.when == "teardown":
-            counts = dict(report.user_properties)
-            self.certificate.comparisons += int(str(counts.get("comparisons", 0)))
+            self.certificate.comparisons += int(str(properties.get(COMPARISONS, 0)))
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Notes a file that could not even be read."""

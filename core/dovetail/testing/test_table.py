@@ -19,6 +19,7 @@ from ..indexing import getitem, index_add, searchsorted, setitem
 from ..linalg import matmul, reproducible
 from ..ops import Op
 from ..random import Generator
+from ..sorting import argsort, sort
 from .kit import REFERENCE, Kit, host
 from .test_scalar_ops import named
 from .values import Array, as_held, finite, pairs, sample, specials
@@ -523,6 +524,22 @@ def to_floats(x: Array, d: DType) -> Array:
     return (x.astype(np.uint32) << 16).view(np.float32) if d is bfloat16 else x
 
 
+@pytest.mark.parametrize("descending", (False, True))
+@pytest.mark.parametrize("d", STORED, ids=named)
+def test_sort(kit: Kit, d: DType, descending: bool) -> None:
+    """`sort` and `argsort`, by rank and by passes: ties, NaN, infinities, both zeros."""
+    for shape, axis in (((1,), 0), ((3, 40), 1), ((2, 400), 1), ((300, 2), 0), ((3, 0), 1)):
+        values = sample(d, shape, 1)
+        for place in (dense, flipped, spaced):
+            for rule in (sort, argsort):
+                kit.agree(
+                    lambda on, v=values, p=place, r=rule, a=axis: r(  # type: ignore[misc]
+                        p(v, d, on), axis=a, descending=descending
+                    ),
+                    f"{rule.__name__} of {d.name} {shape} along {axis}, {place.__name__}",
+                )
+
+
 @pytest.mark.parametrize("d", STORED, ids=named)
 @pytest.mark.parametrize("name", ("cumulative_sum", "cumulative_prod"))
 def test_cumulative(kit: Kit, name: str, d: DType) -> None:
@@ -546,6 +563,18 @@ def test_cumulative(kit: Kit, name: str, d: DType) -> None:
                 return T.make(node(op, (dense(v, d, on)._expr,), spec(full, out, on), attrs))
 
             kit.agree(make, f"{name} of {d.name} {shape} along {axis}, initial: {first}")
+
+
+@pytest.mark.parametrize("d", [d for d in NUMBERS if d.kind == "f"], ids=named)
+def test_recurrence(kit: Kit, d: DType) -> None:
+    for shape, axis in (((300,), 0), ((ROWS, COLUMNS), 0), ((ROWS, COLUMNS), 1), ((4, 0), 1)):
+        for lag in (0, 1):
+
+            def make(on: Device, shape: Any = shape, axis: int = axis, lag: int = lag) -> T.Tensor:
+                x, b = (dense(finite(d, shape, s), d, on)._expr for s in (1, 2))
+                return T.make(node(ops.RECURRENCE, (x, b), b.spec, (axis, lag)))
+
+            kit.agree(make, f"{shape} of {d.name} along {axis}, lag {lag}")
 
 
 PRODUCTS = (
@@ -585,7 +614,8 @@ def test_matmul_of_a_vendor_is_close(kit: Kit, d: DType) -> None:
 # own, and is named here.
 BY_NAME = {
     "gather", "count_blocks", "true_positions", "checked_indices", "scatter", "searchsorted",
-    "cumulative_sum", "cumulative_prod", "matmul", *GENERATED, *RANDOM,
+    "cumulative_sum", "cumulative_prod", "recurrence", "sort", "argsort", "matmul", *GENERATED,
+    *RANDOM,
 }  # fmt: skip
 
 

@@ -1,0 +1,120 @@
+"""Sparse tensors of other libraries, and files."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import Any
+
+import dovetail as dt
+import numpy as np
+
+from .construct import sparse_coo_tensor
+from .moves import fully_sparse
+from .tensor import COO
+
+Tensor = dt.Tensor
+FORMAT = "dovetail sparse_coo 1"
+
+
+def _host(x: COO) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    if x.dtype is dt.bfloat16:
+        raise dt.DTypeError("bfloat16 is not known to NumPy; see x.astype(dt.float32)")
+    return x.indices().numpy(), x.values().numpy()
+
+
+def from_scipy(matrix: Any, *, dtype: Any = None, device: Any = None) -> COO:
+    """A SciPy sparse array or matrix (coo, csr, csc, or what has `tocoo`) as a sparse tensor.
+
+    Raises: ArgumentError for anything else.
+    """
+    if not hasattr(matrix, "tocoo"):
+        raise dt.ArgumentError(f"from_scipy: {type(matrix).__name__} is no SciPy sparse array")
+    found = matrix.tocoo()
+    coords = getattr(found, "coords", None) or (found.row, found.col)
+    return sparse_coo_tensor(
+        np.stack([np.asarray(c, np.int64) for c in coords]), found.data, found.shape,
+        dtype=dtype, device=device,
+    )  # fmt: skip
+
+
+def to_scipy(x: COO, form: str = "coo") -> Any:
+    """A SciPy sparse array of the same elements: `form` is "coo", "csr" or "csc" (matrices).
+
+    Raises: ArgumentError, ShapeError; ModuleNotFoundError without SciPy.
+    """
+    if form not in ("coo", "csr", "csc"):
+        raise dt.ArgumentError(f"to_scipy: form is 'coo', 'csr' or 'csc', not {form!r}")
+    if form != "coo" and x.ndim != 2:
+        raise dt.ShapeError(f"to_scipy: {form} is for matrices, not shape {x.shape}; see 'coo'")
+    sparse = importlib.import_module("scipy.sparse")
+    indices, values = _host(fully_sparse(x))
+    made = sparse.coo_array((values.copy(), tuple(indices.copy())), x.shape)
+    made.has_canonical_format = x.is_coalesced()
+    return made if form == "coo" else made.asformat(form)
+
+
+def from_pydata(array: Any, *, dtype: Any = None, device: Any = None) -> COO:
+    """A `sparse.COO` (or what has `tocoo`) of PyData/sparse as a sparse tensor.
+
+    Raises: ArgumentError for a fill value other than 0.
+    """
+    found = array if hasattr(array, "coords") else array.tocoo()
+    if found.fill_value != 0:
+        raise dt.ArgumentError(
+            f"from_pydata: the fill value is {found.fill_value!r}; only 0 has a meaning here"
+        )
+    return sparse_coo_tensor(
+        np.asarray(found.coords), found.data, found.shape, dtype=dtype, device=device
+    )
+
+
+def to_pydata(x: COO) -> Any:
+    """A `sparse.COO` of PyData/sparse of the same elements."""
+    x = fully_sparse(x).coalesce()
+    indices, values = _host(x)
+    made = importlib.import_module("sparse").COO
+    return made(indices.copy(), values.copy(), x.shape, has_duplicates=False, sorted=True)
+
+
+def save(file: Any, x: COO) -> None:
+    """Writes a tensor to an .npz file, as `load` reads it; compressed."""
+    path = f"{os.fspath(file)}" if isinstance(file, (str, os.PathLike)) else file
+    values = x.values().astype(dt.float32) if x.dtype is dt.bfloat16 else x.values()
+    np.savez_compressed(
+        path, format=FORMAT, indices=x.indices().numpy(), values=values.numpy(),
+        shape=np.asarray(x.shape, np.int64), dtype=x.dtype.name, is_coalesced=x.is_coalesced(),
+    )  # fmt: skip
+
+
+def load(file: Any, *, device: Any = None) -> COO:
+    """The tensor that `save` wrote, or SciPy's `save_npz` in coo, csr or csc form.
+
+    Raises: ArgumentError for another file; what is wrong with its indices as `sparse_coo_tensor`.
+    """
+    with np.load(file, allow_pickle=False) as held:
+        found = {name: held[name] for name in held.files}
+    if str(found.get("format")) == FORMAT:
+        return sparse_coo_tensor(
+            found["indices"], found["values"], found["shape"].tolist(), dtype=str(found["dtype"]),
+            device=device, is_coalesced=bool(found["is_coalesced"]),
+        )  # fmt: skip
+    if "format" in found and "data" in found:
+        return _from_scipy_file(found, device)
+    raise dt.ArgumentError(f"load: {file} holds no sparse tensor; it has {', '.join(found)}")
+
+
+def _from_scipy_file(found: dict[str, Any], device: Any) -> COO:
+    form = found["format"].item()
+    form = form.decode() if isinstance(form, bytes) else str(form)
+    shape = tuple(found["shape"].tolist())
+    if form == "coo":
+        at = found["coords"] if "coords" in found else np.stack([found["row"], found["col"]])
+    elif form in ("csr", "csc"):
+        counts = np.diff(found["indptr"])
+        major = np.repeat(np.arange(len(counts)), counts)
+        pair = (major, found["indices"])
+        at = np.stack(pair if form == "csr" else pair[::-1])
+    else:
+        raise dt.ArgumentError(f"load: SciPy's format {form!r} is not known here; save it as coo")
+    return sparse_coo_tensor(at, found["data"], shape, device=device)

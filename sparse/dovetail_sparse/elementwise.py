@@ -1,0 +1,194 @@
+"""Elementwise ops: on what is stored, where f(0, ...) = 0; else the result would be dense.
+
+Of several sparse operands the entries are brought together: the union of their positions, or for
+products the intersection. With a strided operand only those ops have a meaning that give 0 wherever
+the sparse one is 0: multiply, divide, logical_and and bitwise_and.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import dovetail as dt
+from dovetail.extend import Op, apply, broadcast_shapes, gathered
+
+from .merge import intersection, union
+from .moves import fully_sparse, view
+from .rows import rows_at
+from .tensor import COO, apply_to_values, coo
+
+Tensor = dt.Tensor
+
+LINEAR = frozenset(("positive", "copy", "negative"))  # of a sum: the sum of it for each part
+PRODUCTS = frozenset(("multiply", "logical_and", "bitwise_and"))  # 0 where either operand is 0
+SCALINGS = frozenset(("multiply", "divide"))  # by a number that is neither 0, infinite nor NaN
+
+
+def elementwise(op: Op, args: Sequence[Any], attrs: Any) -> COO:
+    """An elementwise op of operands of which at least one is sparse.
+
+    Raises: LayoutError where the result would be dense; ShapeError, DTypeError, DeviceError.
+    """
+    _require_one_device(op, args)
+    strided = [a for a in args if isinstance(a, Tensor) and not isinstance(a, COO)]
+    if strided:
+        return _with_strided(op, args, attrs)
+    _require_zero(op, args, attrs)
+    sparse = [a for a in args if isinstance(a, COO)]
+    if len(sparse) > 1:
+        return _several(op, args, attrs)
+    (x,) = sparse
+    if op.name in LINEAR:
+        return apply_to_values(op, x, attrs)
+    x = x.coalesce()
+    values = apply(op, [x.values() if isinstance(a, COO) else a for a in args], attrs)
+    return coo(x.pattern, values)
+
+
+def _require_one_device(op: Op, args: Sequence[Any]) -> None:
+    devices = {a.device for a in args if isinstance(a, Tensor)}
+    if len(devices) > 1:
+        names = " and ".join(sorted(map(str, devices)))
+        raise dt.DeviceError(f"{op.name}: operands are on {names}; move one with x.to(device)")
+
+
+# --- what comes out where nothing is stored ------------------------------------------------------
+
+
+def _require_zero(op: Op, args: Sequence[Any], attrs: Any) -> None:
+    facts = tuple(a.dtype if isinstance(a, COO) else a for a in args)
+    if op.name in SCALINGS and len(args) == 2 and _is_plain(op, args):
+        return
+    shown = _at_zero(op, tuple(map(_Exactly, facts)), attrs)
+    if shown:
+        operands = ", ".join("0" if isinstance(a, COO) else repr(a) for a in args)
+        raise dt.LayoutError(
+            f"{op.name}: {op.name}({operands}) is {shown}, so the result would be dense; "
+            "convert the sparse operand with x.to_dense()"
+        )
+
+
+def _is_plain(op: Op, args: Sequence[Any]) -> bool:
+    number = args[1]
+    return isinstance(number, (int, float)) and number != 0 and abs(number) < float("inf")
+
+
+class _Exactly:
+    """A dtype or a number as a key: 0, 0.0, -0.0 and False are four."""
+
+    def __init__(self, fact: Any) -> None:
+        self.fact = fact
+        self.key = (type(fact), repr(fact))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Exactly) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
+@lru_cache(1024)
+def _at_zero(op: Op, facts: tuple[_Exactly, ...], attrs: Any) -> str:
+    """What the op gives for zeros (and these numbers), as text; nothing if that is 0."""
+    args = [
+        dt.zeros((), dtype=f.fact, device="reference") if isinstance(f.fact, dt.DType) else f.fact
+        for f in facts
+    ]
+    value = apply(op, args, attrs).item()
+    return "" if value == 0 else str(value)
+
+
+# --- several sparse operands ---------------------------------------------------------------------
+
+
+def _several(op: Op, args: Sequence[Any], attrs: Any) -> COO:
+    sparse = aligned([a for a in args if isinstance(a, COO)], op.name)
+    joint = intersection if op.name in PRODUCTS and len(sparse) == 2 else union
+    pattern, values = joint(sparse)
+    given = iter(values)
+    return coo(pattern, apply(op, [next(given) if isinstance(a, COO) else a for a in args], attrs))
+
+
+def aligned(tensors: Sequence[COO], name: str) -> list[COO]:
+    """The tensors, coalesced, of one shape and one number of sparse dimensions."""
+    shape = broadcast_shapes(name, *(x.shape for x in tensors))
+    found = [x if x.shape == shape else view(x, ("expand", shape)) for x in tensors]
+    if len({x.sparse_dim() for x in found}) > 1:
+        found = [fully_sparse(x) for x in found]
+    return [x.coalesce() for x in found]
+
+
+# --- a strided operand ---------------------------------------------------------------------------
+
+
+def _with_strided(op: Op, args: Sequence[Any], attrs: Any) -> COO:
+    """The entries of the sparse operand, each with the element of the other in its place.
+
+    What is not stored stays 0, also where the strided operand is 0, infinite or NaN.
+    """
+    fits = op.name in PRODUCTS or (op.name == "divide" and isinstance(args[0], COO))
+    if not fits or len(args) != 2:
+        raise dt.LayoutError(
+            f"{op.name}: of a sparse_coo and a strided tensor the result would be dense; convert "
+            "the sparse one with x.to_dense()"
+        )
+    first = isinstance(args[0], COO)
+    x, y = (args[0], args[1]) if first else (args[1], args[0])
+    shape = broadcast_shapes(op.name, x.shape, y.shape)
+    x = (x if x.shape == shape else view(x, ("expand", shape))).coalesce()
+    there = elements(y, x)
+    pair = (x.values(), there) if first else (there, x.values())
+    return coo(x.pattern, apply(op, pair, attrs))
+
+
+def elements(y: Tensor, x: COO) -> Tensor:
+    """The elements (blocks, of a hybrid tensor) of strided `y` where `x` has entries; it must
+    broadcast to x's shape."""
+    dims, p = x.sparse_dim(), x.pattern
+    lead = x.ndim - y.ndim
+    if not y.ndim or lead >= dims:
+        return y
+    dense = range(dims, x.ndim)
+    at = {
+        d - lead: p.rows[d].reshape(p.count, *(1,) * len(dense))
+        for d in range(lead, dims)
+        if y.shape[d - lead] != 1
+    }
+    if not at:
+        return y.reshape(1, *y.shape[dims - lead :])
+    shape = (p.count, *(y.shape[d - lead] for d in dense))
+    return gathered(y, at, shape, (-1, *(d - lead for d in dense)))
+
+
+def softmax(x: COO, axis: int) -> COO:
+    """Softmax over the entries along an axis; what is not stored counts as minus infinity."""
+    return _softmax(x, axis, logarithm=False)
+
+
+def log_softmax(x: COO, axis: int) -> COO:
+    """The logarithm of `softmax`, where something is stored."""
+    return _softmax(x, axis, logarithm=True)
+
+
+def _softmax(x: COO, axis: int, logarithm: bool) -> COO:
+    x = x.coalesce()
+    if axis >= x.sparse_dim():
+        at = axis - x.sparse_dim() + 1
+        rule = dt.log_softmax if logarithm else dt.softmax
+        return coo(x.pattern, rule(x.values(), at))
+    p, values = x.pattern, x.values()
+    if not p.count:
+        return x
+    values = values if values.dtype.kind == "f" else values.astype(dt.float32)
+    kept = [d for d in range(len(p.shape)) if d != axis]
+    order = None if axis == len(p.shape) - 1 else p.order_by(kept)
+    runs = p.runs(kept, order)
+    owner = runs.owners()
+    shifted = values - rows_at(runs.combined("max", values.detach()), owner)
+    e = dt.exp(shifted)
+    total = runs.combined("sum", e)
+    if logarithm:
+        return coo(p, shifted - rows_at(dt.log(total), owner))
+    return coo(p, e / rows_at(total, owner))

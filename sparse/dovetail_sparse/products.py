@@ -1,0 +1,199 @@
+"""Matrix products: sparse with strided, strided with sparse, sparse with sparse.
+
+The kernel is that of compressed rows: for each element of the result a fold over the entries of one
+row, columns ascending, with fused multiply-add. So the bits depend on neither threads nor device.
+The gradient by the strided operand is the product with the transpose; that by the values is the
+product of the two others, sampled at the entries. Both are differentiable in turn.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import dovetail as dt
+from dovetail.extend import broadcast_shapes, recorded
+
+from .moves import fully_sparse, matched, view
+from .pattern import Pattern
+from .rows import PRODUCT, SAMPLED, rows_at
+from .tensor import COO, coo
+
+Tensor = dt.Tensor
+Shape = tuple[int, ...]
+
+
+def matmul(x1: Tensor, x2: Tensor) -> Tensor:
+    """The matrix product over the last two axes; those before them broadcast.
+
+    With a strided operand the result is strided; of two sparse ones it is sparse, and how many
+    entries it has depends on data: three rounds of kernels with a host read between.
+    Raises: ShapeError, DTypeError (bool has no product), DeviceError.
+    """
+    _require_fit(x1, x2)
+    a, b = _as_matrix(x1, 0), _as_matrix(x2, -1)
+    dtype = dt.result_type(a, b)
+    a, b = a.astype(dtype, copy=False), b.astype(dtype, copy=False)
+    if isinstance(a, COO):
+        made = _sparse_sparse(a, b) if isinstance(b, COO) else _sparse_strided(a, b)
+    else:
+        assert isinstance(b, COO)
+        made = _sparse_strided(b.mT, a.mT).mT  # type: ignore[arg-type]
+    if x1.ndim > 1 and x2.ndim > 1:
+        return made
+    gone = (x1.ndim == 1, x2.ndim == 1)
+    kept = made.shape[:-2] + tuple(n for n, g in zip(made.shape[-2:], gone, strict=True) if not g)
+    return made.reshape(kept)
+
+
+def _require_fit(x1: Tensor, x2: Tensor) -> None:
+    if x1.device is not x2.device:
+        raise dt.DeviceError(
+            f"matmul: operands are on {x1.device} and {x2.device}; move one with x.to(device)"
+        )
+    for x in (x1, x2):
+        if not x.ndim:
+            raise dt.ShapeError(
+                f"matmul: shapes {x1.shape} and {x2.shape}: each needs 1 dimension; see dt.multiply"
+            )
+        if x.dtype is dt.bool:
+            raise dt.DTypeError("matmul: does not take bool; see astype()")
+    inner = x2.shape[0] if x2.ndim == 1 else x2.shape[-2]
+    if x1.shape[-1] != inner:
+        raise dt.ShapeError(
+            f"matmul: shapes {x1.shape} and {x2.shape} do not fit: {x1.shape[-1]} columns against "
+            f"{inner} rows"
+        )
+
+
+def _as_matrix(x: Tensor, axis: int) -> Any:
+    x = fully_sparse(x) if isinstance(x, COO) else x
+    return x if x.ndim > 1 else dt.expand_dims(x, axis=axis)
+
+
+# --- sparse with strided -------------------------------------------------------------------------
+
+
+def _sparse_strided(a: COO, b: Tensor) -> Tensor:
+    """(..., m, k) @ (..., k, n): as one product of matrices, the sparse one with blocks."""
+    if a.ndim == 2:
+        return _one_sparse_matrix(a, b)
+    if b.ndim > 2:
+        batch = broadcast_shapes("matmul", a.shape[:-2], b.shape[:-2])
+        a = _broadcast(a, (*batch, *a.shape[-2:]))
+        b = dt.broadcast_to(b, (*batch, *b.shape[-2:]))
+    batch, (m, k) = a.shape[:-2], a.shape[-2:]
+    blocks = math.prod(batch)
+    tall = view(a, ("reshape", (blocks, m, k))).coalesce()
+    p = tall.pattern
+    rows = p.rows[0] * m + p.rows[1]
+    columns = p.rows[0] * k + p.rows[2] if b.ndim > 2 else p.rows[2]
+    width = blocks * k if b.ndim > 2 else k
+    pattern = p.like([rows, columns], (blocks * m, width), unsorted=0, unique=True)
+    made = product(pattern, tall.values(), b.reshape(width, b.shape[-1]))
+    return made.reshape(*batch, m, b.shape[-1])
+
+
+def _broadcast(x: COO, shape: Shape) -> COO:
+    return x if x.shape == shape else view(x, ("expand", shape))
+
+
+def _one_sparse_matrix(a: COO, b: Tensor) -> Tensor:
+    a = a.coalesce()
+    if b.ndim == 2:
+        return product(a.pattern, a.values(), b)
+    batch, (k, n) = b.shape[:-2], b.shape[-2:]
+    wide = dt.moveaxis(b.reshape(math.prod(batch), k, n), 0, 1).reshape(k, -1)
+    made = product(a.pattern, a.values(), wide).reshape(a.shape[0], math.prod(batch), n)
+    return dt.moveaxis(made, 1, 0).reshape(*batch, a.shape[0], n)
+
+
+def product(p: Pattern, values: Tensor, dense: Tensor) -> Tensor:
+    """The product of a coalesced sparse matrix and a strided one."""
+    return _Product.apply(p, False, values, dense)  # type: ignore[no-any-return]
+
+
+class _Product(dt.autograd.Function):
+    """A, or its transpose, times a matrix; A has pattern `p` and `values`."""
+
+    @staticmethod
+    def forward(ctx: Any, p: Pattern, turned: bool, values: Tensor, dense: Tensor) -> Tensor:
+        ctx.p, ctx.turned = p, turned
+        ctx.save_for_backward(values, dense)
+        return _product(p, turned, values, dense)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        (g,) = gradients
+        values, dense = ctx.saved_tensors
+        by_values = by_dense = None
+        if ctx.needs_input_grad[2]:
+            x, y = (dense, g) if ctx.turned else (g, dense)
+            by_values = _Sampled.apply(ctx.p, x, y)
+        if ctx.needs_input_grad[3]:
+            by_dense = _Product.apply(ctx.p, not ctx.turned, values, g)
+        return None, None, by_values, by_dense
+
+
+class _Sampled(dt.autograd.Function):
+    """x @ y.T at the entries of a pattern."""
+
+    @staticmethod
+    def forward(ctx: Any, p: Pattern, x: Tensor, y: Tensor) -> Tensor:
+        ctx.p = p
+        ctx.save_for_backward(x, y)
+        return recorded(SAMPLED, (x, y, *p.rows), (p.count,), x.dtype, x.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        (g,) = gradients
+        x, y = ctx.saved_tensors
+        needs = ctx.needs_input_grad
+        by_x = _Product.apply(ctx.p, False, g, y) if needs[1] else None
+        by_y = _Product.apply(ctx.p, True, g, x) if needs[2] else None
+        return None, by_x, by_y
+
+
+def _product(p: Pattern, turned: bool, values: Tensor, dense: Tensor) -> Tensor:
+    order: tuple[Tensor, ...] = ()
+    if turned:
+        p, entries = p.transposed
+        order = (entries,)
+    shape = (p.shape[0], dense.shape[1])
+    if not p.count:
+        return dt.zeros(shape, dtype=dense.dtype, device=dense.device)
+    operands = (dense, values, p.bounds, p.rows[1], *order)
+    return recorded(PRODUCT, operands, shape, dense.dtype, dense.dtype)
+
+
+# --- sparse with sparse --------------------------------------------------------------------------
+
+
+def _sparse_sparse(a: COO, b: COO) -> COO:
+    """(..., m, k) @ (..., k, n): every pair of entries that meet, then sums of those at one place.
+
+    Source: the expand, sort, compress scheme (Bell, Dalton and Olson, 2012,
+    https://doi.org/10.1137/110838844).
+    """
+    batch = broadcast_shapes("matmul", a.shape[:-2], b.shape[:-2])
+    lead = len(batch)
+    a = _broadcast(a, (*batch, *a.shape[-2:])).coalesce()
+    b = _broadcast(b, (*batch, *b.shape[-2:])).coalesce()
+    shape = (*batch, a.shape[-2], b.shape[-1])
+    left, right = _meeting(a.pattern, b.pattern, lead)
+    rows = [rows_at(a.pattern.rows[d], left) for d in range(lead + 1)]
+    rows.append(rows_at(b.pattern.rows[lead + 1], right))
+    values = rows_at(a.values(), left) * rows_at(b.values(), right)
+    pattern = Pattern(rows, shape, left.shape[0], a.device)
+    return coo(pattern, values).coalesce()
+
+
+def _meeting(p: Pattern, q: Pattern, lead: int) -> tuple[Tensor, Tensor]:
+    """The pairs of entries with p's column equal to q's row, within each block."""
+    blocks = range(lead)
+    if not p.count or not q.count:
+        nothing = dt.zeros(0, dtype=dt.int64, device=p.device)
+        return nothing, nothing
+    asked, keys = p.key([*blocks, lead + 1]), q.key([*blocks, lead])  # q is in the order of its key
+    low, high = dt.searchsorted(keys, asked), dt.searchsorted(keys, asked, side="right")
+    return matched(low, high, None, p.count)

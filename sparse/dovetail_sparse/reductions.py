@@ -1,0 +1,212 @@
+"""Reductions, with what is not stored counted as the zeros that it is.
+
+Where sparse dimensions are left the result is sparse, else strided. argmax and argmin always give a
+strided tensor. How many entries a sparse result has depends on data: one host read.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import dovetail as dt
+from dovetail.extend import DType, Op, placed
+
+from .moves import fully_sparse
+from .pattern import Pattern, linear
+from .rows import Runs, rows_at
+from .tensor import COO, coo
+
+Tensor = dt.Tensor
+Shape = tuple[int, ...]
+
+
+def reduction(op: Op, x: COO, axes: Shape, keepdims: bool, attrs: Any) -> Tensor:
+    """A reduction over `axes`. Raises: LayoutError for one without a rule here."""
+    rule = RULES.get(op.name)
+    if rule is None:
+        raise dt.LayoutError(
+            f"{op.name}: has no meaning for the layout sparse_coo; convert it with x.to_dense()"
+        )
+    _, dtype = op.dtypes(op.name, [x.dtype], attrs)
+    result: Tensor = rule(op, x.coalesce(), axes, dtype)
+    if not keepdims:
+        return result
+    kept = tuple(1 if d in axes else n for d, n in enumerate(x.shape))
+    return result.reshape(kept)
+
+
+def _parted(x: COO, axes: Shape) -> tuple[Shape, Shape]:
+    """Reduced sparse axes, and reduced axes of the values."""
+    dims = x.sparse_dim()
+    return tuple(d for d in axes if d < dims), tuple(d - dims + 1 for d in axes if d >= dims)
+
+
+def _runs(p: Pattern, gone: Shape) -> tuple[Runs, Pattern]:
+    """Entries that agree along what is left, and the pattern of what is left."""
+    left = [d for d in range(len(p.shape)) if d not in gone]
+    order = None if gone == tuple(range(len(left), len(p.shape))) else p.order_by(left)
+    runs = p.runs(left, order)
+    rows = [runs.firsts(p.rows[d]) for d in left]
+    shape = tuple(p.shape[d] for d in left)
+    count = runs.starts.shape[0]
+    return runs, Pattern(rows, shape, count, p.device, unsorted=0, unique=True)
+
+
+def _is_everything(p: Pattern, gone: Shape) -> bool:
+    return len(gone) == len(p.shape)
+
+
+def _require_elements(op: Op, p: Pattern, gone: Shape) -> None:
+    """Of nothing, prod and all are 1 and mean is NaN: nothing sparse."""
+    if not math.prod(p.shape[d] for d in gone) and not _is_everything(p, gone):
+        raise dt.LayoutError(
+            f"{op.name}: shape {p.shape} has no elements along axes {gone}, so the result would be "
+            "dense; convert it with x.to_dense()"
+        )
+
+
+# --- sum, and what is made of it -----------------------------------------------------------------
+
+
+def _sum(op: Op, x: COO, axes: Shape, dtype: DType) -> Tensor:
+    gone, inner = _parted(x, axes)
+    p, values = x.pattern, x.values()
+    values = values if values.dtype is dtype else values.astype(dtype)
+    if inner:
+        values = dt.sum(values, axis=inner, dtype=dtype)
+    if _is_everything(p, gone):
+        return dt.sum(values, axis=0, dtype=dtype)
+    if not gone or not p.count:
+        return coo(p, values) if not gone else _nothing(p, gone, values)
+    runs, pattern = _runs(p, gone)
+    return coo(pattern, runs.combined("sum", values))
+
+
+def _nothing(p: Pattern, gone: Shape, values: Tensor) -> COO:
+    left = [d for d in range(len(p.shape)) if d not in gone]
+    shape = tuple(p.shape[d] for d in left)
+    return coo(Pattern([p.rows[d] for d in left], shape, 0, p.device), values)
+
+
+def _mean(op: Op, x: COO, axes: Shape, dtype: DType) -> Tensor:
+    gone, _ = _parted(x, axes)
+    _require_elements(op, x.pattern, gone)
+    n = math.prod(x.shape[d] for d in axes)
+    wide = dt.float32 if dtype.itemsize == 2 else dtype
+    total = _sum(op, x, axes, wide)
+    return (total / (float(n) if n else math.nan)).astype(dtype, copy=False)
+
+
+def _count_nonzero(op: Op, x: COO, axes: Shape, dtype: DType) -> Tensor:
+    return _sum(op, coo(x.pattern, dt.not_equal(x.values(), 0)), axes, dtype)
+
+
+# --- where a zero that is not stored takes part --------------------------------------------------
+
+
+def _prod(op: Op, x: COO, axes: Shape, dtype: DType) -> Tensor:
+    values = x.values() if x.dtype is dtype else x.values().astype(dtype)
+    return _with_zeros(op, coo(x.pattern, values), axes, lambda v: v * 0)
+
+
+def _extreme(op: Op, x: COO, axes: Shape, dtype: DType) -> Tensor:
+    with_zero = dt.maximum if op.name == "max" else dt.minimum
+    zero = False if x.dtype is dt.bool else 0
+    return _with_zeros(op, x, axes, lambda v: with_zero(v, zero))
+
+
+def _any(op: Op, x: COO, axes: Shape, dtype: DType) -> Tensor:
+    return _with_zeros(op, _truth(x), axes, lambda v: v)
+
+
+def _all(op: Op, x: COO, axes: Shape, dtype: DType) -> Tensor:
+    return _with_zeros(op, _truth(x), axes, lambda v: dt.logical_and(v, False))
+
+
+def _truth(x: COO) -> COO:
+    return coo(x.pattern, x.values() if x.dtype is dt.bool else dt.not_equal(x.values(), 0))
+
+
+_SEGMENTED = {"prod": "prod", "max": "max", "min": "min", "any": "max", "all": "min"}
+_INNER = {"prod": dt.prod, "max": dt.max, "min": dt.min, "any": dt.any, "all": dt.all}
+
+
+def _with_zeros(op: Op, x: COO, axes: Shape, with_zero: Any) -> Tensor:
+    """The values of each run reduced, and put together with a zero where one is not stored."""
+    gone, inner = _parted(x, axes)
+    p, values = x.pattern, x.values()
+    if inner:
+        values = _INNER[op.name](values, axis=inner)
+    if not gone:
+        return coo(p, values)
+    _require_elements(op, p, gone)
+    n = math.prod(p.shape[d] for d in gone)
+    if _is_everything(p, gone):
+        return _of_all(op, values, p.count, n, with_zero)
+    if not p.count:
+        return _nothing(p, gone, values)
+    runs, pattern = _runs(p, gone)
+    found = runs.combined(_SEGMENTED[op.name], values)
+    ones = dt.ones(p.count, dtype=dt.int64, device=p.device)
+    counts = runs.combined("sum", ones).reshape(found.shape[0], *(1,) * (found.ndim - 1))
+    return coo(pattern, dt.where(counts < n, with_zero(found), found))
+
+
+def _of_all(op: Op, values: Tensor, count: int, n: int, with_zero: Any) -> Tensor:
+    if not count and n:
+        return dt.zeros(values.shape[1:], dtype=values.dtype, device=values.device)
+    found = _INNER[op.name](values, axis=0)
+    return with_zero(found) if count < n else found  # type: ignore[no-any-return]
+
+
+# --- places --------------------------------------------------------------------------------------
+
+
+def _place(op: Op, x: COO, axes: Shape, dtype: DType) -> Tensor:
+    """The first place of the extreme: of an entry, or of the first zero that is not stored."""
+    x = fully_sparse(x)
+    p = x.pattern
+    left = tuple(d for d in range(x.ndim) if d not in axes)
+    outer, n = tuple(p.shape[d] for d in left), math.prod(p.shape[d] for d in axes)
+    total = math.prod(outer)
+    result = dt.zeros(total, dtype=dt.int64, device=p.device)
+    if not p.count or not total:
+        return result.reshape(outer)
+    runs, pattern = _runs(p, axes)
+    where = linear([p.rows[d] for d in axes], [p.shape[d] for d in axes], p)
+    found = _first_of_runs(op, x.values(), where, runs, n)
+    return placed(result, found, linear(pattern.rows, outer, pattern)).reshape(outer)
+
+
+def _first_of_runs(op: Op, values: Tensor, where: Tensor, runs: Runs, n: int) -> Tensor:
+    values = values.astype(dt.uint8) if values.dtype is dt.bool else values
+    top = runs.combined("max" if op.name == "argmax" else "min", values)
+    owner = runs.owners()
+    best = rows_at(top, owner)
+    here = dt.equal(values, best)
+    if values.dtype.kind == "f":
+        here = dt.logical_or(here, dt.isnan(values))
+    place = runs.combined("min", dt.where(here, where, n))
+    gap = _first_gap(where, runs, owner)
+    beats = dt.greater(0, top) if op.name == "argmax" else dt.less(0, top)
+    ties = dt.logical_and(dt.equal(top, 0), gap < place)
+    takes = dt.logical_and(gap < n, dt.logical_or(beats, ties))
+    return dt.where(takes, gap, place)
+
+
+def _first_gap(where: Tensor, runs: Runs, owner: Tensor) -> Tensor:
+    """The first place of each run that is not stored: where the k-th entry stands beyond k."""
+    order = runs.order
+    ascending = where if order is None else rows_at(where, order)
+    owners = owner if order is None else rows_at(owner, order)
+    rank = dt.arange(where.shape[0], device=where.device) - rows_at(runs.starts, owners)
+    counts = runs.combined("sum", dt.ones_like(where))
+    late = dt.where(ascending > rank, rank, rows_at(counts, owners))
+    return Runs(runs.starts, None, runs.entries).combined("min", late)
+
+
+RULES: dict[str, Any] = {
+    "sum": _sum, "mean": _mean, "count_nonzero": _count_nonzero, "prod": _prod, "max": _extreme,
+    "min": _extreme, "any": _any, "all": _all, "argmax": _place, "argmin": _place,
+}  # fmt: skip

@@ -1,0 +1,109 @@
+"""How sparse tensors look: as text, in a notebook, and as a picture of where entries are."""
+
+from __future__ import annotations
+
+import math
+from html import escape
+from typing import Any
+
+import dovetail as dt
+import numpy as np
+
+from .moves import fully_sparse
+from .tensor import COO
+
+SHOWN = 8  # entries in text
+CELLS = 100  # of a picture, along its longer side
+
+
+def facts(x: COO) -> str:
+    """Shape, number of entries, density, dtype and device in a line."""
+    dims = f", sparse_dim={x.sparse_dim()}" if x.dense_dim() else ""
+    order = "" if x.is_coalesced() else ", not coalesced"
+    return (
+        f"shape={x.shape}{dims}, nnz={x.nnz} ({_percent(x)}){order}, dtype={x.dtype.name}, "
+        f'device="{x.device}"'
+    )
+
+
+def _percent(x: COO) -> str:
+    return f"{x.density * 100:.3g} %"
+
+
+def represent(x: COO) -> str:
+    """`repr(x)`: the first and last entries, then the facts."""
+    lines = [f"  {at} -> {value}" for at, value in _entries(x)]
+    if x.nnz > SHOWN:
+        lines.insert(SHOWN // 2, "  ...")
+    return "\n".join(["sparse_coo_tensor(", *lines, f"  {facts(x)})"])
+
+
+def _entries(x: COO) -> list[tuple[str, str]]:
+    """The position and value of the first and last entries, as text."""
+    half, n = SHOWN // 2, x.nnz
+    parts = [slice(0, n)] if n <= SHOWN else [slice(0, half), slice(n - half, n)]
+    found: list[tuple[str, str]] = []
+    for part in parts:
+        values = x.values()[part].detach()
+        values = values.astype(dt.float32) if x.dtype is dt.bfloat16 else values
+        at = [row[part].tolist() for row in x.pattern.rows]
+        shown = [_value(v) for v in values.numpy()]
+        places = zip(*at, strict=True) if at else [()] * len(shown)
+        found += [(str(tuple(p)), v) for p, v in zip(places, shown, strict=True)]
+    return found
+
+
+def _value(v: Any) -> str:
+    if np.ndim(v) == 0:
+        return f"{v:.6g}" if np.asarray(v).dtype.kind == "f" else str(v)
+    return np.array2string(np.asarray(v), precision=4, threshold=6, edgeitems=2, separator=", ")
+
+
+def html(x: COO) -> str:
+    """For notebooks: the facts, and a picture where there are two dimensions or more."""
+    picture = spy(x) if x.ndim > 1 and x.size else ""
+    return f"<div><code>sparse_coo_tensor {escape(facts(x))}</code><br>{picture}</div>"
+
+
+def spy(x: COO, cells: int = CELLS) -> str:
+    """A picture of where entries are, as SVG text: darker where there are more.
+
+    Of the last two dimensions; those before them lie on top of each other. At most `cells` along
+    the longer side, each a part of the matrix.
+    Raises: ShapeError below 2 dimensions.
+    """
+    if x.ndim < 2:
+        raise dt.ShapeError(f"spy: needs at least 2 dimensions, not shape {x.shape}")
+    counts = _counts(fully_sparse(x), cells)
+    height, width = counts.shape
+    scale = 400 / max(height, width)
+    top = max(int(counts.max()) if counts.size else 0, 1)
+    marks = [
+        f'<rect x="{c}" y="{r}" width="1" height="1" '
+        f'fill-opacity="{0.25 + 0.75 * math.sqrt(counts[r, c] / top):.2f}"/>'
+        for r, c in zip(*np.nonzero(counts), strict=True)
+    ]
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width * scale:.0f}" '
+        f'height="{height * scale:.0f}" viewBox="0 0 {width} {height}">'
+        f"<title>{escape(facts(x))}</title>"
+        f'<rect width="{width}" height="{height}" fill="#fff" stroke="#888" '
+        f'stroke-width="{1 / scale:.3f}"/>'
+        f'<g fill="#1f4e79">{"".join(marks)}</g></svg>'
+    )
+
+
+def _counts(x: COO, cells: int) -> np.ndarray[Any, Any]:
+    """How many entries each cell of the picture has; counted on the device."""
+    n, m = x.shape[-2:]
+    step = max(-(-max(n, m) // cells), 1)
+    height, width = max(-(-n // step), 1), max(-(-m // step), 1)
+    if not x.nnz:
+        return np.zeros((height, width), np.int64)
+    *_, row, column = x.pattern.rows
+    at = (row // step) * width + column // step
+    ones = dt.ones_like(at)
+    grid = dt.sparse_coo_tensor(
+        dt.reshape(at, (1, x.nnz)), ones, (height * width,), check_invariants=False
+    )
+    return grid.to_dense().numpy().reshape(height, width)  # type: ignore[no-any-return]

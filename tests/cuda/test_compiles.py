@@ -1,0 +1,112 @@
+"""Every kernel that the conformance kit makes, compiled by NVRTC to a cubin, in every way in which
+the backend would launch it. NVRTC needs no GPU.
+
+The default run takes a sample of the kit's cases, and one architecture; `-m exhaustive` takes all,
+of all four.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("cuda.bindings", reason="cuda-bindings is not installed")
+ways = pytest.importorskip("dovetail_cuda.ways", reason="dovetail-cuda is not installed")
+
+from dovetail.extend import CompileError, Kernel, legalize, parse_kernel
+from dovetail_cuda.compile import to_cubin
+from recorder import CUDA
+
+HERE = Path(__file__).parent
+GOLDEN = sorted((HERE.parent / "golden").glob("*.txt"))
+ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100")
+BIG = 1 << 20
+BATCH = 10  # kernels that are compiled together
+ELF = b"\x7fELF"  # a cubin is an ELF file
+
+
+def texts(kernel: Kernel) -> Iterator[str]:
+    """The kernel in the way that is compiled first, then in all others that some sizes ask for."""
+    first = ways.first(kernel)
+    big = [BIG] * len(kernel.grid)
+    others = {ways.best(kernel, first, [n] * len(kernel.ints), big) for n in (1, BIG)}
+    for way in (first, *sorted(others - {first})):
+        yield ways.text(kernel, way).source()
+
+
+def recorded(folder: Path, sample: int) -> list[Kernel]:
+    """The kernels of about one in `sample` of the kit's cases."""
+    path = os.pathsep.join([str(HERE), *filter(None, sys.path)])
+    environ = {**os.environ, "PYTHONPATH": path, "DOVETAIL_RECORD_KERNELS": str(folder)}
+    kit = ["-p", "recorder", "-p", "dovetail.testing.plugin", "--pyargs", "dovetail.testing"]
+    options = ["-q", "-n0", "-p", "no:cacheprovider", "-c", os.devnull]
+    command = [*options, *kit, "--dovetail-device=reference", f"--dovetail-sample={sample}"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *command],
+        env=environ, cwd=folder, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:]
+    return [parse_kernel(p.read_text()) for p in sorted(folder.iterdir())]
+
+
+def together(sources: Sequence[str]) -> str:
+    """Several texts as one, which takes NVRTC half the time; each in a namespace of its own."""
+    named = (s.replace(" kernel_", f" kernel_{i}_") for i, s in enumerate(sources))
+    return "".join(f"namespace part{i} {{\n{text}\n}}\n" for i, text in enumerate(named))
+
+
+def compile_all(sources: Sequence[str], architectures: Sequence[str]) -> None:
+    """Fails unless every text can be compiled, and its kernel is in the cubin."""
+    batches = [sources[i : i + BATCH] for i in range(0, len(sources), BATCH)]
+
+    def made(job: tuple[Sequence[str], str]) -> bool:
+        cubin = to_cubin(together(job[0]), job[1])
+        return cubin.startswith(ELF) and all(
+            f"kernel_{i}_".encode() in cubin for i in range(len(job[0]))
+        )
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        jobs = [(batch, arch) for arch in architectures for batch in batches]
+        assert jobs and all(pool.map(made, jobs))
+
+
+def test_the_golden_kernels_compile_for_every_architecture() -> None:
+    kernels = [legalize(parse_kernel(p.read_text()), CUDA) for p in GOLDEN]
+    compile_all([source for k in kernels for source in texts(k)], ARCHITECTURES)
+
+
+def test_a_sample_of_the_kit_compiles(tmp_path: Path) -> None:
+    kernels = recorded(tmp_path, 400)
+    assert len(kernels) > 200
+    compile_all([source for k in kernels[::10] for source in texts(k)], ["sm_90"])
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(3600)
+def test_the_whole_kit_compiles_for_every_architecture(tmp_path: Path) -> None:
+    """What a launch first asks for, on all architectures; the other ways on two."""
+    kernels = recorded(tmp_path, 1)
+    assert len(kernels) > 4000
+    first, others = set[str](), set[str]()
+    for k in kernels:
+        source, *more = texts(k)
+        first.add(source)
+        others.update(more)
+    compile_all(sorted(first), ARCHITECTURES)
+    compile_all(sorted(others - first), ["sm_75", "sm_90"])
+
+
+def test_the_compilers_refusal_shows_kernel_and_log() -> None:
+    with pytest.raises(CompileError, match=r"(?s)refused a kernel for sm_90.*nonsense.*a kernel"):
+        to_cubin("nonsense;", "sm_90", "a kernel")
+
+
+def test_an_unknown_architecture_is_said_to_be_one() -> None:
+    with pytest.raises(CompileError, match="gpu-architecture"):
+        to_cubin("", "sm_1")

@@ -1,0 +1,166 @@
+"""Sorting against NumPy's stable sort, on every device at hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dovetail as dt
+import numpy as np
+import pytest
+from dovetail import radix
+from dovetail.sorting import order_of
+
+DEVICES = ["reference", "cpu"]
+DTYPES = ["f2", "f4", "f8", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "?"]
+SHORT, LONG = radix.RANKED - 6, radix.RANKED + 50  # by rank, by passes
+Array = Any
+
+
+def values(dtype: str, shape: Any, seed: int = 0) -> Array:
+    """Of the whole range, with ties; floats with NaNs of both signs, infinities and both zeros."""
+    rng = np.random.default_rng(seed)
+    if dtype[0] == "f":
+        a = (rng.standard_normal(shape) * 3).astype(dtype)
+        for k, special in enumerate((-0.0, 0.0, np.nan, -np.nan, np.inf, -np.inf, 1.0)):
+            a.reshape(-1)[k::19] = special
+        return a
+    if dtype == "?":
+        return rng.integers(0, 2, shape).astype(bool)
+    info = np.iinfo(dtype)
+    a = rng.integers(info.min, info.max, shape, dtype, endpoint=True)
+    a.reshape(-1)[::3] = 5
+    return a
+
+
+def order(a: Array, axis: int, descending: bool) -> Array:
+    """The stable order; NaN last in both directions."""
+    if not descending:
+        return np.argsort(a, axis=axis, kind="stable")
+    if a.dtype.kind == "f":
+        return np.lexsort((-a.astype("f8"), np.isnan(a)), axis=axis)
+    return np.argsort(~a, axis=axis, kind="stable")
+
+
+def same_bits(x: dt.Tensor, want: Array) -> None:
+    got = x.numpy()
+    assert got.dtype == want.dtype and got.shape == want.shape
+    assert np.ascontiguousarray(got).tobytes() == np.ascontiguousarray(want).tobytes()
+
+
+def check(a: Array, axis: int, descending: bool, device: str) -> None:
+    x, want = dt.asarray(a, device=device), order(a, axis, descending)
+    same_bits(dt.argsort(x, axis=axis, descending=descending), want)
+    same_bits(dt.sort(x, axis=axis, descending=descending), np.take_along_axis(a, want, axis=axis))
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_dtype(dtype: str, descending: bool) -> None:
+    for shape, axis in (((1,), 0), ((SHORT,), 0), ((2, LONG), -1), ((LONG, 3), 0), ((0, 3), 0)):
+        check(values(dtype, shape), axis, descending, "cpu")
+    check(values(dtype, (LONG,)), 0, descending, "reference")
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_any_axis_of_any_view(device: str) -> None:
+    a = values("f4", (3, 5, 4))
+    for axis in (0, 1, 2, -2):
+        check(a, axis, False, device)
+    x = dt.asarray(values("i4", (40, 30)), device=device)
+    b = x.numpy().T[::-1, 3::2]
+    same_bits(dt.sort(x.T.flip(axis=0)[:, 3::2], axis=0), np.sort(b, axis=0))
+    same_bits(dt.argsort(x.T.flip(axis=0)[:, 3::2] * 2 - 1), np.argsort(b * 2 - 1, kind="stable"))
+
+
+@pytest.mark.parametrize("n", [radix.BLOCK, 5 * radix.BLOCK + 1, 70_000])
+@pytest.mark.parametrize("dtype", ["f4", "i8"])
+def test_several_blocks(n: int, dtype: str) -> None:
+    check(values(dtype, (n,)), 0, False, "cpu")
+    check(values(dtype, (2, n)), 1, True, "cpu")
+
+
+@pytest.mark.parametrize("low, high", [(0, 0), (-3, 250), (-(2**40), 7), (2**62, 2**62 + 9)])
+def test_a_narrow_range_takes_fewer_passes(low: int, high: int) -> None:
+    a = np.random.default_rng(1).integers(low, high, 1 << 16, endpoint=True)
+    x = dt.asarray(a, device="cpu")
+    for descending in (False, True):
+        check(a, 0, descending, "cpu")
+    launches = len(dt.explain(dt.sort(x)).launches)
+    assert launches == 3 * max(1, -(-int(a.max() - a.min()).bit_length() // radix.DIGIT))
+
+
+def test_keys_of_known_width_need_no_host_read() -> None:
+    a = np.random.default_rng(2).integers(0, 1 << 20, 100_000)
+    order_ = order_of(dt.asarray(a, device="cpu") + 0, 20)
+    assert len(dt.explain(order_).launches) == 1 + 3 * 3, "it is pending, with the addition"
+    same_bits(order_, np.argsort(a, kind="stable"))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_bfloat16(device: str) -> None:
+    a = np.random.default_rng(3).integers(-4, 4, (LONG,)) / 4
+    x = dt.asarray(a, dtype=dt.bfloat16, device=device)
+    assert dt.sort(x).astype(dt.float64).tolist() == np.sort(a).tolist()
+    assert dt.argsort(x, descending=True).tolist() == order(a, 0, True).tolist()
+
+
+@pytest.mark.parametrize("dtype, bits", [("f4", "u4"), ("f8", "u8")])
+def test_floats_of_all_bits(dtype: str, bits: str) -> None:
+    """Denormals and every kind of NaN among them."""
+    a = np.random.default_rng(4).integers(0, np.iinfo(bits).max, 3000, bits, endpoint=True)
+    a[:500] >>= 8 * a.itemsize - 12  # close to 0
+    for descending in (False, True):
+        check(a.view(dtype), 0, descending, "cpu")
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_topk(device: str) -> None:
+    x = dt.asarray([[1.0, 5.0, 5.0, float("nan")], [2.0, -1.0, 0.0, 3.0]], device=device)
+    found, at = dt.topk(x, 2)
+    assert found.tolist() == [[5.0, 5.0], [3.0, 2.0]] and at.tolist() == [[1, 2], [3, 0]]
+    assert x.topk(1, axis=0, largest=False).values.tolist() == [[1.0, -1.0, 0.0, 3.0]]
+    assert dt.topk(x, 0).values.shape == (2, 0)
+
+
+def test_methods_and_chains() -> None:
+    x = dt.asarray([3.0, 1.0, 2.0], device="cpu")
+    assert (x.sort() * 2).sum().item() == 12.0 and x.argsort(descending=True).tolist() == [0, 2, 1]
+    x[:] = dt.sort(x)
+    assert x.tolist() == [1.0, 2.0, 3.0]
+
+
+def test_a_gradient_goes_where_the_element_came_from() -> None:
+    x = dt.asarray([3.0, 1.0, 2.0], device="cpu")
+    x.requires_grad = True
+    (dt.sort(x) * dt.asarray([1.0, 10.0, 100.0], device="cpu")).sum().backward()
+    assert x.grad.tolist() == [100.0, 1.0, 10.0]
+
+
+def test_a_vendors_routine_replaces_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In ascending order, along the last axis; never for what it does not do."""
+    calls: list[Any] = []
+
+    def routine(backend: Any, inputs: Any, output: Any, stream: Any) -> None:
+        calls.append((inputs[0][2], output[4]))
+
+    where = dt.device("cpu").opened
+    lowerings = {("sort", dt.int16): routine, ("argsort", dt.int16): routine}
+    monkeypatch.setattr(where, "lowerings", lowerings)
+    x = dt.asarray(values("i2", (321, 3)), device="cpu")
+    dt.evaluate(dt.sort(x, axis=0), dt.argsort(x, axis=0))
+    assert calls == [((3, 321), dt.int16), ((3, 321), dt.int64)]
+    check(values("i2", (320,)), 0, True, "cpu")
+    assert len(calls) == 2
+
+
+@pytest.mark.parametrize("rule", [dt.sort, dt.argsort])
+def test_bad_input(rule: Any) -> None:
+    x = dt.asarray([3.0, 1.0])
+    with pytest.raises(dt.AxisError, match="axis 1 is out of range"):
+        rule(x, axis=1)
+    with pytest.raises(dt.ShapeError, match="at least 1 dimension"):
+        rule(dt.asarray(3.0))
+    with pytest.raises(dt.DTypeError, match="needs a tensor, not list"):
+        rule([3, 1])
+    with pytest.raises(dt.ArgumentError, match="k is 3 for axis -1 of size 2"):
+        dt.topk(x, 3)
