@@ -306,6 +306,57 @@ def test_backward_of_an_evaluated_chain_is_one_kernel() -> None:
     assert run.counters.launches - before == 1
 
 
+def test_backward_of_several_inputs_is_one_kernel() -> None:
+    xs = [leaf(uniform(1000) + k, dt.float32) for k in range(4)]
+    x, y, z, w = xs
+    out = ((x * y + z).sigmoid() * w - (z / (w * w + 1)).exp()) * x.sin()
+    g = dt.ones_like(out)
+    dt.evaluate(g, out)
+    before = run.counters.launches
+    out.backward(g)
+    assert run.counters.launches - before == 1
+    assert all(t.grad is not None for t in xs)
+
+
+def test_gradients_stay_pending_and_fuse_with_what_follows() -> None:
+    x, y = leaf(uniform(1000), dt.float32), leaf(uniform(1000) + 1, dt.float32)
+    gx, gy = dt.grad(chain(x, y).sum(), [x, y])
+    before = run.counters.launches
+    dt.evaluate(gx * 0.5 - gy)
+    assert run.counters.launches - before == 1
+
+
+def test_softmax_and_cross_entropy_go_back_in_one_kernel() -> None:
+    x = leaf(uniform(50, 10), dt.float32)
+    labels = dt.asarray(np.arange(50).reshape(50, 1) % 10)
+    dt.evaluate(labels)
+    (g,) = dt.grad([-dt.mean(dt.take_along_axis(dt.log_softmax(x), labels, axis=1))], [x])
+    before = run.counters.launches
+    dt.evaluate(g)
+    assert run.counters.launches - before == 1
+    want = np.exp(x.numpy()) / np.exp(x.numpy()).sum(1, keepdims=True)
+    want[np.arange(50), labels.numpy()[:, 0]] -= 1
+    np.testing.assert_allclose(g.numpy(), want / 50, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("evaluated, kept", [(False, 3), (True, 4)])
+def test_memory_of_forward_and_backward(evaluated: bool, kept: int) -> None:
+    """Result and two gradients; after an evaluated forward pass also tanh(x * 2 + y)."""
+    n = 1 << 16
+    x, y = leaf(uniform(n), dt.float32), leaf(uniform(n) + 1, dt.float32)
+    g = dt.ones((n,))
+    dt.evaluate(g)
+    gc.collect()
+    before = dt.memory.stats(x.device).live_bytes
+    dt.memory.reset_peak(x.device)
+    out = chain(x, y)
+    if evaluated:
+        dt.evaluate(out)
+    out.backward(g)
+    assert dt.memory.stats(x.device).peak_live_bytes - before <= kept * 4 * n + 4096
+    assert dt.memory.stats(x.device).live_bytes - before <= 3 * 4 * n + 4096
+
+
 def test_cheap_values_are_not_stored_for_the_way_back() -> None:
     x, y = leaf(uniform(1000), dt.float32), leaf(uniform(1000) + 1, dt.float32)
     out = y / (1 + x * x)
@@ -391,6 +442,65 @@ def test_hooks_that_return_the_wrong_thing() -> None:
     h.register_hook(lambda g: g[:1])
     with pytest.raises(dt.ShapeError, match="what a hook returned"):
         h.sum().backward()
+
+
+def test_what_fails_leaves_everything_as_it_was() -> None:
+    x, y = leaf([1.0, 2.0]), leaf([3.0, 4.0])
+    h = x * y
+    handle = h.register_hook(lambda g: g[:1])
+    out = (h * h).sum() + (y * y).sum()
+    with pytest.raises(dt.ShapeError, match="what a hook returned"):
+        out.backward()
+    found = [x.grad, y.grad]
+    assert found == [None, None]
+    handle.remove()
+    out.backward()  # nothing had been released
+    assert x.grad.tolist() == [18.0, 64.0] and y.grad.tolist() == [12.0, 40.0]
+    with pytest.raises(dt.GradientError, match="retain_graph=True"):
+        out.backward()
+    assert x.grad.tolist() == [18.0, 64.0] and y.grad.tolist() == [12.0, 40.0]
+
+
+def test_hooks_that_raise_or_return_other_things() -> None:
+    x = leaf([1.0, 2.0])
+    h = x * 2
+
+    def broken(g: dt.Tensor) -> None:
+        raise KeyError("mine")
+
+    handle = h.register_hook(broken)
+    with pytest.raises(KeyError, match="mine"):
+        h.sum().backward()
+    handle.remove()
+    for wrong, error in ((lambda g: 3.0, dt.DTypeError),
+                         (lambda g: g.astype(dt.float32), dt.DTypeError)):  # fmt: skip
+        handle = h.register_hook(wrong)
+        with pytest.raises(error, match="what a hook returned"):
+            h.sum().backward()
+        handle.remove()
+    h.sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0]
+
+
+def test_overwritten_values_leave_no_half_gradients() -> None:
+    x, y = leaf([1.0, 2.0]), leaf([1.0, 2.0])
+    h = x.exp()
+    dt.evaluate(h)
+    out = h * h * y + y
+    dt.evaluate(out)
+    h *= 2.0
+    with pytest.raises(dt.GradientError, match=r"saved .* written in place"):
+        out.sum().backward()
+    found = [x.grad, y.grad]
+    assert found == [None, None]
+
+
+@pytest.mark.parametrize("dtype", [dt.int32, dt.uint8, dt.bool])
+def test_only_floats_require_gradients(dtype: Any) -> None:
+    x = dt.zeros(3, dtype=dtype)
+    with pytest.raises(dt.DTypeError, match=rf"{dtype.name} has no gradients.*astype"):
+        x.requires_grad = True
+    assert not x.requires_grad
 
 
 def test_ops_without_a_gradient() -> None:

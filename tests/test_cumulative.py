@@ -11,6 +11,8 @@ from dovetail import tensor as tensors
 from dovetail.cumulative import cumulative_prod, cumulative_sum, diff
 from dovetail.device import device
 from dovetail.errors import ArgumentError, AxisError, DTypeError, ShapeError
+from dovetail.explain import explain
+from dovetail.scans import LONG
 
 DEVICES = ["reference", "cpu"]
 rng = np.random.default_rng(11)
@@ -93,3 +95,19 @@ def test_errors() -> None:
         cumulative_sum(x, axis=0, dtype=dtypes.bool_)
     with pytest.raises(ArgumentError):
         diff(x, n=-1)
+
+
+@pytest.mark.parametrize("name", DEVICES)
+@pytest.mark.parametrize("rule", [cumulative_sum, cumulative_prod])
+def test_long_rows_of_integers_in_blocks(name: str, rule: Any) -> None:
+    """The same bits as one after the other, also where they wrap."""
+    for shape, axis in (((LONG + 7,), 0), ((2, LONG), 1), ((LONG, 2), 0)):
+        a = rng.integers(-(2**62), 2**62, shape) | 1
+        x = on(name, a)
+        for initial in (False, True):
+            made = rule(x, axis=axis, include_initial=initial)
+            assert len(explain(made).launches) == 3
+            want = getattr(np, rule.__name__)(a, axis=axis, include_initial=initial)
+            np.testing.assert_array_equal(made.numpy(), want)
+    a = rng.integers(0, 2, LONG + 1).astype(bool)
+    np.testing.assert_array_equal(cumulative_sum(on(name, a)).numpy(), a.cumsum())

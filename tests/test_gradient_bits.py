@@ -46,7 +46,7 @@ def _derivatives(f: Callable[..., Any], xs: list[Any]) -> list[bytes]:
     for g in first:
         part = (g * g).sum()
         total = part if total is None else total + part
-    second = dt.grad(total, xs, allow_unused=True)
+    second = dt.grad(total, xs, allow_unused=True) if total.requires_grad else ()
     return [np.ascontiguousarray(g.numpy()).tobytes() for g in (*first, *second) if g is not None]
 
 

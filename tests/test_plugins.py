@@ -265,8 +265,9 @@ def doctor(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_doctor_outlives_every_broken_plugin(install: Install, tmp_path: Path) -> None:
-    broken = ["hanging_probe", "crashing_probe", "import_error", "wrong_numbers", "failing_open"]
-    install(*broken, "healthy", "unavailable")
+    broken = ["hanging_probe", "hanging_child", "crashing_probe", "dying_probe"]
+    broken += ["import_error", "wrong_numbers", "failing_open"]
+    install(*broken, "healthy", "noisy", "unavailable")
     done = doctor(tmp_path, "--json", "--time-limit", "4")
     assert done.returncode == 1, done.stderr
     found = {p["type"]: p for p in json.loads(done.stdout)["plugins"]}
@@ -275,6 +276,9 @@ def test_the_doctor_outlives_every_broken_plugin(install: Install, tmp_path: Pat
     assert (
         found["crashing_probe"]["state"] == "crashed" and "7" in found["crashing_probe"]["reason"]
     )
+    assert found["hanging_child"]["state"] == "hung" and "asking" in str(found["hanging_child"])
+    assert found["dying_probe"]["state"] == "crashed" and "SIGSEGV" in str(found["dying_probe"])
+    assert found["noisy"]["well"] and found["noisy"]["kernel"].startswith("compiled in")
     assert "a_driver_that_is_not_there" in found["import_error"]["traceback"]
     assert "wrongly" in found["wrong_numbers"]["reason"]
     assert found["healthy"]["well"] and found["healthy"]["kernel"].startswith("compiled in")

@@ -37,7 +37,8 @@ def order(a: Array, axis: int, descending: bool) -> Array:
     if not descending:
         return np.argsort(a, axis=axis, kind="stable")
     if a.dtype.kind == "f":
-        return np.lexsort((-a.astype("f8"), np.isnan(a)), axis=axis)
+        with np.errstate(invalid="ignore"):  # signalling NaNs
+            return np.lexsort((-a.astype("f8"), np.isnan(a)), axis=axis)
     return np.argsort(~a, axis=axis, kind="stable")
 
 
@@ -72,7 +73,7 @@ def test_any_axis_of_any_view(device: str) -> None:
     same_bits(dt.argsort(x.T.flip(axis=0)[:, 3::2] * 2 - 1), np.argsort(b * 2 - 1, kind="stable"))
 
 
-@pytest.mark.parametrize("n", [radix.BLOCK, 5 * radix.BLOCK + 1, 70_000])
+@pytest.mark.parametrize("n", [1024, 5121, 70_000])
 @pytest.mark.parametrize("dtype", ["f4", "i8"])
 def test_several_blocks(n: int, dtype: str) -> None:
     check(values(dtype, (n,)), 0, False, "cpu")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from . import autograd, linalg, memory, methods, plugins, random
 from .autograd import enable_grad, grad, is_grad_enabled, no_grad, set_grad_enabled
+from .contraction import einsum
 from .creation import (
     arange,
     asarray,
@@ -171,6 +172,7 @@ from .manipulation import (
     concat,
     contiguous,
     copy,
+    diagonal,
     expand_dims,
     flatten,
     flip,
@@ -294,10 +296,12 @@ __all__ = [
     "default_stream",
     "device",
     "devices",
+    "diagonal",
     "diff",
     "divide",
     "e",
     "eager",
+    "einsum",
     "empty",
     "empty_like",
     "enable_grad",

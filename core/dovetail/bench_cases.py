@@ -9,6 +9,7 @@ import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -306,6 +307,152 @@ def integer_matmul(n: int) -> Case:
     return Case(f"matmul int64, {n}", peers(numpy=20, torch=1), inputs, contestants, tolerance=0)
 
 
+def chain_backward(n: int) -> Case:
+    """The gradients of the chain of seven with respect to both inputs; the forward pass is done."""
+
+    def by_hand(x: Array, y: Array, g: Array) -> Work:
+        def work() -> Array:
+            t, d = np.tanh(x * 2 + y), 1 + x * x
+            inner = g * x * (1 - t * t)
+            return np.stack([g * t + inner * 2 + g * y / d / d * 2 * x, inner - g / d])
+
+        return work
+
+    def recorded(x: Array, y: Array, g: Array) -> Work:
+        xs = [dt.asarray(a).requires_grad_() for a in (x, y)]
+        out, incoming = chain_of_seven(dt, *xs), dt.asarray(g)
+        dt.evaluate(out, incoming)
+
+        def work() -> _Pair:
+            found = dt.grad(out, xs, incoming, retain_graph=True)
+            dt.evaluate(*found)
+            return _Pair(found)
+
+        return work
+
+    def eager(x: Array, y: Array, g: Array) -> Work:
+        torch = peer("torch")
+        xs = [torch.from_numpy(a).requires_grad_() for a in (x, y)]
+        out, incoming = chain_of_seven(torch, *xs), torch.from_numpy(g)
+        return lambda: _Pair(torch.autograd.grad(out, xs, incoming, retain_graph=True))
+
+    return Case(
+        f"backward of chain of 7, {count_text(n)}", peers(torch=3), numbers(n, count=3),
+        {"dovetail": recorded, "numpy": by_hand, "torch": eager}, 24 * n,
+    )  # fmt: skip
+
+
+class _Pair(tuple[Any, ...]):
+    """Two results, which become one array only for whoever checks them."""
+
+    __slots__ = ()
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Array:
+        return np.stack([np.asarray(x) for x in self])
+
+
+LAYERS = (784, 512, 512, 10)
+RATE, FIRST, SECOND, TINY = 1e-3, 0.9, 0.999, 1e-8  # Adam's
+
+
+def training(batch: int) -> Case:
+    """A training step of a network of three layers: forward, backward, Adam. Gives the loss."""
+
+    def inputs() -> list[Array]:
+        rng = np.random.default_rng(7)
+        pixels = rng.normal(size=(batch, LAYERS[0])).astype("f4")
+        matrices = [(rng.normal(size=s) * (2 / s[0]) ** 0.5).astype("f4") for s in pairwise(LAYERS)]
+        return [pixels, rng.integers(0, LAYERS[-1], batch), *matrices]
+
+    return Case(
+        f"training step, batch {batch}", peers(torch=1.0 if batch > 64 else 0.7), inputs,
+        {"dovetail": _train, "numpy": _train_by_hand, "torch": _train_by_torch}, tolerance=1e-3,
+    )  # fmt: skip
+
+
+def _train(pixels: Array, labels: Array, *matrices: Array) -> Work:
+    x, y = dt.asarray(pixels), dt.asarray(labels).reshape(-1, 1)
+    starts = [a for m in matrices for a in (m, np.zeros(m.shape[1], "f4"))]
+    w = [dt.asarray(a).requires_grad_() for a in starts]
+    moments = [(dt.zeros_like(t), dt.zeros_like(t)) for t in w]
+    steps = 0
+
+    def work() -> Any:
+        nonlocal steps
+        h = dt.relu(x @ w[0] + w[1])
+        h = dt.relu(h @ w[2] + w[3])
+        scores = dt.log_softmax(h @ w[4] + w[5])
+        loss = -dt.mean(dt.take_along_axis(scores, y, axis=1))
+        loss.backward()
+        steps += 1
+        rate, spread = RATE / (1 - FIRST**steps), (1 - SECOND**steps) ** -0.5
+        with dt.no_grad():
+            for i, (t, (m, v)) in enumerate(zip(w, moments, strict=True)):
+                g = t.grad
+                m = m * FIRST + g * (1 - FIRST)
+                v = v * SECOND + g * g * (1 - SECOND)
+                t -= m * rate / (dt.sqrt(v) * spread + TINY)
+                t.grad, moments[i] = None, (m, v)
+        return loss.detach()
+
+    return work
+
+
+def _train_by_torch(pixels: Array, labels: Array, *matrices: Array) -> Work:
+    torch = peer("torch")
+    x, y = torch.from_numpy(pixels), torch.from_numpy(labels)
+    starts = [a for m in matrices for a in (m, np.zeros(m.shape[1], "f4"))]
+    w = [torch.tensor(a, requires_grad=True) for a in starts]
+    adam = torch.optim.Adam(w, RATE)
+
+    def work() -> Any:
+        adam.zero_grad()
+        h = torch.relu(x @ w[0] + w[1])
+        h = torch.relu(h @ w[2] + w[3])
+        loss = torch.nn.functional.cross_entropy(h @ w[4] + w[5], y)
+        loss.backward()
+        adam.step()
+        return loss.detach()
+
+    return work
+
+
+def _train_by_hand(pixels: Array, labels: Array, *matrices: Array) -> Work:
+    """The gradients written out."""
+    w = [a.copy() for m in matrices for a in (m, np.zeros(m.shape[1], "f4"))]
+    moments = [(np.zeros_like(a), np.zeros_like(a)) for a in w]
+    rows, steps = np.arange(len(labels)), 0
+
+    def gradients() -> tuple[Any, list[Array]]:
+        h = np.maximum(pixels @ w[0] + w[1], 0)
+        k = np.maximum(h @ w[2] + w[3], 0)
+        scores = k @ w[4] + w[5]
+        scores -= scores.max(1, keepdims=True)
+        scores -= np.log(np.exp(scores).sum(1, keepdims=True))
+        loss = -scores[rows, labels].mean()
+        d = np.exp(scores)
+        d[rows, labels] -= 1
+        d /= np.float32(len(rows))
+        found = [d.sum(0), k.T @ d]
+        d = (d @ w[4].T) * (k > 0)
+        found += [d.sum(0), h.T @ d]
+        d = (d @ w[2].T) * (h > 0)
+        return loss, [*found, d.sum(0), pixels.T @ d][::-1]
+
+    def work() -> Any:
+        nonlocal steps
+        loss, found = gradients()
+        steps += 1
+        rate, spread = RATE / (1 - FIRST**steps), (1 - SECOND**steps) ** -0.5
+        for a, g, (m, v) in zip(w, found, moments, strict=True):
+            m += (1 - FIRST) * (g - m)
+            v += (1 - SECOND) * (g * g - v)
+            a -= rate * m / (np.sqrt(v) * spread + TINY)
+        return loss
+
+    return work
+
+
 def all_cases(shrink: int = 1) -> list[Case]:
     """Every timed case. `shrink` > 1 divides the sizes, to try the machinery out."""
     big, side = 16 * M // shrink, max(4096 // shrink, 8)
@@ -319,6 +466,8 @@ def all_cases(shrink: int = 1) -> list[Case]:
         transposed_copy(side),
         matmul(max(2048 // shrink, 8)),
         integer_matmul(max(512 // shrink, 8)),
+        chain_backward(big),
+        *(training(batch) for batch in (256, 8)),
     ]
 
 

@@ -1,9 +1,8 @@
 """Compiled kernels on disk: one file each, written atomically, checked when read, bounded in total.
 
-A file is the SHA-256 of its content, then the content. Anything else (truncated by a kill,
-corrupted, of another
-version) reads as absent. Two processes may write the same file: the last rename wins, and both were
-right.
+A file is a SHA-256 of its key and its content, then the content. Anything else (truncated by a
+kill, corrupted, of another kernel or version) reads as absent, goes, and is made anew. Two
+processes may write the same file: the last rename wins, and both were right.
 DOVETAIL_CACHE_DIR moves the cache; DOVETAIL_CACHE_MIB bounds it (0 turns it off).
 """
 
@@ -18,7 +17,7 @@ from typing import Any
 
 SHA = 32  # bytes
 LIMIT_MIB = 256
-VERSION = "1"  # part of every key: the meaning of kernels and binaries
+VERSION = "2"  # part of every key: the meaning of kernels and binaries
 _written = 0
 
 
@@ -57,6 +56,12 @@ def _path(fingerprint: str, text: str) -> Path | None:
     return None if folder is None else folder / name[:2] / name[2:40]
 
 
+def _check(path: Path, binary: bytes) -> bytes:
+    """What stands before a binary: it is of this kernel, and whole."""
+    digest: bytes = _sha256(path.name.encode() + b"\0" + binary).digest()
+    return digest
+
+
 def read(fingerprint: str, text: str) -> bytes | None:
     """The binary of a kernel's text for a device, or None."""
     path = _path(fingerprint, text)
@@ -67,7 +72,7 @@ def read(fingerprint: str, text: str) -> bytes | None:
     except OSError:
         return None
     binary = content[SHA:]
-    if _sha256(binary).digest() != content[:SHA]:
+    if _check(path, binary) != content[:SHA]:
         forget(fingerprint, text)
         return None
     return binary
@@ -83,7 +88,7 @@ def write(fingerprint: str, text: str, binary: bytes) -> None:
         path.parent.mkdir(exist_ok=True)
         temporary = path.with_name(f".{os.getpid()}.{threading.get_ident()}.{path.name}")
         try:
-            temporary.write_bytes(_sha256(binary).digest() + binary)
+            temporary.write_bytes(_check(path, binary) + binary)
             os.replace(temporary, path)
         except BaseException:
             with suppress(OSError):

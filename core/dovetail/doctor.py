@@ -10,11 +10,14 @@ import argparse
 import json
 import os
 import platform
+import signal
 import struct
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -22,20 +25,22 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from . import layout_plugins as layouts
 from .dtypes import float32
 from .kernel import Kernel, KernelBuilder
 from .loops import load
 from .plugins import Record, State, offers, open_device, registry
 
 TIME_LIMIT = 20.0  # seconds for one plugin
+ANSWER = "dovetail-finding:"  # what precedes a finding, whatever else a plugin prints
 WELL = (State.OPEN.value, State.UNAVAILABLE.value, State.BLOCKED.value)
 _COUNT = 1000
 
 
 @dataclass
 class Finding:
-    """What the doctor found out about one device type. `state` is a `plugins.State`, or hung or
-    crashed."""
+    """What the doctor found out about one device type or layout. `state` is a `plugins.State`, or
+    hung or crashed."""
 
     type: str
     state: str
@@ -59,6 +64,8 @@ class Finding:
 # --- in the plugin's own process
 def inspect(type: str) -> Finding:
     """What there is to say about one plugin; runs it in this process."""
+    if type in layouts.registry.records():
+        return _finding(layouts.registry.probe(type))
     record = registry.probe(type)
     kernel = ""
     if record.state is State.AVAILABLE:
@@ -131,28 +138,60 @@ def examine(record: Record, time_limit: float = TIME_LIMIT) -> Finding:
     # Strictness would let one plugin fail another's examination.
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     environ["DOVETAIL_STRICT_PLUGINS"] = "0"
-    try:
-        done = subprocess.run(
-            command, env=environ, capture_output=True, text=True, timeout=time_limit, check=False
-        )
-    except subprocess.TimeoutExpired:
+    status, printed, complaints = _run(command, environ, time_limit)
+    found = [x for x in printed.splitlines() if x.startswith(ANSWER)]
+    if status is None:
         finding.state, finding.reason = "hung", f"it did not answer within {time_limit:g} s"
-        return finding
-    lines = done.stdout.splitlines()
-    if done.returncode == 0 and lines:
-        return Finding(**json.loads(lines[-1]))
-    finding.state, finding.traceback = "crashed", done.stderr
-    finding.reason = f"its process ended with status {done.returncode}"
+        finding.traceback = complaints
+    elif status == 0 and found:
+        return Finding(**json.loads(found[-1].removeprefix(ANSWER)))
+    else:
+        finding.state, finding.traceback = "crashed", complaints
+        finding.reason = f"its process ended with {_status_text(status)}"
     return finding
+
+
+def _run(
+    command: Sequence[str], environ: Mapping[str, str], time_limit: float
+) -> tuple[int | None, str, str]:
+    """The exit status (None: too late), and what was printed. By way of files, and with all of the
+    process's children ended: one that lives on would hold a pipe open."""
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
+        process = subprocess.Popen(
+            command, env=environ, stdin=subprocess.DEVNULL, stdout=out, stderr=errors,
+            start_new_session=True,
+        )  # fmt: skip
+        try:
+            status: int | None = process.wait(time_limit)
+        except subprocess.TimeoutExpired:
+            status = None
+        finally:
+            _end(process)
+        out.seek(0)
+        errors.seek(0)
+        return status, out.read(), errors.read()
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if hasattr(os, "killpg"):
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+    process.kill()
+    process.wait()
+
+
+def _status_text(status: int) -> str:
+    names = {s.value: s.name for s in signal.Signals}
+    return f"signal {names.get(-status, -status)}" if status < 0 else f"status {status}"
 
 
 def main(arguments: Sequence[str]) -> int:
     """Prints what was found, as a table or as JSON; 0 if all is well."""
     asked = _parser().parse_args(arguments)
     if asked.inspect:
-        print(json.dumps(asdict(inspect(asked.inspect))))
+        print(f"\n{ANSWER}{json.dumps(asdict(inspect(asked.inspect)))}")
         return 0
-    known = list(registry.records().values())
+    known = [*registry.records().values(), *layouts.registry.records().values()]
     quiet = Console(stderr=True)
     findings = [
         examine(record, asked.time_limit)

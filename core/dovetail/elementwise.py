@@ -80,6 +80,7 @@ _RULES = {
 def _described(function: Any, op: Op, says: str, args: str, example: str) -> Any:
     """Names the function and writes its docstring, from its row."""
     function.__name__ = function.__qualname__ = op.name
+    function.__code__ = function.__code__.replace(co_name=op.name)  # what tracebacks show
     rule = _RULES.get(
         op.dtypes.__name__, "Dtypes: " + _allowed(op) + "; keeps the (promoted) dtype."
     )

@@ -51,6 +51,7 @@ REPEAT_LIMIT = 4  # a value repeated so often by broadcasting is stored if it co
 CHEAP = 8
 NODE_LIMIT = 160  # values computed on the fly for one stored node; more are cut
 ROWS_BUSY = 4  # rows per unit of the device's concurrency that keep it busy without splitting them
+BLOCKS_BUSY = 16  # blocks of rows per unit of concurrency, where rows are cut
 SMALL_ROWS = 1 << 15  # elements below which a reduction is not worth splitting
 
 
@@ -666,21 +667,11 @@ class Planner:
         if known and all(d is c for (_, _, d), c in zip(inputs, casts, strict=False)):
             moved = e.spec.size * e.spec.dtype.itemsize
             return [Call(e.op, tuple(inputs), out, fresh, self.why[i], moved)]
-        if e.op.launches is not None:
-            several = Launches(self, i, (*inputs, out), fresh)
-            e.op.launches(several)
-            return list(several.steps)
-        changes = (-1,) if e.op.updates else ()
-        site = Site(e.op.name, inputs, out, casts, e.attrs, self.scalar_at[i], changes)
-        e.op.build(site)
-        if not e.op.updates or read is not inputs:
-            return [site.step(self, fresh, self.why[i])]
-        copy = Site("copy", inputs[:1], out, casts[:1], None, 0)
-        copy.copy()
-        return [
-            copy.step(self, fresh, f"{e.op.name} starts from a copy"),
-            site.step(self, (), self.why[i]),
-        ]
+        several = Launches(self, i, (*inputs, out), casts, fresh)
+        if e.op.updates and read is inputs:
+            several.copy(f"{e.op.name} starts from a copy")
+        (e.op.launches or _one_launch)(several)
+        return list(several.steps)
 
     def fresh(self, i: int) -> tuple[tuple[int, int], ...]:
         """The memory that storing node `i` needs: none where it goes into an existing target."""
@@ -1145,27 +1136,44 @@ class Site:
 
 
 class Launches:
-    """Where a `rows` op of several kernels puts them: one after the other, over its operands (the
-    result is the last one) and temporaries, each named by its number.
+    """Where a `rows` op puts its kernels: one after the other, over its operands (the result is the
+    last one) and temporaries, each named by its number.
     """
 
     def __init__(
-        self, planner: Planner, node: int, operands: Sequence[Any], fresh: Sequence[tuple[int, int]]
-    ) -> None:
-        self.attrs, self.concurrency = planner.nodes[node].attrs, planner.concurrency
+        self, planner: Planner, node: int, operands: Sequence[Any], casts: Sequence[DType],
+        fresh: Sequence[tuple[int, int]],
+    ) -> None:  # fmt: skip
+        e = planner.nodes[node]
+        assert e.op is not None
+        self.op, self.attrs, self.concurrency = e.op, e.attrs, planner.concurrency
         self.result = len(operands) - 1
         self.steps: list[Step] = []
         self._planner, self._node = planner, node
         self._operands: list[tuple[int, Layout, DType]] = list(operands)
+        self._casts = [c for a, c in zip(e.args, casts, strict=True) if type(a) is Expr]
         self._fresh = {self.result: fresh}  # what is allocated when it is first named
 
     def shape(self, operand: int) -> Shape:
         """An operand's extents: only for choosing a plan, never for a kernel."""
         return self._operands[operand][1].shape
 
+    def repeats(self, operand: int, axis: int) -> bool:
+        """Whether an operand is the same all along an axis."""
+        return self._operands[operand][1].strides[axis] == 0
+
     def dtype(self, operand: int) -> DType:
-        """What an operand's elements are."""
-        return self._operands[operand][2]
+        """What an operand's elements are read as, but for halves; what those of others are."""
+        return self._casts[operand] if operand < self.result else self._operands[operand][2]
+
+    def block(self, rows: Shape, n: int, least: int) -> int:
+        """How many elements of a row make a block, where each of `rows` of n is cut into blocks.
+
+        A few for each unit of the device's concurrency, late ones filling the gaps; and no more
+        blocks than one of them has elements, since what is summed for each is summed over all.
+        """
+        most = max(1, BLOCKS_BUSY * self.concurrency // max(1, math.prod(rows)))
+        return max(least, -(-n // most), math.isqrt(n))
 
     def temporary(self, dtype: DType, shape: Shape) -> int:
         """New memory that lives until the last launch that names it; its number."""
@@ -1176,15 +1184,27 @@ class Launches:
         return number
 
     def launch(
-        self, name: str, build: Callable[[Site], None], *operands: int, changes: Sequence[int] = ()
-    ) -> None:
+        self, name: str, build: Callable[[Site], None], *operands: int,
+        changes: Sequence[int] = (), why: str = "",
+    ) -> None:  # fmt: skip
         """Adds a kernel. Operand k of its site is `operands[k]`, the last one its result;
         `changes` are those, by k, that it reads and writes.
         """
         *inputs, output = (self._operands[k] for k in operands)
-        casts = [d for _, _, d in (*inputs, output)]
+        casts = [self.dtype(k) for k in operands[:-1]]
         scalar = self._planner.scalar_at[self._node]
         site = Site(name, inputs, output, casts, self.attrs, scalar, changes)
         build(site)
         fresh = tuple(f for k in operands for f in self._fresh.pop(k, ()))
-        self.steps.append(site.step(self._planner, fresh, self._planner.why[self._node]))
+        why = why or self._planner.why[self._node]
+        self.steps.append(site.step(self._planner, fresh, why))
+
+    def copy(self, why: str) -> None:
+        """Adds the kernel that stores the first operand as the result."""
+        self.launch("copy", Site.copy, 0, self.result, why=why)
+
+
+def _one_launch(launches: Launches) -> None:
+    """The kernel of an op that has only one."""
+    op, operands = launches.op, range(launches.result + 1)
+    launches.launch(op.name, op.build, *operands, changes=(-1,) if op.updates else ())

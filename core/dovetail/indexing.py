@@ -56,8 +56,6 @@ def getitem(x: Tensor, key: Any) -> Tensor:
     parts = _filled(x, key)
     if not any(isinstance(p, _ARRAYS) for p in parts):
         return _basic(x, parts)
-    if type(x) is not Tensor:
-        return elsewhere("index", (x,), x, parts)  # type: ignore[no-any-return]
     return _gathered(x, parts)
 
 
@@ -380,6 +378,8 @@ ROWS_WORTH_CHECKING = 4  # elements read for each index
 
 
 def _gathered(x: Tensor, parts: list[Any]) -> Tensor:
+    if type(x) is not Tensor:
+        return elsewhere("index", (x,), x, parts)  # type: ignore[no-any-return]
     p = _prepare(x, parts)
     width, after = len(p.shape), len(p.result) - p.place
     axes = (*p.result[: p.place], *(-1,) * width, *p.result[p.place :])

@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from . import layout as lay
-from . import ops
+from . import manipulation, ops
 from .errors import ArgumentError, DeviceError, DTypeError, NotYetAttribute, ShapeError
 from .expr import node, spec
 from .layout import Shape
@@ -111,6 +111,11 @@ def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     return reduce(ops.SUM, product, (product.ndim + axis,), False, dtype)
 
 
+def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
+    """A view of the `offset`-th diagonals of the last two axes; see `dt.diagonal`."""
+    return manipulation.diagonal(x, offset, -2, -1)
+
+
 Axes = int | tuple[Sequence[int], Sequence[int]]
 
 
@@ -202,7 +207,7 @@ def __getattr__(name: str) -> Any:
 
 _LATER = frozenset(
     (
-        "cholesky", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "matrix_norm",
+        "cholesky", "cross", "det", "eigh", "eigvalsh", "inv", "matrix_norm",
         "matrix_power", "matrix_rank", "outer", "pinv", "qr", "slogdet", "solve", "svd",
         "svdvals", "trace", "vector_norm",
     )

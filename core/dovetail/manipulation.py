@@ -279,6 +279,33 @@ def as_strided(
     return alias(x, make(seen))
 
 
+def diagonal(x: Tensor, /, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """A view of the elements whose place along `dim2` less that along `dim1` is `offset`.
+
+    The diagonal becomes the last axis, in place of these two. Of a sparse tensor: a new one.
+    Raises: AxisError for one axis twice, ShapeError below 2 dimensions.
+
+    >>> import dovetail as dt
+    >>> dt.diagonal(dt.arange(4, device="reference").reshape(2, 2)).tolist()
+    [0, 3]
+    """
+    if _tensor("diagonal", x).ndim < 2:
+        raise ShapeError(f"diagonal: needs at least 2 dimensions, not shape {x.shape}")
+    a, b = lay.axis("diagonal", dim1, x.ndim), lay.axis("diagonal", dim2, x.ndim)
+    if a == b:
+        raise AxisError(f"diagonal: axes {dim1} and {dim2} are the same")
+    seen = view(x, ("permute", (*(d for d in range(x.ndim) if d not in (a, b)), a, b)))
+    if type(seen) is not Tensor:
+        return elsewhere("diagonal", (seen,), seen, offset)  # type: ignore[no-any-return]
+    n, m = seen.shape[-2:]
+    length = max(min(n + min(offset, 0), m - max(offset, 0)), 0)
+    if length:
+        seen = _part(_part(seen, seen.ndim - 2, max(-offset, 0), length), seen.ndim - 1,
+                     max(offset, 0), length)  # fmt: skip
+    strides = evaluated(seen).strides
+    return as_strided(seen, (*seen.shape[:-2], length), (*strides[:-2], strides[-2] + strides[-1]))
+
+
 # --- copies --------------------------------------------------------------------------------------
 
 

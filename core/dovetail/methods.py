@@ -34,8 +34,8 @@ MODULES: dict[Any, tuple[str, ...]] = {
     ),
     manipulation: (
         "reshape", "permute_dims", "swapaxes", "transpose", "moveaxis", "expand_dims", "squeeze",
-        "flip", "broadcast_to", "expand", "unstack", "split", "flatten", "ravel", "as_strided",
-        "copy", "contiguous", "roll", "repeat", "tile",
+        "flip", "diagonal", "broadcast_to", "expand", "unstack", "split", "flatten", "ravel",
+        "as_strided", "copy", "contiguous", "roll", "repeat", "tile",
     ),
     creation: ("tril", "triu"),
     sorting: ("sort", "argsort", "topk"),

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import elementary as el
-from . import philox, radix
+from . import philox, radix, scans
 from .dtypes import (
     COMPLEX,
     INTEGERS,
@@ -804,29 +804,8 @@ def _running(op: str, operands: Sequence[Any], attrs: Any) -> Dtypes:
     return _summing(op, operands, attrs[2])
 
 
-def _cumulative(initial: int, combine: Callable[[Value, Value], Value]) -> Callable[[Any], None]:
-    def build(site: Any) -> None:
-        axis, included, _ = site.attrs
-        at = [const(0, int64) if d == axis else site.axis(-1, d) for d in range(site.rank(-1))]
-
-        def place(k: Value) -> list[Value]:
-            return [*at[:axis], k, *at[axis + 1 :]]
-
-        first = const(initial, _wide(site.casts[0]))
-        if included:
-            site.store(first, *place(const(0, int64)))
-
-        def step(k: Value, total: Value) -> Any:
-            total = combine(total, site.read(0, *place(k)))
-            return (total,), [site.stored(total, *place(k + 1 if included else k))]
-
-        site.builder.effect(fold_loop(0, site.size(0, axis), (first,), step))
-
-    return build
-
-
-CUMULATIVE_SUM = row("cumulative_sum", "rows", dtypes=_running, build=_cumulative(0, _add))
-CUMULATIVE_PROD = row("cumulative_prod", "rows", dtypes=_running, build=_cumulative(1, _multiply))
+CUMULATIVE_SUM = row("cumulative_sum", "rows", dtypes=_running, launches=scans.running_sum)
+CUMULATIVE_PROD = row("cumulative_prod", "rows", dtypes=_running, launches=scans.running_product)
 
 
 def _recurrence(site: Any) -> None:

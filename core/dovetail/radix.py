@@ -16,9 +16,9 @@ Short rows are sorted by rank instead: the number of elements that stand before 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from .dtypes import DType, bool_, float32, float64, int32, int64, uint8, uint32, uint64
@@ -37,8 +37,6 @@ from .loops import (
 
 DIGIT = 8  # bits
 RANKED = 256  # elements of a row up to which rank is faster than passes
-BLOCK = 1024  # elements that a block has at least
-BLOCKS = 16  # for each unit of the device's concurrency: late ones fill the gaps
 HALF = 32  # bits of a position, and of the code beside it
 
 
@@ -136,18 +134,40 @@ Write = Callable[[Any, Any, Value], Value]  # (site, row, element) -> what is st
 
 
 @dataclass(frozen=True, slots=True)
-class _Pass:
-    """One pass: the operand it reads and how, the digit of what it has read, and what it stores.
+class Passes:
+    """Passes over rows: what is read first, the digits by which it is moved, what is stored last.
 
-    Operand 0 of a site is the source, operand 1 the op's own.
+    Operand 0 of a site is what the pass reads, operands 1, 2, ... are `given`.
     """
 
-    source: int
+    rows: tuple[int, ...]
+    n: int
+    given: tuple[int, ...]
+    dtype: DType  # of what is moved
+    digit: Callable[[Value], Value]  # of what is moved, before it is shifted and cut
+    shifts: Sequence[int]
     read: Read
-    digit: Callable[[Value], Value]  # before it is shifted and cut
-    shift: int
-    target: int
     write: Write
+
+    def run(self, launches: Any, source: int, target: int) -> None:
+        """Adds their launches: the first pass reads operand `source`, the last stores `target`."""
+        spare = [launches.temporary(self.dtype, (*self.rows, self.n)) for _ in self.shifts[1:3]]
+        read = self.read
+        for i, shift in enumerate(self.shifts):
+            last = i == len(self.shifts) - 1
+            to, write = (target, self.write) if last else (spare[i % 2], kept)
+            _Pass(self, shift, read, write).run(launches, source, to)
+            source, read = to, plain
+
+
+def plain(site: Any, row: Sequence[Value], k: Value) -> Value:
+    """What a pass reads: what was moved before."""
+    return site.read(0, *row, k)  # type: ignore[no-any-return]
+
+
+def kept(site: Any, row: Sequence[Value], e: Value) -> Value:
+    """What a pass stores: what it has read."""
+    return e
 
 
 def sort(launches: Any) -> None:
@@ -165,8 +185,10 @@ def sort(launches: Any) -> None:
     def decoded(site: Any, row: Sequence[Value], c: Value) -> Value:
         return _element(c, d, site.scalar(0, code), order.descending)
 
+    *rows, n = launches.shape(0)
     shifts = range(order.first, order.stop, DIGIT)
-    _chain(launches, code, shifts, lambda c: _key(c, d), 0, coded, launches.result, decoded)
+    passes = Passes((*rows,), n, (0,), code, lambda c: _key(c, d), shifts, coded, decoded)
+    passes.run(launches, 0, launches.result)
 
 
 def argsort(launches: Any) -> None:
@@ -192,101 +214,97 @@ def argsort(launches: Any) -> None:
     def position(site: Any, row: Sequence[Value], e: Value) -> Value:
         return _position(e)
 
-    shifts = [range(order.first, min(order.stop, HALF), DIGIT), range(HALF, order.stop, DIGIT)]
-    if not shifts[1]:
-        _chain(launches, uint64, shifts[0], _upper, 0, low, launches.result, position)
+    *rows, n = launches.shape(0)
+    first = range(order.first, min(order.stop, HALF), DIGIT)
+    moved = partial(Passes, (*rows,), n, (0,), uint64, upper)
+    if order.stop <= HALF:
+        moved(first, low, position).run(launches, 0, launches.result)
         return
-    between = launches.temporary(uint64, launches.shape(0))
-    _chain(launches, uint64, shifts[0], _upper, 0, low, between, high)
+    between = launches.temporary(uint64, (*rows, n))
+    moved(first, low, high).run(launches, 0, between)
     rest = range(0, order.stop - HALF, DIGIT)
-    _chain(launches, uint64, rest, _upper, between, _plain, launches.result, position)
+    moved(rest, plain, position).run(launches, between, launches.result)
 
 
 def _position(e: Value) -> Value:
     return cast(e & ((1 << HALF) - 1), int64)
 
 
-def _upper(e: Value) -> Value:
+def upper(e: Value) -> Value:
+    """The key over a position."""
     return e >> HALF
-
-
-def _plain(site: Any, row: Sequence[Value], k: Value) -> Value:
-    return site.read(0, *row, k)  # type: ignore[no-any-return]
-
-
-def _kept(site: Any, row: Sequence[Value], e: Value) -> Value:
-    return e
-
-
-def _chain(
-    launches: Any, between: DType, shifts: Sequence[int], digit: Callable[[Value], Value],
-    source: int, read: Read, target: int, write: Write,
-) -> None:  # fmt: skip
-    """A pass for each shift: the first one reads `source`, the last one writes `target`."""
-    shape = launches.shape(0)
-    spare = [launches.temporary(between, shape) for _ in shifts[1:3]]
-    for i, shift in enumerate(shifts):
-        last = i == len(shifts) - 1
-        to = target if last else spare[i % 2]
-        _pass(launches, _Pass(source, read, digit, shift, to, write if last else _kept))
-        source, read = to, _plain
 
 
 # --- a pass ---------------------------------------------------------------------------------------
 
 
-def _pass(launches: Any, p: _Pass) -> None:
-    *rows, n = launches.shape(0)
-    most = max(1, BLOCKS * launches.concurrency // max(1, math.prod(rows)))
-    size = max(BLOCK, -(-n // most))
-    table = launches.temporary(uint32, (*rows, -(-n // size), 1 << DIGIT))
-    totals = launches.temporary(uint32, (*rows, 1 << DIGIT))
+@dataclass(frozen=True, slots=True)
+class _Pass:
+    """One pass of several: by the digit at `shift`."""
 
-    def blocks(site: Any, table: int) -> tuple[list[Value], Value, Value]:
-        """Grid axes over the rows and blocks: a point's place in the table, its start and stop."""
-        at = [site.axis(table, axis) for axis in range(len(rows) + 1)]
-        start = at[-1] * site.number("block", size)
-        stop, n = start + site.number("block", size), site.size(1, len(rows))
-        return at, start, where(stop < n, stop, n)
+    of: Passes
+    shift: int
+    read: Read
+    write: Write
 
-    def digit(site: Any, e: Value) -> Value:
-        shift = cast(site.number("shift", p.shift), e.dtype)
-        return cast((p.digit(e) >> shift) & ((1 << DIGIT) - 1), int64)
+    @property
+    def table(self) -> int:
+        """Which operand of the site of `move` are the counts: (*rows, blocks, digits)."""
+        return 1 + len(self.of.given)
 
-    def count(site: Any) -> None:
-        at, start, stop = blocks(site, -1)
-        zero = const(0, uint32)
-        digits = site.size(-1, len(rows) + 1)
+    def run(self, launches: Any, source: int, target: int) -> None:
+        """Adds its three launches."""
+        rows, n, given = self.of.rows, self.of.n, self.of.given
+        size = launches.block(rows, n, 1 << DIGIT)
+        table = launches.temporary(uint32, (*rows, -(-n // size), 1 << DIGIT))
+        totals = launches.temporary(uint32, (*rows, 1 << DIGIT))
+        count, move = partial(self._count, size=size), partial(self._move, size=size)
+        launches.launch("radix_count", count, source, *given, table, changes=(-1,))
+        launches.launch("radix_sum", _sum_blocks, table, totals, changes=(0,))
+        operands = (source, *given, table, totals, target)
+        launches.launch("radix_move", move, *operands, changes=(self.table,))
+
+    def _count(self, site: Any, size: int) -> None:
+        at, start, stop = self._block(site, -1, size)
+        zero, digits = const(0, uint32), site.size(-1, len(at))
         site.builder.effect(map_loop(0, digits, lambda d: [site.stored(zero, *at, d)]))
 
         def step(k: Value) -> Any:
-            d = digit(site, p.read(site, at[:-1], k))
+            d = self._digit(site, self.read(site, at[:-1], k))
             return (), [site.stored(site.current(*at, d) + 1, *at, d)]
 
         site.builder.effect(fold_loop(start, stop, (), step))
 
-    def move(site: Any) -> None:
-        at, start, stop = blocks(site, 2)
+    def _move(self, site: Any, size: int) -> None:
+        table, totals = self.table, self.table + 1
+        at, start, stop = self._block(site, table, size)
 
         def begin(d: Value, before: Value) -> Any:
-            place = site.put(2, site.read(2, *at, d) + before, *at, d)
-            return (before + site.read(3, *at[:-1], d),), [place]
+            first = site.put(table, site.read(table, *at, d) + before, *at, d)
+            return (before + site.read(totals, *at[:-1], d),), [first]
 
-        digits = site.size(2, len(rows) + 1)
+        digits = site.size(table, len(at))
         site.builder.effect(fold_loop(0, digits, (const(0, uint32),), begin))
 
         def step(k: Value) -> Any:
-            e = p.read(site, at[:-1], k)
-            d = digit(site, e)
-            place = site.read(2, *at, d)
-            new = site.stored(p.write(site, at[:-1], e), *at[:-1], cast(place, int64))
-            return (), [new, site.put(2, place + 1, *at, d)]
+            e = self.read(site, at[:-1], k)
+            d = self._digit(site, e)
+            place = site.read(table, *at, d)
+            new = site.stored(self.write(site, at[:-1], e), *at[:-1], cast(place, int64))
+            return (), [new, site.put(table, place + 1, *at, d)]
 
         site.builder.effect(fold_loop(start, stop, (), step))
 
-    launches.launch("radix_count", count, p.source, 0, table, changes=(-1,))
-    launches.launch("radix_sum", _sum_blocks, table, totals, changes=(0,))
-    launches.launch("radix_move", move, p.source, 0, table, totals, p.target, changes=(2,))
+    def _block(self, site: Any, table: int, size: int) -> tuple[list[Value], Value, Value]:
+        """Grid axes over the rows and blocks: a point's place in the table, its start and stop."""
+        at = [site.axis(table, axis) for axis in range(len(self.of.rows) + 1)]
+        start, n = at[-1] * site.number("block", size), site.number("n", self.of.n)
+        stop = start + site.number("block", size)
+        return at, start, where(stop < n, stop, n)
+
+    def _digit(self, site: Any, e: Value) -> Value:
+        shift = cast(site.number("shift", self.shift), e.dtype)
+        return cast((self.of.digit(e) >> shift) & ((1 << DIGIT) - 1), int64)
 
 
 def _sum_blocks(site: Any) -> None:

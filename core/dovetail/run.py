@@ -4,6 +4,7 @@ on disk) -> launches.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Sequence
@@ -47,6 +48,12 @@ _plans: dict[Any, Plan] = {}
 _programs: dict[tuple[str, str], Any] = {}
 
 
+if hasattr(os, "register_at_fork"):  # a child must find graphs and plans whole, and nobody inside
+    os.register_at_fork(
+        before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release
+    )
+
+
 def evaluate(exprs: Sequence[Expr]) -> None:
     """Computes these nodes; afterwards they are leaves, in memory."""
     with lock:
@@ -71,6 +78,21 @@ def planned(exprs: Sequence[Expr]) -> list[tuple[Opened, Plan]]:
         ]
 
 
+def compile_ahead(exprs: Sequence[Expr]) -> None:
+    """Compiles what the pending work of each of these needs, and is not in memory, together."""
+    found: dict[Device, dict[str, Kernel]] = {}
+    for where, plan in (pair for e in exprs for pair in planned([e])):
+        steps = (s for s in plan.steps if isinstance(s, Step) and 0 not in s.grid)
+        found.setdefault(where.device, {}).update({str(s.kernel): s.kernel for s in steps})
+    for device, kernels in found.items():
+        backend = opened(device).backend
+        info = backend.info
+        new = [k for text, k in kernels.items() if (info.fingerprint, text) not in _programs]
+        made = backend.compile_all([legalize(k, info.capabilities) for k in new])
+        for k, program in zip(new, made, strict=True):
+            _programs[info.fingerprint, str(k)] = program
+
+
 def _by_device(exprs: Sequence[Expr]) -> list[list[Expr]]:
     found: dict[Device, list[Expr]] = {}
     for e in exprs:
@@ -92,7 +114,7 @@ def write(value: Expr, target: Expr) -> None:
         if pending is not None:
             evaluate([pending])
         storage = storage_of(target)
-        if getrefcount(value) == ALONE and not _read_by_others(storage, value):
+        if getrefcount(value) == _ALONE and not _read_by_others(storage, value):
             stream = current_handle(target.spec.device)
             if trace is None and recall.attempt_into(value, target, stream):
                 counters.evaluations += 1
@@ -133,9 +155,6 @@ def _written(storage: Storage) -> None:
     storage.version += 1
     if storage.seen and (where := opened(storage.device)).backend.asynchronous:
         where.backend.synchronize(current_handle(storage.device))
-
-
-ALONE = 2  # references to an argument that only the callee holds: its own and getrefcount's
 
 
 def _read_by_others(storage: Storage, value: Expr) -> bool:
@@ -505,3 +524,10 @@ def _own_references() -> int:
 
 
 _OWN_REFERENCES = _own_references()
+
+
+def _references(value: Expr) -> int:
+    return getrefcount(value)
+
+
+_ALONE = _references(Expr())  # to an argument that only its callee holds

@@ -19,6 +19,7 @@ from dovetail.errors import ArgumentError, CompileError, InternalError
 from dovetail.kernel import Kernel, KernelBuilder
 from dovetail.loops import Store, Value, fold_loop, load, reduce_loop, where
 from dovetail_cpu_llvm import plugin
+from dovetail_cpu_llvm.pool import SLEEPERS
 
 Array = Any
 
@@ -257,6 +258,20 @@ def test_idle_threads_sleep(backend: Any, threads: Any) -> None:
     before = time.process_time()
     time.sleep(0.3)
     assert time.process_time() - before < 0.1
+
+
+def test_threads_that_were_sent_to_sleep_wake_for_the_next_launch(
+    backend: Any, threads: Any
+) -> None:
+    threads(4)
+    program, x = backend.compile(row_sums()), np.ones((3000, 1000), "f4")
+    for _ in range(100):
+        assert run_large(backend, program, x).sum() == 3_000_000
+        backend.rest()
+    end = time.monotonic() + 5
+    while backend._launcher.pool._fields[SLEEPERS] < 3 and time.monotonic() < end:
+        time.sleep(0.001)
+    assert backend._launcher.pool._fields[SLEEPERS] >= 3
 
 
 # --- memory

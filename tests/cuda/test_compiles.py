@@ -17,9 +17,10 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("cuda.bindings", reason="cuda-bindings is not installed")
-ways = pytest.importorskip("dovetail_cuda.ways", reason="dovetail-cuda is not installed")
+pytest.importorskip("dovetail_cuda", reason="dovetail-cuda is not installed")
 
 from dovetail.extend import CompileError, Kernel, legalize, parse_kernel
+from dovetail_cuda import ways
 from dovetail_cuda.compile import to_cubin
 from recorder import CUDA
 

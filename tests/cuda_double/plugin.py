@@ -1,17 +1,37 @@
 """A pytest plugin that puts the double where dovetail-cuda would find the driver: `-p
-cuda_double.plugin`, before any plugin that opens the device."""
+cuda_double.plugin`, with the folder `tests` on PYTHONPATH."""
 
 from __future__ import annotations
 
 import importlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from unittest.mock import patch
 
 from . import driver, nvrtc
 
+TESTS = Path(__file__).parent.parent
+
 
 def install() -> None:
-    """From now on dovetail_cuda talks to the double, in this process."""
+    """From now on dovetail_cuda talks to the double, in this process and in its children."""
     room = importlib.import_module("dovetail_cuda.driver")
     room.driver, room.nvrtc = driver, nvrtc  # type: ignore[attr-defined]
+    others = [p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p]
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        [str(TESTS / "cuda_double/children"), str(TESTS), *others]
+    )
+
+
+@contextmanager
+def installed() -> Iterator[None]:
+    """The same, for a while."""
+    room = importlib.import_module("dovetail_cuda.driver")
+    with patch.multiple(room, driver=driver, nvrtc=nvrtc), patch.dict(os.environ):
+        install()
+        yield
 
 
 def pytest_addoption() -> None:

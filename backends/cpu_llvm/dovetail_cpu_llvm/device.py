@@ -68,6 +68,10 @@ class CpuBackend(Backend):
     def lowerings(self) -> Mapping[tuple[str, DType], Callable[..., Any]]:
         return {("matmul", float32): matmul, ("matmul", float64): matmul}
 
+    def rest(self) -> None:
+        """Idle threads of the pool stop waiting for the next launch, and sleep."""
+        self._launcher.pool.rest()
+
     def get_num_threads(self) -> int:
         """How many threads share a large launch."""
         return self._launcher.pool.num_threads
@@ -80,10 +84,15 @@ class CpuBackend(Backend):
         self._launcher.pool.set_num_threads(n)
 
 
+BLAS_ALONE = 1 << 18  # multiplications up to which OpenBLAS takes one thread
+
+
 def matmul(backend: CpuBackend, inputs: Sequence[Any], output: Any, stream: Any) -> None:
     """Writes the product of two float matrices (or stacks of them) with NumPy's BLAS."""
     a, b = map(_array, inputs)
     out = _array(output)
+    if out.size * a.shape[-1] > BLAS_ALONE:
+        backend.rest()
     if 0 in a.shape:
         out[...] = 0
     else:

@@ -206,9 +206,10 @@ def _lockstep(kernel: Kernel, loops: list[Loop]) -> bool:
             if index is not None:
                 across += stride_along(index, inner, strides) == 1
                 along += stride_along(index, loop.var, strides) == 1
+    folds = all(x.kind == "fold" for x in loops)  # which nothing else spreads over lanes
     if across:
-        return across >= along
-    return along == 0 and all(x.kind == "fold" for x in loops)
+        return across >= along or folds
+    return along == 0 and folds
 
 
 def _index(s: object) -> Value | None:

@@ -19,7 +19,7 @@ from dovetail.extend import ArgumentError
 # Indices of the 8-byte fields of the state; what different threads write is 128 bytes apart.
 GENERATION, SLEEPERS, BUSY, INSIDE, NEXT = 0, 16, 32, 48, 64
 OPEN, FUNCTION, ARGUMENTS, TILES, WORKERS = 80, 81, 82, 83, 84
-MUTEX, CONDITION, LAUNCHER, CORES, SIZE = 96, 112, 128, 129, 160
+MUTEX, CONDITION, LAUNCHER, CORES, REST, SIZE = 96, 112, 128, 129, 145, 160
 
 SPINS = 14_000  # about 0.2 ms before a worker sleeps: longer than Python takes between two launches
 
@@ -101,6 +101,7 @@ entry:
   %workersp = getelementptr i64, ptr %state, i64 {WORKERS}
   %mutex = getelementptr i64, ptr %state, i64 {MUTEX}
   %condition = getelementptr i64, ptr %state, i64 {CONDITION}
+  %restp = getelementptr i64, ptr %state, i64 {REST}
   br label %watch
 watch:
   %seen = phi i64 [ 0, %entry ], [ %now, %out ]
@@ -113,7 +114,10 @@ spin:
 wait:
   PAUSE
   %spins1 = add i64 %spins, 1
-  %tired = icmp eq i64 %spins1, {SPINS}
+  %long = icmp eq i64 %spins1, {SPINS}
+  %rest = load atomic i64, ptr %restp monotonic, align 8
+  %told = icmp ne i64 %rest, 0
+  %tired = or i1 %long, %told
   br i1 %tired, label %lie, label %spin
 lie:
   call i32 @pthread_mutex_lock(ptr %mutex)
@@ -174,6 +178,8 @@ publish:
   store atomic i64 0, ptr %nextp monotonic, align 8
   %openp = getelementptr i64, ptr %state, i64 {OPEN}
   store atomic i64 1, ptr %openp seq_cst, align 8
+  %restp = getelementptr i64, ptr %state, i64 {REST}
+  store atomic i64 0, ptr %restp monotonic, align 8
   %generationp = getelementptr i64, ptr %state, i64 {GENERATION}
   atomicrmw add ptr %generationp, i64 1 seq_cst
   %sleepersp = getelementptr i64, ptr %state, i64 {SLEEPERS}
@@ -306,6 +312,10 @@ class Pool:
                 name = f"dovetail-cpu-{self._started + 1}"
                 threading.Thread(target=self._worker, args=args, name=name, daemon=True).start()
                 self._started += 1
+
+    def rest(self) -> None:
+        """Has idle workers sleep at once: another library's threads are about to need the cores."""
+        self._fields[REST] = 1
 
     def _reset(self) -> None:
         ctypes.memset(self.state, 0, SIZE * 8)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from dovetail.extend import Backend, DeviceInfo, Handles, Kernel, Launch
+from dovetail.extend import Backend, DeviceInfo, DType, Handles, Kernel, Launch
 
 from . import driver as cuda
 from .compile import Compiler, CudaProgram
 from .launch import bind
+from .matmul import lowerings
 from .memory import Memory
 
 NOT_READY = 600
@@ -109,6 +110,9 @@ class CudaBackend(Backend):
         else:
             self.enter()
             cuda.answer(cuda.driver.cuCtxSynchronize(), "waiting for the device")
+
+    def lowerings(self) -> Mapping[tuple[str, DType], Callable[..., Any]]:
+        return lowerings()
 
     # --- streams and events
 

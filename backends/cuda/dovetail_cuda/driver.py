@@ -6,11 +6,13 @@ there. Importing it loads neither library: the first call does.
 
 from __future__ import annotations
 
+import ctypes
 import os
 from typing import Any
 
 from cuda.bindings import driver as driver
 from cuda.bindings import nvrtc as nvrtc
+from cuda.pathfinder import load_nvidia_dynamic_lib
 from dovetail.extend import DovetailError
 
 OUT_OF_MEMORY = 2
@@ -41,6 +43,11 @@ def error(status: Any, doing: str) -> Exception:
     name, text = (_text(f(status)) for f in (driver.cuGetErrorName, driver.cuGetErrorString))
     message = f"cuda: {doing}: {name or int(status)}: {text}{_advice(int(status))}"
     return MemoryError(message) if status == OUT_OF_MEMORY else CudaError(message)
+
+
+def library(name: str) -> ctypes.CDLL:
+    """One of NVIDIA's libraries, wherever it is installed. Raises: OSError, RuntimeError."""
+    return ctypes.CDLL(str(load_nvidia_dynamic_lib(name).abs_path))
 
 
 def usable() -> bool:

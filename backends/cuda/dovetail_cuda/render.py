@@ -108,9 +108,9 @@ class CudaStyle(CStyle):
     def narrow_atomic(self, op: str, dtype: DType, place: str, value: str) -> list[str]:
         """On a part of a 32-bit word, by comparing and exchanging the word."""
         t, part = self.type(dtype), self.type(uint8 if dtype.bits == 8 else uint16)
-        new = f"old {_SIGN[op]} {value}"
+        new = f"{value} {_SIGN[op]} old"
         if op in ("min", "max"):
-            new = f"{value} {'<' if op == 'min' else '>'} old ? {value} : old"
+            new += f" ? {value} : old"
         return [
             f"unsigned int *word = (unsigned int *)((unsigned long long){place} & ~3ULL);",
             f"const int at = 8 * (int)((unsigned long long){place} & 3);",
@@ -125,7 +125,7 @@ class CudaStyle(CStyle):
         ]
 
 
-_SIGN = {"add": "+", "and": "&", "or": "|"}
+_SIGN = {"add": "+", "and": "&", "or": "|", "min": "<", "max": ">"}
 
 
 def _loop(index: str, begin: str, step: str, size: str) -> str:

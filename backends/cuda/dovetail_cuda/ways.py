@@ -22,7 +22,7 @@ from dovetail.extend import (
     spread,
 )
 
-from .render import THREADS, ColumnStyle, CudaStyle, WarpStyle
+from .render import ColumnStyle, CudaStyle, WarpStyle
 
 PLAIN, SPREAD, JAMMED, WARP, COLUMNS = "plain", "spread", "jammed", "warp", "columns"
 STYLES = {WARP: WarpStyle(), COLUMNS: ColumnStyle()}
@@ -32,6 +32,7 @@ SHORT = 64  # a reduction below this is done by one thread
 ROWS = 8  # of a product, that a thread does
 IN_FLIGHT = 32  # bytes that a thread is to wait for at a time
 BUSY = 1 << 18  # points below this leave threads idle: they are not joined
+WIDE = 1 << 11  # points of the last axis, likewise
 LONG = 512  # statements of a text, above which it is not made longer
 
 
@@ -72,7 +73,7 @@ def best(kernel: Kernel, first: str, ints: Sequence[int], grid: Sequence[int]) -
             return PLAIN
         # All of a block have to come to the same barriers.
         return first if first == WARP else PLAIN if None in spans else COLUMNS
-    many = math.prod(grid) >= BUSY and grid[-1] >= THREADS * points(kernel)
+    many = math.prod(grid) >= BUSY and max(grid[-1:], default=0) >= WIDE
     return SPREAD if many and points(kernel) > 1 else PLAIN
 
 

@@ -52,7 +52,7 @@ class Launcher:
         return tuple(-(-n // m) * m for n, m in zip(sizes, local, strict=True)), local
 
     def items(self, points: int, costly: bool) -> int:
-        """The work items in a group: no unit idles for want of groups, where points are `costly`."""
+        """The work items in a group; no unit goes without one where points are `costly`."""
         least = self.sizes[0 if costly or points == 1 else min(1, len(self.sizes) - 1)]
         return max(least, *(n for n in self.sizes if n * 2 * self.units <= points), 1)
 

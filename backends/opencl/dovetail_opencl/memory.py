@@ -11,9 +11,11 @@ import ctypes
 from collections import deque
 from typing import Any
 
+import numpy as np
 import pyopencl as cl
 
 ALIGNMENT = 64
+_BYTE: Any = np.dtype(np.uint8)
 _FLAGS = cl.mem_flags.READ_WRITE
 _SVM = cl.svm_mem_flags.READ_WRITE | cl.svm_mem_flags.SVM_FINE_GRAIN_BUFFER
 _FINE = cl.device_svm_capabilities.FINE_GRAIN_BUFFER
@@ -84,7 +86,7 @@ class Memory:
         there = (ctypes.c_ubyte * nbytes).from_address(buffer.address + offset)
         return memoryview(there).cast("B")
 
-    def queue_copy(self, queue: Any, target: Any, source: Any, **offset: int) -> None:
+    def queue_copy(self, queue: Any, target: Any, source: Any, **offset: Any) -> None:
         """Queues a copy from or to the host, and returns."""
         while self._copies and _done(self._copies[0]):
             self._copies.popleft()
@@ -94,10 +96,11 @@ class Memory:
 
     def allocate_pinned(self, queue: Any, nbytes: int) -> int:
         """The address of memory that stays mapped. Raises: MemoryError."""
-        flags, both = cl.mem_flags.ALLOC_HOST_PTR, cl.map_flags.READ | cl.map_flags.WRITE
+        flags: Any = _FLAGS | cl.mem_flags.ALLOC_HOST_PTR
+        both: Any = cl.map_flags.READ | cl.map_flags.WRITE
         try:
-            buffer = cl.Buffer(self.context, _FLAGS | flags, nbytes)
-            there, _ = cl.enqueue_map_buffer(queue, buffer, both, 0, nbytes, "u1")
+            buffer = cl.Buffer(self.context, flags, nbytes)
+            there, _ = cl.enqueue_map_buffer(queue, buffer, both, 0, (nbytes,), _BYTE)
         except cl.Error as error:
             raise MemoryError(f"no {nbytes} bytes of page-locked memory left: {error}") from error
         address: int = there.ctypes.data

@@ -21,13 +21,14 @@ from ..legalize import legalize
 from ..memory import DataPtr
 from ..plugins import Opened, open_device
 from ..reference import interpret
-from ..run import planned
+from ..run import compile_ahead, planned
 from .values import Array, held, is_nan, raw
 
 REFERENCE = "reference"
 BEFORE, AFTER, GUARD = 37, 29, 0xA5  # elements around each buffer, and the byte that fills them
 
 Make = Callable[[Device], T.Tensor]
+Case = tuple[Make, str]  # a program, and what it is
 
 
 @dataclass
@@ -155,6 +156,14 @@ class Kit:
             f"{what}: {found.dtype}, not {expected.dtype}", ""
         )
         self.same(x, y, found.dtype, what, lambda: kernels(make(self.device)))
+
+    def agree_all(self, cases: Sequence[Case]) -> None:
+        """`agree` for each, after all that they need has been compiled together."""
+        asked = [make(self.device) for make, _ in cases]
+        compile_ahead([x._expr for x in asked])
+        del asked
+        for make, what in cases:
+            self.agree(make, what)
 
     # --- comparing
 

@@ -92,7 +92,9 @@ def test_the_host_waits_for_an_event(kit: Kit) -> None:
     q.work(20, stream)
     event = kit.backend.record_event(stream)
     kit.backend.wait_event(None, event)
-    assert kit.backend.event_done(event)
+    assert kit.backend.event_done(event), kit.failure(
+        "an event has not passed, though the host waited for it", ""
+    )
     q.check(None, "after the host waited for an event")
 
 

@@ -1,0 +1,169 @@
+"""Products of float matrices by cuBLAS, where its wheel is installed (`dovetail-cuda[matmul]`).
+
+Sums are kept in float32 (float64 for float64): no TF32, unless NVIDIA_TF32_OVERRIDE asks for it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from ctypes import c_double, c_float, c_int, c_int64, c_void_p
+from typing import Any, NamedTuple
+
+from dovetail.extend import (
+    DType,
+    Kernel,
+    KernelBuilder,
+    Value,
+    bfloat16,
+    cast,
+    const,
+    float16,
+    float32,
+    float64,
+    fma,
+    fold_loop,
+    legalize,
+    load,
+)
+
+from . import driver as cuda
+
+# dtype: cudaDataType_t, cublasComputeType_t, the type of alpha and beta
+TYPES: dict[DType, tuple[int, int, Any]] = {
+    float16: (2, 68, c_float), bfloat16: (14, 68, c_float),
+    float32: (0, 68, c_float), float64: (1, 70, c_double),
+}  # fmt: skip
+AS_IT_IS, TRANSPOSED, DEFAULT = 0, 1, -1
+
+
+class Matrix(NamedTuple):
+    """A stack of matrices in memory; strides in elements, of the stack, rows and columns."""
+
+    address: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+class Products:
+    """cuBLAS for one device. Raises: OSError, RuntimeError where the library is not to be had."""
+
+    def __init__(self) -> None:
+        self.library = cuda.library("cublas")
+        self.handle: c_void_p | None = None
+        self.kernels: dict[DType, Any] = {}
+        self.lock = threading.Lock()
+
+    def matmul(self, backend: Any, inputs: Sequence[Any], output: Any, stream: Any) -> None:
+        """Writes the product of two stacks of matrices."""
+        backend.enter()
+        with self.lock:
+            for a, b, out in _stacks(*inputs, output):
+                self.product(backend, a, b, out, output[4], stream)
+
+    def product(
+        self, backend: Any, a: Matrix, b: Matrix, out: Matrix, dtype: DType, stream: Any
+    ) -> None:
+        """One stack: by cuBLAS if one of each matrix' strides is 1, else by a kernel."""
+        ways = _way(a), _way(b)
+        if out.strides[2] != 1 or out.strides[1] < out.shape[2] or None in ways:
+            self.generated(backend, a, b, out, dtype, stream)
+            return
+        (op_a, lead_a), (op_b, lead_b) = ways  # type: ignore[misc]
+        kind, compute, number = TYPES[dtype]
+        one, zero = number(1), number(0)
+        count, m, n = out.shape
+        # cuBLAS counts by columns: it sees transposes, and makes out.T of b.T @ a.T.
+        arguments = [
+            self.opened(stream), c_int(op_b), c_int(op_a), n, m, a.shape[2], ctypes.byref(one),
+            c_void_p(b.address), c_int(kind), lead_b, b.strides[0],
+            c_void_p(a.address), c_int(kind), lead_a, a.strides[0], ctypes.byref(zero),
+            c_void_p(out.address), c_int(kind), max(out.strides[1], n), out.strides[0],
+            count, c_int(compute), c_int(DEFAULT),
+        ]  # fmt: skip
+        whole = [c_int64(x) if isinstance(x, int) else x for x in arguments]
+        self.answer(
+            self.library.cublasGemmStridedBatchedEx_64(*whole), "cublasGemmStridedBatchedEx"
+        )
+
+    def opened(self, stream: Any) -> c_void_p:
+        """The library's handle, for work on a stream."""
+        if self.handle is None:
+            handle = c_void_p()
+            self.answer(self.library.cublasCreate_v2(ctypes.byref(handle)), "cublasCreate")
+            self.handle = handle
+        self.answer(self.library.cublasSetStream_v2(self.handle, c_void_p(stream or 0)), "stream")
+        return self.handle
+
+    def answer(self, status: int, doing: str) -> None:
+        if status != 0:
+            raise cuda.CudaError(f"cuda: {doing}: cuBLAS returned status {status}")
+
+    def generated(
+        self, backend: Any, a: Matrix, b: Matrix, out: Matrix, dtype: DType, stream: Any
+    ) -> None:
+        """The same by a kernel that takes any strides."""
+        if dtype not in self.kernels:
+            kernel = legalize(strided_product(dtype), backend.info.capabilities)
+            self.kernels[dtype] = backend.compile(kernel)
+        ints = (*out.shape, a.shape[2], *a.strides, *b.strides, *out.strides)
+        places = (a.address, 0, b.address, 0, out.address, 0)
+        backend.launch(self.kernels[dtype], places, ints, (), out.shape, stream)
+
+
+def lowerings() -> dict[tuple[str, DType], Callable[..., Any]]:
+    """What cuBLAS does for the core; nothing where it is not installed."""
+    try:
+        products = Products()
+    except (ImportError, OSError, RuntimeError):
+        return {}
+    return {("matmul", d): products.matmul for d in TYPES}
+
+
+def _way(m: Matrix) -> tuple[int, int] | None:
+    """How cuBLAS is to read a matrix that it takes to be its transpose, and its leading dimension;
+    None where it cannot."""
+    (_, rows, columns), (_, row, column) = m.shape, m.strides
+    if (columns == 1 or column == 1) and (rows == 1 or row >= columns):
+        return AS_IT_IS, max(row if rows > 1 else columns, 1)
+    if (rows == 1 or row == 1) and (columns == 1 or column >= rows):
+        return TRANSPOSED, max(column if columns > 1 else rows, 1)
+    return None
+
+
+def _stacks(*operands: Any) -> Iterator[tuple[Matrix, ...]]:
+    """The operands (handle, byte offset, shape, strides, dtype) as stacks along their last batch
+    axis; one of one matrix where they have none. Nothing where the result is empty."""
+    *batch, _, _ = operands[-1][2]
+    if 0 in operands[-1][2]:
+        return
+    for at in itertools.product(*map(range, batch[:-1])):
+        found = []
+        for handle, offset, shape, strides, dtype in operands:
+            first = sum(i * s for i, s in zip(at, strides, strict=False)) * dtype.itemsize
+            stack = (shape[-3:], strides[-3:]) if batch else ((1, *shape), (0, *strides))
+            found.append(Matrix(handle + offset + first, *map(tuple, stack)))
+        yield tuple(found)
+
+
+def strided_product(dtype: DType) -> Kernel:
+    """The kernel of a product of stacks with any strides: k ascending, with fused multiply-add."""
+    b = KernelBuilder("matmul_strided")
+    x, y, out = (b.buffer(n, dtype, access) for n, access in (("x", "r"), ("y", "r"), ("out", "w")))
+    count, m, n, length = (b.int(name) for name in ("count", "m", "n", "length"))
+    (x0, x1, x2), (y0, y1, y2), (o0, o1, o2) = (
+        [b.int(f"{name}{d}") for d in range(3)] for name in ("x_", "y_", "out_")
+    )
+    s, i, j = (b.axis(extent) for extent in (count, m, n))
+    wide = float64 if dtype is float64 else float32
+
+    def step(k: Value, total: Value) -> tuple[Value]:
+        left = cast(load(x, s * x0 + i * x1 + k * x2), wide)
+        right = cast(load(y, s * y0 + k * y1 + j * y2), wide)
+        return (fma(left, right, total),)
+
+    total = fold_loop(0, length, (const(0.0, wide),), step).results[0]
+    b.store(out, s * o0 + i * o1 + j * o2, cast(total, dtype))
+    return b.build()

@@ -1,0 +1,39 @@
+"""Makes the working tree importable as if its distributions were installed: metadata for entry
+points in a folder, and a path. For machines without a network, where nothing is to be installed.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+PROJECTS = (ROOT, *sorted(p.parent for p in ROOT.glob("backends/*/pyproject.toml")))
+WHEELS = (
+    Path(__file__).resolve().parent / "wheels"
+)  # pure Python ones: `python bench/gpu_check --pack`
+NEEDED = (
+    "pluggy", "platformdirs", "rich", "markdown-it-py", "mdurl", "pygments", "pytest", "iniconfig",
+    "packaging", "pytest-xdist", "execnet", "pytest-timeout", "cuda-pathfinder",
+)  # fmt: skip
+
+
+def search_path(folder: Path) -> list[str]:
+    """What PYTHONPATH is to hold. Writes the metadata into `folder`; carried wheels come last."""
+    for project in PROJECTS:
+        _describe(tomllib.loads((project / "pyproject.toml").read_text()), folder)
+    sources = [ROOT / "core", ROOT / "sparse", *PROJECTS[1:], *sorted(WHEELS.glob("*.whl"))]
+    return [str(folder), *map(str, sources)]
+
+
+def _describe(content: dict[str, object], folder: Path) -> None:
+    project: dict[str, object] = content["project"]  # type: ignore[assignment]
+    name, version = str(project["name"]), project["version"]
+    info = folder / f"{name.replace('-', '_')}-{version}.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    groups: dict[str, dict[str, str]] = project.get("entry-points", {})  # type: ignore[assignment]
+    lines = []
+    for group, entries in groups.items():
+        lines += [f"[{group}]", *(f"{key} = {value}" for key, value in entries.items())]
+    (info / "entry_points.txt").write_text("\n".join(lines) + "\n")

@@ -1,0 +1,29 @@
+"""Works, and talks all the time, like many a driver: when imported, asked, opened, and at exit."""
+
+from __future__ import annotations
+
+import atexit
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from dovetail.extend import Backend, BackendInfo, DeviceInfo, hookimpl
+from dovetail.reference import ReferenceBackend
+
+print("Welcome to NOISY!", end="")
+atexit.register(print, "{}\nGoodbye.")
+
+
+@hookimpl
+def dovetail_backend_info() -> BackendInfo:
+    return BackendInfo("noisy", "1")
+
+
+@hookimpl
+def dovetail_probe(config: Mapping[str, str]) -> Sequence[DeviceInfo]:
+    print("probing ...", end="")
+    return [replace(ReferenceBackend.info, type="noisy")]
+
+
+@hookimpl
+def dovetail_open(info: DeviceInfo) -> Backend:
+    return ReferenceBackend()

@@ -1,0 +1,77 @@
+"""bench/gpu_check, as far as it goes without a GPU: its figures on the double, its page, its no."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("cuda.bindings", reason="cuda-bindings is not installed")
+pytest.importorskip("dovetail_cuda", reason="dovetail-cuda is not installed")
+
+BENCH = Path(__file__).parent.parent.parent / "bench" / "gpu_check"
+ON_THE_DOUBLE = """
+import json, sys
+from cuda_double.plugin import install
+install()
+import figures
+figures.SAMPLE, figures.ROUNDS = 0, 1
+print(json.dumps(figures.measure("cuda", 5000, (16,))))
+"""
+
+
+@pytest.fixture(scope="module")
+def figures() -> object:
+    """Figures of the double, in a process of their own; they say nothing about speed."""
+    path = [str(BENCH), str(BENCH.parent.parent / "tests"), *filter(None, sys.path)]
+    code = f"import sys; sys.path[:] = {path!r}\n{ON_THE_DOUBLE}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_the_figures_are_there_and_the_results_right(figures: dict[str, dict[str, float]]) -> None:
+    assert len(figures["seconds"]["dovetail"]) == 7
+    assert all(error < 1e-4 for error in figures["errors"].values())
+    assert figures["copy rate"] > 0
+    assert {"to the device, pinned", "from the device"} <= set(figures["host rates"])
+    assert set(figures["products"]) == {"matmul, 16", "matmul, generated, 16"}
+
+
+def test_the_page_shows_what_went_well_and_what_did_not(
+    figures: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(BENCH))
+    from page import page  # type: ignore[import-not-found]
+
+    kit = {
+        "counts": {"passed": 7, "failed": 1}, "conforms": False, "comparisons": 9, "seconds": 1.5,
+        "digest": "0123456789abcdef0", "failures": [
+            {"case": "table.maps.exp", "outcome": "failed", "message": "3 of 9 differ\nmore"}
+        ],
+    }  # fmt: skip
+    run = {
+        "gpu": "Some GPU", "date": "2030-01-01", "setting": {"commit": "abc"},
+        "kits": {"cuda": kit},
+        "figures": {"cuda": figures}, "demo": "digest 42", "problems": ["figures of opencl: hung"],
+    }  # fmt: skip
+    text = page(run)
+    assert text.startswith("# Some GPU, 2030-01-01\n") and "| commit | abc |" in text
+    assert "Does not conform: 7 passed, 1 failed" in text
+    assert "- table.maps.exp (failed): `3 of 9 differ`" in text
+    assert "| `sum` |" in text and "digest 42" in text and "- figures of opencl: hung" in text
+
+
+def test_without_a_gpu_it_says_so_and_writes_nothing(tmp_path: Path) -> None:
+    hidden = {"CUDA_VISIBLE_DEVICES": "", "PATH": ""}
+    done = subprocess.run(
+        [sys.executable, str(BENCH), f"--out={tmp_path}"],
+        capture_output=True,
+        text=True,
+        env=hidden,
+    )
+    assert done.returncode == 2, done.stderr
+    assert "No GPU to check" in done.stderr and not list(tmp_path.iterdir())

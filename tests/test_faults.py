@@ -1,0 +1,417 @@
+"""What must not break anything: a driver that refuses memory, or fails, at any of its calls; files
+of the disk cache that are damaged in any way; a fork in the middle of things."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import dovetail as dt
+import numpy as np
+import pytest
+from dovetail import diskcache, memory, recall, run
+from dovetail.device import Device
+from dovetail.errors import CompileError
+from dovetail.kernel import Kernel
+from dovetail.memory import CachingAllocator
+from dovetail.plugins import Opened
+from dovetail.reference import ReferenceBackend
+from fake_device import check
+
+Env = dict[str, Any]
+
+
+class Faulty(ReferenceBackend):
+    """The reference, whose calls are counted, and fail where they are told to."""
+
+    def __init__(self) -> None:
+        kind = f"faulty{id(self)}"  # what is compiled for one is not known to the next
+        self.info = replace(ReferenceBackend.info, type=kind, fingerprint=kind)
+        self.calls = {"allocate": 0, "launch": 0, "compile": 0}
+        self.fails: tuple[str, range] = ("", range(0))
+        self.used, self.live = 0, dict[int, int]()
+
+    def _call(self, name: str, error: Exception) -> None:
+        self.calls[name] += 1
+        if self.fails[0] == name and self.calls[name] in self.fails[1]:
+            raise error
+
+    def allocate(self, nbytes: int) -> Any:
+        self._call("allocate", MemoryError("the driver has no more"))
+        found = super().allocate(nbytes)
+        self.used += nbytes
+        self.live[id(found)] = nbytes
+        return found
+
+    def free(self, handle: Any, nbytes: int) -> None:
+        assert self.live.pop(id(handle)) == nbytes, "freed twice, or with another size"
+        self.used -= nbytes
+
+    def compile(self, kernel: Kernel) -> Any:
+        self._call("compile", CompileError(f"{kernel}\n\nthe compiler's log: no such register"))
+        return super().compile(kernel)
+
+    def launch(self, *arguments: Any) -> None:
+        self._call("launch", RuntimeError("the driver has lost the device"))
+        super().launch(*arguments)
+
+
+class Everything(CachingAllocator):
+    """The caching allocator, whose cache is emptied before each request: all of them reach the
+    driver."""
+
+    def allocate(self, nbytes: int, stream: Any = None) -> memory.DataPtr:
+        self.empty_cache()
+        return super().allocate(nbytes, stream)
+
+
+@pytest.fixture
+def faulty(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], tuple[Device, Faulty]]]:
+    """Makes devices that can fail."""
+    monkeypatch.setattr(memory, "_segment_bytes", lambda size: size)
+
+    def make() -> tuple[Device, Faulty]:
+        backend = Faulty()
+        dev = Device(backend.info.type, 0)
+        dev.opened = Opened(backend, Everything(backend, dev), dev, {})
+        return dev, backend
+
+    yield make
+
+
+# --- a program in steps: each adds to what there is, and looks at it
+
+START = np.random.default_rng(0).standard_normal((10, 100)).astype("f4")
+PLACES = np.array([3, 1, -1, 3])
+
+
+def _begin(env: Env, on: Device) -> None:
+    env["x"] = dt.asarray(START, device=on)
+    env["at"] = dt.asarray(PLACES, device=on)
+
+
+def _chain(env: Env, on: Device) -> None:
+    y = dt.tanh(env["x"] * 2 + 1)
+    s = y.sum(axis=1)
+    dt.evaluate(y, s)
+    env["y"], env["s"] = y, s
+
+
+def _in_place(env: Env, on: Device) -> None:
+    env["x"] += env["y"]
+    dt.evaluate(env["x"])
+
+
+def _transposed_in_place(env: Env, on: Device) -> None:
+    square = env["x"][:, :10]
+    square += square.mT  # overlaps: needs a copy
+    dt.evaluate(env["x"])
+
+
+def _gather(env: Env, on: Device) -> None:
+    rows = env["x"][env["at"]]
+    dt.evaluate(rows)
+    env["rows"] = rows
+
+
+def _scatter(env: Env, on: Device) -> None:
+    env["x"][env["at"][:3]] = env["rows"][:3] * 2
+    dt.evaluate(env["x"])
+
+
+def _mask(env: Env, on: Device) -> None:
+    found = env["x"][env["x"] > 0.5]
+    dt.evaluate(found)
+    env["found"] = found
+
+
+def _product(env: Env, on: Device) -> None:
+    p = dt.matmul(env["x"], env["y"].mT)
+    dt.evaluate(p)
+    env["p"] = p
+
+
+def _scan(env: Env, on: Device) -> None:
+    c = dt.cumulative_sum(env["x"], axis=1)
+    dt.evaluate(c)
+    env["c"] = c
+
+
+def _sorted(env: Env, on: Device) -> None:
+    v = dt.sort(env["x"], axis=1)
+    dt.evaluate(v)
+    env["v"] = v
+
+
+def _gradient(env: Env, on: Device) -> None:
+    x = env["x"].detach().requires_grad_()
+    g = dt.grad((dt.tanh(x) * x).sum(), x)
+    found = g if isinstance(g, dt.Tensor) else g[0]
+    dt.evaluate(found)
+    env["g"] = found
+
+
+STEPS = (
+    _begin, _chain, _in_place, _transposed_in_place, _gather, _scatter, _mask, _product, _scan,
+    _sorted, _gradient,
+)  # fmt: skip
+PURE = [s for s in STEPS if s not in (_in_place, _transposed_in_place, _scatter)]
+
+
+def values(env: Env) -> dict[str, bytes]:
+    return {name: np.asarray(x).tobytes() for name, x in env.items()}
+
+
+def states(steps: Any, on: Device) -> list[dict[str, bytes]]:
+    """What there is before each step, and at the end."""
+    env: Env = {}
+    found = [values(env)]
+    for step in steps:
+        step(env, on)
+        found.append(values(env))
+    return found
+
+
+def checked_run(
+    steps: Any, expected: list[dict[str, bytes]], on: Device, backend: Faulty, fails: Any,
+    error: type[Exception],
+) -> int:  # fmt: skip
+    """Runs all steps while the backend fails as told. A step that fails must have changed nothing,
+    and must work once the backend does. How many failed."""
+    env: Env = {}
+    failed = 0
+    for k, step in enumerate(steps):
+        backend.fails = fails
+        try:
+            step(env, on)
+        except error:
+            failed += 1
+            backend.fails = fails = ("", range(0))
+            assert values(env) == expected[k], f"{step.__name__} failed, and left something changed"
+            step(env, on)
+        backend.fails = ("", range(0))
+        assert values(env) == expected[k + 1], f"{step.__name__} gave something else"
+    held = on.opened.allocator.stats().live_bytes
+    env.clear()
+    gc.collect()
+    allocator = on.opened.allocator
+    allocator.empty_cache()
+    check_whole(backend, allocator)
+    assert held > 0 and allocator.stats().live_blocks == 0, "memory is still held"
+    return failed
+
+
+def check_whole(backend: Faulty, allocator: Any) -> None:
+    """Statistics and segments agree with the driver's, but for the cells of `faults`."""
+    cells = [n for n in backend.live.values() if n == 256 * 8]
+    kept = {h: n for h, n in backend.live.items() if n != 256 * 8}
+    whole, backend.live, used = backend.live, kept, backend.used
+    backend.used -= sum(cells)
+    try:
+        check(backend, allocator, [])  # type: ignore[arg-type]
+    finally:
+        backend.live, backend.used = whole, used
+
+
+def test_memory_refused_at_every_call(faulty: Any) -> None:
+    """At each call of the driver from which on it refuses: an error that can be caught, nothing
+    changed or lost, and the same step succeeds when there is memory again."""
+    dev, backend = faulty()
+    expected = states(STEPS, dev)
+    total, failed = backend.calls["allocate"], 0
+    assert total > 25
+    for call in range(1, total + 1):
+        dev, backend = faulty()
+        refusing = ("allocate", range(call, 1 << 30))
+        failed += checked_run(STEPS, expected, dev, backend, refusing, MemoryError)
+    assert failed >= total - 3
+
+
+def test_memory_refused_once_is_not_noticed(faulty: Any) -> None:
+    """The allocator gives back what it has cached, and asks again."""
+    dev, backend = faulty()
+    expected = states(PURE, dev)
+    for call in range(1, backend.calls["allocate"] + 1, 3):
+        dev, backend = faulty()
+        once = ("allocate", range(call, call + 1))
+        failed = checked_run(PURE, expected, dev, backend, once, MemoryError)
+        # the cells of bad indices come from the driver itself: that refusal is seen
+        assert failed <= 1 and dev.opened.allocator.stats().out_of_memory == 0
+
+
+@pytest.mark.parametrize(("what", "error"), [("launch", RuntimeError), ("compile", CompileError)])
+def test_a_driver_that_fails_at_any_call(faulty: Any, what: str, error: type[Exception]) -> None:
+    """Steps that write nothing in place can be done again, after a launch or a build has failed."""
+    dev, backend = faulty()
+    expected = states(PURE, dev)
+    total, failed = backend.calls[what], 0
+    for call in range(1, total + 1, 1 if total < 30 else 3):
+        dev, backend = faulty()
+        once = (what, range(call, call + 1))
+        failed += checked_run(PURE, expected, dev, backend, once, error)
+    assert failed > 5
+
+
+def test_a_build_error_shows_the_kernel_and_the_log(faulty: Any) -> None:
+    dev, backend = faulty()
+    x = dt.ones(5, device=dev)
+    y = dt.tanh(x) + 1
+    backend.fails = ("compile", range(1, 1 << 30))
+    for _ in range(2):
+        with pytest.raises(CompileError, match=r"(?s)kernel \w+\(.*no such register"):
+            y.numpy()
+    backend.fails = ("", range(0))
+    assert y.numpy().tolist() == (dt.tanh(dt.ones(5, device="reference")) + 1).tolist()
+
+
+# --- damaged files of the disk cache
+
+
+def _flipped(content: bytes, at: int) -> bytes:
+    return content[:at] + bytes([content[at] ^ 0x10]) + content[at + 1 :]
+
+
+DAMAGE: dict[str, Callable[[bytes], bytes]] = {
+    **{f"{n} bytes": lambda c, n=n: c[:n] for n in (0, 1, 31, 32, 33)},  # type: ignore[misc]
+    "half": lambda c: c[: len(c) // 2],
+    "all but one": lambda c: c[:-1],
+    "one more": lambda c: c + b"\0",
+    "twice": lambda c: c + c,
+    "no digest": lambda c: c[32:],
+    "first bit": lambda c: _flipped(c, 0),
+    "last bit of the digest": lambda c: _flipped(c, 31),
+    "first bit of the code": lambda c: _flipped(c, 32),
+    "a bit in the middle": lambda c: _flipped(c, len(c) // 2),
+    "last bit": lambda c: _flipped(c, len(c) - 1),
+    "zeros": lambda c: bytes(len(c)),
+}
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setenv("DOVETAIL_CACHE_DIR", str(tmp_path))
+    diskcache.directory.cache_clear()
+    yield tmp_path / "kernels"
+    diskcache.directory.cache_clear()
+
+
+def forget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if this were another process."""
+    monkeypatch.setattr(run, "_plans", {})
+    monkeypatch.setattr(run, "_programs", {})
+    monkeypatch.setattr(recall, "_known", {})
+
+
+def compute() -> bytes:
+    x = dt.asarray(START, device="cpu")
+    y = dt.tanh(x * 2 + 1)
+    return bytes(dt.concat([y.sum(axis=1), dt.cumulative_sum(y, axis=1)[0]]).numpy().tobytes())
+
+
+def entries(folder: Path) -> dict[Path, bytes]:
+    return {p: p.read_bytes() for p in sorted(folder.glob("*/*"))}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_damaged_cache_files_are_made_anew(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, damage: str
+) -> None:
+    pytest.importorskip("dovetail_cpu_llvm", reason="needs a backend that keeps binaries")
+    forget(monkeypatch)
+    expected = compute()
+    whole = entries(cache)
+    assert len(whole) >= 2
+    for path, content in whole.items():
+        path.write_bytes(DAMAGE[damage](content))
+    forget(monkeypatch)
+    before = run.counters.disk_hits
+    assert compute() == expected and run.counters.disk_hits == before
+    assert entries(cache).keys() == whole.keys(), "they are written again"
+    forget(monkeypatch)
+    compiles = run.counters.compiles
+    assert compute() == expected and run.counters.compiles == compiles
+    assert run.counters.disk_hits >= before + 2
+
+
+def test_a_file_in_the_place_of_another_is_no_hit(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is whole, and of another kernel: running it would be wrong, or worse."""
+    pytest.importorskip("dovetail_cpu_llvm", reason="needs a backend that keeps binaries")
+    forget(monkeypatch)
+    expected = compute()
+    whole = entries(cache)
+    for path, content in zip(whole, [*list(whole.values())[1:], *whole.values()], strict=False):
+        path.write_bytes(content)
+    forget(monkeypatch)
+    assert compute() == expected
+    assert entries(cache).keys() == whole.keys()
+
+
+def test_a_folder_in_the_place_of_a_file_is_no_error(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("dovetail_cpu_llvm", reason="needs a backend that keeps binaries")
+    forget(monkeypatch)
+    expected = compute()
+    for path in entries(cache):
+        path.unlink()
+        path.mkdir()
+    forget(monkeypatch)
+    assert compute() == expected
+
+
+# --- forks
+
+FORK = """
+import os, sys, threading
+import numpy as np
+import dovetail as dt
+
+dev = sys.argv[1]
+x = dt.asarray(np.arange(3_000_000, dtype=np.float32).reshape(3000, 1000) % 7, device=dev)
+
+def work():
+    y = dt.tanh(x * 2 + 1)
+    return y.sum(axis=0).numpy().tobytes() + dt.cumulative_sum(y[:9], axis=1).numpy().tobytes()
+
+expected = work()
+pending = x + 1
+stop = threading.Event()
+
+def meanwhile():
+    while not stop.is_set():
+        work()
+
+thread = threading.Thread(target=meanwhile)
+thread.start()
+for _ in range(3):  # wherever the other thread may be just then
+    child = os.fork()
+    if child == 0:
+        ok = work() == expected and pending[0, 0].item() == 1
+        os._exit(0 if ok else 3)
+    assert os.waitpid(child, 0)[1] == 0
+stop.set()
+thread.join()
+assert work() == expected
+print("well")
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.parametrize("name", ["reference", "cpu"])
+def test_children_of_a_fork_compute(name: str) -> None:
+    """While another thread evaluates: the child finds no lock held, and no graph half done."""
+    if name == "cpu":
+        pytest.importorskip("dovetail_cpu_llvm", reason="pip install dovetail-cpu-llvm")
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORK, name],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0 and "well" in done.stdout, done.stderr
