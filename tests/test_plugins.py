@@ -216,7 +216,7 @@ def test_another_major_version_is_reported(version: str, install: Install) -> No
     registry = fresh()
     text = refused(registry, "healthy")
     assert registry.probe("healthy").state is State.API_MISMATCH
-    assert f"backend interface {version}" in text and "pip install --upgrade" in text
+    assert f"interface {version}" in text and "pip install --upgrade" in text
 
 
 def test_two_distributions_for_one_type_conflict(install: Install) -> None:

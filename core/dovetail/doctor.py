@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -32,6 +33,7 @@ from .loops import load
 from .plugins import Record, State, offers, open_device, registry
 
 TIME_LIMIT = 20.0  # seconds for one plugin
+AT_ONCE = 4  # plugins examined: most of them wait
 ANSWER = "dovetail-finding:"  # what precedes a finding, whatever else a plugin prints
 WELL = (State.OPEN.value, State.UNAVAILABLE.value, State.BLOCKED.value)
 _COUNT = 1000
@@ -193,10 +195,10 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     known = [*registry.records().values(), *layouts.registry.records().values()]
     quiet = Console(stderr=True)
-    findings = [
-        examine(record, asked.time_limit)
-        for record in track(known, "examining", console=quiet, transient=True)
-    ]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        coming = pool.map(lambda record: examine(record, asked.time_limit), known)
+        found = track(coming, "examining", len(known), console=quiet, transient=True)
+        findings = list(found)
     if asked.json:
         print(json.dumps(_report(findings), indent=2))
     else:

@@ -1001,7 +1001,44 @@ def _split(planner: Planner, i: int, domain: Domain) -> list[Step | Call]:
     first = em.step(
         (chunks, *extents), fresh, "few, long rows: each chunk of rows is reduced by itself"
     )
-    return [first, _gather_chunks(planner, i, term, path, made, chunks)]
+    steps: list[Step | Call] = [first]
+    while chunks > CHUNK:
+        made, chunks = _fewer_chunks(planner, term, made, chunks, rows, steps)
+    return [*steps, _gather_chunks(planner, i, term, path, made, chunks)]
+
+
+def _fewer_chunks(
+    planner: Planner, term: Term, made: Sequence[Access], chunks: int, rows: int, steps: Any
+) -> tuple[list[Access], int]:
+    """A launch in between, for more chunks than make a chunk: their results are reduced in chunks.
+    By one grid point, a quarter of a billion elements would take as long here as the first launch.
+    """
+    em, fewer = Emitter(_names([term]) + "_chunks_of_chunks"), -(-chunks // CHUNK)
+    grid = (fewer,) if rows == 1 else (fewer, rows)
+    chunk, *point = em.grid(grid)
+    count, start = em.integer("m", chunks), chunk * CHUNK
+    stop = where(start + CHUNK < count, start + CHUNK, count)
+    width = None if rows == 1 else em.integer("s", rows)
+
+    def at(k: Value) -> Value:
+        return k if width is None else k * width + point[0]
+
+    assert term.op is not None
+    results = reduce_loop(
+        term.op.combine,
+        start,
+        stop,
+        lambda k: [load(em.buffer(p.slot, p.dtype, 0, "r"), at(k)) for p in made],
+    )
+    left: list[Access] = []
+    for r in results:
+        left.append(Access(planner.slots, r.dtype, (), 0))
+        planner.slots += 1
+        em.builder.store(em.written(left[-1]), at(chunk), r)
+    em.nbytes = sum((chunks + fewer) * rows * p.dtype.itemsize for p in left)
+    fresh = tuple((p.slot, fewer * rows * p.dtype.itemsize) for p in left)
+    steps.append(em.step(grid, fresh, "chunks of chunks are reduced by themselves"))
+    return left, fewer
 
 
 def _gather_chunks(
@@ -1070,6 +1107,11 @@ class Site:
     def scalar(self, position: int, dtype: DType) -> Value:
         """The op's Python number at `position` among its scalars."""
         return self._emitter.scalar(Term("scalar", dtype, scalar=self._scalar + position))
+
+    def points(self, name: str, count: int) -> Value:
+        """A new grid axis of `count` points; its index."""
+        self._grid.append(count)
+        return self.builder.axis(self.number(name, count))
 
     def axis(self, operand: int, axis: int) -> Value:
         """A new grid axis as long as an operand's axis; its index."""

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import elementary as el
-from . import philox, radix, scans
+from . import philox, radix, scans, scatters
 from .dtypes import (
     COMPLEX,
     INTEGERS,
@@ -708,28 +708,6 @@ def _checked_indices(site: Any) -> None:
     site.store(where(fine, i, 0), *at)  # others may read there before anybody looks
 
 
-def _scatter(site: Any) -> None:
-    """scatter(x, values, index, ...): x with values set or added at indices along its first axes.
-
-    Values and indices are (n, *rest), with rest the remaining axes of x. attrs: ("set" or "add",
-    whether no place is named twice). Unless so, one value comes after the other: the last one
-    stays, and sums have one order.
-    """
-    how, unique = site.attrs
-    lead = [site.axis(1, 0)] if unique else []
-    rest = [site.axis(1, d) for d in range(1, site.rank(1))]
-
-    def stored(k: Value) -> Any:
-        at = [*(site.read(i, k, *rest) for i in range(2, len(site.casts))), *rest]
-        value = site.read(1, k, *rest)
-        return site.stored(_add(site.current(*at), value) if how == "add" else value, *at)
-
-    if unique:
-        site.builder.effect(stored(lead[0]))
-    else:
-        site.builder.effect(fold_loop(0, site.size(1, 0), (), lambda k: ((), [stored(k)])))
-
-
 def _integers(op: str, operands: Sequence[Any], attrs: Any) -> Dtypes:
     return (int64,) * len(operands), int64
 
@@ -770,7 +748,7 @@ COUNT_BLOCKS = row(
 TRUE_POSITIONS = row("true_positions", "rows", dtypes=lambda op, d, a: ((bool_, int64), int64),
                      build=_true_positions, arity=2)  # fmt: skip
 CHECKED_INDICES = row("checked_indices", "rows", dtypes=_integers, build=_checked_indices)
-SCATTER = row("scatter", "rows", build=_scatter, updates=True, arity=3,
+SCATTER = row("scatter", "rows", launches=scatters.scatter, updates=True, arity=3,
               dtypes=lambda op, d, a: ((d[0], d[0], *(int64 for _ in d[2:])), d[0]))  # fmt: skip
 SEARCHSORTED = row("searchsorted", "rows", dtypes=_searching, build=_search, arity=2)
 

@@ -508,8 +508,8 @@ def _load_or_compile(where: Opened, kernel: Kernel) -> Any:
     counters.compiles += 1
     counters.compile_seconds += (time.perf_counter_ns() - begun) / 1e9
     record(f"compile {kernel.name}", begun)
-    if found.binary is not None:
-        diskcache.write(*key, found.binary)
+    if diskcache.directory() is not None and (made := found.binary) is not None:
+        diskcache.write(*key, made)
     return found
 
 

@@ -12,12 +12,12 @@ then go their ways at the same time.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .dtypes import DType, int64, uint32, uint64
-from .loops import Value, bitcast, cast, const, eq, fold_loop, quo, rem, where
+from .dtypes import DType, bool_, float32, int64, uint32, uint64
+from .loops import Value, bitcast, cast, const, fold_loop, ne, quo, rem, where
 from .radix import DIGIT, HALF, Passes, kept, upper
 
 MANY = 1 << 15  # values of a column that are worth bringing together
@@ -27,7 +27,7 @@ COLUMNS_BUSY = 4  # columns for each unit of the device's concurrency that need 
 def scatter(launches: Any) -> None:
     """The launches of the op."""
     n, *rest = launches.shape(1)
-    places = math.prod(launches.shape(0)[: launches.rank(0) - len(rest)])
+    places = math.prod(launches.shape(0)[: len(launches.shape(0)) - len(rest)])
     busy = math.prod(rest) >= COLUMNS_BUSY * launches.concurrency
     if launches.attrs[1] or busy or n < MANY or max(n, places) >> HALF or not places:
         operands = range(launches.result + 1)
@@ -66,14 +66,99 @@ def _by_range(launches: Any, n: int, places: int, rest: tuple[int, ...]) -> None
     indices = range(2, launches.result)
     shared = all(launches.repeats(i, d + 1) for i in indices for d in range(len(rest)))
     rows = () if shared else rest
-    bits = max((places - 1).bit_length(), 1)
-    passes, columns = 1, max(1, math.prod(rest))
-    while passes * DIGIT < bits and columns << (passes * DIGIT) < COLUMNS_BUSY * launches.concurrency:
+    bits, passes = max((places - 1).bit_length(), 1), 1
+    wanted = COLUMNS_BUSY * launches.concurrency // max(1, math.prod(rest))
+    while passes * DIGIT < bits and 1 << (passes * DIGIT) < wanted:
         passes += 1
     shift = max(0, bits - passes * DIGIT)
-    ranges = _Ranges(tuple(indices), rest, rows, shift, ((places - 1) >> shift) + 1)
+    value = launches.dtype(1)
+    ranges = _Ranges(
+        launches.shape(0)[: len(launches.shape(0)) - len(rest)], rest, rows, shift,
+        value if not rest and value.itemsize <= 4 else None,
+    )  # fmt: skip
     moved = launches.temporary(uint64, (*rows, n))
-    given = (1, *indices, launches.result)
-    shifts = range(shift, bits, DIGIT)
+    given, shifts = (1, *indices), range(shift, bits, DIGIT)
     Passes(rows, n, given, uint64, upper, shifts, ranges.packed, kept).run(launches, 1, moved)
-    launches.launch("scatter_ranges", ranges.put, 1, moved, launches.result, changes=(-1,))
+    count = ((places - 1) >> shift) + 1
+    launches.launch("scatter_ranges", ranges.put(count), 1, moved, launches.result, changes=(-1,))
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranges:
+    """Ranges of 2**shift places. What is moved is a place over a position, or, where one fits
+    beside it, over the value itself: fetching these took longer than all passes.
+    """
+
+    lead: tuple[int, ...]  # the extents of x along its indexed axes
+    rest: tuple[int, ...]
+    rows: tuple[int, ...]  # `rest`, or () where all columns have the same indices
+    shift: int
+    inline: DType | None  # of the values, where they are moved
+
+    def packed(self, site: Any, row: Sequence[Value], k: Value) -> Value:
+        """What is moved for value k. The site's operands: what is read, values, indices."""
+        at = (k, *(row or [const(0, int64)] * len(self.rest)))
+        place = site.read(2, *at)
+        for i, extent in enumerate(self.lead[1:], 3):
+            place = place * site.number(f"lead{i}", extent) + site.read(i, *at)
+        below = k if self.inline is None else _bits(site.read(1, *at))
+        return (cast(place, uint64) << HALF) | cast(below, uint64)
+
+    def put(self, count: int) -> Callable[[Any], None]:
+        """The kernel of the ranges, given how many there are. Operands: values, what was moved."""
+
+        def build(site: Any) -> None:
+            here = site.points("ranges", count)
+            rest = [site.axis(0, 1 + d) for d in range(len(self.rest))]
+            row = rest if self.rows else []
+            start, stop = (self._first(site, row, here + k) for k in (0, 1))
+
+            def step(k: Value) -> Any:
+                e = site.read(1, *row, k)
+                below = e & ((1 << HALF) - 1)
+                value = (
+                    site.read(0, cast(below, int64), *rest)
+                    if self.inline is None
+                    else _of_bits(cast(below, uint32), self.inline)
+                )
+                return (), [_put(site, value, self._places(site, cast(e >> HALF, int64)), rest)]
+
+            site.builder.effect(fold_loop(start, stop, (), step))
+
+        return build
+
+    def _places(self, site: Any, place: Value) -> list[Value]:
+        """The indices of a place."""
+        found: list[Value] = []
+        for i in range(len(self.lead) - 1, 0, -1):
+            extent = site.number(f"lead{i}", self.lead[i])
+            found.append(rem(place, extent))
+            place = quo(place, extent)
+        return [place, *reversed(found)]
+
+    def _first(self, site: Any, row: Sequence[Value], this: Value) -> Value:
+        """Where the values of a range begin: a binary search."""
+        n, shift = site.size(1, len(row)), cast(site.number("shift", HALF + self.shift), uint64)
+
+        def step(_: Value, low: Value, high: Value) -> tuple[Value, ...]:
+            middle, open_ = (low + high) >> 1, low < high
+            e = site.read(1, *row, where(open_, middle, 0))
+            before = open_ & (cast(e >> shift, int64) < this)
+            return where(before, middle + 1, low), where(open_ & ~before, middle, high)
+
+        rounds = site.number("rounds", site.extent(1, len(row)).bit_length())
+        return fold_loop(0, rounds, (const(0, int64), n), step).results[0]
+
+
+def _bits(x: Value) -> Value:
+    """A value of up to 32 bits as its bits."""
+    return bitcast(x, uint32) if x.dtype.bits == HALF else cast(x, uint32)
+
+
+def _of_bits(bits: Value, d: DType) -> Value:
+    """The value that `_bits` has packed; halves as float32."""
+    if d.kind == "f":
+        return bitcast(bits, float32)
+    if d is bool_:
+        return ne(bits, 0)
+    return bitcast(bits, d) if d.bits == HALF else cast(bits, d)

@@ -21,7 +21,7 @@ PRELUDE = (HERE / "prelude.h").read_text()
 # IEEE arithmetic, integers that wrap, no aliasing rules: what NVRTC's users have.
 EXACT = ("-ffp-contract=off", "-fwrapv", "-fno-strict-aliasing", "-fno-math-errno")
 PLAIN = ("-std=gnu17", "-fgnu89-inline", "-fPIC", "-w", "-fno-asynchronous-unwind-tables")
-NORMAL = "-O1"
+NORMAL = "-Og"  # 15 % less than -O1, and -O0 is no quicker
 COOPERATION = re.compile(r"__syncthreads|__syncwarp|__shfl_|__ballot_sync|__any_sync|__all_sync")
 _KERNEL = re.compile(
     r'extern\s+"C"\s+__global__\s+(?:__launch_bounds__\s*\([^)]*\)\s*)?void\s+'
@@ -131,7 +131,7 @@ def build(source: str, options: Sequence[str] = ()) -> bytes:
         pass
     with tempfile.TemporaryDirectory(dir=folder()) as work:
         found = Path(work, "kernel.so")
-        _run([compiler(), "-c", "-x", "c", "-", *flags, "-o", f"{work}/kernel.o"], text)
+        _run([compiler(), "-c", "-pipe", "-x", "c", "-", *flags, "-o", f"{work}/kernel.o"], text)
         link = ["-shared", "-s", "-z", "noseparate-code", f"{work}/kernel.o", "-o", str(found)]
         _run([shutil.which("ld") or "ld", *link])
         binary = found.read_bytes()

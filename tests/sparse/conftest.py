@@ -1,16 +1,11 @@
-"""Random sparse tensors, and the devices on which everything here is tried."""
+"""The devices on which everything here is tried."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import dovetail as dt
-import numpy as np
 import pytest
-
-Array = np.ndarray[Any, Any]
-EVERYWHERE = ("reference", "cpu", "opencl")
 
 
 def here(name: str) -> bool:
@@ -26,28 +21,3 @@ def device(request: pytest.FixtureRequest) -> Iterator[dt.Device]:
     before = dt.default_device()
     yield dt.set_default_device(request.param)
     dt.set_default_device(before)
-
-
-def triples(
-    rng: np.random.Generator, shape: tuple[int, ...], density: float = 0.3, dense: int = 0,
-    dtype: Any = np.float64,
-) -> tuple[Array, Array]:  # fmt: skip
-    """Random positions, some of them twice, in no order, and small whole values."""
-    sparse = shape[: len(shape) - dense]
-    n = 0 if 0 in sparse else int(density * np.prod(sparse)) + 1
-    at = np.stack([rng.integers(0, s, n) for s in sparse]) if sparse else np.zeros((0, n), int)
-    values = rng.integers(-3, 4, (n, *shape[len(sparse) :]))
-    return at, values > 0 if dtype is bool else values.astype(dtype)
-
-
-def scattered(at: Array, values: Array, shape: tuple[int, ...]) -> Array:
-    """The dense array of some triples, by NumPy."""
-    out = np.zeros(shape, values.dtype)
-    (np.logical_or if values.dtype == bool else np.add).at(out, tuple(at), values)
-    return out
-
-
-def bits(x: dt.Tensor) -> list[Array]:
-    """Every bit of a result: of a sparse one the positions and the values."""
-    parts = [x.indices(), x.values()] if x.layout is dt.sparse_coo else [x]  # type: ignore[attr-defined]
-    return [np.ascontiguousarray(p.detach().numpy()).view(np.uint8) for p in parts]

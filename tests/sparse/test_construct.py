@@ -8,7 +8,7 @@ import dovetail as dt
 import numpy as np
 import pytest
 
-from .conftest import scattered, triples
+from sparse_samples import scattered, triples
 
 AT, VALUES, SIZE = [[0, 1, 1, 0], [2, 0, 2, 2]], [3.0, 4.0, 5.0, 1.0], (2, 3)
 
@@ -33,9 +33,7 @@ def test_the_size_is_as_small_as_can_be_if_left_out() -> None:
 @pytest.mark.parametrize(("shape", "dense"), [((6, 7), 0), ((4, 3, 5), 1), ((3, 4, 2, 2), 2),
                                               ((9,), 0), ((0, 5), 0), ((3, 0), 1)])  # fmt: skip
 @pytest.mark.parametrize("dtype", [np.float32, np.int8, bool, np.uint64, np.float16])
-def test_dense_and_back(
-    device: dt.Device, shape: tuple[int, ...], dense: int, dtype: Any
-) -> None:
+def test_dense_and_back(device: dt.Device, shape: tuple[int, ...], dense: int, dtype: Any) -> None:
     at, values = triples(np.random.default_rng(1), shape, dense=dense, dtype=dtype)
     if np.dtype(dtype).kind == "u":
         values = np.abs(values.astype("i8")).astype(dtype)

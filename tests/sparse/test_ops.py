@@ -10,7 +10,7 @@ import dovetail as dt
 import numpy as np
 import pytest
 
-from .conftest import triples
+from sparse_samples import triples
 
 SHAPES = {"matrix": ((6, 7), 0), "cube": ((4, 3, 5), 0), "hybrid": ((4, 5, 3), 1),
           "blocks": ((3, 4, 2, 2), 2)}  # fmt: skip

@@ -67,11 +67,11 @@ class Products:
         self, backend: Any, a: Matrix, b: Matrix, out: Matrix, dtype: DType, stream: Any
     ) -> None:
         """One stack: by cuBLAS if one of each matrix' strides is 1, else by a kernel."""
-        ways = _way(a), _way(b)
-        if out.strides[2] != 1 or out.strides[1] < out.shape[2] or None in ways:
+        ways = [_way(m) for m in (a, b, out)]
+        if None in ways or ways[2][0] != AS_IT_IS:  # type: ignore[index]
             self.generated(backend, a, b, out, dtype, stream)
             return
-        (op_a, lead_a), (op_b, lead_b) = ways  # type: ignore[misc]
+        (op_a, lead_a), (op_b, lead_b), (_, lead) = ways  # type: ignore[misc]
         kind, compute, number = TYPES[dtype]
         one, zero = number(1), number(0)
         count, m, n = out.shape
@@ -80,7 +80,7 @@ class Products:
             self.opened(stream), c_int(op_b), c_int(op_a), n, m, a.shape[2], ctypes.byref(one),
             c_void_p(b.address), c_int(kind), lead_b, b.strides[0],
             c_void_p(a.address), c_int(kind), lead_a, a.strides[0], ctypes.byref(zero),
-            c_void_p(out.address), c_int(kind), max(out.strides[1], n), out.strides[0],
+            c_void_p(out.address), c_int(kind), lead, out.strides[0],
             count, c_int(compute), c_int(DEFAULT),
         ]  # fmt: skip
         whole = [c_int64(x) if isinstance(x, int) else x for x in arguments]

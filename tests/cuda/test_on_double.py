@@ -1,0 +1,452 @@
+"""The host side of the cuda backend, on the double of the driver: memory, streams, launches, copies,
+events, and every way in which a driver can refuse. The double does work late and in any legal
+order, so what forgets to wait is seen.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import itertools
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("cuda.bindings", reason="cuda-bindings is not installed")
+pytest.importorskip("dovetail_cuda", reason="dovetail-cuda is not installed")
+
+import dovetail as dt
+from cuda.bindings.driver import CUresult
+from cuda_double import driver, plugin
+from cuda_double.machine import MARK, Machine
+from dovetail import demo
+from dovetail.device import Device
+from dovetail.extend import Unavailable, legalize, parse_kernel
+from dovetail.memory import CachingAllocator
+from dovetail.plugins import Opened
+from dovetail_cuda import plugin as cuda_plugin
+
+ADD = """
+kernel add(r x: f32, w out: f32, n: i64, c: f32) grid(n) {
+  v0: f32 = load x[i0]
+  v1: f32 = add v0, c
+  store out[i0] = v1
+}
+"""
+X = np.arange(12, dtype="f4").reshape(3, 4)
+_numbers = itertools.count(1)
+
+
+@dataclass
+class GPU:
+    """A device on a new machine, under a name that was not used before."""
+
+    machine: Machine
+    backend: Any
+    device: Device
+
+    @property
+    def allocator(self) -> CachingAllocator:
+        found: CachingAllocator = self.device.opened.allocator
+        return found
+
+
+def gpus(**asked: Any) -> list[GPU]:
+    machine = driver.reset(**asked)
+    found = cuda_plugin.dovetail_probe({})
+    assert not isinstance(found, Unavailable), found.reason
+    made = []
+    for info in found:
+        backend, device = cuda_plugin.dovetail_open(info, {}), dt.device(f"cuda:{next(_numbers)}")
+        allocator = CachingAllocator(backend, device)
+        device.opened = Opened(backend, allocator, device, backend.lowerings())
+        made.append(GPU(machine, backend, device))
+    return made
+
+
+@pytest.fixture(autouse=True)
+def double() -> Iterator[None]:
+    with plugin.installed():
+        yield
+
+
+@pytest.fixture
+def gpu() -> GPU:
+    return gpus(seed=1)[0]
+
+
+def asarray(x: Any, gpu: GPU) -> dt.Tensor:
+    return dt.asarray(x, device=gpu.device)
+
+
+# --- finding devices
+
+
+def test_what_is_found(gpu: GPU) -> None:
+    info = cuda_plugin.dovetail_probe({})[0]  # type: ignore[index]
+    assert info.name == "CUDA driver double" and info.details["arch"] == "sm_90"
+    assert info.total_memory == gpu.machine.memory and "sm_90" in info.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("function", "result", "reason"),
+    [
+        ("cuInit", CUresult.CUDA_ERROR_NO_DEVICE, "no GPU"),
+        ("cuInit", CUresult.CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, "SYSTEM_DRIVER_MISMATCH"),
+        ("cuDeviceGetCount", CUresult.CUDA_ERROR_UNKNOWN, "ERROR_UNKNOWN"),
+    ],
+)
+def test_a_driver_that_does_not_work_is_a_reason(
+    function: str, result: CUresult, reason: str
+) -> None:
+    driver.reset().refuse(function, result)
+    found = cuda_plugin.dovetail_probe({})
+    assert isinstance(found, Unavailable) and reason in found.reason and found.hint
+
+
+# --- memory
+
+
+def test_everything_is_given_back(gpu: GPU) -> None:
+    x = asarray(X, gpu)
+    y = (x * 2).sum(axis=1)
+    assert y.tolist() == (X * 2).sum(1).tolist()
+    held = gpu.machine.live()["bytes"]
+    assert held > 0
+    del x, y
+    gc.collect()
+    gpu.allocator.empty_cache()
+    cells = gpu.machine.live()["bytes"]
+    assert gpu.allocator.stats()["live_bytes"] == 0 and cells < 4096
+    gpu.backend.close()
+    assert gpu.machine.live()["bytes"] == 0
+
+
+def test_memory_is_not_freed_under_work(gpu: GPU) -> None:
+    for seed in range(5):
+        gpu.machine.contexts[0].scheduler.chance.seed(seed)
+        stream = dt.Stream(gpu.device)
+        with stream:
+            y = asarray(np.ones(1000, "f4"), gpu) + 1
+            dt.evaluate(y)
+        z = y.sum()
+        del y
+        gc.collect()
+        gpu.allocator.empty_cache()
+        assert gpu.machine.contexts[0].fault is None and not gpu.machine.faults
+        del z
+    dt.synchronize(gpu.device)
+
+
+def test_a_refusal_releases_what_is_cached_and_tries_again(gpu: GPU) -> None:
+    x = asarray(np.ones(1 << 20, "f4"), gpu)  # 4 MiB: a segment of its own
+    del x
+    gc.collect()
+    before = gpu.machine.live()["bytes"]
+    gpu.machine.refuse("cuMemAlloc", CUresult.CUDA_ERROR_OUT_OF_MEMORY)
+    y = asarray(np.ones(8 << 20, "f4"), gpu)
+    assert float(y.sum()) == 8 << 20 and gpu.machine.live()["bytes"] < before + (40 << 20)
+
+
+def test_out_of_memory_leaves_everything_whole() -> None:
+    gpu = gpus(memory=64 << 20)[0]
+    x = asarray(X, gpu)
+    with pytest.raises(dt.OutOfMemoryError, match=r"refused.*256 MiB"):
+        dt.evaluate(dt.zeros((64 << 20,), dtype=dt.float32, device=gpu.device))
+    assert (x + 1).tolist() == (X + 1).tolist()
+    for at in range(1, 4):
+        gpu.machine.refuse("cuMemAlloc", CUresult.CUDA_ERROR_OUT_OF_MEMORY, at=at, times=99)
+        try:
+            y = asarray(np.ones(3 << 20, "f4"), gpu) + 1
+            dt.evaluate(y)
+        except dt.OutOfMemoryError:
+            pass
+        gpu.machine.scripts.clear()
+        assert (x + at).tolist() == (X + at).tolist()
+    gc.collect()
+    live = gpu.allocator.stats()["live_bytes"]
+    assert live < 1 << 20
+
+
+def test_pointers_are_the_devices(gpu: GPU) -> None:
+    x = asarray(X, gpu)
+    dt.evaluate(x)
+    assert x.data_ptr() & MARK and x.__dlpack_device__() == (2, gpu.device.index)
+    with pytest.raises((BufferError, RuntimeError, TypeError)):
+        np.from_dlpack(x)
+    assert np.array_equal(np.asarray(x.to("reference")), X)
+
+
+# --- launches
+
+
+def launched(gpu: GPU, text: str, ints: list[int], *arguments: Any) -> Any:
+    """A bound launch of a kernel over its first integer."""
+    kernel = legalize(parse_kernel(text), gpu.backend.info.capabilities)
+    return gpu.backend.bind(gpu.backend.compile(kernel), ints, ints[:1])
+
+
+def test_a_bound_launch_sees_new_buffers_offsets_and_scalars(gpu: GPU) -> None:
+    launch = launched(gpu, ADD, [5])
+    x, out = np.arange(10, dtype="f4"), np.zeros(5, "f4")
+    source, target = gpu.backend.allocate(40), gpu.backend.allocate(40)
+    gpu.backend.copy_in(source, 0, memoryview(x).cast("B"))
+    for first, c in ((0, 1.0), (5, -2.0), (5, 1e39)):
+        launch((source, 4 * first, target, 4 * first), [c], None)
+        gpu.backend.copy_out(memoryview(out).cast("B"), target, 4 * first)
+        with np.errstate(over="ignore"):
+            assert np.array_equal(out, x[first : first + 5] + np.float32(c))
+
+
+@pytest.mark.parametrize(
+    ("code", "numpy", "value"),
+    [("i8", "i1", -129), ("u8", "u1", 300), ("i16", "i2", 40000), ("u16", "u2", -1),
+     ("i32", "i4", 1 << 31), ("u32", "u4", -5), ("i64", "i8", -7), ("u64", "u8", -1)],
+)  # fmt: skip
+def test_integers_wrap_as_arguments(gpu: GPU, code: str, numpy: str, value: int) -> None:
+    text = f"kernel fill(w out: {code}, n: i64, c: {code}) grid(n) {{\n  store out[i0] = c\n}}\n"
+    launch, out = launched(gpu, text, [3]), np.zeros(3, numpy)
+    target = gpu.backend.allocate(64)
+    launch((target, 0), [value], None)
+    gpu.backend.copy_out(memoryview(out).cast("B"), target, 0)
+    assert (out == np.array([value]).astype(numpy)).all()
+
+
+def test_arguments_may_change_as_soon_as_a_launch_returns(gpu: GPU) -> None:
+    launch, n = launched(gpu, ADD, [4]), 20
+    source, targets = gpu.backend.allocate(16), [gpu.backend.allocate(16) for _ in range(n)]
+    gpu.backend.copy_in(source, 0, memoryview(np.zeros(4, "f4")).cast("B"))
+    for i, target in enumerate(targets):
+        launch((source, 0, target, 0), [float(i)], None)
+    for i, target in enumerate(targets):
+        out = np.zeros(4, "f4")
+        gpu.backend.copy_out(memoryview(out).cast("B"), target, 0)
+        assert (out == i).all()
+
+
+def test_a_refused_launch_names_kernel_and_error_and_harms_nothing(gpu: GPU) -> None:
+    x = asarray(X, gpu)
+    gpu.machine.refuse("cuLaunchKernel", CUresult.CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES)
+    with pytest.raises(RuntimeError, match=r"launching \w+.*LAUNCH_OUT_OF_RESOURCES"):
+        (x + 1).numpy()
+    assert (x + 1).tolist() == (X + 1).tolist()
+
+
+def test_a_crash_on_the_device_is_a_clear_error(gpu: GPU) -> None:
+    x = asarray(X, gpu)
+    dt.synchronize(gpu.device)
+    gpu.machine.crash_launch()
+    with pytest.raises(RuntimeError, match=r"CUDA_ERROR_LAUNCH_FAILED.*restart"):
+        (x + 1).numpy()
+    with pytest.raises(RuntimeError, match="CUDA_ERROR_LAUNCH_FAILED"):
+        asarray(X, gpu).numpy()
+
+
+def test_a_bad_index_is_an_index_error_and_the_context_lives(gpu: GPU) -> None:
+    x, i = asarray(X.ravel(), gpu), asarray(np.array([0, 12]), gpu)
+    y = dt.take(x, i)
+    with pytest.raises(IndexError, match="take"):
+        y.numpy()
+    assert not gpu.machine.faults and (x + 1).tolist() == (X.ravel() + 1).tolist()
+    stream = dt.Stream(gpu.device)
+    with stream:
+        z = dt.take(x, i)
+        dt.evaluate(z)  # returns: nobody has looked yet
+    with pytest.raises(IndexError, match="take"):
+        stream.synchronize()
+    assert dt.take(x, asarray(np.array([3]), gpu)).tolist() == [3]
+
+
+# --- copies, streams, events
+
+
+def test_a_source_may_change_as_soon_as_a_copy_returns(gpu: GPU) -> None:
+    address = gpu.backend.allocate_pinned(64)
+    pinned = np.ctypeslib.as_array((ctypes.c_float * 16).from_address(address))
+    for source in (np.zeros(16, "f4"), pinned, np.zeros(1 << 19, "f4")):
+        source[:] = 1
+        target, out = gpu.backend.allocate(source.nbytes), np.zeros_like(source)
+        gpu.backend.copy_in(target, 0, memoryview(source).cast("B"))
+        source[:] = 2
+        gpu.backend.copy_out(memoryview(out).cast("B"), target, 0)
+        assert (out == 1).all()
+    gpu.backend.free_pinned(address, 64)
+
+
+def test_copies_out_are_complete_even_to_pinned_memory(gpu: GPU) -> None:
+    address = gpu.backend.allocate_pinned(64)
+    pinned = np.ctypeslib.as_array((ctypes.c_float * 16).from_address(address))
+    source = gpu.backend.allocate(64)
+    gpu.backend.copy_in(source, 0, memoryview(np.ones(16, "f4")).cast("B"))
+    gpu.backend.copy_out(memoryview(pinned).cast("B"), source, 0)
+    assert (pinned == 1).all()
+
+
+def test_copies_that_are_not_waited_for(gpu: GPU) -> None:
+    x = dt.asarray(X, device="reference").pin_memory(gpu.device)
+    y = x.to(gpu.device, non_blocking=True)
+    assert gpu.machine.contexts[0].scheduler.default.queue, "the copy was waited for"
+    x += 1  # waits
+    z = (y * 2).to("reference", non_blocking=True)
+    assert np.array_equal(z.numpy(), X * 2) and np.array_equal(x.numpy(), X + 1)
+    del x, y, z
+    gc.collect()
+    dt.synchronize(gpu.device)
+    assert not gpu.machine.faults
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_streams_keep_to_their_events(gpu: GPU, seed: int) -> None:
+    gpu.machine.contexts[0].scheduler.chance.seed(seed)
+    one, two = dt.Stream(gpu.device), dt.Stream(gpu.device)
+    with one:
+        x = asarray(np.full(1000, 3, "f4"), gpu)
+        y = x * 2 + 1
+        dt.evaluate(y)
+    two.wait_stream(one)
+    with two:
+        z = y + x
+        dt.evaluate(z)
+    dt.default_stream(gpu.device).wait_stream(two)
+    assert (z.numpy() == 10).all() and not gpu.machine.faults
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_memory_that_another_stream_uses_is_not_reused(gpu: GPU, seed: int) -> None:
+    gpu.machine.contexts[0].scheduler.chance.seed(seed)
+    other = dt.Stream(gpu.device)
+    x = asarray(np.full(1000, 3, "f4"), gpu)
+    dt.synchronize(gpu.device)
+    with other:
+        y = x + 1
+        dt.evaluate(y)  # reads x, later
+    place = x.data_ptr()
+    del x
+    gc.collect()
+    z = asarray(np.full(1000, 7, "f4"), gpu)
+    assert z.data_ptr() != place
+    other.synchronize()
+    assert (z.numpy() == 7).all() and (y.numpy() == 4).all()
+
+
+def test_events_pass_and_measure(gpu: GPU) -> None:
+    stream = dt.Stream(gpu.device)
+    start = stream.record_event()
+    with stream:
+        y = asarray(X, gpu) + 1
+        dt.evaluate(y)
+    end = stream.record_event()
+    assert not end.query()
+    assert start.elapsed_ms(end) > 0 and end.query()
+
+
+# --- threads, processes, devices
+
+
+def test_every_thread_may_use_the_device(gpu: GPU) -> None:
+    x, found = asarray(X, gpu), list[Any]()
+
+    def work(n: int) -> None:
+        found.append((n, ((x + n) * 2).tolist()))
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert sorted(found) == [(n, ((X + n) * 2).tolist()) for n in range(4)]
+
+
+def test_a_child_of_fork_is_told_what_to_do(gpu: GPU) -> None:
+    x, (read, write) = asarray(X, gpu), os.pipe()
+    dt.evaluate(x)
+    if not (child := os.fork()):
+        try:
+            os.write(write, repr((x + 1).tolist()).encode())
+        except BaseException as error:
+            os.write(write, f"{type(error).__name__}: {error}".encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    said = os.read(read, 1000).decode()
+    assert "fork" in said and "spawn" in said
+    assert (x + 1).tolist() == (X + 1).tolist()
+
+
+def test_two_devices() -> None:
+    one, two = gpus(devices=2)
+    x, y = asarray(X, one), asarray(X, two)
+    with pytest.raises(dt.DeviceError, match=rf"{one.device}.*{two.device}"):
+        x + y
+    assert (x.to(two.device) + y).tolist() == (X * 2).tolist()
+    assert not one.machine.faults
+
+
+def cached(gpu: GPU, folder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOVETAIL_CACHE_DIR", str(folder))
+    monkeypatch.delenv("DOVETAIL_CACHE_MIB", raising=False)
+
+
+def test_cubins_are_loaded_and_damaged_ones_refused(gpu: GPU) -> None:
+    kernel = parse_kernel(ADD)
+    cubin = gpu.backend.compile(kernel).binary
+    loaded = gpu.backend.load(kernel, cubin)
+    launch, out = gpu.backend.bind(loaded, [3], [3]), np.zeros(3, "f4")
+    place = gpu.backend.allocate(64)
+    gpu.backend.copy_in(place, 0, memoryview(np.ones(3, "f4")).cast("B"))
+    launch((place, 0, place, 32), [2.0], None)
+    gpu.backend.copy_out(memoryview(out).cast("B"), place, 32)
+    assert (out == 3).all()
+    for damaged in (cubin[:-10], b"", cubin[:100] + b"x" + cubin[101:]):
+        with pytest.raises((RuntimeError, ValueError)):
+            gpu.backend.load(kernel, damaged)
+
+
+def test_a_compilation_error_shows_the_kernel_and_the_log(
+    gpu: GPU, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dovetail_cuda.render import CudaStyle
+
+    monkeypatch.setattr(CudaStyle, "store", lambda *a: "no such statement;")
+    with pytest.raises(dt.errors.CompileError, match=r"(?s)sm_90.*error.*kernel add\("):
+        gpu.backend.compile(parse_kernel(ADD))
+
+
+# --- whole programs
+
+
+def test_the_demo_gives_the_references_bits(gpu: GPU) -> None:
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    pixels, labels = demo.load_digits()
+    size = demo.Size(iterations=3, seeds=2, steps=4)
+    found = [
+        demo.sort_digits(d, pixels[:100], labels[:100], size, lambda: None)
+        for d in (str(gpu.device), "reference")
+    ]
+    assert found[0].count == 100 and demo.disagreements(found) == []
+
+
+def kit(*more: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "dovetail.cli", "test-backend", "cuda", *more]
+    return subprocess.run(command, capture_output=True, text=True, timeout=1000)
+
+
+def test_the_conformance_kit_passes_in_part() -> None:
+    done = kit("--sample", "60", "-p", "no:xdist")
+    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
+    assert "CUDA driver double" in done.stdout
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(1200)
+def test_the_conformance_kit_passes() -> None:
+    done = kit("-n", "2")
+    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
+
+

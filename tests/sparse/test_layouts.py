@@ -1,0 +1,100 @@
+"""Layout plugins: found, checked, and harmless when they are broken."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any
+
+import dovetail as dt
+import pytest
+from dovetail.extend import LayoutInfo, LayoutTensor, hookimpl
+from dovetail.layout_plugins import GROUPS, LayoutRegistry, registry
+from dovetail.plugins import Entry, State
+
+
+def plugin(name: str, info: Any) -> Entry:
+    """The entry of a module, made on the spot, whose hook gives `info`."""
+    module = ModuleType(f"layout_{name}")
+
+    @hookimpl
+    def dovetail_layout_info() -> Any:
+        return info
+
+    module.dovetail_layout_info = dovetail_layout_info  # type: ignore[attr-defined]
+    sys.modules[module.__name__] = module
+    return Entry(name, module.__name__, f"{GROUPS}1", f"dist-{name}")
+
+
+def test_sparse_coo_is_a_plugin_like_any_other() -> None:
+    assert dt.sparse is not None
+    record = registry.records()["sparse_coo"]
+    assert record.state is State.OPEN and record.distribution == "dovetail"
+    assert issubclass(dt.sparse.COO, LayoutTensor)
+
+
+def test_what_a_layout_adds_is_found_by_name() -> None:
+    kind = dt.sparse_coo.__class__("ragged")
+    info = LayoutInfo(kind, functions={"ragged_tensor": len}, methods={"to_ragged": id})
+    found = LayoutRegistry(find=lambda: [plugin("ragged", info)])
+    assert found.find("functions", "ragged_tensor") is len
+    assert found.find("methods", "to_ragged") is id
+    with pytest.raises(AttributeError):
+        found.find("functions", "other")
+
+
+@pytest.mark.parametrize(
+    ("info", "state"),
+    [
+        (None, State.IMPORT_FAILED),
+        (LayoutInfo(dt.sparse_coo), State.IMPORT_FAILED),
+        (LayoutInfo(dt.sparse_coo.__class__("odd"), minimum_interface=(1, 99)), State.API_MISMATCH),
+    ],
+)
+def test_a_broken_layout_harms_nobody_and_is_named(info: Any, state: State) -> None:
+    good = LayoutInfo(dt.sparse_coo.__class__("good"), functions={"good": len})
+    found = LayoutRegistry(find=lambda: [plugin("odd", info), plugin("good", good)])
+    assert found.find("functions", "good") is len
+    assert found.records()["odd"].state is state
+    with pytest.raises(AttributeError) as error:
+        found.find("functions", "unknown")
+    assert "odd" in str(error.value.__cause__)
+
+
+def test_two_distributions_for_one_layout_are_a_conflict() -> None:
+    kind = dt.sparse_coo.__class__("twice")
+    one = plugin("twice", LayoutInfo(kind))
+    found = LayoutRegistry(find=lambda: [one, one._replace(distribution="another")])
+    assert found.records()["twice"].state is State.CONFLICT
+
+
+def test_names_that_nothing_has_are_attribute_errors() -> None:
+    with pytest.raises(AttributeError, match="'dovetail' has no attribute 'sparsely'"):
+        _ = dt.sparsely  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match="'Tensor' object has no attribute 'sparsely'"):
+        _ = dt.ones(1).sparsely  # type: ignore[attr-defined]
+    assert not hasattr(dt.ones(1), "__sparsely__")
+
+
+class Bare(LayoutTensor):
+    """A layout without any rule."""
+
+    device, dtype, layout, shape, parts = (  # type: ignore[assignment]
+        dt.device("reference"), dt.float32, dt.sparse_coo, (2, 3), (),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "f"),
+    [
+        ("sum", lambda x: dt.sum(x)), ("add", lambda x: x + 1), ("reshape", lambda x: x.reshape(-1)),
+        ("softmax", lambda x: dt.softmax(x)), ("T", lambda x: x.T), ("concat", lambda x: dt.concat([x])),
+        ("matmul", lambda x: dt.matmul(x, x)), ("numpy", lambda x: x.numpy()), ("var", dt.var),
+        ("to", lambda x: x.to("cpu")), ("take", lambda x: dt.take(x, [0], axis=0)),
+        ("tensordot", lambda x: dt.tensordot(x, x.__class__.__new__(Bare), axes=0)),
+        ("to_dense", lambda x: x.to_dense()), ("diagonal", lambda x: dt.diagonal(x)),
+    ],
+)  # fmt: skip
+def test_a_verb_without_a_rule_is_an_error_with_the_functions_name(name: str, f: Any) -> None:
+    with pytest.raises(dt.LayoutError, match=f"^{name}: has no meaning for the layout sparse_coo"):
+        f(Bare.__new__(Bare))

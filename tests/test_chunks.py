@@ -1,0 +1,29 @@
+"""Reductions of more elements than a chunk of chunks has."""
+
+from __future__ import annotations
+
+import dovetail as dt
+import numpy as np
+import pytest
+from dovetail.dtypes import float32
+from dovetail.kernel import KernelBuilder
+from dovetail.loops import CHUNK, load, reduce_loop
+from dovetail.reference import interpret
+from dovetail.run import planned
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_chunks_of_chunks_are_reduced_in_the_canonical_order(columns: int) -> None:
+    n = CHUNK * CHUNK + 3 * CHUNK + 5
+    x = np.random.default_rng(5).standard_normal((n, columns)).astype("f4")
+    total = dt.sum(dt.asarray(x, device="cpu"), axis=0)
+    names = [s.kernel.name for _, plan in planned([total._expr]) for s in plan.steps]  # type: ignore[union-attr]
+    assert names == ["sum_chunks", "sum_chunks_of_chunks", "sum_of_chunks"]
+    b = KernelBuilder("sum")
+    source, out = b.buffer("x", float32, "r"), b.buffer("out", float32, "w")
+    rows, width = b.int("n"), b.int("width")
+    i = b.axis(width)
+    b.store(out, i, reduce_loop("add", 0, rows, lambda k: load(source, k * width + i))[0])
+    expected = np.zeros(columns, "f4")
+    interpret(b.build(), [x.reshape(-1), expected], [n, columns], [], [columns])
+    assert total.numpy().tobytes() == expected.tobytes()

@@ -1,0 +1,74 @@
+"""`dovetail demo text`: reading, searching and ranking, on a library small enough to be checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from dovetail import demo_text
+from dovetail.demo_text import Library, disagreements, distance, search
+
+pytest.importorskip("scipy")
+pytest.importorskip("matplotlib")
+
+
+def small() -> Library:
+    """Six modules about ten words; the first one is imported most, one imports nothing."""
+    rng = np.random.default_rng(3)
+    words = ["apple", "bread", "cheese", "dough", "egg", "flour", "grape", "honey", "ice", "lemon"]
+    uses = np.stack([rng.integers(0, 6, 400), rng.integers(0, 10, 400)])
+    uses = uses[:, (uses.sum(axis=0) % 3) > 0]
+    imports = np.array([[0, 0, 0, 0, 0, 1, 2, 2], [1, 2, 3, 4, 4, 3, 3, 4]])
+    return Library([f"m{i}" for i in range(6)], words, uses.astype(np.int64), imports)
+
+
+def test_scipy_agrees(device: str) -> None:
+    lib = small()
+    out = search(device, lib, ["lemon", "bread"])
+    assert 0 < distance(out, lib, ["lemon", "bread"]) < demo_text.TOLERANCE
+    assert out.ranks.argmax() == 0
+    assert out.stored == len({tuple(pair) for pair in lib.uses.T})
+
+
+def test_all_devices_arrive_at_the_same_bits(device: str) -> None:
+    outcomes = [search(d, small(), ["egg"]) for d in ("reference", device)]
+    assert disagreements(outcomes) == []
+    outcomes[1].scores = outcomes[1].scores + 1
+    assert len(disagreements(outcomes)) == 1
+
+
+def test_sources_are_read(tmp_path: Path) -> None:
+    (tmp_path / "package").mkdir()
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "package" / "__init__.py").write_text("from . import inner\nimport os, alone\n")
+    (tmp_path / "package" / "inner.py").write_text("from .other import x\nfrom alone import y\n")
+    (tmp_path / "alone.py").write_text("def parseHTTPHeaders(): pass")
+    (tmp_path / "tests" / "left_out.py").write_text("import alone")
+    sources = dict(demo_text._sources(tmp_path))
+    assert sorted(sources) == ["alone", "package", "package.inner"]
+    known = {name: i for i, name in enumerate(sources)}
+    of = {name: list(demo_text._imported(text, name, known)) for name, text in sources.items()}
+    assert of == {"alone": [], "package": ["package.inner", "alone"], "package.inner": ["alone"]}
+
+
+def test_words_are_split_and_plural_goes() -> None:
+    found = [demo_text._stem(w) for w in demo_text._WORD.findall("parseHTTPHeaders class_names")]
+    assert found == ["parse", "http", "header", "class", "name"]
+
+
+def test_a_query_without_known_words_is_refused() -> None:
+    with pytest.raises(ValueError, match="none of 'zebra' occurs"):
+        demo_text.wanted(small(), ["zebra"])
+
+
+def test_the_command(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
+    monkeypatch.setattr(demo_text, "library", small)
+    picture = tmp_path / "text.png"
+    arguments = ["honey", "--device", "reference", "--device", "cpu", "--out", str(picture)]
+    assert demo_text.main(arguments) == 0
+    said = capsys.readouterr().out
+    assert "honey" in said
+    assert picture.read_bytes()[:4] == b"\x89PNG"
+    assert demo_text.main(["zebra", "--device", "reference"]) == 2
