@@ -176,6 +176,7 @@ _CUBE: dict[str, dict[str, Callable[[Any], Any]]] = {
         "sort": lambda x: dt.sort(x, axis=1, descending=True),
         "topk": lambda x: dt.topk(x, 2, axis=2).values,
         "repeat each": lambda x: dt.repeat(x, [1, 0, 3], axis=1),
+        "sort upwards": lambda x: dt.sort(x, axis=0) * x,
     },
     "concat": {
         "concat": lambda x: dt.concat([x, x * 2.0, x[:1]], axis=0),
@@ -205,6 +206,8 @@ def _matrices() -> dict[str, Case]:
     found = {f"{a} @ {b}": Case("matmul", dt.matmul, (uniform(*a), uniform(*b))) for a, b in shapes}
     pair = (uniform(3, 4), uniform(4, 3))
     found["tensordot"] = Case("matmul", lambda a, b: dt.tensordot(a, b, axes=1), pair)
+    found["einsum"] = Case("matmul", lambda a, b: dt.einsum("ij,kj->ik", a, b.T), pair)
+    found["einsum of one"] = Case("sum", lambda a: dt.einsum("iji->j", a), (uniform(3, 2, 3),))
     found["vecdot"] = Case("sum", lambda a, b: dt.vecdot(a, b.T), pair)
     found["outer"] = Case("multiply", lambda a, b: dt.outer(a[0], b[0]), pair)
     return found

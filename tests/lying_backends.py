@@ -309,6 +309,7 @@ class CoarseScalars(Honest):
     """Rounds float arguments to half precision."""
 
     shown_by = "test_scalar_ops and scalars"
+    sign = "buffer out"
 
     def said(self, buffers: Any, ints: Any, scalars: Any, grid: Any) -> Any:
         with np.errstate(over="ignore"):

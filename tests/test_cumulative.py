@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dovetail import dtypes
+from dovetail import dtypes, scans
 from dovetail import tensor as tensors
 from dovetail.cumulative import cumulative_prod, cumulative_sum, diff
 from dovetail.device import device
 from dovetail.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from dovetail.explain import explain
-from dovetail.scans import LONG
 
 DEVICES = ["reference", "cpu"]
 rng = np.random.default_rng(11)
@@ -99,9 +98,13 @@ def test_errors() -> None:
 
 @pytest.mark.parametrize("name", DEVICES)
 @pytest.mark.parametrize("rule", [cumulative_sum, cumulative_prod])
-def test_long_rows_of_integers_in_blocks(name: str, rule: Any) -> None:
+def test_long_rows_of_integers_in_blocks(
+    name: str, rule: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The same bits as one after the other, also where they wrap."""
-    for shape, axis in (((LONG + 7,), 0), ((2, LONG), 1), ((LONG, 2), 0)):
+    monkeypatch.setattr(scans, "LONG", 1)
+    n = 4 * scans.BLOCK + 7
+    for shape, axis in (((n,), 0), ((2, n), 1), ((n, 2), 0)):
         a = rng.integers(-(2**62), 2**62, shape) | 1
         x = on(name, a)
         for initial in (False, True):
@@ -109,5 +112,5 @@ def test_long_rows_of_integers_in_blocks(name: str, rule: Any) -> None:
             assert len(explain(made).launches) == 3
             want = getattr(np, rule.__name__)(a, axis=axis, include_initial=initial)
             np.testing.assert_array_equal(made.numpy(), want)
-    a = rng.integers(0, 2, LONG + 1).astype(bool)
+    a = rng.integers(0, 2, n).astype(bool)
     np.testing.assert_array_equal(cumulative_sum(on(name, a)).numpy(), a.cumsum())

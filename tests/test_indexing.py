@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dovetail import dtypes, indexing, ops, run
+from dovetail import dtypes, indexing, ops, run, scatters
 from dovetail import tensor as tensors
 from dovetail.device import device
 from dovetail.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError, ValueOverflow
+from dovetail.profile import profile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -291,3 +292,37 @@ def test_searchsorted_refuses() -> None:
         indexing.searchsorted(on("reference", [1.0]), 1.0, side="middle")
     with pytest.raises(ShapeError):
         indexing.searchsorted(on("reference", X), 1.0)
+
+
+@pytest.mark.parametrize(
+    "name, dtype", [("reference", "f4"), ("cpu", "f4"), ("cpu", "f2"), ("cpu", "f8"), ("cpu", "i2")]
+)
+def test_values_are_brought_together_by_ranges_of_places(
+    name: str, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the same bits as one after the other."""
+    monkeypatch.setattr(scatters, "UNITS", 1)
+    monkeypatch.setattr(scatters, "MANY", 100)
+    r, n = np.random.default_rng(8), 701
+    for places in (5, 70_000):
+        at, values = r.integers(0, places, n), (r.standard_normal((n, 3)) * 9).astype(dtype)
+        for v in (values[:, 0], values):
+            want = np.zeros((places, *v.shape[1:]), dtype)
+            x = on(name, want)
+            np.add.at(want, at, v)
+            with profile() as ran:
+                got = indexing.index_add(x, 0, on(name, at), on(name, v))
+            assert any(e["name"] == "launch scatter_ranges" for e in ran.events)
+            np.testing.assert_array_equal(got.numpy(), want)
+            x[on(name, at)] = on(name, v)
+            want[at] = v
+            np.testing.assert_array_equal(x.numpy(), want)
+    rows, columns = r.integers(0, 30, (2, n))
+    x, want = on(name, np.zeros((40, 30), dtype)).T, np.zeros((30, 40), dtype)
+    x[on(name, rows), on(name, columns)] = on(name, values[:, 1])
+    want[rows, columns] = values[:, 1]
+    np.testing.assert_array_equal(x.numpy(), want)
+    over = r.integers(0, 40, (n, 3))
+    x, want = on(name, np.zeros((40, 3), dtype)), np.zeros((40, 3), dtype)
+    np.add.at(want, (over, [[0, 1, 2]]), values)
+    np.testing.assert_array_equal(x.scatter_add_(0, on(name, over), on(name, values)).numpy(), want)

@@ -119,6 +119,46 @@ def test_writes_in_place_are_recalled(device: str, monkeypatch: pytest.MonkeyPat
     assert seen == [False] * 4 + [True] * 4
 
 
+def test_values_that_are_held_are_stored_by_a_known_graph(
+    device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, y = tensors(device, (9, 4), (9, 4))
+    want, moment = x.numpy().copy(), np.zeros((9, 4), "f4")
+    m, seen = dt.zeros((9, 4), device=device), []
+    for k in range(5):
+        m = m * 0.5 + y  # as an optimiser keeps it
+        seen.append(written(partial(x.sub_, m * (k + 1.0)), monkeypatch))
+        assert m._expr.op is None  # stored by the same kernel
+        moment = moment * np.float32(0.5) + y.numpy()
+        want -= moment * np.float32(k + 1.0)
+        np.testing.assert_allclose(m.numpy(), moment, rtol=1e-5)
+        np.testing.assert_allclose(x.numpy(), want, rtol=1e-4, atol=1e-5)
+    assert seen[-1] and not seen[0]
+    seen.append(written(lambda: x.sub_((m * 0.5 + y) * 7.0), monkeypatch))
+    assert not seen[-1]  # nobody holds the sum this time
+    np.testing.assert_allclose(
+        x.numpy(), want - (moment * 0.5 + y.numpy()) * 7, rtol=1e-4, atol=1e-5
+    )
+
+
+def test_a_known_graph_stores_what_is_held_beside_its_root(
+    device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (x,) = tensors(device, (6, 5))
+    seen = []
+    for _ in range(4):
+        half = dt.exp(x)
+        root = half * 2.0
+        seen.append(known(root, monkeypatch))
+        assert half._expr.op is None
+        np.testing.assert_array_equal(root.numpy(), half.numpy() * np.float32(2))
+    assert seen[-1]
+    half = None
+    root = dt.exp(x) * 2.0
+    assert not known(root, monkeypatch)
+    np.testing.assert_allclose(root.numpy(), np.exp(x.numpy()) * 2, rtol=1e-5)
+
+
 def test_other_overlaps_are_no_known_write(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = tensors(device, (8,), (8,))
     want = x.numpy() + y.numpy()

@@ -36,7 +36,8 @@ class Check:
     def __init__(self, folder: Path, asked: argparse.Namespace) -> None:
         self.folder, self.asked = folder, asked
         self.run: dict[str, Any] = {"kits": {}, "figures": {}, "problems": []}
-        path = os.pathsep.join(search_path(folder / "metadata"))
+        found = [*search_path(folder / "metadata"), os.environ.get("PYTHONPATH", "")]
+        path = os.pathsep.join(filter(None, found))
         self.environ = {**os.environ, "PYTHONPATH": path, "DOVETAIL_CACHE_DIR": str(folder)}
 
     def command(

@@ -455,7 +455,7 @@ __all__ = [
 
 if TYPE_CHECKING:  # what the layouts that are shipped with dovetail add
     import dovetail_sparse as sparse  # noqa: F401
-    from dovetail_sparse import sparse_coo_tensor  # noqa: F401
+    from dovetail_sparse import sparse_coo_tensor as sparse_coo_tensor
 else:
 
     def __getattr__(name):

@@ -82,6 +82,7 @@ class CStyle:
     )
     helper: ClassVar[str] = "static inline "  # before functions that kernels call
     space: ClassVar[str] = ""  # before the type that a buffer's pointer points to
+    in_order: ClassVar[str] = ""  # before a loop that adds floats one after the other
 
     def entry(self, kernel: Kernel) -> str:
         """The name of the function: a kernel may be called `exp`."""
@@ -132,6 +133,10 @@ class CStyle:
     def tree(self, type: str, name: str, function: str, shared: str) -> list[str]:
         """Statements that combine `name` of all lanes in the fixed tree; all get the result."""
         raise NotImplementedError
+
+    def unroll(self, body: Block) -> list[str]:
+        """What stands before a lane's loop over a row, whose body this is."""
+        return []
 
     def barrier(self) -> list[str]:
         """Statements after which the group's earlier effects on buffers are seen by all of it."""
@@ -239,16 +244,25 @@ def shareable(kernel: Kernel) -> bool:
 def along_rows(kernel: Kernel) -> bool:
     """Whether a reduction reads neighbours one after the other: lanes would read them at once."""
     loops = (s for s in kernel.body if isinstance(s, Loop) and s.kind == "reduce")
-    return any(_reads_neighbours(loop) for loop in loops)
+    return any(_reads_neighbours(loop.body, loop.var) for loop in loops)
 
 
-def _reads_neighbours(loop: Loop) -> bool:
-    steps: dict[int, int | None] = {
-        id(loop.var): 1
-    }  # how values change from k to k + 1; None: somehow
-    for s in loop.body:
+def along_axis(kernel: Kernel, axis: int) -> bool:
+    """Whether, in a kernel without loops, neighbours along an axis of the grid load neighbours."""
+    return _reads_neighbours(kernel.body, Value("index", int64, (), axis))
+
+
+def _reads_neighbours(block: Block, moving: Value) -> bool:
+    steps: dict[int, int | None] = {}  # how values change when `moving` does by 1; None: somehow
+
+    def step(v: Value) -> int | None:
+        if v is moving or (v.op, v.attr) == ("index", moving.attr if moving.op == "index" else ()):
+            return 1
+        return steps.get(id(v), 0)
+
+    for s in block:
         if isinstance(s, Value):
-            of = [steps.get(id(a), 0) for a in s.args]
+            of = [step(a) for a in s.args]
             if s.op == "load" and of[0] == 1:
                 return True
             steps[id(s)] = _step(s.op, of)
@@ -446,6 +460,8 @@ class _Text:
         types = [self.style.type(c.dtype) for c in s.carry]
         for t, r, init in zip(types, results, inits, strict=True):
             self.put(f"{t} {r} = {init};")
+        if self.style.in_order and any(c.dtype.kind == "f" for c in s.carry):
+            self.put(self.style.in_order)
         with self.counting(k, start, stop):
             for t, c, r in zip(types, carries, results, strict=True):
                 self.put(f"const {t} {c} = {r};")
@@ -570,6 +586,7 @@ class _Reduction:
         put(f"{self.result} = identity;", f"{self.i64} row = chunk * {CHUNK};")
         known = dict(self.text.counts)
         # Twice, for whole rows and for the rest: a condition in the loop halves the speed on CPUs.
+        put(*self.text.style.unroll(self.loop.body))
         for head in (f"for (; row + {LANES} <= end; row += {LANES})", f"if (row + {lane} < end)"):
             self.text.counts = dict(known)
             with self.text.braces(head):
@@ -598,4 +615,4 @@ class _Reduction:
                 put(f"{self.result} = {self.tree}(up);")
 
 
-__all__ = ["LEVELS", "CStyle", "along_rows", "shareable"]
+__all__ = ["LEVELS", "CStyle", "along_axis", "along_rows", "shareable"]

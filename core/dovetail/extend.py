@@ -18,7 +18,7 @@ from .backend import (
     Program,
     Unavailable,
 )
-from .cstyle import CStyle, along_rows, shareable
+from .cstyle import CStyle, along_axis, along_rows, shareable
 from .diskcache import read as cached_binary
 from .diskcache import source_digest
 from .diskcache import write as cache_binary
@@ -116,6 +116,7 @@ __all__ = [
     "Store",
     "Unavailable",
     "Value",
+    "along_axis",
     "along_rows",
     "apply",
     "axis",

@@ -506,7 +506,10 @@ def searchsorted(
         operands.append(_checked("searchsorted", sorter._expr, x1.size))
     for e in operands:
         if e.spec.device is not x1.device:
-            raise DeviceError(f"searchsorted: operands are on {x1.device} and {e.spec.device}")
+            raise DeviceError(
+                f"searchsorted: operands are on {x1.device} and {e.spec.device}; move one with "
+                "x.to(device)"
+            )
     ops.SEARCHSORTED.dtypes("searchsorted", [e.spec.dtype for e in operands], side)
     s = spec(wanted.spec.shape, int64, x1.device)
     return make(node(ops.SEARCHSORTED, tuple(operands), s, side))

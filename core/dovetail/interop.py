@@ -172,6 +172,19 @@ def from_dlpack(x: Any, /, *, device: Where = None, copy: bool | None = None) ->
         return _own(x, device, copy)
     producer = tuple(map(int, x.__dlpack_device__()))
     target = device_named(device) if device is not None else _home(*producer)
+    found = _shared(x, target) if _reaches(target, *producer) else None
+    if found is not None and not copy:
+        return found
+    if copy is False:
+        raise BufferError(
+            f"from_dlpack: device {target} cannot use this memory as it is, and copy=False "
+            f"forbids a copy"
+        )
+    return _copied(x, found, target, producer[0])
+
+
+def _shared(x: Any, target: Device) -> Tensor | None:
+    """A tensor over the memory of `x`, which the device reaches; None where it cannot use it."""
     owner = _received(_capsule(x))
     v = owner.managed.view
     shape = tuple(v.shape[i] for i in range(v.ndim))
@@ -180,17 +193,7 @@ def from_dlpack(x: Any, /, *, device: Where = None, copy: bool | None = None) ->
     )
     flags = getattr(owner.managed, "flags", 0)
     dtype, address = _dtype(v.dtype), (v.data or 0) + v.byte_offset
-    found = None
-    if _reaches(target, producer[0]):
-        found = share(owner, address, shape, strides, dtype, target, bool(flags & READ_ONLY))
-    if found is not None and not copy:
-        return found
-    if copy is False:
-        raise BufferError(
-            f"from_dlpack: device {target} cannot use this memory as it is, and copy=False "
-            f"forbids a copy"
-        )
-    return _copied(x, found, target)
+    return share(owner, address, shape, strides, dtype, target, bool(flags & READ_ONLY))
 
 
 def _own(x: Tensor, where: Where, copy: bool | None) -> Tensor:
@@ -204,27 +207,52 @@ def _own(x: Tensor, where: Where, copy: bool | None) -> Tensor:
     return apply(COPY, (x,)) if copy and found is x else found
 
 
-def _copied(x: Any, shared: Tensor | None, target: Device) -> Tensor:
+def _copied(x: Any, shared: Tensor | None, target: Device, kind: int) -> Tensor:
     """Memory of our own with the contents of foreign memory, at once: who knows when that
     changes.
     """
     if shared is None:
         host = next((d for d in devices() if _reaches(d, HOST)), None)
-        producer = int(x.__dlpack_device__()[0])
-        if host is None or producer != HOST:
-            raise DeviceError(
-                f"from_dlpack: device {target} cannot reach memory of DLPack's device type "
-                f"{producer}"
+        if host is not None:
+            shared = _shared(x if kind == HOST else _OnHost(x, kind, target), host)
+        if shared is None:
+            raise (
+                _out_of_reach(kind, target)
+                if kind != HOST or host is None
+                else BufferError(
+                    "from_dlpack: the address of this memory is no multiple of its elements' size; "
+                    "copy the array in its own library first"
+                )
             )
-        shared = from_dlpack(x, device=host)
     found = apply(COPY, (shared,)) if shared.device is target else move(shared, target)
     evaluate(found)
     return found
 
 
-def _reaches(d: Device, kind: int) -> bool:
-    """Whether a device's memory is of this DLPack device type."""
-    return bool(opened(d).backend.dlpack_type == kind)
+class _OnHost:
+    """An array of another library, which that library copies to the host."""
+
+    def __init__(self, x: Any, kind: int, target: Device) -> None:
+        self.x, self.kind, self.target = x, kind, target
+
+    def __dlpack__(self, **asked: Any) -> Any:
+        try:
+            return self.x.__dlpack__(**asked, dl_device=(HOST, 0))
+        except (TypeError, ValueError, NotImplementedError) as error:  # not all libraries do
+            raise _out_of_reach(self.kind, self.target) from error
+
+
+def _out_of_reach(kind: int, target: Device) -> DeviceError:
+    return DeviceError(
+        f"from_dlpack: device {target} cannot reach memory of DLPack's device type {kind}; copy "
+        "the array to the host in its own library first"
+    )
+
+
+def _reaches(d: Device, kind: int, index: int = 0) -> bool:
+    """Whether a device's memory is of this DLPack device."""
+    same = opened(d).backend.dlpack_type == kind
+    return same and (kind == HOST or index == d.index)
 
 
 def _home(kind: int, index: int) -> Device:
@@ -232,9 +260,9 @@ def _home(kind: int, index: int) -> Device:
     the host's.
     """
     default = default_device()
-    if kind == HOST or _reaches(default, kind):
+    if kind == HOST or _reaches(default, kind, index):
         return default
-    found = [d for d in devices() if d.index == index and _reaches(d, kind)]
+    found = [d for d in devices() if _reaches(d, kind, index)]
     if not found:
         raise DeviceError(
             f"from_dlpack: no installed backend shares memory of DLPack's device type {kind}; "

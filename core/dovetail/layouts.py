@@ -88,13 +88,14 @@ class LayoutTensor(Tensor):
     @property
     def _expr(self) -> Expr:  # type: ignore[override]
         """What only a strided tensor has: whoever asks has no rule for this layout."""
-        raise LayoutError(without_meaning(_asking(), self))
+        raise LayoutError(without_meaning(_asking("this op"), self))
 
     def answer(self, verb: str, *args: Any) -> Any:
         """What the layout's rule for a verb gives. Raises: LayoutError where it has none."""
         found = self.rules.get(verb)
         if found is None:
-            raise LayoutError(without_meaning(_asking(), self))
+            named = args and isinstance(args[0], Op)  # of apply and reduce
+            raise LayoutError(without_meaning(args[0].name if named else _asking(verb), self))
         return found(*args)
 
     def to_dense(self) -> Tensor:
@@ -120,10 +121,10 @@ def without_meaning(name: str, x: Tensor) -> str:
     )
 
 
-def _asking() -> str:
+def _asking(otherwise: str) -> str:
     """The name of the public function that was called: of the outermost frame in this package."""
     frame: FrameType | None = sys._getframe(1)
-    name = "this op"
+    name = otherwise
     while frame is not None and _package(frame) == _OURS:
         if frame.f_globals.get("__name__") != __name__ and "<" not in frame.f_code.co_name:
             name = frame.f_code.co_name

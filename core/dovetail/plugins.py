@@ -157,9 +157,11 @@ class Record:
 
 
 class Opened:
-    """A device in use: its backend, its allocator, and the vendor routines it offers."""
+    """A device in use: its backend, its allocator, the vendor routines it offers, and the programs
+    that it has loaded, by the text of their kernels: not even a device of the same kind can run
+    them."""
 
-    __slots__ = ("allocator", "backend", "device", "faults", "lowerings")
+    __slots__ = ("allocator", "backend", "device", "faults", "lowerings", "programs", "streams")
 
     def __init__(
         self,
@@ -171,6 +173,13 @@ class Opened:
         self.backend, self.allocator, self.device = backend, allocator, device
         self.lowerings = lowerings
         self.faults = Faults(backend, device)
+        self.programs: dict[str, Any] = {}
+        self.streams = False  # whether there are others than the default one
+
+    def share(self, stream: Any, storages: Iterable[Any]) -> None:
+        """Says that work on `stream` uses this memory: it may belong to another one."""
+        for storage in storages:
+            self.allocator.record_stream(storage.ptr, stream)
 
 
 def installed(groups: str = GROUPS) -> list[Entry]:

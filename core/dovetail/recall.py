@@ -51,20 +51,27 @@ def attempt(root: Expr, stream: Any) -> bool:
 
 
 def learn(nodes: Sequence[Expr], index: dict[Expr, int], plan: Plan, where: Opened) -> None:
-    """Remembers a graph, if it is of the simple kind: one launch that stores only the root."""
+    """Remembers a graph, if it is of the simple kind: one launch that stores the root, and perhaps
+    what else is held.
+    """
     root = nodes[-1]
-    if len(nodes) > NODES or len(plan.steps) != 1 or len(plan.stored) != 1:
-        return
-    step = plan.steps[0]
-    if type(step) is not Step or not step.simple or len(step.fresh) != 1:
-        return
-    if plan.stored[0][0] != len(nodes) - 1 or any(
-        e.op is None and e.storage.pending is not None for e in nodes
-    ):
+    if not _is_simple(nodes, plan) or len(plan.steps[0].fresh) != len(plan.stored):
         return
     key = (root.op, root.spec)
-    made = _Writer(nodes, index, step, where).function()
+    made = _Writer(nodes, index, plan, where).function()
     _known[key] = (made, *_known.get(key, ()))[:KEPT]
+
+
+def _is_simple(nodes: Sequence[Expr], plan: Plan) -> bool:
+    """One launch, for whose leaves nothing is pending; its root is stored."""
+    if len(nodes) > NODES or len(plan.steps) != 1:
+        return False
+    step = plan.steps[0]
+    if type(step) is not Step or not step.simple or step.drops:
+        return False
+    if all(i != len(nodes) - 1 for i, _ in plan.stored):
+        return False
+    return not any(e.op is None and e.storage.pending is not None for e in nodes)
 
 
 def attempt_into(value: Expr, target: Expr, stream: Any) -> bool:
@@ -82,17 +89,13 @@ def learn_into(
     nodes: Sequence[Expr], index: dict[Expr, int], plan: Plan, where: Opened, into: Into
 ) -> None:
     """Remembers a graph whose root copies a value into a leaf, if it is one launch and no more."""
-    if len(nodes) > NODES or len(plan.steps) != 1 or into.target.overlaps != into.target.same:
+    if not _is_simple(nodes, plan) or into.target.overlaps != into.target.same:
         return
-    step, copied = plan.steps[0], nodes[-1].args
-    if type(step) is not Step or not step.simple or step.fresh or nodes[-1].op is not COPY:
-        return
-    if [i for i, _ in plan.stored] != [len(nodes) - 1] or any(
-        e.op is None and e.storage.pending is not None for e in nodes
-    ):
+    copied = nodes[-1].args
+    if len(plan.steps[0].fresh) != len(plan.stored) - 1 or nodes[-1].op is not COPY:
         return
     key = (copied[0].op, copied[0].spec, into.leaf.strides)
-    made = _Writer(nodes, index, step, where, into).function()
+    made = _Writer(nodes, index, plan, where, into).function()
     _known[key] = (made, *_known.get(key, ()))[:KEPT]
 
 
@@ -110,15 +113,18 @@ class _Writer:
         self,
         nodes: Sequence[Expr],
         index: dict[Expr, int],
-        step: Step,
+        plan: Plan,
         where: Opened,
         into: Into | None = None,
     ) -> None:
-        self.nodes, self.index, self.step, self.into = nodes, index, step, into
+        self.nodes, self.index, self.into = nodes, index, into
+        self.step: Step = plan.steps[0]
+        fresh = {slot for slot, _ in self.step.fresh}
+        self.stored = {i: slot for i, slot in plan.stored if slot in fresh}
         self.lines: list[str] = []
         self.names: dict[str, Any] = {
             "Expr": Expr, "getrefcount": getrefcount, "settle": settle, "Storage": Storage,
-            "where": where, "launch": step.run, "device": where.device,
+            "where": where, "launch": self.step.run, "device": where.device,
         }  # fmt: skip
         self.seen: dict[int, str] = {}  # position of a node -> its variable
         self.scalars: dict[int, list[str]] = {}  # position of a node -> its numbers
@@ -167,7 +173,8 @@ class _Writer:
         if e.op.kind != "map":  # whose number of arguments is fixed
             wrong += f" or len({name}.args) != {len(e.args)}"
         if not root:  # its uses, its variable, the argument of getrefcount
-            wrong += f" or getrefcount({name}) > {self.uses[i] + 2}"
+            held = "<=" if i in self.stored else ">"
+            wrong += f" or getrefcount({name}) {held} {self.uses[i] + 2}"
         self.unless(wrong)
         self.arguments(i, e, name)
 
@@ -192,25 +199,23 @@ class _Writer:
         handles = []
         for slot, _ in self.step.buffers:
             if slot < len(leaves):
-                leaf = self.nodes[leaves[slot]]
-                handles.append(_memory(self.seen[leaves[slot]], leaf))
+                handles.append(_memory(self.seen[leaves[slot]], self.nodes[leaves[slot]]))
+            elif slot in self.stored.values() or self.into is None:
+                handles.append(f"ptr{slot}.handle, ptr{slot}.offset")
             else:
-                handles.append(
-                    "ptr.handle, ptr.offset" if self.into is None else _memory("t", self.into.leaf)
-                )
+                handles.append(_memory("t", self.into.leaf))
         scalars = [s for i in range(len(self.nodes)) for s in self.scalars.get(i, ())]
         numbers = "".join(f"{scalars[k]}, " for k in self.step.scalars)
-        run = f"launch(({', '.join(handles)},), ({numbers}), stream)"
-        if self.into is not None:
-            self.lines += [run, "return True"]
-            return
-        [(_, nbytes)] = self.step.fresh
+        fresh = dict(self.step.fresh)
+        used = [self.seen[i] for i in leaves] + ["t"] * (self.into is not None)
         self.lines += [
-            f"ptr = where.allocator.allocate({nbytes}, stream)",
-            run,
-            f"settle(n0, Storage(ptr, {nbytes}, device))",
+            f"if where.streams: where.share(stream, ({''.join(f'{n}.storage, ' for n in used)}))",
+            *(f"ptr{s} = where.allocator.allocate({n}, stream)" for s, n in fresh.items()),
+            f"launch(({', '.join(handles)},), ({numbers}), stream)",
+            *(f"settle({self.seen[i]}, Storage(ptr{s}, {fresh[s]}, device))"
+              for i, s in self.stored.items()),
             "return True",
-        ]
+        ]  # fmt: skip
 
     def same_memory(self, leaves: Sequence[int], target: Target) -> None:
         """Those leaves that were what is written must be so again, and no others."""

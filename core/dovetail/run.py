@@ -45,7 +45,6 @@ counters = Counters()
 lock = threading.RLock()
 trace: list[dict[str, Any]] | None = None  # events for `profile`, while it runs
 _plans: dict[Any, Plan] = {}
-_programs: dict[tuple[str, str], Any] = {}
 
 
 if hasattr(os, "register_at_fork"):  # a child must find graphs and plans whole, and nobody inside
@@ -85,12 +84,10 @@ def compile_ahead(exprs: Sequence[Expr]) -> None:
         steps = (s for s in plan.steps if isinstance(s, Step) and 0 not in s.grid)
         found.setdefault(where.device, {}).update({str(s.kernel): s.kernel for s in steps})
     for device, kernels in found.items():
-        backend = opened(device).backend
-        info = backend.info
-        new = [k for text, k in kernels.items() if (info.fingerprint, text) not in _programs]
-        made = backend.compile_all([legalize(k, info.capabilities) for k in new])
-        for k, program in zip(new, made, strict=True):
-            _programs[info.fingerprint, str(k)] = program
+        backend, known = opened(device).backend, opened(device).programs
+        new = [k for text, k in kernels.items() if text not in known]
+        made = backend.compile_all([legalize(k, backend.info.capabilities) for k in new])
+        known.update(zip(map(str, new), made, strict=True))
 
 
 def _by_device(exprs: Sequence[Expr]) -> list[list[Expr]]:
@@ -386,6 +383,8 @@ class _Evaluation:
         if t is not None:
             ptr = t.storage.ptr
             at += (ptr.handle, ptr.offset + t.offset * t.spec.dtype.itemsize)
+        if where.streams:
+            where.share(stream, (e.storage for e in (*self.leaves, *([] if t is None else [t]))))
         at += plan.blank
         keep = plan.none.copy()
         allocate, scalars = where.allocator.allocate, self.scalars
@@ -473,19 +472,18 @@ def prepare(where: Opened, step: Step, scalars: int) -> None:
 
 def program(where: Opened, kernel: Kernel) -> Any:
     """The program for a kernel: from memory, from disk, or compiled."""
-    info = where.backend.info
-    key = (info.fingerprint, str(kernel))
-    found = _programs.get(key)
+    text = str(kernel)
+    found = where.programs.get(text)
     if found is None:
-        found = _programs[key] = _load_or_compile(where, kernel)
+        found = where.programs[text] = _load_or_compile(where, kernel)
     return found
 
 
 def whereabouts(where: Opened, kernel: Kernel) -> str:
     """Where a kernel's program would come from: "in memory", "on disk" or "to be compiled"."""
-    info = where.backend.info
-    if (info.fingerprint, str(kernel)) in _programs:
+    if str(kernel) in where.programs:
         return "in memory"
+    info = where.backend.info
     legal = legalize(kernel, info.capabilities)
     return "to be compiled" if diskcache.read(info.fingerprint, str(legal)) is None else "on disk"
 

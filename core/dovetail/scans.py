@@ -16,7 +16,7 @@ from typing import Any
 from .dtypes import int64
 from .loops import Value, const, fold_loop, reduce_loop, where
 
-LONG = 1 << 15  # elements of a row that are worth cutting
+LONG = 1 << 19  # elements of a row, divided by the device's concurrency, that are worth cutting
 BLOCK = 1 << 10  # elements that a block has at least
 ROWS_BUSY = 4  # rows for each unit that need not be cut
 
@@ -35,8 +35,9 @@ class Running:
         shape, axis = launches.shape(0), launches.attrs[0]
         n = shape[axis]
         rows = math.prod(shape) // max(n, 1)
-        few = rows < ROWS_BUSY * launches.concurrency
-        if launches.dtype(0).kind in "iu" and few and n >= LONG:
+        units = launches.concurrency
+        long = n >= max(4 * BLOCK, LONG // units) and rows < ROWS_BUSY * units
+        if long and launches.dtype(0).kind in "iu":
             self._blocked(launches, n)
         else:
             launches.launch(launches.op.name, self._run, 0, launches.result)

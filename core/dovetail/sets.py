@@ -12,7 +12,7 @@ from typing import NamedTuple
 from . import ops
 from .creation import full, zeros
 from .cumulative import cumulative_sum
-from .datatypes import astype, cast, result_type
+from .datatypes import cast, result_type
 from .dtypes import int64
 from .errors import DTypeError
 from .indexing import fetch, place, searchsorted, true_positions
@@ -160,5 +160,5 @@ def _inverse(x: Tensor, order: Tensor, new: Tensor) -> Tensor:
     """For each element of `x` the number of its run."""
     if not x.size:
         return zeros(x.shape, dtype=int64, device=x.device)
-    run = cumulative_sum(astype(new, int64), include_initial=True)
+    run = cumulative_sum(new, include_initial=True)
     return reshape(place(run, order), x.shape)

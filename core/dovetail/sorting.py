@@ -19,7 +19,7 @@ from .statistics import max as largest_of
 from .statistics import min as smallest_of
 from .tensor import Tensor, evaluate, make, view
 
-RANGED = 1 << 16  # integers from which it pays to read their range first: fewer passes
+RANGED = 1 << 13  # integers from which it pays to read their range first: fewer passes
 
 
 class TopK(NamedTuple):

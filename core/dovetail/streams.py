@@ -41,6 +41,7 @@ class Stream:
     def __init__(self, spec: Device | str | None = None) -> None:
         self.device = device(spec)
         self.handle: Any = _backend(self.device).create_stream()
+        self.device.opened.streams = True
         self._before: list[tuple[int, Stream | None]] = []
 
     def synchronize(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import dovetail as dt
@@ -20,7 +20,7 @@ Shape = tuple[int, ...]
 
 def view(x: COO, move: Any) -> COO:
     """The tensor after a layout move. Values are shared where all of them stay."""
-    return _MOVES[move[0]](x, *move[1:])  # type: ignore[no-any-return]
+    return _MOVES[move[0]](x, *move[1:])
 
 
 def fully_sparse(x: COO) -> COO:
@@ -180,7 +180,7 @@ def _require_room(name: str, shape: Shape, whole: Shape) -> None:
         raise dt.ShapeError(f"{name}: shape {whole} has more elements than an int64 can number")
 
 
-_MOVES = {"permute": _permute, "expand": _expand, "slice": _slice, "reshape": _reshape}
+_MOVES: dict[str, Callable[..., COO]] = {"permute": _permute, "expand": _expand, "slice": _slice, "reshape": _reshape}
 
 
 # --- index arrays --------------------------------------------------------------------------------

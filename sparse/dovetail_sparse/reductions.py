@@ -157,7 +157,7 @@ def _of_all(op: Op, values: Tensor, count: int, n: int, with_zero: Any) -> Tenso
     if not count and n:
         return dt.zeros(values.shape[1:], dtype=values.dtype, device=values.device)
     found = _INNER[op.name](values, axis=0)
-    return with_zero(found) if count < n else found  # type: ignore[no-any-return]
+    return with_zero(found) if count < n else found
 
 
 # --- places --------------------------------------------------------------------------------------

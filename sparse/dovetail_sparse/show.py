@@ -106,4 +106,4 @@ def _counts(x: COO, cells: int) -> np.ndarray[Any, Any]:
     grid = dt.sparse_coo_tensor(
         dt.reshape(at, (1, x.nnz)), ones, (height * width,), check_invariants=False
     )
-    return grid.to_dense().numpy().reshape(height, width)  # type: ignore[no-any-return]
+    return grid.to_dense().numpy().reshape(height, width)

@@ -97,12 +97,12 @@ class COO(LayoutTensor):
 
     # --- gradients: those of the values
 
-    @property
+    @property  # type: ignore[override]
     def requires_grad(self) -> bool:
         """Whether gradients flow to or through the values."""
         return self._values.requires_grad
 
-    @property
+    @property  # type: ignore[override]
     def is_leaf(self) -> bool:
         """Whether no recorded op made the values."""
         return self._values.is_leaf
@@ -123,7 +123,7 @@ class COO(LayoutTensor):
         self._values.requires_grad_(requires_grad)
         return self
 
-    def detach(self) -> COO:
+    def detach(self) -> COO:  # type: ignore[override]
         """The same entries as a tensor that gradients do not flow through."""
         return coo(self.pattern, self._values.detach())
 

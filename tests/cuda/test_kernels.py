@@ -75,8 +75,7 @@ class CudaHost:
 
 @pytest.fixture(scope="module", params=WAYS)
 def host(request: pytest.FixtureRequest) -> Iterator[CudaHost]:
-    with pytest.MonkeyPatch.context() as patch:
-        double.install()
+    with double.installed(), pytest.MonkeyPatch.context() as patch:
         limit = WAYS[request.param]
         for name in ("SHORT", "BUSY", "WIDE"):
             patch.setattr(ways, name, limit)

@@ -1,5 +1,5 @@
-"""The host side of the cuda backend, on the double of the driver: memory, streams, launches, copies,
-events, and every way in which a driver can refuse. The double does work late and in any legal
+"""The host side of the cuda backend, on the double of the driver: memory, streams, launches, copies
+and events, and the ways in which a driver can refuse. The double does work late and in any legal
 order, so what forgets to wait is seen.
 """
 
@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,13 +34,11 @@ from dovetail.memory import CachingAllocator
 from dovetail.plugins import Opened
 from dovetail_cuda import plugin as cuda_plugin
 
-ADD = """
-kernel add(r x: f32, w out: f32, n: i64, c: f32) grid(n) {
+ADD = """kernel add(x: r f32, out: w f32; n; c: f32) grid(n) {
   v0: f32 = load x[i0]
   v1: f32 = add v0, c
   store out[i0] = v1
-}
-"""
+}"""
 X = np.arange(12, dtype="f4").reshape(3, 4)
 _numbers = itertools.count(1)
 
@@ -58,6 +57,9 @@ class GPU:
         return found
 
 
+_made: list[GPU] = []
+
+
 def gpus(**asked: Any) -> list[GPU]:
     machine = driver.reset(**asked)
     found = cuda_plugin.dovetail_probe({})
@@ -68,6 +70,7 @@ def gpus(**asked: Any) -> list[GPU]:
         allocator = CachingAllocator(backend, device)
         device.opened = Opened(backend, allocator, device, backend.lowerings())
         made.append(GPU(machine, backend, device))
+    _made.extend(made)
     return made
 
 
@@ -75,6 +78,10 @@ def gpus(**asked: Any) -> list[GPU]:
 def double() -> Iterator[None]:
     with plugin.installed():
         yield
+        gc.collect()
+        while _made:
+            _made.pop().device.opened = None
+        gc.collect()
 
 
 @pytest.fixture
@@ -158,16 +165,13 @@ def test_a_refusal_releases_what_is_cached_and_tries_again(gpu: GPU) -> None:
 def test_out_of_memory_leaves_everything_whole() -> None:
     gpu = gpus(memory=64 << 20)[0]
     x = asarray(X, gpu)
-    with pytest.raises(dt.OutOfMemoryError, match=r"refused.*256 MiB"):
+    with pytest.raises(dt.OutOfMemoryError, match=r"refused 256.0 MiB"):
         dt.evaluate(dt.zeros((64 << 20,), dtype=dt.float32, device=gpu.device))
     assert (x + 1).tolist() == (X + 1).tolist()
     for at in range(1, 4):
         gpu.machine.refuse("cuMemAlloc", CUresult.CUDA_ERROR_OUT_OF_MEMORY, at=at, times=99)
-        try:
-            y = asarray(np.ones(3 << 20, "f4"), gpu) + 1
-            dt.evaluate(y)
-        except dt.OutOfMemoryError:
-            pass
+        with suppress(dt.OutOfMemoryError):
+            dt.evaluate(asarray(np.ones(3 << 20, "f4"), gpu) + 1)
         gpu.machine.scripts.clear()
         assert (x + at).tolist() == (X + at).tolist()
     gc.collect()
@@ -179,8 +183,6 @@ def test_pointers_are_the_devices(gpu: GPU) -> None:
     x = asarray(X, gpu)
     dt.evaluate(x)
     assert x.data_ptr() & MARK and x.__dlpack_device__() == (2, gpu.device.index)
-    with pytest.raises((BufferError, RuntimeError, TypeError)):
-        np.from_dlpack(x)
     assert np.array_equal(np.asarray(x.to("reference")), X)
 
 
@@ -211,7 +213,7 @@ def test_a_bound_launch_sees_new_buffers_offsets_and_scalars(gpu: GPU) -> None:
      ("i32", "i4", 1 << 31), ("u32", "u4", -5), ("i64", "i8", -7), ("u64", "u8", -1)],
 )  # fmt: skip
 def test_integers_wrap_as_arguments(gpu: GPU, code: str, numpy: str, value: int) -> None:
-    text = f"kernel fill(w out: {code}, n: i64, c: {code}) grid(n) {{\n  store out[i0] = c\n}}\n"
+    text = f"kernel fill(out: w {code}; n; c: {code}) grid(n) {{\n  store out[i0] = c\n}}"
     launch, out = launched(gpu, text, [3]), np.zeros(3, numpy)
     target = gpu.backend.allocate(64)
     launch((target, 0), [value], None)
@@ -252,14 +254,14 @@ def test_a_crash_on_the_device_is_a_clear_error(gpu: GPU) -> None:
 def test_a_bad_index_is_an_index_error_and_the_context_lives(gpu: GPU) -> None:
     x, i = asarray(X.ravel(), gpu), asarray(np.array([0, 12]), gpu)
     y = dt.take(x, i)
-    with pytest.raises(IndexError, match="take"):
+    with pytest.raises(IndexError, match="gather"):
         y.numpy()
     assert not gpu.machine.faults and (x + 1).tolist() == (X.ravel() + 1).tolist()
     stream = dt.Stream(gpu.device)
     with stream:
         z = dt.take(x, i)
         dt.evaluate(z)  # returns: nobody has looked yet
-    with pytest.raises(IndexError, match="take"):
+    with pytest.raises(IndexError, match="gather"):
         stream.synchronize()
     assert dt.take(x, asarray(np.array([3]), gpu)).tolist() == [3]
 
@@ -318,22 +320,24 @@ def test_streams_keep_to_their_events(gpu: GPU, seed: int) -> None:
     assert (z.numpy() == 10).all() and not gpu.machine.faults
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_memory_that_another_stream_uses_is_not_reused(gpu: GPU, seed: int) -> None:
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("again", [False, True])
+def test_memory_that_another_stream_uses_is_not_reused(gpu: GPU, again: bool, seed: int) -> None:
     gpu.machine.contexts[0].scheduler.chance.seed(seed)
     other = dt.Stream(gpu.device)
     x = asarray(np.full(1000, 3, "f4"), gpu)
     dt.synchronize(gpu.device)
     with other:
-        y = x + 1
-        dt.evaluate(y)  # reads x, later
-    place = x.data_ptr()
+        for _ in range(1 + again):  # the second time the graph is known, and goes another way
+            y = x + 1
+            dt.evaluate(y)  # reads x, later
     del x
     gc.collect()
-    z = asarray(np.full(1000, 7, "f4"), gpu)
-    assert z.data_ptr() != place
+    for _ in range(3):
+        z = asarray(np.full(1000, 7, "f4"), gpu)
+        assert (z.numpy() == 7).all()
     other.synchronize()
-    assert (z.numpy() == 7).all() and (y.numpy() == 4).all()
+    assert (y.numpy() == 4).all()
 
 
 def test_events_pass_and_measure(gpu: GPU) -> None:
@@ -386,11 +390,6 @@ def test_two_devices() -> None:
         x + y
     assert (x.to(two.device) + y).tolist() == (X * 2).tolist()
     assert not one.machine.faults
-
-
-def cached(gpu: GPU, folder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DOVETAIL_CACHE_DIR", str(folder))
-    monkeypatch.delenv("DOVETAIL_CACHE_MIB", raising=False)
 
 
 def test_cubins_are_loaded_and_damaged_ones_refused(gpu: GPU) -> None:
@@ -448,5 +447,3 @@ def test_the_conformance_kit_passes_in_part() -> None:
 def test_the_conformance_kit_passes() -> None:
     done = kit("-n", "2")
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
-
-

@@ -180,7 +180,7 @@ class Machine:
         index = getattr(self.current, "context", None)
         if index is None:
             raise Refused(CUresult.CUDA_ERROR_INVALID_CONTEXT, "this thread has no current context")
-        context = self.contexts[index]
+        context: Context = self.contexts[index]
         if context.fault is not None:
             raise Refused(context.fault, "the context is poisoned by an earlier fault")
         return context
@@ -204,7 +204,7 @@ class Machine:
             raise Refused(CUresult.CUDA_ERROR_INVALID_VALUE)
         if used + nbytes > self.memory:
             raise Refused(CUresult.CUDA_ERROR_OUT_OF_MEMORY)
-        start = self._take(nbytes)
+        start: int = self._take(nbytes)
         self.device_memory.add(Block(start, nbytes, device))
         return start | MARK
 
@@ -258,17 +258,16 @@ class Machine:
         be bytes."""
         if context.fault is not None:
             return
-        real = [
-            (self.device_range(p[0], nbytes, context.index) if p[1] else p[0])
-            if isinstance(p, tuple)
-            else p
-            for p in (target, source)
-        ]
-        if None in real:
+        to = self._real(context, target, nbytes)
+        from_ = self._real(context, source, nbytes) if isinstance(source, tuple) else source
+        if to is None or from_ is None:
             reason = f"a copy of {nbytes} bytes reaches memory that was freed meanwhile"
             self.failed(context, CUresult.CUDA_ERROR_ILLEGAL_ADDRESS, reason)
         else:
-            ctypes.memmove(real[0], real[1], nbytes)
+            ctypes.memmove(to, from_, nbytes)
+
+    def _real(self, context: Context, place: tuple[int, bool], nbytes: int) -> int | None:
+        return self.device_range(place[0], nbytes, context.index) if place[1] else place[0]
 
     def run(
         self, context: Context, function: Function, slots: bytearray, sizes: tuple[int, ...]

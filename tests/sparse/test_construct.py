@@ -7,7 +7,6 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
-
 from sparse_samples import scattered, triples
 
 AT, VALUES, SIZE = [[0, 1, 1, 0], [2, 0, 2, 2]], [3.0, 4.0, 5.0, 1.0], (2, 3)

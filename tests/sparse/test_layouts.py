@@ -87,8 +87,8 @@ class Bare(LayoutTensor):
 @pytest.mark.parametrize(
     ("name", "f"),
     [
-        ("sum", lambda x: dt.sum(x)), ("add", lambda x: x + 1), ("reshape", lambda x: x.reshape(-1)),
-        ("softmax", lambda x: dt.softmax(x)), ("T", lambda x: x.T), ("concat", lambda x: dt.concat([x])),
+        ("sum", dt.sum), ("add", lambda x: x + 1), ("reshape", lambda x: x.reshape(-1)),
+        ("softmax", dt.softmax), ("T", lambda x: x.T), ("concat", lambda x: dt.concat([x])),
         ("matmul", lambda x: dt.matmul(x, x)), ("numpy", lambda x: x.numpy()), ("var", dt.var),
         ("to", lambda x: x.to("cpu")), ("take", lambda x: dt.take(x, [0], axis=0)),
         ("tensordot", lambda x: dt.tensordot(x, x.__class__.__new__(Bare), axes=0)),

@@ -9,7 +9,6 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
-
 from sparse_samples import triples
 
 SHAPES = {"matrix": ((6, 7), 0), "cube": ((4, 3, 5), 0), "hybrid": ((4, 5, 3), 1),
@@ -231,7 +230,8 @@ def test_tensordot_and_einsum(device: dt.Device) -> None:
     m = made("matrix")
     for text, operands in (("ij,jk->ik", (m, m.T)), ("ij,ij->ij", (m, m)), ("ij,ij", (m, m)),
                            ("abc,cad->bd", (t, u)), ("ij->ji", (m,)), ("ij->", (m,)),
-                           ("ii->i", (m[:, :6],)), ("ii", (m[:, :6],)), ("...j,j->...", (t, t[0, 0])),
+                           ("ii->i", (m[:, :6],)), ("ii", (m[:, :6],)),
+                           ("...j,j->...", (t, t[0, 0])),
                            ("bij,bkj->bik", (t, t)), ("i,j->ij", (m[0], m[1]))):  # fmt: skip
         same(lambda *s, x=text: dt.einsum(x, *s), *operands)
         strided = [x if i % 2 else x.to_dense() for i, x in enumerate(operands)]

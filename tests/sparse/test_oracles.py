@@ -81,7 +81,8 @@ def test_pydata_agrees_in_many_dimensions() -> None:
         (x, p), (x + y, p + q), (x * y, p * q), (x - y, p - q), (x.T if x.ndim == 2 else x, p),
         (dt.permute_dims(x, (2, 0, 1)), p.transpose((2, 0, 1))), (x[1:, ::2], p[1:, ::2]),
         (x[:, 3], p[:, 3]), (dt.sum(x, axis=(0, 2)), p.sum((0, 2))), (dt.max(x, axis=1), p.max(1)),
-        (x.reshape(20, 6), p.reshape((20, 6))), (dt.concat([x, x], axis=1), sparse.concatenate([p, p], 1)),
+        (x.reshape(20, 6), p.reshape((20, 6))),
+        (dt.concat([x, x], axis=1), sparse.concatenate([p, p], 1)),
         (dt.tensordot(x, y, axes=((0, 2), (0, 2))), sparse.tensordot(p, q, ((0, 2), (0, 2)))),
     ):  # fmt: skip
         np.testing.assert_allclose(found.to_dense().numpy(), want.todense(), rtol=1e-12)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from contextlib import suppress
 from typing import Any
@@ -18,7 +19,7 @@ class CudaProgram(Program):
     """A kernel as the driver has loaded it, in the ways in which it was launched."""
 
     def __init__(self, compiler: Compiler, kernel: Kernel, way: str, made: _Made) -> None:
-        self.kernel, self.way, self.source, self.binary = kernel, way, made.source, made.cubin
+        self.kernel, self.way, self.source, self.binary = kernel, way, made.source, made.binary
         self._compiler, self._made, self._lock = compiler, {way: made}, threading.Lock()
 
     def function(self, way: str) -> Any:
@@ -33,7 +34,7 @@ class _Made:
     """One text, compiled and loaded."""
 
     def __init__(self, name: str, source: str, cubin: bytes) -> None:
-        self.source, self.cubin = source, cubin
+        self.source, self.binary = source, _seal(source) + cubin
         self.module = cuda.answer(cuda.driver.cuModuleLoadData(cubin), "cuModuleLoadData")
         found = cuda.driver.cuModuleGetFunction(self.module, name.encode())
         self.function = cuda.answer(found, "cuModuleGetFunction")
@@ -48,26 +49,41 @@ class Compiler:
     def compile(self, kernel: Kernel) -> CudaProgram:
         """The program for `kernel`. Raises: CompileError with the kernel and NVRTC's log."""
         way = ways.first(kernel)
-        source = ways.text(kernel, way).source()
-        cubin = to_cubin(source, self.arch, kernel)
-        return CudaProgram(self, kernel, way, _Made(ways.STYLE.entry(kernel), source, cubin))
+        return CudaProgram(self, kernel, way, self._compiled(kernel, self._source(kernel, way)))
 
     def load(self, kernel: Kernel, binary: bytes) -> CudaProgram:
-        """The program from a cubin. Raises: CudaError if the driver does not take it."""
+        """The program from a binary. Raises: ValueError or CudaError if it is no good."""
         way = ways.first(kernel)
-        source = ways.text(kernel, way).source()
-        return CudaProgram(self, kernel, way, _Made(ways.STYLE.entry(kernel), source, binary))
+        return CudaProgram(
+            self, kernel, way, self._loaded(kernel, self._source(kernel, way), binary)
+        )
 
     def other(self, kernel: Kernel, way: str) -> _Made:
         """The kernel in a way that was not the first choice; on disk under its own text."""
-        source, name = ways.text(kernel, way).source(), ways.STYLE.entry(kernel)
-        cubin = cached_binary(self.fingerprint, source)
-        if cubin is not None:
-            with suppress(cuda.CudaError):
-                return _Made(name, source, cubin)
-        cubin = to_cubin(source, self.arch, kernel)
-        cache_binary(self.fingerprint, source, cubin)
-        return _Made(name, source, cubin)
+        source = self._source(kernel, way)
+        binary = cached_binary(self.fingerprint, source)
+        if binary is not None:
+            with suppress(cuda.CudaError, ValueError):
+                return self._loaded(kernel, source, binary)
+        made = self._compiled(kernel, source)
+        cache_binary(self.fingerprint, source, made.binary)
+        return made
+
+    def _source(self, kernel: Kernel, way: str) -> str:
+        return ways.text(kernel, way).source()
+
+    def _compiled(self, kernel: Kernel, source: str) -> _Made:
+        return _Made(ways.STYLE.entry(kernel), source, to_cubin(source, self.arch, kernel))
+
+    def _loaded(self, kernel: Kernel, source: str, binary: bytes) -> _Made:
+        if not binary.startswith(_seal(source)):
+            raise ValueError("this binary was made from another source")
+        return _Made(ways.STYLE.entry(kernel), source, binary[len(_seal(source)) :])
+
+
+def _seal(source: str) -> bytes:
+    """What a binary begins with: the core may have changed what a kernel's text is."""
+    return hashlib.sha256(source.encode()).digest()
 
 
 def to_cubin(source: str, arch: str, kernel: object = "") -> bytes:

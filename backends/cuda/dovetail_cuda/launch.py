@@ -33,7 +33,7 @@ def bind(
         raise InternalError(f"a launch with {len(ints)} ints and a grid of {len(grid)} axes", k)
     way = ways.best(k, program.way, ints, grid)
     ints, grid = ways.sizes(k, way, ints, grid)
-    blocks = shape(ways.STYLES.get(way, ways.STYLE), grid)
+    blocks = shape(ways.STYLES.get(way, ways.STYLE), grid, ways.across(k))
     return _Bound(enter, k, program.function(way), ints, blocks).launch
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from . import driver as cuda
 
+PORTABLE = 1  # CU_MEMHOSTALLOC_PORTABLE: page-locked for every GPU
 STAGED = 1 << 20  # a source of at most so many bytes is copied on the host, and not waited for
 
 
@@ -58,8 +59,7 @@ class Memory:
 
     def allocate_pinned(self, nbytes: int) -> int:
         self.enter()
-        portable = cuda.driver.CU_MEMHOSTALLOC_PORTABLE  # page-locked for every GPU
-        made = cuda.driver.cuMemHostAlloc(nbytes, portable)
+        made = cuda.driver.cuMemHostAlloc(nbytes, PORTABLE)
         return int(cuda.answer(made, f"cuMemHostAlloc of {nbytes} bytes"))
 
     def free_pinned(self, address: int) -> None:

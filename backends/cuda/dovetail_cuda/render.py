@@ -11,8 +11,10 @@ from typing import ClassVar
 
 from dovetail.extend import (
     LANES,
+    Block,
     CStyle,
     DType,
+    Loop,
     bool_,
     float32,
     float64,
@@ -168,6 +170,12 @@ class WarpStyle(CudaStyle):
             ]
         return lines
 
+    def unroll(self, body: Block) -> list[str]:
+        """Loads of several rounds before the first is waited for; but texts stay short."""
+        loops = any(isinstance(s, Loop) for s in body)
+        count = max(len(body), 4)
+        return [] if loops or count > 32 else [f"#pragma unroll {64 // count}"]
+
     def barrier(self) -> list[str]:
         return ["__syncwarp();"]
 
@@ -212,8 +220,8 @@ Shape = tuple[int, int, int, int, int, int]  # blocks in x, y and z; threads of 
 _MOST = 65535  # blocks in y and in z; in x there are 2**31 - 1
 
 
-def shape(style: CudaStyle, grid: Sequence[int]) -> Shape:
-    """The launch of a grid for a text of this style."""
+def shape(style: CudaStyle, grid: Sequence[int], across: bool = False) -> Shape:
+    """The launch of a grid for a text of this style. `across`: what a block loads lies along y."""
     sizes = [*reversed(grid), 1, 1, 1]
     x, y, z = *sizes[:2], math.prod(sizes[2:])
     if isinstance(style, ColumnStyle):
@@ -221,7 +229,7 @@ def shape(style: CudaStyle, grid: Sequence[int]) -> Shape:
     if isinstance(style, WarpStyle):
         rows = THREADS // LANES
         return _blocks(x, rows), min(y, _MOST), min(z, _MOST), LANES, rows, 1
-    wide = min(THREADS, _power(x))
+    wide = min(LANES if across else THREADS, _power(x))
     high = min(THREADS // wide, _power(y))
     return _blocks(x, wide), min(_blocks(y, high), _MOST), min(z, _MOST), wide, high, 1
 

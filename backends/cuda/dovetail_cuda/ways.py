@@ -15,6 +15,7 @@ from dovetail.extend import (
     Kernel,
     Loop,
     Value,
+    along_axis,
     along_rows,
     jam,
     jammed_axis,
@@ -68,23 +69,46 @@ def best(kernel: Kernel, first: str, ints: Sequence[int], grid: Sequence[int]) -
         return JAMMED if grid[jammed_axis(kernel)] > 1 else PLAIN
     known = dict(zip(kernel.ints, ints, strict=True))
     if shareable(kernel):
-        spans = [_span(s, known) for s in kernel.body if isinstance(s, Loop) and s.kind == "reduce"]
-        if max(SHORT if n is None else n for n in spans) < SHORT:
+        loops = [s for s in kernel.body if isinstance(s, Loop) and s.kind == "reduce"]
+        if max(_span(loop, known) for loop in loops) < SHORT:
             return PLAIN
-        # All of a block have to come to the same barriers.
-        return first if first == WARP else PLAIN if None in spans else COLUMNS
+        return WARP if first == WARP else COLUMNS if uniform(kernel, loops) else PLAIN
+    if across(kernel):
+        return PLAIN
     many = math.prod(grid) >= BUSY and max(grid[-1:], default=0) >= WIDE
     return SPREAD if many and points(kernel) > 1 else PLAIN
 
 
-def _span(loop: Loop, known: dict[str, int]) -> int | None:
-    """How many iterations a loop has; None where only a point knows."""
-    ends = []
-    for v in (loop.start, loop.stop):
-        if v.op not in ("param", "const"):
-            return None
-        ends.append(known[v.attr] if v.op == "param" else v.attr)
-    return int(ends[1] - ends[0])
+def _span(loop: Loop, known: dict[str, int]) -> int:
+    """How many iterations a loop has; SHORT, which is enough, where its bounds are computed."""
+    start, stop = loop.start, loop.stop
+    if not {start.op, stop.op} <= {"param", "const"}:
+        return SHORT
+    first, last = (int(known[v.attr] if v.op == "param" else v.attr) for v in (start, stop))
+    return last - first
+
+
+def uniform(kernel: Kernel, loops: Sequence[Loop]) -> bool:
+    """Whether all points along the last axis have the same bounds: then they come to the same
+    barriers."""
+    varying = {id(r) for s in kernel.body if isinstance(s, Loop) for r in s.results}
+
+    def varies(v: Value) -> bool:
+        return id(v) in varying or (v.op == "index" and v.attr == len(kernel.grid) - 1)
+
+    for s in kernel.body:
+        if isinstance(s, Value) and (s.op == "load" or any(map(varies, s.args))):
+            varying.add(id(s))
+    return not any(varies(v) for loop in loops for v in (loop.start, loop.stop))
+
+
+def across(kernel: Kernel) -> bool:
+    """Whether a kernel without loops reads a transpose: neighbours along the last axis but one load
+    neighbours, and those along the last one do not. Threads of a block should be both."""
+    axis = len(kernel.grid) - 1
+    if axis < 1 or any(isinstance(s, Loop) for s in kernel.body):
+        return False
+    return along_axis(kernel, axis - 1) and not along_axis(kernel, axis)
 
 
 def points(kernel: Kernel) -> int:

@@ -53,6 +53,8 @@ class OpenCLStyle(CStyle):
     )
     helper: ClassVar[str] = "static inline "
     space: ClassVar[str] = "__global "
+    # Intel's compiler for CPUs else adds such loops as vectors, in another order
+    in_order: ClassVar[str] = "#pragma clang loop vectorize(disable)"
     lane: ClassVar[str] = "lane"
 
     def preamble(self, body: str) -> list[str]:

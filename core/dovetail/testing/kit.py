@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from ..run import compile_ahead, planned
 from .values import Array, held, is_nan, raw
 
 REFERENCE = "reference"
+KNOWN = 1000  # programs that are kept for cases to come
 BEFORE, AFTER, GUARD = 37, 29, 0xA5  # elements around each buffer, and the byte that fills them
 
 Make = Callable[[Device], T.Tensor]
@@ -39,7 +40,7 @@ class Kit:
     opened: Opened
     reproduce: str
     comparisons: int = 0
-    _programs: dict[Kernel, Program] = field(default_factory=dict)
+    _programs: ClassVar[dict[tuple[Device, str], Program]] = {}  # by the kernel's text
 
     @property
     def device(self) -> Device:
@@ -119,11 +120,22 @@ class Kit:
         return [self._get(p, a, str(kernel)) for p, a in zip(placed, arrays, strict=True)]
 
     def program(self, kernel: Kernel) -> Program:
-        """The kernel, legalised and compiled, once per case."""
-        if kernel not in self._programs:
-            legal = legalize(kernel, self.backend.info.capabilities)
-            self._programs[kernel] = self.backend.compile(legal)
-        return self._programs[kernel]
+        """The kernel, legalised and compiled."""
+        self.compile([kernel])
+        return self._programs[self.device, str(kernel)]
+
+    def compile(self, kernels: Sequence[Kernel]) -> None:
+        """Compiles what is not known of these, together: some backends do that faster."""
+        known, device = self._programs, self.device
+        new = {str(k): k for k in kernels if (device, str(k)) not in known}
+        if len(known) + len(new) > KNOWN:
+            known.clear()
+            new = {str(k): k for k in kernels}
+        legal = [legalize(k, self.backend.info.capabilities) for k in new.values()]
+        made = (
+            self.backend.compile_all(legal) if len(legal) > 1 else map(self.backend.compile, legal)
+        )
+        known.update(zip([(device, text) for text in new], made, strict=True))
 
     def _put(self, a: Array) -> DataPtr:
         block = np.full((BEFORE + a.size + AFTER) * a.itemsize, GUARD, np.uint8)

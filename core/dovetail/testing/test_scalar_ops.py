@@ -116,10 +116,13 @@ def defined(op: str, d: DType) -> list[Array]:
 def test_arithmetic(kit: Kit, op: str, d: DType, form: str) -> None:
     target = bool_ if OPS[op][2] == "b" else d
     columns = defined(op, d)
-    kernel = kernel_of(
-        form, f"{op}_{d.code}", [d] * len(columns), target, lambda *v: Value(op, target, v)
-    )
-    check(kit, form, kernel, columns, target)
+    sources = [d] * len(columns)
+    kernels = {
+        f: kernel_of(f, f"{op}_{d.code}", sources, target, lambda *v: Value(op, target, v))
+        for f in FORMS
+    }
+    kit.compile([*kernels.values()])
+    check(kit, form, kernels[form], columns, target)
 
 
 @pytest.mark.parametrize("d", (float32, float64), ids=named)
@@ -186,8 +189,14 @@ def casts() -> Iterator[tuple[DType, DType]]:
 @pytest.mark.parametrize("form", ("grid", "map"))
 @pytest.mark.parametrize(("source", "target"), list(casts()), ids=named)
 def test_cast(kit: Kit, source: DType, target: DType, form: str) -> None:
-    kernel = kernel_of(form, "cast", [source], target, lambda v: cast(v, target))
-    check(kit, form, kernel, [castable(source, target)], target)
+    kernels = {
+        (f, t): kernel_of(f, "cast", [source], t, lambda v, t=t: cast(v, t))
+        for f in ("grid", "map")
+        for s, t in casts()
+        if s is source and kit.has(t)
+    }
+    kit.compile([*kernels.values()])
+    check(kit, form, kernels[form, target], [castable(source, target)], target)
 
 
 @pytest.mark.parametrize("half", HALVES, ids=named)
@@ -219,13 +228,18 @@ def test_bitcast(kit: Kit, source: DType) -> None:
 @pytest.mark.parametrize("d", COMPUTED, ids=named)
 def test_where(kit: Kit, d: DType, form: str) -> None:
     columns = [sample(bool_, 2000, 1), sample(d, 2000, 2), sample(d, 2000, 3)]
-    check(kit, form, kernel_of(form, "where", [bool_, d, d], d, where), columns, d)
+    kernels = {f: kernel_of(f, "where", [bool_, d, d], d, where) for f in FORMS}
+    kit.compile([*kernels.values()])
+    check(kit, form, kernels[form], columns, d)
 
 
 @pytest.mark.parametrize("d", STORED, ids=named)
 def test_load_and_store_move_bits(kit: Kit, d: DType) -> None:
-    for form in ("grid", "grid2", "map", "fold"):
-        check(kit, form, kernel_of(form, "copy", [d], d, lambda v: v), [sample(d, 10_000, 4)], d)
+    forms = ("grid", "grid2", "map", "fold")
+    kernels = [kernel_of(form, "copy", [d], d, lambda v: v) for form in forms]
+    kit.compile(kernels)
+    for form, kernel in zip(forms, kernels, strict=True):
+        check(kit, form, kernel, [sample(d, 10_000, 4)], d)
 
 
 @pytest.mark.parametrize("form", ("grid", "map", "fold"))

@@ -1,0 +1,88 @@
+"""docs/writing-a-backend.md is complete and true: a stranger needs nothing else."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import dovetail as dt
+import numpy as np
+import pytest
+from dovetail import extend
+from dovetail.backend import Backend, BackendInfo, Capabilities, DeviceInfo
+from dovetail.cstyle import CStyle
+from dovetail.device import Device
+from dovetail.memory import CachingAllocator
+from dovetail.plugins import HOOKS, Opened, hookimpl
+
+PAGE = (Path(__file__).parent.parent / "docs" / "writing-a-backend.md").read_text("utf-8")
+BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+CODE = re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", PAGE, flags=re.DOTALL))
+NAMES = {word for code in CODE for word in re.findall(r"\w+", code)}
+
+needs_compiler = pytest.mark.skipif(
+    shutil.which("cc") is None, reason="the page's example needs a C compiler that is called cc"
+)
+
+
+@pytest.fixture(scope="module")
+def page() -> dict[str, Any]:
+    """What the page's code defines, all of it run in order."""
+    found: dict[str, Any] = {"__name__": "page"}
+    for number, block in enumerate(BLOCKS):
+        exec(compile(block, f"writing-a-backend.md, block {number}", "exec"), found)
+    return found
+
+
+def public(of: type) -> set[str]:
+    return {name for name in vars(of) if not name.startswith("_")} - {"info"}
+
+
+def test_every_name_of_the_interface_is_on_the_page() -> None:
+    assert set(extend.__all__) - NAMES == set()
+
+
+def test_every_hook_method_and_field_is_on_the_page() -> None:
+    assert set(HOOKS) - NAMES == set()
+    assert public(Backend) - NAMES == set()
+    for of in (Capabilities, DeviceInfo):
+        assert {f.name for f in dataclasses.fields(of)} - NAMES == set(), of
+
+
+def test_the_page_names_nothing_that_is_not_there() -> None:
+    """Whatever the tables call a method, a field or a name of `extend`."""
+    table = PAGE.partition("## All of `dovetail.extend`")[2]
+    assert set(re.findall(r"`(\w+)`", table)) == set(extend.__all__)
+    methods = PAGE.partition("## The methods of a backend")[2].partition("What can be relied on")[0]
+    rows = re.findall(r"^\| (`.*?) \|", methods, re.M)
+    called = {n for row in rows for n in re.findall(r"`(\w+)", row)} - {"method"}
+    assert called == public(Backend)
+    dialect = PAGE.partition("## A dialect of C")[2].partition("Names are those")[0]
+    spelt = {n for row in re.findall(r"^\| (`.*?) \|", dialect, re.M)
+             for n in re.findall(r"`(\w+)", row)}  # fmt: skip
+    assert len(spelt) > 15 and {n for n in spelt if not hasattr(CStyle, n)} == set()
+
+
+def test_the_code_runs(page: dict[str, Any]) -> None:
+    assert len(BLOCKS) >= 5
+    assert not page["modest"].float64 and page["modest"].concurrency == 8
+    hooks = {n for n in page if n.startswith("dovetail_")}
+    assert hooks == {*HOOKS} - {"dovetail_lowerings", "dovetail_diagnostics"}
+    assert all(getattr(page[n], f"{hookimpl.project_name}_impl", None) for n in hooks)
+    assert isinstance(page["dovetail_backend_info"](), BackendInfo)
+
+
+@needs_compiler
+def test_the_vendor_routine_is_called(page: dict[str, Any]) -> None:
+    """Its product is NumPy's to the last bit, which that of a generated kernel need not be."""
+    [info] = page["dovetail_probe"]({})
+    backend, dev = page["WithVendor"](info), Device("cc", 0)
+    allocator = CachingAllocator(backend, dev)
+    dev.opened = Opened(backend, allocator, dev, backend.lowerings())
+    x, y = (np.random.default_rng(k).standard_normal((70, 70)).astype("f4") for k in (1, 2))
+    calls = dt.run.counters.calls
+    found = dt.matmul(dt.asarray(x, device=dev).mT, dt.asarray(y, device=dev)).numpy()
+    assert np.array_equal(found, x.T @ y) and dt.run.counters.calls == calls + 1
