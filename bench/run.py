@@ -11,6 +11,7 @@ from pathlib import Path
 
 from dovetail import bench
 from dovetail.bench_cases import PEERS, all_cases
+from dovetail.bench_sparse import sparse_cases
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 
@@ -28,7 +29,8 @@ def main() -> int:
     status = bench.respawned(sys.argv)
     if status is not None:
         return status
-    cases = [c for c in all_cases(asked.shrink) if asked.only in c.name]
+    everything = [*all_cases(asked.shrink), *sparse_cases(asked.shrink)]
+    cases = [c for c in everything if asked.only in c.name]
     report = bench.measure_all(cases, asked.peers, asked.rounds, once=not asked.only)
     bench.show(report)
     if asked.json:

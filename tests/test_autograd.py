@@ -64,6 +64,14 @@ def test_third_derivatives_of_products_with_zeros(f: Any) -> None:
         assert gradgradcheck(first, leaf(values))
 
 
+def test_gradients_move_between_devices() -> None:
+    x = leaf([1.0, 2.0])
+    y = x.to("reference") * 3.0
+    assert str(y.device) == "reference"
+    (y * y).sum().backward()
+    assert x.grad.device is x.device and x.grad.tolist() == [18.0, 36.0]
+
+
 def test_a_kernel_that_would_grow_too_large() -> None:
     x, y = leaf(uniform(3, 3, 3)), leaf(uniform(3, 3, 3))
 
@@ -337,6 +345,26 @@ def test_softmax_and_cross_entropy_go_back_in_one_kernel() -> None:
     want = np.exp(x.numpy()) / np.exp(x.numpy()).sum(1, keepdims=True)
     want[np.arange(50), labels.numpy()[:, 0]] -= 1
     np.testing.assert_allclose(g.numpy(), want / 50, rtol=1e-5, atol=1e-7)
+
+
+def test_the_gradient_of_a_gather_is_added_up_where_it_stays() -> None:
+    x = leaf(uniform(50, 8), dt.float32)
+    index = dt.asarray(np.arange(30) % 7)
+    g = dt.grad((dt.take(x, index, axis=0) * 2.0).sum(), x)
+    assert "starts from a copy" not in str(dt.explain(g))
+    want = np.zeros((50, 8), "f4")
+    np.add.at(want, index.numpy(), np.float32(2))
+    assert g.numpy().tobytes() == want.tobytes()
+
+
+def test_what_is_held_is_not_updated_in_its_memory() -> None:
+    base, values = dt.ones(6) * 2.0, dt.ones((3,))
+    at = dt.asarray([1, 1, 4])
+    operands = tuple(t._expr for t in (base, values, at))
+    added = dt.tensor.make(dt.expr.node(ops.SCATTER, operands, base._expr.spec, ("add", False)))
+    both = added + base * 10.0
+    assert both.tolist() == [22.0, 24.0, 22.0, 22.0, 23.0, 22.0]
+    assert base.tolist() == [2.0] * 6 and added.tolist() == [2.0, 4.0, 2.0, 2.0, 3.0, 2.0]
 
 
 @pytest.mark.parametrize("evaluated, kept", [(False, 3), (True, 4)])

@@ -155,8 +155,14 @@ def test_a_gap_that_is_none_fails(site: Path) -> None:
 
 
 def test_a_gap_that_names_nothing_is_an_error(site: Path) -> None:
-    status, output, _ = run_kit(site, "misspellsitsgap")
-    assert status == 4 and "scalar_ops.fused_multiply_add" in output
+    for options, expected in (((), 4), (("-n", "2", "-k", "where"), 1)):
+        status, output, _ = run_kit(site, "misspellsitsgap", *options)
+        assert status == expected and "exist: scalar_ops.fused_multiply_add" in output
+
+
+def test_gaps_of_other_levels_do_not_matter_to_one(site: Path) -> None:
+    status, output, certificate = run_level(site, "declaresitsgap", "test_streams")
+    assert status == 0 and certificate["levels"].keys() == {"streams"}, output
 
 
 def test_no_case_at_all_fails(site: Path) -> None:

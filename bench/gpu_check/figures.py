@@ -216,7 +216,7 @@ def by_torch(a: Any, b: Any) -> tuple[Any, Any, Any, Wait]:
     return torch, x, y, torch.cuda.synchronize
 
 
-def measure(device: str, elements: int, sides: tuple[int, ...] = (1024, 4096)) -> dict[str, Any]:
+def measure(device: str, elements: int, sides: tuple[int, ...]) -> dict[str, Any]:
     """All figures of one device."""
     rng = np.random.default_rng(0)
     a, b = (rng.standard_normal(elements, dtype="f4") for _ in range(2))
@@ -245,7 +245,8 @@ def main() -> None:
     asked = parser.parse_args()
     memory = open_device(asked.device).backend.info.total_memory
     elements = min(asked.elements, max(memory // 4 // 8, 1024))  # eight such arrays fit
-    print(json.dumps(measure(asked.device, elements)))
+    sides = (1024, 4096) if elements >= 1 << 24 else (64,)
+    print(json.dumps(measure(asked.device, elements, sides)))
 
 
 if __name__ == "__main__":

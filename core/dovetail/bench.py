@@ -46,6 +46,7 @@ from .bench_cases import (
     limit_threads,
 )
 from .bench_memory import FEW, MANY, cached_us, growth
+from .bench_sparse import sparse_cases
 from .explain import bytes_text
 from .run import counters
 
@@ -155,7 +156,7 @@ def measure(case: Case, peers: Sequence[str] = PEERS, rounds: int = 7) -> Result
 def _entrants(case: Case, peers: Sequence[str], result: Result) -> dict[str, Work]:
     """Who takes part: installed, able to, and right."""
     arrays = case.inputs()
-    truth = case.contestants["numpy"](*arrays)()
+    truth = case.contestants["numpy" if "numpy" in case.contestants else "scipy"](*arrays)()
     works: dict[str, Work] = {}
     for name, make in case.contestants.items():
         if name != "dovetail" and name not in peers:
@@ -408,7 +409,8 @@ def main(arguments: Sequence[str]) -> int:
     status = respawned(["-m", "dovetail.bench", *arguments])
     if status is not None:
         return status
-    report = measure_all(few_cases(asked.shrink), asked.peers, asked.rounds, once=False)
+    cases = [*few_cases(asked.shrink), *sparse_cases(asked.shrink)]
+    report = measure_all(cases, asked.peers, asked.rounds, once=False)
     show(report)
     return 0
 

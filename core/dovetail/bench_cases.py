@@ -18,7 +18,7 @@ import dovetail as dt
 
 THREADS = 2  # for every contestant
 M, K = 1 << 20, 1 << 10
-PEERS = ("numpy", "torch", "torch.compile", "jax", "numexpr")
+PEERS = ("numpy", "scipy", "torch", "torch.compile", "jax", "numexpr", "sparse")
 
 Work = Callable[[], Any]  # does the case once, completely, and returns the result
 Array = np.ndarray[Any, Any]
@@ -307,6 +307,42 @@ def integer_matmul(n: int) -> Case:
     return Case(f"matmul int64, {n}", peers(numpy=20, torch=1), inputs, contestants, tolerance=0)
 
 
+def sorting(name: str, kind: str, n: int) -> Case:
+    """A stable sort, or the order that it gives. Integers are of the whole range."""
+
+    def inputs() -> list[Array]:
+        rng = np.random.default_rng(7)
+        if kind == "f4":
+            return [rng.standard_normal(n, "f4")]
+        return [rng.integers(-(1 << 63), (1 << 63) - 1, n, endpoint=True)]
+
+    contestants = {
+        "dovetail": ours(getattr(dt, name)),
+        "numpy": by_numpy(lambda x: getattr(np, name)(x, kind="stable")),
+        "torch": by_torch(lambda torch, x: torch.sort(x, stable=True)[name == "argsort"]),
+        "jax": by_jax(lambda jnp, x: getattr(jnp, name)(x, stable=True)),
+    }
+    title = f"{name} {np.dtype(kind).name}, {count_text(n)}"
+    return Case(title, peers(numpy=1), inputs, contestants, tolerance=0)
+
+
+def distinct(inverse: bool, below: int, n: int) -> Case:
+    """The distinct ones of n integers from 0 to `below`, in order; or which one each is."""
+
+    def inputs() -> list[Array]:
+        return [np.random.default_rng(7).integers(0, below, n)]
+
+    def recorded(x: Any) -> Any:
+        return dt.unique_inverse(x).inverse_indices if inverse else dt.unique_values(x)
+
+    def by_sorting(x: Array) -> Any:
+        return np.unique(x, return_inverse=True)[1] if inverse else np.unique(x)
+
+    name = f"{'inverse of unique' if inverse else 'unique'}, {count_text(n)} below"
+    contestants = {"dovetail": ours(recorded), "numpy": by_numpy(by_sorting)}
+    return Case(f"{name} {count_text(below)}", peers(numpy=1), inputs, contestants, tolerance=0)
+
+
 def chain_backward(n: int) -> Case:
     """The gradients of the chain of seven with respect to both inputs; the forward pass is done."""
 
@@ -466,6 +502,8 @@ def all_cases(shrink: int = 1) -> list[Case]:
         transposed_copy(side),
         matmul(max(2048 // shrink, 8)),
         integer_matmul(max(512 // shrink, 8)),
+        *(sorting(f, kind, big) for f in ("sort", "argsort") for kind in ("f4", "i8")),
+        *(distinct(inverse, M // shrink, big) for inverse in (False, True)),
         chain_backward(big),
         *(training(batch) for batch in (256, 8)),
     ]
@@ -473,9 +511,8 @@ def all_cases(shrink: int = 1) -> list[Case]:
 
 def few_cases(shrink: int = 1) -> list[Case]:
     """What `dovetail bench` shows."""
-    return [
-        c for c in all_cases(shrink) if not c.name.startswith(("log", "sin", "tanh", "sum axis"))
-    ]
+    rest = ("log", "sin", "tanh", "sum axis", "sort int64", "argsort", "unique", "inverse")
+    return [c for c in all_cases(shrink) if not c.name.startswith(rest)]
 
 
 def count_text(n: int) -> str:

@@ -240,6 +240,12 @@ class Planner:
         self.why = dict.fromkeys(held, "its tensor is still held") | dict.fromkeys(
             roots, "asked for"
         )
+        self.kept = frozenset(self.why)
+        self.uses = [0] * len(nodes)
+        for e in nodes:
+            for a in e.args if e.op is not None else (e.storage.pending,):
+                if type(a) is Expr:
+                    self.uses[index[a]] += 1
         for i, e in enumerate(nodes):
             if e.op is not None and e.op.kind == "rows":
                 self._seed(i)
@@ -284,9 +290,13 @@ class Planner:
         self.home: dict[int, int] = {}  # stored node -> index of its step
         self.slot_of: dict[int, int] = {}
         self.slots = len(self.leaf_slot) + (self.target is not None)
+        self.given: dict[int, int] = {}  # op that updates -> the operand whose memory it takes over
         for i in sorted(self.why):
+            source = self._source(i)
             if self.target is not None and i == self.roots[0]:
                 self.slot_of[i] = self.target.slot
+            elif source is not None:
+                self.given[i], self.slot_of[i] = source, self.slot_of[source]
             else:
                 self.slot_of[i] = self.slots
                 self.slots += 1
@@ -301,12 +311,25 @@ class Planner:
         stored = tuple(
             (i, s)
             for i, s in self.slot_of.items()
-            if i not in self.leaf_slot and i not in self.order
+            if i not in self.leaf_slot and i not in self.order and i not in self.given.values()
         )
         given = len(self.leaf_slot) + (self.target is not None)
         notes = [self._note(i) for i in sorted(self.why)]
         blank = [None, 0] * (self.slots - given)
         return Plan(steps, self.slots, stored, notes, [None] * self.slots, blank)
+
+    def _source(self, i: int) -> int | None:
+        """The operand that an op updates in its memory: pending, contiguous, and nobody else's."""
+        e = self.nodes[i]
+        if e.op is None or not e.op.updates or any(name == e.op.name for name, _ in self.lowered):
+            return None
+        source = e.args[0]
+        if source.op is None or source.op.kind == "view":
+            return None
+        j = self.index[source]
+        if self.uses[j] > 1 or j in self.kept or j in self.order:
+            return None
+        return j
 
     def _note(self, i: int) -> str:
         op = self.nodes[i].op
@@ -668,14 +691,14 @@ class Planner:
             moved = e.spec.size * e.spec.dtype.itemsize
             return [Call(e.op, tuple(inputs), out, fresh, self.why[i], moved)]
         several = Launches(self, i, (*inputs, out), casts, fresh)
-        if e.op.updates and read is inputs:
+        if e.op.updates and read is inputs and i not in self.given:
             several.copy(f"{e.op.name} starts from a copy")
         (e.op.launches or _one_launch)(several)
         return list(several.steps)
 
     def fresh(self, i: int) -> tuple[tuple[int, int], ...]:
         """The memory that storing node `i` needs: none where it goes into an existing target."""
-        if self.target is not None and i == self.roots[0]:
+        if i in self.given or (self.target is not None and i == self.roots[0]):
             return ()
         s = self.nodes[i].spec
         return ((self.slot_of[i], s.size * s.dtype.itemsize),)

@@ -116,7 +116,7 @@ def write(value: Expr, target: Expr) -> None:
             if trace is None and recall.attempt_into(value, target, stream):
                 counters.evaluations += 1
                 counters.launches += 1
-                storage.version += 1
+                _written(storage)
                 return
         copy = node(COPY, (value,), value.spec)
         del value

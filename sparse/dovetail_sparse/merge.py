@@ -8,7 +8,7 @@ import dovetail as dt
 from dovetail.extend import gathered
 
 from .pattern import Pattern
-from .rows import Runs, rows_at
+from .rows import merged, rows_at
 from .tensor import COO
 
 Tensor = dt.Tensor
@@ -56,28 +56,43 @@ def _or_zero(values: Tensor, at: Tensor) -> Tensor:
 
 def _union(p: Pattern, q: Pattern) -> tuple[Pattern, Tensor, Tensor]:
     """The joint pattern, and for each of its positions the entry of p and that of q, or -1."""
+    if not p.count or not q.count:
+        some = q if q.count else p
+        place = dt.arange(some.count, device=p.device)
+        return some, *((dt.zeros_like(place) - 1, place) if q.count else (place, place - 1 - place))
+    mine, theirs = p.keys(), q.keys()
+    if len(mine) > 1:
+        return _union_by_sorting(p, q)
+    both = merged(mine[0], theirs[0])
+    dt.evaluate(both)
+    old, new = both[0], both[1]
+    rows = [_either(a, b, old, new) for a, b in zip(p.rows, q.rows, strict=True)]
+    dt.evaluate(*rows)
+    joint = Pattern(rows, p.shape, both.shape[1], p.device, unsorted=0, unique=True)
+    return joint, old, new
+
+
+def _either(a: Tensor, b: Tensor, old: Tensor, new: Tensor) -> Tensor:
+    """Entries of `a` at the places `old`, of `b` at the places `new` where these are negative."""
+    return dt.where(old < 0, rows_at(b, dt.maximum(new, 0)), rows_at(a, dt.maximum(old, 0)))
+
+
+def _union_by_sorting(p: Pattern, q: Pattern) -> tuple[Pattern, Tensor, Tensor]:
+    """`_union` for positions that no single number names."""
     both = Pattern(
         [dt.concat([a, b]) for a, b in zip(p.rows, q.rows, strict=True)],
         p.shape, p.count + q.count, p.device,
     )  # fmt: skip
-    if both.count == 0:
-        nothing = dt.zeros(0, dtype=dt.int64, device=p.device)
-        return p, nothing, nothing
     order = both.order_by(range(len(p.shape)))
-    runs: Runs = both.runs(range(len(p.shape)), order)
+    starts = both.runs(range(len(p.shape)), order).starts
+    count = starts.shape[0]
+    end = dt.asarray([both.count], dtype=dt.int64, device=p.device)
     # of one position there are at most two entries, that of p first
-    count = runs.starts.shape[0]
-    following = dt.concat(
-        [runs.starts[1:], dt.asarray([both.count], dtype=dt.int64, device=both.device)]
-    )
-    first, last = rows_at(order, runs.starts), rows_at(order, following - 1)
+    first, last = rows_at(order, starts), rows_at(order, dt.concat([starts[1:], end]) - 1)
     rows = [rows_at(r, first) for r in both.rows]
-    pattern = Pattern(rows, both.shape, count, both.device, unsorted=0, unique=True)
-    return (
-        pattern,
-        dt.where(first < p.count, first, -1),
-        dt.where(last >= p.count, last - p.count, -1),
-    )
+    pattern = Pattern(rows, p.shape, count, p.device, unsorted=0, unique=True)
+    old = dt.where(first < p.count, first, -1)
+    return pattern, old, dt.where(last >= p.count, last - p.count, -1)
 
 
 def intersection(tensors: Sequence[COO]) -> tuple[Pattern, list[Tensor]]:

@@ -180,7 +180,12 @@ def _require_room(name: str, shape: Shape, whole: Shape) -> None:
         raise dt.ShapeError(f"{name}: shape {whole} has more elements than an int64 can number")
 
 
-_MOVES: dict[str, Callable[..., COO]] = {"permute": _permute, "expand": _expand, "slice": _slice, "reshape": _reshape}
+_MOVES: dict[str, Callable[..., COO]] = {
+    "permute": _permute,
+    "expand": _expand,
+    "slice": _slice,
+    "reshape": _reshape,
+}
 
 
 # --- index arrays --------------------------------------------------------------------------------

@@ -27,8 +27,8 @@ class Pattern:
     """
 
     __slots__ = (
-        "_bounds", "_coalesced", "_indices", "_order", "_transposed", "count", "device", "rows",
-        "shape", "unique", "unsorted",
+        "_bounds", "_coalesced", "_indices", "_keys", "_order", "_transposed", "count", "device",
+        "rows", "shape", "unique", "unsorted",
     )  # fmt: skip
 
     def __init__(
@@ -42,6 +42,7 @@ class Pattern:
             self.unsorted, self.unique = 0, True
         self._indices = indices
         self._order: Tensor | None = None
+        self._keys: dict[tuple[int, ...], Tensor] = {}
         self._coalesced: tuple[Pattern, Runs | None] | None = None
         self._bounds: Tensor | None = None
         self._transposed: tuple[Pattern, Tensor] | None = None
@@ -67,7 +68,13 @@ class Pattern:
 
     def key(self, dims: Sequence[int]) -> Tensor:
         """Positions along some dimensions as one number each, the last dimension fastest."""
-        return linear([self.rows[d] for d in dims], [self.shape[d] for d in dims], self)
+        if len(dims) == 1:
+            return self.rows[dims[0]]
+        which = tuple(dims)
+        if which not in self._keys:
+            rows, sizes = [self.rows[d] for d in dims], [self.shape[d] for d in dims]
+            self._keys[which] = linear(rows, sizes, self)
+        return self._keys[which]
 
     def order(self) -> Tensor | None:
         """What sorts the entries lexicographically, stably; None where they are sorted."""
@@ -142,6 +149,7 @@ class Pattern:
             runs = self.runs(range(len(self.shape)), order)
         rows = [runs.firsts(r) for r in self.rows]
         dt.evaluate(runs.starts, *rows)
+        self._keys.clear()
         return Pattern(rows, self.shape, runs.starts.size, self.device, unsorted=0, unique=True), (
             runs
         )

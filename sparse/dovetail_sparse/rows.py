@@ -17,8 +17,10 @@ from dovetail.extend import (
     Op,
     Value,
     bool_,
+    cast,
     choose,
     const,
+    eq,
     float32,
     fma,
     fold_loop,
@@ -151,6 +153,83 @@ def _spread(site: Any) -> None:
     site.store(fold_loop(0, rounds, (const(0, int64), n), step).results[0] - 1, place)
 
 
+BLOCK = 4096  # entries of two merged lists that one grid point walks
+
+
+def _split(site: Any, d: Value) -> tuple[Value, Value]:
+    """How many of the first `d` entries, in joint order, are of the first list, and of the second.
+
+    Of equal ones that of the first list comes first. Source: merge path (Odeh, Green, Mwassi,
+    Shmueli and Birk, 2012, https://doi.org/10.1109/IPDPSW.2012.202).
+    """
+    n, m = site.size(0, 0), site.size(1, 0)
+    zero = const(0, int64)
+    low, high = choose(m < d, d - m, zero), choose(d < n, d, n)
+
+    def step(_: Value, low: Value, high: Value) -> tuple[Value, ...]:
+        middle, open_ = (low + high) >> 1, low < high
+        x = site.read(0, choose(open_, middle, zero))
+        y = site.read(1, choose(open_, d - 1 - middle, zero))
+        first = open_ & (x <= y)
+        return choose(first, middle + 1, low), choose(open_ & ~first, middle, high)
+
+    rounds = site.number("rounds", (site.extent(0, 0) + site.extent(1, 0)).bit_length())
+    i = fold_loop(0, rounds, (low, high), step).results[0]
+    return i, d - i
+
+
+def _merging(site: Any, block: Value, emit: Any, carried: Value) -> Any:
+    """Walks a block of two ascending lists without repetition; equal entries are taken together.
+
+    `emit(i, j, first, second, carried)` gives the new carry, and effects; it is asked beyond the
+    last entry too, where neither is taken.
+    """
+    n, m = site.size(0, 0), site.size(1, 0)
+    zero = const(0, int64)
+    start, length = block * BLOCK, const(BLOCK, int64)
+    stop = choose(start + length < n + m, start + length, n + m)
+    (i0, j0), (i1, j1) = _split(site, start), _split(site, stop)
+    before = site.read(0, choose(zero < i0, i0 - 1, zero))
+    begun = (zero < i0) & (j0 < m) & eq(site.read(1, choose(j0 < m, j0, zero)), before)
+
+    def step(_: Value, i: Value, j: Value, state: Value) -> Any:
+        here, there = i < i1, j < j1
+        x = site.read(0, choose(i < n, i, zero))
+        y = site.read(1, choose(j < m, j, zero))
+        first = here & (~there | (x <= y))
+        second = choose(first, (j < m) & eq(x, y), there)
+        state, effects = emit(i, j, first, second, state)
+        return (i + cast(first, int64), j + cast(second, int64), state), effects
+
+    return fold_loop(start, stop, (i0, j0 + cast(begun, int64), carried), step)
+
+
+def _merge_counts(site: Any) -> None:
+    """merge_counts(keys, others): how many different keys each block has. Keys are not empty."""
+
+    def emit(i: Value, j: Value, first: Value, second: Value, n: Value) -> Any:
+        return n + cast(first | second, int64), []
+
+    block = site.axis(-1, 0)
+    site.store(_merging(site, block, emit, const(0, int64)).results[2], block)
+
+
+def _merge(site: Any) -> None:
+    """merge(keys, others, before): for each different key where it is in either list, or -1."""
+    none, one = const(-1, int64), const(1, int64)
+
+    def emit(i: Value, j: Value, first: Value, second: Value, at: Value) -> Any:
+        found = first | second
+        effects = [
+            site.stored(choose(first, i, none), const(0, int64), at, when=found),
+            site.stored(choose(second, j, none), one, at, when=found),
+        ]
+        return at + cast(found, int64), effects
+
+    block = site.axis(2, 0)
+    site.builder.effect(_merging(site, block, emit, site.read(2, block)))
+
+
 def _row(name: str, build: Callable[[Any], None], dtypes: Any, arity: int = 1) -> Op:
     return Op(f"sparse_{name}", "rows", dtypes=dtypes, build=build, arity=arity)
 
@@ -167,6 +246,8 @@ OWNERS = _row("owners", _owners, _positions)
 SPREAD = _row("spread", _spread, _positions)
 PRODUCT = _row("product", _product, _pairing, 2)
 SAMPLED = _row("sampled", _sampled, _pairing, 2)
+MERGE_COUNTS = _row("merge_counts", _merge_counts, _positions, 2)
+MERGE = _row("merge", _merge, _positions, 3)
 SEGMENTS = {"sum": SUM, "prod": PROD, "max": MAX, "min": MIN}
 
 # --- the tensors' side ---------------------------------------------------------------------------
@@ -210,6 +291,18 @@ def rows_at(x: Tensor, at: Tensor) -> Tensor:
 def run_of_each(firsts: Tensor, total: int) -> Tensor:
     """For each of `total` places the run it stands in, given where each run starts."""
     return recorded(SPREAD, (firsts,), (total,), dt.int64)
+
+
+def merged(keys: Tensor, others: Tensor) -> Tensor:
+    """Where each key of two ascending lists without repetition is in the first and in the second,
+    (2, different keys), or -1. One host read: how many there are."""
+    n = keys.shape[0] + others.shape[0]
+    blocks = (-(-n // BLOCK),)
+    counts = recorded(MERGE_COUNTS, (keys, others), blocks, dt.int64)
+    ends = dt.cumulative_sum(counts, axis=0)
+    dt.evaluate(counts, ends)
+    total = int(ends[-1].item())
+    return recorded(MERGE, (keys, others, ends - counts), (2, total), dt.int64)
 
 
 # --- gradients -----------------------------------------------------------------------------------

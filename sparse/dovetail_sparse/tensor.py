@@ -97,13 +97,13 @@ class COO(LayoutTensor):
 
     # --- gradients: those of the values
 
-    @property  # type: ignore[override]
-    def requires_grad(self) -> bool:
+    @property
+    def requires_grad(self) -> bool:  # type: ignore[override]
         """Whether gradients flow to or through the values."""
         return self._values.requires_grad
 
-    @property  # type: ignore[override]
-    def is_leaf(self) -> bool:
+    @property
+    def is_leaf(self) -> bool:  # type: ignore[override]
         """Whether no recorded op made the values."""
         return self._values.is_leaf
 

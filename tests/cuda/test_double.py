@@ -7,6 +7,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -390,6 +391,14 @@ def test_the_default_stream_waits_for_blocking_ones_and_they_for_it() -> None:
         assert seen == {1.0} if flags == 0 else 0.0 in seen
 
 
+def test_a_full_queue_is_worked_off(machine: Machine) -> None:
+    stream, (x, address) = done(driver.cuStreamCreate(NON_BLOCKING)), pinned(4)
+    a = device(np.ones(4, "f4"))
+    for _ in range(1010):
+        done(driver.cuMemcpyDtoHAsync(address, a, 16, stream))
+    assert (x == 1).all() and driver.cuStreamQuery(stream)[0] == CUresult.CUDA_ERROR_NOT_READY
+
+
 def test_events(machine: Machine) -> None:
     stream = done(driver.cuStreamCreate(0))
     start_, end, never = (done(driver.cuEventCreate(0)) for _ in range(3))
@@ -432,6 +441,13 @@ def test_two_devices_do_not_see_each_other() -> None:
     done(driver.cuCtxSetCurrent(done(driver.cuDevicePrimaryCtxRetain(1))))
     done(launch(f, 1, 1, a, a, a, 4))
     assert driver.cuCtxSynchronize()[0] == CUresult.CUDA_ERROR_ILLEGAL_ADDRESS
+
+
+def test_the_double_is_not_for_users() -> None:
+    root = Path(__file__).parents[2]
+    shipped = [p for d in ("core", "sparse", "backends") for p in (root / d).rglob("*.py")]
+    assert len(shipped) > 50
+    assert [p for p in shipped if "cuda_double" in p.read_text()] == []
 
 
 # --- conventions

@@ -5,6 +5,7 @@ does as its manual says, on the double's memory.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -62,9 +63,9 @@ class CuBlas:
 
 
 @pytest.fixture
-def backend() -> Backend:
-    double.install()
-    return plugin.dovetail_open(plugin.dovetail_probe({})[0], {})  # type: ignore[index]
+def backend() -> Iterator[Backend]:
+    with double.installed():
+        yield plugin.dovetail_open(plugin.dovetail_probe({})[0], {})  # type: ignore[index]
 
 
 def product(backend: Backend, products: matmul.Products, x: Array, y: Array) -> Array:

@@ -15,6 +15,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -184,6 +185,13 @@ def test_pointers_are_the_devices(gpu: GPU) -> None:
     dt.evaluate(x)
     assert x.data_ptr() & MARK and x.__dlpack_device__() == (2, gpu.device.index)
     assert np.array_equal(np.asarray(x.to("reference")), X)
+    y = dt.from_dlpack(x)
+    assert y.device is gpu.device and y.data_ptr() == x.data_ptr()
+    y += 1
+    assert np.array_equal(x.numpy(), X + 1)
+    del x
+    gc.collect()
+    assert np.array_equal(y.numpy(), X + 1) and not gpu.machine.faults
 
 
 # --- launches
@@ -431,13 +439,14 @@ def test_the_demo_gives_the_references_bits(gpu: GPU) -> None:
     assert found[0].count == 100 and demo.disagreements(found) == []
 
 
-def kit(*more: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "dovetail.cli", "test-backend", "cuda", *more]
-    return subprocess.run(command, capture_output=True, text=True, timeout=1000)
+def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """A command of dovetail's, in a process that has the double too."""
+    line = [sys.executable, "-m", "dovetail.cli", *arguments]
+    return subprocess.run(line, capture_output=True, text=True, timeout=1000)
 
 
 def test_the_conformance_kit_passes_in_part() -> None:
-    done = kit("--sample", "60", "-p", "no:xdist")
+    done = command("test-backend", "cuda", "--sample", "60", "-p", "no:xdist")
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
     assert "CUDA driver double" in done.stdout
 
@@ -445,5 +454,16 @@ def test_the_conformance_kit_passes_in_part() -> None:
 @pytest.mark.exhaustive
 @pytest.mark.timeout(1200)
 def test_the_conformance_kit_passes() -> None:
-    done = kit("-n", "2")
+    done = command("test-backend", "cuda", "-n", "2")
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("arguments", [(), ("train", "--epochs", "2")], ids=" ".join)
+def test_demos_give_one_digest_on_every_device(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    done = command("demo", *arguments, "--out", str(tmp_path / "picture.png"))
+    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
+    assert "cuda" in done.stdout and "reference" in done.stdout

@@ -21,6 +21,7 @@ PRELUDE = (HERE / "prelude.h").read_text()
 # IEEE arithmetic, integers that wrap, no aliasing rules: what NVRTC's users have.
 EXACT = ("-ffp-contract=off", "-fwrapv", "-fno-strict-aliasing", "-fno-math-errno")
 PLAIN = ("-std=gnu17", "-fgnu89-inline", "-fPIC", "-w", "-fno-asynchronous-unwind-tables")
+KEPT = 30_000  # objects, of 8 KiB
 NORMAL = "-Og"  # 15 % less than -O1, and -O0 is no quicker
 COOPERATION = re.compile(r"__syncthreads|__syncwarp|__shfl_|__ballot_sync|__any_sync|__all_sync")
 _KERNEL = re.compile(
@@ -54,10 +55,15 @@ def processor() -> tuple[str, ...]:
 
 @cache
 def folder() -> Path:
-    """Where compiled objects are kept between runs."""
+    """Where compiled objects are kept between runs; nobody else may write there."""
     default = Path(tempfile.gettempdir(), f"dovetail-cuda-double-{os.getuid()}")
     path = Path(os.environ.get("DOVETAIL_CUDA_DOUBLE_CACHE", default))
-    path.mkdir(parents=True, exist_ok=True)
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if path.stat().st_uid != os.getuid():
+        return Path(tempfile.mkdtemp())
+    objects = sorted(path.glob("*.so"), key=lambda p: p.stat().st_mtime)
+    for old in objects[: len(objects) // 2] if len(objects) > KEPT else ():
+        old.unlink(missing_ok=True)
     return path
 
 

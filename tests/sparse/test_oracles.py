@@ -12,6 +12,8 @@ import dovetail as dt
 import numpy as np
 import pytest
 import scipy.sparse as ss
+from dovetail import bench
+from dovetail.bench_sparse import sparse_cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -142,3 +144,12 @@ def test_spy_is_a_picture_of_where_entries_are() -> None:
     )
     with pytest.raises(dt.ShapeError):
         dt.sparse.spy(dt.ones(3).to_sparse())
+
+
+@needs_pydata
+def test_benchmarks_compute_what_scipy_computes() -> None:
+    for case in sparse_cases(shrink=100):
+        arrays = case.inputs()
+        truth = case.contestants["scipy"](*arrays)()
+        for name in set(case.contestants) - {"scipy", "torch"}:
+            bench._check(case, name, case.contestants[name](*arrays)(), truth)

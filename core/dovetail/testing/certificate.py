@@ -35,6 +35,7 @@ class Certificate:
     comparisons: int = 0
     offered: int = 0  # cases that the kit has
     absent: int = 0  # of these, those that need a dtype which the device says it lacks
+    unknown_gaps: list[str] = field(default_factory=list)  # declared, and no case has such a name
     status: int = 0  # pytest's exit status, once it is known
     begun: float = field(default_factory=time.time)
 
@@ -77,6 +78,9 @@ class Certificate:
     def complaint(self) -> str:
         """Why the device does not conform, beyond failed cases; empty if there is nothing to
         say."""
+        if self.unknown_gaps:
+            names = ", ".join(self.unknown_gaps)
+            return f"dovetail_conformance names cases that do not exist: {names}"
         if self.executed == 0:
             return "no case was executed: that proves nothing"
         skipped = self.counts.get("skipped", 0)

@@ -15,6 +15,8 @@ def main(arguments: Sequence[str]) -> int:
     except ImportError:
         print("dovetail test-backend needs pytest: pip install pytest", file=sys.stderr)
         return 2
+    if any(option.startswith("-n") for option in more):  # cases that share programs go together
+        more = ["--dist=loadgroup", *more]
     return int(pytest.main(_options(asked) + more))
 
 

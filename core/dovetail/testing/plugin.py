@@ -13,6 +13,7 @@ import time
 import zlib
 from collections.abc import Generator, Iterator, Mapping
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -94,6 +95,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             kept.append(item)
             continue
         name = case_name(item)
+        item.add_marker(pytest.mark.xdist_group(_group(item)))
         unused -= _mark_gaps(item, name, certificate.gaps)
         if not all(has_dtype(capabilities, d) for d in _dtypes(item)):
             certificate.absent += 1
@@ -103,12 +105,26 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             kept.append(item)
         else:
             left_out.append(item)
-    if unused and not any("::" in argument for argument in config.args):
-        raise pytest.UsageError(
-            f"dovetail_conformance names cases that do not exist: {', '.join(sorted(unused))}"
-        )
+    if unused and _is_whole(config, items):
+        certificate.unknown_gaps = sorted(unused)
+        if not hasattr(config, "workeroutput"):  # a worker of pytest-xdist cannot say so itself
+            raise pytest.UsageError(certificate.complaint)
     config.hook.pytest_deselected(items=left_out)
     items[:] = kept
+
+
+def _group(item: pytest.Item) -> str:
+    """Cases that share programs: those of one row of the table, or of one scalar op."""
+    params = getattr(item, "callspec", None)
+    found = {} if params is None else params.params
+    return str(found.get("name") or found.get("op") or item.name)
+
+
+def _is_whole(config: pytest.Config, items: list[pytest.Item]) -> bool:
+    """Whether all files of the kit were collected, and all that is in them."""
+    files = {item.path for item in items if _is_ours(item)}
+    every = set(Path(__file__).parent.glob("test_*.py"))
+    return files >= every and not any("::" in argument for argument in config.args)
 
 
 def _mark_gaps(item: pytest.Item, name: str, gaps: Mapping[str, str]) -> set[str]:
@@ -193,7 +209,8 @@ class Outcomes:
         """Notes what a worker of pytest-xdist, which collects for itself, has counted."""
         counted = getattr(node, "workeroutput", {}).get(COUNTED)
         if counted is not None:
-            self.certificate.offered, self.certificate.absent = counted
+            c = self.certificate
+            c.offered, c.absent, c.unknown_gaps = counted
 
 
 def _message(report: pytest.TestReport) -> str:
@@ -226,7 +243,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if certificate is None or session.config.option.collectonly:
         return
     if hasattr(session.config, "workeroutput"):
-        session.config.workeroutput[COUNTED] = (certificate.offered, certificate.absent)
+        counted = (certificate.offered, certificate.absent, certificate.unknown_gaps)
+        session.config.workeroutput[COUNTED] = counted
         return
     if certificate.complaint:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED

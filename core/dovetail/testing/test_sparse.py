@@ -1,0 +1,116 @@
+"""Level 8: sparse tensors: loops whose bounds were loaded, and what the sparse layout makes of
+them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from .. import tensor as T
+from ..autograd import grad
+from ..device import Device
+from ..dtypes import DType, bool_, float16, float32, float64, int32, int64
+from ..kernel import Kernel, KernelBuilder
+from ..layout_plugins import registry
+from ..linalg import reproducible
+from ..loops import Value, fold_loop, load
+from ..statistics import max as max_
+from ..statistics import sum as sum_
+from .kit import Kit
+from .test_scalar_ops import named
+from .values import Array, finite, held
+
+ROWS, COLUMNS, ENTRIES, WIDTH = 61, 47, 900, 9
+
+
+# --- kernels -------------------------------------------------------------------------------------
+
+
+def segments(d: DType) -> Kernel:
+    """out[i] = x[bounds[i]] + x[bounds[i] + 1] + ... up to bounds[i + 1], one after the other."""
+    b = KernelBuilder("segments")
+    x, bounds, out = b.buffer("x", d, "r"), b.buffer("bounds", int64, "r"), b.buffer("out", d, "w")
+    i = b.axis(b.int("m"))
+
+    def step(k: Value, total: Value) -> tuple[Value, ...]:
+        return (total + load(x, k),)
+
+    start, stop = load(bounds, i), load(bounds, i + 1)
+    b.store(out, i, fold_loop(start + 1, stop, (load(x, start),), step).results[0])
+    return b.build()
+
+
+@pytest.mark.parametrize("d", (float32, float64, int32), ids=named)
+def test_folds_with_loaded_bounds(kit: Kit, d: DType) -> None:
+    """Short and long segments; grids that are no multiple of any vector."""
+    rng = np.random.default_rng(0)
+    for m, n in ((1, 1), (7, 500), (200, 5000), (193, 400)):
+        cuts: Array = np.sort(rng.choice(np.arange(1, max(n, 2)), m - 1, replace=False))
+        bounds = np.concatenate([[0], cuts, [n]]).astype("i8")
+        kit.check(segments(d), [finite(d, (n,), 1), bounds, np.zeros(m, held(d))], [m], (), [m])
+
+
+# --- tensors -------------------------------------------------------------------------------------
+
+
+def matrix(d: DType, on: Device, seed: int = 0) -> Any:
+    """Entries in no order, some positions twice."""
+    rng = np.random.default_rng(seed)
+    at = np.stack([rng.integers(0, ROWS, ENTRIES), rng.integers(0, COLUMNS, ENTRIES)])
+    values = T.from_host(finite(d, (ENTRIES,), seed), d, on)
+    make = registry.find("functions", "sparse_coo_tensor")
+    return make(T.from_host(at, int64, on), values, (ROWS, COLUMNS))
+
+
+def dense(d: DType, on: Device, rows: int) -> T.Tensor:
+    values: Array = finite(d, (rows, WIDTH), 3)
+    return T.from_host(values, d, on)
+
+
+RESULTS: dict[str, Callable[[DType, Device], T.Tensor]] = {
+    "coalesce": lambda d, on: matrix(d, on).coalesce().values(),
+    "positions": lambda d, on: matrix(d, on).coalesce().indices(),
+    "to dense": lambda d, on: matrix(d, on).to_dense(),
+    "union": lambda d, on: (matrix(d, on) + matrix(d, on, 1)).values(),
+    "intersection": lambda d, on: (matrix(d, on) * matrix(d, on, 1)).to_dense(),
+    "times dense": lambda d, on: matrix(d, on) @ dense(d, on, COLUMNS),
+    "dense times": lambda d, on: dense(d, on, ROWS).T @ matrix(d, on),
+    "times sparse": lambda d, on: (matrix(d, on) @ matrix(d, on, 1).T).to_dense(),
+    "sum of rows": lambda d, on: sum_(matrix(d, on), axis=1).to_dense(),
+    "sum of columns": lambda d, on: sum_(matrix(d, on), axis=0).to_dense(),
+    "maximum of columns": lambda d, on: max_(matrix(d, on), axis=0).to_dense(),
+    "slice": lambda d, on: matrix(d, on)[5:40:2, 3:].to_dense(),
+    "rows by index": lambda d, on: matrix(d, on)[[4, 0, 4]].to_dense(),
+}
+DTYPES = (float16, float32, float64, int32)
+
+
+@pytest.mark.parametrize("d", DTYPES, ids=named)
+@pytest.mark.parametrize("name", RESULTS)
+def test_ops(kit: Kit, name: str, d: DType) -> None:
+    with reproducible():
+        kit.agree(lambda on: RESULTS[name](d, on), f"{name}, sparse, {d.name}")
+
+
+def test_bool(kit: Kit) -> None:
+    for name in ("coalesce", "union", "intersection", "slice"):
+        kit.agree(lambda on, n=name: RESULTS[n](bool_, on), f"{name}, sparse, bool")  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("d", (float32, float64), ids=named)
+@pytest.mark.parametrize("operand", (0, 1))
+def test_gradients(kit: Kit, d: DType, operand: int) -> None:
+    """Of a sum of squares of a product, by the values and by the dense operand."""
+
+    def make(on: Device) -> T.Tensor:
+        x, y = matrix(d, on), dense(d, on, COLUMNS)
+        x.values().requires_grad_()
+        y.requires_grad_()
+        found = grad(sum_((x @ y) ** 2), [x.values(), y])
+        return found[operand]  # type: ignore[no-any-return]
+
+    with reproducible():
+        kit.agree(make, f"gradient by operand {operand}, sparse, {d.name}")
