@@ -17,7 +17,18 @@ from . import manipulation, ops
 from .errors import ArgumentError, DeviceError, DTypeError, NotYetAttribute, ShapeError
 from .expr import node, spec
 from .layout import Shape
-from .tensor import Tensor, apply, assign, elsewhere, fitted, make, reduce, view, write_out
+from .tensor import (
+    Tensor,
+    apply,
+    assign,
+    elsewhere,
+    fitted,
+    is_viewable,
+    make,
+    reduce,
+    view,
+    write_out,
+)
 
 
 def matmul(x1: Tensor, x2: Tensor, /, *, out: Tensor | None = None) -> Tensor:
@@ -36,6 +47,10 @@ def matmul(x1: Tensor, x2: Tensor, /, *, out: Tensor | None = None) -> Tensor:
 def _matmul(name: str, x1: Tensor, x2: Tensor) -> Tensor:
     if type(x1) is not Tensor or type(x2) is not Tensor:
         return elsewhere("matmul", (x1, x2), x1, x2)  # type: ignore[no-any-return]
+    how = ops.GENERATED if _reproducible.get() else None
+    known = ops.MATMUL.specs.get((x1._expr.spec, x2._expr.spec))
+    if known is not None:
+        return make(node(ops.MATMUL, (x1._expr, x2._expr), known, how))
     if x1.device is not x2.device:
         raise DeviceError(
             f"{name}: operands are on {x1.device} and {x2.device}; move one with x.to(device)"
@@ -52,11 +67,17 @@ def _matmul(name: str, x1: Tensor, x2: Tensor) -> Tensor:
             f"{name}: shapes {x1.shape} and {x2.shape} do not fit: "
             f"{a.shape[-1]} columns against {b.shape[-2]} rows"
         )
+    rows = ("reshape", (math.prod(a.shape[:-1]), a.shape[-1]))
+    if a.ndim > 2 and b.ndim == 2 and is_viewable(a, rows):  # one product, also on the way back
+        product = _matmul(name, view(a, rows), x2)
+        return view(product, ("reshape", a.shape[:-1] + product.shape[1:]))
     batch = lay.broadcast_shapes(name, a.shape[:-2], b.shape[:-2])
     operands = [_converted(_expanded(t, (*batch, *t.shape[-2:])), dtype)._expr for t in (a, b)]
     shape = (*batch, a.shape[-2], b.shape[-1])
-    how = ops.GENERATED if _reproducible.get() else None
-    result = make(node(ops.MATMUL, tuple(operands), spec(shape, dtype, a.device), how))
+    made = spec(shape, dtype, a.device)
+    if x1.ndim == x2.ndim == 2 and x1.dtype is x2.dtype:
+        ops.MATMUL.specs[x1._expr.spec, x2._expr.spec] = made
+    result = make(node(ops.MATMUL, tuple(operands), made, how))
     kept = batch + ((a.shape[-2],) if x1.ndim > 1 else ()) + ((b.shape[-1],) if x2.ndim > 1 else ())
     return result if kept == shape else view(result, ("reshape", kept))
 
