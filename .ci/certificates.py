@@ -23,9 +23,10 @@ def line(path: Path) -> int:
         return 1
     found = json.loads(path.read_text())
     well = found["conforms"] and found["whole"]
+    verdict = "conforms" if well else "was run in PART" if found["conforms"] else "does NOT conform"
     counts = ", ".join(f"{n} {outcome}" for outcome, n in sorted(found["counts"].items()))
     print(
-        f"{path.stem:14} {'conforms' if well else 'does NOT conform'}: {counts};"
+        f"{path.stem:14} {verdict}: {counts};"
         f" {found['comparisons']} comparisons, {found['seconds']:.0f} s, {found['device']['name']}"
     )
     for failure in found["failures"][:20]:

@@ -206,6 +206,19 @@ def test_libraries_reach_other_devices_through_the_host(there: str, library: str
     assert np.asarray(x).tolist() == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.skipif("cuda" not in DEVICES, reason="there is no GPU here")
+@pytest.mark.parametrize("library", ["cupy", "torch"])
+def test_libraries_share_what_is_on_a_gpu(library: str) -> None:
+    peer = pytest.importorskip(library, reason="one of the peers")
+    x = dt.zeros(4, device="cuda")
+    theirs = peer.from_dlpack(x)
+    theirs[1] = 5
+    dt.streams.synchronize("cuda")
+    assert x.tolist() == [0, 5, 0, 0]
+    y = dt.from_dlpack(theirs)
+    assert str(y.device) == "cuda" and y.tolist() == [0, 5, 0, 0]
+
+
 class Elsewhere:
     """An array of memory that no device here reaches, whose library can copy it to the host."""
 

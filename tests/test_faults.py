@@ -20,7 +20,7 @@ from dovetail.device import Device
 from dovetail.errors import CompileError
 from dovetail.kernel import Kernel
 from dovetail.memory import CachingAllocator
-from dovetail.plugins import Opened
+from dovetail.plugins import Opened, open_device
 from dovetail.reference import ReferenceBackend
 from fake_device import check
 
@@ -304,7 +304,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def forget(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if this were another process."""
     monkeypatch.setattr(run, "_plans", {})
-    monkeypatch.setattr(run, "_programs", {})
+    monkeypatch.setattr(open_device("cpu"), "programs", {})
     monkeypatch.setattr(recall, "_known", {})
 
 

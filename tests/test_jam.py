@@ -38,6 +38,24 @@ def test_every_number_of_rows_gives_the_same_bits(rows: int) -> None:
     assert sides[0][2].any()
 
 
+@pytest.mark.parametrize("columns", [1, 3, 4, 5, 9])
+def test_points_may_be_joined_along_both_axes(columns: int) -> None:
+    kernel, rng = matmul(), np.random.default_rng(columns)
+    rows = jam(kernel, 2)
+    assert rows is not None
+    both = jam(rows, 4, axis=-1, apart=True)
+    assert both is not None
+    verify(both)
+    assert str(both).count("load y") == 4 and str(both).count("load x") == 2
+    x, y = rng.normal(size=(3, 5)), rng.normal(size=(5, columns))
+    sides = [[a.astype(np.float32).ravel() for a in (x, y, np.zeros((3, columns)))] for _ in "ab"]
+    wide = -(-columns // 4)
+    interpret(kernel, sides[0], [3, 5, columns], [], [3, columns])
+    interpret(both, sides[1], [3, 5, columns, 2, wide], [], [2, wide])
+    assert sides[0][2].tobytes() == sides[1][2].tobytes()
+    assert sides[0][2].any()
+
+
 def test_what_neighbours_share_is_loaded_once() -> None:
     jammed = jam(matmul(), 4)
     assert str(jammed).count("load y") == 1

@@ -14,6 +14,9 @@ import dovetail as dt
 import numpy as np
 import pytest
 from dovetail import run
+from dovetail.memory import CachingAllocator
+from dovetail.plugins import Opened
+from dovetail.reference import ReferenceBackend
 
 
 def chain(x: Any, y: Any) -> Any:
@@ -91,6 +94,17 @@ def test_new_scalars_compile_nothing(device: str) -> None:
 
     assert counted("compiles", many) == 0
     assert counted("plans", many) == 0
+
+
+def test_devices_of_one_kind_compile_for_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("twin:0", "twin:1"):  # whose fingerprints are equal
+        dev, backend = dt.device(name), ReferenceBackend()
+        opened = Opened(backend, CachingAllocator(backend, dev), dev, {})
+        monkeypatch.setattr(dev, "opened", opened)
+        x = dt.ones(10, device=dev)
+        dt.evaluate(x)
+        for n, compiled in ((2.5, 1), (3.5, 0)):
+            assert counted("compiles", lambda x=x, n=n: dt.evaluate(x * n + 7)) == compiled
 
 
 def test_eager_runs_each_op_at_once(device: str) -> None:

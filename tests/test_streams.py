@@ -6,11 +6,13 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+import dovetail as dt
 import pytest
 from dovetail.device import device
 from dovetail.errors import ArgumentError, DeviceError
 from dovetail.faults import Faults
-from dovetail.plugins import open_device
+from dovetail.memory import CachingAllocator
+from dovetail.plugins import Opened, open_device
 from dovetail.reference import ReferenceBackend
 from dovetail.streams import (
     Event,
@@ -135,6 +137,23 @@ def test_an_event_stays_on_its_device(backend: Noting) -> None:
     open_device("reference")
     with pytest.raises(DeviceError, match="cannot be recorded"):
         Event("noting").record(Stream("reference"))
+
+
+def test_work_on_a_stream_keeps_the_memory_that_it_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    dev, backend = device("sharing"), Noting()
+    allocator = CachingAllocator(backend, dev)
+    shared: list[Any] = []
+    monkeypatch.setattr(allocator, "record_stream", lambda ptr, s: shared.append((ptr, s)))
+    monkeypatch.setattr(dev, "opened", Opened(backend, allocator, dev, {}))
+    x = dt.asarray([1.0, 2.0], device=dev)
+    dt.evaluate(x + 1)
+    assert shared == []  # one stream has nothing to share
+    with Stream(dev) as s:
+        for n in range(1, 4):  # from the second time on the graph is known, and goes another way
+            dt.evaluate(x + 1)
+            assert shared == [(x.storage().ptr, s.handle)] * n
+        x += 1
+        assert len(shared) > 3
 
 
 def test_synchronize(backend: Noting) -> None:

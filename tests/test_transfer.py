@@ -132,6 +132,17 @@ def test_pinned_memory_is_used_again_after_its_copy(late: Device) -> None:
     assert len(late.opened.backend.pages) == 1
 
 
+def test_a_bad_index_is_an_error_for_who_looks_at_the_copy(
+    late: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Late, "asynchronous", True)
+    x, i = dt.asarray(X, device="late"), dt.asarray([0, 7], device="late")
+    y = x[i].to("reference", non_blocking=True)
+    with pytest.raises(IndexError, match="out of range"):
+        y.numpy()
+    assert x[i[:1]].to("reference", non_blocking=True).tolist() == X[:1].tolist()
+
+
 def test_bfloat16_and_gradients_travel(late: Device) -> None:
     x = dt.asarray(X, device="reference").astype(dt.bfloat16).pin_memory("late")
     y = x.to("late", non_blocking=True)

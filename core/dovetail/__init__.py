@@ -6,7 +6,7 @@ Names follow the Python array API standard, then PyTorch. See https://data-apis.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+import typing
 
 from . import autograd, linalg, memory, methods, plugins, random
 from .autograd import enable_grad, grad, is_grad_enabled, no_grad, set_grad_enabled
@@ -453,7 +453,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-if TYPE_CHECKING:  # what the layouts that are shipped with dovetail add
+if typing.TYPE_CHECKING:  # what the layouts that are shipped with dovetail add
     import dovetail_sparse as sparse  # noqa: F401
     from dovetail_sparse import sparse_coo_tensor as sparse_coo_tensor
 else:

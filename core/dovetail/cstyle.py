@@ -247,26 +247,30 @@ def along_rows(kernel: Kernel) -> bool:
     return any(_reads_neighbours(loop.body, loop.var) for loop in loops)
 
 
-def along_axis(kernel: Kernel, axis: int) -> bool:
-    """Whether, in a kernel without loops, neighbours along an axis of the grid load neighbours."""
-    return _reads_neighbours(kernel.body, Value("index", int64, (), axis))
+def load_steps(kernel: Kernel, axis: int) -> list[int | None]:
+    """By how much the index of each load grows from one point to its neighbour along an axis of the
+    grid, in a kernel without loops; None where that is not known."""
+    return list(_load_steps(kernel.body, Value("index", int64, (), axis)))
 
 
 def _reads_neighbours(block: Block, moving: Value) -> bool:
-    steps: dict[int, int | None] = {}  # how values change when `moving` does by 1; None: somehow
+    return 1 in _load_steps(block, moving)
+
+
+def _load_steps(block: Block, moving: Value) -> Iterator[int | None]:
+    steps: dict[int, int | None] = {}  # how values change when `moving` does by 1
 
     def step(v: Value) -> int | None:
-        if v is moving or (v.op, v.attr) == ("index", moving.attr if moving.op == "index" else ()):
+        if v is moving or (v.op == "index" == moving.op and v.attr == moving.attr):
             return 1
         return steps.get(id(v), 0)
 
     for s in block:
         if isinstance(s, Value):
             of = [step(a) for a in s.args]
-            if s.op == "load" and of[0] == 1:
-                return True
+            if s.op == "load":
+                yield of[0]
             steps[id(s)] = _step(s.op, of)
-    return False
 
 
 def _step(op: str, of: Sequence[int | None]) -> int | None:
@@ -615,4 +619,4 @@ class _Reduction:
                 put(f"{self.result} = {self.tree}(up);")
 
 
-__all__ = ["LEVELS", "CStyle", "along_axis", "along_rows", "shareable"]
+__all__ = ["LEVELS", "CStyle", "along_rows", "load_steps", "shareable"]

@@ -18,7 +18,7 @@ from .backend import (
     Program,
     Unavailable,
 )
-from .cstyle import CStyle, along_axis, along_rows, shareable
+from .cstyle import CStyle, along_rows, load_steps, shareable
 from .diskcache import read as cached_binary
 from .diskcache import source_digest
 from .diskcache import write as cache_binary
@@ -43,7 +43,7 @@ from .dtypes import (
 from .errors import ArgumentError, CompileError, DeviceError, DovetailError, InternalError
 from .jam import jam, jammed_axis
 from .kernel import Combine, Kernel, KernelBuilder, combine
-from .layout import Kind, axis, broadcast_shapes, move_shape, sparse_coo
+from .layout import Kind, axis, broadcast_shapes, sparse_coo
 from .layouts import LayoutInfo, LayoutTensor, gathered, placed, recorded
 from .legalize import legalize
 from .loops import (
@@ -71,9 +71,10 @@ from .loops import (
 from .loops import where as choose
 from .ops import Op
 from .parse import parse_kernel
+from .reference import interpret
 from .sorting import order_of
 from .spread import spread
-from .tensor import apply, reduce
+from .tensor import apply
 from .text import print_kernel
 from .verify import verify
 
@@ -116,7 +117,6 @@ __all__ = [
     "Store",
     "Unavailable",
     "Value",
-    "along_axis",
     "along_rows",
     "apply",
     "axis",
@@ -141,18 +141,18 @@ __all__ = [
     "int16",
     "int32",
     "int64",
+    "interpret",
     "jam",
     "jammed_axis",
     "legalize",
     "load",
-    "move_shape",
+    "load_steps",
     "ne",
     "order_of",
     "parse_kernel",
     "placed",
     "print_kernel",
     "recorded",
-    "reduce",
     "reduce_loop",
     "set_gradient",
     "shareable",

@@ -49,7 +49,8 @@ from .ops import Op, convert
 
 REPEAT_LIMIT = 4  # a value repeated so often by broadcasting is stored if it costs over CHEAP
 CHEAP = 8
-NODE_LIMIT = 160  # values computed on the fly for one stored node; more are cut
+NODE_LIMIT = 160  # values computed on the fly in one kernel; more are cut
+COSTLY = 6  # what costs so much counts twice: compilers take 0.5 s for 20 sines, and 4 s for 60
 ROWS_BUSY = 4  # rows per unit of the device's concurrency that keep it busy without splitting them
 BLOCKS_BUSY = 16  # blocks of rows per unit of concurrency, where rows are cut
 SMALL_ROWS = 1 << 15  # elements below which a reduction is not worth splitting
@@ -135,6 +136,7 @@ class Group:
     outputs: list[tuple[int, Term, Access]] = field(default_factory=list)
     accesses: list[Access] = field(default_factory=list)
     memo: dict[Any, Term] = field(default_factory=dict)
+    size: int = 0  # values computed, as NODE_LIMIT counts them
 
 
 @dataclass(eq=False, slots=True)
@@ -381,6 +383,9 @@ class Planner:
             raise _NoJoin
         self.here, self.defining, self.size = group, i, 0
         term = self.term(i, path)
+        if group.outputs and group.size + self.size > NODE_LIMIT:
+            raise _NoJoin
+        group.size += self.size
         out = self._out(i, path)
         group.accesses.append(out)
         group.outputs.append((i, term, out))
@@ -506,7 +511,7 @@ class Planner:
             self._require_pointwise(i, path)
         if e.op is None:
             return self._leaf(i, path)
-        self.size += 1
+        self.size += 1 + e.op.cost // COSTLY
         if self.size > NODE_LIMIT:
             if i in self.why:  # stored by this very kernel, and looked at once too often
                 raise _NoJoin

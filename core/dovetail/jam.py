@@ -14,33 +14,37 @@ from .dtypes import int64
 from .kernel import Kernel, KernelBuilder
 from .loops import Loop, Store, Value, fold_loop, where
 
-EXTENT = "jammed"  # the int64 parameter that comes last: the new extent of the axis
+# The int64 parameter that comes last: the new extent of the axis, by whether points are apart.
+EXTENT = {False: "jammed", True: "jammed_apart"}
 
 
-def jam(kernel: Kernel, count: int) -> Kernel | None:
-    """The kernel in which a point does what `count` neighbours along the last axis but one did.
+def jam(kernel: Kernel, count: int, axis: int = -2, apart: bool = False) -> Kernel | None:
+    """The kernel in which a point does what `count` neighbours along an axis did: the last axis but
+    one, unless given.
 
     None where that makes no sense: there must be one fold, without effects, that loads something
-    which all of the neighbours need. The new kernel takes one more int64, `-(-extent // count)`,
-    which is also its grid's extent along `jammed_axis`.
+    which all of the neighbours need. The new kernel takes one more int64, m = -(-extent // count),
+    which is its grid's extent along the axis too. With `apart`, point i does not do neighbours but
+    i, i + m, i + 2 * m and so on, so that other points, which do the neighbours, load them at once.
     """
     loops = [s for s in kernel.body if isinstance(s, Loop)]
     stores = [s for s in kernel.body if isinstance(s, Store)]
     others = [s for s in kernel.body if not isinstance(s, (Value, Loop, Store))]
-    if len(kernel.grid) < 2 or len(loops) != 1 or others or not _worth(kernel, loops[0]):
+    axis %= max(len(kernel.grid), 1)
+    if len(kernel.grid) < 2 or len(loops) != 1 or others or not _worth(kernel, loops[0], axis):
         return None
     if any(b.access == "rw" for b in kernel.buffers):
         return None
-    return _Jam(kernel, loops[0], count).kernel(stores)
+    return _Jam(kernel, loops[0], count, axis, apart).kernel(stores)
 
 
 def jammed_axis(kernel: Kernel) -> int:
-    """The axis of the grid along which `jam` joins points."""
+    """The axis of the grid along which `jam` joins points, unless told otherwise."""
     return len(kernel.grid) - 2
 
 
-def _worth(kernel: Kernel, loop: Loop) -> bool:
-    varies = _varying(kernel, jammed_axis(kernel))
+def _worth(kernel: Kernel, loop: Loop, axis: int) -> bool:
+    varies = _varying(kernel, axis)
     if loop.kind != "fold" or loop.effects or {id(loop.start), id(loop.stop)} & varies:
         return False
     values = [s for s in loop.body if isinstance(s, Value)]
@@ -68,31 +72,38 @@ def _varying(kernel: Kernel, axis: int) -> set[int]:
 class _Jam:
     """A kernel's values once for each neighbour; those that they share the builder joins."""
 
-    def __init__(self, kernel: Kernel, loop: Loop, count: int) -> None:
-        self.old, self.loop, self.count = kernel, loop, count
-        self.axis = jammed_axis(kernel)
+    def __init__(self, kernel: Kernel, loop: Loop, count: int, axis: int, apart: bool) -> None:
+        self.old, self.loop, self.count, self.axis = kernel, loop, count, axis
+        self.name = EXTENT[apart]
+        self.extent = Value("param", int64, (), self.name)
         self.made: list[dict[int, Value]] = [{} for _ in range(count)]
-        self.first = Value("index", int64, (), self.axis) * count
+        index = Value("index", int64, (), self.axis)
+        self.first = index if apart else index * count
+        self.step: Value | int = self.extent if apart else 1
 
     def kernel(self, stores: list[Store]) -> Kernel:
         builder, extent = KernelBuilder(self.old.name), self.old.grid[self.axis]
         self.fold()
         for i in range(self.count):
             for s in stores:
-                inside = self.first + i < extent if i else None
+                inside = self.place(i) < extent if i else None
                 when = None if s.when is None else self.copy(s.when, i)
                 both = inside if when is None else when if inside is None else when & inside
                 builder.effect(Store(s.buffer, self.copy(s.index, i), self.copy(s.value, i), both))
         body = builder.build().body
         grid = list(self.old.grid)
-        grid[self.axis] = Value("param", int64, (), EXTENT)
-        ints = (*self.old.ints, EXTENT)
+        grid[self.axis] = self.extent
+        ints = (*self.old.ints, self.name)
         return Kernel(self.old.name, self.old.buffers, ints, self.old.scalars, tuple(grid), body)
 
     def row(self, i: int) -> Value:
         """The index of neighbour `i`; the last one's, where there is no such neighbour."""
-        at, extent = self.first + i, self.old.grid[self.axis]
+        at, extent = self.place(i), self.old.grid[self.axis]
         return where(at < extent, at, extent - 1) if i else at
+
+    def place(self, i: int) -> Value:
+        """Where along the axis neighbour `i` would be."""
+        return self.first + i * self.step if i else self.first
 
     def copy(self, v: Value, i: int) -> Value:
         """A value of the old kernel as neighbour `i` computes it."""

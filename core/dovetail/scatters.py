@@ -18,7 +18,7 @@ from typing import Any
 
 from .dtypes import DType, bool_, float32, int64, uint32, uint64
 from .loops import Value, bitcast, cast, const, fold_loop, ne, quo, rem, where
-from .radix import DIGIT, HALF, Passes, kept, upper
+from .radix import HALF, NARROW, Passes, kept, upper
 
 # Units of concurrency from which ranges pay. 16 M float32 into 1 M places: they take 74 ms of the
 # CPU's time, spread over all units; one point takes 23.
@@ -72,17 +72,17 @@ def _by_range(launches: Any, n: int, places: int, rest: tuple[int, ...]) -> None
     rows = () if shared else rest
     bits, passes = max((places - 1).bit_length(), 1), 1
     wanted = COLUMNS_BUSY * launches.concurrency // max(1, math.prod(rest))
-    while passes * DIGIT < bits and 1 << (passes * DIGIT) < wanted:
+    while passes * NARROW < bits and 1 << (passes * NARROW) < wanted:
         passes += 1
-    shift = max(0, bits - passes * DIGIT)
+    shift = max(0, bits - passes * NARROW)
     value = launches.dtype(1)
     ranges = _Ranges(
         launches.shape(0)[: len(launches.shape(0)) - len(rest)], rest, rows, shift,
         value if not rest and value.itemsize <= 4 else None,
     )  # fmt: skip
     moved = launches.temporary(uint64, (*rows, n))
-    given, shifts = (1, *indices), range(shift, bits, DIGIT)
-    Passes(rows, n, given, uint64, upper, shifts, ranges.packed, kept).run(launches, 1, moved)
+    given = (1, *indices)
+    Passes(rows, n, given, uint64, upper, shift, bits, ranges.packed, kept).run(launches, 1, moved)
     count = ((places - 1) >> shift) + 1
     launches.launch("scatter_ranges", ranges.put(count), 1, moved, launches.result, changes=(-1,))
 

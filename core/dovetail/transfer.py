@@ -28,14 +28,20 @@ from .tensor import Tensor, apply, evaluated, fresh, make
 class _Copy:
     """A queued copy: the event behind it."""
 
-    def __init__(self, backend: Backend, stream: Any) -> None:
-        self.backend, self.event = backend, backend.record_event(stream)
+    def __init__(self, device: Device, stream: Any) -> None:
+        self.opened, self.stream = opened(device), stream
+        self.event = self.opened.backend.record_event(stream)
 
     def done(self) -> bool:
-        return self.backend.event_done(self.event)
+        return bool(self.opened.backend.event_done(self.event))
 
     def wait(self) -> None:
-        self.backend.wait_event(None, self.event)
+        self.opened.backend.wait_event(None, self.event)
+
+    def settle(self) -> None:
+        """Raises: IndexOutOfRange, where what was copied comes of a bad index."""
+        if self.opened.faults.pending:
+            self.opened.faults.settle(self.stream)
 
 
 _copies: dict[int, _Copy] = {}  # id(pointer in flight) -> its copy
@@ -61,10 +67,10 @@ def _drop(context: Any) -> None:
     pass
 
 
-def depart(ptr: DataPtr, backend: Backend, stream: Any) -> None:
-    """Says that all copies of `backend` queued on `stream` until now use host memory `ptr`."""
+def depart(ptr: DataPtr, device: Device, stream: Any) -> None:
+    """Says that all copies of `device` queued on `stream` until now use host memory `ptr`."""
     _sweep()
-    _copies[id(ptr)] = _Copy(backend, stream)
+    _copies[id(ptr)] = _Copy(device, stream)
     ptr.__class__ = _InFlight
 
 
@@ -75,6 +81,7 @@ def land(ptr: DataPtr) -> None:
         copy.wait()
         ptr.__class__ = DataPtr
         _copies.pop(id(ptr), None)
+        copy.settle()
 
 
 def _sweep() -> None:
@@ -169,7 +176,7 @@ def _upload(e: Expr, target: Device) -> Expr:
     if e.spec.size:
         ptr = found.storage.ptr
         backend.queue_copy_in(ptr.handle, ptr.offset, _bytes_of(e), stream)
-        depart(storage_of(e).ptr, backend, stream)
+        depart(storage_of(e).ptr, target, stream)
     return found
 
 
@@ -186,7 +193,7 @@ def _download(e: Expr, target: Device) -> Expr:
         at = source.offset + e.offset * s.dtype.itemsize
         backend.queue_copy_out(_bytes_of(found), source.handle, at, stream)
         opened(e.spec.device).allocator.record_stream(source, stream)
-        depart(found.storage.ptr, backend, stream)
+        depart(found.storage.ptr, e.spec.device, stream)
     return found
 
 

@@ -12,7 +12,19 @@ from functools import lru_cache
 from typing import Any
 
 import dovetail as dt
-from dovetail.extend import Op, apply, broadcast_shapes, gathered
+import numpy as np
+from dovetail.extend import (
+    DType,
+    KernelBuilder,
+    Op,
+    apply,
+    broadcast_shapes,
+    const,
+    float32,
+    gathered,
+    int64,
+    interpret,
+)
 
 from .merge import intersection, union
 from .moves import fully_sparse, view
@@ -58,10 +70,12 @@ def _require_one_device(op: Op, args: Sequence[Any]) -> None:
 
 
 def _require_zero(op: Op, args: Sequence[Any], attrs: Any) -> None:
-    facts = tuple(a.dtype if isinstance(a, COO) else a for a in args)
-    if op.name in SCALINGS and len(args) == 2 and _is_plain(op, args):
+    if op.name in SCALINGS and len(args) == 2 and _is_plain(args[1]):
         return
-    shown = _at_zero(op, tuple(map(_Exactly, facts)), attrs)
+    kinds = tuple(a.dtype if isinstance(a, COO) else type(a) for a in args)
+    casts, _ = op.dtypes(op.name, kinds, attrs)
+    numbers = tuple(0 if isinstance(a, COO) else a for a in args)
+    shown = _result(op, tuple(map(_Constant, numbers, casts)))
     if shown:
         operands = ", ".join("0" if isinstance(a, COO) else repr(a) for a in args)
         raise dt.LayoutError(
@@ -70,34 +84,45 @@ def _require_zero(op: Op, args: Sequence[Any], attrs: Any) -> None:
         )
 
 
-def _is_plain(op: Op, args: Sequence[Any]) -> bool:
-    number = args[1]
+def _is_plain(number: Any) -> bool:
     return isinstance(number, (int, float)) and number != 0 and abs(number) < float("inf")
 
 
-class _Exactly:
-    """A dtype or a number as a key: 0, 0.0, -0.0 and False are four."""
+class _Constant:
+    """A number of a dtype, as a key: 0, 0.0, -0.0 and False are four."""
 
-    def __init__(self, fact: Any) -> None:
-        self.fact = fact
-        self.key = (type(fact), repr(fact))
+    def __init__(self, number: Any, dtype: DType) -> None:
+        self.number, self.dtype = (
+            number,
+            float32 if dtype.itemsize == 2 and dtype.kind == "f" else dtype,
+        )
+        self.key = (repr(number), self.dtype)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Exactly) and self.key == other.key
+        return isinstance(other, _Constant) and self.key == other.key
 
     def __hash__(self) -> int:
         return hash(self.key)
 
+    @property
+    def fits(self) -> bool:
+        """Whether the dtype holds it; the op says so itself if not."""
+        d = self.dtype
+        return d.kind not in "iu" or d.min <= self.number <= d.max
+
 
 @lru_cache(1024)
-def _at_zero(op: Op, facts: tuple[_Exactly, ...], attrs: Any) -> str:
-    """What the op gives for zeros (and these numbers), as text; nothing if that is 0."""
-    args = [
-        dt.zeros((), dtype=f.fact, device="reference") if isinstance(f.fact, dt.DType) else f.fact
-        for f in facts
-    ]
-    value = apply(op, args, attrs).item()
-    return "" if value == 0 else str(value)
+def _result(op: Op, operands: tuple[_Constant, ...]) -> str:
+    """What the op gives for these numbers, as text; nothing if that is 0. By the interpreter."""
+    if not all(x.fits for x in operands):
+        return ""
+    value = op.expression(*(const(x.number, x.dtype) for x in operands))
+    builder = KernelBuilder(op.name)
+    out = builder.buffer("out", value.dtype, "w")
+    builder.store(out, builder.axis(const(1, int64)), value)
+    found = np.zeros(1, value.dtype.__numpy_dtype__)
+    interpret(builder.build(), [found], (), (), (1,))
+    return "" if found[0] == 0 else str(found[0])
 
 
 # --- several sparse operands ---------------------------------------------------------------------

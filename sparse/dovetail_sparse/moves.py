@@ -47,14 +47,32 @@ def _permute(x: COO, axes: Shape) -> COO:
     if sorted(axes[:dims]) != list(range(dims)):
         x, dims = fully_sparse(x), x.ndim
     p, sparse = x.pattern, axes[:dims]
+    if sparse == (1, 0):
+        return coo(_transposed(p), _turned_values(x, axes))
     pattern = p.like(
         [p.rows[a] for a in sparse], tuple(p.shape[a] for a in sparse),
         unsorted=_unsorted_after(sparse) if p.unsorted == 0 else None, unique=p.unique,
     )  # fmt: skip
-    values = x.values()
-    if axes[dims:] != tuple(range(dims, x.ndim)):
-        values = values.permute_dims((0, *(a - dims + 1 for a in axes[dims:])))
-    return coo(pattern, values)
+    return coo(pattern, _turned_values(x, axes))
+
+
+def _turned_values(x: COO, axes: Shape) -> Tensor:
+    dims, values = x.sparse_dim(), x.values()
+    if axes[dims:] == tuple(range(dims, x.ndim)):
+        return values
+    return values.permute_dims((0, *(a - dims + 1 for a in axes[dims:])))
+
+
+def _transposed(p: Pattern) -> Pattern:
+    """Of a matrix. That of a coalesced one remembers where it is from, where its order is kept."""
+    if p.turned_from is not None:
+        return p.turned_from
+    turned = p.like(
+        p.rows[::-1], p.shape[::-1], unsorted=1 if p.unsorted == 0 else None, unique=p.unique
+    )
+    if p.is_coalesced and not turned.is_coalesced:
+        turned.turned_from = p
+    return turned
 
 
 def _unsorted_after(axes: Shape) -> int:

@@ -28,7 +28,7 @@ class Pattern:
 
     __slots__ = (
         "_bounds", "_coalesced", "_indices", "_keys", "_order", "_transposed", "count", "device",
-        "rows", "shape", "unique", "unsorted",
+        "rows", "shape", "turned_from", "unique", "unsorted",
     )  # fmt: skip
 
     def __init__(
@@ -46,6 +46,7 @@ class Pattern:
         self._coalesced: tuple[Pattern, Runs | None] | None = None
         self._bounds: Tensor | None = None
         self._transposed: tuple[Pattern, Tensor] | None = None
+        self.turned_from: Pattern | None = None  # the coalesced matrix of which it is the transpose
 
     @property
     def is_coalesced(self) -> bool:
@@ -139,6 +140,9 @@ class Pattern:
         return self._coalesced
 
     def _coalesce(self) -> tuple[Pattern, Runs | None]:
+        if self.turned_from is not None:
+            pattern, order = self.turned_from.transposed
+            return pattern, Runs(dt.arange(self.count, device=self.device), order, self.count)
         if self.unsorted == len(self.shape) and self._is_ascending():
             return self.like(self.rows, unsorted=0, unique=True, indices=self._indices), None
         order = self.order()

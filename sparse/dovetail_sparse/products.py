@@ -38,7 +38,7 @@ def matmul(x1: Tensor, x2: Tensor) -> Tensor:
         made = _sparse_sparse(a, b) if isinstance(b, COO) else _sparse_strided(a, b)
     else:
         assert isinstance(b, COO)
-        made = _sparse_strided(b.mT, a.mT).mT  # type: ignore[arg-type]
+        made = _strided_sparse(a, b)
     if x1.ndim > 1 and x2.ndim > 1:
         return made
     gone = (x1.ndim == 1, x2.ndim == 1)
@@ -92,6 +92,15 @@ def _sparse_strided(a: COO, b: Tensor) -> Tensor:
     pattern = p.like([rows, columns], (blocks * m, width), unsorted=0, unique=True)
     made = product(pattern, tall.values(), b.reshape(width, b.shape[-1]))
     return made.reshape(*batch, m, b.shape[-1])
+
+
+def _strided_sparse(a: Tensor, b: COO) -> Tensor:
+    """(..., m, k) @ (..., k, n): by the transposes; columns of the left one become contiguous."""
+    turned = dt.contiguous(a.mT)
+    if a.ndim > 2 or b.ndim > 2:
+        return _sparse_strided(b.mT, turned).mT  # type: ignore[arg-type]
+    b = b.coalesce()
+    return _Product.apply(b.pattern, True, b.values(), turned).mT  # type: ignore[no-any-return]
 
 
 def _broadcast(x: COO, shape: Shape) -> COO:
@@ -159,11 +168,14 @@ def _product(p: Pattern, turned: bool, values: Tensor, dense: Tensor) -> Tensor:
     if turned:
         p, entries = p.transposed
         order = (entries,)
-    shape = (p.shape[0], dense.shape[1])
+    shape: Shape = (p.shape[0], dense.shape[1])
     if not p.count:
         return dt.zeros(shape, dtype=dense.dtype, device=dense.device)
+    if shape[1] == 1:  # a vector's elements do not share a load: rows are what is spread
+        shape, dense = shape[:1], dense.reshape(-1)
     operands = (dense, values, p.bounds, p.rows[1], *order)
-    return recorded(PRODUCT, operands, shape, dense.dtype, dense.dtype)
+    made = recorded(PRODUCT, operands, shape, dense.dtype, dense.dtype)
+    return made.reshape(-1, 1) if dense.ndim == 1 else made
 
 
 # --- sparse with sparse --------------------------------------------------------------------------

@@ -106,18 +106,19 @@ def _wide(d: DType) -> DType:
 
 
 def _product(site: Any) -> None:
-    """product(dense, values, bounds, columns[, order]): a compressed matrix times a dense one."""
-    row, column = site.axis(-1, 0), site.axis(-1, 1)
+    """product(dense, values, bounds, columns[, order]): a compressed matrix times a dense one, or
+    times a vector."""
+    row, *column = [site.axis(-1, d) for d in range(site.rank(-1))]
     ordered = len(site.casts) == 5
 
     def step(k: Value, total: Value) -> tuple[Value, ...]:
         at = site.read(4, k) if ordered else k
-        x, y = site.read(1, at), site.read(0, site.read(3, k), column)
+        x, y = site.read(1, at), site.read(0, site.read(3, k), *column)
         return (fma(x, y, total) if total.dtype.kind == "f" else _add(total, _mul(x, y)),)
 
     zero = const(0, _wide(site.casts[0]))
     start, stop = site.read(2, row), site.read(2, row + 1)
-    site.store(fold_loop(start, stop, (zero,), step).results[0], row, column)
+    site.store(fold_loop(start, stop, (zero,), step).results[0], row, *column)
 
 
 def _sampled(site: Any) -> None:

@@ -84,7 +84,7 @@ def cubin(source: str, options: Sequence[bytes] = OPTIONS) -> bytes:
     log = b" " * done(nvrtc.nvrtcGetProgramLogSize(program))
     done(nvrtc.nvrtcGetProgramLog(program, log))
     assert result[0] == 0, log.decode()
-    image = b" " * done(nvrtc.nvrtcGetCUBINSize(program))
+    image: bytes = b" " * done(nvrtc.nvrtcGetCUBINSize(program))
     done(nvrtc.nvrtcGetCUBIN(program, image))
     done(nvrtc.nvrtcDestroyProgram(program))
     return image

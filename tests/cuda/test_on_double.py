@@ -451,10 +451,14 @@ def test_the_conformance_kit_passes_in_part() -> None:
     assert "CUDA driver double" in done.stdout
 
 
+WHOLE = {"as it is": (), "by the ways of large launches": ("-p", "cuda_double.other_ways")}
+
+
 @pytest.mark.exhaustive
 @pytest.mark.timeout(1200)
-def test_the_conformance_kit_passes() -> None:
-    done = command("test-backend", "cuda", "-n", "2")
+@pytest.mark.parametrize("way", WHOLE)
+def test_the_conformance_kit_passes(way: str) -> None:
+    done = command("test-backend", "cuda", "-n", "2", *WHOLE[way])
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
 
 

@@ -417,7 +417,7 @@ def cuEventElapsedTime(hStart: Any, hEnd: Any) -> float:
         raise Refused(CUresult.CUDA_ERROR_INVALID_HANDLE, "not recorded, or made without timing")
     if not all(e.marker.done for e in events):
         raise Refused(CUresult.CUDA_ERROR_NOT_READY)
-    return (events[1].marker.at - events[0].marker.at) / 1e6
+    return float(events[1].marker.at - events[0].marker.at) / 1e6
 
 
 # --- modules and launches

@@ -213,7 +213,7 @@ class Machine:
         pages = -(-nbytes // PAGE) * PAGE
         if self.top + pages + PAGE > self.space + SPACE or library().emu_commit(self.top, pages):
             raise Refused(CUresult.CUDA_ERROR_OUT_OF_MEMORY, "no addresses are left")
-        start = self.top + pages - -(-nbytes // ALIGNMENT) * ALIGNMENT
+        start = int(self.top) + pages - -(-nbytes // ALIGNMENT) * ALIGNMENT
         self.top += pages + PAGE
         return start
 

@@ -15,7 +15,6 @@ from dovetail.extend import DType, Handles, InternalError, Kernel, Launch
 from . import driver as cuda
 from . import ways
 from .compile import CudaProgram
-from .render import shape
 
 SLOT = 8  # bytes of an argument: no type is wider
 _FORMATS = {
@@ -33,7 +32,7 @@ def bind(
         raise InternalError(f"a launch with {len(ints)} ints and a grid of {len(grid)} axes", k)
     way = ways.best(k, program.way, ints, grid)
     ints, grid = ways.sizes(k, way, ints, grid)
-    blocks = shape(ways.STYLES.get(way, ways.STYLE), grid, ways.across(k))
+    blocks = ways.launch_shape(k, way, grid)
     return _Bound(enter, k, program.function(way), ints, blocks).launch
 
 

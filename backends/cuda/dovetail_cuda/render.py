@@ -220,8 +220,8 @@ Shape = tuple[int, int, int, int, int, int]  # blocks in x, y and z; threads of 
 _MOST = 65535  # blocks in y and in z; in x there are 2**31 - 1
 
 
-def shape(style: CudaStyle, grid: Sequence[int], across: bool = False) -> Shape:
-    """The launch of a grid for a text of this style. `across`: what a block loads lies along y."""
+def shape(style: CudaStyle, grid: Sequence[int], square: bool = False) -> Shape:
+    """The launch of a grid for a text of this style; a block is flat along x, or rather square."""
     sizes = [*reversed(grid), 1, 1, 1]
     x, y, z = *sizes[:2], math.prod(sizes[2:])
     if isinstance(style, ColumnStyle):
@@ -229,7 +229,7 @@ def shape(style: CudaStyle, grid: Sequence[int], across: bool = False) -> Shape:
     if isinstance(style, WarpStyle):
         rows = THREADS // LANES
         return _blocks(x, rows), min(y, _MOST), min(z, _MOST), LANES, rows, 1
-    wide = min(LANES if across else THREADS, _power(x))
+    wide = min(LANES if square else THREADS, _power(x))
     high = min(THREADS // wide, _power(y))
     return _blocks(x, wide), min(_blocks(y, high), _MOST), min(z, _MOST), wide, high, 1
 

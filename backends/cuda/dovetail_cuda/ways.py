@@ -1,8 +1,8 @@
 """The ways in which a kernel's points are given to threads. All of them give the same bits.
 
 plain: a thread does a point. spread: it does several, for kernels without loops over large grids.
-jammed: it does several that share what they load, as in products of matrices. warp, columns: LANES
-threads do a point, for reductions that are not short.
+jammed: it does a tile of them that share what they load, as in products of matrices. warp, columns:
+LANES threads do a point, for reductions that are not short.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from dovetail.extend import (
     Kernel,
     Loop,
     Value,
-    along_axis,
     along_rows,
     jam,
-    jammed_axis,
+    load_steps,
     shareable,
     spread,
 )
 
-from .render import ColumnStyle, CudaStyle, WarpStyle
+from .render import ColumnStyle, CudaStyle, Shape, WarpStyle, shape
 
 PLAIN, SPREAD, JAMMED, WARP, COLUMNS = "plain", "spread", "jammed", "warp", "columns"
 STYLES = {WARP: WarpStyle(), COLUMNS: ColumnStyle()}
 STYLE = CudaStyle()
 
 SHORT = 64  # a reduction below this is done by one thread
-ROWS = 8  # of a product, that a thread does
+ROWS, COLUMNS_APART = 8, 4  # of a product, that a thread does: 12 loads for 32 multiplications
 IN_FLIGHT = 32  # bytes that a thread is to wait for at a time
 BUSY = 1 << 18  # points below this leave threads idle: they are not joined
 WIDE = 1 << 11  # points of the last axis, likewise
+TILED = 1 << 19  # points of a product, likewise
 LONG = 512  # statements of a text, above which it is not made longer
 
 
@@ -50,7 +50,7 @@ class Text(NamedTuple):
 def text(kernel: Kernel, way: str) -> Text:
     """The kernel in a way that `first` or `best` names."""
     if way == JAMMED:
-        return Text(jam(kernel, ROWS) or kernel, STYLE)
+        return Text(tile(kernel) or kernel, STYLE)
     if way == SPREAD:
         return Text(spread(kernel, points(kernel)) or kernel, STYLE)
     return Text(kernel, STYLES.get(way, STYLE))
@@ -58,15 +58,19 @@ def text(kernel: Kernel, way: str) -> Text:
 
 def first(kernel: Kernel) -> str:
     """The way that is compiled before any size is known."""
-    if jam(kernel, ROWS) is not None:
-        return JAMMED
     return WARP if shareable(kernel) and along_rows(kernel) else PLAIN
+
+
+def tile(kernel: Kernel) -> Kernel | None:
+    """The kernel with ROWS times COLUMNS_APART points to a thread, if they share what they load."""
+    rows = jam(kernel, ROWS)
+    return None if rows is None else jam(rows, COLUMNS_APART, axis=-1, apart=True)
 
 
 def best(kernel: Kernel, first: str, ints: Sequence[int], grid: Sequence[int]) -> str:
     """The way for a launch of these sizes."""
-    if first == JAMMED:
-        return JAMMED if grid[jammed_axis(kernel)] > 1 else PLAIN
+    if math.prod(grid) >= TILED and tile(kernel) is not None:
+        return JAMMED
     known = dict(zip(kernel.ints, ints, strict=True))
     if shareable(kernel):
         loops = [s for s in kernel.body if isinstance(s, Loop) and s.kind == "reduce"]
@@ -102,13 +106,20 @@ def uniform(kernel: Kernel, loops: Sequence[Loop]) -> bool:
     return not any(varies(v) for loop in loops for v in (loop.start, loop.stop))
 
 
+def launch_shape(kernel: Kernel, way: str, grid: Sequence[int]) -> Shape:
+    """Blocks and threads of a launch. Those of a tile, or of a transpose, lie along two axes."""
+    square = way == JAMMED or (way == PLAIN and across(kernel))
+    return shape(STYLES.get(way, STYLE), grid, square)
+
+
 def across(kernel: Kernel) -> bool:
     """Whether a kernel without loops reads a transpose: neighbours along the last axis but one load
-    neighbours, and those along the last one do not. Threads of a block should be both."""
+    neighbours there, and those along the last one do not. Threads of a block should be both."""
     axis = len(kernel.grid) - 1
     if axis < 1 or any(isinstance(s, Loop) for s in kernel.body):
         return False
-    return along_axis(kernel, axis - 1) and not along_axis(kernel, axis)
+    steps = zip(load_steps(kernel, axis - 1), load_steps(kernel, axis), strict=True)
+    return any(above == 1 and along not in (0, 1) for above, along in steps)
 
 
 def points(kernel: Kernel) -> int:
@@ -127,8 +138,8 @@ def sizes(
 ) -> tuple[list[int], list[int]]:
     """The integers and the grid with which the text of a way is launched."""
     found, extents = list(ints), list(grid)
-    axis, count = {JAMMED: (-2, ROWS), SPREAD: (-1, points(kernel))}.get(way, (0, 0))
-    if count:
+    joined = {JAMMED: ((-2, ROWS), (-1, COLUMNS_APART)), SPREAD: ((-1, points(kernel)),)}
+    for axis, count in joined.get(way, ()):
         extents[axis] = -(-extents[axis] // count)
         found.append(extents[axis])
     return found, extents

@@ -6,7 +6,7 @@ import hashlib
 import re
 import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -20,6 +20,7 @@ from dovetail.extend import (
     along_rows,
     cache_binary,
     cached_binary,
+    jam,
     shareable,
 )
 
@@ -28,40 +29,40 @@ from .render import OpenCLStyle
 STYLE = OpenCLStyle()
 EXACT = "-cl-fp32-correctly-rounded-divide-sqrt"
 SEAL = hashlib.sha256().digest_size
+ROWS = 8  # points that a work item does where they are jammed
 BATCH = 16  # kernels in one build: of 16, each takes Intel's compiler 6 ms, not 27
 _lock = threading.RLock()  # drivers compile one at a time anyway, and so do filters of warnings
 
 
 class OpenCLProgram(Program):
-    """A built program. `lanes`: a group of work items does one point, where that pays."""
+    """A built program, of which other forms are built when they are asked for.
 
-    def __init__(
-        self, compiler: Compiler, kernel: Kernel, lanes: bool, source: str, built: Any
-    ) -> None:
-        self.kernel, self.lanes, self.source = kernel, lanes, source
-        self._compiler, self._built = compiler, {lanes: (built, STYLE.entry(kernel))}
+    `forms`: the kernel in the form that comes first, and as it is ("plain").
+    """
 
-    @classmethod
-    def of_batch(cls, compiler: Compiler, kernel: Kernel, lanes: bool, built: Any, at: int) -> Any:
-        """The program of kernel number `at` of a batch, which holds all forms of it."""
-        program = cls(compiler, kernel, lanes, STYLE.render(kernel, lanes), built)
-        name = STYLE.entry(kernel)
-        program._built = {f: (built, _numbered(name, 2 * at + f)) for f in {lanes, False}}
-        return program
+    def __init__(self, compiler: Compiler, kernel: Kernel, built: Any, entry: str = "") -> None:
+        self.kernel, self.forms = kernel, compiler.forms(kernel)
+        self.first = next(iter(self.forms))
+        self.source = render(self.forms, self.first)
+        self._compiler, self._own = compiler, not entry
+        self._built = {self.first: (built, entry or STYLE.entry(kernel))}
 
     @property
     def binary(self) -> bytes | None:  # type: ignore[override]
         """A seal, then the device's own format; None for one of a batch."""
-        built, entry = self._built[self.lanes]
-        return _sealed(self.source, built) if entry == STYLE.entry(self.kernel) else None
+        return _sealed(self.source, self._built[self.first][0]) if self._own else None
 
-    def function(self, lanes: bool) -> Any:
+    def function(self, form: str) -> Any:
         """A new kernel object, whose arguments are nobody else's."""
         with _lock:
-            if lanes not in self._built:
-                other = self._compiler.other(self.kernel, lanes)
-                self._built[lanes] = other, STYLE.entry(self.kernel)
-        return cl.Kernel(*self._built[lanes])
+            if form not in self._built:
+                other = self._compiler.other(self.kernel, render(self.forms, form))
+                self._built[form] = other, STYLE.entry(self.kernel)
+        return cl.Kernel(*self._built[form])
+
+    def also(self, form: str, built: Any, entry: str) -> None:
+        """Notes a form that has been built already."""
+        self._built[form] = built, entry
 
 
 class Compiler:
@@ -72,15 +73,17 @@ class Compiler:
         self.groups = groups(device)
         self.options = [EXACT] if info.capabilities.exact_division else []
 
-    def lanes(self, kernel: Kernel) -> bool:
-        """Whether a group is to do one point, where rows are not short."""
-        return self.groups and shareable(kernel) and along_rows(kernel)
+    def forms(self, kernel: Kernel) -> dict[str, Kernel]:
+        """Forms of a kernel, the first choice first. "lanes": a group of work items does a point;
+        "jammed": a work item does several, which share what they load."""
+        if self.groups and shareable(kernel) and along_rows(kernel):
+            return {"lanes": kernel, "plain": kernel}
+        jammed = jam(kernel, ROWS)
+        return {"plain": kernel} if jammed is None else {"jammed": jammed, "plain": kernel}
 
     def compile(self, kernel: Kernel) -> OpenCLProgram:
         """The program for `kernel`. Raises: CompileError with the kernel and the driver's log."""
-        lanes = self.lanes(kernel)
-        source = STYLE.render(kernel, lanes)
-        return OpenCLProgram(self, kernel, lanes, source, self._from_source(kernel, source))
+        return OpenCLProgram(self, kernel, self._from_source(kernel, self._text(kernel)))
 
     def compile_all(self, kernels: Sequence[Kernel]) -> list[OpenCLProgram]:
         """The programs of kernels that are built together; they have no binaries."""
@@ -90,29 +93,27 @@ class Compiler:
         return found
 
     def _batch(self, kernels: Sequence[Kernel]) -> list[OpenCLProgram]:
-        texts = [
-            _numbered(STYLE.render(k, form), 2 * at + form)
-            for at, k in enumerate(kernels)
-            for form in {self.lanes(k), False}
-        ]
+        forms = [(k, found, form) for k in kernels for found in [self.forms(k)] for form in found]
+        texts = [_numbered(render(f, form), n) for n, (_, f, form) in enumerate(forms)]
         try:
             built = self._build(cl.Program(self.context, "\n".join(texts)))
         except cl.Error:  # which of them was it?
             return [self.compile(k) for k in kernels]
-        return [
-            OpenCLProgram.of_batch(self, k, self.lanes(k), built, at)
-            for at, k in enumerate(kernels)
-        ]
+        programs: dict[int, OpenCLProgram] = {}
+        for n, (kernel, _, form) in enumerate(forms):
+            entry = _numbered(STYLE.entry(kernel), n)
+            if id(kernel) in programs:
+                programs[id(kernel)].also(form, built, entry)
+            else:
+                programs[id(kernel)] = OpenCLProgram(self, kernel, built, entry)
+        return [programs[id(k)] for k in kernels]
 
     def load(self, kernel: Kernel, binary: bytes) -> OpenCLProgram:
         """The program from a binary. Raises: ValueError or pyopencl's error if it is no good."""
-        lanes = self.lanes(kernel)
-        source = STYLE.render(kernel, lanes)
-        return OpenCLProgram(self, kernel, lanes, source, self._from_binary(source, binary))
+        return OpenCLProgram(self, kernel, self._from_binary(self._text(kernel), binary))
 
-    def other(self, kernel: Kernel, lanes: bool) -> Any:
-        """The kernel in the way that was not the first choice; on disk under its own name."""
-        source = STYLE.render(kernel, lanes)
+    def other(self, kernel: Kernel, source: str) -> Any:
+        """The kernel in a form that was not the first choice; on disk under its own name."""
         key = (self.fingerprint, source)
         binary = cached_binary(*key)
         if binary is not None:
@@ -121,6 +122,10 @@ class Compiler:
         built = self._from_source(kernel, source)
         cache_binary(*key, _sealed(source, built))
         return built
+
+    def _text(self, kernel: Kernel) -> str:
+        forms = self.forms(kernel)
+        return render(forms, next(iter(forms)))
 
     def _from_source(self, kernel: Kernel, source: str) -> Any:
         try:
@@ -139,6 +144,11 @@ class Compiler:
         with _lock, warnings.catch_warnings():
             warnings.simplefilter("ignore", cl.CompilerWarning)  # of any driver that says anything
             return program.build(self.options, devices=[self.device], cache_dir=False)
+
+
+def render(forms: Mapping[str, Kernel], form: str) -> str:
+    """The text of a kernel in one of its forms."""
+    return STYLE.render(forms[form], form == "lanes")
 
 
 def groups(device: Any) -> bool:

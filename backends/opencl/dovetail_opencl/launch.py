@@ -8,9 +8,20 @@ from typing import Any
 
 import numpy as np
 import pyopencl as cl
-from dovetail.extend import LANES, DType, Handles, InternalError, Kernel, Launch, Loop, Value, bool_
+from dovetail.extend import (
+    LANES,
+    DType,
+    Handles,
+    InternalError,
+    Kernel,
+    Launch,
+    Loop,
+    Value,
+    bool_,
+    jammed_axis,
+)
 
-from .compile import OpenCLProgram
+from .compile import ROWS, OpenCLProgram
 from .process import Process
 from .render import dimensions
 
@@ -32,21 +43,21 @@ class Launcher:
         k = program.kernel
         if len(ints) != len(k.ints) or len(grid) != len(k.grid):
             raise InternalError(f"a launch with {len(ints)} ints and a grid of {len(grid)} axes", k)
-        lanes = program.lanes and longest(k, ints) >= SHORT
-        kernel = program.function(lanes)
+        form, ints, grid = chosen(program, ints, grid)
+        kernel = program.function(form)
         first = 2 * len(k.buffers)
         for position, value in enumerate(ints, first):
             kernel.set_arg(position, np.int64(value))
         costly = any(isinstance(s, Loop) for s in k.body)
-        return _Bound(self, kernel, k, *self.range(grid, lanes, costly)).launch
+        return _Bound(self, kernel, program.forms[form], *self.range(grid, form, costly)).launch
 
     def range(
-        self, grid: Sequence[int], lanes: bool, costly: bool
+        self, grid: Sequence[int], form: str, costly: bool
     ) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The global and the local size; the former is a multiple of the latter."""
         sizes = dimensions(grid)
         ones = (1,) * (len(sizes) - 1)
-        if lanes:
+        if form == "lanes":
             return (sizes[0] * LANES, *sizes[1:]), (LANES, *ones)
         local = (self.items(sizes[0], costly), *ones)
         return tuple(-(-n // m) * m for n, m in zip(sizes, local, strict=True)), local
@@ -81,6 +92,19 @@ class _Bound:
             for (position, number), x in zip(self.scalars, scalars, strict=True):
                 set_arg(position, number(x))
             cl.enqueue_nd_range_kernel(stream or self.queue, self.kernel, self.whole, self.local)
+
+
+def chosen(
+    program: OpenCLProgram, ints: Sequence[int], grid: Sequence[int]
+) -> tuple[str, Sequence[int], Sequence[int]]:
+    """The form for a launch of these sizes; its integers, and its grid."""
+    form = program.first
+    if form == "lanes" and longest(program.kernel, ints) >= SHORT:
+        return form, ints, grid
+    if form == "jammed" and grid[axis := jammed_axis(program.kernel)] > 1:
+        rows = -(-grid[axis] // ROWS)
+        return form, (*ints, rows), (*grid[:axis], rows, *grid[axis + 1 :])
+    return "plain", ints, grid
 
 
 def longest(kernel: Kernel, ints: Sequence[int]) -> int:

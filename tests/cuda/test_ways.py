@@ -1,0 +1,145 @@
+"""Which way a launch takes, by kernel and sizes; and what the text then has."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("cuda.bindings", reason="cuda-bindings is not installed")
+pytest.importorskip("dovetail_cuda", reason="dovetail-cuda is not installed")
+
+from dovetail.dtypes import float32, float64
+from dovetail.extend import (
+    DType,
+    Kernel,
+    KernelBuilder,
+    Value,
+    cast,
+    load,
+    parse_kernel,
+    reduce_loop,
+)
+from dovetail.loops import const, where
+from dovetail_cuda import ways
+from dovetail_cuda.render import LANES, THREADS, ColumnStyle, CudaStyle, WarpStyle, shape
+from test_cstyle import reduction
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+BIG = 1 << 24
+
+
+def elementwise(dtype: DType, operands: int) -> Kernel:
+    b = KernelBuilder("sum")
+    xs = [b.buffer(f"x{i}", dtype, "r") for i in range(operands)]
+    out, i = b.buffer("out", dtype, "w"), b.axis(b.int("n"))
+    total: Value = const(0.0, dtype)
+    for x in xs:
+        total = total + load(x, i)
+    b.store(out, i, total)
+    return b.build()
+
+
+def plus(second: str) -> Kernel:
+    """x plus itself, its transpose, a row or a column."""
+    b = KernelBuilder("plus")
+    x, y, out = (b.buffer(n, float32, a) for n, a in (("x", "r"), ("y", "r"), ("out", "w")))
+    m, n = b.int("m"), b.int("n")
+    i, j = b.axis(m), b.axis(n)
+    at = {"itself": i * n + j, "its transpose": i + j * m, "a row": j, "a column": i}[second]
+    b.store(out, i * n + j, load(x, i * n + j) + load(y, at))
+    return b.build()
+
+
+def chosen(kernel: Kernel, ints: list[int], grid: list[int]) -> str:
+    return ways.best(kernel, ways.first(kernel), ints, grid)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "operands", "points"),
+    [(float32, 1, 8), (float32, 2, 4), (float32, 3, 2), (float64, 2, 2), (float64, 4, 1)],
+)
+def test_a_thread_has_so_many_bytes_in_flight(dtype: DType, operands: int, points: int) -> None:
+    kernel = elementwise(dtype, operands)
+    assert ways.points(kernel) == points
+    way = chosen(kernel, [BIG], [BIG])
+    assert way == (ways.SPREAD if points > 1 else ways.PLAIN)
+    ints, grid = ways.sizes(kernel, way, [BIG + 1], [BIG + 1])
+    assert grid == [-(-(BIG + 1) // points)] and ints[1:] == (grid if points > 1 else [])
+    source = ways.text(kernel, way).source()
+    assert len(re.findall(r"= x0\[", source)) == points
+    assert source.rindex("= x0[") < source.index("out[")
+
+
+def test_small_and_narrow_grids_are_not_joined() -> None:
+    assert chosen(elementwise(float32, 1), [1000], [1000]) == ways.PLAIN
+    b = KernelBuilder("row")
+    x, out, m, n = (
+        b.buffer("x", float32, "r"),
+        b.buffer("out", float32, "w"),
+        b.int("m"),
+        b.int("n"),
+    )
+    i, j = b.axis(m), b.axis(n)
+    b.store(out, i * n + j, load(x, j))
+    kernel = b.build()
+    assert chosen(kernel, [BIG, 3], [BIG, 3]) == ways.PLAIN
+    assert chosen(kernel, [3, BIG], [3, BIG]) == ways.SPREAD
+
+
+@pytest.mark.parametrize("second", ["itself", "its transpose", "a row", "a column"])
+def test_transposes_are_read_by_square_blocks(second: str) -> None:
+    kernel, sizes = plus(second), [4096, 4096]
+    square = second == "its transpose"
+    assert ways.across(kernel) == square
+    assert chosen(kernel, sizes, sizes) == (ways.PLAIN if square else ways.SPREAD)
+    threads = ways.launch_shape(kernel, ways.PLAIN, sizes)[3:]
+    assert threads == ((LANES, THREADS // LANES, 1) if square else (THREADS, 1, 1))
+
+
+def test_large_products_are_done_in_tiles() -> None:
+    kernel = parse_kernel((GOLDEN / "matmul.txt").read_text())
+    assert ways.first(kernel) == ways.PLAIN == chosen(kernel, [512] * 3, [512] * 2)
+    assert chosen(kernel, [1025] * 3, [1025] * 2) == ways.JAMMED
+    ints, grid = ways.sizes(kernel, ways.JAMMED, [1025] * 3, [1025] * 2)
+    assert grid == [129, 257] and ints == [1025, 1025, 1025, 129, 257]
+    source = ways.text(kernel, ways.JAMMED).source()
+    assert len(re.findall(r"= x\[", source)) == 8 and len(re.findall(r"= y\[", source)) == 4
+    assert source.count("__fmaf_rn") == 32
+
+
+def test_reductions_are_shared_by_a_warp_or_by_a_block_of_columns() -> None:
+    rows, columns = reduction("add", [float32]), reduction("add", [float32], axis=0)
+    assert ways.first(rows) == ways.WARP and ways.first(columns) == ways.PLAIN
+    for n in (ways.SHORT - 1, ways.SHORT):
+        short = n < ways.SHORT
+        assert chosen(rows, [10, n], [10]) == (ways.PLAIN if short else ways.WARP)
+        assert chosen(columns, [10, n], [10]) == (ways.PLAIN if short else ways.COLUMNS)
+    assert "__shfl_down_sync" in ways.text(rows, ways.WARP).source()
+    assert "__syncthreads" in ways.text(columns, ways.COLUMNS).source()
+
+
+def test_bounds_that_differ_between_columns_keep_them_from_one_barrier() -> None:
+    b = KernelBuilder("ragged")
+    x, ends, out = (b.buffer(n, float32, a) for n, a in (("x", "r"), ("ends", "r"), ("out", "w")))
+    m, n = b.int("m"), b.int("n")
+    chunk, i = b.axis(m), b.axis(n)
+    same = where(chunk * 5 < n, chunk * 5, n)
+    total = reduce_loop("add", same, n, lambda k: load(x, k * n + i))[0]
+    b.store(out, i, total)
+    assert chosen(b.build(), [9, 9], [9, 9]) == ways.COLUMNS
+    own = cast(load(ends, i), n.dtype)
+    b.store(out, i, reduce_loop("add", 0, own, lambda k: load(x, k * n + i))[0])
+    assert chosen(b.build(), [9, 9], [9, 9]) == ways.PLAIN
+
+
+def test_the_shapes_of_launches() -> None:
+    plain, warp, columns = CudaStyle(), WarpStyle(), ColumnStyle()
+    assert shape(plain, []) == (1, 1, 1, 1, 1, 1)
+    assert shape(plain, [1000]) == (4, 1, 1, 256, 1, 1)
+    assert shape(plain, [1000, 3]) == (1, 16, 1, 4, 64, 1)
+    assert shape(plain, [2, 3, 70000, 5]) == (1, 2188, 6, 8, 32, 1)
+    assert shape(plain, [1 << 40, 1, 1]) == (1, 1, 65535, 1, 1, 1)
+    assert shape(warp, [5, 17]) == (3, 5, 1, 32, 8, 1)
+    assert shape(columns, [5, 33]) == (2, 5, 1, 32, 32, 1)

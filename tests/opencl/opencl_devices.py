@@ -1,0 +1,62 @@
+"""The OpenCL devices that the tests find, and devices of which something has been taken away."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from dovetail.device import Device, device
+from dovetail.extend import Unavailable, float64
+from dovetail.memory import make_allocator
+from dovetail.plugins import Opened
+from dovetail_opencl import plugin
+from dovetail_opencl.launch import Launcher
+
+FOUND = plugin.dovetail_probe({})
+DEVICES = [] if isinstance(FOUND, Unavailable) else list(FOUND)
+NAMES = [d.details["platform"].split("(")[0] for d in DEVICES]
+_numbers = itertools.count()  # plans are kept for a device of a name
+REASON = "no OpenCL device: dovetail-opencl[cpu]"
+
+
+class Lesser:
+    """A pyopencl device, as if it had less."""
+
+    def __init__(self, of: Any, **less: Any) -> None:
+        self._of, self._less = of, less
+
+    def __getattr__(self, name: str) -> Any:
+        return self._less[name] if name in self._less else getattr(self._of, name)
+
+
+@contextmanager
+def opened(info: Any) -> Iterator[tuple[Device, Any]]:
+    """A device of its own on this hardware, with an allocator whose figures start at 0."""
+    backend, dev = plugin.dovetail_open(info, {}), device(f"again{next(_numbers)}")
+    dev.opened = Opened(backend, make_allocator(dev, backend), dev, {})
+    try:
+        yield dev, backend
+    finally:
+        dev.opened = None
+        backend.close()
+
+
+@contextmanager
+def bare(info: Any, group: int) -> Iterator[tuple[Device, Any]]:
+    """The hardware without float64, float16, exact division, memory that the host reaches, or
+    groups of more than `group` work items."""
+    can = info.capabilities
+    less = replace(
+        can, dtypes=can.dtypes - {float64}, float64=False, native_halves=frozenset(),
+        exact_division=False,
+    )  # fmt: skip
+    with opened(replace(info, capabilities=less)) as (dev, backend):
+        lesser: Any = Lesser(backend.device, max_work_group_size=group)
+        backend._launcher = Launcher(backend.queue, lesser, backend._process)
+        backend._compiler.groups = False
+        backend._memory.shared = False
+        backend.dlpack_type, backend.pins_memory = None, True
+        yield dev, backend

@@ -1,0 +1,172 @@
+"""Memory that host and device share, refusals by the driver, and forks."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pyopencl", reason="pyopencl is not installed: pip install pyopencl")
+pytest.importorskip("dovetail_opencl", reason="dovetail-opencl is not installed")
+
+import dovetail as dt
+import pyopencl as cl
+from dovetail.device import Device
+from dovetail_opencl import memory
+from opencl_devices import DEVICES, NAMES, REASON, opened
+
+pytestmark = pytest.mark.skipif(not DEVICES, reason=REASON)
+
+
+@pytest.fixture(params=DEVICES, ids=NAMES)
+def own(request: Any) -> Iterator[tuple[Device, Any]]:
+    with opened(request.param) as found:
+        if not found[1]._memory.shared:
+            pytest.skip("this device has memory of its own")
+        yield found
+
+
+def test_numpy_shows_the_devices_memory(own: tuple[Device, Any]) -> None:
+    x = dt.arange(1000, dtype=dt.float32, device=own[0])
+    seen = x.numpy()
+    assert np.shares_memory(seen, x.numpy()) and not seen.flags.writeable
+    x += 1
+    assert seen[999] == 1000  # the write was waited for: nobody asks before looking
+
+
+def test_a_numpy_array_is_used_where_it_is(own: tuple[Device, Any]) -> None:
+    wide = np.arange(101, dtype="f4")
+    for a in (wide[1:], wide[::-2]):  # at an address that is no multiple of 8
+        x = dt.asarray(a, device=own[0], copy=False)
+        assert np.array_equal((x * 2).numpy(), a * 2)
+        a[3] = -7
+        assert (x * 2).numpy()[3] == -14
+        x += 1
+        assert a[3] == -6
+
+
+def test_memory_of_others_outlives_the_work_on_it(own: tuple[Device, Any]) -> None:
+    """The array dies when the work on it has been queued, at the earliest."""
+    for value in range(20):
+        x = dt.asarray(np.full(300_000, value, "f4"), device=own[0], copy=False)
+        y = x + 1
+        dt.evaluate(y)
+        del x
+        _ = np.full(300_000, -1, "f4")
+        assert np.all(y.numpy() == value + 1)
+
+
+def test_dlpack_shares_it_both_ways(own: tuple[Device, Any]) -> None:
+    x = dt.arange(6, device=own[0])
+    assert x.__dlpack_device__() == (1, 0)
+    there = np.from_dlpack(x)
+    assert np.shares_memory(there, x.numpy())
+    a = np.arange(4.0)
+    y = dt.from_dlpack(a, device=own[0])
+    a[0] = 9
+    assert y.numpy()[0] == 9
+
+
+def test_a_device_waits_for_all_its_streams(own: tuple[Device, Any]) -> None:
+    dev, backend = own
+    with dt.Stream(dev):
+        y = dt.ones(2_000_000, device=dev)
+        for _ in range(3):
+            y = dt.exp(dt.sin(y))
+            dt.evaluate(y)
+    before = len(backend._queues)
+    backend.synchronize()
+    found = np.frombuffer(bytes(memoryview(y.numpy())), y.numpy().dtype)
+    assert before >= 1 and np.ptp(found) == 0 and 1 < found[0] < 3
+
+
+# --- refusals
+
+
+class Refusing:
+    """Stands in for a constructor of pyopencl: works a number of times, then refuses."""
+
+    def __init__(self, make: Any, times: int) -> None:
+        self.make, self.times = make, times
+
+    def __call__(self, *args: Any, **more: Any) -> Any:
+        self.times -= 1
+        if self.times < 0:
+            raise cl.MemoryError("clSVMAlloc", -4, "scripted")
+        return self.make(*args, **more)
+
+
+def work(x: Any) -> Any:
+    """Five blocks of memory, all of them too large to be parts of one segment."""
+    y = x
+    for k in range(5):
+        y = y * 2 + k
+        dt.evaluate(y)
+        x = dt.concat([x, y])
+    return x
+
+
+@pytest.mark.parametrize("times", (0, 1, 2, 3, 50))
+def test_a_refusal_leaves_data_and_figures_whole(
+    own: tuple[Device, Any], monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    dev, backend = own
+    x = dt.ones(1_000_000, device=dev)
+    expected = work(x).numpy().copy()
+    dt.memory.empty_cache(dev)
+    before = dt.memory.stats(dev)
+    monkeypatch.setattr(memory.cl, "SVMAllocation", Refusing(cl.SVMAllocation, times))
+    try:
+        found = work(x)
+        dt.evaluate(found)
+    except dt.OutOfMemoryError as error:
+        assert "refused" in str(error) and "live" in str(error)
+        refused = True
+    else:
+        refused = False
+        del found
+    assert refused == (times < 4)
+    after = dt.memory.stats(dev)
+    assert after.live_bytes == before.live_bytes and after.live_blocks == before.live_blocks
+    monkeypatch.undo()
+    assert np.all(x.numpy() == 1) and np.array_equal(work(x).numpy(), expected)
+
+
+# --- forks
+
+FORK = """
+import os, sys
+import dovetail as dt
+x = dt.ones(5, device={0!r})
+assert (x + 1).sum().item() == 10
+child = os.fork()
+if child == 0:
+    code = 1
+    for attempt in (lambda: x * 3, lambda: (x + 1).sum(), lambda: dt.ones(99_999, device={0!r}) + 1):
+        try:
+            dt.evaluate(attempt())
+        except dt.DeviceError as error:
+            code = 0 if "fork" in str(error) and "spawn" in str(error) else 2
+        else:
+            code = 3
+        if code:
+            break
+    del x
+    os._exit(code)
+status = os.waitpid(child, 0)[1]
+assert (x * 2).sum().item() == 10  # the parent goes on
+sys.exit(os.waitstatus_to_exitcode(status))
+"""  # noqa: E501
+
+
+@pytest.mark.parametrize("info", DEVICES, ids=NAMES)
+def test_a_child_of_a_fork_says_so(info: Any) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FORK.format(f"opencl:{info.index}")],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
