@@ -229,6 +229,15 @@ class DropsSynchronize(Late):
         self.run(stream)
 
 
+class SaysDone(Late):
+    """Every event has passed, whoever asks."""
+
+    shown_by = "test_streams and reused"
+
+    def event_done(self, event: Any) -> bool:
+        return True
+
+
 class HostDoesNotWait(Late):
     """The host goes on at once, where it should wait for an event."""
 
@@ -524,7 +533,7 @@ class MisspellsItsGap(UnfusedFma):
 
 
 LIES = (
-    WrongOffset, LeakingFree, HandsOutTwice, IgnoresEvents, DropsSynchronize, StaleBinary,
+    WrongOffset, LeakingFree, HandsOutTwice, IgnoresEvents, DropsSynchronize, SaysDone, StaleBinary,
     WorksElsewhere, IgnoredStride, DropsTheLast, FlushesDenormals, UnfusedFma, Contracts,
     TruncatesHalves, WrongOrder,
 )  # fmt: skip

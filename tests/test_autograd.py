@@ -214,6 +214,28 @@ def test_functions_of_ones_own() -> None:
     assert not MulAdd.apply(x.detach(), y.detach(), 1.0)[0].requires_grad
 
 
+def function_of(forward: Any, backward: Any) -> Any:
+    namespace = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
+    return type("Mine", (Function,), namespace).apply
+
+
+def test_functions_that_are_wrong() -> None:
+    x = leaf([1.0, 2.0])
+    twice = lambda ctx, t: t * 2.0  # noqa: E731
+    with pytest.raises(dt.GradientError, match="Mine: backward returned 2 gradients for 1 operand"):
+        function_of(twice, lambda ctx, g: (g, g))(x).sum().backward()
+    with pytest.raises(dt.ShapeError, match="what Mine returned"):
+        function_of(twice, lambda ctx, g: g[:1])(x).sum().backward()
+    with pytest.raises(dt.DTypeError, match="what Mine returned is a float"):
+        function_of(twice, lambda ctx, g: 2.0)(x).sum().backward()
+    with pytest.raises(dt.DTypeError, match="Mine: forward returned a float"):
+        function_of(lambda ctx, t: 2.0, lambda ctx, g: g)(x)
+    assert x.grad is None
+    out = function_of(twice, lambda ctx, g: None)(x).sum() + x.sum()
+    out.backward()
+    assert x.grad.tolist() == [1.0, 1.0]
+
+
 def test_a_function_that_writes_what_it_saved() -> None:
     x, y = leaf(uniform(3)) * 1.0, leaf(uniform(3))
     dt.evaluate(x)
@@ -345,6 +367,25 @@ def test_softmax_and_cross_entropy_go_back_in_one_kernel() -> None:
     want = np.exp(x.numpy()) / np.exp(x.numpy()).sum(1, keepdims=True)
     want[np.arange(50), labels.numpy()[:, 0]] -= 1
     np.testing.assert_allclose(g.numpy(), want / 50, rtol=1e-5, atol=1e-7)
+
+
+def test_a_deep_network_keeps_only_what_it_needs() -> None:
+    """What relu gave in each of 40 layers, the gradients of the weights, and a few more."""
+    layers, rows, width = 40, 64, 32
+    w = [leaf(uniform(width, width, low=-0.1, high=0.1), dt.float32) for _ in range(layers)]
+    h = dt.ones((rows, width))
+    dt.evaluate(h)
+    gc.collect()
+    before = dt.memory.stats(h.device).live_bytes
+    dt.memory.reset_peak(h.device)
+    for m in w:
+        h = dt.relu(h @ m)
+    h.sum().backward()
+    del h
+    row, matrix = 4 * rows * width, 4 * width * width
+    peak = dt.memory.stats(m.device).peak_live_bytes - before
+    assert peak <= layers * (row + matrix) + 16 * row
+    assert dt.memory.stats(m.device).live_bytes - before <= layers * matrix + row
 
 
 def test_the_gradient_of_a_gather_is_added_up_where_it_stays() -> None:

@@ -302,8 +302,8 @@ def test_values_are_brought_together_by_ranges_of_places(
 ) -> None:
     """With the same bits as one after the other."""
     monkeypatch.setattr(scatters, "UNITS", 1)
-    monkeypatch.setattr(scatters, "MANY", 100)
-    r, n = np.random.default_rng(8), 701
+    monkeypatch.setattr(scatters, "MANY", 1)
+    r, n = np.random.default_rng(8), scatters.FEW + 77
     for places in (5, 70_000):
         at, values = r.integers(0, places, n), (r.standard_normal((n, 3)) * 9).astype(dtype)
         for v in (values[:, 0], values):

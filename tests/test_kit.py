@@ -57,4 +57,4 @@ def test_a_sample_conforms(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", DEVICES)
 def test_everything_conforms(name: str, tmp_path: Path) -> None:
     certificate = conformance(name, tmp_path / "report.json", "-n", "2")
-    assert certificate["cases"] > 4000 and certificate["sample"] == 1
+    assert certificate["cases"] > 4000 and certificate["whole"]

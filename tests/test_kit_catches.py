@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -175,6 +176,31 @@ def test_no_case_at_all_fails(site: Path) -> None:
 def test_an_absent_device_fails(site: Path, name: str) -> None:
     status, output, certificate = run_kit(site, name)
     assert status == 4 and name.split(":")[0] in output and not certificate
+
+
+def test_the_kit_is_a_plugin_of_pytest(site: Path, tmp_path: Path) -> None:
+    """The command of the documentation, word by word, where dovetail is installed."""
+    settings = tomllib.loads(HERE.parent.joinpath("pyproject.toml").read_text())
+    entries = settings["project"]["entry-points"]["pytest11"]
+    info = tmp_path / "kit-1.0.dist-info"
+    info.mkdir()
+    info.joinpath("METADATA").write_text("Metadata-Version: 2.1\nName: kit\nVersion: 1.0\n")
+    lines = "".join(f"{name} = {value}\n" for name, value in entries.items())
+    info.joinpath("entry_points.txt").write_text(f"[pytest11]\n{lines}")
+    environ = environment(site)
+    environ["PYTHONPATH"] = os.pathsep.join([str(tmp_path), environ["PYTHONPATH"]])
+
+    def done(*options: str) -> subprocess.CompletedProcess[str]:
+        command = ["pytest", "--pyargs", "dovetail.testing.test_streams", *options]
+        return subprocess.run(
+            [sys.executable, "-m", *command], env=environ, cwd=tmp_path,
+            capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+
+    found = done("--dovetail-device=honest")
+    assert found.returncode == 0 and "7 passed" in found.stdout, found.stdout + found.stderr
+    without = done()
+    assert without.returncode == 4 and "give --dovetail-device=NAME" in without.stderr
 
 
 def test_a_failure_shows_the_kernel(site: Path) -> None:

@@ -226,4 +226,4 @@ def test_a_sample_of_the_kit_passes(site: Path, tmp_path: Path) -> None:
 @pytest.mark.timeout(1500)
 def test_the_whole_kit_passes(site: Path, tmp_path: Path) -> None:
     certificate = conformance(site, tmp_path / "report.json", "-n", "2")
-    assert certificate["cases"] > 4000 and certificate["sample"] == 1
+    assert certificate["cases"] > 4000 and certificate["whole"]

@@ -42,6 +42,36 @@ def test_a_chain_is_one_kernel(device: str) -> None:
     assert counted("launches", lambda: dt.evaluate(chain(x, y))) == 1
 
 
+def test_a_chain_too_long_to_compile_at_once_is_cut(device: str) -> None:
+    x = dt.asarray(np.random.default_rng(0).standard_normal(50).astype("f4"), device=device)
+
+    def sigmoids() -> Any:
+        y = x
+        for _ in range(60):
+            y = dt.sigmoid(y)
+        return y
+
+    assert counted("launches", lambda: dt.evaluate(sigmoids())) == 2
+    with dt.eager():
+        expected = sigmoids().numpy()
+    assert sigmoids().numpy().tobytes() == expected.tobytes()
+
+
+def test_what_nobody_holds_is_dropped_on_the_way(device: str) -> None:
+    n = 1 << 12
+    x = dt.ones((64, 64), device=device)
+    dt.evaluate(x)
+    gc.collect()
+    before = dt.memory.stats(x.device).live_bytes
+    dt.memory.reset_peak(x.device)
+    with dt.reproducible():
+        y = x
+        for _ in range(8):
+            y = y @ x
+        dt.evaluate(y)
+    assert dt.memory.stats(x.device).peak_live_bytes - before <= 2 * 4 * n
+
+
 def test_softmax_and_variance_are_one_kernel(device: str) -> None:
     x = dt.asarray(np.random.default_rng(0).standard_normal((64, 50)), device=device)
     dt.evaluate(x)

@@ -28,6 +28,7 @@ from tree import NEEDED, ROOT, WHEELS, search_path
 
 HERE = Path(__file__).resolve().parent
 RUNS = ROOT / "docs" / "gpu-runs"
+STEPS = ("demo", "figures", "kit")
 
 
 class Check:
@@ -162,6 +163,7 @@ def main() -> int:
     )
     parser.add_argument("--sample", type=int, default=1, help="one in so many cases of the kit")
     parser.add_argument("--elements", type=int, default=1 << 28, help="of the large arrays")
+    parser.add_argument("--steps", nargs="+", default=STEPS, choices=STEPS, help="only these")
     parser.add_argument("--minutes", type=float, help="limit of each step")
     parser.add_argument("--out", type=Path, default=RUNS, help="folder of the page")
     asked = parser.parse_args()
@@ -183,10 +185,12 @@ def everything(check: Check, plugins: dict[str, Any]) -> int:
     check.run["gpu"] = plugins["cuda"]["devices"][0].split(" ", 1)[1]
     check.run["date"] = f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}"
     check.run["setting"] = setting(plugins["cuda"])
-    check.demo(devices)
-    for step in (check.figures, check.kit):
-        for device in devices:
-            step(device)
+    if "demo" in check.asked.steps:
+        check.demo(devices)
+    path = check.write()
+    for name in ("figures", "kit"):
+        for device in devices if name in check.asked.steps else ():
+            getattr(check, name)(device)
             path = check.write()
     print(path.read_text())
     good = all(k["conforms"] for k in check.run["kits"].values()) and not check.run["problems"]

@@ -138,6 +138,11 @@ class CStyle:
         """What stands before a lane's loop over a row, whose body this is."""
         return []
 
+    def rows(self) -> list[str]:
+        """What stands before each LANES iterations that all work items of a group come to, where
+        each does a point by itself."""
+        return []
+
     def barrier(self) -> list[str]:
         """Statements after which the group's earlier effects on buffers are seen by all of it."""
         raise NotImplementedError
@@ -324,6 +329,7 @@ class _Text:
         self.style, self.kernel, self.lanes = style, kernel, lanes
         self.lines: list[str] = []
         self.depth = 0
+        self.outermost = True  # whether all work items come to the loop that is written
         self.helpers: dict[str, list[str]] = {}  # functions of combines, by name
         self.shared: dict[str, list[str]] = {}  # declarations for groups, by type
         self.names: dict[int, str] = {}
@@ -405,6 +411,7 @@ class _Text:
             if isinstance(s, Value):
                 self.declare(s.dtype, self.fresh(s, "v"), self.computed(s))
             elif isinstance(s, Loop):
+                self.outermost = outermost
                 self.loop(s, together)
             elif together:
                 with self.braces(f"if ({self.present()}{self.style.lane} == 0)"):
@@ -524,6 +531,7 @@ class _Reduction:
         self.i64, self.zero = text.style.type(int64), text.style.const(0, int64)
         self.rule = combine(str(loop.combine), tuple(u.dtype for u in loop.update))
         self.type, self.combine = text.combiner(self.rule)
+        self.rows = text.style.rows() if text.outermost else []
         if together:
             self.shared = f"shared_{self.combine}"
             text.shared[self.shared] = text.style.shared(self.type, self.shared)
@@ -579,6 +587,7 @@ class _Reduction:
         put, braces = self.text.put, self.text.braces
         put(f"for (int j = 0; j < {LANES}; ++j) lanes[j] = identity;")
         with braces(f"for ({self.i64} row = chunk * {CHUNK}; row < end; row += {LANES})"):
+            put(*self.rows)
             put(f"const int width = end - row < {LANES} ? end - row : {LANES};")
             with braces("for (int j = 0; j < width; ++j)"):
                 put(f"const {self.i64} {k} = {self.base(start)}row + j;")

@@ -179,7 +179,7 @@ class Call:
 
 @dataclass(eq=False, slots=True)
 class Plan:
-    """Steps in order; `stored`: (position of the node, slot) for every stored node."""
+    """Steps in order; `stored`: (position of the node, slot) for every node that stays."""
 
     steps: list[Any]  # of Step and Call
     slots: int
@@ -307,14 +307,9 @@ class Planner:
         steps: list[Step | Call] = []
         for made in self.steps:
             steps += _emit(self, made) if isinstance(made, Group) else made
-        _drop(
-            steps, {s for i, s in self.slot_of.items() if i not in self.order}, len(self.leaf_slot)
-        )
-        stored = tuple(
-            (i, s)
-            for i, s in self.slot_of.items()
-            if i not in self.leaf_slot and i not in self.order and i not in self.given.values()
-        )
+        # What nobody holds is dropped after its last use: its nodes are gone when this is done.
+        stored = tuple((i, s) for i, s in self.slot_of.items() if i in self.kept)
+        _drop(steps, {s for _, s in stored}, len(self.leaf_slot))
         given = len(self.leaf_slot) + (self.target is not None)
         notes = [self._note(i) for i in sorted(self.why)]
         blank = [None, 0] * (self.slots - given)

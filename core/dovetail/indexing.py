@@ -364,6 +364,14 @@ def fetch(x: Tensor, positions: Tensor) -> Tensor:
     return _gather(x, [positions._expr], positions.shape, (-1,) * positions.ndim, (0,), True)
 
 
+def fetch_along(x: Tensor, positions: Tensor, axis: int) -> Tensor:
+    """As `take_along_axis`, of positions that are known to be in range, and as long as `x` along
+    all other axes.
+    """
+    axes = tuple(-1 if d == axis else d for d in range(x.ndim))
+    return _gather(x, [positions._expr], positions.shape, axes, (axis,), True)
+
+
 def place(values: Tensor, positions: Tensor) -> Tensor:
     """A vector with values[i] at positions[i], which are all of its places, each once."""
     out = make(fresh(values._expr.spec))

@@ -38,7 +38,7 @@ from .loops import (
 
 NARROW, WIDE = 8, 10  # bits of a digit at most; the wide one in long rows, where it saves passes:
 LONG = 1 << 13  # 480 K keys of 29 bits take 2.1 ms in three passes, 2.9 in four
-RANKED = 1 << 16  # comparisons in a sort that are faster than passes
+RANKED = 1 << 15  # comparisons in a sort, for each unit of concurrency, that are faster than passes
 ROW_RANKED = 1 << 11  # and in each row: one of 45 elements takes 0.6 us either way
 HALF = 32  # bits of a position, and of the code beside it
 
@@ -184,7 +184,7 @@ def kept(site: Any, row: Sequence[Value], e: Value) -> Value:
 def sort(launches: Any) -> None:
     """Launches of the op `sort`: the elements of each row (along the last axis) in order."""
     d, order = launches.dtype(0), launches.attrs
-    if _is_short(launches.shape(0)):
+    if _is_short(launches):
         build = _by_rank(order.descending, lambda site, x, k: x)
         launches.launch("sort_by_rank", build, 0, launches.result)
         return
@@ -205,7 +205,7 @@ def sort(launches: Any) -> None:
 def argsort(launches: Any) -> None:
     """Launches of the op `argsort`: the places of the elements of each row in order, as int64."""
     d, order = launches.dtype(0), launches.attrs
-    if _is_short(launches.shape(0)):
+    if _is_short(launches):
         build = _by_rank(order.descending, lambda site, x, k: k)
         launches.launch("argsort_by_rank", build, 0, launches.result)
         return
@@ -235,9 +235,10 @@ def argsort(launches: Any) -> None:
     moved(0, order.stop - HALF, plain, position).run(launches, between, launches.result)
 
 
-def _is_short(shape: tuple[int, ...]) -> bool:
-    *rows, n = shape
-    return n * n <= ROW_RANKED + RANKED // max(1, math.prod(rows))
+def _is_short(launches: Any) -> bool:
+    *rows, n = launches.shape(0)
+    several = RANKED * launches.concurrency // max(1, math.prod(rows))
+    return bool(n * n <= ROW_RANKED + several)
 
 
 def _position(e: Value) -> Value:

@@ -17,7 +17,7 @@ from .dtypes import int64
 from .loops import Value, const, fold_loop, reduce_loop, where
 
 LONG = 1 << 19  # elements of a row, divided by the device's concurrency, that are worth cutting
-BLOCK = 1 << 10  # elements that a block has at least
+BLOCK = 1 << 8  # elements that a block has at least
 ROWS_BUSY = 4  # rows for each unit that need not be cut
 
 

@@ -23,7 +23,8 @@ from .radix import HALF, NARROW, Passes, kept, upper
 # Units of concurrency from which ranges pay. 16 M float32 into 1 M places: they take 74 ms of the
 # CPU's time, spread over all units; one point takes 23.
 UNITS = 6
-MANY = 1 << 15  # values of a column that are worth bringing together
+MANY = 1 << 18  # values of a column, divided by the units, that are worth bringing together
+FEW = 1 << 10  # values that never are
 COLUMNS_BUSY = 4  # columns for each unit of the device's concurrency that need no more points
 
 
@@ -32,7 +33,8 @@ def scatter(launches: Any) -> None:
     n, *rest = launches.shape(1)
     places = math.prod(launches.shape(0)[: len(launches.shape(0)) - len(rest)])
     units = launches.concurrency
-    ranged = units >= UNITS and n >= MANY and math.prod(rest) < COLUMNS_BUSY * units
+    many = n >= max(FEW, MANY // units)
+    ranged = units >= UNITS and many and math.prod(rest) < COLUMNS_BUSY * units
     if ranged and not launches.attrs[1] and 0 < places <= 1 << HALF and not n >> HALF:
         _by_range(launches, n, places, tuple(rest))
     else:

@@ -13,7 +13,7 @@ from . import ops
 from .dtypes import bfloat16, float16
 from .errors import ArgumentError, DTypeError, NotYetError, ShapeError
 from .expr import node, spec
-from .indexing import take_along_axis
+from .indexing import fetch_along
 from .radix import HALF, Order, code_dtype
 from .statistics import max as largest_of
 from .statistics import min as smallest_of
@@ -42,7 +42,7 @@ def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool
     """
     if _require("sort", x)._expr.tape is not None:
         order = argsort(x, axis=axis, descending=descending)
-        return take_along_axis(x, order, axis=axis)
+        return fetch_along(x, order, axis % x.ndim)
     return _along(ops.SORT, x, axis, descending)
 
 
@@ -70,7 +70,7 @@ def topk(x: Tensor, k: int, /, *, axis: int = -1, largest: bool = True) -> TopK:
     order = argsort(x, axis=d, descending=largest)
     lengths = (*x.shape[:d], k, *x.shape[d + 1 :])
     first = view(order, ("slice", (0,) * x.ndim, lengths, (1,) * x.ndim))
-    return TopK(take_along_axis(x, first, axis=d), first)
+    return TopK(fetch_along(x, first, d), first)
 
 
 def order_of(keys: Tensor, bits: int) -> Tensor:
@@ -88,8 +88,6 @@ def _require(op: str, x: Tensor) -> Tensor:
 
 def _along(op: ops.Op, x: Tensor, axis: int, descending: bool) -> Tensor:
     d = lay.axis(op.name, axis, x.ndim)
-    if x.shape[d] >> HALF:
-        raise NotYetError(f"{op.name}: an axis of {x.shape[d]} elements; up to 2**{HALF} - 1 now")
     axes = (*(i for i in range(x.ndim) if i != d), d)
     last = x if d == x.ndim - 1 else view(x, ("permute", axes))
     order, zero = _order(last, bool(descending))
@@ -100,6 +98,9 @@ def _along(op: ops.Op, x: Tensor, axis: int, descending: bool) -> Tensor:
 
 
 def _ordered(op: ops.Op, x: Tensor, order: Order, zero: int) -> Tensor:
+    n = x.shape[-1]
+    if n >> HALF:
+        raise NotYetError(f"{op.name}: an axis of {n} elements; up to 2**{HALF} - 1 for now")
     _, kind = op.dtypes(op.name, [x.dtype, int], order)
     return make(node(op, (x._expr, zero), spec(x.shape, kind, x.device), order))
 

@@ -28,7 +28,8 @@ def sparse_coo_tensor(
     Shapes: indices (sparse dimensions, entries), values (entries, *dense dimensions), size both
     sizes together; left out, it is as small as the indices permit. `is_coalesced` promises
     lexicographic order without repetition. Indices are checked, which takes one host read of their
-    extremes unless they come from the host; `check_invariants=False` trusts them.
+    extremes unless they come from the host; `check_invariants=False` trusts them. Tensors are kept,
+    not copied: do not write to the indices afterwards.
     Raises: IndexOutOfRange, ShapeError, DTypeError, ArgumentError.
 
     >>> import dovetail as dt

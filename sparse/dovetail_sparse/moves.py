@@ -11,7 +11,7 @@ import numpy as np
 
 from .construct import empty
 from .pattern import Pattern, linear, unravelled, zeros
-from .rows import rows_at, run_of_each
+from .rows import rows_at, spread
 from .tensor import COO, coo
 
 Tensor = dt.Tensor
@@ -295,25 +295,13 @@ def _joined(p: Pattern, named: list[int], wanted: list[Tensor]) -> tuple[Tensor,
     """The pairs (query, entry) that agree along the named axes; by query, then by entry."""
     sizes = [p.shape[a] for a in named]
     _require_room("index", tuple(sizes), p.shape)
-    queries = wanted[0].shape[0]
-    order = p.order_by(named)
-    keys = rows_at(p.key(named), order)
+    sorted_ = p.unsorted == 0 and named == list(range(len(named)))
+    order = None if sorted_ else p.order_by(named)
+    keys = p.key(named) if order is None else rows_at(p.key(named), order)
     asked = linear(wanted, sizes, p)
     low, high = dt.searchsorted(keys, asked), dt.searchsorted(keys, asked, side="right")
-    return matched(low, high, order, queries)
-
-
-def matched(low: Tensor, high: Tensor, order: Tensor | None, n: int) -> tuple[Tensor, Tensor]:
-    """For each of `n` runs low..high-1 of entries its (number, entry) pairs. One host read."""
-    if not n:
-        nothing = dt.zeros(0, dtype=dt.int64, device=low.device)
-        return nothing, nothing
-    ends = dt.cumulative_sum(high - low)
-    total = int(ends[-1].item())
-    firsts = ends - (high - low)
-    run = run_of_each(firsts, total)
-    place = dt.arange(total, device=low.device) - rows_at(firsts, run) + rows_at(low, run)
-    return run, place if order is None else rows_at(order, place)
+    query, place = spread(low, high)
+    return query, place if order is None else rows_at(order, place)
 
 
 def _arranged(

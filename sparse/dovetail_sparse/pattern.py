@@ -141,8 +141,8 @@ class Pattern:
 
     def _coalesce(self) -> tuple[Pattern, Runs | None]:
         if self.turned_from is not None:
-            pattern, order = self.turned_from.transposed
-            return pattern, Runs(dt.arange(self.count, device=self.device), order, self.count)
+            pattern, found = self.turned_from.transposed
+            return pattern, Runs(dt.arange(self.count, device=self.device), found, self.count)
         if self.unsorted == len(self.shape) and self._is_ascending():
             return self.like(self.rows, unsorted=0, unique=True, indices=self._indices), None
         order = self.order()

@@ -14,9 +14,9 @@ from typing import Any
 import dovetail as dt
 from dovetail.extend import broadcast_shapes, recorded
 
-from .moves import fully_sparse, matched, view
+from .moves import fully_sparse, view
 from .pattern import Pattern
-from .rows import PRODUCT, SAMPLED, rows_at
+from .rows import PRODUCT, SAMPLED, rows_at, spread
 from .tensor import COO, coo
 
 Tensor = dt.Tensor
@@ -208,4 +208,4 @@ def _meeting(p: Pattern, q: Pattern, lead: int) -> tuple[Tensor, Tensor]:
         return nothing, nothing
     asked, keys = p.key([*blocks, lead + 1]), q.key([*blocks, lead])  # q is in the order of its key
     low, high = dt.searchsorted(keys, asked), dt.searchsorted(keys, asked, side="right")
-    return matched(low, high, None, p.count)
+    return spread(low, high)

@@ -139,19 +139,21 @@ def _pairing(op: str, operands: Sequence[Any], attrs: Any) -> Any:
 
 
 def _spread(site: Any) -> None:
-    """spread(firsts): for each place the run it stands in; run r starts at firsts[r], and may be
-    empty. By bisection."""
-    place = site.axis(-1, 0)
-    n = site.size(0, 0)
+    """spread(ends, low, high): for each run r and each entry of low[r]..high[r]-1 the pair of r and
+    that entry; those of run r end at ends[r] - 1. Runs may be empty."""
+    run = site.axis(0, 0)
+    low = site.read(1, run)
+    n = site.read(2, run) - low
+    first = site.read(0, run) - n
 
-    def step(_: Value, low: Value, high: Value) -> tuple[Value, ...]:
-        middle = (low + high) >> 1
-        beyond = place < site.read(0, choose(middle < n, middle, n - 1))
-        open_ = low < high
-        return choose(open_ & ~beyond, middle + 1, low), choose(open_ & beyond, middle, high)
+    def step(k: Value) -> Any:
+        pair = (
+            site.stored(run, const(0, int64), first + k),
+            site.stored(low + k, const(1, int64), first + k),
+        )
+        return (), pair
 
-    rounds = site.number("rounds", site.extent(0, 0).bit_length())
-    site.store(fold_loop(0, rounds, (const(0, int64), n), step).results[0] - 1, place)
+    site.builder.effect(fold_loop(0, n, (), step))
 
 
 BLOCK = 4096  # entries of two merged lists that one grid point walks
@@ -289,9 +291,14 @@ def rows_at(x: Tensor, at: Tensor) -> Tensor:
     return gathered(x, {0: column}, (at.shape[0], *x.shape[1:]), axes)
 
 
-def run_of_each(firsts: Tensor, total: int) -> Tensor:
-    """For each of `total` places the run it stands in, given where each run starts."""
-    return recorded(SPREAD, (firsts,), (total,), dt.int64)
+def spread(low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
+    """For each run low..high-1 of entries its (number, entry) pairs. One host read: how many."""
+    if not low.shape[0]:
+        return low, low
+    ends = dt.cumulative_sum(high - low)
+    total = int(ends[-1].item())
+    pairs = recorded(SPREAD, (ends, low, high), (2, total), dt.int64)
+    return pairs[0], pairs[1]
 
 
 def merged(keys: Tensor, others: Tensor) -> Tensor:
@@ -332,7 +339,7 @@ def _extreme_gradient(g: Any, x: Any, r: Any, rest: list[Any]) -> Any:
     """Spread evenly over all extremes of a segment."""
     runs = _runs(rest, x.shape[0])
     at = runs.owners()
-    here = dt.equal(x, rows_at(r, at))
+    here = dt.logical_or(dt.equal(x, rows_at(r, at)), dt.isnan(x))
     count = runs.combined("sum", here.astype(x.dtype))
     return dt.where(here, rows_at(g / count, at), 0.0)
 

@@ -123,6 +123,13 @@ class COO(LayoutTensor):
         self._values.requires_grad_(requires_grad)
         return self
 
+    def backward(self, *args: Any, **options: Any) -> None:
+        """Not here: gradients start from a strided tensor. Raises: LayoutError."""
+        raise dt.LayoutError(
+            "backward: gradients start from a strided tensor; sum it, or see x.values() and "
+            "x.to_dense()"
+        )
+
     def detach(self) -> COO:  # type: ignore[override]
         """The same entries as a tensor that gradients do not flow through."""
         return coo(self.pattern, self._values.detach())

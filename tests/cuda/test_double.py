@@ -22,8 +22,6 @@ from cuda.bindings.nvrtc import nvrtcResult
 from cuda_double import compiler, driver, nvrtc
 from cuda_double.machine import MARK, Machine
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="the double needs POSIX")
-
 OK = CUresult.CUDA_SUCCESS
 NON_BLOCKING = int(CUstream_flags.CU_STREAM_NON_BLOCKING)
 OPTIONS = [b"--gpu-architecture=sm_90", b"--fmad=false"]

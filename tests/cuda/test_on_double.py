@@ -122,6 +122,7 @@ def test_a_driver_that_does_not_work_is_a_reason(
 # --- memory
 
 
+@pytest.mark.filterwarnings("ignore:Exception ignored in:Warning")  # finds no context
 def test_everything_is_given_back(gpu: GPU) -> None:
     x = asarray(X, gpu)
     y = (x * 2).sum(axis=1)
@@ -249,6 +250,7 @@ def test_a_refused_launch_names_kernel_and_error_and_harms_nothing(gpu: GPU) -> 
     assert (x + 1).tolist() == (X + 1).tolist()
 
 
+@pytest.mark.filterwarnings("ignore:Exception ignored in:Warning")  # finds no context
 def test_a_crash_on_the_device_is_a_clear_error(gpu: GPU) -> None:
     x = asarray(X, gpu)
     dt.synchronize(gpu.device)

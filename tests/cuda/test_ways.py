@@ -12,6 +12,7 @@ pytest.importorskip("dovetail_cuda", reason="dovetail-cuda is not installed")
 
 from dovetail.dtypes import float32, float64
 from dovetail.extend import (
+    CompileError,
     DType,
     Kernel,
     KernelBuilder,
@@ -23,6 +24,7 @@ from dovetail.extend import (
 )
 from dovetail.loops import const, where
 from dovetail_cuda import ways
+from dovetail_cuda.compile import to_cubin
 from dovetail_cuda.render import LANES, THREADS, ColumnStyle, CudaStyle, WarpStyle, shape
 from test_cstyle import reduction
 
@@ -132,6 +134,24 @@ def test_bounds_that_differ_between_columns_keep_them_from_one_barrier() -> None
     own = cast(load(ends, i), n.dtype)
     b.store(out, i, reduce_loop("add", 0, own, lambda k: load(x, k * n + i))[0])
     assert chosen(b.build(), [9, 9], [9, 9]) == ways.PLAIN
+
+
+def test_blocks_of_columns_have_enough_shared_memory() -> None:
+    b = KernelBuilder("several")
+    x, n = b.buffer("x", float64, "r"), b.int("n")
+    i = b.axis(n)
+    for count, name in enumerate(("argmax", "argmin", "add", "mul", "max"), 1):
+        update = (
+            (lambda k: (load(x, k * n + i), k)) if count < 3 else (lambda k: load(x, k * n + i))
+        )
+        out = b.buffer(f"out{count}", float64, "w")
+        b.store(out, i, reduce_loop(name, 0, n, update)[0])
+        kernel = b.build()
+        way = ways.COLUMNS if count < 5 else ways.PLAIN
+        assert chosen(kernel, [100], [100]) == way
+        to_cubin(ways.text(kernel, way).source(), "sm_75")
+    with pytest.raises(CompileError, match="shared"):
+        to_cubin(ways.text(kernel, ways.COLUMNS).source(), "sm_75")
 
 
 def test_the_shapes_of_launches() -> None:

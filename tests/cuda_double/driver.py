@@ -43,6 +43,7 @@ machine = Machine()
 def reset(**asked: Any) -> Machine:
     """A new machine, as `Machine` takes it; all that the old one gave out is void."""
     global machine
+    machine.scrap()
     machine = Machine(**asked)
     return machine
 

@@ -14,6 +14,7 @@ import threading
 from bisect import bisect_right, insort
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from cuda.bindings.driver import CUresult
@@ -22,7 +23,7 @@ from .runtime import BAD_ADDRESS, FINE, PAGE, POISON, SLOT, Function, Loaded, li
 from .streams import Event, Scheduler, Stream
 
 MARK = 1 << 62  # no processor here reads such an address
-SPACE = 1 << 38  # bytes of addresses; they are used once
+SPACE = 1 << 40  # bytes of addresses; they are used once
 ALIGNMENT = 256  # the driver's promise for cuMemAlloc, and not more
 
 
@@ -78,6 +79,37 @@ class Ranges:
         return self.blocks.pop(i) if i >= 0 and self.blocks[i].start == start else None
 
 
+class Space:
+    """The addresses and the handles of this process. None is given out twice, even by another
+    machine: what outlives its machine must not name a thing of the next one."""
+
+    def __init__(self) -> None:
+        start = library().emu_reserve(SPACE)
+        if not start:
+            raise MemoryError("there are no addresses for the double's device memory")
+        self.top, self.end, self.handle = start + PAGE, start + SPACE, 0x1000
+
+    def take(self, nbytes: int) -> int:
+        """Poisoned pages with a hole behind them; the block ends where they do, or nearly."""
+        pages = -(-nbytes // PAGE) * PAGE
+        if self.top + pages + PAGE > self.end or library().emu_commit(self.top, pages):
+            raise Refused(CUresult.CUDA_ERROR_OUT_OF_MEMORY, "no addresses are left")
+        start = int(self.top) + pages - -(-nbytes // ALIGNMENT) * ALIGNMENT
+        self.top += pages + PAGE
+        return start
+
+    def next_handle(self) -> int:
+        """A number that nothing else has."""
+        self.handle += 16
+        return self.handle
+
+
+@cache
+def space() -> Space:
+    """The one of this process."""
+    return Space()
+
+
 class Context:
     """A device's primary context: streams, and the error after which nothing works any more."""
 
@@ -116,20 +148,17 @@ class Machine:
         self.lock = threading.RLock()
         self.current = threading.local()  # .context: an index, per thread
         self.device_memory, self.pinned = Ranges(), Ranges()
-        self.space = library().emu_reserve(SPACE)
-        if not self.space:
-            raise MemoryError("there are no addresses for the double's device memory")
-        self.top = self.space + PAGE
         self.objects: dict[int, Any] = {}  # streams, events, modules and functions by handle
-        self.handles = 0x1000
         self.calls: Counter[str] = Counter()
         self.faults: list[str] = []  # what went wrong on the device, in words
         self.scripts: dict[str, Script] = {}
         self.crash_in = 0  # launches until one fails while it runs; 0: none
 
-    def __del__(self) -> None:
-        if getattr(self, "space", None):
-            library().emu_return(self.space, SPACE)
+    def scrap(self) -> None:
+        """Gives the memory back to the host."""
+        for block in self.device_memory.blocks:
+            library().emu_release(*block.pages)
+        self.device_memory.blocks.clear()
 
     # --- what a test scripts
 
@@ -158,9 +187,9 @@ class Machine:
 
     def put(self, thing: Any) -> int:
         """A handle for an object."""
-        self.handles += 16
-        self.objects[self.handles] = thing
-        return self.handles
+        handle = space().next_handle()
+        self.objects[handle] = thing
+        return handle
 
     def get(self, handle: Any, kind: type) -> Any:
         """The object behind a handle. Raises: Refused for any other."""
@@ -204,18 +233,9 @@ class Machine:
             raise Refused(CUresult.CUDA_ERROR_INVALID_VALUE)
         if used + nbytes > self.memory:
             raise Refused(CUresult.CUDA_ERROR_OUT_OF_MEMORY)
-        start: int = self._take(nbytes)
+        start = space().take(nbytes)
         self.device_memory.add(Block(start, nbytes, device))
         return start | MARK
-
-    def _take(self, nbytes: int) -> int:
-        """Poisoned pages with a hole behind them; the block ends where they do, or nearly."""
-        pages = -(-nbytes // PAGE) * PAGE
-        if self.top + pages + PAGE > self.space + SPACE or library().emu_commit(self.top, pages):
-            raise Refused(CUresult.CUDA_ERROR_OUT_OF_MEMORY, "no addresses are left")
-        start = int(self.top) + pages - -(-nbytes // ALIGNMENT) * ALIGNMENT
-        self.top += pages + PAGE
-        return start
 
     def free(self, address: int) -> None:
         """Takes back what `allocate` gave; nothing is waited for, as no rule says so."""

@@ -341,5 +341,3 @@ int emu_commit(void *start, size_t size) {
 void emu_release(void *start, size_t size) {
   mmap(start, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }
-
-void emu_return(void *start, size_t size) { munmap(start, size); }

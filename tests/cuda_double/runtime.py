@@ -45,7 +45,7 @@ def library() -> Any:
     """runtime.c, compiled and loaded."""
     lib = ctypes.CDLL(str(compiler.build_runtime()))
     lib.emu_reserve.argtypes, lib.emu_reserve.restype = [_N], _P
-    for f in (lib.emu_commit, lib.emu_release, lib.emu_return, lib.emu_poison):
+    for f in (lib.emu_commit, lib.emu_release, lib.emu_poison):
         f.argtypes = [_P, _N]
     lib.emu_link.argtypes = [_P]
     lib.emu_pack.argtypes = [_P, _P, _P]

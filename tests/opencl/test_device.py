@@ -29,6 +29,7 @@ from dovetail.extend import (
     parse_kernel,
 )
 from dovetail.tensor import from_host
+from dovetail.testing.test_layouts import matrix_product
 from dovetail_opencl import loader, plugin
 from dovetail_opencl.launch import SHORT, longest
 from dovetail_opencl.render import OpenCLStyle, dimensions
@@ -206,9 +207,52 @@ def test_a_build_error_shows_the_kernel_and_the_log(
 def test_long_rows_are_done_by_groups_and_short_ones_are_not(backend: Backend) -> None:
     kernel = reduction("add", [float32])
     program = backend.compile(kernel)
-    assert program.lanes == ("Intel" in backend.info.details["platform"])  # type: ignore[attr-defined]
+    groups = "Intel" in backend.info.details["platform"]
+    assert program.first == ("lanes" if groups else "plain")  # type: ignore[attr-defined]
     assert longest(kernel, [3, 10]) == 10 < SHORT <= longest(kernel, [3, 1000])
-    assert not backend.compile(reduction("add", [float32], axis=0)).lanes  # type: ignore[attr-defined]
+    columns = backend.compile(reduction("add", [float32], axis=0))
+    assert columns.first == "plain"  # type: ignore[attr-defined]
+
+
+def test_products_do_several_rows_at_once(backend: Backend) -> None:
+    program = backend.compile(legalize(matrix_product(float32), backend.info.capabilities))
+    assert program.first == "jammed"  # type: ignore[attr-defined]
+    rng = np.random.default_rng(1)
+    for m, k, n in ((1, 5, 40), (9, 33, 40), (16, 3, 1)):
+        x, y = (rng.integers(-9, 9, s).astype("f4") for s in ((m, k), (k, n)))
+        handles = [backend.allocate(4 * size) for size in (m * k, k * n, m * n)]
+        for h, a in zip(handles, (x, y), strict=False):
+            backend.copy_in(h, 0, memoryview(a).cast("B"))
+        buffers = tuple(v for h in handles for v in (h, 0))
+        backend.launch(program, buffers, [m, k, n], [], [m, n])
+        out = np.zeros((m, n), "f4")
+        backend.copy_out(memoryview(out).cast("B"), handles[2], 0)
+        assert np.array_equal(out, x @ y)
+
+
+def test_kernels_that_are_built_together(backend: Backend) -> None:
+    """They may have the same names and helpers; each keeps its own meaning."""
+    texts = [ADD, ADD.replace("add v0, c", "mul v0, c"), ADD.replace("add v0, c", "sub v0, c")]
+    sums = [reduction("add", [float32]), reduction("add", [float64])]
+    kernels = [*(parse_kernel(t) for t in texts), *sums, *(parse_kernel(t) for t in 6 * texts)]
+    programs = backend.compile_all(kernels)
+    assert len(programs) == len(kernels) and programs[0].binary is None
+    x = np.arange(10, dtype="f4")
+    for program, expected in zip(programs, (x + 3, x * 3, x - 3), strict=False):
+        assert np.array_equal(run(backend, program, x, np.zeros_like(x), 3.0), expected)
+    assert np.array_equal(run(backend, programs[-1], x, np.zeros_like(x), 3.0), x - 3)
+
+
+def test_an_error_in_one_of_several_kernels_shows_that_kernel(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = OpenCLStyle.store
+    monkeypatch.setattr(
+        OpenCLStyle, "store", lambda s, b, n, i, v: "oops;" if i == "7L" else store(s, b, n, i, v)
+    )
+    bad = parse_kernel(ADD.replace("out[i0]", "out[i64(7)]").replace("kernel add", "kernel seven"))
+    with pytest.raises(CompileError, match=r"(?s)refused a kernel.*kernel seven\("):
+        backend.compile_all([parse_kernel(ADD), bad])
 
 
 def test_a_grid_becomes_an_ndrange() -> None:

@@ -28,7 +28,7 @@ def random(on: Device) -> dt.Tensor:
 
 OPS: dict[str, Callable[[Device, dt.Tensor, dt.Tensor], dt.Tensor]] = {
     "elementwise": lambda on, x, k: dt.exp(x) / (x * x + 1) + dt.sqrt(dt.abs(x)),
-    "halves": lambda on, x, k: (x.astype(dt.float16) * 3 + x.astype(dt.bfloat16).astype(dt.float16)),
+    "halves": lambda on, x, k: x.astype(dt.float16) * 3 + x.astype(dt.bfloat16).astype(dt.float16),
     "integers": lambda on, x, k: (k // 7) % 1000 + dt.bitwise_xor(k, k >> 3),
     "rows": lambda on, x, k: x.sum(axis=1),
     "columns": lambda on, x, k: dt.var(x, axis=0),

@@ -114,7 +114,7 @@ def work(x: Any) -> Any:
 def test_a_refusal_leaves_data_and_figures_whole(
     own: tuple[Device, Any], monkeypatch: pytest.MonkeyPatch, times: int
 ) -> None:
-    dev, backend = own
+    dev, _ = own
     x = dt.ones(1_000_000, device=dev)
     expected = work(x).numpy().copy()
     dt.memory.empty_cache(dev)

@@ -72,6 +72,7 @@ def test_scipy_and_back(form: str) -> None:
 
 
 @needs_pydata
+@pytest.mark.exhaustive  # it compiles for half a minute
 def test_pydata_agrees_in_many_dimensions() -> None:
     import sparse
 
@@ -146,10 +147,8 @@ def test_spy_is_a_picture_of_where_entries_are() -> None:
         dt.sparse.spy(dt.ones(3).to_sparse())
 
 
-@needs_pydata
 def test_benchmarks_compute_what_scipy_computes() -> None:
     for case in sparse_cases(shrink=100):
         arrays = case.inputs()
         truth = case.contestants["scipy"](*arrays)()
-        for name in set(case.contestants) - {"scipy", "torch"}:
-            bench._check(case, name, case.contestants[name](*arrays)(), truth)
+        bench._check(case, "dovetail", case.contestants["dovetail"](*arrays)(), truth)

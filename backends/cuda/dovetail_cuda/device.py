@@ -150,8 +150,9 @@ class _Event:
 
     def __init__(self) -> None:
         flags = cuda.driver.CUevent_flags.CU_EVENT_DEFAULT
+        self._destroy = cuda.driver.cuEventDestroy  # when Python ends, modules go before objects
         self.handle = cuda.answer(cuda.driver.cuEventCreate(flags), "cuEventCreate")
 
     def __del__(self) -> None:
-        if hasattr(self, "handle") and cuda.usable():
-            cuda.driver.cuEventDestroy(self.handle)
+        if hasattr(self, "handle"):
+            self._destroy(self.handle)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -105,11 +106,14 @@ def dovetail_open(info: DeviceInfo, config: Mapping[str, str]) -> Backend:
 @hookimpl
 def dovetail_diagnostics() -> Mapping[str, str]:
     """What was found, for the doctor."""
-    return {name: _installed(name) for name in ("nvidia-cuda-nvrtc-cu12", "nvidia-cublas-cu12")}
+    found = {}
+    for distribution in _LIBRARIES:
+        with suppress(importlib.metadata.PackageNotFoundError):
+            found[distribution] = importlib.metadata.version(distribution)
+    return found
 
 
-def _installed(distribution: str) -> str:
-    try:
-        return importlib.metadata.version(distribution)
-    except importlib.metadata.PackageNotFoundError:
-        return "not installed"
+_LIBRARIES = (
+    "cuda-bindings", "nvidia-cuda-nvrtc-cu12", "nvidia-cuda-nvrtc", "nvidia-cublas-cu12",
+    "nvidia-cublas",
+)  # fmt: skip

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from dovetail.extend import (
+    LANES,
     Kernel,
     Loop,
     Value,
@@ -34,6 +36,8 @@ IN_FLIGHT = 32  # bytes that a thread is to wait for at a time
 BUSY = 1 << 18  # points below this leave threads idle: they are not joined
 WIDE = 1 << 11  # points of the last axis, likewise
 TILED = 1 << 19  # points of a product, likewise
+KNOWN = 4096  # kernels of which answers are kept: each is asked about for every new shape
+SHARED = 48 << 10  # bytes of shared memory that a block may declare
 LONG = 512  # statements of a text, above which it is not made longer
 
 
@@ -61,6 +65,7 @@ def first(kernel: Kernel) -> str:
     return WARP if shareable(kernel) and along_rows(kernel) else PLAIN
 
 
+@lru_cache(KNOWN)
 def tile(kernel: Kernel) -> Kernel | None:
     """The kernel with ROWS times COLUMNS_APART points to a thread, if they share what they load."""
     rows = jam(kernel, ROWS)
@@ -76,7 +81,8 @@ def best(kernel: Kernel, first: str, ints: Sequence[int], grid: Sequence[int]) -
         loops = [s for s in kernel.body if isinstance(s, Loop) and s.kind == "reduce"]
         if max(_span(loop, known) for loop in loops) < SHORT:
             return PLAIN
-        return WARP if first == WARP else COLUMNS if uniform(kernel, loops) else PLAIN
+        fits = uniform(kernel, loops) and shared_bytes(loops) <= SHARED
+        return WARP if first == WARP else COLUMNS if fits else PLAIN
     if across(kernel):
         return PLAIN
     many = math.prod(grid) >= BUSY and max(grid[-1:], default=0) >= WIDE
@@ -90,6 +96,13 @@ def _span(loop: Loop, known: dict[str, int]) -> int:
         return SHORT
     first, last = (int(known[v.attr] if v.op == "param" else v.attr) for v in (start, stop))
     return last - first
+
+
+def shared_bytes(loops: Sequence[Loop]) -> int:
+    """The shared memory that a block of columns takes: one array for each kind of reduction."""
+    kinds = {(loop.combine, tuple(u.dtype for u in loop.update)) for loop in loops}
+    items = (max(d.itemsize for d in dtypes) * len(dtypes) for _, dtypes in kinds)
+    return sum(LANES * LANES * item for item in items)
 
 
 def uniform(kernel: Kernel, loops: Sequence[Loop]) -> bool:
@@ -112,6 +125,7 @@ def launch_shape(kernel: Kernel, way: str, grid: Sequence[int]) -> Shape:
     return shape(STYLES.get(way, STYLE), grid, square)
 
 
+@lru_cache(KNOWN)
 def across(kernel: Kernel) -> bool:
     """Whether a kernel without loops reads a transpose: neighbours along the last axis but one load
     neighbours there, and those along the last one do not. Threads of a block should be both."""
@@ -122,6 +136,7 @@ def across(kernel: Kernel) -> bool:
     return any(above == 1 and along not in (0, 1) for above, along in steps)
 
 
+@lru_cache(KNOWN)
 def points(kernel: Kernel) -> int:
     """How many points a thread of the spread kernel does; 1 where it is not worth it."""
     loads = {

@@ -16,6 +16,7 @@ from dovetail.extend import (
     CompileError,
     DeviceInfo,
     Kernel,
+    Loop,
     Program,
     along_rows,
     cache_binary,
@@ -24,9 +25,9 @@ from dovetail.extend import (
     shareable,
 )
 
-from .render import OpenCLStyle
+from .render import OpenCLStyle, TiledStyle
 
-STYLE = OpenCLStyle()
+STYLE, TILED = OpenCLStyle(), TiledStyle()
 EXACT = "-cl-fp32-correctly-rounded-divide-sqrt"
 SEAL = hashlib.sha256().digest_size
 ROWS = 8  # points that a work item does where they are jammed
@@ -75,9 +76,12 @@ class Compiler:
 
     def forms(self, kernel: Kernel) -> dict[str, Kernel]:
         """Forms of a kernel, the first choice first. "lanes": a group of work items does a point;
-        "jammed": a work item does several, which share what they load."""
-        if self.groups and shareable(kernel) and along_rows(kernel):
-            return {"lanes": kernel, "plain": kernel}
+        "jammed": a work item does several, which share what they load; "tiled": a group does
+        neighbouring columns, row by row."""
+        if shareable(kernel) and along_rows(kernel):
+            return {"lanes": kernel, "plain": kernel} if self.groups else {"plain": kernel}
+        if shareable(kernel) and repeatable(kernel):
+            return {"plain": kernel, "tiled": kernel}
         jammed = jam(kernel, ROWS)
         return {"plain": kernel} if jammed is None else {"jammed": jammed, "plain": kernel}
 
@@ -93,7 +97,13 @@ class Compiler:
         return found
 
     def _batch(self, kernels: Sequence[Kernel]) -> list[OpenCLProgram]:
-        forms = [(k, found, form) for k in kernels for found in [self.forms(k)] for form in found]
+        forms = [
+            (k, found, form)
+            for k in kernels
+            for found in [self.forms(k)]
+            for form in found
+            if form != "tiled"  # which only large grids ask for
+        ]
         texts = [_numbered(render(f, form), n) for n, (_, f, form) in enumerate(forms)]
         try:
             built = self._build(cl.Program(self.context, "\n".join(texts)))
@@ -148,7 +158,16 @@ class Compiler:
 
 def render(forms: Mapping[str, Kernel], form: str) -> str:
     """The text of a kernel in one of its forms."""
-    return STYLE.render(forms[form], form == "lanes")
+    return (TILED if form == "tiled" else STYLE).render(forms[form], form == "lanes")
+
+
+def repeatable(kernel: Kernel) -> bool:
+    """Whether all points have the same loops, and doing one twice changes nothing."""
+    if any(b.access == "rw" for b in kernel.buffers):
+        return False
+    loops = [s for s in kernel.body if isinstance(s, Loop) and s.kind == "reduce"]
+    ends = {v.op for loop in loops for v in (loop.start, loop.stop)}
+    return bool(kernel.grid) and ends <= {"param", "const"}
 
 
 def groups(device: Any) -> bool:

@@ -27,6 +27,7 @@ from .render import dimensions
 
 # Work items in a group, for few, more and many points: PoCL compiles a kernel for each size.
 SIZES = {True: (1, 16, 256), False: (32, 64, 256)}  # by whether the device is a CPU
+WIDE = 512  # columns from which groups keep in step: sums of 4096 columns take 9 ms, not 44
 SHORT = 64  # a reduction below this is done by one work item
 
 
@@ -104,6 +105,8 @@ def chosen(
     if form == "jammed" and grid[axis := jammed_axis(program.kernel)] > 1:
         rows = -(-grid[axis] // ROWS)
         return form, (*ints, rows), (*grid[:axis], rows, *grid[axis + 1 :])
+    if "tiled" in program.forms and grid[-1] >= WIDE and longest(program.kernel, ints) >= SHORT:
+        return "tiled", ints, grid
     return "plain", ints, grid
 
 

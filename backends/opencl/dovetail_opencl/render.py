@@ -137,6 +137,20 @@ class OpenCLStyle(CStyle):
         ]
 
 
+class TiledStyle(OpenCLStyle):
+    """For reductions along columns: work items of a group keep in step, so that they read the same
+    rows at the same time. The last group begins early, and does some points once more."""
+
+    def points(self, extents: Sequence[str], lanes: bool) -> list[str]:
+        others, size = super().points(extents, True)[2:], "(long)get_local_size(0)"
+        first = f"min((long)get_group_id(0) * {size}, {extents[-1]} - {size})"
+        mine = f"const long i{len(extents) - 1} = {first} + (long)get_local_id(0);"
+        return [mine, *(line.replace("group_id", "global_id") for line in others)]
+
+    def rows(self) -> list[str]:
+        return _LOCAL
+
+
 _SIGN = {"add": "+", "and": "&", "or": "|"}
 _EXTENSIONS = {
     "double": "cl_khr_fp64",

@@ -9,13 +9,16 @@ from typing import Any
 
 from .. import ops, tensor
 from ..errors import DeviceError, DTypeError, GradientError, ShapeError
-from ..expr import Expr, leaf, storage_of, tape_of
+from ..expr import DEPTH_LIMIT, Expr, leaf, storage_of, tape_of
 from ..layout import Layout
 from ..tensor import Tensor, apply, evaluate, make
 from . import gradients
 from .tape import Kept, Leaf, Node, keep, mode, set_grad_enabled
 
 Tensors = Tensor | Sequence[Tensor]
+# All gradients on their way are computed before one is so deep that it would be alone: what waited
+# for it would keep in memory all that it reads. 40 layers of 256 need two thirds of the memory.
+DEEP = DEPTH_LIMIT * 3 // 4
 
 
 # --- backward and grad ---------------------------------------------------------------------------
@@ -186,10 +189,14 @@ def _run(
                     "earlier backward; the first time, give retain_graph=True"
                 )
             parts = n.backward(g, result)
+            deep = any(type(p) is Tensor and p._expr.depth > DEEP for p in parts)
             for edge, part in zip(n.edges, parts, strict=True):
                 if edge is not None and part is not None:
                     send(edge.node, part, edge.result)
             passed.append(n)
+            del g, result, parts, part
+            if deep:
+                evaluate(*(t for t in sent.values() if type(t) is Tensor))
         into.commit()
     if not retain:
         for n in passed:

@@ -2,7 +2,7 @@
 reference, bit by bit.
 
     dovetail test-backend NAME [--report out.json]
-    pytest -p dovetail.testing.plugin --pyargs dovetail.testing --dovetail-device=NAME
+    pytest --pyargs dovetail.testing --dovetail-device=NAME
 
 Levels, from the ground up. Kernels, without tensors: `test_lifecycle`, `test_allocator`,
 `test_scalar_ops`, `test_layouts`, `test_reductions`, `test_streams`. Tensors: `test_table`,

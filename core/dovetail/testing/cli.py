@@ -45,6 +45,8 @@ def _options(asked: argparse.Namespace) -> list[str]:
         "dovetail.testing.plugin",
         "-p",
         "no:cacheprovider",
+        "-W",
+        "ignore::pytest.PytestAssertRewriteWarning",  # dovetail itself has been imported
     ]
     options += [
         "-q",

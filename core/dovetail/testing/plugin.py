@@ -1,8 +1,7 @@
-"""The pytest plugin of the conformance kit: the option that names a device, its gaps, and the
-certificate.
+"""The conformance kit as a pytest plugin: the device under test, its gaps, and the certificate.
 
-Load it with `-p dovetail.testing.plugin`: with `--pyargs`, pytest reads no conftest.py before it
-parses options.
+It is loaded by `option` when a device is named. Where dovetail is on the path without having been
+installed, `-p dovetail.testing.plugin` does the same.
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ from ..errors import DovetailError
 from ..plugins import Opened, open_device, registry
 from .certificate import Certificate
 from .kit import Kit, has_dtype
+from .option import pytest_addoption
 
 LEVELS = "dovetail.testing."
 REPRODUCE = "to reproduce"  # a section of pytest's reports
@@ -31,22 +31,6 @@ CASE, COMPARISONS = "dovetail-case", "dovetail-comparisons"  # properties of pyt
 COUNTED = "dovetail-counted"  # what a worker of pytest-xdist tells of what it collected
 OPENED: pytest.StashKey[Opened] = pytest.StashKey()
 CERTIFICATE: pytest.StashKey[Certificate] = pytest.StashKey()
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """The kit's options."""
-    group = parser.getgroup("dovetail", "dovetail conformance kit")
-    group.addoption("--dovetail-device", metavar="NAME", help="the device under test")
-    group.addoption(
-        "--dovetail-report", metavar="FILE", help="write the certificate, as JSON, to FILE"
-    )
-    group.addoption(
-        "--dovetail-sample",
-        metavar="N",
-        type=int,
-        default=1,
-        help="run about one case in N, and one of each test",
-    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -270,3 +254,6 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         terminalreporter.write_line(f"  {level}: {found}")
     if certificate.complaint:
         terminalreporter.write_line(f"not conforming: {certificate.complaint}")
+
+
+__all__ = ["Kit", "kit", "pytest_addoption"]

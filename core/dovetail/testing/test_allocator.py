@@ -4,14 +4,18 @@ back."""
 from __future__ import annotations
 
 import os
+import random
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from ..memory import CachingAllocator
-from .kit import Kit
+from ..device import device
+from ..memory import CachingAllocator, Stats
+from ..memory_replay import Step, replay
+from ..plugins import Opened, open_device
+from .kit import REFERENCE, Kit
 from .values import Array, raw
 
 SIZES = (1, 2, 63, 64, 65, 511, 4096, 4097, (1 << 20) + 1)
@@ -173,3 +177,35 @@ def test_every_block_of_the_allocator_goes_back(kit: Kit) -> None:
     assert (stats.live_bytes, stats.reserved_bytes) == (0, 0), stats
     assert stats.device_allocations == stats.device_frees > 0
     kit.comparisons += 1
+
+
+def random_steps(seed: int, count: int) -> list[Step]:
+    """Blocks of up to 3 MiB, on two streams, freed in any order."""
+    rng, live, steps = random.Random(seed), list[int](), list[Step]()
+    for n in range(count):
+        if live and rng.random() < 0.45:
+            steps.append(Step("free", (live.pop(rng.randrange(len(live))),)))
+        else:
+            size = rng.randint(0, rng.choice((600, 70_000, MIB, 3 * MIB)))
+            steps.append(Step("allocate", (n, size, rng.randint(0, 1))))
+            live.append(n)
+    return steps
+
+
+def counted(opened: Opened, steps: list[Step]) -> Stats:
+    """What an allocator of its own counts of a trace; it has nothing left afterwards."""
+    allocator = CachingAllocator(opened.backend, opened.device)
+    replay(steps, allocator, lambda _: opened.backend.create_stream())
+    stats = allocator.stats()
+    allocator.empty_cache()
+    assert allocator.stats().reserved_bytes == 0, "memory is still held"
+    return stats
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_trace_has_the_same_statistics_everywhere(kit: Kit, seed: int) -> None:
+    """One allocator serves all devices: a random trace, on two streams, is counted alike."""
+    steps = random_steps(seed, 150)
+    found, expected = (counted(o, steps) for o in (kit.opened, open_device(device(REFERENCE))))
+    kit.comparisons += 1
+    assert found == expected, kit.failure(f"{found}, not {expected}", "")

@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from .. import tensor as T
 from ..dtypes import float32
 from ..kernel import Kernel, KernelBuilder
 from ..loops import load
-from .kit import Kit
-from .values import Array, raw
+from ..streams import Stream, default_stream
+from .kit import Kit, host
+from .values import Array, finite, raw
 
 
 def doubled() -> Kernel:
@@ -96,6 +98,29 @@ def test_the_host_waits_for_an_event(kit: Kit) -> None:
         "an event has not passed, though the host waited for it", ""
     )
     q.check(None, "after the host waited for an event")
+
+
+def test_memory_is_not_reused_while_another_stream_reads_it(kit: Kit) -> None:
+    """A tensor dies while work on another stream still has to read it; the next one of its size
+    must not take its place before that is done, and may afterwards."""
+    values, zeros = finite(float32, N, 1), np.zeros(N, np.float32)
+    other = Stream(kit.device)
+    for _ in range(3):
+        x = T.from_host(values, float32, kit.device)
+        other.wait_stream(default_stream(kit.device))
+        with other:
+            y = x * 2.0
+            for _ in range(10):
+                y = y + x
+            T.evaluate(y)
+        del x
+        taking = [T.from_host(zeros, float32, kit.device) for _ in range(12)]  # more than is cached
+        kit.backend.synchronize()
+        expected = values * np.float32(2)
+        for _ in range(10):
+            expected = expected + values
+        kit.same(host(y), expected, float32, "what another stream read of freed memory", str)
+        del taking
 
 
 def test_events_measure_time(kit: Kit) -> None:

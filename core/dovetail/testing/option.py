@@ -1,0 +1,40 @@
+"""What pytest loads of dovetail in every session, by an entry point: the kit's options. The kit
+itself (`plugin`) waits until a device is named."""
+
+from __future__ import annotations
+
+import pytest
+
+KIT = "dovetail.testing.plugin"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The kit's options, once."""
+    group = parser.getgroup("dovetail", "dovetail conformance kit")
+    if group.options:  # added before: by the entry point, or with `-p dovetail.testing.plugin`
+        return
+    group.addoption("--dovetail-device", metavar="NAME", help="the device under test")
+    group.addoption(
+        "--dovetail-report", metavar="FILE", help="write the certificate, as JSON, to FILE"
+    )
+    group.addoption(
+        "--dovetail-sample",
+        metavar="N",
+        type=int,
+        default=1,
+        help="run about one case in N, and one of each test",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Loads the kit, if it is wanted."""
+    if config.getoption("--dovetail-device"):
+        config.pluginmanager.import_plugin(KIT)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Raises UsageError if cases of the kit are to run on no device."""
+    modules = (getattr(item, "module", None) for item in items)
+    ours = any(m is not None and m.__name__.startswith("dovetail.testing.") for m in modules)
+    if ours and not config.getoption("--dovetail-device"):
+        raise pytest.UsageError("the conformance kit needs a device: give --dovetail-device=NAME")
