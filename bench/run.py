@@ -13,6 +13,11 @@ from dovetail import bench
 from dovetail.bench_cases import PEERS, all_cases
 from dovetail.bench_sparse import sparse_cases
 
+try:
+    import opencl_cases
+except ImportError:  # dovetail-opencl is not installed
+    opencl_cases = None
+
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 
 
@@ -31,7 +36,13 @@ def main() -> int:
         return status
     everything = [*all_cases(asked.shrink), *sparse_cases(asked.shrink)]
     cases = [c for c in everything if asked.only in c.name]
-    report = bench.measure_all(cases, asked.peers, asked.rounds, once=not asked.only)
+    peers, opencl = list(asked.peers), opencl_cases is not None and opencl_cases.available()
+    if opencl:
+        cases += [c for c in opencl_cases.cases(asked.shrink) if asked.only in c.name]
+        peers += opencl_cases.PEERS
+    report = bench.measure_all(cases, peers, asked.rounds, once=not asked.only)
+    if opencl and asked.only in opencl_cases.LAUNCH:
+        report.results.append(opencl_cases.launch())
     bench.show(report)
     if asked.json:
         asked.json.write_text(report.json())

@@ -369,6 +369,17 @@ def test_softmax_and_cross_entropy_go_back_in_one_kernel() -> None:
     np.testing.assert_allclose(g.numpy(), want / 50, rtol=1e-5, atol=1e-7)
 
 
+def test_a_stack_of_matrices_times_a_matrix_is_one_product() -> None:
+    x, w = leaf(uniform(3, 4, 5), dt.float32), leaf(uniform(5, 2), dt.float32)
+    with dt.reproducible():
+        y = x @ w
+        (g,) = dt.grad(y.sum(), [w])
+    plan = str(dt.explain(g))
+    assert plan.count("kernel matmul") == 1 and "kernel sum" not in plan
+    want = np.broadcast_to(x.numpy().sum((0, 1))[:, None], (5, 2))
+    np.testing.assert_allclose(g.numpy(), want, rtol=1e-5)
+
+
 def test_a_deep_network_keeps_only_what_it_needs() -> None:
     """What relu gave in each of 40 layers, the gradients of the weights, and a few more."""
     layers, rows, width = 40, 64, 32

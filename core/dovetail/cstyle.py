@@ -143,6 +143,8 @@ class CStyle:
         each does a point by itself."""
         return []
 
+    unrolled: ClassVar[str] = ""  # before loops over lanes, where those are to be registers
+
     def barrier(self) -> list[str]:
         """Statements after which the group's earlier effects on buffers are seen by all of it."""
         raise NotImplementedError
@@ -532,6 +534,7 @@ class _Reduction:
         self.rule = combine(str(loop.combine), tuple(u.dtype for u in loop.update))
         self.type, self.combine = text.combiner(self.rule)
         self.rows = text.style.rows() if text.outermost else []
+        self.unrolled = [text.style.unrolled] if self.rows and text.style.unrolled else []
         if together:
             self.shared = f"shared_{self.combine}"
             text.shared[self.shared] = text.style.shared(self.type, self.shared)
@@ -542,9 +545,12 @@ class _Reduction:
     def tree_of_array(self) -> list[str]:
         """The function that combines LANES items in the fixed tree."""
         pair = f"lanes[j] = {self.combine}(lanes[j], lanes[j + width]);"
+        outer, inner = (["  " * n + line for line in self.unrolled] for n in (1, 2))
         return [
             f"{self.text.style.helper}{self.type} {self.tree}({self.type} *lanes) {{",
+            *outer,
             f"  for (int width = {LANES // 2}; width > 0; width /= 2)",
+            *inner,
             f"    for (int j = 0; j < width; ++j) {pair}",
             "  return lanes[0];",
             "}",
@@ -561,7 +567,9 @@ class _Reduction:
             span = stop if start == self.zero else f"{stop} - {start}"
             put(f"const {self.i64} count = {stop} > {start} ? {span} : 0;")
             put(f"const {self.i64} chunks = count > {CHUNK} ? (count + {CHUNK - 1}) / {CHUNK} : 1;")
-            put(f"{self.type} {f'up[{LEVELS}]' if self.together else f'lanes[{LEVELS * LANES}]'};")
+            array = f"lanes[{LANES}], ups" if self.unrolled else "lanes"
+            array = f"up[{LEVELS}]" if self.together else f"{array}[{LEVELS * LANES}]"
+            put(f"{self.type} {array};")
             with self.text.braces(f"for ({self.i64} chunk = 0; chunk < chunks; ++chunk)"):
                 more = f"(chunk + 1) * {CHUNK} < count"
                 put(f"const {self.i64} end = {more} ? (chunk + 1) * {CHUNK} : count;")
@@ -585,14 +593,30 @@ class _Reduction:
 
     def chunk(self, k: str, start: str) -> None:
         put, braces = self.text.put, self.text.braces
-        put(f"for (int j = 0; j < {LANES}; ++j) lanes[j] = identity;")
+        put(*self.unrolled, f"for (int j = 0; j < {LANES}; ++j) lanes[j] = identity;")
         with braces(f"for ({self.i64} row = chunk * {CHUNK}; row < end; row += {LANES})"):
             put(*self.rows)
-            put(f"const int width = end - row < {LANES} ? end - row : {LANES};")
-            with braces("for (int j = 0; j < width; ++j)"):
-                put(f"const {self.i64} {k} = {self.base(start)}row + j;")
-                self.update("lanes[j]")
+            if self.unrolled:
+                self.whole_or_not(k, start)
+            else:
+                put(f"const int width = end - row < {LANES} ? end - row : {LANES};")
+                self.each_lane("for (int j = 0; j < width; ++j)", k, start)
         put(f"{self.result} = {self.tree}(lanes);")
+
+    def each_lane(self, head: str, k: str, start: str) -> None:
+        with self.text.braces(head):
+            self.text.put(f"const {self.i64} {k} = {self.base(start)}row + j;")
+            self.update("lanes[j]")
+
+    def whole_or_not(self, k: str, start: str) -> None:
+        """LANES iterations, or as many as there are left: either way in a loop of known length."""
+        known = dict(self.text.counts)
+        head = f"for (int j = 0; j < {LANES}; ++j)"
+        for which, more in ((f"if (row + {LANES} <= end)", ""), ("else", " if (row + j < end)")):
+            self.text.counts = dict(known)
+            with self.text.braces(which):
+                self.text.put(*self.unrolled)
+                self.each_lane(head + more, k, start)
 
     def chunk_of_group(self, k: str, start: str) -> None:
         put, lane = self.text.put, self.text.style.lane
@@ -622,7 +646,7 @@ class _Reduction:
                 put(f"{self.result} = up[level];")
                 put(*style.tree(self.type, self.result, self.combine, self.shared))
             else:
-                put(f"{self.type} *up = lanes + level * {LANES};")
+                put(f"{self.type} *up = {'ups' if self.unrolled else 'lanes'} + level * {LANES};")
                 put(f"if (at % {CHUNK} == 0) for (int j = 0; j < {LANES}; ++j) up[j] = identity;")
                 put(into, last)
                 put(f"{self.result} = {self.tree}(up);")

@@ -503,17 +503,15 @@ class Planner:
             if home < self.here.index:
                 seen = self._through(i, self._base(i), path)
                 return self._load(self.slot_of[i], e.spec.dtype, seen)
-            self._require_pointwise(i, path)
+            return self._same_point(i, path)
         if e.op is None:
             return self._leaf(i, path)
         self.size += 1 + e.op.cost // COSTLY
         if self.size > NODE_LIMIT:
-            if i in self.why:  # stored by this very kernel, and looked at once too often
-                raise _NoJoin
             raise _Store(i, "the kernel would grow too large")
         return getattr(self, f"_term_{e.op.kind}")(i, e, path)  # type: ignore[no-any-return]
 
-    def _require_pointwise(self, i: int, path: Any) -> None:
+    def _same_point(self, i: int, path: Any) -> Term:
         """A node of this very kernel can be used only where it is computed: at the same point."""
         shape = self.nodes[i].spec.shape
         base = self.here.domain.path(shape)
@@ -525,6 +523,7 @@ class Planner:
             raise _NoJoin from None
         if not _equal(seen, self._through(i, lay.contiguous(shape), base)):
             raise _NoJoin
+        return self.here.memo[i, base]
 
     def _load(self, slot: int, dtype: DType, seen: Layout) -> Term:
         access = Access(slot, dtype, seen.strides, seen.offset)

@@ -398,7 +398,8 @@ def apply(op: Op, args: Sequence[Any], attrs: Any = None, out: Tensor | None = N
     found = op.specs.get((key, attrs))
     if found is None:
         if any(isinstance(a, Tensor) for a in operands):
-            made = elsewhere("apply", operands, op, args, attrs)
+            given = [a if isinstance(a, Tensor) else n for a, n in zip(args, operands, strict=True)]
+            made = elsewhere("apply", operands, op, given, attrs)
             return made if out is None else write_out(op.name, out, made._expr)
         found = op.specs[key, attrs] = infer(op, operands, attrs)
     s, limits = found

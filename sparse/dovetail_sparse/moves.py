@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 import dovetail as dt
@@ -87,64 +88,77 @@ def _unsorted_after(axes: Shape) -> int:
 def _expand(x: COO, shape: Shape) -> COO:
     lead = len(shape) - x.ndim
     dims = lead + x.sparse_dim()
-    old = (1,) * lead + x.pattern.shape
     values, wanted = x.values(), (x.nnz, *shape[dims:])
     if values.shape != wanted:
         values = dt.broadcast_to(values, wanted)
-    grown = [d for d in range(dims) if old[d] != shape[d] or d < lead]
-    repeats = math.prod(shape[d] for d in grown)
-    p = x.pattern
-    if not any(old[d] != shape[d] for d in grown):  # only axes of size 1 are new
-        rows = [zeros(p)] * lead + list(p.rows)
-        unsorted = 0 if p.unsorted == 0 else None
-        return coo(p.like(rows, shape[:dims], unsorted=unsorted, unique=p.unique), values)
-    if not repeats:
+    p = _with_axes_before(x.pattern, lead)
+    if p.shape == shape[:dims]:
+        return coo(p, values)
+    if 0 in shape[:dims]:
         return empty(shape, dims, x.dtype, x.device)
+    return _repeated(coo(p, values), shape[:dims])
+
+
+def _with_axes_before(p: Pattern, lead: int) -> Pattern:
+    """The pattern with axes of size 1 in front."""
+    if not lead:
+        return p
+    shape, unsorted = (1,) * lead + p.shape, 0 if p.unsorted == 0 else None
+    return p.like([zeros(p)] * lead + list(p.rows), shape, unsorted=unsorted, unique=p.unique)
+
+
+def _repeated(x: COO, sizes: Shape) -> COO:
+    """Every entry once for each position along the axes of size 1 that are to grow."""
+    p = x.pattern
+    grown = [d for d, n in enumerate(sizes) if n != p.shape[d]]
+    repeats = math.prod(sizes[d] for d in grown)
     place = dt.arange(p.count * repeats, device=x.device)
-    first = all(d in grown for d in range(len(grown)))  # then copies follow one another in order
-    turn, entry = (
-        (place // max(p.count, 1), place % max(p.count, 1))
-        if first
-        else (place % repeats, place // repeats)
-    )
-    copies = iter(unravelled(turn, tuple(shape[d] for d in grown)))
-    rows = []
-    for d in range(dims):
-        rows.append(next(copies) if d in grown else rows_at(p.rows[d - lead], entry))
-    last = all(dims - 1 - i in grown for i in range(len(grown)))
+    first = all(n == 1 for n in p.shape[: max(grown) + 1])  # order stays if whole copies follow
+    last = all(n == 1 for n in p.shape[min(grown) :])  # or if copies of one entry do
+    turn, entry = place % repeats, place // repeats
+    if first:
+        turn, entry = place // max(p.count, 1), place % max(p.count, 1)
+    copies = dict(zip(grown, unravelled(turn, tuple(sizes[d] for d in grown)), strict=True))
+    rows = [copies[d] if d in copies else rows_at(r, entry) for d, r in enumerate(p.rows)]
+    in_order = p.unsorted == 0 and (first or (last and p.unique))
     pattern = Pattern(
-        rows, shape[:dims], p.count * repeats, x.device,
-        unsorted=0 if p.unsorted == 0 and (first or (last and p.unique)) else None,
-        unique=p.unique,
-    )  # fmt: skip
-    return coo(pattern, rows_at(values, entry))
+        rows, sizes, p.count * repeats, x.device, unsorted=0 if in_order else None, unique=p.unique
+    )
+    return coo(pattern, rows_at(x.values(), entry))
 
 
 def _slice(x: COO, starts: Shape, lengths: Shape, steps: Shape) -> COO:
     dims, values, p = x.sparse_dim(), x.values(), x.pattern
-    whole = slice(None)
     if lengths[dims:] != x.shape[dims:] or any(t != 1 for t in steps[dims:]):
-        values = values[whole, *map(_as_slice, starts[dims:], lengths[dims:], steps[dims:])]
+        inner = map(_as_slice, starts[dims:], lengths[dims:], steps[dims:])
+        values = values[(slice(None), *inner)]
     cut = [d for d in range(dims) if lengths[d] != p.shape[d] or steps[d] != 1]
-    if not cut:
-        return coo(p, values)
     if any(lengths[d] == 0 for d in cut):
         return empty((*lengths[:dims], *values.shape[1:]), dims, x.dtype, x.device)
-    inside: Tensor | None = None
-    for d in cut:
-        if lengths[d] != p.shape[d]:
-            here = _within(p.rows[d], starts[d], lengths[d], steps[d])
-            inside = here if inside is None else dt.logical_and(inside, here)
-    if inside is not None:
-        (at,) = dt.nonzero(inside)
+    inside = [
+        _within(p.rows[d], starts[d], lengths[d], steps[d]) for d in cut if lengths[d] != p.shape[d]
+    ]
+    if inside:
+        (at,) = dt.nonzero(reduce(dt.logical_and, inside))
         p, values = p.chosen(at), rows_at(values, at)
+    return coo(_renumbered(p, cut, starts, lengths, steps), values)
+
+
+def _renumbered(p: Pattern, cut: list[int], starts: Shape, lengths: Shape, steps: Shape) -> Pattern:
+    """The pattern with positions counted along the slice, of which all are."""
+    if not cut:
+        return p
     rows = list(p.rows)
     for d in cut:
         moved = rows[d] - starts[d] if starts[d] else rows[d]
         rows[d] = moved if steps[d] == 1 else -moved if steps[d] == -1 else moved // steps[d]
     turned = any(steps[d] < 0 and lengths[d] > 1 for d in cut)
-    pattern = p.like(rows, lengths[:dims], unsorted=None if turned else p.unsorted, unique=p.unique)
-    return coo(pattern, values)
+    return p.like(
+        rows,
+        lengths[: len(p.shape)],
+        unsorted=None if turned else p.unsorted,
+        unique=p.unique,
+    )
 
 
 def _as_slice(start: int, length: int, step: int) -> slice:

@@ -149,7 +149,8 @@ def test_blocks_of_columns_have_enough_shared_memory() -> None:
         kernel = b.build()
         way = ways.COLUMNS if count < 5 else ways.PLAIN
         assert chosen(kernel, [100], [100]) == way
-        to_cubin(ways.text(kernel, way).source(), "sm_75")
+        if count == 4:
+            to_cubin(ways.text(kernel, way).source(), "sm_75")
     with pytest.raises(CompileError, match="shared"):
         to_cubin(ways.text(kernel, ways.COLUMNS).source(), "sm_75")
 

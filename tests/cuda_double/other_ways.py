@@ -3,6 +3,6 @@
 
 from dovetail_cuda import ways
 
-for limit in ("SHORT", "BUSY", "WIDE"):
+for limit in ("SHORT", "BUSY", "WIDE", "TILED"):
     assert getattr(ways, limit) > 0
     setattr(ways, limit, 0)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import doctest
+import importlib
+import pkgutil
 from typing import Any
 
 import dovetail as dt
@@ -97,3 +100,11 @@ def test_other_devices_and_dtypes(device: dt.Device) -> None:
     assert str(y.device) == "reference" and y.dtype is dt.float64
     np.testing.assert_array_equal(y.to_dense().numpy(), x.to_dense().numpy())
     assert x.nbytes == 4 * (2 * 8 + 4)
+
+
+def test_examples_in_docstrings_are_true() -> None:
+    found = [
+        doctest.testmod(importlib.import_module(f"dovetail_sparse.{m.name}"))
+        for m in pkgutil.iter_modules(dt.sparse.__path__)
+    ]
+    assert sum(r.attempted for r in found) > 2 and not any(r.failed for r in found)

@@ -8,6 +8,7 @@ from typing import Any
 
 import dovetail as dt
 import pytest
+from dovetail.doctor import inspect
 from dovetail.extend import LayoutInfo, LayoutTensor, hookimpl
 from dovetail.layout_plugins import GROUPS, LayoutRegistry, registry
 from dovetail.plugins import Entry, State
@@ -31,6 +32,7 @@ def test_sparse_coo_is_a_plugin_like_any_other() -> None:
     record = registry.records()["sparse_coo"]
     assert record.state is State.OPEN and record.distribution == "dovetail"
     assert issubclass(dt.sparse.COO, LayoutTensor)
+    assert inspect("sparse_coo").well, "the doctor"
 
 
 def test_what_a_layout_adds_is_found_by_name() -> None:

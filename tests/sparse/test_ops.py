@@ -264,6 +264,15 @@ def test_an_op_without_a_meaning_says_so(f: Any, says: str) -> None:
     assert isinstance(error.value, TypeError)
 
 
+def test_numbers_of_numpy_are_numbers() -> None:
+    x = made("matrix", dtype=np.int32)
+    assert (x * np.float64(0.5)).dtype is dt.float32
+    with pytest.raises(dt.LayoutError, match=r"add\(0, 0.5\) is 0.5"):
+        x + np.float64(0.5)
+    with pytest.raises(dt.ValueOverflow):
+        x.astype(dt.int8) * 1000
+
+
 def test_users_mistakes_name_op_and_operands() -> None:
     x = made("matrix")
     for f, error, says in (

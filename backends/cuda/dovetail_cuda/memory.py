@@ -9,7 +9,6 @@ import numpy as np
 from . import driver as cuda
 
 PORTABLE = 1  # CU_MEMHOSTALLOC_PORTABLE: page-locked for every GPU
-STAGED = 1 << 20  # a source of at most so many bytes is copied on the host, and not waited for
 
 
 class Memory:
@@ -29,13 +28,9 @@ class Memory:
             cuda.answer(cuda.driver.cuMemFree(address), "cuMemFree")
 
     def copy_in(self, to: int, source: memoryview, stream: int) -> None:
-        """The driver stages ordinary memory before it returns; from page-locked memory it copies
-        later, so that has to be waited for. A new `bytes` is ordinary memory.
-        """
-        small = source.nbytes <= STAGED
-        self.queue_in(to, memoryview(bytes(source)) if small else source, stream)
-        if not small:
-            self.wait(stream)
+        """Waits, since the driver may read even ordinary memory later, where the device can."""
+        self.queue_in(to, source, stream)
+        self.wait(stream)
 
     def copy_out(self, target: memoryview, source: int, stream: int) -> None:
         self.queue_out(target, source, stream)

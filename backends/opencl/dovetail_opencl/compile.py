@@ -23,11 +23,14 @@ from dovetail.extend import (
     cached_binary,
     jam,
     shareable,
+    walk,
 )
 
-from .render import OpenCLStyle, TiledStyle
+from .render import OpenCLStyle, TiledStyle, UnrolledStyle
 
-STYLE, TILED = OpenCLStyle(), TiledStyle()
+STYLE = OpenCLStyle()
+STYLES = {"tiled": TiledStyle(), "unrolled": UnrolledStyle()}
+BODY = 24  # statements of a kernel that is unrolled, at most
 EXACT = "-cl-fp32-correctly-rounded-divide-sqrt"
 SEAL = hashlib.sha256().digest_size
 ROWS = 8  # points that a work item does where they are jammed
@@ -76,12 +79,13 @@ class Compiler:
 
     def forms(self, kernel: Kernel) -> dict[str, Kernel]:
         """Forms of a kernel, the first choice first. "lanes": a group of work items does a point;
-        "jammed": a work item does several, which share what they load; "tiled": a group does
-        neighbouring columns, row by row."""
+        "jammed": a work item does several, which share what they load; "tiled", "unrolled": a
+        group does neighbouring columns, row by row."""
         if shareable(kernel) and along_rows(kernel):
             return {"lanes": kernel, "plain": kernel} if self.groups else {"plain": kernel}
         if shareable(kernel) and repeatable(kernel):
-            return {"plain": kernel, "tiled": kernel}
+            short = sum(1 for _ in walk(kernel.body)) <= BODY
+            return {"plain": kernel, "unrolled" if self.groups and short else "tiled": kernel}
         jammed = jam(kernel, ROWS)
         return {"plain": kernel} if jammed is None else {"jammed": jammed, "plain": kernel}
 
@@ -102,7 +106,7 @@ class Compiler:
             for k in kernels
             for found in [self.forms(k)]
             for form in found
-            if form != "tiled"  # which only large grids ask for
+            if form not in STYLES  # which only large grids ask for
         ]
         texts = [_numbered(render(f, form), n) for n, (_, f, form) in enumerate(forms)]
         try:
@@ -158,7 +162,7 @@ class Compiler:
 
 def render(forms: Mapping[str, Kernel], form: str) -> str:
     """The text of a kernel in one of its forms."""
-    return (TILED if form == "tiled" else STYLE).render(forms[form], form == "lanes")
+    return STYLES.get(form, STYLE).render(forms[form], form == "lanes")
 
 
 def repeatable(kernel: Kernel) -> bool:

@@ -21,7 +21,7 @@ from dovetail.extend import (
     jammed_axis,
 )
 
-from .compile import ROWS, OpenCLProgram
+from .compile import ROWS, STYLES, OpenCLProgram
 from .process import Process
 from .render import dimensions
 
@@ -105,8 +105,9 @@ def chosen(
     if form == "jammed" and grid[axis := jammed_axis(program.kernel)] > 1:
         rows = -(-grid[axis] // ROWS)
         return form, (*ints, rows), (*grid[:axis], rows, *grid[axis + 1 :])
-    if "tiled" in program.forms and grid[-1] >= WIDE and longest(program.kernel, ints) >= SHORT:
-        return "tiled", ints, grid
+    tiled = next((f for f in STYLES if f in program.forms), None)
+    if tiled is not None and grid[-1] >= WIDE and longest(program.kernel, ints) >= SHORT:
+        return tiled, ints, grid
     return "plain", ints, grid
 
 

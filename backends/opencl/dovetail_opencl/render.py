@@ -151,6 +151,13 @@ class TiledStyle(OpenCLStyle):
         return _LOCAL
 
 
+class UnrolledStyle(TiledStyle):
+    """The same where work items become vectors: lanes are registers, not arrays with a stride."""
+
+    unrolled: ClassVar[str] = "#pragma unroll"
+    reserved: ClassVar[frozenset[str]] = OpenCLStyle.reserved | {"ups"}
+
+
 _SIGN = {"add": "+", "and": "&", "or": "|"}
 _EXTENSIONS = {
     "double": "cl_khr_fp64",

@@ -1,4 +1,4 @@
-"""Level 8: sparse tensors: loops whose bounds were loaded, and what the sparse layout makes of
+"""Level 10: sparse tensors: loops whose bounds were loaded, and what the sparse layout makes of
 them."""
 
 from __future__ import annotations
