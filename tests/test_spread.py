@@ -37,7 +37,7 @@ def test_every_number_of_points_gives_the_same_bits(n: int) -> None:
     interpret(kernel, plain, [3, n], [0.7], [3, n])
     interpret(wide, joined, [3, n, step], [0.7], [3, step])
     assert plain[2].tobytes() == joined[2].tobytes() and plain[3].tobytes() == joined[3].tobytes()
-    assert plain[2].all() and plain[3].any() and not plain[3].all() or n < 3
+    assert (plain[2].all() and plain[3].any() and not plain[3].all()) or n < 3
 
 
 def test_loads_stand_before_stores_and_what_is_shared_stands_once() -> None:
