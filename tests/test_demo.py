@@ -148,9 +148,11 @@ def test_purity_is_what_it_should_be(console: Console) -> None:
     assert all(s.seconds > 0 and s.launches > 0 for s in out.stages)
 
 
-def test_later_parts_say_so(capsys: pytest.CaptureFixture[str]) -> None:
-    assert demo.main(["text"]) == 2
-    assert "later version" in capsys.readouterr().out
+@pytest.mark.parametrize("part", ["text", "train"])
+def test_parts_are_commands_of_their_own(part: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        demo.main([part, "--help"])
+    assert f"dovetail demo {part}" in capsys.readouterr().out
 
 
 def test_missing_packages_are_named(

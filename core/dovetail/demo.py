@@ -34,7 +34,6 @@ from .tensor import Tensor
 CLUSTERS = 10
 COMPONENTS = 16
 PARTS = {"text": "dovetail.demo_text", "train": "dovetail.demo_train"}  # demos of their own
-LATER = ("text",)  # of later versions
 REFERENCE = "reference"  # the interpreter: right, but slow, so it gets a part of the digits
 PART = 500
 Array = np.ndarray[Any, Any]
@@ -217,9 +216,6 @@ def main(arguments: Sequence[str]) -> int:
     console = Console(soft_wrap=True)
     if arguments and arguments[0] in PARTS:
         return int(importlib.import_module(PARTS[arguments[0]]).main(arguments[1:]))
-    if arguments and arguments[0] in LATER:
-        console.print(f"dovetail demo {arguments[0]} comes with a later version of dovetail.")
-        return 2
     asked = _parser().parse_args(arguments)
     missing = [m for m in ("sklearn", "matplotlib") if importlib.util.find_spec(m) is None]
     if missing:

@@ -79,13 +79,13 @@ def machine() -> Machine:
 def cubin(source: str, options: Sequence[bytes] = OPTIONS) -> bytes:
     program = done(nvrtc.nvrtcCreateProgram(source.encode(), b"kernel.cu", 0, [], []))
     result = nvrtc.nvrtcCompileProgram(program, len(options), options)
-    log = b" " * done(nvrtc.nvrtcGetProgramLogSize(program))
+    log = bytearray(done(nvrtc.nvrtcGetProgramLogSize(program)))
     done(nvrtc.nvrtcGetProgramLog(program, log))
     assert result[0] == 0, log.decode()
-    image: bytes = b" " * done(nvrtc.nvrtcGetCUBINSize(program))
+    image = bytearray(done(nvrtc.nvrtcGetCUBINSize(program)))
     done(nvrtc.nvrtcGetCUBIN(program, image))
     done(nvrtc.nvrtcDestroyProgram(program))
-    return image
+    return bytes(image)
 
 
 def function(source: str, name: str, options: Sequence[bytes] = OPTIONS) -> Any:

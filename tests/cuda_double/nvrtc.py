@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -80,13 +79,11 @@ def nvrtcCompileProgram(prog: Any, numOptions: int, options: Sequence[bytes]) ->
     return (_OK,)
 
 
-def _fill(target: bytes | bytearray, content: bytes) -> None:
-    """Writes to the memory of `target`: bytes too, which is how the real one is called."""
-    if isinstance(target, bytearray):
-        target[: len(content)] = content
-    else:
-        address = ctypes.cast(ctypes.c_char_p(target), ctypes.c_void_p).value or 0
-        ctypes.memmove(address, content, len(content))
+def _fill(target: bytearray, content: bytes) -> None:
+    """Writes to `target`. The real one writes into `bytes` too, of which Python shares short ones:
+    nobody here may.
+    """
+    target[: len(content)] = content
 
 
 def nvrtcGetProgramLogSize(prog: Any) -> tuple[Any, ...]:
@@ -94,7 +91,7 @@ def nvrtcGetProgramLogSize(prog: Any) -> tuple[Any, ...]:
     return (_OK, len(program.log.encode()) + 1) if program else (_BAD, None)
 
 
-def nvrtcGetProgramLog(prog: Any, log: bytes | bytearray) -> tuple[Any, ...]:
+def nvrtcGetProgramLog(prog: Any, log: bytearray) -> tuple[Any, ...]:
     program = _found(prog)
     if program:
         _fill(log, program.log.encode() + b"\0")
@@ -106,7 +103,7 @@ def nvrtcGetCUBINSize(prog: Any) -> tuple[Any, ...]:
     return (_OK, len(program.image)) if program else (_BAD, None)
 
 
-def nvrtcGetCUBIN(prog: Any, cubin: bytes | bytearray) -> tuple[Any, ...]:
+def nvrtcGetCUBIN(prog: Any, cubin: bytearray) -> tuple[Any, ...]:
     program = _found(prog)
     if program:
         _fill(cubin, program.image)

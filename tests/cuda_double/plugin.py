@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
+from dovetail.device import opened_devices
+
 from . import driver, nvrtc
 
 TESTS = Path(__file__).parent.parent
@@ -32,6 +34,9 @@ def installed() -> Iterator[None]:
     with patch.multiple(room, driver=driver, nvrtc=nvrtc), patch.dict(os.environ):
         install()
         yield
+        for device in opened_devices():  # nobody may come across them without the double
+            if device.type == "cuda":
+                device.opened = None
 
 
 def pytest_addoption() -> None:
