@@ -27,6 +27,14 @@ from fake_device import check
 Env = dict[str, Any]
 
 
+@pytest.fixture(autouse=True)
+def small_heap() -> Iterator[None]:
+    """A refusal collects garbage: with what earlier tests have left, that takes a second."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
 class Faulty(ReferenceBackend):
     """The reference, whose calls are counted, and fail where they are told to."""
 

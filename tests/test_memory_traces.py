@@ -6,11 +6,12 @@ another stream may still use is not given out. At the end everything is returned
 
 from __future__ import annotations
 
+import gc
 import json
 import random
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,14 @@ from hypothesis import strategies as st
 TRACES = sorted((Path(__file__).parent / "traces").glob("*.trace"))
 SIZES = (0, 1, 512, 5000, 600 * KIB, MIB, MIB + 1, 3 * MIB, 9 * MIB, 11 * MIB, 30 * MIB)
 STREAMS = (0, 0, 0, 1, 2)
+
+
+@pytest.fixture(autouse=True)
+def small_heap() -> Iterator[None]:
+    """A refusal collects garbage: with what earlier tests have left, that takes a second."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 class Checked(Replay):
