@@ -9,6 +9,7 @@ device.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import dovetail as dt
@@ -156,7 +157,8 @@ def _spread(site: Any) -> None:
     site.builder.effect(fold_loop(0, n, (), step))
 
 
-BLOCK = 4096  # entries of two merged lists that one grid point walks
+BLOCK = 1024  # entries of two merged lists that are walked one after the other
+WALKS = 4  # blocks that a grid point walks side by side: each waits for what it has just loaded
 
 
 def _split(site: Any, d: Value) -> tuple[Value, Value]:
@@ -181,40 +183,70 @@ def _split(site: Any, d: Value) -> tuple[Value, Value]:
     return i, d - i
 
 
-def _merging(site: Any, block: Value, emit: Any, carried: Value) -> Any:
-    """Walks a block of two ascending lists without repetition; equal entries are taken together.
-
-    `emit(i, j, first, second, carried)` gives the new carry, and effects; it is asked beyond the
-    last entry too, where neither is taken.
+class _Walk:
+    """A block of two ascending lists without repetition, walked in joint order; equal entries are
+    taken together, where the first of them stands.
     """
-    n, m = site.size(0, 0), site.size(1, 0)
-    zero = const(0, int64)
-    start, length = block * BLOCK, const(BLOCK, int64)
-    stop = choose(start + length < n + m, start + length, n + m)
-    (i0, j0), (i1, j1) = _split(site, start), _split(site, stop)
-    before = site.read(0, choose(zero < i0, i0 - 1, zero))
-    begun = (zero < i0) & (j0 < m) & eq(site.read(1, choose(j0 < m, j0, zero)), before)
 
-    def step(_: Value, i: Value, j: Value, state: Value) -> Any:
-        here, there = i < i1, j < j1
-        x = site.read(0, choose(i < n, i, zero))
-        y = site.read(1, choose(j < m, j, zero))
+    def __init__(self, site: Any, begin: tuple[Value, Value], end: tuple[Value, Value]) -> None:
+        self.site, self.n, self.m = site, site.size(0, 0), site.size(1, 0)
+        (i, j), self.end, zero = begin, end, const(0, int64)
+        before = site.read(0, choose(zero < i, i - 1, zero))
+        taken = (zero < i) & (j < self.m) & eq(site.read(1, self.inside(j, self.m)), before)
+        self.begin = (i, j + cast(taken, int64))
+
+    def inside(self, i: Value, n: Value) -> Value:
+        return choose(i < n, i, const(0, int64))
+
+    def taken(self, i: Value, j: Value) -> tuple[Value, Value]:
+        """Whether entry i of the first list comes next, and entry j of the second: perhaps both,
+        and neither beyond the end of the block.
+        """
+        here, there = i < self.end[0], j < self.end[1]
+        x = self.site.read(0, self.inside(i, self.n))
+        y = self.site.read(1, self.inside(j, self.m))
         first = here & (~there | (x <= y))
-        second = choose(first, (j < m) & eq(x, y), there)
-        state, effects = emit(i, j, first, second, state)
-        return (i + cast(first, int64), j + cast(second, int64), state), effects
+        return first, choose(first, (j < self.m) & eq(x, y), there)
 
-    return fold_loop(start, stop, (i0, j0 + cast(begun, int64), carried), step)
+
+def _walks(site: Any, point: Value) -> list[_Walk]:
+    """The blocks of a grid point."""
+    total = site.size(0, 0) + site.size(1, 0)
+    starts = [(point * WALKS + w) * BLOCK for w in range(WALKS + 1)]
+    ends = [_split(site, choose(d < total, d, total)) for d in starts]
+    return [_Walk(site, *pair) for pair in pairwise(ends)]
+
+
+def _merging(site: Any, point: Value, emit: Any, carried: list[Value]) -> Any:
+    """Walks the blocks of a point. For each of them `emit(i, j, first, second, carried)` gives the
+    new carry, and effects; it is asked beyond the last entry too, where neither is taken.
+    """
+    walks = _walks(site, point)
+
+    def step(_: Value, *state: Value) -> Any:
+        carries, effects = [], []
+        for w, walk in enumerate(walks):
+            i, j, own = state[3 * w : 3 * w + 3]
+            first, second = walk.taken(i, j)
+            own, made = emit(i, j, first, second, own)
+            carries += [i + cast(first, int64), j + cast(second, int64), own]
+            effects += made
+        return tuple(carries), tuple(effects)
+
+    begin = [v for walk, own in zip(walks, carried, strict=True) for v in (*walk.begin, own)]
+    return fold_loop(0, const(BLOCK, int64), begin, step)
 
 
 def _merge_counts(site: Any) -> None:
-    """merge_counts(keys, others): how many different keys each block has. Keys are not empty."""
+    """merge_counts(keys, others): how many different keys each block has, (points, WALKS)."""
 
     def emit(i: Value, j: Value, first: Value, second: Value, n: Value) -> Any:
         return n + cast(first | second, int64), []
 
-    block = site.axis(-1, 0)
-    site.store(_merging(site, block, emit, const(0, int64)).results[2], block)
+    point = site.axis(-1, 0)
+    results = _merging(site, point, emit, [const(0, int64)] * WALKS).results
+    for w in range(WALKS):
+        site.store(results[3 * w + 2], point, const(w, int64))
 
 
 def _merge(site: Any) -> None:
@@ -229,8 +261,9 @@ def _merge(site: Any) -> None:
         ]
         return at + cast(found, int64), effects
 
-    block = site.axis(2, 0)
-    site.builder.effect(_merging(site, block, emit, site.read(2, block)))
+    point = site.axis(2, 0)
+    before = [site.read(2, point, const(w, int64)) for w in range(WALKS)]
+    site.builder.effect(_merging(site, point, emit, before))
 
 
 def _row(name: str, build: Callable[[Any], None], dtypes: Any, arity: int = 1) -> Op:
@@ -304,13 +337,13 @@ def spread(low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
 def merged(keys: Tensor, others: Tensor) -> Tensor:
     """Where each key of two ascending lists without repetition is in the first and in the second,
     (2, different keys), or -1. One host read: how many there are."""
-    n = keys.shape[0] + others.shape[0]
-    blocks = (-(-n // BLOCK),)
-    counts = recorded(MERGE_COUNTS, (keys, others), blocks, dt.int64)
-    ends = dt.cumulative_sum(counts, axis=0)
+    points = -(-(keys.shape[0] + others.shape[0]) // (BLOCK * WALKS))
+    counts = recorded(MERGE_COUNTS, (keys, others), (points, WALKS), dt.int64)
+    ends = dt.cumulative_sum(counts.reshape(-1))
     dt.evaluate(counts, ends)
     total = int(ends[-1].item())
-    return recorded(MERGE, (keys, others, ends - counts), (2, total), dt.int64)
+    before = ends.reshape(points, WALKS) - counts
+    return recorded(MERGE, (keys, others, before), (2, total), dt.int64)
 
 
 # --- gradients -----------------------------------------------------------------------------------
