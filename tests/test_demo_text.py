@@ -32,6 +32,14 @@ def test_scipy_agrees(device: str) -> None:
     assert out.stored == len({tuple(pair) for pair in lib.uses.T})
 
 
+def test_words_that_no_module_has_are_no_difference(device: str) -> None:
+    lib = small()
+    part = Library(lib.modules, [*lib.words, "nowhere"], lib.uses, lib.imports)
+    out = search(device, part, ["nowhere"])
+    assert not out.scores.any()
+    assert distance(out, part, ["nowhere"]) < demo_text.TOLERANCE
+
+
 def test_all_devices_arrive_at_the_same_bits(device: str) -> None:
     outcomes = [search(d, small(), ["egg"]) for d in ("reference", device)]
     assert disagreements(outcomes) == []
