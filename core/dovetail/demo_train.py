@@ -28,7 +28,6 @@ from rich.table import Table
 import dovetail as dt
 
 from .demo import INK, PAPER, REFERENCE, Array, available, load_digits
-from .run import counters
 from .tensor import Tensor
 
 HIDDEN, BATCH, EPOCHS, SEED = 96, 64, 30, 0
@@ -103,7 +102,6 @@ class Outcome:
     digests: list[str] = field(default_factory=list)  # of the weights, after epochs
     seconds: float = 0.0
     steps: int = 0
-    compiled: int = 0
 
 
 def split() -> tuple[Array, Array, Array, Array]:
@@ -116,7 +114,7 @@ def split() -> tuple[Array, Array, Array, Array]:
 def learn(device: str, epochs: int, tick: Callable[[], None]) -> Outcome:
     """Trains on one device; `tick` is called after every epoch."""
     x, y, test_x, test_y = (dt.asarray(a, device=device) for a in split())
-    out, begun, compiled = Outcome(device), time.perf_counter(), counters.compiles
+    out, begun = Outcome(device), time.perf_counter()
     with dt.reproducible():
         w = weights(device)
         adam = Adam(w)
@@ -128,7 +126,6 @@ def learn(device: str, epochs: int, tick: Callable[[], None]) -> Outcome:
             out.digests.append(_digest(w))
             tick()
     out.seconds, out.steps = time.perf_counter() - begun, adam.steps
-    out.compiled = counters.compiles - compiled
     return out
 
 
@@ -212,13 +209,14 @@ def complaints(outcomes: Sequence[Outcome]) -> list[str]:
 def table(outcomes: Sequence[Outcome]) -> Table:
     """What every device took, learnt and arrived at."""
     found = Table(title="handwritten digits, two layers, Adam")
-    columns = ("device", "epochs", "seconds", "steps/s", "kernels", "loss", "accuracy", "weights")
+    columns = ("device", "epochs", "seconds", "steps/s", "loss", "accuracy", "weights")
     for column in columns:
-        found.add_column(column, justify="left" if column in ("device", "weights") else "right")
+        left = column in ("device", "weights")
+        found.add_column(column, justify="left" if left else "right", no_wrap=left)
     for out in outcomes:
         speed = f"{out.steps / out.seconds:.0f}"
         learnt = (f"{out.losses[-1]:.4f}", f"{out.accuracies[-1]:.2%}", out.digests[-1][:12])
-        took = (str(len(out.losses)), f"{out.seconds:.2f}", speed, str(out.compiled))
+        took = (str(len(out.losses)), f"{out.seconds:.2f}", speed)
         found.add_row(out.device, *took, *learnt)
     return found
 
