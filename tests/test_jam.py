@@ -75,3 +75,13 @@ def test_kernels_that_share_nothing_are_left_alone() -> None:
     fold = fold_loop(0, n, (const(0, int64),), lambda k, c: (c + load(x, (i * n + j) * n + k),))
     b.store(out, i * n + j, fold.results[0])
     assert jam(b.build(), 4) is None
+
+
+def test_a_fold_as_long_as_its_row_number_is_left_alone() -> None:
+    b = KernelBuilder("triangle")
+    x, y, out = (b.buffer(n, float32, a) for n, a in (("x", "r"), ("y", "r"), ("out", "w")))
+    n = b.int("n")
+    i, j = b.axis(n), b.axis(n)
+    step = lambda k, c: (fma(load(x, i * n + k), load(y, k * n + j), c),)  # noqa: E731
+    b.store(out, i * n + j, fold_loop(0, i, (const(0, float32),), step).results[0])
+    assert jam(b.build(), 4) is None

@@ -8,11 +8,11 @@ already vectors of rows.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 from .dtypes import int64
 from .kernel import Kernel, KernelBuilder
-from .loops import Loop, Store, Value, fold_loop, where
+from .loops import Loop, Store, Value, fold_loop, walk, where
 
 # The int64 parameter that comes last: the new extent of the axis, by whether points are apart.
 EXTENT = {False: "jammed", True: "jammed_apart"}
@@ -45,28 +45,26 @@ def jammed_axis(kernel: Kernel) -> int:
 
 def _worth(kernel: Kernel, loop: Loop, axis: int) -> bool:
     varies = _varying(kernel, axis)
-    if loop.kind != "fold" or loop.effects or {id(loop.start), id(loop.stop)} & varies:
+    if loop.kind != "fold" or loop.effects or varies(loop.start) or varies(loop.stop):
         return False
     values = [s for s in loop.body if isinstance(s, Value)]
-    shared = any(v.op == "load" and id(v) not in varies for v in values)
+    shared = any(v.op == "load" and not varies(v) for v in values)
     return shared and len(values) == len(loop.body)
 
 
-def _varying(kernel: Kernel, axis: int) -> set[int]:
-    """The ids of values that depend on the index along an axis."""
+def _varying(kernel: Kernel, axis: int) -> Callable[[Value], bool]:
+    """Whether a value depends on the index along an axis."""
     found: set[int] = set()
 
-    def visit(block: Any) -> None:
-        for s in block:
-            if isinstance(s, Value):
-                if any(id(a) in found or (a.op == "index" and a.attr == axis) for a in s.args):
-                    found.add(id(s))
-            elif isinstance(s, Loop):
-                found.update(id(v) for v in (*s.carry, *s.results))
-                visit(s.body)
+    def varies(v: Value) -> bool:
+        return id(v) in found or (v.op == "index" and v.attr == axis)
 
-    visit(kernel.body)
-    return found
+    for s in walk(kernel.body):
+        if isinstance(s, Value) and any(map(varies, s.args)):
+            found.add(id(s))
+        elif isinstance(s, Loop):
+            found.update(id(v) for v in (*s.carry, *s.results))
+    return varies
 
 
 class _Jam:
