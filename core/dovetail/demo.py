@@ -217,11 +217,17 @@ def main(arguments: Sequence[str]) -> int:
     if arguments and arguments[0] in PARTS:
         return int(importlib.import_module(PARTS[arguments[0]]).main(arguments[1:]))
     asked = _parser().parse_args(arguments)
-    missing = [m for m in ("sklearn", "matplotlib") if importlib.util.find_spec(m) is None]
-    if missing:
-        console.print(f"The demo needs {' and '.join(missing)}: pip install dovetail\\[demo]")
+    if lacks(("sklearn", "matplotlib"), console):
         return 2
     return run_demo(asked.device or available(), asked.out, QUICK if asked.quick else FULL, console)
+
+
+def lacks(modules: Sequence[str], console: Console) -> bool:
+    """Whether some of these are not installed; then it says so."""
+    missing = [m for m in modules if importlib.util.find_spec(m) is None]
+    if missing:
+        console.print(f"The demo needs {' and '.join(missing)}: pip install dovetail\\[demo]")
+    return bool(missing)
 
 
 def _parser() -> argparse.ArgumentParser:

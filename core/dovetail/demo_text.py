@@ -12,7 +12,6 @@ import argparse
 import ast
 import hashlib
 import importlib
-import importlib.util
 import re
 import sysconfig
 import time
@@ -28,7 +27,7 @@ from rich.table import Table
 
 import dovetail as dt
 
-from .demo import INK, PAPER, REFERENCE, Array, available
+from .demo import INK, PAPER, REFERENCE, Array, available, lacks
 from .tensor import Tensor
 
 QUERY = "parse command line arguments"
@@ -238,9 +237,7 @@ def main(arguments: Sequence[str]) -> int:
     """0 if all devices agree to the last bit, and with SciPy; 1 if not, 2 if it cannot run."""
     console = Console(soft_wrap=True)
     asked = _parser().parse_args(arguments)
-    missing = [m for m in ("scipy", "matplotlib") if importlib.util.find_spec(m) is None]
-    if missing:
-        console.print(f"The demo needs {' and '.join(missing)}: pip install dovetail\\[demo]")
+    if lacks(("scipy", "matplotlib"), console):
         return 2
     try:
         return run(asked.words or QUERY.split(), asked.device or available(), asked.out, console)

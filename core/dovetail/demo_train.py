@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import importlib
-import importlib.util
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -27,7 +26,7 @@ from rich.table import Table
 
 import dovetail as dt
 
-from .demo import INK, PAPER, REFERENCE, Array, available, load_digits
+from .demo import INK, PAPER, REFERENCE, Array, available, lacks, load_digits
 from .tensor import Tensor
 
 HIDDEN, BATCH, EPOCHS, SEED = 96, 64, 30, 0
@@ -155,9 +154,7 @@ def main(arguments: Sequence[str]) -> int:
     """0 if every device learnt and all agree to the last bit, 1 if not, 2 if it cannot run."""
     console = Console(soft_wrap=True)
     asked = _parser().parse_args(arguments)
-    missing = [m for m in ("sklearn", "matplotlib") if importlib.util.find_spec(m) is None]
-    if missing:
-        console.print(f"The demo needs {' and '.join(missing)}: pip install dovetail\\[demo]")
+    if lacks(("sklearn", "matplotlib"), console):
         return 2
     return train(asked.device or available(), asked.out, asked.epochs, console)
 
