@@ -356,7 +356,7 @@ def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
     )
     start = 0
     for a in parts:
-        run.write(cast(a, dtype)._expr, _part(whole, d, start, a.shape[d])._expr)
+        run.write([cast(a, dtype)._expr], _part(whole, d, start, a.shape[d])._expr)
         start += a.shape[d]
     whole._expr.tape = tape_of(ops.CONCAT, tuple(a._expr for a in parts), whole._expr.spec, d)
     return whole

@@ -10,7 +10,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from sys import getrefcount
 from typing import Any
 
 from . import diskcache, recall
@@ -22,6 +21,7 @@ from .layout import Layout
 from .legalize import legalize
 from .memory import Storage
 from .ops import COPY
+from .ownership import IN_GRAPH, IN_LIST, counts, is_alone
 from .plugins import Opened
 from .streams import current_handle
 
@@ -104,22 +104,24 @@ def _source(e: Expr) -> Expr | None:
     return e if e.op is not None else storage_of(e).pending
 
 
-def write(value: Expr, target: Expr) -> None:
-    """Stores `value`, of the same shape and dtype, into the memory that leaf `target` views."""
+def write(only: list[Expr], target: Expr) -> None:
+    """Stores a value, of the same shape and dtype, into the memory that leaf `target` views.
+
+    `only` holds the value, and is emptied: what nobody else refers to gets no memory of its own.
+    """
     with lock:
         pending = storage_of(target).pending
         if pending is not None:
             evaluate([pending])
         storage = storage_of(target)
-        if getrefcount(value) == _ALONE and not _read_by_others(storage, value):
+        if is_alone(only) and not _read_by_others(storage, only[0]):
             stream = current_handle(target.spec.device)
-            if trace is None and recall.attempt_into(value, target, stream):
+            if trace is None and recall.attempt_into(only[0], target, stream):
                 counters.evaluations += 1
                 counters.launches += 1
                 _written(storage)
                 return
-        copy = node(COPY, (value,), value.spec)
-        del value
+        copy = node(COPY, (only.pop(),), target.spec)
         _flush(storage, copy)
         try:
             _Evaluation([copy], target).run()
@@ -314,30 +316,33 @@ class _Evaluation:
         """Pending nodes that something outside of this graph refers to: a tensor, or another
         pending graph.
         """
-        held = self._held_boxes() if self.boxes else []
-        count, own = getrefcount, _OWN_REFERENCES
-        for i, (e, uses) in enumerate(zip(self.nodes, self.uses, strict=True)):
-            if count(e) - uses > own and e.op is not None:
+        found = counts(self.nodes)
+        held = self._held_boxes(found) if self.boxes else []
+        for i, (n, uses) in enumerate(zip(found, self.uses, strict=True)):
+            if n - uses > IN_GRAPH and self.nodes[i].op is not None:
                 held.append(i)
         return tuple(held)
 
-    def _held_boxes(self) -> list[int]:
-        """The same for nodes that are reached through a storage that waits for them."""
+    def _held_boxes(self, found: list[int]) -> list[int]:
+        """The same for nodes that are reached through a storage that waits for them: somebody
+        holds one of its leaves, or the storage itself.
+        """
         held: list[int] = []
-        inside: dict[Any, int] = {}
-        for leaf, source in self.boxes:
-            e = self.nodes[leaf]
-            storage = e.storage
-            inside[storage] = inside.get(storage, 0) + 1
-            if getrefcount(e) > self.uses[leaf] + _OWN_REFERENCES:
-                held.append(source)
+        leaves: dict[Any, int] = {}  # storage -> how many leaves of this graph are over it
+        sources: list[int] = []
         for leaf, source in self.boxes:
             storage = self.nodes[leaf].storage
-            if inside.pop(storage, None) is not None:
-                self.uses[source] += 1
-                leaves = sum(self.nodes[k].storage is storage for k, _ in self.boxes)
-                if getrefcount(storage) > leaves + 2:  # its leaves, `storage`, the call
-                    held.append(source)
+            if storage not in leaves:
+                sources.append(source)
+                self.uses[source] += 1  # by the storage
+            leaves[storage] = leaves.get(storage, 0) + 1
+            if found[leaf] - self.uses[leaf] > IN_GRAPH:
+                held.append(source)
+        del storage
+        storages = list(leaves)
+        for n, inside, source in zip(counts(storages), leaves.values(), sources, strict=True):
+            if n - inside > IN_LIST + 1:  # the key of `leaves`
+                held.append(source)
         return held
 
     def _target(self) -> Target:
@@ -509,23 +514,3 @@ def _load_or_compile(where: Opened, kernel: Kernel) -> Any:
     if diskcache.directory() is not None and (made := found.binary) is not None:
         diskcache.write(*key, made)
     return found
-
-
-def _own_references() -> int:
-    """How often an evaluation itself refers to a node: measured, since Pythons differ."""
-    e = Expr()
-    nodes, index = [e], {e: 0}
-    del e
-    for _, (e, _uses) in enumerate(zip(nodes, [0], strict=True)):
-        count = getrefcount(e)
-    return count if index else 0
-
-
-_OWN_REFERENCES = _own_references()
-
-
-def _references(value: Expr) -> int:
-    return getrefcount(value)
-
-
-_ALONE = _references(Expr())  # to an argument that only its callee holds

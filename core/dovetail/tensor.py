@@ -9,7 +9,6 @@ of the few verbs here:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
@@ -33,6 +32,7 @@ from .expr import DEPTH_LIMIT, Expr, Spec, binary_node, leaf, node, spec, storag
 from .layout import Layout, Move, Shape
 from .memory import DataPtr, Storage
 from .ops import Op
+from .ownership import is_alone
 from .streams import current_handle, wait
 
 PYTHON_NUMBERS = (bool, int, float, complex)
@@ -575,16 +575,18 @@ def assign(name: str, x: Tensor, value: Expr) -> None:
     e = x._expr
     if e.op is not None:  # nobody else can see a pending value through another view
         # What is also someone else's (a leaf always is) must not become one with x: later writes
-        # would be seen by both. A fresh value is held here and by the call alone.
-        if value.op is None or value.tape is not None or getrefcount(value) > 2:
-            value = node(ops.COPY, (value,), value.spec)
-        x._expr = make(value)._expr
+        # would be seen by both.
+        only = [value]
+        del value
+        if only[0].op is None or only[0].tape is not None or not is_alone(only):
+            only = [node(ops.COPY, (only[0],), only[0].spec)]
+        x._expr = make(only.pop())._expr
         return
     check_writable(name, e)
     note = writing(name, x, value)
     only = [value]  # handed on, not kept: a node that anybody else refers to gets memory of its own
     del value
-    run.write(only.pop(), e)
+    run.write(only, e)
     if note is not None:
         note()
 

@@ -391,7 +391,7 @@ def place(g: Any, layout: Layout, size: int) -> Any:
         placed = make(leaf(evaluated(flat).storage, flat._expr.spec, (1,), 0))
         if g.size:
             run.write(
-                g._expr, leaf(placed._expr.storage, g._expr.spec, layout.strides, layout.offset)
+                [g._expr], leaf(placed._expr.storage, g._expr.spec, layout.strides, layout.offset)
             )
         placed._expr.tape = tape_of(ops.PLACE, (g._expr,), placed._expr.spec, (layout, size))
     return placed

@@ -1,0 +1,88 @@
+"""Who else holds a value: what is held is stored before the memory it is made of is overwritten."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import dovetail as dt
+import numpy as np
+import pytest
+from dovetail.expr import Expr
+from dovetail.ownership import IN_GRAPH, IN_LIST, counts, is_alone
+
+A = np.asarray([[3.0, 1.0, 2.0], [1.0, 5.0, 4.0], [2.0, 6.0, 1.0]])
+V = np.asarray([3.0, 1.0, 2.0])
+OPS: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]] = {
+    "product": (lambda a, v: a @ v, lambda a, v: a @ v),
+    "product of a transpose": (lambda a, v: a.T @ (a @ v - v), lambda a, v: a.T @ (a @ v - v)),
+    "sort": (lambda a, v: dt.sort(v), lambda a, v: np.sort(v)),
+    "argsort": (lambda a, v: dt.argsort(v) * 1.0, lambda a, v: np.argsort(v)),
+    "scan": (lambda a, v: dt.cumulative_sum(v), lambda a, v: np.cumsum(v)),
+    "gather": (lambda a, v: v[dt.asarray([2, 0, 1], device=v.device)], lambda a, v: v[[2, 0, 1]]),
+    "sum": (lambda a, v: dt.sum(a * v, axis=1), lambda a, v: (a * v).sum(axis=1)),
+    "chain": (lambda a, v: dt.abs(v * 2 - 3), lambda a, v: np.abs(v * 2 - 3)),
+}
+VIEWS: dict[str, Callable[[Any], Any]] = {
+    "itself": lambda u: u,
+    "a slice": lambda u: u[1:],
+    "reversed": lambda u: u[::-1],
+    "a row": lambda u: u[None, :],
+}
+
+
+def _subtract(v: Any, u: Any) -> None:
+    v -= u
+
+
+def _overwrite(v: Any, u: Any) -> None:
+    v[:] = u
+
+
+def _overwrite_through_a_view(v: Any, u: Any) -> None:
+    v[::-1][:] = u
+
+
+@pytest.mark.parametrize("device", ["reference", "cpu"])
+@pytest.mark.parametrize("write", [_subtract, _overwrite, _overwrite_through_a_view])
+@pytest.mark.parametrize("seen", VIEWS)
+@pytest.mark.parametrize("op", OPS)
+def test_a_held_value_outlives_a_write_to_what_it_is_made_of(
+    op: str, seen: str, write: Callable[[Any, Any], None], device: str
+) -> None:
+    ours, theirs = OPS[op]
+    for _ in range(4):  # planned, found in the cache, recognised
+        a, v = dt.asarray(A, device=device), dt.asarray(V, device=device)
+        u = ours(a, v)
+        held = VIEWS[seen](u)
+        write(v, u)
+        np.testing.assert_array_equal(np.asarray(held), VIEWS[seen](theirs(A, V)))
+        expected = V.copy()
+        write(expected, theirs(A, V))
+        np.testing.assert_array_equal(np.asarray(v), expected)
+
+
+def test_a_view_alone_keeps_its_source() -> None:
+    x = dt.asarray([1.0, 2.0])
+    y = dt.matmul(x, x)[None]  # nothing holds the product but this view
+    x -= 1
+    assert y.tolist() == [5.0]
+
+
+def test_a_write_to_a_pending_tensor_shares_nothing_with_the_value() -> None:
+    x, y = dt.ones(3) * 2, dt.ones(3) * 3
+    x[...] = y
+    x += 1
+    assert (x.tolist(), y.tolist()) == ([4.0] * 3, [3.0] * 3)
+
+
+def test_counts_see_each_other_holder() -> None:
+    only = [Expr()]
+    assert is_alone(only)
+    other = only[0]
+    assert not is_alone(only)
+    index = {other: 0}
+    del other
+    assert counts(only) == [IN_GRAPH] and index
+    index.clear()
+    assert counts(only) == [IN_LIST]
