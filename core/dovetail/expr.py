@@ -64,8 +64,8 @@ class Expr:
     """
 
     __slots__ = (
-        "__weakref__", "args", "attrs", "depth", "moves", "offset", "op", "spec", "storage",
-        "strides", "tape",
+        "__weakref__", "args", "attrs", "depth", "moves", "offset", "op", "readers", "spec",
+        "storage", "strides", "tape",
     )  # fmt: skip
 
     op: Op | None
@@ -78,12 +78,14 @@ class Expr:
     offset: int
     moves: tuple[Any, ...]
     tape: Any  # how gradients flow back from it, where some operand requires them; else None
+    readers: list[ref[Expr]] | None  # the pending nodes that have this one as an argument, noted
 
 
-_log: list[
-    ref[Expr]
-] = []  # every node that may still be pending; the dead and the done are dropped in passing
+# Every node that may still be pending; the dead and the done are dropped in passing. The first
+# `_noted` of them are among the `readers` of what they read: a node, or the storage of a leaf.
+_log: list[ref[Expr]] = []
 _log_limit = 512
+_noted = 0
 _pruning = RLock()
 record: Any = None  # autograd's: the tape of a node of which some operand has one
 
@@ -100,6 +102,7 @@ def node(op: Op, args: tuple[Any, ...], spec: Spec, attrs: Any = None) -> Expr:
             if a.tape is not None:
                 taped = True
     e.depth = depth + 1
+    e.readers = None
     e.tape = record(e) if taped else None
     _log.append(ref(e))
     if len(_log) > _log_limit:
@@ -120,6 +123,7 @@ def binary_node(op: Op, a: Expr, b: Any, spec: Spec) -> Expr:
         if b.tape is not None:
             taped = b.tape
     e.depth = depth + 1
+    e.readers = None
     e.tape = None if taped is None else record(e)
     _log.append(ref(e))
     if len(_log) > _log_limit:
@@ -127,31 +131,61 @@ def binary_node(op: Op, a: Expr, b: Any, spec: Spec) -> Expr:
     return e
 
 
-def prune() -> list[Expr]:
-    """Drops what is no longer pending from the log, and returns what is; comes again when doubled.
+def prune() -> None:
+    """Drops what is no longer pending from the log; comes again when it has doubled.
 
     Other threads may append meanwhile: only what was there at the start is replaced.
     """
-    global _log_limit
+    global _log_limit, _noted
     with _pruning:
-        n = len(_log)
-        seen = [(r, r()) for r in _log[:n]]
-        live = [(r, e) for r, e in seen if e is not None and e.op is not None]
-        _log[:n] = [r for r, _ in live]
+        n, noted = len(_log), _noted
+        live = [r for r in _log[:noted] if _is_pending(r())]
+        _noted = len(live)
+        live += [r for r in _log[noted:n] if _is_pending(r())]
+        _log[:n] = live
         _log_limit = max(512, 2 * len(live))
-    return [e for _, e in live]
+
+
+def _is_pending(e: Expr | None) -> bool:
+    return e is not None and e.op is not None
 
 
 def readers(storage: Storage) -> list[Expr]:
-    """The pending nodes that read this storage directly."""
-    return [e for e in prune() if _reads(e, storage)]
+    """The pending nodes that read this storage directly. Only evaluation may run meanwhile.
+
+    Each node is noted where it reads once, when somebody asks after it was made; so that recording
+    costs nothing, and a write does not look at all that is pending.
+    """
+    _note_readers()
+    noted = storage.readers
+    if noted is None:
+        return []
+    live = {e: r for r in noted if (e := r()) is not None and e.op is not None}
+    storage.readers = list(live.values()) or None
+    return list(live)
 
 
-def _reads(e: Expr, storage: Storage) -> bool:
-    for a in e.args:  # noqa: SIM110 - any() takes three times as long, and writes wait for it
-        if type(a) is Expr and a.op is None and storage_of(a) is storage:
-            return True
-    return False
+def _note_readers() -> None:
+    global _noted
+    with _pruning:
+        first, _noted = _noted, len(_log)
+        for r in _log[first:_noted]:
+            e = r()
+            if e is not None:
+                for a in e.args:
+                    if type(a) is Expr:
+                        _note_reader(r, a)
+
+
+def _note_reader(r: ref[Expr], read: Expr) -> None:
+    found: Expr | Storage = read
+    if read.op is None:
+        storage = storage_of(read)
+        found = storage if storage.pending is None else storage.pending
+    if found.readers is None:
+        found.readers = [r]
+    else:
+        found.readers.append(r)
 
 
 def storage_of(e: Expr) -> Storage:
@@ -174,7 +208,7 @@ def leaf(
     e.op, e.args, e.attrs, e.spec = None, (), None, spec
     e.depth = 0 if storage.pending is None else storage.pending.depth
     e.storage, e.strides, e.offset, e.moves = storage, strides, offset, moves
-    e.tape = None
+    e.tape = e.readers = None
     return e
 
 
@@ -191,6 +225,7 @@ def twin(e: Expr) -> Expr:
     """A pending node with the same value: who holds it has it computed again, not stored."""
     t = Expr()
     t.op, t.args, t.attrs, t.spec, t.depth, t.tape = e.op, e.args, e.attrs, e.spec, e.depth, e.tape
+    t.readers = None
     _log.append(ref(t))
     return t
 
@@ -199,3 +234,5 @@ def settle(e: Expr, storage: Storage) -> None:
     """The node's value has been computed into `storage`, contiguously: it is a leaf from now on."""
     e.storage, e.strides, e.offset, e.moves = storage, e.spec.strides, 0, ()
     e.op, e.args, e.attrs, e.depth = None, (), None, 0
+    if e.readers is not None:
+        storage.readers, e.readers = e.readers, None

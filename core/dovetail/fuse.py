@@ -1,21 +1,19 @@
 """Graph -> kernels. Decides what is stored, what is computed on the fly, and what shares a kernel.
 
 The planner works on one evaluation's nodes, in topological order, with concrete shapes; what it
-makes, a `Plan`, is
-cached under the graph's structure. Kernels it makes are not specialised on sizes.
+makes, a `Plan`, is cached under the graph's structure. Kernels it makes are not specialised on
+sizes.
 
 1. *Stored* nodes: what was asked for, what the user still holds, and what cannot be computed on the
-fly.
+   fly.
 2. Each stored node joins a `Group` (one kernel): those over the same domain that need each other
-only point by point.
-   A domain is a shape and, where reductions take part, its row axes: one point per row, loops along
-   it.
+   only point by point. A domain is a shape and, where reductions take part, its row axes: one point
+   per row, loops along it.
 3. Everything else is computed where it is used, as a `Term`: views are pushed down to the leaves,
-where they become
-   strides. Where that fails (a reshape that the strides do not permit, a reduction over other rows,
-   an expensive value
-   repeated by broadcasting), the node in question becomes a stored one, with the reason, and
-   planning starts again.
+   where they become strides. Where that fails (a reshape that the strides do not permit, a
+   reduction over other rows, an expensive value repeated by broadcasting), the node in question
+   becomes a stored one, with the reason: what was placed after it is placed again, as long as that
+   takes no more than a bounded amount of work in all, so that planning is linear in the graph.
 """
 
 from __future__ import annotations
@@ -23,6 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from typing import Any
 
 from . import layout as lay
@@ -54,6 +53,10 @@ COSTLY = 6  # what costs so much counts twice: compilers take 0.5 s for 20 sines
 ROWS_BUSY = 4  # rows per unit of the device's concurrency that keep it busy without splitting them
 BLOCKS_BUSY = 16  # blocks of rows per unit of concurrency, where rows are cut
 SMALL_ROWS = 1 << 15  # elements below which a reduction is not worth splitting
+TWICE = 60  # what costs so much and is needed by two kernels is stored: 1 ns an element, not 3
+JOINS = 8  # kernels over a domain that a node may join: the latest ones
+UNDONE = 8  # placements that may be undone, for each node of the graph, in all
+PATIENCE = 8  # how often a node that could not be placed tries again to join a kernel
 
 
 @dataclass(eq=False, slots=True)
@@ -137,6 +140,31 @@ class Group:
     accesses: list[Access] = field(default_factory=list)
     memo: dict[Any, Term] = field(default_factory=dict)
     size: int = 0  # values computed, as NODE_LIMIT counts them
+    crooked: bool = False  # whether its rows are walked by division, no single stride doing it
+
+
+@dataclass(eq=False, slots=True)
+class Draft:
+    """A node on its way into a group: what computing it there has taken so far."""
+
+    group: Group
+    node: int
+    size: int = 0
+    costly: list[int] = field(default_factory=list)  # nodes of TWICE and more, computed here
+    seen: set[int] = field(default_factory=set)  # the nodes that have a term
+    cut: bool = False  # whether its rows are cut into chunks
+
+
+@dataclass(eq=False, slots=True)
+class Placed:
+    """What is needed to undo the placing of a node: how much of its group was there before."""
+
+    node: int
+    group: Group | None  # None: steps of its own
+    accesses: int = 0
+    memo: int = 0
+    size: int = 0
+    costly: Sequence[int] = ()
 
 
 @dataclass(eq=False, slots=True)
@@ -197,10 +225,6 @@ class _Store(Exception):
         self.node, self.why, self.order = node, why, order
 
 
-class _Crooked(Exception):
-    """Planning found rows that no single stride walks."""
-
-
 class _NoJoin(Exception):
     """A node cannot be computed by this group's kernel."""
 
@@ -249,7 +273,7 @@ class Planner:
                 if type(a) is Expr:
                     self.uses[index[a]] += 1
         for i, e in enumerate(nodes):
-            if e.op is not None and e.op.kind == "rows":
+            if e.op is not None and e.op.kind in ("rows", "gather"):
                 self._seed(i)
         self.scalar_at: dict[int, int] = {}
         count = 0
@@ -260,50 +284,119 @@ class Planner:
         # Stored nodes whose memory is not row-major: their axes, outermost first.
         self.order: dict[int, Shape] = {}
         self.crooked: set[Domain] = set()  # whose rows are not worth sharing a kernel
-
-    def _seed(self, i: int) -> None:
-        """What is known from the start: kernels of their own, and what they read, are stored."""
-        self.why.setdefault(i, "it is a kernel of its own")
-        for a in self.nodes[i].args:
-            while type(a) is Expr and (a.op is None or a.op.kind == "view"):
-                a = a.args[0] if a.op is not None else a.storage.pending
-            if type(a) is Expr:
-                self.why.setdefault(self.index[a], "a kernel of its own reads it")
-
-    def plan(self) -> Plan:
-        """The kernels, in order."""
-        while True:
-            try:
-                return self._attempt()
-            except _Store as e:
-                if e.node in self.why:
-                    raise InternalError(
-                        f"fusion asks twice to store node {e.node}", e.why
-                    ) from None
-                self.why[e.node] = e.why
-                if e.order:
-                    self.order[e.node] = e.order
-            except _Crooked:
-                pass
-
-    def _attempt(self) -> Plan:
-        self.groups: list[Group] = []
+        self.reductions = self._first_reductions()
+        self.groups: dict[Domain, list[Group]] = {}
         self.steps: list[Any] = []  # groups, and steps that are kernels of their own
         self.home: dict[int, int] = {}  # stored node -> index of its step
         self.slot_of: dict[int, int] = {}
-        self.slots = len(self.leaf_slot) + (self.target is not None)
+        self.slots = len(leaf_slot) + (target is not None)
         self.given: dict[int, int] = {}  # op that updates -> the operand whose memory it takes over
-        for i in sorted(self.why):
-            source = self._source(i)
-            if self.target is not None and i == self.roots[0]:
-                self.slot_of[i] = self.target.slot
-            elif source is not None:
-                self.given[i], self.slot_of[i] = source, self.slot_of[source]
-            else:
-                self.slot_of[i] = self.slots
-                self.slots += 1
-        for i in sorted(self.why):
-            self._place(i)
+        self.placed: list[Placed] = []
+        self.inline: dict[int, Group] = {}  # costly nodes that a kernel computes on the fly
+        self.drafts: dict[int, Draft] = {}  # of kernels that wait for others to be stored
+        self.tries: dict[int, int] = {}  # how often a node had to wait for another one
+
+    def _seed(self, i: int) -> None:
+        """What is known from the start: kernels of their own, and what is read at computed places
+        or by such a kernel, are stored.
+        """
+        e = self.nodes[i]
+        read, why = e.args[:1], "it is read at computed places or by a kernel of its own"
+        if e.op is not None and e.op.kind == "rows":
+            self.why.setdefault(i, "it is a kernel of its own")
+            read, why = e.args, "a kernel of its own reads it"
+        for a in read:
+            while type(a) is Expr and (a.op is None or a.op.kind == "view"):
+                a = a.args[0] if a.op is not None else a.storage.pending
+            if type(a) is Expr:
+                self.why.setdefault(self.index[a], why)
+
+    def _first_reductions(self) -> list[int | None]:
+        """For each node a reduction that it needs, looking through what can be computed on the
+        fly.
+        """
+        found: list[int | None] = []
+        for i, e in enumerate(self.nodes):
+            operands: Sequence[Any] = ()
+            if e.op is None:
+                operands = (e.storage.pending,)
+            elif e.op.kind in ("map", "view"):
+                operands = e.args
+            known = (found[self.index[a]] for a in operands if type(a) is Expr)
+            reduces = e.op is not None and e.op.kind == "reduce"
+            found.append(i if reduces else next((r for r in known if r is not None), None))
+        return found
+
+    def plan(self) -> Plan:
+        """The kernels, in order."""
+        todo = sorted(self.why)
+        for i in todo:
+            self._register(i)
+        undone = UNDONE * len(self.nodes)
+        while todo:
+            i = heappop(todo)
+            try:
+                self._place(i)
+            except _Store as e:
+                self._store(e)
+                self._wait(i, e.node)
+                heappush(todo, i)
+                heappush(todo, e.node)
+                while undone and self.placed and self.placed[-1].node > e.node:
+                    heappush(todo, self._undo(self.placed.pop()))
+                    undone -= 1
+        return self._finished()
+
+    def _register(self, i: int) -> None:
+        """Gives a stored node its slot."""
+        source = self._source(i)
+        if self.target is not None and i == self.roots[0]:
+            self.slot_of[i] = self.target.slot
+        elif source is not None:
+            self.given[i], self.slot_of[i] = source, self.slot_of[source]
+        else:
+            self.slot_of[i], self.slots = self.slots, self.slots + 1
+
+    def _store(self, found: _Store) -> None:
+        """A node that has to be stored, as placing another one has shown."""
+        if found.node in self.why:
+            raise InternalError(f"fusion asks twice to store node {found.node}", found.why)
+        self.why[found.node] = found.why
+        if found.order:
+            self.order[found.node] = found.order
+        self._register(found.node)
+
+    def _wait(self, i: int, other: int) -> None:
+        """Node `i` is placed again when `other` has been stored. What computes that on the fly
+        somewhere begins anew.
+        """
+        self.tries[i] = self.tries.get(i, 0) + 1
+        for k in [k for k, draft in self.drafts.items() if other in draft.seen]:
+            del self.drafts[k]
+
+    def _undo(self, done: Placed) -> int:
+        """Takes the node that was placed last out again."""
+        group = done.group
+        del self.home[done.node]
+        for i in done.costly:
+            del self.inline[i]
+        if group is None:
+            self.steps.pop()
+            return done.node
+        group.outputs.pop()
+        self._shrink(group, done.accesses, done.memo)
+        group.size = done.size
+        if not group.outputs:
+            self.steps.pop()
+            self.groups[group.domain].pop()
+        return done.node
+
+    def _shrink(self, group: Group, accesses: int, memo: int) -> None:
+        del group.accesses[accesses:]
+        while len(group.memo) > memo:
+            group.memo.popitem()
+
+    def _finished(self) -> Plan:
         steps: list[Step | Call] = []
         for made in self.steps:
             steps += _emit(self, made) if isinstance(made, Group) else made
@@ -335,21 +428,21 @@ class Planner:
     # --- placing
 
     def _place(self, i: int) -> None:
+        """Puts a stored node into a kernel. Raises: _Store for another that has to be first."""
         e = self.nodes[i]
         if e.op is not None and e.op.kind == "rows":
             self._append(i, self._rows(i))
             return
         domain = self._domain(i)
         if e.op is not None and e.op.kind == "reduce" and self._splits(domain):
-            self._append(i, _split(self, i, domain))
+            draft = Draft(Group(len(self.steps), domain, e.spec.device), i, cut=True)
+            self._append(i, _split(self, draft), draft)
             return
-        for group in reversed(self.groups):
-            if group.domain == domain and self._last(group, i) and self._join(group, i):
-                return
-        group = Group(len(self.steps), domain, e.spec.device)
-        self._add(group, i)
-        self.groups.append(group)
-        self.steps.append(group)
+        if self.tries.get(i, 0) < PATIENCE:
+            for group in self.groups.get(domain, ())[: -JOINS - 1 : -1]:
+                if self._last(group, i) and self._join(group, i):
+                    return
+        self._begin(i, domain)
 
     def _last(self, group: Group, i: int) -> bool:
         """What is written into existing memory is written last: earlier steps may read the old
@@ -357,58 +450,102 @@ class Planner:
         """
         return self.target is None or i != self.roots[0] or group.index == len(self.steps) - 1
 
-    def _append(self, i: int, steps: list[Step | Call]) -> None:
+    def _append(self, i: int, steps: list[Step | Call], draft: Draft | None = None) -> None:
+        costly = () if draft is None else tuple(draft.costly)
+        if draft is not None:
+            self.inline |= dict.fromkeys(costly, draft.group)
         self.home[i] = len(self.steps)
         self.steps.append(steps)
+        self.placed.append(Placed(i, None, costly=costly))
+
+    def _begin(self, i: int, domain: Domain) -> None:
+        """A kernel of its own for a node, which others may join."""
+        draft = self._draft(i, domain)
+        term, out = self._computed(draft)
+        group = draft.group
+        if _is_crooked(group):
+            self.crooked.add(domain)
+            e = self.nodes[i]
+            if e.op is None or e.op.kind != "reduce":
+                self._place(i)  # the reductions get kernels to themselves
+                return
+            self.straighten(group)
+            group.crooked = True
+        self.drafts.pop(i, None)
+        self.groups.setdefault(domain, []).append(group)
+        self.steps.append(group)
+        self._output(draft, term, out, Placed(i, group))
+
+    def _draft(self, i: int, domain: Domain) -> Draft:
+        """A new group for a node, or what has been built of it before another node had to be
+        stored first.
+        """
+        draft = self.drafts.get(i)
+        if draft is None or draft.group.domain != domain:
+            draft = Draft(Group(len(self.steps), domain, self.nodes[i].spec.device), i)
+            self.drafts[i] = draft
+        draft.group.index = len(self.steps)
+        return draft
 
     def _join(self, group: Group, i: int) -> bool:
-        accesses, memo = len(group.accesses), dict(group.memo)
+        draft = Draft(group, i)
+        before = Placed(i, group, len(group.accesses), len(group.memo), group.size)
         try:
-            self._add(group, i)
-        except _NoJoin:
-            del group.accesses[accesses:]
-            group.memo = memo
+            term, out = self._computed(draft)
+            if group.size + draft.size > NODE_LIMIT or (not group.crooked and _is_crooked(group)):
+                raise _NoJoin
+        except (_NoJoin, _Store) as e:
+            self._shrink(group, before.accesses, before.memo)
+            if isinstance(e, _Store):
+                raise
             return False
+        self._output(draft, term, out, before)
         return True
 
-    def _add(self, group: Group, i: int) -> None:
-        e = self.nodes[i]
-        path = group.domain.path(e.spec.shape)
+    def _computed(self, draft: Draft) -> tuple[Term, Access]:
+        """The term of a node in a group, and the access that stores it there."""
+        i, group = draft.node, draft.group
+        path = group.domain.path(self.nodes[i].spec.shape)
         if path is None:
             raise _NoJoin
-        self.here, self.defining, self.size = group, i, 0
-        term = self.term(i, path)
-        if group.outputs and group.size + self.size > NODE_LIMIT:
-            raise _NoJoin
-        group.size += self.size
-        out = self._out(i, path)
+        term = self.term(i, path, draft)
+        out = self._out(i, path, draft)
         group.accesses.append(out)
-        group.outputs.append((i, term, out))
-        self.home[i] = group.index
+        return term, out
 
-    def _out(self, i: int, path: Any) -> Access:
+    def _output(self, draft: Draft, term: Term, out: Access, before: Placed) -> None:
+        group = draft.group
+        group.size += draft.size
+        group.outputs.append((draft.node, term, out))
+        self.home[draft.node] = group.index
+        for i in draft.costly:
+            self.inline[i] = group
+        before.costly = draft.costly
+        self.placed.append(before)
+
+    def _out(self, i: int, path: Any, draft: Draft) -> Access:
         e = self.nodes[i]
         base = self._base(i)
         if self.target is not None and i == self.roots[0]:
             base = Layout(e.spec.shape, self.target.strides, 0)
-            self._check_overlap(path, base)
+            self._check_overlap(path, base, draft.group)
         seen = self._through(i, base, path)
         return Access(self.slot_of[i], e.spec.dtype, seen.strides, seen.offset)
 
-    def _check_overlap(self, path: Any, base: Layout) -> None:
+    def _check_overlap(self, path: Any, base: Layout, group: Group) -> None:
         assert self.target is not None
         seen = self._through(self.roots[0], base, path)
-        for a in self.here.accesses:
+        for a in group.accesses:
             if a.slot in self.target.overlaps:
                 same = a.slot in self.target.same and a.strides == seen.strides and a.offset == 0
-                if not same or self.here.domain.axes or a.computed:
+                if not same or group.domain.axes or a.computed:
                     raise Overlap
 
     def _domain(self, i: int) -> Domain:
         """The domain in which node `i` is best computed."""
         e = self.nodes[i]
         plain = Domain(e.spec.shape, ())
-        r = self._first_reduction(i)
+        r = self.reductions[i]
         if r is None:
             return plain
         source = self.nodes[r].args[0].spec.shape
@@ -419,36 +556,15 @@ class Planner:
             return plain
         return rows
 
-    def _first_reduction(self, i: int) -> int | None:
-        """A reduction that node `i` needs, looking through what would be computed on the fly."""
-        stack, seen = [i], set()
-        while stack:
-            j = stack.pop()
-            e = self.nodes[j]
-            if j in seen or e.op is None or (e.op.kind not in ("map", "view", "reduce")):
-                if j not in seen and e.op is None and e.storage.pending is not None:
-                    stack.append(self.index[e.storage.pending])
-                seen.add(j)
-                continue
-            seen.add(j)
-            if e.op.kind == "reduce":
-                return j
-            stack += [self.index[a] for a in reversed(e.args) if type(a) is Expr]
-        return None
-
     def _splits(self, domain: Domain) -> bool:
         """Whether rows are so few and long that they are better cut into chunks."""
         n, rows = math.prod(domain.row), math.prod(domain.outer)
         return n > CHUNK and rows < self.concurrency * ROWS_BUSY and n * rows > SMALL_ROWS
 
     def straighten(self, group: Group) -> None:
-        """Called where a row is not walked by one stride: the reductions get kernels to themselves,
-        then their
-        operands are stored in row order. What is stored anyhow stays as it is; its rows are walked
-        by division."""
-        if group.domain not in self.crooked:
-            self.crooked.add(group.domain)
-            raise _Crooked
+        """Called where a row is not walked by one stride: what is reduced is to be stored in row
+        order. What is stored anyhow stays as it is; its rows are walked by division.
+        """
         for key in group.memo:
             if key[1] == "reduction":
                 source = self.index[self.nodes[key[0]].args[0]]
@@ -486,35 +602,50 @@ class Planner:
             base = after
         return base
 
-    def term(self, i: int, path: Any) -> Term:
+    def term(self, i: int, path: Any, draft: Draft) -> Term:
         """The value of node `i` seen through `path` (innermost move first)."""
         key = (i, path)
-        found = self.here.memo.get(key)
+        found = draft.group.memo.get(key)
         if found is None:
-            found = self.here.memo[key] = self._term(i, path)
+            found = draft.group.memo[key] = self._term(i, path, draft)
+            draft.seen.add(i)
         return found
 
-    def _term(self, i: int, path: Any) -> Term:
-        e = self.nodes[i]
-        if i in self.why and i != self.defining:
+    def _term(self, i: int, path: Any, draft: Draft) -> Term:
+        e, group = self.nodes[i], draft.group
+        if i in self.why and i != draft.node:
             home = self.home.get(i)
-            if home is None or home > self.here.index:
+            if home is None or home > group.index:
                 raise _NoJoin
-            if home < self.here.index:
+            if home < group.index:
                 seen = self._through(i, self._base(i), path)
-                return self._load(self.slot_of[i], e.spec.dtype, seen)
-            return self._same_point(i, path)
+                return self._load(self.slot_of[i], e.spec.dtype, seen, group)
+            return self._same_point(i, path, group)
         if e.op is None:
-            return self._leaf(i, path)
-        self.size += 1 + e.op.cost // COSTLY
-        if self.size > NODE_LIMIT:
+            return self._leaf(i, path, draft)
+        size = 1 + e.op.cost // COSTLY
+        draft.size += size
+        if group.size + draft.size > NODE_LIMIT and i != draft.node:
+            draft.size -= size
+            if group.outputs:
+                raise _NoJoin
             raise _Store(i, "the kernel would grow too large")
-        return getattr(self, f"_term_{e.op.kind}")(i, e, path)  # type: ignore[no-any-return]
+        if e.op.cost >= TWICE and i != draft.node:
+            if self.inline.get(i, group) is not group:
+                draft.size -= size
+                raise _Store(i, "it is costly, and two kernels need it")
+            if i not in self.inline and i not in draft.costly:
+                draft.costly.append(i)
+        try:
+            return getattr(self, f"_term_{e.op.kind}")(i, e, path, draft)  # type: ignore[no-any-return]
+        except _Store:
+            draft.size -= size
+            raise
 
-    def _same_point(self, i: int, path: Any) -> Term:
+    def _same_point(self, i: int, path: Any, group: Group) -> Term:
         """A node of this very kernel can be used only where it is computed: at the same point."""
         shape = self.nodes[i].spec.shape
-        base = self.here.domain.path(shape)
+        base = group.domain.path(shape)
         if base is None:
             raise _NoJoin
         try:
@@ -523,22 +654,24 @@ class Planner:
             raise _NoJoin from None
         if not _equal(seen, self._through(i, lay.contiguous(shape), base)):
             raise _NoJoin
-        return self.here.memo[i, base]
+        return group.memo[i, base]
 
-    def _load(self, slot: int, dtype: DType, seen: Layout) -> Term:
+    def _load(self, slot: int, dtype: DType, seen: Layout, group: Group) -> Term:
         access = Access(slot, dtype, seen.strides, seen.offset)
-        self.here.accesses.append(access)
+        group.accesses.append(access)
         return Term("load", dtype, access=access)
 
-    def _leaf(self, i: int, path: Any) -> Term:
+    def _leaf(self, i: int, path: Any, draft: Draft) -> Term:
         e = self.nodes[i]
         if e.storage.pending is not None:
             source = self.index[e.storage.pending]
-            return self.term(source, tuple((m, source) for m in e.moves) + path)
+            return self.term(source, tuple((m, source) for m in e.moves) + path, draft)
         seen = self._through(i, Layout(e.spec.shape, e.strides, 0), path)
-        return self._load(self.leaf_slot[i], e.spec.dtype, seen)
+        return self._load(self.leaf_slot[i], e.spec.dtype, seen, draft.group)
 
-    def _operands(self, i: int, e: Expr, path: Any) -> tuple[tuple[Term, ...], tuple[DType, ...]]:
+    def _operands(
+        self, i: int, e: Expr, path: Any, draft: Draft
+    ) -> tuple[tuple[Term, ...], tuple[DType, ...]]:
         assert e.op is not None
         kinds = [a.spec.dtype if type(a) is Expr else type(a) for a in e.args]
         casts, _ = e.op.dtypes(e.op.name, kinds, e.attrs)
@@ -549,16 +682,16 @@ class Planner:
                 scalar += 1
             else:
                 lead = () if a.spec.shape == e.spec.shape else ((("expand", e.spec.shape), -1),)
-                terms.append(self.term(self.index[a], lead + path))
+                terms.append(self.term(self.index[a], lead + path, draft))
         return tuple(terms), casts
 
-    def _term_map(self, i: int, e: Expr, path: Any) -> Term:
-        if i != self.defining and self._repeats(i, path) and self.cost(i) > CHEAP:
+    def _term_map(self, i: int, e: Expr, path: Any, draft: Draft) -> Term:
+        if i != draft.node and self._repeats(i, path, draft.group) and self.cost(i) > CHEAP:
             raise _Store(i, "it is costly and repeated by broadcasting")
-        terms, casts = self._operands(i, e, path)
+        terms, casts = self._operands(i, e, path, draft)
         return Term("map", e.spec.dtype, e.op, terms, casts)
 
-    def _repeats(self, i: int, path: Any) -> bool:
+    def _repeats(self, i: int, path: Any, group: Group) -> bool:
         if not any(m[0] == "expand" for m, _ in path):
             return False
         try:
@@ -566,7 +699,7 @@ class Planner:
         except _Store:
             return False
         # along the rows of this kernel a repeated value is computed once per row
-        rows = len(self.here.domain.axes)
+        rows = len(group.domain.axes)
         outer = list(zip(seen.shape, seen.strides, strict=True))[: len(seen.shape) - rows]
         return math.prod(n for n, s in outer if s == 0) >= REPEAT_LIMIT
 
@@ -583,21 +716,21 @@ class Planner:
                 self._cost[i] = min(e.op.cost + below, 10_000)
         return self._cost[i]
 
-    def _term_view(self, i: int, e: Expr, path: Any) -> Term:
+    def _term_view(self, i: int, e: Expr, path: Any, draft: Draft) -> Term:
         source = self.index[e.args[0]]
-        return self.term(source, ((e.attrs, source), *path))
+        return self.term(source, ((e.attrs, source), *path), draft)
 
-    def _term_generate(self, i: int, e: Expr, path: Any) -> Term:
+    def _term_generate(self, i: int, e: Expr, path: Any, draft: Draft) -> Term:
         assert e.op is not None
         seen = self._through(i, lay.contiguous(e.spec.shape), path)
         access = Access(-1, int64, seen.strides, seen.offset)
-        self.here.accesses.append(access)
-        terms, casts = self._operands(i, e, path)
+        draft.group.accesses.append(access)
+        terms, casts = self._operands(i, e, path, draft)
         return Term("generate", e.spec.dtype, e.op, terms, casts, access)
 
-    def _term_reduce(self, i: int, e: Expr, path: Any) -> Term:
+    def _term_reduce(self, i: int, e: Expr, path: Any, draft: Draft) -> Term:
         assert e.op is not None
-        domain = self.here.domain
+        domain, memo = draft.group.domain, draft.group.memo
         source = self.index[e.args[0]]
         fits = Domain(e.args[0].spec.shape, e.attrs[0]) == domain
         if fits:
@@ -608,50 +741,52 @@ class Planner:
             )
         if not fits:
             raise _Store(i, "a reduction over other rows cannot be part of its reader's kernel")
+        if draft.cut and i != draft.node:
+            raise _Store(i, "it reduces rows that its reader walks in chunks")
         key = (i, "reduction")
-        if key not in self.here.memo:
+        if key not in memo:
             casts, _ = e.op.dtypes(e.op.name, [e.args[0].spec.dtype], e.attrs[1])
             inner = domain.path(e.args[0].spec.shape)
             assert inner is not None
-            self.here.memo[key] = Term(
-                "reduce", e.spec.dtype, e.op, (self.term(source, inner),), casts
-            )
-        return self.here.memo[key]
+            reduced = self.term(source, inner, draft)
+            memo[key] = Term("reduce", e.spec.dtype, e.op, (reduced,), casts)
+        return memo[key]
 
-    def _term_gather(self, i: int, e: Expr, path: Any) -> Term:
+    def _term_gather(self, i: int, e: Expr, path: Any, draft: Draft) -> Term:
         shape, source_axes, index_axes, known = e.attrs
-        if self.here.domain.axes and not known:
+        if draft.group.domain.axes and not known:
             raise _Store(i, "its indices are checked before a reduction reads it")
-        slot, base, dtype = self._resident(self.index[e.args[0]])
+        slot, base, dtype = self._resident(self.index[e.args[0]], draft)
         if self.target is not None and not known:
             raise Overlap  # nothing is written before the indices have been checked
         strides = tuple(0 if d < 0 else base.strides[d] for d in source_axes)
         seen = self._through(i, Layout(shape, strides, base.offset), path)
-        access = Access(slot, dtype, seen.strides, seen.offset, computed=True)
-        self.here.accesses.append(access)
         terms = []
         for a in e.args[1:]:
             lead = () if a.spec.shape == shape else ((("expand", shape), -1),)
-            terms.append(self.term(self.index[a], lead + path))
+            terms.append(self.term(self.index[a], lead + path, draft))
+        access = Access(slot, dtype, seen.strides, seen.offset, computed=True)
+        draft.group.accesses.append(access)
         extra = tuple((base.strides[d], base.shape[d]) for d in index_axes)
         casts = (int64,) * len(terms)
         return Term("gather", dtype, e.op, tuple(terms), casts, access, extra=(extra, known))
 
-    def _term_rows(self, i: int, e: Expr, path: Any) -> Term:
+    def _term_rows(self, i: int, e: Expr, path: Any, draft: Draft) -> Term:
         assert e.op is not None
         raise _Store(i, f"{e.op.name} is a kernel of its own")
 
     # --- operands that have to be in memory
 
-    def _resident(self, i: int, path: Any = ()) -> tuple[int, Layout, DType]:
+    def _resident(self, i: int, draft: Draft | None, path: Any = ()) -> tuple[int, Layout, DType]:
         """(slot, layout, dtype) of a node that is in memory, seen through `path`; else it is to be
-        stored.
+        stored. `draft`: what reads it, None for a kernel of its own.
         """
         e = self.nodes[i]
-        if i in self.why and i != self.defining and i not in self.home:
-            raise InternalError("a stored node is used before it is computed", e)
-        if i in self.why and self.home.get(i) is not None and i != self.defining:
-            if self.home[i] >= self._step_index():
+        if i in self.why and (draft is None or i != draft.node):
+            home = self.home.get(i)
+            if home is None:
+                raise InternalError("a stored node is used before it is computed", e)
+            if draft is not None and home >= draft.group.index:
                 raise _NoJoin
             return self.slot_of[i], self._through(i, self._base(i), path), e.spec.dtype
         if e.op is None and i in self.leaf_slot:
@@ -659,20 +794,16 @@ class Planner:
             return self.leaf_slot[i], seen, e.spec.dtype
         if e.op is None:
             source = self.index[e.storage.pending]
-            return self._resident(source, tuple((m, source) for m in e.moves) + path)
+            return self._resident(source, draft, tuple((m, source) for m in e.moves) + path)
         if e.op.kind == "view":
             source = self.index[e.args[0]]
-            return self._resident(source, ((e.attrs, source), *path))
+            return self._resident(source, draft, ((e.attrs, source), *path))
         raise _Store(i, "it is read at computed places or by a kernel of its own")
-
-    def _step_index(self) -> int:
-        return self.here.index if self.here is not None else len(self.steps)
 
     def _rows(self, i: int) -> list[Step | Call]:
         e = self.nodes[i]
         assert e.op is not None
-        self.here, self.defining = None, i  # type: ignore[assignment]
-        inputs = [self._resident(self.index[a]) for a in e.args if type(a) is Expr]
+        inputs = [self._resident(self.index[a], None) for a in e.args if type(a) is Expr]
         kinds = [a.spec.dtype if type(a) is Expr else type(a) for a in e.args]
         casts, _ = e.op.dtypes(e.op.name, kinds, e.attrs)
         fresh = self.fresh(i)
@@ -709,6 +840,16 @@ def _equal(a: Layout, b: Layout) -> bool:
     """
     pairs = zip(a.shape, a.strides, b.strides, strict=True)
     return a.offset == b.offset and all(n == 1 or s == t for n, s, t in pairs)
+
+
+def _is_crooked(group: Group) -> bool:
+    """Whether no single stride walks the group's rows."""
+    axes = group.domain.axes
+    cut = len(group.domain.full) - len(axes)
+    row = group.domain.row
+    if len(axes) < 2:
+        return False
+    return len(lay.coalesce(row, [a.strides[cut:] for a in group.accesses])[0]) > 1
 
 
 def _drop(steps: Sequence[Step | Call], stored: set[int], leaves: int) -> None:
@@ -930,9 +1071,13 @@ def _widen(v: Value) -> Value:
 def _names(terms: Sequence[Term]) -> str:
     """A kernel's name: what it computes, briefly."""
     names: list[str] = []
+    seen: set[int] = set()
     stack = list(terms)
     while stack and len(names) < 6:
         t = stack.pop()
+        if id(t) in seen:
+            continue
+        seen.add(id(t))
         if t.op is not None and t.op.name not in (*names, "copy", "full", "astype"):
             names.append(t.op.name)
         stack += t.args
@@ -956,8 +1101,6 @@ def _emit(planner: Planner, group: Group) -> list[Step | Call]:
     em = Emitter(_names([t for _, t, _ in group.outputs]))
     extents, outer = lay.coalesce(domain.outer, [a.strides[:cut] for a in accesses])
     lengths, row = lay.coalesce(domain.row, [a.strides[cut:] for a in accesses])
-    if len(lengths) > 1:
-        planner.straighten(group)
     point = tuple(em.grid(extents))[: len(extents)]
     em.rows(len(point), lengths)
     em.place(accesses, [o + r for o, r in zip(outer, row, strict=True)])
@@ -977,16 +1120,14 @@ def _emit(planner: Planner, group: Group) -> list[Step | Call]:
     return [em.step(extents, tuple(fresh), why, em.checks(planner))]
 
 
-def _split(planner: Planner, i: int, domain: Domain) -> list[Step | Call]:
+def _split(planner: Planner, draft: Draft) -> list[Step | Call]:
     """Two launches for few, long rows: every chunk of CHUNK elements is reduced by its own grid
     point, then those.
     """
-    e = planner.nodes[i]
-    group = Group(len(planner.steps), domain, e.spec.device)
-    planner.here, planner.defining, planner.size = group, i, 0
-    path = domain.path(e.spec.shape)
+    i, group, domain = draft.node, draft.group, draft.group.domain
+    path = domain.path(planner.nodes[i].spec.shape)
     assert path is not None
-    term, accesses = planner.term(i, path), group.accesses
+    term, accesses = planner.term(i, path, draft), group.accesses
     if (
         planner.target is not None
         and i == planner.roots[0]
@@ -1002,6 +1143,7 @@ def _split(planner: Planner, i: int, domain: Domain) -> list[Step | Call]:
     extents, outer = lay.coalesce(domain.outer, [a.strides[:cut] for a in (*accesses, parts)])
     lengths, row = lay.coalesce(domain.row, [a.strides[cut:] for a in (*accesses, parts)])
     if len(lengths) > 1:
+        planner.crooked.add(domain)
         planner.straighten(group)
     chunk, *point = em.grid((chunks, *extents))
     em.rows(len(point), lengths)
@@ -1026,7 +1168,7 @@ def _split(planner: Planner, i: int, domain: Domain) -> list[Step | Call]:
     steps: list[Step | Call] = [first]
     while chunks > CHUNK:
         made, chunks = _fewer_chunks(planner, term, made, chunks, rows, steps)
-    return [*steps, _gather_chunks(planner, i, term, path, made, chunks)]
+    return [*steps, _gather_chunks(planner, draft, term, path, made, chunks)]
 
 
 def _fewer_chunks(
@@ -1064,13 +1206,13 @@ def _fewer_chunks(
 
 
 def _gather_chunks(
-    planner: Planner, i: int, term: Term, path: Any, made: Sequence[Access], chunks: int
+    planner: Planner, draft: Draft, term: Term, path: Any, made: Sequence[Access], chunks: int
 ) -> Step:
     """The second launch: the chunks' results are reduced by the same rule."""
-    domain, cut = planner.here.domain, len(planner.here.domain.outer)
+    i, domain, cut = draft.node, draft.group.domain, len(draft.group.domain.outer)
     rows = math.prod(domain.outer)
     em = Emitter(_names([term]) + "_of_chunks")
-    out = planner._out(i, path)
+    out = planner._out(i, path, draft)
     parts = Access(-2, bool_, lay.contiguous_strides(domain.outer), 0)
     extents, outer = lay.coalesce(domain.outer, [out.strides[:cut], parts.strides])
     point = tuple(em.grid(extents))[: len(extents)]

@@ -99,7 +99,8 @@ class Storage:
     `version` counts writes; `read_only` forbids them. `seen`: others than tensors may look."""
 
     __slots__ = (
-        "__weakref__", "device", "nbytes", "pending", "ptr", "read_only", "seen", "version",
+        "__weakref__", "device", "nbytes", "pending", "ptr", "read_only", "readers", "seen",
+        "version",
     )  # fmt: skip
 
     def __init__(
@@ -112,6 +113,7 @@ class Storage:
         self.version = 0
         self.read_only = read_only
         self.seen = False
+        self.readers: Any = None  # the pending nodes that read it, as far as `expr` has noted them
 
     def __repr__(self) -> str:
         return f"<Storage of {self.nbytes} bytes on {self.device}>"

@@ -1,0 +1,158 @@
+"""Planning takes time that is linear in the graph, however deep, wide or shared it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from typing import Any
+
+import dovetail as dt
+import numpy as np
+import pytest
+from dovetail import expr, fuse, run
+
+D = "reference"
+
+
+def doubled(n: int) -> Any:
+    return reduce(lambda y, _: y + y, range(n), dt.ones(4, device=D))
+
+
+def logistic(n: int) -> Any:
+    return reduce(lambda y, _: 3.7 * y * (1 - y), range(n), dt.full(4, 0.3, device=D))
+
+
+def searched(n: int) -> Any:
+    """Binary search by hand: every index is computed from the one before."""
+    a = dt.arange(1 << 12, device=D)
+    wanted = dt.asarray([5, 77, 999], device=D)
+    lo, hi = dt.zeros(3, dtype=dt.int64, device=D), dt.full(3, 1 << 12, device=D)
+    for _ in range(n):
+        mid = (lo + hi) // 2
+        less = dt.take(a, mid) < wanted
+        lo, hi = dt.where(less, mid + 1, lo), dt.where(less, hi, mid)
+    return lo
+
+
+def paired(leaves: list[Any]) -> Any:
+    while len(leaves) > 1:
+        rest = leaves[len(leaves) & ~1 :]
+        leaves = [a + b for a, b in zip(leaves[::2], leaves[1::2], strict=False)] + rest
+    return leaves[0]
+
+
+def wide(n: int) -> Any:
+    return paired([dt.ones(4, device=D) * k for k in range(n)])
+
+
+def reductions(n: int) -> Any:
+    rows = [dt.ones((5, 7), device=D) * k for k in range(n)]
+    return paired([x.sum(axis=1)[:, None] * x.sum(axis=0) for x in rows])
+
+
+def gathers(n: int) -> Any:
+    at = dt.asarray([3, 2, 1], device=D)
+    return paired([(dt.arange(50, device=D) + k)[at] for k in range(n)])
+
+
+def reshapes(n: int) -> Any:
+    """Each transposed value is reshaped in a way that its strides do not permit."""
+    return paired([dt.reshape((dt.ones((4, 6), device=D) * k).T, (8, 3)) for k in range(n)])
+
+
+def work(monkeypatch: pytest.MonkeyPatch, roots: list[Any]) -> int:
+    """How many terms are made, and how many nodes walked over, to plan these."""
+    count = 0
+    term, cost = fuse.Planner._term, fuse.Planner.cost
+
+    def counted(method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any) -> Any:
+            nonlocal count
+            count += 1
+            return method(*args)
+
+        return call
+
+    with monkeypatch.context() as m:
+        m.setattr(fuse.Planner, "_term", counted(term))
+        m.setattr(fuse.Planner, "cost", counted(cost))
+        run.planned([x._expr for x in roots])
+    return count
+
+
+@pytest.mark.parametrize("shared", [doubled, logistic])
+def test_a_value_used_twice_does_not_double_the_work(
+    shared: Callable[[int], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert work(monkeypatch, [shared(20)]) < 20 * 20
+
+
+def test_forty_doublings_are_exact() -> None:
+    assert (doubled(40) / 2.0**40).tolist() == [1.0] * 4
+
+
+def test_a_search_by_hand_finds_its_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert work(monkeypatch, [searched(12)]) < 2000
+    assert searched(12).tolist() == [5, 77, 999]
+
+
+@pytest.mark.parametrize("graph", [wide, reductions, gathers, reshapes])
+def test_four_times_the_graph_is_four_times_the_work(
+    graph: Callable[[int], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few, many = (work(monkeypatch, [graph(n)]) for n in (256, 1024))
+    assert many < 6 * few
+
+
+def test_independent_values_take_no_more_than_their_number(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    few, many = (
+        work(monkeypatch, [dt.full(3, float(k), device=D) + 1 for k in range(n)])
+        for n in (200, 1600)
+    )
+    assert many < 10 * few
+
+
+def test_a_write_looks_only_at_what_was_recorded_since(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, looked = dt.zeros(3, device=D), 0
+    x.tolist()
+    pending = [dt.full(3, float(k), device=D) * 2 for k in range(1000)]
+    note = expr._note_reader
+
+    def counted(*args: Any) -> None:
+        nonlocal looked
+        looked += 1
+        note(*args)
+
+    monkeypatch.setattr(expr, "_note_reader", counted)
+    for _ in range(100):
+        x += 1
+    assert x.tolist() == [100.0] * 3 and pending
+    assert looked < 2 * len(pending)
+
+
+@pytest.mark.parametrize("size", [4097, 300_000])
+def test_a_reduction_of_what_depends_on_one_is_not_done_in_each_chunk(size: int) -> None:
+    """`std` took 250 times as long as its two passes: each chunk had the mean of all."""
+    a = np.random.default_rng(3).random(size, dtype=np.float32)
+    x = dt.asarray(a, device="cpu")
+    spread = ((x - x.mean()) ** 2).mean()
+    moved = sum(step.nbytes for step in dt.explain(spread).launches)
+    assert moved < 3 * a.nbytes
+    assert float(spread) == pytest.approx(float(((a - a.mean()) ** 2).mean()), rel=1e-5)
+
+
+def test_a_costly_value_that_two_kernels_need_is_computed_once() -> None:
+    noise = dt.random.normal((300_000,), device="cpu")
+    names = [step.name for step in dt.explain(dt.std(noise * 1)).launches]
+    assert sum("random_normal" in name for name in names) == 1
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(120)
+def test_a_hundred_thousand_pending_values_are_planned() -> None:
+    values = [dt.full((3,), float(k), device="cpu") + 1.0 for k in range(100_000)]
+    dt.evaluate(*values)
+    assert values[77_777].tolist() == [77_778.0] * 3
+    assert wide(50_000).tolist() == [float(sum(range(50_000)))] * 4
