@@ -19,7 +19,7 @@ sizes.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Any
@@ -55,6 +55,7 @@ BLOCKS_BUSY = 16  # blocks of rows per unit of concurrency, where rows are cut
 SMALL_ROWS = 1 << 15  # elements below which a reduction is not worth splitting
 TWICE = 60  # what costs so much and is needed by two kernels is stored: 1 ns an element, not 3
 JOINS = 8  # kernels over a domain that a node may join: the latest ones
+REFUSALS = 8  # after so many that would have made it too large, no more nodes may join a kernel
 UNDONE = 8  # placements that may be undone, for each node of the graph, in all
 PATIENCE = 8  # how often a node that could not be placed tries again to join a kernel
 
@@ -141,6 +142,7 @@ class Group:
     memo: dict[Any, Term] = field(default_factory=dict)
     size: int = 0  # values computed, as NODE_LIMIT counts them
     crooked: bool = False  # whether its rows are walked by division, no single stride doing it
+    refusals: int = 0  # how many nodes would have made it too large
 
 
 @dataclass(eq=False, slots=True)
@@ -150,7 +152,6 @@ class Draft:
     group: Group
     node: int
     size: int = 0
-    costly: list[int] = field(default_factory=list)  # nodes of TWICE and more, computed here
     seen: set[int] = field(default_factory=set)  # the nodes that have a term
     cut: bool = False  # whether its rows are cut into chunks
 
@@ -164,7 +165,7 @@ class Placed:
     accesses: int = 0
     memo: int = 0
     size: int = 0
-    costly: Sequence[int] = ()
+    seen: Iterable[int] = ()
 
 
 @dataclass(eq=False, slots=True)
@@ -227,6 +228,10 @@ class _Store(Exception):
 
 class _NoJoin(Exception):
     """A node cannot be computed by this group's kernel."""
+
+
+class _Full(_NoJoin):
+    """It would grow too large."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +297,7 @@ class Planner:
         self.slots = len(leaf_slot) + (target is not None)
         self.given: dict[int, int] = {}  # op that updates -> the operand whose memory it takes over
         self.placed: list[Placed] = []
-        self.inline: dict[int, Group] = {}  # costly nodes that a kernel computes on the fly
+        self.inline: dict[int, list[Group]] = {}  # node -> the kernels that have a term for it
         self.drafts: dict[int, Draft] = {}  # of kernels that wait for others to be stored
         self.tries: dict[int, int] = {}  # how often a node had to wait for another one
 
@@ -342,7 +347,8 @@ class Planner:
                 self._wait(i, e.node)
                 heappush(todo, i)
                 heappush(todo, e.node)
-                while undone and self.placed and self.placed[-1].node > e.node:
+                anew = bool(self.inline.get(e.node))  # else what was placed would be placed again
+                while anew and undone and self.placed and self.placed[-1].node > e.node:
                     heappush(todo, self._undo(self.placed.pop()))
                     undone -= 1
         return self._finished()
@@ -378,8 +384,8 @@ class Planner:
         """Takes the node that was placed last out again."""
         group = done.group
         del self.home[done.node]
-        for i in done.costly:
-            del self.inline[i]
+        for i in done.seen:
+            self.inline[i].pop()
         if group is None:
             self.steps.pop()
             return done.node
@@ -388,7 +394,8 @@ class Planner:
         group.size = done.size
         if not group.outputs:
             self.steps.pop()
-            self.groups[group.domain].pop()
+            if group in self.groups[group.domain]:
+                self.groups[group.domain].remove(group)
         return done.node
 
     def _shrink(self, group: Group, accesses: int, memo: int) -> None:
@@ -451,12 +458,16 @@ class Planner:
         return self.target is None or i != self.roots[0] or group.index == len(self.steps) - 1
 
     def _append(self, i: int, steps: list[Step | Call], draft: Draft | None = None) -> None:
-        costly = () if draft is None else tuple(draft.costly)
-        if draft is not None:
-            self.inline |= dict.fromkeys(costly, draft.group)
         self.home[i] = len(self.steps)
         self.steps.append(steps)
-        self.placed.append(Placed(i, None, costly=costly))
+        self._note_placed(Placed(i, None), draft)
+
+    def _note_placed(self, done: Placed, draft: Draft | None) -> None:
+        if draft is not None:
+            done.seen = draft.seen
+            for i in draft.seen:
+                self.inline.setdefault(i, []).append(draft.group)
+        self.placed.append(done)
 
     def _begin(self, i: int, domain: Domain) -> None:
         """A kernel of its own for a node, which others may join."""
@@ -492,15 +503,23 @@ class Planner:
         before = Placed(i, group, len(group.accesses), len(group.memo), group.size)
         try:
             term, out = self._computed(draft)
-            if group.size + draft.size > NODE_LIMIT or (not group.crooked and _is_crooked(group)):
+            if group.size + draft.size > NODE_LIMIT:
+                raise _Full
+            if not group.crooked and _is_crooked(group):
                 raise _NoJoin
         except (_NoJoin, _Store) as e:
             self._shrink(group, before.accesses, before.memo)
             if isinstance(e, _Store):
                 raise
+            self._refused(group, e)
             return False
         self._output(draft, term, out, before)
         return True
+
+    def _refused(self, group: Group, why: _NoJoin) -> None:
+        group.refusals += isinstance(why, _Full)
+        if group.refusals == REFUSALS:
+            self.groups[group.domain].remove(group)
 
     def _computed(self, draft: Draft) -> tuple[Term, Access]:
         """The term of a node in a group, and the access that stores it there."""
@@ -518,10 +537,7 @@ class Planner:
         group.size += draft.size
         group.outputs.append((draft.node, term, out))
         self.home[draft.node] = group.index
-        for i in draft.costly:
-            self.inline[i] = group
-        before.costly = draft.costly
-        self.placed.append(before)
+        self._note_placed(before, draft)
 
     def _out(self, i: int, path: Any, draft: Draft) -> Access:
         e = self.nodes[i]
@@ -628,19 +644,20 @@ class Planner:
         if group.size + draft.size > NODE_LIMIT and i != draft.node:
             draft.size -= size
             if group.outputs:
-                raise _NoJoin
+                raise _Full
             raise _Store(i, "the kernel would grow too large")
-        if e.op.cost >= TWICE and i != draft.node:
-            if self.inline.get(i, group) is not group:
-                draft.size -= size
-                raise _Store(i, "it is costly, and two kernels need it")
-            if i not in self.inline and i not in draft.costly:
-                draft.costly.append(i)
+        if e.op.cost >= TWICE and i != draft.node and self._is_elsewhere(i, group):
+            draft.size -= size
+            raise _Store(i, "it is costly, and two kernels need it")
         try:
             return getattr(self, f"_term_{e.op.kind}")(i, e, path, draft)  # type: ignore[no-any-return]
         except _Store:
             draft.size -= size
             raise
+
+    def _is_elsewhere(self, i: int, group: Group) -> bool:
+        """Whether another kernel computes node `i` on the fly."""
+        return any(other is not group for other in self.inline.get(i, ()))
 
     def _same_point(self, i: int, path: Any, group: Group) -> Term:
         """A node of this very kernel can be used only where it is computed: at the same point."""
