@@ -30,7 +30,7 @@ from . import layout_plugins as layouts
 from .dtypes import float32
 from .kernel import Kernel, KernelBuilder
 from .loops import load
-from .plugins import Record, State, offers, open_device, registry
+from .plugins import Record, State, offers, open_device, registry, reinstall
 
 TIME_LIMIT = 20.0  # seconds for one plugin
 AT_ONCE = 4  # plugins examined: most of them wait
@@ -135,7 +135,7 @@ def examine(record: Record, time_limit: float = TIME_LIMIT) -> Finding:
     if record.state is not State.DISCOVERED:
         return _finding(record)
     finding = _finding(record)
-    finding.hint = f"pip install --upgrade {record.distribution}, or pip uninstall it"
+    finding.hint = f"{reinstall(record.distribution)}, or pip uninstall it"
     command = [sys.executable, "-m", "dovetail.doctor", "--inspect", record.type]
     # Strictness would let one plugin fail another's examination.
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
