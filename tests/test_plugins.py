@@ -201,7 +201,7 @@ def test_an_index_out_of_range_lists_the_devices(install: Install) -> None:
 BROKEN = {
     "import_error": (
         State.IMPORT_FAILED,
-        ["plugin_import_error.py", "import a_driver_that_is_not_there", "get dist-import_error anew"],
+        ["plugin_import_error.py", "import a_driver_that_is_not_there", "get dist-import_error"],
     ),
     "misspelt_hook": (State.IMPORT_FAILED, ['"dovetail_porbe"', 'did you mean "dovetail_probe"']),
     "wrong_argument": (State.IMPORT_FAILED, ["settings", "dovetail_probe"]),

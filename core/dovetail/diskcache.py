@@ -104,9 +104,7 @@ def _way(path: Path) -> Iterator[Path]:
     here, rest, links = Path(path.anchor), [*reversed(path.parts[1:])], 0
     yield here
     while rest:
-        here = Path(
-            os.path.normpath(here / rest.pop())
-        )  # `here` holds no link, so .. is its parent
+        here = Path(os.path.normpath(here / rest.pop()))  # .. is the parent: here is no link
         yield here
         if here.is_symlink():
             links += 1
@@ -177,10 +175,10 @@ def _temporary(folder: Path, content: bytes) -> Path:
     """A new file of a name that nobody can know beforehand. Raises: OSError, and leaves none."""
     path = folder / f".{os.urandom(16).hex()}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK
-    file = open(os.open(path, flags, 0o600), "wb")
+    file = os.open(path, flags, 0o600)
     try:
-        with file:
-            file.write(content)
+        with open(file, "wb") as f:
+            f.write(content)
     except BaseException:
         _remove(path)
         raise

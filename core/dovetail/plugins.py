@@ -213,8 +213,8 @@ def offers() -> dict[str, str]:
 
 
 def reinstall(distribution: str, option: str = "--upgrade") -> str:
-    """How to get a distribution anew. A command only for dovetail's own: anybody may have registered
-    the name under which somebody has a plugin of another origin."""
+    """How to get a distribution anew. A command only for dovetail's own: anybody may register the
+    name of somebody's private plugin."""
     if distribution in ("dovetail", *offers().values()):
         return f"pip install {option} {distribution}"
     return f"get {distribution} anew from where it came"
