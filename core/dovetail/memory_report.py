@@ -111,7 +111,8 @@ def _steps(trace: Path) -> list[Step]:
 
 def _draw(snapshot: Path, output: str | None) -> None:
     target = snapshot.with_suffix(".html") if output is None else Path(output)
-    target.write_text(draw(load(snapshot)), encoding="utf-8")
+    # names of files may be no text
+    target.write_text(draw(load(snapshot)), encoding="utf-8", errors="backslashreplace")
     print(target)
 
 
