@@ -15,10 +15,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dovetail import doctor as doctor_module
 from dovetail.device import default_device, device, set_default_device
 from dovetail.dtypes import float32
 from dovetail.errors import DeviceError, PluginError, UnavailableError
-from dovetail.plugins import GROUP, Registry, State, offers, open_device, reinstall
+from dovetail.plugins import (
+    GROUP,
+    Entry,
+    Record,
+    Registry,
+    State,
+    offers,
+    open_device,
+    reinstall,
+)
 
 device_module = importlib.import_module("dovetail.device")  # `dovetail.device` is the function
 
@@ -307,6 +317,37 @@ def test_the_doctor_outlives_every_broken_plugin(install: Install, tmp_path: Pat
     assert found["healthy"]["well"] and found["healthy"]["kernel"].startswith("compiled in")
     assert found["healthy"]["diagnostics"] == {"driver": "42"}
     assert found["unavailable"]["well"] and found["unavailable"]["hint"] == "buy one"
+
+
+ODD = """
+from plugin_healthy import *
+from dovetail.extend import BackendInfo, DeviceInfo, hookimpl
+@hookimpl
+def dovetail_backend_info():
+    return BackendInfo("odd", "1", (1, 0), "")
+@hookimpl
+def dovetail_probe(config):
+    return [DeviceInfo("odd", 0, "card [/no tag] [red]", "odd")]
+"""
+
+
+def test_names_of_devices_are_text_and_no_markup(install: Install, tmp_path: Path) -> None:
+    (tmp_path / "plugin_odd.py").write_text(ODD)
+    install("odd")
+    done = doctor(tmp_path)
+    assert "Traceback" not in done.stderr, done.stderr
+    assert "card [/no tag] [red]" in done.stdout
+
+
+@pytest.mark.parametrize("answer", ["", "[]", '{"kind": 1}', "{", "9" * 5000])
+def test_an_answer_that_a_plugin_prints_in_the_doctors_place(
+    answer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    printed = (0, f"{doctor_module.ANSWER}{answer}\n", "")
+    monkeypatch.setattr(doctor_module, "_run", lambda *arguments: printed)
+    record = Record("healthy", (Entry("healthy", "plugin_healthy"),))
+    finding = doctor_module.examine(record)
+    assert finding.state == "crashed" and "cannot be read" in finding.reason and not finding.well
 
 
 def test_the_doctor_is_content_where_devices_are_merely_absent(

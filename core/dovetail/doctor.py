@@ -23,6 +23,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import track
 from rich.table import Table
 
@@ -146,7 +147,10 @@ def examine(record: Record, time_limit: float = TIME_LIMIT) -> Finding:
         finding.state, finding.reason = "hung", f"it did not answer within {time_limit:g} s"
         finding.traceback = complaints
     elif status == 0 and found:
-        return Finding(**json.loads(found[-1].removeprefix(ANSWER)))
+        try:
+            return Finding(**json.loads(found[-1].removeprefix(ANSWER)))
+        except (ValueError, TypeError) as error:  # a plugin prints what it likes
+            finding.state, finding.reason = "crashed", f"its answer cannot be read: {error}"
     else:
         finding.state, finding.traceback = "crashed", complaints
         finding.reason = f"its process ended with {_status_text(status)}"
@@ -235,7 +239,8 @@ def _print(findings: Sequence[Finding]) -> None:
     table = Table("type", "state", "plugin", "devices", "kernel")
     for f in findings:
         plugin = f"{f.distribution} {f.version}".rstrip()
-        table.add_row(f.type, f.state, plugin, "\n".join(f.devices), f.kernel)
+        cells = (f.type, f.state, plugin, "\n".join(f.devices), f.kernel)
+        table.add_row(*map(escape, cells))
     console.print(table)
     for f in findings:
         for line in _remarks(f):
