@@ -91,7 +91,7 @@ def test_an_unwritable_folder_is_no_error_and_named_once(
 ) -> None:
     folder.with_name("file").write_text("in the way")
     monkeypatch.setenv("DOVETAIL_CACHE_DIR", str(folder.with_name("file")))
-    with pytest.warns(DovetailWarning, match="DOVETAIL_CACHE_DIR=.*file") as said:
+    with pytest.warns(DovetailWarning, match="DOVETAIL_CACHE_DIR=.*is not a folder") as said:
         diskcache.write("cpu", "kernel", b"code")
         assert diskcache.read("cpu", "kernel") is None
     diskcache.directory.cache_clear()
@@ -415,6 +415,7 @@ for line in sys.stdin:
             diskcache.write("cpu", f"kernel {i}", bytes([i]) * 20_000)
     print(child, flush=True)
     os.waitpid(child, 0)
+    print("gone", flush=True)
 """
 
 
@@ -425,12 +426,16 @@ def kills(folder: Path, seed: int, count: int) -> Iterator[None]:
         [sys.executable, "-c", NURSERY], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as nursery:
         assert nursery.stdin is not None and nursery.stdout is not None
-        for _ in range(count):
+        for n in range(count):
             nursery.stdin.write("\n")
             nursery.stdin.flush()
             child = int(nursery.stdout.readline())
+            deadline = time.monotonic() + 20
+            while n % 4 == 2 and not files(folder) and time.monotonic() < deadline:
+                time.sleep(0.001)
             time.sleep(rng.random() ** 3 * 0.03)  # often while the folder and its key are made
             os.kill(child, signal.SIGKILL)
+            assert nursery.stdout.readline() == "gone\n"  # until then it may end what it is at
             yield
 
 

@@ -25,7 +25,11 @@ NONSENSE = (
 )  # fmt: skip
 # variable -> the values among these that it takes
 SENSE = {
-    "DOVETAIL_DEFAULT_DEVICE": {"", "abc"},  # a device that is not there is an error of its own
+    "DOVETAIL_DEFAULT_DEVICE": {
+        "",
+        "abc",
+        "nan",
+    },  # a device that is not there is an error of its own
     "DOVETAIL_NUM_THREADS": {"", " 4 "},
     "DOVETAIL_CACHE_DIR": {v for v in NONSENSE if len(v) < 5000},  # all else names a folder
     "DOVETAIL_CACHE_MIB": {"", " 4 ", "1.5"},
@@ -33,7 +37,7 @@ SENSE = {
     "DOVETAIL_STRICT_PLUGINS": {""},
     "DOVETAIL_CPU_THREADS": {*NONSENSE},  # no such setting: nobody reads it
 }
-GONE = {"DOVETAIL_DEFAULT_DEVICE": {"abc"}, "DOVETAIL_BACKENDS": {*NONSENSE} - {"", "\n"}}
+GONE = {"DOVETAIL_DEFAULT_DEVICE": {"abc", "nan"}, "DOVETAIL_BACKENDS": {*NONSENSE} - {"", "\n"}}
 
 # A batch in one process: each case in a fork of it, so that each begins with nothing read.
 BATCH = """

@@ -50,10 +50,13 @@ def directory() -> Path | None:
         folder = _trusted(Path(chosen or _default(), "kernels").absolute())
         _key(folder)
     except _Untrusted as why:
-        _leave(f"{why}, or name another folder by {CHOSEN}")
+        mend = f"or name another folder by {CHOSEN}"
+        environment.say_once(f"compiled kernels are not kept on disk: {why}, {mend}")
     except (OSError, ValueError) as error:
         if chosen is not None:  # without a home, as in some containers, there is nothing to say
-            _leave(f"{CHOSEN}={chosen!a} cannot be used: {error}")
+            said = getattr(error, "strerror", None) or str(error)
+            wanted = f"a folder that can be used ({said[:80]})"
+            environment.nonsense(CHOSEN, chosen, wanted, "compiled kernels are not kept on disk")
     else:
         return folder
     return None
@@ -67,10 +70,6 @@ def _default() -> str:
     if not os.path.isabs(found):
         raise FileNotFoundError(f"the user has no home: {found}")
     return found
-
-
-def _leave(why: str) -> None:
-    environment.say_once(f"compiled kernels are not kept on disk: {why}")
 
 
 def limit() -> int:
@@ -93,7 +92,7 @@ def _trusted(folder: Path) -> Path:
         found = path.lstat()
         _require_owner(path, found)
     if not stat.S_ISDIR(found.st_mode):
-        raise NotADirectoryError(f"{path} is no folder")
+        raise NotADirectoryError(f"this is no folder: {path}")
     if hasattr(os, "geteuid"):
         _require_own(path, found)
     return path
@@ -109,7 +108,7 @@ def _way(path: Path) -> Iterator[Path]:
         if here.is_symlink():
             links += 1
             if links > LINKS:
-                raise OSError(f"{path} leads through too many links")
+                raise OSError(f"too many links lead to {path}")
             target = Path(os.readlink(here))
             here = Path(target.anchor) if target.is_absolute() else here.parent
             rest += reversed(target.parts[target.is_absolute() :])
