@@ -3,6 +3,8 @@ made, and what a real browser makes of it."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import html
 import json
 import random
@@ -10,6 +12,7 @@ import re
 import shutil
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -18,6 +21,7 @@ from typing import Any
 import dovetail as dt
 import pytest
 from dovetail import memory, memory_page, memory_trace
+from dovetail.errors import ArgumentError
 from dovetail.memory import MIB, CachingAllocator, DataPtr
 from dovetail.memory_page import by_line, draw, timeline
 from dovetail.memory_report import main as memory_report
@@ -283,6 +287,39 @@ def test_the_command_draws_what_page_writes(tmp_path: Path) -> None:
     assert Structure((tmp_path / "now.html").read_text()).count("svg", id="timeline") == 1
 
 
+# --- what is in a record is text, and nothing else
+
+EVIL = """"'><script>alert(1)</script><!--<script>&amp;</title></style>]]>"""
+
+
+def test_whatever_a_record_says_is_text_on_the_page(traced: CachingAllocator) -> None:
+    live = work(traced, 3)
+    record = recorded(traced)
+    assert live and record["segments"]
+    plain = Counter(tag for tag, _ in Structure(draw(record)).seen)
+    record["device"] = record["written"] = EVIL
+    record["lines"] = [None, *(f"{EVIL}{i}:1" for i in range(len(record["lines"]) - 1))]
+    for s in record["segments"]:
+        s["stream"] = EVIL
+    page = draw(record)
+    assert Counter(tag for tag, _ in Structure(page).seen) == plain, "it has made no element"
+    [data] = re.findall(r'<script id="data"[^>]*>(.*?)</script>', page)
+    assert "<" not in data and json.loads(data)["layers"]
+    assert EVIL in html.unescape(page) and EVIL not in page
+    record["segments"][0]["blocks"][0][2] = EVIL
+    with pytest.raises(ArgumentError, match=r"segments\[0\].blocks\[0\]\[2\] is none of live"):
+        draw(record)
+
+
+def test_the_pages_policy_names_its_own_script_alone(traced: CachingAllocator) -> None:
+    page = draw(recorded(traced))
+    [policy] = re.findall(r'Content-Security-Policy" content="([^"]*)"', page)
+    scripts = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    digests = [base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() for s in scripts]
+    assert re.findall(r"script-src ([^;]*)", policy) == [f"'sha256-{digests[0]}'"]
+    assert len(scripts) == 1 and policy.startswith("default-src 'none';")
+
+
 # --- in a browser
 
 PROBE = """
@@ -305,6 +342,7 @@ addEventListener("load", () => {
   found.areas = [...document.querySelectorAll(".area")].map((a) => a.getBBox().height);
   found.fill = getComputedStyle(document.querySelector(".area")).fill;
   found.wide = document.documentElement.scrollWidth - innerWidth;
+  found.ran = document.documentElement.dataset.ran ?? null;
   found.fetched = performance.getEntriesByType("resource").length;
   document.body.setAttribute("data-found", JSON.stringify(found));
 });
@@ -315,7 +353,9 @@ addEventListener("load", () => {
 def browse(text: str, folder: Path, *flags: str) -> dict[str, Any]:
     """What the probe finds in a page that a browser shows."""
     path = folder / "page.html"
-    path.write_text(text.replace("</body>", f"{PROBE}</body>"), encoding="utf-8")
+    mine = memory_page._digest(memory_page._SCRIPT.findall(PROBE)[0])
+    allowed = text.replace("script-src '", f"script-src 'sha256-{mine}' '")
+    path.write_text(allowed.replace("</body>", f"{PROBE}</body>"), encoding="utf-8")
     profile = f"--user-data-dir={folder / 'profile'}"
     done = subprocess.run(
         [str(BROWSER), *FLAGS, *flags, profile, "--dump-dom", path.as_uri()],
@@ -327,7 +367,22 @@ def browse(text: str, folder: Path, *flags: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.skipif(BROWSER is None, reason="there is no chromium here (apt install chromium)")
+needs_browser = pytest.mark.skipif(
+    BROWSER is None, reason="there is no chromium here (apt install chromium)"
+)
+
+
+@needs_browser
+def test_a_browser_runs_no_other_script(traced: CachingAllocator, tmp_path: Path) -> None:
+    work(traced, 7)
+    page = draw(recorded(traced))
+    strange = "<script>document.documentElement.dataset.ran = 1</script>"
+    handler = '<img src="data:," onerror="document.documentElement.dataset.ran = 1">'
+    found = browse(page.replace("</header>", f"{strange}{handler}</header>"), tmp_path)
+    assert found["ran"] is None and found["errors"] == [] and "reserved" in found["tip"]
+
+
+@needs_browser
 @pytest.mark.parametrize("width", [420, 1200])
 def test_a_browser_shows_it(traced: CachingAllocator, tmp_path: Path, width: int) -> None:
     live = work(traced, 7)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -14,10 +15,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dovetail import doctor as doctor_module
 from dovetail.device import default_device, device, set_default_device
 from dovetail.dtypes import float32
 from dovetail.errors import DeviceError, PluginError, UnavailableError
-from dovetail.plugins import GROUP, Registry, State, offers, open_device
+from dovetail.plugins import (
+    GROUP,
+    Entry,
+    Record,
+    Registry,
+    State,
+    offers,
+    open_device,
+    reinstall,
+)
 
 device_module = importlib.import_module("dovetail.device")  # `dovetail.device` is the function
 
@@ -154,7 +165,8 @@ def test_an_unknown_type_names_the_known_and_the_near(install: Install) -> None:
     install("healthy")
     text = refused(fresh(), "heathly")
     assert "known: " in text and "reference" in text and 'Did you mean "healthy"?' in text
-    assert "pip install dovetail-heathly" in text
+    assert "pip install" not in text, "anybody may have registered such a name"
+    assert GROUP in text and "dovetail doctor" in text
 
 
 def test_the_extras_of_dovetail_say_which_package_brings_a_device(
@@ -165,7 +177,28 @@ def test_the_extras_of_dovetail_say_which_package_brings_a_device(
     assert offers() == {"cpu": "dovetail-cpu-llvm"}
     nothing = Registry(find=list, environ={})
     assert "pip install dovetail-cpu-llvm" in refused(nothing, "cpu:9")
-    assert "pip install dovetail-odd-card" in refused(nothing, "odd_card")
+    assert "pip install" not in refused(nothing, "odd_card")
+    assert "pip install" not in refused(nothing, "test")
+
+
+def test_only_distributions_of_dovetail_are_named_in_a_command(
+    install: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plugin may be nobody's but the user's: a package index may have another one of its name."""
+    lines = ['dovetail-cpu-llvm; extra == "cpu"']
+    monkeypatch.setattr("importlib.metadata.requires", lambda name: lines)
+    assert reinstall("dovetail-cpu-llvm") == "pip install --upgrade dovetail-cpu-llvm"
+    assert reinstall("dovetail") == "pip install --upgrade dovetail"
+    install("import_error", "newer", "healthy", group="dovetail.backends.v9")
+    for type in ("import_error", "newer", "healthy"):
+        commands = re.findall(r"pip install .*?(?=,|$)", refused(fresh(), type), re.M)
+        assert all(c == "pip install --upgrade dovetail" for c in commands), commands
+
+
+def test_an_unknown_default_device_is_said_to_come_from_the_environment() -> None:
+    registry = Registry(find=list, environ={"DOVETAIL_DEFAULT_DEVICE": "odd_card:2"})
+    assert "DOVETAIL_DEFAULT_DEVICE asks for it" in refused(registry, "odd_card:2")
+    assert "DOVETAIL_DEFAULT_DEVICE" not in refused(registry, "other")
 
 
 def test_an_index_out_of_range_lists_the_devices(install: Install) -> None:
@@ -178,7 +211,7 @@ def test_an_index_out_of_range_lists_the_devices(install: Install) -> None:
 BROKEN = {
     "import_error": (
         State.IMPORT_FAILED,
-        ["plugin_import_error.py", "import a_driver_that_is_not_there", "--force-reinstall dist-"],
+        ["plugin_import_error.py", "import a_driver_that_is_not_there", "get dist-import_error"],
     ),
     "misspelt_hook": (State.IMPORT_FAILED, ['"dovetail_porbe"', 'did you mean "dovetail_probe"']),
     "wrong_argument": (State.IMPORT_FAILED, ["settings", "dovetail_probe"]),
@@ -284,6 +317,37 @@ def test_the_doctor_outlives_every_broken_plugin(install: Install, tmp_path: Pat
     assert found["healthy"]["well"] and found["healthy"]["kernel"].startswith("compiled in")
     assert found["healthy"]["diagnostics"] == {"driver": "42"}
     assert found["unavailable"]["well"] and found["unavailable"]["hint"] == "buy one"
+
+
+ODD = """
+from plugin_healthy import *
+from dovetail.extend import BackendInfo, DeviceInfo, hookimpl
+@hookimpl
+def dovetail_backend_info():
+    return BackendInfo("odd", "1", (1, 0), "")
+@hookimpl
+def dovetail_probe(config):
+    return [DeviceInfo("odd", 0, "card [/no tag] [red]", "odd")]
+"""
+
+
+def test_names_of_devices_are_text_and_no_markup(install: Install, tmp_path: Path) -> None:
+    (tmp_path / "plugin_odd.py").write_text(ODD)
+    install("odd")
+    done = doctor(tmp_path)
+    assert "Traceback" not in done.stderr, done.stderr
+    assert "card [/no tag] [red]" in done.stdout
+
+
+@pytest.mark.parametrize("answer", ["", "[]", '{"kind": 1}', "{", "9" * 5000])
+def test_an_answer_that_a_plugin_prints_in_the_doctors_place(
+    answer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    printed = (0, f"{doctor_module.ANSWER}{answer}\n", "")
+    monkeypatch.setattr(doctor_module, "_run", lambda *arguments: printed)
+    record = Record("healthy", (Entry("healthy", "plugin_healthy"),))
+    finding = doctor_module.examine(record)
+    assert finding.state == "crashed" and "cannot be read" in finding.reason and not finding.well
 
 
 def test_the_doctor_is_content_where_devices_are_merely_absent(

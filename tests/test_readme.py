@@ -21,7 +21,12 @@ from dovetail.cli import COMMANDS
 from dovetail.tensor import reduce
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "ARCHITECTURE.md",
+    ROOT / "SECURITY.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+]
 SESSION = re.compile(r"```python\n(>>>.*?)```", re.DOTALL)
 
 

@@ -3,16 +3,17 @@ plugin's."""
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable
 from typing import Any
 
+from . import environment
 from .errors import DeviceError, InternalError
 
 # data, not a branch: the only place in the core that spells a backend's device type
 DEFAULT = "cpu"
-_SPEC = re.compile(r"([a-z][a-z0-9_]*)(?::(\d+))?")
+VARIABLE = "DOVETAIL_DEFAULT_DEVICE"
+_SPEC = re.compile(r"([a-z][a-z0-9_]{0,63})(?::([0-9]{1,9}))?")
 
 
 class Device:
@@ -74,7 +75,17 @@ def _parse(spec: str) -> Device:
 def default_device() -> Device:
     """The device of tensors made without `device=`: `set_default_device`, else
     DOVETAIL_DEFAULT_DEVICE, else "cpu"."""
-    return _default or set_default_device(os.environ.get("DOVETAIL_DEFAULT_DEVICE") or DEFAULT)
+    return _default or set_default_device(_chosen())
+
+
+def _chosen() -> str:
+    """What the environment names. A device that is not there is an error when it is used: nothing
+    runs elsewhere because of that."""
+    spec = environment.text(VARIABLE) or DEFAULT
+    if _SPEC.fullmatch(spec):
+        return spec
+    environment.nonsense(VARIABLE, spec, "the name of a device", f"{DEFAULT} is used")
+    return DEFAULT
 
 
 def set_default_device(spec: Device | str) -> Device:

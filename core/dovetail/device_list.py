@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from .plugins import Record, State, records
@@ -34,5 +35,5 @@ def table(found: Sequence[Record]) -> Table:
             memory = f"{d.total_memory / 2**30:.1f} GiB" if d.total_memory else ""
             details = ", ".join(f"{k} {v}" for k, v in d.details.items())
             plugin = f"{record.distribution} {record.version}".rstrip()
-            columns.add_row(name, d.name, memory, plugin, details)
+            columns.add_row(*map(escape, (name, d.name, memory, plugin, details)))
     return columns

@@ -23,6 +23,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import track
 from rich.table import Table
 
@@ -30,7 +31,7 @@ from . import layout_plugins as layouts
 from .dtypes import float32
 from .kernel import Kernel, KernelBuilder
 from .loops import load
-from .plugins import Record, State, offers, open_device, registry
+from .plugins import Record, State, offers, open_device, registry, reinstall
 
 TIME_LIMIT = 20.0  # seconds for one plugin
 AT_ONCE = 4  # plugins examined: most of them wait
@@ -135,7 +136,7 @@ def examine(record: Record, time_limit: float = TIME_LIMIT) -> Finding:
     if record.state is not State.DISCOVERED:
         return _finding(record)
     finding = _finding(record)
-    finding.hint = f"pip install --upgrade {record.distribution}, or pip uninstall it"
+    finding.hint = f"{reinstall(record.distribution)}, or pip uninstall it"
     command = [sys.executable, "-m", "dovetail.doctor", "--inspect", record.type]
     # Strictness would let one plugin fail another's examination.
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
@@ -146,7 +147,10 @@ def examine(record: Record, time_limit: float = TIME_LIMIT) -> Finding:
         finding.state, finding.reason = "hung", f"it did not answer within {time_limit:g} s"
         finding.traceback = complaints
     elif status == 0 and found:
-        return Finding(**json.loads(found[-1].removeprefix(ANSWER)))
+        try:
+            return Finding(**json.loads(found[-1].removeprefix(ANSWER)))
+        except (ValueError, TypeError) as error:  # a plugin prints what it likes
+            finding.state, finding.reason = "crashed", f"its answer cannot be read: {error}"
     else:
         finding.state, finding.traceback = "crashed", complaints
         finding.reason = f"its process ended with {_status_text(status)}"
@@ -235,7 +239,8 @@ def _print(findings: Sequence[Finding]) -> None:
     table = Table("type", "state", "plugin", "devices", "kernel")
     for f in findings:
         plugin = f"{f.distribution} {f.version}".rstrip()
-        table.add_row(f.type, f.state, plugin, "\n".join(f.devices), f.kernel)
+        cells = (f.type, f.state, plugin, "\n".join(f.devices), f.kernel)
+        table.add_row(*map(escape, cells))
     console.print(table)
     for f in findings:
         for line in _remarks(f):

@@ -12,6 +12,11 @@ class DovetailError(Exception):
     """Base of every error raised on purpose by dovetail and its plugins."""
 
 
+class DovetailWarning(UserWarning):
+    """Something outside of the program that dovetail goes on without: a variable of the environment
+    that makes no sense, a folder that others can write."""
+
+
 class ShapeError(DovetailError, ValueError):
     """Shapes do not fit the op."""
 

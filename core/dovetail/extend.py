@@ -40,6 +40,7 @@ from .dtypes import (
     uint32,
     uint64,
 )
+from .environment import whole as whole_setting
 from .errors import ArgumentError, CompileError, DeviceError, DovetailError, InternalError
 from .jam import jam, jammed_axis
 from .kernel import Combine, Kernel, KernelBuilder, combine
@@ -165,4 +166,5 @@ __all__ = [
     "uint64",
     "verify",
     "walk",
+    "whole_setting",
 ]  # fmt: skip

@@ -31,8 +31,8 @@ class LayoutRegistry(Registry):
     hooks = Hooks
     required = ("dovetail_layout_info",)
 
-    def _allowed(self, record: Record) -> bool:
-        return True
+    def _listed(self) -> list[str]:
+        return []
 
     def _fits(self, record: Record, info: Any) -> bool:
         if not isinstance(info, LayoutInfo) or info.kind.name != record.type:

@@ -780,7 +780,7 @@ def page(path: str | os.PathLike[str], spec: Device | str | None = None) -> None
     allocator = get_allocator(of)
     found = record(str(of), allocator.stats(), allocator.snapshot(), allocator.timeline)
     text = json.dumps(found) if os.fspath(path).endswith(".json") else draw(found)
-    with open(path, "w", encoding="utf-8") as f:
+    with open(path, "w", encoding="utf-8", errors="backslashreplace") as f:  # names of files
         f.write(text)
 
 

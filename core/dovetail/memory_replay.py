@@ -10,6 +10,7 @@ A trace comes from a real run (`dovetail memory --record`), or is written by han
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -18,6 +19,7 @@ from .errors import ArgumentError, OutOfMemoryError
 from .memory import Allocator, DataPtr
 from .memory_trace import NO_BLOCK
 
+_NUMBER = re.compile(r"[0-9]{1,18}")
 NUMBERS = {"allocate": 3, "share": 2, "free": 1, "empty": 0}  # that follow each verb
 
 
@@ -42,9 +44,10 @@ def read(text: str) -> list[Step]:
 
 def _step(n: int, words: list[str]) -> Step:
     verb, *rest = words
-    if NUMBERS.get(verb) != len(rest) or not all(w.isascii() and w.isdigit() for w in rest):
+    if NUMBERS.get(verb) != len(rest) or not all(map(_NUMBER.fullmatch, rest)):
         known = ", ".join(f"{v} and {k} numbers" for v, k in NUMBERS.items())
-        raise ArgumentError(f"line {n}: {' '.join(words)!r} is no step of a trace ({known})")
+        shown = " ".join(words)[:80]
+        raise ArgumentError(f"line {n}: {shown!r} is no step of a trace ({known})")
     return Step(verb, tuple(map(int, rest)))
 
 

@@ -9,7 +9,6 @@ counted.
 from __future__ import annotations
 
 import argparse
-import json
 import runpy
 import sys
 import time
@@ -21,8 +20,10 @@ from rich.table import Table
 
 from . import memory
 from .device import device
+from .errors import ArgumentError
 from .memory import MIB, CachingAllocator
 from .memory_page import draw
+from .memory_record import load
 from .memory_replay import Step, read, replay, steps_of
 from .plugins import Opened, open_device
 
@@ -40,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
         else:
             Console(soft_wrap=True).print(table(open_device(device(asked.what)), asked.mib * MIB))
     except (OSError, ValueError) as error:
-        print(f"dovetail memory: {asked.what}: {error}", file=sys.stderr)
+        print(f"dovetail memory: {error}", file=sys.stderr)
         return 2
     return 0
 
@@ -100,17 +101,18 @@ def _replay(trace: Path, name: str) -> None:
 
 
 def _steps(trace: Path) -> list[Step]:
-    text = trace.read_text("utf-8")
-    if trace.suffix != ".json":
-        return read(text)
-    record = json.loads(text)
-    draw(record)  # raises ValueError for anything that is no record
-    return list(steps_of(record))
+    if trace.suffix == ".json":
+        return list(steps_of(load(trace)))
+    try:
+        return read(trace.read_text("utf-8"))
+    except ValueError as error:
+        raise ArgumentError(f"{trace}: {error}") from error
 
 
 def _draw(snapshot: Path, output: str | None) -> None:
     target = snapshot.with_suffix(".html") if output is None else Path(output)
-    target.write_text(draw(json.loads(snapshot.read_text("utf-8"))), encoding="utf-8")
+    # names of files may be no text
+    target.write_text(draw(load(snapshot)), encoding="utf-8", errors="backslashreplace")
     print(target)
 
 

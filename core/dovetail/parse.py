@@ -11,13 +11,15 @@ from .kernel import COMBINE_NAMES, Kernel
 from .loops import OPS, Atomic, Block, Buffer, Loop, Statement, Store, Value, const
 
 _CONST = re.compile(r"(\w+)\(([^()]*)\)")
-_INDEX = re.compile(r"i(\d+)")
+_INDEX = re.compile(r"i([0-9]{1,3})")
 _HEAD = re.compile(r"kernel ([^\s(]+)\(([^;]*);([^;]*);([^;]*)\) grid\((.*)\) \{")
 _VALUE = re.compile(r"(\w+): (\w+) = (\w+) (.*)")
-_PLACE = re.compile(r"(\w+)\[(.+?)\](?: if (\w+))?")
-_STORE = re.compile(r"(?:store|atomic (\w+)) (\w+)\[(.+?)\] = (.+?)(?: if (\w+))?")
+# An operand holds no space: where it ends is never tried twice, however long a line is.
+_PLACE = re.compile(r"(\w+)\[([^\s\]]+)\](?: if (\w+))?")
+_STORE = re.compile(r"(?:store|atomic (\w+)) (\w+)\[([^\s\]]+)\] = (\S+)(?: if (\w+))?")
 _LOOP = re.compile(
-    r"(map|reduce|fold)(?: (\w+))? (\w+) in (.+?)\.\.(.+?)(?: carry \((.*)\))?(?: -> (.*))? \{"
+    r"(map|reduce|fold)(?: (\w+))? (\w+) in ([^\s.]+)\.\.(\S+)"
+    r"(?: carry \((.*)\))?(?: -> (.*))? \{"
 )
 
 
@@ -26,7 +28,11 @@ def parse_kernel(text: str) -> Kernel:
 
     Raises: ArgumentError with the number of the line that is no kernel text.
     """
-    return _Parser(text).kernel()
+    parser = _Parser(text)
+    try:
+        return parser.kernel()
+    except RecursionError:
+        raise parser.wrong("loops are nested too deeply") from None
 
 
 def _pieces(text: str) -> list[str]:

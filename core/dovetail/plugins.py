@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 
 import pluggy
 
+from . import environment
 from .backend import INTERFACE, Backend, BackendInfo, DeviceInfo, Unavailable
-from .device import Device, device, set_opener
+from .device import VARIABLE, Device, device, set_opener
 from .dtypes import DType
 from .errors import DeviceError, DovetailError, PluginError, UnavailableError
 from .faults import Faults
@@ -52,6 +53,7 @@ class Entry(NamedTuple):
 BUILT_IN = (Entry("reference", "dovetail.builtin"),)
 
 _OFFER = re.compile(r"""(dovetail-[\w-]+)[^;]*;.*extra\s*==\s*['"](\w+)['"]""")
+_ALLOWED, _STRICT = "DOVETAIL_BACKENDS", "DOVETAIL_STRICT_PLUGINS"
 
 Lowerings = Mapping[tuple[str, DType], Callable[..., Any]]  # (op, dtype) -> vendor routine
 
@@ -210,6 +212,14 @@ def offers() -> dict[str, str]:
     return {match[2]: match[1] for match in found if match}
 
 
+def reinstall(distribution: str, option: str = "--upgrade") -> str:
+    """How to get a distribution anew. A command only for dovetail's own: anybody may register the
+    name of somebody's private plugin."""
+    if distribution in ("dovetail", *offers().values()):
+        return f"pip install {option} {distribution}"
+    return f"get {distribution} anew from where it came"
+
+
 class Registry:
     """All plugins of one process. Discovers once, when first asked; safe to use from several
     threads."""
@@ -243,6 +253,7 @@ class Registry:
         by_type: dict[str, list[Entry]] = {}
         for entry in (*self._built_in, *self._find()):
             by_type.setdefault(entry.name, []).append(entry)
+        self._check_listed(sorted(by_type))
         return {name: self._record(name, entries) for name, entries in sorted(by_type.items())}
 
     def _record(self, name: str, entries: list[Entry]) -> Record:
@@ -251,15 +262,14 @@ class Registry:
         record.distribution = " and ".join(e.distribution for e in record.entries)
         record.version = " and ".join(e.version for e in record.entries if e.version)
         if not self._allowed(record):
-            listed = self._environ["DOVETAIL_BACKENDS"]
-            reason = f"DOVETAIL_BACKENDS={listed} leaves it out"
+            reason = f"{_ALLOWED}={self._environ[_ALLOWED]} leaves it out"
             record.fail(State.BLOCKED, reason, f"add {name} to that list")
         elif not ours:
             theirs = ", ".join(sorted(e.group.removeprefix(self.groups) for e in entries))
             record.fail(
                 State.API_MISMATCH,
                 f"it speaks interface {theirs}, and this dovetail {self.interface[0]}",
-                f"pip install --upgrade dovetail {' '.join(e.distribution for e in entries)}",
+                ", and ".join(map(reinstall, ["dovetail", *(e.distribution for e in entries)])),
             )
         elif len(ours) > 1:
             record.fail(
@@ -270,12 +280,23 @@ class Registry:
         return record
 
     def _allowed(self, record: Record) -> bool:
-        listed = [
-            s.strip() for s in self._environ.get("DOVETAIL_BACKENDS", "").split(",") if s.strip()
-        ]
+        listed = self._listed()
         return (
             not listed or record.type in listed or all(e in self._built_in for e in record.entries)
         )
+
+    def _listed(self) -> list[str]:
+        """The device types that may be loaded; none: all."""
+        given = environment.text(_ALLOWED, self._environ) or ""
+        return [s.strip() for s in given.split(",") if s.strip()]
+
+    def _check_listed(self, known: Iterable[str]) -> None:
+        """A list that allows nothing that there is has been misspelt. It stays in force."""
+        listed, there = self._listed(), ", ".join(known)
+        if listed and not {*listed} & {*known}:
+            wanted = f"a list of installed device types ({there})"
+            given = self._environ[_ALLOWED]
+            environment.nonsense(_ALLOWED, given, wanted, "only what is built in can be used")
 
     # --- one plugin: import, check, probe
     def probe(self, type: str) -> Record:
@@ -396,7 +417,7 @@ class Registry:
             return opened
 
     def _open(self, dev: Device) -> Opened:
-        if self._environ.get("DOVETAIL_STRICT_PLUGINS", "0") not in ("", "0"):
+        if environment.flag(_STRICT, self._environ):
             self._insist()
         record = self.probe(dev.type)
         if record.state not in (State.AVAILABLE, State.OPEN, State.OPEN_FAILED):
@@ -431,8 +452,14 @@ class Registry:
         text = f'no device type "{type}" is installed; known: {", ".join(known)}.'
         if near:
             text += f' Did you mean "{near[0]}"?'
-        package = offers().get(type, f"dovetail-{type.replace('_', '-')}")
-        return DeviceError(f"{text} Backends are packages: pip install {package}")
+        if self._environ.get(VARIABLE, "").partition(":")[0] == type:
+            text += f" {VARIABLE} asks for it."
+        if type in offers():
+            return DeviceError(f"{text} To have it: pip install {offers()[type]}")
+        return DeviceError(
+            f'{text} A device comes with a package that has an entry point in the group "{GROUP}"; '
+            "`dovetail doctor` shows those that were found."
+        )
 
 
 def _near(name: str, known: Iterable[str]) -> list[str]:
@@ -451,8 +478,8 @@ def _line(error: BaseException) -> str:
 def _import_hint(record: Record, error: BaseException) -> str:
     if isinstance(error, ModuleNotFoundError) and error.name:
         missing = f"(the module {error.name} is missing)"
-        return f"pip install --force-reinstall {record.distribution} {missing}"
-    return f"pip install --upgrade {record.distribution}, or pip uninstall it"
+        return f"{reinstall(record.distribution, '--force-reinstall')} {missing}"
+    return f"{reinstall(record.distribution)}, or pip uninstall it"
 
 
 def _checked(type: str, found: Any) -> tuple[DeviceInfo, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+from contextlib import nullcontext
 from typing import Any
 
 import dovetail as dt
@@ -90,31 +91,75 @@ def save(file: Any, x: COO) -> None:
 def load(file: Any, *, device: Any = None) -> COO:
     """The tensor that `save` wrote, or SciPy's `save_npz` in coo, csr or csc form.
 
-    Raises: ArgumentError for another file; what is wrong with its indices as `sparse_coo_tensor`.
+    Nothing in a file is run: one that holds Python objects is refused.
+    Raises: ArgumentError for another or a damaged file, OSError for one that cannot be opened; what
+    is wrong with its indices as `sparse_coo_tensor`.
     """
-    with np.load(file, allow_pickle=False) as held:
-        found = {name: held[name] for name in held.files}
-    if str(found.get("format")) == FORMAT:
+    found = _Arrays(file)
+    if found.word("format") == FORMAT:
         return sparse_coo_tensor(
-            found["indices"], found["values"], found["shape"].tolist(), dtype=str(found["dtype"]),
-            device=device, is_coalesced=bool(found["is_coalesced"]),
+            found.of("indices", "iu", 2), found.of("values", "biufc"), found.shape(),
+            dtype=found.word("dtype"), device=device,
+            is_coalesced=bool(found.of("is_coalesced", "b", 0)),
         )  # fmt: skip
-    if "format" in found and "data" in found:
-        return _from_scipy_file(found, device)
-    raise dt.ArgumentError(f"load: {file} holds no sparse tensor; it has {', '.join(found)}")
+    return sparse_coo_tensor(
+        _scipy_indices(found), found.of("data", "biufc", 1), found.shape(), device=device
+    )
 
 
-def _from_scipy_file(found: dict[str, Any], device: Any) -> COO:
-    form = found["format"].item()
-    form = form.decode() if isinstance(form, bytes) else str(form)
-    shape = tuple(found["shape"].tolist())
+def _scipy_indices(found: _Arrays) -> Any:
+    form = found.word("format")
     if form == "coo":
-        at = found["coords"] if "coords" in found else np.stack([found["row"], found["col"]])
+        if "coords" in found.arrays:
+            return found.of("coords", "iu", 2)
+        pair = [found.of("row", "iu", 1), found.of("col", "iu", 1)]
     elif form in ("csr", "csc"):
-        counts = np.diff(found["indptr"])
+        starts, minor = found.of("indptr", "iu", 1).astype(np.int64), found.of("indices", "iu", 1)
+        counts = np.diff(starts)
+        if not len(starts) or starts[0] or (counts < 0).any() or starts[-1] != len(minor):
+            raise found.wrong("its 'indptr' does not lead from 0 up to the number of its indices")
         major = np.repeat(np.arange(len(counts)), counts)
-        pair = (major, found["indices"])
-        at = np.stack(pair if form == "csr" else pair[::-1])
+        pair = [major, minor] if form == "csr" else [minor, major]
     else:
-        raise dt.ArgumentError(f"load: SciPy's format {form!r} is not known here; save it as coo")
-    return sparse_coo_tensor(at, found["data"], shape, device=device)
+        raise found.wrong(f"its format {form!r} is not known here; save it as coo")
+    if len(pair[0]) != len(pair[1]):
+        raise found.wrong(f"it has {len(pair[0])} rows and {len(pair[1])} columns")
+    return np.stack([x.astype(np.int64) for x in pair])
+
+
+class _Arrays:
+    """The arrays in an .npz file, each checked when it is taken."""
+
+    def __init__(self, file: Any) -> None:
+        self.file = file
+        opened = isinstance(file, (str, os.PathLike))
+        with open(file, "rb") if opened else nullcontext(file) as f:
+            try:
+                with np.load(f, allow_pickle=False) as held:
+                    self.arrays = {name: held[name] for name in held.files}
+            except Exception as error:  # a dozen kinds: NumPy's, zipfile's, zlib's
+                why = f"{type(error).__name__}: {error}".partition("\n")[0]
+                raise self.wrong(f"it is no .npz file of arrays, or damaged ({why})") from error
+
+    def wrong(self, what: str) -> dt.ArgumentError:
+        """The error that says so."""
+        return dt.ArgumentError(f"sparse.load: {self.file} holds no sparse tensor: {what}")
+
+    def of(self, name: str, kinds: str, ndim: int | None = None) -> np.ndarray[Any, Any]:
+        """The array of a name, which has one of these kinds of dtype."""
+        found = self.arrays.get(name)
+        if not isinstance(found, np.ndarray):
+            raise self.wrong(f"it has no array {name!r}, but {', '.join(self.arrays)[:200]}")
+        if found.dtype.kind not in kinds or ndim not in (None, found.ndim):
+            raise self.wrong(f"its {name!r} is of dtype {found.dtype} and shape {found.shape}")
+        return found
+
+    def word(self, name: str) -> str:
+        """The one text that an array holds."""
+        found = self.of(name, "US", 0).item()
+        return found.decode("ascii", "replace") if isinstance(found, bytes) else str(found)
+
+    def shape(self) -> list[int]:
+        """The shape that the file names."""
+        found: list[int] = self.of("shape", "iu", 1).tolist()
+        return found

@@ -59,7 +59,8 @@ def folder() -> Path:
     default = Path(tempfile.gettempdir(), f"dovetail-cuda-double-{os.getuid()}")
     path = Path(os.environ.get("DOVETAIL_CUDA_DOUBLE_CACHE", default))
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if path.stat().st_uid != os.getuid():
+    found = path.lstat()
+    if found.st_uid != os.getuid() or found.st_mode & 0o022 or path.is_symlink():
         return Path(tempfile.mkdtemp())
     objects = sorted(path.glob("*.so"), key=lambda p: p.stat().st_mtime)
     for old in objects[: len(objects) // 2] if len(objects) > KEPT else ():

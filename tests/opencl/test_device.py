@@ -87,15 +87,68 @@ def probe_elsewhere(**environ: str) -> str:
     return subprocess.run(command, env=full, capture_output=True, text=True, check=True).stdout
 
 
-def test_without_an_implementation_it_says_what_to_install(tmp_path: Any) -> None:
-    assert "dovetail-opencl[cpu]" in probe_elsewhere(OCL_ICD_VENDORS=str(tmp_path))
+def test_where_drivers_are_hidden_it_says_by_what(tmp_path: Any) -> None:
+    found = probe_elsewhere(OCL_ICD_VENDORS=str(tmp_path))
+    assert "no OpenCL platform has a device" in found and "unset OCL_ICD_VENDORS" in found
 
 
-def test_without_pyopencl_it_says_so(tmp_path: Any) -> None:
-    (tmp_path / "pyopencl.py").write_text("raise ImportError('no such thing')\n")
+@pytest.mark.parametrize("installed", [(), ("intel-opencl-rt",), loader.RUNTIME])
+def test_only_what_is_not_installed_is_recommended(
+    installed: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loader, "_installed", lambda name: name in installed)
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    for name in loader.CHOICES:
+        monkeypatch.delenv(name, raising=False)
+    said = loader.mend()
+    assert ("dovetail-opencl[cpu]" in said) == (not installed)
+    assert ("pip install intel-cmplr-lib-rt" in said) == (len(installed) == 1)
+    assert "hardware's OpenCL driver" in said
+    monkeypatch.setattr("platform.machine", lambda: "aarch64")
+    assert "pip install" not in loader.mend()
+
+
+def test_why_a_driver_does_not_load_is_said(tmp_path: Any) -> None:
+    (tmp_path / "junk.so").write_text("no library")
+    (tmp_path / "a.icd").write_text(f"{tmp_path / 'junk.so'}\n")
+    (tmp_path / "b.icd").write_text("libnowhere_to_be_found.so\n")
+    found = probe_elsewhere(OCL_ICD_VENDORS=str(tmp_path))
+    assert f"{tmp_path / 'junk.so'} does not load: " in found
+    assert "libnowhere_to_be_found.so does not load: " in found and "cannot open shared" in found
+
+
+def test_a_damaged_runtime_of_intel_is_not_recommended_again(tmp_path: Any) -> None:
+    for name in loader.RUNTIME:
+        info = tmp_path / f"{name.replace('-', '_')}-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        (info / "RECORD").write_text("libintelocl.so,,\n")
+    (tmp_path / "libintelocl.so").write_text("damaged")
+    path = os.pathsep.join([str(tmp_path), *(p for p in sys.path if p)])
+    command = [sys.executable, "-m", "dovetail.cli", "doctor"]
+    environ = {k: v for k, v in os.environ.items() if k not in loader.CHOICES}
+    done = subprocess.run(
+        command, env={**environ, "PYTHONPATH": path, "DOVETAIL_BACKENDS": "opencl"},
+        capture_output=True, text=True,
+    )  # fmt: skip
+    why = [x for x in done.stdout.splitlines() if "libintelocl.so" in x and "does not load" in x]
+    assert why and str(tmp_path) in why[0], done.stdout
+    if "opencl: unavailable" in done.stdout:  # there may be a driver of the system
+        assert "dovetail-opencl[cpu]" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("error", "mend"),
+    [
+        ("ImportError('no such thing')", "pip install --force-reinstall pyopencl"),
+        ("ModuleNotFoundError('none', name='pyopencl')", "pip install pyopencl"),
+    ],
+)
+def test_without_pyopencl_it_says_so(error: str, mend: str, tmp_path: Any) -> None:
+    (tmp_path / "pyopencl.py").write_text(f"raise {error}\n")
     path = os.pathsep.join([str(tmp_path), *(p for p in sys.path if p)])
     found = probe_elsewhere(PYTHONPATH=path)
-    assert "Unavailable" in found and "pip install pyopencl" in found
+    assert "Unavailable" in found and mend in found
 
 
 @pytest.mark.skipif(loader.intel_runtime() is None, reason="intel-opencl-rt is not installed")

@@ -14,6 +14,7 @@ import math
 import re
 import struct
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from dovetail.extend import DType, InternalError, Launch, cache_binary, cached_binary
@@ -218,7 +219,7 @@ class Launcher:
         if SUPPORTED:
             libc = ctypes.CDLL(None)
             imports |= {name: _address(libc, name) for name in SYMBOLS}
-        self._code = link(_runtime(compiler, fingerprint), ("launch", "worker"), imports)
+        self._code = _linked(compiler, fingerprint, imports)
         self._method = _MethodDef(b"launch", self._code["launch"], _METH_FASTCALL, None)
         self.pool = Pool(self._code["worker"])
 
@@ -250,11 +251,15 @@ def _address(library: Any, name: str) -> int:
     return int(ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0)
 
 
-def _runtime(compiler: Compiler, fingerprint: str) -> bytes:
-    """The object code of the entry and the pool, kept on disk: it is the same for every kernel."""
-    ir = runtime_ir(compiler.machine.triple) + _IR
-    code = cached_binary(fingerprint, ir)
-    if code is None:
-        code = compiler.object_code(ir)
-        cache_binary(fingerprint, ir, code)
-    return code
+def _linked(compiler: Compiler, fingerprint: str, imports: dict[str, int]) -> Any:
+    """The entry and the pool, in memory. Their object code, the same for every kernel, is kept on
+    disk; one that does not link is made and written anew."""
+    ir, symbols = runtime_ir(compiler.machine.triple) + _IR, ("launch", "worker")
+    kept = cached_binary(fingerprint, ir)
+    if kept is not None:
+        with suppress(RuntimeError):
+            return link(kept, symbols, imports)
+    code = compiler.object_code(ir)
+    found = link(code, symbols, imports)
+    cache_binary(fingerprint, ir, code)
+    return found

@@ -14,13 +14,14 @@ import ctypes
 import os
 import threading
 
-from dovetail.extend import ArgumentError
+from dovetail.extend import ArgumentError, whole_setting
 
 # Indices of the 8-byte fields of the state; what different threads write is 128 bytes apart.
 GENERATION, SLEEPERS, BUSY, INSIDE, NEXT = 0, 16, 32, 48, 64
 OPEN, FUNCTION, ARGUMENTS, TILES, WORKERS = 80, 81, 82, 83, 84
 MUTEX, CONDITION, LAUNCHER, CORES, REST, SIZE = 96, 112, 128, 129, 145, 160
 
+MOST = 1024  # threads: more cores than `sched_setaffinity` is asked about here
 SPINS = 14_000  # about 0.2 ms before a worker sleeps: longer than Python takes between two launches
 
 IR = f"""
@@ -280,7 +281,7 @@ class Pool:
         self._started = 0
         self._threads = 1
         self._reset()
-        self._set(threads or int(os.environ.get("DOVETAIL_NUM_THREADS", 0)) or cores())
+        self._set(threads or whole_setting("DOVETAIL_NUM_THREADS", 0, 0, MOST) or cores())
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._after_fork)
 
@@ -295,9 +296,10 @@ class Pool:
         self.start()  # launches bound before do not look again
 
     def _set(self, n: int) -> None:
-        if n < 1:
+        if not 1 <= n <= MOST:
             raise ArgumentError(
-                f"set_num_threads({n}): there is at least the thread that launches; give 1 or more"
+                f"set_num_threads({n}): there is at least the thread that launches, and no more "
+                f"than {MOST:,} are started; give a number between"
             )
         self._threads = n if SUPPORTED else 1
         self._fields[WORKERS] = self._threads - 1

@@ -23,7 +23,6 @@ from dovetail.extend import (
 
 from . import __version__, loader
 
-_HINT = 'pip install "dovetail-opencl[cpu]", or install your hardware\'s OpenCL driver'
 _EXACT = 1 << 7  # CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT
 _FULL = 1 | 2 | 4  # CL_FP_DENORM, CL_FP_INF_NAN, CL_FP_ROUND_TO_NEAREST
 
@@ -40,10 +39,12 @@ def dovetail_probe(config: Mapping[str, str]) -> Sequence[DeviceInfo] | Unavaila
     try:
         platforms = loader.platforms()
     except (ImportError, OSError) as error:
-        return Unavailable(f"pyopencl does not load: {error}", "pip install pyopencl")
+        absent = isinstance(error, ModuleNotFoundError) and error.name == "pyopencl"
+        mend = f"pip install {'' if absent else '--force-reinstall '}pyopencl"
+        return Unavailable(f"pyopencl does not load: {error}", mend)
     devices = [d for p in platforms for d in devices_of(p)]
     if not devices:
-        return Unavailable("no OpenCL platform has a device here", _HINT)
+        return Unavailable("; ".join([loader.why(), *_silent(platforms)]), loader.mend())
     return [describe(d, i) for i, d in enumerate(devices)]
 
 
@@ -53,6 +54,18 @@ def devices_of(platform: Any) -> list[Any]:
         return [d for d in platform.get_devices() if d.available and d.compiler_available]
     except RuntimeError:
         return []
+
+
+def _silent(platforms: Sequence[Any]) -> list[str]:
+    """What each platform without a device says to that."""
+    return [f"{p.name} has {_answer(p)}" for p in platforms if not devices_of(p)]
+
+
+def _answer(platform: Any) -> str:
+    try:
+        return f"{len(platform.get_devices())} devices, none with a compiler"
+    except RuntimeError as error:
+        return f"no device ({error})"
 
 
 def describe(device: Any, index: int) -> DeviceInfo:
@@ -95,4 +108,11 @@ def dovetail_open(info: DeviceInfo, config: Mapping[str, str]) -> Backend:
 def dovetail_diagnostics() -> Mapping[str, str]:
     """What was found, for the doctor."""
     runtime = loader.intel_runtime()
-    return {"intel runtime from pip": str(runtime or "not installed")}
+    found = {"intel runtime from pip": str(runtime or "not installed")}
+    for name, reason in loader.refusals().items():
+        found[f"driver {name}"] = f"does not load: {reason}"
+    try:
+        silent = _silent(loader.platforms())
+    except (ImportError, OSError):  # as the probe has said
+        silent = []
+    return found | ({"without a device": "; ".join(silent)} if silent else {})

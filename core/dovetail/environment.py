@@ -1,0 +1,81 @@
+"""The variables DOVETAIL_*, read in one place: what makes no sense is named once, with its value,
+and the default stands.
+
+| variable | what | default |
+|---|---|---|
+| DOVETAIL_DEFAULT_DEVICE | the device of tensors made without `device=` | cpu |
+| DOVETAIL_NUM_THREADS | threads of the device cpu; 0: one a core | 0 |
+| DOVETAIL_CACHE_DIR | where compiled kernels are kept | the user's cache folder |
+| DOVETAIL_CACHE_MIB | how much of them; 0: none | 256 |
+| DOVETAIL_BACKENDS | the device types that may be loaded, with commas between | all |
+| DOVETAIL_STRICT_PLUGINS | whether a broken plugin is everybody's error | 0 |
+| DOVETAIL_<TYPE>_<KEY> | a setting of one backend: see its own page | |
+
+An empty variable counts as one that is not set.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import warnings
+from collections.abc import Mapping
+
+from .errors import DovetailWarning
+
+SHOWN = 60  # characters of a value in a message
+FLAGS = {"1": True, "true": True, "yes": True, "on": True}
+FLAGS |= {"0": False, "false": False, "no": False, "off": False}
+_said: set[str] = set()
+
+
+def say_once(text: str) -> None:
+    """Warns, unless the same was said before in this process."""
+    if text not in _said:
+        _said.add(text)
+        warnings.warn(text, DovetailWarning, stacklevel=3)
+
+
+def nonsense(name: str, value: str, wanted: str, instead: str) -> None:
+    """Says of a variable what it should be, and what is done in its place."""
+    shown = ascii(value if len(value) <= SHOWN else value[:SHOWN] + "...")
+    say_once(f"{name}={shown} is not {wanted}; {instead}")
+
+
+def text(name: str, environ: Mapping[str, str] = os.environ) -> str | None:
+    """The value of a variable; None where it is not set, or empty."""
+    return environ.get(name) or None
+
+
+def number(name: str, default: float, low: float, high: float) -> float:
+    """A variable that holds a number from `low` to `high`, which may be a fraction."""
+    value = text(name)
+    found = default if value is None else _parsed(value)
+    if low <= found <= high:  # NaN is not
+        return found
+    nonsense(name, value or "", f"a number from {low:,} to {high:,}", f"{default:,} is used")
+    return default
+
+
+def whole(name: str, default: int, low: int, high: int) -> int:
+    """A variable that holds a whole number from `low` to `high`."""
+    found = number(name, default, low, high)
+    if found == int(found):
+        return int(found)
+    nonsense(name, text(name) or "", "a whole number", f"{default:,} is used")
+    return default
+
+
+def _parsed(value: str) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        return math.nan
+
+
+def flag(name: str, environ: Mapping[str, str] = os.environ) -> bool:
+    """A variable that says yes (1, true, yes, on) or no (0, false, no, off, or nothing)."""
+    value = text(name, environ) or "0"
+    if value.strip().lower() not in FLAGS:
+        nonsense(name, value, "0 or 1", "0 is used")
+    return FLAGS.get(value.strip().lower(), False)

@@ -1,0 +1,184 @@
+"""The variables DOVETAIL_*: what makes no sense is named once, with its value, and work goes on."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import re
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dovetail import DovetailWarning, environment
+from dovetail.device import device
+from dovetail.plugins import Registry
+
+ROOT = Path(__file__).parent.parent
+NONSENSE = (
+    "abc", "", "-1", "1e400", "nan", " 4 ", "0x10", "7" * 5000, "x" * 5000, "ünïcödé \U0001f40d",
+    "99999999999999999999", "1.5", ";", "\n", "a,b", "::", "\udcff",
+)  # fmt: skip
+# variable -> the values among these that it takes
+SENSE = {
+    "DOVETAIL_DEFAULT_DEVICE": {
+        "",
+        "abc",
+        "nan",
+    },  # a device that is not there is an error of its own
+    "DOVETAIL_NUM_THREADS": {"", " 4 "},
+    "DOVETAIL_CACHE_DIR": {v for v in NONSENSE if len(v) < 5000},  # all else names a folder
+    "DOVETAIL_CACHE_MIB": {"", " 4 ", "1.5"},
+    "DOVETAIL_BACKENDS": {"", "\n"},
+    "DOVETAIL_STRICT_PLUGINS": {""},
+    "DOVETAIL_CPU_THREADS": {*NONSENSE},  # no such setting: nobody reads it
+}
+GONE = {"DOVETAIL_DEFAULT_DEVICE": {"abc", "nan"}, "DOVETAIL_BACKENDS": {*NONSENSE} - {"", "\n"}}
+
+# A batch in one process: each case in a fork of it, so that each begins with nothing read.
+BATCH = """
+import json, os, sys, warnings
+import dovetail as dt  # which reads no variable
+for variable, value in json.loads(sys.stdin.read()):
+    reader, writer = os.pipe()
+    if not os.fork():
+        os.environ[variable] = value
+        answer = {}
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            try:
+                answer["sum"] = dt.ones(3).sum().item()
+                answer["again"] = dt.ones(3).sum().item()
+            except Exception as error:
+                answer["error"] = [isinstance(error, dt.DovetailError), str(error)]
+        ours = [w for w in said if issubclass(w.category, dt.DovetailWarning)]
+        answer["said"] = [str(w.message) for w in ours]
+        with os.fdopen(writer, "w") as f:
+            json.dump(answer, f)
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as f:
+        print(f.read() or "null", flush=True)
+    os.wait()
+"""
+
+
+def answers(cases: list[tuple[str, str]], folder: Path) -> list[Any]:
+    """What a process with each variable of that value computes, and says."""
+    path = os.pathsep.join(str(ROOT / p) for p in ("core", "sparse", "backends/cpu_llvm"))
+    path = os.pathsep.join(filter(None, [path, os.environ.get("PYTHONPATH")]))
+    clear = {k: v for k, v in os.environ.items() if not k.startswith("DOVETAIL_")}
+    done = subprocess.run(
+        [sys.executable, "-c", BATCH], input=json.dumps(cases), cwd=folder, text=True,
+        env={**clear, "PYTHONPATH": path, "XDG_CACHE_HOME": str(folder)},
+        capture_output=True, timeout=280, check=True,
+    )  # fmt: skip
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def settle(cases: list[tuple[str, str]], folder: Path) -> None:
+    found = answers(cases, folder)
+    assert len(found) == len(cases)
+    for (variable, value), answer in zip(cases, found, strict=True):
+        case = f"{variable}={value[:50]!r}: {answer}"
+        assert answer is not None, f"{case}: the process ended"
+        if value in GONE.get(variable, ()):
+            ours, text = answer["error"]
+            assert ours and variable in text, case
+        else:
+            assert answer.get("sum") == answer.get("again") == 3.0, case
+        if value in SENSE[variable]:
+            assert answer["said"] == [], case
+        else:
+            [line] = answer["said"]
+            assert line.startswith(variable) or variable in line, case
+            assert "\n" not in line and len(line) < 400, case
+            assert value[:20].encode("ascii", "backslashreplace").decode() in line or "\n" in value
+
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+ALL = list(itertools.product(SENSE, NONSENSE))
+
+
+def test_a_sample_of_nonsense_in_every_variable(tmp_path: Path) -> None:
+    settle(ALL[::7], tmp_path)
+
+
+def test_importing_reads_no_variable(tmp_path: Path) -> None:
+    nonsense = dict.fromkeys(SENSE, "-1")
+    command = [sys.executable, "-W", "error", "-c", "import dovetail, dovetail.cli; print('well')"]
+    done = subprocess.run(
+        command, env={**os.environ, **nonsense}, capture_output=True, text=True, cwd=tmp_path
+    )
+    assert (done.stdout, done.stderr) == ("well\n", "")
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("variable", SENSE)
+def test_all_nonsense_in_every_variable(variable: str, tmp_path: Path) -> None:
+    settle([(variable, value) for value in NONSENSE], tmp_path)
+
+
+def test_every_variable_that_is_read_is_in_the_table_and_tried() -> None:
+    """A name in quotes in the sources is one that is read, or set for others."""
+    inner = {"DOVETAIL_BENCH"}  # from one process of the benchmarks to the next
+    sources = [p for d in ("core", "sparse", "backends") for p in (ROOT / d).rglob("*.py")]
+    texts = [p.read_text() for p in sources if "build" not in p.parts]
+    read = {name for text in texts for name in re.findall(r'"(DOVETAIL_[A-Z_]+[A-Z])"', text)}
+    assert "DOVETAIL_NUM_THREADS" in read
+    assert read - inner <= {*SENSE}
+    assert all(name in (environment.__doc__ or "") for name in read - inner)
+
+
+@pytest.fixture
+def said(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[warnings.WarningMessage]]:
+    """What is said while a test runs."""
+    monkeypatch.setattr(environment, "_said", set())
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", DovetailWarning)
+        yield caught
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [("3", 3), (" 4 ", 4), ("1e1", 10), ("5.0", 5), ("5.5", 7), ("11", 7), ("-1", 7), ("x", 7)],
+)
+def test_whole_numbers(
+    value: str,
+    found: int,
+    said: list[warnings.WarningMessage],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("DOVETAIL_SOME", value)
+    assert environment.whole("DOVETAIL_SOME", 7, 0, 10) == found
+    assert len(said) == (found == 7)
+
+
+def test_nonsense_is_said_once_and_shortly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environment, "_said", set())
+    monkeypatch.setenv("DOVETAIL_SOME", "é" * 1000)
+    with pytest.warns(DovetailWarning, match=r"DOVETAIL_SOME='\\xe9.*\.\.\.' is not") as caught:
+        for _ in range(3):
+            assert environment.number("DOVETAIL_SOME", 7, 0, 10) == 7
+    assert len(caught) == 1 and len(str(caught[0].message)) < 400
+
+
+@pytest.mark.parametrize("value", ["1", "TRUE", " yes", "on", "0", "false", "No", "off", ""])
+def test_flags(value: str, said: list[warnings.WarningMessage]) -> None:
+    on = value.strip().lower() in ("1", "true", "yes", "on")
+    assert environment.flag("DOVETAIL_SOME", {"DOVETAIL_SOME": value}) is on and not said
+
+
+def test_a_list_of_backends_that_are_not_there_stays_in_force(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(environment, "_said", set())
+    registry = Registry(environ={"DOVETAIL_BACKENDS": "cup"})
+    with pytest.warns(DovetailWarning, match=r"DOVETAIL_BACKENDS='cup' .*reference") as caught:
+        allowed = {n for n, r in registry.records().items() if r.state.value != "blocked"}
+    assert allowed == {"reference"} and len(caught) == 1
+    assert registry.open(device("reference"))
