@@ -131,6 +131,7 @@ from .elementwise import (
 )
 from .errors import (
     ArgumentError,
+    ArgumentTypeError,
     AxisError,
     CompileError,
     DeviceError,
@@ -219,6 +220,7 @@ __version__ = "0.1.0"  # as in pyproject.toml: reading the metadata would take 1
 
 __all__ = [
     "ArgumentError",
+    "ArgumentTypeError",
     "AxisError",
     "CompileError",
     "DType",
