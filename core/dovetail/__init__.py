@@ -148,6 +148,7 @@ from .errors import (
     PluginError,
     ReadOnlyError,
     ShapeError,
+    SharingError,
     UnavailableError,
     ValueOverflow,
 )
@@ -240,6 +241,7 @@ __all__ = [
     "PluginError",
     "ReadOnlyError",
     "ShapeError",
+    "SharingError",
     "Stream",
     "Tensor",
     "UnavailableError",

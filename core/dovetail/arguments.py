@@ -8,12 +8,14 @@ from its device. Tensors themselves are asked for with `tensor.required`.
 from __future__ import annotations
 
 import operator
+import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar
 
 import numpy as np
 
-from .errors import ArgumentError, ArgumentTypeError, ShapeError
+from .errors import ArgumentError, ArgumentTypeError, DovetailError, ShapeError
 
 DIMENSIONS = 64  # as in NumPy, which prints tensors
 LARGEST = (1 << 63) - 1  # of a size, a stride, an offset: the loop language counts in int64
@@ -129,11 +131,39 @@ def sequence(op: str, value: Any, name: str, wanted: str) -> Sequence[Any]:
     return value
 
 
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def named(composed: Function) -> Function:
+    """A function made of several ops, whose errors name it too: "clip: maximum: ..."."""
+    name = composed.__name__
+
+    @wraps(composed)
+    def call(*args: Any, **options: Any) -> Any:
+        try:
+            return composed(*args, **options)
+        except DovetailError as error:
+            if name not in str(error):
+                error.args = (f"{name}: {error}", *error.args[1:])
+            raise
+
+    # what tracebacks show, and errors of layouts that look for the function that was called
+    call.__code__ = call.__code__.replace(co_name=name)
+    return call  # type: ignore[return-value]
+
+
 def function(op: str, value: Any, name: str = "function") -> Callable[..., Any]:
     """Something that can be called. Raises: ArgumentTypeError."""
     if not callable(value):
         raise refused(op, name, "a function", value)
     return value  # type: ignore[no-any-return]
+
+
+def path(op: str, value: Any, name: str = "path") -> Any:
+    """The name of a file, as text or a `Path`. Raises: ArgumentTypeError."""
+    if not isinstance(value, (str, os.PathLike)):
+        raise refused(op, name, "the name of a file", value)
+    return value
 
 
 def instance(op: str, value: Any, name: str, kind: type) -> Any:

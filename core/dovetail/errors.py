@@ -28,6 +28,10 @@ class DTypeError(DovetailError, TypeError):
     """A dtype does not fit the op, or two cannot be combined."""
 
 
+class SharingError(DovetailError, BufferError):
+    """Memory cannot be shared with another library as it was asked for."""
+
+
 class DeviceError(DovetailError, ValueError):
     """Operands live on different devices, or a device is unknown."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from .arguments import flag
 from . import run
 from .errors import DTypeError
 from .fuse import Call, Plan, Step
@@ -87,6 +88,7 @@ def explain(*tensors: Tensor, source: bool = False) -> Explanation:
 
     Raises: DTypeError for anything but tensors.
     """
+    source = flag("explain", source, "source")
     for x in tensors:
         if not isinstance(x, Tensor):
             raise DTypeError(f"explain: takes tensors, not {type(x).__name__}; see dt.asarray")

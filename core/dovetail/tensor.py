@@ -111,7 +111,7 @@ class Tensor(Methods):
     __array_priority__ = 1000  # NumPy's operators leave mixed operations to ours
 
     def __init__(self) -> None:
-        raise TypeError("make tensors with dt.asarray, dt.zeros, dt.empty, ...")
+        raise DTypeError("Tensor: make tensors with dt.asarray, dt.zeros, dt.empty, ...")
 
     # --- the trinity, shape and strides
 
@@ -317,6 +317,26 @@ def required(op: str, x: Any) -> Tensor:
     if not isinstance(x, Tensor):
         raise DTypeError(f"{op}: needs a tensor, not {type(x).__name__}; see dt.asarray")
     return x
+
+
+def operands(op: str, *given: Any) -> list[Tensor]:
+    """The tensors among tensors and Python numbers, at least one, all on one device.
+
+    Raises: DTypeError, DeviceError.
+    """
+    for x in given:
+        if not isinstance(x, (Tensor, *PYTHON_NUMBERS, np.generic)):
+            raise DTypeError(
+                f"{op}: operands are tensors and Python numbers, not {type(x).__name__}; "
+                "see dt.asarray"
+            )
+    found = [x for x in given if isinstance(x, Tensor)]
+    if not found:
+        raise DTypeError(f"{op}: at least one operand has to be a tensor; see dt.asarray")
+    if len({x.device for x in found}) > 1:
+        names = " and ".join(sorted({str(x.device) for x in found}))
+        raise DeviceError(f"{op}: operands are on {names}; move one with x.to(device)")
+    return found
 
 
 def make(e: Expr) -> Tensor:
@@ -643,7 +663,15 @@ def in_place(op: Op, x: Tensor, *others: Any, attrs: Any = None) -> Tensor:
             f"use dt.{op.name}(), which returns a new one"
         )
     name, want = f"{op.name} in place", x._expr.spec
-    assign(op.name, x, fitted(name, apply(op, (x, *others), attrs)._expr, want))
+    made = apply(op, (x, *others), attrs)
+    if type(made) is not Tensor:
+        raise LayoutError(
+            f"{op.name} in place: the result has the layout {made.layout.name}, and the tensor it "
+            "would be written into is strided; convert the operand with to_dense()"
+        )
+    only = [made._expr]  # handed on, not kept: a node that nobody else holds gets no memory
+    del made
+    assign(op.name, x, fitted(name, only.pop(), want))
     return x
 
 
@@ -702,6 +730,8 @@ def fresh(s: Spec) -> Expr:
 
 def evaluate(*tensors: Tensor) -> None:
     """Computes these tensors now, together."""
+    for t in tensors:
+        required("evaluate", t)
     run.evaluate([p._expr for t in tensors for p in _parts(t)])
 
 
