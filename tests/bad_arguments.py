@@ -53,7 +53,8 @@ float("inf") | -float("inf") | -1 | 2**31 | 2**63 | 2**64 | -(2**63) - 1 | 10**4
 ["a"] | [None] | [dt.ones(2), 3] | [[1.5, 2], [3, 4]] | (0, 0) | (-1, 7) | (1, 2, 3, 4, 5, 6)
 (2**40, 2**40) | (1.5,) | ("a", "b") | (None, 1) | -7 | 7 | 2.7 | 65 * (1,) | [2**63] | [2**70]
 np.ones(2) | np.array("a") | np.array([object()]) | np.array(["2020-01-01"], "M8[D]") | np.array(1)
-np.array([1, 2], ">i4") | np.float64(2) | np.int64(1) | np.uint8(3) | np.bool_(True) | np.ones((0, 2))
+np.array([1, 2], ">i4") | np.float64(2) | np.int64(1) | np.uint8(3) | np.bool_(True)
+np.ones((0, 2))
 np.array([(1, 2.0)], "i4,f8") | np.datetime64("2020-01-01") | np.str_("a") | np.ones(2, "c16")
 slice(None) | slice(None, None, 0) | slice("a") | slice(0, 2**70) | Ellipsis | range(3) | range(0)
 dt | dt.float32 | dt.float64 | int | float | str | object | "float32" | "complex64" | dt.complex64
@@ -83,9 +84,10 @@ RIGHT = {
     "value": "1 | dt.ones(3) | 1.5 | True", "fill_value": "1 | 1.5", "values": "[1.0, 2.0]",
     "nbytes": "None | 1 << 26", "state": "(1, 2)", "size": "(2, 3)", "stride": "(3, 1)",
     "shift": "1 | (1, 1)", "order": "(1, 0)", "copy": "None | True | False", "descending": "True",
-    "offset": "0 | 1", "dim1": "0", "dim2": "1", "source_axes": "0", "destination": "1",
+    "offset": "0 | 1", "dim1": "0", "dim2": "1", "destination": "1",
     "inputs": "dt.ones(3, dtype=dt.float64).requires_grad_() | [dt.ones(3).requires_grad_()]",
-    "outputs": "dt.ones(3).requires_grad_().sum()", "primals": "dt.ones(3)", "tangents": "dt.ones(3)",
+    "outputs": "dt.ones(3).requires_grad_().sum()", "primals": "dt.ones(3)",
+    "tangents": "dt.ones(3)",
     "generator": "None | dt.random.default_rng(1)", "stream": "dt.default_stream()",
     "matrix": "scipy_matrix()", "hook": "lambda g: g", "repetitions": "2 | (1, 2)",
     "obj": "[1, 2] | 1.5 | np.ones(3) | [[1], [2]] | dt.ones(3)",
@@ -100,22 +102,24 @@ def scipy_matrix() -> Any:
 
 # --- what is called ------------------------------------------------------------------------------
 
-WRITES_FILES = {"page", "save"}
 LEFT_OUT = {
     "dt.memory.set_allocator": "any function is an allocator, and the device would keep it",
-    "dt.plugins.main": "no function of the library",
-    "dt.enable_grad": "a class without arguments",
-    "dt.no_grad": "a class without arguments",
-    "dt.eager": "a class without arguments",
-    "dt.reproducible": "a class without arguments",
+    "dt.memory.make_allocator": "what devices are opened with",
+    "dt.memory.foreign": "what backends share memory with",
+    "dt.autograd.set_gradient": "what backends and layouts write rules with",
 }
+CLASSES = {"Stream", "Event", "Generator", "set_grad_enabled", "no_grad", "enable_grad", "eager",
+           "reproducible"}  # fmt: skip
+# Of tensors: what layouts are written with, and what asks back with what it was given.
+NO_METHODS = {"answer", "mro"}
 OPERATORS = {
     "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//",
     "remainder": "%", "pow": "**", "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^",
     "bitwise_left_shift": "<<", "bitwise_right_shift": ">>", "matmul": "@", "equal": "==",
     "not_equal": "!=", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=",
 }  # fmt: skip
-AUGMENTED = set("+ - * / // % ** & | ^ << >> @".split())
+BUILT_IN = ("int", "float", "bool", "complex", "len", "abs", "iter", "repr", "str", "hash")
+AUGMENTED = {"+", "-", "*", "/", "//", "%", "**", "&", "|", "^", "<<", ">>", "@"}
 
 
 @dataclass(frozen=True)
@@ -146,7 +150,7 @@ def _functions(prefix: str, module: Any, names: list[str]) -> Iterator[Target]:
         found = getattr(module, name)
         if f"{prefix}.{name}" in LEFT_OUT or isinstance(found, ModuleType) or not callable(found):
             continue
-        if isinstance(found, type) and issubclass(found, (BaseException, dt.Tensor)):
+        if isinstance(found, type) and name not in CLASSES:
             continue
         parameters = _parameters(found)
         if parameters is not None:
@@ -163,7 +167,7 @@ def _public(module: Any) -> list[str]:
 
 def _methods(receivers: list[str], kind: type) -> Iterator[Target]:
     for name in sorted(dir(kind)):
-        if name.startswith("_") or not callable(found := getattr(kind, name)):
+        if name.startswith("_") or name in NO_METHODS or not callable(found := getattr(kind, name)):
             continue
         parameters = _parameters(found)
         if parameters is not None:
@@ -178,10 +182,12 @@ def _parameter(name: str) -> inspect.Parameter:
 def _operators(receivers: list[str]) -> Iterator[Target]:
     for name, sign in OPERATORS.items():
         other = (_parameter("x2"),)
-        words = frozenset({name, name.removeprefix("bitwise_")})
+        turned = name.replace("less", "*").replace("greater", "less").replace("*", "greater")
+        # Python may turn comparisons, and repeats a list by what has `__index__`.
+        words = frozenset({name, name.removeprefix("bitwise_"), turned, "index"})
         for x in receivers:
-            yield Target(f"{x} {sign} {{0}}", other, words, True)
-            yield Target(f"{{0}} {sign} {x}", other, words, True)
+            yield Target(f"{x} {sign} ({{0}})", other, words, True)
+            yield Target(f"({{0}}) {sign} {x}", other, words, True)
             if sign in AUGMENTED:
                 yield Target(f"in_place({x}, {sign!r}, {{0}})", other, words, True)
     key, value = _parameter("key"), _parameter("value")
@@ -191,10 +197,11 @@ def _operators(receivers: list[str]) -> Iterator[Target]:
             yield Target(f"{x}[{{0}}]", (key,), index, True)
             yield Target(f"{x}[{{0}}, {{1}}]", (key, key), index, True)
             yield Target(f"{x}.__setitem__({{0}}, {{1}})", (key, value), index, True)
-        for word in ("int", "float", "bool", "complex", "len", "abs", "iter", "repr", "str", "hash"):
+        for word in BUILT_IN:
             yield Target(f"{word}({x})", (), frozenset({word, "item", "index", "abs"}), True)
-        yield Target(f"format({x}, {{0}})", (_parameter("value"),), frozenset({"format"}), True)
-        yield Target(f"{{0}} in {x}", (value,), frozenset({"equal"}), True)
+        if "sparse" not in x:
+            yield Target(f"format({x}, {{0}})", (_parameter("spec"),), frozenset({"format"}), True)
+        yield Target(f"({{0}}) in {x}", (value,), frozenset({"equal", "bool"}), True)
 
 
 def in_place(x: Any, sign: str, other: Any) -> Any:
@@ -215,18 +222,12 @@ def targets() -> list[Target]:
     functions += _functions("dt.__array_namespace_info__()", dt.__array_namespace_info__(), [
         "capabilities", "default_device", "default_dtypes", "devices", "dtypes",
     ])  # fmt: skip
-    functions += [dataclass_replaced(t) for t in functions if t.text == "dt.profile"]
     generator = list(_methods(["dt.random.default_rng(1)"], dt.random.Generator))
     streams = list(_methods(['dt.default_stream("cpu")'], dt.Stream))
     streams += _methods(['dt.Event("cpu")'], dt.Event)
     methods = list(_methods(dense, dt.Tensor)) + list(_methods(sparse, dt.sparse.COO))
     operators = list(_operators(dense)) + list(_operators(sparse))
     return [*functions * 4, *generator * 2, *streams, *methods, *operators]
-
-
-def dataclass_replaced(t: Target) -> Target:
-    """`profile`, used: its path is opened at the end."""
-    return Target(t.text, t.parameters, t.names)
 
 
 # --- calls ---------------------------------------------------------------------------------------
@@ -310,8 +311,13 @@ def _frames(error: BaseException) -> list[str]:
 
 
 def _is_interpreters(error: BaseException) -> bool:
-    """Whether Python refused the call before any of our code ran, or refused its signature."""
-    if not any(f.startswith(OURS) for f in _frames(error)):
+    """Whether Python refused the call before any of our code ran, or refused its signature; also
+    what a function that was given raises, and files that are not there.
+    """
+    frames = _frames(error)
+    if not any(f.startswith(OURS) for f in frames) or isinstance(error, OSError):
+        return True
+    if frames[-1] == "<string>":
         return True
     return isinstance(error, TypeError) and bool(SIGNATURE.search(str(error)))
 
@@ -340,18 +346,22 @@ def complaint(line: str, target: Target) -> str | None:
     except Exception as error:
         if _is_interpreters(error):
             return None
-        where = [f for f in traceback.extract_tb(error.__traceback__) if f.filename.startswith(OURS)]
-        at = f"{Path(where[-1].filename).name}:{where[-1].lineno}"
+        frames = traceback.extract_tb(error.__traceback__)
+        where = next(f for f in reversed(frames) if f.filename.startswith(OURS))
+        at = f"{Path(where.filename).name}:{where.lineno}"
         return f"foreign {type(error).__name__} from {at}: {str(error)[:160]}"
     return None
 
 
 def _unnamed(error: dt.DovetailError, target: Target) -> str | None:
-    """Memory and devices that cannot be had are not an op's matter."""
-    if isinstance(error, (dt.OutOfMemoryError, dt.PluginError)) or "there is no device" in str(error):
+    """Memory and devices that cannot be had are not an op's matter; NumPy asks for `__array__`."""
+    if isinstance(error, (dt.OutOfMemoryError, dt.PluginError)):
         return None
-    if any(name in str(error) for name in target.names):
+    others = ("there is no device", "no device type", "__array__")
+    if any(name in str(error) for name in (*target.names, *others)):
         return None
+    if any(p.name == "function" for p in target.parameters):
+        return None  # what the function says that was given
     return f"unnamed {type(error).__name__}: {str(error)[:160]}"
 
 

@@ -53,9 +53,7 @@ def _index(value: Any) -> int | None:
         return None
 
 
-def integer(
-    op: str, value: Any, name: str, low: int | None = None, high: int | None = None
-) -> int:
+def integer(op: str, value: Any, name: str, low: int | None = None, high: int | None = None) -> int:
     """An int, in low..high where these are given. Raises: ArgumentTypeError, ArgumentError."""
     found = _index(value)
     if found is None:
@@ -63,8 +61,10 @@ def integer(
     if (low is not None and found < low) or (high is not None and found > high):
         if high is None and low == 0:
             raise ArgumentError(f"{op}: {name} must not be negative: {shown(found)}")
-        bounds = f"{low}..{high}" if low is not None and high is not None else (
-            f"at most {high}" if low is None else f"at least {low}"
+        bounds = (
+            f"{low}..{high}"
+            if low is not None and high is not None
+            else (f"at most {high}" if low is None else f"at least {low}")
         )
         raise ArgumentError(f"{op}: {name} is {bounds}, not {shown(found)}")
     return found
@@ -138,7 +138,6 @@ def named(composed: Function) -> Function:
     """A function made of several ops, whose errors name it too: "clip: maximum: ..."."""
     name = composed.__name__
 
-    @wraps(composed)
     def call(*args: Any, **options: Any) -> Any:
         try:
             return composed(*args, **options)
@@ -149,7 +148,7 @@ def named(composed: Function) -> Function:
 
     # what tracebacks show, and errors of layouts that look for the function that was called
     call.__code__ = call.__code__.replace(co_name=name)
-    return call  # type: ignore[return-value]
+    return wraps(composed)(call)  # type: ignore[return-value]
 
 
 def function(op: str, value: Any, name: str = "function") -> Callable[..., Any]:

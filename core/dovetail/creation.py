@@ -183,7 +183,9 @@ def _from_values(obj: Any, want: DType | None, where: Where) -> Tensor:
         return from_host(values, have, device(where, "asarray"))
     known = want.__numpy_dtype__
     if known is not None and (have.kind, want.kind) != ("f", "f"):
-        return from_host(_in_range(values, have, want).astype(known), want, device(where, "asarray"))
+        return from_host(
+            _in_range(values, have, want).astype(known), want, device(where, "asarray")
+        )
     with np.errstate(over="ignore"):
         narrow = values.astype(np.float32 if known is None else known)
     return cast(from_host(narrow, dtype(narrow.dtype), device(where, "asarray")), want)
@@ -370,8 +372,7 @@ def arange(
     """
     start, stop = (0, start) if stop is None else (start, stop)
     start, stop, step = (
-        _bound("arange", v, name)
-        for v, name in ((start, "start"), (stop, "stop"), (step, "step"))
+        _bound("arange", v, name) for v, name in ((start, "start"), (stop, "stop"), (step, "step"))
     )
     if step == 0:
         raise ArgumentError("arange: step must not be 0")
@@ -431,7 +432,9 @@ def linspace(
     is left out.
     """
     d = _default_dtype if dtype is None else real_dtype("linspace", dtype)
-    start, stop = (_real_bound("linspace", v, name) for v, name in ((start, "start"), (stop, "stop")))
+    start, stop = (
+        _real_bound("linspace", v, name) for v, name in ((start, "start"), (stop, "stop"))
+    )
     count = dimensions("linspace", (integer("linspace", num, "num", 0),))[0]
     endpoint = flag("linspace", endpoint, "endpoint")
     gaps = count - 1 if endpoint else count

@@ -96,9 +96,7 @@ def to(
     for w in wanted:
         if isinstance(w, Tensor):
             dtype, device = w.dtype, w.device
-        elif isinstance(w, DType | type | np.dtype) or (
-            isinstance(w, str) and w in D.BY_NAME
-        ):
+        elif isinstance(w, DType | type | np.dtype) or (isinstance(w, str) and w in D.BY_NAME):
             dtype = w
         else:
             device = w
@@ -126,7 +124,9 @@ def result_type(*operands: Tensor | Like | bool | int | float) -> DType:
     >>> dt.result_type(dt.int8, dt.int16, 1.5)
     dovetail.float32
     """
-    kinds = [type(v) if isinstance(v, PYTHON_NUMBERS) else _dtype_of("result_type", v) for v in operands]
+    kinds = [
+        type(v) if isinstance(v, PYTHON_NUMBERS) else _dtype_of("result_type", v) for v in operands
+    ]
     if not any(isinstance(k, DType) for k in kinds):
         raise ArgumentError("result_type: at least one tensor or dtype is needed besides numbers")
     return common("result_type", kinds)

@@ -20,7 +20,7 @@ from .ops import TABLE, Op, common
 from .statistics import all as all_
 from .statistics import max as max_
 from .statistics import sum as sum_
-from .tensor import Tensor, apply, elsewhere, operands, required, untaped
+from .tensor import Tensor, apply, elsewhere, operands, required, untaped, write_out
 
 Number = bool | int | float
 
@@ -247,9 +247,8 @@ def round(x: Tensor, /, *, decimals: int = 0, out: Tensor | None = None) -> Tens
     if decimals == 0 or required("round", x).dtype.kind != "f":
         return _round(x, out=out)
     scale = 10.0 ** math.fabs(decimals)
-    if decimals > 0:
-        return divide(_round(x * scale), scale, out=out)
-    return multiply(_round(x / scale), scale, out=out)
+    found = _round(x * scale) / scale if decimals > 0 else _round(x / scale) * scale
+    return found if out is None else write_out("round", out, found._expr)
 
 
 def where(
@@ -349,7 +348,9 @@ def isclose(
     rtol, atol = real("isclose", rtol, "rtol"), real("isclose", atol, "atol")
     near = less_equal(abs(subtract(a, b)), add(multiply(abs(b), rtol), atol))
     close = logical_or(logical_and(near, isfinite(b)), equal(a, b))
-    return logical_or(close, logical_and(isnan(a), isnan(b))) if flag("isclose", equal_nan, "equal_nan") else close
+    if flag("isclose", equal_nan, "equal_nan"):
+        return logical_or(close, logical_and(isnan(a), isnan(b)))
+    return close
 
 
 def _floats(x1: Tensor | Number, x2: Tensor | Number) -> tuple[Tensor, Tensor]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .arguments import flag
 from . import run
+from .arguments import flag
 from .errors import DTypeError
 from .fuse import Call, Plan, Step
 from .plugins import Opened

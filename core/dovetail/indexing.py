@@ -217,15 +217,19 @@ def _slice(part: slice, extent: int) -> tuple[int, int, int]:
     return start, len(range(start, stop, step)), step
 
 
-def _position(part: Any, axis: int, extent: int) -> int:
-    """A non-negative position along an axis. Raises: IndexOutOfRange; DTypeError for no integer."""
+def _integer(part: Any) -> int:
     try:
-        i = as_integer(part)
+        return as_integer(part)
     except TypeError:
         raise DTypeError(
-            f"index: {shown(part)} is {type(part).__name__}; indices are integers, slices, '...', None, "
-            "and arrays of integers or bool"
+            f"index: {shown(part)} is {type(part).__name__}; indices are integers, slices, '...', "
+            "None, and arrays of integers or bool"
         ) from None
+
+
+def _position(part: Any, axis: int, extent: int) -> int:
+    """A non-negative position along an axis. Raises: IndexOutOfRange; DTypeError for no integer."""
+    i = _integer(part)
     if not -extent <= i < extent:
         raise IndexOutOfRange(f"index: {shown(i)} is out of range for axis {axis} of size {extent}")
     return i + extent if i < 0 else i
@@ -406,6 +410,11 @@ ROWS_WORTH_CHECKING = 4  # elements read for each index
 
 def _gathered(x: Tensor, parts: list[Any]) -> Tensor:
     if type(x) is not Tensor:
+        for part in parts:
+            if type(part) is slice:
+                _slice(part, 0)
+            elif part is not None and part is not Ellipsis and not isinstance(part, _ARRAYS):
+                _integer(part)
         return elsewhere("index", (x,), x, parts)  # type: ignore[no-any-return]
     p = _prepare(x, parts)
     width, after = len(p.shape), len(p.result) - p.place
@@ -431,6 +440,7 @@ def _gather(
     return make(node(ops.GATHER, (x._expr, *indices), spec(shape, x.dtype, x.device), attrs))
 
 
+@named
 def take(x: Tensor, indices: Any, /, *, axis: int | None = None) -> Tensor:
     """The elements of `x` at `indices` along `axis`, which the axes of `indices` replace.
 
@@ -460,6 +470,7 @@ def _index_array(name: str, indices: Any) -> Any:
     return array
 
 
+@named
 def take_along_axis(x: Tensor, indices: Any, /, *, axis: int = -1) -> Tensor:
     """At each place the element of `x` there, except that its position along `axis` is `indices`'.
 
@@ -639,11 +650,13 @@ def _checked(name: str, positions: Expr, extent: int) -> Expr:
     return node(ops.CHECKED_INDICES, (positions,), s, (name, extent))
 
 
+@named
 def index_add(x: Tensor, dim: int, index: Any, source: Any) -> Tensor:
     """A copy of `x` after `index_add_`."""
     return index_add_(apply(ops.COPY, (required("index_add", x),)), dim, index, source)
 
 
+@named
 def index_add_(x: Tensor, dim: int, index: Any, source: Any) -> Tensor:
     """`x` after `source`'s slices along `dim` have been added to its slices at `index`.
 
@@ -660,11 +673,13 @@ def index_add_(x: Tensor, dim: int, index: Any, source: Any) -> Tensor:
     return x
 
 
+@named
 def scatter(x: Tensor, dim: int, index: Any, src: Any) -> Tensor:
     """A copy of `x` after `scatter_`."""
     return scatter_(apply(ops.COPY, (required("scatter", x),)), dim, index, src)
 
 
+@named
 def scatter_(x: Tensor, dim: int, index: Any, src: Any) -> Tensor:
     """`x` after every element of `src` went to its own place, but at `index` along `dim`.
 
@@ -675,6 +690,7 @@ def scatter_(x: Tensor, dim: int, index: Any, src: Any) -> Tensor:
     return _scatter_along("scatter", x, dim, index, src, "set")
 
 
+@named
 def scatter_add_(x: Tensor, dim: int, index: Any, src: Any) -> Tensor:
     """As `scatter_`, with the elements of `src` added, in order along `dim`."""
     return _scatter_along("scatter_add", x, dim, index, src, "add")

@@ -28,7 +28,7 @@ import numpy as np
 
 from . import dtypes as D
 from . import layout as lay
-from .arguments import DIMENSIONS, flag
+from .arguments import DIMENSIONS, flag, named
 from .datatypes import Where, isdtype, move
 from .device import Device, default_device, opened
 from .device import device as device_named
@@ -173,9 +173,7 @@ def from_dlpack(x: Any, /, *, device: Where = None, copy: bool | None = None) ->
     if isinstance(x, Tensor):
         return _own(x, device, copy)
     if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
-        raise DTypeError(
-            f"from_dlpack: a {type(x).__name__} has no __dlpack__; see dt.asarray"
-        )
+        raise DTypeError(f"from_dlpack: a {type(x).__name__} has no __dlpack__; see dt.asarray")
     producer = tuple(map(int, x.__dlpack_device__()))
     target = _home(*producer) if device is None else device_named(device, "from_dlpack")
     found = _shared(x, target) if _reaches(target, *producer) else None
@@ -280,9 +278,12 @@ def _home(kind: int, index: int) -> Device:
 
 def _capsule(x: Any) -> Any:
     try:
-        return x.__dlpack__(max_version=VERSION)
-    except TypeError:  # from before DLPack 1.0
-        return x.__dlpack__()
+        try:
+            return x.__dlpack__(max_version=VERSION)
+        except TypeError:  # from before DLPack 1.0
+            return x.__dlpack__()
+    except (BufferError, ValueError) as error:
+        raise SharingError(f"from_dlpack: the other library refuses: {error}") from error
 
 
 def _received(capsule: Any) -> _Owner:
@@ -451,6 +452,7 @@ class NamespaceInfo:
             "integral": D.int64, "indexing": D.int64,
         }  # fmt: skip
 
+    @named
     def dtypes(self, *, device: Where = None, kind: Any = None) -> dict[str, DType]:
         """The standard's dtypes that a device has, all or those of a kind (see `isdtype`).
 

@@ -150,8 +150,8 @@ Axes = int | tuple[int | Sequence[int], int | Sequence[int]]
 def tensordot(x1: Tensor, x2: Tensor, /, *, axes: Axes = 2) -> Tensor:
     """The sum of products over pairs of axes.
 
-    `axes` is a number, of the last axes of x1 and the first of x2, or two lists (or two axes). It is one `matmul`
-    of the operands with those axes brought together.
+    `axes` is a number, of the last axes of x1 and the first of x2, or two lists (or two axes). It
+    is one `matmul` of the operands with those axes brought together.
     Raises: ShapeError, AxisError, ArgumentError, DTypeError.
     """
     _require_tensors("tensordot", x1, x2)
@@ -184,9 +184,7 @@ def _paired_axes(axes: Axes, x1: Tensor, x2: Tensor) -> tuple[Shape, Shape]:
         )
         if len(first) == len(second) and all(len(set(p)) == len(p) for p in (first, second)):
             return first, second
-    raise ArgumentError(
-        f"tensordot: axes {shown(axes)} are not two lists of as many distinct axes"
-    )
+    raise ArgumentError(f"tensordot: axes {shown(axes)} are not two lists of as many distinct axes")
 
 
 class reproducible:

@@ -56,9 +56,7 @@ def _ints(op: str, given: Any, by_name: Any = _UNGIVEN, name: str = "shape") -> 
 # --- views ---------------------------------------------------------------------------------------
 
 
-def reshape(
-    x: Tensor, /, *sizes: Any, shape: Any = _UNGIVEN, copy: bool | None = None
-) -> Tensor:
+def reshape(x: Tensor, /, *sizes: Any, shape: Any = _UNGIVEN, copy: bool | None = None) -> Tensor:
     """The same elements, in row-major order, as another shape; one size may be -1.
 
     A view where strides permit, else a copy. `copy=True` always copies, `copy=False` never: it
@@ -98,11 +96,11 @@ def view_as(x: Tensor, /, *shape: Any) -> Tensor:
 def permute_dims(x: Tensor, /, *order: Any, axes: Any = _UNGIVEN) -> Tensor:
     """A view with the axes in another order. Raises: AxisError unless each axis is named once."""
     given = _ints("permute_dims", order, axes, "axes")
-    return _permuted("permute_dims", x, given)
+    return _permuted("permute_dims", required("permute_dims", x), given)
 
 
 def _permuted(op: str, x: Tensor, axes: Shape) -> Tensor:
-    order = tuple([lay.axis(op, i, required(op, x).ndim) for i in axes])
+    order = tuple([lay.axis(op, i, x.ndim) for i in axes])
     if sorted(order) != list(range(x.ndim)):
         raise AxisError(
             f"{op}: axes {order} are not an order of the {x.ndim} axes of shape {x.shape}"
@@ -132,7 +130,7 @@ def transpose(x: Tensor, /, *axes: Any) -> Tensor:
         return view(x, ("permute", tuple(reversed(range(required("transpose", x).ndim)))))
     if len(axes) == 2:
         return _swapped("transpose", x, *axes)
-    return _permuted("transpose", x, _ints("transpose", axes, name="axes"))
+    return _permuted("transpose", required("transpose", x), _ints("transpose", axes, name="axes"))
 
 
 def moveaxis(x: Tensor, source: Axes, destination: Axes, /) -> Tensor:
@@ -141,8 +139,8 @@ def moveaxis(x: Tensor, source: Axes, destination: Axes, /) -> Tensor:
     src, dst = _axes_list("moveaxis", source, x.ndim), _axes_list("moveaxis", destination, x.ndim)
     if len(src) != len(dst) or len(set(src)) < len(src) or len(set(dst)) < len(dst):
         raise AxisError(
-            f"moveaxis: source {shown(source)} and destination {shown(destination)} must be as many "
-            "distinct axes"
+            f"moveaxis: source {shown(source)} and destination {shown(destination)} must be as "
+            "many distinct axes"
         )
     order = [i for i in range(x.ndim) if i not in src]
     for d, s in sorted(zip(dst, src, strict=True)):
@@ -197,9 +195,7 @@ def broadcast_to(x: Tensor, /, *sizes: Any, shape: Any = _UNGIVEN) -> Tensor:
 
 def _broadcast(op: str, x: Tensor, wanted: Shape) -> Tensor:
     dimensions(op, wanted)
-    if len(wanted) < required(op, x).ndim or (
-        lay.broadcast_shapes(op, x.shape, wanted) != wanted
-    ):
+    if len(wanted) < required(op, x).ndim or (lay.broadcast_shapes(op, x.shape, wanted) != wanted):
         raise ShapeError(f"{op}: shape {x.shape} does not broadcast to {wanted}")
     return view(x, ("expand", wanted))
 
@@ -221,7 +217,9 @@ def broadcast_arrays(*arrays: Tensor) -> tuple[Tensor, ...]:
 
 def broadcast_shapes(*shapes: Shape) -> Shape:
     """The common shape of some shapes. Raises: ShapeError."""
-    return lay.broadcast_shapes("broadcast_shapes", *[extents("broadcast_shapes", s) for s in shapes])
+    return lay.broadcast_shapes(
+        "broadcast_shapes", *[extents("broadcast_shapes", s) for s in shapes]
+    )
 
 
 def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
@@ -296,8 +294,8 @@ def as_strided(
     held = storage.nbytes // x.itemsize
     if low < 0 or high > held:
         raise ShapeError(
-            f"as_strided: shape {shape}, strides {shown(strides)}, offset {shown(offset)} reach the "
-            f"elements {shown(low)}..{shown(high - 1)} of a storage of {held}"
+            f"as_strided: shape {shape}, strides {shown(strides)}, offset {shown(offset)} reach "
+            f"the elements {shown(low)}..{shown(high - 1)} of a storage of {held}"
         )
     seen = leaf(storage, spec(shape, x.dtype, x.device), strides, offset)
     attrs = (Layout(x.shape, e.strides, e.offset), Layout(shape, strides, offset), held)
@@ -409,18 +407,19 @@ def roll(x: Tensor, /, shift: Axes, *, axis: Axes | None = None) -> Tensor:
     """A new tensor with the elements moved along axes, those that fall off coming in again;
     raveled for None.
     """
+    required("roll", x)
     shifts = integers("roll", shift, "shift")
     if axis is None:
         if len(shifts) != 1:
             raise ArgumentError("roll: several shifts need as many axes")
-        return reshape(_roll(ravel(required("roll", x)), shifts[0], 0), x.shape, copy=True)
+        return reshape(_roll(ravel(x), shifts[0], 0), x.shape, copy=True)
     axes = integers("roll", axis, "axis")
     shifts = shifts * len(axes) if len(shifts) == 1 else shifts
     if len(shifts) != len(axes):
         raise ArgumentError(f"roll: {len(shifts)} shifts, but {len(axes)} axes")
     found = x
     for s, a in zip(shifts, axes, strict=True):
-        found = _roll(found, s, lay.axis("roll", a, required("roll", x).ndim))
+        found = _roll(found, s, lay.axis("roll", a, x.ndim))
     return found if found is not x else copy(x)
 
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .arguments import path as file_name
 from . import run
+from .arguments import path as file_name
 from .errors import ArgumentError
 
 

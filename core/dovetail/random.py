@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 
 from . import ops
-from .arguments import instance, integer, integers, named, real, refused, sequence, shown
+from .arguments import instance, integer, named, real, refused, sequence, shown
+from .arguments import integers as ints
 from .creation import extents, generate
 from .datatypes import real_dtype
-from .device import Device, usable
+from .device import Device
 from .dtypes import DType, bfloat16, float16, float32, float64, int64, uint32, uint64
 from .errors import ArgumentError, DTypeError
 from .indexing import take
@@ -36,7 +37,8 @@ class Generator:
 
     def __init__(self, seed: int | None = None) -> None:
         self._lock = threading.Lock()
-        self.manual_seed(int.from_bytes(os.urandom(8)) if seed is None else seed)
+        seed = int.from_bytes(os.urandom(8)) if seed is None else seed
+        self.manual_seed(integer("Generator", seed, "seed"))
 
     def manual_seed(self, seed: int) -> Generator:
         """The generator, at the start of the stream of `seed` (taken modulo 2**64)."""
@@ -50,7 +52,7 @@ class Generator:
 
     @state.setter
     def state(self, state: tuple[int, int]) -> None:
-        given = integers("set_state", sequence("set_state", state, "state", "two ints"), "state")
+        given = ints("set_state", sequence("set_state", state, "state", "two ints"), "state")
         if len(given) != 2:
             raise refused("set_state", "state", "two ints, (seed, offset)", state)
         with self._lock:
@@ -168,6 +170,7 @@ def _chosen(op: str, generator: Generator | None) -> Generator:
     return _default if generator is None else instance(op, generator, "generator", Generator)
 
 
+@named
 def default_rng(seed: int | None = None) -> Generator:
     """A new generator; without a seed, from the system's entropy."""
     return Generator(seed)

@@ -453,7 +453,7 @@ def _number(op: Op, x: Any) -> Any:
     if type(x) in PYTHON_NUMBERS or isinstance(x, Tensor):  # a tensor of another layout
         return x
     if isinstance(x, np.generic):
-        return x.item()
+        x = x.item()  # a number, or what is none: a date, a text
     for kind in PYTHON_NUMBERS:  # subclasses, such as an IntEnum
         if isinstance(x, kind):
             return kind(x)  # type: ignore[arg-type]

@@ -150,7 +150,11 @@ def pin_memory(x: Tensor, device: Device | str | None = None) -> Tensor:
 
 
 def _pinner(wanted: Device | str | None) -> Device:
-    candidates = [device_named(wanted, "pin_memory")] if wanted is not None else [*opened_devices(), *devices()]
+    candidates = (
+        [device_named(wanted, "pin_memory")]
+        if wanted is not None
+        else [*opened_devices(), *devices()]
+    )
     found = next((d for d in candidates if opened(d).backend.pins_memory), None)
     if found is None:
         raise DeviceError(

@@ -247,7 +247,7 @@ def _parted(x: COO, parts: list[Any]) -> tuple[dict[int, Any], dict[int, Tensor]
     for part in parts:
         if part is None or part is Ellipsis:
             continue
-        if isinstance(part, bool):
+        if isinstance(part, bool) or (_is_mask(part) and not part.ndim):
             raise dt.IndexOutOfRange("index: a single bool does not index a sparse tensor")
         if isinstance(part, (Tensor, np.ndarray)):
             for positions in _positions(x, axis, part):

@@ -31,7 +31,7 @@ def gradcheck(
         real("gradcheck", v, name) for v, name in ((eps, "eps"), (atol, "atol"), (rtol, "rtol"))
     )
     raise_exception = flag("gradcheck", raise_exception, "raise_exception")
-    args = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
+    args: list[Any] = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
     wanted = [i for i, a in enumerate(args) if isinstance(a, Tensor) and a.requires_grad]
     if not wanted or any(args[i].dtype is not float64 for i in wanted):
         raise DTypeError("gradcheck: needs float64 inputs that require a gradient")
@@ -57,7 +57,7 @@ def gradgradcheck(
 ) -> bool:  # fmt: skip
     """`gradcheck` of the gradients themselves, with respect to inputs and incoming gradients."""
     callable_("gradgradcheck", function)
-    args = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
+    args: list[Any] = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
     wanted = [i for i, a in enumerate(args) if isinstance(a, Tensor) and a.requires_grad]
     rng = np.random.default_rng(0)
     weights = [

@@ -38,7 +38,9 @@ def backward(
     """
     retain_graph, create_graph = _flags("backward", retain_graph, create_graph)
     roots = _roots("backward", outputs, gradients)
-    wanted = None if inputs is None else [_taped("backward", t) for t in _listed("backward", inputs)]
+    wanted = (
+        None if inputs is None else [_taped("backward", t) for t in _listed("backward", inputs)]
+    )
     keep_graph = create_graph if retain_graph is None else retain_graph
     into = _Collected(wanted, accumulate=True)
     _run(roots, into, keep_graph, create_graph)

@@ -15,8 +15,8 @@ from inspect import signature
 from itertools import count
 from typing import Any, NamedTuple
 
-from ..arguments import flag
 from .. import expr
+from ..arguments import flag
 from ..errors import GradientError
 from ..expr import Expr, Spec, storage_of, twin
 from ..fuse import CHEAP
