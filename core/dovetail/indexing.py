@@ -348,7 +348,8 @@ def _index(part: Any, shape: Shape, d: int, axis: int, x: Tensor) -> tuple[_Inde
         return _Index(axis, one._expr, True, True), 0
     if part.dtype in (bool_, np.bool_):
         used = part.ndim
-        if tuple(part.shape) != shape[d : d + used]:
+        # NumPy takes a size of 0 for any: nothing is true
+        if any(m not in (n, 0) for m, n in zip(part.shape, shape[d : d + used], strict=True)):
             raise IndexOutOfRange(
                 f"index: a mask of shape {tuple(part.shape)} does not fit axes {d}..{d + used - 1} "
                 f"of shape {shape}"

@@ -484,8 +484,9 @@ def tile(x: Tensor, repetitions: int | Sequence[int], /) -> Tensor:
     times = extents("tile", repetitions)
     times = (1,) * (x.ndim - len(times)) + times
     shape = (1,) * (len(times) - x.ndim) + x.shape
-    split_shape = tuple(k for n in shape for k in (1, n))
-    wide = tuple(k for t, n in zip(times, shape, strict=True) for k in (t, n))
+    pairs = list(zip(times, shape, strict=True))
+    split_shape = tuple(k for t, n in pairs for k in ((n,) if t == 1 else (1, n)))
+    wide = tuple(k for t, n in pairs for k in ((n,) if t == 1 else (t, n)))
     dimensions("tile", wide)
     found = view(view(x, ("reshape", split_shape)), ("expand", wide))
-    return copy(reshape(found, tuple(t * n for t, n in zip(times, shape, strict=True))))
+    return copy(reshape(found, dimensions("tile", [t * n for t, n in pairs])))

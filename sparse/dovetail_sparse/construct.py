@@ -117,7 +117,7 @@ def _extremes(host: Any, at: Tensor, wanted: bool) -> tuple[list[int], list[int]
 def _shape(size: Any, high: list[int], dims: int, values: Tensor) -> Shape:
     dense = values.shape[1:]
     if size is None:
-        return (*(h + 1 for h in high or [-1] * dims), *dense)
+        return arguments.dimensions(NAME, (*(h + 1 for h in high or [-1] * dims), *dense))
     shape = arguments.integers(NAME, size, "size")
     if len(shape) != dims + len(dense):
         raise dt.ShapeError(
