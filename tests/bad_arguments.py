@@ -11,14 +11,16 @@ import inspect
 import os
 import random
 import re
+import resource
 import signal
 import subprocess
 import sys
 import tempfile
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any
@@ -27,6 +29,7 @@ import dovetail as dt
 import numpy as np
 
 MEMORY = 64 << 20  # bytes that a device may reserve meanwhile
+ADDRESSES = 8 << 30  # bytes that a process of calls may map
 SECONDS = 20.0  # that one call may take: many times what the slowest kernel takes to compile
 SMALL = 1 << 16  # results of up to so many bytes are computed
 
@@ -374,7 +377,7 @@ def _restore() -> None:
         dt.memory.set_limit(device, MEMORY)
 
 
-def trouble(seed: int, count: int, note: Callable[[str], object] = str) -> list[str]:
+def trouble(made: Iterable[tuple[str, Target]], note: Callable[[str], object] = str) -> list[str]:
     """The calls that went wrong, each with what is wrong; `note` hears of each call before it."""
     found = []
     before = Path.cwd()
@@ -383,7 +386,7 @@ def trouble(seed: int, count: int, note: Callable[[str], object] = str) -> list[
         warnings.simplefilter("ignore")
         os.chdir(folder)
         try:
-            for line, target in calls(seed, count):
+            for line, target in made:
                 note(line)
                 _restore()
                 signal.setitimer(signal.ITIMER_REAL, SECONDS)
@@ -401,11 +404,15 @@ def trouble(seed: int, count: int, note: Callable[[str], object] = str) -> list[
     return found
 
 
-def in_another_process(seed: int, count: int, seconds: float) -> list[str]:
-    """As `trouble`; a crash and a hang are reported with the call that caused them."""
+def in_another_process(seed: int, count: int, seconds: float, first: str = "") -> list[str]:
+    """As `trouble`; a crash and a hang are reported with the call that caused them.
+
+    `first` is called before all others.
+    """
     with tempfile.TemporaryDirectory() as folder:
         last, report = Path(folder, "last"), Path(folder, "report")
-        command = [sys.executable, __file__, str(seed), str(count), str(last), str(report)]
+        last.write_text("before the first call")
+        command = [sys.executable, __file__, str(seed), str(count), str(last), str(report), first]
         try:
             done = subprocess.run(command, timeout=seconds, capture_output=True, text=True)
             code, said = done.returncode, done.stderr[-2000:]
@@ -416,8 +423,11 @@ def in_another_process(seed: int, count: int, seconds: float) -> list[str]:
         return [part for part in report.read_text().split("\n\n") if part]
 
 
-def main(seed: str, count: str, last: str, report: str) -> None:
-    """What the other process does."""
+def main(seed: str, count: str, last: str, report: str, first: str) -> None:
+    """What the other process does, in a bounded address space."""
+    resource.setrlimit(resource.RLIMIT_AS, (ADDRESSES, ADDRESSES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    before = [(first, Target(first, (), frozenset()))] if first else []
     with open(last, "w") as f:
 
         def note(line: str) -> None:
@@ -426,7 +436,7 @@ def main(seed: str, count: str, last: str, report: str) -> None:
             f.write(line)
             f.flush()
 
-        found = trouble(int(seed), int(count), note)
+        found = trouble(chain(before, calls(int(seed), int(count))), note)
     Path(report).write_text("\n\n".join(found))
 
 

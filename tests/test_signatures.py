@@ -1,4 +1,4 @@
-"""Every parameter of the standard's functions can be given as the standard says: by place, by name."""
+"""Every parameter of the standard's functions can be given as it says: by place, by name."""
 
 from __future__ import annotations
 
@@ -49,10 +49,11 @@ def differences(wanted: list[inspect.Parameter], have: list[inspect.Parameter]) 
         if want.default is not want.empty and (ours is None or ours.default != want.default):
             found.append(f"{want.name} is not {want.default!r} where it is left out")
     names = {w.name for w in wanted}
+    by_place = sum(w.kind in BY_PLACE for w in wanted)
     required = [
         p.name for i, p in enumerate(have)
-        if p.default is p.empty and p.kind is not p.VAR_POSITIONAL
-        and p.name not in names and not (i < len(wanted) and wanted[i].kind in BY_PLACE and p.kind in BY_PLACE)
+        if p.default is p.empty and p.kind is not p.VAR_POSITIONAL and p.name not in names
+        and not (i < by_place and p.kind in BY_PLACE)
     ]  # fmt: skip
     return found + [f"{name} is required here" for name in required]
 

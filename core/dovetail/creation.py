@@ -497,7 +497,9 @@ def _below(op: str, x: Tensor, k: int) -> Tensor:
 def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
     """Coordinate tensors of the grid that 1-dimensional tensors span; views, which share memory."""
     choice("meshgrid", indexing, "indexing", ("xy", "ij"))
-    if any(required("meshgrid", a).ndim != 1 for a in arrays):
+    for a in arrays:
+        required("meshgrid", a)
+    if any(a.ndim != 1 for a in arrays):
         raise ShapeError(
             f"meshgrid: needs 1-dimensional tensors, not shapes {[a.shape for a in arrays]}"
         )
