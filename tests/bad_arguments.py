@@ -246,8 +246,13 @@ OTHERS = [t.strip() for t in OTHERS if t.strip()]
 WRONG = [t.strip() for t in WRONG if t.strip()]
 
 
+NO_FUNCTIONS = [t for t in WRONG if not callable(eval(t, {"dt": dt, "np": np}))]
+
+
 def _argument(p: inspect.Parameter, rng: random.Random) -> str:
     luck = rng.random()
+    if p.name in ("function", "hook") and luck > 0.55:
+        return rng.choice(NO_FUNCTIONS)  # what others raise is theirs
     if luck < 0.55:
         if p.name in RIGHT_VALUES:
             return rng.choice(RIGHT_VALUES[p.name])
@@ -315,10 +320,10 @@ def _frames(error: BaseException) -> list[str]:
 
 def _is_interpreters(error: BaseException) -> bool:
     """Whether Python refused the call before any of our code ran, or refused its signature; also
-    what a function that was given raises, and files that are not there.
+    what a function that was given raises, and files and modules that are not there.
     """
     frames = _frames(error)
-    if not any(f.startswith(OURS) for f in frames) or isinstance(error, OSError):
+    if not any(f.startswith(OURS) for f in frames) or isinstance(error, (OSError, ImportError)):
         return True
     if frames[-1] == "<string>":
         return True
@@ -360,7 +365,9 @@ def _unnamed(error: dt.DovetailError, target: Target) -> str | None:
     """Memory and devices that cannot be had are not an op's matter; NumPy asks for `__array__`."""
     if isinstance(error, (dt.OutOfMemoryError, dt.PluginError)):
         return None
-    others = ("there is no device", "no device type", "__array__")
+    others = ["there is no device", "no device type", "__array__"]
+    if isinstance(error, dt.IndexOutOfRange):
+        others.append("gather")  # met when the work runs
     if any(name in str(error) for name in (*target.names, *others)):
         return None
     if any(p.name == "function" for p in target.parameters):

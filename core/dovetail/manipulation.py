@@ -236,7 +236,9 @@ def split(x: Tensor, sizes: int | Sequence[int], /, *, axis: int = 0) -> tuple[T
     d = lay.axis("split", axis, required("split", x).ndim)
     n = x.shape[d]
     if not isinstance(sizes, (list, tuple)):
-        step = integer("split", sizes, "sizes", 1)
+        step = integer("split", sizes, "sizes")
+        if step < 1:
+            raise ArgumentError(f"split: the size of the parts must be positive: {shown(step)}")
         sizes = [min(step, n - i) for i in range(0, n, min(step, max(n, 1)))]
     sizes = integers("split", sizes, "sizes")
     if sum(sizes) != n or any(s < 0 for s in sizes):
@@ -320,9 +322,10 @@ def diagonal(x: Tensor, /, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Ten
     if a == b:
         raise AxisError(f"diagonal: axes {dim1} and {dim2} are the same")
     seen = view(x, ("permute", (*(d for d in range(x.ndim) if d not in (a, b)), a, b)))
+    n, m = seen.shape[-2:]
+    offset = max(-n, min(offset, m))  # beyond: nothing, too
     if type(seen) is not Tensor:
         return elsewhere("diagonal", (seen,), seen, offset)  # type: ignore[no-any-return]
-    n, m = seen.shape[-2:]
     length = max(min(n + min(offset, 0), m - max(offset, 0)), 0)
     if length:
         seen = _part(_part(seen, seen.ndim - 2, max(-offset, 0), length), seen.ndim - 1,

@@ -79,10 +79,15 @@ def from_pydata(array: Any, *, dtype: Any = None, device: Any = None) -> COO:
 
 
 def to_pydata(x: COO) -> Any:
-    """A `sparse.COO` of PyData/sparse of the same elements."""
+    """A `sparse.COO` of PyData/sparse of the same elements.
+
+    Raises: DTypeError, LayoutError; ModuleNotFoundError without PyData/sparse.
+    """
     x = fully_sparse(required_coo("to_pydata", x)).coalesce()
     indices, values = _host(x)
-    made = importlib.import_module("sparse").COO
+    made = getattr(importlib.import_module("sparse"), "COO", None)
+    if made is None:
+        raise ModuleNotFoundError("to_pydata: the module `sparse` found here is not PyData/sparse")
     return made(indices.copy(), values.copy(), x.shape, has_duplicates=False, sorted=True)
 
 
