@@ -617,3 +617,21 @@ def test_memory_is_let_go() -> None:
         dt.evaluate(y)
         del y
     assert dt.memory.stats(x.device).live_bytes == live
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_second_derivatives_of_a_power_at_zero_are_those_that_exist(dtype: str) -> None:
+    """Of x**y at x = 0: by x twice y (y - 1) x**(y - 2), mixed 0 above y = 1, by y twice 0."""
+    for power, twice in ((0.0, 0.0), (1.0, 0.0), (2.0, 2.0), (2.5, 0.0), (3.0, 0.0)):
+        x = dt.asarray(0.0, dtype=dtype, device="reference").requires_grad_()
+        y = dt.asarray(power, dtype=dtype, device="reference").requires_grad_()
+        by_x, by_y = dt.grad(dt.pow(x, y), [x, y], create_graph=True)
+        xx, xy = (g.item() for g in dt.grad(by_x, [x, y], retain_graph=True))
+        yx, yy = (g.item() for g in dt.grad(by_y, [x, y]))
+        assert (xx, yy) == (twice, 0.0)
+        assert yx == 0.0
+        assert power <= 1.0 or xy == 0.0
+        assert np.isfinite(xy)
+        e = dt.asarray(power, dtype=dtype, device="reference").requires_grad_()
+        (by_e,) = dt.grad(dt.pow(0.0, e), [e], create_graph=True)
+        assert dt.grad(by_e, e, allow_unused=True) in (None, 0.0)

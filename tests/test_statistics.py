@@ -136,7 +136,7 @@ def test_empty(device: dt.Device, shape: tuple[int, ...]) -> None:
         (lambda x: x.sum(2), dt.AxisError, r"sum: axis 2 is out of range for 2 dimensions"),
         (lambda x: x.sum((0, -2)), dt.AxisError, "twice"),
         (lambda x: dt.ones(()).max(0), dt.AxisError, "0-dimensional"),
-        (lambda x: x.argmax((0, 1)), dt.ArgumentError, "one int or None"),
+        (lambda x: x.argmax((0, 1)), dt.ArgumentError, "argmax: axis is an int, not"),
         (lambda x: dt.sum([1, 2]), dt.DTypeError, "sum: needs a tensor, not list"),
         (lambda x: x.sum(dtype=dt.bool), dt.DTypeError, "count_nonzero"),
         (lambda x: x.sum(dtype=dt.complex64), dt.NotYetError, "complex64"),

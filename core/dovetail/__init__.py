@@ -131,6 +131,7 @@ from .elementwise import (
 )
 from .errors import (
     ArgumentError,
+    ArgumentTypeError,
     AxisError,
     CompileError,
     DeviceError,
@@ -148,6 +149,7 @@ from .errors import (
     PluginError,
     ReadOnlyError,
     ShapeError,
+    SharingError,
     UnavailableError,
     ValueOverflow,
 )
@@ -220,6 +222,7 @@ __version__ = "0.1.0"  # as in pyproject.toml: reading the metadata would take 1
 
 __all__ = [
     "ArgumentError",
+    "ArgumentTypeError",
     "AxisError",
     "CompileError",
     "DType",
@@ -240,6 +243,7 @@ __all__ = [
     "PluginError",
     "ReadOnlyError",
     "ShapeError",
+    "SharingError",
     "Stream",
     "Tensor",
     "UnavailableError",

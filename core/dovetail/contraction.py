@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from .arguments import named, refused
 from .elementwise import multiply
 from .errors import ArgumentError, DTypeError, ShapeError
 from .linalg import matmul
@@ -24,6 +25,7 @@ class Term(NamedTuple):
     tensor: Tensor
 
 
+@named
 def einsum(subscripts: str, /, *operands: Tensor) -> Tensor:
     """The sum of products that `subscripts` describe, as in NumPy: "ij,jk->ik" is a matrix product.
 
@@ -54,6 +56,8 @@ def einsum(subscripts: str, /, *operands: Tensor) -> Tensor:
 
 def _parsed(subscripts: str, operands: Sequence[Tensor]) -> tuple[list[Term], str]:
     """A term for each operand, and the labels of the result."""
+    if not isinstance(subscripts, str):
+        raise refused("einsum", "subscripts", 'a word like "ij,jk->ik"', subscripts)
     left, arrow, right = subscripts.replace(" ", "").partition("->")
     given = left.split(",")
     if len(given) != len(operands):

@@ -5,21 +5,40 @@ pending, so it fuses.
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from . import ops
+from .arguments import (
+    BEYOND_FLOAT,
+    choice,
+    dimensions,
+    flag,
+    integer,
+    integers,
+    named,
+    number,
+    real,
+    shown,
+)
 from .datatypes import Like, Where, cast, move, real_dtype
 from .device import device, usable
 from .dtypes import DType, bool_, dtype, float32, float64, int64
-from .errors import ArgumentError, DeviceError, DTypeError, NotYetError, ShapeError, ValueOverflow
+from .errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    DeviceError,
+    DTypeError,
+    NotYetError,
+    ShapeError,
+    ValueOverflow,
+)
 from .expr import node, spec
 from .interop import adopt, from_dlpack
 from .layout import Shape
-from .tensor import Tensor, apply, evaluate, fresh, from_host, make, view
+from .tensor import Tensor, apply, evaluate, fresh, from_host, make, required, view
 
 _default_dtype = float32
 
@@ -31,14 +50,13 @@ def get_default_dtype() -> DType:
 
 def extents(op: str, shape: Any) -> Shape:
     """A shape from an int or a sequence of ints. Raises: ShapeError."""
-    listed: Any = shape if isinstance(shape, Sequence | Tensor | np.ndarray) else (shape,)
+    listed = shape.tolist() if isinstance(shape, Tensor | np.ndarray) else shape
     try:
-        found = tuple(operator.index(n) for n in listed)
-    except TypeError:
-        raise ShapeError(f"{op}: a shape is an int or a tuple of ints, not {shape!r}") from None
-    if any(n < 0 for n in found):
-        raise ShapeError(f"{op}: sizes must not be negative: {found}")
-    return found
+        return dimensions(op, integers(op, listed, "shape"))
+    except ArgumentTypeError:
+        raise ShapeError(
+            f"{op}: a shape is an int or a tuple of ints, not {shown(shape)}"
+        ) from None
 
 
 def generate(
@@ -48,11 +66,13 @@ def generate(
     kinds: Sequence[DType],
     out: DType,
     where: Where,
+    name: str = "",
 ) -> Tensor:
     """A pending tensor whose elements are a function of their linear index and of run-time
-    scalars.
+    scalars. `name` is the function's, where that is not the op's.
     """
-    return make(node(op, tuple(scalars), spec(shape, out, usable(where)), (tuple(kinds), out)))
+    place = usable(where, name or op.name)
+    return make(node(op, tuple(scalars), spec(shape, out, place), (tuple(kinds), out)))
 
 
 # --- from values ---------------------------------------------------------------------------------
@@ -77,6 +97,7 @@ def asarray(
     (2, 2)
     """
     want = None if dtype is None else real_dtype("asarray", dtype)
+    copy = copy if copy is None else flag("asarray", copy, "copy")
     if isinstance(obj, Tensor):
         return _from_tensor(obj, want, device, copy)
     if isinstance(obj, np.ndarray):
@@ -113,7 +134,7 @@ def _host_values(obj: Any) -> np.ndarray[Any, Any]:
         return np.asarray(obj)
     try:
         return np.asarray(memoryview(obj))
-    except TypeError:
+    except (TypeError, ValueError):
         raise DTypeError(
             f"asarray: cannot make a tensor of {type(obj).__name__}; give numbers, nested lists, "
             f"or an array"
@@ -121,7 +142,7 @@ def _host_values(obj: Any) -> np.ndarray[Any, Any]:
 
 
 def _from_tensor(x: Tensor, want: DType | None, where: Where, copy: bool | None) -> Tensor:
-    target = x.device if where is None else usable(where)
+    target = x.device if where is None else usable(where, "asarray")
     same = (want is None or want is x.dtype) and target is x.device
     if same and copy is not True:
         return x
@@ -145,9 +166,9 @@ def _from_numpy(
             raise ArgumentError(
                 f"asarray: {a.dtype} as {(want or have).name} needs a copy; copy=False forbids it"
             )
-        return adopt(a, have, device(where))
+        return adopt(a, have, device(where, "asarray"))
     native = a if a.dtype.isnative else a.astype(a.dtype.newbyteorder("="))
-    return cast(from_host(native, have, device(where)), want)
+    return cast(from_host(native, have, device(where, "asarray")), want)
 
 
 def _from_values(obj: Any, want: DType | None, where: Where) -> Tensor:
@@ -159,13 +180,15 @@ def _from_values(obj: Any, want: DType | None, where: Where) -> Tensor:
     if want is None and have is float64 and not isinstance(leaf, np.generic | np.ndarray):
         want = _default_dtype
     if want is None or want is have:
-        return from_host(values, have, device(where))
+        return from_host(values, have, device(where, "asarray"))
     known = want.__numpy_dtype__
     if known is not None and (have.kind, want.kind) != ("f", "f"):
-        return from_host(_in_range(values, have, want).astype(known), want, device(where))
+        return from_host(
+            _in_range(values, have, want).astype(known), want, device(where, "asarray")
+        )
     with np.errstate(over="ignore"):
         narrow = values.astype(np.float32 if known is None else known)
-    return cast(from_host(narrow, dtype(narrow.dtype), device(where)), want)
+    return cast(from_host(narrow, dtype(narrow.dtype), device(where, "asarray")), want)
 
 
 def _first_leaf(obj: Any) -> Any:
@@ -246,7 +269,7 @@ def empty(shape: Any, *, dtype: Like = None, device: Where = None) -> Tensor:
 
 def _spec(op: str, shape: Any, dtype: Like, where: Where) -> Any:
     found = _default_dtype if dtype is None else real_dtype(op, dtype)
-    return spec(extents(op, shape), found, usable(where))
+    return spec(extents(op, shape), found, usable(where, op))
 
 
 def zeros(shape: Any, *, dtype: Like = None, device: Where = None) -> Tensor:
@@ -268,17 +291,23 @@ def full(shape: Any, fill_value: Any, *, dtype: Like = None, device: Where = Non
     """A new tensor of this shape, filled with one number; the dtype is that number's kind's unless
     given.
     """
-    if isinstance(fill_value, Tensor | np.generic | np.ndarray):
-        dtype = fill_value.dtype if dtype is None else dtype
-        fill_value = fill_value.item()
-    return _constant(
-        "full", shape, fill_value, type(fill_value) if dtype is None else dtype, device
-    )
+    return _full("full", shape, fill_value, dtype, device)
+
+
+def _full(op: str, shape: Any, value: Any, dtype: Like, where: Where) -> Tensor:
+    if isinstance(value, Tensor | np.generic | np.ndarray):
+        dtype = value.dtype if dtype is None else dtype
+        if value.size != 1:
+            raise ShapeError(f"{op}: the value must be one number, not of shape {value.shape}")
+        value = value.item()
+    if dtype is None:
+        dtype = next((k for k in (bool, int, float) if isinstance(value, k)), float)
+    return _constant(op, shape, value, dtype, where)
 
 
 def _constant(op: str, shape: Any, value: Any, dtype: Any, where: Where) -> Tensor:
     d = _default_dtype if dtype is float else real_dtype(op, dtype)
-    return generate(ops.FULL, extents(op, shape), (scalar(op, value, d),), (d,), d, where)
+    return generate(ops.FULL, extents(op, shape), (scalar(op, value, d),), (d,), d, where, op)
 
 
 def scalar(op: str, value: Any, d: DType) -> Any:
@@ -288,34 +317,46 @@ def scalar(op: str, value: Any, d: DType) -> Any:
     if not isinstance(value, bool | int | float):
         raise DTypeError(f"{op}: the value must be a number, not {type(value).__name__}")
     if d.kind == "f":
+        if isinstance(value, int) and not -BEYOND_FLOAT < value < BEYOND_FLOAT:
+            raise ValueOverflow(f"{op}: {shown(value)} does not fit {d.name}")
         return float(value)
     if d.kind == "b":
         return bool(value)
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueOverflow(f"{op}: {value} does not fit {d.name}")
     if not d.min <= int(value) <= d.max:
-        raise ValueOverflow(f"{op}: {value} does not fit {d.name} ({d.min}..{d.max})")
+        raise ValueOverflow(f"{op}: {shown(value)} does not fit {d.name} ({d.min}..{d.max})")
     return int(value)
 
 
 def empty_like(x: Tensor, /, *, dtype: Like = None, device: Where = None) -> Tensor:
     """A new tensor of x's shape (and dtype and device, unless given), with arbitrary contents."""
-    return empty(x.shape, dtype=dtype or x.dtype, device=device or x.device)
+    dtype, device = _like("empty_like", x, dtype, device)
+    return make(fresh(_spec("empty_like", x.shape, dtype, device)))
 
 
 def zeros_like(x: Tensor, /, *, dtype: Like = None, device: Where = None) -> Tensor:
     """A new tensor of x's shape (and dtype and device, unless given), filled with 0."""
-    return zeros(x.shape, dtype=dtype or x.dtype, device=device or x.device)
+    dtype, device = _like("zeros_like", x, dtype, device)
+    return _constant("zeros_like", x.shape, 0, dtype, device)
 
 
 def ones_like(x: Tensor, /, *, dtype: Like = None, device: Where = None) -> Tensor:
     """A new tensor of x's shape (and dtype and device, unless given), filled with 1."""
-    return ones(x.shape, dtype=dtype or x.dtype, device=device or x.device)
+    dtype, device = _like("ones_like", x, dtype, device)
+    return _constant("ones_like", x.shape, 1, dtype, device)
 
 
 def full_like(x: Tensor, /, fill_value: Any, *, dtype: Like = None, device: Where = None) -> Tensor:
     """A new tensor of x's shape (and dtype and device, unless given), filled with one number."""
-    return full(x.shape, fill_value, dtype=dtype or x.dtype, device=device or x.device)
+    dtype, device = _like("full_like", x, dtype, device)
+    return _full("full_like", x.shape, fill_value, dtype, device)
+
+
+def _like(op: str, x: Tensor, dtype: Like, where: Where) -> tuple[Like, Where]:
+    """Those of `x` where none are given."""
+    required(op, x)
+    return x.dtype if dtype is None else dtype, x.device if where is None else where
 
 
 def arange(
@@ -330,16 +371,20 @@ def arange(
     [2, 5]
     """
     start, stop = (0, start) if stop is None else (start, stop)
-    start, stop, step = (v.item() if hasattr(v, "item") else v for v in (start, stop, step))
+    start, stop, step = (
+        _bound("arange", v, name) for v, name in ((start, "start"), (stop, "stop"), (step, "step"))
+    )
     if step == 0:
         raise ArgumentError("arange: step must not be 0")
     ints = all(isinstance(v, int) for v in (start, stop, step))
     d = real_dtype("arange", dtype) if dtype is not None else (int64 if ints else _default_dtype)
     if d is bool_:
         raise DTypeError("arange: bool has no arithmetic; cast the result with astype()")
-    count = max(0, len(range(start, stop, step)) if ints else math.ceil((stop - start) / step))
+    count = _count(start, stop, step, ints)
     if count and d.is_integer:
         scalar("arange", start, d), scalar("arange", start + (count - 1) * step, d)
+    if d.kind == "f":
+        start, step = real("arange", start, "start"), real("arange", step, "step")
     wide = d if d.kind == "f" else int64 if d.kind == "i" else d
     first, by = (
         (float(start), float(step))
@@ -347,6 +392,30 @@ def arange(
         else (int(start), int(step) % (wide.max + 1) if d.kind == "u" else int(step))
     )
     return generate(ops.ARANGE, (count,), (first, by), (wide, wide), d, device)
+
+
+def _bound(op: str, value: Any, name: str) -> int | float:
+    """A number, also of a tensor or an array of one element."""
+    if isinstance(value, Tensor | np.ndarray):
+        if value.size != 1:
+            raise ShapeError(f"{op}: {name} is one number, not of shape {value.shape}")
+        value = value.item()
+    if isinstance(value, complex):
+        raise NotYetError(f"{op}: complex numbers come with a later version")
+    return number(op, value, name)
+
+
+def _count(start: Any, stop: Any, step: Any, ints: bool) -> int:
+    """How many numbers there are. Raises: ArgumentError, ShapeError."""
+    if ints:
+        found = -((start - stop) // step)
+    else:
+        a, b, s = (real("arange", v, "every bound") for v in (start, stop, step))
+        length = (b - a) / s
+        if not math.isfinite(length):
+            raise ArgumentError(f"arange: from {a} to {b} by {s} there is no number of steps")
+        found = math.ceil(length)
+    return dimensions("arange", (max(0, found),))[0]
 
 
 def linspace(
@@ -363,14 +432,20 @@ def linspace(
     is left out.
     """
     d = _default_dtype if dtype is None else real_dtype("linspace", dtype)
-    count = operator.index(num)
-    if count < 0:
-        raise ArgumentError(f"linspace: num must not be negative: {num}")
+    start, stop = (
+        _real_bound("linspace", v, name) for v, name in ((start, "start"), (stop, "stop"))
+    )
+    count = dimensions("linspace", (integer("linspace", num, "num", 0),))[0]
+    endpoint = flag("linspace", endpoint, "endpoint")
     gaps = count - 1 if endpoint else count
-    step = (float(stop) - float(start)) / gaps if gaps > 0 else 0.0
+    step = (stop - start) / gaps if gaps > 0 else 0.0
     wide = float64 if d is float64 else float32
-    scalars = (float(start), float(stop) if gaps > 0 else float(start), step, max(gaps, 0))
+    scalars = (start, stop if gaps > 0 else start, step, max(gaps, 0))
     return generate(ops.LINSPACE, (count,), scalars, (wide, wide, wide, int64), d, device)
+
+
+def _real_bound(op: str, value: Any, name: str) -> float:
+    return real(op, _bound(op, value, name), name)
 
 
 def eye(
@@ -385,17 +460,25 @@ def eye(
     """A matrix with ones on its k-th diagonal and zeros elsewhere."""
     d = _default_dtype if dtype is None else real_dtype("eye", dtype)
     shape = extents("eye", (n_rows, n_rows if n_cols is None else n_cols))
-    return generate(ops.EYE, shape, (max(shape[1], 1), k), (int64, int64), d, device)
+    diagonal = _diagonal("eye", k, shape)
+    return generate(ops.EYE, shape, (max(shape[1], 1), diagonal), (int64, int64), d, device)
 
 
+def _diagonal(op: str, k: int, shape: Shape) -> int:
+    """Which diagonal of a matrix; one that lies outside is as good as the next one outside."""
+    return max(-shape[0] - 1, min(integer(op, k, "k"), shape[1] + 1))
+
+
+@named
 def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
     """The lower triangles of matrices: what is above the k-th diagonal becomes 0."""
     return apply(ops.WHERE, (_below("tril", x, k), x, _zero(x)))
 
 
+@named
 def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
     """The upper triangles of matrices: what is below the k-th diagonal becomes 0."""
-    return apply(ops.WHERE, (_below("triu", x, k - 1), _zero(x), x))
+    return apply(ops.WHERE, (_below("triu", x, integer("triu", k, "k") - 1), _zero(x), x))
 
 
 def _zero(x: Tensor) -> Any:
@@ -403,18 +486,19 @@ def _zero(x: Tensor) -> Any:
 
 
 def _below(op: str, x: Tensor, k: int) -> Tensor:
-    if x.ndim < 2:
+    if required(op, x).ndim < 2:
         raise ShapeError(f"{op}: needs at least 2 dimensions, not shape {x.shape}")
     shape = x.shape[-2:]
-    return generate(
-        ops.TRIANGLE, shape, (max(shape[1], 1), int(k)), (int64, int64), bool_, x.device
-    )
+    scalars = (max(shape[1], 1), _diagonal(op, k, shape))
+    return generate(ops.TRIANGLE, shape, scalars, (int64, int64), bool_, x.device)
 
 
+@named
 def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
     """Coordinate tensors of the grid that 1-dimensional tensors span; views, which share memory."""
-    if indexing not in ("xy", "ij"):
-        raise ArgumentError(f'meshgrid: indexing is "xy" or "ij", not {indexing!r}')
+    choice("meshgrid", indexing, "indexing", ("xy", "ij"))
+    for a in arrays:
+        required("meshgrid", a)
     if any(a.ndim != 1 for a in arrays):
         raise ShapeError(
             f"meshgrid: needs 1-dimensional tensors, not shapes {[a.shape for a in arrays]}"

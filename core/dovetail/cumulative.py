@@ -9,12 +9,13 @@ from typing import Any
 
 from . import layout as lay
 from . import ops
+from .arguments import flag, integer, named
 from .datatypes import real_dtype
 from .dtypes import bool_
 from .errors import ArgumentError, DTypeError, ShapeError
 from .expr import node, spec
 from .manipulation import concat
-from .tensor import Tensor, apply, make, view, write_out
+from .tensor import Tensor, apply, make, required, view, write_out
 
 
 def cumulative_sum(
@@ -41,40 +42,39 @@ def cumulative_prod(
 def _running(
     op: ops.Op, x: Tensor, axis: int | None, dtype: Any, initial: bool, out: Tensor | None
 ) -> Tensor:
-    if not isinstance(x, Tensor):
-        raise DTypeError(f"{op.name}: needs a tensor, not {type(x).__name__}; see dt.asarray")
-    if x.ndim == 0:
+    initial = flag(op.name, initial, "include_initial")
+    if required(op.name, x).ndim == 0:
         raise ShapeError(f"{op.name}: needs at least 1 dimension; see dt.reshape(x, (1,))")
     if axis is None and x.ndim > 1:
         raise ArgumentError(f"{op.name}: needs axis= for shape {x.shape}")
-    d = lay.axis(op.name, axis or 0, x.ndim)
-    attrs = (d, bool(initial), None if dtype is None else real_dtype(op.name, dtype))
+    d = lay.axis(op.name, 0 if axis is None else axis, x.ndim)
+    attrs = (d, initial, None if dtype is None else real_dtype(op.name, dtype))
     _, kind = op.dtypes(op.name, [x.dtype], attrs)
     if kind is bool_:
         raise DTypeError(f"{op.name}: the result's dtype cannot be bool; see dt.any, dt.all")
-    shape = (*x.shape[:d], x.shape[d] + bool(initial), *x.shape[d + 1 :])
+    shape = (*x.shape[:d], x.shape[d] + initial, *x.shape[d + 1 :])
     result = make(node(op, (x._expr,), spec(shape, kind, x.device), attrs))
     return result if out is None else write_out(op.name, out, result._expr)
 
 
+@named
 def diff(
     x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = None,
     append: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """The differences of neighbours along `axis`, taken `n` times; the axis is n shorter.
+    """The differences of neighbours along `axis`, taken `n` times; the axis is n shorter, or empty.
 
     `prepend` and `append` are joined to `x` first, unless n is 0. For bool: whether neighbours
     differ.
     Raises: ArgumentError for n < 0, ShapeError, AxisError.
     """
-    if n < 0:
-        raise ArgumentError(f"diff: n is {n}; it cannot be negative")
-    if x.ndim == 0:
+    n = integer("diff", n, "n", 0)
+    if required("diff", x).ndim == 0:
         raise ShapeError("diff: needs at least 1 dimension")
     d = lay.axis("diff", axis, x.ndim)
     parts = [p for p in (prepend, x, append) if p is not None]
     x = concat(parts, axis=d) if n and len(parts) > 1 else x
-    for _ in range(n):
+    for _ in range(min(n, x.shape[d])):  # empty from there on
         op = ops.NOT_EQUAL if x.dtype is bool_ else ops.SUBTRACT
         x = apply(op, (_part(x, d, 1), _part(x, d, 0)))
     return x

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from . import dtypes as D
+from .arguments import flag, shown
 from .device import Device
 from .device import device as device_named
 from .dtypes import DType, dtype
 from .errors import ArgumentError, DTypeError, NotYetError
 from .expr import tape_of
 from .ops import ASTYPE, COPY, TO_DEVICE, common
-from .tensor import PYTHON_NUMBERS, Tensor, apply, elsewhere, from_host
+from .tensor import PYTHON_NUMBERS, Tensor, apply, elsewhere, from_host, required
 from .transfer import queue_move
 
 Where = Device | str | None
@@ -24,7 +25,7 @@ Like = DType | str | type | np.dtype[Any] | None
 
 def real_dtype(op: str, given: Any) -> DType:
     """The dtype named by `given`. Raises: DTypeError; NotYetError for complex."""
-    found = dtype(given)
+    found = dtype(given, op)
     if found in D.COMPLEX:
         raise NotYetError(
             f"{op}: {found.name} comes with a later version; keep real and imaginary parts apart"
@@ -65,9 +66,11 @@ def astype(x: Tensor, dtype: Like, /, *, copy: bool = True, device: Where = None
     >>> dt.astype(dt.asarray([1.7, -300.0], device="reference"), dt.uint8).tolist()
     [1, 0]
     """
+    required("astype", x)
     want = real_dtype("astype", dtype)
-    found = move(cast(x, want), device_named(device)) if device is not None else cast(x, want)
-    return apply(COPY, (x,)) if copy and found is x else found
+    where = x.device if device is None else device_named(device, "astype")
+    found = move(cast(x, want), where)
+    return apply(COPY, (x,)) if flag("astype", copy, "copy") and found is x else found
 
 
 def to(
@@ -89,24 +92,25 @@ def to(
     >>> dt.ones(2, device="reference").to(dt.int8).dtype
     dovetail.int8
     """
+    required("to", x)
     for w in wanted:
         if isinstance(w, Tensor):
             dtype, device = w.dtype, w.device
-        elif isinstance(w, DType | type | np.dtype) or w in D.BY_NAME:
+        elif isinstance(w, DType | type | np.dtype) or (isinstance(w, str) and w in D.BY_NAME):
             dtype = w
         else:
             device = w
     want = x.dtype if dtype is None else real_dtype("to", dtype)
-    target = x.device if device is None else device_named(device)
-    found = move(cast(x, want), target, non_blocking)
-    return apply(COPY, (x,)) if copy and found is x else found
+    target = x.device if device is None else device_named(device, "to")
+    found = move(cast(x, want), target, flag("to", non_blocking, "non_blocking"))
+    return apply(COPY, (x,)) if flag("to", copy, "copy") and found is x else found
 
 
 def can_cast(from_: Tensor | Like, to: Like, /) -> bool:
     """Whether promotion could turn the one into the other, so that no kind or range of numbers is
     lost.
     """
-    source, target = _dtype_of(from_), dtype(to)
+    source, target = _dtype_of("can_cast", from_), dtype(to, "can_cast")
     try:
         return D.promote(source, target) is target
     except DTypeError:
@@ -120,14 +124,16 @@ def result_type(*operands: Tensor | Like | bool | int | float) -> DType:
     >>> dt.result_type(dt.int8, dt.int16, 1.5)
     dovetail.float32
     """
-    kinds = [type(v) if isinstance(v, PYTHON_NUMBERS) else _dtype_of(v) for v in operands]
+    kinds = [
+        type(v) if isinstance(v, PYTHON_NUMBERS) else _dtype_of("result_type", v) for v in operands
+    ]
     if not any(isinstance(k, DType) for k in kinds):
         raise ArgumentError("result_type: at least one tensor or dtype is needed besides numbers")
     return common("result_type", kinds)
 
 
-def _dtype_of(v: Any) -> DType:
-    return v.dtype if isinstance(v, Tensor) else dtype(v)
+def _dtype_of(op: str, v: Any) -> DType:
+    return v.dtype if isinstance(v, Tensor) else dtype(v, op)
 
 
 @dataclass(frozen=True)
@@ -159,7 +165,7 @@ _FORMATS = {  # digits of the significand, and the largest exponent
 
 def finfo(type: Tensor | Like, /) -> Finfo:
     """The limits of a floating-point dtype. Raises: DTypeError for others."""
-    d = _dtype_of(type)
+    d = _dtype_of("finfo", type)
     if d in D.COMPLEX:
         d = D.float32 if d is D.complex64 else D.float64
     if d not in _FORMATS:
@@ -171,7 +177,7 @@ def finfo(type: Tensor | Like, /) -> Finfo:
 
 def iinfo(type: Tensor | Like, /) -> Iinfo:
     """The limits of an integer dtype. Raises: DTypeError for others."""
-    d = _dtype_of(type)
+    d = _dtype_of("iinfo", type)
     if not d.is_integer:
         raise DTypeError(f"iinfo: {d.name} is not an integer dtype; see dt.finfo")
     return Iinfo(d.bits, d.max, d.min, d)
@@ -188,11 +194,11 @@ def isdtype(dtype: Like, kind: Any) -> bool:
     """Whether a dtype is of a kind: a dtype, one of the standard's names of kinds, or a tuple of
     these.
     """
-    d = D.dtype(dtype)
+    d = D.dtype(dtype, "isdtype")
     if isinstance(kind, tuple):
         return any(isdtype(d, k) for k in kind)
     if isinstance(kind, str) and kind in KINDS:
         return d in KINDS[kind]
     if isinstance(kind, str) and kind not in D.BY_NAME:
-        raise ArgumentError(f"isdtype: unknown kind {kind!r}; known: {', '.join(KINDS)}")
-    return d is D.dtype(kind)
+        raise ArgumentError(f"isdtype: unknown kind {shown(kind)}; known: {', '.join(KINDS)}")
+    return d is D.dtype(kind, "isdtype")

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import environment
+from .arguments import shown
 from .errors import DeviceError, InternalError
 
 # data, not a branch: the only place in the core that spells a backend's device type
@@ -48,25 +49,27 @@ _default: Device | None = None
 _opener: Callable[[Device], Any] | None = None
 
 
-def device(spec: Device | str | None = None) -> Device:
+def device(spec: Device | str | None = None, op: str = "device") -> Device:
     """The device named by `spec`: "opencl", "opencl:1", a `Device`, or None for the default device.
 
     Naming a device does not open it, nor look whether it exists.
 
-    Raises: DeviceError for a malformed name.
+    Raises: DeviceError for a malformed name, naming `op`.
     """
     if isinstance(spec, Device):
         return spec
     if spec is None:
         return default_device()
     known = _specs.get(spec) if isinstance(spec, str) else None
-    return known or _parse(spec)
+    return known or _parse(spec, op)
 
 
-def _parse(spec: str) -> Device:
+def _parse(spec: Any, op: str) -> Device:
     match = _SPEC.fullmatch(spec) if isinstance(spec, str) else None
     if match is None:
-        raise DeviceError(f'{spec!r} names no device; write one like "opencl" or "opencl:1"')
+        raise DeviceError(
+            f'{op}: {shown(spec)} names no device; write one like "opencl" or "opencl:1"'
+        )
     key = (match[1], int(match[2] or 0))
     _specs[spec] = found = _interned.setdefault(key, Device(*key))
     return found
@@ -91,7 +94,7 @@ def _chosen() -> str:
 def set_default_device(spec: Device | str) -> Device:
     """Makes `spec` the default device, and returns it."""
     global _default
-    _default = device(spec)
+    _default = device(spec, "set_default_device")
     return _default
 
 
@@ -111,12 +114,12 @@ def opened(dev: Device) -> Any:
     return _opener(dev)
 
 
-def usable(spec: Device | str | None = None) -> Device:
+def usable(spec: Device | str | None = None, op: str = "device") -> Device:
     """The device named by `spec`, opened: for whoever is about to put something there.
 
     Raises: DeviceError, UnavailableError or PluginError where there is no such device to be had.
     """
-    found = device(spec)
+    found = device(spec, op)
     opened(found)
     return found
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .arguments import shown
 from .errors import DTypeError
 
 
@@ -88,13 +89,13 @@ _FROM_NUMPY = {d.__numpy_dtype__: d for d in ALL if d.__numpy_dtype__ is not Non
 _FROM_PYTHON = {bool: bool_, int: int64, float: float32, complex: complex64}
 
 
-def dtype(spec: Any) -> DType:
+def dtype(spec: Any, op: str = "dtype") -> DType:
     """The dtype named by `spec`: a dovetail dtype, its name, a NumPy dtype or scalar type, or
     bool/int/float.
 
     Python's `float` means the default floating dtype, float32; `int` means int64.
 
-    Raises: DTypeError for anything else.
+    Raises: DTypeError for anything else, naming `op`.
     """
     if type(spec) is DType:
         return spec
@@ -102,15 +103,21 @@ def dtype(spec: Any) -> DType:
         return BY_NAME[spec]
     if isinstance(spec, type) and spec in _FROM_PYTHON:
         return _FROM_PYTHON[spec]
-    try:
-        known = _FROM_NUMPY.get(np.dtype(spec).newbyteorder("="))
-    except TypeError:
-        known = None
+    known = _of_numpy(spec) if isinstance(spec, (str, type, np.dtype)) else None
     if known is None:
         if getattr(spec, "name", None) == "bfloat16":
             return bfloat16
-        raise DTypeError(f"no dovetail dtype corresponds to {spec!r}; known: {', '.join(BY_NAME)}")
+        raise DTypeError(
+            f"{op}: no dovetail dtype corresponds to {shown(spec)}; known: {', '.join(BY_NAME)}"
+        )
     return known
+
+
+def _of_numpy(spec: Any) -> DType | None:
+    try:
+        return _FROM_NUMPY.get(np.dtype(spec).newbyteorder("="))
+    except (TypeError, ValueError, SyntaxError):  # what NumPy says to words that name no dtype
+        return None
 
 
 def _rank(d: DType) -> int:

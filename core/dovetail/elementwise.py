@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from . import layout as lay
 from . import ops
+from .arguments import flag, integer, named, real
 from .creation import full
 from .datatypes import cast
 from .dtypes import bool_, float32, float64, int64, uint64
@@ -19,7 +20,7 @@ from .ops import TABLE, Op, common
 from .statistics import all as all_
 from .statistics import max as max_
 from .statistics import sum as sum_
-from .tensor import Tensor, apply, elsewhere, untaped
+from .tensor import Tensor, apply, elsewhere, operands, required, untaped, write_out
 
 Number = bool | int | float
 
@@ -242,12 +243,12 @@ def round(x: Tensor, /, *, decimals: int = 0, out: Tensor | None = None) -> Tens
     >>> dt.round(dt.asarray([0.5, 1.5, 2.6], device="reference")).tolist()
     [0.0, 2.0, 3.0]
     """
-    if decimals == 0 or x.dtype.kind != "f":
+    decimals = integer("round", decimals, "decimals", -308, 308)
+    if decimals == 0 or required("round", x).dtype.kind != "f":
         return _round(x, out=out)
     scale = 10.0 ** math.fabs(decimals)
-    if decimals > 0:
-        return divide(_round(x * scale), scale, out=out)
-    return multiply(_round(x / scale), scale, out=out)
+    found = _round(x * scale) / scale if decimals > 0 else _round(x / scale) * scale
+    return found if out is None else write_out("round", out, found._expr)
 
 
 def where(
@@ -265,6 +266,7 @@ def where(
     return apply(ops.WHERE, (condition, x1, x2), None, out)
 
 
+@named
 def clip(
     x: Tensor,
     /,
@@ -279,6 +281,7 @@ def clip(
     >>> dt.clip(dt.asarray([-1, 2, 9], device="reference"), 0, 5).tolist()
     [0, 2, 5]
     """
+    required("clip", x)
     low, high = _bound(x, min), _bound(x, max)
     if low is not None and high is not None:
         return apply(ops.CLIP, (x, low, high), None, out)
@@ -303,18 +306,22 @@ def relu(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     return apply(ops.RELU, (x,), None, out)
 
 
+@named
 def softmax(x: Tensor, /, axis: int = -1) -> Tensor:
     """exp(x) divided by its sum along an axis, without overflow; one kernel."""
-    if type(x) is not Tensor:
+    if type(required("softmax", x)) is not Tensor:
         return elsewhere("softmax", (x,), x, lay.axis("softmax", axis, x.ndim))  # type: ignore[no-any-return]
+    axis = lay.axis("softmax", axis, x.ndim)
     e = exp(x - _shift(x, axis))
     return e / sum_(e, axis=axis, keepdims=True)
 
 
+@named
 def log_softmax(x: Tensor, /, axis: int = -1) -> Tensor:
     """The logarithm of softmax, accurate where that underflows; one kernel."""
-    if type(x) is not Tensor:
+    if type(required("log_softmax", x)) is not Tensor:
         return elsewhere("log_softmax", (x,), x, lay.axis("log_softmax", axis, x.ndim))  # type: ignore[no-any-return]
+    axis = lay.axis("log_softmax", axis, x.ndim)
     d = x - _shift(x, axis)
     return d - log(sum_(exp(d), axis=axis, keepdims=True))
 
@@ -324,6 +331,7 @@ def _shift(x: Tensor, axis: int) -> Tensor:
     return untaped(max_(x, axis=axis, keepdims=True)) if x.size else x
 
 
+@named
 def isclose(
     x1: Tensor | Number,
     x2: Tensor | Number,
@@ -337,23 +345,28 @@ def isclose(
     both NaN).
     """
     a, b = _floats(x1, x2)
+    rtol, atol = real("isclose", rtol, "rtol"), real("isclose", atol, "atol")
     near = less_equal(abs(subtract(a, b)), add(multiply(abs(b), rtol), atol))
     close = logical_or(logical_and(near, isfinite(b)), equal(a, b))
-    return logical_or(close, logical_and(isnan(a), isnan(b))) if equal_nan else close
+    if flag("isclose", equal_nan, "equal_nan"):
+        return logical_or(close, logical_and(isnan(a), isnan(b)))
+    return close
 
 
 def _floats(x1: Tensor | Number, x2: Tensor | Number) -> tuple[Tensor, Tensor]:
     """Both operands as tensors of floats; integers as float64."""
-    one = next((x for x in (x1, x2) if isinstance(x, Tensor)), None)
-    if one is None:
-        raise DTypeError("isclose: at least one operand has to be a tensor; see dt.asarray")
-    pair = [x if isinstance(x, Tensor) else full((), float(x), device=one.device) for x in (x1, x2)]
+    device = operands("isclose", x1, x2)[0].device
+    pair = [
+        x if isinstance(x, Tensor) else full((), real("isclose", x, "x"), device=device)
+        for x in (x1, x2)
+    ]
     kinds = [x.dtype for x in (x1, x2) if isinstance(x, Tensor)]
     found = common("isclose", kinds)
     found = found if found.kind == "f" else float64
     return cast(pair[0], found), cast(pair[1], found)
 
 
+@named
 def allclose(
     x1: Tensor | Number,
     x2: Tensor | Number,
@@ -367,6 +380,8 @@ def allclose(
     return bool(all_(isclose(x1, x2, rtol=rtol, atol=atol, equal_nan=equal_nan)))
 
 
+@named
 def array_equal(x1: Tensor, x2: Tensor, /) -> bool:
     """Whether two tensors have one shape and equal elements. Looks at the values."""
+    required("array_equal", x1), required("array_equal", x2)
     return x1.shape == x2.shape and bool(all_(equal(x1, x2)))

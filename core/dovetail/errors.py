@@ -25,8 +25,16 @@ class ArgumentError(DovetailError, ValueError):
     """A value that is neither shape nor dtype does not fit the op."""
 
 
+class ArgumentTypeError(ArgumentError, TypeError):
+    """A parameter got a value of a kind that it does not take: an axis that is no int."""
+
+
 class DTypeError(DovetailError, TypeError):
     """A dtype does not fit the op, or two cannot be combined."""
+
+
+class SharingError(DovetailError, BufferError):
+    """Memory cannot be shared with another library as it was asked for."""
 
 
 class DeviceError(DovetailError, ValueError):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import run
+from .arguments import flag
 from .errors import DTypeError
 from .fuse import Call, Plan, Step
 from .plugins import Opened
@@ -87,6 +88,7 @@ def explain(*tensors: Tensor, source: bool = False) -> Explanation:
 
     Raises: DTypeError for anything but tensors.
     """
+    source = flag("explain", source, "source")
     for x in tensors:
         if not isinstance(x, Tensor):
             raise DTypeError(f"explain: takes tensors, not {type(x).__name__}; see dt.asarray")

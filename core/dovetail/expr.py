@@ -12,7 +12,9 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
+from .arguments import DIMENSIONS
 from .dtypes import DType
+from .errors import ShapeError
 from .layout import Shape, contiguous_strides
 
 if TYPE_CHECKING:
@@ -43,10 +45,12 @@ _SPECS: dict[tuple[Shape, DType, Any], Spec] = {}
 
 
 def spec(shape: Shape, dtype: DType, device: Device) -> Spec:
-    """The one Spec for these three."""
+    """The one Spec for these three. Raises: ShapeError for more dimensions than there can be."""
     key = (shape, dtype, device)
     found = _SPECS.get(key)
     if found is None:
+        if len(shape) > DIMENSIONS:
+            raise ShapeError(f"{len(shape)} dimensions: a tensor has at most {DIMENSIONS}")
         found = Spec()
         found.shape, found.dtype, found.device = key
         found.size, found.strides = math.prod(shape), contiguous_strides(shape)

@@ -6,6 +6,7 @@ layout also uses the public functions.
 
 from pluggy import HookimplMarker
 
+from . import arguments
 from .autograd.tape import set_gradient
 from .backend import (
     INTERFACE,
@@ -75,7 +76,7 @@ from .parse import parse_kernel
 from .reference import interpret
 from .sorting import order_of
 from .spread import spread
-from .tensor import apply
+from .tensor import apply, required
 from .text import print_kernel
 from .verify import verify
 
@@ -120,6 +121,7 @@ __all__ = [
     "Value",
     "along_rows",
     "apply",
+    "arguments",
     "axis",
     "bfloat16",
     "bool_",
@@ -155,6 +157,7 @@ __all__ = [
     "print_kernel",
     "recorded",
     "reduce_loop",
+    "required",
     "set_gradient",
     "shareable",
     "source_digest",

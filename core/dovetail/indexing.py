@@ -18,6 +18,7 @@ import numpy as np
 
 from . import layout as lay
 from . import ops, run
+from .arguments import BEYOND_FLOAT, choice, dimensions, named, shown
 from .dtypes import DType, bool_, dtype, int64
 from .errors import (
     ArgumentError,
@@ -41,6 +42,8 @@ from .tensor import (
     from_host,
     is_viewable,
     make,
+    operands,
+    required,
     view,
     writing,
 )
@@ -108,7 +111,9 @@ def _value(name: str, value: Any, want: DType, device: Any) -> Expr:
         value = value.item()
     if isinstance(value, PYTHON_NUMBERS):
         return _number(name, value, want, device)
-    array = np.asarray(value)
+    array = _host_array(name, value)
+    if array.dtype.kind == "O" and all(isinstance(v, int) for v in array.flat):
+        raise ValueOverflow(f"{name}: an int of {shown(value)} fits neither int64 nor uint64")
     if array.dtype.kind not in "biuf":
         raise DTypeError(f"{name}: cannot store a {type(value).__name__}; see dt.asarray")
     if not isinstance(value, np.ndarray) and _fits(array.dtype.kind, want.kind):
@@ -116,13 +121,27 @@ def _value(name: str, value: Any, want: DType, device: Any) -> Expr:
     return from_host(array, dtype(array.dtype), device)._expr
 
 
+def _host_array(name: str, value: Any) -> np.ndarray[Any, Any]:
+    """What NumPy makes of lists. Raises: ShapeError, DTypeError."""
+    try:
+        return np.asarray(value)
+    except ValueError as error:
+        raise ShapeError(f"{name}: {shown(value)} is ragged; pad it to one length") from error
+    except TypeError as error:
+        raise DTypeError(f"{name}: {shown(value)} is no array; see dt.asarray") from error
+
+
 def _number(name: str, value: Any, want: DType, device: Any) -> Expr:
     """A 0-dimensional node. Raises: DTypeError, ValueOverflow."""
     kind = {bool: "b", int: "i", float: "f"}.get(type(value), "c")
     if not _fits(kind, want.kind):
-        raise DTypeError(f"{name}: {value!r} does not fit {want.name}; cast with astype()")
+        raise DTypeError(f"{name}: {shown(value)} does not fit {want.name}; cast with astype()")
     if type(value) is int and want.kind in "iu" and not want.min <= value <= want.max:
-        raise ValueOverflow(f"{name}: {value} does not fit {want.name} ({want.min}..{want.max})")
+        raise ValueOverflow(
+            f"{name}: {shown(value)} does not fit {want.name} ({want.min}..{want.max})"
+        )
+    if type(value) is int and not -BEYOND_FLOAT < value < BEYOND_FLOAT:
+        raise ValueOverflow(f"{name}: {shown(value)} does not fit {want.name}")
     return node(ops.FULL, (value,), spec((), want, device), ((want,), want))
 
 
@@ -185,7 +204,7 @@ def _basic(x: Tensor, parts: list[Any]) -> Tensor:
         lengths.append(length)
         steps.append(step)
     found = view(x, ("slice", tuple(starts), tuple(lengths), tuple(steps)))
-    return view(found, ("reshape", tuple(shape))) if reshaped else found
+    return view(found, ("reshape", dimensions("index", shape))) if reshaped else found
 
 
 def _slice(part: slice, extent: int) -> tuple[int, int, int]:
@@ -198,17 +217,21 @@ def _slice(part: slice, extent: int) -> tuple[int, int, int]:
     return start, len(range(start, stop, step)), step
 
 
-def _position(part: Any, axis: int, extent: int) -> int:
-    """A non-negative position along an axis. Raises: IndexOutOfRange; DTypeError for no integer."""
+def _integer(part: Any) -> int:
     try:
-        i = as_integer(part)
+        return as_integer(part)
     except TypeError:
         raise DTypeError(
-            f"index: {part!r} is {type(part).__name__}; indices are integers, slices, '...', None, "
-            "and arrays of integers or bool"
+            f"index: {shown(part)} is {type(part).__name__}; indices are integers, slices, '...', "
+            "None, and arrays of integers or bool"
         ) from None
+
+
+def _position(part: Any, axis: int, extent: int) -> int:
+    """A non-negative position along an axis. Raises: IndexOutOfRange; DTypeError for no integer."""
+    i = _integer(part)
     if not -extent <= i < extent:
-        raise IndexOutOfRange(f"index: {i} is out of range for axis {axis} of size {extent}")
+        raise IndexOutOfRange(f"index: {shown(i)} is out of range for axis {axis} of size {extent}")
     return i + extent if i < 0 else i
 
 
@@ -226,7 +249,7 @@ def _as_array(part: Any) -> Any:
                 f"index: an index tensor is of integers or bool, not {part.dtype.name}"
             )
         return part
-    array = np.asarray(part)
+    array = _host_array("index", part)
     if array.size == 0 and isinstance(part, list):
         array = array.astype(np.int64)
     if array.dtype.kind not in "biu":
@@ -325,7 +348,8 @@ def _index(part: Any, shape: Shape, d: int, axis: int, x: Tensor) -> tuple[_Inde
         return _Index(axis, one._expr, True, True), 0
     if part.dtype in (bool_, np.bool_):
         used = part.ndim
-        if tuple(part.shape) != shape[d : d + used]:
+        # NumPy takes a size of 0 for any: nothing is true
+        if any(m not in (n, 0) for m, n in zip(part.shape, shape[d : d + used], strict=True)):
             raise IndexOutOfRange(
                 f"index: a mask of shape {tuple(part.shape)} does not fit axes {d}..{d + used - 1} "
                 f"of shape {shape}"
@@ -387,6 +411,11 @@ ROWS_WORTH_CHECKING = 4  # elements read for each index
 
 def _gathered(x: Tensor, parts: list[Any]) -> Tensor:
     if type(x) is not Tensor:
+        for part in parts:
+            if type(part) is slice:
+                _slice(part, 0)
+            elif part is not None and part is not Ellipsis and not isinstance(part, _ARRAYS):
+                _integer(part)
         return elsewhere("index", (x,), x, parts)  # type: ignore[no-any-return]
     p = _prepare(x, parts)
     width, after = len(p.shape), len(p.result) - p.place
@@ -412,12 +441,14 @@ def _gather(
     return make(node(ops.GATHER, (x._expr, *indices), spec(shape, x.dtype, x.device), attrs))
 
 
+@named
 def take(x: Tensor, indices: Any, /, *, axis: int | None = None) -> Tensor:
     """The elements of `x` at `indices` along `axis`, which the axes of `indices` replace.
 
     `axis` may be left out for one dimension. Indices in a tensor are checked when the work runs.
     Raises: IndexOutOfRange, DTypeError, AxisError.
     """
+    required("take", x)
     if axis is None:
         if x.ndim != 1:
             raise ArgumentError(f"take: needs axis= for shape {x.shape}")
@@ -429,20 +460,25 @@ def take(x: Tensor, indices: Any, /, *, axis: int | None = None) -> Tensor:
 
 
 def _index_array(name: str, indices: Any) -> Any:
-    array = indices if isinstance(indices, Tensor) else np.asarray(indices)
-    array = array if array.ndim == 0 and isinstance(array, np.ndarray) else _as_array(array)
+    array = indices if isinstance(indices, Tensor) else _host_array(name, indices)
+    if array.size == 0 and isinstance(indices, (list, tuple)):
+        array = array.astype(np.int64)
+    kind = array.dtype.kind
+    if kind not in "biu":
+        raise DTypeError(f"{name}: indices are integers, not {array.dtype}; see astype()")
     if array.dtype in (bool_, np.bool_):
         raise DTypeError(f"{name}: indices are integers, not bool; see x[mask]")
     return array
 
 
+@named
 def take_along_axis(x: Tensor, indices: Any, /, *, axis: int = -1) -> Tensor:
     """At each place the element of `x` there, except that its position along `axis` is `indices`'.
 
     Both have as many dimensions, and broadcast along all others.
     Raises: IndexOutOfRange, ShapeError, DTypeError, AxisError.
     """
-    d = lay.axis("take_along_axis", axis, x.ndim)
+    d = lay.axis("take_along_axis", axis, required("take_along_axis", x).ndim)
     index, known = _positions_along("take_along_axis", x, indices, d)
     others = [(*s[:d], 1, *s[d + 1 :]) for s in (x.shape, index.spec.shape)]
     joint = lay.broadcast_shapes("take_along_axis", *others)
@@ -470,7 +506,7 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
     How many there are is read by the host, once.
     Raises: ShapeError for no dimensions.
     """
-    if x.ndim == 0:
+    if required("nonzero", x).ndim == 0:
         raise ShapeError("nonzero: needs at least 1 dimension; see dt.reshape(x, (1,))")
     mask = x if x.dtype is bool_ else apply(ops.NOT_EQUAL, (x, 0))
     flat, found = true_positions(mask, x), []
@@ -480,6 +516,7 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
     return (flat, *reversed(found))
 
 
+@named
 def argwhere(x: Tensor, /) -> Tensor:
     """The positions of the elements that are not zero, one row each; see `nonzero`."""
     found = nonzero(x)
@@ -498,29 +535,27 @@ def searchsorted(
     gives it. NaN stands last. Binary search: one pass over `x2`.
     Raises: ShapeError, ArgumentError, DTypeError.
     """
-    if side not in ("left", "right"):
-        raise ArgumentError(f"searchsorted: side is 'left' or 'right', not {side!r}")
+    choice("searchsorted", side, "side", ("left", "right"))
+    operands("searchsorted", required("searchsorted", x1), x2)
     if x1.ndim != 1:
         raise ShapeError(f"searchsorted: x1 is a vector, not of shape {x1.shape}")
-    wanted = (
-        x2._expr if isinstance(x2, Tensor) else _number("searchsorted", x2, x1.dtype, x1.device)
-    )
-    operands = [x1._expr, wanted]
+    wanted = _value("searchsorted", x2, x1.dtype, x1.device)
+    nodes = [x1._expr, wanted]
     if sorter is not None:
-        if sorter.shape != x1.shape or not sorter.dtype.is_integer:
+        if required("searchsorted", sorter).shape != x1.shape or not sorter.dtype.is_integer:
             raise ShapeError(
                 f"searchsorted: sorter is {sorter._expr.spec!r} for x1 {x1._expr.spec!r}"
             )
-        operands.append(_checked("searchsorted", sorter._expr, x1.size))
-    for e in operands:
+        nodes.append(_checked("searchsorted", sorter._expr, x1.size))
+    for e in nodes:
         if e.spec.device is not x1.device:
             raise DeviceError(
                 f"searchsorted: operands are on {x1.device} and {e.spec.device}; move one with "
                 "x.to(device)"
             )
-    ops.SEARCHSORTED.dtypes("searchsorted", [e.spec.dtype for e in operands], side)
+    ops.SEARCHSORTED.dtypes("searchsorted", [e.spec.dtype for e in nodes], side)
     s = spec(wanted.spec.shape, int64, x1.device)
-    return make(node(ops.SEARCHSORTED, tuple(operands), s, side))
+    return make(node(ops.SEARCHSORTED, tuple(nodes), s, side))
 
 
 # --- writing -------------------------------------------------------------------------------------
@@ -616,11 +651,13 @@ def _checked(name: str, positions: Expr, extent: int) -> Expr:
     return node(ops.CHECKED_INDICES, (positions,), s, (name, extent))
 
 
+@named
 def index_add(x: Tensor, dim: int, index: Any, source: Any) -> Tensor:
     """A copy of `x` after `index_add_`."""
-    return index_add_(apply(ops.COPY, (x,)), dim, index, source)
+    return index_add_(apply(ops.COPY, (required("index_add", x),)), dim, index, source)
 
 
+@named
 def index_add_(x: Tensor, dim: int, index: Any, source: Any) -> Tensor:
     """`x` after `source`'s slices along `dim` have been added to its slices at `index`.
 
@@ -628,7 +665,7 @@ def index_add_(x: Tensor, dim: int, index: Any, source: Any) -> Tensor:
     every device. float16 and bfloat16 are rounded after each.
     Raises: IndexOutOfRange, ShapeError, DTypeError, ReadOnlyError.
     """
-    d = lay.axis("index_add", dim, x.ndim)
+    d = lay.axis("index_add", dim, required("index_add", x).ndim)
     array = _index_array("index_add", index)
     if array.ndim != 1:
         raise ShapeError(f"index_add: index is a vector, not of shape {tuple(array.shape)}")
@@ -637,11 +674,13 @@ def index_add_(x: Tensor, dim: int, index: Any, source: Any) -> Tensor:
     return x
 
 
+@named
 def scatter(x: Tensor, dim: int, index: Any, src: Any) -> Tensor:
     """A copy of `x` after `scatter_`."""
-    return scatter_(apply(ops.COPY, (x,)), dim, index, src)
+    return scatter_(apply(ops.COPY, (required("scatter", x),)), dim, index, src)
 
 
+@named
 def scatter_(x: Tensor, dim: int, index: Any, src: Any) -> Tensor:
     """`x` after every element of `src` went to its own place, but at `index` along `dim`.
 
@@ -652,13 +691,14 @@ def scatter_(x: Tensor, dim: int, index: Any, src: Any) -> Tensor:
     return _scatter_along("scatter", x, dim, index, src, "set")
 
 
+@named
 def scatter_add_(x: Tensor, dim: int, index: Any, src: Any) -> Tensor:
     """As `scatter_`, with the elements of `src` added, in order along `dim`."""
     return _scatter_along("scatter_add", x, dim, index, src, "add")
 
 
 def _scatter_along(name: str, x: Tensor, dim: int, index: Any, src: Any, how: str) -> Tensor:
-    d = lay.axis(name, dim, x.ndim)
+    d = lay.axis(name, dim, required(name, x).ndim)
     positions, known = _positions_along(name, x, index, d)
     shape = positions.spec.shape
     if any(n > m for i, (n, m) in enumerate(zip(shape, x.shape, strict=True)) if i != d):

@@ -28,11 +28,12 @@ import numpy as np
 
 from . import dtypes as D
 from . import layout as lay
+from .arguments import DIMENSIONS, flag, named
 from .datatypes import Where, isdtype, move
 from .device import Device, default_device, opened
 from .device import device as device_named
 from .dtypes import DType
-from .errors import ArgumentError, DeviceError, DTypeError
+from .errors import ArgumentError, DeviceError, DTypeError, SharingError
 from .expr import leaf, spec, storage_of
 from .layout import Layout, Shape
 from .memory import Storage, foreign
@@ -168,15 +169,18 @@ def from_dlpack(x: Any, /, *, device: Where = None, copy: bool | None = None) ->
 
     Raises: BufferError (copy=False), DeviceError, DTypeError.
     """
+    copy = copy if copy is None else flag("from_dlpack", copy, "copy")
     if isinstance(x, Tensor):
         return _own(x, device, copy)
+    if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
+        raise DTypeError(f"from_dlpack: a {type(x).__name__} has no __dlpack__; see dt.asarray")
     producer = tuple(map(int, x.__dlpack_device__()))
-    target = device_named(device) if device is not None else _home(*producer)
+    target = _home(*producer) if device is None else device_named(device, "from_dlpack")
     found = _shared(x, target) if _reaches(target, *producer) else None
     if found is not None and not copy:
         return found
     if copy is False:
-        raise BufferError(
+        raise SharingError(
             f"from_dlpack: device {target} cannot use this memory as it is, and copy=False "
             f"forbids a copy"
         )
@@ -197,9 +201,9 @@ def _shared(x: Any, target: Device) -> Tensor | None:
 
 
 def _own(x: Tensor, where: Where, copy: bool | None) -> Tensor:
-    target = x.device if where is None else device_named(where)
+    target = x.device if where is None else device_named(where, "from_dlpack")
     if target is not x.device and copy is False:
-        raise BufferError(
+        raise SharingError(
             f"from_dlpack: a tensor on {x.device} is on {target} only by a copy, and copy=False "
             f"forbids it"
         )
@@ -219,7 +223,7 @@ def _copied(x: Any, shared: Tensor | None, target: Device, kind: int) -> Tensor:
             raise (
                 _out_of_reach(kind, target)
                 if kind != HOST or host is None
-                else BufferError(
+                else SharingError(
                     "from_dlpack: the address of this memory is no multiple of its elements' size; "
                     "copy the array in its own library first"
                 )
@@ -274,9 +278,12 @@ def _home(kind: int, index: int) -> Device:
 
 def _capsule(x: Any) -> Any:
     try:
-        return x.__dlpack__(max_version=VERSION)
-    except TypeError:  # from before DLPack 1.0
-        return x.__dlpack__()
+        try:
+            return x.__dlpack__(max_version=VERSION)
+        except TypeError:  # from before DLPack 1.0
+            return x.__dlpack__()
+    except (BufferError, ValueError) as error:
+        raise SharingError(f"from_dlpack: the other library refuses: {error}") from error
 
 
 def _received(capsule: Any) -> _Owner:
@@ -286,13 +293,13 @@ def _received(capsule: Any) -> _Owner:
         if _is_valid(at, name):
             managed = form.from_address(_pointer(at, name))
             if form is _Versioned and managed.major > VERSION[0]:
-                raise BufferError(
+                raise SharingError(
                     f"from_dlpack: DLPack {managed.major}.{managed.minor} is newer than "
                     f"{VERSION[0]}"
                 )
             _rename(at, _USED[name])
             return _Owner(managed)
-    raise BufferError("from_dlpack: the capsule holds no DLPack tensor, or was used before")
+    raise SharingError("from_dlpack: the capsule holds no DLPack tensor, or was used before")
 
 
 def _dtype(d: _DType) -> DType:
@@ -345,7 +352,7 @@ def dlpack_device(x: Tensor) -> tuple[int, int]:
     """DLPack's (device type, index) of a tensor. Raises: BufferError where its device has none."""
     kind = opened(x.device).backend.dlpack_type
     if kind is None:
-        raise BufferError(
+        raise SharingError(
             f"__dlpack_device__: {x.device} has no place in DLPack; move the tensor with "
             f"x.to(device)"
         )
@@ -381,7 +388,7 @@ def dlpack(
 def _on_host(x: Tensor, wanted: tuple[int, ...], copy: bool | None) -> Tensor:
     host = next((d for d in devices() if opened(d).backend.dlpack_type == HOST), None)
     if wanted[0] != HOST or copy is False or host is None:
-        raise BufferError(
+        raise SharingError(
             f"__dlpack__: a tensor on {x.device} cannot be had on DLPack device {wanted}, "
             f"copy={copy}"
         )
@@ -394,7 +401,7 @@ def _managed(x: Tensor, name: bytes, flags: int) -> Any:
     if storage.read_only or lay.repeats(Layout(e.spec.shape, e.strides, 0)):
         flags |= READ_ONLY
     if flags & READ_ONLY and name == b"dltensor":
-        raise BufferError(
+        raise SharingError(
             "__dlpack__: read-only memory needs DLPack 1.0 (max_version); export x.copy() instead"
         )
     where = opened(x.device)
@@ -426,15 +433,17 @@ class NamespaceInfo:
 
     def capabilities(self) -> dict[str, Any]:
         """Optional behaviour."""
-        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": None}
+        return {
+            "boolean indexing": True, "data-dependent shapes": True, "max dimensions": DIMENSIONS,
+        }  # fmt: skip
 
     def default_device(self) -> Device:
         """The device of tensors made without `device=`."""
         return default_device()
 
-    def devices(self) -> tuple[Device, ...]:
+    def devices(self) -> list[Device]:
         """All devices that plugins offer on this machine."""
-        return tuple(devices())
+        return list(devices())
 
     def default_dtypes(self, *, device: Where = None) -> dict[str, DType]:
         """The dtypes of what is made from Python numbers."""
@@ -443,12 +452,13 @@ class NamespaceInfo:
             "integral": D.int64, "indexing": D.int64,
         }  # fmt: skip
 
+    @named
     def dtypes(self, *, device: Where = None, kind: Any = None) -> dict[str, DType]:
         """The standard's dtypes that a device has, all or those of a kind (see `isdtype`).
 
         float16 and bfloat16 are not the standard's: see `Capabilities.dtypes` for what there is.
         """
-        held = opened(device_named(device)).backend.info.capabilities.dtypes
+        held = opened(device_named(device, "dtypes")).backend.info.capabilities.dtypes
         standard = [d for d in D.ALL if d in held and d not in (D.float16, D.bfloat16)]
         return {d.name: d for d in standard if kind is None or isdtype(d, kind)}
 

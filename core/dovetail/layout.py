@@ -10,10 +10,11 @@ on any layout:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from .arguments import dimensions, integer, integers, shown
 from .errors import AxisError, ShapeError
 
 Shape = tuple[int, ...]
@@ -189,38 +190,42 @@ def broadcast_shapes(op: str, *shapes: Shape) -> Shape:
 
 
 def axis(op: str, index: int, ndim: int) -> int:
-    """A non-negative axis number. Raises: AxisError."""
+    """A non-negative axis number. Raises: AxisError, ArgumentTypeError."""
+    if type(index) is not int:
+        index = integer(op, index, "axis")
     if not -ndim <= index < ndim:
         span_ = f"{-ndim}..{ndim - 1}" if ndim else "none: the tensor is 0-dimensional"
         raise AxisError(
-            f"{op}: axis {index} is out of range for {ndim} dimensions (allowed: {span_})"
+            f"{op}: axis {shown(index)} is out of range for {ndim} dimensions (allowed: {span_})"
         )
     return index % ndim
 
 
-def axes(op: str, which: int | Iterable[int] | None, ndim: int) -> Shape:
-    """Non-negative, distinct, sorted axes; all of them for None. Raises: AxisError."""
+def axes(op: str, which: int | Sequence[int] | None, ndim: int) -> Shape:
+    """Non-negative, distinct, sorted axes; all of them for None.
+
+    Raises: AxisError, ArgumentTypeError.
+    """
     if which is None:
         return tuple(range(ndim))
-    listed = (which,) if isinstance(which, int) else tuple(which)
-    found = tuple(sorted(axis(op, i, ndim) for i in listed))
+    found = tuple(sorted([axis(op, i, ndim) for i in integers(op, which, "axis")]))
     if len(set(found)) < len(found):
-        raise AxisError(f"{op}: axis {which} names a dimension twice")
+        raise AxisError(f"{op}: axis {shown(which)} names a dimension twice")
     return found
 
 
 def resolve_reshape(op: str, old: Shape, new: Sequence[int]) -> Shape:
     """`new` with its single -1 worked out. Raises: ShapeError."""
     size = math.prod(old)
-    wanted = tuple(int(n) for n in new)
+    wanted = tuple(new)
     if wanted.count(-1) == 1 and all(n >= 0 for n in wanted if n != -1):
         rest = math.prod(n for n in wanted if n != -1)
         if rest and size % rest == 0:
-            return tuple(size // rest if n == -1 else n for n in wanted)
+            return dimensions(op, [size // rest if n == -1 else n for n in wanted])
     elif all(n >= 0 for n in wanted) and math.prod(wanted) == size:
-        return wanted
+        return dimensions(op, wanted)
     raise ShapeError(
-        f"{op}: shape {old} has {size} elements and cannot become {wanted}; "
+        f"{op}: shape {old} has {size} elements and cannot become {shown(wanted)}; "
         "one size may be -1, and the product has to be the same"
     )
 

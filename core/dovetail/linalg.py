@@ -14,6 +14,7 @@ from typing import Any
 
 from . import layout as lay
 from . import manipulation, ops
+from .arguments import integer, integers, named, shown
 from .errors import ArgumentError, DeviceError, DTypeError, NotYetAttribute, ShapeError
 from .expr import node, spec
 from .layout import Shape
@@ -101,9 +102,12 @@ def _require_tensors(name: str, *operands: Any) -> None:
 def matrix_transpose(x: Tensor, /) -> Tensor:
     """A view of `x` with its last two axes exchanged. Raises: ShapeError below 2 dimensions."""
     _require_tensors("matrix_transpose", x)
+    if x.ndim < 2:
+        raise ShapeError(f"matrix_transpose: needs at least 2 dimensions, not shape {x.shape}")
     return x.mT
 
 
+@named
 def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
     """The products of every element of one vector with every element of the other, (n, m)."""
     _require_tensors("outer", x1, x2)
@@ -112,6 +116,7 @@ def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
     return apply(ops.MULTIPLY, (view(x1, ("reshape", (x1.shape[0], 1))), x2))
 
 
+@named
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     """The sum of the products along `axis` (counted from the end), after broadcasting.
 
@@ -120,10 +125,10 @@ def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     """
     _require_tensors("vecdot", x1, x2)
     (_, _), dtype = ops.MATMUL.dtypes("vecdot", [x1.dtype, x2.dtype], None)
-    shortest = min(x1.ndim, x2.ndim)
+    shortest, axis = min(x1.ndim, x2.ndim), integer("vecdot", axis, "axis")
     if axis >= 0:
         raise ArgumentError(
-            f"vecdot: axis {axis} is counted from the end: give one of {-shortest}..-1"
+            f"vecdot: axis {shown(axis)} is counted from the end: give one of {-shortest}..-1"
         )
     lay.axis("vecdot", axis, shortest)
     if x1.shape[axis] != x2.shape[axis]:
@@ -132,19 +137,21 @@ def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     return reduce(ops.SUM, product, (product.ndim + axis,), False, dtype)
 
 
+@named
 def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
     """A view of the `offset`-th diagonals of the last two axes; see `dt.diagonal`."""
     return manipulation.diagonal(x, offset, -2, -1)
 
 
-Axes = int | tuple[Sequence[int], Sequence[int]]
+Axes = int | tuple[int | Sequence[int], int | Sequence[int]]
 
 
+@named
 def tensordot(x1: Tensor, x2: Tensor, /, *, axes: Axes = 2) -> Tensor:
     """The sum of products over pairs of axes.
 
-    `axes` is a number, of the last axes of x1 and the first of x2, or two lists. It is one `matmul`
-    of the operands with those axes brought together.
+    `axes` is a number, of the last axes of x1 and the first of x2, or two lists (or two axes). It
+    is one `matmul` of the operands with those axes brought together.
     Raises: ShapeError, AxisError, ArgumentError, DTypeError.
     """
     _require_tensors("tensordot", x1, x2)
@@ -163,18 +170,21 @@ def tensordot(x1: Tensor, x2: Tensor, /, *, axes: Axes = 2) -> Tensor:
 
 
 def _paired_axes(axes: Axes, x1: Tensor, x2: Tensor) -> tuple[Shape, Shape]:
-    if isinstance(axes, int):
-        if not 0 <= axes <= min(x1.ndim, x2.ndim):
-            raise ArgumentError(f"tensordot: axes={axes} of shapes {x1.shape} and {x2.shape}")
-        return tuple(range(x1.ndim - axes, x1.ndim)), tuple(range(axes))
-    first, second = axes
-    pair = (
-        tuple(lay.axis("tensordot", i, x1.ndim) for i in first),
-        tuple(lay.axis("tensordot", i, x2.ndim) for i in second),
-    )
-    if len(pair[0]) != len(pair[1]) or any(len(set(p)) < len(p) for p in pair):
-        raise ArgumentError(f"tensordot: axes {axes} are not two lists of as many distinct axes")
-    return pair
+    if not isinstance(axes, (list, tuple)):
+        count = integer("tensordot", axes, "axes")
+        if not 0 <= count <= min(x1.ndim, x2.ndim):
+            raise ArgumentError(
+                f"tensordot: axes={shown(axes)} of shapes {x1.shape} and {x2.shape}"
+            )
+        return tuple(range(x1.ndim - count, x1.ndim)), tuple(range(count))
+    if len(axes) == 2:
+        first, second = (
+            tuple([lay.axis("tensordot", i, x.ndim) for i in integers("tensordot", part, "axes")])
+            for part, x in zip(axes, (x1, x2), strict=True)
+        )
+        if len(first) == len(second) and all(len(set(p)) == len(p) for p in (first, second)):
+            return first, second
+    raise ArgumentError(f"tensordot: axes {shown(axes)} are not two lists of as many distinct axes")
 
 
 class reproducible:

@@ -4,7 +4,6 @@ a new tensor.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -13,10 +12,11 @@ import numpy as np
 
 from . import layout as lay
 from . import ops, run
+from .arguments import dimensions, flag, integer, integers, named, sequence, shown
 from .creation import extents
 from .datatypes import cast
 from .dtypes import int64
-from .errors import ArgumentError, AxisError, DeviceError, DTypeError, ShapeError
+from .errors import ArgumentError, ArgumentTypeError, AxisError, DeviceError, ShapeError
 from .expr import leaf, node, spec, storage_of, tape_of
 from .layout import Layout, Shape
 from .ops import common
@@ -30,31 +30,33 @@ from .tensor import (
     from_host,
     is_viewable,
     make,
+    required,
     view,
 )
 
 Axes = int | Sequence[int]
 
 
-def _tensor(op: str, x: Any) -> Tensor:
-    if not isinstance(x, Tensor):
-        raise DTypeError(f"{op}: needs a tensor, not {type(x).__name__}; see dt.asarray")
-    return x
+_UNGIVEN: Any = object()  # what a parameter is that was not given by its name
 
 
-def _ints(op: str, given: Any) -> Shape:
-    """`(2, 3)` out of `f(2, 3)` or `f((2, 3))`."""
-    listed = given[0] if len(given) == 1 and not hasattr(given[0], "__index__") else given
+def _ints(op: str, given: Any, by_name: Any = _UNGIVEN, name: str = "shape") -> Shape:
+    """`(2, 3)` out of `f(2, 3)`, `f((2, 3))` or `f(shape=(2, 3))`."""
+    if by_name is not _UNGIVEN:
+        if given:
+            raise ArgumentError(f"{op}: {name} is given twice, by place and by name")
+        given = (by_name,)
+    listed = given[0] if len(given) == 1 and isinstance(given[0], (list, tuple, range)) else given
     try:
-        return tuple(operator.index(n) for n in listed)
-    except TypeError:
-        raise ShapeError(f"{op}: expects ints, not {listed!r}") from None
+        return integers(op, listed, name)
+    except ArgumentTypeError:
+        raise ShapeError(f"{op}: expects ints, not {shown(listed)}") from None
 
 
 # --- views ---------------------------------------------------------------------------------------
 
 
-def reshape(x: Tensor, /, *shape: Any, copy: bool | None = None) -> Tensor:
+def reshape(x: Tensor, /, *sizes: Any, shape: Any = _UNGIVEN, copy: bool | None = None) -> Tensor:
     """The same elements, in row-major order, as another shape; one size may be -1.
 
     A view where strides permit, else a copy. `copy=True` always copies, `copy=False` never: it
@@ -66,8 +68,10 @@ def reshape(x: Tensor, /, *shape: Any, copy: bool | None = None) -> Tensor:
     >>> dt.reshape(dt.arange(6, device="reference"), (2, -1)).tolist()
     [[0, 1, 2], [3, 4, 5]]
     """
-    wanted = lay.resolve_reshape("reshape", _tensor("reshape", x).shape, _ints("reshape", shape))
+    new = _ints("reshape", sizes, shape)
+    wanted = lay.resolve_reshape("reshape", required("reshape", x).shape, new)
     m = ("reshape", wanted)
+    copy = copy if copy is None else flag("reshape", copy, "copy")
     if copy is False and not is_viewable(x, m):
         raise ArgumentError(
             f"reshape: shape {x.shape} with strides {x.stride()} becomes {wanted} only by a "
@@ -89,20 +93,29 @@ def view_as(x: Tensor, /, *shape: Any) -> Tensor:
     return view(x, ("reshape", wanted))
 
 
-def permute_dims(x: Tensor, /, *axes: Any) -> Tensor:
+def permute_dims(x: Tensor, /, *order: Any, axes: Any = _UNGIVEN) -> Tensor:
     """A view with the axes in another order. Raises: AxisError unless each axis is named once."""
-    order = tuple(lay.axis("permute_dims", i, x.ndim) for i in _ints("permute_dims", axes))
+    given = _ints("permute_dims", order, axes, "axes")
+    return _permuted("permute_dims", required("permute_dims", x), given)
+
+
+def _permuted(op: str, x: Tensor, axes: Shape) -> Tensor:
+    order = tuple([lay.axis(op, i, x.ndim) for i in axes])
     if sorted(order) != list(range(x.ndim)):
         raise AxisError(
-            f"permute_dims: axes {order} are not an order of the {x.ndim} axes of shape {x.shape}"
+            f"{op}: axes {order} are not an order of the {x.ndim} axes of shape {x.shape}"
         )
     return view(x, ("permute", order))
 
 
 def swapaxes(x: Tensor, axis1: int, axis2: int, /) -> Tensor:
     """A view with two axes exchanged."""
-    order = list(range(x.ndim))
-    a, b = lay.axis("swapaxes", axis1, x.ndim), lay.axis("swapaxes", axis2, x.ndim)
+    return _swapped("swapaxes", x, axis1, axis2)
+
+
+def _swapped(op: str, x: Tensor, axis1: int, axis2: int) -> Tensor:
+    order = list(range(required(op, x).ndim))
+    a, b = lay.axis(op, axis1, x.ndim), lay.axis(op, axis2, x.ndim)
     order[a], order[b] = b, a
     return view(x, ("permute", tuple(order)))
 
@@ -114,18 +127,20 @@ def transpose(x: Tensor, /, *axes: Any) -> Tensor:
     A full order of axes, as a tuple, is `permute_dims`.
     """
     if not axes:
-        return view(x, ("permute", tuple(reversed(range(x.ndim)))))
+        return view(x, ("permute", tuple(reversed(range(required("transpose", x).ndim)))))
     if len(axes) == 2:
-        return swapaxes(x, *axes)
-    return permute_dims(x, *axes)
+        return _swapped("transpose", x, *axes)
+    return _permuted("transpose", required("transpose", x), _ints("transpose", axes, name="axes"))
 
 
 def moveaxis(x: Tensor, source: Axes, destination: Axes, /) -> Tensor:
     """A view with some axes moved to other places, the rest staying in order."""
+    required("moveaxis", x)
     src, dst = _axes_list("moveaxis", source, x.ndim), _axes_list("moveaxis", destination, x.ndim)
     if len(src) != len(dst) or len(set(src)) < len(src) or len(set(dst)) < len(dst):
         raise AxisError(
-            f"moveaxis: source {source} and destination {destination} must be as many distinct axes"
+            f"moveaxis: source {shown(source)} and destination {shown(destination)} must be as "
+            "many distinct axes"
         )
     order = [i for i in range(x.ndim) if i not in src]
     for d, s in sorted(zip(dst, src, strict=True)):
@@ -135,48 +150,53 @@ def moveaxis(x: Tensor, source: Axes, destination: Axes, /) -> Tensor:
 
 def _axes_list(op: str, given: Axes, ndim: int) -> list[int]:
     """Non-negative axes in the order given."""
-    listed = (given,) if isinstance(given, int) else given
-    return [lay.axis(op, i, ndim) for i in listed]
+    return [lay.axis(op, i, ndim) for i in integers(op, given, "axis")]
 
 
 def expand_dims(x: Tensor, /, axis: Axes = 0) -> Tensor:
     """A view with axes of size 1 put in, at these places of the result."""
-    listed = (axis,) if isinstance(axis, int) else tuple(axis)
-    ndim = x.ndim + len(listed)
+    listed = integers("expand_dims", axis, "axis")
+    ndim = required("expand_dims", x).ndim + len(listed)
     places = lay.axes("expand_dims", listed, ndim)
     rest = iter(x.shape)
-    return view(x, ("reshape", tuple(1 if d in places else next(rest) for d in range(ndim))))
+    shape = tuple([1 if d in places else next(rest) for d in range(ndim)])
+    return view(x, ("reshape", dimensions("expand_dims", shape)))
 
 
 def squeeze(x: Tensor, /, axis: Axes | None = None) -> Tensor:
     """A view without these axes, whose size must be 1; without all axes of size 1 for None."""
+    required("squeeze", x)
     if axis is None:
         return view(x, ("reshape", tuple(n for n in x.shape if n != 1)))
     gone = lay.axes("squeeze", axis, x.ndim)
     if any(x.shape[d] != 1 for d in gone):
-        raise ShapeError(f"squeeze: axis {axis} of shape {x.shape} does not have size 1")
+        raise ShapeError(f"squeeze: axis {shown(axis)} of shape {x.shape} does not have size 1")
     return view(x, ("reshape", tuple(n for d, n in enumerate(x.shape) if d not in gone)))
 
 
 def flip(x: Tensor, /, axis: Axes | None = None) -> Tensor:
     """A view with the order along some axes (all, for None) reversed."""
-    turned = lay.axes("flip", axis, x.ndim)
+    turned = lay.axes("flip", axis, required("flip", x).ndim)
     starts = tuple(n - 1 if d in turned else 0 for d, n in enumerate(x.shape))
     steps = tuple(-1 if d in turned else 1 for d in range(x.ndim))
     return view(x, ("slice", starts, x.shape, steps))
 
 
-def broadcast_to(x: Tensor, /, *shape: Any) -> Tensor:
+def broadcast_to(x: Tensor, /, *sizes: Any, shape: Any = _UNGIVEN) -> Tensor:
     """A read-only view in which axes of size 1 are repeated without memory. Raises: ShapeError.
 
     >>> import dovetail as dt
     >>> dt.broadcast_to(dt.arange(2, device="reference"), (2, 2)).tolist()
     [[0, 1], [0, 1]]
     """
-    wanted = _ints("broadcast_to", shape)
-    extents("broadcast_to", wanted)
-    if len(wanted) < x.ndim or lay.broadcast_shapes("broadcast_to", x.shape, wanted) != wanted:
-        raise ShapeError(f"broadcast_to: shape {x.shape} does not broadcast to {wanted}")
+    given = _ints("broadcast_to", sizes, shape)
+    return _broadcast("broadcast_to", x, given)
+
+
+def _broadcast(op: str, x: Tensor, wanted: Shape) -> Tensor:
+    dimensions(op, wanted)
+    if len(wanted) < required(op, x).ndim or (lay.broadcast_shapes(op, x.shape, wanted) != wanted):
+        raise ShapeError(f"{op}: shape {x.shape} does not broadcast to {wanted}")
     return view(x, ("expand", wanted))
 
 
@@ -184,25 +204,27 @@ def expand(x: Tensor, /, *shape: Any) -> Tensor:
     """`broadcast_to`, where -1 keeps a size."""
     wanted = _ints("expand", shape)
     lead = len(wanted) - x.ndim
-    return broadcast_to(
-        x, tuple(x.shape[d - lead] if n == -1 and d >= lead else n for d, n in enumerate(wanted))
-    )
+    kept = tuple([x.shape[d - lead] if n == -1 and d >= lead else n for d, n in enumerate(wanted)])
+    return _broadcast("expand", x, kept)
 
 
 def broadcast_arrays(*arrays: Tensor) -> tuple[Tensor, ...]:
     """Views of the common shape."""
-    shape = lay.broadcast_shapes("broadcast_arrays", *(a.shape for a in arrays))
+    shapes = [required("broadcast_arrays", a).shape for a in arrays]
+    shape = lay.broadcast_shapes("broadcast_arrays", *shapes)
     return tuple(view(a, ("expand", shape)) for a in arrays)
 
 
 def broadcast_shapes(*shapes: Shape) -> Shape:
     """The common shape of some shapes. Raises: ShapeError."""
-    return lay.broadcast_shapes("broadcast_shapes", *map(tuple, shapes))
+    return lay.broadcast_shapes(
+        "broadcast_shapes", *[extents("broadcast_shapes", s) for s in shapes]
+    )
 
 
 def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     """Views of the parts along an axis, without it."""
-    d = lay.axis("unstack", axis, x.ndim)
+    d = lay.axis("unstack", axis, required("unstack", x).ndim)
     shape = x.shape[:d] + x.shape[d + 1 :]
     return tuple(view(_part(x, d, i, 1), ("reshape", shape)) for i in range(x.shape[d]))
 
@@ -211,15 +233,17 @@ def split(x: Tensor, sizes: int | Sequence[int], /, *, axis: int = 0) -> tuple[T
     """Views of consecutive parts along an axis: of these sizes, or of one size (the last part may
     be smaller).
     """
-    d = lay.axis("split", axis, x.ndim)
+    d = lay.axis("split", axis, required("split", x).ndim)
     n = x.shape[d]
-    if isinstance(sizes, int):
-        if sizes < 1:
-            raise ArgumentError(f"split: the size of the parts must be positive, not {sizes}")
-        sizes = [min(sizes, n - i) for i in range(0, n, sizes)]
+    if not isinstance(sizes, (list, tuple)):
+        step = integer("split", sizes, "sizes")
+        if step < 1:
+            raise ArgumentError(f"split: the size of the parts must be positive: {shown(step)}")
+        sizes = [min(step, n - i) for i in range(0, n, min(step, max(n, 1)))]
+    sizes = integers("split", sizes, "sizes")
     if sum(sizes) != n or any(s < 0 for s in sizes):
         raise ShapeError(
-            f"split: sizes {tuple(sizes)} do not make up the {n} of axis {d} of shape {x.shape}"
+            f"split: sizes {shown(sizes)} do not make up the {n} of axis {d} of shape {x.shape}"
         )
     ends = np.cumsum([0, *sizes]).tolist()
     return tuple(_part(x, d, a, b - a) for a, b in pairwise(ends))
@@ -234,7 +258,7 @@ def _part(x: Tensor, axis: int, start: int, length: int) -> Tensor:
 
 def flatten(x: Tensor, /, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """The axes start_dim..end_dim made into one: a view where strides permit, else a copy."""
-    if x.ndim == 0:
+    if required("flatten", x).ndim == 0:
         return view(x, ("reshape", (1,)))
     a, b = lay.axis("flatten", start_dim, x.ndim), lay.axis("flatten", end_dim, x.ndim)
     if a > b:
@@ -247,7 +271,7 @@ def flatten(x: Tensor, /, start_dim: int = 0, end_dim: int = -1) -> Tensor:
 
 def ravel(x: Tensor, /) -> Tensor:
     """All elements in row-major order along one axis: a view where strides permit, else a copy."""
-    return view(x, ("reshape", (x.size,)))
+    return view(x, ("reshape", (required("ravel", x).size,)))
 
 
 def as_strided(
@@ -257,21 +281,23 @@ def as_strided(
 
     Raises: ShapeError where it would reach out of the storage.
     """
-    shape, strides = extents("as_strided", size), _ints("as_strided", (tuple(stride),))
+    required("as_strided", x)
+    shape, strides = extents("as_strided", size), integers("as_strided", stride, "stride")
     if len(shape) != len(strides):
         raise ShapeError(f"as_strided: {len(shape)} sizes, but {len(strides)} strides")
     e = evaluated(x)
     storage, offset = (
         storage_of(e),
-        e.offset if storage_offset is None else operator.index(storage_offset),
+        e.offset
+        if storage_offset is None
+        else integer("as_strided", storage_offset, "storage_offset"),
     )
     low, high = lay.span(Layout(shape, strides, offset))
     held = storage.nbytes // x.itemsize
     if low < 0 or high > held:
         raise ShapeError(
-            f"as_strided: shape {shape}, strides {strides}, offset {offset} reach the elements "
-            f"{low}..{high - 1} "
-            f"of a storage of {held}"
+            f"as_strided: shape {shape}, strides {shown(strides)}, offset {shown(offset)} reach "
+            f"the elements {shown(low)}..{shown(high - 1)} of a storage of {held}"
         )
     seen = leaf(storage, spec(shape, x.dtype, x.device), strides, offset)
     attrs = (Layout(x.shape, e.strides, e.offset), Layout(shape, strides, offset), held)
@@ -289,15 +315,17 @@ def diagonal(x: Tensor, /, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Ten
     >>> dt.diagonal(dt.arange(4, device="reference").reshape(2, 2)).tolist()
     [0, 3]
     """
-    if _tensor("diagonal", x).ndim < 2:
+    offset = integer("diagonal", offset, "offset")
+    if required("diagonal", x).ndim < 2:
         raise ShapeError(f"diagonal: needs at least 2 dimensions, not shape {x.shape}")
     a, b = lay.axis("diagonal", dim1, x.ndim), lay.axis("diagonal", dim2, x.ndim)
     if a == b:
         raise AxisError(f"diagonal: axes {dim1} and {dim2} are the same")
     seen = view(x, ("permute", (*(d for d in range(x.ndim) if d not in (a, b)), a, b)))
+    n, m = seen.shape[-2:]
+    offset = max(-n, min(offset, m))  # beyond: nothing, too
     if type(seen) is not Tensor:
         return elsewhere("diagonal", (seen,), seen, offset)  # type: ignore[no-any-return]
-    n, m = seen.shape[-2:]
     length = max(min(n + min(offset, 0), m - max(offset, 0)), 0)
     if length:
         seen = _part(_part(seen, seen.ndim - 2, max(-offset, 0), length), seen.ndim - 1,
@@ -311,12 +339,12 @@ def diagonal(x: Tensor, /, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Ten
 
 def copy(x: Tensor, /) -> Tensor:
     """A new contiguous tensor of the same elements."""
-    return apply(ops.COPY, (_tensor("copy", x),))
+    return apply(ops.COPY, (required("copy", x),))
 
 
 def contiguous(x: Tensor, /) -> Tensor:
     """`x` itself where it is dense and row-major, else a copy that is."""
-    return x if x.is_contiguous() else copy(x)
+    return x if required("contiguous", x).is_contiguous() else copy(x)
 
 
 def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
@@ -330,7 +358,7 @@ def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
     >>> dt.concat([dt.ones(1, device="reference"), dt.zeros(2, device="reference")]).tolist()
     [1.0, 0.0, 0.0]
     """
-    parts = [_tensor("concat", a) for a in arrays]
+    parts = [required("concat", a) for a in sequence("concat", arrays, "arrays", "tensors")]
     _require_same_device("concat", parts)
     if axis is None:
         parts, axis = [ravel(a) for a in parts], 0
@@ -345,15 +373,8 @@ def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
         )
     dtype = common("concat", [a.dtype for a in parts])
     first = parts[0].shape
-    whole = make(
-        fresh(
-            spec(
-                (*first[:d], sum(a.shape[d] for a in parts), *first[d + 1 :]),
-                dtype,
-                parts[0].device,
-            )
-        )
-    )
+    joined = dimensions("concat", (*first[:d], sum(a.shape[d] for a in parts), *first[d + 1 :]))
+    whole = make(fresh(spec(joined, dtype, parts[0].device)))
     start = 0
     for a in parts:
         run.write([cast(a, dtype)._expr], _part(whole, d, start, a.shape[d])._expr)
@@ -370,11 +391,12 @@ def _require_same_device(op: str, parts: Sequence[Tensor]) -> None:
         raise DeviceError(f"{op}: tensors are on {names}; move them with x.to(device)")
 
 
+@named
 def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
     """The tensors, of one shape, one after the other along a new axis. Raises: ShapeError,
     DeviceError.
     """
-    parts = [_tensor("stack", a) for a in arrays]
+    parts = [required("stack", a) for a in sequence("stack", arrays, "arrays", "tensors")]
     _require_same_device("stack", parts)
     if len({a.shape for a in parts}) > 1:
         raise ShapeError(
@@ -388,12 +410,13 @@ def roll(x: Tensor, /, shift: Axes, *, axis: Axes | None = None) -> Tensor:
     """A new tensor with the elements moved along axes, those that fall off coming in again;
     raveled for None.
     """
+    required("roll", x)
+    shifts = integers("roll", shift, "shift")
     if axis is None:
-        if not isinstance(shift, int):
+        if len(shifts) != 1:
             raise ArgumentError("roll: several shifts need as many axes")
-        return reshape(roll(ravel(x), shift, axis=0), x.shape)
-    shifts = (shift,) if isinstance(shift, int) else tuple(shift)
-    axes = (axis,) if isinstance(axis, int) else tuple(axis)
+        return reshape(_roll(ravel(x), shifts[0], 0), x.shape, copy=True)
+    axes = integers("roll", axis, "axis")
     shifts = shifts * len(axes) if len(shifts) == 1 else shifts
     if len(shifts) != len(axes):
         raise ArgumentError(f"roll: {len(shifts)} shifts, but {len(axes)} axes")
@@ -411,6 +434,7 @@ def _roll(x: Tensor, shift: int, axis: int) -> Tensor:
     return concat([_part(x, axis, cut, n - cut), _part(x, axis, 0, cut)], axis=axis)
 
 
+@named
 def repeat(
     x: Tensor, repeats: int | Sequence[int] | Tensor, /, *, axis: int | None = None
 ) -> Tensor:
@@ -421,29 +445,28 @@ def repeat(
     [0, 0, 1, 1]
     """
     if axis is None:
-        return repeat(ravel(x), repeats, axis=0)
-    d = lay.axis("repeat", axis, x.ndim)
+        x, axis = ravel(required("repeat", x)), 0
+    d = lay.axis("repeat", axis, required("repeat", x).ndim)
     n = x.shape[d]
-    if not isinstance(repeats, int):
-        times = np.asarray(repeats.tolist() if isinstance(repeats, Tensor) else repeats)
-        times = times if times.size else times.astype("i8")
-        if times.size == 1:
-            return repeat(x, int(times.reshape(())), axis=axis)
-        return _repeat_each(x, times, d)
-    if repeats < 0:
-        raise ArgumentError(f"repeat: repeats must not be negative: {repeats}")
+    counts = repeats.tolist() if isinstance(repeats, Tensor | np.ndarray) else repeats
+    if isinstance(counts, (list, tuple)) and len(counts) != 1:
+        return _repeat_each(x, integers("repeat", counts, "repeats"), d)
+    (repeats,) = integers("repeat", counts, "repeats")
+    integer("repeat", repeats, "repeats", 0)
+    dimensions("repeat", (n * repeats,))
     inner = (*x.shape[: d + 1], repeats, *x.shape[d + 1 :])
     wide = view(expand_dims(x, axis=d + 1), ("expand", inner))
     return copy(reshape(wide, (*x.shape[:d], n * repeats, *x.shape[d + 1 :])))
 
 
-def _repeat_each(x: Tensor, times: np.ndarray[Any, Any], axis: int) -> Tensor:
+def _repeat_each(x: Tensor, times: Shape, axis: int) -> Tensor:
     n = x.shape[axis]
-    if times.shape != (n,) or times.dtype.kind not in "iu" or (times < 0).any():
+    if len(times) != n or any(t < 0 for t in times):
         raise ShapeError(
             f"repeat: repeats must be {n} counts for axis {axis} of shape {x.shape}, not "
-            f"{times.tolist()}"
+            f"{shown(times)}"
         )
+    dimensions("repeat", (sum(times),))
     places = np.repeat(np.arange(n), times)
     shape = (*x.shape[:axis], places.size, *x.shape[axis + 1 :])
     index = from_host(places.reshape(-1, *(1,) * (x.ndim - axis - 1)), int64, x.device)
@@ -460,10 +483,13 @@ def _repeat_each(x: Tensor, times: np.ndarray[Any, Any], axis: int) -> Tensor:
 
 def tile(x: Tensor, repetitions: int | Sequence[int], /) -> Tensor:
     """The whole tensor repeated along each axis."""
+    required("tile", x)
     times = extents("tile", repetitions)
     times = (1,) * (x.ndim - len(times)) + times
     shape = (1,) * (len(times) - x.ndim) + x.shape
-    split_shape = tuple(k for n in shape for k in (1, n))
-    wide = tuple(k for t, n in zip(times, shape, strict=True) for k in (t, n))
+    pairs = list(zip(times, shape, strict=True))
+    split_shape = tuple(k for t, n in pairs for k in ((n,) if t == 1 else (1, n)))
+    wide = tuple(k for t, n in pairs for k in ((n,) if t == 1 else (t, n)))
+    dimensions("tile", wide)
     found = view(view(x, ("reshape", split_shape)), ("expand", wide))
-    return copy(reshape(found, tuple(t * n for t, n in zip(times, shape, strict=True))))
+    return copy(reshape(found, dimensions("tile", [t * n for t, n in pairs])))

@@ -19,6 +19,8 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from .arguments import flag, function, integer, refused
+from .arguments import path as file_name
 from .backend import Backend
 from .device import Device, device, opened, opened_devices
 from .errors import OutOfMemoryError
@@ -741,6 +743,11 @@ def set_allocator(device_type: str, allocator: Allocator | Factory, priority: in
 
     Ignored where one of higher priority was set. Pointers of the one before stay good.
     """
+    if not isinstance(device_type, str):
+        raise refused("set_allocator", "device_type", 'a name such as "cpu"', device_type)
+    if not isinstance(allocator, Allocator):
+        function("set_allocator", allocator, "allocator")
+    priority = integer("set_allocator", priority, "priority")
     if device_type in _chosen and _chosen[device_type][0] > priority:
         return
     _chosen[device_type] = (priority, allocator)
@@ -757,18 +764,22 @@ def make_allocator(dev: Device, backend: Backend) -> Allocator:
 
 def get_allocator(spec: Device | str | None = None) -> Allocator:
     """The allocator of a device, which is opened if need be."""
-    allocator: Allocator = opened(device(spec)).allocator
+    return _allocator("get_allocator", spec)
+
+
+def _allocator(op: str, spec: Device | str | None) -> Allocator:
+    allocator: Allocator = opened(device(spec, op)).allocator
     return allocator
 
 
 def stats(spec: Device | str | None = None) -> Stats:
     """The figures of a device's allocator."""
-    return get_allocator(spec).stats()
+    return _allocator("stats", spec).stats()
 
 
 def snapshot(spec: Device | str | None = None) -> list[SegmentInfo]:
     """Every segment got from a device, with its blocks."""
-    return get_allocator(spec).snapshot()
+    return _allocator("snapshot", spec).snapshot()
 
 
 def page(path: str | os.PathLike[str], spec: Device | str | None = None) -> None:
@@ -776,27 +787,29 @@ def page(path: str | os.PathLike[str], spec: Device | str | None = None) -> None
     called before the work, how that came about.
 
     The page is one file. A path that ends in .json gets what `dovetail memory FILE.json` draws."""
-    of = device(spec)
+    name = file_name("page", path)
+    of = device(spec, "page")
     allocator = get_allocator(of)
     found = record(str(of), allocator.stats(), allocator.snapshot(), allocator.timeline)
-    text = json.dumps(found) if os.fspath(path).endswith(".json") else draw(found)
-    with open(path, "w", encoding="utf-8", errors="backslashreplace") as f:  # names of files
+    text = json.dumps(found) if os.fspath(name).endswith(".json") else draw(found)
+    with open(name, "w", encoding="utf-8", errors="backslashreplace") as f:  # names of files
         f.write(text)
 
 
 def reset_peak(spec: Device | str | None = None) -> None:
     """Starts the peak figures of a device anew."""
-    get_allocator(spec).reset_peak()
+    _allocator("reset_peak", spec).reset_peak()
 
 
 def empty_cache(spec: Device | str | None = None) -> None:
     """Returns to the device what is cached and unused."""
-    get_allocator(spec).empty_cache()
+    _allocator("empty_cache", spec).empty_cache()
 
 
 def set_limit(spec: Device | str | None, nbytes: int | None) -> None:
     """Bounds what may be reserved on a device, in bytes; None: no bound."""
-    get_allocator(spec).set_limit(nbytes)
+    limit = nbytes if nbytes is None else integer("set_limit", nbytes, "nbytes", 0)
+    _allocator("set_limit", spec).set_limit(limit)
 
 
 # --- where memory was allocated
@@ -808,6 +821,7 @@ def trace(on: bool) -> None:
     """Notes (or no longer) the source line of each allocation, for `snapshot`, `page` and
     OutOfMemoryError. It costs about 3 us."""
     global _tracing
+    on = flag("trace", on, "on")
     if on != _tracing:
         _tracing = on  # first: a timeline knows what was there before it, and all that comes after
         for allocator in list(_allocators):

@@ -20,9 +20,11 @@ from . import (
     statistics,
     transfer,
 )
+from .arguments import choice, named
+from .device import device as device_named
 from .errors import ArgumentError, NotYetAttribute
 from .ops import TABLE, Op
-from .tensor import Tensor, assign, fitted, in_place
+from .tensor import Tensor, assign, fitted, in_place, required
 
 MODULES: dict[Any, tuple[str, ...]] = {
     elementwise: (
@@ -126,45 +128,52 @@ def _written(name: str, x: Tensor, value: Tensor) -> Tensor:
     return x
 
 
+@named
 def clip_(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """This tensor, after `clip` has been written into it."""
     return _written("clip", x, elementwise.clip(x, min, max))
 
 
+@named
 def relu_(x: Tensor) -> Tensor:
     """This tensor, after `relu` has been written into it."""
     return _written("relu", x, elementwise.relu(x))
 
 
+@named
 def fill_(x: Tensor, value: Any) -> Tensor:
     """This tensor, filled with one number."""
     return _written("fill", x, creation.full(x.shape, value, dtype=x.dtype, device=x.device))
 
 
+@named
 def zero_(x: Tensor) -> Tensor:
     """This tensor, filled with 0."""
     return fill_(x, 0)
 
 
+@named
 def copy_(x: Tensor, other: Tensor, /) -> Tensor:
     """This tensor, after the elements of another one, broadcast and cast, have been copied into
     it.
     """
-    source = datatypes.move(other, x.device)
+    source = datatypes.move(required("copy_", other), x.device)
     return _written("copy", x, datatypes.cast(source, x.dtype))
 
 
 def to_device(x: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
     """The tensor on a device: itself if it is there, else a copy."""
-    return datatypes.to(x, device=device)
+    return datatypes.move(x, device_named(device, "to_device"))
+
+
+VERSIONS = (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
 
 def array_namespace(x: Tensor, /, *, api_version: str | None = None) -> Any:
     """This library, for code written for the Array API. Raises: ArgumentError for unknown
     versions.
     """
-    if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12"):
-        raise ArgumentError(f"__array_namespace__: version {api_version!r} is not known here")
+    choice("__array_namespace__", api_version, "api_version", VERSIONS)
     return sys.modules[__package__ or "dovetail"]
 
 

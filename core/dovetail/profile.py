@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from . import run
+from .arguments import path as file_name
 from .errors import ArgumentError
 
 
@@ -39,7 +40,7 @@ class Profile:
     """
 
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
-        self.path = None if path is None else Path(path)
+        self.path = None if path is None else Path(file_name("profile", path))
         self.events: list[dict[str, Any]] = []
         self._before: list[dict[str, Any]] | None = None
         self._begun = self._ended = 0

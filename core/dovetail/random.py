@@ -16,9 +16,11 @@ from typing import Any
 import numpy as np
 
 from . import ops
+from .arguments import instance, integer, named, real, refused, sequence, shown
+from .arguments import integers as ints
 from .creation import extents, generate
 from .datatypes import real_dtype
-from .device import Device, usable
+from .device import Device
 from .dtypes import DType, bfloat16, float16, float32, float64, int64, uint32, uint64
 from .errors import ArgumentError, DTypeError
 from .indexing import take
@@ -35,11 +37,12 @@ class Generator:
 
     def __init__(self, seed: int | None = None) -> None:
         self._lock = threading.Lock()
-        self.manual_seed(int.from_bytes(os.urandom(8)) if seed is None else seed)
+        seed = int.from_bytes(os.urandom(8)) if seed is None else seed
+        self.manual_seed(integer("Generator", seed, "seed"))
 
     def manual_seed(self, seed: int) -> Generator:
         """The generator, at the start of the stream of `seed` (taken modulo 2**64)."""
-        self.state = (int(seed), 0)
+        self.state = (integer("manual_seed", seed, "seed"), 0)
         return self
 
     @property
@@ -49,9 +52,11 @@ class Generator:
 
     @state.setter
     def state(self, state: tuple[int, int]) -> None:
-        seed, offset = state
+        given = ints("set_state", sequence("set_state", state, "state", "two ints"), "state")
+        if len(given) != 2:
+            raise refused("set_state", "state", "two ints, (seed, offset)", state)
         with self._lock:
-            self._seed, self._offset = seed % (1 << 64), offset % (1 << 64)
+            self._seed, self._offset = (n % (1 << 64) for n in given)
 
     def _reserve(self, n: int) -> tuple[int, int]:
         """Where the next `n` elements stand."""
@@ -60,6 +65,7 @@ class Generator:
             self._offset = (self._offset + n) % (1 << 64)
         return found
 
+    @named
     def uniform(
         self, shape: Extents = (), *, low: float = 0.0, high: float = 1.0, dtype: Any = None,
         device: Where = None,
@@ -71,6 +77,7 @@ class Generator:
         Raises: DTypeError for a dtype that is no float.
         """
         d, sizes = _float("uniform", dtype), extents("uniform", shape)
+        low, high = real("uniform", low, "low"), real("uniform", high, "high")
         if d is float64:
             u = self._draw(ops.RANDOM_UNIFORM64, sizes, (), (), d, device)
         else:
@@ -80,8 +87,9 @@ class Generator:
             )
         if (low, high) == (0.0, 1.0):
             return u
-        return apply(ops.ADD, (apply(ops.MULTIPLY, (u, float(high - low))), float(low)))
+        return apply(ops.ADD, (apply(ops.MULTIPLY, (u, high - low)), low))
 
+    @named
     def normal(
         self, shape: Extents = (), *, mean: float = 0.0, std: float = 1.0, dtype: Any = None,
         device: Where = None,
@@ -93,12 +101,14 @@ class Generator:
         Raises: DTypeError for a dtype that is no float.
         """
         d, sizes = _float("normal", dtype), extents("normal", shape)
+        mean, std = real("normal", mean, "mean"), real("normal", std, "std")
         op = ops.RANDOM_NORMAL64 if d is float64 else ops.RANDOM_NORMAL32
         z = self._draw(op, sizes, (), (), d, device)
         if (mean, std) == (0.0, 1.0):
             return z
-        return apply(ops.ADD, (apply(ops.MULTIPLY, (z, float(std))), float(mean)))
+        return apply(ops.ADD, (apply(ops.MULTIPLY, (z, std)), mean))
 
+    @named
     def integers(
         self, low: int, high: int | None = None, shape: Extents = (), *, dtype: Any = None,
         device: Where = None,
@@ -109,17 +119,19 @@ class Generator:
         (high - low) / 2**64.
         Raises: ArgumentError for an empty range or one beyond the dtype; DTypeError.
         """
-        low, high = (0, int(low)) if high is None else (int(low), int(high))
+        low = integer("integers", low, "low")
+        low, high = (0, low) if high is None else (low, integer("integers", high, "high"))
         d = int64 if dtype is None else real_dtype("integers", dtype)
         if not d.is_integer:
             raise DTypeError(f"integers: cannot make {d.name}; see dt.random.uniform")
         if not d.min <= low < high <= d.max + 1:
-            raise ArgumentError(f"integers: no {d.name} is in {low} <= k < {high}")
+            raise ArgumentError(f"integers: no {d.name} is in {shown(low)} <= k < {shown(high)}")
         n = (high - low) % (1 << 64)
         scalars = (n, low % (1 << 64))
         sizes = extents("integers", shape)
         return self._draw(ops.RANDOM_BELOW, sizes, scalars, (uint64, uint64), d, device)
 
+    @named
     def permutation(self, x: int | Tensor, *, device: Where = None) -> Tensor:
         """The integers 0..x-1 in random order, or the slices of `x` along its first axis.
 
@@ -130,6 +142,7 @@ class Generator:
             if x.ndim == 0:
                 raise ArgumentError("permutation: a tensor of no dimensions has no order")
             return take(x, self.permutation(x.shape[0], device=x.device), axis=0)
+        x = integer("permutation", x, "x", 0)
         keys = self.integers(0, 1 << 64, (x,), dtype=uint64, device=device)
         order = np.argsort(keys.numpy(), kind="stable")
         return from_host(order.astype(np.int64), int64, keys.device)
@@ -139,7 +152,8 @@ class Generator:
         where: Where,
     ) -> Tensor:  # fmt: skip
         place = self._reserve(int(np.prod(shape, dtype=object)))
-        return generate(op, shape, (*place, *scalars), (uint64, uint64, *kinds), d, usable(where))
+        scalars = (*place, *scalars)
+        return generate(op, shape, scalars, (uint64, uint64, *kinds), d, where)
 
 
 def _float(name: str, dtype: Any) -> DType:
@@ -152,6 +166,11 @@ def _float(name: str, dtype: Any) -> DType:
 _default = Generator()
 
 
+def _chosen(op: str, generator: Generator | None) -> Generator:
+    return _default if generator is None else instance(op, generator, "generator", Generator)
+
+
+@named
 def default_rng(seed: int | None = None) -> Generator:
     """A new generator; without a seed, from the system's entropy."""
     return Generator(seed)
@@ -177,7 +196,7 @@ def uniform(
     device: Where = None, generator: Generator | None = None,
 ) -> Tensor:  # fmt: skip
     """Floats spread evenly over low <= x < high; see `Generator.uniform`."""
-    g = generator or _default
+    g = _chosen("uniform", generator)
     return g.uniform(shape, low=low, high=high, dtype=dtype, device=device)
 
 
@@ -186,7 +205,7 @@ def normal(
     device: Where = None, generator: Generator | None = None,
 ) -> Tensor:  # fmt: skip
     """Floats from the normal distribution; see `Generator.normal`."""
-    g = generator or _default
+    g = _chosen("normal", generator)
     return g.normal(shape, mean=mean, std=std, dtype=dtype, device=device)
 
 
@@ -195,11 +214,12 @@ def integers(
     device: Where = None, generator: Generator | None = None,
 ) -> Tensor:  # fmt: skip
     """Integers low <= k < high (0 <= k < low); see `Generator.integers`."""
-    return (generator or _default).integers(low, high, shape, dtype=dtype, device=device)
+    g = _chosen("integers", generator)
+    return g.integers(low, high, shape, dtype=dtype, device=device)
 
 
 def permutation(
     x: int | Tensor, *, device: Where = None, generator: Generator | None = None
 ) -> Tensor:
     """The integers 0..x-1, or the slices of `x`, in random order; see `Generator.permutation`."""
-    return (generator or _default).permutation(x, device=device)
+    return _chosen("permutation", generator).permutation(x, device=device)

@@ -10,16 +10,16 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from . import ops
+from .arguments import flag, named
 from .creation import full, zeros
 from .cumulative import cumulative_sum
 from .datatypes import cast, result_type
 from .dtypes import int64
-from .errors import DTypeError
 from .indexing import fetch, place, searchsorted, true_positions
 from .manipulation import concat, expand_dims, reshape
 from .sorting import argsort, sort
 from .statistics import any as any_of
-from .tensor import Tensor, apply, view
+from .tensor import Tensor, apply, operands, required, view
 
 FEW = 16  # elements that are compared with all others rather than searched
 
@@ -47,6 +47,7 @@ class UniqueInverse(NamedTuple):
     inverse_indices: Tensor
 
 
+@named
 def unique_all(x: Tensor, /) -> UniqueAll:
     """The distinct elements, where each is first, which one every element is, and how often.
 
@@ -64,6 +65,7 @@ def unique_all(x: Tensor, /) -> UniqueAll:
     return UniqueAll(values, indices, _inverse(x, order, new), _lengths(starts, flat.size))
 
 
+@named
 def unique_counts(x: Tensor, /) -> UniqueCounts:
     """The distinct elements, and how often each occurs.
 
@@ -76,6 +78,7 @@ def unique_counts(x: Tensor, /) -> UniqueCounts:
     return UniqueCounts(fetch(ordered, starts), _lengths(starts, ordered.size))
 
 
+@named
 def unique_inverse(x: Tensor, /) -> UniqueInverse:
     """The distinct elements, and which of them every element of `x` is.
 
@@ -90,6 +93,7 @@ def unique_inverse(x: Tensor, /) -> UniqueInverse:
     return UniqueInverse(fetch(ordered, starts), _inverse(x, order, new))
 
 
+@named
 def unique_values(x: Tensor, /) -> Tensor:
     """The distinct elements of `x`, in order.
 
@@ -101,6 +105,7 @@ def unique_values(x: Tensor, /) -> Tensor:
     return fetch(ordered, _groups(ordered)[1])
 
 
+@named
 def isin(x1: Tensor | int | float, x2: Tensor | int | float, /, *, invert: bool = False) -> Tensor:
     """Whether each element of `x1` is (with `invert`: is not) an element of `x2`, as bool.
 
@@ -111,9 +116,8 @@ def isin(x1: Tensor | int | float, x2: Tensor | int | float, /, *, invert: bool 
     >>> dt.isin(dt.asarray([1, 2, 3], device="reference"), 2).tolist()
     [False, True, False]
     """
-    given = [a for a in (x1, x2) if isinstance(a, Tensor)]
-    if not given:
-        raise DTypeError("isin: needs a tensor; see dt.asarray")
+    given = operands("isin", x1, x2)
+    invert = flag("isin", invert, "invert")
     d = result_type(x1, x2)
     x, among = (
         cast(a, d) if isinstance(a, Tensor) else full((), a, dtype=d, device=given[0].device)
@@ -132,9 +136,7 @@ def _is_in(x: Tensor, among: Tensor) -> Tensor:
 
 
 def _flat(op: str, x: Tensor) -> Tensor:
-    if not isinstance(x, Tensor):
-        raise DTypeError(f"{op}: needs a tensor, not {type(x).__name__}; see dt.asarray")
-    return reshape(x, (-1,))
+    return reshape(required(op, x), (-1,))
 
 
 def _groups(ordered: Tensor) -> tuple[Tensor, Tensor]:

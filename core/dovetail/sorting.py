@@ -10,14 +10,15 @@ from typing import NamedTuple
 
 from . import layout as lay
 from . import ops
+from .arguments import flag, integer, shown
 from .dtypes import bfloat16, float16
-from .errors import ArgumentError, DTypeError, NotYetError, ShapeError
+from .errors import ArgumentError, NotYetError, ShapeError
 from .expr import node, spec
 from .indexing import fetch_along
 from .radix import HALF, Order, code_dtype
 from .statistics import max as largest_of
 from .statistics import min as smallest_of
-from .tensor import Tensor, evaluate, make, view
+from .tensor import Tensor, evaluate, make, required, view
 
 RANGED = 1 << 13  # integers from which it pays to read their range first: fewer passes
 
@@ -40,9 +41,11 @@ def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool
     >>> dt.sort(dt.asarray([3, 1, 2], device="reference")).tolist()
     [1, 2, 3]
     """
-    if _require("sort", x)._expr.tape is not None:
+    _require("sort", x)
+    descending = _descending("sort", descending, stable)
+    if x._expr.tape is not None:
         order = argsort(x, axis=axis, descending=descending)
-        return fetch_along(x, order, axis % x.ndim)
+        return fetch_along(x, order, lay.axis("sort", axis, x.ndim))
     return _along(ops.SORT, x, axis, descending)
 
 
@@ -55,7 +58,8 @@ def argsort(
     >>> dt.argsort(dt.asarray([3, 1, 2], device="reference")).tolist()
     [1, 2, 0]
     """
-    return _along(ops.ARGSORT, _require("argsort", x), axis, descending)
+    _require("argsort", x)
+    return _along(ops.ARGSORT, x, axis, _descending("argsort", descending, stable))
 
 
 def topk(x: Tensor, k: int, /, *, axis: int = -1, largest: bool = True) -> TopK:
@@ -65,9 +69,10 @@ def topk(x: Tensor, k: int, /, *, axis: int = -1, largest: bool = True) -> TopK:
     Raises: ArgumentError for k out of range; else as `sort`.
     """
     d = lay.axis("topk", axis, _require("topk", x).ndim)
-    if not 0 <= k <= x.shape[d]:
-        raise ArgumentError(f"topk: k is {k} for axis {axis} of size {x.shape[d]}")
-    order = argsort(x, axis=d, descending=largest)
+    k, size = integer("topk", k, "k"), x.shape[d]
+    if not 0 <= k <= size:
+        raise ArgumentError(f"topk: k is {shown(k)} for axis {axis} of size {size}")
+    order = _along(ops.ARGSORT, x, d, flag("topk", largest, "largest"))
     lengths = (*x.shape[:d], k, *x.shape[d + 1 :])
     first = view(order, ("slice", (0,) * x.ndim, lengths, (1,) * x.ndim))
     return TopK(fetch_along(x, first, d), first)
@@ -79,18 +84,21 @@ def order_of(keys: Tensor, bits: int) -> Tensor:
 
 
 def _require(op: str, x: Tensor) -> Tensor:
-    if not isinstance(x, Tensor):
-        raise DTypeError(f"{op}: needs a tensor, not {type(x).__name__}; see dt.asarray")
-    if x.ndim == 0:
+    if required(op, x).ndim == 0:
         raise ShapeError(f"{op}: needs at least 1 dimension; see dt.reshape(x, (1,))")
     return x
+
+
+def _descending(op: str, descending: bool, stable: bool) -> bool:
+    flag(op, stable, "stable")  # it always is
+    return flag(op, descending, "descending")
 
 
 def _along(op: ops.Op, x: Tensor, axis: int, descending: bool) -> Tensor:
     d = lay.axis(op.name, axis, x.ndim)
     axes = (*(i for i in range(x.ndim) if i != d), d)
     last = x if d == x.ndim - 1 else view(x, ("permute", axes))
-    order, zero = _order(last, bool(descending))
+    order, zero = _order(last, descending)
     result = _ordered(op, last, order, zero)
     if d == x.ndim - 1:
         return result

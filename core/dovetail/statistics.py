@@ -10,12 +10,13 @@ from typing import Any
 
 from . import layout as lay
 from . import ops
+from .arguments import flag, named, real
 from .datatypes import Like, cast, real_dtype
 from .dtypes import DType, float32
-from .errors import ArgumentError, DTypeError, ShapeError
+from .errors import DTypeError, ShapeError
 from .layout import Shape
 from .ops import Op
-from .tensor import Tensor, apply, elsewhere, reduce, untaped, view, write_out
+from .tensor import Tensor, apply, elsewhere, reduce, required, untaped, view, write_out
 
 Axis = int | Sequence[int] | None
 
@@ -23,20 +24,17 @@ Axis = int | Sequence[int] | None
 def _reduce(
     op: Op, x: Tensor, axis: Axis, keepdims: bool, out: Tensor | None, attrs: Any = None
 ) -> Tensor:
-    _require_tensor(op.name, x)
+    required(op.name, x)
+    if type(keepdims) is not bool:
+        keepdims = flag(op.name, keepdims, "keepdims")
     args = (op, x, lay.axes(op.name, axis, x.ndim), keepdims, attrs)
     found = reduce(*args) if type(x) is Tensor else elsewhere("reduce", (x,), *args)
     return found if out is None else write_out(op.name, out, found._expr)
 
 
-def _require_tensor(op: str, x: Any) -> None:
-    if not isinstance(x, Tensor):
-        raise DTypeError(f"{op}: needs a tensor, not {type(x).__name__}; see dt.asarray")
-
-
 def _require_elements(op: str, x: Tensor, axis: Axis) -> None:
     """Raises: ShapeError where nothing is there to choose from."""
-    _require_tensor(op, x)
+    required(op, x)
     if not math.prod(x.shape[d] for d in lay.axes(op, axis, x.ndim)):
         raise ShapeError(
             f"{op}: shape {x.shape} has no elements along axis {axis}, so there is no {op}"
@@ -93,8 +91,7 @@ def mean(
     out: Tensor | None = None,
 ) -> Tensor:
     """The arithmetic mean over `axis`; of integers, in float32. Of nothing: NaN."""
-    _require_tensor("mean", x)
-    return _reduce(ops.MEAN, cast(x, _chosen("mean", dtype)), axis, keepdims, out)
+    return _reduce(ops.MEAN, cast(required("mean", x), _chosen("mean", dtype)), axis, keepdims, out)
 
 
 def max(
@@ -159,12 +156,12 @@ def argmin(
 
 
 def _place(op: Op, x: Tensor, axis: int | None, keepdims: bool, out: Tensor | None) -> Tensor:
-    if axis is not None and not isinstance(axis, int):
-        raise ArgumentError(f"{op.name}: axis is one int or None, not {axis!r}")
+    axis = axis if axis is None else lay.axis(op.name, axis, required(op.name, x).ndim)
     _require_elements(op.name, x, axis)
     return _reduce(op, x, axis, keepdims, out)
 
 
+@named
 def var(
     x: Tensor,
     /,
@@ -181,12 +178,12 @@ def var(
     >>> dt.var(dt.asarray([1.0, 3.0], device="reference")).item()
     1.0
     """
-    _require_tensor("var", x)
-    found = _variance(x, axis, correction, keepdims)
+    found = _variance("var", x, axis, correction, keepdims)
     result = cast(found, _floating(x))
     return result if out is None else write_out("var", out, result._expr)
 
 
+@named
 def std(
     x: Tensor,
     /,
@@ -197,8 +194,7 @@ def std(
     out: Tensor | None = None,
 ) -> Tensor:
     """The standard deviation over `axis`: the square root of `var`."""
-    _require_tensor("std", x)
-    v = _variance(x, axis, correction, keepdims)
+    v = _variance("std", x, axis, correction, keepdims)
     none = apply(ops.EQUAL, (v, 0))  # where nothing varies the gradient is 0, not 0 / 0
     root = apply(ops.SQRT, (apply(ops.WHERE, (none, 1.0, v)),))
     result = cast(apply(ops.WHERE, (none, 0.0, root)), _floating(x))
@@ -209,9 +205,10 @@ def _floating(x: Tensor) -> DType:
     return x.dtype if x.dtype.kind == "f" else float32
 
 
-def _variance(x: Tensor, axis: Axis, correction: float, keepdims: bool) -> Tensor:
+def _variance(op: str, x: Tensor, axis: Axis, correction: float, keepdims: bool) -> Tensor:
     """In float32 for halves: their squares would not do."""
-    axes = lay.axes("var", axis, x.ndim)
+    axes = lay.axes(op, axis, required(op, x).ndim)
+    correction, keepdims = real(op, correction, "correction"), flag(op, keepdims, "keepdims")
     n = math.prod(x.shape[d] for d in axes)
     wide = cast(x, float32) if _floating(x).itemsize == 2 else x
     away = wide - reduce(ops.MEAN, wide, axes, True)
@@ -220,10 +217,11 @@ def _variance(x: Tensor, axis: Axis, correction: float, keepdims: bool) -> Tenso
     return total / (left if left > 0 else 0.0)
 
 
+@named
 def logsumexp(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """log(sum(exp(x))) over `axis`, without overflow."""
     _require_elements("logsumexp", x, axis)
-    axes = lay.axes("logsumexp", axis, x.ndim)
+    axes, keepdims = lay.axes("logsumexp", axis, x.ndim), flag("logsumexp", keepdims, "keepdims")
     top = reduce(ops.MAX, cast(x, _floating(x)), axes, True)
     top = untaped(apply(ops.WHERE, (apply(ops.ISFINITE, (top,)), top, 0.0)))
     total = reduce(ops.SUM, apply(ops.TABLE["exp"], (x - top,)), axes, keepdims)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+from .arguments import instance
 from .backend import Backend
 from .device import Device, device, opened, opened_devices
 from .errors import ArgumentError, DeviceError
@@ -39,7 +40,7 @@ class Stream:
     __slots__ = ("_before", "device", "handle")
 
     def __init__(self, spec: Device | str | None = None) -> None:
-        self.device = device(spec)
+        self.device = device(spec, "Stream")
         self.handle: Any = _backend(self.device).create_stream()
         self.device.opened.streams = True
         self._before: list[tuple[int, Stream | None]] = []
@@ -56,11 +57,11 @@ class Stream:
 
     def wait_event(self, event: Event) -> None:
         """Makes later work here wait for `event`."""
-        event.wait(self)
+        instance("wait_event", event, "event", Event).wait(self)
 
     def wait_stream(self, other: Stream) -> None:
         """Makes later work here wait for all that is queued on `other` now."""
-        self.wait_event(other.record_event())
+        self.wait_event(instance("wait_stream", other, "other", Stream).record_event())
 
     def __enter__(self) -> Stream:
         current = _thread.current
@@ -93,7 +94,7 @@ _defaults: dict[Device, Stream] = {}
 
 def default_stream(spec: Device | str | None = None) -> Stream:
     """The stream of a device that work goes to unless told otherwise."""
-    dev = device(spec)
+    dev = device(spec, "default_stream")
     found = _defaults.get(dev)
     if found is None:
         made = Stream.__new__(Stream)
@@ -104,7 +105,7 @@ def default_stream(spec: Device | str | None = None) -> Stream:
 
 def current_stream(spec: Device | str | None = None) -> Stream:
     """The stream to which this thread's work on a device goes."""
-    dev = device(spec)
+    dev = device(spec, "current_stream")
     return _thread.current.get(dev) or default_stream(dev)
 
 
@@ -114,9 +115,16 @@ def current_handle(dev: Device) -> Any:
     return current[dev].handle if dev in current else None
 
 
+def _given(op: str, stream: Stream | None, dev: Device) -> Stream:
+    """The stream given, or the current one."""
+    if stream is None:
+        return current_stream(dev)
+    return instance(op, stream, "stream", Stream)  # type: ignore[no-any-return]
+
+
 def stream(s: Stream) -> Stream:
     """A context manager in which this thread's work on the stream's device goes to `s`."""
-    return s
+    return instance("stream", s, "s", Stream)  # type: ignore[no-any-return]
 
 
 class Event:
@@ -125,15 +133,15 @@ class Event:
     __slots__ = ("_handle", "_recorded", "device")
 
     def __init__(self, spec: Device | str | None = None) -> None:
-        self.device = device(spec)
+        self.device = device(spec, "Event")
         self._handle: Any = None
         self._recorded = False
 
     def record(self, stream: Stream | None = None) -> None:
         """Marks the present end of `stream` (None: the current one)."""
-        stream = stream or current_stream(self.device)
+        stream = _given("record", stream, self.device)
         if stream.device is not self.device:
-            raise DeviceError(f"an event of {self.device} cannot be recorded on {stream!r}")
+            raise DeviceError(f"record: an event of {self.device} cannot be recorded on {stream!r}")
         self._handle = _backend(self.device).record_event(stream.handle)
         self._recorded = True
 
@@ -142,7 +150,7 @@ class Event:
 
         Across devices the host waits, now.
         """
-        stream = stream or current_stream(self.device)
+        stream = _given("wait", stream, self.device)
         if not self._recorded:
             return
         if stream.device is not self.device or stream.handle is None:
@@ -164,17 +172,17 @@ class Event:
 
         Raises: ArgumentError if one of them was not recorded, DeviceError if they are of two
         devices."""
-        if self.device is not end.device:
-            raise DeviceError(f"elapsed_ms between {self.device} and {end.device} has no meaning")
+        if self.device is not instance("elapsed_ms", end, "end", Event).device:
+            raise DeviceError(f"elapsed_ms: between {self.device} and {end.device} has no meaning")
         if not (self._recorded and end._recorded):
-            raise ArgumentError("elapsed_ms needs two recorded events; call record() on both")
+            raise ArgumentError("elapsed_ms: needs two recorded events; call record() on both")
         end.synchronize()
         return _backend(self.device).elapsed_ms(self._handle, end._handle)
 
 
 def synchronize(spec: Device | str | None = None) -> None:
     """Returns when everything queued on a device (None: on every opened device) is done."""
-    for dev in opened_devices() if spec is None else [device(spec)]:
+    for dev in opened_devices() if spec is None else [device(spec, "synchronize")]:
         if dev.opened is not None:
             where = opened(dev)
             where.backend.synchronize()

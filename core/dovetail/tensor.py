@@ -16,6 +16,7 @@ import numpy as np
 
 from . import layout as lay
 from . import ops, run
+from .arguments import BEYOND_FLOAT, shown
 from .device import Device, opened
 from .dtypes import DType, float32
 from .errors import (
@@ -65,7 +66,9 @@ def _operator(op: Op) -> tuple[Operator, Operator, Operator]:
             if found is None:
                 found = specs[a.spec, kind] = infer(op, (a, other), None)
             if found[1] is not None:
-                check_limits(op, (a, other), found[1])
+                low, high, _ = found[1][1]
+                if not low <= other <= high:
+                    check_limits(op, (a, other), found[1])
             return make(binary_node(op, a, other, found[0]))
         if isinstance(other, np.generic):
             return apply(op, (self, other))
@@ -108,7 +111,7 @@ class Tensor(Methods):
     __array_priority__ = 1000  # NumPy's operators leave mixed operations to ours
 
     def __init__(self) -> None:
-        raise TypeError("make tensors with dt.asarray, dt.zeros, dt.empty, ...")
+        raise DTypeError("Tensor: make tensors with dt.asarray, dt.zeros, dt.empty, ...")
 
     # --- the trinity, shape and strides
 
@@ -309,6 +312,33 @@ class Tensor(Methods):
     __hash__ = object.__hash__
 
 
+def required(op: str, x: Any) -> Tensor:
+    """`x`, which is a tensor. Raises: DTypeError."""
+    if not isinstance(x, Tensor):
+        raise DTypeError(f"{op}: needs a tensor, not {type(x).__name__}; see dt.asarray")
+    return x
+
+
+def operands(op: str, *given: Any) -> list[Tensor]:
+    """The tensors among tensors and Python numbers, at least one, all on one device.
+
+    Raises: DTypeError, DeviceError.
+    """
+    for x in given:
+        if not isinstance(x, (Tensor, *PYTHON_NUMBERS, np.generic)):
+            raise DTypeError(
+                f"{op}: operands are tensors and Python numbers, not {type(x).__name__}; "
+                "see dt.asarray"
+            )
+    found = [x for x in given if isinstance(x, Tensor)]
+    if not found:
+        raise DTypeError(f"{op}: at least one operand has to be a tensor; see dt.asarray")
+    if len({x.device for x in found}) > 1:
+        names = " and ".join(sorted({str(x.device) for x in found}))
+        raise DeviceError(f"{op}: operands are on {names}; move one with x.to(device)")
+    return found
+
+
 def make(e: Expr) -> Tensor:
     """The tensor of a node."""
     t: Tensor = _new(Tensor)
@@ -423,7 +453,7 @@ def _number(op: Op, x: Any) -> Any:
     if type(x) in PYTHON_NUMBERS or isinstance(x, Tensor):  # a tensor of another layout
         return x
     if isinstance(x, np.generic):
-        return x.item()
+        x = x.item()  # a number, or what is none: a date, a text
     for kind in PYTHON_NUMBERS:  # subclasses, such as an IntEnum
         if isinstance(x, kind):
             return kind(x)  # type: ignore[arg-type]
@@ -434,8 +464,8 @@ def _number(op: Op, x: Any) -> Any:
 
 
 def infer(op: Op, operands: Sequence[Any], attrs: Any) -> tuple[Spec, Any]:
-    """The Spec of an elementwise op's result, and the integer dtype that Python ints must fit (or
-    None).
+    """The Spec of an elementwise op's result, and for each operand the range that a Python int must
+    fit (None in place of all, where there are no ints).
     """
     tensors = [a for a in operands if type(a) is Expr]
     if not tensors:
@@ -449,17 +479,25 @@ def infer(op: Op, operands: Sequence[Any], attrs: Any) -> tuple[Spec, Any]:
     shapes = [a.spec.shape for a in tensors]
     shape = shapes[0] if len(set(shapes)) == 1 else lay.broadcast_shapes(op.name, *shapes)
     limits = tuple(
-        d if type(a) is int and d.kind in "iu" else None
-        for a, d in zip(operands, casts, strict=True)
+        _range(d) if type(a) is int else None for a, d in zip(operands, casts, strict=True)
     )
     return spec(shape, result, tensors[0].spec.device), limits if any(limits) else None
 
 
-def check_limits(op: Op, operands: Sequence[Any], limits: Sequence[DType | None]) -> None:
+def _range(d: DType) -> tuple[int, int, str]:
+    """The ints that take part in an op as `d`, and its name. Floats come by way of a float64."""
+    if d.is_integer:
+        return d.min, d.max, d.name
+    return 1 - BEYOND_FLOAT, BEYOND_FLOAT - 1, d.name
+
+
+def check_limits(op: Op, operands: Sequence[Any], limits: Any) -> None:
     """Raises ValueOverflow for a Python int that does not fit the dtype it takes part in."""
-    for a, d in zip(operands, limits, strict=True):
-        if d is not None and not d.min <= a <= d.max:
-            raise ValueOverflow(f"{op.name}: {a} does not fit {d.name} ({d.min}..{d.max})")
+    for a, bounds in zip(operands, limits, strict=True):
+        if bounds is not None and not bounds[0] <= a <= bounds[1]:
+            low, high, name = bounds
+            span = f" ({low}..{high})" if high < BEYOND_FLOAT - 1 else ""
+            raise ValueOverflow(f"{op.name}: {shown(a)} does not fit {name}{span}")
 
 
 def write_out(name: str, out: Tensor, result: Expr) -> Tensor:
@@ -627,7 +665,15 @@ def in_place(op: Op, x: Tensor, *others: Any, attrs: Any = None) -> Tensor:
             f"use dt.{op.name}(), which returns a new one"
         )
     name, want = f"{op.name} in place", x._expr.spec
-    assign(op.name, x, fitted(name, apply(op, (x, *others), attrs)._expr, want))
+    made = apply(op, (x, *others), attrs)
+    if type(made) is not Tensor:
+        raise LayoutError(
+            f"{op.name} in place: the result has the layout {made.layout.name}, and the tensor it "
+            "would be written into is strided; convert the operand with to_dense()"
+        )
+    only = [made._expr]  # handed on, not kept: a node that nobody else holds gets no memory
+    del made
+    assign(op.name, x, fitted(name, only.pop(), want))
     return x
 
 
@@ -686,6 +732,8 @@ def fresh(s: Spec) -> Expr:
 
 def evaluate(*tensors: Tensor) -> None:
     """Computes these tensors now, together."""
+    for t in tensors:
+        required("evaluate", t)
     run.evaluate([p._expr for t in tensors for p in _parts(t)])
 
 

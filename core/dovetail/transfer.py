@@ -20,7 +20,7 @@ from .memory import CachingAllocator, DataPtr, Deleter, Storage, foreign
 from .ops import COPY
 from .plugins import devices
 from .streams import current_handle
-from .tensor import Tensor, apply, evaluated, fresh, make
+from .tensor import Tensor, apply, evaluated, fresh, make, required
 
 # --- copies in flight ----------------------------------------------------------------------------
 
@@ -122,7 +122,7 @@ def _pinned(nbytes: int, host: Device, pinner: Device) -> DataPtr:
 
 def is_pinned(x: Tensor) -> bool:
     """Whether the tensor's memory is page-locked, by `pin_memory` or a copy in flight."""
-    return type(storage_of(evaluated(x)).ptr.context) is DataPtr
+    return type(storage_of(evaluated(required("is_pinned", x))).ptr.context) is DataPtr
 
 
 def pin_memory(x: Tensor, device: Device | str | None = None) -> Tensor:
@@ -133,7 +133,7 @@ def pin_memory(x: Tensor, device: Device | str | None = None) -> Tensor:
 
     Example: batch.pin_memory().to("cuda", non_blocking=True)
     """
-    if not _on_host(x.device):
+    if not _on_host(required("pin_memory", x).device):
         raise DeviceError(
             f"pin_memory: only the host's memory is page-locked, and x is on {x.device}; "
             f'x.to("cpu") first'
@@ -150,7 +150,11 @@ def pin_memory(x: Tensor, device: Device | str | None = None) -> Tensor:
 
 
 def _pinner(wanted: Device | str | None) -> Device:
-    candidates = [device_named(wanted)] if wanted is not None else [*opened_devices(), *devices()]
+    candidates = (
+        [device_named(wanted, "pin_memory")]
+        if wanted is not None
+        else [*opened_devices(), *devices()]
+    )
     found = next((d for d in candidates if opened(d).backend.pins_memory), None)
     if found is None:
         raise DeviceError(

@@ -8,16 +8,17 @@ from typing import Any
 
 import dovetail as dt
 import numpy as np
-from dovetail.extend import gathered, int64, placed
+from dovetail.extend import arguments, gathered, int64, placed, required
 
 from .pattern import Pattern, linear
-from .tensor import COO, coo
+from .tensor import COO, coo, required_coo
 
 Tensor = dt.Tensor
 Shape = tuple[int, ...]
 NAME = "sparse_coo_tensor"
 
 
+@arguments.named
 def sparse_coo_tensor(
     indices: Any, values: Any, size: Sequence[int] | None = None, *, dtype: Any = None,
     device: Any = None, requires_grad: bool = False, is_coalesced: bool = False,
@@ -38,6 +39,13 @@ def sparse_coo_tensor(
     >>> x.to_dense().tolist()
     [[0.0, 0.0, 3.0], [4.0, 0.0, 5.0]]
     """
+    requires_grad, is_coalesced, check_invariants = (
+        arguments.flag(NAME, value, name)
+        for name, value in (
+            ("requires_grad", requires_grad), ("is_coalesced", is_coalesced),
+            ("check_invariants", check_invariants),
+        )
+    )  # fmt: skip
     stored = _values(values, dtype, device, indices)
     host = None if isinstance(indices, Tensor) else _host_indices(indices)
     at: Tensor = indices if host is None else dt.asarray(host, device=stored.device)
@@ -66,7 +74,10 @@ def _values(values: Any, dtype: Any, device: Any, indices: Any) -> Tensor:
 
 
 def _host_indices(indices: Any) -> np.ndarray[Any, Any]:
-    found = np.asarray(indices)
+    try:
+        found = np.asarray(indices)
+    except (TypeError, ValueError):
+        raise dt.ShapeError(f"{NAME}: indices {arguments.shown(indices)} are no matrix") from None
     if not found.size:
         found = found.astype(np.int64)
     if found.dtype.kind not in "iu":
@@ -106,8 +117,8 @@ def _extremes(host: Any, at: Tensor, wanted: bool) -> tuple[list[int], list[int]
 def _shape(size: Any, high: list[int], dims: int, values: Tensor) -> Shape:
     dense = values.shape[1:]
     if size is None:
-        return (*(h + 1 for h in high or [-1] * dims), *dense)
-    shape = tuple(int(n) for n in size)
+        return arguments.dimensions(NAME, (*(h + 1 for h in high or [-1] * dims), *dense))
+    shape = arguments.integers(NAME, size, "size")
     if len(shape) != dims + len(dense):
         raise dt.ShapeError(
             f"{NAME}: size {shape} has {len(shape)} dimensions, but indices have {dims} and values "
@@ -115,6 +126,7 @@ def _shape(size: Any, high: list[int], dims: int, values: Tensor) -> Shape:
         )
     if min(shape, default=0) < 0:
         raise dt.ShapeError(f"{NAME}: size {shape} has a negative dimension")
+    arguments.dimensions(NAME, shape)
     if shape[dims:] != dense:
         raise dt.ShapeError(
             f"{NAME}: the dense dimensions of size {shape} are {shape[dims:]}, but values have "
@@ -156,6 +168,7 @@ def empty(shape: Shape, sparse_dim: int, dtype: dt.DType, device: dt.Device) -> 
 # --- to and from dense ---------------------------------------------------------------------------
 
 
+@arguments.named
 def to_sparse(x: Tensor, sparse_dim: int | None = None) -> COO:
     """The tensor with only what is not zero stored, coalesced; the first `sparse_dim` axes sparse.
 
@@ -163,9 +176,12 @@ def to_sparse(x: Tensor, sparse_dim: int | None = None) -> COO:
     are depends on data: two kernels with one host read between.
     Raises: ArgumentError.
     """
-    dims = x.ndim if sparse_dim is None else sparse_dim
+    required("to_sparse", x)
+    dims = (
+        x.ndim if sparse_dim is None else arguments.integer("to_sparse", sparse_dim, "sparse_dim")
+    )
     if not 0 <= dims <= x.ndim:
-        raise dt.ArgumentError(f"to_sparse: sparse_dim is one of 0..{x.ndim}, not {sparse_dim!r}")
+        raise dt.ArgumentError(f"to_sparse: sparse_dim is one of 0..{x.ndim}, not {sparse_dim}")
     if isinstance(x, COO):
         return x if x.sparse_dim() == dims else to_sparse(x.to_dense(), dims)
     there = x != 0
@@ -187,7 +203,7 @@ def to_sparse(x: Tensor, sparse_dim: int | None = None) -> COO:
 
 def to_dense(x: COO) -> Tensor:
     """The same elements as a strided tensor."""
-    x = x.coalesce()
+    x = required_coo("to_dense", x).coalesce()
     p, dense = x.pattern, x.shape[x.sparse_dim() :]
     blank = dt.zeros((math.prod(p.shape), *dense), dtype=x.dtype, device=x.device)
     if p.count:

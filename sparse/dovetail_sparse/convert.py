@@ -9,10 +9,11 @@ from typing import Any
 
 import dovetail as dt
 import numpy as np
+from dovetail.extend import arguments
 
 from .construct import sparse_coo_tensor
 from .moves import fully_sparse
-from .tensor import COO
+from .tensor import COO, required_coo
 
 Tensor = dt.Tensor
 FORMAT = "dovetail sparse_coo 1"
@@ -20,10 +21,13 @@ FORMAT = "dovetail sparse_coo 1"
 
 def _host(x: COO) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     if x.dtype is dt.bfloat16:
-        raise dt.DTypeError("bfloat16 is not known to NumPy; see x.astype(dt.float32)")
+        raise dt.DTypeError(
+            "to_scipy, to_pydata: bfloat16 is not known to NumPy; see x.astype(dt.float32)"
+        )
     return x.indices().numpy(), x.values().numpy()
 
 
+@arguments.named
 def from_scipy(matrix: Any, *, dtype: Any = None, device: Any = None) -> COO:
     """A SciPy sparse array or matrix (coo, csr, csc, or what has `tocoo`) as a sparse tensor.
 
@@ -44,8 +48,8 @@ def to_scipy(x: COO, form: str = "coo") -> Any:
 
     Raises: ArgumentError, ShapeError; ModuleNotFoundError without SciPy.
     """
-    if form not in ("coo", "csr", "csc"):
-        raise dt.ArgumentError(f"to_scipy: form is 'coo', 'csr' or 'csc', not {form!r}")
+    required_coo("to_scipy", x)
+    arguments.choice("to_scipy", form, "form", ("coo", "csr", "csc"))
     if form != "coo" and x.ndim != 2:
         raise dt.ShapeError(f"to_scipy: {form} is for matrices, not shape {x.shape}; see 'coo'")
     sparse = importlib.import_module("scipy.sparse")
@@ -55,11 +59,16 @@ def to_scipy(x: COO, form: str = "coo") -> Any:
     return made if form == "coo" else made.asformat(form)
 
 
+@arguments.named
 def from_pydata(array: Any, *, dtype: Any = None, device: Any = None) -> COO:
     """A `sparse.COO` (or what has `tocoo`) of PyData/sparse as a sparse tensor.
 
     Raises: ArgumentError for a fill value other than 0.
     """
+    if not hasattr(array, "coords") and not hasattr(array, "tocoo"):
+        raise dt.ArgumentError(
+            f"from_pydata: {type(array).__name__} is no sparse array of PyData/sparse"
+        )
     found = array if hasattr(array, "coords") else array.tocoo()
     if found.fill_value != 0:
         raise dt.ArgumentError(
@@ -71,16 +80,23 @@ def from_pydata(array: Any, *, dtype: Any = None, device: Any = None) -> COO:
 
 
 def to_pydata(x: COO) -> Any:
-    """A `sparse.COO` of PyData/sparse of the same elements."""
-    x = fully_sparse(x).coalesce()
+    """A `sparse.COO` of PyData/sparse of the same elements.
+
+    Raises: DTypeError, LayoutError; ModuleNotFoundError without PyData/sparse.
+    """
+    x = fully_sparse(required_coo("to_pydata", x)).coalesce()
     indices, values = _host(x)
-    made = importlib.import_module("sparse").COO
+    made = getattr(importlib.import_module("sparse"), "COO", None)
+    if made is None:
+        raise ModuleNotFoundError("to_pydata: the module `sparse` found here is not PyData/sparse")
     return made(indices.copy(), values.copy(), x.shape, has_duplicates=False, sorted=True)
 
 
+@arguments.named
 def save(file: Any, x: COO) -> None:
     """Writes a tensor to an .npz file, as `load` reads it; compressed."""
-    path = f"{os.fspath(file)}" if isinstance(file, (str, os.PathLike)) else file
+    required_coo("save", x)
+    path = file if hasattr(file, "write") else os.fspath(arguments.path("save", file, "file"))
     values = x.values().astype(dt.float32) if x.dtype is dt.bfloat16 else x.values()
     np.savez_compressed(
         path, format=FORMAT, indices=x.indices().numpy(), values=values.numpy(),
@@ -88,6 +104,7 @@ def save(file: Any, x: COO) -> None:
     )  # fmt: skip
 
 
+@arguments.named
 def load(file: Any, *, device: Any = None) -> COO:
     """The tensor that `save` wrote, or SciPy's `save_npz` in coo, csr or csc form.
 
@@ -95,6 +112,8 @@ def load(file: Any, *, device: Any = None) -> COO:
     Raises: ArgumentError for another or a damaged file, OSError for one that cannot be opened; what
     is wrong with its indices as `sparse_coo_tensor`.
     """
+    if not hasattr(file, "read"):
+        arguments.path("load", file, "file")
     found = _Arrays(file)
     if found.word("format") == FORMAT:
         return sparse_coo_tensor(

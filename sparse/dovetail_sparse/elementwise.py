@@ -18,6 +18,7 @@ from dovetail.extend import (
     KernelBuilder,
     Op,
     apply,
+    arguments,
     broadcast_shapes,
     const,
     float32,
@@ -77,7 +78,7 @@ def _require_zero(op: Op, args: Sequence[Any], attrs: Any) -> None:
     numbers = tuple(0 if isinstance(a, COO) else a for a in args)
     shown = _result(op, tuple(map(_Constant, numbers, casts)))
     if shown:
-        operands = ", ".join("0" if isinstance(a, COO) else repr(a) for a in args)
+        operands = ", ".join("0" if isinstance(a, COO) else arguments.shown(a) for a in args)
         raise dt.LayoutError(
             f"{op.name}: {op.name}({operands}) is {shown}, so the result would be dense; "
             "convert the sparse operand with x.to_dense()"
@@ -96,7 +97,7 @@ class _Constant:
             number,
             float32 if dtype.itemsize == 2 and dtype.kind == "f" else dtype,
         )
-        self.key = (repr(number), self.dtype)
+        self.key = (arguments.shown(number), self.dtype)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Constant) and self.key == other.key
@@ -107,8 +108,10 @@ class _Constant:
     @property
     def fits(self) -> bool:
         """Whether the dtype holds it; the op says so itself if not."""
-        d = self.dtype
-        return d.kind not in "iu" or d.min <= self.number <= d.max
+        d, number = self.dtype, self.number
+        if d.kind in "iu":
+            return bool(d.min <= number <= d.max)
+        return not isinstance(number, int) or abs(number) < arguments.BEYOND_FLOAT
 
 
 @lru_cache(1024)

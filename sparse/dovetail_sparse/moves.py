@@ -247,7 +247,7 @@ def _parted(x: COO, parts: list[Any]) -> tuple[dict[int, Any], dict[int, Tensor]
     for part in parts:
         if part is None or part is Ellipsis:
             continue
-        if isinstance(part, bool):
+        if isinstance(part, bool) or (_is_mask(part) and not part.ndim):
             raise dt.IndexOutOfRange("index: a single bool does not index a sparse tensor")
         if isinstance(part, (Tensor, np.ndarray)):
             for positions in _positions(x, axis, part):
@@ -261,7 +261,8 @@ def _parted(x: COO, parts: list[Any]) -> tuple[dict[int, Any], dict[int, Tensor]
 
 def _positions(x: COO, axis: int, part: Any) -> tuple[Tensor, ...]:
     is_mask = part.dtype in (dt.bool, np.bool_)
-    if is_mask and tuple(part.shape) != x.shape[axis : axis + part.ndim]:
+    sizes = x.shape[axis : axis + part.ndim]
+    if is_mask and any(m not in (n, 0) for m, n in zip(part.shape, sizes, strict=True)):
         raise dt.IndexOutOfRange(
             f"index: a mask of shape {tuple(part.shape)} does not fit axes "
             f"{axis}..{axis + part.ndim - 1} of shape {x.shape}"

@@ -57,13 +57,17 @@ def _is_everything(p: Pattern, gone: Shape) -> bool:
     return len(gone) == len(p.shape)
 
 
-def _require_elements(op: Op, p: Pattern, gone: Shape) -> None:
+def _require_elements(op: Op, x: COO, axes: Shape) -> None:
     """Of nothing, prod and all are 1 and mean is NaN: nothing sparse."""
-    if not math.prod(p.shape[d] for d in gone) and not _is_everything(p, gone):
+    if _is_of_nothing(x, axes) and any(d not in axes for d in range(x.sparse_dim())):
         raise dt.LayoutError(
-            f"{op.name}: shape {p.shape} has no elements along axes {gone}, so the result would be "
+            f"{op.name}: shape {x.shape} has no elements along axes {axes}, so the result would be "
             "dense; convert it with x.to_dense()"
         )
+
+
+def _is_of_nothing(x: COO, axes: Shape) -> bool:
+    return not math.prod(x.shape[d] for d in axes)
 
 
 # --- sum, and what is made of it -----------------------------------------------------------------
@@ -90,8 +94,7 @@ def _nothing(p: Pattern, gone: Shape, values: Tensor) -> COO:
 
 
 def _mean(op: Op, x: COO, axes: Shape, dtype: DType) -> Tensor:
-    gone, _ = _parted(x, axes)
-    _require_elements(op, x.pattern, gone)
+    _require_elements(op, x, axes)
     n = math.prod(x.shape[d] for d in axes)
     wide = dt.float32 if dtype.itemsize == 2 else dtype
     total = _sum(op, x, axes, wide)
@@ -136,11 +139,15 @@ def _with_zeros(op: Op, x: COO, axes: Shape, with_zero: Any) -> Tensor:
     """The values of each run reduced, and put together with a zero where one is not stored."""
     gone, inner = _parted(x, axes)
     p, values = x.pattern, x.values()
+    if op.name != "any":  # of nothing: False, which need not be stored
+        _require_elements(op, x, axes)
+        if _is_of_nothing(x, axes):
+            blank = dt.zeros(x.shape, dtype=values.dtype, device=p.device)
+            return _INNER[op.name](blank, axis=axes)
     if inner:
         values = _INNER[op.name](values, axis=inner)
     if not gone:
         return coo(p, values)
-    _require_elements(op, p, gone)
     n = math.prod(p.shape[d] for d in gone)
     if _is_everything(p, gone):
         return _of_all(op, values, p.count, n, with_zero)

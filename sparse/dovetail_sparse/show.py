@@ -8,9 +8,10 @@ from typing import Any
 
 import dovetail as dt
 import numpy as np
+from dovetail.extend import arguments
 
 from .moves import fully_sparse
-from .tensor import COO
+from .tensor import COO, required_coo
 
 SHOWN = 8  # entries in text
 CELLS = 100  # of a picture, along its longer side
@@ -72,9 +73,9 @@ def spy(x: COO, cells: int = CELLS) -> str:
     the longer side, each a part of the matrix.
     Raises: ShapeError below 2 dimensions.
     """
-    if x.ndim < 2:
+    if required_coo("spy", x).ndim < 2:
         raise dt.ShapeError(f"spy: needs at least 2 dimensions, not shape {x.shape}")
-    counts = _counts(fully_sparse(x), cells)
+    counts = _counts(fully_sparse(x), arguments.integer("spy", cells, "cells", 1, 10_000))
     height, width = counts.shape
     scale = 400 / max(height, width)
     top = max(int(counts.max()) if counts.size else 0, 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import dovetail as dt
-from dovetail.extend import LayoutTensor, Op, apply, sparse_coo
+from dovetail.extend import LayoutTensor, Op, apply, required, sparse_coo
 
 from .pattern import Pattern
 from .rows import Runs, rows_at
@@ -133,6 +133,16 @@ class COO(LayoutTensor):
     def detach(self) -> COO:  # type: ignore[override]
         """The same entries as a tensor that gradients do not flow through."""
         return coo(self.pattern, self._values.detach())
+
+
+def required_coo(op: str, x: Any) -> COO:
+    """`x`, which is a sparse tensor. Raises: DTypeError; LayoutError for another layout."""
+    if not isinstance(required(op, x), COO):
+        raise dt.LayoutError(
+            f"{op}: needs a sparse tensor, not {x.dtype.name}{list(x.shape)} of layout "
+            f"{x.layout.name}; see x.to_sparse()"
+        )
+    return x  # type: ignore[no-any-return]
 
 
 def coo(pattern: Pattern, values: Tensor) -> COO:

@@ -7,13 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import flag, named, real
+from ..arguments import function as callable_
 from ..creation import asarray
 from ..dtypes import float64
 from ..errors import DTypeError, GradientError
-from ..tensor import Tensor
+from ..tensor import Tensor, required
 from .engine import Tensors, detach, grad, requires_grad_
 
 
+@named
 def gradcheck(
     function: Callable[..., Any], inputs: Tensors, *, eps: float = 1e-6, atol: float = 1e-5,
     rtol: float = 1e-3, raise_exception: bool = True,
@@ -23,11 +26,16 @@ def gradcheck(
     Inputs are float64; other arguments are passed on. Raises: GradientError with the worst element,
     unless `raise_exception` is False; DTypeError.
     """
-    args = [inputs] if isinstance(inputs, Tensor) else list(inputs)
+    callable_("gradcheck", function)
+    eps, atol, rtol = (
+        real("gradcheck", v, name) for v, name in ((eps, "eps"), (atol, "atol"), (rtol, "rtol"))
+    )
+    raise_exception = flag("gradcheck", raise_exception, "raise_exception")
+    args: list[Any] = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
     wanted = [i for i, a in enumerate(args) if isinstance(a, Tensor) and a.requires_grad]
     if not wanted or any(args[i].dtype is not float64 for i in wanted):
         raise DTypeError("gradcheck: needs float64 inputs that require a gradient")
-    outputs = _listed(function(*args))
+    outputs = _listed("gradcheck", function(*args))
     for o, out in enumerate(outputs):
         if not out.requires_grad:
             continue
@@ -42,22 +50,24 @@ def gradcheck(
     return True
 
 
+@named
 def gradgradcheck(
     function: Callable[..., Any], inputs: Tensors, *, eps: float = 1e-6, atol: float = 1e-5,
     rtol: float = 1e-3, raise_exception: bool = True,
 ) -> bool:  # fmt: skip
     """`gradcheck` of the gradients themselves, with respect to inputs and incoming gradients."""
-    args = [inputs] if isinstance(inputs, Tensor) else list(inputs)
+    callable_("gradgradcheck", function)
+    args: list[Any] = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
     wanted = [i for i, a in enumerate(args) if isinstance(a, Tensor) and a.requires_grad]
     rng = np.random.default_rng(0)
     weights = [
         requires_grad_(asarray(rng.normal(size=t.shape), device=t.device))
-        for t in _listed(function(*args)) if t.requires_grad
+        for t in _listed("gradgradcheck", function(*args)) if t.requires_grad
     ]  # fmt: skip
 
     def first(*given: Any) -> Any:
         points, ws = given[: len(args)], given[len(args) :]
-        outs = [t for t in _listed(function(*points)) if t.requires_grad]
+        outs = [t for t in _listed("gradgradcheck", function(*points)) if t.requires_grad]
         found = grad(outs, [points[i] for i in wanted], ws, create_graph=True, allow_unused=True)
         return tuple(g for g in found if g is not None)
 
@@ -65,8 +75,8 @@ def gradgradcheck(
                      raise_exception=raise_exception)  # fmt: skip
 
 
-def _listed(made: Any) -> list[Tensor]:
-    return [made] if isinstance(made, Tensor) else list(made)
+def _listed(op: str, made: Any) -> list[Tensor]:
+    return [required(op, t) for t in (made if isinstance(made, (list, tuple)) else [made])]
 
 
 def _analytic(out: Tensor, inputs: list[Tensor]) -> list[np.ndarray[Any, Any]]:
@@ -105,7 +115,7 @@ def _value(function: Any, args: list[Any], i: int, o: int, at: Any) -> np.ndarra
     for k, a in enumerate(args):
         if isinstance(a, Tensor) and a.requires_grad:
             requires_grad_(given[k])
-    return np.array(_listed(function(*given))[o].numpy()).reshape(-1)
+    return np.array(_listed("gradcheck", function(*given))[o].numpy()).reshape(-1)
 
 
 def _report(o: int, i: int, have: Any, want: Any) -> str:

@@ -8,10 +8,11 @@ from itertools import count
 from typing import Any
 
 from .. import ops, tensor
+from ..arguments import flag, function
 from ..errors import DeviceError, DTypeError, GradientError, ShapeError
 from ..expr import DEPTH_LIMIT, Expr, leaf, storage_of, tape_of
 from ..layout import Layout
-from ..tensor import Tensor, apply, evaluate, make
+from ..tensor import Tensor, apply, evaluate, make, required
 from . import gradients
 from .tape import Kept, Leaf, Node, keep, mode, set_grad_enabled
 
@@ -35,8 +36,11 @@ def backward(
     gradients are recorded themselves, so they have gradients.
     Raises: GradientError, ShapeError, DTypeError.
     """
+    retain_graph, create_graph = _flags("backward", retain_graph, create_graph)
     roots = _roots("backward", outputs, gradients)
-    wanted = None if inputs is None else [_taped("backward", t) for t in _listed(inputs)]
+    wanted = (
+        None if inputs is None else [_taped("backward", t) for t in _listed("backward", inputs)]
+    )
     keep_graph = create_graph if retain_graph is None else retain_graph
     into = _Collected(wanted, accumulate=True)
     _run(roots, into, keep_graph, create_graph)
@@ -61,8 +65,10 @@ def grad(
     >>> dt.grad((x * x).sum(), x).tolist()
     [2.0, 4.0]
     """
+    retain_graph, create_graph = _flags("grad", retain_graph, create_graph)
+    allow_unused = flag("grad", allow_unused, "allow_unused")
     roots = _roots("grad", outputs, grad_outputs)
-    nodes = [_taped("grad", t) for t in _listed(inputs)]
+    nodes = [_taped("grad", t) for t in _listed("grad", inputs)]
     keep_graph = create_graph if retain_graph is None else retain_graph
     into = _Collected(nodes, accumulate=False)
     _run(roots, into, keep_graph, create_graph)
@@ -76,8 +82,15 @@ def grad(
     return found[0] if isinstance(inputs, Tensor) else found
 
 
-def _listed(given: Tensors) -> list[Tensor]:
-    return [given] if isinstance(given, Tensor) else list(given)
+def _flags(op: str, retain: bool | None, create: bool) -> tuple[bool | None, bool]:
+    kept = retain if retain is None else flag(op, retain, "retain_graph")
+    return kept, flag(op, create, "create_graph")
+
+
+def _listed(op: str, given: Tensors) -> list[Tensor]:
+    if isinstance(given, (list, tuple)):
+        return [required(op, t) for t in given]
+    return [required(op, given)]
 
 
 def _taped(name: str, t: Tensor) -> Node:
@@ -92,7 +105,7 @@ def _taped(name: str, t: Tensor) -> Node:
 
 def _roots(name: str, outputs: Tensors, given: Any) -> list[tuple[Tensor, Tensor]]:
     """The outputs, each with the gradient that comes in."""
-    listed = _listed(outputs)
+    listed = _listed(name, outputs)
     incoming = list(given) if isinstance(given, list | tuple) else [given] * len(listed)
     if len(incoming) != len(listed):
         raise ShapeError(f"{name}: {len(incoming)} gradients for {len(listed)} outputs")
@@ -240,7 +253,8 @@ def requires_grad_(x: Tensor, requires_grad: bool = True) -> Tensor:
 
     Raises: DTypeError for other than floats, GradientError for what is no leaf.
     """
-    tape = x._expr.tape
+    tape = required("requires_grad_", x)._expr.tape
+    requires_grad = flag("requires_grad_", requires_grad, "requires_grad")
     if requires_grad and tape is None:
         if x.dtype.kind != "f":
             raise DTypeError(
@@ -270,7 +284,7 @@ def _seen(x: Tensor) -> Expr:
 
 def detach(x: Tensor, /) -> Tensor:
     """The same memory as a tensor that gradients do not flow through."""
-    return make(_seen(x))
+    return make(_seen(required("detach", x)))
 
 
 def detach_(x: Tensor, /) -> Tensor:
@@ -322,6 +336,7 @@ class HookHandle:
 
 def register_hook(x: Tensor, hook: Callable[[Tensor], Tensor | None]) -> HookHandle:
     """Has `hook(gradient)` called when x's gradient is known; what it returns takes its place."""
+    function("register_hook", hook, "hook")
     n = _taped("register_hook", x)
     if n.hooks is None:
         n.hooks = {}

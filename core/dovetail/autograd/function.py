@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..arguments import function as callable_
 from ..errors import DTypeError, GradientError
 from ..expr import Expr, Spec, leaf
 from ..tensor import Tensor, boxed, make
@@ -169,7 +170,7 @@ def checkpoint(function: Callable[..., Any], *args: Any) -> Any:
     It must do the same both times, so draw no random numbers in it. Tensors that `function` uses
     without getting them as arguments receive gradients in `backward`, and none from `dt.grad`.
     """
-    return _Checkpoint.apply(function, *args)
+    return _Checkpoint.apply(callable_("checkpoint", function), *args)
 
 
 class _Checkpoint(Function):

@@ -60,7 +60,9 @@ def _nothing(g: Any) -> Tensor:
 
 def _pow_base(g: Any, x: Any, y: Any) -> Any:
     if isinstance(y, Tensor):
-        return ew.where(ew.equal(y, 0), 0.0, g * (y * ew.pow(x, y - 1.0)))
+        none = ew.equal(y, 0)
+        steady = ew.where(none, 1.0, y)  # where the slope is infinite, its own gradient is NaN
+        return ew.where(none, 0.0, g * (steady * ew.pow(x, steady - 1.0)))
     if y == 0:
         return _nothing(g)
     return g * y if y == 1 else g * (ew.pow(x, y - 1) * y)
@@ -69,9 +71,14 @@ def _pow_base(g: Any, x: Any, y: Any) -> Any:
 def _pow_exponent(g: Any, x: Any, y: Any, r: Any) -> Any:
     """0 where the base is 0 and the exponent is not negative."""
     if not isinstance(x, Tensor):
-        slope = math.log(x) if x > 0 else -math.inf if x == 0 else math.nan
-        return ew.where(y >= 0, 0.0, g * r * slope) if x == 0 else g * r * slope
+        if x != 0:
+            return g * r * (math.log(x) if x > 0 else math.nan)
+        flat = y >= 0
+        return ew.where(flat, 0.0, ew.where(flat, 1.0, g * r) * -math.inf)
     at_zero = ew.logical_and(ew.equal(x, 0), ew.greater_equal(y, 0))
+    if mode.enabled:  # the rule is differentiated in turn: nothing infinite may be on that way
+        x = ew.where(at_zero, 1.0, x)
+        r = ew.pow(x, y)
     return ew.where(at_zero, 0.0, g * (r * ew.log(x)))
 
 

@@ -16,6 +16,7 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from .. import expr
+from ..arguments import flag
 from ..errors import GradientError
 from ..expr import Expr, Spec, storage_of, twin
 from ..fuse import CHEAP
@@ -63,7 +64,7 @@ class set_grad_enabled(_GradMode):
 
     def __init__(self, enabled: bool) -> None:
         super().__init__()
-        self.enabled = bool(enabled)
+        self.enabled = flag("set_grad_enabled", enabled, "enabled")
 
 
 def is_grad_enabled() -> bool:

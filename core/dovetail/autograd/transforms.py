@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..arguments import function as callable_
+from ..arguments import named
 from ..errors import ShapeError
-from ..tensor import Tensor
+from ..tensor import Tensor, required
 from .engine import Tensors, detach, grad, requires_grad_
 from .gradients import ones, zeros
 from .tape import enable_grad
@@ -16,10 +18,11 @@ def _inputs(primals: Sequence[Tensor]) -> list[Tensor]:
     return [requires_grad_(detach(t)) for t in primals]
 
 
-def _outputs(made: Any) -> list[Tensor]:
-    return [made] if isinstance(made, Tensor) else list(made)
+def _outputs(op: str, made: Any) -> list[Tensor]:
+    return [required(op, t) for t in (made if isinstance(made, (list, tuple)) else [made])]
 
 
+@named
 def vjp(function: Callable[..., Any], *primals: Tensor) -> tuple[Any, Callable[..., Any]]:
     """function(*primals), and a function from gradients of that to those of the primals, a tuple.
 
@@ -29,12 +32,16 @@ def vjp(function: Callable[..., Any], *primals: Tensor) -> tuple[Any, Callable[.
     >>> back(dt.ones_like(out))[0].tolist()
     [2.0, 4.0]
     """
-    inputs = _inputs(primals)
+    callable_("vjp", function)
+    inputs = _inputs(_outputs("vjp", primals))
     with enable_grad():
         made = function(*inputs)
+    outputs = _outputs("vjp", made)
 
     def back(*gradients: Tensor) -> tuple[Tensor, ...]:
-        pairs = list(zip(_outputs(made), gradients, strict=True))
+        if len(gradients) != len(outputs):
+            raise ShapeError(f"vjp: {len(gradients)} gradients for {len(outputs)} outputs")
+        pairs = list(zip(outputs, gradients, strict=True))
         pairs = [p for p in pairs if p[0]._expr.tape is not None]
         outs, given = [p[0] for p in pairs], [p[1] for p in pairs]
         found = grad(outs, inputs, given, retain_graph=True, allow_unused=True)
@@ -42,23 +49,25 @@ def vjp(function: Callable[..., Any], *primals: Tensor) -> tuple[Any, Callable[.
             zeros(t._expr.spec) if g is None else g for t, g in zip(inputs, found, strict=True)
         )
 
-    plain = [detach(t) for t in _outputs(made)]
+    plain = [detach(t) for t in outputs]
     return (plain[0] if isinstance(made, Tensor) else tuple(plain)), back
 
 
+@named
 def jvp(function: Callable[..., Any], primals: Tensors, tangents: Tensors) -> tuple[Any, Any]:
     """function(*primals), and its derivative in the direction of `tangents`.
 
     The gradient of a vector-Jacobian product with respect to its vector: two passes back.
     Raises: ShapeError for as many tangents as primals.
     """
-    points, directions = _outputs(primals), _outputs(tangents)
+    callable_("jvp", function)
+    points, directions = _outputs("jvp", primals), _outputs("jvp", tangents)
     if [t.shape for t in points] != [t.shape for t in directions]:
         raise ShapeError("jvp: tangents must have the shapes of the primals")
     inputs = _inputs(points)
     with enable_grad():
         made = function(*inputs)
-    outs = _outputs(made)
+    outs = _outputs("jvp", made)
     weights = [requires_grad_(detach(ones(t._expr.spec))) for t in outs]
     reached = [(t, w) for t, w in zip(outs, weights, strict=True) if t._expr.tape is not None]
     found: list[Any] = []

@@ -1,0 +1,173 @@
+"""The way in for what users give beside tensors: each function here returns the value, or raises an
+error that names the op, the parameter and what came.
+
+Integers are what `operator.index` takes, except arrays: an axis in a tensor would have to be read
+from its device. Tensors themselves are asked for with `tensor.required`.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, TypeVar
+
+import numpy as np
+
+from .errors import ArgumentError, ArgumentTypeError, DovetailError, ShapeError
+
+DIMENSIONS = 64  # as in NumPy, which prints tensors
+LARGEST = (1 << 63) - 1  # of a size, a stride, an offset: the loop language counts in int64
+# Ints of this absolute value and more round to no float64.
+BEYOND_FLOAT = (1 << 1024) - (1 << 970)
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), type, np.generic, np.dtype)
+
+
+def shown(value: Any) -> str:
+    """A value in a message: short, and whatever it is, without an error."""
+    if isinstance(value, int) and value.bit_length() > 256:
+        return f"an int of {value.bit_length()} bits"
+    if isinstance(value, (list, tuple)):
+        inside = ", ".join(shown(v) for v in value[:8]) + (", ..." if len(value) > 8 else "")
+        return f"({inside})" if isinstance(value, tuple) else f"[{inside}]"
+    if not isinstance(value, _PLAIN):
+        return f"a {type(value).__name__}"
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def refused(op: str, name: str, wanted: str, value: Any) -> ArgumentTypeError:
+    """The error for a value of a wrong kind."""
+    return ArgumentTypeError(f"{op}: {name} is {wanted}, not {shown(value)}")
+
+
+def _index(value: Any) -> int | None:
+    if type(value) is int:
+        return value
+    if hasattr(type(value), "__dlpack__"):
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:
+        return None
+
+
+def integer(op: str, value: Any, name: str, low: int | None = None, high: int | None = None) -> int:
+    """An int, in low..high where these are given. Raises: ArgumentTypeError, ArgumentError."""
+    found = _index(value)
+    if found is None:
+        raise refused(op, name, "an int", value)
+    if (low is not None and found < low) or (high is not None and found > high):
+        if high is None and low == 0:
+            raise ArgumentError(f"{op}: {name} must not be negative: {shown(found)}")
+        bounds = (
+            f"{low}..{high}"
+            if low is not None and high is not None
+            else (f"at most {high}" if low is None else f"at least {low}")
+        )
+        raise ArgumentError(f"{op}: {name} is {bounds}, not {shown(found)}")
+    return found
+
+
+def integers(op: str, value: Any, name: str) -> tuple[int, ...]:
+    """The ints of an int, a list or a tuple. Raises: ArgumentTypeError."""
+    if type(value) is int:
+        return (value,)
+    listed = value if isinstance(value, (list, tuple, range)) else (value,)
+    found = tuple([_index(v) for v in listed])
+    if None in found:
+        raise refused(op, name, "an int or a tuple of ints", value)
+    return found  # type: ignore[return-value]
+
+
+def dimensions(op: str, shape: Sequence[int]) -> tuple[int, ...]:
+    """A shape that a tensor can have. Raises: ShapeError."""
+    if len(shape) > DIMENSIONS:
+        raise ShapeError(f"{op}: {len(shape)} dimensions; a tensor has at most {DIMENSIONS}")
+    for n in shape:
+        if not 0 <= n <= LARGEST:
+            what = "must not be negative" if n < 0 else "must be below 2**63"
+            raise ShapeError(f"{op}: sizes {what}: {shown(tuple(shape))}")
+    return tuple(shape)
+
+
+def number(op: str, value: Any, name: str) -> int | float:
+    """A real Python number. Raises: ArgumentTypeError."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if not isinstance(value, (int, float)):
+        raise refused(op, name, "a number", value)
+    return value
+
+
+def real(op: str, value: Any, name: str) -> float:
+    """A Python float. Raises: ArgumentTypeError; ArgumentError for an int beyond float64."""
+    found = number(op, value, name)
+    if isinstance(found, int) and not -BEYOND_FLOAT < found < BEYOND_FLOAT:
+        raise ArgumentError(f"{op}: {name} is {shown(found)}, which fits no float64")
+    return float(found)
+
+
+def flag(op: str, value: Any, name: str) -> bool:
+    """A bool. Raises: ArgumentTypeError."""
+    if not isinstance(value, (bool, int, np.bool_)):
+        raise refused(op, name, "True or False", value)
+    return bool(value)
+
+
+def choice(op: str, value: Any, name: str, allowed: Sequence[Any]) -> Any:
+    """One of some values. Raises: ArgumentError."""
+    if not any(type(value) is type(a) and value == a for a in allowed):
+        listed = " or ".join(map(repr, allowed))
+        raise ArgumentError(f"{op}: {name} is {listed}, not {shown(value)}")
+    return value
+
+
+def sequence(op: str, value: Any, name: str, wanted: str) -> Sequence[Any]:
+    """A list or a tuple. Raises: ArgumentTypeError."""
+    if not isinstance(value, (list, tuple)):
+        raise refused(op, name, f"a list or tuple of {wanted}", value)
+    return value
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def named(composed: Function) -> Function:
+    """A function made of several ops, whose errors name it too: "clip: maximum: ..."."""
+    name = composed.__name__
+
+    def call(*args: Any, **options: Any) -> Any:
+        try:
+            return composed(*args, **options)
+        except DovetailError as error:
+            if name not in str(error):
+                error.args = (f"{name}: {error}", *error.args[1:])
+            raise
+
+    # what tracebacks show, and errors of layouts that look for the function that was called
+    call.__code__ = call.__code__.replace(co_name=name)
+    return wraps(composed)(call)  # type: ignore[return-value]
+
+
+def function(op: str, value: Any, name: str = "function") -> Callable[..., Any]:
+    """Something that can be called. Raises: ArgumentTypeError."""
+    if not callable(value):
+        raise refused(op, name, "a function", value)
+    return value  # type: ignore[no-any-return]
+
+
+def path(op: str, value: Any, name: str = "path") -> Any:
+    """The name of a file, as text or a `Path`. Raises: ArgumentTypeError."""
+    if not isinstance(value, (str, os.PathLike)):
+        raise refused(op, name, "the name of a file", value)
+    return value
+
+
+def instance(op: str, value: Any, name: str, kind: type) -> Any:
+    """An object of a class. Raises: ArgumentTypeError."""
+    if not isinstance(value, kind):
+        article = "an" if kind.__name__[0] in "AEIOU" else "a"
+        raise refused(op, name, f"{article} {kind.__name__}", value)
+    return value
