@@ -18,7 +18,7 @@ from .dtypes import DType, bool_, dtype, float32, float64, int64
 from .errors import ArgumentError, DeviceError, DTypeError, NotYetError, ShapeError, ValueOverflow
 from .expr import node, spec
 from .interop import adopt, from_dlpack
-from .layout import Shape
+from .layout import LIMIT, Shape
 from .tensor import Tensor, apply, evaluate, fresh, from_host, make, view
 
 _default_dtype = float32
@@ -38,6 +38,8 @@ def extents(op: str, shape: Any) -> Shape:
         raise ShapeError(f"{op}: a shape is an int or a tuple of ints, not {shape!r}") from None
     if any(n < 0 for n in found):
         raise ShapeError(f"{op}: sizes must not be negative: {found}")
+    if any(n >= LIMIT for n in found):
+        raise ShapeError(f"{op}: each size must be below 2**63; make it in parts")
     return found
 
 
@@ -48,11 +50,13 @@ def generate(
     kinds: Sequence[DType],
     out: DType,
     where: Where,
+    name: str = "",
 ) -> Tensor:
     """A pending tensor whose elements are a function of their linear index and of run-time
     scalars.
     """
-    return make(node(op, tuple(scalars), spec(shape, out, usable(where)), (tuple(kinds), out)))
+    s = spec(shape, out, usable(where), name or op.name)
+    return make(node(op, tuple(scalars), s, (tuple(kinds), out)))
 
 
 # --- from values ---------------------------------------------------------------------------------
@@ -246,7 +250,7 @@ def empty(shape: Any, *, dtype: Like = None, device: Where = None) -> Tensor:
 
 def _spec(op: str, shape: Any, dtype: Like, where: Where) -> Any:
     found = _default_dtype if dtype is None else real_dtype(op, dtype)
-    return spec(extents(op, shape), found, usable(where))
+    return spec(extents(op, shape), found, usable(where), op)
 
 
 def zeros(shape: Any, *, dtype: Like = None, device: Where = None) -> Tensor:
@@ -278,7 +282,7 @@ def full(shape: Any, fill_value: Any, *, dtype: Like = None, device: Where = Non
 
 def _constant(op: str, shape: Any, value: Any, dtype: Any, where: Where) -> Tensor:
     d = _default_dtype if dtype is float else real_dtype(op, dtype)
-    return generate(ops.FULL, extents(op, shape), (scalar(op, value, d),), (d,), d, where)
+    return generate(ops.FULL, extents(op, shape), (scalar(op, value, d),), (d,), d, where, op)
 
 
 def scalar(op: str, value: Any, d: DType) -> Any:
@@ -337,7 +341,7 @@ def arange(
     d = real_dtype("arange", dtype) if dtype is not None else (int64 if ints else _default_dtype)
     if d is bool_:
         raise DTypeError("arange: bool has no arithmetic; cast the result with astype()")
-    count = max(0, len(range(start, stop, step)) if ints else math.ceil((stop - start) / step))
+    count = _steps(start, stop, step)
     if count and d.is_integer:
         scalar("arange", start, d), scalar("arange", start + (count - 1) * step, d)
     wide = d if d.kind == "f" else int64 if d.kind == "i" else d
@@ -347,6 +351,22 @@ def arange(
         else (int(start), int(step) % (wide.max + 1) if d.kind == "u" else int(step))
     )
     return generate(ops.ARANGE, (count,), (first, by), (wide, wide), d, device)
+
+
+def _steps(start: Any, stop: Any, step: Any) -> int:
+    """How many numbers `arange` has."""
+    if all(isinstance(v, int) for v in (start, stop, step)):
+        return int(max(0, -((start - stop) // step)))
+    try:
+        exact = (stop - start) / step
+    except OverflowError:  # of integers beyond any float
+        exact = math.inf
+    if not math.isfinite(exact):
+        raise ArgumentError(
+            f"arange: from {start} to {stop} by {step} are no finite number of steps; give finite "
+            f"numbers"
+        )
+    return max(0, math.ceil(exact))
 
 
 def linspace(
@@ -366,6 +386,7 @@ def linspace(
     count = operator.index(num)
     if count < 0:
         raise ArgumentError(f"linspace: num must not be negative: {num}")
+    extents("linspace", count)
     gaps = count - 1 if endpoint else count
     step = (float(stop) - float(start)) / gaps if gaps > 0 else 0.0
     wide = float64 if d is float64 else float32

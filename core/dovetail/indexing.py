@@ -409,7 +409,7 @@ def _gather(
     x: Tensor, indices: Sequence[Expr], shape: Shape, axes: Shape, of: Shape, known: bool
 ) -> Tensor:
     attrs = (shape, axes, of, known)
-    return make(node(ops.GATHER, (x._expr, *indices), spec(shape, x.dtype, x.device), attrs))
+    return make(node(ops.GATHER, (x._expr, *indices), spec(shape, x.dtype, x.device, "gather"), attrs))
 
 
 def take(x: Tensor, indices: Any, /, *, axis: int | None = None) -> Tensor:

@@ -127,7 +127,7 @@ def share(
     ptr = foreign(owner, handle, nbytes, device, 0, deleter)
     storage = Storage(ptr, nbytes, device, read_only)
     storage.seen = True
-    return make(leaf(storage, spec(shape, dtype, device), strides, -low))
+    return make(leaf(storage, spec(shape, dtype, device, "asarray"), strides, -low))
 
 
 def adopt(a: np.ndarray[Any, Any], dtype: DType, device: Device) -> Tensor:

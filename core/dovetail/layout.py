@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from .errors import AxisError, ShapeError
 
+LIMIT = 1 << 63  # sizes, strides and offsets are int64; so is a tensor's number of bytes
 Shape = tuple[int, ...]
 Move = tuple[Any, ...]
 

@@ -74,7 +74,7 @@ def _matmul(name: str, x1: Tensor, x2: Tensor) -> Tensor:
     batch = lay.broadcast_shapes(name, a.shape[:-2], b.shape[:-2])
     operands = [_converted(_expanded(t, (*batch, *t.shape[-2:])), dtype)._expr for t in (a, b)]
     shape = (*batch, a.shape[-2], b.shape[-1])
-    made = spec(shape, dtype, a.device)
+    made = spec(shape, dtype, a.device, name)
     if x1.ndim == x2.ndim == 2 and x1.dtype is x2.dtype:
         ops.MATMUL.specs[x1._expr.spec, x2._expr.spec] = made
     result = make(node(ops.MATMUL, tuple(operands), made, how))

@@ -273,7 +273,7 @@ def as_strided(
             f"{low}..{high - 1} "
             f"of a storage of {held}"
         )
-    seen = leaf(storage, spec(shape, x.dtype, x.device), strides, offset)
+    seen = leaf(storage, spec(shape, x.dtype, x.device, "as_strided"), strides, offset)
     attrs = (Layout(x.shape, e.strides, e.offset), Layout(shape, strides, offset), held)
     seen.tape = tape_of(ops.AS_STRIDED, (e,), seen.spec, attrs)
     return alias(x, make(seen))
@@ -351,6 +351,7 @@ def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
                 (*first[:d], sum(a.shape[d] for a in parts), *first[d + 1 :]),
                 dtype,
                 parts[0].device,
+                "concat",
             )
         )
     )
@@ -432,6 +433,7 @@ def repeat(
         return _repeat_each(x, times, d)
     if repeats < 0:
         raise ArgumentError(f"repeat: repeats must not be negative: {repeats}")
+    extents("repeat", repeats)
     inner = (*x.shape[: d + 1], repeats, *x.shape[d + 1 :])
     wide = view(expand_dims(x, axis=d + 1), ("expand", inner))
     return copy(reshape(wide, (*x.shape[:d], n * repeats, *x.shape[d + 1 :])))

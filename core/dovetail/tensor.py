@@ -452,7 +452,8 @@ def infer(op: Op, operands: Sequence[Any], attrs: Any) -> tuple[Spec, Any]:
         d if type(a) is int and d.kind in "iu" else None
         for a, d in zip(operands, casts, strict=True)
     )
-    return spec(shape, result, tensors[0].spec.device), limits if any(limits) else None
+    made = spec(shape, result, tensors[0].spec.device, op.name)
+    return made, limits if any(limits) else None
 
 
 def check_limits(op: Op, operands: Sequence[Any], limits: Sequence[DType | None]) -> None:
@@ -490,7 +491,7 @@ def reduce(op: Op, x: Tensor, axes: Shape, keepdims: bool, attrs: Any = None) ->
     _, dtype = op.dtypes(op.name, [e.spec.dtype], attrs)
     kept = tuple([n for d, n in enumerate(shape) if d not in axes])
     full = tuple([1 if d in axes else n for d, n in enumerate(shape)]) if keepdims else kept
-    return make(node(op, (e,), spec(full, dtype, e.spec.device), (axes, attrs)))
+    return make(node(op, (e,), spec(full, dtype, e.spec.device, op.name), (axes, attrs)))
 
 
 def untaped(x: Tensor) -> Tensor:
@@ -531,7 +532,8 @@ def _move(e: Expr, m: Move) -> Any:
     after = lay.move(Layout(e.spec.shape, e.strides, 0), m)
     found: Any = _COPY
     if after is not None:
-        found = (spec(after.shape, e.spec.dtype, e.spec.device), after.strides, after.offset)
+        s = spec(after.shape, e.spec.dtype, e.spec.device, m[0])
+        found = (s, after.strides, after.offset)
     if len(_moved) > _MOVED_LIMIT:
         _moved.clear()
     _moved[e.spec, e.strides, m] = found
@@ -666,8 +668,8 @@ def fitted(name: str, e: Expr, want: Spec) -> Expr:
 
 def from_host(values: np.ndarray[Any, Any], dtype: DType, device: Device) -> Tensor:
     """A new tensor with a copy of host values (of a NumPy dtype with dtype's bytes)."""
+    e = fresh(spec(values.shape, dtype, device, "asarray"))  # first: it is what fails by name
     values = np.asarray(values, order="C")
-    e = fresh(spec(values.shape, dtype, device))
     ptr = e.storage.ptr
     if values.size:
         flat = values.reshape(-1).view(np.uint8).data
