@@ -41,6 +41,7 @@ from .tensor import (
     from_host,
     is_viewable,
     make,
+    torn,
     view,
     writing,
 )
@@ -409,7 +410,9 @@ def _gather(
     x: Tensor, indices: Sequence[Expr], shape: Shape, axes: Shape, of: Shape, known: bool
 ) -> Tensor:
     attrs = (shape, axes, of, known)
-    return make(node(ops.GATHER, (x._expr, *indices), spec(shape, x.dtype, x.device, "gather"), attrs))
+    return make(
+        node(ops.GATHER, (x._expr, *indices), spec(shape, x.dtype, x.device, "gather"), attrs)
+    )
 
 
 def take(x: Tensor, indices: Any, /, *, axis: int | None = None) -> Tensor:
@@ -688,7 +691,11 @@ def _update(name: str, target: Tensor, result: Expr) -> None:
     note = writing(name, target, result)
     only = [result]
     del result
-    run.update(only.pop(), target._expr)
+    try:
+        run.update(only.pop(), target._expr)
+    except BaseException as error:
+        torn(error, target._expr)
+        raise
     if note is not None:
         note()
 

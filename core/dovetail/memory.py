@@ -46,7 +46,9 @@ class DataPtr:
     `handle` and byte `offset` are what a backend takes; `deleter(context)` gives the memory back.
     """
 
-    __slots__ = ("__del__", "context", "device", "handle", "nbytes", "offset")
+    __slots__ = ("__del__", "context", "copy", "device", "handle", "nbytes", "offset")
+
+    copy: Any  # of host memory, once a device has copied from or to it: see `transfer`
 
     # What gives the memory back, if anything does: called once by Python (PEP 442), which reports
     # errors in it. It lies in a slot, and is no method: at the start of a function in Python Ctrl-C

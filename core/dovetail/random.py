@@ -21,6 +21,7 @@ from .datatypes import real_dtype
 from .device import Device, usable
 from .dtypes import DType, bfloat16, float16, float32, float64, int64, uint32, uint64
 from .errors import ArgumentError, DTypeError
+from .expr import spec
 from .indexing import take
 from .layout import Shape
 from .tensor import Tensor, apply, from_host
@@ -138,6 +139,7 @@ class Generator:
         self, op: ops.Op, shape: Shape, scalars: Sequence[Any], kinds: Sequence[DType], d: DType,
         where: Where,
     ) -> Tensor:  # fmt: skip
+        spec(shape, d, usable(where), op.name)  # first: what is refused draws nothing
         place = self._reserve(int(np.prod(shape, dtype=object)))
         return generate(op, shape, (*place, *scalars), (uint64, uint64, *kinds), d, usable(where))
 

@@ -22,6 +22,7 @@ from .dtypes import DType, float32
 from .errors import (
     ArgumentError,
     DeviceError,
+    DovetailError,
     DTypeError,
     GradientError,
     LayoutError,
@@ -586,9 +587,20 @@ def assign(name: str, x: Tensor, value: Expr) -> None:
     note = writing(name, x, value)
     only = [value]  # handed on, not kept: a node that anybody else refers to gets memory of its own
     del value
-    run.write(only.pop(), e)
+    try:
+        run.write(only.pop(), e)
+    except BaseException as error:
+        torn(error, e)
+        raise
     if note is not None:
         note()
+
+
+def torn(error: BaseException, e: Expr) -> None:
+    """After an error in a write. Ours come before anything is written; Ctrl-C comes at any time, so
+    values that were kept for gradients count as overwritten."""
+    if not isinstance(error, DovetailError | MemoryError):
+        storage_of(e).version += 1
 
 
 def writing(name: str, x: Tensor, value: Expr) -> Callable[[], None] | None:

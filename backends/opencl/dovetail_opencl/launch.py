@@ -88,6 +88,7 @@ class _Bound:
             for i in range(len(offsets)):
                 set_arg(2 * i, buffers[2 * i])
                 if buffers[2 * i + 1] != offsets[i]:
+                    offsets[i] = None  # an interrupt after `set_arg` would leave the two apart
                     set_arg(2 * i + 1, np.int64(buffers[2 * i + 1]))
                     offsets[i] = buffers[2 * i + 1]
             for (position, number), x in zip(self.scalars, scalars, strict=True):
