@@ -66,8 +66,8 @@ def _made(key: tuple[Shape, DType, Device], op: str) -> Spec:
     whole = math.prod([n or 1 for n in shape])  # as NumPy does: strides must be in range, too
     if whole * dtype.itemsize >= LIMIT:
         raise ShapeError(
-            f"{op}: shape {shape} of {dtype.name} comes to 2**63 bytes or more, which no tensor may "
-            f"have, in memory, pending or as a view; make it in parts"
+            f"{op}: shape {shape} of {dtype.name} comes to 2**63 bytes or more, which no tensor "
+            f"may have, in memory, pending or as a view; make it in parts"
         )
     made.size, made.strides = math.prod(shape), contiguous_strides(shape)
     return made

@@ -48,7 +48,7 @@ def _matmul(name: str, x1: Tensor, x2: Tensor) -> Tensor:
     if type(x1) is not Tensor or type(x2) is not Tensor:
         return elsewhere("matmul", (x1, x2), x1, x2)  # type: ignore[no-any-return]
     how = ops.GENERATED if _reproducible.get() else None
-    known = ops.MATMUL.specs.get((x1._expr.spec, x2._expr.spec))
+    known = ops.MATMUL.specs.find((x1._expr.spec, x2._expr.spec))
     if known is not None:
         return make(node(ops.MATMUL, (x1._expr, x2._expr), known, how))
     if x1.device is not x2.device:

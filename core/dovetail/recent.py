@@ -7,7 +7,6 @@ goes with the old one before. So nothing is noted on a hit, and no cache ever st
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar
 from weakref import ref
@@ -74,11 +73,3 @@ class Shared(Recent[K, V]):
         for key, r in list(gone.items()):
             if r() is None:
                 gone.pop(key, None)
-
-
-def kept(cache: Recent[K, V], key: K, make: Callable[[], V]) -> V:
-    """What is known under `key`, or else what `make` gives."""
-    found = cache.find(key)
-    if found is None:
-        found = cache[key] = make()
-    return found

@@ -34,6 +34,7 @@ from .expr import DEPTH_LIMIT, Expr, Spec, binary_node, leaf, node, spec, storag
 from .layout import Layout, Move, Shape
 from .memory import DataPtr, Storage
 from .ops import Op
+from .recent import Recent
 from .streams import current_handle, wait
 
 PYTHON_NUMBERS = (bool, int, float, complex)
@@ -58,13 +59,13 @@ def _operator(op: Op) -> tuple[Operator, Operator, Operator]:
             b = other._expr
             found = specs.get((a.spec, b.spec))
             if found is None:
-                found = specs[a.spec, b.spec] = infer(op, (a, b), None)
+                found = inferred(op, (a.spec, b.spec), (a, b))
             return make(binary_node(op, a, b, found[0]))
         kind = type(other)
         if kind in PYTHON_NUMBERS:
             found = specs.get((a.spec, kind))
             if found is None:
-                found = specs[a.spec, kind] = infer(op, (a, other), None)
+                found = inferred(op, (a.spec, kind), (a, other))
             if found[1] is not None:
                 check_limits(op, (a, other), found[1])
             return make(binary_node(op, a, other, found[0]))
@@ -392,7 +393,7 @@ def apply(op: Op, args: Sequence[Any], attrs: Any = None, out: Tensor | None = N
         a = args[0]._expr
         found = op.specs.get((a.spec, attrs))
         if found is None:
-            found = op.specs[a.spec, attrs] = infer(op, (a,), attrs)
+            found = inferred(op, (a.spec, attrs), (a,), attrs)
         return make(node(op, (a,), found[0], attrs))
     operands = tuple([a._expr if type(a) is Tensor else _number(op, a) for a in args])
     key = tuple([a.spec if type(a) is Expr else type(a) for a in operands])
@@ -402,7 +403,7 @@ def apply(op: Op, args: Sequence[Any], attrs: Any = None, out: Tensor | None = N
             given = [a if isinstance(a, Tensor) else n for a, n in zip(args, operands, strict=True)]
             made = elsewhere("apply", operands, op, given, attrs)
             return made if out is None else write_out(op.name, out, made._expr)
-        found = op.specs[key, attrs] = infer(op, operands, attrs)
+        found = inferred(op, (key, attrs), operands, attrs)
     s, limits = found
     if limits is not None:
         check_limits(op, operands, limits)
@@ -432,6 +433,14 @@ def _number(op: Op, x: Any) -> Any:
         f"{op.name}: operands are tensors and Python numbers, not {type(x).__name__}; "
         "see dt.asarray"
     )
+
+
+def inferred(op: Op, key: Any, operands: Sequence[Any], attrs: Any = None) -> Any:
+    """What `infer` says, or said before, noted under `key`."""
+    found = op.specs.find(key)
+    if found is None:
+        found = op.specs[key] = infer(op, operands, attrs)
+    return found
 
 
 def infer(op: Op, operands: Sequence[Any], attrs: Any) -> tuple[Spec, Any]:
@@ -525,19 +534,20 @@ def view(x: Tensor, m: Move) -> Tensor:
 
 
 _COPY = (None, (), 0)  # what a move is that strides do not permit
-_moved: dict[Any, Any] = {}  # a move of a layout -> spec, strides and offset: 1 us to work out
-_MOVED_LIMIT = 4096
+# a move of a layout -> spec, strides and offset: 1 us to work out
+_moved: Recent[Any, Any] = Recent(8192)
 
 
 def _move(e: Expr, m: Move) -> Any:
-    after = lay.move(Layout(e.spec.shape, e.strides, 0), m)
-    found: Any = _COPY
-    if after is not None:
-        s = spec(after.shape, e.spec.dtype, e.spec.device, m[0])
-        found = (s, after.strides, after.offset)
-    if len(_moved) > _MOVED_LIMIT:
-        _moved.clear()
-    _moved[e.spec, e.strides, m] = found
+    key = (e.spec, e.strides, m)
+    found = _moved.find(key)
+    if found is None:
+        after = lay.move(Layout(e.spec.shape, e.strides, 0), m)
+        found = _COPY
+        if after is not None:
+            s = spec(after.shape, e.spec.dtype, e.spec.device, m[0])
+            found = (s, after.strides, after.offset)
+        _moved[key] = found
     return found
 
 

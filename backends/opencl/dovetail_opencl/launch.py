@@ -50,7 +50,8 @@ class Launcher:
         for position, value in enumerate(ints, first):
             kernel.set_arg(position, np.int64(value))
         costly = any(isinstance(s, Loop) for s in k.body)
-        return _Bound(self, kernel, program.forms[form], *self.range(grid, form, costly)).launch
+        whole, local = self.range(grid, form, costly)
+        return _Bound(self, program, kernel, program.forms[form], whole, local).launch
 
     def range(
         self, grid: Sequence[int], form: str, costly: bool
@@ -72,8 +73,11 @@ class Launcher:
 class _Bound:
     """A launch with everything fixed but buffers, scalars and stream."""
 
-    def __init__(self, of: Launcher, kernel: Any, k: Kernel, whole: Any, local: Any) -> None:
+    def __init__(
+        self, of: Launcher, program: Any, kernel: Any, k: Kernel, whole: Any, local: Any
+    ) -> None:
         self.queue, self.process = of.queue, of.process
+        self.program = program  # in use as long as this is
         self.kernel, self.whole, self.local = kernel, whole, local
         first = 2 * len(k.buffers) + len(k.ints)
         self.scalars = [(p, _numpy(d)) for p, (_, d) in enumerate(k.scalars, first)]
