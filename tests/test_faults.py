@@ -21,6 +21,7 @@ from dovetail.errors import CompileError
 from dovetail.kernel import Kernel
 from dovetail.memory import CachingAllocator
 from dovetail.plugins import Opened, open_device
+from dovetail.recent import Recent, Shared
 from dovetail.reference import ReferenceBackend
 from fake_device import check
 
@@ -311,9 +312,9 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def forget(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if this were another process."""
-    monkeypatch.setattr(run, "_plans", {})
-    monkeypatch.setattr(open_device("cpu"), "programs", {})
-    monkeypatch.setattr(recall, "_known", {})
+    monkeypatch.setattr(run, "_plans", Recent(run.PLAN_LIMIT))
+    monkeypatch.setattr(open_device("cpu"), "programs", Shared(1024))
+    monkeypatch.setattr(recall, "_known", Recent(recall.LIMIT))
 
 
 def compute() -> bytes:

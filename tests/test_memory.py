@@ -369,7 +369,7 @@ def test_finalisers_and_signals_may_allocate_inside_the_allocator() -> None:
     def interrupt(frame: Any, event: str, argument: Any) -> Any:
         nonlocal entered
         if event == "line" and rng.random() < 0.2:
-            entered += allocator._busy
+            entered += allocator._state == memory.BUSY
             inner.append(allocator.allocate(rng.randint(0, 3 * MIB)))
             rng.choice((allocator.stats, allocator.snapshot, allocator.empty_cache))()
             if len(inner) > 5:

@@ -94,6 +94,7 @@ class Backend(ABC):
 
     info: DeviceInfo
     asynchronous: bool = False  # whether `launch` may return before the work is done
+    programs_kept: int = 1024  # that are loaded, besides those of plans in use
     dlpack_type: int | None = None  # DLPack's device type of this memory (1: the host's), if any
 
     # --- memory: a raw allocator. Reuse, statistics and streams are the core's business.

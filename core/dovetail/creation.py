@@ -71,8 +71,8 @@ def generate(
     """A pending tensor whose elements are a function of their linear index and of run-time
     scalars. `name` is the function's, where that is not the op's.
     """
-    place = usable(where, name or op.name)
-    return make(node(op, tuple(scalars), spec(shape, out, place), (tuple(kinds), out)))
+    s = spec(shape, out, usable(where, name or op.name), name or op.name)
+    return make(node(op, tuple(scalars), s, (tuple(kinds), out)))
 
 
 # --- from values ---------------------------------------------------------------------------------
@@ -269,7 +269,7 @@ def empty(shape: Any, *, dtype: Like = None, device: Where = None) -> Tensor:
 
 def _spec(op: str, shape: Any, dtype: Like, where: Where) -> Any:
     found = _default_dtype if dtype is None else real_dtype(op, dtype)
-    return spec(extents(op, shape), found, usable(where, op))
+    return spec(extents(op, shape), found, usable(where, op), op)
 
 
 def zeros(shape: Any, *, dtype: Like = None, device: Where = None) -> Tensor:

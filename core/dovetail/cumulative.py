@@ -53,7 +53,7 @@ def _running(
     if kind is bool_:
         raise DTypeError(f"{op.name}: the result's dtype cannot be bool; see dt.any, dt.all")
     shape = (*x.shape[:d], x.shape[d] + initial, *x.shape[d + 1 :])
-    result = make(node(op, (x._expr,), spec(shape, kind, x.device), attrs))
+    result = make(node(op, (x._expr,), spec(shape, kind, x.device, op.name), attrs))
     return result if out is None else write_out(op.name, out, result._expr)
 
 

@@ -15,7 +15,8 @@ from weakref import ref
 from .arguments import DIMENSIONS
 from .dtypes import DType
 from .errors import ShapeError
-from .layout import Shape, contiguous_strides
+from .layout import LIMIT, Shape, contiguous_strides
+from .recent import Shared
 
 if TYPE_CHECKING:
     from .device import Device
@@ -29,7 +30,7 @@ DEPTH_LIMIT = 64
 class Spec:
     """Shape, dtype and device: unique, so specs compare with `is` and hash at once."""
 
-    __slots__ = ("device", "dtype", "shape", "size", "strides")
+    __slots__ = ("__weakref__", "device", "dtype", "shape", "size", "strides")
 
     shape: Shape
     dtype: DType
@@ -41,21 +42,38 @@ class Spec:
         return f"{self.dtype.name}{list(self.shape)} on {self.device}"
 
 
-_SPECS: dict[tuple[Shape, DType, Any], Spec] = {}
+SPEC_LIMIT = 16384  # specs kept that nobody uses
+_SPECS: Shared[tuple[Shape, DType, Any], Spec] = Shared(SPEC_LIMIT)
+_making = RLock()
 
 
-def spec(shape: Shape, dtype: DType, device: Device) -> Spec:
-    """The one Spec for these three. Raises: ShapeError for more dimensions than there can be."""
-    key = (shape, dtype, device)
-    found = _SPECS.get(key)
-    if found is None:
-        if len(shape) > DIMENSIONS:
-            raise ShapeError(f"{len(shape)} dimensions: a tensor has at most {DIMENSIONS}")
-        found = Spec()
-        found.shape, found.dtype, found.device = key
-        found.size, found.strides = math.prod(shape), contiguous_strides(shape)
-        found = _SPECS.setdefault(key, found)
-    return found
+def spec(shape: Shape, dtype: DType, device: Device, op: str = "tensor") -> Spec:
+    """The one Spec for these three. Raises: ShapeError, on behalf of `op`, where it is too large
+    for any device."""
+    return _SPECS.get((shape, dtype, device)) or _spec((shape, dtype, device), op)
+
+
+def _spec(key: tuple[Shape, DType, Device], op: str) -> Spec:
+    with _making:
+        found = _SPECS.find(key)
+        if found is None:
+            found = _SPECS[key] = _made(key, op)
+        return found
+
+
+def _made(key: tuple[Shape, DType, Device], op: str) -> Spec:
+    made = Spec()
+    made.shape, made.dtype, made.device = shape, dtype, _ = key
+    if len(shape) > DIMENSIONS:
+        raise ShapeError(f"{op}: {len(shape)} dimensions: a tensor has at most {DIMENSIONS}")
+    whole = math.prod([n or 1 for n in shape])  # as NumPy does: strides must be in range, too
+    if whole * dtype.itemsize >= LIMIT:
+        raise ShapeError(
+            f"{op}: shape {shape} of {dtype.name} comes to 2**63 bytes or more, which no tensor "
+            f"may have, in memory, pending or as a view; make it in parts"
+        )
+    made.size, made.strides = math.prod(shape), contiguous_strides(shape)
+    return made
 
 
 class Expr:

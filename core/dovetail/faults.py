@@ -40,8 +40,9 @@ class Faults:
         with self._lock:
             handle = self._cells.get(stream)
             if handle is None:
-                handle = self._cells[stream] = self._backend.allocate(CELLS * WIDTH)
-                self._clear(handle, CELLS, stream)
+                handle = self._backend.allocate(CELLS * WIDTH)
+                self._clear(handle, CELLS, stream)  # before anybody may find it
+                self._cells[stream] = handle
             names = self._names.setdefault(stream, [])
             names.append(name)
             self.pending = True
@@ -53,15 +54,16 @@ class Faults:
         Raises: IndexOutOfRange, naming the first op that met a bad index.
         """
         with self._lock:
-            names = self._names.pop(stream, None)
+            names = self._names.get(stream)
+            if names:
+                handle, found = self._cells[stream], bytearray(len(names) * WIDTH)
+                self._backend.copy_out(memoryview(found), handle, 0, stream)
+                if any(found):
+                    self._clear(handle, len(names), stream)
+            self._names.pop(stream, None)  # last: an interrupt before has it looked at again
             self.pending = bool(self._names)
-            if not names:
+            if not names or not any(found):
                 return
-            handle, found = self._cells[stream], bytearray(len(names) * WIDTH)
-            self._backend.copy_out(memoryview(found), handle, 0, stream)
-            if not any(found):
-                return
-            self._clear(handle, len(names), stream)
         bad = next(n for i, n in enumerate(names) if any(found[i * WIDTH : (i + 1) * WIDTH]))
         raise IndexOutOfRange(
             f"{bad}: an index is out of range for the dimension that it indexes (on "

@@ -44,6 +44,7 @@ from .tensor import (
     make,
     operands,
     required,
+    torn,
     view,
     writing,
 )
@@ -438,7 +439,9 @@ def _gather(
     x: Tensor, indices: Sequence[Expr], shape: Shape, axes: Shape, of: Shape, known: bool
 ) -> Tensor:
     attrs = (shape, axes, of, known)
-    return make(node(ops.GATHER, (x._expr, *indices), spec(shape, x.dtype, x.device), attrs))
+    return make(
+        node(ops.GATHER, (x._expr, *indices), spec(shape, x.dtype, x.device, "gather"), attrs)
+    )
 
 
 @named
@@ -728,7 +731,11 @@ def _update(name: str, target: Tensor, result: Expr) -> None:
     note = writing(name, target, result)
     only = [result]
     del result
-    run.update(only.pop(), target._expr)
+    try:
+        run.update(only.pop(), target._expr)
+    except BaseException as error:
+        torn(error, target._expr)
+        raise
     if note is not None:
         note()
 

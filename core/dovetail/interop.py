@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+from collections.abc import Callable
 from ctypes import (
     POINTER,
     Structure,
@@ -22,6 +23,7 @@ from ctypes import (
     c_uint64,
     c_void_p,
 )
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -128,7 +130,7 @@ def share(
     ptr = foreign(owner, handle, nbytes, device, 0, deleter)
     storage = Storage(ptr, nbytes, device, read_only)
     storage.seen = True
-    return make(leaf(storage, spec(shape, dtype, device), strides, -low))
+    return make(leaf(storage, spec(shape, dtype, device, "asarray"), strides, -low))
 
 
 def adopt(a: np.ndarray[Any, Any], dtype: DType, device: Device) -> Tensor:
@@ -152,12 +154,15 @@ def adopt(a: np.ndarray[Any, Any], dtype: DType, device: Device) -> Tensor:
 class _Owner:
     """A DLPack tensor of somebody else, given back when this object dies."""
 
+    __slots__ = ("__del__", "managed")
+
+    # In a slot, so that Python calls the other library's function itself: no Ctrl-C comes between.
+    __del__: Callable[[], object]
+
     def __init__(self, managed: Any) -> None:
         self.managed = managed
-
-    def __del__(self) -> None:
-        if self.managed.deleter:
-            _Deleter(self.managed.deleter)(ctypes.addressof(self.managed))
+        if managed.deleter:
+            self.__del__ = partial(_Deleter(managed.deleter), ctypes.addressof(managed))
 
 
 def from_dlpack(x: Any, /, *, device: Where = None, copy: bool | None = None) -> Tensor:
@@ -334,7 +339,7 @@ def _discard(capsule: int) -> None:
             _release(_pointer(capsule, name))
 
 
-_release_callback = _Deleter(_release)
+_release_callback = _Deleter(_exported.pop)  # in C: Ctrl-C in a callback would be lost
 _discard_callback = _capsule_destructor(_discard)
 
 

@@ -49,7 +49,7 @@ def _matmul(name: str, x1: Tensor, x2: Tensor) -> Tensor:
     if type(x1) is not Tensor or type(x2) is not Tensor:
         return elsewhere("matmul", (x1, x2), x1, x2)  # type: ignore[no-any-return]
     how = ops.GENERATED if _reproducible.get() else None
-    known = ops.MATMUL.specs.get((x1._expr.spec, x2._expr.spec))
+    known = ops.MATMUL.specs.find((x1._expr.spec, x2._expr.spec))
     if known is not None:
         return make(node(ops.MATMUL, (x1._expr, x2._expr), known, how))
     if x1.device is not x2.device:
@@ -75,7 +75,7 @@ def _matmul(name: str, x1: Tensor, x2: Tensor) -> Tensor:
     batch = lay.broadcast_shapes(name, a.shape[:-2], b.shape[:-2])
     operands = [_converted(_expanded(t, (*batch, *t.shape[-2:])), dtype)._expr for t in (a, b)]
     shape = (*batch, a.shape[-2], b.shape[-1])
-    made = spec(shape, dtype, a.device)
+    made = spec(shape, dtype, a.device, name)
     if x1.ndim == x2.ndim == 2 and x1.dtype is x2.dtype:
         ops.MATMUL.specs[x1._expr.spec, x2._expr.spec] = made
     result = make(node(ops.MATMUL, tuple(operands), made, how))

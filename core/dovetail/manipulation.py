@@ -299,7 +299,7 @@ def as_strided(
             f"as_strided: shape {shape}, strides {shown(strides)}, offset {shown(offset)} reach "
             f"the elements {shown(low)}..{shown(high - 1)} of a storage of {held}"
         )
-    seen = leaf(storage, spec(shape, x.dtype, x.device), strides, offset)
+    seen = leaf(storage, spec(shape, x.dtype, x.device, "as_strided"), strides, offset)
     attrs = (Layout(x.shape, e.strides, e.offset), Layout(shape, strides, offset), held)
     seen.tape = tape_of(ops.AS_STRIDED, (e,), seen.spec, attrs)
     return alias(x, make(seen))
@@ -374,7 +374,7 @@ def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
     dtype = common("concat", [a.dtype for a in parts])
     first = parts[0].shape
     joined = dimensions("concat", (*first[:d], sum(a.shape[d] for a in parts), *first[d + 1 :]))
-    whole = make(fresh(spec(joined, dtype, parts[0].device)))
+    whole = make(fresh(spec(joined, dtype, parts[0].device, "concat")))
     start = 0
     for a in parts:
         run.write([cast(a, dtype)._expr], _part(whole, d, start, a.shape[d])._expr)

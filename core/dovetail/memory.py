@@ -16,14 +16,16 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left, insort
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
-from typing import Any, NamedTuple
+from contextlib import suppress
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 from .arguments import flag, function, integer, refused
 from .arguments import path as file_name
 from .backend import Backend
 from .device import Device, device, opened, opened_devices
 from .errors import OutOfMemoryError
+from .layout import LIMIT
 from .memory_page import draw
 from .memory_trace import Timeline, record
 
@@ -36,6 +38,7 @@ LARGE_ROUND = 2 * MIB  # a huge page
 SLACK = 64 * MIB  # reserved memory stays under 1.5 times the peak of live memory, plus this
 
 Deleter = Callable[[Any], object]
+R = TypeVar("R")
 
 
 class DataPtr:
@@ -45,7 +48,14 @@ class DataPtr:
     `handle` and byte `offset` are what a backend takes; `deleter(context)` gives the memory back.
     """
 
-    __slots__ = ("context", "deleter", "device", "handle", "nbytes", "offset")
+    __slots__ = ("__del__", "context", "copy", "device", "handle", "nbytes", "offset")
+
+    copy: Any  # of host memory, once a device has copied from or to it: see `transfer`
+
+    # What gives the memory back, if anything does: called once by Python (PEP 442), which reports
+    # errors in it. It lies in a slot, and is no method: at the start of a function in Python Ctrl-C
+    # may come, and then this would not be done, and Python would print that it was not.
+    __del__: Callable[[], object]
 
     def __init__(
         self,
@@ -61,25 +71,24 @@ class DataPtr:
         self.nbytes = nbytes
         self.device = device
         self.context = context
-        self.deleter = deleter
+        if deleter is not None:
+            self.__del__ = partial(deleter, context)
 
     def release(self) -> None:
         """Gives the memory back now. An error in the deleter is reported, not raised."""
-        deleter, self.deleter = self.deleter, None
-        context, self.context = self.context, None
-        # What is made here dies here, so that Python reports an error as for any other `__del__`.
-        DataPtr(self.handle, self.offset, self.nbytes, self.device, context, deleter)
+        heir = DataPtr(self.handle, self.offset, self.nbytes, self.device)
+        with suppress(AttributeError):
+            heir.__del__ = self.__del__
+            del self.__del__  # no call stands between the two, so no Ctrl-C either
+        self.context = None
+        del heir  # so that Python reports an error as for any other `__del__`
 
     def detach(self) -> Any:
         """The context; from now on the caller gives the memory back, with
         `Allocator.raw_deallocate`."""
-        self.deleter = None
+        with suppress(AttributeError):
+            del self.__del__
         return self.context
-
-    def __del__(self) -> None:  # called once by Python (PEP 442), which reports errors in it
-        deleter = self.deleter
-        if deleter is not None:
-            deleter(self.context)
 
     def __repr__(self) -> str:
         return f"<DataPtr {self.handle!r}+{self.offset}, {self.nbytes} bytes on {self.device}>"
@@ -242,22 +251,42 @@ class Segment:
             yield block
             block = block.next
 
+    def mend(self) -> None:
+        """Joins neighbours that are neither live nor waiting, and lists them as free, unsorted."""
+        block: Block | None = self.first
+        while block is not None:
+            if block.state < LIVE:
+                while block.next is not None and block.next.state < LIVE:
+                    _merge(block, block.next)
+                block.state = FREE
+                self.pool.free(self).append((block.size, block.serial, block))
+            if block.next is not None:
+                block.next.prev = block
+            block = block.next
+
+
+_new: Any = object.__new__
+
+# What a block is. FREE ones are in their pool's sorted list; LIVE ones belong to somebody; WAITING
+# ones were freed, and another stream may still use them. UNUSED are those in a bin, where small
+# ones that were freed lie unmerged, to be handed out again at once, and those on their way.
+UNUSED, FREE, LIVE, WAITING = range(4)
+
 
 class Block:
-    """A part of a segment. Free blocks (`is_free`) are in their pool's sorted list; small ones that
-    were freed lie in `bin` instead, unmerged, to be handed out again at once; the others are live
-    or wait."""
+    """A part of a segment. `give_back`, once it has been handed out, is what its pointers call."""
 
     __slots__ = (
         "bin",
+        "give_back",
         "handle",
-        "is_free",
         "next",
         "offset",
         "prev",
         "segment",
         "serial",
         "size",
+        "state",
         "streams",
         "where",
     )
@@ -266,10 +295,10 @@ class Block:
 
     def __init__(self, segment: Segment, offset: int, size: int, serial: int) -> None:
         self.segment, self.handle, self.offset, self.size = segment, segment.handle, offset, size
-        self.serial = serial
+        self.serial, self.state = serial, UNUSED
         self.prev: Block | None = None
         self.next: Block | None = None
-        self.is_free = False
+        self.give_back: Any = None
         self.streams: list[Any] | None = None  # other streams that use it
         self.where: str | None = None
 
@@ -298,17 +327,24 @@ class Pool:
     def insert(self, block: Block) -> None:
         """Makes a block free, merged with its free neighbours."""
         for other in (block.prev, block.next):
-            if other is not None and other.is_free:
+            if other is not None and other.state is FREE:
                 self.remove(other)
                 block = _merge(*((other, block) if other is block.prev else (block, other)))
-        block.is_free = True
+        block.state = FREE
         insort(self.free(block.segment), (block.size, block.serial, block))
 
     def remove(self, block: Block) -> None:
         """Takes a free block out."""
         found = self.free(block.segment)
         del found[bisect_left(found, (block.size, block.serial))]
-        block.is_free = False
+        block.state = UNUSED
+
+    def clear(self) -> None:
+        """Empties the lists and bins."""
+        self.small.clear()
+        self.large.clear()
+        for waiting in self.bins.values():
+            waiting.clear()
 
     def flush(self) -> None:
         """Makes every block in a bin free, merged."""
@@ -323,17 +359,20 @@ class Pool:
         if at == len(found):
             return None
         block = found.pop(at)[2]
-        block.is_free = False
+        block.state = UNUSED
         return block
 
 
 def _merge(left: Block, right: Block) -> Block:
     """`left` grown by `right`, its neighbour. Neither is in a list."""
-    left.size += right.size
-    left.next = right.next
+    left.size, left.next = left.size + right.size, right.next
     if right.next is not None:
         right.next.prev = left
+    right.give_back = None  # which refers to it
     return left
+
+
+IDLE, BUSY, TORN = range(3)  # nobody is inside; somebody is; somebody was, and left by an exception
 
 
 class CachingAllocator(Allocator):
@@ -341,17 +380,23 @@ class CachingAllocator(Allocator):
 
     Deleters only append to a deque, which whoever next holds the lock drains: a `__del__` may run
     at any moment, also inside this class, through the garbage collector. Allocate and free from the
-    cache cost under 1.5 us."""
+    cache cost under 1.5 us.
+
+    Ctrl-C, or a driver's error, may come anywhere. The truth is in the segments' blocks and their
+    states, which change in single assignments; whoever comes next makes lists, bins and figures
+    anew from them. So a block becomes LIVE together with a pointer that will give it back."""
 
     def __init__(self, backend: Backend, device: Device) -> None:
         self.backend, self.device = backend, device
         self._lock = threading.RLock()
-        # the lock's holder is inside: a finaliser that allocates gets memory uncached
-        self._busy = False
+        # BUSY: the lock's holder is inside, so a finaliser that allocates gets memory uncached
+        self._state = IDLE
         self._freed: deque[Block] = deque()
-        self._give_back = self._freed.append
+        self._give_back: Deleter = self._freed.append
+        self._raw: tuple[Any, int] | None = None  # got from the device, and in no segment yet
         self._default = Pool(None)
         self._pools: dict[Hashable, Pool] = {None: self._default}
+        self._strays: deque[tuple[Any, int]] = deque()  # what finalisers had inside, and freed
         self._waiting: list[tuple[Block, list[Any]]] = []  # with the events to wait for
         self._segments: dict[int, Segment] = {}
         # apart from segments, which refer to the allocator
@@ -372,23 +417,31 @@ class CachingAllocator(Allocator):
         valid."""
         size = (nbytes + (ROUND - 1)) & -ROUND or ROUND
         with self._lock:
-            if self._busy:
-                return self._uncached(nbytes)
-            self._busy = True
+            if self._state:
+                if self._state == BUSY:
+                    return self._uncached(nbytes)
+                self._mend()
+            self._state = BUSY
             try:
                 if self._freed:
                     self._drain()
                 pool = self._default if stream is None else self._pool(stream)
                 waiting = pool.bins.get(size)
                 block = waiting.pop() if waiting else self._miss(pool, size)
-                block.where = self._noted(block) if _tracing else None
+                ptr = _new(DataPtr)
+                ptr.handle, ptr.offset, ptr.nbytes = block.handle, block.offset, nbytes
+                ptr.device, ptr.context = self.device, block
+                give_back = self._noted(block) if _tracing else block.give_back
+                ptr.__del__, block.state = give_back, LIVE  # at once, and no call after it
                 self._allocations += 1
                 self._live += block.size
                 if self._live > self._peak:
                     self._peak = self._live
-            finally:
-                self._busy = False
-        return DataPtr(block.handle, block.offset, nbytes, self.device, block, self._give_back)
+            except BaseException:
+                self._state = TORN
+                raise
+            self._state = IDLE
+        return ptr  # type: ignore[no-any-return]
 
     def raw_deleter(self) -> Deleter:
         """See `Allocator.raw_deleter`."""
@@ -409,22 +462,30 @@ class CachingAllocator(Allocator):
         while freed:
             block = freed[0]
             if block.streams is not None:
-                self._wait_for(block)  # first: where the driver raises, the block stays in line
-            freed.popleft()
+                self._set_aside(block)
+                continue
             if _tracing:
                 self._note_freed(block)
+            block.state = UNUSED
             self._live -= block.size
             self._frees += 1
-            if block.streams is not None:
-                block.streams = None
-            elif block.bin is not None:
+            del freed[0]
+            if block.bin is not None:
                 block.bin.append(block)
             else:
                 block.segment.pool.insert(block)
 
-    def _wait_for(self, block: Block) -> None:
+    def _set_aside(self, block: Block) -> None:
+        """Takes back what others may still be using. Where the driver raises, it stays in line."""
         assert block.streams is not None
         self._waiting.append((block, [self.backend.record_event(s) for s in block.streams]))
+        if _tracing:
+            self._note_freed(block)
+        block.state = WAITING
+        block.streams = None
+        self._live -= block.size
+        self._frees += 1
+        del self._freed[0]
 
     def _pool(self, stream: Hashable) -> Pool:
         found = self._pools.get(stream)
@@ -445,28 +506,32 @@ class CachingAllocator(Allocator):
         return self._cut(pool, block, size)
 
     def _poll(self) -> None:
-        """Lets go of blocks that other streams have passed."""
+        """Lets go of blocks that other streams have passed, and of what was never cached."""
+        if self._strays:
+            self._free_strays()
         if not self._waiting:
             return
         # first: where the driver raises, all of them go on waiting
         passed = [all(map(self.backend.event_done, events)) for _, events in self._waiting]
-        waiting, self._waiting = self._waiting, []
-        for (block, events), done in zip(waiting, passed, strict=True):
+        for (block, _), done in zip(self._waiting, passed, strict=True):
             if done:
+                block.state = UNUSED
                 block.segment.pool.insert(block)
-            else:
-                self._waiting.append((block, events))
+        pairs = zip(self._waiting, passed, strict=True)
+        self._waiting = [waiting for waiting, done in pairs if not done]
 
     def _cut(self, pool: Pool, block: Block, size: int) -> Block:
         """`block`, of exactly `size`; what is left over becomes a free block."""
         if block.size > size:
             rest = Block(block.segment, block.offset + size, block.size - size, self._next())
-            rest.prev, rest.next, block.next = block, block.next, rest
+            rest.prev, rest.next = block, block.next
+            block.next, block.size = rest, size
             if rest.next is not None:
                 rest.next.prev = rest
-            block.size = size
             pool.insert(rest)
         block.bin = pool.bin(size) if size <= SMALL else None
+        if block.give_back is None:
+            block.give_back = partial(self._freed.append, block)
         return block
 
     def _grow(self, pool: Pool, size: int) -> Block:
@@ -483,22 +548,24 @@ class CachingAllocator(Allocator):
         raise OutOfMemoryError(self._account(size))
 
     def _ask(self, pool: Pool, nbytes: int) -> Block | None:
-        if self._limit is not None and self._reserved + nbytes > self._limit:
+        if nbytes >= LIMIT or (self._limit is not None and self._reserved + nbytes > self._limit):
             return None
         try:
-            handle = self.backend.allocate(nbytes)
+            self._raw = raw = (self.backend.allocate(nbytes), nbytes)
         except MemoryError:
             return None
-        segment = Segment(self, handle, nbytes, pool)
-        segment.first = Block(segment, 0, nbytes, self._next())
-        self._segments[segment.first.serial] = segment
-        self._handles[segment.first.serial] = (handle, nbytes)
+        segment = Segment(self, raw[0], nbytes, pool)
+        segment.first = first = Block(segment, 0, nbytes, self._next())
+        self._handles[first.serial] = raw
+        self._segments[first.serial] = segment
+        self._raw = None
         self._device_allocations += 1
         self._reserved += nbytes
-        self._peak_reserved = max(self._peak_reserved, self._reserved)
+        if self._reserved > self._peak_reserved:
+            self._peak_reserved = self._reserved
         if _tracing and self.timeline is not None:
-            self.timeline.got(segment.first.serial, nbytes)
-        return segment.first
+            self.timeline.got(first.serial, nbytes)
+        return first
 
     def _next(self) -> int:
         self._serial += 1
@@ -529,7 +596,8 @@ class CachingAllocator(Allocator):
         self._poll()
         for pool in self._pools.values():
             pool.flush()
-        unused = [s for s in self._segments.values() if s.first.is_free and s.first.next is None]
+        segments = self._segments.values()
+        unused = [s for s in segments if s.first.state is FREE and s.first.next is None]
         for segment in sorted(unused, key=lambda s: -s.nbytes):
             if nbytes <= 0:
                 break
@@ -537,40 +605,92 @@ class CachingAllocator(Allocator):
             self._return(segment)
 
     def _return(self, segment: Segment) -> None:
+        serial = segment.first.serial
         segment.pool.remove(segment.first)
-        del self._segments[segment.first.serial]
-        handle, nbytes = self._handles.pop(segment.first.serial)
+        if _tracing and self.timeline is not None:
+            self.timeline.returned(serial)
+        del self._segments[serial]  # from here on what is interrupted is done by `_mend`
+        handle, nbytes = self._handles[serial]
         self._reserved -= nbytes
         self._device_frees += 1
-        if _tracing and self.timeline is not None:
-            self.timeline.returned(segment.first.serial)
+        del self._handles[serial]
         self.backend.free(handle, nbytes)
 
     def _uncached(self, nbytes: int) -> DataPtr:
-        """Memory for a finaliser that runs inside this allocator; given straight back."""
+        """Memory for a finaliser that runs inside this allocator; never cached."""
         size = max(nbytes, 1)
         handle = self.backend.allocate(size)
-        return DataPtr(handle, 0, nbytes, self.device, (self.backend, handle, size), _free_uncached)
+        return DataPtr(handle, 0, nbytes, self.device, (handle, size), self._strays.append)
+
+    def _free_strays(self) -> None:
+        self.backend.synchronize()
+        for _ in range(len(self._strays)):  # freeing them may make others
+            handle, size = self._strays[0]
+            del self._strays[0]
+            self.backend.free(handle, size)
+
+    # --- after an exception in the middle of something
+    def _mend(self) -> None:
+        """Makes lists, bins and figures anew from the segments' blocks."""
+        self._state = BUSY
+        try:
+            self._give_up()
+            for pool in self._pools.values():
+                pool.clear()
+            for segment in self._segments.values():
+                segment.mend()
+            for pool in self._pools.values():
+                pool.small.sort()
+                pool.large.sort()
+            self._recount()
+        except BaseException:
+            self._state = TORN
+            raise
+        self._state = IDLE
+
+    def _give_up(self) -> None:
+        """Lets go of what was being done: what is not LIVE any more was freed already, and memory
+        in no segment goes back to the device."""
+        while self._freed and self._freed[0].state != LIVE:
+            del self._freed[0]
+        self._waiting = [w for w in self._waiting if w[0].state == WAITING]
+        raw, self._raw = self._raw, None
+        if raw is not None and all(raw is not known for known in self._handles.values()):
+            self.backend.free(*raw)
+        for serial in [s for s in self._handles if s not in self._segments]:
+            self.backend.free(*self._handles.pop(serial))
+
+    def _recount(self) -> None:
+        live = [b for s in self._segments.values() for b in s.blocks() if b.state == LIVE]
+        self._live = sum(b.size for b in live)
+        self._peak = max(self._peak, self._live)
+        self._allocations = self._frees + len(live)
+        self._misses = min(self._misses, self._allocations)
+        self._reserved = sum(s.nbytes for s in self._segments.values())
+        self._peak_reserved = max(self._peak_reserved, self._reserved)
+        self._device_allocations = self._device_frees + len(self._segments)
 
     # --- while tracing
     def watch(self, on: bool) -> None:
         """Begins a new timeline, or adds no more to the last one."""
-        with self._inside():
-            if on:
-                self.timeline = Timeline(zip(self._segments, self.snapshot(), strict=True))
-                self._give_back = self.timeline.deleter(self._freed.append)
-            else:
-                self._give_back = self._freed.append
+        self._inside(self._watch if on else self._ignore)
 
-    def _noted(self, block: Block) -> str:
-        """The line that allocates a block."""
-        where = _caller()
+    def _watch(self) -> None:
+        self.timeline = Timeline(zip(self._segments, self.snapshot(), strict=True))
+        self._give_back = self.timeline.deleter(self._freed.append)
+
+    def _ignore(self) -> None:
+        self._give_back = self._freed.append
+
+    def _noted(self, block: Block) -> Callable[[], object]:
+        """Notes the line that allocates a block; what its pointer is to call."""
+        block.where = where = _caller()
         if self.timeline is not None:
             segment = block.segment
             self.timeline.allocated(
                 segment.first.serial, block.size, block, where, segment.pool.stream
             )
-        return where
+        return partial(self._give_back, block)
 
     def _note_freed(self, block: Block) -> None:
         if self.timeline is not None:
@@ -582,58 +702,62 @@ class CachingAllocator(Allocator):
                 self.timeline.shared(block, stream)
 
     # --- figures
-    @contextmanager
-    def _inside(self) -> Iterator[bool]:
-        """Holds the lock, with what was freed taken back first; whether this thread is in here
-        already."""
+    def _inside(self, work: Callable[[], R]) -> R:
+        """What `work` gives, done under the lock, with what was freed taken back first."""
         with self._lock:
-            entered, self._busy = self._busy, True
+            if self._state == BUSY:  # this thread is in here already
+                return work()
+            if self._state == TORN:
+                self._mend()
+            self._state = BUSY
             try:
-                if not entered:
-                    self._drain()
-                    self._poll()
-                yield entered
-            finally:
-                self._busy = entered
+                self._drain()
+                self._poll()
+                found = work()
+            except BaseException:
+                self._state = TORN
+                raise
+            self._state = IDLE
+            return found
 
     def stats(self) -> Stats:
         """See `Allocator.stats`."""
-        with self._inside():
-            return Stats(
-                live_bytes=self._live,
-                live_blocks=self._allocations - self._frees,
-                peak_live_bytes=self._peak,
-                cached_bytes=self._reserved - self._live,
-                waiting_bytes=sum(block.size for block, _ in self._waiting),
-                reserved_bytes=self._reserved,
-                peak_reserved=self._peak_reserved,
-                allocations=self._allocations,
-                frees=self._frees,
-                device_allocations=self._device_allocations,
-                device_frees=self._device_frees,
-                cache_hits=self._allocations - self._misses,
-                retries=self._retries,
-                out_of_memory=self._refusals,
-            )
+        return self._inside(self._stats)
+
+    def _stats(self) -> Stats:
+        return Stats(
+            live_bytes=self._live,
+            live_blocks=self._allocations - self._frees,
+            peak_live_bytes=self._peak,
+            cached_bytes=self._reserved - self._live,
+            waiting_bytes=sum(block.size for block, _ in self._waiting),
+            reserved_bytes=self._reserved,
+            peak_reserved=self._peak_reserved,
+            allocations=self._allocations,
+            frees=self._frees,
+            device_allocations=self._device_allocations,
+            device_frees=self._device_frees,
+            cache_hits=self._allocations - self._misses,
+            retries=self._retries,
+            out_of_memory=self._refusals,
+        )
 
     def snapshot(self) -> list[SegmentInfo]:
         """See `Allocator.snapshot`."""
-        with self._inside():
-            states = {id(block): "waiting" for block, _ in self._waiting}
-            for pool in self._pools.values():
-                states |= {id(b): "cached" for bin in pool.bins.values() for b in bin}
-            return [_segment_info(segment, states) for segment in self._segments.values()]
+        return self._inside(lambda: list(map(_segment_info, self._segments.values())))
 
     def reset_peak(self) -> None:
         """See `Allocator.reset_peak`."""
-        with self._inside():
-            self._peak, self._peak_reserved = self._live, self._reserved
+        self._inside(self._reset_peak)
+
+    def _reset_peak(self) -> None:
+        self._peak, self._peak_reserved = self._live, self._reserved
 
     def empty_cache(self) -> None:
         """See `Allocator.empty_cache`."""
-        with self._inside() as entered:
-            if not entered:
-                self._release(self._reserved)
+        with self._lock:
+            if self._state != BUSY:
+                self._inside(lambda: self._release(self._reserved))
 
     def set_limit(self, nbytes: int | None) -> None:
         """See `Allocator.set_limit`."""
@@ -641,7 +765,7 @@ class CachingAllocator(Allocator):
 
     def _account(self, size: int) -> str:
         """The text of an OutOfMemoryError."""
-        segments = [_segment_info(s, {}) for s in self._segments.values()]
+        segments = list(map(_segment_info, self._segments.values()))
         gaps = [b.nbytes for s in segments for b in s.blocks if b.state == "cached"]
         limit = "" if self._limit is None else f" (the limit set is {_bytes(self._limit)})"
         lines = [
@@ -667,11 +791,14 @@ def _holders(segments: list[SegmentInfo]) -> list[str]:
     ]
 
 
-def _segment_info(segment: Segment, states: dict[int, str]) -> SegmentInfo:
-    blocks = []
-    for b in segment.blocks():
-        state = "cached" if b.is_free else states.get(id(b), "live")
-        blocks.append(BlockInfo(b.offset, b.size, state, b.where if state == "live" else None))
+_NAMES = {UNUSED: "cached", FREE: "cached", LIVE: "live", WAITING: "waiting"}
+
+
+def _segment_info(segment: Segment) -> SegmentInfo:
+    blocks = [
+        BlockInfo(b.offset, b.size, _NAMES[b.state], b.where if b.state == LIVE else None)
+        for b in segment.blocks()
+    ]
     return SegmentInfo(segment.nbytes, segment.pool.stream, tuple(blocks))
 
 
@@ -690,12 +817,6 @@ def _bytes(n: int) -> str:
 
 def _nothing() -> None:
     pass
-
-
-def _free_uncached(context: tuple[Backend, Any, int]) -> None:
-    backend, handle, size = context
-    backend.synchronize()
-    backend.free(handle, size)
 
 
 def _free_all(backend: Backend, handles: dict[int, tuple[Any, int]]) -> None:

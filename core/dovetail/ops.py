@@ -56,8 +56,10 @@ from .loops import (
     trunc,
     where,
 )
+from .recent import Recent
 
 Dtypes = tuple[tuple[DType, ...], DType]  # (what the operands are cast to, what comes out)
+SPECS = 4096  # combinations of operands whose results an op remembers
 GENERATED = "generated"  # as attrs: no vendor routine, whatever the device offers
 
 
@@ -83,7 +85,7 @@ class Op:
     )
     arity: int = 1
     gradient: Any = None  # a rule per operand; written in `autograd.gradients`, in terms of tensors
-    specs: dict[Any, Any] = field(default_factory=dict)  # (specs of operands) -> what comes out
+    specs: Recent[Any, Any] = field(default_factory=lambda: Recent(SPECS))  # of operands -> result
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"

@@ -25,6 +25,7 @@ from .dtypes import DType
 from .errors import DeviceError, DovetailError, PluginError, UnavailableError
 from .faults import Faults
 from .memory import Allocator, make_allocator
+from .recent import Shared
 
 GROUPS = "dovetail.backends.v"
 GROUP = f"{GROUPS}{INTERFACE[0]}"
@@ -175,7 +176,7 @@ class Opened:
         self.backend, self.allocator, self.device = backend, allocator, device
         self.lowerings = lowerings
         self.faults = Faults(backend, device)
-        self.programs: dict[str, Any] = {}
+        self.programs: Shared[str, Any] = Shared(backend.programs_kept)
         self.streams = False  # whether there are others than the default one
 
     def share(self, stream: Any, storages: Iterable[Any]) -> None:

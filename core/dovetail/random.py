@@ -20,9 +20,10 @@ from .arguments import instance, integer, named, real, refused, sequence, shown
 from .arguments import integers as ints
 from .creation import extents, generate
 from .datatypes import real_dtype
-from .device import Device
+from .device import Device, usable
 from .dtypes import DType, bfloat16, float16, float32, float64, int64, uint32, uint64
 from .errors import ArgumentError, DTypeError
+from .expr import spec
 from .indexing import take
 from .layout import Shape
 from .tensor import Tensor, apply, from_host
@@ -151,6 +152,7 @@ class Generator:
         self, op: ops.Op, shape: Shape, scalars: Sequence[Any], kinds: Sequence[DType], d: DType,
         where: Where,
     ) -> Tensor:  # fmt: skip
+        spec(shape, d, usable(where), op.name)  # first: what is refused draws nothing
         place = self._reserve(int(np.prod(shape, dtype=object)))
         scalars = (*place, *scalars)
         return generate(op, shape, scalars, (uint64, uint64, *kinds), d, where)

@@ -34,17 +34,25 @@ from .fuse import Plan, Step, Target
 from .memory import Storage
 from .ops import COPY
 from .plugins import Opened
+from .recent import Recent
 
 Recalled = Callable[..., bool]
 KEPT = 4  # graphs with the same root op and Spec that are compared; beyond, the oldest goes
 NODES = 48  # larger graphs are not worth it
+LIMIT = 4096  # root ops and Specs whose graphs are kept
 
-_known: dict[Any, tuple[Recalled, ...]] = {}
+_known: Recent[Any, tuple[Recalled, ...]] = Recent(LIMIT)
+
+
+def turn() -> None:
+    """Lets go of graphs that were not met since this was last called."""
+    _known.turn()
 
 
 def attempt(root: Expr, stream: Any) -> bool:
     """Evaluates `root` if its graph is known; whether it was."""
-    for recalled in _known.get((root.op, root.spec), ()):  # noqa: SIM110 - any() costs 0.3 us
+    key = (root.op, root.spec)
+    for recalled in _known.get(key) or _known.find(key) or ():  # noqa: SIM110 - any() costs 0.3 us
         if recalled(root, stream):
             return True
     return False
@@ -59,7 +67,7 @@ def learn(nodes: Sequence[Expr], index: dict[Expr, int], plan: Plan, where: Open
         return
     key = (root.op, root.spec)
     made = _Writer(nodes, index, plan, where).function()
-    _known[key] = (made, *_known.get(key, ()))[:KEPT]
+    _known[key] = (made, *(_known.find(key) or ()))[:KEPT]
 
 
 def _is_simple(nodes: Sequence[Expr], plan: Plan) -> bool:
@@ -79,7 +87,7 @@ def attempt_into(value: Expr, target: Expr, stream: Any) -> bool:
     are known; whether it did. Nothing else that is pending may read this memory.
     """
     key = (value.op, value.spec, target.strides)
-    for recalled in _known.get(key, ()):  # noqa: SIM110
+    for recalled in _known.get(key) or _known.find(key) or ():
         if recalled(value, stream, target):
             return True
     return False
@@ -96,7 +104,7 @@ def learn_into(
         return
     key = (copied[0].op, copied[0].spec, into.leaf.strides)
     made = _Writer(nodes, index, plan, where, into).function()
-    _known[key] = (made, *_known.get(key, ()))[:KEPT]
+    _known[key] = (made, *(_known.find(key) or ()))[:KEPT]
 
 
 class Into(NamedTuple):
@@ -140,7 +148,7 @@ class _Writer:
         self.launch()
         text = "def recalled(n0, stream, t=None):\n    " + "\n    ".join(self.lines)
         exec(text, self.names)
-        made: Recalled = self.names["recalled"]
+        made: Recalled = self.names.pop("recalled")  # which refers to the names: no circle
         return made
 
     def constant(self, letter: str, value: Any) -> str:

@@ -463,7 +463,10 @@ class ReferenceBackend(Backend):
 
     def allocate(self, nbytes: int) -> Any:
         """A uint8 array of `nbytes`, aligned to 64 bytes."""
-        raw = np.empty(nbytes + 63, np.uint8)
+        try:
+            raw = np.empty(nbytes + 63, np.uint8)
+        except ValueError as error:  # of sizes that no address reaches
+            raise MemoryError(f"the host has no {nbytes} bytes") from error
         skip = -raw.ctypes.data % 64
         return raw[skip : skip + nbytes]
 

@@ -23,9 +23,10 @@ from .memory import Storage
 from .ops import COPY
 from .ownership import IN_GRAPH, IN_LIST, counts, is_alone
 from .plugins import Opened
+from .recent import Recent
 from .streams import current_handle
 
-PLAN_LIMIT = 8192  # cached plans; the cache starts anew beyond
+PLAN_LIMIT = 8192  # cached plans
 
 
 @dataclass
@@ -44,7 +45,7 @@ class Counters:
 counters = Counters()
 lock = threading.RLock()
 trace: list[dict[str, Any]] | None = None  # events for `profile`, while it runs
-_plans: dict[Any, Plan] = {}
+_plans: Recent[Any, Plan] = Recent(PLAN_LIMIT)
 
 
 if hasattr(os, "register_at_fork"):  # a child must find graphs and plans whole, and nobody inside
@@ -85,9 +86,10 @@ def compile_ahead(exprs: Sequence[Expr]) -> None:
         found.setdefault(where.device, {}).update({str(s.kernel): s.kernel for s in steps})
     for device, kernels in found.items():
         backend, known = opened(device).backend, opened(device).programs
-        new = [k for text, k in kernels.items() if text not in known]
+        new = [k for text, k in kernels.items() if known.find(text) is None]
         made = backend.compile_all([legalize(k, backend.info.capabilities) for k in new])
-        known.update(zip(map(str, new), made, strict=True))
+        for k, program in zip(new, made, strict=True):
+            _keep(opened(device), str(k), program)
 
 
 def _by_device(exprs: Sequence[Expr]) -> list[list[Expr]]:
@@ -294,13 +296,11 @@ class _Evaluation:
             target = self._target()
             key.append(target)
         frozen = tuple(key)
-        plan = _plans.get(frozen)
+        plan = _plans.get(frozen) or _plans.find(frozen)
         if plan is None:
             plan = self._plan(held, roots, target)
             if prepared:
                 self._prepare(plan)
-                if len(_plans) > PLAN_LIMIT:
-                    _plans.clear()
                 _plans[frozen] = plan
         elif prepared and not plan.recalled:  # the second time: more are likely
             plan.recalled = True
@@ -478,15 +478,25 @@ def prepare(where: Opened, step: Step, scalars: int) -> None:
 def program(where: Opened, kernel: Kernel) -> Any:
     """The program for a kernel: from memory, from disk, or compiled."""
     text = str(kernel)
-    found = where.programs.get(text)
+    found = where.programs.find(text)
     if found is None:
-        found = where.programs[text] = _load_or_compile(where, kernel)
+        found = _load_or_compile(where, kernel)
+        _keep(where, text, found)
     return found
+
+
+def _keep(where: Opened, text: str, program: Any) -> None:
+    """Keeps a program. Where the oldest are let go, so are the plans that nobody used lately: they
+    hold programs, too. Those of plans in use stay, and are found again."""
+    if len(where.programs) >= where.programs.half:
+        _plans.turn()
+        recall.turn()
+    where.programs[text] = program
 
 
 def whereabouts(where: Opened, kernel: Kernel) -> str:
     """Where a kernel's program would come from: "in memory", "on disk" or "to be compiled"."""
-    if str(kernel) in where.programs:
+    if where.programs.find(str(kernel)) is not None:
         return "in memory"
     info = where.backend.info
     legal = legalize(kernel, info.capabilities)

@@ -110,7 +110,7 @@ def _ordered(op: ops.Op, x: Tensor, order: Order, zero: int) -> Tensor:
     if n >> HALF:
         raise NotYetError(f"{op.name}: an axis of {n} elements; up to 2**{HALF} - 1 for now")
     _, kind = op.dtypes(op.name, [x.dtype, int], order)
-    return make(node(op, (x._expr, zero), spec(x.shape, kind, x.device), order))
+    return make(node(op, (x._expr, zero), spec(x.shape, kind, x.device, op.name), order))
 
 
 def _order(x: Tensor, descending: bool) -> tuple[Order, int]:

@@ -22,6 +22,7 @@ from .dtypes import DType, float32
 from .errors import (
     ArgumentError,
     DeviceError,
+    DovetailError,
     DTypeError,
     GradientError,
     LayoutError,
@@ -34,6 +35,7 @@ from .layout import Layout, Move, Shape
 from .memory import DataPtr, Storage
 from .ops import Op
 from .ownership import is_alone
+from .recent import Recent
 from .streams import current_handle, wait
 
 PYTHON_NUMBERS = (bool, int, float, complex)
@@ -58,13 +60,13 @@ def _operator(op: Op) -> tuple[Operator, Operator, Operator]:
             b = other._expr
             found = specs.get((a.spec, b.spec))
             if found is None:
-                found = specs[a.spec, b.spec] = infer(op, (a, b), None)
+                found = inferred(op, (a.spec, b.spec), (a, b))
             return make(binary_node(op, a, b, found[0]))
         kind = type(other)
         if kind in PYTHON_NUMBERS:
             found = specs.get((a.spec, kind))
             if found is None:
-                found = specs[a.spec, kind] = infer(op, (a, other), None)
+                found = inferred(op, (a.spec, kind), (a, other))
             if found[1] is not None:
                 low, high, _ = found[1][1]
                 if not low <= other <= high:
@@ -421,7 +423,7 @@ def apply(op: Op, args: Sequence[Any], attrs: Any = None, out: Tensor | None = N
         a = args[0]._expr
         found = op.specs.get((a.spec, attrs))
         if found is None:
-            found = op.specs[a.spec, attrs] = infer(op, (a,), attrs)
+            found = inferred(op, (a.spec, attrs), (a,), attrs)
         return make(node(op, (a,), found[0], attrs))
     operands = tuple([a._expr if type(a) is Tensor else _number(op, a) for a in args])
     key = tuple([a.spec if type(a) is Expr else type(a) for a in operands])
@@ -431,7 +433,7 @@ def apply(op: Op, args: Sequence[Any], attrs: Any = None, out: Tensor | None = N
             given = [a if isinstance(a, Tensor) else n for a, n in zip(args, operands, strict=True)]
             made = elsewhere("apply", operands, op, given, attrs)
             return made if out is None else write_out(op.name, out, made._expr)
-        found = op.specs[key, attrs] = infer(op, operands, attrs)
+        found = inferred(op, (key, attrs), operands, attrs)
     s, limits = found
     if limits is not None:
         check_limits(op, operands, limits)
@@ -463,6 +465,14 @@ def _number(op: Op, x: Any) -> Any:
     )
 
 
+def inferred(op: Op, key: Any, operands: Sequence[Any], attrs: Any = None) -> Any:
+    """What `infer` says, or said before, noted under `key`."""
+    found = op.specs.find(key)
+    if found is None:
+        found = op.specs[key] = infer(op, operands, attrs)
+    return found
+
+
 def infer(op: Op, operands: Sequence[Any], attrs: Any) -> tuple[Spec, Any]:
     """The Spec of an elementwise op's result, and for each operand the range that a Python int must
     fit (None in place of all, where there are no ints).
@@ -481,7 +491,8 @@ def infer(op: Op, operands: Sequence[Any], attrs: Any) -> tuple[Spec, Any]:
     limits = tuple(
         _range(d) if type(a) is int else None for a, d in zip(operands, casts, strict=True)
     )
-    return spec(shape, result, tensors[0].spec.device), limits if any(limits) else None
+    made = spec(shape, result, tensors[0].spec.device, op.name)
+    return made, limits if any(limits) else None
 
 
 def _range(d: DType) -> tuple[int, int, str]:
@@ -528,7 +539,7 @@ def reduce(op: Op, x: Tensor, axes: Shape, keepdims: bool, attrs: Any = None) ->
     _, dtype = op.dtypes(op.name, [e.spec.dtype], attrs)
     kept = tuple([n for d, n in enumerate(shape) if d not in axes])
     full = tuple([1 if d in axes else n for d, n in enumerate(shape)]) if keepdims else kept
-    return make(node(op, (e,), spec(full, dtype, e.spec.device), (axes, attrs)))
+    return make(node(op, (e,), spec(full, dtype, e.spec.device, op.name), (axes, attrs)))
 
 
 def untaped(x: Tensor) -> Tensor:
@@ -561,18 +572,20 @@ def view(x: Tensor, m: Move) -> Tensor:
 
 
 _COPY = (None, (), 0)  # what a move is that strides do not permit
-_moved: dict[Any, Any] = {}  # a move of a layout -> spec, strides and offset: 1 us to work out
-_MOVED_LIMIT = 4096
+# a move of a layout -> spec, strides and offset: 1 us to work out
+_moved: Recent[Any, Any] = Recent(8192)
 
 
 def _move(e: Expr, m: Move) -> Any:
-    after = lay.move(Layout(e.spec.shape, e.strides, 0), m)
-    found: Any = _COPY
-    if after is not None:
-        found = (spec(after.shape, e.spec.dtype, e.spec.device), after.strides, after.offset)
-    if len(_moved) > _MOVED_LIMIT:
-        _moved.clear()
-    _moved[e.spec, e.strides, m] = found
+    key = (e.spec, e.strides, m)
+    found = _moved.find(key)
+    if found is None:
+        after = lay.move(Layout(e.spec.shape, e.strides, 0), m)
+        found = _COPY
+        if after is not None:
+            s = spec(after.shape, e.spec.dtype, e.spec.device, m[0])
+            found = (s, after.strides, after.offset)
+        _moved[key] = found
     return found
 
 
@@ -624,9 +637,20 @@ def assign(name: str, x: Tensor, value: Expr) -> None:
     note = writing(name, x, value)
     only = [value]  # handed on, not kept: a node that anybody else refers to gets memory of its own
     del value
-    run.write(only, e)
+    try:
+        run.write(only, e)
+    except BaseException as error:
+        torn(error, e)
+        raise
     if note is not None:
         note()
+
+
+def torn(error: BaseException, e: Expr) -> None:
+    """After an error in a write. Ours come before anything is written; Ctrl-C comes at any time, so
+    values that were kept for gradients count as overwritten."""
+    if not isinstance(error, DovetailError | MemoryError):
+        storage_of(e).version += 1
 
 
 def writing(name: str, x: Tensor, value: Expr) -> Callable[[], None] | None:
@@ -714,8 +738,8 @@ def fitted(name: str, e: Expr, want: Spec) -> Expr:
 
 def from_host(values: np.ndarray[Any, Any], dtype: DType, device: Device) -> Tensor:
     """A new tensor with a copy of host values (of a NumPy dtype with dtype's bytes)."""
+    e = fresh(spec(values.shape, dtype, device, "asarray"))  # first: it is what fails by name
     values = np.asarray(values, order="C")
-    e = fresh(spec(values.shape, dtype, device))
     ptr = e.storage.ptr
     if values.size:
         flat = values.reshape(-1).view(np.uint8).data

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import ctypes
 from collections import deque
+from functools import partial
+from threading import RLock
 from typing import Any, cast
 
 from .backend import Backend
@@ -16,7 +18,7 @@ from .device import Device, opened, opened_devices
 from .device import device as device_named
 from .errors import DeviceError
 from .expr import Expr, leaf, spec, storage_of
-from .memory import CachingAllocator, DataPtr, Deleter, Storage, foreign
+from .memory import CachingAllocator, DataPtr, Storage, foreign
 from .ops import COPY
 from .plugins import devices
 from .streams import current_handle
@@ -26,11 +28,14 @@ from .tensor import Tensor, apply, evaluated, fresh, make, required
 
 
 class _Copy:
-    """A queued copy: the event behind it."""
+    """A queued copy: the event behind it, and what gives the host's memory back."""
 
-    def __init__(self, device: Device, stream: Any) -> None:
+    def __init__(self, device: Device, stream: Any, ptr: DataPtr) -> None:
         self.opened, self.stream = opened(device), stream
         self.event = self.opened.backend.record_event(stream)
+        before = getattr(ptr, "copy", None)
+        self.give_back = before.give_back if before else getattr(ptr, "__del__", None)
+        self.context = ptr.context  # lives as long as the copy
 
     def done(self) -> bool:
         return bool(self.opened.backend.event_done(self.event))
@@ -44,8 +49,8 @@ class _Copy:
             self.opened.faults.settle(self.stream)
 
 
-_copies: dict[int, _Copy] = {}  # id(pointer in flight) -> its copy
-_orphans: deque[tuple[_Copy, Deleter, Any]] = deque()  # memory to be given back after its copy
+_orphans: deque[_Copy] = deque()  # of pointers that have died; their memory is given back after
+_sweeping = RLock()
 
 
 class _InFlight(DataPtr):
@@ -59,39 +64,43 @@ class _InFlight(DataPtr):
         land(self)
         return self.handle  # it is a plain pointer's now
 
-    def __del__(self) -> None:
-        _orphans.append((_copies.pop(id(self)), self.deleter or _drop, self.context))
-
-
-def _drop(context: Any) -> None:
-    pass
-
 
 def depart(ptr: DataPtr, device: Device, stream: Any) -> None:
     """Says that all copies of `device` queued on `stream` until now use host memory `ptr`."""
     _sweep()
-    _copies[id(ptr)] = _Copy(device, stream)
+    copy = _Copy(device, stream, ptr)
+    ptr.__del__, ptr.copy = partial(_orphans.append, copy), copy
     ptr.__class__ = _InFlight
 
 
 def land(ptr: DataPtr) -> None:
     """Returns when no copy uses `ptr`."""
-    copy = _copies.get(id(ptr))
+    copy = getattr(ptr, "copy", None)
     if copy is not None:
         copy.wait()
         ptr.__class__ = DataPtr
-        _copies.pop(id(ptr), None)
+        ptr.__del__, ptr.copy = copy.give_back or _nothing, None
         copy.settle()
+
+
+def _nothing() -> None:
+    pass
 
 
 def _sweep() -> None:
     """Gives back the memory of copies that have landed since nobody wanted them any more."""
-    for _ in range(len(_orphans)):
-        copy, deleter, context = _orphans.popleft()
-        if copy.done():
-            deleter(context)
-        else:
-            _orphans.append((copy, deleter, context))
+    with _sweeping:
+        for _ in range(len(_orphans)):
+            copy = _orphans[0]
+            landed = copy.done()
+            if not _orphans or _orphans[0] is not copy:  # a finaliser was here meanwhile
+                return
+            if not landed:
+                _orphans.rotate(-1)
+                continue
+            del _orphans[0]  # no call stands before the next, so no Ctrl-C either
+            if copy.give_back is not None:
+                copy.give_back()
 
 
 # --- page-locked memory --------------------------------------------------------------------------

@@ -8,49 +8,49 @@ from __future__ import annotations
 import ctypes
 import mmap
 import sys
-from ctypes import c_int, c_size_t, c_void_p
 
 _HUGE = 2 << 20
 _SMALL = 64  # alignment of what malloc gives
+_LIMIT = 1 << 63  # bytes: larger sizes would wrap in C
+
+
+class _Address(int):
+    """The address of memory that is given back with its last reference, unless it was before: so
+    an interrupt loses none."""
+
+    pages: mmap.mmap
 
 
 class _PosixPages:
     """mmap and munmap: zeroed pages, given back at once."""
 
     def __init__(self) -> None:
-        self._libc = ctypes.CDLL(None, use_errno=True)
-        self._libc.mmap.restype = c_void_p
-        self._libc.mmap.argtypes = [c_void_p, c_size_t, c_int, c_int, c_int, ctypes.c_long]
-        self._libc.munmap.argtypes = [c_void_p, c_size_t]
-        self._libc.madvise.argtypes = [c_void_p, c_size_t, c_int]
+        self._flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
         self._advice = getattr(mmap, "MADV_HUGEPAGE", None)
 
     def allocate(self, nbytes: int) -> int:
-        if nbytes < _HUGE:
-            return self._map(nbytes)
-        # Huge pages start at multiples of their size: map more, and give the ends back.
-        size = _pages(nbytes)
-        start = self._map(size + _HUGE)
-        address = -(-start // _HUGE) * _HUGE
-        self._unmap(start, address - start)
-        self._unmap(address + size, start + _HUGE - address)
-        if self._advice is not None:
-            self._libc.madvise(address, size, self._advice)
+        # Huge pages start at multiples of their size. What is before is never touched, so it takes
+        # no memory.
+        huge = nbytes >= _HUGE
+        size = -(-nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
+        pages = self._map(size + _HUGE * huge)
+        start = ctypes.addressof(ctypes.c_char.from_buffer(pages))
+        skip = -start % _HUGE if huge else 0
+        if huge and self._advice is not None:
+            pages.madvise(self._advice, skip, size)
+        address = _Address(start + skip)
+        address.pages = pages
         return address
 
     def free(self, address: int, nbytes: int) -> None:
-        self._unmap(address, _pages(nbytes))
+        assert isinstance(address, _Address)
+        address.pages.close()
 
-    def _map(self, nbytes: int) -> int:
-        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-        got = self._libc.mmap(None, _pages(nbytes), mmap.PROT_READ | mmap.PROT_WRITE, flags, -1, 0)
-        if got is None or got == c_void_p(-1).value:
-            raise MemoryError(f"the system has no {nbytes} bytes left")
-        return int(got)
-
-    def _unmap(self, address: int, nbytes: int) -> None:
-        if nbytes:
-            self._libc.munmap(address, nbytes)
+    def _map(self, nbytes: int) -> mmap.mmap:
+        try:
+            return mmap.mmap(-1, nbytes, self._flags, mmap.PROT_READ | mmap.PROT_WRITE)
+        except (OSError, ValueError, OverflowError) as error:
+            raise MemoryError(f"the system has no {nbytes} bytes left") from error
 
 
 class _Malloc:
@@ -60,6 +60,8 @@ class _Malloc:
         self._live: dict[int, object] = {}
 
     def allocate(self, nbytes: int) -> int:
+        if nbytes >= _LIMIT:
+            raise MemoryError(f"the system has no {nbytes} bytes left")
         block = (ctypes.c_char * (nbytes + _SMALL))()
         address = -(-ctypes.addressof(block) // _SMALL) * _SMALL
         self._live[address] = block
@@ -67,10 +69,6 @@ class _Malloc:
 
     def free(self, address: int, nbytes: int) -> None:
         del self._live[address]
-
-
-def _pages(nbytes: int) -> int:
-    return -(-nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
 
 
 def raw_memory() -> _PosixPages | _Malloc:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from dovetail.extend import CompileError, Kernel, Program, cache_binary, cached_binary
@@ -31,11 +34,18 @@ class CudaProgram(Program):
 
 
 class _Made:
-    """One text, compiled and loaded."""
+    """One text, compiled and loaded. Its module is unloaded when the next one is."""
 
-    def __init__(self, name: str, source: str, cubin: bytes) -> None:
+    __slots__ = ("__del__", "binary", "function", "module", "source")
+
+    __del__: Callable[[], object]  # in a slot: no interrupt comes between
+
+    def __init__(self, name: str, source: str, cubin: bytes, gone: deque[Any]) -> None:
         self.source, self.binary = source, _seal(source) + cubin
+        while gone:
+            cuda.driver.cuModuleUnload(gone.popleft())
         self.module = cuda.answer(cuda.driver.cuModuleLoadData(cubin), "cuModuleLoadData")
+        self.__del__ = partial(gone.append, self.module)
         found = cuda.driver.cuModuleGetFunction(self.module, name.encode())
         self.function = cuda.answer(found, "cuModuleGetFunction")
 
@@ -45,6 +55,7 @@ class Compiler:
 
     def __init__(self, arch: str, fingerprint: str) -> None:
         self.arch, self.fingerprint = arch, fingerprint
+        self._gone: deque[Any] = deque()  # modules of programs that nobody has any more
 
     def compile(self, kernel: Kernel) -> CudaProgram:
         """The program for `kernel`. Raises: CompileError with the kernel and NVRTC's log."""
@@ -73,12 +84,14 @@ class Compiler:
         return ways.text(kernel, way).source()
 
     def _compiled(self, kernel: Kernel, source: str) -> _Made:
-        return _Made(ways.STYLE.entry(kernel), source, to_cubin(source, self.arch, kernel))
+        cubin = to_cubin(source, self.arch, kernel)
+        return _Made(ways.STYLE.entry(kernel), source, cubin, self._gone)
 
     def _loaded(self, kernel: Kernel, source: str, binary: bytes) -> _Made:
         if not binary.startswith(_seal(source)):
             raise ValueError("this binary was made from another source")
-        return _Made(ways.STYLE.entry(kernel), source, binary[len(_seal(source)) :])
+        cubin = binary[len(_seal(source)) :]
+        return _Made(ways.STYLE.entry(kernel), source, cubin, self._gone)
 
 
 def _seal(source: str) -> bytes:

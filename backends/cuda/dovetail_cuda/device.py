@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from dovetail.extend import Backend, DeviceInfo, DType, Handles, Kernel, Launch
@@ -148,11 +149,12 @@ class CudaBackend(Backend):
 class _Event:
     """The driver's event, given back with this object."""
 
+    __slots__ = ("__del__", "handle")
+
+    # In a slot, so that Python calls the driver's function itself: no interrupt comes between.
+    __del__: Callable[[], object]
+
     def __init__(self) -> None:
         flags = cuda.driver.CUevent_flags.CU_EVENT_DEFAULT
-        self._destroy = cuda.driver.cuEventDestroy  # when Python ends, modules go before objects
         self.handle = cuda.answer(cuda.driver.cuEventCreate(flags), "cuEventCreate")
-
-    def __del__(self) -> None:
-        if hasattr(self, "handle"):
-            self._destroy(self.handle)
+        self.__del__ = partial(cuda.driver.cuEventDestroy, self.handle)

@@ -33,7 +33,7 @@ def bind(
     way = ways.best(k, program.way, ints, grid)
     ints, grid = ways.sizes(k, way, ints, grid)
     blocks = ways.launch_shape(k, way, grid)
-    return _Bound(enter, k, program.function(way), ints, blocks).launch
+    return _Bound(enter, k, program, program.function(way), ints, blocks).launch
 
 
 class _Bound:
@@ -44,9 +44,11 @@ class _Bound:
     """
 
     def __init__(
-        self, enter: Callable[[], None], k: Kernel, function: Any, ints: Any, shape: Any
-    ) -> None:
+        self, enter: Callable[[], None], k: Kernel, program: Any, function: Any, ints: Any,
+        shape: Any,
+    ) -> None:  # fmt: skip
         self.enter, self.kernel, self.function, self.shape = enter, k, function, shape
+        self.program = program  # whose module has the function
         count, changing = len(k.buffers), len(k.buffers) + len(k.scalars)
         formats = [f"{_FORMATS[d.name]}{SLOT - d.itemsize}x" for _, d in k.scalars]
         self.pack = struct.Struct("<" + "Q" * count + "".join(formats)).pack_into

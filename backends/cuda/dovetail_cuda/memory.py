@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from . import driver as cuda
 
+LIMIT = 1 << 63  # bytes: larger sizes would wrap in C
 PORTABLE = 1  # CU_MEMHOSTALLOC_PORTABLE: page-locked for every GPU
 
 
@@ -16,11 +19,29 @@ class Memory:
 
     def __init__(self, enter: Callable[[], None]) -> None:
         self.enter = enter
+        self._got: list[tuple[Any, Any]] = []  # what the driver gave, and nobody has taken yet
+        self._lock = threading.Lock()
 
     def allocate(self, nbytes: int) -> int:
-        self.enter()
-        doing = f"cuMemAlloc of {nbytes} bytes"
-        return int(cuda.answer(cuda.driver.cuMemAlloc(nbytes), doing))
+        d = cuda.driver
+        return self._owned(d.cuMemAlloc, (nbytes,), d.cuMemFree, f"cuMemAlloc of {nbytes} bytes")
+
+    def _owned(self, call: Any, arguments: tuple[int, ...], undo: Any, doing: str) -> int:
+        """The address that the driver gives. An interrupt loses none: `extend` and `map` are one
+        step, and what nobody took is found, and given back, the next time."""
+        if arguments[0] >= LIMIT:
+            raise MemoryError(f"cuda: {doing}: no device has so many")
+        with self._lock:
+            self.enter()
+            while self._got:
+                made, giving_back = self._got[0]
+                del self._got[0]
+                if made[0] == 0:
+                    giving_back(made[1])
+            self._got.extend(zip(map(call, *zip(arguments)), (undo,), strict=True))
+            address = int(cuda.answer(self._got[0][0], doing))
+            del self._got[0]
+            return address
 
     def free(self, address: int) -> None:
         if cuda.usable():  # a child of fork() has nothing to give back
@@ -53,9 +74,8 @@ class Memory:
         cuda.answer(cuda.driver.cuStreamSynchronize(stream), "waiting for a stream")
 
     def allocate_pinned(self, nbytes: int) -> int:
-        self.enter()
-        made = cuda.driver.cuMemHostAlloc(nbytes, PORTABLE)
-        return int(cuda.answer(made, f"cuMemHostAlloc of {nbytes} bytes"))
+        d, doing = cuda.driver, f"cuMemHostAlloc of {nbytes} bytes"
+        return self._owned(d.cuMemHostAlloc, (nbytes, PORTABLE), d.cuMemFreeHost, doing)
 
     def free_pinned(self, address: int) -> None:
         if cuda.usable():

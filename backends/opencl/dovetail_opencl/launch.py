@@ -50,7 +50,8 @@ class Launcher:
         for position, value in enumerate(ints, first):
             kernel.set_arg(position, np.int64(value))
         costly = any(isinstance(s, Loop) for s in k.body)
-        return _Bound(self, kernel, program.forms[form], *self.range(grid, form, costly)).launch
+        whole, local = self.range(grid, form, costly)
+        return _Bound(self, program, kernel, program.forms[form], whole, local).launch
 
     def range(
         self, grid: Sequence[int], form: str, costly: bool
@@ -72,8 +73,11 @@ class Launcher:
 class _Bound:
     """A launch with everything fixed but buffers, scalars and stream."""
 
-    def __init__(self, of: Launcher, kernel: Any, k: Kernel, whole: Any, local: Any) -> None:
+    def __init__(
+        self, of: Launcher, program: Any, kernel: Any, k: Kernel, whole: Any, local: Any
+    ) -> None:
         self.queue, self.process = of.queue, of.process
+        self.program = program  # in use as long as this is
         self.kernel, self.whole, self.local = kernel, whole, local
         first = 2 * len(k.buffers) + len(k.ints)
         self.scalars = [(p, _numpy(d)) for p, (_, d) in enumerate(k.scalars, first)]
@@ -88,6 +92,7 @@ class _Bound:
             for i in range(len(offsets)):
                 set_arg(2 * i, buffers[2 * i])
                 if buffers[2 * i + 1] != offsets[i]:
+                    offsets[i] = None  # an interrupt after `set_arg` would leave the two apart
                     set_arg(2 * i + 1, np.int64(buffers[2 * i + 1]))
                     offsets[i] = buffers[2 * i + 1]
             for (position, number), x in zip(self.scalars, scalars, strict=True):

@@ -15,6 +15,7 @@ import numpy as np
 import pyopencl as cl
 
 ALIGNMENT = 64
+LIMIT = 1 << 63  # bytes: larger sizes would wrap in C
 _BYTE: Any = np.dtype(np.uint8)
 _FLAGS = cl.mem_flags.READ_WRITE
 _SVM = cl.svm_mem_flags.READ_WRITE | cl.svm_mem_flags.SVM_FINE_GRAIN_BUFFER
@@ -41,6 +42,8 @@ class Memory:
 
     def allocate(self, nbytes: int) -> Any:
         """A buffer. Raises: MemoryError."""
+        if nbytes >= LIMIT:
+            raise MemoryError(f"{self.device.name} has no {nbytes} bytes")
         try:
             if not self.shared:
                 return cl.Buffer(self.context, _FLAGS, nbytes)

@@ -14,7 +14,7 @@ from ..expr import DEPTH_LIMIT, Expr, leaf, storage_of, tape_of
 from ..layout import Layout
 from ..tensor import Tensor, apply, evaluate, make, required
 from . import gradients
-from .tape import Kept, Leaf, Node, keep, mode, set_grad_enabled
+from .tape import Kept, Leaf, Node, keep, mode
 
 Tensors = Tensor | Sequence[Tensor]
 # All gradients on their way are computed before one is so deep that it would be alone: what waited
@@ -186,7 +186,8 @@ def _run(
             sent[n], results[n] = g, result
             heappush(heap, (-n.order, n))
 
-    with set_grad_enabled(create_graph):
+    before, mode.enabled = mode.enabled, create_graph
+    try:  # no `with`: Ctrl-C may come at the start of an `__exit__`, and the mode would stay
         for t, g in roots:
             into.given.add(id(g._expr))
             send(t._expr.tape, g, keep(t._expr) if t._expr.tape.needs_result else None)
@@ -211,6 +212,8 @@ def _run(
             if deep:
                 evaluate(*(t for t in sent.values() if type(t) is Tensor))
         into.commit()
+    finally:
+        mode.enabled = before
     if not retain:
         for n in passed:
             n.release()

@@ -11,7 +11,7 @@ from ..expr import Expr, Spec, leaf
 from ..tensor import Tensor, boxed, make
 from .engine import backward, checked, detach, requires_grad_
 from .gradients import zeros
-from .tape import Edge, Kept, Node, edge_to, enable_grad, keep, kept_value, mode, no_grad
+from .tape import Edge, Kept, Node, edge_to, keep, kept_value, mode
 
 
 class Context:
@@ -125,8 +125,11 @@ class Function:
         """The results of `forward`, through which gradients flow by `backward`."""
         edges = tuple(edge_to(a._expr) if isinstance(a, Tensor) else None for a in args)
         context = Context(cls.__name__, tuple(e is not None for e in edges))
-        with no_grad():
+        before, mode.enabled = mode.enabled, False
+        try:  # no `with`: Ctrl-C may come at the start of an `__exit__`, and the mode would stay
             made = cls.forward(context, *args)
+        finally:
+            mode.enabled = before
         results = made if isinstance(made, tuple) else (made,)
         for t in results:
             if not isinstance(t, Tensor):
@@ -188,8 +191,11 @@ class _Checkpoint(Function):
         for kept, plain, needs in zip(saved, ctx.args, ctx.needs_input_grad[1:], strict=True):
             t = plain if kept is None else detach(kept)
             again.append(requires_grad_(t) if needs else t)
-        with enable_grad():
+        before, mode.enabled = mode.enabled, True
+        try:
             made = ctx.function(*again)
+        finally:
+            mode.enabled = before
         made = made if isinstance(made, tuple) else (made,)
         pairs = [(t, g) for t, g in zip(made, gradients, strict=True) if t._expr.tape is not None]
         backward([t for t, _ in pairs], [g for _, g in pairs])
