@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from threading import RLock
 from typing import TYPE_CHECKING, Any
-from weakref import ref
+from weakref import WeakKeyDictionary, ref
 
 from .dtypes import DType
 from .layout import Shape, contiguous_strides
@@ -79,6 +79,9 @@ class Expr:
     moves: tuple[Any, ...]
     tape: Any  # how gradients flow back from it, where some operand requires them; else None
 
+
+# Of nodes that check their indices when the work runs, and their tapes: the source line that asked.
+asked_at: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
 _log: list[
     ref[Expr]
@@ -151,6 +154,28 @@ def _reads(e: Expr, storage: Storage) -> bool:
     for a in e.args:  # noqa: SIM110 - any() takes three times as long, and writes wait for it
         if type(a) is Expr and a.op is None and storage_of(a) is storage:
             return True
+    return False
+
+
+def may_be_bad(e: Expr) -> bool:
+    """Whether the value comes of indices of which nobody knows whether they are in range."""
+    seen: set[Expr] = set()
+    stack = [e]
+    while stack:
+        a = stack.pop()
+        if a in seen:
+            continue
+        seen.add(a)
+        if a.op is None:
+            storage = storage_of(a)
+            if storage.checks:
+                return True
+            if storage.pending is not None:
+                stack.append(storage.pending)
+        elif a in asked_at:
+            return True
+        else:
+            stack += [b for b in a.args if type(b) is Expr]
     return False
 
 

@@ -34,6 +34,7 @@ from .device import device as device_named
 from .dtypes import DType
 from .errors import ArgumentError, DeviceError, DTypeError
 from .expr import leaf, spec, storage_of
+from .faults import look
 from .layout import Layout, Shape
 from .memory import Storage, foreign
 from .ops import COPY
@@ -400,6 +401,7 @@ def _managed(x: Tensor, name: bytes, flags: int) -> Any:
     where = opened(x.device)
     backend = where.backend
     wait(where, current_handle(x.device))
+    look(storage)
     at = storage.ptr.offset + e.offset * x.itemsize
     address = backend.host_address(storage.ptr.handle, at)
     storage.seen = True

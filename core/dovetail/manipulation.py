@@ -453,7 +453,7 @@ def _repeat_each(x: Tensor, times: np.ndarray[Any, Any], axis: int) -> Tensor:
             ops.GATHER,
             (x._expr, index._expr),
             spec(shape, x.dtype, x.device),
-            (shape, source_axes, (axis,), True),
+            (shape, source_axes, (axis,), None),
         )
     )
 

@@ -96,10 +96,12 @@ class Storage:
     """A flat run of bytes on one device, shared by the views of it.
 
     A storage without memory yet (`ptr` is None) has a `pending` expression instead.
-    `version` counts writes; `read_only` forbids them. `seen`: others than tensors may look."""
+    `version` counts writes; `read_only` forbids them. `seen`: others than tensors may look.
+    `checks`: of the indices that its values come of, where they may be bad (`faults`)."""
 
     __slots__ = (
-        "__weakref__", "device", "nbytes", "pending", "ptr", "read_only", "seen", "version",
+        "__weakref__", "checks", "device", "nbytes", "pending", "ptr", "read_only", "seen",
+        "version",
     )  # fmt: skip
 
     def __init__(
@@ -110,6 +112,7 @@ class Storage:
         self.nbytes = nbytes
         self.device = device
         self.version = 0
+        self.checks: tuple[Any, ...] = ()
         self.read_only = read_only
         self.seen = False
 
@@ -560,7 +563,7 @@ class CachingAllocator(Allocator):
 
     def _noted(self, block: Block) -> str:
         """The line that allocates a block."""
-        where = _caller()
+        where = caller()
         if self.timeline is not None:
             segment = block.segment
             self.timeline.allocated(
@@ -812,7 +815,7 @@ def trace(on: bool) -> None:
             allocator.watch(on)
 
 
-def _caller() -> str:
+def caller() -> str:
     """The innermost source line outside of dovetail."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):

@@ -20,10 +20,7 @@ def _backend(dev: Device) -> Backend:
 
 
 def wait(where: Any, stream: Any) -> None:
-    """Returns when everything queued on a stream (its handle) of an opened device is done.
-
-    Raises: IndexOutOfRange, if a kernel there met a bad index.
-    """
+    """Returns when everything queued on a stream (its handle) of an opened device is done."""
     where.backend.synchronize(stream)
     if where.faults.pending:
         where.faults.settle(stream)
@@ -45,8 +42,12 @@ class Stream:
         self._before: list[tuple[int, Stream | None]] = []
 
     def synchronize(self) -> None:
-        """Returns when everything queued here is done."""
+        """Returns when everything queued here is done.
+
+        Raises: IndexOutOfRange, once, where the device met a bad index that nobody was told of.
+        """
         wait(opened(self.device), self.handle)
+        opened(self.device).faults.report()
 
     def record_event(self) -> Event:
         """A new event at the present end of this stream."""
@@ -173,9 +174,13 @@ class Event:
 
 
 def synchronize(spec: Device | str | None = None) -> None:
-    """Returns when everything queued on a device (None: on every opened device) is done."""
+    """Returns when everything queued on a device (None: on every opened device) is done.
+
+    Raises: IndexOutOfRange, once, where the device met a bad index that nobody was told of.
+    """
     for dev in opened_devices() if spec is None else [device(spec)]:
         if dev.opened is not None:
             where = opened(dev)
             where.backend.synchronize()
             where.faults.settle_all()
+            where.faults.report()

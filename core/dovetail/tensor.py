@@ -16,7 +16,7 @@ from weakref import ref
 import numpy as np
 
 from . import layout as lay
-from . import ops, run
+from . import faults, ops, run
 from .device import Device, opened
 from .dtypes import DType, float32
 from .errors import (
@@ -29,7 +29,19 @@ from .errors import (
     ShapeError,
     ValueOverflow,
 )
-from .expr import DEPTH_LIMIT, Expr, Spec, binary_node, leaf, node, spec, storage_of, tape_of
+from .expr import (
+    DEPTH_LIMIT,
+    Expr,
+    Spec,
+    asked_at,
+    binary_node,
+    leaf,
+    may_be_bad,
+    node,
+    spec,
+    storage_of,
+    tape_of,
+)
 from .layout import Layout, Move, Shape
 from .memory import DataPtr, Storage
 from .ops import Op
@@ -211,7 +223,8 @@ class Tensor(Methods):
 
         The view shows later writes to the tensor; to write yourself, copy it.
 
-        Raises: DTypeError for bfloat16, which NumPy lacks.
+        Raises: DTypeError for bfloat16, which NumPy lacks; IndexOutOfRange, each time, where the
+        values come of a bad index.
         """
         dtype = self.dtype.__numpy_dtype__
         if dtype is None:
@@ -219,6 +232,7 @@ class Tensor(Methods):
         e = evaluated(self)
         where = opened(self.device)
         wait(where, current_handle(self.device))
+        faults.look(storage_of(e))
         shared = _host_array(e, where.backend, dtype)
         return shared if shared is not None else _copied_array(self, where.backend, dtype)
 
@@ -315,7 +329,7 @@ def make(e: Expr) -> Tensor:
     t._expr = e
     t._aliases = None
     if e.depth > depth_limit:
-        run.evaluate((e,))
+        run.evaluate((e,), depth_limit == 0)
     return t
 
 
@@ -573,6 +587,8 @@ def boxed(x: Tensor) -> Expr:
 def assign(name: str, x: Tensor, value: Expr) -> None:
     """Makes `value` (of x's spec) the contents of `x`, as every view of the memory sees."""
     e = x._expr
+    if e.op is not None and (asked_at or faults.tainted) and may_be_bad(value):
+        e = boxed(x)  # what it is now must stay where the write is an error
     if e.op is not None:  # nobody else can see a pending value through another view
         # What is also someone else's (a leaf always is) must not become one with x: later writes
         # would be seen by both. A fresh value is held here and by the call alone.

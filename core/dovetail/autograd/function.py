@@ -10,7 +10,7 @@ from ..expr import Expr, Spec, leaf
 from ..tensor import Tensor, boxed, make
 from .engine import backward, checked, detach, requires_grad_
 from .gradients import zeros
-from .tape import Edge, Kept, Node, edge_to, enable_grad, keep, kept_value, mode, no_grad
+from .tape import Edge, Kept, Node, edge_to, enable_grad, keep, kept_value, mode, no_grad, unheld
 
 
 class Context:
@@ -72,9 +72,14 @@ class _FunctionNode(Node):
     def join(self, a: Any, b: Any) -> Any:
         return {**a, **b}
 
-    def release(self) -> None:
-        self.released = True
-        self.context._kept = []
+    def release(self) -> Callable[[], None]:
+        kept = [unheld(k) for k in self.context._kept]
+        self.released, self.context._kept = True, []
+
+        def restore() -> None:
+            self.released, self.context._kept = False, kept
+
+        return restore
 
 
 class _Output(Node):

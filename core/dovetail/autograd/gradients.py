@@ -23,7 +23,7 @@ from .. import ops, run
 from ..creation import generate
 from ..datatypes import cast, move
 from ..dtypes import int64
-from ..expr import Expr, Spec, leaf, node, spec, tape_of
+from ..expr import Expr, Spec, asked_at, leaf, node, spec, tape_of
 from ..layout import Layout, Shape
 from ..linalg import matmul
 from ..ops import TABLE
@@ -366,7 +366,7 @@ def _padded(g: Any, shape: Shape, starts: Shape) -> Any:
         inside = there if inside is None else ew.logical_and(inside, there)
         places.append(ew.clip(at, 0, g.shape[d] - 1)._expr)
     axes = tuple(-1 if d in cut else d for d in range(len(shape)))
-    attrs = (shape, axes, tuple(cut), True)
+    attrs = (shape, axes, tuple(cut), None)
     read = make(node(ops.GATHER, (g._expr, *places), spec(shape, g.dtype, g.device), attrs))
     return ew.where(inside, read, 0.0)
 
@@ -453,10 +453,12 @@ def _written_value(g: Any, c: Site) -> Any:
 
 def _gather(g: Any, c: Site, rest: list[Any]) -> Any:
     """Adds at the places that were read, in the order of the result: the same bits everywhere."""
-    shape, axes, of, known = c.attrs
+    shape, axes, of, asked = c.attrs
     source = c.spec().shape
+    if asked is not None:
+        rest = [_checked(i, a, asked_at.get(c.node)) for i, a in zip(rest, asked, strict=True)]
     if _is_one_of_each(shape, axes, of, source):
-        return _put(g, _from_start(rest[0], source[of[0]], known), of[0], source)
+        return _put(g, cast(rest[0], int64), of[0], source)
     lead = [d for d, a in enumerate(axes) if a < 0]
     tail = [d for d, a in enumerate(axes) if a >= 0]
     tail.sort(key=lambda d: axes[d])
@@ -469,7 +471,7 @@ def _gather(g: Any, c: Site, rest: list[Any]) -> Any:
         t = view(t, ("expand", shape)) if t.shape != shape else t
         return view(view(t, ("permute", (*lead, *tail))), ("reshape", rows))
 
-    indices = [arranged(_from_start(i, source[a], known)) for i, a in zip(rest, of, strict=True)]
+    indices = [arranged(cast(i, int64)) for i in rest]
     onto = (*(source[a] for a in of), *wide)
     flat = zeros(spec(onto, g.dtype, g.device))
     operands = tuple(t._expr for t in (flat, arranged(g), *indices))
@@ -497,16 +499,19 @@ def _put(g: Any, index: Any, axis: int, source: Shape) -> Any:
     return ew.where(ew.equal(places, index), g, 0.0)
 
 
-def _from_start(i: Any, size: int, known: bool) -> Any:
-    i = cast(i, int64)
-    return i if known else ew.where(i < 0, i + size, i)
+def _checked(i: Any, asked: Any, line: str | None) -> Any:
+    """Indices counted from the start. Checked again: nothing says that the op itself has run."""
+    e = node(ops.CHECKED_INDICES, (i._expr,), spec(i.shape, int64, i.device), asked)
+    if line is not None:
+        asked_at[e] = line
+    return make(e)
 
 
 def _taken(t: Any, indices: list[Any], shape: Shape) -> Any:
     """The elements at the places that a scatter wrote, of its values' shape."""
     k = len(indices)
     axes = (-1, *range(k, k + len(shape) - 1))
-    attrs = (shape, axes, tuple(range(k)), True)
+    attrs = (shape, axes, tuple(range(k)), None)
     operands = (t._expr, *(i._expr for i in indices))
     return make(node(ops.GATHER, operands, spec(shape, t.dtype, t.device), attrs))
 

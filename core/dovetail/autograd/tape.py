@@ -90,6 +90,17 @@ def keep(e: Any) -> Kept:
     return Kept(twin(e) if _is_cheap(e) else e, 0)
 
 
+def unheld(kept: Kept | None) -> Any:
+    """The same, but pending work as a recipe: who holds that does not have it stored."""
+    if kept is None or type(kept.value) is not Expr or kept.value.op is None:
+        return kept
+    return kept._replace(value=twin(kept.value))
+
+
+def _nothing() -> None:
+    pass
+
+
 def _is_cheap(e: Expr) -> bool:
     """Whether computing the node again costs less than storing and loading it."""
     cost, leaves, stack = 0, set(), [e]
@@ -198,8 +209,9 @@ class Node:
         """For each edge its part of the gradient, or None."""
         raise NotImplementedError
 
-    def release(self) -> None:
-        """Lets go of what was kept."""
+    def release(self) -> Callable[[], None]:
+        """Lets go of what was kept; what it returns gets it back."""
+        return _nothing
 
     def join(self, a: Any, b: Any) -> Any:
         """The sum of what two readers sent back."""
@@ -276,11 +288,18 @@ class OpNode(Node):
         k = OPERANDS.index(name)
         return kept_value(self, f"operand {k}", self.kept[k])
 
-    def release(self) -> None:
-        if self.kept or self.needs_result or any(e and e.result for e in self.edges):
-            self.released = True
-            self.kept = {}
-            self.edges = tuple(e and Edge(e.node, None) for e in self.edges)
+    def release(self) -> Callable[[], None]:
+        if not (self.kept or self.needs_result or any(e and e.result for e in self.edges)):
+            return _nothing
+        kept = {k: unheld(v) for k, v in self.kept.items()}
+        edges = tuple(e and Edge(e.node, unheld(e.result)) for e in self.edges)
+        self.released, self.kept = True, {}
+        self.edges = tuple(e and Edge(e.node, None) for e in self.edges)
+
+        def restore() -> None:
+            self.released, self.kept, self.edges = False, kept, edges
+
+        return restore
 
 
 class Site(NamedTuple):
