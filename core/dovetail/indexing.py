@@ -321,9 +321,7 @@ def _joint_shape(shapes: Sequence[Shape]) -> Shape:
         raise IndexOutOfRange(f"index arrays do not fit together: {e}") from None
 
 
-def _index(
-    name: str, part: Any, shape: Shape, d: int, axis: int, x: Tensor
-) -> tuple[_Index, int]:
+def _index(name: str, part: Any, shape: Shape, d: int, axis: int, x: Tensor) -> tuple[_Index, int]:
     """What an index array says, and how many axes of the tensor it stands for."""
     if isinstance(part, Tensor) and part.device is not x.device:
         raise DeviceError(f"index: is on {part.device}, the tensor on {x.device}; see x.to(device)")

@@ -15,8 +15,8 @@ from weakref import ref
 
 import numpy as np
 
-from . import layout as lay
 from . import faults, ops, run
+from . import layout as lay
 from .device import Device, opened
 from .dtypes import DType, float32
 from .errors import (

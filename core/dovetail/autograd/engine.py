@@ -174,9 +174,7 @@ class _Collected:
         return made
 
 
-def _run(
-    roots: list[tuple[Tensor, Tensor]], into: _Collected, create_graph: bool
-) -> list[Node]:
+def _run(roots: list[tuple[Tensor, Tensor]], into: _Collected, create_graph: bool) -> list[Node]:
     """Has gradients flow, and returns the nodes that they have passed."""
     needed = None if into.wanted is None else _leading_to(roots, into.wanted)
     sent: dict[Node, Any] = {}

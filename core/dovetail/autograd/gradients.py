@@ -455,10 +455,10 @@ def _gather(g: Any, c: Site, rest: list[Any]) -> Any:
     """Adds at the places that were read, in the order of the result: the same bits everywhere."""
     shape, axes, of, asked = c.attrs
     source = c.spec().shape
+    if _is_one_of_each(shape, axes, of, source):
+        return _put(g, _from_start(rest[0], source[of[0]], asked), of[0], source)
     if asked is not None:
         rest = [_checked(i, a, asked_at.get(c.node)) for i, a in zip(rest, asked, strict=True)]
-    if _is_one_of_each(shape, axes, of, source):
-        return _put(g, cast(rest[0], int64), of[0], source)
     lead = [d for d, a in enumerate(axes) if a < 0]
     tail = [d for d, a in enumerate(axes) if a >= 0]
     tail.sort(key=lambda d: axes[d])
@@ -497,6 +497,11 @@ def _put(g: Any, index: Any, axis: int, source: Shape) -> Any:
     column = tuple(n if d == axis else 1 for d, n in enumerate(source))
     places = view(_count_from(0, source[axis], g), ("reshape", column))
     return ew.where(ew.equal(places, index), g, 0.0)
+
+
+def _from_start(i: Any, size: int, asked: Any) -> Any:
+    i = cast(i, int64)
+    return i if asked is None else ew.where(i < 0, i + size, i)
 
 
 def _checked(i: Any, asked: Any, line: str | None) -> Any:
