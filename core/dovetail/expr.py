@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from .memory import Storage
     from .ops import Op
 
-# A pending chain deeper than this is computed: it bounds kernels, recursion and memory.
-DEPTH_LIMIT = 64
-
 
 class Spec:
     """Shape, dtype and device: unique, so specs compare with `is` and hash at once."""

@@ -15,7 +15,7 @@ from weakref import ref
 
 import numpy as np
 
-from . import faults, ops, run
+from . import faults, ops, run, settings
 from . import layout as lay
 from .device import Device, opened
 from .dtypes import DType, float32
@@ -30,7 +30,6 @@ from .errors import (
     ValueOverflow,
 )
 from .expr import (
-    DEPTH_LIMIT,
     Expr,
     Spec,
     asked_at,
@@ -48,7 +47,6 @@ from .ops import Op
 from .streams import current_handle, wait
 
 PYTHON_NUMBERS = (bool, int, float, complex)
-depth_limit = DEPTH_LIMIT  # 0 in `eager` mode
 
 
 # --- operators -------------------------------------------------------------------------------
@@ -328,9 +326,16 @@ def make(e: Expr) -> Tensor:
     t: Tensor = _new(Tensor)
     t._expr = e
     t._aliases = None
-    if e.depth > depth_limit:
-        run.evaluate((e,), depth_limit == 0)
+    if e.depth > settings.depth_limit:
+        _bound(e)
     return t
+
+
+def _bound(e: Expr) -> None:
+    """Computes what is deep, and where each op runs at once, anything."""
+    eager = settings.current().eager
+    if eager or e.depth > settings.DEPTH_LIMIT:
+        run.evaluate((e,), eager)
 
 
 _new: Any = object.__new__
@@ -705,16 +710,3 @@ def evaluate(*tensors: Tensor) -> None:
 
 def _parts(x: Any) -> Sequence[Tensor]:
     return (x,) if type(x) is Tensor else x.parts
-
-
-class eager:
-    """A context in which each op runs at once, with the same bits; for debugging and timing."""
-
-    def __enter__(self) -> eager:
-        global depth_limit
-        self._before, depth_limit = depth_limit, 0
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        global depth_limit
-        depth_limit = self._before

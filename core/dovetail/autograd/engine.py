@@ -9,11 +9,12 @@ from typing import Any
 
 from .. import ops, tensor
 from ..errors import DeviceError, DTypeError, GradientError, ShapeError
-from ..expr import DEPTH_LIMIT, Expr, leaf, storage_of, tape_of
+from ..expr import Expr, leaf, storage_of, tape_of
 from ..layout import Layout
+from ..settings import DEPTH_LIMIT, current
 from ..tensor import Tensor, apply, evaluate, make
 from . import gradients
-from .tape import Kept, Leaf, Node, keep, mode, set_grad_enabled
+from .tape import Kept, Leaf, Node, keep, set_grad_enabled
 
 Tensors = Tensor | Sequence[Tensor]
 # All gradients on their way are computed before one is so deep that it would be alone: what waited
@@ -351,7 +352,7 @@ def taped_write(name: str, x: Tensor, value: Expr) -> Callable[[], None] | None:
 
     Raises: GradientError where a leaf that requires a gradient would be overwritten.
     """
-    if not mode.enabled:
+    if not current().grad:
         return None
     group = {id(t): t for r in x._aliases or () if (t := r()) is not None}
     group.setdefault(id(x), x)

@@ -7,10 +7,11 @@ from typing import Any
 
 from ..errors import DTypeError, GradientError
 from ..expr import Expr, Spec, leaf
+from ..settings import current
 from ..tensor import Tensor, boxed, make
 from .engine import backward, checked, detach, requires_grad_
 from .gradients import zeros
-from .tape import Edge, Kept, Node, edge_to, enable_grad, keep, kept_value, mode, no_grad, unheld
+from .tape import Edge, Kept, Node, edge_to, enable_grad, keep, kept_value, no_grad, unheld
 
 
 class Context:
@@ -137,7 +138,7 @@ class Function:
                 raise DTypeError(
                     f"{cls.__name__}: forward returned a {type(t).__name__}, no tensor"
                 )
-        if not mode.enabled or not any(context.needs_input_grad):
+        if not current().grad or not any(context.needs_input_grad):
             return made
         node = _FunctionNode(cls.__name__, results[0]._expr.spec, edges)
         node.context, node.function = context, cls

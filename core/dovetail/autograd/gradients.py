@@ -27,10 +27,11 @@ from ..expr import Expr, Spec, asked_at, leaf, node, spec, tape_of
 from ..layout import Layout, Shape
 from ..linalg import matmul
 from ..ops import TABLE
+from ..settings import current
 from ..statistics import prod
 from ..statistics import sum as sum_
 from ..tensor import Tensor, alias, apply, evaluated, make, view
-from .tape import Site, mode, set_gradient
+from .tape import Site, set_gradient
 
 LN2, LN10, TWO_BY_ROOT_PI = math.log(2.0), math.log(10.0), 2.0 / math.sqrt(math.pi)
 
@@ -206,7 +207,7 @@ def _prod(g: Any, c: Site, x: Any) -> Any:
     other factors are multiplied from both sides instead, one after the other.
     """
     axes, x = c.attrs[0], cast(x, g.dtype)
-    if mode.enabled:
+    if current().grad:
         return _spread(g, c) * _other_factors(x, axes)
     zero = ew.equal(x, 0)
     count = sum_(cast(zero, int64), axis=axes, keepdims=True)

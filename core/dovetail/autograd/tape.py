@@ -8,9 +8,7 @@ is cheap to compute again is kept as the recipe, so that the backward kernel com
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
-from contextlib import ContextDecorator
 from inspect import signature
 from itertools import count
 from typing import Any, NamedTuple
@@ -20,55 +18,36 @@ from ..errors import GradientError
 from ..expr import Expr, Spec, storage_of, twin
 from ..fuse import CHEAP
 from ..ops import Op
+from ..settings import Switch, current
 from ..tensor import Tensor, make
 
 RECIPE_LEAVES = 2  # a recipe that reads more tensors than this is not cheaper than its value
 
 
-class _Mode(threading.local):
-    enabled = True
-
-
-mode = _Mode()
-
-
-class _GradMode(ContextDecorator):
-    """A context, or a decorator, in which recording is on or off."""
-
-    enabled = True
-
-    def __init__(self) -> None:
-        self._before: list[bool] = []
-
-    def __enter__(self) -> None:
-        self._before.append(mode.enabled)
-        mode.enabled = self.enabled
-
-    def __exit__(self, *exc: object) -> None:
-        mode.enabled = self._before.pop()
-
-
-class no_grad(_GradMode):
+class no_grad(Switch):
     """A context, or a decorator, in which ops are not recorded for gradients."""
 
-    enabled = False
+    def __init__(self) -> None:
+        super().__init__(grad=False)
 
 
-class enable_grad(_GradMode):
+class enable_grad(Switch):
     """A context, or a decorator, in which ops are recorded, as they are by default."""
 
+    def __init__(self) -> None:
+        super().__init__(grad=True)
 
-class set_grad_enabled(_GradMode):
+
+class set_grad_enabled(Switch):
     """A context, or a decorator, in which recording is on or off, as told."""
 
     def __init__(self, enabled: bool) -> None:
-        super().__init__()
-        self.enabled = bool(enabled)
+        super().__init__(grad=bool(enabled))
 
 
 def is_grad_enabled() -> bool:
-    """Whether ops are being recorded in this thread."""
-    return mode.enabled
+    """Whether ops are being recorded in this context; a new thread begins with that."""
+    return current().grad
 
 
 # --- what is kept --------------------------------------------------------------------------------
@@ -344,7 +323,7 @@ def summed(g: Any, axes: tuple[int, ...], shape: tuple[int, ...]) -> Tensor:
 
 def record(e: Expr) -> OpNode | None:
     """The tape of a new node, some operand of which has one; None where no gradient can flow."""
-    if not mode.enabled or e.spec.dtype.kind != "f":
+    if not current().grad or e.spec.dtype.kind != "f":
         return None
     return OpNode(e)
 
