@@ -51,6 +51,19 @@ def spec(shape: Shape, dtype: DType, device: Device) -> Spec:
     return found
 
 
+class Watch:
+    """Whether a value that somebody has saved has been overwritten in place since: `writer` is the
+    name of the op that did it first.
+    """
+
+    __slots__ = ("writer",)
+
+    writer: str | None
+
+    def __init__(self) -> None:
+        self.writer = None
+
+
 class Expr:
     """A node. Pending: `op`, `args` (nodes and Python numbers), `attrs` (what is static about the
     op).
@@ -62,7 +75,7 @@ class Expr:
 
     __slots__ = (
         "__weakref__", "args", "attrs", "depth", "moves", "offset", "op", "spec", "storage",
-        "strides", "tape",
+        "strides", "tape", "watch",
     )  # fmt: skip
 
     op: Op | None
@@ -75,6 +88,7 @@ class Expr:
     offset: int
     moves: tuple[Any, ...]
     tape: Any  # how gradients flow back from it, where some operand requires them; else None
+    watch: Watch | None  # while pending; a leaf's is its storage's
 
 
 # Of nodes that check their indices when the work runs, and their tapes: the source line that asked.
@@ -91,7 +105,7 @@ record: Any = None  # autograd's: the tape of a node of which some operand has o
 def node(op: Op, args: tuple[Any, ...], spec: Spec, attrs: Any = None) -> Expr:
     """A pending node."""
     e = Expr()
-    e.op, e.args, e.attrs, e.spec = op, args, attrs, spec
+    e.op, e.args, e.attrs, e.spec, e.watch = op, args, attrs, spec, None
     depth, taped = 0, False
     for a in args:
         if type(a) is Expr:
@@ -112,7 +126,7 @@ def binary_node(op: Op, a: Expr, b: Any, spec: Spec) -> Expr:
     shorter.
     """
     e = Expr()
-    e.op, e.args, e.attrs, e.spec = op, (a, b), None, spec
+    e.op, e.args, e.attrs, e.spec, e.watch = op, (a, b), None, spec, None
     depth, taped = a.depth, a.tape
     if type(b) is Expr:
         if b.depth > depth:
@@ -152,6 +166,32 @@ def _reads(e: Expr, storage: Storage) -> bool:
         if type(a) is Expr and a.op is None and storage_of(a) is storage:
             return True
     return False
+
+
+def watched(e: Expr) -> Watch:
+    """What will say whether the value of `e`, as it is now, has been overwritten.
+
+    It belongs to the value whether or not that has been computed, and all views of it share it.
+    """
+    holder = _holder(e)
+    found: Watch | None = holder.watch
+    if found is None:
+        holder.watch = found = Watch()
+    return found
+
+
+def overwritten(e: Expr, name: str) -> None:
+    """Notes that op `name` has written where the value of `e` was."""
+    holder = _holder(e)
+    if holder.watch is not None:  # whoever saves what is there now asks for another one
+        holder.watch.writer, holder.watch = name, None
+
+
+def _holder(e: Expr) -> Any:
+    if e.op is not None:
+        return e
+    storage = storage_of(e)
+    return storage if storage.pending is None else storage.pending
 
 
 def may_be_bad(e: Expr) -> bool:
@@ -196,7 +236,7 @@ def leaf(
     e.op, e.args, e.attrs, e.spec = None, (), None, spec
     e.depth = 0 if storage.pending is None else storage.pending.depth
     e.storage, e.strides, e.offset, e.moves = storage, strides, offset, moves
-    e.tape = None
+    e.tape = e.watch = None
     return e
 
 
@@ -205,7 +245,7 @@ def tape_of(op: Op, args: tuple[Any, ...], spec: Spec, attrs: Any) -> Any:
     if record is None or all(type(a) is not Expr or a.tape is None for a in args):
         return None
     e = Expr()
-    e.op, e.args, e.attrs, e.spec = op, args, attrs, spec
+    e.op, e.args, e.attrs, e.spec, e.watch = op, args, attrs, spec, None
     return record(e)
 
 
@@ -213,11 +253,13 @@ def twin(e: Expr) -> Expr:
     """A pending node with the same value: who holds it has it computed again, not stored."""
     t = Expr()
     t.op, t.args, t.attrs, t.spec, t.depth, t.tape = e.op, e.args, e.attrs, e.spec, e.depth, e.tape
+    t.watch = None
     _log.append(ref(t))
     return t
 
 
 def settle(e: Expr, storage: Storage) -> None:
     """The node's value has been computed into `storage`, contiguously: it is a leaf from now on."""
+    storage.watch = e.watch
     e.storage, e.strides, e.offset, e.moves = storage, e.spec.strides, 0, ()
     e.op, e.args, e.attrs, e.depth = None, (), None, 0

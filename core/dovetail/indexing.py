@@ -27,7 +27,7 @@ from .errors import (
     ShapeError,
     ValueOverflow,
 )
-from .expr import Expr, asked_at, node, spec
+from .expr import Expr, asked_at, node, overwritten, spec
 from .faults import Asked, out_of_range
 from .layout import Move, Shape
 from .memory import caller
@@ -710,6 +710,7 @@ def _update(name: str, target: Tensor, result: Expr) -> None:
     only = [result]
     del result
     run.update(only.pop(), target._expr)
+    overwritten(target._expr, name)
     if note is not None:
         note()
 

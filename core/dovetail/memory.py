@@ -97,11 +97,12 @@ class Storage:
 
     A storage without memory yet (`ptr` is None) has a `pending` expression instead.
     `version` counts writes; `read_only` forbids them. `seen`: others than tensors may look.
-    `checks`: of the indices that its values come of, where they may be bad (`faults`)."""
+    `checks`: of the indices that its values come of, where they may be bad (`faults`). `watch`:
+    where somebody has saved what is there now (`expr`)."""
 
     __slots__ = (
         "__weakref__", "checks", "device", "nbytes", "pending", "ptr", "read_only", "seen",
-        "version",
+        "version", "watch",
     )  # fmt: skip
 
     def __init__(
@@ -113,6 +114,7 @@ class Storage:
         self.device = device
         self.version = 0
         self.checks: tuple[Any, ...] = ()
+        self.watch: Any = None
         self.read_only = read_only
         self.seen = False
 

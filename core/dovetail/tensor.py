@@ -37,6 +37,7 @@ from .expr import (
     leaf,
     may_be_bad,
     node,
+    overwritten,
     spec,
     storage_of,
     tape_of,
@@ -599,13 +600,17 @@ def assign(name: str, x: Tensor, value: Expr) -> None:
         # would be seen by both. A fresh value is held here and by the call alone.
         if value.op is None or value.tape is not None or getrefcount(value) > 2:
             value = node(ops.COPY, (value,), value.spec)
+        if not settings.current().grad:
+            value.tape = e.tape  # as of memory that is written: it is not recorded
         x._expr = make(value)._expr
+        overwritten(e, name)
         return
     check_writable(name, e)
     note = writing(name, x, value)
     only = [value]  # handed on, not kept: a node that anybody else refers to gets memory of its own
     del value
     run.write(only.pop(), e)
+    overwritten(e, name)
     if note is not None:
         note()
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from .. import expr
 from ..errors import GradientError
-from ..expr import Expr, Spec, storage_of, twin
+from ..expr import Expr, Spec, Watch, twin, watched
 from ..fuse import CHEAP
 from ..ops import Op
 from ..settings import Switch, current
@@ -54,19 +54,17 @@ def is_grad_enabled() -> bool:
 
 
 class Kept(NamedTuple):
-    """A value for the way back, and the version of its memory for which it holds."""
+    """A value for the way back, and what says whether it has been overwritten."""
 
     value: Any  # an Expr, or a Python number
-    version: int
+    watch: Watch | None
 
 
 def keep(e: Any) -> Kept:
     """`e` as it is now: cheap pending work as its recipe, else the value, which gets stored."""
     if type(e) is not Expr:
-        return Kept(e, 0)
-    if e.op is None:
-        return Kept(e, storage_of(e).version)
-    return Kept(twin(e) if _is_cheap(e) else e, 0)
+        return Kept(e, None)
+    return Kept(twin(e) if e.op is not None and _is_cheap(e) else e, watched(e))
 
 
 def unheld(kept: Kept | None) -> Any:
@@ -102,17 +100,20 @@ def _is_cheap(e: Expr) -> bool:
 def kept_value(node: Node, what: str, kept: Kept) -> Any:
     """What was kept, as a tensor. Raises: GradientError where it has been overwritten since."""
     e = kept.value
-    if type(e) is not Expr:
+    if kept.watch is None:
         return e
-    if e.op is None:
-        version = storage_of(e).version
-        if version != kept.version:
-            raise GradientError(
-                f"backward: {node.name} saved {what}, {e.spec!r}, for its gradient, and that "
-                f"memory has been written in place since (version {version}, saved at "
-                f"{kept.version}); write to a copy(), or do it after backward()"
-            )
+    check_unwritten(node, what, e.spec, kept.watch)
     return make(e)
+
+
+def check_unwritten(node: Node, what: str, spec: Spec, watch: Watch) -> None:
+    """Raises: GradientError where a value that was saved has been overwritten since."""
+    if watch.writer is not None:
+        raise GradientError(
+            f"backward: {node.name} saved {what}, {spec!r}, for its gradient, and "
+            f"{watch.writer} has written there in place since; write to a copy(), or do it after "
+            "backward()"
+        )
 
 
 # --- rules ---------------------------------------------------------------------------------------
@@ -209,7 +210,9 @@ class Leaf(Node):
 class OpNode(Node):
     """An op of the table."""
 
-    __slots__ = ("attrs", "kept", "op", "operands")
+    __slots__ = ("attrs", "kept", "op", "operands", "result")
+
+    result: Watch  # where `needs_result`: whether it has been overwritten
 
     def __init__(self, e: Expr) -> None:
         op, args = e.op, e.args
@@ -229,7 +232,7 @@ class OpNode(Node):
                 if k not in self.kept:
                     self.kept[k] = keep(args[k])
             if rule.result:
-                self.needs_result = True
+                self.needs_result, self.result = True, watched(e)
 
     def rule(self, i: int) -> Rule | None:
         """The rule for operand `i`."""
@@ -260,6 +263,7 @@ class OpNode(Node):
             return Site(self, i)
         if name == "r":
             assert result is not None
+            check_unwritten(self, "its result", self.spec, self.result)
             return kept_value(self, "its result", result)
         if name == "rest":
             span = range(len(self.op.gradient), len(self.operands))
