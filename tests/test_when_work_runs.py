@@ -67,7 +67,7 @@ def same_in_every_mode(setup: Callable[[], Names], lines: list[Line]) -> list[An
     return first
 
 
-# --- one case each ---------------------------------------------------------------------------------
+# --- one case each -------------------------------------------------------------------------------
 
 
 def leaves(device: str) -> Callable[[], Names]:
@@ -189,7 +189,7 @@ def test_sparse_values_too() -> None:
     assert kinds == [*[None] * 3, "GradientError", *[None] * 3, "GradientError", *[None] * 3]
 
 
-# --- random programs -------------------------------------------------------------------------------
+# --- random programs -----------------------------------------------------------------------------
 
 UNARY = ["{}.exp()", "dt.sqrt(abs({}) + 1)", "dt.tanh({})", "{} * 0.5", "dt.softmax({}, axis=1)",
          "{} * {}", "dt.maximum({}, 0.5)", "{} + 1", "dt.sigmoid({})", "{}.copy()", "{}.detach()",
@@ -201,7 +201,8 @@ WRITES = ["{}.add_(1)", "{}.mul_({})", "{} -= 0.25", "{}[0] = 1.5", "{}[:, 1] = 
           "{}.T.mul_(2)", "with dt.no_grad(): {}.mul_(0.5)", "with dt.no_grad(): {} += {}",
           "{}[:, :2].add_({}[:, 1:])", "{}[dt.asarray([1], device={}.device)] = 0.5"]  # fmt: skip
 BACK = ["{}.sum().backward()", "{}.sum().backward(retain_graph=True)", "{}.exp().sum().backward()",
-        "{} = dt.grad(({} * {}).sum(), x, create_graph=True)", "x.grad = None", "x.zero_()"]  # fmt: skip
+        "{} = dt.grad(({} * {}).sum(), x, create_graph=True)", "x.grad = None",
+        "x.zero_()"]  # fmt: skip
 
 
 def random_lines(r: random.Random) -> list[str]:
@@ -235,18 +236,21 @@ def random_lines(r: random.Random) -> list[str]:
     return lines
 
 
+def after_errors(run: Line) -> Line:
+    """A line that may name what a line before has failed to make."""
+
+    def line(names: Names) -> None:
+        try:
+            run(names)
+        except NameError:
+            raise KeyError("a name") from None
+
+    return line
+
+
 def check_random(seed: int, device: str) -> None:
     lines = random_lines(random.Random(seed))
-    program: list[Line] = []
-    for text in lines:
-
-        def line(names: Names, run: Line = does(text)) -> None:
-            try:
-                run(names)
-            except NameError:  # a line before was an error
-                raise KeyError("name") from None
-
-        program.append(line)
+    program = [after_errors(does(text)) for text in lines]
     try:
         same_in_every_mode(leaves(device), program)
     except AssertionError as e:

@@ -428,7 +428,7 @@ class NamespaceInfo:
 
     def capabilities(self) -> dict[str, Any]:
         """Optional behaviour."""
-        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": None}
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> Device:
         """The device of tensors made without `device=`."""
@@ -439,11 +439,13 @@ class NamespaceInfo:
         return tuple(devices())
 
     def default_dtypes(self, *, device: Where = None) -> dict[str, DType]:
-        """The dtypes of what is made from Python numbers."""
-        return {
+        """The dtypes of what is made from Python numbers, of the kinds that a device has."""
+        held = opened(device_named(device)).backend.info.capabilities.dtypes
+        wanted = {
             "real floating": D.float32, "complex floating": D.complex64,
             "integral": D.int64, "indexing": D.int64,
         }  # fmt: skip
+        return {kind: d for kind, d in wanted.items() if d in held}
 
     def dtypes(self, *, device: Where = None, kind: Any = None) -> dict[str, DType]:
         """The standard's dtypes that a device has, all or those of a kind (see `isdtype`).
