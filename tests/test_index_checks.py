@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 from collections.abc import Iterator
 from typing import Any
@@ -256,6 +257,57 @@ def test_checks_are_forgotten_when_nobody_can_meet_them(late: Device) -> None:
     assert faults.tainted
     y.tolist()
     assert not faults.tainted and y.storage().checks == ()
+
+
+# --- what the error says --------------------------------------------------------------------------
+
+LINES = {  # as the user wrote it -> the op's name in the error, the axis and its size
+    "x[i]": ("index", 0, 3),
+    "x[:, i]": ("index", 1, 4),
+    "x[good, i]": ("index", 1, 4),
+    "x[..., None, i]": ("index", 1, 4),
+    "x[1, i]": ("index", 1, 4),
+    "dt.take(x, i, axis=1)": ("take", 1, 4),
+    "dt.take_along_axis(x, along, axis=0)": ("take_along_axis", 0, 3),
+    "x.__setitem__(i, 1.0)": ("setitem", 0, 3),
+    "x.__setitem__((slice(None), i), 1.0)": ("setitem", 1, 4),
+    "x.index_add_(0, i, 1.0)": ("index_add", 0, 3),
+    "x.scatter_(0, along, 1.0)": ("scatter", 0, 3),
+    "x.scatter_add_(0, along, 1.0)": ("scatter_add", 0, 3),
+    "dt.searchsorted(x[0], 1.0, sorter=many)": ("searchsorted", 0, 4),
+}
+
+
+@pytest.mark.parametrize("text", LINES)
+def test_an_error_names_op_index_axis_size_and_line_the_same_everywhere(
+    text: str, request: pytest.FixtureRequest
+) -> None:
+    code, found = compile(f"\n\n{text}", "user.py", "eval"), set()
+    for name in WHERE:
+        on = request.getfixturevalue("late") if name == "late" else device(name)
+        for block in (contextlib.nullcontext, dt.eager):
+            x = dt.ones((3, 4), device=on)
+            names = {
+                "dt": dt, "x": x, "i": dt.asarray([1, -9], device=on),
+                "good": dt.asarray([0, 0], device=on), "along": dt.asarray([[-9] * 4], device=on),
+                "many": dt.asarray([1, -9, 0, 0], device=on),
+            }  # fmt: skip
+            with pytest.raises(IndexError) as caught, block():
+                y = eval(code, names)
+                assert y.shape is not None
+                y.tolist()
+            found.add(str(caught.value))
+            assert (x == 1).all()
+    op, axis, size = LINES[text]
+    assert found == {
+        f"{op}: -9 is out of range for axis {axis} of size {size} (asked for at user.py:3)"
+    }
+
+
+def test_an_empty_dimension_has_no_index_in_range(where: Device) -> None:
+    empty, i = dt.zeros((0, 2), device=where), dt.asarray([0, 0], device=where)
+    told(empty[i], message="index: 0 is out of range for axis 0 of size 0")
+    assert empty[i[:0]].tolist() == []
 
 
 # --- gradients ------------------------------------------------------------------------------------
