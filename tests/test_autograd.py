@@ -494,9 +494,7 @@ def test_saved_and_overwritten() -> None:
     y = (h * h).sum()
     dt.evaluate(h, y)
     h += 1.0
-    with pytest.raises(
-        dt.GradientError, match=r"(multiply|exp) saved .* written in place .*version 1"
-    ):
+    with pytest.raises(dt.GradientError, match=r"(multiply|exp) saved .* add has written there"):
         y.backward()
 
 
@@ -569,7 +567,7 @@ def test_overwritten_values_leave_no_half_gradients() -> None:
     out = h * h * y + y
     dt.evaluate(out)
     h *= 2.0
-    with pytest.raises(dt.GradientError, match=r"saved .* written in place"):
+    with pytest.raises(dt.GradientError, match=r"saved .* multiply has written there in place"):
         out.sum().backward()
     found = [x.grad, y.grad]
     assert found == [None, None]

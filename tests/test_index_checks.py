@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 from collections.abc import Iterator
 from typing import Any
 
 import dovetail as dt
+import numpy as np
 import pytest
+from conftest import INSTALLED
+from dovetail import faults
+from dovetail.autograd import engine
 from dovetail.device import Device, device
 from dovetail.faults import CELLS
 from dovetail.memory import make_allocator
@@ -41,9 +47,9 @@ class Late(ReferenceBackend):
         super().copy_out(*args)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def late() -> Iterator[Device]:
-    dev = device("late")
+    dev = device("lagging")
     backend = Late()
     dev.opened = Opened(backend, make_allocator(dev, backend), dev, {})
     yield dev
@@ -58,7 +64,7 @@ def test_a_gather_does_not_wait_and_its_bad_index_is_found_by_whoever_looks(late
     y = dt.take(x, i)
     dt.evaluate(y)
     assert late.opened.backend.waits == waits
-    with pytest.raises(IndexError, match=r"gather: .*late"):
+    with pytest.raises(IndexError, match="take: 7 is out of range for axis 0 of size 4"):
         y.numpy()
     assert dt.take(x, dt.asarray([-1, 3], device=late)).tolist() == [3, 3]
 
@@ -84,7 +90,278 @@ def test_more_launches_than_cells(late: Device) -> None:
         y = dt.take(x, i)
         dt.evaluate(y)
     assert y.tolist() == [3]
-    dt.evaluate(dt.take(x, i + 1))
-    with pytest.raises(IndexError):
-        for _ in range(CELLS + 1):
-            dt.evaluate(dt.take(x, i))
+    bad = dt.take(x, i + 1)
+    dt.evaluate(bad)
+    for _ in range(2 * CELLS + 1):
+        y = dt.take(x, i)
+        dt.evaluate(y)
+    assert y.tolist() == [3]
+    with pytest.raises(IndexError, match="take: 4 is out of range"):
+        bad.tolist()
+
+
+# --- who gets the error, on every device ----------------------------------------------------------
+
+WHERE = ["reference", "late", *(d for d in ("cpu", "opencl") if d in INSTALLED)]
+BAD = "index: 7 is out of range for axis 0 of size 3"
+
+
+@pytest.fixture(params=WHERE)
+def where(request: pytest.FixtureRequest) -> Any:
+    return request.getfixturevalue("late") if request.param == "late" else device(request.param)
+
+
+def good_and_bad(where: Device) -> tuple[dt.Tensor, dt.Tensor]:
+    x = dt.arange(3, device=where) + 10
+    return x, x[dt.asarray([1, 7], device=where)]
+
+
+def told(*tensors: dt.Tensor, message: str = BAD) -> None:
+    """Each of them raises, each time and however one looks."""
+    for y in tensors:
+        for look in (dt.Tensor.tolist, repr, dt.Tensor.numpy, np.from_dlpack, dt.Tensor.tolist):
+            with pytest.raises(dt.IndexOutOfRange, match=message):
+                look(y)
+
+
+def late_enough(y: dt.Tensor) -> None:
+    """Has it computed, where that waits for nothing; it raises where that does."""
+    if y.device.opened.backend.asynchronous:
+        dt.evaluate(y)
+    else:
+        with pytest.raises(dt.IndexOutOfRange, match=BAD):
+            dt.evaluate(y)
+
+
+def test_what_is_made_of_a_bad_index_raises_each_time_and_nothing_else_does(where: Device) -> None:
+    x, y = good_and_bad(where)
+    other, beside = x * 2, x + 1
+    late_enough(y)
+    assert other.tolist() == [20, 22, 24]
+    told(y)
+    z = y * 2 + beside[:2]
+    told(z, z.sum(), y[:1], y.reshape(2, 1))
+    assert beside.tolist() == [11, 12, 13] and x.tolist() == [10, 11, 12]
+    assert y.shape == (2,) and x[dt.asarray([1], device=where)].tolist() == [11]
+
+
+def test_held_values_of_the_same_kernel_stay_good(where: Device) -> None:
+    x = dt.arange(3, device=where) + 10
+    i = dt.asarray([1, 7, 0], device=where)
+    fine = dt.asarray([2, 1, 0], device=where)
+    a, b, c = x * 2, x[i], x[fine]
+    d = a + b + c
+    late_enough(d)
+    assert a.tolist() == [20, 22, 24] and c.tolist() == [12, 11, 10]
+    told(b, d)
+
+
+def test_it_spreads_through_kernels_views_and_recognised_graphs(where: Device) -> None:
+    x, y = good_and_bad(where)
+    late_enough(y)
+    for _ in range(4):  # the third time it is recognised
+        z = y * 2.0 + 1.0
+        told(z)
+        good = x[:2] * 2.0 + 1.0
+        assert good.tolist() == [21.0, 23.0]
+    with pytest.raises(dt.IndexOutOfRange, match=BAD):
+        dt.concat([y, x])  # which writes them, one after the other
+    told(dt.sort(y), dt.cumulative_sum(y))
+
+
+def test_a_write_that_would_do_pending_work_with_a_bad_index_goes_ahead(where: Device) -> None:
+    x = dt.zeros(3, device=where)
+    dt.evaluate(x)
+    y = x[dt.asarray([1, 7], device=where)]
+    z = y + 1
+    x += 1
+    x[0] = 5
+    assert x.tolist() == [5.0, 1.0, 1.0]
+    told(y, z)
+
+
+def test_a_long_chain_of_what_is_bad_raises_when_it_is_looked_at(where: Device) -> None:
+    x, y = good_and_bad(where)
+    for _ in range(100):
+        y = y + 1
+    told(y)
+    assert (x + 1).tolist() == [11, 12, 13]
+
+
+@pytest.mark.parametrize("evaluated", [False, True])
+def test_writing_a_bad_value_raises_and_leaves_what_was_there(
+    where: Device, evaluated: bool
+) -> None:
+    _, y = good_and_bad(where)
+    target, whole = dt.zeros(2, device=where, dtype=y.dtype), dt.zeros(4, device=where) + 1
+    dt.evaluate(target, whole)
+    if evaluated:
+        late_enough(y)
+    for write in (
+        lambda: target.add_(y), lambda: target.__setitem__(slice(None), y),
+        lambda: dt.add(y, y, out=target), lambda: whole[2:].__iadd__(y.astype(whole.dtype)),
+        lambda: target.__setitem__(dt.asarray([0, 1], device=where), y),
+        lambda: target.__setitem__(dt.asarray([0, 7], device=where), 1),
+    ):  # fmt: skip
+        with pytest.raises(dt.IndexOutOfRange, match="7 is out of range"):
+            write()
+        assert target.tolist() == [0, 0] and whole.tolist() == [1.0] * 4
+    told(y)
+
+
+def test_a_write_of_a_bad_value_is_the_same_where_the_target_is_pending(where: Device) -> None:
+    x, y = good_and_bad(where)
+    target = x[:2] * 0 + 3
+    with pytest.raises(dt.IndexOutOfRange, match=BAD):
+        target.add_(y)
+    assert target.tolist() == [3, 3]
+    target += x[:2]
+    assert target.tolist() == [13, 14]
+
+
+def test_what_moves_to_another_device_takes_the_error_along(where: Device) -> None:
+    _, y = good_and_bad(where)
+    late_enough(y)
+    there = "cpu" if where.type == "reference" and "cpu" in INSTALLED else "reference"
+    if there != where.type:
+        with pytest.raises(dt.IndexOutOfRange, match=BAD):
+            y.to(there)
+
+
+def test_synchronize_tells_what_nobody_has_been_told(late: Device) -> None:
+    x, y = good_and_bad(late)
+    dt.evaluate(y)
+    assert (x + 1).tolist() == [11, 12, 13]  # which finds it out
+    with pytest.raises(dt.IndexOutOfRange, match=BAD):
+        dt.synchronize(late)
+    dt.synchronize(late)
+    told(y)
+    x, y = good_and_bad(late)
+    dt.evaluate(y)
+    told(y)
+    dt.synchronize(late)
+
+
+def test_checks_are_forgotten_when_nobody_can_meet_them(late: Device) -> None:
+    x, y = good_and_bad(late)
+    dt.evaluate(y)
+    z = x + 1
+    z.tolist()
+    assert faults.tainted
+    del y
+    gc.collect()
+    dt.evaluate(dt.sqrt(z) * 3 - z)  # not recognised: that would not look at what is left
+    assert not faults.tainted
+    y = x[dt.asarray([1, 2], device=late)]
+    dt.evaluate(y)
+    assert faults.tainted
+    y.tolist()
+    assert not faults.tainted and y.storage().checks == ()
+
+
+# --- what the error says --------------------------------------------------------------------------
+
+LINES = {  # as the user wrote it -> the op's name in the error, the axis and its size
+    "x[i]": ("index", 0, 3),
+    "x[:, i]": ("index", 1, 4),
+    "x[good, i]": ("index", 1, 4),
+    "x[..., None, i]": ("index", 1, 4),
+    "x[1, i]": ("index", 1, 4),
+    "dt.take(x, i, axis=1)": ("take", 1, 4),
+    "dt.take_along_axis(x, along, axis=0)": ("take_along_axis", 0, 3),
+    "x.__setitem__(i, 1.0)": ("setitem", 0, 3),
+    "x.__setitem__((slice(None), i), 1.0)": ("setitem", 1, 4),
+    "x.index_add_(0, i, 1.0)": ("index_add", 0, 3),
+    "x.scatter_(0, along, 1.0)": ("scatter", 0, 3),
+    "x.scatter_add_(0, along, 1.0)": ("scatter_add", 0, 3),
+    "dt.searchsorted(x[0], 1.0, sorter=many)": ("searchsorted", 0, 4),
+}
+
+
+@pytest.mark.parametrize("text", LINES)
+def test_an_error_names_op_index_axis_size_and_line_the_same_everywhere(
+    text: str, request: pytest.FixtureRequest
+) -> None:
+    code, found = compile(f"\n\n{text}", "user.py", "eval"), set()
+    for name in WHERE:
+        on = request.getfixturevalue("late") if name == "late" else device(name)
+        for block in (contextlib.nullcontext, dt.eager):
+            x = dt.ones((3, 4), device=on)
+            names = {
+                "dt": dt, "x": x, "i": dt.asarray([1, -9], device=on),
+                "good": dt.asarray([0, 0], device=on), "along": dt.asarray([[-9] * 4], device=on),
+                "many": dt.asarray([1, -9, 0, 0], device=on),
+            }  # fmt: skip
+            with pytest.raises(IndexError) as caught, block():
+                y = eval(code, names)
+                assert y.shape is not None
+                y.tolist()
+            found.add(str(caught.value))
+            assert (x == 1).all()
+    op, axis, size = LINES[text]
+    assert found == {
+        f"{op}: -9 is out of range for axis {axis} of size {size} (asked for at user.py:3)"
+    }
+
+
+def test_an_empty_dimension_has_no_index_in_range(where: Device) -> None:
+    empty, i = dt.zeros((0, 2), device=where), dt.asarray([0, 0], device=where)
+    told(empty[i], message="index: 0 is out of range for axis 0 of size 0")
+    assert empty[i[:0]].tolist() == []
+
+
+# --- gradients ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [(), (4,)])
+def test_a_backward_that_raises_leaves_every_grad_as_it_was(
+    where: Device, width: tuple[int, ...]
+) -> None:
+    w, v = (dt.ones((3, *width), device=where).requires_grad_() for _ in range(2))
+    (v * 2).sum().backward()
+    loss = (w[dt.asarray([1, 7], device=where)] * v.exp()[:2]).sum()
+    if where.opened.backend.asynchronous:
+        loss.backward()  # which does not wait to know
+        told(loss, w.grad, v.grad)
+        return
+    for _ in range(2):  # nothing has been released
+        with pytest.raises(dt.IndexOutOfRange, match=BAD):
+            loss.backward()
+        assert w.grad is None and (v.grad == 2).all()
+    (w * 3 + v).sum().backward()
+    assert (w.grad == 3).all() and (v.grad == 3).all()
+
+
+@pytest.mark.parametrize("width", [(), (4,)])
+def test_a_gradient_with_a_bad_index_raises_though_nobody_looked_at_the_loss(
+    where: Device, width: tuple[int, ...]
+) -> None:
+    w = dt.ones((3, *width), device=where).requires_grad_()
+    told(dt.grad(w[dt.asarray([1, 7], device=where)].sum(), w))
+    label = dt.asarray([[1, 0], [0, 0], [900000, 1]], device=where)
+    x = dt.ones((3, 2), device=where).requires_grad_()
+    picked = dt.grad(dt.take_along_axis(x, label, axis=1).sum(), x)
+    told(picked, message="take_along_axis: 900000 is out of range for axis 1 of size 2")
+
+
+def test_a_backward_that_fails_while_it_computes_can_be_repeated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    x = dt.asarray([1.0, 2.0], device="reference").requires_grad_()
+    y = x.exp()
+    loss = (y * y.sin() + (x * 2).tanh()).sum()
+    evaluate = engine.evaluate
+
+    def fails(*tensors: Any) -> None:
+        raise MemoryError("no more")
+
+    for _ in range(2):
+        monkeypatch.setattr(engine, "evaluate", fails)
+        with pytest.raises(MemoryError):
+            loss.backward()
+        assert x.grad is None
+    monkeypatch.setattr(engine, "evaluate", evaluate)
+    loss.backward()
+    e = np.exp([1.0, 2.0])
+    want = e * np.sin(e) + e * e * np.cos(e) + 2 * (1 - np.tanh([2.0, 4.0]) ** 2)
+    np.testing.assert_allclose(x.grad.numpy(), want, rtol=1e-5)

@@ -177,7 +177,7 @@ def test_an_error_names_axis_and_size() -> None:
 def test_indices_on_the_device_are_checked_and_nothing_is_written(name: str) -> None:
     x, bad = on(name, X), on(name, np.array([0, 3]))
     pending = x[bad]
-    with pytest.raises(IndexOutOfRange, match="gather"):
+    with pytest.raises(IndexOutOfRange, match="index: 3 is out of range for axis 0 of size 3"):
         pending.numpy()
     del pending
     with pytest.raises(IndexOutOfRange, match="setitem"):

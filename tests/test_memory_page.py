@@ -396,3 +396,18 @@ def test_a_browser_shows_it(traced: CachingAllocator, tmp_path: Path, width: int
     assert found["lit"] >= 3, "a key, an area and a row of the same line"
     assert min(found["areas"][:2]) > 20 and found["fill"].startswith("rgb(")
     assert found["wide"] <= 0, "the page is wider than its window"
+
+
+def test_the_lines_of_recognised_graphs_are_the_users(device: dt.Device) -> None:
+    """What `recall` generates is dovetail's own: a trace passes over it."""
+    memory.trace(True)
+    try:
+        x, kept = dt.ones(1000), []
+        for _ in range(4):
+            kept.append(x * 2.5 + 1.5)
+            dt.evaluate(kept[-1])
+        blocks = [b for s in memory.snapshot(device) for b in s.blocks if b.where is not None]
+    finally:
+        memory.trace(False)
+    lines = {b.where.rpartition(":")[0] for b in blocks if b.where is not None}
+    assert lines == {__file__} and len(blocks) >= 4

@@ -89,3 +89,15 @@ def test_standard_names_are_there_or_come_later() -> None:
         except AttributeError:
             missing.append(name)
     assert missing == []
+
+
+def test_the_namespace_promises_no_dtype_that_a_device_lacks(device: dt.Device) -> None:
+    info = dt.__array_namespace_info__()
+    found = info.default_dtypes()
+    assert found == {
+        "real floating": dt.float32, "integral": dt.int64, "indexing": dt.int64,
+    }  # fmt: skip
+    for kind, dtype in found.items():
+        assert dt.zeros(1, dtype=dtype).dtype is dtype
+        assert kind == "indexing" or dtype.name in info.dtypes(kind=kind)
+    assert info.dtypes(kind="complex floating") == {}

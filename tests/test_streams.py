@@ -56,7 +56,7 @@ class Noting(ReferenceBackend):
 class _Opened:
     def __init__(self) -> None:
         self.backend = Noting()
-        self.faults = Faults(self.backend, device("noting"))
+        self.faults = Faults(self.backend)
 
 
 @pytest.fixture

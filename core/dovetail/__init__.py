@@ -196,6 +196,7 @@ from .manipulation import (
 from .plugins import devices
 from .profile import profile
 from .sets import isin, unique_all, unique_counts, unique_inverse, unique_values
+from .settings import eager
 from .sorting import argsort, sort, topk
 from .statistics import (
     all,
@@ -213,7 +214,7 @@ from .statistics import (
     var,
 )
 from .streams import Event, Stream, current_stream, default_stream, stream, synchronize
-from .tensor import Tensor, eager, evaluate
+from .tensor import Tensor, evaluate
 from .transfer import pin_memory
 
 e, pi, inf, nan, newaxis = math.e, math.pi, math.inf, math.nan, None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from threading import RLock
 from typing import TYPE_CHECKING, Any
-from weakref import ref
+from weakref import WeakKeyDictionary, ref
 
 from .arguments import DIMENSIONS
 from .dtypes import DType
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from .device import Device
     from .memory import Storage
     from .ops import Op
-
-# A pending chain deeper than this is computed: it bounds kernels, recursion and memory.
-DEPTH_LIMIT = 64
 
 
 class Spec:
@@ -76,6 +73,19 @@ def _made(key: tuple[Shape, DType, Device], op: str) -> Spec:
     return made
 
 
+class Watch:
+    """Whether a value that somebody has saved has been overwritten in place since: `writer` is the
+    name of the op that did it first.
+    """
+
+    __slots__ = ("writer",)
+
+    writer: str | None
+
+    def __init__(self) -> None:
+        self.writer = None
+
+
 class Expr:
     """A node. Pending: `op`, `args` (nodes and Python numbers), `attrs` (what is static about the
     op).
@@ -87,7 +97,7 @@ class Expr:
 
     __slots__ = (
         "__weakref__", "args", "attrs", "depth", "moves", "offset", "op", "readers", "spec",
-        "storage", "strides", "tape",
+        "storage", "strides", "tape", "watch",
     )  # fmt: skip
 
     op: Op | None
@@ -100,8 +110,12 @@ class Expr:
     offset: int
     moves: tuple[Any, ...]
     tape: Any  # how gradients flow back from it, where some operand requires them; else None
+    watch: Watch | None  # while pending; a leaf's is its storage's
     readers: list[ref[Expr]] | None  # the pending nodes that have this one as an argument, noted
 
+
+# Of nodes that check their indices when the work runs, and their tapes: the source line that asked.
+asked_at: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
 # Every node that may still be pending; the dead and the done are dropped in passing. The first
 # `_noted` of them are among the `readers` of what they read: a node, or the storage of a leaf.
@@ -115,7 +129,7 @@ record: Any = None  # autograd's: the tape of a node of which some operand has o
 def node(op: Op, args: tuple[Any, ...], spec: Spec, attrs: Any = None) -> Expr:
     """A pending node."""
     e = Expr()
-    e.op, e.args, e.attrs, e.spec = op, args, attrs, spec
+    e.op, e.args, e.attrs, e.spec, e.watch = op, args, attrs, spec, None
     depth, taped = 0, False
     for a in args:
         if type(a) is Expr:
@@ -137,7 +151,7 @@ def binary_node(op: Op, a: Expr, b: Any, spec: Spec) -> Expr:
     shorter.
     """
     e = Expr()
-    e.op, e.args, e.attrs, e.spec = op, (a, b), None, spec
+    e.op, e.args, e.attrs, e.spec, e.watch = op, (a, b), None, spec, None
     depth, taped = a.depth, a.tape
     if type(b) is Expr:
         if b.depth > depth:
@@ -210,6 +224,54 @@ def _note_reader(r: ref[Expr], read: Expr) -> None:
         found.readers.append(r)
 
 
+def watched(e: Expr) -> Watch:
+    """What will say whether the value of `e`, as it is now, has been overwritten.
+
+    It belongs to the value whether or not that has been computed, and all views of it share it.
+    """
+    holder = _holder(e)
+    found: Watch | None = holder.watch
+    if found is None:
+        holder.watch = found = Watch()
+    return found
+
+
+def overwritten(e: Expr, name: str) -> None:
+    """Notes that op `name` has written where the value of `e` was."""
+    holder = _holder(e)
+    if holder.watch is not None:  # whoever saves what is there now asks for another one
+        holder.watch.writer, holder.watch = name, None
+
+
+def _holder(e: Expr) -> Any:
+    if e.op is not None:
+        return e
+    storage = storage_of(e)
+    return storage if storage.pending is None else storage.pending
+
+
+def may_be_bad(e: Expr) -> bool:
+    """Whether the value comes of indices of which nobody knows whether they are in range."""
+    seen: set[Expr] = set()
+    stack = [e]
+    while stack:
+        a = stack.pop()
+        if a in seen:
+            continue
+        seen.add(a)
+        if a.op is None:
+            storage = storage_of(a)
+            if storage.checks:
+                return True
+            if storage.pending is not None:
+                stack.append(storage.pending)
+        elif a in asked_at:
+            return True
+        else:
+            stack += [b for b in a.args if type(b) is Expr]
+    return False
+
+
 def storage_of(e: Expr) -> Storage:
     """The storage of a leaf; where it was made for a pending node that has been computed since,
     that node's.
@@ -230,7 +292,7 @@ def leaf(
     e.op, e.args, e.attrs, e.spec = None, (), None, spec
     e.depth = 0 if storage.pending is None else storage.pending.depth
     e.storage, e.strides, e.offset, e.moves = storage, strides, offset, moves
-    e.tape = e.readers = None
+    e.tape = e.readers = e.watch = None
     return e
 
 
@@ -239,7 +301,7 @@ def tape_of(op: Op, args: tuple[Any, ...], spec: Spec, attrs: Any) -> Any:
     if record is None or all(type(a) is not Expr or a.tape is None for a in args):
         return None
     e = Expr()
-    e.op, e.args, e.attrs, e.spec = op, args, attrs, spec
+    e.op, e.args, e.attrs, e.spec, e.watch = op, args, attrs, spec, None
     return record(e)
 
 
@@ -247,13 +309,14 @@ def twin(e: Expr) -> Expr:
     """A pending node with the same value: who holds it has it computed again, not stored."""
     t = Expr()
     t.op, t.args, t.attrs, t.spec, t.depth, t.tape = e.op, e.args, e.attrs, e.spec, e.depth, e.tape
-    t.readers = None
+    t.readers = t.watch = None
     _log.append(ref(t))
     return t
 
 
 def settle(e: Expr, storage: Storage) -> None:
     """The node's value has been computed into `storage`, contiguously: it is a leaf from now on."""
+    storage.watch = e.watch
     e.storage, e.strides, e.offset, e.moves = storage, e.spec.strides, 0, ()
     e.op, e.args, e.attrs, e.depth = None, (), None, 0
     if e.readers is not None:

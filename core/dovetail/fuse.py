@@ -28,6 +28,7 @@ from . import layout as lay
 from .dtypes import DType, bool_, float32, int64
 from .errors import InternalError
 from .expr import Expr
+from .faults import Asked
 from .kernel import Kernel, KernelBuilder
 from .layout import Layout, Move, Shape
 from .loops import (
@@ -182,10 +183,10 @@ class Step:
     grid: Shape
     why: str
     nbytes: int  # read and written, counting each access once
-    check: tuple[int, str] | None = None  # (slot of the error cell, op name)
+    checks: tuple[tuple[int, int, Asked], ...] = ()  # (slot of the error cell, node, for what)
     drops: tuple[int, ...] = ()  # slots that nothing later needs
     run: Any = None  # what `run` makes of the kernel, and how it is called:
-    simple: bool = False  # no static offsets, no error cell
+    simple: bool = False  # no static offsets, no error cells
     all_scalars: bool = False  # `scalars` are all of them, in order
     pick: Any = None  # (handles and offsets of all slots) -> the arguments
 
@@ -770,11 +771,11 @@ class Planner:
         return memo[key]
 
     def _term_gather(self, i: int, e: Expr, path: Any, draft: Draft) -> Term:
-        shape, source_axes, index_axes, known = e.attrs
-        if draft.group.domain.axes and not known:
+        shape, source_axes, index_axes, asked = e.attrs
+        if draft.group.domain.axes and asked:
             raise _Store(i, "its indices are checked before a reduction reads it")
         slot, base, dtype = self._resident(self.index[e.args[0]], draft)
-        if self.target is not None and not known:
+        if self.target is not None and asked:
             raise Overlap  # nothing is written before the indices have been checked
         strides = tuple(0 if d < 0 else base.strides[d] for d in source_axes)
         seen = self._through(i, Layout(shape, strides, base.offset), path)
@@ -786,7 +787,7 @@ class Planner:
         draft.group.accesses.append(access)
         extra = tuple((base.strides[d], base.shape[d]) for d in index_axes)
         casts = (int64,) * len(terms)
-        return Term("gather", dtype, e.op, tuple(terms), casts, access, extra=(extra, known))
+        return Term("gather", dtype, e.op, tuple(terms), casts, access, extra=(extra, i, asked))
 
     def _term_rows(self, i: int, e: Expr, path: Any, draft: Draft) -> Term:
         assert e.op is not None
@@ -898,8 +899,8 @@ class Emitter:
         self._done: dict[Any, Value] = {}
         self._reduced: dict[int, tuple[Value, ...]] = {}
         self._alive: list[Any] = []
-        self.failures: list[Value] = []
-        self.checked = ""
+        # (node, number of the index) -> where it is bad, the index, for what it is read
+        self.failures: dict[tuple[int, int], tuple[Value, Value, Asked]] = {}
         self.nbytes = 0
 
     def integer(self, letter: str, value: int) -> Value:
@@ -1031,35 +1032,35 @@ class Emitter:
         a, op = term.access, term.op
         assert a is not None and op is not None
         total, fine = self.index(a, point), None
-        axes, known = term.extra
-        for t, d, (stride, extent) in zip(term.args, term.casts, axes, strict=True):
-            i = convert(self.value(t, point), d)
-            if not known:
+        axes, node, asked = term.extra
+        for k, (t, d) in enumerate(zip(term.args, term.casts, strict=True)):
+            (stride, extent), given = axes[k], convert(self.value(t, point), d)
+            i = given
+            if asked:
                 n = self.integer("n", extent)
                 i = where(i < 0, i + n, i)
                 inside = (const(0, int64) <= i) & (i < n)
+                self.check(node, k, inside, given, asked[k])
                 fine = inside if fine is None else fine & inside
             total = total + i * (1 if stride == 1 else self.integer("s", stride))
-        if fine is not None:
-            self.check(op.name, fine)
         return load(self.buffer(a.slot, a.dtype, a.offset, "r"), total, fine)
 
-    def check(self, name: str, fine: Value) -> None:
-        """Where not `fine`, an index is out of range."""
-        self.failures.append(~fine)
-        self.checked = name
+    def check(self, node: int, number: int, fine: Value, given: Value, asked: Asked) -> None:
+        """Where not `fine`, the index `given` of a node is out of range."""
+        bad, known = ~fine, self.failures.get((node, number))
+        if known is not None:  # the node is computed at several points
+            bad, given = known[0] | bad, where(known[0], known[1], given)
+        self.failures[node, number] = bad, given, asked
 
-    def checks(self, planner: Planner) -> tuple[int, str] | None:
-        """Adds the store that says whether an index is out of range, where any is checked."""
-        if not self.failures:
-            return None
-        bad = self.failures[0]
-        for other in self.failures[1:]:
-            bad = bad | other
-        slot, planner.slots = planner.slots, planner.slots + 1
-        cell = self.buffer(slot, int64, 0, "w")
-        self.builder.store(cell, const(0, int64), const(1, int64), bad)
-        return slot, self.checked
+    def checks(self, planner: Planner) -> tuple[tuple[int, int, Asked], ...]:
+        """Adds the stores that say which index is out of range, where any is checked."""
+        made: list[tuple[int, int, Asked]] = []
+        for (node, _), (bad, given, asked) in self.failures.items():
+            slot, planner.slots = planner.slots, planner.slots + 1
+            cell = self.buffer(slot, int64, 0, "w")
+            self.builder.store(cell, const(0, int64), given, bad)
+            made.append((slot, node, asked))
+        return tuple(made)
 
     def written(self, access: Access) -> Buffer:
         """The buffer that an output access writes."""
@@ -1073,11 +1074,13 @@ class Emitter:
             Store(self.written(a), self.index(a, point), self.value(t, point)) for t, a in outputs
         ]
 
-    def step(self, grid: Shape, fresh: Any, why: str, check: tuple[int, str] | None = None) -> Step:
+    def step(
+        self, grid: Shape, fresh: Any, why: str, checks: tuple[tuple[int, int, Asked], ...] = ()
+    ) -> Step:
         """The finished launch."""
         return Step(
             self.builder.build(), tuple(self.buffers), fresh, tuple(self.ints), tuple(self.scalars),
-            grid or (1,), why, self.nbytes, check,
+            grid or (1,), why, self.nbytes, checks,
         )  # fmt: skip
 
 
@@ -1255,9 +1258,9 @@ class Site:
 
     def __init__(
         self, name: str, inputs: Any, output: Any, casts: Any, attrs: Any, scalar: int,
-        changes: Sequence[int] = (),
+        node: int, changes: Sequence[int] = (),
     ) -> None:  # fmt: skip
-        self.attrs, self.casts = attrs, casts
+        self.attrs, self.casts, self._node = attrs, casts, node
         self._emitter = Emitter(name)
         self.builder = self._emitter.builder
         self._operands = [*inputs, output]
@@ -1337,9 +1340,12 @@ class Site:
         """The store of a result's element, as an effect for a loop."""
         return self.put(-1, value, *at, when=when)
 
-    def check(self, fine: Value, name: str) -> None:
-        """Where not `fine`, the op `name` raises IndexOutOfRange when the kernel has run."""
-        self._emitter.check(name, fine)
+    def check(self, fine: Value, given: Value, asked: tuple[str, int, int]) -> None:
+        """Where not `fine`, the index `given` is an IndexOutOfRange when the kernel has run.
+
+        `asked`: the op's public name, the axis and its size.
+        """
+        self._emitter.check(self._node, 0, fine, given, Asked(*asked))
 
     def copy(self) -> None:
         """Builds the kernel that stores the first operand as the result."""
@@ -1416,7 +1422,7 @@ class Launches:
         *inputs, output = (self._operands[k] for k in operands)
         casts = [self.dtype(k) for k in operands[:-1]]
         scalar = self._planner.scalar_at[self._node]
-        site = Site(name, inputs, output, casts, self.attrs, scalar, changes)
+        site = Site(name, inputs, output, casts, self.attrs, scalar, self._node, changes)
         build(site)
         fresh = tuple(f for k in operands for f in self._fresh.pop(k, ()))
         why = why or self._planner.why[self._node]

@@ -28,8 +28,10 @@ from .errors import (
     ShapeError,
     ValueOverflow,
 )
-from .expr import Expr, node, spec
+from .expr import Expr, asked_at, node, overwritten, spec
+from .faults import Asked, out_of_range
 from .layout import Move, Shape
+from .memory import caller
 from .tensor import (
     PYTHON_NUMBERS,
     Tensor,
@@ -60,7 +62,7 @@ def getitem(x: Tensor, key: Any) -> Tensor:
     parts = _filled(x, key)
     if not any(isinstance(p, _ARRAYS) for p in parts):
         return _basic(x, parts)
-    return _gathered(x, parts)
+    return _gathered("index", x, parts)
 
 
 def setitem(x: Tensor, key: Any, value: Any) -> None:
@@ -232,7 +234,7 @@ def _position(part: Any, axis: int, extent: int) -> int:
     """A non-negative position along an axis. Raises: IndexOutOfRange; DTypeError for no integer."""
     i = _integer(part)
     if not -extent <= i < extent:
-        raise IndexOutOfRange(f"index: {shown(i)} is out of range for axis {axis} of size {extent}")
+        raise out_of_range(Asked("index", axis, extent), i)
     return i + extent if i < 0 else i
 
 
@@ -265,9 +267,12 @@ def _axes_taken(part: Any) -> int:
 
 
 class _Index(NamedTuple):
-    """Positions along an axis of the prepared tensor. `known`: in range and not negative."""
+    """Positions along an axis of the prepared tensor, which is `of` the user's. `known`: in range
+    and not negative.
+    """
 
     axis: int
+    of: int
     positions: Expr
     known: bool
     unique: bool
@@ -292,7 +297,7 @@ class _Prepared:
         return sizes[: self.place] + self.shape + sizes[self.place :]
 
 
-def _prepare(x: Tensor, parts: list[Any]) -> _Prepared:
+def _prepare(name: str, x: Tensor, parts: list[Any]) -> _Prepared:
     """Slices, merges the axes under each mask, and sorts out what the result's axes are."""
     found = _Prepared(x, x)
     basic: list[tuple[int, int, int]] = []  # (start, length, step) of each axis of x
@@ -312,7 +317,7 @@ def _prepare(x: Tensor, parts: list[Any]) -> _Prepared:
         else:
             before.append((others, len(found.result)))
             if isinstance(part, _ARRAYS):
-                index, used = _index(part, x.shape, d, len(merged), x)
+                index, used = _index(name, part, x.shape, d, len(merged), x)
                 found.indices.append(index)
                 taken = [(0, n, 1) for n in x.shape[d : d + used]]
             else:
@@ -340,13 +345,13 @@ def _joint_shape(shapes: Sequence[Shape]) -> Shape:
         raise IndexOutOfRange(f"index arrays do not fit together: {e}") from None
 
 
-def _index(part: Any, shape: Shape, d: int, axis: int, x: Tensor) -> tuple[_Index, int]:
+def _index(name: str, part: Any, shape: Shape, d: int, axis: int, x: Tensor) -> tuple[_Index, int]:
     """What an index array says, and how many axes of the tensor it stands for."""
     if isinstance(part, Tensor) and part.device is not x.device:
         raise DeviceError(f"index: is on {part.device}, the tensor on {x.device}; see x.to(device)")
     if isinstance(part, bool) or (part.ndim == 0 and part.dtype in (bool_, np.bool_)):
         one = from_host(np.zeros(int(bool(part)), np.int64), int64, x.device)  # along a new axis
-        return _Index(axis, one._expr, True, True), 0
+        return _Index(axis, d, one._expr, True, True), 0
     if part.dtype in (bool_, np.bool_):
         used = part.ndim
         # NumPy takes a size of 0 for any: nothing is true
@@ -355,18 +360,19 @@ def _index(part: Any, shape: Shape, d: int, axis: int, x: Tensor) -> tuple[_Inde
                 f"index: a mask of shape {tuple(part.shape)} does not fit axes {d}..{d + used - 1} "
                 f"of shape {shape}"
             )
-        return _Index(axis, true_positions(part, x)._expr, True, True), used
+        return _Index(axis, d, true_positions(part, x)._expr, True, True), used
     if isinstance(part, Tensor):
-        return _Index(axis, part._expr, False, False), 1
-    return _Index(axis, _checked_on_host(part, d, shape[d], x)._expr, True, False), 1
+        return _Index(axis, d, part._expr, False, False), 1
+    positions = _checked_on_host(part, Asked(name, d, shape[d]), x)._expr
+    return _Index(axis, d, positions, True, False), 1
 
 
-def _checked_on_host(part: Any, axis: int, extent: int, x: Tensor) -> Tensor:
+def _checked_on_host(part: Any, asked: Asked, x: Tensor) -> Tensor:
     """Host indices in a tensor, not negative. Raises: IndexOutOfRange."""
     low, high = (int(part.min()), int(part.max())) if part.size else (0, -1)
+    extent = asked.size
     if low < -extent or high >= extent:
-        bad = low if low < -extent else high
-        raise IndexOutOfRange(f"index: {bad} is out of range for axis {axis} of size {extent}")
+        raise out_of_range(asked, low if low < -extent else high)
     part = part.astype(np.int64)
     return from_host(np.where(part < 0, part + extent, part) if low < 0 else part, int64, x.device)
 
@@ -386,7 +392,7 @@ def true_positions(mask: Any, x: Tensor) -> Tensor:
 
 def fetch(x: Tensor, positions: Tensor) -> Tensor:
     """The elements of a vector at positions that are known to be in range: nothing is checked."""
-    return _gather(x, [positions._expr], positions.shape, (-1,) * positions.ndim, (0,), True)
+    return _gather(x, [positions._expr], positions.shape, (-1,) * positions.ndim, (0,))
 
 
 def fetch_along(x: Tensor, positions: Tensor, axis: int) -> Tensor:
@@ -394,7 +400,7 @@ def fetch_along(x: Tensor, positions: Tensor, axis: int) -> Tensor:
     all other axes.
     """
     axes = tuple(-1 if d == axis else d for d in range(x.ndim))
-    return _gather(x, [positions._expr], positions.shape, axes, (axis,), True)
+    return _gather(x, [positions._expr], positions.shape, axes, (axis,))
 
 
 def place(values: Tensor, positions: Tensor) -> Tensor:
@@ -410,7 +416,7 @@ ROWS_WORTH_CHECKING = 4  # elements read for each index
 # --- reading -------------------------------------------------------------------------------------
 
 
-def _gathered(x: Tensor, parts: list[Any]) -> Tensor:
+def _gathered(name: str, x: Tensor, parts: list[Any]) -> Tensor:
     if type(x) is not Tensor:
         for part in parts:
             if type(part) is slice:
@@ -418,30 +424,40 @@ def _gathered(x: Tensor, parts: list[Any]) -> Tensor:
             elif part is not None and part is not Ellipsis and not isinstance(part, _ARRAYS):
                 _integer(part)
         return elsewhere("index", (x,), x, parts)  # type: ignore[no-any-return]
-    p = _prepare(x, parts)
+    p = _prepare(name, x, parts)
     width, after = len(p.shape), len(p.result) - p.place
     axes = (*p.result[: p.place], *(-1,) * width, *p.result[p.place :])
     shape = p.full_shape
     # 20000 rows of 128: 0.27 ms if each index is checked once, 3.4 if for every element
     first = math.prod(shape) >= ROWS_WORTH_CHECKING * math.prod(p.shape)
     known = first or all(i.known for i in p.indices)
-    positions = [_known(i, p) if first else i.positions for i in p.indices]
+    positions = [_known(name, i, p) if first else i.positions for i in p.indices]
     lead = [_moved(e, ("reshape", (*e.spec.shape, *(1,) * after))) for e in positions]
-    return _gather(p.tensor, lead, shape, axes, tuple(i.axis for i in p.indices), known)
+    asked = None if known else tuple(_asked(name, i, p) for i in p.indices)
+    return _gather(p.tensor, lead, shape, axes, tuple(i.axis for i in p.indices), asked)
 
 
-def _known(i: _Index, p: _Prepared) -> Expr:
-    """An index's positions, counted from the start and checked."""
-    return i.positions if i.known else _checked("gather", i.positions, p.tensor.shape[i.axis])
+def _known(name: str, i: _Index, p: _Prepared) -> Expr:
+    """An index's positions, counted from the start, checked when the work runs."""
+    return i.positions if i.known else _checked(_asked(name, i, p), i.positions)
+
+
+def _asked(name: str, i: _Index, p: _Prepared) -> Asked:
+    return Asked(name, i.of, p.tensor.shape[i.axis])
 
 
 def _gather(
-    x: Tensor, indices: Sequence[Expr], shape: Shape, axes: Shape, of: Shape, known: bool
-) -> Tensor:
-    attrs = (shape, axes, of, known)
-    return make(
-        node(ops.GATHER, (x._expr, *indices), spec(shape, x.dtype, x.device, "gather"), attrs)
-    )
+    x: Tensor, indices: Sequence[Expr], shape: Shape, axes: Shape, of: Shape,
+    asked: tuple[Asked, ...] | None = None,
+) -> Tensor:  # fmt: skip
+    attrs = (shape, axes, of, asked)
+    s = spec(shape, x.dtype, x.device, "index" if asked is None else asked[0].op)
+    e = node(ops.GATHER, (x._expr, *indices), s, attrs)
+    if asked is not None:
+        asked_at[e] = line = caller()
+        if e.tape is not None:
+            asked_at[e.tape] = line  # for the gradient, which reads the indices again
+    return make(e)
 
 
 @named
@@ -457,9 +473,8 @@ def take(x: Tensor, indices: Any, /, *, axis: int | None = None) -> Tensor:
             raise ArgumentError(f"take: needs axis= for shape {x.shape}")
         axis = 0
     d = lay.axis("take", axis, x.ndim)
-    return _gathered(
-        x, [*[slice(None)] * d, _index_array("take", indices), *[slice(None)] * (x.ndim - d - 1)]
-    )
+    array = _index_array("take", indices)
+    return _gathered("take", x, [*[slice(None)] * d, array, *[slice(None)] * (x.ndim - d - 1)])
 
 
 def _index_array(name: str, indices: Any) -> Any:
@@ -482,25 +497,27 @@ def take_along_axis(x: Tensor, indices: Any, /, *, axis: int = -1) -> Tensor:
     Raises: IndexOutOfRange, ShapeError, DTypeError, AxisError.
     """
     d = lay.axis("take_along_axis", axis, required("take_along_axis", x).ndim)
-    index, known = _positions_along("take_along_axis", x, indices, d)
+    index, asked = _positions_along("take_along_axis", x, indices, d)
     others = [(*s[:d], 1, *s[d + 1 :]) for s in (x.shape, index.spec.shape)]
     joint = lay.broadcast_shapes("take_along_axis", *others)
     source = view(x, ("expand", (*joint[:d], x.shape[d], *joint[d + 1 :])))
     shape = (*joint[:d], index.spec.shape[d], *joint[d + 1 :])
     axes = tuple(-1 if i == d else i for i in range(x.ndim))
-    return _gather(source, [index], shape, axes, (d,), known)
+    return _gather(source, [index], shape, axes, (d,), None if asked is None else (asked,))
 
 
-def _positions_along(name: str, x: Tensor, indices: Any, d: int) -> tuple[Expr, bool]:
-    """The node of an index array with as many dimensions as `x`, and whether it is in range."""
+def _positions_along(name: str, x: Tensor, indices: Any, d: int) -> tuple[Expr, Asked | None]:
+    """The node of an index array with as many dimensions as `x`, and what is to be checked of
+    it.
+    """
     array = _index_array(name, indices)
     if array.ndim != x.ndim:
         raise ShapeError(
             f"{name}: indices of shape {tuple(array.shape)} for shape {x.shape}: "
             "needs as many dimensions"
         )
-    index, _ = _index(array, x.shape, d, d, x)
-    return index.positions, index.known
+    index, _ = _index(name, array, x.shape, d, d, x)
+    return index.positions, None if index.known else Asked(name, d, x.shape[d])
 
 
 def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
@@ -549,7 +566,7 @@ def searchsorted(
             raise ShapeError(
                 f"searchsorted: sorter is {sorter._expr.spec!r} for x1 {x1._expr.spec!r}"
             )
-        nodes.append(_checked("searchsorted", sorter._expr, x1.size))
+        nodes.append(_checked(Asked("searchsorted", 0, x1.size), sorter._expr))
     for e in nodes:
         if e.spec.device is not x1.device:
             raise DeviceError(
@@ -567,7 +584,7 @@ def searchsorted(
 def _write_arrays(x: Tensor, parts: list[Any], value: Any) -> None:
     if _masked(x, parts, value):
         return
-    p = _prepare(x, parts)
+    p = _prepare("setitem", x, parts)
     _scatter("setitem", p, _value("setitem", value, x.dtype, x.device), "set")
 
 
@@ -643,15 +660,17 @@ def _value_rows(name: str, p: _Prepared, e: Expr, rest: Shape) -> Expr:
 def _index_rows(name: str, p: _Prepared, i: _Index, rest: Shape) -> Expr:
     """An index's positions as (number of places, *rest)."""
     n = math.prod(p.shape)
-    at = i.positions if i.known else _checked(name, i.positions, p.tensor.shape[i.axis])
+    at = _known(name, i, p)
     column = ("reshape", (n, *(1,) * len(rest)))
     return _moved(at, ("expand", p.shape), column, ("expand", (n, *rest)))
 
 
-def _checked(name: str, positions: Expr, extent: int) -> Expr:
+def _checked(asked: Asked, positions: Expr) -> Expr:
     """Positions counted from the start, checked when the work runs, before anything is written."""
     s = spec(positions.spec.shape, int64, positions.spec.device)
-    return node(ops.CHECKED_INDICES, (positions,), s, (name, extent))
+    e = node(ops.CHECKED_INDICES, (positions,), s, asked)
+    asked_at[e] = caller()
+    return e
 
 
 @named
@@ -672,7 +691,8 @@ def index_add_(x: Tensor, dim: int, index: Any, source: Any) -> Tensor:
     array = _index_array("index_add", index)
     if array.ndim != 1:
         raise ShapeError(f"index_add: index is a vector, not of shape {tuple(array.shape)}")
-    p = _prepare(x, [*[slice(None)] * d, array, *[slice(None)] * (x.ndim - d - 1)])
+    parts = [*[slice(None)] * d, array, *[slice(None)] * (x.ndim - d - 1)]
+    p = _prepare("index_add", x, parts)
     _scatter("index_add", p, _value("index_add", source, x.dtype, x.device), "add")
     return x
 
@@ -702,13 +722,13 @@ def scatter_add_(x: Tensor, dim: int, index: Any, src: Any) -> Tensor:
 
 def _scatter_along(name: str, x: Tensor, dim: int, index: Any, src: Any, how: str) -> Tensor:
     d = lay.axis(name, dim, required(name, x).ndim)
-    positions, known = _positions_along(name, x, index, d)
+    positions, asked = _positions_along(name, x, index, d)
     shape = positions.spec.shape
     if any(n > m for i, (n, m) in enumerate(zip(shape, x.shape, strict=True)) if i != d):
         raise ShapeError(f"{name}: indices of shape {shape} reach beyond shape {x.shape}")
     e = fitted(name, _value(name, src, x.dtype, x.device), spec(shape, x.dtype, x.device))
-    if not known:
-        positions = _checked(name, positions, x.shape[d])
+    if asked is not None:
+        positions = _checked(asked, positions)
     lengths = (*shape[:d], x.shape[d], *shape[d + 1 :])
     order = (d, *(i for i in range(x.ndim) if i != d))
     target = view(view(x, ("slice", (0,) * x.ndim, lengths, (1,) * x.ndim)), ("permute", order))
@@ -734,8 +754,9 @@ def _update(name: str, target: Tensor, result: Expr) -> None:
     try:
         run.update(only.pop(), target._expr)
     except BaseException as error:
-        torn(error, target._expr)
+        torn(error, name, target._expr)
         raise
+    overwritten(target._expr, name)
     if note is not None:
         note()
 

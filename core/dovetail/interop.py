@@ -37,6 +37,7 @@ from .device import device as device_named
 from .dtypes import DType
 from .errors import ArgumentError, DeviceError, DTypeError, SharingError
 from .expr import leaf, spec, storage_of
+from .faults import look
 from .layout import Layout, Shape
 from .memory import Storage, foreign
 from .ops import COPY
@@ -412,6 +413,7 @@ def _managed(x: Tensor, name: bytes, flags: int) -> Any:
     where = opened(x.device)
     backend = where.backend
     wait(where, current_handle(x.device))
+    look(storage)
     at = storage.ptr.offset + e.offset * x.itemsize
     address = backend.host_address(storage.ptr.handle, at)
     storage.seen = True
@@ -451,11 +453,13 @@ class NamespaceInfo:
         return list(devices())
 
     def default_dtypes(self, *, device: Where = None) -> dict[str, DType]:
-        """The dtypes of what is made from Python numbers."""
-        return {
+        """The dtypes of what is made from Python numbers, of the kinds that a device has."""
+        held = opened(device_named(device)).backend.info.capabilities.dtypes
+        wanted = {
             "real floating": D.float32, "complex floating": D.complex64,
             "integral": D.int64, "indexing": D.int64,
         }  # fmt: skip
+        return {kind: d for kind, d in wanted.items() if d in held}
 
     @named
     def dtypes(self, *, device: Where = None, kind: Any = None) -> dict[str, DType]:

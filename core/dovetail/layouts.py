@@ -157,7 +157,7 @@ def gathered(x: Tensor, at: Mapping[int, Tensor], shape: Shape, axes: Shape) -> 
     axis of the result that of `x`, or -1. Axes of `x` named nowhere have size 1.
     """
     operands = (x, *at.values())
-    return recorded(ops.GATHER, operands, shape, x.dtype, (shape, axes, tuple(at), True))
+    return recorded(ops.GATHER, operands, shape, x.dtype, (shape, axes, tuple(at), None))
 
 
 def placed(x: Tensor, values: Tensor, at: Tensor) -> Tensor:

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from contextvars import ContextVar
 from typing import Any
 
 from . import layout as lay
-from . import manipulation, ops
+from . import manipulation, ops, settings
 from .arguments import integer, integers, named, shown
 from .errors import ArgumentError, DeviceError, DTypeError, NotYetAttribute, ShapeError
 from .expr import node, spec
@@ -48,7 +47,7 @@ def matmul(x1: Tensor, x2: Tensor, /, *, out: Tensor | None = None) -> Tensor:
 def _matmul(name: str, x1: Tensor, x2: Tensor) -> Tensor:
     if type(x1) is not Tensor or type(x2) is not Tensor:
         return elsewhere("matmul", (x1, x2), x1, x2)  # type: ignore[no-any-return]
-    how = ops.GENERATED if _reproducible.get() else None
+    how = ops.GENERATED if settings.current().reproducible else None
     known = ops.MATMUL.specs.find((x1._expr.spec, x2._expr.spec))
     if known is not None:
         return make(node(ops.MATMUL, (x1._expr, x2._expr), known, how))
@@ -187,22 +186,14 @@ def _paired_axes(axes: Axes, x1: Tensor, x2: Tensor) -> tuple[Shape, Shape]:
     raise ArgumentError(f"tensordot: axes {shown(axes)} are not two lists of as many distinct axes")
 
 
-class reproducible:
+class reproducible(settings.Switch):
     """A context in which no vendor routine is used: every result has the same bits on every device.
 
     Matrix products written in it take the generated kernel: k ascending, fused multiply-add.
-    Contexts nest, and hold for the thread that is in them.
     """
 
-    def __enter__(self) -> reproducible:
-        self._token = _reproducible.set(True)
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        _reproducible.reset(self._token)
-
-
-_reproducible: ContextVar[bool] = ContextVar("reproducible", default=False)
+    def __init__(self) -> None:
+        super().__init__(reproducible=True)
 
 
 def _matmul_operator(self: Tensor, other: Any) -> Any:

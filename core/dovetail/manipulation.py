@@ -476,7 +476,7 @@ def _repeat_each(x: Tensor, times: Shape, axis: int) -> Tensor:
             ops.GATHER,
             (x._expr, index._expr),
             spec(shape, x.dtype, x.device),
-            (shape, source_axes, (axis,), True),
+            (shape, source_axes, (axis,), None),
         )
     )
 

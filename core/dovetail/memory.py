@@ -107,11 +107,13 @@ class Storage:
     """A flat run of bytes on one device, shared by the views of it.
 
     A storage without memory yet (`ptr` is None) has a `pending` expression instead.
-    `version` counts writes; `read_only` forbids them. `seen`: others than tensors may look."""
+    `version` counts writes; `read_only` forbids them. `seen`: others than tensors may look.
+    `checks`: of the indices that its values come of, where they may be bad (`faults`). `watch`:
+    where somebody has saved what is there now (`expr`)."""
 
     __slots__ = (
-        "__weakref__", "device", "nbytes", "pending", "ptr", "read_only", "readers", "seen",
-        "version",
+        "__weakref__", "checks", "device", "nbytes", "pending", "ptr", "read_only", "readers",
+        "seen", "version", "watch",
     )  # fmt: skip
 
     def __init__(
@@ -122,6 +124,8 @@ class Storage:
         self.nbytes = nbytes
         self.device = device
         self.version = 0
+        self.checks: tuple[Any, ...] = ()
+        self.watch: Any = None
         self.read_only = read_only
         self.seen = False
         self.readers: Any = None  # the pending nodes that read it, as far as `expr` has noted them
@@ -684,7 +688,7 @@ class CachingAllocator(Allocator):
 
     def _noted(self, block: Block) -> Callable[[], object]:
         """Notes the line that allocates a block; what its pointer is to call."""
-        block.where = where = _caller()
+        block.where = where = caller()
         if self.timeline is not None:
             segment = block.segment
             self.timeline.allocated(
@@ -949,7 +953,7 @@ def trace(on: bool) -> None:
             allocator.watch(on)
 
 
-def _caller() -> str:
+def caller() -> str:
     """The innermost source line outside of dovetail."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):

@@ -632,9 +632,9 @@ def _gathering(op: str, operands: Sequence[Any], attrs: Any) -> Dtypes:
 
 
 # gather(x, index, ...): attrs = (result shape, for each result axis the axis of x or -1, the axis
-# of x of each index, whether the indices are known to be in range and not negative). They broadcast
-# to the result's shape. Unless known, negative ones count from the end, and one out of range is an
-# IndexError.
+# of x of each index, for what each is read: (the op, the axis, its size)). They broadcast to the
+# result's shape. Negative ones count from the end, and one out of range is an IndexError; but for
+# None in the last place all are known to be in range and not negative.
 GATHER = row("gather", "gather", dtypes=_gathering, cost=4)
 
 # What is made otherwise than by evaluating a node: the rows are there for their gradients.
@@ -701,12 +701,14 @@ def _true_positions(site: Any) -> None:
 
 
 def _checked_indices(site: Any) -> None:
-    """Indices along an axis, counted from its start. attrs: (the op that asks, the axis' size)."""
+    """Indices along an axis, counted from its start. attrs: (the op that asks, the axis, its
+    size).
+    """
     at = [site.axis(-1, d) for d in range(site.rank(-1))]
-    i, n = site.read(0, *at), site.number("n", site.attrs[1])
-    i = where(i < 0, i + n, i)
+    given, n = site.read(0, *at), site.number("n", site.attrs[2])
+    i = where(given < 0, given + n, given)
     fine = (const(0, int64) <= i) & (i < n)
-    site.check(fine, site.attrs[0])
+    site.check(fine, given, site.attrs)
     site.store(where(fine, i, 0), *at)  # others may read there before anybody looks
 
 

@@ -175,7 +175,7 @@ class Opened:
     ) -> None:
         self.backend, self.allocator, self.device = backend, allocator, device
         self.lowerings = lowerings
-        self.faults = Faults(backend, device)
+        self.faults = Faults(backend)
         self.programs: Shared[str, Any] = Shared(backend.programs_kept)
         self.streams = False  # whether there are others than the default one
 

@@ -25,10 +25,12 @@ What is written into memory that is there (`x += y`) has a function of the same 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from sys import getrefcount
 from typing import Any, NamedTuple
 
+from . import faults
 from .expr import Expr, settle
 from .fuse import Plan, Step, Target
 from .memory import Storage
@@ -38,6 +40,8 @@ from .recent import Recent
 
 Recalled = Callable[..., bool]
 KEPT = 4  # graphs with the same root op and Spec that are compared; beyond, the oldest goes
+# Beside this file, so that whoever looks for the user's line passes over it.
+GENERATED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "recalled")
 NODES = 48  # larger graphs are not worth it
 LIMIT = 4096  # root ops and Specs whose graphs are kept
 
@@ -132,7 +136,7 @@ class _Writer:
         self.lines: list[str] = []
         self.names: dict[str, Any] = {
             "Expr": Expr, "getrefcount": getrefcount, "settle": settle, "Storage": Storage,
-            "where": where, "launch": self.step.run, "device": where.device,
+            "faults": faults, "where": where, "launch": self.step.run, "device": where.device,
         }  # fmt: skip
         self.seen: dict[int, str] = {}  # position of a node -> its variable
         self.scalars: dict[int, list[str]] = {}  # position of a node -> its numbers
@@ -147,7 +151,7 @@ class _Writer:
         self.node(root if self.into is None else self.index[self.nodes[root].args[0]], "n0", True)
         self.launch()
         text = "def recalled(n0, stream, t=None):\n    " + "\n    ".join(self.lines)
-        exec(text, self.names)
+        exec(compile(text, GENERATED, "exec"), self.names)
         made: Recalled = self.names.pop("recalled")  # which refers to the names: no circle
         return made
 
@@ -216,7 +220,9 @@ class _Writer:
         numbers = "".join(f"{scalars[k]}, " for k in self.step.scalars)
         fresh = dict(self.step.fresh)
         used = [self.seen[i] for i in leaves] + ["t"] * (self.into is not None)
+        held = " or ".join(f"{n}.storage.checks" for n in used)
         self.lines += [
+            *([f"if faults.tainted and ({held}): return False"] if used else ()),
             f"if where.streams: where.share(stream, ({''.join(f'{n}.storage, ' for n in used)}))",
             *(f"ptr{s} = where.allocator.allocate({n}, stream)" for s, n in fresh.items()),
             f"launch(({', '.join(handles)},), ({numbers}), stream)",

@@ -7,14 +7,15 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
-from . import diskcache, recall
+from . import diskcache, faults, recall
 from .device import Device, opened
-from .expr import Expr, node, readers, settle, storage_of
+from .expr import Expr, asked_at, node, readers, settle, storage_of
+from .faults import Check
 from .fuse import Call, Overlap, Plan, Planner, Step, Target
 from .kernel import Kernel
 from .layout import Layout
@@ -54,19 +55,32 @@ if hasattr(os, "register_at_fork"):  # a child must find graphs and plans whole,
     )
 
 
-def evaluate(exprs: Sequence[Expr]) -> None:
-    """Computes these nodes; afterwards they are leaves, in memory."""
+def evaluate(exprs: Sequence[Expr], asked: bool = True) -> None:
+    """Computes these nodes; afterwards they are leaves, in memory.
+
+    Raises: IndexOutOfRange, on devices that wait for their work, if that was `asked` for; else
+    whoever looks at what comes of a bad index gets it.
+    """
     with lock:
+        if faults.tainted and asked:
+            _refuse_bad(exprs)
         if len(exprs) == 1 and exprs[0].op is not None:
             root = exprs[0]
             if trace is None and recall.attempt(root, current_handle(root.spec.device)):
                 counters.evaluations += 1
                 counters.launches += 1
                 return
-            _Evaluation(exprs).run()
+            _Evaluation(exprs).run(asked)
             return
         for roots in _by_device(exprs):
-            _Evaluation(roots).run()
+            _Evaluation(roots).run(asked)
+
+
+def _refuse_bad(exprs: Sequence[Expr]) -> None:
+    """Raises: IndexOutOfRange, for what is in memory already, as for what is pending."""
+    for e in exprs:
+        if e.op is None and not opened(e.spec.device).backend.asynchronous:
+            faults.look(storage_of(e))
 
 
 def planned(exprs: Sequence[Expr]) -> list[tuple[Opened, Plan]]:
@@ -129,7 +143,6 @@ def write(only: list[Expr], target: Expr) -> None:
             _Evaluation([copy], target).run()
         except Overlap:
             _Evaluation([copy]).run()
-            _settle(copy.spec.device)
             _Evaluation([node(COPY, (copy,), copy.spec)], target).run()
         _written(storage)
 
@@ -146,7 +159,6 @@ def update(value: Expr, target: Expr) -> None:
             _Evaluation([value], target).run()
         except Overlap:
             _Evaluation([value]).run()
-            _settle(value.spec.device)
             _Evaluation([node(COPY, (value,), value.spec)], target).run()
         _written(storage)
 
@@ -163,19 +175,12 @@ def _read_by_others(storage: Storage, value: Expr) -> bool:
     return len(found) > 1 or (len(found) == 1 and found[0] is not value)
 
 
-def _settle(device: Device) -> None:
-    """Looks at the error cells of the current stream: nothing is written after a bad index."""
-    faults = opened(device).faults
-    if faults.pending:
-        faults.settle(current_handle(device))
-
-
 def _flush(storage: Storage, value: Expr) -> None:
     """Computes whatever is pending, reads this storage, and is not part of `value`."""
     found = readers(storage)
     if found:
         mine = _graph(value)
-        evaluate([e for e in found if e not in mine])
+        evaluate([e for e in found if e not in mine], asked=False)
 
 
 def _graph(root: Expr) -> set[Expr]:
@@ -278,9 +283,10 @@ class _Evaluation:
                 _visit(r, self, index, nodes, uses, key)
         self.device = roots[0].spec.device
 
-    def run(self) -> None:
+    def run(self, asked: bool = True) -> None:
+        """Raises: IndexOutOfRange, before anything is written, or where an answer is waited for."""
         counters.evaluations += 1
-        self._execute(self.plan())
+        self._execute(self.plan(), asked)
 
     def plan(self, prepared: bool = True) -> Plan:
         """The launches, known under the graph's structure. Unless `prepared` they may be neither
@@ -375,16 +381,17 @@ class _Evaluation:
             if isinstance(step, Step):
                 prepare(where, step, len(self.scalars))
 
-    def _execute(self, plan: Plan) -> None:
-        device = self.device
+    def _execute(self, plan: Plan, asked: bool) -> None:
+        device, t = self.device, self.target
         where = device.opened or opened(device)
         stream = current_handle(device)
+        waits = t is not None or (asked and not where.backend.asynchronous)
+        checks = self._carried(waits) if faults.tainted else {}
         at: list[Any] = []  # handle and byte offset of each slot
         for e in self.leaves:
             ptr = e.storage.ptr
             at.append(ptr.handle)
             at.append(ptr.offset + e.offset * e.spec.dtype.itemsize if e.offset else ptr.offset)
-        t = self.target
         if t is not None:
             ptr = t.storage.ptr
             at += (ptr.handle, ptr.offset + t.offset * t.spec.dtype.itemsize)
@@ -404,36 +411,73 @@ class _Evaluation:
                 counters.launches += 1
             elif type(step) is Step:
                 if step.run is not None:
-                    _launch(where, step, at, scalars, stream)
-                    if step.check is not None and (t is not None or not where.backend.asynchronous):
-                        where.faults.settle(stream)
+                    for i, check in _launch(where, step, at, scalars, stream):
+                        check.line = asked_at.get(self.nodes[i])
+                        checks[i] = (*checks.get(i, ()), check)
+                    if step.checks and waits:
+                        faults.demand([check for found in checks.values() for check in found])
             else:
                 _call(where, step, at, stream)
             if step.drops:
                 for slot in step.drops:
                     keep[slot] = None
+        depends = None if waits or not checks else self._depends(checks)
         for i, slot in plan.stored:
             ptr = keep[slot]
             if ptr is not None:  # None: it went into the target
                 settle(self.nodes[i], Storage(ptr, ptr.nbytes, device))
+                if depends is not None:
+                    self.nodes[i].storage.checks = depends(i)
+
+    def _carried(self, waits: bool) -> dict[int, tuple[Check, ...]]:
+        """The checks that leaves carry, by position. With `waits`, none of them may be bad."""
+        if waits:
+            targets = () if self.target is None else (storage_of(self.target),)
+            faults.demand(faults.carried((*(e.storage for e in self.leaves), *targets)))
+            return {}
+        found = ((self.index[e], faults.carried((e.storage,))) for e in self.leaves)
+        return {i: checks for i, checks in found if checks}
+
+    def _depends(self, checks: dict[int, tuple[Check, ...]]) -> Callable[[int], tuple[Check, ...]]:
+        """What says on which of these checks, each of a node, a node's value depends."""
+        bits = {i: 1 << k for k, i in enumerate(checks)}
+        sources, masks = dict(self.boxes), []  # type: ignore[var-annotated]
+        for i, e in enumerate(self.nodes):
+            mask = bits.get(i, 0) | (masks[sources[i]] if i in sources else 0)
+            for a in e.args:
+                if type(a) is Expr:
+                    mask |= masks[self.index[a]]
+            masks.append(mask)
+        of = [(bits[i], found) for i, found in checks.items()]
+        return lambda i: tuple(c for bit, found in of if masks[i] & bit for c in found)
 
 
-def _launch(where: Opened, step: Step, at: list[Any], scalars: list[Any], stream: Any) -> None:
-    """A launch in full: with static offsets, traced, or with an error cell."""
-    backend = where.backend
-    if step.check is not None:
-        slot, name = step.check
-        at[2 * slot : 2 * slot + 2] = where.faults.cell(name, stream)
+def _launch(
+    where: Opened, step: Step, at: list[Any], scalars: list[Any], stream: Any
+) -> list[tuple[int, Check]]:
+    """A launch in full: with static offsets, traced, or with error cells, whose checks it returns,
+    each with the node that it belongs to.
+    """
+    backend, made = where.backend, []
+    for slot, i, purpose in step.checks:
+        check = where.faults.check(purpose, stream)
+        at[2 * slot : 2 * slot + 2] = where.faults.place(check)
+        made.append((i, check))
     args: list[Any] = []
     for slot, offset in step.buffers:
         args += (at[2 * slot], at[2 * slot + 1] + offset)
     begun = time.perf_counter_ns()
-    step.run(tuple(args), [scalars[i] for i in step.scalars], stream)
+    try:
+        step.run(tuple(args), [scalars[i] for i in step.scalars], stream)
+    finally:  # refused or not: the cells say nothing wrong
+        for _, check in made:
+            check.queued = True
     counters.launches += 1
     if trace is not None:
         backend.synchronize(stream)
         live = where.allocator.stats().live_bytes
         record(f"launch {step.kernel.name}", begun, grid=step.grid, bytes=step.nbytes, live=live)
+    return made
 
 
 def _call(where: Opened, step: Call, at: list[Any], stream: Any) -> None:
@@ -470,7 +514,7 @@ def prepare(where: Opened, step: Step, scalars: int) -> None:
     if 0 in step.grid:
         return
     step.run = where.backend.bind(program(where, step.kernel), step.ints, step.grid)
-    step.simple = step.check is None and not any(offset for _, offset in step.buffers)
+    step.simple = not step.checks and not any(offset for _, offset in step.buffers)
     step.all_scalars = step.scalars == tuple(range(scalars))
     step.pick = itemgetter(*(k for slot, _ in step.buffers for k in (2 * slot, 2 * slot + 1)))
 

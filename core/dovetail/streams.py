@@ -1,14 +1,14 @@
 """Streams and events: queues of work on a device, and marks in them. On a host CPU they are in
 order.
 
-Work and memory belong to the current stream of the calling thread; the default stream's handle is
+Work and memory belong to the current stream of the calling context; the default stream's handle is
 None."""
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
+from . import settings
 from .arguments import instance
 from .backend import Backend
 from .device import Device, device, opened, opened_devices
@@ -21,10 +21,7 @@ def _backend(dev: Device) -> Backend:
 
 
 def wait(where: Any, stream: Any) -> None:
-    """Returns when everything queued on a stream (its handle) of an opened device is done.
-
-    Raises: IndexOutOfRange, if a kernel there met a bad index.
-    """
+    """Returns when everything queued on a stream (its handle) of an opened device is done."""
     where.backend.synchronize(stream)
     if where.faults.pending:
         where.faults.settle(stream)
@@ -34,20 +31,23 @@ class Stream:
     """A queue of work on a device: in order in itself, unordered against other streams but for
     events.
 
-    Use it as a context manager, or through `stream(s)`: work of this thread then goes to it.
+    Use it as a context manager, or through `stream(s)`: work of this context then goes to it.
     """
 
-    __slots__ = ("_before", "device", "handle")
+    __slots__ = ("device", "handle")
 
     def __init__(self, spec: Device | str | None = None) -> None:
         self.device = device(spec, "Stream")
         self.handle: Any = _backend(self.device).create_stream()
         self.device.opened.streams = True
-        self._before: list[tuple[int, Stream | None]] = []
 
     def synchronize(self) -> None:
-        """Returns when everything queued here is done."""
+        """Returns when everything queued here is done.
+
+        Raises: IndexOutOfRange, once, where the device met a bad index that nobody was told of.
+        """
         wait(opened(self.device), self.handle)
+        opened(self.device).faults.report()
 
     def record_event(self) -> Event:
         """A new event at the present end of this stream."""
@@ -63,32 +63,23 @@ class Stream:
         """Makes later work here wait for all that is queued on `other` now."""
         self.wait_event(instance("wait_stream", other, "other", Stream).record_event())
 
+    @property
+    def changes(self) -> dict[str, Any]:
+        """What entering it changes; see `settings`."""
+        return {"streams": {self.device: self}}
+
     def __enter__(self) -> Stream:
-        current = _thread.current
-        self._before.append((threading.get_ident(), current.get(self.device)))
-        current[self.device] = self
+        settings.enter(self)
         return self
 
     def __exit__(self, *exc: object) -> None:
-        me = threading.get_ident()
-        at = max(i for i, (thread, _) in enumerate(self._before) if thread == me)
-        before = self._before.pop(at)[1]
-        if before is None:
-            del _thread.current[self.device]
-        else:
-            _thread.current[self.device] = before
+        settings.leave(self)
 
     def __repr__(self) -> str:
         name = "default" if self.handle is None else f"{self.handle!r}"
         return f"<Stream {name} of {self.device}>"
 
 
-class _Thread(threading.local):
-    def __init__(self) -> None:
-        self.current: dict[Device, Stream] = {}
-
-
-_thread = _Thread()
 _defaults: dict[Device, Stream] = {}
 
 
@@ -98,20 +89,21 @@ def default_stream(spec: Device | str | None = None) -> Stream:
     found = _defaults.get(dev)
     if found is None:
         made = Stream.__new__(Stream)
-        made.device, made.handle, made._before = dev, None, []
+        made.device, made.handle = dev, None
         found = _defaults.setdefault(dev, made)
     return found
 
 
 def current_stream(spec: Device | str | None = None) -> Stream:
-    """The stream to which this thread's work on a device goes."""
+    """The stream to which this context's work on a device goes."""
     dev = device(spec, "current_stream")
-    return _thread.current.get(dev) or default_stream(dev)
+    found: Stream | None = settings.current().streams.get(dev)
+    return found or default_stream(dev)
 
 
 def current_handle(dev: Device) -> Any:
     """The backend's handle of the current stream; None is the default stream."""
-    current = _thread.current
+    current = settings.current().streams
     return current[dev].handle if dev in current else None
 
 
@@ -123,7 +115,7 @@ def _given(op: str, stream: Stream | None, dev: Device) -> Stream:
 
 
 def stream(s: Stream) -> Stream:
-    """A context manager in which this thread's work on the stream's device goes to `s`."""
+    """A context manager in which work on the stream's device goes to `s`."""
     return instance("stream", s, "s", Stream)  # type: ignore[no-any-return]
 
 
@@ -181,9 +173,13 @@ class Event:
 
 
 def synchronize(spec: Device | str | None = None) -> None:
-    """Returns when everything queued on a device (None: on every opened device) is done."""
+    """Returns when everything queued on a device (None: on every opened device) is done.
+
+    Raises: IndexOutOfRange, once, where the device met a bad index that nobody was told of.
+    """
     for dev in opened_devices() if spec is None else [device(spec, "synchronize")]:
         if dev.opened is not None:
             where = opened(dev)
             where.backend.synchronize()
             where.faults.settle_all()
+            where.faults.report()

@@ -14,8 +14,8 @@ from weakref import ref
 
 import numpy as np
 
+from . import faults, ops, run, settings
 from . import layout as lay
-from . import ops, run
 from .arguments import BEYOND_FLOAT, shown
 from .device import Device, opened
 from .dtypes import DType, float32
@@ -30,7 +30,19 @@ from .errors import (
     ShapeError,
     ValueOverflow,
 )
-from .expr import DEPTH_LIMIT, Expr, Spec, binary_node, leaf, node, spec, storage_of, tape_of
+from .expr import (
+    Expr,
+    Spec,
+    asked_at,
+    binary_node,
+    leaf,
+    may_be_bad,
+    node,
+    overwritten,
+    spec,
+    storage_of,
+    tape_of,
+)
 from .layout import Layout, Move, Shape
 from .memory import DataPtr, Storage
 from .ops import Op
@@ -39,7 +51,6 @@ from .recent import Recent
 from .streams import current_handle, wait
 
 PYTHON_NUMBERS = (bool, int, float, complex)
-depth_limit = DEPTH_LIMIT  # 0 in `eager` mode
 
 
 # --- operators -------------------------------------------------------------------------------
@@ -216,7 +227,8 @@ class Tensor(Methods):
 
         The view shows later writes to the tensor; to write yourself, copy it.
 
-        Raises: DTypeError for bfloat16, which NumPy lacks.
+        Raises: DTypeError for bfloat16, which NumPy lacks; IndexOutOfRange, each time, where the
+        values come of a bad index.
         """
         dtype = self.dtype.__numpy_dtype__
         if dtype is None:
@@ -224,6 +236,7 @@ class Tensor(Methods):
         e = evaluated(self)
         where = opened(self.device)
         wait(where, current_handle(self.device))
+        faults.look(storage_of(e))
         shared = _host_array(e, where.backend, dtype)
         return shared if shared is not None else _copied_array(self, where.backend, dtype)
 
@@ -346,9 +359,16 @@ def make(e: Expr) -> Tensor:
     t: Tensor = _new(Tensor)
     t._expr = e
     t._aliases = None
-    if e.depth > depth_limit:
-        run.evaluate((e,))
+    if e.depth > settings.depth_limit:
+        _bound(e)
     return t
+
+
+def _bound(e: Expr) -> None:
+    """Computes what is deep, and where each op runs at once, anything."""
+    eager = settings.current().eager
+    if eager or e.depth > settings.DEPTH_LIMIT:
+        run.evaluate((e,), eager)
 
 
 _new: Any = object.__new__
@@ -624,6 +644,8 @@ def boxed(x: Tensor) -> Expr:
 def assign(name: str, x: Tensor, value: Expr) -> None:
     """Makes `value` (of x's spec) the contents of `x`, as every view of the memory sees."""
     e = x._expr
+    if e.op is not None and (asked_at or faults.tainted) and may_be_bad(value):
+        e = boxed(x)  # what it is now must stay where the write is an error
     if e.op is not None:  # nobody else can see a pending value through another view
         # What is also someone else's (a leaf always is) must not become one with x: later writes
         # would be seen by both.
@@ -631,7 +653,10 @@ def assign(name: str, x: Tensor, value: Expr) -> None:
         del value
         if only[0].op is None or only[0].tape is not None or not is_alone(only):
             only = [node(ops.COPY, (only[0],), only[0].spec)]
+        if not settings.current().grad:
+            only[0].tape = e.tape  # as of memory that is written: it is not recorded
         x._expr = make(only.pop())._expr
+        overwritten(e, name)
         return
     check_writable(name, e)
     note = writing(name, x, value)
@@ -640,17 +665,18 @@ def assign(name: str, x: Tensor, value: Expr) -> None:
     try:
         run.write(only, e)
     except BaseException as error:
-        torn(error, e)
+        torn(error, name, e)
         raise
+    overwritten(e, name)
     if note is not None:
         note()
 
 
-def torn(error: BaseException, e: Expr) -> None:
+def torn(error: BaseException, name: str, e: Expr) -> None:
     """After an error in a write. Ours come before anything is written; Ctrl-C comes at any time, so
     values that were kept for gradients count as overwritten."""
     if not isinstance(error, DovetailError | MemoryError):
-        storage_of(e).version += 1
+        overwritten(e, name)
 
 
 def writing(name: str, x: Tensor, value: Expr) -> Callable[[], None] | None:
@@ -763,16 +789,3 @@ def evaluate(*tensors: Tensor) -> None:
 
 def _parts(x: Any) -> Sequence[Tensor]:
     return (x,) if type(x) is Tensor else x.parts
-
-
-class eager:
-    """A context in which each op runs at once, with the same bits; for debugging and timing."""
-
-    def __enter__(self) -> eager:
-        global depth_limit
-        self._before, depth_limit = depth_limit, 0
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        global depth_limit
-        depth_limit = self._before

@@ -18,6 +18,7 @@ from .device import Device, opened, opened_devices
 from .device import device as device_named
 from .errors import DeviceError
 from .expr import Expr, leaf, spec, storage_of
+from .faults import carried, look
 from .memory import CachingAllocator, DataPtr, Storage, foreign
 from .ops import COPY
 from .plugins import devices
@@ -31,7 +32,7 @@ class _Copy:
     """A queued copy: the event behind it, and what gives the host's memory back."""
 
     def __init__(self, device: Device, stream: Any, ptr: DataPtr) -> None:
-        self.opened, self.stream = opened(device), stream
+        self.opened = opened(device)
         self.event = self.opened.backend.record_event(stream)
         before = getattr(ptr, "copy", None)
         self.give_back = before.give_back if before else getattr(ptr, "__del__", None)
@@ -42,11 +43,6 @@ class _Copy:
 
     def wait(self) -> None:
         self.opened.backend.wait_event(None, self.event)
-
-    def settle(self) -> None:
-        """Raises: IndexOutOfRange, where what was copied comes of a bad index."""
-        if self.opened.faults.pending:
-            self.opened.faults.settle(self.stream)
 
 
 _orphans: deque[_Copy] = deque()  # of pointers that have died; their memory is given back after
@@ -80,7 +76,6 @@ def land(ptr: DataPtr) -> None:
         copy.wait()
         ptr.__class__ = DataPtr
         ptr.__del__, ptr.copy = copy.give_back or _nothing, None
-        copy.settle()
 
 
 def _nothing() -> None:
@@ -151,6 +146,7 @@ def pin_memory(x: Tensor, device: Device | str | None = None) -> Tensor:
         return x
     pinner = _pinner(device)
     e = _contiguous(x)
+    look(storage_of(e))
     ptr = _pinned(e.spec.size * e.spec.dtype.itemsize, x.device, pinner)
     found = leaf(Storage(ptr, ptr.nbytes, x.device), e.spec, e.spec.strides, 0)
     if e.spec.size:
@@ -181,7 +177,9 @@ def queue_move(x: Tensor, target: Device) -> Tensor | None:
     if _on_host(x.device) == _on_host(target):
         return None
     e = _contiguous(x)
-    return make(_upload(e, target) if _on_host(x.device) else _download(e, target))
+    found = _upload(e, target) if _on_host(x.device) else _download(e, target)
+    found.storage.checks = carried((storage_of(e),))  # whoever looks there gets the error
+    return make(found)
 
 
 def _upload(e: Expr, target: Device) -> Expr:

@@ -10,11 +10,12 @@ from typing import Any
 from .. import ops, tensor
 from ..arguments import flag, function
 from ..errors import DeviceError, DTypeError, GradientError, ShapeError
-from ..expr import DEPTH_LIMIT, Expr, leaf, storage_of, tape_of
+from ..expr import Expr, leaf, storage_of, tape_of
 from ..layout import Layout
+from ..settings import DEPTH_LIMIT, current, recording, restore
 from ..tensor import Tensor, apply, evaluate, make, required
 from . import gradients
-from .tape import Kept, Leaf, Node, keep, mode
+from .tape import Kept, Leaf, Node, keep, set_grad_enabled
 
 Tensors = Tensor | Sequence[Tensor]
 # All gradients on their way are computed before one is so deep that it would be alone: what waited
@@ -43,11 +44,20 @@ def backward(
     )
     keep_graph = create_graph if retain_graph is None else retain_graph
     into = _Collected(wanted, accumulate=True)
-    _run(roots, into, keep_graph, create_graph)
+    passed = _run(roots, into, create_graph)
+    grown = into.grown(create_graph)
     seeds = [t for t, _ in roots]
     del roots  # an implied gradient that nobody holds needs no memory
+    undo = [] if keep_graph else [n.release() for n in passed]
     if not create_graph:
-        evaluate(*seeds, *[n.grad for n in into.taken if n.grad is not None])
+        try:
+            evaluate(*seeds, *[g for _, g in grown])
+        except BaseException:
+            for restore in undo:
+                restore()
+            raise
+    for n, g in grown:
+        n.grad = g
 
 
 def grad(
@@ -71,7 +81,7 @@ def grad(
     nodes = [_taped("grad", t) for t in _listed("grad", inputs)]
     keep_graph = create_graph if retain_graph is None else retain_graph
     into = _Collected(nodes, accumulate=False)
-    _run(roots, into, keep_graph, create_graph)
+    passed = _run(roots, into, create_graph)
     found = tuple(into.found.get(n) for n in nodes)
     if not allow_unused:
         for i, g in enumerate(found):
@@ -79,6 +89,11 @@ def grad(
                 raise GradientError(
                     f"grad: the outputs do not depend on input {i}; allow_unused=True gives None"
                 )
+    for n, g in into.grown(create_graph):  # of tensors that retain theirs
+        n.grad = g
+    if not keep_graph:
+        for n in passed:
+            n.release()
     return found[0] if isinstance(inputs, Tensor) else found
 
 
@@ -147,7 +162,6 @@ class _Collected:
         self.accumulate = accumulate
         self.found: dict[Node, Tensor] = {}
         self.reached: dict[Node, Tensor] = {}  # whose `grad` is to change
-        self.taken: list[Node] = []  # whose `grad` has changed
         self.given: set[int] = set()  # ids of nodes that are some gradient already
 
     def take(self, n: Node, g: Tensor) -> None:
@@ -157,22 +171,25 @@ class _Collected:
         if asked and not self.accumulate:
             self.found[n] = g
 
-    def commit(self) -> None:
-        """Adds to every `grad`. No two tensors may share its memory: somebody will write there."""
-        for n, g in self.reached.items():
-            if n.grad is not None:
-                g = n.grad + g
-            elif g._expr.op is None or id(g._expr) in self.given or n.hooks:
-                g = apply(ops.COPY, (g,))
-            self.given.add(id(g._expr))
-            n.grad = g
-        self.taken = list(self.reached)
+    def grown(self, recorded: bool) -> list[tuple[Node, Tensor]]:
+        """What every `grad` is to be. No two tensors may share its memory: somebody will write
+        there.
+        """
+        made: list[tuple[Node, Tensor]] = []
+        with set_grad_enabled(recorded):
+            for n, g in self.reached.items():
+                if n.grad is not None:
+                    g = n.grad + g
+                elif g._expr.op is None or id(g._expr) in self.given or n.hooks:
+                    g = apply(ops.COPY, (g,))
+                self.given.add(id(g._expr))
+                made.append((n, g))
         self.reached.clear()  # or what is held here would be stored
+        return made
 
 
-def _run(
-    roots: list[tuple[Tensor, Tensor]], into: _Collected, retain: bool, create_graph: bool
-) -> None:
+def _run(roots: list[tuple[Tensor, Tensor]], into: _Collected, create_graph: bool) -> list[Node]:
+    """Has gradients flow, and returns the nodes that they have passed."""
     needed = None if into.wanted is None else _leading_to(roots, into.wanted)
     sent: dict[Node, Any] = {}
     results: dict[Node, Kept | None] = {}
@@ -186,7 +203,7 @@ def _run(
             sent[n], results[n] = g, result
             heappush(heap, (-n.order, n))
 
-    before, mode.enabled = mode.enabled, create_graph
+    before = recording(create_graph)
     try:  # no `with`: Ctrl-C may come at the start of an `__exit__`, and the mode would stay
         for t, g in roots:
             into.given.add(id(g._expr))
@@ -211,12 +228,9 @@ def _run(
             del g, result, parts, part
             if deep:
                 evaluate(*(t for t in sent.values() if type(t) is Tensor))
-        into.commit()
     finally:
-        mode.enabled = before
-    if not retain:
-        for n in passed:
-            n.release()
+        restore(before)
+    return passed
 
 
 def _hooked(n: Node, g: Any) -> Any:
@@ -356,7 +370,7 @@ def taped_write(name: str, x: Tensor, value: Expr) -> Callable[[], None] | None:
 
     Raises: GradientError where a leaf that requires a gradient would be overwritten.
     """
-    if not mode.enabled:
+    if not current().grad:
         return None
     group = {id(t): t for r in x._aliases or () if (t := r()) is not None}
     group.setdefault(id(x), x)

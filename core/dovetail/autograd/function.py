@@ -8,10 +8,11 @@ from typing import Any
 from ..arguments import function as callable_
 from ..errors import DTypeError, GradientError
 from ..expr import Expr, Spec, leaf
+from ..settings import current, recording, restore
 from ..tensor import Tensor, boxed, make
 from .engine import backward, checked, detach, requires_grad_
 from .gradients import zeros
-from .tape import Edge, Kept, Node, edge_to, keep, kept_value, mode
+from .tape import Edge, Kept, Node, edge_to, keep, kept_value, unheld
 
 
 class Context:
@@ -73,9 +74,14 @@ class _FunctionNode(Node):
     def join(self, a: Any, b: Any) -> Any:
         return {**a, **b}
 
-    def release(self) -> None:
-        self.released = True
-        self.context._kept = []
+    def release(self) -> Callable[[], None]:
+        kept = [unheld(k) for k in self.context._kept]
+        self.released, self.context._kept = True, []
+
+        def restore() -> None:
+            self.released, self.context._kept = False, kept
+
+        return restore
 
 
 class _Output(Node):
@@ -125,18 +131,18 @@ class Function:
         """The results of `forward`, through which gradients flow by `backward`."""
         edges = tuple(edge_to(a._expr) if isinstance(a, Tensor) else None for a in args)
         context = Context(cls.__name__, tuple(e is not None for e in edges))
-        before, mode.enabled = mode.enabled, False
+        before = recording(False)
         try:  # no `with`: Ctrl-C may come at the start of an `__exit__`, and the mode would stay
             made = cls.forward(context, *args)
         finally:
-            mode.enabled = before
+            restore(before)
         results = made if isinstance(made, tuple) else (made,)
         for t in results:
             if not isinstance(t, Tensor):
                 raise DTypeError(
                     f"{cls.__name__}: forward returned a {type(t).__name__}, no tensor"
                 )
-        if not mode.enabled or not any(context.needs_input_grad):
+        if not current().grad or not any(context.needs_input_grad):
             return made
         node = _FunctionNode(cls.__name__, results[0]._expr.spec, edges)
         node.context, node.function = context, cls
@@ -191,11 +197,11 @@ class _Checkpoint(Function):
         for kept, plain, needs in zip(saved, ctx.args, ctx.needs_input_grad[1:], strict=True):
             t = plain if kept is None else detach(kept)
             again.append(requires_grad_(t) if needs else t)
-        before, mode.enabled = mode.enabled, True
+        before = recording(True)
         try:
             made = ctx.function(*again)
         finally:
-            mode.enabled = before
+            restore(before)
         made = made if isinstance(made, tuple) else (made,)
         pairs = [(t, g) for t, g in zip(made, gradients, strict=True) if t._expr.tape is not None]
         backward([t for t, _ in pairs], [g for _, g in pairs])

@@ -23,14 +23,15 @@ from .. import ops, run
 from ..creation import generate
 from ..datatypes import cast, move
 from ..dtypes import int64
-from ..expr import Expr, Spec, leaf, node, spec, tape_of
+from ..expr import Expr, Spec, asked_at, leaf, node, spec, tape_of
 from ..layout import Layout, Shape
 from ..linalg import matmul
 from ..ops import TABLE
+from ..settings import current
 from ..statistics import prod
 from ..statistics import sum as sum_
 from ..tensor import Tensor, alias, apply, evaluated, make, view
-from .tape import Site, mode, set_gradient
+from .tape import Site, set_gradient
 
 LN2, LN10, TWO_BY_ROOT_PI = math.log(2.0), math.log(10.0), 2.0 / math.sqrt(math.pi)
 
@@ -76,7 +77,7 @@ def _pow_exponent(g: Any, x: Any, y: Any, r: Any) -> Any:
         flat = y >= 0
         return ew.where(flat, 0.0, ew.where(flat, 1.0, g * r) * -math.inf)
     at_zero = ew.logical_and(ew.equal(x, 0), ew.greater_equal(y, 0))
-    if mode.enabled:  # the rule is differentiated in turn: nothing infinite may be on that way
+    if current().grad:  # the rule is differentiated in turn: nothing infinite may be on that way
         x = ew.where(at_zero, 1.0, x)
         r = ew.pow(x, y)
     return ew.where(at_zero, 0.0, g * (r * ew.log(x)))
@@ -213,7 +214,7 @@ def _prod(g: Any, c: Site, x: Any) -> Any:
     other factors are multiplied from both sides instead, one after the other.
     """
     axes, x = c.attrs[0], cast(x, g.dtype)
-    if mode.enabled:
+    if current().grad:
         return _spread(g, c) * _other_factors(x, axes)
     zero = ew.equal(x, 0)
     count = sum_(cast(zero, int64), axis=axes, keepdims=True)
@@ -373,7 +374,7 @@ def _padded(g: Any, shape: Shape, starts: Shape) -> Any:
         inside = there if inside is None else ew.logical_and(inside, there)
         places.append(ew.clip(at, 0, g.shape[d] - 1)._expr)
     axes = tuple(-1 if d in cut else d for d in range(len(shape)))
-    attrs = (shape, axes, tuple(cut), True)
+    attrs = (shape, axes, tuple(cut), None)
     read = make(node(ops.GATHER, (g._expr, *places), spec(shape, g.dtype, g.device), attrs))
     return ew.where(inside, read, 0.0)
 
@@ -460,10 +461,12 @@ def _written_value(g: Any, c: Site) -> Any:
 
 def _gather(g: Any, c: Site, rest: list[Any]) -> Any:
     """Adds at the places that were read, in the order of the result: the same bits everywhere."""
-    shape, axes, of, known = c.attrs
+    shape, axes, of, asked = c.attrs
     source = c.spec().shape
     if _is_one_of_each(shape, axes, of, source):
-        return _put(g, _from_start(rest[0], source[of[0]], known), of[0], source)
+        return _put(g, _from_start(rest[0], source[of[0]], asked), of[0], source)
+    if asked is not None:
+        rest = [_checked(i, a, asked_at.get(c.node)) for i, a in zip(rest, asked, strict=True)]
     lead = [d for d, a in enumerate(axes) if a < 0]
     tail = [d for d, a in enumerate(axes) if a >= 0]
     tail.sort(key=lambda d: axes[d])
@@ -476,7 +479,7 @@ def _gather(g: Any, c: Site, rest: list[Any]) -> Any:
         t = view(t, ("expand", shape)) if t.shape != shape else t
         return view(view(t, ("permute", (*lead, *tail))), ("reshape", rows))
 
-    indices = [arranged(_from_start(i, source[a], known)) for i, a in zip(rest, of, strict=True)]
+    indices = [arranged(cast(i, int64)) for i in rest]
     onto = (*(source[a] for a in of), *wide)
     flat = zeros(spec(onto, g.dtype, g.device))
     operands = tuple(t._expr for t in (flat, arranged(g), *indices))
@@ -504,16 +507,24 @@ def _put(g: Any, index: Any, axis: int, source: Shape) -> Any:
     return ew.where(ew.equal(places, index), g, 0.0)
 
 
-def _from_start(i: Any, size: int, known: bool) -> Any:
+def _from_start(i: Any, size: int, asked: Any) -> Any:
     i = cast(i, int64)
-    return i if known else ew.where(i < 0, i + size, i)
+    return i if asked is None else ew.where(i < 0, i + size, i)
+
+
+def _checked(i: Any, asked: Any, line: str | None) -> Any:
+    """Indices counted from the start. Checked again: nothing says that the op itself has run."""
+    e = node(ops.CHECKED_INDICES, (i._expr,), spec(i.shape, int64, i.device), asked)
+    if line is not None:
+        asked_at[e] = line
+    return make(e)
 
 
 def _taken(t: Any, indices: list[Any], shape: Shape) -> Any:
     """The elements at the places that a scatter wrote, of its values' shape."""
     k = len(indices)
     axes = (-1, *range(k, k + len(shape) - 1))
-    attrs = (shape, axes, tuple(range(k)), True)
+    attrs = (shape, axes, tuple(range(k)), None)
     operands = (t._expr, *(i._expr for i in indices))
     return make(node(ops.GATHER, operands, spec(shape, t.dtype, t.device), attrs))
 

@@ -8,9 +8,7 @@ is cheap to compute again is kept as the recipe, so that the backward kernel com
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
-from contextlib import ContextDecorator
 from inspect import signature
 from itertools import count
 from typing import Any, NamedTuple
@@ -18,77 +16,67 @@ from typing import Any, NamedTuple
 from .. import expr
 from ..arguments import flag
 from ..errors import GradientError
-from ..expr import Expr, Spec, storage_of, twin
+from ..expr import Expr, Spec, Watch, twin, watched
 from ..fuse import CHEAP
 from ..ops import Op
+from ..settings import Switch, current
 from ..tensor import Tensor, make
 
 RECIPE_LEAVES = 2  # a recipe that reads more tensors than this is not cheaper than its value
 
 
-class _Mode(threading.local):
-    enabled = True
-
-
-mode = _Mode()
-
-
-class _GradMode(ContextDecorator):
-    """A context, or a decorator, in which recording is on or off."""
-
-    enabled = True
-
-    def __init__(self) -> None:
-        self._before: list[bool] = []
-
-    def __enter__(self) -> None:
-        self._before.append(mode.enabled)
-        mode.enabled = self.enabled
-
-    def __exit__(self, *exc: object) -> None:
-        mode.enabled = self._before.pop()
-
-
-class no_grad(_GradMode):
+class no_grad(Switch):
     """A context, or a decorator, in which ops are not recorded for gradients."""
 
-    enabled = False
+    def __init__(self) -> None:
+        super().__init__(grad=False)
 
 
-class enable_grad(_GradMode):
+class enable_grad(Switch):
     """A context, or a decorator, in which ops are recorded, as they are by default."""
 
+    def __init__(self) -> None:
+        super().__init__(grad=True)
 
-class set_grad_enabled(_GradMode):
+
+class set_grad_enabled(Switch):
     """A context, or a decorator, in which recording is on or off, as told."""
 
     def __init__(self, enabled: bool) -> None:
-        super().__init__()
-        self.enabled = flag("set_grad_enabled", enabled, "enabled")
+        super().__init__(grad=flag("set_grad_enabled", enabled, "enabled"))
 
 
 def is_grad_enabled() -> bool:
-    """Whether ops are being recorded in this thread."""
-    return mode.enabled
+    """Whether ops are being recorded in this context; a new thread begins with that."""
+    return current().grad
 
 
 # --- what is kept --------------------------------------------------------------------------------
 
 
 class Kept(NamedTuple):
-    """A value for the way back, and the version of its memory for which it holds."""
+    """A value for the way back, and what says whether it has been overwritten."""
 
     value: Any  # an Expr, or a Python number
-    version: int
+    watch: Watch | None
 
 
 def keep(e: Any) -> Kept:
     """`e` as it is now: cheap pending work as its recipe, else the value, which gets stored."""
     if type(e) is not Expr:
-        return Kept(e, 0)
-    if e.op is None:
-        return Kept(e, storage_of(e).version)
-    return Kept(twin(e) if _is_cheap(e) else e, 0)
+        return Kept(e, None)
+    return Kept(twin(e) if e.op is not None and _is_cheap(e) else e, watched(e))
+
+
+def unheld(kept: Kept | None) -> Any:
+    """The same, but pending work as a recipe: who holds that does not have it stored."""
+    if kept is None or type(kept.value) is not Expr or kept.value.op is None:
+        return kept
+    return kept._replace(value=twin(kept.value))
+
+
+def _nothing() -> None:
+    pass
 
 
 def _is_cheap(e: Expr) -> bool:
@@ -113,17 +101,20 @@ def _is_cheap(e: Expr) -> bool:
 def kept_value(node: Node, what: str, kept: Kept) -> Any:
     """What was kept, as a tensor. Raises: GradientError where it has been overwritten since."""
     e = kept.value
-    if type(e) is not Expr:
+    if kept.watch is None:
         return e
-    if e.op is None:
-        version = storage_of(e).version
-        if version != kept.version:
-            raise GradientError(
-                f"backward: {node.name} saved {what}, {e.spec!r}, for its gradient, and that "
-                f"memory has been written in place since (version {version}, saved at "
-                f"{kept.version}); write to a copy(), or do it after backward()"
-            )
+    check_unwritten(node, what, e.spec, kept.watch)
     return make(e)
+
+
+def check_unwritten(node: Node, what: str, spec: Spec, watch: Watch) -> None:
+    """Raises: GradientError where a value that was saved has been overwritten since."""
+    if watch.writer is not None:
+        raise GradientError(
+            f"backward: {node.name} saved {what}, {spec!r}, for its gradient, and "
+            f"{watch.writer} has written there in place since; write to a copy(), or do it after "
+            "backward()"
+        )
 
 
 # --- rules ---------------------------------------------------------------------------------------
@@ -199,8 +190,9 @@ class Node:
         """For each edge its part of the gradient, or None."""
         raise NotImplementedError
 
-    def release(self) -> None:
-        """Lets go of what was kept."""
+    def release(self) -> Callable[[], None]:
+        """Lets go of what was kept; what it returns gets it back."""
+        return _nothing
 
     def join(self, a: Any, b: Any) -> Any:
         """The sum of what two readers sent back."""
@@ -219,7 +211,9 @@ class Leaf(Node):
 class OpNode(Node):
     """An op of the table."""
 
-    __slots__ = ("attrs", "kept", "op", "operands")
+    __slots__ = ("attrs", "kept", "op", "operands", "result")
+
+    result: Watch  # where `needs_result`: whether it has been overwritten
 
     def __init__(self, e: Expr) -> None:
         op, args = e.op, e.args
@@ -239,7 +233,7 @@ class OpNode(Node):
                 if k not in self.kept:
                     self.kept[k] = keep(args[k])
             if rule.result:
-                self.needs_result = True
+                self.needs_result, self.result = True, watched(e)
 
     def rule(self, i: int) -> Rule | None:
         """The rule for operand `i`."""
@@ -270,6 +264,7 @@ class OpNode(Node):
             return Site(self, i)
         if name == "r":
             assert result is not None
+            check_unwritten(self, "its result", self.spec, self.result)
             return kept_value(self, "its result", result)
         if name == "rest":
             span = range(len(self.op.gradient), len(self.operands))
@@ -277,11 +272,18 @@ class OpNode(Node):
         k = OPERANDS.index(name)
         return kept_value(self, f"operand {k}", self.kept[k])
 
-    def release(self) -> None:
-        if self.kept or self.needs_result or any(e and e.result for e in self.edges):
-            self.released = True
-            self.kept = {}
-            self.edges = tuple(e and Edge(e.node, None) for e in self.edges)
+    def release(self) -> Callable[[], None]:
+        if not (self.kept or self.needs_result or any(e and e.result for e in self.edges)):
+            return _nothing
+        kept = {k: unheld(v) for k, v in self.kept.items()}
+        edges = tuple(e and Edge(e.node, unheld(e.result)) for e in self.edges)
+        self.released, self.kept = True, {}
+        self.edges = tuple(e and Edge(e.node, None) for e in self.edges)
+
+        def restore() -> None:
+            self.released, self.kept, self.edges = False, kept, edges
+
+        return restore
 
 
 class Site(NamedTuple):
@@ -326,7 +328,7 @@ def summed(g: Any, axes: tuple[int, ...], shape: tuple[int, ...]) -> Tensor:
 
 def record(e: Expr) -> OpNode | None:
     """The tape of a new node, some operand of which has one; None where no gradient can flow."""
-    if not mode.enabled or e.spec.dtype.kind != "f":
+    if not current().grad or e.spec.dtype.kind != "f":
         return None
     return OpNode(e)
 

@@ -22,6 +22,7 @@ from ..memory import DataPtr
 from ..plugins import Opened, open_device
 from ..reference import interpret
 from ..run import compile_ahead, planned
+from ..settings import eager
 from .values import Array, held, is_nan, raw
 
 REFERENCE = "reference"
@@ -161,7 +162,7 @@ class Kit:
         with self.on_device(what):
             found = make(self.device)
             x = host(found)
-        with T.eager():
+        with eager():
             expected = make(device(REFERENCE))
             y = host(expected)
         assert found.dtype is expected.dtype, self.failure(

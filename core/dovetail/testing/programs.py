@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import ops
+from .. import ops, settings
 from .. import tensor as T
 from ..device import device
 from ..dtypes import dtype
@@ -136,7 +136,7 @@ class Program:
         """Every tensor's bits at the end (None for dropped or read-only-refused ones)."""
         ts: list[Any] = [T.from_host(a, dtype(a.dtype), device(name)) for a in self.inputs]
         if eager:
-            with T.eager():
+            with settings.eager():
                 self._run(ts)
         else:
             self._run(ts)

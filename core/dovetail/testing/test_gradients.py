@@ -18,6 +18,7 @@ from ..elementwise import exp, tanh, where
 from ..indexing import getitem
 from ..linalg import matmul, reproducible
 from ..ops import Op
+from ..settings import eager
 from .kit import REFERENCE, Kit, host, kernels
 from .test_scalar_ops import named
 from .test_table import MAPS, REDUCTIONS, Place, a_row, dense, first_column, indices, transposed
@@ -47,7 +48,7 @@ def check(
     with kit.on_device(what), reproducible():
         found = gradients(f, values, places, d, kit.device)
         ours = [host(g) for g in found]
-    with T.eager(), reproducible():
+    with eager(), reproducible():
         theirs = [host(g) for g in gradients(f, values, places, d, device(REFERENCE))]
     for k, (x, y) in enumerate(zip(ours, theirs, strict=True)):
 

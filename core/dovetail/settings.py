@@ -1,0 +1,125 @@
+"""What a `with` block changes about the library: one mechanism for all of it.
+
+Settings belong to a context, as `contextvars` has it: a thread begins with the defaults, an asyncio
+task with a copy of what its maker had. One block's object may be entered again while it is entered,
+also by other threads, and blocks that overlap may be left in any order: a context knows by which
+objects it was entered, and its settings follow from these alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ContextDecorator
+from contextvars import ContextVar, Token
+from dataclasses import dataclass, field, replace
+from threading import RLock
+from typing import Any, Protocol, Self
+from weakref import finalize
+
+# A pending chain deeper than this is computed: it bounds kernels, recursion and memory.
+DEPTH_LIMIT = 64
+# The same, or 0 while ops run at once in some context: reading that of one's own takes longer.
+depth_limit = DEPTH_LIMIT
+
+
+class Block(Protocol):
+    """What settings are entered by."""
+
+    @property
+    def changes(self) -> Mapping[str, Any]:
+        """Fields of `Settings`, and what they are inside."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Settings:
+    """All settings of one context."""
+
+    eager: bool = False  # whether each op runs at once
+    reproducible: bool = False  # whether no vendor's routine is used
+    grad: bool = True  # whether ops are recorded for gradients
+    streams: Mapping[Any, Any] = field(default_factory=dict)  # the current one, by device
+    entered: tuple[Block, ...] = ()  # what made it so, outermost first
+
+
+_DEFAULTS = Settings()
+_current: ContextVar[Settings] = ContextVar("dovetail settings", default=_DEFAULTS)
+current = _current.get
+
+
+def enter(block: Block) -> None:
+    """Makes the changes of `block` in this context."""
+    _become((*current().entered, block))
+
+
+def leave(block: Block) -> None:
+    """Undoes the latest `enter(block)` of this context; nothing where there is none."""
+    entered = current().entered
+    for i in reversed(range(len(entered))):
+        if entered[i] is block:
+            _become((*entered[:i], *entered[i + 1 :]))
+            return
+
+
+def _become(entered: tuple[Block, ...]) -> None:
+    if not entered:
+        _current.set(_DEFAULTS)
+        return
+    fields: dict[str, Any] = {}
+    for block in entered:
+        for name, value in block.changes.items():
+            fields[name] = {**fields.get(name, {}), **value} if name == "streams" else value
+    made = Settings(**fields, entered=entered)
+    if made.eager:
+        _count_eager(made)
+    _current.set(made)
+
+
+def recording(on: bool) -> Token[Settings]:
+    """Turns the recording of ops on or off until `restore` is called with what comes back.
+
+    For `try: ... finally: restore(token)`, in our own code: an interrupt may come at the start of
+    an `__exit__`, but not between a `finally` and a function of C.
+    """
+    return _current.set(replace(current(), grad=on))
+
+
+restore = _current.reset
+
+
+class Switch(ContextDecorator):
+    """A context, or a decorator, in which some settings are changed."""
+
+    def __init__(self, **changes: Any) -> None:
+        self.changes: Mapping[str, Any] = changes
+
+    def __enter__(self) -> Self:
+        enter(self)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        leave(self)
+
+
+class eager(Switch):
+    """A context in which each op runs at once, with the same bits; for debugging and timing."""
+
+    def __init__(self) -> None:
+        super().__init__(eager=True)
+
+
+# --- whether ops run at once anywhere -------------------------------------------------------------
+
+_eager = 0  # how many Settings with it some context has, copied contexts too
+_counting = RLock()  # a finaliser may run inside
+
+
+def _count_eager(made: Settings) -> None:
+    finalize(made, _count, -1).atexit = False
+    _count(1)
+
+
+def _count(change: int) -> None:
+    global _eager, depth_limit
+    with _counting:
+        _eager += change
+        depth_limit = 0 if _eager else DEPTH_LIMIT

@@ -1,0 +1,199 @@
+"""What `with` blocks change: per context, nested, entered again, left in any order."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import gc
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import dovetail as dt
+import pytest
+from dovetail import settings, tensor
+
+X = dt.ones(3, device="reference")
+
+
+def runs_at_once() -> bool:
+    return (X + 1)._expr.op is None
+
+
+def uses_no_vendor() -> bool:
+    m = dt.ones((2, 2), device="reference")
+    return dt.matmul(m, m)._expr.attrs is not None
+
+
+def other_stream() -> bool:
+    return dt.current_stream("reference") is not dt.default_stream("reference")
+
+
+# a block that differs from the default, and how that is seen
+BLOCKS: dict[str, tuple[Callable[[], Any], Callable[[], bool]]] = {
+    "eager": (dt.eager, runs_at_once),
+    "reproducible": (dt.reproducible, uses_no_vendor),
+    "no_grad": (dt.no_grad, lambda: not dt.is_grad_enabled()),
+    "stream": (lambda: dt.Stream("reference"), other_stream),
+}
+each = pytest.mark.parametrize("name", BLOCKS)
+
+
+@each
+def test_it_holds_inside_and_not_outside_even_after_an_error(name: str) -> None:
+    make, inside = BLOCKS[name]
+    assert not inside()
+    with pytest.raises(KeyError), make():
+        assert inside()
+        raise KeyError
+    assert not inside()
+
+
+@each
+def test_one_object_is_entered_twice(name: str) -> None:
+    make, inside = BLOCKS[name]
+    block = make()
+    for _ in range(2):
+        with block:
+            with block:
+                assert inside()
+            assert inside()
+        assert not inside()
+
+
+@each
+def test_blocks_that_overlap_are_left_in_any_order(name: str) -> None:
+    make, inside = BLOCKS[name]
+    first, second = make(), make()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert inside()
+    second.__exit__(None, None, None)
+    assert not inside()
+    with dt.enable_grad(), first:
+        assert inside()
+    assert not inside()
+
+
+def test_overlapping_blocks_of_different_kinds_leave_each_others_settings() -> None:
+    off, on, at_once = dt.no_grad(), dt.enable_grad(), dt.eager()
+    off.__enter__()
+    at_once.__enter__()
+    on.__enter__()
+    assert dt.is_grad_enabled() and runs_at_once()
+    at_once.__exit__(None, None, None)
+    assert dt.is_grad_enabled() and not runs_at_once()
+    on.__exit__(None, None, None)
+    assert not dt.is_grad_enabled()
+    off.__exit__(None, None, None)
+    assert settings.current().entered == ()
+
+
+@each
+def test_a_new_thread_begins_with_the_defaults_and_changes_only_its_own(name: str) -> None:
+    make, inside = BLOCKS[name]
+    shared, seen = make(), []
+    entered, leave = threading.Event(), threading.Event()
+
+    def work() -> None:
+        seen.append(inside())
+        with shared:  # as the other thread does
+            seen.append(inside())
+            entered.set()
+            leave.wait(10)
+        seen.append(inside())
+
+    thread = threading.Thread(target=work)
+    with shared:
+        thread.start()
+        assert entered.wait(10)
+    assert not inside()
+    leave.set()
+    thread.join()
+    assert seen == [False, True, False] and not inside()
+
+
+@each
+def test_tasks_that_take_turns_keep_their_own(name: str) -> None:
+    make, inside = BLOCKS[name]
+
+    async def within(seen: list[bool]) -> None:
+        with make():
+            for _ in range(3):
+                await asyncio.sleep(0)
+                seen.append(inside())
+
+    async def without(seen: list[bool]) -> None:
+        for _ in range(4):
+            await asyncio.sleep(0)
+            seen.append(inside())
+
+    async def main() -> tuple[list[bool], list[bool], bool]:
+        a: list[bool] = []
+        b: list[bool] = []
+        await asyncio.gather(within(a), without(b))
+        with make():
+            task = asyncio.create_task(without(late := []))
+        await task  # it has a copy of what held when it was made
+        return a, b, late == [True] * 4
+
+    assert asyncio.run(main()) == ([True] * 3, [False] * 4, True)
+    assert not inside()
+
+
+def test_a_block_that_is_left_in_another_context_changes_nothing_there() -> None:
+    block = dt.no_grad()
+    contextvars.copy_context().run(block.__enter__)
+    block.__exit__(None, None, None)
+    assert dt.is_grad_enabled()
+
+
+def test_recording_is_as_quick_as_before_once_nobody_runs_ops_at_once() -> None:
+    """The depth that `make` compares with says whether any context differs, a copied one too."""
+    with dt.eager(), dt.no_grad():
+        kept: contextvars.Context | None = contextvars.copy_context()
+    assert not runs_at_once() and kept is not None and kept.run(runs_at_once)
+    assert settings.depth_limit == 0
+    kept = None
+    gc.collect()
+    assert settings.depth_limit == settings.DEPTH_LIMIT
+
+
+def test_long_chains_are_bounded_while_another_thread_runs_ops_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun: list[int] = []
+    evaluate = tensor.run.evaluate
+    monkeypatch.setattr(tensor.run, "evaluate", lambda e, *a: (begun.append(1), evaluate(e, *a)))
+    with dt.eager():
+        context = contextvars.copy_context()  # some context that differs
+    assert context.run(runs_at_once)
+    begun.clear()
+    x = X
+    for _ in range(settings.DEPTH_LIMIT):
+        x = x + 1
+    assert begun == []
+    x = x + 1
+    assert begun == [1] and x._expr.op is None
+
+
+@dt.no_grad()
+def countdown(n: int) -> list[bool]:
+    return [dt.is_grad_enabled(), *(countdown(n - 1) if n else [])]
+
+
+def test_a_decorated_function_may_call_itself() -> None:
+    assert countdown(3) == [False] * 4 and dt.is_grad_enabled()
+
+
+def numbers() -> Iterator[bool]:
+    with dt.no_grad():
+        yield dt.is_grad_enabled()
+
+
+def test_an_abandoned_generator_puts_back_what_it_changed() -> None:
+    g = numbers()
+    assert next(g) is False
+    g.close()
+    assert dt.is_grad_enabled()
