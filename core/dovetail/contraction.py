@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from .elementwise import multiply
-from .errors import ArgumentError, DTypeError, ShapeError
+from .errors import ArgumentError, ShapeError
 from .linalg import matmul
 from .manipulation import diagonal
 from .statistics import sum as sum_
-from .tensor import Tensor, view
+from .tensor import Tensor, brought, view
 
 ELLIPSIS = "..."
 _HIDDEN = "\x01\x02\x03\x04\x05\x06\x07\x08\x0b\x0c\x0e\x0f\x10\x11\x12"  # labels of `...`
@@ -58,9 +58,7 @@ def _parsed(subscripts: str, operands: Sequence[Tensor]) -> tuple[list[Term], st
     given = left.split(",")
     if len(given) != len(operands):
         raise ArgumentError(f"einsum: {subscripts!r} is for {len(given)} operands; {len(operands)}")
-    for x in operands:
-        if not isinstance(x, Tensor):
-            raise DTypeError(f"einsum: needs tensors, not {type(x).__name__}; see dt.asarray")
+    operands = brought("einsum", *operands)
     terms = [_term(subscripts, s, x) for s, x in zip(given, operands, strict=True)]
     everything = "".join(t.labels for t in terms)
     hidden = "".join(h for h in reversed(_HIDDEN) if h in everything)

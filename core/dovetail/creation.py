@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from . import ops
+from . import ops, tensor
 from .datatypes import Like, Where, cast, move, real_dtype
 from .device import device, usable
 from .dtypes import DType, bool_, dtype, float32, float64, int64
@@ -96,6 +96,9 @@ def asarray(
         else:
             return _from_shared(shared, want, device, copy)
     return _from_numpy(_host_values(obj), want, device, copy)
+
+
+tensor.as_tensor = asarray
 
 
 def _from_shared(x: Tensor, want: DType | None, where: Where, copy: bool | None) -> Tensor:
@@ -415,6 +418,7 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
     """Coordinate tensors of the grid that 1-dimensional tensors span; views, which share memory."""
     if indexing not in ("xy", "ij"):
         raise ArgumentError(f'meshgrid: indexing is "xy" or "ij", not {indexing!r}')
+    arrays = tensor.brought("meshgrid", *arrays)
     if any(a.ndim != 1 for a in arrays):
         raise ShapeError(
             f"meshgrid: needs 1-dimensional tensors, not shapes {[a.shape for a in arrays]}"

@@ -127,7 +127,7 @@ def result_type(*operands: Tensor | Like | bool | int | float) -> DType:
 
 
 def _dtype_of(v: Any) -> DType:
-    return v.dtype if isinstance(v, Tensor) else dtype(v)
+    return dtype(v.dtype) if isinstance(v, Tensor | np.ndarray) else dtype(v)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from .ops import TABLE, Op, common
 from .statistics import all as all_
 from .statistics import max as max_
 from .statistics import sum as sum_
-from .tensor import Tensor, apply, elsewhere, untaped
+from .tensor import ARRAYS, Tensor, apply, beside, brought, elsewhere, untaped
 
 Number = bool | int | float
 
@@ -347,6 +347,7 @@ def _floats(x1: Tensor | Number, x2: Tensor | Number) -> tuple[Tensor, Tensor]:
     one = next((x for x in (x1, x2) if isinstance(x, Tensor)), None)
     if one is None:
         raise DTypeError("isclose: at least one operand has to be a tensor; see dt.asarray")
+    x1, x2 = (beside("isclose", x, (one,)) if isinstance(x, ARRAYS) else x for x in (x1, x2))
     pair = [x if isinstance(x, Tensor) else full((), float(x), device=one.device) for x in (x1, x2)]
     kinds = [x.dtype for x in (x1, x2) if isinstance(x, Tensor)]
     found = common("isclose", kinds)
@@ -369,4 +370,5 @@ def allclose(
 
 def array_equal(x1: Tensor, x2: Tensor, /) -> bool:
     """Whether two tensors have one shape and equal elements. Looks at the values."""
+    x1, x2 = brought("array_equal", x1, x2)
     return x1.shape == x2.shape and bool(all_(equal(x1, x2)))

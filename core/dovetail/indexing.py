@@ -30,10 +30,12 @@ from .errors import (
 from .expr import Expr, node, spec
 from .layout import Move, Shape
 from .tensor import (
+    ARRAYS,
     PYTHON_NUMBERS,
     Tensor,
     apply,
     assign,
+    beside,
     check_writable,
     elsewhere,
     fitted,
@@ -41,6 +43,7 @@ from .tensor import (
     from_host,
     is_viewable,
     make,
+    require_untaped,
     view,
     writing,
 )
@@ -108,6 +111,7 @@ def _value(name: str, value: Any, want: DType, device: Any) -> Expr:
         value = value.item()
     if isinstance(value, PYTHON_NUMBERS):
         return _number(name, value, want, device)
+    require_untaped(name, value)
     array = np.asarray(value)
     if array.dtype.kind not in "biuf":
         raise DTypeError(f"{name}: cannot store a {type(value).__name__}; see dt.asarray")
@@ -500,6 +504,10 @@ def searchsorted(
     """
     if side not in ("left", "right"):
         raise ArgumentError(f"searchsorted: side is 'left' or 'right', not {side!r}")
+    given = (x1, x2, sorter)
+    x1, x2, sorter = (
+        beside("searchsorted", a, given) if isinstance(a, ARRAYS) else a for a in given
+    )
     if x1.ndim != 1:
         raise ShapeError(f"searchsorted: x1 is a vector, not of shape {x1.shape}")
     wanted = (

@@ -33,7 +33,7 @@ from .errors import LayoutError
 from .expr import Expr, node, spec
 from .layout import Kind, Shape
 from .ops import Op
-from .tensor import PYTHON_NUMBERS, Tensor, apply, make, view
+from .tensor import Tensor, apply, decides, make, view
 
 INTERFACE = (1, 0)  # of layout plugins; the group of entry points carries the first number
 
@@ -169,12 +169,9 @@ def placed(x: Tensor, values: Tensor, at: Tensor) -> Tensor:
 
 # --- operators: a new tensor each, also of `+=` --------------------------------------------------
 
-_OPERAND = (Tensor, *PYTHON_NUMBERS, np.generic)
-
-
 def _binary(op: Op, reflected: bool) -> Callable[[Any, Any], Any]:
     def operator(self: Any, other: Any) -> Any:
-        if not isinstance(other, _OPERAND):
+        if decides(other):
             return NotImplemented
         return apply(op, (other, self) if reflected else (self, other))
 

@@ -24,6 +24,7 @@ from .tensor import (
     Tensor,
     alias,
     apply,
+    brought,
     elsewhere,
     evaluated,
     fresh,
@@ -191,6 +192,7 @@ def expand(x: Tensor, /, *shape: Any) -> Tensor:
 
 def broadcast_arrays(*arrays: Tensor) -> tuple[Tensor, ...]:
     """Views of the common shape."""
+    arrays = brought("broadcast_arrays", *arrays)
     shape = lay.broadcast_shapes("broadcast_arrays", *(a.shape for a in arrays))
     return tuple(view(a, ("expand", shape)) for a in arrays)
 
@@ -330,7 +332,7 @@ def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
     >>> dt.concat([dt.ones(1, device="reference"), dt.zeros(2, device="reference")]).tolist()
     [1.0, 0.0, 0.0]
     """
-    parts = [_tensor("concat", a) for a in arrays]
+    parts = [*brought("concat", *arrays)]
     _require_same_device("concat", parts)
     if axis is None:
         parts, axis = [ravel(a) for a in parts], 0
@@ -374,7 +376,7 @@ def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
     """The tensors, of one shape, one after the other along a new axis. Raises: ShapeError,
     DeviceError.
     """
-    parts = [_tensor("stack", a) for a in arrays]
+    parts = brought("stack", *arrays)
     _require_same_device("stack", parts)
     if len({a.shape for a in parts}) > 1:
         raise ShapeError(

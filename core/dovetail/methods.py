@@ -13,6 +13,7 @@ from . import (
     interop,
     layout_plugins,
     manipulation,
+    numpy_protocol,
     ops,
     printing,
     sets,
@@ -22,7 +23,7 @@ from . import (
 )
 from .errors import ArgumentError, NotYetAttribute
 from .ops import TABLE, Op
-from .tensor import Tensor, assign, fitted, in_place
+from .tensor import Tensor, assign, beside, fitted, in_place
 
 MODULES: dict[Any, tuple[str, ...]] = {
     elementwise: (
@@ -65,6 +66,8 @@ OTHER_NAMES = {  # PyTorch's and NumPy's spellings, and Python's
     "__format__": printing.formatted,
     "__dlpack__": interop.dlpack,
     "__dlpack_device__": interop.dlpack_device,
+    "__array_ufunc__": numpy_protocol.array_ufunc,
+    "__array_function__": numpy_protocol.array_function,
 }
 IN_PLACE = {name: TABLE[name] for name in elementwise.FUNCTIONS} | {
     "mul": ops.MULTIPLY,
@@ -150,6 +153,7 @@ def copy_(x: Tensor, other: Tensor, /) -> Tensor:
     """This tensor, after the elements of another one, broadcast and cast, have been copied into
     it.
     """
+    other = other if isinstance(other, Tensor) else beside("copy", other, (x,))
     source = datatypes.move(other, x.device)
     return _written("copy", x, datatypes.cast(source, x.dtype))
 

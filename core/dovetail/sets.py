@@ -19,7 +19,7 @@ from .indexing import fetch, place, searchsorted, true_positions
 from .manipulation import concat, expand_dims, reshape
 from .sorting import argsort, sort
 from .statistics import any as any_of
-from .tensor import Tensor, apply, view
+from .tensor import ARRAYS, Tensor, apply, beside, view
 
 FEW = 16  # elements that are compared with all others rather than searched
 
@@ -114,6 +114,7 @@ def isin(x1: Tensor | int | float, x2: Tensor | int | float, /, *, invert: bool 
     given = [a for a in (x1, x2) if isinstance(a, Tensor)]
     if not given:
         raise DTypeError("isin: needs a tensor; see dt.asarray")
+    x1, x2 = (beside("isin", a, given) if isinstance(a, ARRAYS) else a for a in (x1, x2))
     d = result_type(x1, x2)
     x, among = (
         cast(a, d) if isinstance(a, Tensor) else full((), a, dtype=d, device=given[0].device)
