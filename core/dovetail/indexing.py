@@ -505,9 +505,9 @@ def searchsorted(
     if side not in ("left", "right"):
         raise ArgumentError(f"searchsorted: side is 'left' or 'right', not {side!r}")
     given = (x1, x2, sorter)
-    x1, x2, sorter = (
-        beside("searchsorted", a, given) if isinstance(a, ARRAYS) else a for a in given
-    )
+    x1 = beside("searchsorted", x1, given) if isinstance(x1, ARRAYS) else x1
+    x2 = beside("searchsorted", x2, given) if isinstance(x2, ARRAYS) else x2
+    sorter = beside("searchsorted", sorter, given) if isinstance(sorter, ARRAYS) else sorter
     if x1.ndim != 1:
         raise ShapeError(f"searchsorted: x1 is a vector, not of shape {x1.shape}")
     wanted = (

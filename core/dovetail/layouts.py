@@ -169,6 +169,7 @@ def placed(x: Tensor, values: Tensor, at: Tensor) -> Tensor:
 
 # --- operators: a new tensor each, also of `+=` --------------------------------------------------
 
+
 def _binary(op: Op, reflected: bool) -> Callable[[Any, Any], Any]:
     def operator(self: Any, other: Any) -> Any:
         if decides(other):

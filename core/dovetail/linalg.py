@@ -95,7 +95,9 @@ def _converted(x: Tensor, dtype: Any) -> Tensor:
 def matrix_transpose(x: Tensor, /) -> Tensor:
     """A view of `x` with its last two axes exchanged. Raises: ShapeError below 2 dimensions."""
     if not isinstance(x, Tensor):
-        raise DTypeError(f"matrix_transpose: needs a tensor, not {type(x).__name__}; see dt.asarray")
+        raise DTypeError(
+            f"matrix_transpose: needs a tensor, not {type(x).__name__}; see dt.asarray"
+        )
     return x.mT
 
 

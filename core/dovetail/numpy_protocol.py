@@ -1,4 +1,4 @@
-"""NumPy's functions on tensors: `np.exp(x)`, `array * x`, `np.concatenate([x, array])` run dovetail's.
+"""NumPy's functions on tensors: `np.exp(x)`, `array * x`, `np.stack([x, array])` run dovetail's.
 
 Results are tensors on the tensor's device, and carry gradients. What dovetail lacks is a TypeError
 that names the way: `np.asarray(x)`. What is not an array's business but a look at its values
@@ -53,6 +53,11 @@ def _called(name: str, ours: Function, args: Sequence[Any], given: dict[str, Any
     return ours(*bound.args, **bound.kwargs)
 
 
+def _each(names: str, module: Any, adapt: Function = lambda ours: ours) -> dict[str, Function]:
+    """A module's functions of these names, adapted."""
+    return {n: adapt(getattr(module, n)) for n in names.split()}
+
+
 # --- ufuncs --------------------------------------------------------------------------------------
 
 _SAME_NAME = """
@@ -61,11 +66,11 @@ reciprocal hypot copysign nextafter exp exp2 expm1 log log2 log10 log1p logaddex
 cosh tanh floor ceil trunc maximum minimum equal not_equal less less_equal greater greater_equal
 logical_and logical_or logical_xor logical_not bitwise_and bitwise_or bitwise_xor isnan isinf
 isfinite signbit
-""".split()
+"""
 _OTHER_NAME = {
     "power": "pow", "rint": "round", "invert": "bitwise_invert", "arctan2": "atan2",
-    "left_shift": "bitwise_left_shift", "right_shift": "bitwise_right_shift",
-    **{f"arc{f}": f"a{f}" for f in ("sin", "cos", "tan", "sinh", "cosh", "tanh")},
+    "left_shift": "bitwise_left_shift", "right_shift": "bitwise_right_shift", "arcsin": "asin",
+    "arccos": "acos", "arctan": "atan", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh",
 }  # fmt: skip
 _SCIPYS = {"erf": elementwise.erf, "erfc": elementwise.erfc, "expit": elementwise.sigmoid}
 
@@ -75,7 +80,7 @@ def _divmod(x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
 
 
 UFUNCS: dict[Any, Function] = {
-    **{getattr(np, name): getattr(elementwise, name) for name in _SAME_NAME},
+    **{getattr(np, name): f for name, f in _each(_SAME_NAME, elementwise).items()},
     **{getattr(np, name): getattr(elementwise, ours) for name, ours in _OTHER_NAME.items()},
     np.divmod: _divmod,
     np.matmul: linalg.matmul,
@@ -128,7 +133,7 @@ def _ufunc(ufunc: Any, method: str) -> Function | None:
         return _reduced(_REDUCTIONS[ufunc])
     if method == "accumulate" and ufunc in _ACCUMULATIONS:
         return _accumulated(_ACCUMULATIONS[ufunc])
-    if method == "outer" and ufunc in UFUNCS and ufunc.signature is None:
+    if method == "outer" and ufunc in UFUNCS:
         return _outer(UFUNCS[ufunc])
     return None
 
@@ -222,10 +227,6 @@ def _close(ours: Function) -> Function:
     return f
 
 
-def _count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-    return statistics.count_nonzero(a, axis=axis, keepdims=keepdims)
-
-
 def _where(condition: Any, *choices: Any) -> Any:
     return elementwise.where(condition, *choices) if choices else indexing.nonzero(condition)
 
@@ -236,10 +237,6 @@ def _clip(
 ) -> Tensor:  # fmt: skip
     low, high = (min if a_min is None else a_min), (max if a_max is None else a_max)
     return elementwise.clip(a, low, high, out=out)
-
-
-def _round(a: Any, decimals: int = 0, out: Any = None) -> Tensor:
-    return elementwise.round(a, decimals=decimals, out=out)
 
 
 def _transpose(a: Any, axes: Any = None) -> Tensor:
@@ -256,16 +253,49 @@ def _stack(arrays: Any, axis: int = 0, out: Any = None) -> Tensor:
     return made if out is None else write_out("stack", out, made._expr)
 
 
+def _at_least(dims: int) -> Function:
+    def one(x: Any) -> Any:
+        if not isinstance(x, Tensor):
+            return (np.atleast_1d, np.atleast_2d)[dims - 1](x)
+        return manipulation.reshape(x, ((1,) * (dims - x.ndim) + x.shape)) if x.ndim < dims else x
+
+    def f(*arys: Any) -> Any:
+        return one(arys[0]) if len(arys) == 1 else tuple(map(one, arys))
+
+    return f
+
+
+def _vstack(tup: Any) -> Tensor:
+    return manipulation.concat([_at_least(2)(x) for x in tup])
+
+
+def _hstack(tup: Any) -> Tensor:
+    parts = [_at_least(1)(x) for x in tup]
+    return manipulation.concat(parts, axis=0 if parts[0].ndim == 1 else 1)
+
+
+def _broadcast_arrays(*args: Any) -> tuple[Any, ...]:
+    """What is no tensor stays on the host, whatever it holds."""
+    given = [x if isinstance(x, Tensor) else np.asarray(x) for x in args]
+    shape = manipulation.broadcast_shapes(*(x.shape for x in given))
+    return tuple(
+        manipulation.broadcast_to(x, shape) if isinstance(x, Tensor) else np.broadcast_to(x, shape)
+        for x in given
+    )
+
+
 def _split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
     n = ary.shape[axis]
     if isinstance(indices_or_sections, int):
         if n % indices_or_sections:
-            raise ArgumentError(f"split: {n} does not divide into {indices_or_sections} equal parts")
+            raise ArgumentError(
+                f"split: {n} does not divide into {indices_or_sections} equal parts"
+            )
         size = n // indices_or_sections
         return list(manipulation.split(ary, [size] * indices_or_sections, axis=axis))
     first = manipulation.moveaxis(ary, axis, 0)
     cuts = [*indices_or_sections, n]
-    parts = [first[a:b] for a, b in zip([0, *cuts], cuts, strict=False)]  # type: ignore[index]
+    parts = [first[a:b] for a, b in zip([0, *cuts], cuts, strict=False)]
     return [manipulation.moveaxis(p, 0, axis) for p in parts]
 
 
@@ -298,90 +328,110 @@ def _einsum(subscripts: str, *operands: Any, optimize: Any = False) -> Tensor:
     return contraction.einsum(subscripts, *operands)
 
 
-def _size(a: Any, axis: int | None = None) -> int:
-    return int(a.size) if axis is None else int(a.shape[axis])
-
-
-def _by_name(table: dict[str, Function], where: Any = np) -> dict[Any, Function]:
-    """The table under NumPy's functions, of those that this NumPy has."""
-    return {getattr(where, n): f for n, f in table.items() if hasattr(where, n)}
-
-
-FUNCTIONS: dict[Any, Function] = {
-    **_by_name({n: _sums(getattr(statistics, n)) for n in ("sum", "prod", "mean")}),
-    **_by_name(
-        {n: _extremes(getattr(statistics, n)) for n in "max min any all argmax argmin".split()}
+_OURS: dict[str, Function] = {
+    **_each("sum prod mean", statistics, _sums),
+    **_each("max min any all argmax argmin", statistics, _extremes),
+    **_each("std var", statistics, _moments),
+    **_each("isclose allclose", elementwise, _close),
+    **_each("sort argsort", sorting, _in_order),
+    **_each("tril triu", creation, _triangle),
+    **_each("zeros_like ones_like empty_like", creation, _filled_like),
+    **_each("unique_all unique_counts unique_inverse unique_values", sets),
+    **_each("cumulative_sum cumulative_prod", cumulative),
+    **_each("unstack", manipulation),
+    "atleast_1d": _at_least(1),
+    "atleast_2d": _at_least(2),
+    "broadcast_arrays": _broadcast_arrays,
+    "vstack": _vstack,
+    "hstack": _hstack,
+    "amax": _extremes(statistics.max),
+    "amin": _extremes(statistics.min),
+    "cumsum": _running(cumulative.cumulative_sum),
+    "cumprod": _running(cumulative.cumulative_prod),
+    "diff": _diff,
+    "count_nonzero": lambda a, axis=None, *, keepdims=False: statistics.count_nonzero(
+        a, axis=axis, keepdims=keepdims
     ),
-    **_by_name({n: _moments(getattr(statistics, n)) for n in ("std", "var")}),
-    **_by_name({n: _close(getattr(elementwise, n)) for n in ("isclose", "allclose")}),
-    **_by_name({n: _in_order(getattr(sorting, n)) for n in ("sort", "argsort")}),
-    **_by_name({n: _triangle(getattr(creation, n)) for n in ("tril", "triu")}),
-    **_by_name(
-        {n: _filled_like(getattr(creation, n)) for n in ("zeros_like", "ones_like", "empty_like")}
+    "where": _where,
+    "clip": _clip,
+    "round": lambda a, decimals=0, out=None: elementwise.round(a, decimals=decimals, out=out),
+    "around": lambda a, decimals=0, out=None: elementwise.round(a, decimals=decimals, out=out),
+    "array_equal": lambda a1, a2: elementwise.array_equal(a1, a2),
+    "astype": lambda x, dtype, /, *, copy=True, device=None: datatypes.astype(
+        x, dtype, copy=copy, device=device
     ),
-    **_by_name({n: getattr(sets, n) for n in "unique_all unique_counts unique_inverse "
-                "unique_values".split()}),
-    **_by_name({n: getattr(cumulative, n) for n in ("cumulative_sum", "cumulative_prod")}),
-    **_by_name({n: getattr(manipulation, n) for n in ("unstack", "broadcast_arrays")}),
-    **_by_name({
-        "amax": _extremes(statistics.max), "amin": _extremes(statistics.min),
-        "count_nonzero": _count_nonzero, "cumsum": _running(cumulative.cumulative_sum),
-        "cumprod": _running(cumulative.cumulative_prod), "diff": _diff, "where": _where,
-        "clip": _clip, "round": _round, "around": _round, "transpose": _transpose,
-        "concatenate": _concatenate, "stack": _stack, "split": _split, "take": _take, "dot": _dot,
-        "outer": _outer_product, "einsum": _einsum,
-        "array_equal": lambda a1, a2: elementwise.array_equal(a1, a2),
-        "astype": lambda x, dtype, /, *, copy=True, device=None: datatypes.astype(
-            x, dtype, copy=copy, device=device
-        ),
-        "reshape": lambda a, /, shape, *, copy=None: manipulation.reshape(a, shape, copy=copy),
-        "matrix_transpose": lambda x, /: linalg.matrix_transpose(x),
-        "swapaxes": lambda a, axis1, axis2: manipulation.swapaxes(a, axis1, axis2),
-        "moveaxis": lambda a, source, destination: manipulation.moveaxis(a, source, destination),
-        "expand_dims": lambda a, axis: manipulation.expand_dims(a, axis),
-        "squeeze": lambda a, axis=None: manipulation.squeeze(a, axis),
-        "flip": lambda m, axis=None: manipulation.flip(m, axis),
-        "ravel": lambda a: manipulation.ravel(a),
-        "copy": lambda a: manipulation.copy(a),
-        "broadcast_to": lambda array, shape: manipulation.broadcast_to(array, shape),
-        "roll": lambda a, shift, axis=None: manipulation.roll(a, shift, axis=axis),
-        "repeat": lambda a, repeats, axis=None: manipulation.repeat(a, repeats, axis=axis),
-        "tile": lambda A, reps: manipulation.tile(A, reps),
-        "diagonal": lambda a, offset=0, axis1=0, axis2=1: manipulation.diagonal(
-            a, offset, axis1, axis2
-        ),
-        "take_along_axis": lambda arr, indices, axis=-1: indexing.take_along_axis(
-            arr, indices, axis=axis
-        ),
-        "nonzero": lambda a: indexing.nonzero(a),
-        "argwhere": lambda a: indexing.argwhere(a),
-        "searchsorted": lambda a, v, side="left", sorter=None: indexing.searchsorted(
-            a, v, side=side, sorter=sorter
-        ),
-        "isin": lambda element, test_elements, assume_unique=False, invert=False: sets.isin(
-            element, test_elements, invert=invert
-        ),
-        "full_like": lambda a, fill_value, dtype=None, *, device=None: creation.full_like(
-            a, fill_value, dtype=dtype, device=device
-        ),
-        "meshgrid": lambda *xi, indexing="xy": creation.meshgrid(*xi, indexing=indexing),
-        "tensordot": lambda a, b, axes=2: linalg.tensordot(a, b, axes=axes),
-        "shape": lambda a: a.shape,
-        "ndim": lambda a: a.ndim,
-        "size": _size,
-    }),
-    **_by_name(
-        {n: getattr(linalg, n) for n in "outer diagonal matmul tensordot vecdot matrix_transpose"
-         .split()}, np.linalg,
+    "reshape": lambda a, /, shape, *, copy=None: manipulation.reshape(a, shape, copy=copy),
+    "transpose": _transpose,
+    "matrix_transpose": lambda x, /: linalg.matrix_transpose(x),
+    "swapaxes": lambda a, axis1, axis2: manipulation.swapaxes(a, axis1, axis2),
+    "moveaxis": lambda a, source, destination: manipulation.moveaxis(a, source, destination),
+    "expand_dims": lambda a, axis: manipulation.expand_dims(a, axis),
+    "squeeze": lambda a, axis=None: manipulation.squeeze(a, axis),
+    "flip": lambda m, axis=None: manipulation.flip(m, axis),
+    "ravel": lambda a: manipulation.ravel(a),
+    "copy": lambda a: manipulation.copy(a),
+    "broadcast_to": lambda array, shape: manipulation.broadcast_to(array, shape),
+    "concatenate": _concatenate,
+    "stack": _stack,
+    "split": _split,
+    "roll": lambda a, shift, axis=None: manipulation.roll(a, shift, axis=axis),
+    "repeat": lambda a, repeats, axis=None: manipulation.repeat(a, repeats, axis=axis),
+    "tile": lambda A, reps: manipulation.tile(A, reps),
+    "diagonal": lambda a, offset=0, axis1=0, axis2=1: manipulation.diagonal(
+        a, offset, axis1, axis2
     ),
-}  # fmt: skip
-LOOKING = set(  # what gives no array of the values, but looks at them
-    _by_name(dict.fromkeys(
-        """save savez savez_compressed savetxt array2string array_repr array_str iscomplexobj
-        isrealobj result_type can_cast common_type min_scalar_type may_share_memory shares_memory
-        copyto""".split(), _size,
-    ))
-)  # fmt: skip
+    "full_like": lambda a, fill_value, dtype=None, *, device=None: creation.full_like(
+        a, fill_value, dtype=dtype, device=device
+    ),
+    "meshgrid": lambda *xi, indexing="xy": creation.meshgrid(*xi, indexing=indexing),
+    "take": _take,
+    "take_along_axis": lambda arr, indices, axis=-1: indexing.take_along_axis(
+        arr, indices, axis=axis
+    ),
+    "nonzero": lambda a: indexing.nonzero(a),
+    "argwhere": lambda a: indexing.argwhere(a),
+    "searchsorted": lambda a, v, side="left", sorter=None: indexing.searchsorted(
+        a, v, side=side, sorter=sorter
+    ),
+    "isin": lambda element, test_elements, assume_unique=False, invert=False: sets.isin(
+        element, test_elements, invert=invert
+    ),
+    "dot": _dot,
+    "outer": _outer_product,
+    "tensordot": lambda a, b, axes=2: linalg.tensordot(a, b, axes=axes),
+    "einsum": _einsum,
+    "shape": lambda a: a.shape,
+    "ndim": lambda a: a.ndim,
+    "size": lambda a, axis=None: a.size if axis is None else a.shape[axis],
+}
+_OUR_LINALG = _each("outer diagonal matmul tensordot vecdot matrix_transpose", linalg)
+# What looks at values and gives no array of them.
+_LOOKING = """
+save savez savez_compressed savetxt array2string array_repr array_str iscomplexobj isrealobj
+result_type can_cast common_type min_scalar_type may_share_memory shares_memory copyto
+"""
+
+
+def _looking(function: Function) -> Function:
+    def f(*args: Any, **given: Any) -> Any:
+        return function(*map(_on_host, args), **{k: _on_host(v) for k, v in given.items()})
+
+    return f
+
+
+def _on_host(x: Any) -> Any:
+    return x.numpy() if isinstance(x, Tensor) else x
+
+
+FUNCTIONS: dict[Any, Function] = {  # of this NumPy, which may lack some
+    getattr(where, name): ours
+    for where, table in (
+        (np, _OURS | _each(_LOOKING, np, _looking)),
+        (np.linalg, _OUR_LINALG),
+    )
+    for name, ours in table.items()
+    if hasattr(where, name)
+}
 
 
 def array_function(
@@ -395,12 +445,6 @@ def array_function(
         return NotImplemented
     module = function.__module__.removeprefix("numpy").lstrip(".")
     name = f"{module}.{function.__name__}" if module else function.__name__
-    if function in LOOKING:
-        return function(*map(_on_host, args), **{k: _on_host(v) for k, v in given.items()})
     if function not in FUNCTIONS:
         raise _lacking(name)
     return _called(name, FUNCTIONS[function], args, given)
-
-
-def _on_host(x: Any) -> Any:
-    return x.numpy() if isinstance(x, Tensor) else x

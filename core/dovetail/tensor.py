@@ -272,7 +272,7 @@ class Tensor(Methods):
         return _rows(self)
 
     def __contains__(self, value: Any) -> bool:
-        return bool((self == value).any())  # type: ignore[union-attr]
+        return bool((self == value).any())
 
     # --- operators
 
@@ -360,7 +360,7 @@ def _rows(x: Tensor) -> Iterator[Tensor]:
 def _row(x: Tensor, i: int) -> Tensor:
     """x[i], which general indexing takes four times as long for."""
     if type(x) is not Tensor or x._expr.op is not None or x._expr.tape is not None:
-        return x[i]  # type: ignore[index]
+        return x[i]
     e = x._expr
     s = spec(e.spec.shape[1:], e.spec.dtype, e.spec.device)
     return alias(x, make(leaf(storage_of(e), s, e.strides[1:], e.offset + i * e.strides[0])))
@@ -472,10 +472,10 @@ def beside(name: str, x: Any, among: Sequence[Any]) -> Tensor:
     stands. Raises: DTypeError for what is no operand, and where none of them is a tensor.
     """
     if not isinstance(x, ARRAYS) or decides(x):
-        way = "to ask whether there is a tensor, write `x is None`" if x is None else "see dt.asarray"
         raise DTypeError(
             f"{name}: operands are tensors, NumPy arrays, lists and numbers, not "
-            f"{type(x).__name__}; {way}"
+            f"{type(x).__name__}; see "
+            + ("`x is None`, which asks whether there is a tensor" if x is None else "dt.asarray")
         )
     tensors = [a for a in among if isinstance(a, Tensor)]
     if not tensors:
@@ -483,15 +483,25 @@ def beside(name: str, x: Any, among: Sequence[Any]) -> Tensor:
     require_untaped(name, x)
     try:
         made: Tensor = as_tensor(x, device=tensors[0].device)
-        if type(x) in (list, tuple) and made.dtype is float32 and float64 in [t.dtype for t in tensors]:
-            made = as_tensor(x, dtype=float64, device=made.device)  # no digit of a list is lost
+        exact = made.dtype is float32 and any(t.dtype is float64 for t in tensors)
+        if exact and not isinstance(x, np.ndarray):  # no digit of a list is to be lost
+            made = as_tensor(x, dtype=float64, device=made.device)
         return made
     except DovetailError as error:
         raise type(error)(f"{name}: {error}") from None
 
 
 def brought(name: str, *operands: Any) -> tuple[Tensor, ...]:
-    """The operands as tensors: lists and NumPy arrays are brought to the device of the others."""
+    """The operands as tensors: lists and NumPy arrays are brought to the device of the others.
+
+    Raises: DTypeError, also for numbers.
+    """
+    for x in operands:
+        if not isinstance(x, (Tensor, *ARRAYS)):
+            raise DTypeError(
+                f"{name}: needs a tensor, NumPy array or list, not {type(x).__name__}; "
+                "see dt.asarray"
+            )
     return tuple([x if isinstance(x, Tensor) else beside(name, x, operands) for x in operands])
 
 
@@ -632,7 +642,8 @@ def alias(x: Tensor, y: Tensor) -> Tensor:
         group = x._aliases = [ref(x)]
     group.append(ref(y))
     y._aliases = group
-    if not len(group) & 63:
+    n = len(group)
+    if n >= 64 and not n & (n - 1):  # when doubled, so that many live ones cost no more each
         group[:] = [r for r in group if r() is not None]
     return y
 
