@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from .backend import Backend
 from .device import Device, device, opened, opened_devices
-from .errors import OutOfMemoryError
+from .errors import DTypeError, OutOfMemoryError
 from .memory_page import draw
 from .memory_trace import Timeline, record
 
@@ -79,8 +79,17 @@ class DataPtr:
         if deleter is not None:
             deleter(self.context)
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise _bound("a DataPtr")
+
     def __repr__(self) -> str:
         return f"<DataPtr {self.handle!r}+{self.offset}, {self.nbytes} bytes on {self.device}>"
+
+
+def _bound(what: str) -> DTypeError:
+    return DTypeError(
+        f"pickle, copy: {what} is memory of this process; copy or send a tensor over it"
+    )
 
 
 def foreign(
@@ -112,6 +121,9 @@ class Storage:
         self.version = 0
         self.read_only = read_only
         self.seen = False
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise _bound("a Storage")
 
     def __repr__(self) -> str:
         return f"<Storage of {self.nbytes} bytes on {self.device}>"

@@ -11,6 +11,7 @@ from . import (
     datatypes,
     elementwise,
     interop,
+    keeping,
     layout_plugins,
     manipulation,
     numpy_protocol,
@@ -182,6 +183,9 @@ HERE = {
     "to_device": to_device,
     "to_dense": to_dense,
     "__array_namespace__": array_namespace,
+    "__copy__": keeping.copied,
+    "__deepcopy__": keeping.deep_copied,
+    "__reduce_ex__": keeping.reduced,
     "__getattr__": missing,
 }
 
