@@ -25,7 +25,7 @@ from .expr import Expr, leaf, spec, storage_of
 from .interop import share
 from .layout import Layout, Shape
 from .manipulation import as_strided
-from .tensor import Tensor, apply, evaluated, from_host, host_array, make
+from .tensor import Tensor, apply, evaluated, from_host, host_array, is_ours, make
 
 
 def _flat(e: Expr, low: int, high: int) -> Tensor:
@@ -93,8 +93,8 @@ class _Memory:
     def __reduce_ex__(self, protocol: Any) -> Any:
         x = self.elements
         raw = host_array(x, np.dtype(f"V{x.itemsize}")).view(np.uint8)
-        raw.flags.writeable = False
-        data: Any = pickle.PickleBuffer(raw) if protocol >= 5 else raw.tobytes()
+        raw.flags.writeable = True  # or no receiver could use its memory as it is
+        data: Any = pickle.PickleBuffer(raw.data) if protocol >= 5 else raw.tobytes()
         return loaded_memory, (str(x.device), x.dtype, data)
 
 
@@ -120,8 +120,8 @@ def reduced(x: Tensor, protocol: Any) -> Any:
 
 
 def loaded_memory(device: str, dtype: DType, data: Any) -> Tensor:
-    """The elements in a buffer as a vector on a device: over that memory where it may be written
-    and the device uses it as it is, else in memory of its own.
+    """The elements in a buffer as a vector on a device: over that memory where it may be written,
+    the device uses it as it is, and it is no tensor's yet; else in memory of its own.
 
     Raises: DeviceError and its kind, naming the way out where there is no such device.
     """
@@ -137,7 +137,7 @@ def loaded_memory(device: str, dtype: DType, data: Any) -> Tensor:
         raise ArgumentError(f"pickle: {raw.size} bytes are no elements of {dtype.name}")
     shape = (raw.size // dtype.itemsize,)
     found = None
-    if raw.flags.writeable and raw.size:
+    if raw.flags.writeable and raw.size and not is_ours(data):
         found = share(data, raw.ctypes.data, shape, (1,), dtype, where, False)
     return from_host(raw.view(f"V{dtype.itemsize}"), dtype, where) if found is None else found
 

@@ -9,6 +9,7 @@ of the few verbs here:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from pickle import PickleBuffer
 from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 from weakref import ref
@@ -396,6 +397,15 @@ class _HostMemory:
             "data": (address, False), "shape": (nbytes,), "typestr": "|u1", "version": 3,
         }  # fmt: skip
         self.storage = storage
+
+
+def is_ours(memory: Any) -> bool:
+    """Whether a buffer shows the memory of a tensor of this process."""
+    while memory is not None and not isinstance(memory, _HostMemory):
+        if isinstance(memory, PickleBuffer):
+            memory = memory.raw()
+        memory = memory.obj if isinstance(memory, memoryview) else getattr(memory, "base", None)
+    return memory is not None
 
 
 def _copied_array(x: Tensor, backend: Any, dtype: Any) -> np.ndarray[Any, Any]:
