@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from typing import Any, Protocol
 
+import numpy as np
+
 from . import layout as lay
 from . import ops
 from .creation import full
@@ -19,7 +21,7 @@ from .ops import TABLE, Op, common
 from .statistics import all as all_
 from .statistics import max as max_
 from .statistics import sum as sum_
-from .tensor import ARRAYS, Tensor, apply, beside, brought, elsewhere, untaped
+from .tensor import Array, Operand, Tensor, apply, beside, brought, elsewhere, untaped
 
 Number = bool | int | float
 
@@ -38,9 +40,7 @@ class Binary(Protocol):
 
     __name__: str
 
-    def __call__(
-        self, x1: Tensor | Number, x2: Tensor | Number, /, *, out: Tensor | None = None
-    ) -> Tensor:
+    def __call__(self, x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
         """The result, elementwise and broadcast."""
 
 
@@ -60,9 +60,7 @@ def _unary(name: str, says: str, example: str = "") -> Unary:
 def _binary(name: str, says: str, example: str = "") -> Binary:
     op = FUNCTIONS[name] = TABLE[name]
 
-    def function(
-        x1: Tensor | Number, x2: Tensor | Number, /, *, out: Tensor | None = None
-    ) -> Tensor:
+    def function(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
         return apply(op, (x1, x2), None, out)
 
     described: Binary = _described(function, op, says, "x1, x2", example)
@@ -140,7 +138,7 @@ logaddexp = _binary("logaddexp", "log(exp(x1) + exp(x2)), without overflow.")
 _pow = _binary("pow", "x1 to the power x2; a negative power of an integer is truncated.")
 
 
-def pow(x1: Tensor | Number, x2: Tensor | Number, /, *, out: Tensor | None = None) -> Tensor:
+def pow(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     """x1 to the power x2. The power 2 is a multiplication.
 
     >>> import dovetail as dt
@@ -250,9 +248,7 @@ def round(x: Tensor, /, *, decimals: int = 0, out: Tensor | None = None) -> Tens
     return multiply(_round(x / scale), scale, out=out)
 
 
-def where(
-    condition: Tensor, x1: Tensor | Number, x2: Tensor | Number, /, *, out: Tensor | None = None
-) -> Tensor:
+def where(condition: Array, x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     """x1 where the condition holds, x2 elsewhere; all three are broadcast.
 
     Raises: DTypeError unless the condition is bool; ShapeError, DeviceError.
@@ -268,8 +264,8 @@ def where(
 def clip(
     x: Tensor,
     /,
-    min: Tensor | Number | None = None,
-    max: Tensor | Number | None = None,
+    min: Operand | None = None,
+    max: Operand | None = None,
     *,
     out: Tensor | None = None,
 ) -> Tensor:
@@ -289,7 +285,7 @@ def clip(
     return apply(ops.COPY, (x,), None, out)
 
 
-def _bound(x: Tensor, b: Tensor | Number | None) -> Tensor | Number | None:
+def _bound(x: Tensor, b: Operand | None) -> Operand | None:
     """A Python number that lies outside of an integer dtype bounds nothing, or everything: its
     nearest value.
     """
@@ -325,8 +321,8 @@ def _shift(x: Tensor, axis: int) -> Tensor:
 
 
 def isclose(
-    x1: Tensor | Number,
-    x2: Tensor | Number,
+    x1: Operand,
+    x2: Operand,
     /,
     *,
     rtol: float = 1e-5,
@@ -342,22 +338,24 @@ def isclose(
     return logical_or(close, logical_and(isnan(a), isnan(b))) if equal_nan else close
 
 
-def _floats(x1: Tensor | Number, x2: Tensor | Number) -> tuple[Tensor, Tensor]:
+def _floats(x1: Operand, x2: Operand) -> tuple[Tensor, Tensor]:
     """Both operands as tensors of floats; integers as float64."""
     one = next((x for x in (x1, x2) if isinstance(x, Tensor)), None)
     if one is None:
         raise DTypeError("isclose: at least one operand has to be a tensor; see dt.asarray")
-    x1, x2 = (beside("isclose", x, (one,)) if isinstance(x, ARRAYS) else x for x in (x1, x2))
-    pair = [x if isinstance(x, Tensor) else full((), float(x), device=one.device) for x in (x1, x2)]
-    kinds = [x.dtype for x in (x1, x2) if isinstance(x, Tensor)]
-    found = common("isclose", kinds)
+    numbers = (int, float, np.generic)
+    given = [
+        x if isinstance(x, (Tensor, *numbers)) else beside("isclose", x, (one,)) for x in (x1, x2)
+    ]
+    found = common("isclose", [x.dtype for x in given if isinstance(x, Tensor)])
     found = found if found.kind == "f" else float64
-    return cast(pair[0], found), cast(pair[1], found)
+    a, b = (x if isinstance(x, Tensor) else full((), float(x), device=one.device) for x in given)
+    return cast(a, found), cast(b, found)
 
 
 def allclose(
-    x1: Tensor | Number,
-    x2: Tensor | Number,
+    x1: Operand,
+    x2: Operand,
     /,
     *,
     rtol: float = 1e-5,
@@ -368,7 +366,7 @@ def allclose(
     return bool(all_(isclose(x1, x2, rtol=rtol, atol=atol, equal_nan=equal_nan)))
 
 
-def array_equal(x1: Tensor, x2: Tensor, /) -> bool:
+def array_equal(x1: Array, x2: Array, /) -> bool:
     """Whether two tensors have one shape and equal elements. Looks at the values."""
     x1, x2 = brought("array_equal", x1, x2)
     return x1.shape == x2.shape and bool(all_(equal(x1, x2)))

@@ -18,6 +18,7 @@ from .errors import ArgumentError, DeviceError, DTypeError, NotYetAttribute, Sha
 from .expr import node, spec
 from .layout import Shape
 from .tensor import (
+    Array,
     Tensor,
     apply,
     assign,
@@ -33,7 +34,7 @@ from .tensor import (
 )
 
 
-def matmul(x1: Tensor, x2: Tensor, /, *, out: Tensor | None = None) -> Tensor:
+def matmul(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     """The matrix product over the last two axes; those before them broadcast.
 
     A 1-dimensional operand is a row (first) or a column (second); the result lacks that axis.
@@ -101,7 +102,7 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
     return x.mT
 
 
-def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
+def outer(x1: Array, x2: Array, /) -> Tensor:
     """The products of every element of one vector with every element of the other, (n, m)."""
     x1, x2 = brought("outer", x1, x2)
     if x1.ndim != 1 or x2.ndim != 1:
@@ -109,7 +110,7 @@ def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
     return apply(ops.MULTIPLY, (view(x1, ("reshape", (x1.shape[0], 1))), x2))
 
 
-def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
+def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Tensor:
     """The sum of the products along `axis` (counted from the end), after broadcasting.
 
     It is a reduction, in the canonical order: the same bits on every device, unlike `matmul`.
@@ -137,7 +138,7 @@ def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
 Axes = int | tuple[Sequence[int], Sequence[int]]
 
 
-def tensordot(x1: Tensor, x2: Tensor, /, *, axes: Axes = 2) -> Tensor:
+def tensordot(x1: Array, x2: Array, /, *, axes: Axes = 2) -> Tensor:
     """The sum of products over pairs of axes.
 
     `axes` is a number, of the last axes of x1 and the first of x2, or two lists. It is one `matmul`

@@ -21,6 +21,7 @@ from .expr import leaf, node, spec, storage_of, tape_of
 from .layout import Layout, Shape
 from .ops import common
 from .tensor import (
+    Array,
     Tensor,
     alias,
     apply,
@@ -190,7 +191,7 @@ def expand(x: Tensor, /, *shape: Any) -> Tensor:
     )
 
 
-def broadcast_arrays(*arrays: Tensor) -> tuple[Tensor, ...]:
+def broadcast_arrays(*arrays: Array) -> tuple[Tensor, ...]:
     """Views of the common shape."""
     arrays = brought("broadcast_arrays", *arrays)
     shape = lay.broadcast_shapes("broadcast_arrays", *(a.shape for a in arrays))
@@ -321,7 +322,7 @@ def contiguous(x: Tensor, /) -> Tensor:
     return x if x.is_contiguous() else copy(x)
 
 
-def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
+def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Tensor:
     """The tensors one after the other along an existing axis; all raveled first for None. Dtypes
     are promoted.
 
@@ -372,7 +373,7 @@ def _require_same_device(op: str, parts: Sequence[Tensor]) -> None:
         raise DeviceError(f"{op}: tensors are on {names}; move them with x.to(device)")
 
 
-def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
+def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Tensor:
     """The tensors, of one shape, one after the other along a new axis. Raises: ShapeError,
     DeviceError.
     """

@@ -473,6 +473,8 @@ def _operand(op: Op, x: Any, among: Sequence[Any]) -> Any:
     return beside(op.name, x, among)._expr
 
 
+Array = Tensor | np.ndarray[Any, Any] | Sequence[Any]  # an operand that has a shape
+Operand = Array | bool | int | float
 ARRAYS = (np.ndarray, list, tuple, range)  # what is an operand without being a tensor or a number
 as_tensor: Any = None  # creation's `asarray`
 
@@ -509,7 +511,7 @@ def brought(name: str, *operands: Any) -> tuple[Tensor, ...]:
     for x in operands:
         if not isinstance(x, (Tensor, *ARRAYS)):
             raise DTypeError(
-                f"{name}: needs a tensor, NumPy array or list, not {type(x).__name__}; "
+                f"{name}: operands are tensors, NumPy arrays and lists, not {type(x).__name__}; "
                 "see dt.asarray"
             )
     return tuple([x if isinstance(x, Tensor) else beside(name, x, operands) for x in operands])
