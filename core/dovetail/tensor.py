@@ -487,7 +487,7 @@ def beside(name: str, x: Any, among: Sequence[Any]) -> Tensor:
         raise DTypeError(
             f"{name}: operands are tensors, NumPy arrays, lists and numbers, not "
             f"{type(x).__name__}; see "
-            + ("`x is None`, which asks whether there is a tensor" if x is None else "dt.asarray")
+            + ("`x is None`" if x is None and name in ("equal", "not_equal") else "dt.asarray")
         )
     tensors = [a for a in among if isinstance(a, Tensor)]
     if not tensors:
