@@ -253,7 +253,7 @@ def test_as_strided(device: dt.Device) -> None:
         (lambda x: dt.concat([x, dt.ones((2, 2))]), dt.ShapeError, r"\(2, 3\), \(2, 2\) differ "
             r"besides axis 0"),
         (lambda x: dt.concat([x, dt.ones(2)]), dt.ShapeError, "dt.stack"),
-        (lambda x: dt.concat([x, 1]), dt.DTypeError, "concat: needs a tensor, not int"),
+        (lambda x: dt.concat([x, 1]), dt.DTypeError, "concat: operands are .*not int"),
         (lambda x: dt.stack([x, dt.ones(2)]), dt.ShapeError, "dt.concat"),
         (lambda x: dt.roll(x, (1, 2), axis=0), dt.ArgumentError, "2 shifts, but 1 axes"),
         (lambda x: dt.roll(x, (1, 2)), dt.ArgumentError, "as many axes"),

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 from .arguments import named, refused
 from .elementwise import multiply
-from .errors import ArgumentError, DTypeError, ShapeError
+from .errors import ArgumentError, ShapeError
 from .linalg import matmul
 from .manipulation import diagonal
 from .statistics import sum as sum_
-from .tensor import Tensor, view
+from .tensor import Array, Tensor, brought, view
 
 ELLIPSIS = "..."
 _HIDDEN = "\x01\x02\x03\x04\x05\x06\x07\x08\x0b\x0c\x0e\x0f\x10\x11\x12"  # labels of `...`
@@ -26,7 +26,7 @@ class Term(NamedTuple):
 
 
 @named
-def einsum(subscripts: str, /, *operands: Tensor) -> Tensor:
+def einsum(subscripts: str, /, *operands: Array) -> Tensor:
     """The sum of products that `subscripts` describe, as in NumPy: "ij,jk->ik" is a matrix product.
 
     Labels that are not in the result are summed over; a label twice in one operand is its diagonal;
@@ -54,7 +54,7 @@ def einsum(subscripts: str, /, *operands: Tensor) -> Tensor:
 # --- what is asked for ---------------------------------------------------------------------------
 
 
-def _parsed(subscripts: str, operands: Sequence[Tensor]) -> tuple[list[Term], str]:
+def _parsed(subscripts: str, operands: Sequence[Array]) -> tuple[list[Term], str]:
     """A term for each operand, and the labels of the result."""
     if not isinstance(subscripts, str):
         raise refused("einsum", "subscripts", 'a word like "ij,jk->ik"', subscripts)
@@ -62,10 +62,8 @@ def _parsed(subscripts: str, operands: Sequence[Tensor]) -> tuple[list[Term], st
     given = left.split(",")
     if len(given) != len(operands):
         raise ArgumentError(f"einsum: {subscripts!r} is for {len(given)} operands; {len(operands)}")
-    for x in operands:
-        if not isinstance(x, Tensor):
-            raise DTypeError(f"einsum: needs tensors, not {type(x).__name__}; see dt.asarray")
-    terms = [_term(subscripts, s, x) for s, x in zip(given, operands, strict=True)]
+    tensors = brought("einsum", *operands)
+    terms = [_term(subscripts, s, x) for s, x in zip(given, tensors, strict=True)]
     everything = "".join(t.labels for t in terms)
     hidden = "".join(h for h in reversed(_HIDDEN) if h in everything)
     if not arrow:

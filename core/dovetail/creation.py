@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from . import ops
+from . import ops, tensor
 from .arguments import (
     BEYOND_FLOAT,
     choice,
@@ -117,6 +117,9 @@ def asarray(
         else:
             return _from_shared(shared, want, device, copy)
     return _from_numpy(_host_values(obj), want, device, copy)
+
+
+tensor.as_tensor = asarray
 
 
 def _from_shared(x: Tensor, want: DType | None, where: Where, copy: bool | None) -> Tensor:
@@ -497,8 +500,7 @@ def _below(op: str, x: Tensor, k: int) -> Tensor:
 def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
     """Coordinate tensors of the grid that 1-dimensional tensors span; views, which share memory."""
     choice("meshgrid", indexing, "indexing", ("xy", "ij"))
-    for a in arrays:
-        required("meshgrid", a)
+    arrays = tensor.brought("meshgrid", *arrays)
     if any(a.ndim != 1 for a in arrays):
         raise ShapeError(
             f"meshgrid: needs 1-dimensional tensors, not shapes {[a.shape for a in arrays]}"

@@ -133,7 +133,7 @@ def result_type(*operands: Tensor | Like | bool | int | float) -> DType:
 
 
 def _dtype_of(op: str, v: Any) -> DType:
-    return v.dtype if isinstance(v, Tensor) else dtype(v, op)
+    return dtype(v.dtype, op) if isinstance(v, Tensor | np.ndarray) else dtype(v, op)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,18 @@ from .ops import TABLE, Op, common
 from .statistics import all as all_
 from .statistics import max as max_
 from .statistics import sum as sum_
-from .tensor import Tensor, apply, elsewhere, operands, required, untaped, write_out
+from .tensor import (
+    Array,
+    Operand,
+    Tensor,
+    apply,
+    brought,
+    elsewhere,
+    operands,
+    required,
+    untaped,
+    write_out,
+)
 
 Number = bool | int | float
 
@@ -39,9 +50,7 @@ class Binary(Protocol):
 
     __name__: str
 
-    def __call__(
-        self, x1: Tensor | Number, x2: Tensor | Number, /, *, out: Tensor | None = None
-    ) -> Tensor:
+    def __call__(self, x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
         """The result, elementwise and broadcast."""
 
 
@@ -61,9 +70,7 @@ def _unary(name: str, says: str, example: str = "") -> Unary:
 def _binary(name: str, says: str, example: str = "") -> Binary:
     op = FUNCTIONS[name] = TABLE[name]
 
-    def function(
-        x1: Tensor | Number, x2: Tensor | Number, /, *, out: Tensor | None = None
-    ) -> Tensor:
+    def function(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
         return apply(op, (x1, x2), None, out)
 
     described: Binary = _described(function, op, says, "x1, x2", example)
@@ -141,7 +148,7 @@ logaddexp = _binary("logaddexp", "log(exp(x1) + exp(x2)), without overflow.")
 _pow = _binary("pow", "x1 to the power x2; a negative power of an integer is truncated.")
 
 
-def pow(x1: Tensor | Number, x2: Tensor | Number, /, *, out: Tensor | None = None) -> Tensor:
+def pow(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     """x1 to the power x2. The power 2 is a multiplication.
 
     >>> import dovetail as dt
@@ -251,9 +258,7 @@ def round(x: Tensor, /, *, decimals: int = 0, out: Tensor | None = None) -> Tens
     return found if out is None else write_out("round", out, found._expr)
 
 
-def where(
-    condition: Tensor, x1: Tensor | Number, x2: Tensor | Number, /, *, out: Tensor | None = None
-) -> Tensor:
+def where(condition: Array, x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     """x1 where the condition holds, x2 elsewhere; all three are broadcast.
 
     Raises: DTypeError unless the condition is bool; ShapeError, DeviceError.
@@ -270,8 +275,8 @@ def where(
 def clip(
     x: Tensor,
     /,
-    min: Tensor | Number | None = None,
-    max: Tensor | Number | None = None,
+    min: Operand | None = None,
+    max: Operand | None = None,
     *,
     out: Tensor | None = None,
 ) -> Tensor:
@@ -292,7 +297,7 @@ def clip(
     return apply(ops.COPY, (x,), None, out)
 
 
-def _bound(x: Tensor, b: Tensor | Number | None) -> Tensor | Number | None:
+def _bound(x: Tensor, b: Operand | None) -> Operand | None:
     """A Python number that lies outside of an integer dtype bounds nothing, or everything: its
     nearest value.
     """
@@ -333,8 +338,8 @@ def _shift(x: Tensor, axis: int) -> Tensor:
 
 @named
 def isclose(
-    x1: Tensor | Number,
-    x2: Tensor | Number,
+    x1: Operand,
+    x2: Operand,
     /,
     *,
     rtol: float = 1e-5,
@@ -353,23 +358,23 @@ def isclose(
     return close
 
 
-def _floats(x1: Tensor | Number, x2: Tensor | Number) -> tuple[Tensor, Tensor]:
+def _floats(x1: Operand, x2: Operand) -> tuple[Tensor, Tensor]:
     """Both operands as tensors of floats; integers as float64."""
-    device = operands("isclose", x1, x2)[0].device
-    pair = [
+    x1, x2 = operands("isclose", x1, x2)
+    device = next(x.device for x in (x1, x2) if isinstance(x, Tensor))
+    found = common("isclose", [x.dtype for x in (x1, x2) if isinstance(x, Tensor)])
+    found = found if found.kind == "f" else float64
+    a, b = (
         x if isinstance(x, Tensor) else full((), real("isclose", x, "x"), device=device)
         for x in (x1, x2)
-    ]
-    kinds = [x.dtype for x in (x1, x2) if isinstance(x, Tensor)]
-    found = common("isclose", kinds)
-    found = found if found.kind == "f" else float64
-    return cast(pair[0], found), cast(pair[1], found)
+    )
+    return cast(a, found), cast(b, found)
 
 
 @named
 def allclose(
-    x1: Tensor | Number,
-    x2: Tensor | Number,
+    x1: Operand,
+    x2: Operand,
     /,
     *,
     rtol: float = 1e-5,
@@ -381,7 +386,7 @@ def allclose(
 
 
 @named
-def array_equal(x1: Tensor, x2: Tensor, /) -> bool:
+def array_equal(x1: Array, x2: Array, /) -> bool:
     """Whether two tensors have one shape and equal elements. Looks at the values."""
-    required("array_equal", x1), required("array_equal", x2)
+    x1, x2 = brought("array_equal", x1, x2)
     return x1.shape == x2.shape and bool(all_(equal(x1, x2)))

@@ -33,10 +33,12 @@ from .faults import Asked, out_of_range
 from .layout import Move, Shape
 from .memory import caller
 from .tensor import (
+    ARRAYS,
     PYTHON_NUMBERS,
     Tensor,
     apply,
     assign,
+    beside,
     check_writable,
     elsewhere,
     fitted,
@@ -45,6 +47,7 @@ from .tensor import (
     is_viewable,
     make,
     operands,
+    require_untaped,
     required,
     torn,
     view,
@@ -114,6 +117,7 @@ def _value(name: str, value: Any, want: DType, device: Any) -> Expr:
         value = value.item()
     if isinstance(value, PYTHON_NUMBERS):
         return _number(name, value, want, device)
+    require_untaped(name, value)
     array = _host_array(name, value)
     if array.dtype.kind == "O" and all(isinstance(v, int) for v in array.flat):
         raise ValueOverflow(f"{name}: an int of {shown(value)} fits neither int64 nor uint64")
@@ -556,7 +560,9 @@ def searchsorted(
     Raises: ShapeError, ArgumentError, DTypeError.
     """
     choice("searchsorted", side, "side", ("left", "right"))
-    operands("searchsorted", required("searchsorted", x1), x2)
+    x1, x2 = operands("searchsorted", x1, x2)
+    if isinstance(sorter, ARRAYS):
+        sorter = beside("searchsorted", sorter, (x1, x2))
     if x1.ndim != 1:
         raise ShapeError(f"searchsorted: x1 is a vector, not of shape {x1.shape}")
     wanted = _value("searchsorted", x2, x1.dtype, x1.device)

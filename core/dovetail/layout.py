@@ -29,9 +29,21 @@ class Kind:
 
     def __init__(self, name: str) -> None:
         self.name = name
+        _KINDS.setdefault(name, self)
+
+    def __reduce__(self) -> Any:
+        return kind, (self.name,)
 
     def __repr__(self) -> str:
         return f"dovetail.{self.name}"
+
+
+_KINDS: dict[str, Kind] = {}
+
+
+def kind(name: str) -> Kind:
+    """The one object for a kind of this name."""
+    return _KINDS.get(name) or Kind(name)
 
 
 strided = Kind("strided")

@@ -19,6 +19,7 @@ A function that needs another verb, or one without a rule, raises LayoutError wi
 
 from __future__ import annotations
 
+import copy
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,7 +34,7 @@ from .errors import LayoutError
 from .expr import Expr, node, spec
 from .layout import Kind, Shape
 from .ops import Op
-from .tensor import PYTHON_NUMBERS, Tensor, apply, make, view
+from .tensor import Tensor, apply, decides, make, view
 
 INTERFACE = (1, 0)  # of layout plugins; the group of entry points carries the first number
 
@@ -53,7 +54,8 @@ class LayoutInfo:
 class LayoutTensor(Tensor):
     """A tensor of another layout: base of what layout plugins define.
 
-    A subclass has `device`, `dtype`, `layout`, `shape` and `parts`, and fills `rules`.
+    A subclass has `device`, `dtype`, `layout`, `shape` and `parts`, and fills `rules`. With
+    `__reduce_ex__` it can be copied and sent.
     """
 
     __slots__ = ()
@@ -101,6 +103,18 @@ class LayoutTensor(Tensor):
     def to_dense(self) -> Tensor:
         """The same elements as a strided tensor."""
         return self.answer("to_dense", self)  # type: ignore[no-any-return]
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """What makes the tensor again: a function of the plugin, and its arguments."""
+        raise LayoutError(without_meaning("pickle", self))
+
+    def __copy__(self) -> Any:
+        made, args = self.__reduce_ex__(4)
+        return made(*map(copy.copy, args))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        made, args = self.__reduce_ex__(4)
+        return made(*copy.deepcopy(args, memo))
 
     def is_contiguous(self) -> bool:
         """False: memory is not interpreted by strides."""
@@ -169,12 +183,10 @@ def placed(x: Tensor, values: Tensor, at: Tensor) -> Tensor:
 
 # --- operators: a new tensor each, also of `+=` --------------------------------------------------
 
-_OPERAND = (Tensor, *PYTHON_NUMBERS, np.generic)
-
 
 def _binary(op: Op, reflected: bool) -> Callable[[Any, Any], Any]:
     def operator(self: Any, other: Any) -> Any:
-        if not isinstance(other, _OPERAND):
+        if decides(other):
             return NotImplemented
         return apply(op, (other, self) if reflected else (self, other))
 

@@ -14,24 +14,28 @@ from typing import Any
 from . import layout as lay
 from . import manipulation, ops, settings
 from .arguments import integer, integers, named, shown
-from .errors import ArgumentError, DeviceError, DTypeError, NotYetAttribute, ShapeError
+from .errors import ArgumentError, DeviceError, NotYetAttribute, ShapeError
 from .expr import node, spec
 from .layout import Shape
 from .tensor import (
+    Array,
     Tensor,
     apply,
     assign,
+    brought,
+    decides,
     elsewhere,
     fitted,
     is_viewable,
     make,
     reduce,
+    required,
     view,
     write_out,
 )
 
 
-def matmul(x1: Tensor, x2: Tensor, /, *, out: Tensor | None = None) -> Tensor:
+def matmul(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     """The matrix product over the last two axes; those before them broadcast.
 
     A 1-dimensional operand is a row (first) or a column (second); the result lacks that axis.
@@ -39,7 +43,7 @@ def matmul(x1: Tensor, x2: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     device has a vendor routine; see `reproducible`.
     Raises: ShapeError, DTypeError (bool has no product), DeviceError.
     """
-    _require_tensors("matmul", x1, x2)
+    x1, x2 = brought("matmul", x1, x2)
     result = _matmul("matmul", x1, x2)
     return result if out is None else write_out("matmul", out, result._expr)
 
@@ -90,39 +94,30 @@ def _converted(x: Tensor, dtype: Any) -> Tensor:
     return x if x.dtype is dtype else apply(ops.ASTYPE, (x,), dtype)
 
 
-def _require_tensors(name: str, *operands: Any) -> None:
-    for x in operands:
-        if not isinstance(x, Tensor):
-            raise DTypeError(
-                f"{name}: operands are tensors, not {type(x).__name__}; see dt.asarray"
-            )
-
-
 def matrix_transpose(x: Tensor, /) -> Tensor:
     """A view of `x` with its last two axes exchanged. Raises: ShapeError below 2 dimensions."""
-    _require_tensors("matrix_transpose", x)
-    if x.ndim < 2:
+    if required("matrix_transpose", x).ndim < 2:
         raise ShapeError(f"matrix_transpose: needs at least 2 dimensions, not shape {x.shape}")
     return x.mT
 
 
 @named
-def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
+def outer(x1: Array, x2: Array, /) -> Tensor:
     """The products of every element of one vector with every element of the other, (n, m)."""
-    _require_tensors("outer", x1, x2)
+    x1, x2 = brought("outer", x1, x2)
     if x1.ndim != 1 or x2.ndim != 1:
         raise ShapeError(f"outer: needs two vectors, not shapes {x1.shape} and {x2.shape}")
     return apply(ops.MULTIPLY, (view(x1, ("reshape", (x1.shape[0], 1))), x2))
 
 
 @named
-def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
+def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Tensor:
     """The sum of the products along `axis` (counted from the end), after broadcasting.
 
     It is a reduction, in the canonical order: the same bits on every device, unlike `matmul`.
     Raises: ShapeError where the axis has two sizes, AxisError, DTypeError for bool.
     """
-    _require_tensors("vecdot", x1, x2)
+    x1, x2 = brought("vecdot", x1, x2)
     (_, _), dtype = ops.MATMUL.dtypes("vecdot", [x1.dtype, x2.dtype], None)
     shortest, axis = min(x1.ndim, x2.ndim), integer("vecdot", axis, "axis")
     if axis >= 0:
@@ -146,14 +141,14 @@ Axes = int | tuple[int | Sequence[int], int | Sequence[int]]
 
 
 @named
-def tensordot(x1: Tensor, x2: Tensor, /, *, axes: Axes = 2) -> Tensor:
+def tensordot(x1: Array, x2: Array, /, *, axes: Axes = 2) -> Tensor:
     """The sum of products over pairs of axes.
 
     `axes` is a number, of the last axes of x1 and the first of x2, or two lists (or two axes). It
     is one `matmul` of the operands with those axes brought together.
     Raises: ShapeError, AxisError, ArgumentError, DTypeError.
     """
-    _require_tensors("tensordot", x1, x2)
+    x1, x2 = brought("tensordot", x1, x2)
     first, second = _paired_axes(axes, x1, x2)
     if tuple(x1.shape[i] for i in first) != tuple(x2.shape[j] for j in second):
         raise ShapeError(
@@ -197,21 +192,24 @@ class reproducible(settings.Switch):
 
 
 def _matmul_operator(self: Tensor, other: Any) -> Any:
-    return matmul(self, other) if isinstance(other, Tensor) else NotImplemented
+    return NotImplemented if decides(other) else matmul(self, other)
+
+
+def _matmul_reflected(self: Tensor, other: Any) -> Any:
+    return NotImplemented if decides(other) else matmul(other, self)
 
 
 def _matmul_in_place(self: Tensor, other: Any) -> Any:
-    if not isinstance(other, Tensor):
-        return NotImplemented
     name, want = "matmul in place", self._expr.spec
     assign("matmul", self, fitted(name, matmul(self, other)._expr, want))
     return self
 
 
 def install() -> None:
-    """Gives Tensor `@` and `@=`."""
+    """Gives Tensor `@`, from both sides, and `@=`."""
     for name, rule in {
         "__matmul__": _matmul_operator,
+        "__rmatmul__": _matmul_reflected,
         "__imatmul__": _matmul_in_place,
         "matmul": matmul,
     }.items():

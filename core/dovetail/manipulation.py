@@ -21,9 +21,11 @@ from .expr import leaf, node, spec, storage_of, tape_of
 from .layout import Layout, Shape
 from .ops import common
 from .tensor import (
+    Array,
     Tensor,
     alias,
     apply,
+    brought,
     elsewhere,
     evaluated,
     fresh,
@@ -208,10 +210,10 @@ def expand(x: Tensor, /, *shape: Any) -> Tensor:
     return _broadcast("expand", x, kept)
 
 
-def broadcast_arrays(*arrays: Tensor) -> tuple[Tensor, ...]:
+def broadcast_arrays(*arrays: Array) -> tuple[Tensor, ...]:
     """Views of the common shape."""
-    shapes = [required("broadcast_arrays", a).shape for a in arrays]
-    shape = lay.broadcast_shapes("broadcast_arrays", *shapes)
+    arrays = brought("broadcast_arrays", *arrays)
+    shape = lay.broadcast_shapes("broadcast_arrays", *(a.shape for a in arrays))
     return tuple(view(a, ("expand", shape)) for a in arrays)
 
 
@@ -347,7 +349,7 @@ def contiguous(x: Tensor, /) -> Tensor:
     return x if required("contiguous", x).is_contiguous() else copy(x)
 
 
-def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
+def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Tensor:
     """The tensors one after the other along an existing axis; all raveled first for None. Dtypes
     are promoted.
 
@@ -358,7 +360,7 @@ def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
     >>> dt.concat([dt.ones(1, device="reference"), dt.zeros(2, device="reference")]).tolist()
     [1.0, 0.0, 0.0]
     """
-    parts = [required("concat", a) for a in sequence("concat", arrays, "arrays", "tensors")]
+    parts = [*brought("concat", *sequence("concat", arrays, "arrays", "tensors"))]
     _require_same_device("concat", parts)
     if axis is None:
         parts, axis = [ravel(a) for a in parts], 0
@@ -392,11 +394,11 @@ def _require_same_device(op: str, parts: Sequence[Tensor]) -> None:
 
 
 @named
-def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
+def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Tensor:
     """The tensors, of one shape, one after the other along a new axis. Raises: ShapeError,
     DeviceError.
     """
-    parts = [required("stack", a) for a in sequence("stack", arrays, "arrays", "tensors")]
+    parts = brought("stack", *sequence("stack", arrays, "arrays", "tensors"))
     _require_same_device("stack", parts)
     if len({a.shape for a in parts}) > 1:
         raise ShapeError(

@@ -24,7 +24,7 @@ from .arguments import flag, function, integer, refused
 from .arguments import path as file_name
 from .backend import Backend
 from .device import Device, device, opened, opened_devices
-from .errors import OutOfMemoryError
+from .errors import DTypeError, OutOfMemoryError
 from .layout import LIMIT
 from .memory_page import draw
 from .memory_trace import Timeline, record
@@ -90,8 +90,17 @@ class DataPtr:
             del self.__del__
         return self.context
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise _bound("a DataPtr")
+
     def __repr__(self) -> str:
         return f"<DataPtr {self.handle!r}+{self.offset}, {self.nbytes} bytes on {self.device}>"
+
+
+def _bound(what: str) -> DTypeError:
+    return DTypeError(
+        f"pickle, copy: {what} is memory of this process; copy or send a tensor over it"
+    )
 
 
 def foreign(
@@ -129,6 +138,9 @@ class Storage:
         self.read_only = read_only
         self.seen = False
         self.readers: Any = None  # the pending nodes that read it, as far as `expr` has noted them
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise _bound("a Storage")
 
     def __repr__(self) -> str:
         return f"<Storage of {self.nbytes} bytes on {self.device}>"

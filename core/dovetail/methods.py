@@ -11,8 +11,10 @@ from . import (
     datatypes,
     elementwise,
     interop,
+    keeping,
     layout_plugins,
     manipulation,
+    numpy_protocol,
     ops,
     printing,
     sets,
@@ -24,7 +26,7 @@ from .arguments import choice, named
 from .device import device as device_named
 from .errors import ArgumentError, NotYetAttribute
 from .ops import TABLE, Op
-from .tensor import Tensor, assign, fitted, in_place, required
+from .tensor import Tensor, assign, beside, fitted, in_place
 
 MODULES: dict[Any, tuple[str, ...]] = {
     elementwise: (
@@ -67,6 +69,8 @@ OTHER_NAMES = {  # PyTorch's and NumPy's spellings, and Python's
     "__format__": printing.formatted,
     "__dlpack__": interop.dlpack,
     "__dlpack_device__": interop.dlpack_device,
+    "__array_ufunc__": numpy_protocol.array_ufunc,
+    "__array_function__": numpy_protocol.array_function,
 }
 IN_PLACE = {name: TABLE[name] for name in elementwise.FUNCTIONS} | {
     "mul": ops.MULTIPLY,
@@ -157,7 +161,8 @@ def copy_(x: Tensor, other: Tensor, /) -> Tensor:
     """This tensor, after the elements of another one, broadcast and cast, have been copied into
     it.
     """
-    source = datatypes.move(required("copy_", other), x.device)
+    other = other if isinstance(other, Tensor) else beside("copy_", other, (x,))
+    source = datatypes.move(other, x.device)
     return _written("copy", x, datatypes.cast(source, x.dtype))
 
 
@@ -187,6 +192,9 @@ HERE = {
     "to_device": to_device,
     "to_dense": to_dense,
     "__array_namespace__": array_namespace,
+    "__copy__": keeping.copied,
+    "__deepcopy__": keeping.deep_copied,
+    "__reduce_ex__": keeping.reduced,
     "__getattr__": missing,
 }
 

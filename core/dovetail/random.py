@@ -59,6 +59,9 @@ class Generator:
         with self._lock:
             self._seed, self._offset = (n % (1 << 64) for n in given)
 
+    def __reduce__(self) -> Any:  # a lock is neither copied nor sent
+        return _at, (self.state,)
+
     def _reserve(self, n: int) -> tuple[int, int]:
         """Where the next `n` elements stand."""
         with self._lock:
@@ -163,6 +166,13 @@ def _float(name: str, dtype: Any) -> DType:
     if d.kind != "f":
         raise DTypeError(f"{name}: makes floats, not {d.name}; see dt.random.integers")
     return d
+
+
+def _at(state: tuple[int, int]) -> Generator:
+    """A generator that continues from a (seed, offset)."""
+    found = Generator(0)
+    found.state = state
+    return found
 
 
 _default = Generator()

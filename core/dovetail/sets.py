@@ -116,7 +116,8 @@ def isin(x1: Tensor | int | float, x2: Tensor | int | float, /, *, invert: bool 
     >>> dt.isin(dt.asarray([1, 2, 3], device="reference"), 2).tolist()
     [False, True, False]
     """
-    given = operands("isin", x1, x2)
+    x1, x2 = operands("isin", x1, x2)
+    given = [a for a in (x1, x2) if isinstance(a, Tensor)]
     invert = flag("isin", invert, "invert")
     d = result_type(x1, x2)
     x, among = (

@@ -12,7 +12,7 @@ from . import settings
 from .arguments import instance
 from .backend import Backend
 from .device import Device, device, opened, opened_devices
-from .errors import ArgumentError, DeviceError
+from .errors import ArgumentError, DeviceError, DTypeError
 
 
 def _backend(dev: Device) -> Backend:
@@ -75,6 +75,9 @@ class Stream:
     def __exit__(self, *exc: object) -> None:
         settings.leave(self)
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise DTypeError("pickle, copy: a Stream is of this process; make one with Stream()")
+
     def __repr__(self) -> str:
         name = "default" if self.handle is None else f"{self.handle!r}"
         return f"<Stream {name} of {self.device}>"
@@ -128,6 +131,9 @@ class Event:
         self.device = device(spec, "Event")
         self._handle: Any = None
         self._recorded = False
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise DTypeError("pickle, copy: an Event is of this process; make one with Event()")
 
     def record(self, stream: Stream | None = None) -> None:
         """Marks the present end of `stream` (None: the current one)."""

@@ -8,7 +8,8 @@ of the few verbs here:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from pickle import PickleBuffer
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
@@ -18,7 +19,7 @@ from . import faults, ops, run, settings
 from . import layout as lay
 from .arguments import BEYOND_FLOAT, shown
 from .device import Device, opened
-from .dtypes import DType, float32
+from .dtypes import DType, float32, float64
 from .errors import (
     ArgumentError,
     DeviceError,
@@ -83,19 +84,13 @@ def _operator(op: Op) -> tuple[Operator, Operator, Operator]:
                 if not low <= other <= high:
                     check_limits(op, (a, other), found[1])
             return make(binary_node(op, a, other, found[0]))
-        if isinstance(other, np.generic):
-            return apply(op, (self, other))
-        return NotImplemented  # type: ignore[no-any-return]
+        return NotImplemented if decides(other) else apply(op, (self, other))
 
     def reflected(self: Tensor, other: Any) -> Tensor:
-        if isinstance(other, (*PYTHON_NUMBERS, np.generic)):
-            return apply(op, (other, self))
-        return NotImplemented  # type: ignore[no-any-return]
+        return NotImplemented if decides(other) else apply(op, (other, self))
 
     def inplace(self: Tensor, other: Any) -> Tensor:
-        if isinstance(other, (Tensor, *PYTHON_NUMBERS, np.generic)):
-            return in_place(op, self, other)
-        return NotImplemented  # type: ignore[no-any-return]
+        return in_place(op, self, other)  # never NotImplemented, which would rebind the name
 
     return forward, reflected, inplace
 
@@ -121,7 +116,6 @@ class Tensor(Methods):
 
     _expr: Expr
     _aliases: list[ref[Tensor]] | None  # all tensors over the same memory, once there are several
-    __array_priority__ = 1000  # NumPy's operators leave mixed operations to ours
 
     def __init__(self) -> None:
         raise DTypeError("Tensor: make tensors with dt.asarray, dt.zeros, dt.empty, ...")
@@ -233,12 +227,7 @@ class Tensor(Methods):
         dtype = self.dtype.__numpy_dtype__
         if dtype is None:
             raise DTypeError("numpy: NumPy has no bfloat16; use x.astype(dt.float32).numpy()")
-        e = evaluated(self)
-        where = opened(self.device)
-        wait(where, current_handle(self.device))
-        faults.look(storage_of(e))
-        shared = _host_array(e, where.backend, dtype)
-        return shared if shared is not None else _copied_array(self, where.backend, dtype)
+        return host_array(self, dtype)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         """For `numpy.asarray(x)`."""
@@ -294,6 +283,14 @@ class Tensor(Methods):
             raise DTypeError("len: a 0-dimensional tensor has no length")
         return self.shape[0]
 
+    def __iter__(self) -> Iterator[Tensor]:
+        if self.ndim == 0:
+            raise DTypeError("iter: iteration over a 0-dimensional tensor; see x.item()")
+        return _rows(self)
+
+    def __contains__(self, value: Any) -> bool:
+        return bool((self == value).any())
+
     # --- operators
 
     __add__, __radd__, __iadd__ = _operator(ops.ADD)
@@ -324,6 +321,12 @@ class Tensor(Methods):
             return apply(ops.SQUARE, (self,))
         return self._power(other)
 
+    def __divmod__(self, other: Any) -> tuple[Tensor, Tensor]:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> tuple[Tensor, Tensor]:
+        return other // self, other % self
+
     __hash__ = object.__hash__
 
 
@@ -334,22 +337,19 @@ def required(op: str, x: Any) -> Tensor:
     return x
 
 
-def operands(op: str, *given: Any) -> list[Tensor]:
-    """The tensors among tensors and Python numbers, at least one, all on one device.
+def operands(op: str, *given: Any) -> tuple[Any, ...]:
+    """Tensors and Python numbers, at least one a tensor, all on one device; NumPy arrays and lists
+    are brought there.
 
     Raises: DTypeError, DeviceError.
     """
-    for x in given:
-        if not isinstance(x, (Tensor, *PYTHON_NUMBERS, np.generic)):
-            raise DTypeError(
-                f"{op}: operands are tensors and Python numbers, not {type(x).__name__}; "
-                "see dt.asarray"
-            )
-    found = [x for x in given if isinstance(x, Tensor)]
-    if not found:
+    numbers = (Tensor, *PYTHON_NUMBERS, np.generic)
+    found = tuple([x if isinstance(x, numbers) else beside(op, x, given) for x in given])
+    places = {x.device for x in found if isinstance(x, Tensor)}
+    if not places:
         raise DTypeError(f"{op}: at least one operand has to be a tensor; see dt.asarray")
-    if len({x.device for x in found}) > 1:
-        names = " and ".join(sorted({str(x.device) for x in found}))
+    if len(places) > 1:
+        names = " and ".join(sorted(map(str, places)))
         raise DeviceError(f"{op}: operands are on {names}; move one with x.to(device)")
     return found
 
@@ -387,6 +387,34 @@ def evaluated(x: Tensor) -> Expr:
     return e
 
 
+def host_array(x: Tensor, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """The values as a NumPy array of a dtype of that size: read-only over the memory itself where
+    the host reaches it, else a copy.
+    """
+    e = evaluated(x)
+    where = opened(x.device)
+    wait(where, current_handle(x.device))
+    faults.look(storage_of(e))
+    shared = _host_array(e, where.backend, dtype)
+    return shared if shared is not None else _copied_array(x, where.backend, dtype)
+
+
+def _rows(x: Tensor) -> Iterator[Tensor]:
+    """x[0], x[1], ... of what is computed once, before."""
+    evaluate(x)
+    for i in range(x.shape[0]):
+        yield _row(x, i)
+
+
+def _row(x: Tensor, i: int) -> Tensor:
+    """x[i], which general indexing takes four times as long for."""
+    if type(x) is not Tensor or x._expr.op is not None or x._expr.tape is not None:
+        return x[i]
+    e = x._expr
+    s = spec(e.spec.shape[1:], e.spec.dtype, e.spec.device)
+    return alias(x, make(leaf(storage_of(e), s, e.strides[1:], e.offset + i * e.strides[0])))
+
+
 def _host_array(e: Expr, backend: Any, dtype: Any) -> np.ndarray[Any, Any] | None:
     """A NumPy array over the leaf's memory, which it keeps alive; None where the host cannot reach
     it.
@@ -419,6 +447,15 @@ class _HostMemory:
         self.storage = storage
 
 
+def is_ours(memory: Any) -> bool:
+    """Whether a buffer shows the memory of a tensor of this process."""
+    while memory is not None and not isinstance(memory, _HostMemory):
+        if isinstance(memory, PickleBuffer):
+            memory = memory.raw()
+        memory = memory.obj if isinstance(memory, memoryview) else getattr(memory, "base", None)
+    return memory is not None
+
+
 def _copied_array(x: Tensor, backend: Any, dtype: Any) -> np.ndarray[Any, Any]:
     e = evaluated(x if x.is_contiguous() else apply(ops.COPY, (x,)))
     ptr = storage_of(e).ptr
@@ -445,12 +482,12 @@ def apply(op: Op, args: Sequence[Any], attrs: Any = None, out: Tensor | None = N
         if found is None:
             found = inferred(op, (a.spec, attrs), (a,), attrs)
         return make(node(op, (a,), found[0], attrs))
-    operands = tuple([a._expr if type(a) is Tensor else _number(op, a) for a in args])
+    operands = tuple([a._expr if type(a) is Tensor else _operand(op, a, args) for a in args])
     key = tuple([a.spec if type(a) is Expr else type(a) for a in operands])
     found = op.specs.get((key, attrs))
     if found is None:
         if any(isinstance(a, Tensor) for a in operands):
-            given = [a if isinstance(a, Tensor) else n for a, n in zip(args, operands, strict=True)]
+            given = [make(a) if type(a) is Expr else a for a in operands]
             made = elsewhere("apply", operands, op, given, attrs)
             return made if out is None else write_out(op.name, out, made._expr)
         found = inferred(op, (key, attrs), operands, attrs)
@@ -471,18 +508,86 @@ def elsewhere(verb: str, among: Sequence[Any], *args: Any) -> Any:
     return x.answer(verb, *args)
 
 
-def _number(op: Op, x: Any) -> Any:
-    if type(x) in PYTHON_NUMBERS or isinstance(x, Tensor):  # a tensor of another layout
+def _operand(op: Op, x: Any, among: Sequence[Any]) -> Any:
+    """What stands for an operand that is no strided tensor: a number, a tensor of another layout,
+    or the node of an array.
+    """
+    if type(x) in PYTHON_NUMBERS or isinstance(x, Tensor):
         return x
-    if isinstance(x, np.generic):
-        x = x.item()  # a number, or what is none: a date, a text
+    x = x.item() if isinstance(x, np.generic) else x  # a number, or what is none: a date, a text
     for kind in PYTHON_NUMBERS:  # subclasses, such as an IntEnum
         if isinstance(x, kind):
             return kind(x)  # type: ignore[arg-type]
-    raise DTypeError(
-        f"{op.name}: operands are tensors and Python numbers, not {type(x).__name__}; "
-        "see dt.asarray"
-    )
+    return beside(op.name, x, among)._expr
+
+
+Array = Tensor | np.ndarray[Any, Any] | Sequence[Any]  # an operand that has a shape
+Operand = Array | bool | int | float
+ARRAYS = (np.ndarray, list, tuple, range)  # what is an operand without being a tensor or a number
+as_tensor: Any = None  # creation's `asarray`
+
+
+def beside(name: str, x: Any, among: Sequence[Any]) -> Tensor:
+    """An operand that is a list or a NumPy array, as a tensor on the device of those among which it
+    stands. Raises: DTypeError for what is no operand, and where none of them is a tensor.
+    """
+    if not isinstance(x, ARRAYS) or decides(x):
+        raise DTypeError(
+            f"{name}: operands are tensors, NumPy arrays, lists and numbers, not "
+            f"{type(x).__name__}; see "
+            + ("`x is None`" if x is None and name in ("equal", "not_equal") else "dt.asarray")
+        )
+    tensors = [a for a in among if isinstance(a, Tensor)]
+    if not tensors:
+        raise DTypeError(f"{name}: at least one operand has to be a tensor; see dt.asarray")
+    require_untaped(name, x)
+    try:
+        made: Tensor = as_tensor(x, device=tensors[0].device)
+        exact = made.dtype is float32 and any(t.dtype is float64 for t in tensors)
+        if exact and not isinstance(x, np.ndarray):  # no digit of a list is to be lost
+            made = as_tensor(x, dtype=float64, device=made.device)
+        return made
+    except DovetailError as error:
+        raise type(error)(f"{name}: {error}") from None
+
+
+def brought(name: str, *operands: Any) -> tuple[Tensor, ...]:
+    """The operands as tensors: lists and NumPy arrays are brought to the device of the others.
+
+    Raises: DTypeError, also for numbers.
+    """
+    for x in operands:
+        if not isinstance(x, (Tensor, *ARRAYS)):
+            raise DTypeError(
+                f"{name}: operands are tensors, NumPy arrays and lists, not {type(x).__name__}; "
+                "see dt.asarray"
+            )
+    return tuple([x if isinstance(x, Tensor) else beside(name, x, operands) for x in operands])
+
+
+def require_untaped(name: str, x: Any) -> None:
+    """Raises: GradientError for a list with a tensor whose gradient would be lost: lists are read
+    by value.
+    """
+    if isinstance(x, (list, tuple)):
+        for part in x:
+            require_untaped(name, part)
+    elif isinstance(x, Tensor) and x.requires_grad:
+        raise GradientError(
+            f"{name}: a list is read by value, and a tensor in this one requires a gradient; use "
+            "dt.stack, or x.detach()"
+        )
+
+
+def decides(other: Any) -> bool:
+    """Whether an operand decides itself what an operator gives, as NumPy lets it: its class has an
+    `__array_ufunc__` of its own, or None for it.
+    """
+    found = getattr(type(other), "__array_ufunc__", _NUMPYS)
+    return found is not _NUMPYS and not isinstance(other, (Tensor, np.generic))
+
+
+_NUMPYS = np.ndarray.__array_ufunc__
 
 
 def inferred(op: Op, key: Any, operands: Sequence[Any], attrs: Any = None) -> Any:
@@ -616,7 +721,8 @@ def alias(x: Tensor, y: Tensor) -> Tensor:
         group = x._aliases = [ref(x)]
     group.append(ref(y))
     y._aliases = group
-    if not len(group) & 63:
+    n = len(group)
+    if n >= 64 and not n & (n - 1):  # when doubled, so that many live ones cost no more each
         group[:] = [r for r in group if r() is not None]
     return y
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import dovetail as dt
 from dovetail.extend import order_of
@@ -47,6 +48,9 @@ class Pattern:
         self._bounds: Tensor | None = None
         self._transposed: tuple[Pattern, Tensor] | None = None
         self.turned_from: Pattern | None = None  # the coalesced matrix of which it is the transpose
+
+    def __reduce__(self) -> Any:  # what is derived is derived again
+        return _again, (self.rows, self.shape, self.count, self.device, self.unsorted, self.unique)
 
     @property
     def is_coalesced(self) -> bool:
@@ -242,3 +246,10 @@ def stacked(rows: Sequence[Tensor], count: int, device: dt.Device) -> Tensor:
     if not rows:
         return dt.zeros((0, count), dtype=dt.int64, device=device)
     return dt.stack(rows)
+
+
+def _again(
+    rows: Sequence[Tensor], shape: Shape, count: int, device: dt.Device, unsorted: int, unique: bool
+) -> Pattern:
+    """A pattern out of a pickle or a copy."""
+    return Pattern(rows, shape, count, device, unsorted=unsorted, unique=unique)

@@ -95,6 +95,10 @@ class COO(LayoutTensor):
         pattern, runs = self.pattern.coalesced()
         return coo(pattern, self._values if runs is None else _summed(self._values, runs))
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """For `copy` and `pickle`."""
+        return coo, (self.pattern, self._values)
+
     # --- gradients: those of the values
 
     @property
