@@ -329,7 +329,7 @@ class _Evaluation:
             e = self.nodes[leaf]
             storage = e.storage
             inside[storage] = inside.get(storage, 0) + 1
-            if getrefcount(e) > self.uses[leaf] + _OWN_REFERENCES:
+            if getrefcount(e) > self.uses[leaf] + _OWN_REFERENCES - 1:
                 held.append(source)
         for leaf, source in self.boxes:
             storage = self.nodes[leaf].storage
