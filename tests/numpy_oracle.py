@@ -279,10 +279,16 @@ def sum(x: Array, axis: Any = None, keepdims: Any = False, out: Array | None = N
     return found if out is None else _out(found, out)
 
 
+def _grown(x: Array) -> Host:
+    """The absolute values, without zeros that would hide what was on the way; of few elements."""
+    if x.a.size > 80:
+        raise Unfit("a long product")
+    return np.clip(np.abs(x.a.astype(float64)), 1, None)
+
+
 def prod(x: Array, axis: Any = None, keepdims: Any = False) -> Array:
     along(x, axis)
-    factors = np.abs(x.a.astype(float64))
-    exact(np.where(factors == 0, 1, factors).prod(axis))
+    exact(_grown(x).prod(axis))
     d = int64 if x.dtype.kind == "b" else x.dtype
     return new(x.a.prod(axis, keepdims=keepdims, dtype=d))
 
@@ -319,7 +325,7 @@ def cumulative_sum(x: Array, axis: int, include_initial: Any = False) -> Array:
 def cumulative_prod(x: Array, axis: int) -> Array:
     along(x, axis)
     d = int64 if x.dtype.kind == "b" else x.dtype
-    exact(np.cumprod(np.clip(np.abs(x.a.astype(float64)), 1, None), axis).clip(0, 2 * EXACT))
+    exact(np.cumprod(_grown(x), axis))
     return new(np.cumprod(x.a, axis, dtype=d))
 
 
@@ -365,7 +371,8 @@ def einsum(text: str, x: Array, y: Array) -> Array:
     """Of two matrices, along their last axes."""
     if x.shape[-1] != y.shape[-1]:
         raise Unfit("axes of two sizes")
-    return _product(x, y, lambda a, b: np.einsum(text, a, b))
+    found = _product(x, y, lambda a, b: np.einsum(text, a, b).T)
+    return Array(found.a.T)  # a transpose in memory: whether `reshape` copies depends on it
 
 
 Array.__matmul__ = lambda x, y: matmul(x, y)  # type: ignore[attr-defined]
@@ -375,13 +382,19 @@ Array.__matmul__ = lambda x, y: matmul(x, y)  # type: ignore[attr-defined]
 
 
 def sort(x: Array, axis: int = -1, descending: Any = False) -> Array:
-    return take_along_axis(x, argsort(x, axis, descending), axis)
+    order = argsort(x, axis, descending)
+    return _last(np.take_along_axis(x.a, order.a, axis), axis)
+
+
+def _last(a: Host, axis: int) -> Array:
+    """An array that lies in memory with this axis as its last."""
+    return Array(np.moveaxis(new(np.moveaxis(a, axis, -1)).a, -1, axis))
 
 
 def argsort(x: Array, axis: int = -1, descending: Any = False) -> Array:
     along(x, axis)
     keys = x.a.astype(float64)
-    return new(np.argsort(-keys if descending else keys, axis, kind="stable"))
+    return _last(np.argsort(-keys if descending else keys, axis, kind="stable"), axis)
 
 
 class TopK(NamedTuple):
@@ -391,12 +404,9 @@ class TopK(NamedTuple):
     indices: Array
 
 
-def topk(x: Array, k: int, axis: int = -1, largest: Any = True) -> TopK:
-    order = argsort(x, axis, largest)
-    if not 0 <= k <= x.shape[axis]:
-        raise Unfit("k out of range")
-    first = Array(np.take(order.a, range(k), axis))
-    return TopK(take_along_axis(x, first, axis), first)
+def topk(x: Array, k: int) -> TopK:
+    first = argsort(x, -1, True)[..., :k]
+    return TopK(take_along_axis(x, first, -1), first)
 
 
 def take(x: Array, indices: Array, axis: int) -> Array:
