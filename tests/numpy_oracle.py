@@ -80,6 +80,8 @@ class Array:
             self.a[_plain(key)] = _stored(value, self.a[_plain(key)])
 
     def copy_(self, value: Any) -> Array:
+        if not isinstance(value, Array):
+            raise Unfit("not a tensor")
         self[...] = value
         return self
 
