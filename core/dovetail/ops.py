@@ -199,7 +199,21 @@ def convert(x: Value, to: DType) -> Value:
         return _saturate(x, to)
     if x.dtype.kind == "f" or to.kind != "f" or to.itemsize > 2:
         return cast(x, to)
-    return cast(cast(x, float32), to)
+    return cast(
+        _towards_odd(x) if to is bfloat16 and x.dtype.itemsize > 2 else cast(x, float32), to
+    )
+
+
+def _towards_odd(x: Value) -> Value:
+    """An integer as the float32 beside it, of two the odd one, so that rounding that once more
+    rounds as if it were the first time. Source: Boldo and Melquiond 2008.
+    """
+    near = cast(x, float32)
+    again = _saturate(near, x.dtype)
+    b = bitcast(near, int32)
+    out = eq(again < x, const(0, x.dtype) <= x)
+    odd = bitcast(b + where(out, const(1, int32), const(-1, int32)), float32)
+    return where(eq(again, x) | ne(b & 1, 0), near, odd)
 
 
 def _saturate(x: Value, to: DType) -> Value:
