@@ -9,8 +9,8 @@ import random_programs as programs
 from random_programs import Line, check, expected, failure, generated, script, shrunk
 
 DEVICES = {str(d) for d in dt.__array_namespace_info__().devices()}
-SAMPLE = {"reference": 120, "cpu": 260, "opencl": 24}  # seeds from 0; a kernel of opencl's is dear
-MANY = {"reference": 9_000, "cpu": 9_000, "opencl": 2_000}
+SAMPLE = {"reference": 240, "cpu": 160, "opencl": 10}  # seeds from 0; opencl compiles for long
+MANY = {"reference": 10_000, "cpu": 9_800, "opencl": 200}
 BLOCK = 20
 
 
@@ -76,15 +76,14 @@ def test_what_is_held_keeps_its_value_under_a_write(device: str, what: str) -> N
 
 
 def test_programs_are_the_same_every_time_and_have_what_they_should() -> None:
-    made = [generated(seed) for seed in range(SAMPLE["cpu"])]
+    made = [generated(seed) for seed in range(200)]
     assert made[:20] == [generated(seed) for seed in range(20)]
     text = "\n".join(line.text for lines in made for line in lines)
-    wanted = ["@", "dt.sort", "dt.argsort", ".values", "cumulative_sum", "cumulative_prod", "dt.take",
-              "take_along_axis", "index_add_", "scatter_", "to_sparse", "out=", "del ", "dt.eager",
-              "dt.evaluate", "softmax64", "spread", "[...] =", "-=", "::-1", ".T", "tensordot",
-              "einsum", "vecdot", "unique_values", "dt.diagonal", "dt.broadcast_to", "dt.concat",
-              "dt.where", "searchsorted", "dt.bool", "dt.int64", "dt.float32", "dt.float64"]  # fmt: skip
-    assert [word for word in wanted if text.count(word) < 3] == []
+    wanted = """@ dt.sort dt.argsort .values cumulative_sum cumulative_prod dt.take take_along_axis
+        index_add_ scatter_ to_sparse out= del dt.eager dt.evaluate softmax64 spread [...] = -= ::-1
+        .T tensordot einsum vecdot unique_values dt.diagonal dt.broadcast_to dt.concat dt.where
+        searchsorted dt.bool dt.int64 dt.float32 dt.float64 dt.maximum // % *"""
+    assert [word for word in wanted.split() if text.count(word) < 3] == []
     assert sum(line.looked for lines in made for line in lines) > 5 * len(made)
 
 
@@ -122,8 +121,9 @@ def test_shrinking_keeps_what_fails() -> None:
     assert short == [lines[0], lines[-1]]
 
 
-@pytest.mark.parametrize("text", ["dt.asarray([1.5], dtype=dt.float64)", "x * 5000", "x // 0",
-                                  "dt.asarray([100, 100], dtype=dt.float64) @ (x * 2000)"])  # fmt: skip
+@pytest.mark.parametrize(
+    "text", ["dt.asarray([1.5], dtype=dt.float64)", "x * 5000", "x // 0", "(x * 2000) @ (x * 2000)"]
+)
 def test_the_oracle_judges_nothing_that_may_round(text: str) -> None:
     with pytest.raises(oracle.Unfit):
         expected([*program(START), Line(f"y = {text}")])

@@ -345,7 +345,7 @@ _INTEGERS_FROM = {float32: 2.0**24, float64: 2.0**53}  # every float from here o
 
 
 def _reduced(x: Value, y: Value) -> Value:
-    """x, or where x / y is large x minus a multiple of y, below |y| and exact, for any finite x / y.
+    """x, but where x / y is large x minus a multiple of y: below |y|, and exact.
 
     Long division of the mantissas, some bits of the quotient a step. With |r| <= d < 2 and a step
     of p - 3 bits (p: those of a mantissa) the digit is wrong by less than 7/8, so |r| stays below
