@@ -7,7 +7,9 @@ from importlib.metadata import entry_points
 
 import dovetail as dt
 import pytest
+from dovetail.testing.verified import verified_kernels
 
+__all__ = ["device", "verified_kernels"]
 INSTALLED = {e.name for e in entry_points(group="dovetail.backends.v1")}
 
 

@@ -133,7 +133,7 @@ floor_divide = _binary(
 )
 remainder = _binary(
     "remainder",
-    "What x1 leaves when divided by x2, with the sign of x2; for integers x % 0 is 0.",
+    "What x1 leaves when divided by x2, with the sign of x2, exact; for integers x % 0 is 0.",
     "remainder([7, -7], 3) -> [1, 2]",
 )
 maximum = _binary("maximum", "The larger; NaN wins.", "maximum([1, 5], [3, 4]) -> [3, 5]")
@@ -143,7 +143,7 @@ hypot = _binary("hypot", "sqrt(x1**2 + x2**2), without overflow.", "hypot([3.0],
 copysign = _binary(
     "copysign", "|x1| with the sign of x2.", "copysign([1.0, 2.0], [-1.0, 1.0]) -> [-1.0, 2.0]"
 )
-nextafter = _binary("nextafter", "The next float after x1 in the direction of x2.")
+nextafter = _binary("nextafter", "The next number of their dtype after x1 in the direction of x2.")
 logaddexp = _binary("logaddexp", "log(exp(x1) + exp(x2)), without overflow.")
 _pow = _binary("pow", "x1 to the power x2; a negative power of an integer is truncated.")
 

@@ -979,7 +979,9 @@ class Emitter:
     def _map(self, term: Term, point: tuple[Value, ...]) -> Value:
         assert term.op is not None
         operands = [self._operand(t, d, point) for t, d in zip(term.args, term.casts, strict=True)]
-        return convert(term.op.expression(*(_widen(v) for v in operands)), term.dtype)
+        if term.op.widens:
+            operands = [_widen(v) for v in operands]
+        return convert(term.op.expression(*operands), term.dtype)
 
     def _generate(self, term: Term, point: tuple[Value, ...]) -> Value:
         assert term.op is not None and term.access is not None

@@ -88,7 +88,7 @@ class _Jam:
                 when = None if s.when is None else self.copy(s.when, i)
                 both = inside if when is None else when if inside is None else when & inside
                 builder.effect(Store(s.buffer, self.copy(s.index, i), self.copy(s.value, i), both))
-        body = builder.build().body
+        body = builder.body()
         grid = list(self.old.grid)
         grid[self.axis] = self.extent
         ints = (*self.old.ints, self.name)

@@ -86,9 +86,13 @@ class KernelBuilder:
         """Adds a store, an atomic or a loop with effects."""
         self._effects.append(effect)
 
+    def body(self) -> Block:
+        """The statements: every value placed, shared and in order."""
+        return _Scheduler().run(self._effects)
+
     def build(self) -> Kernel:
-        """The finished kernel: every value placed, shared and in order."""
-        body = _Scheduler().run(self._effects)
+        """The finished kernel."""
+        body = self.body()
         return Kernel(
             self.name,
             tuple(self._buffers),

@@ -27,7 +27,9 @@ from .dtypes import (
     COMPLEX,
     INTEGERS,
     DType,
+    bfloat16,
     bool_,
+    float16,
     float32,
     float64,
     int32,
@@ -80,6 +82,7 @@ class Op:
     build: Callable[[Any], None] = None  # type: ignore[assignment]
     launches: Callable[[Any], None] | None = None  # of `rows`: several kernels, in place of `build`
     vendor: Callable[[Any], bool] = lambda attrs: attrs != GENERATED  # whether a lowering may do it
+    widens: bool = True  # of `map`: the expression sees halves as float32, not as they are
     updates: bool = (
         False  # of `rows`: the result starts as the first operand, in its memory if it can
     )
@@ -198,7 +201,21 @@ def convert(x: Value, to: DType) -> Value:
         return _saturate(x, to)
     if x.dtype.kind == "f" or to.kind != "f" or to.itemsize > 2:
         return cast(x, to)
-    return cast(cast(x, float32), to)
+    return cast(
+        _towards_odd(x) if to is bfloat16 and x.dtype.itemsize > 2 else cast(x, float32), to
+    )
+
+
+def _towards_odd(x: Value) -> Value:
+    """An integer as the float32 beside it, of two the odd one, so that rounding that once more
+    rounds as if it were the first time. Source: Boldo and Melquiond 2008.
+    """
+    near = cast(x, float32)
+    again = _saturate(near, x.dtype)
+    b = bitcast(near, int32)
+    out = eq(again < x, const(0, x.dtype) <= x)
+    odd = bitcast(b + where(out, const(1, int32), const(-1, int32)), float32)
+    return where(eq(again, x) | ne(b & 1, 0), near, odd)
 
 
 def _saturate(x: Value, to: DType) -> Value:
@@ -300,10 +317,11 @@ def _remainder(x: Value, y: Value) -> Value:
 
 
 def _float_divmod(x: Value, y: Value) -> tuple[Value, Value]:
-    """Floor quotient and remainder; the remainder is exact, has the sign of y and is below |y|.
+    """Floor quotient and remainder; the remainder has the sign of y and is that of exact
+    arithmetic, rounded once.
 
-    Special values are the Array API's: 1 // -inf is -0, 1 % -inf is -inf. Where x / y overflows,
-    the remainder is 0.
+    Special values are the Array API's: 1 // -inf is -0, 1 % -inf is -inf. The quotient is x / y,
+    rounded, where every float is an integer.
     """
     zero, inf = const(0.0, x.dtype), const(float("inf"), x.dtype)
     rest = _reduced(x, y)
@@ -329,20 +347,55 @@ _INTEGERS_FROM = {float32: 2.0**24, float64: 2.0**53}  # every float from here o
 
 
 def _reduced(x: Value, y: Value) -> Value:
-    """x minus a multiple of y, below 2**24 (2**53) times |y|: each step is exact.
+    """x, but where x / y is large x minus a multiple of y: below |y|, and exact.
 
-    Source: x - q*y is a float where q is x / y rounded to nearest (the remainder theorem of FMA).
+    Long division of the mantissas, some bits of the quotient a step. With |r| <= d < 2 and a step
+    of p - 3 bits (p: those of a mantissa) the digit is wrong by less than 7/8, so |r| stays below
+    7/8 d; it is a multiple of d's last place, hence exact.
     """
-    large = const(_INTEGERS_FROM[x.dtype], x.dtype)
-    huge = eq(_absolute(x / y), float("inf"))
-    overflow = huge & ne(y, 0.0) & (_absolute(x) < float("inf"))
+    single = x.dtype is float32
+    digit, bits = (21, int32) if single else (50, int64)
+    steps = -(-(277 if single else 2098) // digit)  # exponents differ by no more
+    (m, x_exponent), (d, y_exponent) = _mantissa(x), _mantissa(y)
+    inverse = 1.0 / d
 
-    def step(k: Value, r: Value) -> tuple[Value, ...]:
-        q = r / y
-        return (where(large <= _absolute(q), fma(-q, y, r), r),)
+    def step(_: Value, r: Value, left: Value) -> tuple[Value, ...]:
+        taken = where(left < 0, const(0, bits), where(left < digit, left, const(digit, bits)))
+        shifted = r * _two_to(taken, x.dtype)
+        return fma(-rint(shifted * inverse), d, shifted), left - taken
 
-    start = where(overflow, const(0.0, x.dtype), x)
-    return fold_loop(0, 5 if x.dtype is float32 else 19, (start,), step).results[0]
+    r = fold_loop(0, steps, (m, x_exponent - y_exponent), step).results[0]
+    half = y_exponent >> 1
+    rest = r * _two_to(half, x.dtype) * _two_to(y_exponent - half, x.dtype)
+    large = const(_INTEGERS_FROM[x.dtype], x.dtype) <= _absolute(x / y)
+    usable = large & (_absolute(x) < float("inf")) & ne(y, 0.0)
+    return where(usable, _flip(rest, x), x)
+
+
+def _mantissa(x: Value) -> tuple[Value, Value]:
+    """m and e with |x| = m * 2**e and 1 <= m < 2, of finite x other than 0."""
+    width, lift, least = _FORMATS[x.dtype]
+    tiny = _absolute(x) < least
+    b = _pattern(_absolute(where(tiny, x * 2.0**lift, x)))
+    bias = const((1 << (x.dtype.bits - width - 2)) - 1, b.dtype)
+    e = (b >> width) - bias - where(tiny, const(lift, b.dtype), const(0, b.dtype))
+    return bitcast((b & ((1 << width) - 1)) | (bias << width), x.dtype), e
+
+
+# Of a float: the bits of its mantissa; by how many powers of two its denormals are made normal; the
+# least normal.
+_FORMATS = {float32: (23, 24, 2.0**-126), float64: (52, 53, 2.0**-1022)}
+
+
+def _pattern(x: Value) -> Value:
+    """The bits of a float, as a signed integer."""
+    return bitcast(x, int64 if x.dtype is float64 else int32)
+
+
+def _two_to(e: Value, d: DType) -> Value:
+    """2**e as a normal float."""
+    width = _FORMATS[d][0]
+    return bitcast((e + const((1 << (d.bits - width - 2)) - 1, e.dtype)) << width, d)
 
 
 def _flip(x: Value, y: Value) -> Value:
@@ -402,14 +455,33 @@ def _in_range(x: Value, n: Value) -> Value:
 
 
 def _nextafter(x: Value, y: Value) -> Value:
-    """The next float from x towards y. Source: the order of IEEE 754 bit patterns."""
-    bits = int64 if x.dtype is float64 else int32
-    b = bitcast(x, bits)
-    away = eq(x < y, const(0, x.dtype) < x)
-    step = where(away, const(1, bits), const(-1, bits))
-    tiny = _copysign(bitcast(const(1, bits), x.dtype), y)
-    moved = where(eq(x, 0), tiny, bitcast(b + step, x.dtype))
+    """The next float from x towards y. Source: the order of IEEE 754 bit patterns.
+
+    It sees halves as they are: in float32, which holds them all, the next one is a unit away.
+    """
+    d = x.dtype
+    if d.itemsize == 2:
+        x, y = cast(x, float32), cast(y, float32)
+    unit = const(1 << _BELOW_HALVES.get(d, 0), _pattern(x).dtype)
+    outwards = eq(x < y, const(0, x.dtype) < x)
+    moved = bitcast(_pattern(x) + where(outwards, unit, -unit), x.dtype)
+    tiny = bitcast(unit, x.dtype)
+    if d is float16:
+        tiny = const(2.0**-24, float32)
+        moved = _next_float16(x, outwards, moved, tiny)
+    moved = where(eq(x, 0), _copysign(tiny, y), moved)
     return where(ne(x, x) | ne(y, y), x + y, where(eq(x, y), y, moved))
+
+
+_BELOW_HALVES = {float16: 13, bfloat16: 16}  # bits of a float32 below the last one of a half
+
+
+def _next_float16(x: Value, outwards: Value, moved: Value, tiny: Value) -> Value:
+    """`moved`, but denormals are `tiny` apart, and before infinity comes 65504."""
+    size = _absolute(x)
+    dense = (size < 2.0**-14) | (eq(size, 2.0**-14) & ~outwards)
+    moved = where(dense, _copysign(where(outwards, size + tiny, size - tiny), x), moved)
+    return where(eq(size, float("inf")), _copysign(const(65504.0, float32), x), moved)
 
 
 def _ceil(x: Value) -> Value:
@@ -460,6 +532,7 @@ ATAN2 = _map("atan2", _floating, el.atan2, 40)
 HYPOT = _map("hypot", _floating, el.hypot, 20)
 COPYSIGN = _map("copysign", _floating, _copysign)
 NEXTAFTER = _map("nextafter", _floating, _nextafter, 8)
+NEXTAFTER.widens = False
 LOGADDEXP = _map("logaddexp", _floating, el.logaddexp, 40)
 MAXIMUM = _map("maximum", same(), _maximum, 2)
 MINIMUM = _map("minimum", same(), _minimum, 2)

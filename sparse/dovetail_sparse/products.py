@@ -56,8 +56,8 @@ def _require_fit(x1: Tensor, x2: Tensor) -> None:
             raise dt.ShapeError(
                 f"matmul: shapes {x1.shape} and {x2.shape}: each needs 1 dimension; see dt.multiply"
             )
-        if x.dtype is dt.bool:
-            raise dt.DTypeError("matmul: does not take bool; see astype()")
+    if dt.result_type(x1, x2) is dt.bool:
+        raise dt.DTypeError("matmul: does not take bool; see astype()")
     inner = x2.shape[0] if x2.ndim == 1 else x2.shape[-2]
     if x1.shape[-1] != inner:
         raise dt.ShapeError(

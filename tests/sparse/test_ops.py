@@ -219,6 +219,8 @@ def test_matrix_products(device: dt.Device) -> None:
     same(lambda a: a @ a, v)
     batch = dt.asarray(rng.normal(size=(3, 7, 2)))
     same(lambda a: a @ batch, x, rtol=1e-9)
+    same(lambda a: a @ (a > 0).T, x)  # bool with a number takes the number's dtype
+    same(lambda a: (a > 0) @ v, x)
 
 
 def test_tensordot_and_einsum(device: dt.Device) -> None:
@@ -280,7 +282,7 @@ def test_users_mistakes_name_op_and_operands() -> None:
         (lambda: x + made("cube"), dt.ShapeError, "broadcast"),
         (lambda: x[9], dt.IndexOutOfRange, "index 9|9 is out of range"),
         (lambda: x[[9]], dt.IndexOutOfRange, "9 is out of range for axis 0"),
-        (lambda: x @ (x > 0).T, dt.DTypeError, "bool"),
+        (lambda: (x > 0) @ (x > 0).T, dt.DTypeError, "bool"),
         (lambda: dt.max(x[:0]), dt.ShapeError, "no elements"),
         (lambda: dt.diagonal(x, 0, 1, 1), dt.AxisError, "the same"),
         (lambda: dt.einsum("ij,jk", x), dt.ArgumentError, "2 operands"),

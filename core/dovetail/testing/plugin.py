@@ -24,6 +24,7 @@ from ..plugins import Opened, open_device, registry
 from .certificate import Certificate
 from .kit import Kit, has_dtype
 from .option import pytest_addoption
+from .verified import verified_kernels
 
 LEVELS = "dovetail.testing."
 REPRODUCE = "to reproduce"  # a section of pytest's reports
@@ -256,4 +257,4 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         terminalreporter.write_line(f"not conforming: {certificate.complaint}")
 
 
-__all__ = ["Kit", "kit", "pytest_addoption"]
+__all__ = ["Kit", "kit", "pytest_addoption", "verified_kernels"]

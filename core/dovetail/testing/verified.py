@@ -1,0 +1,47 @@
+"""The IR is verified after every stage, as long as tests run: whatever makes a kernel, the builder
+that the planner uses or a pass, makes one that `verify` has seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from .. import jam, kernel, legalize, spread
+from ..verify import verify
+
+STAGES = (kernel, legalize, jam, spread)  # modules that make kernels, each in one place
+NAME, kernel_class = "Kernel", kernel.Kernel
+counts = dict.fromkeys((stage.__name__ for stage in STAGES), 0)  # of kernels verified
+
+
+@contextmanager
+def every_stage() -> Iterator[None]:
+    """Within it no stage lets a kernel through that breaks a rule of the loop language."""
+    before = [getattr(stage, NAME) for stage in STAGES]
+    for stage in STAGES:
+        setattr(stage, NAME, _verified(stage.__name__))
+    try:
+        yield
+    finally:
+        for stage, made in zip(STAGES, before, strict=True):
+            setattr(stage, NAME, made)
+
+
+def _verified(stage: str) -> Any:
+    def make(*parts: Any) -> kernel.Kernel:
+        made = kernel_class(*parts)
+        verify(made)
+        counts[stage] += 1
+        return made
+
+    return make
+
+
+@pytest.fixture(autouse=True)
+def verified_kernels() -> Iterator[None]:
+    """Verifies what a test makes, at every stage."""
+    with every_stage():
+        yield

@@ -1,0 +1,62 @@
+"""The IR is verified after every stage: `verified_kernels` sees to it in all tests."""
+
+from __future__ import annotations
+
+import dovetail as dt
+import pytest
+from dovetail import dtypes, jam, legalize, ops, run
+from dovetail.backend import Capabilities
+from dovetail.fuse import Step
+from dovetail.kernel import Kernel
+from dovetail.legalize import legalize as legalized
+from dovetail.loops import Value, const
+from dovetail.tensor import apply
+from dovetail.testing import verified
+
+
+def test_what_is_planned_and_legalised_is_verified() -> None:
+    before = dict(verified.counts)
+    x = dt.ones(3, dtype=dt.float16, device="reference")
+    y = dt.exp(x) * 31 - dt.nextafter(x, 17)
+    with dt.reproducible():
+        ((_, plan),) = run.planned([y._expr])
+    for step in plan.steps:
+        assert isinstance(step, Step)
+        legalized(step.kernel, Capabilities())
+    for stage in ("kernel", "legalize"):
+        assert verified.counts[f"dovetail.{stage}"] > before[f"dovetail.{stage}"]
+
+
+def test_a_planned_kernel_that_breaks_a_rule_is_an_error() -> None:
+    def broken(x: Value) -> Value:
+        return Value("add", x.dtype, (x, const(1, dtypes.int32)))
+
+    row = ops.Op("broken", "map", ops.same("f"), broken, arity=1)
+    with pytest.raises(dt.InternalError, match="add takes arguments of one dtype"):
+        dt.evaluate(apply(row, (dt.ones(3, device="reference"),)))
+
+
+@pytest.mark.parametrize("stage", ["legalize", "jam"])
+def test_a_pass_that_breaks_a_rule_is_an_error(stage: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pass that forgets the last parameter of the kernel that it makes."""
+    kernel = _product(dt.float16 if stage == "legalize" else dt.float32)
+    module = {"legalize": legalize, "jam": jam}[stage]
+    make = module.Kernel  # type: ignore[attr-defined]
+
+    def forgetful(name: str, buffers: tuple[object, ...], *rest: object) -> Kernel:
+        return make(name, buffers[:-1], *rest)  # type: ignore[no-any-return]
+
+    monkeypatch.setattr(module, "Kernel", forgetful)
+    with pytest.raises(dt.InternalError, match="a buffer is declared"):
+        legalized(kernel, Capabilities()) if stage == "legalize" else jam.jam(kernel, 4)
+
+
+def _product(dtype: dt.DType) -> Kernel:
+    """The kernel of a matrix product."""
+    x = dt.ones((9, 9), dtype=dtype, device="reference")
+    with dt.reproducible():
+        y = x @ x
+    ((_, plan),) = run.planned([y._expr])
+    step = plan.steps[-1]
+    assert isinstance(step, Step)
+    return step.kernel
