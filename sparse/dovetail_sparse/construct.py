@@ -115,6 +115,8 @@ def _shape(size: Any, high: list[int], dims: int, values: Tensor) -> Shape:
         )
     if min(shape, default=0) < 0:
         raise dt.ShapeError(f"{NAME}: size {shape} has a negative dimension")
+    if any(n >= 1 << 63 for n in shape):
+        raise dt.ShapeError(f"{NAME}: each size must be below 2**63, so that an int64 can index it")
     if shape[dims:] != dense:
         raise dt.ShapeError(
             f"{NAME}: the dense dimensions of size {shape} are {shape[dims:]}, but values have "
