@@ -228,10 +228,20 @@ def _new_key(folder: Path) -> bytes:
 # --- files
 
 
-def _sha256(content: bytes) -> Any:
+def ready() -> None:
+    """Imports what this module needs, and finds the folder."""
+    directory(), _hashing()
+
+
+@cache
+def _hashing() -> Any:
     import hashlib  # 5 ms, which `import dovetail` need not pay
 
-    return hashlib.sha256(content)
+    return hashlib
+
+
+def _sha256(content: bytes) -> Any:
+    return _hashing().sha256(content)
 
 
 def _path(fingerprint: str, text: str) -> Path | None:

@@ -134,12 +134,18 @@ def share(
     return make(leaf(storage, spec(shape, dtype, device, "asarray"), strides, -low))
 
 
+def address(a: np.ndarray[Any, Any]) -> int:
+    """Where the elements begin. (`a.ctypes` imports, which nothing can while Python ends.)"""
+    found: int = a.__array_interface__["data"][0]
+    return found
+
+
 def adopt(a: np.ndarray[Any, Any], dtype: DType, device: Device) -> Tensor:
     """A tensor over the memory of a NumPy array. Raises: ArgumentError where that cannot be."""
     whole = all(s % a.itemsize == 0 for s in a.strides)
     strides = tuple(s // a.itemsize for s in a.strides)
     found = (
-        share(a, a.ctypes.data, a.shape, strides, dtype, device, not a.flags.writeable)
+        share(a, address(a), a.shape, strides, dtype, device, not a.flags.writeable)
         if whole
         else None
     )

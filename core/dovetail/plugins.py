@@ -16,9 +16,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import numpy as np
 import pluggy
 
-from . import environment
+from . import diskcache, environment
 from .backend import INTERFACE, Backend, BackendInfo, DeviceInfo, Unavailable
 from .device import VARIABLE, Device, device, set_opener
 from .dtypes import DType
@@ -427,6 +428,7 @@ class Registry:
         if info is None:
             have = ", ".join(f"{d.type}:{d.index} ({d.name})" for d in record.devices)
             raise DeviceError(f'there is no device "{dev.type}:{dev.index}"; there are: {have}')
+        _import_early()
         try:
             backend = self.call(record, "dovetail_open", info=info, config=self.config(dev.type))
             if not isinstance(backend, Backend):
@@ -461,6 +463,14 @@ class Registry:
             f'{text} A device comes with a package that has an entry point in the group "{GROUP}"; '
             "`dovetail doctor` shows those that were found."
         )
+
+
+def _import_early() -> None:
+    """Has imported what computing needs: nothing can be while Python ends, and then a `__del__` may
+    compute. NumPy's methods import when first called."""
+    diskcache.ready()
+    a = np.zeros(1, bool)
+    a.sum(), a.any(), a.all(), a.max(), a.min(), a.mean(), a.prod(), str(a), repr(a)
 
 
 def _near(name: str, known: Iterable[str]) -> list[str]:

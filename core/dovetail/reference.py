@@ -467,7 +467,7 @@ class ReferenceBackend(Backend):
             raw = np.empty(nbytes + 63, np.uint8)
         except ValueError as error:  # of sizes that no address reaches
             raise MemoryError(f"the host has no {nbytes} bytes") from error
-        skip = -raw.ctypes.data % 64
+        skip = -raw.__array_interface__["data"][0] % 64
         return raw[skip : skip + nbytes]
 
     def free(self, handle: Any, nbytes: int) -> None:
@@ -483,7 +483,7 @@ class ReferenceBackend(Backend):
 
     def host_address(self, handle: Any, offset: int) -> int | None:
         """The array's address."""
-        return int(handle.ctypes.data) + offset
+        return int(handle.__array_interface__["data"][0]) + offset
 
     def adopt(self, address: int, nbytes: int) -> Any:
         """An array over memory that somebody else owns."""

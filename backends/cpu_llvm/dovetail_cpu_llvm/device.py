@@ -33,11 +33,11 @@ class CpuBackend(Backend):
 
     def copy_in(self, handle: int, offset: int, source: memoryview, stream: Any = None) -> None:
         array = np.frombuffer(source, np.uint8)
-        ctypes.memmove(handle + offset, array.ctypes.data, array.size)
+        ctypes.memmove(handle + offset, array.__array_interface__["data"][0], array.size)
 
     def copy_out(self, target: memoryview, handle: int, offset: int, stream: Any = None) -> None:
         array = np.frombuffer(target, np.uint8)
-        ctypes.memmove(array.ctypes.data, handle + offset, array.size)
+        ctypes.memmove(array.__array_interface__["data"][0], handle + offset, array.size)
 
     def host_address(self, handle: int, offset: int) -> int:
         return handle + offset

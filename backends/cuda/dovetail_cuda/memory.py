@@ -85,4 +85,4 @@ class Memory:
 
 def address(memory: memoryview) -> int:
     """Where the host keeps these bytes."""
-    return int(np.frombuffer(memory, np.uint8).ctypes.data)
+    return int(np.frombuffer(memory, np.uint8).__array_interface__["data"][0])

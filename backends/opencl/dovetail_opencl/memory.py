@@ -106,7 +106,7 @@ class Memory:
             there, _ = cl.enqueue_map_buffer(queue, buffer, both, 0, (nbytes,), _BYTE)
         except cl.Error as error:
             raise MemoryError(f"no {nbytes} bytes of page-locked memory left: {error}") from error
-        address: int = there.ctypes.data
+        address: int = there.__array_interface__["data"][0]
         self._pinned[address] = buffer, there
         return address
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import weakref
 
@@ -27,5 +28,25 @@ class Process:
 
 
 def _left(process: Process | None) -> None:
-    if process is not None:
+    if process is not None and process.alive:
         process.alive = False
+        _end_without_driver()
+
+
+_ending_in = 0  # the process that will
+
+
+def _end_without_driver() -> None:
+    """Has this process end without the driver's destructors, which would wait for threads that are
+    not here: Intel's runtime does so for its queues. Python has ended by then; C's files are
+    flushed. What other C libraries do at exit is left out, too."""
+    global _ending_in
+    libc = ctypes.CDLL(None)
+    if _ending_in != os.getpid() and hasattr(libc, "on_exit"):  # glibc's: it is told the status
+        _ending_in = os.getpid()
+        address = {name: ctypes.cast(getattr(libc, name), ctypes.c_void_p) for name in _LAST}
+        libc.on_exit(address["_exit"], None)
+        libc.__cxa_atexit(address["fflush"], None, None)  # the last one registered is the first
+
+
+_LAST = ("_exit", "fflush")
