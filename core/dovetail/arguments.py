@@ -142,7 +142,7 @@ def named(composed: Function) -> Function:
         try:
             return composed(*args, **options)
         except DovetailError as error:
-            if name not in str(error):
+            if name.rstrip("_") not in str(error):  # in place, the op is named without it
                 error.args = (f"{name}: {error}", *error.args[1:])
             raise
 

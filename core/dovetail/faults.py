@@ -89,7 +89,7 @@ class Check:
 _numbers = count()
 _flags = threading.RLock()  # of `tainted`, and of what it follows from:
 _bad: WeakSet[Check] = WeakSet()  # known to be bad, and some tensor carries them
-_devices: WeakSet[Faults] = WeakSet()
+_pending = 0  # devices with checks that are not settled
 
 
 class Faults:
@@ -106,7 +106,6 @@ class Faults:
         self._untold: deque[Fault] = deque(maxlen=CELLS)
         self._lock = threading.RLock()
         self.pending = False
-        _devices.add(self)
 
     def check(self, asked: Asked, stream: Any) -> Check:
         """A check for a launch on `stream`, which sets `queued` when it has been queued."""
@@ -120,9 +119,7 @@ class Faults:
                 self.settle(stream)
             made = Check(self, asked, stream, self._free[stream].pop())
             self._waiting.setdefault(stream, []).append(made)
-            with _flags:
-                self.pending = True
-                _retaint()
+            self._note((), True)
             return made
 
     def place(self, check: Check) -> tuple[Any, int]:
@@ -152,10 +149,15 @@ class Faults:
             self._waiting[stream] = [c for c in waiting if not c.settled]
             self._free[stream] += [c.cell for c in ready]  # after: no cell is two checks'
             self._untold += [c.fault for c in bad if c.fault is not None]
-            with _flags:
-                _bad.update(bad)
-                self.pending = any(self._waiting.values())
-                _retaint()
+            self._note(bad, any(self._waiting.values()))
+
+    def _note(self, bad: Sequence[Check], pending: bool) -> None:
+        global _pending
+        with _flags:
+            _bad.update(bad)
+            _pending += pending - self.pending
+            self.pending = pending
+            _retaint()
 
     def settle_all(self) -> None:
         """`settle` for every stream."""
@@ -177,7 +179,7 @@ class Faults:
 
 def _retaint() -> None:
     global tainted
-    tainted = bool(_bad) or any(f.pending for f in _devices)
+    tainted = _pending > 0 or len(_bad) > 0
 
 
 def carried(storages: Iterable[Storage]) -> tuple[Check, ...]:
