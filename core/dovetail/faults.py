@@ -12,7 +12,7 @@ from typing import Any
 
 from .backend import Backend
 from .device import Device
-from .errors import IndexOutOfRange
+from .errors import IndexOutOfRange, OutOfMemoryError
 
 CELLS = 256  # launches with checked indices on one stream, before the host looks in between
 WIDTH = 8  # bytes of a cell
@@ -40,7 +40,7 @@ class Faults:
         with self._lock:
             handle = self._cells.get(stream)
             if handle is None:
-                handle = self._backend.allocate(CELLS * WIDTH)
+                handle = self._allocate(CELLS * WIDTH)
                 self._clear(handle, CELLS, stream)  # before anybody may find it
                 self._cells[stream] = handle
             names = self._names.setdefault(stream, [])
@@ -69,6 +69,13 @@ class Faults:
             f"{bad}: an index is out of range for the dimension that it indexes (on "
             f"{self._device}); valid ones are -n..n-1 for a dimension of size n"
         )
+
+    def _allocate(self, nbytes: int) -> Any:
+        try:
+            return self._backend.allocate(nbytes)
+        except MemoryError as error:
+            what = f"{self._device} refused {nbytes} bytes, in which bad indices are noted"
+            raise OutOfMemoryError(what) from error
 
     def settle_all(self) -> None:
         """`settle` for every stream."""
