@@ -356,7 +356,8 @@ def arange(
 def _steps(start: Any, stop: Any, step: Any) -> int:
     """How many numbers `arange` has."""
     if all(isinstance(v, int) for v in (start, stop, step)):
-        return max(0, -((int(start) - int(stop)) // int(step)))
+        count: int = -((start - stop) // step)
+        return max(0, count)
     try:
         exact = (stop - start) / step
     except OverflowError:  # of integers beyond any float
