@@ -356,10 +356,9 @@ def arange(
 def _steps(start: Any, stop: Any, step: Any) -> int:
     """How many numbers `arange` has."""
     if all(isinstance(v, int) for v in (start, stop, step)):
-        count: int = -((start - stop) // step)
-        return max(0, count)
+        return int(max(0, -((start - stop) // step)))
     try:
-        exact = (stop - start) / step
+        exact: float = (stop - start) / step
     except OverflowError:  # of integers beyond any float
         exact = math.inf
     if not math.isfinite(exact):
