@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from dovetail import diskcache, memory, recall, run
 from dovetail.device import Device
-from dovetail.errors import CompileError
+from dovetail.errors import CompileError, OutOfMemoryError
 from dovetail.kernel import Kernel
 from dovetail.memory import CachingAllocator
 from dovetail.plugins import Opened, open_device
@@ -166,9 +166,23 @@ def _gradient(env: Env, on: Device) -> None:
     env["g"] = found
 
 
+def _sparse(env: Env, on: Device) -> None:
+    s = dt.where(dt.abs(env["x"]) > 1, env["x"], 0).to_sparse()
+    dense, squared = s @ env["y"].mT, (s * s).to_dense()
+    dt.evaluate(dense, squared)
+    env["dense"], env["squared"] = dense, squared
+
+
+def _backward(env: Env, on: Device) -> None:
+    w = env["x"].detach().clone().requires_grad_()
+    (dt.sort(dt.tanh(w @ env["y"].mT), axis=1) * 2).sum().backward()
+    dt.evaluate(w.grad)
+    env["grad"] = w.grad
+
+
 STEPS = (
     _begin, _chain, _in_place, _transposed_in_place, _gather, _scatter, _mask, _product, _scan,
-    _sorted, _gradient,
+    _sorted, _gradient, _sparse, _backward,
 )  # fmt: skip
 PURE = [s for s in STEPS if s not in (_in_place, _transposed_in_place, _scatter)]
 
@@ -238,7 +252,7 @@ def test_memory_refused_at_every_call(faulty: Any) -> None:
     for call in range(1, total + 1):
         dev, backend = faulty()
         refusing = ("allocate", range(call, 1 << 30))
-        failed += checked_run(STEPS, expected, dev, backend, refusing, MemoryError)
+        failed += checked_run(STEPS, expected, dev, backend, refusing, OutOfMemoryError)
     assert failed >= total - 3
 
 
@@ -249,7 +263,7 @@ def test_memory_refused_once_is_not_noticed(faulty: Any) -> None:
     for call in range(1, backend.calls["allocate"] + 1, 3):
         dev, backend = faulty()
         once = ("allocate", range(call, call + 1))
-        failed = checked_run(PURE, expected, dev, backend, once, MemoryError)
+        failed = checked_run(PURE, expected, dev, backend, once, OutOfMemoryError)
         # the cells of bad indices come from the driver itself: that refusal is seen
         assert failed <= 1 and dev.opened.allocator.stats().out_of_memory == 0
 

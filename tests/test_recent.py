@@ -96,12 +96,12 @@ def test_programs_are_let_go_unless_a_plan_in_use_holds_them(
         return [y] * 4
 
     assert chain(0) == by_hand(0)
-    first = weakref.ref(next(iter(where.programs.values())))
+    first = weakref.ref(next(iter(where.programs.young.values())))
     seen: list[weakref.ref[object]] = []
     for bits in range(1, 40):
         assert chain(bits) == by_hand(bits)
         assert chain(0) == by_hand(0), "used all the time"
-        seen.append(weakref.ref(list(where.programs.values())[-1]))
+        seen.append(weakref.ref(list(where.programs.young.values())[-1]))
         assert len(where.programs.every()) <= 8
     gc.collect()
     compiled = run.counters.compiles + run.counters.disk_hits

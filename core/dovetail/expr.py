@@ -47,7 +47,7 @@ _making = RLock()
 def spec(shape: Shape, dtype: DType, device: Device, op: str = "tensor") -> Spec:
     """The one Spec for these three. Raises: ShapeError, on behalf of `op`, where it is too large
     for any device."""
-    return _SPECS.get((shape, dtype, device)) or _spec((shape, dtype, device), op)
+    return _SPECS.young.get((shape, dtype, device)) or _spec((shape, dtype, device), op)
 
 
 def _spec(key: tuple[Shape, DType, Device], op: str) -> Spec:

@@ -19,7 +19,7 @@ from weakref import WeakSet
 
 from .arguments import shown
 from .backend import Backend
-from .errors import IndexOutOfRange
+from .errors import IndexOutOfRange, OutOfMemoryError
 
 if TYPE_CHECKING:
     from .memory import Storage
@@ -111,16 +111,26 @@ class Faults:
         """A check for a launch on `stream`, which sets `queued` when it has been queued."""
         with self._lock:
             if stream not in self._cells:
-                handle = self._backend.allocate(CELLS * WIDTH)
+                handle = self._allocate(CELLS * WIDTH)
                 self._clear(handle, 0, CELLS, stream)
                 self._free[stream] = [*reversed(range(CELLS))]
                 self._cells[stream] = handle  # last: an interrupt before leaves nothing to be found
             if not self._free[stream]:
                 self.settle(stream)
+            if not self._free[stream]:
+                self._reclaim(stream)
             made = Check(self, asked, stream, self._free[stream].pop())
             self._waiting.setdefault(stream, []).append(made)
             self._note((), True)
             return made
+
+    def _reclaim(self, stream: Any) -> None:
+        """Takes back the cells of launches that an interrupt kept from being queued."""
+        self._backend.synchronize(stream)
+        for check in self._waiting.get(stream, ()):
+            check.queued = True
+        self.settle(stream)
+        self._free[stream] = [*reversed(range(CELLS))]
 
     def place(self, check: Check) -> tuple[Any, int]:
         """Handle and byte offset of a check's cell."""
@@ -158,6 +168,15 @@ class Faults:
             _pending += pending - self.pending
             self.pending = pending
             _retaint()
+
+    def _allocate(self, nbytes: int) -> Any:
+        try:
+            return self._backend.allocate(nbytes)
+        except MemoryError as error:
+            what = (
+                f"{self._backend.info.type} refused {nbytes} bytes, in which bad indices are noted"
+            )
+            raise OutOfMemoryError(what) from error
 
     def settle_all(self) -> None:
         """`settle` for every stream."""

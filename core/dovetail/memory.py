@@ -635,7 +635,10 @@ class CachingAllocator(Allocator):
     def _uncached(self, nbytes: int) -> DataPtr:
         """Memory for a finaliser that runs inside this allocator; never cached."""
         size = max(nbytes, 1)
-        handle = self.backend.allocate(size)
+        try:
+            handle = self.backend.allocate(size)
+        except MemoryError as error:
+            raise OutOfMemoryError(f"{self.device} refused {_bytes(size)}") from error
         return DataPtr(handle, 0, nbytes, self.device, (handle, size), self._strays.append)
 
     def _free_strays(self) -> None:

@@ -302,7 +302,7 @@ class _Evaluation:
             target = self._target()
             key.append(target)
         frozen = tuple(key)
-        plan = _plans.get(frozen) or _plans.find(frozen)
+        plan = _plans.young.get(frozen) or _plans.find(frozen)
         if plan is None:
             plan = self._plan(held, roots, target)
             if prepared:
@@ -532,7 +532,7 @@ def program(where: Opened, kernel: Kernel) -> Any:
 def _keep(where: Opened, text: str, program: Any) -> None:
     """Keeps a program. Where the oldest are let go, so are the plans that nobody used lately: they
     hold programs, too. Those of plans in use stay, and are found again."""
-    if len(where.programs) >= where.programs.half:
+    if len(where.programs.young) >= where.programs.half:
         _plans.turn()
         recall.turn()
     where.programs[text] = program

@@ -64,7 +64,7 @@ def _operator(op: Op) -> tuple[Operator, Operator, Operator]:
     """Operator, reflected operator and in-place operator of a binary op. The first is dovetail's
     hot path.
     """
-    specs = op.specs
+    specs = op.specs.young
 
     def forward(self: Tensor, other: Any) -> Tensor:
         a = self._expr
@@ -478,13 +478,13 @@ def apply(op: Op, args: Sequence[Any], attrs: Any = None, out: Tensor | None = N
     """
     if len(args) == 1 and out is None and type(args[0]) is Tensor:
         a = args[0]._expr
-        found = op.specs.get((a.spec, attrs))
+        found = op.specs.young.get((a.spec, attrs))
         if found is None:
             found = inferred(op, (a.spec, attrs), (a,), attrs)
         return make(node(op, (a,), found[0], attrs))
     operands = tuple([a._expr if type(a) is Tensor else _operand(op, a, args) for a in args])
     key = tuple([a.spec if type(a) is Expr else type(a) for a in operands])
-    found = op.specs.get((key, attrs))
+    found = op.specs.young.get((key, attrs))
     if found is None:
         if any(isinstance(a, Tensor) for a in operands):
             given = [make(a) if type(a) is Expr else a for a in operands]
@@ -685,7 +685,7 @@ def view(x: Tensor, m: Move) -> Tensor:
     e = x._expr
     if e.op is not None:
         e = boxed(x)
-    found = _moved.get((e.spec, e.strides, m)) or _move(e, m)
+    found = _moved.young.get((e.spec, e.strides, m)) or _move(e, m)
     if found is _COPY:
         return view(apply(ops.COPY, (x,)), m)
     s, strides, offset = found
