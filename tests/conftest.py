@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib.metadata import entry_points
 
 import dovetail as dt
 import pytest
 from dovetail.testing.verified import verified_kernels
+from installed import INSTALLED
 
 __all__ = ["device", "verified_kernels"]
-INSTALLED = {e.name for e in entry_points(group="dovetail.backends.v1")}
 
 
 @pytest.fixture(params=["reference", "cpu"])

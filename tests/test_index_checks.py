@@ -10,7 +10,6 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
-from conftest import INSTALLED
 from dovetail import faults
 from dovetail.autograd import engine
 from dovetail.device import Device, device
@@ -18,6 +17,7 @@ from dovetail.faults import CELLS
 from dovetail.memory import make_allocator
 from dovetail.plugins import Opened
 from dovetail.reference import ReferenceBackend
+from installed import INSTALLED
 
 
 class Late(ReferenceBackend):

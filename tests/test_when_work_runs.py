@@ -13,7 +13,7 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
-from conftest import INSTALLED
+from installed import INSTALLED
 
 DEVICES = ["reference", *(["cpu"] if "cpu" in INSTALLED else [])]
 MODES = ("pending", "looked", "evaluated", "eager")
