@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from dovetail.backend import Backend, BackendInfo, DeviceInfo, Handles, Program
-from dovetail.dtypes import float16, float32, float64, int32, uint16
+from dovetail.dtypes import float16, float32, float64, int32
 from dovetail.kernel import Kernel
 from dovetail.legalize import rewrite
 from dovetail.loops import Loop, Value, bitcast, cast, const, walk, where
@@ -455,9 +455,9 @@ class TruncatesHalves(Changed):
         if v.op != "cast" or v.dtype is not float16 or args[0].dtype is not float32:
             return None
         (x,), near = args, Value("cast", float16, args)
-        back, bits = cast(near, float32), bitcast(near, uint16)
+        back, lower = cast(near, float32), const(2.0**-13, float32)
         beyond = ((back < x) & (x < 0.0)) | ((x < back) & (x > 0.0))
-        return bitcast(where(beyond, bits - 1, bits), float16)
+        return Value("cast", float16, (where(beyond, x - x * lower, x),))
 
 
 class MaskedLoadsGiveOnes(Changed):

@@ -112,7 +112,7 @@ NOT_INTEGERS: list[tuple[Call, str]] = [
     (lambda: dt.arange("a"), "arange: stop is a number"),
     (lambda: dt.sum(X, keepdims="no"), "sum: keepdims is True or False"),  # type: ignore[arg-type]
     (lambda: dt.einsum(X, [0, 1]), "einsum: subscripts is a word"),  # type: ignore[arg-type]
-    (lambda: dt.meshgrid([1, 2]), "meshgrid: needs a tensor, not list"),  # type: ignore[arg-type]
+    (lambda: dt.meshgrid([1, 2]), "meshgrid: at least one operand has to be a tensor"),  # type: ignore[arg-type]
     (lambda: dt.random.set_state((dt.ones(2), dt.ones(3))), "set_state: state is"),  # type: ignore[arg-type]
 ]
 

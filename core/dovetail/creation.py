@@ -416,7 +416,7 @@ def _count(start: Any, stop: Any, step: Any, ints: bool) -> int:
         a, b, s = (real("arange", v, "every bound") for v in (start, stop, step))
         length = (b - a) / s
         if not math.isfinite(length):
-            raise ArgumentError(f"arange: from {a} to {b} by {s} there is no number of steps")
+            raise ArgumentError(f"arange: from {a} to {b} by {s} are no finite number of steps")
         found = math.ceil(length)
     return dimensions("arange", (max(0, found),))[0]
 

@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -164,8 +165,8 @@ def _content(path: Path, most: int, names: int = 1) -> bytes:
             raise _Untrusted(f"{path} is no file of this cache")
         if hasattr(os, "geteuid") and (found.st_uid != os.geteuid() or found.st_mode & _OTHERS):
             raise _Untrusted(f"{path} is not the user's alone")
-        with open(file, "rb", closefd=False) as f:
-            return f.read()
+        with FileIO(file, "rb", closefd=False) as f:
+            return f.readall()
     finally:
         os.close(file)
 
@@ -176,8 +177,9 @@ def _temporary(folder: Path, content: bytes) -> Path:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK
     file = os.open(path, flags, 0o600)
     try:
-        with open(file, "wb") as f:
-            f.write(content)
+        with FileIO(file, "wb") as f:  # `open` has gone when Python ends
+            if f.write(content) < len(content):
+                raise OSError(f"{path} could not be written whole")
     except BaseException:
         _remove(path)
         raise
@@ -252,10 +254,9 @@ def _path(fingerprint: str, text: str) -> Path | None:
 
 def _check(path: Path, binary: bytes) -> bytes:
     """What stands before a binary: it is of this kernel, whole, and written by this cache."""
-    import hashlib  # as above
-
-    key = _key(path.parent.parent)
-    return hashlib.blake2b(path.name.encode() + b"\0" + binary, key=key, digest_size=SHA).digest()
+    key, content = _key(path.parent.parent), path.name.encode() + b"\0" + binary
+    digest: bytes = _hashing().blake2b(content, key=key, digest_size=SHA).digest()
+    return digest
 
 
 def read(fingerprint: str, text: str) -> bytes | None:

@@ -203,7 +203,7 @@ def test_several_python_threads_launch_at_once(backend: Any, threads: Any) -> No
 
 def long_fold() -> Kernel:
     b = KernelBuilder("long")
-    out, n = b.buffer("out", float64, "w"), b.int("n")
+    out, n = b.buffer("out", float64, "rw"), b.int("n")
 
     def step(k: Value, c: Value) -> Any:
         return [c * 1.0000001 + 1.0]
