@@ -158,10 +158,12 @@ def test_importing_dovetail_loads_no_backend_and_nothing_heavy(tmp_path: Path) -
 
 
 def test_importing_dovetail_is_quick(tmp_path: Path) -> None:
-    """40 ms beyond NumPy is promised; twice that is allowed here, for a busy machine."""
+    """40 ms beyond NumPy is promised, on an idle machine: about half of what NumPy itself takes. A
+    busy one slows both.
+    """
     code = (
-        "import time, numpy; t = time.process_time(); import dovetail;"
-        "print(time.process_time() - t)"
+        "import time; t = time.process_time(); import numpy; n = time.process_time();"
+        "import dovetail; print((time.process_time() - n) / (n - t))"
     )
     python(code, tmp_path)  # writes the byte code
-    assert statistics.median(float(python(code, tmp_path)) for _ in range(7)) < 0.080
+    assert statistics.median(float(python(code, tmp_path)) for _ in range(7)) < 0.8

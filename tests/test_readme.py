@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import importlib
 import os
 import re
 import runpy
@@ -50,7 +51,8 @@ def test_the_readme_has_a_session() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
-def test_sessions_print_what_the_page_says(page: Path) -> None:
+def test_sessions_print_what_the_page_says(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.import_module("dovetail.device"), "_default", None)
     assert failures(page.read_text(), page.name) == []
 
 
