@@ -197,3 +197,21 @@ def test_an_abandoned_generator_puts_back_what_it_changed() -> None:
     assert next(g) is False
     g.close()
     assert dt.is_grad_enabled()
+
+
+def test_a_block_inside_a_function_of_ones_own_leaves_recording_off() -> None:
+    class Double(dt.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            with dt.eager():
+                x = x * 1
+            assert not dt.is_grad_enabled()
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return g * 2
+
+    x = dt.ones(2, device="reference").requires_grad_()
+    Double.apply(x).sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [2.0, 2.0]

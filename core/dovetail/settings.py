@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import ContextDecorator
 from contextvars import ContextVar, Token
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from threading import RLock
 from typing import Any, Protocol, Self
 from weakref import finalize
@@ -61,9 +61,12 @@ def leave(block: Block) -> None:
 
 
 def _become(entered: tuple[Block, ...]) -> None:
+    _current.set(_made(entered))
+
+
+def _made(entered: tuple[Block, ...]) -> Settings:
     if not entered:
-        _current.set(_DEFAULTS)
-        return
+        return _DEFAULTS
     fields: dict[str, Any] = {}
     for block in entered:
         for name, value in block.changes.items():
@@ -71,7 +74,7 @@ def _become(entered: tuple[Block, ...]) -> None:
     made = Settings(**fields, entered=entered)
     if made.eager:
         _count_eager(made)
-    _current.set(made)
+    return made
 
 
 def recording(on: bool) -> Token[Settings]:
@@ -80,7 +83,7 @@ def recording(on: bool) -> Token[Settings]:
     For `try: ... finally: restore(token)`, in our own code: an interrupt may come at the start of
     an `__exit__`, but not between a `finally` and a function of C.
     """
-    return _current.set(replace(current(), grad=on))
+    return _current.set(_made((*current().entered, _RECORDED if on else _UNRECORDED)))
 
 
 restore = _current.reset
@@ -98,6 +101,9 @@ class Switch(ContextDecorator):
 
     def __exit__(self, *exc: object) -> None:
         leave(self)
+
+
+_RECORDED, _UNRECORDED = Switch(grad=True), Switch(grad=False)
 
 
 class eager(Switch):

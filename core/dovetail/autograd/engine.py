@@ -15,7 +15,7 @@ from ..layout import Layout
 from ..settings import DEPTH_LIMIT, current, recording, restore
 from ..tensor import Tensor, apply, evaluate, make, required
 from . import gradients
-from .tape import Kept, Leaf, Node, keep, set_grad_enabled
+from .tape import Kept, Leaf, Node, keep
 
 Tensors = Tensor | Sequence[Tensor]
 # All gradients on their way are computed before one is so deep that it would be alone: what waited
@@ -176,7 +176,8 @@ class _Collected:
         there.
         """
         made: list[tuple[Node, Tensor]] = []
-        with set_grad_enabled(recorded):
+        before = recording(recorded)
+        try:
             for n, g in self.reached.items():
                 if n.grad is not None:
                     g = n.grad + g
@@ -184,6 +185,8 @@ class _Collected:
                     g = apply(ops.COPY, (g,))
                 self.given.add(id(g._expr))
                 made.append((n, g))
+        finally:
+            restore(before)
         self.reached.clear()  # or what is held here would be stored
         return made
 
