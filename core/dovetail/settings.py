@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ContextDecorator
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from threading import RLock
 from typing import Any, Protocol, Self
@@ -77,16 +77,23 @@ def _made(entered: tuple[Block, ...]) -> Settings:
     return made
 
 
-def recording(on: bool) -> Token[Settings]:
-    """Turns the recording of ops on or off until `restore` is called with what comes back.
+def record(on: bool) -> None:
+    """Turns the recording of ops on or off, for our own code:
 
-    For `try: ... finally: restore(token)`, in our own code: an interrupt may come at the start of
-    an `__exit__`, but not between a `finally` and a function of C.
+        before = current()
+        try:
+            record(False)
+            ...
+        finally:
+            restore(before)
+
+    It is no `with`, since an interrupt may come at the start of an `__exit__`, or after a setting
+    has changed and before anybody knows it; but not between a `finally` and a function of C.
     """
-    return _current.set(_made((*current().entered, _RECORDED if on else _UNRECORDED)))
+    _current.set(_made((*current().entered, _RECORDED if on else _UNRECORDED)))
 
 
-restore = _current.reset
+restore = _current.set
 
 
 class Switch(ContextDecorator):

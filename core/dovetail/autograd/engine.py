@@ -12,7 +12,7 @@ from ..arguments import flag, function
 from ..errors import DeviceError, DTypeError, GradientError, ShapeError
 from ..expr import Expr, leaf, storage_of, tape_of
 from ..layout import Layout
-from ..settings import DEPTH_LIMIT, current, recording, restore
+from ..settings import DEPTH_LIMIT, current, record, restore
 from ..tensor import Tensor, apply, evaluate, make, required
 from . import gradients
 from .tape import Kept, Leaf, Node, keep
@@ -176,8 +176,9 @@ class _Collected:
         there.
         """
         made: list[tuple[Node, Tensor]] = []
-        before = recording(recorded)
+        before = current()
         try:
+            record(recorded)
             for n, g in self.reached.items():
                 if n.grad is not None:
                     g = n.grad + g
@@ -206,8 +207,9 @@ def _run(roots: list[tuple[Tensor, Tensor]], into: _Collected, create_graph: boo
             sent[n], results[n] = g, result
             heappush(heap, (-n.order, n))
 
-    before = recording(create_graph)
-    try:  # no `with`: Ctrl-C may come at the start of an `__exit__`, and the mode would stay
+    before = current()
+    try:
+        record(create_graph)
         for t, g in roots:
             into.given.add(id(g._expr))
             send(t._expr.tape, g, keep(t._expr) if t._expr.tape.needs_result else None)

@@ -8,7 +8,7 @@ from typing import Any
 from ..arguments import function as callable_
 from ..errors import DTypeError, GradientError
 from ..expr import Expr, Spec, leaf
-from ..settings import current, recording, restore
+from ..settings import current, record, restore
 from ..tensor import Tensor, boxed, make
 from .engine import backward, checked, detach, requires_grad_
 from .gradients import zeros
@@ -131,8 +131,9 @@ class Function:
         """The results of `forward`, through which gradients flow by `backward`."""
         edges = tuple(edge_to(a._expr) if isinstance(a, Tensor) else None for a in args)
         context = Context(cls.__name__, tuple(e is not None for e in edges))
-        before = recording(False)
-        try:  # no `with`: Ctrl-C may come at the start of an `__exit__`, and the mode would stay
+        before = current()
+        try:
+            record(False)
             made = cls.forward(context, *args)
         finally:
             restore(before)
@@ -197,8 +198,9 @@ class _Checkpoint(Function):
         for kept, plain, needs in zip(saved, ctx.args, ctx.needs_input_grad[1:], strict=True):
             t = plain if kept is None else detach(kept)
             again.append(requires_grad_(t) if needs else t)
-        before = recording(True)
+        before = current()
         try:
+            record(True)
             made = ctx.function(*again)
         finally:
             restore(before)
