@@ -466,7 +466,7 @@ class MaskedLoadsGiveOnes(Changed):
     shown_by = "test_scalar_ops and predicated"
 
     def rule(self, v: Value, args: tuple[Value, ...]) -> Value | None:
-        if v.op != "load" or len(args) < 2 or v.dtype.kind != "f":
+        if v.op != "load" or len(args) < 2 or v.dtype not in (float32, float64):
             return None
         return where(args[1], Value("load", v.dtype, args, v.attr), const(1.0, v.dtype))
 
