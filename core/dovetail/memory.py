@@ -122,7 +122,7 @@ class Storage:
 
     __slots__ = (
         "__weakref__", "checks", "device", "nbytes", "pending", "ptr", "read_only", "readers",
-        "seen", "version", "watch",
+        "seen", "watch",
     )  # fmt: skip
 
     def __init__(
@@ -132,7 +132,6 @@ class Storage:
         self.pending: Any = None  # the deferred expression that will fill it, while `ptr` is None
         self.nbytes = nbytes
         self.device = device
-        self.version = 0
         self.checks: tuple[Any, ...] = ()
         self.watch: Any = None
         self.read_only = read_only

@@ -165,7 +165,6 @@ def update(value: Expr, target: Expr) -> None:
 
 def _written(storage: Storage) -> None:
     """Notes a write; who sees the memory by other means sees it done."""
-    storage.version += 1
     if storage.seen and (where := opened(storage.device)).backend.asynchronous:
         where.backend.synchronize(current_handle(storage.device))
 

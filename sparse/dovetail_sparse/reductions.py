@@ -12,6 +12,7 @@ from typing import Any
 import dovetail as dt
 from dovetail.extend import DType, Op, placed
 
+from .construct import to_sparse
 from .moves import fully_sparse
 from .pattern import Pattern, linear
 from .rows import Runs, rows_at
@@ -57,17 +58,16 @@ def _is_everything(p: Pattern, gone: Shape) -> bool:
     return len(gone) == len(p.shape)
 
 
-def _require_elements(op: Op, x: COO, axes: Shape) -> None:
-    """Of nothing, prod and all are 1 and mean is NaN: nothing sparse."""
-    if _is_of_nothing(x, axes) and any(d not in axes for d in range(x.sparse_dim())):
-        raise dt.LayoutError(
-            f"{op.name}: shape {x.shape} has no elements along axes {axes}, so the result would be "
-            "dense; convert it with x.to_dense()"
-        )
-
-
 def _is_of_nothing(x: COO, axes: Shape) -> bool:
     return not math.prod(x.shape[d] for d in axes)
+
+
+def _of_nothing(op: Op, x: COO, axes: Shape, dtype: DType) -> Tensor:
+    """Of nothing, prod and all are 1 and mean is NaN: every entry of the result is stored."""
+    blank = dt.zeros(x.shape, dtype=x.dtype, device=x.pattern.device)  # without elements
+    made = _REDUCTIONS[op.name](blank, axis=axes).astype(dtype, copy=False)
+    left = sum(d not in axes for d in range(x.sparse_dim()))
+    return to_sparse(made, left) if left else made
 
 
 # --- sum, and what is made of it -----------------------------------------------------------------
@@ -94,11 +94,12 @@ def _nothing(p: Pattern, gone: Shape, values: Tensor) -> COO:
 
 
 def _mean(op: Op, x: COO, axes: Shape, dtype: DType) -> Tensor:
-    _require_elements(op, x, axes)
     n = math.prod(x.shape[d] for d in axes)
+    if not n:
+        return _of_nothing(op, x, axes, dtype)
     wide = dt.float32 if dtype.itemsize == 2 else dtype
     total = _sum(op, x, axes, wide)
-    return (total / (float(n) if n else math.nan)).astype(dtype, copy=False)
+    return (total / float(n)).astype(dtype, copy=False)
 
 
 def _count_nonzero(op: Op, x: COO, axes: Shape, dtype: DType) -> Tensor:
@@ -132,20 +133,19 @@ def _truth(x: COO) -> COO:
 
 
 _SEGMENTED = {"prod": "prod", "max": "max", "min": "min", "any": "max", "all": "min"}
-_INNER = {"prod": dt.prod, "max": dt.max, "min": dt.min, "any": dt.any, "all": dt.all}
+_REDUCTIONS: dict[str, Any] = {
+    "prod": dt.prod, "max": dt.max, "min": dt.min, "any": dt.any, "all": dt.all, "mean": dt.mean,
+}  # fmt: skip
 
 
 def _with_zeros(op: Op, x: COO, axes: Shape, with_zero: Any) -> Tensor:
     """The values of each run reduced, and put together with a zero where one is not stored."""
     gone, inner = _parted(x, axes)
     p, values = x.pattern, x.values()
-    if op.name != "any":  # of nothing: False, which need not be stored
-        _require_elements(op, x, axes)
-        if _is_of_nothing(x, axes):
-            blank = dt.zeros(x.shape, dtype=values.dtype, device=p.device)
-            return _INNER[op.name](blank, axis=axes)
+    if _is_of_nothing(x, axes):
+        return _of_nothing(op, x, axes, values.dtype)
     if inner:
-        values = _INNER[op.name](values, axis=inner)
+        values = _REDUCTIONS[op.name](values, axis=inner)
     if not gone:
         return coo(p, values)
     n = math.prod(p.shape[d] for d in gone)
@@ -163,8 +163,9 @@ def _with_zeros(op: Op, x: COO, axes: Shape, with_zero: Any) -> Tensor:
 def _of_all(op: Op, values: Tensor, count: int, n: int, with_zero: Any) -> Tensor:
     if not count and n:
         return dt.zeros(values.shape[1:], dtype=values.dtype, device=values.device)
-    found = _INNER[op.name](values, axis=0)
-    return with_zero(found) if count < n else found
+    found = _REDUCTIONS[op.name](values, axis=0)
+    result: Tensor = with_zero(found) if count < n else found
+    return result
 
 
 # --- places --------------------------------------------------------------------------------------

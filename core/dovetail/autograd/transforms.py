@@ -8,10 +8,10 @@ from typing import Any
 from ..arguments import function as callable_
 from ..arguments import named
 from ..errors import ShapeError
+from ..settings import current, record, restore
 from ..tensor import Tensor, required
 from .engine import Tensors, detach, grad, requires_grad_
 from .gradients import ones, zeros
-from .tape import enable_grad
 
 
 def _inputs(primals: Sequence[Tensor]) -> list[Tensor]:
@@ -20,6 +20,15 @@ def _inputs(primals: Sequence[Tensor]) -> list[Tensor]:
 
 def _outputs(op: str, made: Any) -> list[Tensor]:
     return [required(op, t) for t in (made if isinstance(made, (list, tuple)) else [made])]
+
+
+def _recorded(function: Callable[..., Any], inputs: list[Tensor]) -> Any:
+    before = current()
+    try:
+        record(True)
+        return function(*inputs)
+    finally:
+        restore(before)
 
 
 @named
@@ -34,8 +43,7 @@ def vjp(function: Callable[..., Any], *primals: Tensor) -> tuple[Any, Callable[.
     """
     callable_("vjp", function)
     inputs = _inputs(_outputs("vjp", primals))
-    with enable_grad():
-        made = function(*inputs)
+    made = _recorded(function, inputs)
     outputs = _outputs("vjp", made)
 
     def back(*gradients: Tensor) -> tuple[Tensor, ...]:
@@ -58,15 +66,14 @@ def jvp(function: Callable[..., Any], primals: Tensors, tangents: Tensors) -> tu
     """function(*primals), and its derivative in the direction of `tangents`.
 
     The gradient of a vector-Jacobian product with respect to its vector: two passes back.
-    Raises: ShapeError for as many tangents as primals.
+    Raises: ShapeError unless tangents and primals agree in number and shapes.
     """
     callable_("jvp", function)
     points, directions = _outputs("jvp", primals), _outputs("jvp", tangents)
     if [t.shape for t in points] != [t.shape for t in directions]:
         raise ShapeError("jvp: tangents must have the shapes of the primals")
     inputs = _inputs(points)
-    with enable_grad():
-        made = function(*inputs)
+    made = _recorded(function, inputs)
     outs = _outputs("jvp", made)
     weights = [requires_grad_(detach(ones(t._expr.spec))) for t in outs]
     reached = [(t, w) for t, w in zip(outs, weights, strict=True) if t._expr.tape is not None]
