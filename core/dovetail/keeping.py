@@ -17,7 +17,6 @@ import numpy as np
 
 from . import layout as lay
 from . import ops
-from .autograd.engine import is_leaf
 from .device import usable
 from .dtypes import DType
 from .errors import ArgumentError, DeviceError, GradientError, PluginError
@@ -35,7 +34,7 @@ def _flat(e: Expr, low: int, high: int) -> Tensor:
 
 
 def _require_leaf(name: str, x: Tensor) -> None:
-    if not is_leaf(x):
+    if not x.is_leaf:
         raise GradientError(
             f"{name}: a result of {x.grad_fn.name} is bound to what it was computed from; "
             "take x.detach(), which is not"
@@ -49,7 +48,7 @@ def copied(x: Tensor) -> Tensor:
     """For `copy.copy`: the same elements in memory of their own. Of a leaf that requires a gradient
     it is another one; else it is `x.copy()`.
     """
-    if not x.requires_grad or not is_leaf(x):
+    if not x.requires_grad or not x.is_leaf:
         return apply(ops.COPY, (x,))
     return _with_gradient(apply(ops.COPY, (x.detach(),)), copy.copy(x.grad))
 
