@@ -1,6 +1,6 @@
 """All benchmarks: `python bench/run.py [--write] [--json FILE]`.
 
-The cases are in `dovetail.bench_cases`, the method is in `dovetail.bench`.
+The cases are in `dovetail.commands.bench_cases`, the method is in `dovetail.commands.bench`.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from dovetail import bench
-from dovetail.bench_cases import PEERS, all_cases
-from dovetail.bench_sparse import sparse_cases
+from dovetail.commands import bench
+from dovetail.commands.bench_cases import PEERS, all_cases
+from dovetail.commands.bench_sparse import sparse_cases
 
 try:
     import opencl_cases

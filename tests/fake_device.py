@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Iterable
 from typing import Any
 
-from dovetail.backend import Backend
+from dovetail.backend.interface import Backend
 from dovetail.device import Device
 from dovetail.memory import CachingAllocator, DataPtr
 

@@ -10,8 +10,10 @@ from zlib import crc32
 
 import dovetail as dt
 import numpy as np
-from dovetail import ops
-from dovetail.tensor import apply
+from dovetail.graph.expr import node
+from dovetail.ops import table as ops
+from dovetail.ops.sort import Order
+from dovetail.tensor.tensor import apply, make
 
 Array = np.ndarray[Any, Any]
 
@@ -94,8 +96,8 @@ def _scattered(x: Any, v: Any) -> Any:
 
 def _recurrence(lag: int, axis: int) -> Callable[..., Any]:
     def f(x: Any, b: Any) -> Any:
-        made = dt.expr.node(ops.RECURRENCE, (x._expr, b._expr), b._expr.spec, (axis, lag))
-        return dt.tensor.make(made)
+        made = node(ops.RECURRENCE, (x._expr, b._expr), b._expr.spec, (axis, lag))
+        return make(made)
 
     return f
 
@@ -274,7 +276,7 @@ def reason(name: str) -> str | None:
 # attributes with which a row's dtype rule can be asked, where it is not None
 ATTRIBUTES: dict[str, Any] = {
     "astype": dt.float32, "cumulative_sum": (0, False, None), "cumulative_prod": (0, False, None),
-    "searchsorted": "left", "recurrence": (0, 0), "sort": dt.radix.Order(False, 0, 32),
+    "searchsorted": "left", "recurrence": (0, 0), "sort": Order(False, 0, 32),
 }  # fmt: skip
 
 

@@ -10,13 +10,13 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
-from dovetail.backend import Backend, BackendInfo, DeviceInfo, Handles, Program
+from dovetail.backend.interface import Backend, BackendInfo, DeviceInfo, Handles, Program
+from dovetail.backend.reference import ReferenceBackend, ReferenceProgram
 from dovetail.dtypes import float16, float32, float64, int32
-from dovetail.kernel import Kernel
-from dovetail.legalize import rewrite
-from dovetail.loops import Loop, Value, bitcast, cast, const, walk, where
-from dovetail.plugins import hookimpl, open_device
-from dovetail.reference import ReferenceBackend, ReferenceProgram
+from dovetail.kernel.builder import Kernel
+from dovetail.kernel.language import Loop, Value, bitcast, cast, const, walk, where
+from dovetail.kernel.legalize import rewrite
+from dovetail.plugins.registry import hookimpl, open_device
 
 Numbers = Sequence[float | int | bool]
 

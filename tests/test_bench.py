@@ -7,9 +7,10 @@ import json
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail import bench, bench_cases
-from dovetail.bench import Report, Result
-from dovetail.bench_cases import Case, Target, by_numpy, chain, count_text, numbers, ours
+from dovetail.commands import bench, bench_cases
+from dovetail.commands.bench import Report, Result
+from dovetail.commands.bench_cases import Case, Target, by_numpy, chain, count_text, numbers, ours
+from dovetail.engine.evaluate import counters
 
 
 def result(target: Target, **seconds: float) -> Result:
@@ -85,9 +86,9 @@ def test_a_peer_that_fails_is_left_out_with_its_reason() -> None:
 
 def test_the_work_is_recorded_and_evaluated_each_time() -> None:
     work = ours(lambda x: x * 2.0, "reference")(np.ones(4, "f4"))
-    before = dt.run.counters.launches
+    before = counters.launches
     first, second = work(), work()
-    assert dt.run.counters.launches - before == 2
+    assert counters.launches - before == 2
     assert first is not second and first._expr.op is None
 
 

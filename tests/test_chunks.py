@@ -5,11 +5,11 @@ from __future__ import annotations
 import dovetail as dt
 import numpy as np
 import pytest
+from dovetail.backend.reference import interpret
 from dovetail.dtypes import float32
-from dovetail.kernel import KernelBuilder
-from dovetail.loops import CHUNK, load, reduce_loop
-from dovetail.reference import interpret
-from dovetail.run import planned
+from dovetail.engine.evaluate import planned
+from dovetail.kernel.builder import KernelBuilder
+from dovetail.kernel.language import CHUNK, load, reduce_loop
 
 
 @pytest.mark.parametrize("columns", [1, 2])

@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib.util
 
 import pytest
-from dovetail import cli
-from dovetail.device_list import main as device_list
-from dovetail.memory_report import main as memory_report
+from dovetail.commands import cli
+from dovetail.commands.devices import main as device_list
+from dovetail.commands.memory_report import main as memory_report
 
 
 def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:

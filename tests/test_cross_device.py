@@ -13,7 +13,7 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail import demo
+from dovetail.commands import demo
 
 DEVICES = [str(d) for d in dt.__array_namespace_info__().devices()]
 PAIRS = list(itertools.product(DEVICES, DEVICES))
@@ -262,7 +262,15 @@ def test_memory_at_odd_addresses_is_refused(there: str) -> None:
 def test_the_demo_gives_one_digest_everywhere(tmp_path: Path) -> None:
     """`dovetail demo` on every device: it fails unless they agree to the last bit."""
     pytest.importorskip("sklearn", reason="the demo's data: pip install dovetail[demo]")
-    command = [sys.executable, "-m", "dovetail.cli", "demo", "--quick", "--out", "picture.png"]
+    command = [
+        sys.executable,
+        "-m",
+        "dovetail.commands.cli",
+        "demo",
+        "--quick",
+        "--out",
+        "picture.png",
+    ]
     done = subprocess.run(
         command, cwd=tmp_path, capture_output=True, text=True, timeout=280, check=False
     )

@@ -14,14 +14,12 @@ from typing import Any
 import numpy as np
 import pytest
 from dovetail import dtypes as dt
-from dovetail import elementary
-from dovetail.backend import Capabilities
-from dovetail.cstyle import CStyle, shareable
+from dovetail.backend.reference import interpret
 from dovetail.dtypes import INTEGERS, DType, bool_, float32, float64, int64
 from dovetail.errors import CompileError
-from dovetail.kernel import Kernel, KernelBuilder
-from dovetail.legalize import legalize
-from dovetail.loops import (
+from dovetail.kernel.builder import Kernel, KernelBuilder
+from dovetail.kernel.cstyle import CStyle, shareable
+from dovetail.kernel.language import (
     CHUNK,
     OPS,
     Atomic,
@@ -38,9 +36,11 @@ from dovetail.loops import (
     reduce_loop,
     where,
 )
-from dovetail.parse import parse_kernel
-from dovetail.reference import interpret
-from dovetail.verify import verify
+from dovetail.kernel.legalize import legalize
+from dovetail.kernel.parser import parse_kernel
+from dovetail.kernel.target import Capabilities
+from dovetail.kernel.verify import verify
+from dovetail.ops import elementary
 
 Array = Any
 COMPILER = shutil.which("cc")

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dovetail import dtypes, scans
-from dovetail import tensor as tensors
-from dovetail.cumulative import cumulative_prod, cumulative_sum, diff
+from dovetail import dtypes
 from dovetail.device import device
 from dovetail.errors import ArgumentError, AxisError, DTypeError, ShapeError
-from dovetail.explain import explain
+from dovetail.functions.cumulative import cumulative_prod, cumulative_sum, diff
+from dovetail.insight.explain import explain
+from dovetail.ops import scan as scans
+from dovetail.tensor import tensor as tensors
 
 DEVICES = ["reference", "cpu"]
 rng = np.random.default_rng(11)

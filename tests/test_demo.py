@@ -9,7 +9,7 @@ from pathlib import Path
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail import demo
+from dovetail.commands import demo
 from rich.console import Console
 
 TINY = demo.Size(iterations=3, seeds=2, steps=4)

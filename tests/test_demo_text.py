@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dovetail import demo_text
-from dovetail.demo_text import Library, disagreements, distance, search
+from dovetail.commands import demo_text
+from dovetail.commands.demo_text import Library, disagreements, distance, search
 
 pytest.importorskip("scipy")
 pytest.importorskip("matplotlib")

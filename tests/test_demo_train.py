@@ -9,7 +9,7 @@ from pathlib import Path
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail import demo, demo_train
+from dovetail.commands import demo, demo_train
 from rich.console import Console
 
 HAVE_CPU = importlib.util.find_spec("dovetail_cpu_llvm") is not None

@@ -18,7 +18,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from dovetail import DovetailWarning, diskcache, environment
+from dovetail import DovetailWarning, environment
+from dovetail.backend import diskcache
 
 ROOT = Path(__file__).parent.parent
 AS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0

@@ -10,11 +10,11 @@ from typing import Any
 import mpmath  # type: ignore[import-untyped]
 import numpy as np
 import pytest
-from dovetail import elementary
+from dovetail.backend.reference import interpret
 from dovetail.dtypes import DType, float32, float64
-from dovetail.kernel import KernelBuilder
-from dovetail.loops import Value, load
-from dovetail.reference import interpret
+from dovetail.kernel.builder import KernelBuilder
+from dovetail.kernel.language import Value, load
+from dovetail.ops import elementary
 
 Array = Any
 INF, NAN = math.inf, math.nan

@@ -13,8 +13,8 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail.elementwise import FUNCTIONS
-from dovetail.ops import TABLE
+from dovetail.functions.elementwise import FUNCTIONS
+from dovetail.ops.table import TABLE
 
 HAS_CPU = any(e.name == "cpu" for e in dt.plugins.installed())
 NUMPY_NAMES = {"pow": "power"}

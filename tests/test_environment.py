@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from dovetail import DovetailWarning, environment
 from dovetail.device import device
-from dovetail.plugins import Registry
+from dovetail.plugins.registry import Registry
 
 ROOT = Path(__file__).parent.parent
 NONSENSE = (
@@ -110,7 +110,13 @@ def test_a_sample_of_nonsense_in_every_variable(tmp_path: Path) -> None:
 
 def test_importing_reads_no_variable(tmp_path: Path) -> None:
     nonsense = dict.fromkeys(SENSE, "-1")
-    command = [sys.executable, "-W", "error", "-c", "import dovetail, dovetail.cli; print('well')"]
+    command = [
+        sys.executable,
+        "-W",
+        "error",
+        "-c",
+        "import dovetail, dovetail.commands.cli; print('well')",
+    ]
     done = subprocess.run(
         command, env={**os.environ, **nonsense}, capture_output=True, text=True, cwd=tmp_path
     )

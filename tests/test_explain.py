@@ -7,14 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dovetail import run
 from dovetail.device import device
 from dovetail.dtypes import dtype
+from dovetail.engine import evaluate as run
 from dovetail.errors import ArgumentError, DTypeError
-from dovetail.explain import bytes_text, explain
-from dovetail.ops import SUM, TABLE
-from dovetail.profile import profile
-from dovetail.tensor import Tensor, apply, from_host, reduce
+from dovetail.insight.explain import bytes_text, explain
+from dovetail.insight.profile import profile
+from dovetail.ops.table import SUM, TABLE
+from dovetail.tensor.tensor import Tensor, apply, from_host, reduce
 
 REFERENCE = device("reference")
 

@@ -15,14 +15,17 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail import diskcache, memory, recall, run
+from dovetail import memory
+from dovetail.backend import diskcache
+from dovetail.backend.reference import ReferenceBackend
 from dovetail.device import Device
+from dovetail.engine import evaluate as run
+from dovetail.engine import guards as recall
 from dovetail.errors import CompileError, OutOfMemoryError
-from dovetail.kernel import Kernel
+from dovetail.kernel.builder import Kernel
 from dovetail.memory import CachingAllocator
-from dovetail.plugins import Opened, open_device
+from dovetail.plugins.registry import Opened, open_device
 from dovetail.recent import Recent, Shared
-from dovetail.reference import ReferenceBackend
 from fake_device import check
 
 Env = dict[str, Any]

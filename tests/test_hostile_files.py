@@ -17,12 +17,15 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail import diskcache, memory, memory_record, memory_trace
+from dovetail import memory
+from dovetail.backend import diskcache
+from dovetail.commands.memory_replay import read, replay, steps_of, write
+from dovetail.commands.memory_report import main as memory_command
 from dovetail.errors import ArgumentError, DovetailError
-from dovetail.memory_record import check
-from dovetail.memory_replay import read, replay, steps_of, write
-from dovetail.memory_report import main as memory_command
-from dovetail.parse import parse_kernel
+from dovetail.kernel.parser import parse_kernel
+from dovetail.memory import record as memory_record
+from dovetail.memory import trace as memory_trace
+from dovetail.memory.record import check
 from fake_device import make
 
 GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.txt"))

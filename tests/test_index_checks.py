@@ -10,13 +10,13 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail import faults
 from dovetail.autograd import engine
+from dovetail.backend import faults
+from dovetail.backend.faults import CELLS
+from dovetail.backend.reference import ReferenceBackend
 from dovetail.device import Device, device
-from dovetail.faults import CELLS
 from dovetail.memory import make_allocator
-from dovetail.plugins import Opened
-from dovetail.reference import ReferenceBackend
+from dovetail.plugins.registry import Opened
 from installed import INSTALLED
 
 

@@ -6,11 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dovetail import dtypes, indexing, ops, run, scatters
-from dovetail import tensor as tensors
+from dovetail import dtypes
 from dovetail.device import device
+from dovetail.engine import evaluate as run
 from dovetail.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError, ValueOverflow
-from dovetail.profile import profile
+from dovetail.functions import indexing
+from dovetail.insight.profile import profile
+from dovetail.ops import scatter as scatters
+from dovetail.ops import table as ops
+from dovetail.tensor import tensor as tensors
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from dovetail.backend.reference import interpret
 from dovetail.dtypes import float32, int64
-from dovetail.jam import jam, jammed_axis
-from dovetail.kernel import Kernel, KernelBuilder
-from dovetail.loops import const, fma, fold_loop, load, reduce_loop
-from dovetail.reference import interpret
-from dovetail.verify import verify
+from dovetail.kernel.builder import Kernel, KernelBuilder
+from dovetail.kernel.language import const, fma, fold_loop, load, reduce_loop
+from dovetail.kernel.unroll_jam import jam, jammed_axis
+from dovetail.kernel.verify import verify
 
 
 def matmul() -> Kernel:

@@ -18,8 +18,8 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail import layouts
 from dovetail.extend import Kind, LayoutTensor
+from dovetail.tensor import other_layouts as layouts
 
 REAL = [d.name for d in dt.dtypes.ALL if d.kind != "c"]
 VIEWS: dict[str, Callable[[dt.Tensor], dt.Tensor]] = {

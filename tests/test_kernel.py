@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 import pytest
 from dovetail import dtypes as dt
+from dovetail.backend.reference import interpret
 from dovetail.dtypes import DType, bfloat16, bool_, float16, float32, float64, int32, int64, uint32
 from dovetail.errors import ArgumentError, InternalError
-from dovetail.kernel import COMBINE_NAMES, Kernel, KernelBuilder, combine
-from dovetail.loops import (
+from dovetail.kernel.builder import COMBINE_NAMES, Kernel, KernelBuilder, combine
+from dovetail.kernel.language import (
     OPS,
     Atomic,
     Buffer,
@@ -42,9 +43,8 @@ from dovetail.loops import (
     walk,
     where,
 )
-from dovetail.parse import parse_kernel
-from dovetail.reference import interpret
-from dovetail.verify import verify
+from dovetail.kernel.parser import parse_kernel
+from dovetail.kernel.verify import verify
 
 GOLDEN = Path(__file__).parent / "golden"
 

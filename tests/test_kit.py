@@ -21,7 +21,7 @@ def conformance(name: str, report: Path, *options: str) -> dict[str, Any]:
     command = [
         sys.executable,
         "-m",
-        "dovetail.cli",
+        "dovetail.commands.cli",
         "test-backend",
         name,
         "--report",

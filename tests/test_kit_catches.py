@@ -13,7 +13,7 @@ from typing import Any
 
 import lying_backends as lies
 import pytest
-from dovetail.plugins import GROUP
+from dovetail.plugins.registry import GROUP
 
 HERE = Path(__file__).parent
 BACKENDS = (
@@ -43,7 +43,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run_kit(site: Path, name: str, *options: str) -> tuple[int, str, dict[str, Any]]:
     """The kit's exit status, its output and its certificate."""
-    return run(site, name, "dovetail.cli", "test-backend", name, *options, report="--report")
+    return run(
+        site, name, "dovetail.commands.cli", "test-backend", name, *options, report="--report"
+    )
 
 
 def run_level(site: Path, name: str, level: str, *options: str) -> tuple[int, str, dict[str, Any]]:

@@ -33,22 +33,86 @@ def imports(tree: ast.AST, package: str) -> Iterator[str]:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            base = ".".join(filter(None, (package if node.level else "", node.module)))
+            outer = package.split(".")[: 1 - node.level or None] if node.level else []
+            base = ".".join([*outer, *filter(None, [node.module])])
             yield base
             yield from (f"{base}.{alias.name}" for alias in node.names)
 
 
 def core_modules() -> dict[str, ast.Module]:
-    return {p.stem: parsed(p) for p in sorted(CORE.glob("*.py"))}
+    """Every module of the core by its dotted name within it; packages by their own."""
+    found = {}
+    for path in sorted(CORE.rglob("*.py")):
+        if "template" not in path.parts:
+            parts = path.relative_to(CORE).with_suffix("").parts
+            found[".".join(parts).removesuffix(".__init__")] = parsed(path)
+    return found
 
 
-def core_graph() -> dict[str, set[str]]:
-    trees = core_modules()
-    named = {
-        name: {i.removeprefix("dovetail.").split(".")[0] for i in imports(tree, "dovetail")}
-        for name, tree in trees.items()
-    }
-    return {name: {i for i in used if i in trees} for name, used in named.items()}
+MODULES = core_modules()
+
+
+def package(name: str) -> str:
+    """The package whose names a relative import in the module `name` of the core starts from."""
+    is_package = name != "__init__" and (CORE / name.replace(".", "/")).is_dir()
+    return ".".join(filter(None, ["dovetail", name if is_package else name.rpartition(".")[0]]))
+
+
+def arrows(tree: ast.Module, name: str) -> set[str]:
+    """The modules of the core that the module `name` imports when it is loaded."""
+    later = {id(n) for block in ast.walk(tree) if is_for_types(block) for n in ast.walk(block)}
+    loaded = ast.Module([n for n in tree.body if id(n) not in later], [])
+    used = {i.removeprefix("dovetail.") for i in imports(loaded, package(name))} & {*MODULES}
+    inner = {u for u in used if any(other.startswith(u + ".") for other in used)}
+    return used - inner - {name}  # `from .x import y` where y is a module is an arrow to y alone
+
+
+def is_for_types(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+
+
+def room(name: str) -> str:
+    """The package of a module of the core; the module itself on the ground floor."""
+    return name.partition(".")[0]
+
+
+# The contract, from the ground up: a package may import the ground floor, and these packages.
+MAY_IMPORT = {
+    "kernel": "",
+    "graph": "",
+    "ops": "kernel",
+    "backend": "kernel",
+    "fusion": "kernel graph ops backend",
+    "memory": "backend",
+    "plugins": "backend memory",
+    "engine": "kernel graph ops backend fusion memory plugins",
+    "tensor": "graph ops backend memory plugins engine",
+    "functions": "graph ops backend memory plugins engine tensor",
+    "insight": "fusion plugins engine tensor",
+    "autograd": "graph ops fusion engine tensor functions",
+    "commands": "kernel memory plugins engine tensor insight",
+    "testing": "kernel graph ops backend memory plugins engine tensor functions autograd commands",
+}
+GROUND = {
+    "arguments", "device", "dtypes", "environment", "errors", "layout", "recent", "settings",
+}  # fmt: skip
+DOORS = {"__init__", "extend"}  # they import whatever they offer
+WITH_FACES = {"memory", "autograd", "testing"}  # `dt.memory`, `dt.autograd`, `pytest --pyargs`
+
+
+def against(graph: dict[str, set[str]]) -> list[str]:
+    """The arrows that the contract does not have."""
+    wrong = []
+    for name, used in sorted(graph.items()):
+        mine = room(name)
+        if mine in DOORS:
+            continue
+        allowed = {mine, *GROUND, *MAY_IMPORT.get(mine, "").split()}
+        wrong += [f"{name} -> {u}" for u in sorted(used) if room(u) not in allowed]
+    return wrong
+
+
+GRAPH = {name: arrows(tree, name) for name, tree in MODULES.items()}
 
 
 def cycle(graph: dict[str, set[str]]) -> list[str]:
@@ -71,9 +135,57 @@ def cycle(graph: dict[str, set[str]]) -> list[str]:
 
 def test_the_core_has_no_import_cycle() -> None:
     assert cycle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
-    graph = core_graph()
-    assert "errors" in graph["device"], "imports are not seen at all"
-    assert cycle(graph) == []
+    assert "errors" in GRAPH["device"], "imports are not seen at all"
+    assert "kernel.language" in GRAPH["ops.elementary"], "imports of packages are not seen"
+    assert cycle(GRAPH) == []
+
+
+def test_an_arrow_against_the_contract_is_seen() -> None:
+    wrong = {"kernel.verify": {"tensor.tensor", "errors"}, "errors": {"device", "kernel.verify"}}
+    assert against(wrong) == ["errors -> kernel.verify", "kernel.verify -> tensor.tensor"]
+    tree = ast.parse("from ..ops import table\nif TYPE_CHECKING:\n    from ..tensor import tensor")
+    assert arrows(tree, "kernel.verify") == {"ops.table"}
+
+
+def test_packages_import_what_the_contract_lets_them() -> None:
+    assert {room(name) for name in MODULES} == {*MAY_IMPORT, *GROUND, *DOORS}
+    assert against(GRAPH) == []
+
+
+def test_the_contract_allows_nothing_that_is_not_used_and_no_circle() -> None:
+    floors = list(MAY_IMPORT)
+    for name, allowed in MAY_IMPORT.items():
+        assert all(floors.index(a) < floors.index(name) for a in allowed.split()), name
+        used = {room(u) for n, us in GRAPH.items() if room(n) == name for u in us}
+        assert {*allowed.split()} == used - GROUND - {name}, name
+
+
+# What each room takes from other distributions; everything else is the standard library's.
+TAKES = {
+    "numpy": "arguments autograd backend commands dtypes functions plugins tensor testing",
+    "platformdirs": "backend",
+    "pluggy": "extend plugins tensor",
+    "rich": "commands insight",
+    "pytest": "testing",
+    "dovetail_sparse": "__init__",  # for type checkers only
+}
+
+
+def test_the_core_takes_from_others_what_is_listed() -> None:
+    found: dict[str, set[str]] = {}
+    for name, tree in MODULES.items():
+        for outside in {i.split(".")[0] for i in imports(tree, package(name))}:
+            if outside not in sys.stdlib_module_names and outside != "dovetail":
+                found.setdefault(outside, set()).add(room(name))
+    assert found == {name: {*rooms.split()} for name, rooms in TAKES.items()}
+
+
+def test_doors_of_packages_hold_no_code() -> None:
+    doors = [p for p in CORE.glob("*/__init__.py") if p.parent.name not in WITH_FACES]
+    assert len(doors) == len(MAY_IMPORT) - len(WITH_FACES)
+    for path in doors:
+        tree = parsed(path)
+        assert ast.get_docstring(tree) and len(tree.body) == 1, path.parent.name
 
 
 def hidden_imports(tree: ast.Module, package: str) -> list[str]:
@@ -84,7 +196,7 @@ def hidden_imports(tree: ast.Module, package: str) -> list[str]:
 
 def test_no_function_of_the_core_imports_dovetail() -> None:
     assert hidden_imports(ast.parse("def f():\n    from .x import y"), "dovetail")
-    found = {name: hidden_imports(tree, "dovetail") for name, tree in core_modules().items()}
+    found = {name: hidden_imports(tree, package(name)) for name, tree in MODULES.items()}
     assert {name: hidden for name, hidden in found.items() if hidden} == {}
 
 
@@ -123,19 +235,20 @@ def test_a_branch_on_a_device_type_is_seen(code: str) -> None:
 
 
 def test_the_core_has_no_branch_on_a_device_type() -> None:
-    found = {name: branches(tree) for name, tree in core_modules().items()}
+    found = {name: branches(tree) for name, tree in MODULES.items()}
     assert {name: types for name, types in found.items() if types} == {}
 
 
 def test_the_default_device_is_spelt_in_one_place() -> None:
-    spelt = [
+    """Commands and the kit name devices to people; docstrings do in examples."""
+    spelt = {
         name
-        for name in ("device", "memory", "plugins", "streams", "run", "tensor", "fuse", "ops")
-        if (tree := core_modules().get(name)) is not None
+        for name, tree in MODULES.items()
+        if room(name) not in ("commands", "testing")
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and node.value in DEVICE_TYPES
-    ]
-    assert spelt == ["device"]
+    }
+    assert spelt == {"device"}
 
 
 def python(code: str, cache: Path) -> str:
@@ -148,13 +261,13 @@ def python(code: str, cache: Path) -> str:
     ).stdout
 
 
-def test_importing_dovetail_loads_no_backend_and_nothing_heavy(tmp_path: Path) -> None:
+def test_importing_dovetail_loads_what_is_listed(tmp_path: Path) -> None:
     code = "import sys; before = {*sys.modules}; import dovetail; print(*{*sys.modules} - before)"
-    loaded = python(code, tmp_path).split()  # less what .pth files of other packages load
-    heavy = "llvmlite pyopencl cuda rich torch jax matplotlib scipy sklearn importlib.metadata"
-    unwanted = {*heavy.split(), "dovetail_cpu_llvm", "dovetail_opencl", "dovetail_cuda"}
-    assert "dovetail" in loaded
-    assert sorted(unwanted & set(loaded)) == []
+    loaded = python(code, tmp_path).split()
+    outside = {m.split(".")[0] for m in loaded} - sys.stdlib_module_names
+    assert outside == {"dovetail", "numpy", "pluggy"}
+    assert "importlib.metadata" not in loaded
+    assert not [m for m in loaded if m.startswith(("dovetail.commands", "dovetail.testing"))]
 
 
 def test_importing_dovetail_is_quick(tmp_path: Path) -> None:

@@ -8,15 +8,26 @@ from typing import Any
 import numpy as np
 import pytest
 from dovetail import dtypes as dt
-from dovetail import reference
-from dovetail.backend import Capabilities
+from dovetail.backend import reference
+from dovetail.backend.reference import interpret
 from dovetail.dtypes import DType, bfloat16, float16, float32, float64, int32, int64, uint16
 from dovetail.errors import DTypeError
-from dovetail.kernel import Kernel, KernelBuilder
-from dovetail.legalize import legalize
-from dovetail.loops import Loop, Store, Value, cast, fold_loop, load, reduce_loop, sqrt, walk, where
-from dovetail.reference import interpret
-from dovetail.verify import verify
+from dovetail.kernel.builder import Kernel, KernelBuilder
+from dovetail.kernel.language import (
+    Loop,
+    Store,
+    Value,
+    cast,
+    fold_loop,
+    load,
+    reduce_loop,
+    sqrt,
+    walk,
+    where,
+)
+from dovetail.kernel.legalize import legalize
+from dovetail.kernel.target import Capabilities
+from dovetail.kernel.verify import verify
 
 NATIVE = Capabilities(native_halves=frozenset((float16, bfloat16)))
 PLAIN = Capabilities()

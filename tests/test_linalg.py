@@ -8,11 +8,20 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail import dtypes, run
-from dovetail import tensor as tensors
+from dovetail import dtypes
 from dovetail.device import device
+from dovetail.engine import evaluate as run
+from dovetail.engine.evaluate import counters
 from dovetail.errors import ArgumentError, AxisError, DTypeError, ShapeError
-from dovetail.linalg import matmul, matrix_transpose, outer, reproducible, tensordot, vecdot
+from dovetail.functions.linalg import (
+    matmul,
+    matrix_transpose,
+    outer,
+    reproducible,
+    tensordot,
+    vecdot,
+)
+from dovetail.tensor import tensor as tensors
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -163,6 +172,6 @@ def test_reproducible_is_recorded_not_looked_up_when_work_runs(device: str) -> N
     dt.evaluate(x)
     with dt.reproducible():
         pending = x @ x
-    before = dt.run.counters.calls
+    before = counters.calls
     dt.evaluate(pending)
-    assert dt.run.counters.calls == before
+    assert counters.calls == before

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from dovetail import memory
-from dovetail.backend import Backend
+from dovetail.backend.interface import Backend
 from dovetail.device import Device
 from dovetail.errors import OutOfMemoryError
 from dovetail.memory import (

@@ -16,11 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dovetail import bench_memory, memory, memory_trace
+from dovetail import memory
+from dovetail.commands import bench_memory
+from dovetail.commands.memory_replay import Replay, Step, read, replay, steps_of, write
+from dovetail.commands.memory_report import main as memory_command
 from dovetail.errors import ArgumentError
 from dovetail.memory import KIB, MIB, DataPtr
-from dovetail.memory_replay import Replay, Step, read, replay, steps_of, write
-from dovetail.memory_report import main as memory_command
+from dovetail.memory import trace as memory_trace
 from fake_device import FakeBackend, check, make
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
@@ -311,7 +313,7 @@ print(sys.argv, x.sum().item())
 def test_a_script_is_recorded_drawn_and_replayed(tmp_path: Path) -> None:
     script, trace = tmp_path / "script.py", tmp_path / "trace.json"
     script.write_text(SCRIPT)
-    command = [sys.executable, "-m", "dovetail.cli", "memory", "reference", "--record"]
+    command = [sys.executable, "-m", "dovetail.commands.cli", "memory", "reference", "--record"]
     done = subprocess.run(
         [*command, trace, script, "20"], capture_output=True, text=True, timeout=120, check=False
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import dovetail as dt
 import pytest
-from dovetail.layout_plugins import registry
+from dovetail.tensor.layout_registry import registry
 
 # Array API 2025.12, the main namespace.
 STANDARD = """
@@ -28,7 +28,7 @@ searchsorted where isin unique_all unique_counts unique_inverse unique_values ar
 cumulative_prod cumulative_sum max mean min prod std sum var all any diff broadcast_shapes bool
 int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128
 """
-SIGNATURES = Path(dt.__file__).parent / "signatures.pyi"
+SIGNATURES = Path(dt.__file__).parent / "tensor" / "signatures.pyi"
 
 
 def declared() -> set[str]:

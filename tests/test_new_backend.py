@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dovetail import cli, extend
+from dovetail import extend
+from dovetail.commands import cli
+from dovetail.commands.new_backend import TEMPLATE, check_name, files, main, new_backend
 from dovetail.errors import ArgumentError
-from dovetail.new_backend import TEMPLATE, check_name, files, main, new_backend
 
 NAME = "toyc"
 CORE = Path(__file__).parent.parent / "core"
@@ -117,7 +118,7 @@ def test_names_that_are_none(name: str, tmp_path: Path) -> None:
 def test_a_device_type_that_exists_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ArgumentError, match="'reference' exists"):
         check_name("reference")
-    monkeypatch.setattr("dovetail.new_backend.offers", lambda: {"warp": "dovetail-warp"})
+    monkeypatch.setattr("dovetail.commands.new_backend.offers", lambda: {"warp": "dovetail-warp"})
     with pytest.raises(ArgumentError, match="'warp' exists: pip install dovetail-warp"):
         check_name("warp")
     check_name("weft")
@@ -207,7 +208,9 @@ def test_a_compiler_that_refuses_shows_the_kernel_and_its_log(site: Path, tmp_pa
 
 def conformance(site: Path, report: Path, *options: str) -> dict[str, Any]:
     """The certificate of a run of the kit."""
-    done = run(site, "-m", "dovetail.cli", "test-backend", NAME, "--report", str(report), *options)
+    done = run(
+        site, "-m", "dovetail.commands.cli", "test-backend", NAME, "--report", str(report), *options
+    )
     assert report.exists(), done.stdout + done.stderr
     certificate: dict[str, Any] = json.loads(report.read_text())
     assert done.returncode == 0 and certificate["conforms"], done.stdout[-20_000:]

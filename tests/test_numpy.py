@@ -15,8 +15,9 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail import numpy_protocol, run
-from dovetail.tensor import beside
+from dovetail.engine import evaluate as run
+from dovetail.functions import numpy_protocol
+from dovetail.tensor.tensor import beside
 
 ARITHMETIC = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"]
 BITWISE = ["and_", "or_", "xor", "lshift", "rshift"]

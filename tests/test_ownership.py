@@ -8,8 +8,8 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail.expr import Expr
-from dovetail.ownership import IN_GRAPH, IN_LIST, counts, is_alone
+from dovetail.graph.expr import Expr
+from dovetail.graph.ownership import IN_GRAPH, IN_LIST, counts, is_alone
 
 A = np.asarray([[3.0, 1.0, 2.0], [1.0, 5.0, 4.0], [2.0, 6.0, 1.0]])
 V = np.asarray([3.0, 1.0, 2.0])

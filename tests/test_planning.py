@@ -9,7 +9,9 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail import expr, fuse, run
+from dovetail.engine import evaluate as run
+from dovetail.fusion import plan as fuse
+from dovetail.graph import expr
 
 D = "reference"
 

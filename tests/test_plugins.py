@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dovetail import doctor as doctor_module
+from dovetail.commands import doctor as doctor_module
 from dovetail.device import default_device, device, set_default_device
 from dovetail.dtypes import float32
 from dovetail.errors import DeviceError, PluginError, UnavailableError
-from dovetail.plugins import (
+from dovetail.plugins.registry import (
     GROUP,
     Entry,
     Record,
@@ -287,7 +287,7 @@ def test_strict_plugins_fail_whoever_opens_a_device(install: Install) -> None:
 def doctor(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join(map(str, (CORE, site, SOURCES)))
     return subprocess.run(
-        [sys.executable, "-m", "dovetail.cli", "doctor", *arguments],
+        [sys.executable, "-m", "dovetail.commands.cli", "doctor", *arguments],
         env={**os.environ, "PYTHONPATH": path, "DOVETAIL_BACKENDS": "", "COLUMNS": "200"},
         cwd=site,
         capture_output=True,

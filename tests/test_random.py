@@ -6,12 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dovetail import dtypes, ops, philox, random, run
+from dovetail import dtypes, random
+from dovetail.backend.reference import interpret
+from dovetail.engine import evaluate as run
 from dovetail.errors import ArgumentError, DTypeError
-from dovetail.kernel import KernelBuilder
-from dovetail.loops import const
-from dovetail.reference import interpret
-from dovetail.tensor import apply
+from dovetail.kernel.builder import KernelBuilder
+from dovetail.kernel.language import const
+from dovetail.ops import philox
+from dovetail.ops import table as ops
+from dovetail.tensor.tensor import apply
 
 DEVICES = ["reference", "cpu"]
 FLOATS = [dtypes.float16, dtypes.float32, dtypes.float64]

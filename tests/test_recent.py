@@ -10,10 +10,12 @@ import weakref
 
 import dovetail as dt
 import pytest
-from dovetail import expr, recall, run
 from dovetail.device import device as device_named
 from dovetail.dtypes import float32
-from dovetail.plugins import open_device
+from dovetail.engine import evaluate as run
+from dovetail.engine import guards as recall
+from dovetail.graph import expr
+from dovetail.plugins.registry import open_device
 from dovetail.recent import Recent, Shared
 
 

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 from dovetail import dtypes as dt
+from dovetail.backend.reference import ReferenceBackend, fma, interpret
 from dovetail.dtypes import DType, bool_, float32, float64, int32, int64, uint8
 from dovetail.errors import InternalError
-from dovetail.kernel import Kernel, KernelBuilder
-from dovetail.loops import (
+from dovetail.kernel.builder import Kernel, KernelBuilder
+from dovetail.kernel.language import (
     CHUNK,
     LANES,
     Atomic,
@@ -31,8 +32,7 @@ from dovetail.loops import (
     reduce_loop,
     where,
 )
-from dovetail.reference import ReferenceBackend, fma, interpret
-from dovetail.verify import verify
+from dovetail.kernel.verify import verify
 
 Array = Any
 
@@ -311,7 +311,7 @@ def test_an_atomic_without_index_counts_every_point() -> None:
 
 
 def canonical(values: Sequence[Any], zero: Any, f: Callable[[Any, Any], Any]) -> Any:
-    """The canonical order, as `loops.py` states it."""
+    """The canonical order, as `kernel.language` states it."""
     if len(values) > CHUNK:
         parts = [values[c : c + CHUNK] for c in range(0, len(values), CHUNK)]
         return canonical([canonical(p, zero, f) for p in parts], zero, f)

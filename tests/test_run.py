@@ -13,10 +13,10 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail import run
+from dovetail.backend.reference import ReferenceBackend
+from dovetail.engine import evaluate as run
 from dovetail.memory import CachingAllocator
-from dovetail.plugins import Opened
-from dovetail.reference import ReferenceBackend
+from dovetail.plugins.registry import Opened
 
 
 def chain(x: Any, y: Any) -> Any:

@@ -11,7 +11,8 @@ from typing import Any
 
 import dovetail as dt
 import pytest
-from dovetail import settings, tensor
+from dovetail import settings
+from dovetail.tensor import tensor
 
 X = dt.ones(3, device="reference")
 

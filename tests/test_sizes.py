@@ -11,7 +11,7 @@ import dovetail as dt
 import numpy as np  # noqa: F401 - for what is evaluated
 import pytest
 from dovetail.layout import LIMIT
-from dovetail.plugins import open_device
+from dovetail.plugins.registry import open_device
 from fake_device import make
 
 HERE = {"cpu": "dovetail_cpu_llvm", "opencl": "dovetail_opencl", "reference": "dovetail"}

@@ -7,8 +7,8 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail import radix
-from dovetail.sorting import order_of
+from dovetail.functions.sorting import order_of
+from dovetail.ops import sort as radix
 
 DEVICES = ["reference", "cpu"]
 DTYPES = ["f2", "f4", "f8", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "?"]

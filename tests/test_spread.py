@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from dovetail.backend.reference import interpret
 from dovetail.dtypes import float32, int64
-from dovetail.kernel import Kernel, KernelBuilder
-from dovetail.loops import Atomic, const, load, reduce_loop
-from dovetail.reference import interpret
-from dovetail.spread import spread
-from dovetail.verify import verify
+from dovetail.kernel.builder import Kernel, KernelBuilder
+from dovetail.kernel.coarsen import spread
+from dovetail.kernel.language import Atomic, const, load, reduce_loop
+from dovetail.kernel.verify import verify
 
 
 def chain(access: str = "r") -> Kernel:

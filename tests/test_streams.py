@@ -8,13 +8,9 @@ from typing import Any
 
 import dovetail as dt
 import pytest
-from dovetail.device import device
-from dovetail.errors import ArgumentError, DeviceError
-from dovetail.faults import Faults
-from dovetail.memory import CachingAllocator
-from dovetail.plugins import Opened, open_device
-from dovetail.reference import ReferenceBackend
-from dovetail.streams import (
+from dovetail.backend.faults import Faults
+from dovetail.backend.reference import ReferenceBackend
+from dovetail.backend.streams import (
     Event,
     Stream,
     current_handle,
@@ -23,6 +19,10 @@ from dovetail.streams import (
     stream,
     synchronize,
 )
+from dovetail.device import device
+from dovetail.errors import ArgumentError, DeviceError
+from dovetail.memory import CachingAllocator
+from dovetail.plugins.registry import Opened, open_device
 
 
 class Noting(ReferenceBackend):

@@ -20,9 +20,10 @@ import dovetail as dt
 import mpmath  # type: ignore[import-untyped]
 import numpy as np
 import pytest
-from dovetail import dtypes, ops
-from dovetail.expr import node, spec
-from dovetail.tensor import apply, make
+from dovetail import dtypes
+from dovetail.graph.expr import node, spec
+from dovetail.ops import table as ops
+from dovetail.tensor.tensor import apply, make
 
 Host = np.ndarray[Any, Any]
 INF, NAN = math.inf, math.nan

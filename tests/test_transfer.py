@@ -9,10 +9,10 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
+from dovetail.backend.reference import ReferenceBackend
 from dovetail.device import Device, device
 from dovetail.memory import CachingAllocator
-from dovetail.plugins import Opened
-from dovetail.reference import ReferenceBackend
+from dovetail.plugins.registry import Opened
 
 
 class Late(ReferenceBackend):

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import dovetail as dt
 import pytest
-from dovetail import dtypes, jam, legalize, ops, run
-from dovetail.backend import Capabilities
-from dovetail.fuse import Step
-from dovetail.kernel import Kernel
-from dovetail.legalize import legalize as legalized
-from dovetail.loops import Value, const
-from dovetail.tensor import apply
+from dovetail import dtypes
+from dovetail.engine import evaluate as run
+from dovetail.fusion.plan import Step
+from dovetail.kernel import legalize
+from dovetail.kernel import unroll_jam as jam
+from dovetail.kernel.builder import Kernel
+from dovetail.kernel.language import Value, const
+from dovetail.kernel.legalize import legalize as legalized
+from dovetail.kernel.target import Capabilities
+from dovetail.ops import table as ops
+from dovetail.tensor.tensor import apply
 from dovetail.testing import verified
 
 

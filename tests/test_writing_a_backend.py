@@ -12,11 +12,13 @@ import dovetail as dt
 import numpy as np
 import pytest
 from dovetail import extend
-from dovetail.backend import Backend, BackendInfo, Capabilities, DeviceInfo
-from dovetail.cstyle import CStyle
+from dovetail.backend.interface import Backend, BackendInfo, DeviceInfo
 from dovetail.device import Device
+from dovetail.engine.evaluate import counters
+from dovetail.kernel.cstyle import CStyle
+from dovetail.kernel.target import Capabilities
 from dovetail.memory import CachingAllocator
-from dovetail.plugins import HOOKS, Opened, hookimpl
+from dovetail.plugins.registry import HOOKS, Opened, hookimpl
 
 PAGE = (Path(__file__).parent.parent / "docs" / "writing-a-backend.md").read_text("utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
@@ -83,6 +85,6 @@ def test_the_vendor_routine_is_called(page: dict[str, Any]) -> None:
     allocator = CachingAllocator(backend, dev)
     dev.opened = Opened(backend, allocator, dev, backend.lowerings())
     x, y = (np.random.default_rng(k).standard_normal((70, 70)).astype("f4") for k in (1, 2))
-    calls = dt.run.counters.calls
+    calls = counters.calls
     found = dt.matmul(dt.asarray(x, device=dev).mT, dt.asarray(y, device=dev)).numpy()
-    assert np.array_equal(found, x.T @ y) and dt.run.counters.calls == calls + 1
+    assert np.array_equal(found, x.T @ y) and counters.calls == calls + 1

@@ -57,7 +57,7 @@ class Check:
 
     def plugins(self) -> dict[str, Any]:
         """What the doctor says, by device type."""
-        done = self.command("doctor", "-m", "dovetail.cli", "doctor", "--json", minutes=3)
+        done = self.command("doctor", "-m", "dovetail.commands.cli", "doctor", "--json", minutes=3)
         if done is None or not done.stdout.strip():
             raise SystemExit(f"dovetail doctor did not answer:\n{done and done.stderr}")
         return {p["type"]: p for p in json.loads(done.stdout)["plugins"]}
@@ -75,7 +75,7 @@ class Check:
         workers = ["-n", "8"] if importlib.util.find_spec("xdist") else []
         options = [device, f"--report={report}", f"--sample={self.asked.sample}", *workers]
         done = self.command(
-            f"kit on {device}", "-m", "dovetail.cli", "test-backend", *options, minutes=8
+            f"kit on {device}", "-m", "dovetail.commands.cli", "test-backend", *options, minutes=8
         )
         if report.exists():
             self.run["kits"][device] = json.loads(report.read_text())
@@ -85,7 +85,9 @@ class Check:
     def demo(self, devices: list[str]) -> None:
         """The demo, whose digests must be equal on all devices; the reference is one of them."""
         chosen = [f"--device={d}" for d in ("reference", *devices)]
-        done = self.command("demo", "-m", "dovetail.cli", "demo", "--quick", *chosen, minutes=4)
+        done = self.command(
+            "demo", "-m", "dovetail.commands.cli", "demo", "--quick", *chosen, minutes=4
+        )
         if done is not None:
             verdict = (
                 "" if done.returncode == 0 else f"\nexit status {done.returncode}: {_last(done)}"

@@ -19,8 +19,8 @@ from typing import Any
 
 import dovetail as dt
 import numpy as np
-from dovetail.plugins import open_device
-from dovetail.run import counters
+from dovetail.engine.evaluate import counters
+from dovetail.plugins.registry import open_device
 
 ROUNDS = 7
 SAMPLE = 0.1  # seconds of work in a round

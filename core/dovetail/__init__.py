@@ -8,29 +8,9 @@ from __future__ import annotations
 import math
 import typing
 
-from . import autograd, linalg, memory, methods, plugins, random
+from . import autograd, memory
 from .autograd import enable_grad, grad, is_grad_enabled, no_grad, set_grad_enabled
-from .contraction import einsum
-from .creation import (
-    arange,
-    asarray,
-    empty,
-    empty_like,
-    eye,
-    full,
-    full_like,
-    get_default_dtype,
-    linspace,
-    meshgrid,
-    ones,
-    ones_like,
-    tril,
-    triu,
-    zeros,
-    zeros_like,
-)
-from .cumulative import cumulative_prod, cumulative_sum, diff
-from .datatypes import astype, can_cast, finfo, iinfo, isdtype, result_type
+from .backend.streams import Event, Stream, current_stream, default_stream, stream, synchronize
 from .device import Device, default_device, device, set_default_device
 from .dtypes import (
     DType,
@@ -50,7 +30,53 @@ from .dtypes import (
     uint64,
 )
 from .dtypes import bool_ as bool
-from .elementwise import (
+from .errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    AxisError,
+    CompileError,
+    DeviceError,
+    DovetailError,
+    DovetailWarning,
+    DTypeError,
+    FallbackError,
+    GradientError,
+    IndexOutOfRange,
+    InternalError,
+    LayoutError,
+    NotYetAttribute,
+    NotYetError,
+    OutOfMemoryError,
+    PluginError,
+    ReadOnlyError,
+    ShapeError,
+    SharingError,
+    UnavailableError,
+    ValueOverflow,
+)
+from .functions import linalg, methods, random
+from .functions.creation import (
+    arange,
+    asarray,
+    empty,
+    empty_like,
+    eye,
+    full,
+    full_like,
+    get_default_dtype,
+    linspace,
+    meshgrid,
+    ones,
+    ones_like,
+    tril,
+    triu,
+    zeros,
+    zeros_like,
+)
+from .functions.cumulative import cumulative_prod, cumulative_sum, diff
+from .functions.datatypes import astype, can_cast, finfo, iinfo, isdtype, result_type
+from .functions.einsum import einsum
+from .functions.elementwise import (
     abs,
     acos,
     acosh,
@@ -129,32 +155,7 @@ from .elementwise import (
     trunc,
     where,
 )
-from .errors import (
-    ArgumentError,
-    ArgumentTypeError,
-    AxisError,
-    CompileError,
-    DeviceError,
-    DovetailError,
-    DovetailWarning,
-    DTypeError,
-    FallbackError,
-    GradientError,
-    IndexOutOfRange,
-    InternalError,
-    LayoutError,
-    NotYetAttribute,
-    NotYetError,
-    OutOfMemoryError,
-    PluginError,
-    ReadOnlyError,
-    ShapeError,
-    SharingError,
-    UnavailableError,
-    ValueOverflow,
-)
-from .explain import explain
-from .indexing import (
+from .functions.indexing import (
     argwhere,
     index_add,
     nonzero,
@@ -163,11 +164,10 @@ from .indexing import (
     take,
     take_along_axis,
 )
-from .interop import array_namespace_info as __array_namespace_info__
-from .interop import from_dlpack
-from .layout import sparse_coo, strided
-from .linalg import matmul, matrix_transpose, outer, reproducible, tensordot, vecdot
-from .manipulation import (
+from .functions.interop import array_namespace_info as __array_namespace_info__
+from .functions.interop import from_dlpack
+from .functions.linalg import matmul, matrix_transpose, outer, reproducible, tensordot, vecdot
+from .functions.manipulation import (
     as_strided,
     broadcast_arrays,
     broadcast_shapes,
@@ -193,12 +193,9 @@ from .manipulation import (
     transpose,
     unstack,
 )
-from .plugins import devices
-from .profile import profile
-from .sets import isin, unique_all, unique_counts, unique_inverse, unique_values
-from .settings import eager
-from .sorting import argsort, sort, topk
-from .statistics import (
+from .functions.sets import isin, unique_all, unique_counts, unique_inverse, unique_values
+from .functions.sorting import argsort, sort, topk
+from .functions.statistics import (
     all,
     any,
     argmax,
@@ -213,9 +210,14 @@ from .statistics import (
     sum,
     var,
 )
-from .streams import Event, Stream, current_stream, default_stream, stream, synchronize
-from .tensor import Tensor, evaluate
-from .transfer import pin_memory
+from .functions.transfer import pin_memory
+from .insight.explain import explain
+from .insight.profile import profile
+from .layout import sparse_coo, strided
+from .plugins import registry as plugins
+from .plugins.registry import devices
+from .settings import eager
+from .tensor.tensor import Tensor, evaluate
 
 e, pi, inf, nan, newaxis = math.e, math.pi, math.inf, math.nan, None
 __array_api_version__ = "2025.12"

@@ -8,21 +8,20 @@ from pluggy import HookimplMarker
 
 from . import arguments
 from .autograd.tape import set_gradient
-from .backend import (
+from .backend.diskcache import read as cached_binary
+from .backend.diskcache import source_digest
+from .backend.diskcache import write as cache_binary
+from .backend.interface import (
     INTERFACE,
     Backend,
     BackendInfo,
-    Capabilities,
     DeviceInfo,
     Handles,
     Launch,
     Program,
     Unavailable,
 )
-from .cstyle import CStyle, along_rows, load_steps, shareable
-from .diskcache import read as cached_binary
-from .diskcache import source_digest
-from .diskcache import write as cache_binary
+from .backend.reference import interpret
 from .dtypes import (
     FLOATS,
     INTEGERS,
@@ -43,12 +42,11 @@ from .dtypes import (
 )
 from .environment import whole as whole_setting
 from .errors import ArgumentError, CompileError, DeviceError, DovetailError, InternalError
-from .jam import jam, jammed_axis
-from .kernel import Combine, Kernel, KernelBuilder, combine
-from .layout import Kind, axis, broadcast_shapes, sparse_coo
-from .layouts import LayoutInfo, LayoutTensor, gathered, placed, recorded
-from .legalize import legalize
-from .loops import (
+from .functions.sorting import order_of
+from .kernel.builder import Combine, Kernel, KernelBuilder, combine
+from .kernel.coarsen import spread
+from .kernel.cstyle import CStyle, along_rows, load_steps, shareable
+from .kernel.language import (
     CHUNK,
     LANES,
     OPERANDS,
@@ -70,15 +68,17 @@ from .loops import (
     reduce_loop,
     walk,
 )
-from .loops import where as choose
-from .ops import Op
-from .parse import parse_kernel
-from .reference import interpret
-from .sorting import order_of
-from .spread import spread
-from .tensor import apply, required
-from .text import print_kernel
-from .verify import verify
+from .kernel.language import where as choose
+from .kernel.legalize import legalize
+from .kernel.parser import parse_kernel
+from .kernel.printer import print_kernel
+from .kernel.target import Capabilities
+from .kernel.unroll_jam import jam, jammed_axis
+from .kernel.verify import verify
+from .layout import Kind, axis, broadcast_shapes, sparse_coo
+from .ops.table import Op
+from .tensor.other_layouts import LayoutInfo, LayoutTensor, gathered, placed, recorded
+from .tensor.tensor import apply, required
 
 hookimpl = HookimplMarker("dovetail")
 

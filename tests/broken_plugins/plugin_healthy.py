@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from dovetail.backend.reference import ReferenceBackend
 from dovetail.extend import Backend, BackendInfo, DeviceInfo, DType, float32, hookimpl
-from dovetail.reference import ReferenceBackend
 
 
 @hookimpl

@@ -6,8 +6,8 @@ import atexit
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from dovetail.backend.reference import ReferenceBackend
 from dovetail.extend import Backend, BackendInfo, DeviceInfo, hookimpl
-from dovetail.reference import ReferenceBackend
 
 print("Welcome to NOISY!", end="")
 atexit.register(print, "{}\nGoodbye.")

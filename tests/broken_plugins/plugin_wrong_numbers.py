@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from dovetail.backend.reference import ReferenceBackend
 from dovetail.extend import Backend, BackendInfo, DeviceInfo, hookimpl
-from dovetail.reference import ReferenceBackend
 
 
 class Idle(ReferenceBackend):

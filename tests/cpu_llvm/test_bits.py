@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 from dovetail import dtypes as dt
-from dovetail import elementary
-from dovetail.backend import Backend
+from dovetail.backend.interface import Backend
+from dovetail.backend.reference import interpret
 from dovetail.dtypes import BY_NAME, INTEGERS, DType, bool_, float16, float32, float64, int64
-from dovetail.kernel import Kernel, KernelBuilder
-from dovetail.loops import (
+from dovetail.kernel.builder import Kernel, KernelBuilder
+from dovetail.kernel.language import (
     CHUNK,
     OPS,
     Atomic,
@@ -31,7 +31,7 @@ from dovetail.loops import (
     rem,
     where,
 )
-from dovetail.reference import interpret
+from dovetail.ops import elementary
 from dovetail_cpu_llvm import plugin
 
 Array = Any

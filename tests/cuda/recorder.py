@@ -8,10 +8,10 @@ import hashlib
 import os
 from pathlib import Path
 
-from dovetail.backend import Capabilities
+from dovetail.backend.reference import ReferenceBackend
 from dovetail.dtypes import FLOATS, INTEGERS, bool_
 from dovetail.extend import Kernel, Program, legalize
-from dovetail.reference import ReferenceBackend
+from dovetail.kernel.target import Capabilities
 
 CUDA = Capabilities(dtypes=frozenset((bool_, *INTEGERS, *FLOATS)))
 _compile = ReferenceBackend.compile

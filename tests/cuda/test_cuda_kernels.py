@@ -17,7 +17,7 @@ pytest.importorskip("dovetail_cuda", reason="dovetail-cuda is not installed")
 from cuda_double import plugin as double
 from dovetail.dtypes import float32, int64
 from dovetail.extend import Backend, Kernel, KernelBuilder, Store, legalize, parse_kernel
-from dovetail.loops import cast, eq, load, map_loop, reduce_loop
+from dovetail.kernel.language import cast, eq, load, map_loop, reduce_loop
 from dovetail_cuda import plugin, ways
 from test_cstyle import (  # noqa: F401 - collected here again, with this module's `host`
     check,

@@ -28,11 +28,11 @@ import dovetail as dt
 from cuda.bindings.driver import CUresult
 from cuda_double import driver, plugin
 from cuda_double.machine import MARK, Machine
-from dovetail import demo
+from dovetail.commands import demo
 from dovetail.device import Device
 from dovetail.extend import Unavailable, legalize, parse_kernel
 from dovetail.memory import CachingAllocator
-from dovetail.plugins import Opened
+from dovetail.plugins.registry import Opened
 from dovetail_cuda import plugin as cuda_plugin
 
 ADD = """kernel add(x: r f32, out: w f32; n; c: f32) grid(n) {
@@ -443,7 +443,7 @@ def test_the_demo_gives_the_references_bits(gpu: GPU) -> None:
 
 def command(*arguments: str) -> subprocess.CompletedProcess[str]:
     """A command of dovetail's, in a process that has the double too."""
-    line = [sys.executable, "-m", "dovetail.cli", *arguments]
+    line = [sys.executable, "-m", "dovetail.commands.cli", *arguments]
     return subprocess.run(line, capture_output=True, text=True, timeout=1000)
 
 

@@ -22,7 +22,7 @@ from dovetail.extend import (
     parse_kernel,
     reduce_loop,
 )
-from dovetail.loops import const, where
+from dovetail.kernel.language import const, where
 from dovetail_cuda import ways
 from dovetail_cuda.compile import to_cubin
 from dovetail_cuda.render import LANES, THREADS, ColumnStyle, CudaStyle, WarpStyle, shape

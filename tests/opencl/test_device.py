@@ -29,7 +29,7 @@ from dovetail.extend import (
     legalize,
     parse_kernel,
 )
-from dovetail.tensor import from_host
+from dovetail.tensor.tensor import from_host
 from dovetail.testing.test_layouts import matrix_product
 from dovetail_opencl import loader, plugin
 from dovetail_opencl.launch import SHORT, WIDE, longest
@@ -125,7 +125,7 @@ def test_a_damaged_runtime_of_intel_is_not_recommended_again(tmp_path: Any) -> N
         (info / "RECORD").write_text("libintelocl.so,,\n")
     (tmp_path / "libintelocl.so").write_text("damaged")
     path = os.pathsep.join([str(tmp_path), *(p for p in sys.path if p)])
-    command = [sys.executable, "-m", "dovetail.cli", "doctor"]
+    command = [sys.executable, "-m", "dovetail.commands.cli", "doctor"]
     environ = {k: v for k, v in os.environ.items() if k not in loader.CHOICES}
     done = subprocess.run(
         command, env={**environ, "PYTHONPATH": path, "DOVETAIL_BACKENDS": "opencl"},

@@ -8,10 +8,10 @@ from typing import Any
 
 import dovetail as dt
 import pytest
-from dovetail.doctor import inspect
+from dovetail.commands.doctor import inspect
 from dovetail.extend import LayoutInfo, LayoutTensor, hookimpl
-from dovetail.layout_plugins import GROUPS, LayoutRegistry, registry
-from dovetail.plugins import Entry, State
+from dovetail.plugins.registry import Entry, State
+from dovetail.tensor.layout_registry import GROUPS, LayoutRegistry, registry
 
 
 def plugin(name: str, info: Any) -> Entry:

@@ -12,8 +12,8 @@ import dovetail as dt
 import numpy as np
 import pytest
 import scipy.sparse as ss
-from dovetail import bench
-from dovetail.bench_sparse import sparse_cases
+from dovetail.commands import bench
+from dovetail.commands.bench_sparse import sparse_cases
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

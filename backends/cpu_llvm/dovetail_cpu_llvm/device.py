@@ -1,4 +1,4 @@
-"""The opened device: what `dovetail.backend.Backend` asks for, from the rooms next door."""
+"""The opened device: what `dovetail.extend.Backend` asks for, from the rooms next door."""
 
 from __future__ import annotations
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from ..arguments import flag, named, real
 from ..arguments import function as callable_
-from ..creation import asarray
 from ..dtypes import float64
 from ..errors import DTypeError, GradientError
-from ..tensor import Tensor, required
+from ..functions.creation import asarray
+from ..tensor.tensor import Tensor, required
 from .engine import Tensors, detach, grad, requires_grad_
 
 

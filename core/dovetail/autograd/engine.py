@@ -7,13 +7,14 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Any
 
-from .. import ops, tensor
 from ..arguments import flag, function
 from ..errors import DeviceError, DTypeError, GradientError, ShapeError
-from ..expr import Expr, leaf, storage_of, tape_of
+from ..graph.expr import Expr, leaf, storage_of, tape_of
 from ..layout import Layout
+from ..ops import table as ops
 from ..settings import DEPTH_LIMIT, current, record, restore
-from ..tensor import Tensor, apply, evaluate, make, required
+from ..tensor import tensor
+from ..tensor.tensor import Tensor, apply, evaluate, make, required
 from . import gradients
 from .tape import Kept, Leaf, Node, keep
 

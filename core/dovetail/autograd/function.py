@@ -7,9 +7,9 @@ from typing import Any
 
 from ..arguments import function as callable_
 from ..errors import DTypeError, GradientError
-from ..expr import Expr, Spec, leaf
+from ..graph.expr import Expr, Spec, leaf
 from ..settings import current, record, restore
-from ..tensor import Tensor, boxed, make
+from ..tensor.tensor import Tensor, boxed, make
 from .engine import backward, checked, detach, requires_grad_
 from .gradients import zeros
 from .tape import Edge, Kept, Node, edge_to, keep, kept_value, unheld

@@ -17,20 +17,21 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from .. import elementwise as ew
 from .. import layout as lay
-from .. import ops, run
-from ..creation import generate
-from ..datatypes import cast, move
 from ..dtypes import int64
-from ..expr import Expr, Spec, asked_at, leaf, node, spec, tape_of
+from ..engine import evaluate as run
+from ..functions import elementwise as ew
+from ..functions.creation import generate
+from ..functions.datatypes import cast, move
+from ..functions.linalg import matmul
+from ..functions.statistics import prod
+from ..functions.statistics import sum as sum_
+from ..graph.expr import Expr, Spec, asked_at, leaf, node, spec, tape_of
 from ..layout import Layout, Shape
-from ..linalg import matmul
-from ..ops import TABLE
+from ..ops import table as ops
+from ..ops.table import TABLE
 from ..settings import current
-from ..statistics import prod
-from ..statistics import sum as sum_
-from ..tensor import Tensor, alias, apply, evaluated, make, view
+from ..tensor.tensor import Tensor, alias, apply, evaluated, make, view
 from .tape import Site, set_gradient
 
 LN2, LN10, TWO_BY_ROOT_PI = math.log(2.0), math.log(10.0), 2.0 / math.sqrt(math.pi)

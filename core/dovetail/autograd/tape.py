@@ -13,14 +13,14 @@ from inspect import signature
 from itertools import count
 from typing import Any, NamedTuple
 
-from .. import expr
 from ..arguments import flag
 from ..errors import GradientError
-from ..expr import Expr, Spec, Watch, twin, watched
-from ..fuse import CHEAP
-from ..ops import Op
+from ..fusion.plan import CHEAP
+from ..graph import expr
+from ..graph.expr import Expr, Spec, Watch, twin, watched
+from ..ops.table import Op
 from ..settings import Switch, current
-from ..tensor import Tensor, make
+from ..tensor.tensor import Tensor, make
 
 RECIPE_LEAVES = 2  # a recipe that reads more tensors than this is not cheaper than its value
 

@@ -9,7 +9,7 @@ from ..arguments import function as callable_
 from ..arguments import named
 from ..errors import ShapeError
 from ..settings import current, record, restore
-from ..tensor import Tensor, required
+from ..tensor.tensor import Tensor, required
 from .engine import Tensors, detach, grad, requires_grad_
 from .gradients import ones, zeros
 

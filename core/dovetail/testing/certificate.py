@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..backend import INTERFACE, DeviceInfo
+from ..backend.interface import INTERFACE, DeviceInfo
 
 BAD = ("failed", "error", "unexpected pass", "skipped")
 

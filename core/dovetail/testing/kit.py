@@ -10,19 +10,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .. import ops
-from .. import tensor as T
-from ..backend import Program
+from ..backend.interface import Program
+from ..backend.reference import interpret
 from ..device import Device, device, opened_devices
 from ..dtypes import DType, float64
-from ..expr import storage_of
-from ..kernel import Kernel
-from ..legalize import legalize
+from ..engine.evaluate import compile_ahead, planned
+from ..graph.expr import storage_of
+from ..kernel.builder import Kernel
+from ..kernel.legalize import legalize
 from ..memory import DataPtr
-from ..plugins import Opened, open_device
-from ..reference import interpret
-from ..run import compile_ahead, planned
+from ..ops import table as ops
+from ..plugins.registry import Opened, open_device
 from ..settings import eager
+from ..tensor import tensor as T
 from .values import Array, held, is_nan, raw
 
 REFERENCE = "reference"

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from .. import ops, settings
-from .. import tensor as T
+from .. import settings
 from ..device import device
 from ..dtypes import dtype
 from ..errors import DTypeError, ReadOnlyError
+from ..ops import table as ops
+from ..tensor import tensor as T
 
 UNARY = ["exp", "abs", "negative", "square", "tanh", "floor", "sign"]
 BINARY = ["add", "subtract", "multiply", "maximum", "minimum", "divide"]

@@ -9,16 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from .. import cumulative, manipulation, ops, statistics
-from .. import tensor as T
 from ..autograd import vjp
 from ..device import Device, device
 from ..dtypes import DType, bfloat16, float16, float32, float64
-from ..elementwise import exp, tanh, where
-from ..indexing import getitem
-from ..linalg import matmul, reproducible
-from ..ops import Op
+from ..functions import cumulative, manipulation, statistics
+from ..functions.elementwise import exp, tanh, where
+from ..functions.indexing import getitem
+from ..functions.linalg import matmul, reproducible
+from ..ops import table as ops
+from ..ops.table import Op
 from ..settings import eager
+from ..tensor import tensor as T
 from .kit import REFERENCE, Kit, host, kernels
 from .test_scalar_ops import named
 from .test_table import MAPS, REDUCTIONS, Place, a_row, dense, first_column, indices, transposed

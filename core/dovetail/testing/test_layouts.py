@@ -11,8 +11,20 @@ import pytest
 
 from ..dtypes import ALL as DTYPES
 from ..dtypes import COMPLEX, DType, bool_, float32, float64, int8, int32, int64, uint32
-from ..kernel import Kernel, KernelBuilder
-from ..loops import Atomic, Effect, Store, Value, cast, const, fma, fold_loop, load, map_loop, where
+from ..kernel.builder import Kernel, KernelBuilder
+from ..kernel.language import (
+    Atomic,
+    Effect,
+    Store,
+    Value,
+    cast,
+    const,
+    fma,
+    fold_loop,
+    load,
+    map_loop,
+    where,
+)
 from .kit import Kit
 from .test_scalar_ops import named
 from .values import Array, finite, held, sample

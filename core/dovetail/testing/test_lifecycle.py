@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ..backend import INTERFACE, Backend, BackendInfo, DeviceInfo, Program
+from ..backend.interface import INTERFACE, Backend, BackendInfo, DeviceInfo, Program
 from ..dtypes import ALL, int32
 from ..errors import DovetailError
-from ..kernel import Kernel, KernelBuilder
-from ..legalize import legalize
-from ..loops import load
-from ..plugins import open_device, registry
+from ..kernel.builder import Kernel, KernelBuilder
+from ..kernel.language import load
+from ..kernel.legalize import legalize
+from ..plugins.registry import open_device, registry
 from .kit import Kit
 from .values import raw
 

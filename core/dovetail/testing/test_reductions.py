@@ -8,10 +8,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from .. import elementary
 from ..dtypes import FLOATS, INTEGERS, DType, bool_, float32, float64, int32, int64
-from ..kernel import COMBINE_NAMES, Kernel, KernelBuilder
-from ..loops import CHUNK, Buffer, Store, Value, cast, const, fold_loop, load, map_loop, reduce_loop
+from ..kernel.builder import COMBINE_NAMES, Kernel, KernelBuilder
+from ..kernel.language import (
+    CHUNK,
+    Buffer,
+    Store,
+    Value,
+    cast,
+    const,
+    fold_loop,
+    load,
+    map_loop,
+    reduce_loop,
+)
+from ..ops import elementary
 from .kit import Kit
 from .test_scalar_ops import named
 from .values import Array, finite, held, sample

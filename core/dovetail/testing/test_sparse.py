@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from .. import tensor as T
 from ..autograd import grad
 from ..device import Device
 from ..dtypes import DType, bool_, float16, float32, float64, int32, int64
-from ..kernel import Kernel, KernelBuilder
-from ..layout_plugins import registry
-from ..linalg import reproducible
-from ..loops import Value, fold_loop, load
-from ..statistics import max as max_
-from ..statistics import sum as sum_
+from ..functions.linalg import reproducible
+from ..functions.statistics import max as max_
+from ..functions.statistics import sum as sum_
+from ..kernel.builder import Kernel, KernelBuilder
+from ..kernel.language import Value, fold_loop, load
+from ..tensor import tensor as T
+from ..tensor.layout_registry import registry
 from .kit import Kit
 from .test_scalar_ops import named
 from .values import Array, finite, held

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from .. import tensor as T
+from ..backend.streams import Stream, default_stream
 from ..dtypes import float32
-from ..kernel import Kernel, KernelBuilder
-from ..loops import load
-from ..streams import Stream, default_stream
+from ..kernel.builder import Kernel, KernelBuilder
+from ..kernel.language import load
+from ..tensor import tensor as T
 from .kit import Kit, host
 from .values import Array, finite, raw
 

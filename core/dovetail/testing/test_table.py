@@ -9,17 +9,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from .. import creation, ops, radix
-from .. import tensor as T
 from ..device import Device, device
 from ..dtypes import ALL, COMPLEX, DType, bfloat16, bool_, float32, float64, int32, int64
 from ..errors import DovetailError
-from ..expr import node, spec
-from ..indexing import getitem, index_add, searchsorted, setitem
-from ..linalg import matmul, reproducible
-from ..ops import Op
-from ..random import Generator
-from ..sorting import argsort, sort
+from ..functions import creation
+from ..functions.indexing import getitem, index_add, searchsorted, setitem
+from ..functions.linalg import matmul, reproducible
+from ..functions.random import Generator
+from ..functions.sorting import argsort, sort
+from ..graph.expr import node, spec
+from ..ops import sort as radix
+from ..ops import table as ops
+from ..ops.table import Op
+from ..tensor import tensor as T
 from .kit import REFERENCE, Case, Kit, host
 from .test_scalar_ops import named
 from .values import Array, as_held, finite, pairs, sample, specials

@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
-from .. import jam, kernel, legalize, spread
-from ..verify import verify
+from ..kernel import builder as kernel
+from ..kernel import coarsen as spread
+from ..kernel import legalize
+from ..kernel import unroll_jam as jam
+from ..kernel.verify import verify
 
 STAGES = (kernel, legalize, jam, spread)  # modules that make kernels, each in one place
 NAME, kernel_class = "Kernel", kernel.Kernel

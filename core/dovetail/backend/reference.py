@@ -1,0 +1,521 @@
+"""A NumPy interpreter of the loop language: slow, right, always there.
+
+It makes the language precise: what a backend computes is compared with it, bit by bit. All points
+of the grid (in blocks) are computed at once. A loop whose iterations may be computed at once puts
+an axis in front, so a Value is an array that broadcasts to (iterations of the innermost loop, ...,
+points). `active` says where a scope really runs, for bounds that differ from point to point.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from ..dtypes import DType, bfloat16, float16, float64, uint16
+from ..errors import InternalError
+from ..kernel.builder import Combine, Kernel, combine
+from ..kernel.language import CHUNK, LANES, Atomic, Block, Loop, Store, Value, walk
+from ..kernel.target import Capabilities
+from .interface import Backend, DeviceInfo, Handles, Program
+
+Array = Any  # an ndarray or NumPy scalar of any dtype
+Mask = Any  # a bool array, or None: everywhere
+Shape = tuple[int, ...]
+
+BLOCK = 1 << 15  # elements per array that are computed at once: a few hundred kB each
+
+
+# --- fused multiply-add, exactly -----------------------------------------------------------------
+
+
+def fma(a: Array, b: Array, c: Array) -> Array:
+    """a * b + c of float32 or float64 arrays, with one rounding.
+
+    Source: Boldo and Melquiond, Emulation of FMA and correctly rounded sums: proved algorithms
+    using rounding to odd, IEEE Transactions on Computers 57(4), 2008.
+    """
+    if a.dtype == np.float32:
+        product = a.astype(np.float64) * b.astype(np.float64)  # exact: 24 + 24 <= 53 bits
+        return _add_to_odd(product, c.astype(np.float64)).astype(np.float32)
+    a, b, c = np.broadcast_arrays(a, b, c)
+    return _fma64(a.ravel(), b.ravel(), c.ravel()).reshape(a.shape)
+
+
+def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:
+    """a + b rounded, and its error (Knuth)."""
+    s = a + b
+    t = s - a
+    return s, (a - (s - t)) + (b - t)
+
+
+def _add_to_odd(a: Array, b: Array) -> Array:
+    """a + b in float64, rounded to odd: where inexact, the neighbour whose last bit is odd."""
+    s, error = _two_sum(a, b)
+    bits = np.asarray(s).view(np.int64)
+    away = np.where((error > 0) == (s > 0), 1, -1)
+    even_inexact = np.isfinite(s) & np.isfinite(error) & (error != 0) & (bits & 1 == 0)
+    return np.where(even_inexact, bits + away, bits).view(np.float64)
+
+
+def _split(a: Array) -> tuple[Array, Array]:
+    """`a` as a sum of two numbers of at most 26 bits (Veltkamp)."""
+    t = a * 134217729.0
+    high = t - (t - a)
+    return high, a - high
+
+
+def _two_product(a: Array, b: Array) -> tuple[Array, Array]:
+    """a * b rounded, and its error (Dekker)."""
+    p = a * b
+    (ah, al), (bh, bl) = _split(a), _split(b)
+    return p, al * bl - (((p - ah * bh) - al * bh) - ah * bl)
+
+
+def _fma64(a: Array, b: Array, c: Array) -> Array:
+    high, low = _two_product(a, b)
+    t, t_low = _two_sum(c, low)
+    v, v_low = _two_sum(high, t)
+    result = v + _add_to_odd(t_low, v_low)
+    plain = (a == 0) | (b == 0) | ~np.isfinite(a) | ~np.isfinite(b)  # the product is exact
+    result = np.where(plain, a * b + c, np.where(np.isfinite(c), result, c))
+    ea, eb, ec = (np.frexp(x)[1] for x in (a, b, c))
+    tame = (abs(ea) < 990) & (abs(eb) < 990) & (ea + eb > -950) & (ea + eb < 1000) & (ec < 1000)
+    hard = ~(plain | ~np.isfinite(c) | tame)
+    for i in np.flatnonzero(hard):
+        result[i] = _fma_exactly(float(a[i]), float(b[i]), float(c[i]))
+    return result
+
+
+def _fma_exactly(a: float, b: float, c: float) -> float:
+    """a * b + c of finite numbers, a and b not zero."""
+    if c == 0.0:
+        return a * b
+    exact = Fraction(a) * Fraction(b) + Fraction(c)
+    try:
+        return float(exact)  # Python divides integers with correct rounding, denormals included
+    except OverflowError:
+        return math.inf if exact > 0 else -math.inf
+
+
+# --- the operations ------------------------------------------------------------------------------
+
+
+def _numpy(d: DType) -> np.dtype[Any]:
+    """How values of `d` are held: bfloat16 as the float32 that it equals."""
+    return np.dtype(np.float32) if d.__numpy_dtype__ is None else d.__numpy_dtype__
+
+
+def _rem(a: Array, b: Array) -> Array:
+    return np.fmod(a, np.where(b == 0, b.dtype.type(1), b))
+
+
+def _quo(a: Array, b: Array) -> Array:
+    return np.floor_divide(a - _rem(a, b), np.where(b == 0, b.dtype.type(1), b))
+
+
+_COMPUTE: dict[str, Callable[..., Array]] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.divide,
+    "fma": fma,
+    "neg": np.negative,
+    "sqrt": np.sqrt,
+    "trunc": np.trunc,
+    "floor": np.floor,
+    "rint": np.rint,
+    "quo": _quo,
+    "rem": _rem,
+    "shl": np.left_shift,
+    "shr": np.right_shift,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "not": np.invert,
+    "lt": np.less,
+    "le": np.less_equal,
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "where": np.where,
+}
+_ATOMIC: dict[str, Any] = {
+    "add": np.add,
+    "min": np.minimum,
+    "max": np.maximum,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+}
+
+
+def _to_odd_float32(x: Array) -> Array:
+    """float64 as float32, rounded to odd, so that rounding once more to a half is right."""
+    near = x.astype(np.float32)
+    back, bits = near.astype(np.float64), near.view(np.int32)
+    toward = np.where(abs(back) > abs(x), np.int32(-1), np.int32(1))
+    return np.where((back != x) & ~np.isnan(x) & (bits & 1 == 0), bits + toward, bits).view(
+        np.float32
+    )
+
+
+def _bfloat16_bits(x: Array) -> Array:
+    """float32 rounded to bfloat16, as uint16."""
+    bits = x.view(np.uint32)
+    rounded = bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))
+    return (np.where(np.isnan(x), bits | np.uint32(0x400000), rounded) >> np.uint32(16)).astype(
+        np.uint16
+    )
+
+
+def _bfloat16_value(bits: Array) -> Array:
+    return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
+
+
+def _cast(x: Array, source: DType, target: DType) -> Array:
+    if target is not bfloat16:
+        return x.astype(_numpy(target))
+    near = _to_odd_float32(x) if source is float64 else x.astype(np.float32)
+    return _bfloat16_value(_bfloat16_bits(near))
+
+
+# --- the interpreter -----------------------------------------------------------------------------
+
+
+class _Memory:
+    """A buffer while a kernel runs: `data[origin]` is the element of index 0."""
+
+    def __init__(self, name: str, dtype: DType, data: Array, origin: int) -> None:
+        self.name, self.dtype, self.origin = name, dtype, origin
+        held = np.dtype(np.uint16) if dtype is bfloat16 else _numpy(dtype)
+        self.data = data if data.dtype == held else data.view(held)
+
+    def at(self, index: Array, mask: Mask, what: str) -> Array:
+        """Positions in `data`, 0 where the mask is false. Raises InternalError out of range."""
+        place = index + self.origin
+        if mask is not None:
+            place = np.where(mask, place, 0)
+        wrong = (place < 0) | (place >= self.data.size)
+        if mask is not None:
+            wrong = wrong & mask
+        if wrong.any():
+            first = int(np.asarray(place)[wrong].flat[0]) - self.origin
+            raise InternalError(
+                f"{what} {self.name}[{first}]: it has {self.data.size - self.origin} elements"
+            )
+        return place
+
+    def load(self, index: Array, mask: Mask) -> Array:
+        place = self.at(index, mask, "load of")
+        if mask is None:
+            found = self.data[place]
+        elif self.data.size:
+            found = np.where(mask, self.data[place], self.data.dtype.type(0))
+        else:
+            found = np.zeros(np.shape(place), self.data.dtype)
+        return _bfloat16_value(found) if self.dtype is bfloat16 else found
+
+    def stored(self, value: Array) -> Array:
+        return _bfloat16_bits(value) if self.dtype is bfloat16 else value
+
+
+def _both(a: Mask, b: Mask) -> Mask:
+    if a is None or b is None:
+        return b if a is None else a
+    return a & b
+
+
+class _Points:
+    """The run of a kernel over one block of its grid."""
+
+    def __init__(
+        self, memory: Mapping[int, _Memory], params: Mapping[str, Array], index: Sequence[Array]
+    ) -> None:
+        self.memory, self.params, self.index = memory, params, index
+        self.env: dict[int, Array] = {}
+
+    def __getitem__(self, v: Value) -> Array:
+        if v.op == "const":
+            return np.asarray(v.attr, _numpy(v.dtype))
+        if v.op == "param":
+            return self.params[v.attr]
+        if v.op == "index":
+            return self.index[v.attr]
+        return self.env[id(v)]
+
+    def __setitem__(self, v: Value, x: Array) -> None:
+        self.env[id(v)] = x
+
+    def block(self, block: Block, shape: Shape, active: Mask) -> None:
+        """Runs the statements of a scope of this shape."""
+        for s in block:
+            if isinstance(s, Value):
+                self[s] = self.compute(s, active)
+            elif isinstance(s, Loop):
+                _LOOPS[s.kind](self, s, shape, active)
+            else:
+                self.effect(s, shape, active)
+
+    def compute(self, v: Value, active: Mask) -> Array:
+        args = [self[a] for a in v.args]
+        if v.op == "load":
+            mask = active if len(args) == 1 else _both(active, args[1])
+            return self.memory[id(v.attr)].load(args[0], mask)
+        if v.op == "cast":
+            return _cast(args[0], v.args[0].dtype, v.dtype)
+        if v.op == "bitcast":
+            return args[0].view(_numpy(v.dtype))
+        return np.asarray(_COMPUTE[v.op](*args))
+
+    def effect(self, s: Store | Atomic, shape: Shape, active: Mask) -> None:
+        memory = self.memory[id(s.buffer)]
+        mask = active if s.when is None else _both(active, self[s.when])
+        place = np.broadcast_to(memory.at(self[s.index], mask, "store to"), shape)
+        value = np.broadcast_to(memory.stored(self[s.value]), shape)
+        if mask is not None:
+            mask = np.broadcast_to(mask, shape)
+            place, value = place[mask], value[mask]
+        if isinstance(s, Store):
+            memory.data[place] = value
+        else:
+            _ATOMIC[s.op].at(memory.data, place, value)
+
+    def count(self, loop: Loop, active: Mask) -> tuple[Array, int]:
+        """The number of iterations at every point (none where inactive), and the largest."""
+        n = np.maximum(self[loop.stop] - self[loop.start], 0)
+        if active is not None:
+            n = np.where(active, n, 0)
+        return n, int(n.max())
+
+    def iterations(self, loop: Loop, n: Array, k: Array, shape: Shape) -> Mask:
+        """Computes the iterations `k` (a 1-d array) of a body at once; where they were active."""
+        k = k.reshape(-1, *[1] * len(shape))
+        self[loop.var] = self[loop.start] + k
+        runs = k < n
+        active = None if runs.all() else runs
+        self.block(loop.body, (k.size, *shape), active)
+        return active
+
+    def map(self, loop: Loop, shape: Shape, active: Mask) -> None:
+        n, most = self.count(loop, active)
+        step = max(1, BLOCK // math.prod(shape))
+        for first in range(0, most, step):
+            self.iterations(loop, n, np.arange(first, min(first + step, most)), shape)
+
+    def fold(self, loop: Loop, shape: Shape, active: Mask) -> None:
+        n, most = self.count(loop, active)
+        least = int(n.min())
+        start = self[loop.start]
+        state = [self[v] for v in loop.init]
+        for k in range(most):
+            self[loop.var] = np.asarray(start + k)
+            for carry, x in zip(loop.carry, state, strict=True):
+                self[carry] = x
+            runs = None if k < least else k < n
+            self.block(loop.body, shape, runs)
+            new = [self[u] for u in loop.update]
+            state = (
+                new
+                if runs is None
+                else [np.where(runs, x, y) for x, y in zip(new, state, strict=True)]
+            )
+        for result, x in zip(loop.results, state, strict=True):
+            self[result] = x
+
+    def reduce(self, loop: Loop, shape: Shape, active: Mask) -> None:
+        assert loop.combine is not None
+        rule = combine(loop.combine, tuple(u.dtype for u in loop.update))
+        n, _ = self.count(loop, active)
+
+        def evaluate(k: Array) -> tuple[Mask, list[Array]]:
+            runs = self.iterations(loop, n, k, shape)
+            return runs, [np.broadcast_to(self[u], (k.size, *shape)) for u in loop.update]
+
+        for result, x in zip(loop.results, _canonical(rule, n, shape, evaluate), strict=True):
+            self[result] = x
+
+
+_LOOPS: dict[str, Callable[[_Points, Loop, Shape, Mask], None]] = {
+    "map": _Points.map,
+    "reduce": _Points.reduce,
+    "fold": _Points.fold,
+}
+
+
+# --- the canonical order of a reduction ----------------------------------------------------------
+
+Evaluate = Callable[
+    [Array], tuple[Mask, list[Array]]
+]  # iterations k -> where they run, their updates
+
+
+def _combined(rule: Combine, left: Sequence[Array], right: Sequence[Array]) -> list[Array]:
+    points = _Points({}, {}, ())
+    for v, x in zip(rule.left + rule.right, [*left, *right], strict=True):
+        points[v] = x
+    points.block(rule.body, (), None)
+    return [points[v] for v in rule.result]
+
+
+def _canonical(rule: Combine, n: Array, shape: Shape, evaluate: Evaluate) -> list[Array]:
+    """`n` values per point, combined in the order that `kernel.language` fixes."""
+    most = int(n.max())
+    chunks = max(1, -(-most // CHUNK))
+    step = max(1, BLOCK // (CHUNK * math.prod(shape)))  # chunks at once
+    parts = [
+        _chunks(rule, np.arange(c, min(c + step, chunks)), most, shape, evaluate)
+        for c in range(0, chunks, step)
+    ]
+    partial = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    if chunks == 1:
+        return [x[0] for x in partial]
+    again = -(-n // CHUNK)
+
+    def pick(k: Array) -> tuple[Mask, list[Array]]:
+        return k.reshape(-1, *[1] * len(shape)) < again, [
+            x[np.minimum(k, chunks - 1)] for x in partial
+        ]
+
+    return _canonical(rule, again, shape, pick)  # leaves a single chunk's result as it is
+
+
+def _chunks(
+    rule: Combine, chunks: Array, most: int, shape: Shape, evaluate: Evaluate
+) -> list[Array]:
+    """The results of these chunks, side by side: each in lanes, the lanes then as a tree."""
+    wide = (chunks.size, LANES, *shape)
+    lanes = [np.full(wide, v.attr, _numpy(v.dtype)) for v in rule.identity]
+    rows = -(-min(most - int(chunks[0]) * CHUNK, CHUNK) // LANES)
+    step = max(1, BLOCK // math.prod(wide))
+    first = chunks[:, None] * CHUNK + np.arange(LANES)
+    for r in range(0, rows, step):
+        row = np.arange(r, min(r + step, rows))
+        mask, updates = evaluate((row[:, None, None] * LANES + first).ravel())
+        updates = [u.reshape(row.size, *wide) for u in updates]
+        masks = None if mask is None else np.broadcast_to(mask, (row.size * first.size, *shape))
+        for i in range(row.size):
+            new = _combined(rule, lanes, [u[i] for u in updates])
+            if masks is not None:
+                runs = masks.reshape(row.size, *wide)[i]
+                new = [np.where(runs, x, y) for x, y in zip(new, lanes, strict=True)]
+            lanes = new
+    for half in (16, 8, 4, 2, 1):
+        lanes = _combined(rule, [x[:, :half] for x in lanes], [x[:, half:] for x in lanes])
+    return [x[:, 0] for x in lanes]
+
+
+def interpret(
+    kernel: Kernel,
+    buffers: Sequence[Array],
+    ints: Sequence[int],
+    scalars: Sequence[float | int | bool],
+    grid: Sequence[int],
+    origins: Sequence[int] | None = None,
+) -> None:
+    """Runs a kernel over a grid of these extents, changing `buffers` (1-d arrays) in place.
+
+    `origins` says which element of each array has index 0 (by default the first). bfloat16 buffers
+    are uint16.
+
+    Raises: InternalError for an access outside of a buffer.
+    """
+    starts = [0] * len(buffers) if origins is None else origins
+    memory = {
+        id(b): _Memory(b.name, b.dtype, data, start)
+        for b, data, start in zip(kernel.buffers, buffers, starts, strict=True)
+    }
+    params = {name: np.asarray(n, np.int64) for name, n in zip(kernel.ints, ints, strict=True)}
+    for (name, dtype), x in zip(kernel.scalars, scalars, strict=True):
+        params[name] = np.asarray(x, _numpy(dtype))
+    total = math.prod(grid)
+    lanes = any(isinstance(s, Loop) and s.kind != "fold" for s in walk(kernel.body))
+    step = BLOCK // LANES if lanes else BLOCK
+    with np.errstate(all="ignore"):
+        for first in range(0, total, step):
+            points = np.arange(first, min(first + step, total))
+            index = np.unravel_index(points, tuple(grid)) if grid else ()
+            _Points(memory, params, index).block(kernel.body, (points.size,), None)
+
+
+# --- the backend ---------------------------------------------------------------------------------
+
+
+class ReferenceProgram(Program):
+    """A kernel that is interpreted at each launch."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel, self.source = kernel, str(kernel)
+
+
+class ReferenceBackend(Backend):
+    """The built-in device type "reference": handles are uint8 arrays, everything runs at once."""
+
+    info = DeviceInfo(
+        type="reference",
+        index=0,
+        name="NumPy interpreter",
+        fingerprint="reference-1",
+        capabilities=Capabilities(native_halves=frozenset((float16,))),
+    )
+    dlpack_type = 1
+
+    def allocate(self, nbytes: int) -> Any:
+        """A uint8 array of `nbytes`, aligned to 64 bytes."""
+        try:
+            raw = np.empty(nbytes + 63, np.uint8)
+        except ValueError as error:  # of sizes that no address reaches
+            raise MemoryError(f"the host has no {nbytes} bytes") from error
+        skip = -raw.__array_interface__["data"][0] % 64
+        return raw[skip : skip + nbytes]
+
+    def free(self, handle: Any, nbytes: int) -> None:
+        """Nothing: the array's memory goes with its last reference."""
+
+    def copy_in(self, handle: Any, offset: int, source: memoryview, stream: Any = None) -> None:
+        """Copies host bytes in."""
+        handle[offset : offset + source.nbytes] = np.frombuffer(source, np.uint8)
+
+    def copy_out(self, target: memoryview, handle: Any, offset: int, stream: Any = None) -> None:
+        """Copies bytes out."""
+        np.frombuffer(target, np.uint8)[:] = handle[offset : offset + target.nbytes]
+
+    def host_address(self, handle: Any, offset: int) -> int | None:
+        """The array's address."""
+        return int(handle.__array_interface__["data"][0]) + offset
+
+    def adopt(self, address: int, nbytes: int) -> Any:
+        """An array over memory that somebody else owns."""
+        if nbytes == 0:
+            return np.empty(0, np.uint8)
+        return np.ctypeslib.as_array((ctypes.c_uint8 * nbytes).from_address(address))
+
+    def compile(self, kernel: Kernel) -> Program:
+        """The kernel itself."""
+        return ReferenceProgram(kernel)
+
+    def launch(
+        self,
+        program: Any,
+        buffers: Handles,
+        ints: Sequence[int],
+        scalars: Sequence[float | int | bool],
+        grid: Sequence[int],
+        stream: Any = None,
+    ) -> None:
+        """Interprets the kernel. Indices may reach back before an offset, as on any device."""
+        arrays, origins = [], []
+        for b, handle, offset in zip(
+            program.kernel.buffers, buffers[::2], buffers[1::2], strict=True
+        ):
+            size = b.dtype.itemsize
+            usable = handle[offset % size :]
+            dtype = (uint16 if b.dtype is bfloat16 else b.dtype).__numpy_dtype__
+            arrays.append(usable[: usable.size // size * size].view(dtype))
+            origins.append(offset // size)
+        interpret(program.kernel, arrays, ints, scalars, grid, origins)
+
+
+__all__ = ["ReferenceBackend", "ReferenceProgram", "fma", "interpret"]

@@ -1,0 +1,191 @@
+"""Streams and events: queues of work on a device, and marks in them. On a host CPU they are in
+order.
+
+Work and memory belong to the current stream of the calling context; the default stream's handle is
+None."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import settings
+from ..arguments import instance
+from ..device import Device, device, opened, opened_devices
+from ..errors import ArgumentError, DeviceError, DTypeError
+from .interface import Backend
+
+
+def _backend(dev: Device) -> Backend:
+    backend: Backend = opened(dev).backend
+    return backend
+
+
+def wait(where: Any, stream: Any) -> None:
+    """Returns when everything queued on a stream (its handle) of an opened device is done."""
+    where.backend.synchronize(stream)
+    if where.faults.pending:
+        where.faults.settle(stream)
+
+
+class Stream:
+    """A queue of work on a device: in order in itself, unordered against other streams but for
+    events.
+
+    Use it as a context manager, or through `stream(s)`: work of this context then goes to it.
+    """
+
+    __slots__ = ("device", "handle")
+
+    def __init__(self, spec: Device | str | None = None) -> None:
+        self.device = device(spec, "Stream")
+        self.handle: Any = _backend(self.device).create_stream()
+        self.device.opened.streams = True
+
+    def synchronize(self) -> None:
+        """Returns when everything queued here is done.
+
+        Raises: IndexOutOfRange, once, where the device met a bad index that nobody was told of.
+        """
+        wait(opened(self.device), self.handle)
+        opened(self.device).faults.report()
+
+    def record_event(self) -> Event:
+        """A new event at the present end of this stream."""
+        event = Event(self.device)
+        event.record(self)
+        return event
+
+    def wait_event(self, event: Event) -> None:
+        """Makes later work here wait for `event`."""
+        instance("wait_event", event, "event", Event).wait(self)
+
+    def wait_stream(self, other: Stream) -> None:
+        """Makes later work here wait for all that is queued on `other` now."""
+        self.wait_event(instance("wait_stream", other, "other", Stream).record_event())
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """What entering it changes; see `settings`."""
+        return {"streams": {self.device: self}}
+
+    def __enter__(self) -> Stream:
+        settings.enter(self)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        settings.leave(self)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise DTypeError("pickle, copy: a Stream is of this process; make one with Stream()")
+
+    def __repr__(self) -> str:
+        name = "default" if self.handle is None else f"{self.handle!r}"
+        return f"<Stream {name} of {self.device}>"
+
+
+_defaults: dict[Device, Stream] = {}
+
+
+def default_stream(spec: Device | str | None = None) -> Stream:
+    """The stream of a device that work goes to unless told otherwise."""
+    dev = device(spec, "default_stream")
+    found = _defaults.get(dev)
+    if found is None:
+        made = Stream.__new__(Stream)
+        made.device, made.handle = dev, None
+        found = _defaults.setdefault(dev, made)
+    return found
+
+
+def current_stream(spec: Device | str | None = None) -> Stream:
+    """The stream to which this context's work on a device goes."""
+    dev = device(spec, "current_stream")
+    found: Stream | None = settings.current().streams.get(dev)
+    return found or default_stream(dev)
+
+
+def current_handle(dev: Device) -> Any:
+    """The backend's handle of the current stream; None is the default stream."""
+    current = settings.current().streams
+    return current[dev].handle if dev in current else None
+
+
+def _given(op: str, stream: Stream | None, dev: Device) -> Stream:
+    """The stream given, or the current one."""
+    if stream is None:
+        return current_stream(dev)
+    return instance(op, stream, "stream", Stream)  # type: ignore[no-any-return]
+
+
+def stream(s: Stream) -> Stream:
+    """A context manager in which work on the stream's device goes to `s`."""
+    return instance("stream", s, "s", Stream)  # type: ignore[no-any-return]
+
+
+class Event:
+    """A mark in a stream. Before `record`, it counts as passed."""
+
+    __slots__ = ("_handle", "_recorded", "device")
+
+    def __init__(self, spec: Device | str | None = None) -> None:
+        self.device = device(spec, "Event")
+        self._handle: Any = None
+        self._recorded = False
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise DTypeError("pickle, copy: an Event is of this process; make one with Event()")
+
+    def record(self, stream: Stream | None = None) -> None:
+        """Marks the present end of `stream` (None: the current one)."""
+        stream = _given("record", stream, self.device)
+        if stream.device is not self.device:
+            raise DeviceError(f"record: an event of {self.device} cannot be recorded on {stream!r}")
+        self._handle = _backend(self.device).record_event(stream.handle)
+        self._recorded = True
+
+    def wait(self, stream: Stream | None = None) -> None:
+        """Makes later work on `stream` (None: the current one) wait for this event.
+
+        Across devices the host waits, now.
+        """
+        stream = _given("wait", stream, self.device)
+        if not self._recorded:
+            return
+        if stream.device is not self.device or stream.handle is None:
+            self.synchronize()  # None means the host to `wait_event`; it keeps the order too
+        else:
+            _backend(self.device).wait_event(stream.handle, self._handle)
+
+    def synchronize(self) -> None:
+        """Returns when the event has passed."""
+        if self._recorded:
+            _backend(self.device).wait_event(None, self._handle)
+
+    def query(self) -> bool:
+        """Whether the event has passed."""
+        return not self._recorded or _backend(self.device).event_done(self._handle)
+
+    def elapsed_ms(self, end: Event) -> float:
+        """Milliseconds on the device from this event to `end`.
+
+        Raises: ArgumentError if one of them was not recorded, DeviceError if they are of two
+        devices."""
+        if self.device is not instance("elapsed_ms", end, "end", Event).device:
+            raise DeviceError(f"elapsed_ms: between {self.device} and {end.device} has no meaning")
+        if not (self._recorded and end._recorded):
+            raise ArgumentError("elapsed_ms: needs two recorded events; call record() on both")
+        end.synchronize()
+        return _backend(self.device).elapsed_ms(self._handle, end._handle)
+
+
+def synchronize(spec: Device | str | None = None) -> None:
+    """Returns when everything queued on a device (None: on every opened device) is done.
+
+    Raises: IndexOutOfRange, once, where the device met a bad index that nobody was told of.
+    """
+    for dev in opened_devices() if spec is None else [device(spec, "synchronize")]:
+        if dev.opened is not None:
+            where = opened(dev)
+            where.backend.synchronize()
+            where.faults.settle_all()
+            where.faults.report()

@@ -1,0 +1,67 @@
+"""What `dovetail bench` measures of the caching allocator: a request that the cache serves, and
+random traces of few and of many blocks."""
+
+from __future__ import annotations
+
+import random
+import statistics
+import time
+import timeit
+
+from ..device import default_device
+from ..memory import KIB, Allocator, CachingAllocator
+from ..plugins.registry import open_device
+from .memory_replay import Replay, Step
+
+FEW, MANY = 10, 1000  # blocks
+STEPS = 4000
+
+
+def cached_us(rounds: int = 7, number: int = 20_000) -> float:
+    """Microseconds to allocate and free what is in the cache of the default device."""
+    allocate = _allocator().allocate
+    times = timeit.repeat(lambda: allocate(1000), number=number, repeat=rounds)
+    return statistics.median(times) / number * 1e6
+
+
+def growth(rounds: int = 5) -> float:
+    """How many times as much a step of a random trace costs with `MANY` blocks as with `FEW`."""
+    traces = {blocks: steady_trace(blocks, STEPS) for blocks in (FEW, MANY)}
+    ratios = []
+    for _ in range(rounds):
+        few, many = (_seconds(trace, skip) for skip, trace in traces.items())
+        ratios.append(many / few)
+    return statistics.median(ratios)
+
+
+def steady_trace(blocks: int, steps: int) -> list[Step]:
+    """`blocks` of random sizes; then, again and again, one of them is freed and another made."""
+    rng, live = random.Random(blocks), list(range(blocks))
+    made = [Step("allocate", (n, _size(rng), 0)) for n in live]
+    for n in range(blocks, blocks + steps // 2):
+        at = rng.randrange(blocks)
+        made.append(Step("free", (live[at],)))
+        made.append(Step("allocate", (n, _size(rng), 0)))
+        live[at] = n
+    return made
+
+
+def _size(rng: random.Random) -> int:
+    """Of both kinds: mostly small ones, in segments that they share."""
+    return rng.randint(1, rng.choice((4 * KIB, 64 * KIB, 256 * KIB)))
+
+
+def _seconds(trace: list[Step], skip: int) -> float:
+    """Of a whole trace but its first steps, with an allocator of its own."""
+    going = Replay(_allocator(), str)
+    for step in trace[:skip]:
+        going.do(step)
+    begun = time.perf_counter()
+    for step in trace[skip:]:
+        going.do(step)
+    return time.perf_counter() - begun
+
+
+def _allocator() -> Allocator:
+    opened = open_device(default_device())
+    return CachingAllocator(opened.backend, opened.device)

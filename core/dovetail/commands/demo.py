@@ -1,0 +1,411 @@
+"""`dovetail demo`: scikit-learn's 1,797 handwritten digits, sorted without their labels, on every
+device at hand.
+
+Principal components by subspace iteration, then k-means from several seeds, in plain tensor
+operations. Every device must give the same bits: each has a digest of its results, and the demo
+fails where two differ.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import importlib
+import importlib.util
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+import dovetail as dt
+
+from ..engine.evaluate import counters
+from ..plugins.registry import State, records
+from ..tensor.tensor import Tensor
+
+CLUSTERS = 10
+COMPONENTS = 16
+PARTS = {
+    "text": "dovetail.commands.demo_text",
+    "train": "dovetail.commands.demo_train",
+}  # demos of their own
+REFERENCE = "reference"  # the interpreter: right, but slow, so it gets a part of the digits
+PART = 500
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much work the demo is."""
+
+    iterations: int = 24  # of subspace iteration
+    seeds: int = 8  # of k-means
+    steps: int = 60  # of Lloyd's algorithm at most
+
+
+FULL, QUICK = Size(), Size(iterations=6, seeds=2, steps=12)
+
+
+@dataclass
+class Stage:
+    """What one part of the work took."""
+
+    name: str
+    seconds: float = 0.0
+    compiled: int = 0  # kernels
+    loaded: int = 0  # kernels that were on disk
+    launches: int = 0
+
+
+@dataclass
+class Outcome:
+    """What one device found, in host memory."""
+
+    device: str
+    count: int  # digits
+    stages: list[Stage] = field(default_factory=list)
+    components: Array = field(default_factory=lambda: np.empty(0))
+    projected: Array = field(default_factory=lambda: np.empty(0))
+    centroids: Array = field(default_factory=lambda: np.empty(0))
+    pictures: Array = field(default_factory=lambda: np.empty(0))
+    assignment: Array = field(default_factory=lambda: np.empty(0))
+    purity: float = 0.0
+    kept: float = 0.0  # share of the variance that the components have
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the bytes of components, centroids and assignment."""
+        hash_ = hashlib.sha256()
+        for array in (self.components, self.centroids, self.assignment):
+            hash_.update(np.ascontiguousarray(array).tobytes())
+        return hash_.hexdigest()
+
+
+# --- the work -------------------------------------------------------------------------------------
+
+
+def standardised(pixels: Tensor) -> Tensor:
+    """Every pixel centred; one scale for all, since they share a unit."""
+    centred = pixels - dt.mean(pixels, axis=0)
+    return centred / dt.sqrt(dt.mean(centred * centred))
+
+
+def orthonormal(rows: Tensor) -> Tensor:
+    """An orthonormal basis of the same rows' span, by modified Gram-Schmidt."""
+    count = rows.shape[0]
+    number = dt.reshape(dt.arange(count, device=rows.device), (count, 1))
+    for i in range(count):
+        unit = rows[i] / dt.sqrt(dt.sum(rows[i] * rows[i]))
+        along = dt.sum(rows * unit, axis=1, keepdims=True)
+        rest = dt.where(number > i, rows - along * unit, rows)
+        rows = dt.where(number == i, unit, rest)
+        dt.evaluate(rows)  # so that every round runs the same kernels
+    return rows
+
+
+def components(x: Tensor, start: Tensor, iterations: int, tick: Callable[[], None]) -> Tensor:
+    """The leading principal directions, as rows, by subspace iteration from `start`."""
+    covariance = (x.T @ x) / x.shape[0]
+    basis = orthonormal(start)
+    for _ in range(iterations):
+        basis = orthonormal(basis @ covariance)
+        tick()
+    return basis
+
+
+def distances(points: Tensor, centroids: Tensor) -> Tensor:
+    """Squared distances of all points from all centroids: one kernel, differences not stored."""
+    difference = dt.expand_dims(points, axis=1) - dt.expand_dims(centroids, axis=0)
+    return dt.sum(difference * difference, axis=2)
+
+
+def members(assignment: Tensor) -> Tensor:
+    """A row for each point, with a 1 in its cluster's column."""
+    clusters = dt.arange(CLUSTERS, dtype=assignment.dtype, device=assignment.device)
+    return dt.astype(dt.expand_dims(assignment, axis=1) == clusters, dt.float32)
+
+
+def means(values: Tensor, member: Tensor, otherwise: Tensor) -> Tensor:
+    """The mean of each cluster's rows; where a cluster is empty, the row of `otherwise`."""
+    counts = dt.expand_dims(dt.sum(member, axis=0), axis=1)
+    return dt.where(counts > 0, (member.T @ values) / dt.maximum(counts, 1.0), otherwise)
+
+
+def kmeans(points: Tensor, centroids: Tensor, steps: int) -> tuple[Tensor, Tensor, float]:
+    """(centroids, assignment, sum of squared distances) by Lloyd's algorithm."""
+    for _ in range(steps):
+        assignment = dt.argmin(distances(points, centroids), axis=1)
+        moved = means(points, members(assignment), centroids)
+        if bool(dt.all(moved == centroids)):
+            break
+        centroids = moved
+    apart = distances(points, centroids)
+    return centroids, dt.argmin(apart, axis=1), float(dt.sum(dt.min(apart, axis=1)))
+
+
+def purity(assignment: Tensor, labels: Tensor) -> float:
+    """The share of digits that are of their cluster's most frequent kind."""
+    counts = members(assignment).T @ members(labels)
+    return float(dt.sum(dt.max(counts, axis=1))) / assignment.shape[0]
+
+
+def sort_digits(
+    device: str, pixels: Array, labels: Array, size: Size, tick: Callable[[], None]
+) -> Outcome:
+    """Everything, on one device."""
+    out = Outcome(device, len(pixels))
+    with dt.reproducible():
+        with stage(out, "standardise"):
+            x = standardised(dt.asarray(pixels, device=device))
+            dt.evaluate(x)
+        tick()
+        with stage(out, "components"):
+            start = dt.random.default_rng(1).normal((COMPONENTS, pixels.shape[1]), device=device)
+            basis = components(x, start, size.iterations, tick)
+            points = x @ basis.T
+            kept = dt.sum(points * points) / dt.sum(x * x)
+            dt.evaluate(points, kept)
+        with stage(out, "k-means"):
+            best = _best_of_seeds(points, size, tick)
+        with stage(out, "purity"):
+            centroids, assignment, _ = best
+            kinds = dt.asarray(labels, device=device)
+            out.purity, out.kept = purity(assignment, kinds), float(kept)
+            blank = dt.zeros((CLUSTERS, pixels.shape[1]), device=device)
+            pictures = means(dt.asarray(pixels, device=device), members(assignment), blank)
+            out.pictures = pictures.numpy()
+        out.components, out.projected = basis.numpy(), points.numpy()
+        out.centroids, out.assignment = centroids.numpy(), assignment.numpy()
+        tick()
+    return out
+
+
+def _best_of_seeds(
+    points: Tensor, size: Size, tick: Callable[[], None]
+) -> tuple[Tensor, Tensor, float]:
+    found = []
+    for seed in range(size.seeds):
+        order = dt.random.default_rng(seed).permutation(points.shape[0], device=points.device)
+        found.append(kmeans(points, dt.take(points, order[:CLUSTERS], axis=0), size.steps))
+        tick()
+    return min(found, key=lambda result: result[2])
+
+
+@contextmanager
+def stage(out: Outcome, name: str) -> Iterator[None]:
+    """Notes the time and the kernels of a part of the work."""
+    before = counters.compiles, counters.disk_hits, counters.launches
+    begun = time.perf_counter()
+    yield
+    dt.synchronize(out.device)
+    took = time.perf_counter() - begun
+    after = counters.compiles, counters.disk_hits, counters.launches
+    out.stages.append(Stage(name, took, *(b - a for a, b in zip(before, after, strict=True))))
+
+
+# --- the command ----------------------------------------------------------------------------------
+
+
+def main(arguments: Sequence[str]) -> int:
+    """0 if all devices agree to the last bit, 1 if not, 2 if the demo cannot run."""
+    console = Console(soft_wrap=True)
+    if arguments and arguments[0] in PARTS:
+        return int(importlib.import_module(PARTS[arguments[0]]).main(arguments[1:]))
+    asked = _parser().parse_args(arguments)
+    if lacks(("sklearn", "matplotlib"), console):
+        return 2
+    return run_demo(asked.device or available(), asked.out, QUICK if asked.quick else FULL, console)
+
+
+def lacks(modules: Sequence[str], console: Console) -> bool:
+    """Whether some of these are not installed; then it says so."""
+    missing = [m for m in modules if importlib.util.find_spec(m) is None]
+    if missing:
+        console.print(f"The demo needs {' and '.join(missing)}: pip install dovetail\\[demo]")
+    return bool(missing)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="dovetail demo",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--device", action="append", help="may be given again; default: all")
+    parser.add_argument(
+        "--out", type=Path, default=Path("digits.png"), help="picture (%(default)s)"
+    )
+    parser.add_argument("--quick", action="store_true", help="less work, for a first look")
+    return parser
+
+
+def available() -> list[str]:
+    """Every device that can be used here, the interpreter last."""
+    found = [
+        d.type if d.index == 0 else f"{d.type}:{d.index}"
+        for r in records()
+        if r.state in (State.AVAILABLE, State.OPEN)
+        for d in r.devices
+    ]
+    return sorted(found, key=lambda name: (name == REFERENCE, name))
+
+
+def run_demo(devices: Sequence[str], picture: Path, size: Size, console: Console) -> int:
+    """Runs every device, shows what came out, and compares digests."""
+    pixels, labels = load_digits()
+    jobs = plan_jobs(devices, len(pixels))
+    with Progress(
+        TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), console=console
+    ) as progress:
+        outcomes = [_run_job(job, pixels, labels, size, progress) for job in jobs]
+    for text in (stages_table(outcomes), digests_table(outcomes)):
+        console.print(text)
+    if REFERENCE in devices:
+        console.print(
+            f"The reference interpreter is slow and took the first {PART} digits; "
+            "every other device did the same ones as well."
+        )
+    draw(outcomes[0], labels, picture)
+    console.print(f"Picture: {picture}")
+    wrong = disagreements(outcomes)
+    for line in wrong:
+        console.print(f"[red]{line}[/]")
+    return 1 if wrong else 0
+
+
+def plan_jobs(devices: Sequence[str], count: int) -> list[tuple[str, int]]:
+    """(device, number of digits). The interpreter takes a part; the others then take it as well."""
+    whole = [(d, count) for d in devices if d != REFERENCE]
+    part = [(d, min(PART, count)) for d in devices] if REFERENCE in devices else []
+    return whole + part
+
+
+def _run_job(
+    job: tuple[str, int], pixels: Array, labels: Array, size: Size, progress: Progress
+) -> Outcome:
+    device, count = job
+    total = 2 + size.iterations + size.seeds
+    task = progress.add_task(f"{count} digits on {device}", total=total)
+    return sort_digits(device, pixels[:count], labels[:count], size, lambda: progress.advance(task))
+
+
+def load_digits() -> tuple[Array, Array]:
+    """(pixels in 0..1, one row per digit; labels 0..9).
+
+    Source: UCI, Optical Recognition of Handwritten Digits.
+    """
+    found: Any = importlib.import_module("sklearn.datasets").load_digits()
+    return (found.data / 16).astype("f4"), found.target.astype("i8")
+
+
+def disagreements(outcomes: Sequence[Outcome]) -> list[str]:
+    """A line for each device whose bits differ from the first one's on as many digits."""
+    first: dict[int, Outcome] = {}
+    lines = []
+    for out in outcomes:
+        other = first.setdefault(out.count, out)
+        if out.digest != other.digest:
+            lines.append(f"{out.device} and {other.device} differ on {out.count} digits")
+    return lines
+
+
+def stages_table(outcomes: Sequence[Outcome]) -> Table:
+    """Seconds and kernels by stage."""
+    table = Table("device", "digits", "stage", title="Seconds, and kernels")
+    for heading in ("seconds", "compiled", "from disk", "launches"):
+        table.add_column(heading, justify="right")
+    for out in outcomes:
+        for i, s in enumerate(out.stages):
+            head = (out.device, str(out.count)) if i == 0 else ("", "")
+            numbers = (f"{s.seconds:.3f}", str(s.compiled), str(s.loaded), str(s.launches))
+            table.add_row(*head, s.name, *numbers, end_section=i == len(out.stages) - 1)
+    return table
+
+
+def digests_table(outcomes: Sequence[Outcome]) -> Table:
+    """Purity and digest by device."""
+    table = Table("device", "digits", "purity", "variance kept", "digest", title="Results")
+    for out in outcomes:
+        table.add_row(
+            out.device, str(out.count), f"{out.purity:.3f}", f"{out.kept:.1%}", out.digest[:16]
+        )
+    return table
+
+
+# --- the picture ----------------------------------------------------------------------------------
+
+INK, PAPER = "#1b2a41", "#faf9f6"
+
+
+def draw(out: Outcome, labels: Array, path: Path) -> None:
+    """Writes a picture: the digits along two components, and the mean digit of each cluster."""
+    figures: Any = importlib.import_module("matplotlib.figure")
+    importlib.import_module("matplotlib.backends.backend_agg")
+    colors = importlib.import_module("matplotlib").colormaps["tab10"]
+    figure = figures.Figure(figsize=(13, 5.4), facecolor=PAPER, layout="constrained")
+    left, right = figure.subfigures(1, 2, width_ratios=(0.8, 1))
+    for part in (left, right):
+        part.set_facecolor(PAPER)
+    _draw_points(left.subplots(), out, colors)
+    _draw_means(right, out, labels[: out.count], colors)
+    figure.suptitle(
+        f"{out.count} handwritten digits, sorted without their labels on {out.device}: "
+        f"purity {out.purity:.2f}", color=INK, fontsize=14, fontweight="bold",
+    )  # fmt: skip
+    figure.savefig(path, dpi=120)
+
+
+def _draw_points(axes: Any, out: Outcome, colors: Any) -> None:
+    axes.scatter(
+        out.projected[:, 0],
+        out.projected[:, 1],
+        c=colors(out.assignment),
+        s=11,
+        alpha=0.75,
+        linewidths=0,
+    )
+    for k, (x, y) in enumerate(out.centroids[:, :2]):
+        axes.scatter(x, y, s=190, color=colors(k), edgecolors=PAPER, linewidths=1.8, zorder=3)
+        axes.annotate(str(k), (x, y), color="white", ha="center", va="center", fontsize=9, zorder=4)
+    axes.set_facecolor(PAPER)
+    axes.set_xlabel("first component", color=INK)
+    axes.set_ylabel("second component", color=INK)
+    axes.tick_params(colors=INK, labelsize=8)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+
+
+def _draw_means(part: Any, out: Outcome, labels: Array, colors: Any) -> None:
+    ramps: Any = importlib.import_module("matplotlib.colors").LinearSegmentedColormap
+    panels = list(part.subplots(2, 5).flat)
+    for axes in panels:
+        axes.axis("off")
+    for axes, (kind, k, share) in zip(panels, sorted(_kinds(out, labels)), strict=False):
+        ramp = ramps.from_list("ramp", [PAPER, colors(k), INK])
+        picture = out.pictures[k].reshape(8, 8)
+        axes.imshow(picture, cmap=ramp, interpolation="bicubic", vmin=0, vmax=1)
+        title = f"{k}: {share:.0%} {kind}s"
+        axes.set_title(title, color=colors(k), fontsize=10, fontweight="bold")
+    part.supxlabel(
+        f"{COMPONENTS} components keep {out.kept:.1%} of the variance; "
+        f"digest of all results: {out.digest[:16]}", color=INK, fontsize=10,
+    )  # fmt: skip
+
+
+def _kinds(out: Outcome, labels: Array) -> Iterator[tuple[int, int, float]]:
+    """(most frequent digit, cluster, its share) of each cluster."""
+    for k in range(CLUSTERS):
+        counts = np.bincount(labels[out.assignment == k], minlength=10)
+        yield int(counts.argmax()), k, counts.max() / max(counts.sum(), 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,351 @@
+"""`dovetail demo text WORDS`: searches the source of Python's standard library, and ranks its
+modules, with sparse tensors.
+
+Every word of every module becomes one (module, word, 1) triple; coalescing them counts. TF-IDF and
+a product with the query give the best modules for it; a second tensor, of who imports whom, gives
+PageRank. SciPy does the same for comparison, and all devices must arrive at the same bits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import hashlib
+import importlib
+import re
+import sysconfig
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+import dovetail as dt
+
+from ..tensor.tensor import Tensor
+from .demo import INK, PAPER, REFERENCE, Array, available, lacks
+
+QUERY = "parse command line arguments"
+SHOWN = 8  # modules in a table
+DAMPING, STEPS = 0.85, 50  # PageRank's: Page et al. (1999)
+TOLERANCE = 1e-5  # relative to the largest value, float32 against SciPy's float64
+FEWER = 40  # modules for the interpreter, which is right, but slow: 10 s for all
+_WORD = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{3,}(?![a-z])")  # parseHTTPHeader: parse, http, header
+
+
+# --- the library ----------------------------------------------------------------------------------
+
+
+@dataclass
+class Library:
+    """Modules, words, and two sets of raw pairs: (module, word), (imported, importing)."""
+
+    modules: list[str]
+    words: list[str]
+    uses: Array  # int64 (2, occurrences)
+    imports: Array  # int64 (2, import statements)
+
+    def first(self, n: int) -> Library:
+        """The first `n` modules and what is said in them."""
+        uses = self.uses[:, self.uses[0] < n]
+        imports = self.imports[:, (self.imports < n).all(axis=0)]
+        return Library(self.modules[:n], self.words, uses, imports)
+
+
+@cache
+def library() -> Library:
+    """The standard library of the running Python, less its tests."""
+    sources = dict(sorted(_sources(Path(sysconfig.get_path("stdlib")))))
+    modules, words = {name: i for i, name in enumerate(sources)}, dict[str, int]()
+    uses: list[tuple[int, int]] = []
+    imports: list[tuple[int, int]] = []
+    for name, source in sources.items():
+        for found in _WORD.findall(source.text):
+            uses.append((modules[name], words.setdefault(_stem(found), len(words))))
+        imports += ((modules[other], modules[name]) for other in _imported(source, name, modules))
+    return Library(list(modules), list(words), _pairs(uses), _pairs(imports))
+
+
+def _stem(word: str) -> str:
+    """A word in lower case, without a plural's s."""
+    word = word.lower()
+    return word[:-1] if word.endswith("s") and not word.endswith("ss") else word
+
+
+def _pairs(found: Sequence[tuple[int, int]]) -> Array:
+    return np.array(found, np.int64).reshape(-1, 2).T.copy()
+
+
+class Source(NamedTuple):
+    """A module's text, and whether it is a package's."""
+
+    text: str
+    package: bool
+
+
+def _sources(root: Path) -> Iterator[tuple[str, Source]]:
+    """The name and source of each module."""
+    left_out = {"test", "tests", "idle_test", "site-packages", "dist-packages", "lib2to3"}
+    for path in root.rglob("*.py"):
+        parts = path.relative_to(root).with_suffix("").parts
+        if left_out.isdisjoint(parts) and all(p.isidentifier() for p in parts):
+            package = parts[-1] == "__init__"
+            text = path.read_text(encoding="utf-8", errors="replace")
+            yield ".".join(parts[:-1] if package else parts), Source(text, package)
+
+
+def _imported(source: Source, name: str, known: dict[str, int]) -> Iterator[str]:
+    """The known modules that a module's import statements name, as often as they do."""
+    inside = [*name.split("."), ""] if source.package else name.split(".")
+    for statement in ast.walk(ast.parse(source.text)):
+        if isinstance(statement, ast.Import):
+            wanted = [alias.name for alias in statement.names]
+        elif isinstance(statement, ast.ImportFrom):
+            above = inside[: -statement.level] if statement.level else []
+            base = ".".join([*above, statement.module or ""]).strip(".")
+            wanted = [f"{base}.{alias.name}".strip(".") for alias in statement.names]
+        else:
+            continue
+        for full in wanted:
+            other = next((m for m in (full, full.rpartition(".")[0]) if m in known), None)
+            if other is not None and other != name:
+                yield other
+
+
+# --- the work -------------------------------------------------------------------------------------
+
+
+@dataclass
+class Outcome:
+    """What one device found."""
+
+    device: str
+    modules: list[str]
+    stored: int  # pairs of module and word, once each
+    scores: Array  # of each module, for the query
+    ranks: Array  # of each module
+    seconds: dict[str, float]
+
+    @property
+    def digest(self) -> str:
+        """Of all scores and ranks."""
+        return hashlib.sha256(self.scores.tobytes() + self.ranks.tobytes()).hexdigest()
+
+
+def counted(pairs: Array, shape: tuple[int, int], device: str) -> Any:
+    """How often each pair occurs, as a sparse matrix."""
+    ones = dt.ones(pairs.shape[1], dtype=dt.float32, device=device)
+    return dt.sparse_coo_tensor(dt.asarray(pairs, device=device), ones, shape).coalesce()
+
+
+def tf_idf(counts: Any) -> Any:
+    """log(1 + count) * log(modules / modules with the word), in rows of length 1."""
+    present = dt.sparse_coo_tensor(counts.indices(), dt.ones_like(counts.values()), counts.shape)
+    spread = dt.sum(present, axis=0).to_dense()
+    weights = dt.log1p(counts) * dt.log(counts.shape[0] / dt.maximum(spread, 1.0))
+    lengths = dt.sqrt(dt.sum(weights * weights, axis=1).to_dense())
+    return weights * (1 / dt.maximum(lengths, 1e-12)).reshape(-1, 1)
+
+
+def page_rank(links: Any) -> Tensor:
+    """How much attention each module gets: what flows to it from those that import it."""
+    n = links.shape[0]
+    leaving = dt.sum(links, axis=0).to_dense()
+    flow = links * (1 / dt.maximum(leaving, 1.0))
+    stuck = (leaving == 0).astype(dt.float32)
+    ranks = dt.full((n,), 1 / n, dtype=dt.float32, device=links.device)
+    for _ in range(STEPS):
+        ranks = DAMPING * (flow @ ranks + dt.sum(stuck * ranks) / n) + (1 - DAMPING) / n
+    return ranks
+
+
+def search(device: str, lib: Library, query: Sequence[str]) -> Outcome:
+    """All of it on one device."""
+    seconds, begun = dict[str, float](), time.perf_counter()
+    shape = (len(lib.modules), len(lib.words))
+
+    def lap(name: str) -> None:
+        nonlocal begun
+        dt.synchronize(device)
+        now = time.perf_counter()
+        seconds[name], begun = now - begun, now
+
+    counts = counted(lib.uses, shape, device)
+    lap("coalesce")
+    weights = tf_idf(counts)
+    asked = dt.asarray(wanted(lib, query), device=device)
+    scores = (weights @ asked).numpy()
+    lap("search")
+    ranks = page_rank(counted(lib.imports, (shape[0],) * 2, device)).numpy()
+    lap("rank")
+    return Outcome(device, lib.modules, counts.nnz, scores, ranks, seconds)
+
+
+def wanted(lib: Library, query: Sequence[str]) -> Array:
+    """The query as a vector of length 1 over the words. Raises: ValueError if it has none."""
+    known = {w: i for i, w in enumerate(lib.words)}
+    found = [_stem(w) for part in query for w in _WORD.findall(part)]
+    vector = np.zeros(len(known), np.float32)
+    for word in found:
+        if word in known:
+            vector[known[word]] += 1
+    if not vector.any():
+        raise ValueError(f"none of {' '.join(query)!r} occurs in the standard library")
+    return vector / np.float32(np.sqrt((vector * vector).sum()))
+
+
+# --- the same with SciPy --------------------------------------------------------------------------
+
+
+def expected(lib: Library, query: Sequence[str]) -> tuple[Array, Array]:
+    """Scores and ranks as SciPy computes them, in float64."""
+    sparse: Any = importlib.import_module("scipy.sparse")
+    n = len(lib.modules)
+
+    def counts(pairs: Array, columns: int) -> Any:
+        return sparse.coo_array((np.ones(pairs.shape[1]), tuple(pairs)), (n, columns)).tocsr()
+
+    uses = counts(lib.uses, len(lib.words))
+    spread = np.maximum((uses > 0).sum(axis=0), 1)
+    weights = uses.log1p().multiply(np.log(n / spread)).tocsr()
+    lengths = np.sqrt(weights.multiply(weights).sum(axis=1))
+    scores = (weights @ wanted(lib, query)) / np.maximum(lengths, 1e-12)
+    links = counts(lib.imports, n)
+    leaving = links.sum(axis=0)
+    flow, ranks = links / np.maximum(leaving, 1), np.full(n, 1 / n)
+    for _ in range(STEPS):
+        ranks = DAMPING * (flow @ ranks + ranks[leaving == 0].sum() / n) + (1 - DAMPING) / n
+    return scores, ranks
+
+
+def distance(out: Outcome, lib: Library, query: Sequence[str]) -> float:
+    """The largest difference from SciPy, relative to the largest value."""
+    pairs = zip((out.scores, out.ranks), expected(lib, query), strict=True)
+    # where no module has any of the words, all scores are 0
+    return max(float(np.abs(mine - his).max() / (his.max() or 1.0)) for mine, his in pairs)
+
+
+# --- the command ----------------------------------------------------------------------------------
+
+
+def main(arguments: Sequence[str]) -> int:
+    """0 if all devices agree to the last bit, and with SciPy; 1 if not, 2 if it cannot run."""
+    console = Console(soft_wrap=True)
+    asked = _parser().parse_args(arguments)
+    if lacks(("scipy", "matplotlib"), console):
+        return 2
+    try:
+        return run(asked.words or QUERY.split(), asked.device or available(), asked.out, console)
+    except ValueError as error:
+        console.print(str(error))
+        return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="dovetail demo text",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("words", nargs="*", help=f"what to look for (default: {QUERY})")
+    parser.add_argument("--device", action="append", help="may be given again; default: all")
+    parser.add_argument("--out", type=Path, default=Path("text.png"), help="picture (%(default)s)")
+    return parser
+
+
+def run(query: Sequence[str], devices: Sequence[str], picture: Path, console: Console) -> int:
+    """Searches on every device, shows what came out, and compares."""
+    begun, lib = time.perf_counter(), library()
+    console.print(
+        f"{len(lib.modules)} modules, {len(lib.words):,} different words, {lib.uses.shape[1]:,} "
+        f"occurrences, {lib.imports.shape[1]:,} imports read in {time.perf_counter() - begun:.1f} s"
+    )
+    outcomes = [search(d, lib.first(FEWER) if d == REFERENCE else lib, query) for d in devices]
+    if REFERENCE in devices and devices[0] != REFERENCE:  # which has nobody to compare with yet
+        outcomes.append(search(devices[0], lib.first(FEWER), query))
+    console.print(found_table(outcomes[0], query))
+    wrong, table = [], results_table()
+    for out in outcomes:
+        part = lib.first(len(out.modules))
+        off = distance(out, part, query)
+        took = " + ".join(f"{s * 1e3:.0f}" for s in out.seconds.values())
+        counts = (str(len(out.modules)), f"{out.stored:,}")
+        table.add_row(out.device, *counts, took, f"{off:.0e}", out.digest[:12])
+        if not off < TOLERANCE:
+            wrong.append(f"{out.device} differs from SciPy by {off:.1e}, not {TOLERANCE:.0e}")
+    console.print(table)
+    wrong += disagreements(outcomes)
+    draw(outcomes[0], query, picture)
+    console.print(f"Picture: {picture}")
+    for line in wrong:
+        console.print(f"[red]{line}[/]")
+    return 1 if wrong else 0
+
+
+def disagreements(outcomes: Sequence[Outcome]) -> list[str]:
+    """A line for each device that found other bits than an earlier one, of the same modules."""
+    first: dict[int, Outcome] = {}
+    lines = []
+    for out in outcomes:
+        other = first.setdefault(len(out.modules), out)
+        if out.digest != other.digest:
+            lines.append(f"{out.device} and {other.device} arrived at different bits")
+    return lines
+
+
+def best(values: Array, names: Sequence[str]) -> list[tuple[str, float]]:
+    """The names with the largest values, largest first."""
+    return [(names[i], float(values[i])) for i in np.argsort(-values, kind="stable")[:SHOWN]]
+
+
+def found_table(out: Outcome, query: Sequence[str]) -> Table:
+    """The best modules for the query, and the most imported ones."""
+    table = Table(title=f"standard library: {' '.join(query)!r}")
+    for column in ("module", "cosine", "imported", "PageRank"):
+        table.add_column(column, justify="left" if column in ("module", "imported") else "right")
+    pairs = zip(best(out.scores, out.modules), best(out.ranks, out.modules), strict=True)
+    for (module, score), (imported, rank) in pairs:
+        table.add_row(module, f"{score:.3f}", imported, f"{rank:.4f}")
+    return table
+
+
+def results_table() -> Table:
+    """The empty table of devices."""
+    table = Table(title="Results; ms to coalesce + search + rank, with compiling kernels at first")
+    for column in ("device", "modules", "stored", "ms", "off SciPy", "digest"):
+        left = column in ("device", "digest")
+        table.add_column(column, justify="left" if left else "right", no_wrap=True)
+    return table
+
+
+# --- the picture ----------------------------------------------------------------------------------
+
+
+def draw(out: Outcome, query: Sequence[str], path: Path) -> None:
+    """Writes a picture: the best modules for the query, and those that others rest on."""
+    figures: Any = importlib.import_module("matplotlib.figure")
+    importlib.import_module("matplotlib.backends.backend_agg")
+    figure = figures.Figure(figsize=(12, 4.6), facecolor=PAPER, layout="constrained")
+    panels = (
+        (f"nearest to {' '.join(query)!r} (cosine)", out.scores, "#c1553b"),
+        ("what the library rests on (PageRank of imports)", out.ranks, "#2a6f97"),
+    )
+    for axes, (title, values, color) in zip(figure.subplots(1, 2), panels, strict=True):
+        names, heights = zip(*reversed(best(values, out.modules)), strict=True)
+        axes.barh(names, heights, color=color, height=0.68)
+        axes.set_facecolor(PAPER)
+        axes.set_title(title, color=INK, fontsize=11, fontweight="bold", loc="left")
+        axes.tick_params(colors=INK, labelsize=9, length=0)
+        axes.xaxis.set_major_locator(importlib.import_module("matplotlib.ticker").MaxNLocator(4))
+        for side in ("top", "right", "bottom", "left"):
+            axes.spines[side].set_visible(False)
+    figure.suptitle(
+        f"{len(out.modules)} modules of Python's standard library as {out.stored:,} stored counts, "
+        f"on {out.device}", color=INK, fontsize=13, fontweight="bold",
+    )  # fmt: skip
+    figure.savefig(path, dpi=120)

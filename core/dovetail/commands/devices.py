@@ -1,0 +1,39 @@
+"""`dovetail devices`: what can be used here, and what is installed but cannot, and why."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from ..plugins.registry import Record, State, records
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Prints a table of devices; 0 if there is at least one."""
+    parser = argparse.ArgumentParser(prog="dovetail devices", description=__doc__)
+    parser.parse_args(arguments)
+    found = records()
+    console = Console(soft_wrap=True)
+    console.print(table(found))
+    for record in found:
+        if not record.devices:
+            console.print(f"{record.type}: {record.state.value}: {record.reason}", markup=False)
+            console.print(f"  {record.hint}", markup=False)
+    return 0 if any(r.state in (State.AVAILABLE, State.OPEN) for r in found) else 1
+
+
+def table(found: Sequence[Record]) -> Table:
+    """The devices as a table."""
+    columns = Table("device", "name", "memory", "plugin", "details")
+    for record in found:
+        for d in record.devices:
+            name = d.type if d.index == 0 else f"{d.type}:{d.index}"
+            memory = f"{d.total_memory / 2**30:.1f} GiB" if d.total_memory else ""
+            details = ", ".join(f"{k} {v}" for k, v in d.details.items())
+            plugin = f"{record.distribution} {record.version}".rstrip()
+            columns.add_row(*map(escape, (name, d.name, memory, plugin, details)))
+    return columns

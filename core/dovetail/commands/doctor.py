@@ -1,0 +1,263 @@
+"""`dovetail doctor`: checks every plugin, each in a process of its own, so that none can hang or
+crash the rest.
+
+A healthy plugin is imported, probed, opened, and compiles and runs one kernel. The exit status is 0
+if every plugin is well or merely has no device here."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import track
+from rich.table import Table
+
+from ..dtypes import float32
+from ..kernel.builder import Kernel, KernelBuilder
+from ..kernel.language import load
+from ..plugins.registry import Record, State, offers, open_device, registry, reinstall
+from ..tensor import layout_registry as layouts
+
+TIME_LIMIT = 20.0  # seconds for one plugin
+AT_ONCE = 4  # plugins examined: most of them wait
+ANSWER = "dovetail-finding:"  # what precedes a finding, whatever else a plugin prints
+WELL = (State.OPEN.value, State.UNAVAILABLE.value, State.BLOCKED.value)
+_COUNT = 1000
+
+
+@dataclass
+class Finding:
+    """What the doctor found out about one device type or layout. `state` is a `plugins.State`, or
+    hung or crashed."""
+
+    type: str
+    state: str
+    distribution: str = ""
+    version: str = ""
+    file: str = ""
+    reason: str = ""
+    hint: str = ""
+    traceback: str = ""
+    milliseconds: float = 0.0
+    devices: list[str] = field(default_factory=list)
+    kernel: str = ""
+    diagnostics: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def well(self) -> bool:
+        """Whether nothing is wrong with the plugin itself."""
+        return self.state in WELL
+
+
+# --- in the plugin's own process
+def inspect(type: str) -> Finding:
+    """What there is to say about one plugin; runs it in this process."""
+    if type in layouts.registry.records():
+        return _finding(layouts.registry.probe(type))
+    record = registry.probe(type)
+    kernel = ""
+    if record.state is State.AVAILABLE:
+        try:
+            kernel = run_kernel(f"{type}:{record.devices[0].index}")
+        except Exception as error:
+            record.fail(State.OPEN_FAILED, str(error), record.hint, error)
+    finding = _finding(record)
+    finding.kernel = kernel
+    if record.state in (State.OPEN, State.UNAVAILABLE):
+        finding.diagnostics = dict(registry.call(record, "dovetail_diagnostics") or {})
+    return finding
+
+
+def run_kernel(name: str) -> str:
+    """Compiles and runs y = x * 2 + 1 on a device, and says how long it took.
+
+    Raises: RuntimeError if the numbers are wrong, or whatever the backend raises.
+    """
+    opened = open_device(name)
+    backend, nbytes = opened.backend, 4 * _COUNT
+    numbers = [float(i) for i in range(_COUNT)]
+    x, y = opened.allocator.allocate(nbytes), opened.allocator.allocate(nbytes)
+    started = time.perf_counter()
+    program = backend.compile(_kernel())
+    compiled = time.perf_counter()
+    backend.copy_in(x.handle, x.offset, memoryview(struct.pack(f"{_COUNT}f", *numbers)))
+    backend.launch(program, (x.handle, x.offset, y.handle, y.offset), (_COUNT,), (), (_COUNT,))
+    got = bytearray(nbytes)
+    backend.copy_out(memoryview(got), y.handle, y.offset)
+    done = time.perf_counter()
+    if list(struct.unpack(f"{_COUNT}f", got)) != [v * 2 + 1 for v in numbers]:
+        raise RuntimeError(f"{name} computed x * 2 + 1 wrongly")
+    return (
+        f"compiled in {(compiled - started) * 1e3:.1f} ms, ran in {(done - compiled) * 1e3:.2f} ms"
+    )
+
+
+def _kernel() -> Kernel:
+    b = KernelBuilder("doctor")
+    x, y = b.buffer("x", float32, "r"), b.buffer("y", float32, "w")
+    i = b.axis(b.int("n"))
+    b.store(y, i, load(x, i) * 2.0 + 1.0)
+    return b.build()
+
+
+def _finding(record: Record) -> Finding:
+    return Finding(
+        type=record.type,
+        state=record.state.value,
+        distribution=record.distribution,
+        version=record.version,
+        file=record.file,
+        reason=record.reason,
+        hint=record.hint,
+        traceback=record.traceback,
+        milliseconds=round(record.milliseconds, 1),
+        devices=[f"{d.type}:{d.index} {d.name}" for d in record.devices],
+    )
+
+
+# --- in the doctor's process
+def examine(record: Record, time_limit: float = TIME_LIMIT) -> Finding:
+    """What `inspect` says in a process of its own, or that it hung or crashed."""
+    if record.state is not State.DISCOVERED:
+        return _finding(record)
+    finding = _finding(record)
+    finding.hint = f"{reinstall(record.distribution)}, or pip uninstall it"
+    command = [sys.executable, "-m", "dovetail.commands.doctor", "--inspect", record.type]
+    # Strictness would let one plugin fail another's examination.
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    environ["DOVETAIL_STRICT_PLUGINS"] = "0"
+    status, printed, complaints = _run(command, environ, time_limit)
+    found = [x for x in printed.splitlines() if x.startswith(ANSWER)]
+    if status is None:
+        finding.state, finding.reason = "hung", f"it did not answer within {time_limit:g} s"
+        finding.traceback = complaints
+    elif status == 0 and found:
+        try:
+            return Finding(**json.loads(found[-1].removeprefix(ANSWER)))
+        except (ValueError, TypeError) as error:  # a plugin prints what it likes
+            finding.state, finding.reason = "crashed", f"its answer cannot be read: {error}"
+    else:
+        finding.state, finding.traceback = "crashed", complaints
+        finding.reason = f"its process ended with {_status_text(status)}"
+    return finding
+
+
+def _run(
+    command: Sequence[str], environ: Mapping[str, str], time_limit: float
+) -> tuple[int | None, str, str]:
+    """The exit status (None: too late), and what was printed. By way of files, and with all of the
+    process's children ended: one that lives on would hold a pipe open."""
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
+        process = subprocess.Popen(
+            command, env=environ, stdin=subprocess.DEVNULL, stdout=out, stderr=errors,
+            start_new_session=True,
+        )  # fmt: skip
+        try:
+            status: int | None = process.wait(time_limit)
+        except subprocess.TimeoutExpired:
+            status = None
+        finally:
+            _end(process)
+        out.seek(0)
+        errors.seek(0)
+        return status, out.read(), errors.read()
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if hasattr(os, "killpg"):
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+    process.kill()
+    process.wait()
+
+
+def _status_text(status: int) -> str:
+    names = {s.value: s.name for s in signal.Signals}
+    return f"signal {names.get(-status, -status)}" if status < 0 else f"status {status}"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Prints what was found, as a table or as JSON; 0 if all is well."""
+    asked = _parser().parse_args(arguments)
+    if asked.inspect:
+        print(f"\n{ANSWER}{json.dumps(asdict(inspect(asked.inspect)))}")
+        return 0
+    known = [*registry.records().values(), *layouts.registry.records().values()]
+    quiet = Console(stderr=True)
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        coming = pool.map(lambda record: examine(record, asked.time_limit), known)
+        found = track(coming, "examining", len(known), console=quiet, transient=True)
+        findings = list(found)
+    if asked.json:
+        print(json.dumps(_report(findings), indent=2))
+    else:
+        _print(findings)
+    return 0 if all(f.well for f in findings) else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="dovetail doctor", description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--time-limit", type=float, default=TIME_LIMIT, help="seconds per plugin")
+    parser.add_argument("--inspect", metavar="TYPE", help=argparse.SUPPRESS)
+    return parser
+
+
+def _missing(findings: Sequence[Finding]) -> dict[str, str]:
+    have = {f.type for f in findings}
+    return {type: package for type, package in offers().items() if type not in have}
+
+
+def _report(findings: Sequence[Finding]) -> dict[str, Any]:
+    return {
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "well": all(f.well for f in findings),
+        "plugins": [{**asdict(f), "well": f.well} for f in findings],
+        "not_installed": _missing(findings),
+    }
+
+
+def _print(findings: Sequence[Finding]) -> None:
+    console = Console(soft_wrap=True)
+    console.print(f"Python {platform.python_version()} on {platform.platform()}", highlight=False)
+    table = Table("type", "state", "plugin", "devices", "kernel")
+    for f in findings:
+        plugin = f"{f.distribution} {f.version}".rstrip()
+        cells = (f.type, f.state, plugin, "\n".join(f.devices), f.kernel)
+        table.add_row(*map(escape, cells))
+    console.print(table)
+    for f in findings:
+        for line in _remarks(f):
+            console.print(line, markup=False, highlight=False)
+    for type, package in _missing(findings).items():
+        console.print(f"{type}: not installed: pip install {package}", highlight=False)
+
+
+def _remarks(f: Finding) -> list[str]:
+    lines = [f"{f.type}: {k}: {v}" for k, v in f.diagnostics.items()]
+    if f.reason:
+        lines.append(f"{f.type}: {f.state}: {f.reason}")
+        lines += [f"    {line}" for line in f.traceback.strip().splitlines()]
+    if f.hint:
+        lines.append(f"    To mend it: {f.hint}")
+    return lines
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

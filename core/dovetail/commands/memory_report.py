@@ -1,0 +1,160 @@
+"""`dovetail memory`: how fast a device allocates, reuses and copies memory, and what its allocator
+counted.
+
+    dovetail memory DEVICE --record FILE.json SCRIPT ...   runs a script, traced
+    dovetail memory FILE.json                              draws that as a page for a browser
+    dovetail memory FILE.json --replay DEVICE              does the same allocations again
+"""
+
+from __future__ import annotations
+
+import argparse
+import runpy
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from .. import memory
+from ..device import device
+from ..errors import ArgumentError
+from ..memory import MIB, CachingAllocator
+from ..memory.page import draw
+from ..memory.record import load
+from ..plugins.registry import Opened, open_device
+from .memory_replay import Step, read, replay, steps_of
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Does what was asked; 0, or 2 if a file is not what it should be."""
+    asked = _parser().parse_args(arguments)
+    if asked.record is not None:
+        return _record(asked.what, *asked.record)
+    try:
+        if asked.replay is not None:
+            _replay(Path(asked.what or ""), asked.replay)
+        elif asked.what is not None and asked.what.endswith(".json"):
+            _draw(Path(asked.what), asked.output)
+        else:
+            Console(soft_wrap=True).print(table(open_device(device(asked.what)), asked.mib * MIB))
+    except (OSError, ValueError) as error:
+        print(f"dovetail memory: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="dovetail memory",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--mib", type=int, default=64, help="how much to copy")
+    parser.add_argument("-o", "--output", metavar="FILE.html", help="where the page goes")
+    parser.add_argument("--replay", metavar="DEVICE", help="where to allocate again")
+    parser.add_argument(
+        "--record",
+        nargs=argparse.REMAINDER,
+        metavar="FILE.json SCRIPT",
+        help="run SCRIPT with its arguments, and write what it did to the memory of DEVICE",
+    )
+    parser.add_argument(
+        "what", nargs="?", metavar="DEVICE or FILE.json", help="the default device, unless named"
+    )
+    return parser
+
+
+def _record(name: str | None, target: str = "", script: str = "", *rest: str) -> int:
+    """Runs a script as Python would, and writes what the allocator did, however it ends."""
+    if not script:
+        print("dovetail memory: --record needs a file to write, and a script", file=sys.stderr)
+        return 2
+    of = device(name)
+    before, sys.argv = sys.argv, [script, *rest]
+    sys.path.insert(0, str(Path(script).resolve().parent))
+    open_device(of)
+    memory.trace(True)
+    try:
+        runpy.run_path(script, run_name="__main__")
+    finally:
+        memory.trace(False)
+        memory.page(target, of)
+        sys.path.pop(0)
+        sys.argv = before
+    return 0
+
+
+def _replay(trace: Path, name: str) -> None:
+    steps = _steps(trace)
+    opened = open_device(device(name))
+    allocator = CachingAllocator(opened.backend, opened.device)
+    seconds = replay(steps, allocator, lambda number: opened.backend.create_stream())
+    stats = allocator.stats()
+    print(
+        f"{len(steps):,} steps on {opened.device}: {seconds / max(1, len(steps)) * 1e6:.2f} us"
+        f" each, peak {stats.peak_live_bytes:,} bytes live of {stats.peak_reserved:,} reserved,"
+        f" {stats.device_allocations:,} requests to the device, {stats.out_of_memory:,} refused"
+    )
+
+
+def _steps(trace: Path) -> list[Step]:
+    if trace.suffix == ".json":
+        return list(steps_of(load(trace)))
+    try:
+        return read(trace.read_text("utf-8"))
+    except ValueError as error:
+        raise ArgumentError(f"{trace}: {error}") from error
+
+
+def _draw(snapshot: Path, output: str | None) -> None:
+    target = snapshot.with_suffix(".html") if output is None else Path(output)
+    # names of files may be no text
+    target.write_text(draw(load(snapshot)), encoding="utf-8", errors="backslashreplace")
+    print(target)
+
+
+def table(opened: Opened, nbytes: int) -> Table:
+    """What was measured, and the allocator's figures."""
+    rows = Table("on " + str(opened.device), "")
+    allocate = opened.allocator.allocate
+    rows.add_row(f"allocate {nbytes // MIB} MiB, first time", _time(lambda: allocate(nbytes), 1))
+    rows.add_row(f"allocate {nbytes // MIB} MiB, again", _time(lambda: allocate(nbytes), 1000))
+    rows.add_row("allocate 1 KiB, again", _time(lambda: allocate(1024), 1000))
+    for name, seconds in _copies(opened, nbytes):
+        rows.add_row(name, f"{nbytes / seconds / 2**30:.1f} GiB/s")
+    stats = opened.allocator.stats()
+    for key in stats:
+        rows.add_row(key.replace("_", " "), f"{stats[key]:,}")
+    return rows
+
+
+def _time(work: Callable[[], object], count: int) -> str:
+    started = time.perf_counter()
+    for _ in range(count):
+        work()
+    return f"{(time.perf_counter() - started) / count * 1e6:.1f} us"
+
+
+def _copies(opened: Opened, nbytes: int) -> list[tuple[str, float]]:
+    ptr, host, backend = opened.allocator.allocate(nbytes), bytearray(nbytes), opened.backend
+
+    def copy_in() -> None:
+        backend.copy_in(ptr.handle, ptr.offset, memoryview(host))
+        backend.synchronize()
+
+    def copy_out() -> None:
+        backend.copy_out(memoryview(host), ptr.handle, ptr.offset)
+
+    return [("copy in", _best(copy_in)), ("copy out", _best(copy_out))]
+
+
+def _best(work: Callable[[], None]) -> float:
+    times = []
+    for _ in range(3):
+        started = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - started)
+    return min(times)

@@ -1,0 +1,82 @@
+"""`dovetail new-backend NAME`: writes the package of a new backend, which works as it stands.
+
+The package is `template/`, with NAME replaced in texts and in names of files: kernels in C, by the
+system's compiler. Its author then replaces one part after the other.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from ..errors import ArgumentError
+from ..plugins.registry import offers, registry
+
+TEMPLATE = Path(__file__).parent / "template"
+NAME = "NAME"  # what stands for the device type in the template
+SUFFIXES = (".md", ".py", ".toml")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Writes the package; 0, or 2 where the name or the place is no good."""
+    parser = argparse.ArgumentParser(
+        prog="dovetail new-backend", description=__doc__.partition("\n")[0]
+    )
+    parser.add_argument("name", metavar="NAME", help="the new device type, e.g. fpga")
+    parser.add_argument("--into", metavar="DIR", type=Path, default=Path(), help="where to write")
+    asked = parser.parse_args(arguments)
+    try:
+        folder = new_backend(asked.name, asked.into)
+    except (ArgumentError, OSError) as error:
+        print(f"dovetail new-backend: {error}", file=sys.stderr)
+        return 2
+    print(
+        f"{folder} is a backend for device type {asked.name!r}. Next:\n"
+        f"    pip install --editable {folder}\n"
+        f"    dovetail test-backend {asked.name}\n"
+        f"Its README.md says which parts to replace for your hardware."
+    )
+    return 0
+
+
+def new_backend(name: str, into: Path) -> Path:
+    """The folder of the new package, under `into`.
+
+    Raises: ArgumentError for a name that cannot be used, FileExistsError if the folder is there.
+    """
+    check_name(name)
+    folder = into / f"dovetail-{name}"
+    folder.mkdir(parents=True)
+    for relative, text in files(name):
+        path = folder / relative
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return folder
+
+
+def files(name: str) -> Iterator[tuple[Path, str]]:
+    """The files of the package for a device type: path in the package, and text."""
+    for path in sorted(TEMPLATE.rglob("*")):
+        if path.suffix in SUFFIXES:
+            relative = str(path.relative_to(TEMPLATE)).replace(NAME, name)
+            yield Path(relative), path.read_text(encoding="utf-8").replace(NAME, name)
+
+
+def check_name(name: str) -> None:
+    """Nothing. Raises: ArgumentError for a name that is none, or is taken."""
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+        raise ArgumentError(
+            f"{name!r} names no device type: use lower-case letters, digits and _, a letter first"
+        )
+    known = registry.records()
+    if name in known:
+        owner = known[name].distribution
+        raise ArgumentError(f"device type {name!r} exists: {owner} brings it; choose another name")
+    if name in offers():
+        raise ArgumentError(f"device type {name!r} exists: pip install {offers()[name]} brings it")
+    if importlib.util.find_spec(f"dovetail_{name}") is not None:
+        raise ArgumentError(f"a package dovetail_{name} is installed; choose another name")

@@ -1,0 +1,96 @@
+"""Running sums and products, and differences: along an axis, one element after the other.
+
+The order is k ascending on every device; float16 and bfloat16 are accumulated in float32.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import layout as lay
+from ..arguments import flag, integer, named
+from ..dtypes import bool_
+from ..errors import ArgumentError, DTypeError, ShapeError
+from ..graph.expr import node, spec
+from ..ops import table as ops
+from ..tensor.tensor import Tensor, apply, make, required, view, write_out
+from .datatypes import real_dtype
+from .manipulation import concat
+
+
+def cumulative_sum(
+    x: Tensor, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """The sums of the elements up to each one, along `axis` (needed above one dimension).
+
+    With `include_initial` a 0 comes first, and the axis is one longer. Integers and bool sum to
+    int64 or uint64 unless `dtype` is given. k ascending: the same bits on every device.
+    Raises: ArgumentError without axis, AxisError, DTypeError, ShapeError for no dimensions.
+    """
+    return _running(ops.CUMULATIVE_SUM, x, axis, dtype, include_initial, out)
+
+
+def cumulative_prod(
+    x: Tensor, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """The products of the elements up to each one; else as `cumulative_sum`, a 1 coming first."""
+    return _running(ops.CUMULATIVE_PROD, x, axis, dtype, include_initial, out)
+
+
+def _running(
+    op: ops.Op, x: Tensor, axis: int | None, dtype: Any, initial: bool, out: Tensor | None
+) -> Tensor:
+    initial = flag(op.name, initial, "include_initial")
+    if required(op.name, x).ndim == 0:
+        raise ShapeError(f"{op.name}: needs at least 1 dimension; see dt.reshape(x, (1,))")
+    if axis is None and x.ndim > 1:
+        raise ArgumentError(f"{op.name}: needs axis= for shape {x.shape}")
+    d = lay.axis(op.name, 0 if axis is None else axis, x.ndim)
+    attrs = (d, initial, None if dtype is None else real_dtype(op.name, dtype))
+    _, kind = op.dtypes(op.name, [x.dtype], attrs)
+    if kind is bool_:
+        raise DTypeError(f"{op.name}: the result's dtype cannot be bool; see dt.any, dt.all")
+    shape = (*x.shape[:d], x.shape[d] + initial, *x.shape[d + 1 :])
+    result = make(node(op, (x._expr,), spec(shape, kind, x.device, op.name), attrs))
+    return result if out is None else write_out(op.name, out, result._expr)
+
+
+@named
+def diff(
+    x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = None,
+    append: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """The differences of neighbours along `axis`, taken `n` times; the axis is n shorter, or empty.
+
+    `prepend` and `append` are joined to `x` first, unless n is 0. For bool: whether neighbours
+    differ.
+    Raises: ArgumentError for n < 0, ShapeError, AxisError.
+    """
+    n = integer("diff", n, "n", 0)
+    if required("diff", x).ndim == 0:
+        raise ShapeError("diff: needs at least 1 dimension")
+    d = lay.axis("diff", axis, x.ndim)
+    parts = [p for p in (prepend, x, append) if p is not None]
+    x = concat(parts, axis=d) if n and len(parts) > 1 else x
+    for _ in range(min(n, x.shape[d])):  # empty from there on
+        op = ops.NOT_EQUAL if x.dtype is bool_ else ops.SUBTRACT
+        x = apply(op, (_part(x, d, 1), _part(x, d, 0)))
+    return x
+
+
+def _part(x: Tensor, d: int, start: int) -> Tensor:
+    """All but one of the slices along an axis."""
+    starts = tuple(start if i == d else 0 for i in range(x.ndim))
+    lengths = tuple(max(m - 1, 0) if i == d else m for i, m in enumerate(x.shape))
+    return view(x, ("slice", starts, lengths, (1,) * x.ndim))
+
+
+def install() -> None:
+    """Gives Tensor its methods."""
+    for rule in (cumulative_sum, cumulative_prod, diff):
+        setattr(Tensor, rule.__name__, rule)
+
+
+install()

@@ -1,0 +1,204 @@
+"""What can be asked of dtypes, and what turns a tensor into another one."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes as D
+from ..arguments import flag, shown
+from ..device import Device
+from ..device import device as device_named
+from ..dtypes import DType, dtype
+from ..errors import ArgumentError, DTypeError, NotYetError
+from ..graph.expr import tape_of
+from ..ops.table import ASTYPE, COPY, TO_DEVICE, common
+from ..tensor.tensor import PYTHON_NUMBERS, Tensor, apply, elsewhere, from_host, required
+from .transfer import queue_move
+
+Where = Device | str | None
+Like = DType | str | type | np.dtype[Any] | None
+
+
+def real_dtype(op: str, given: Any) -> DType:
+    """The dtype named by `given`. Raises: DTypeError; NotYetError for complex."""
+    found = dtype(given, op)
+    if found in D.COMPLEX:
+        raise NotYetError(
+            f"{op}: {found.name} comes with a later version; keep real and imaginary parts apart"
+        )
+    return found
+
+
+def cast(x: Tensor, want: DType | None) -> Tensor:
+    """The tensor as another dtype, itself if it has it."""
+    return x if want is None or want is x.dtype else apply(ASTYPE, (x,), want)
+
+
+def move(x: Tensor, target: Device, non_blocking: bool = False) -> Tensor:
+    """The tensor on another device: itself if it is there, else a copy that went through the
+    host.
+    """
+    if x.device is target:
+        return x
+    if type(x) is not Tensor:
+        return elsewhere("to_device", (x,), x, target)  # type: ignore[no-any-return]
+    queued = queue_move(x, target) if non_blocking else None
+    if queued is not None:
+        queued._expr.tape = tape_of(TO_DEVICE, (x._expr,), queued._expr.spec, None)
+        return queued
+    if x.dtype is D.bfloat16:
+        return cast(move(cast(x, D.float32), target), D.bfloat16)
+    found = from_host(x.numpy(), x.dtype, target)
+    found._expr.tape = tape_of(TO_DEVICE, (x._expr,), found._expr.spec, None)
+    return found
+
+
+def astype(x: Tensor, dtype: Like, /, *, copy: bool = True, device: Where = None) -> Tensor:
+    """`x` as another dtype. A float out of an integer's range saturates, NaN gives 0, fractions go.
+
+    With `copy=False`, `x` itself where it has the dtype.
+
+    >>> import dovetail as dt
+    >>> dt.astype(dt.asarray([1.7, -300.0], device="reference"), dt.uint8).tolist()
+    [1, 0]
+    """
+    required("astype", x)
+    want = real_dtype("astype", dtype)
+    where = x.device if device is None else device_named(device, "astype")
+    found = move(cast(x, want), where)
+    return apply(COPY, (x,)) if flag("astype", copy, "copy") and found is x else found
+
+
+def to(
+    x: Tensor,
+    /,
+    *wanted: Any,
+    dtype: Like = None,
+    device: Where = None,
+    copy: bool = False,
+    non_blocking: bool = False,
+) -> Tensor:
+    """`x` on a device or of a dtype, or both, in either order; `x` itself where nothing changes.
+
+    With `non_blocking`, a copy between the host and a device goes on while the host does; to the
+    device that needs `x.pin_memory()`. Whoever looks at either tensor sees it done. But memory that
+    NumPy shares must not be changed meanwhile.
+
+    >>> import dovetail as dt
+    >>> dt.ones(2, device="reference").to(dt.int8).dtype
+    dovetail.int8
+    """
+    required("to", x)
+    for w in wanted:
+        if isinstance(w, Tensor):
+            dtype, device = w.dtype, w.device
+        elif isinstance(w, DType | type | np.dtype) or (isinstance(w, str) and w in D.BY_NAME):
+            dtype = w
+        else:
+            device = w
+    want = x.dtype if dtype is None else real_dtype("to", dtype)
+    target = x.device if device is None else device_named(device, "to")
+    found = move(cast(x, want), target, flag("to", non_blocking, "non_blocking"))
+    return apply(COPY, (x,)) if flag("to", copy, "copy") and found is x else found
+
+
+def can_cast(from_: Tensor | Like, to: Like, /) -> bool:
+    """Whether promotion could turn the one into the other, so that no kind or range of numbers is
+    lost.
+    """
+    source, target = _dtype_of("can_cast", from_), dtype(to, "can_cast")
+    try:
+        return D.promote(source, target) is target
+    except DTypeError:
+        return False
+
+
+def result_type(*operands: Tensor | Like | bool | int | float) -> DType:
+    """The dtype in which tensors, dtypes and Python numbers meet. Numbers only change the kind.
+
+    >>> import dovetail as dt
+    >>> dt.result_type(dt.int8, dt.int16, 1.5)
+    dovetail.float32
+    """
+    kinds = [
+        type(v) if isinstance(v, PYTHON_NUMBERS) else _dtype_of("result_type", v) for v in operands
+    ]
+    if not any(isinstance(k, DType) for k in kinds):
+        raise ArgumentError("result_type: at least one tensor or dtype is needed besides numbers")
+    return common("result_type", kinds)
+
+
+def _dtype_of(op: str, v: Any) -> DType:
+    return dtype(v.dtype, op) if isinstance(v, Tensor | np.ndarray) else dtype(v, op)
+
+
+@dataclass(frozen=True)
+class Finfo:
+    """The limits of a floating-point dtype."""
+
+    bits: int
+    eps: float
+    max: float
+    min: float
+    smallest_normal: float
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class Iinfo:
+    """The limits of an integer dtype."""
+
+    bits: int
+    max: int
+    min: int
+    dtype: DType
+
+
+_FORMATS = {  # digits of the significand, and the largest exponent
+    D.float16: (11, 15), D.bfloat16: (8, 127), D.float32: (24, 127), D.float64: (53, 1023),
+}  # fmt: skip
+
+
+def finfo(type: Tensor | Like, /) -> Finfo:
+    """The limits of a floating-point dtype. Raises: DTypeError for others."""
+    d = _dtype_of("finfo", type)
+    if d in D.COMPLEX:
+        d = D.float32 if d is D.complex64 else D.float64
+    if d not in _FORMATS:
+        raise DTypeError(f"finfo: {d.name} is not a floating-point dtype; see dt.iinfo")
+    digits, top = _FORMATS[d]
+    high = math.ldexp(2.0 - math.ldexp(1.0, 1 - digits), top)
+    return Finfo(d.bits, math.ldexp(1.0, 1 - digits), high, -high, math.ldexp(1.0, 1 - top), d)
+
+
+def iinfo(type: Tensor | Like, /) -> Iinfo:
+    """The limits of an integer dtype. Raises: DTypeError for others."""
+    d = _dtype_of("iinfo", type)
+    if not d.is_integer:
+        raise DTypeError(f"iinfo: {d.name} is not an integer dtype; see dt.finfo")
+    return Iinfo(d.bits, d.max, d.min, d)
+
+
+KINDS: dict[str, tuple[DType, ...]] = {
+    "bool": (D.bool_,), "signed integer": D.SIGNED, "unsigned integer": D.UNSIGNED,
+    "integral": D.INTEGERS, "real floating": D.FLOATS,
+    "complex floating": D.COMPLEX, "numeric": (*D.REALS, *D.COMPLEX),
+}  # fmt: skip
+
+
+def isdtype(dtype: Like, kind: Any) -> bool:
+    """Whether a dtype is of a kind: a dtype, one of the standard's names of kinds, or a tuple of
+    these.
+    """
+    d = D.dtype(dtype, "isdtype")
+    if isinstance(kind, tuple):
+        return any(isdtype(d, k) for k in kind)
+    if isinstance(kind, str) and kind in KINDS:
+        return d in KINDS[kind]
+    if isinstance(kind, str) and kind not in D.BY_NAME:
+        raise ArgumentError(f"isdtype: unknown kind {shown(kind)}; known: {', '.join(KINDS)}")
+    return d is D.dtype(kind, "isdtype")

@@ -1,0 +1,150 @@
+"""Tensors that are copied and sent: `copy`, `pickle`, and so multiprocessing, joblib, cloudpickle.
+
+A pickle holds the elements of a tensor, and where they were. Tensors over one storage share memory
+again: in a deep copy always, in a pickle with one that came before and holds their elements. What
+is loaded is a tensor of its own, on the device from which it came; nothing but this file's
+functions is called for it.
+"""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from .. import layout as lay
+from ..device import usable
+from ..dtypes import DType
+from ..errors import ArgumentError, DeviceError, GradientError, PluginError
+from ..graph.expr import Expr, leaf, spec, storage_of
+from ..layout import Layout, Shape
+from ..ops import table as ops
+from ..tensor.tensor import Tensor, apply, evaluated, from_host, host_array, is_ours, make
+from .interop import share
+from .manipulation import as_strided
+
+
+def _flat(e: Expr, low: int, high: int) -> Tensor:
+    """The elements low..high-1 of a leaf's storage."""
+    s = spec((high - low,), e.spec.dtype, e.spec.device)
+    return make(leaf(storage_of(e), s, (1,), low))
+
+
+def _require_leaf(name: str, x: Tensor) -> None:
+    if not x.is_leaf:
+        raise GradientError(
+            f"{name}: a result of {x.grad_fn.name} is bound to what it was computed from; "
+            "take x.detach(), which is not"
+        )
+
+
+# --- copies --------------------------------------------------------------------------------------
+
+
+def copied(x: Tensor) -> Tensor:
+    """For `copy.copy`: the same elements in memory of their own. Of a leaf that requires a gradient
+    it is another one; else it is `x.copy()`.
+    """
+    if not x.requires_grad or not x.is_leaf:
+        return apply(ops.COPY, (x,))
+    return _with_gradient(apply(ops.COPY, (x.detach(),)), copy.copy(x.grad))
+
+
+def deep_copied(x: Tensor, memo: dict[int, Any]) -> Tensor:
+    """For `copy.deepcopy`: a copy of the storage, once for all tensors over it, and x's view of it.
+
+    Raises: GradientError for what is bound to what it was computed from.
+    """
+    _require_leaf("deepcopy", x)
+    e = evaluated(x)
+    storage = storage_of(e)
+    if id(storage) not in memo:
+        memo[id(storage)] = apply(ops.COPY, (_flat(e, 0, storage.nbytes // x.itemsize),))
+        memo.setdefault(id(memo), []).append(storage)  # which keeps its id, as copy.py does
+    found = as_strided(memo[id(storage)], e.spec.shape, e.strides, e.offset)
+    return _with_gradient(found, copy.deepcopy(x.grad, memo)) if x.requires_grad else found
+
+
+def _with_gradient(x: Tensor, grad: Tensor | None) -> Tensor:
+    x.requires_grad_()
+    x.grad = grad
+    return x
+
+
+# --- pickles -------------------------------------------------------------------------------------
+
+
+class _Memory:
+    """A run of elements of a storage, as a pickle holds it; loaded, it is a vector.
+
+    A pickler knows it again by its identity, and keeps it alive: while some pickler does, other
+    tensors over these elements are sent as views of the same run.
+    """
+
+    __slots__ = ("__weakref__", "elements", "high", "low")
+
+    def __init__(self, e: Expr, low: int, high: int) -> None:
+        self.elements, self.low, self.high = _flat(e, low, high), low, high
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        x = self.elements
+        raw = host_array(x, np.dtype(f"V{x.itemsize}")).view(np.uint8)
+        raw.flags.writeable = True  # or no receiver could use its memory as it is
+        data: Any = pickle.PickleBuffer(raw.data) if protocol >= 5 else raw.tobytes()
+        return loaded_memory, (str(x.device), x.dtype, data)
+
+
+_sent: WeakValueDictionary[int, _Memory] = WeakValueDictionary()  # by id of the storage, see above
+
+
+def reduced(x: Tensor, protocol: Any) -> Any:
+    """For `pickle`: what makes the tensor again, of its memory's elements.
+
+    Raises: GradientError for what is bound to what it was computed from.
+    """
+    _require_leaf("pickle", x)
+    e = evaluated(x)
+    low, high = lay.span(Layout(e.spec.shape, e.strides, e.offset))
+    memory = _sent.get(id(storage_of(e)))
+    if memory is None or not memory.low <= low <= high <= memory.high:
+        if high - low > e.spec.size:  # it has gaps, which are not sent
+            e = evaluated(apply(ops.COPY, (x.detach(),)))
+            low, high = 0, e.spec.size
+        memory = _sent[id(storage_of(e))] = _Memory(e, low, high)
+    view = (e.spec.shape, e.strides, e.offset - memory.low)
+    return loaded, (memory, *view, x.requires_grad, x.grad)
+
+
+def loaded_memory(device: str, dtype: DType, data: Any) -> Tensor:
+    """The elements in a buffer as a vector on a device: over that memory where it may be written,
+    the device uses it as it is, and it is no tensor's yet; else in memory of its own.
+
+    Raises: DeviceError and its kind, naming the way out where there is no such device.
+    """
+    try:
+        where = usable(device)
+    except (DeviceError, PluginError) as error:
+        raise type(error)(
+            f"pickle: it holds a tensor on {device}, which cannot be had here: {error}; or make "
+            'the pickle of x.to("cpu")'
+        ) from error
+    raw = np.frombuffer(data, np.uint8)
+    if raw.size % dtype.itemsize:
+        raise ArgumentError(f"pickle: {raw.size} bytes are no elements of {dtype.name}")
+    shape = (raw.size // dtype.itemsize,)
+    found = None
+    if raw.flags.writeable and raw.size and not is_ours(data):
+        found = share(data, raw.ctypes.data, shape, (1,), dtype, where, False)
+    return from_host(raw.view(f"V{dtype.itemsize}"), dtype, where) if found is None else found
+
+
+def loaded(
+    memory: Tensor, shape: Shape, strides: Shape, offset: int, requires_grad: bool,
+    grad: Tensor | None,
+) -> Tensor:  # fmt: skip
+    """A view of some memory, and a leaf with its gradient. Raises: ShapeError beyond the memory."""
+    found = as_strided(memory, shape, strides, offset)
+    return _with_gradient(found, grad) if requires_grad else found

@@ -1,0 +1,236 @@
+"""Matrix products. The one kernel is the `matmul` row: k ascending with fused multiply-add.
+
+Where a backend offers a vendor routine (BLAS), `matmul` and what is made of it use that, in its own
+order of summation; `with dt.reproducible():` takes the generated kernel, whose bits are the same on
+every device.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from .. import layout as lay
+from .. import settings
+from ..arguments import integer, integers, named, shown
+from ..errors import ArgumentError, DeviceError, NotYetAttribute, ShapeError
+from ..graph.expr import node, spec
+from ..layout import Shape
+from ..ops import table as ops
+from ..tensor.tensor import (
+    Array,
+    Tensor,
+    apply,
+    assign,
+    brought,
+    decides,
+    elsewhere,
+    fitted,
+    is_viewable,
+    make,
+    reduce,
+    required,
+    view,
+    write_out,
+)
+from . import manipulation
+
+
+def matmul(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
+    """The matrix product over the last two axes; those before them broadcast.
+
+    A 1-dimensional operand is a row (first) or a column (second); the result lacks that axis.
+    Sums run in the dtype of the result (float16 and bfloat16 in float32), k ascending, unless the
+    device has a vendor routine; see `reproducible`.
+    Raises: ShapeError, DTypeError (bool has no product), DeviceError.
+    """
+    x1, x2 = brought("matmul", x1, x2)
+    result = _matmul("matmul", x1, x2)
+    return result if out is None else write_out("matmul", out, result._expr)
+
+
+def _matmul(name: str, x1: Tensor, x2: Tensor) -> Tensor:
+    if type(x1) is not Tensor or type(x2) is not Tensor:
+        return elsewhere("matmul", (x1, x2), x1, x2)  # type: ignore[no-any-return]
+    how = ops.GENERATED if settings.current().reproducible else None
+    known = ops.MATMUL.specs.find((x1._expr.spec, x2._expr.spec))
+    if known is not None:
+        return make(node(ops.MATMUL, (x1._expr, x2._expr), known, how))
+    if x1.device is not x2.device:
+        raise DeviceError(
+            f"{name}: operands are on {x1.device} and {x2.device}; move one with x.to(device)"
+        )
+    if not x1.ndim or not x2.ndim:
+        raise ShapeError(
+            f"{name}: shapes {x1.shape} and {x2.shape}: each needs 1 dimension; see dt.multiply"
+        )
+    a = x1 if x1.ndim > 1 else view(x1, ("reshape", (1, *x1.shape)))
+    b = x2 if x2.ndim > 1 else view(x2, ("reshape", (*x2.shape, 1)))
+    (_, _), dtype = ops.MATMUL.dtypes(name, [a.dtype, b.dtype], None)
+    if a.shape[-1] != b.shape[-2]:
+        raise ShapeError(
+            f"{name}: shapes {x1.shape} and {x2.shape} do not fit: "
+            f"{a.shape[-1]} columns against {b.shape[-2]} rows"
+        )
+    rows = ("reshape", (math.prod(a.shape[:-1]), a.shape[-1]))
+    if a.ndim > 2 and b.ndim == 2 and is_viewable(a, rows):  # one product, also on the way back
+        product = _matmul(name, view(a, rows), x2)
+        return view(product, ("reshape", a.shape[:-1] + product.shape[1:]))
+    batch = lay.broadcast_shapes(name, a.shape[:-2], b.shape[:-2])
+    operands = [_converted(_expanded(t, (*batch, *t.shape[-2:])), dtype)._expr for t in (a, b)]
+    shape = (*batch, a.shape[-2], b.shape[-1])
+    made = spec(shape, dtype, a.device, name)
+    if x1.ndim == x2.ndim == 2 and x1.dtype is x2.dtype:
+        ops.MATMUL.specs[x1._expr.spec, x2._expr.spec] = made
+    result = make(node(ops.MATMUL, tuple(operands), made, how))
+    kept = batch + ((a.shape[-2],) if x1.ndim > 1 else ()) + ((b.shape[-1],) if x2.ndim > 1 else ())
+    return result if kept == shape else view(result, ("reshape", kept))
+
+
+def _expanded(x: Tensor, shape: Shape) -> Tensor:
+    return x if x.shape == shape else view(x, ("expand", shape))
+
+
+def _converted(x: Tensor, dtype: Any) -> Tensor:
+    return x if x.dtype is dtype else apply(ops.ASTYPE, (x,), dtype)
+
+
+def matrix_transpose(x: Tensor, /) -> Tensor:
+    """A view of `x` with its last two axes exchanged. Raises: ShapeError below 2 dimensions."""
+    if required("matrix_transpose", x).ndim < 2:
+        raise ShapeError(f"matrix_transpose: needs at least 2 dimensions, not shape {x.shape}")
+    return x.mT
+
+
+@named
+def outer(x1: Array, x2: Array, /) -> Tensor:
+    """The products of every element of one vector with every element of the other, (n, m)."""
+    x1, x2 = brought("outer", x1, x2)
+    if x1.ndim != 1 or x2.ndim != 1:
+        raise ShapeError(f"outer: needs two vectors, not shapes {x1.shape} and {x2.shape}")
+    return apply(ops.MULTIPLY, (view(x1, ("reshape", (x1.shape[0], 1))), x2))
+
+
+@named
+def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Tensor:
+    """The sum of the products along `axis` (counted from the end), after broadcasting.
+
+    It is a reduction, in the canonical order: the same bits on every device, unlike `matmul`.
+    Raises: ShapeError where the axis has two sizes, AxisError, DTypeError for bool.
+    """
+    x1, x2 = brought("vecdot", x1, x2)
+    (_, _), dtype = ops.MATMUL.dtypes("vecdot", [x1.dtype, x2.dtype], None)
+    shortest, axis = min(x1.ndim, x2.ndim), integer("vecdot", axis, "axis")
+    if axis >= 0:
+        raise ArgumentError(
+            f"vecdot: axis {shown(axis)} is counted from the end: give one of {-shortest}..-1"
+        )
+    lay.axis("vecdot", axis, shortest)
+    if x1.shape[axis] != x2.shape[axis]:
+        raise ShapeError(f"vecdot: axis {axis} of shapes {x1.shape} and {x2.shape} has two sizes")
+    product = apply(ops.MULTIPLY, (x1, x2))
+    return reduce(ops.SUM, product, (product.ndim + axis,), False, dtype)
+
+
+@named
+def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
+    """A view of the `offset`-th diagonals of the last two axes; see `dt.diagonal`."""
+    return manipulation.diagonal(x, offset, -2, -1)
+
+
+Axes = int | tuple[int | Sequence[int], int | Sequence[int]]
+
+
+@named
+def tensordot(x1: Array, x2: Array, /, *, axes: Axes = 2) -> Tensor:
+    """The sum of products over pairs of axes.
+
+    `axes` is a number, of the last axes of x1 and the first of x2, or two lists (or two axes). It
+    is one `matmul` of the operands with those axes brought together.
+    Raises: ShapeError, AxisError, ArgumentError, DTypeError.
+    """
+    x1, x2 = brought("tensordot", x1, x2)
+    first, second = _paired_axes(axes, x1, x2)
+    if tuple(x1.shape[i] for i in first) != tuple(x2.shape[j] for j in second):
+        raise ShapeError(
+            f"tensordot: shapes {x1.shape} and {x2.shape} differ along axes {first} and {second}"
+        )
+    free1 = tuple(d for d in range(x1.ndim) if d not in first)
+    free2 = tuple(d for d in range(x2.ndim) if d not in second)
+    rows, columns = tuple(x1.shape[d] for d in free1), tuple(x2.shape[d] for d in free2)
+    length = math.prod(x1.shape[d] for d in first)
+    a = view(view(x1, ("permute", free1 + first)), ("reshape", (math.prod(rows), length)))
+    b = view(view(x2, ("permute", second + free2)), ("reshape", (length, math.prod(columns))))
+    return view(_matmul("tensordot", a, b), ("reshape", rows + columns))
+
+
+def _paired_axes(axes: Axes, x1: Tensor, x2: Tensor) -> tuple[Shape, Shape]:
+    if not isinstance(axes, (list, tuple)):
+        count = integer("tensordot", axes, "axes")
+        if not 0 <= count <= min(x1.ndim, x2.ndim):
+            raise ArgumentError(
+                f"tensordot: axes={shown(axes)} of shapes {x1.shape} and {x2.shape}"
+            )
+        return tuple(range(x1.ndim - count, x1.ndim)), tuple(range(count))
+    if len(axes) == 2:
+        first, second = (
+            tuple([lay.axis("tensordot", i, x.ndim) for i in integers("tensordot", part, "axes")])
+            for part, x in zip(axes, (x1, x2), strict=True)
+        )
+        if len(first) == len(second) and all(len(set(p)) == len(p) for p in (first, second)):
+            return first, second
+    raise ArgumentError(f"tensordot: axes {shown(axes)} are not two lists of as many distinct axes")
+
+
+class reproducible(settings.Switch):
+    """A context in which no vendor routine is used: every result has the same bits on every device.
+
+    Matrix products written in it take the generated kernel: k ascending, fused multiply-add.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(reproducible=True)
+
+
+def _matmul_operator(self: Tensor, other: Any) -> Any:
+    return NotImplemented if decides(other) else matmul(self, other)
+
+
+def _matmul_reflected(self: Tensor, other: Any) -> Any:
+    return NotImplemented if decides(other) else matmul(other, self)
+
+
+def _matmul_in_place(self: Tensor, other: Any) -> Any:
+    name, want = "matmul in place", self._expr.spec
+    assign("matmul", self, fitted(name, matmul(self, other)._expr, want))
+    return self
+
+
+def install() -> None:
+    """Gives Tensor `@`, from both sides, and `@=`."""
+    for name, rule in {
+        "__matmul__": _matmul_operator,
+        "__rmatmul__": _matmul_reflected,
+        "__imatmul__": _matmul_in_place,
+        "matmul": matmul,
+    }.items():
+        setattr(Tensor, name, rule)
+
+
+install()
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        raise NotYetAttribute(f"dt.linalg.{name}: comes with a later version; see numpy.linalg")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+_LATER = frozenset(
+    (
+        "cholesky", "cross", "det", "eigh", "eigvalsh", "inv", "matrix_norm",
+        "matrix_power", "matrix_rank", "outer", "pinv", "qr", "slogdet", "solve", "svd",
+        "svdvals", "trace", "vector_norm",
+    )
+)  # fmt: skip

@@ -1,0 +1,498 @@
+"""Shapes and arrangement. What strides can express is a view, which shares memory; the rest makes
+a new tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from .. import layout as lay
+from ..arguments import dimensions, flag, integer, integers, named, sequence, shown
+from ..dtypes import int64
+from ..engine import evaluate as run
+from ..errors import ArgumentError, ArgumentTypeError, AxisError, DeviceError, ShapeError
+from ..graph.expr import leaf, node, spec, storage_of, tape_of
+from ..layout import Layout, Shape
+from ..ops import table as ops
+from ..ops.table import common
+from ..tensor.tensor import (
+    Array,
+    Tensor,
+    alias,
+    apply,
+    brought,
+    elsewhere,
+    evaluated,
+    fresh,
+    from_host,
+    is_viewable,
+    make,
+    required,
+    view,
+)
+from .creation import extents
+from .datatypes import cast
+
+Axes = int | Sequence[int]
+
+
+_UNGIVEN: Any = object()  # what a parameter is that was not given by its name
+
+
+def _ints(op: str, given: Any, by_name: Any = _UNGIVEN, name: str = "shape") -> Shape:
+    """`(2, 3)` out of `f(2, 3)`, `f((2, 3))` or `f(shape=(2, 3))`."""
+    if by_name is not _UNGIVEN:
+        if given:
+            raise ArgumentError(f"{op}: {name} is given twice, by place and by name")
+        given = (by_name,)
+    listed = given[0] if len(given) == 1 and isinstance(given[0], (list, tuple, range)) else given
+    try:
+        return integers(op, listed, name)
+    except ArgumentTypeError:
+        raise ShapeError(f"{op}: expects ints, not {shown(listed)}") from None
+
+
+# --- views ---------------------------------------------------------------------------------------
+
+
+def reshape(x: Tensor, /, *sizes: Any, shape: Any = _UNGIVEN, copy: bool | None = None) -> Tensor:
+    """The same elements, in row-major order, as another shape; one size may be -1.
+
+    A view where strides permit, else a copy. `copy=True` always copies, `copy=False` never: it
+    fails instead.
+
+    Raises: ShapeError; ArgumentError where `copy=False` cannot be.
+
+    >>> import dovetail as dt
+    >>> dt.reshape(dt.arange(6, device="reference"), (2, -1)).tolist()
+    [[0, 1, 2], [3, 4, 5]]
+    """
+    new = _ints("reshape", sizes, shape)
+    wanted = lay.resolve_reshape("reshape", required("reshape", x).shape, new)
+    m = ("reshape", wanted)
+    copy = copy if copy is None else flag("reshape", copy, "copy")
+    if copy is False and not is_viewable(x, m):
+        raise ArgumentError(
+            f"reshape: shape {x.shape} with strides {x.stride()} becomes {wanted} only by a "
+            f"copy, and copy=False forbids it"
+        )
+    return view(apply(ops.COPY, (x,)) if copy else x, m)
+
+
+def view_as(x: Tensor, /, *shape: Any) -> Tensor:
+    """The same memory as another shape, as `x.view(...)`; one size may be -1. Raises: ShapeError
+    if a copy is needed.
+    """
+    wanted = lay.resolve_reshape("view", x.shape, _ints("view", shape))
+    if not is_viewable(x, ("reshape", wanted)):
+        raise ShapeError(
+            f"view: strides {x.stride()} of shape {x.shape} do not permit a view as {wanted}; "
+            f"use x.reshape()"
+        )
+    return view(x, ("reshape", wanted))
+
+
+def permute_dims(x: Tensor, /, *order: Any, axes: Any = _UNGIVEN) -> Tensor:
+    """A view with the axes in another order. Raises: AxisError unless each axis is named once."""
+    given = _ints("permute_dims", order, axes, "axes")
+    return _permuted("permute_dims", required("permute_dims", x), given)
+
+
+def _permuted(op: str, x: Tensor, axes: Shape) -> Tensor:
+    order = tuple([lay.axis(op, i, x.ndim) for i in axes])
+    if sorted(order) != list(range(x.ndim)):
+        raise AxisError(
+            f"{op}: axes {order} are not an order of the {x.ndim} axes of shape {x.shape}"
+        )
+    return view(x, ("permute", order))
+
+
+def swapaxes(x: Tensor, axis1: int, axis2: int, /) -> Tensor:
+    """A view with two axes exchanged."""
+    return _swapped("swapaxes", x, axis1, axis2)
+
+
+def _swapped(op: str, x: Tensor, axis1: int, axis2: int) -> Tensor:
+    order = list(range(required(op, x).ndim))
+    a, b = lay.axis(op, axis1, x.ndim), lay.axis(op, axis2, x.ndim)
+    order[a], order[b] = b, a
+    return view(x, ("permute", tuple(order)))
+
+
+def transpose(x: Tensor, /, *axes: Any) -> Tensor:
+    """A view: `transpose(x, a, b)` exchanges two axes as in PyTorch; without axes all are
+    reversed, as in NumPy.
+
+    A full order of axes, as a tuple, is `permute_dims`.
+    """
+    if not axes:
+        return view(x, ("permute", tuple(reversed(range(required("transpose", x).ndim)))))
+    if len(axes) == 2:
+        return _swapped("transpose", x, *axes)
+    return _permuted("transpose", required("transpose", x), _ints("transpose", axes, name="axes"))
+
+
+def moveaxis(x: Tensor, source: Axes, destination: Axes, /) -> Tensor:
+    """A view with some axes moved to other places, the rest staying in order."""
+    required("moveaxis", x)
+    src, dst = _axes_list("moveaxis", source, x.ndim), _axes_list("moveaxis", destination, x.ndim)
+    if len(src) != len(dst) or len(set(src)) < len(src) or len(set(dst)) < len(dst):
+        raise AxisError(
+            f"moveaxis: source {shown(source)} and destination {shown(destination)} must be as "
+            "many distinct axes"
+        )
+    order = [i for i in range(x.ndim) if i not in src]
+    for d, s in sorted(zip(dst, src, strict=True)):
+        order.insert(d, s)
+    return view(x, ("permute", tuple(order)))
+
+
+def _axes_list(op: str, given: Axes, ndim: int) -> list[int]:
+    """Non-negative axes in the order given."""
+    return [lay.axis(op, i, ndim) for i in integers(op, given, "axis")]
+
+
+def expand_dims(x: Tensor, /, axis: Axes = 0) -> Tensor:
+    """A view with axes of size 1 put in, at these places of the result."""
+    listed = integers("expand_dims", axis, "axis")
+    ndim = required("expand_dims", x).ndim + len(listed)
+    places = lay.axes("expand_dims", listed, ndim)
+    rest = iter(x.shape)
+    shape = tuple([1 if d in places else next(rest) for d in range(ndim)])
+    return view(x, ("reshape", dimensions("expand_dims", shape)))
+
+
+def squeeze(x: Tensor, /, axis: Axes | None = None) -> Tensor:
+    """A view without these axes, whose size must be 1; without all axes of size 1 for None."""
+    required("squeeze", x)
+    if axis is None:
+        return view(x, ("reshape", tuple(n for n in x.shape if n != 1)))
+    gone = lay.axes("squeeze", axis, x.ndim)
+    if any(x.shape[d] != 1 for d in gone):
+        raise ShapeError(f"squeeze: axis {shown(axis)} of shape {x.shape} does not have size 1")
+    return view(x, ("reshape", tuple(n for d, n in enumerate(x.shape) if d not in gone)))
+
+
+def flip(x: Tensor, /, axis: Axes | None = None) -> Tensor:
+    """A view with the order along some axes (all, for None) reversed."""
+    turned = lay.axes("flip", axis, required("flip", x).ndim)
+    starts = tuple(n - 1 if d in turned else 0 for d, n in enumerate(x.shape))
+    steps = tuple(-1 if d in turned else 1 for d in range(x.ndim))
+    return view(x, ("slice", starts, x.shape, steps))
+
+
+def broadcast_to(x: Tensor, /, *sizes: Any, shape: Any = _UNGIVEN) -> Tensor:
+    """A read-only view in which axes of size 1 are repeated without memory. Raises: ShapeError.
+
+    >>> import dovetail as dt
+    >>> dt.broadcast_to(dt.arange(2, device="reference"), (2, 2)).tolist()
+    [[0, 1], [0, 1]]
+    """
+    given = _ints("broadcast_to", sizes, shape)
+    return _broadcast("broadcast_to", x, given)
+
+
+def _broadcast(op: str, x: Tensor, wanted: Shape) -> Tensor:
+    dimensions(op, wanted)
+    if len(wanted) < required(op, x).ndim or (lay.broadcast_shapes(op, x.shape, wanted) != wanted):
+        raise ShapeError(f"{op}: shape {x.shape} does not broadcast to {wanted}")
+    return view(x, ("expand", wanted))
+
+
+def expand(x: Tensor, /, *shape: Any) -> Tensor:
+    """`broadcast_to`, where -1 keeps a size."""
+    wanted = _ints("expand", shape)
+    lead = len(wanted) - x.ndim
+    kept = tuple([x.shape[d - lead] if n == -1 and d >= lead else n for d, n in enumerate(wanted)])
+    return _broadcast("expand", x, kept)
+
+
+def broadcast_arrays(*arrays: Array) -> tuple[Tensor, ...]:
+    """Views of the common shape."""
+    arrays = brought("broadcast_arrays", *arrays)
+    shape = lay.broadcast_shapes("broadcast_arrays", *(a.shape for a in arrays))
+    return tuple(view(a, ("expand", shape)) for a in arrays)
+
+
+def broadcast_shapes(*shapes: Shape) -> Shape:
+    """The common shape of some shapes. Raises: ShapeError."""
+    return lay.broadcast_shapes(
+        "broadcast_shapes", *[extents("broadcast_shapes", s) for s in shapes]
+    )
+
+
+def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
+    """Views of the parts along an axis, without it."""
+    d = lay.axis("unstack", axis, required("unstack", x).ndim)
+    shape = x.shape[:d] + x.shape[d + 1 :]
+    return tuple(view(_part(x, d, i, 1), ("reshape", shape)) for i in range(x.shape[d]))
+
+
+def split(x: Tensor, sizes: int | Sequence[int], /, *, axis: int = 0) -> tuple[Tensor, ...]:
+    """Views of consecutive parts along an axis: of these sizes, or of one size (the last part may
+    be smaller).
+    """
+    d = lay.axis("split", axis, required("split", x).ndim)
+    n = x.shape[d]
+    if not isinstance(sizes, (list, tuple)):
+        step = integer("split", sizes, "sizes")
+        if step < 1:
+            raise ArgumentError(f"split: the size of the parts must be positive: {shown(step)}")
+        sizes = [min(step, n - i) for i in range(0, n, min(step, max(n, 1)))]
+    sizes = integers("split", sizes, "sizes")
+    if sum(sizes) != n or any(s < 0 for s in sizes):
+        raise ShapeError(
+            f"split: sizes {shown(sizes)} do not make up the {n} of axis {d} of shape {x.shape}"
+        )
+    ends = np.cumsum([0, *sizes]).tolist()
+    return tuple(_part(x, d, a, b - a) for a, b in pairwise(ends))
+
+
+def _part(x: Tensor, axis: int, start: int, length: int) -> Tensor:
+    """A view of `length` consecutive places along one axis."""
+    starts = tuple(start if d == axis else 0 for d in range(x.ndim))
+    lengths = tuple(length if d == axis else n for d, n in enumerate(x.shape))
+    return view(x, ("slice", starts, lengths, (1,) * x.ndim))
+
+
+def flatten(x: Tensor, /, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    """The axes start_dim..end_dim made into one: a view where strides permit, else a copy."""
+    if required("flatten", x).ndim == 0:
+        return view(x, ("reshape", (1,)))
+    a, b = lay.axis("flatten", start_dim, x.ndim), lay.axis("flatten", end_dim, x.ndim)
+    if a > b:
+        raise AxisError(f"flatten: start_dim {start_dim} comes after end_dim {end_dim}")
+    size = 1
+    for n in x.shape[a : b + 1]:
+        size *= n
+    return view(x, ("reshape", (*x.shape[:a], size, *x.shape[b + 1 :])))
+
+
+def ravel(x: Tensor, /) -> Tensor:
+    """All elements in row-major order along one axis: a view where strides permit, else a copy."""
+    return view(x, ("reshape", (required("ravel", x).size,)))
+
+
+def as_strided(
+    x: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+) -> Tensor:
+    """A view of x's storage with any shape, strides and offset, in elements.
+
+    Raises: ShapeError where it would reach out of the storage.
+    """
+    required("as_strided", x)
+    shape, strides = extents("as_strided", size), integers("as_strided", stride, "stride")
+    if len(shape) != len(strides):
+        raise ShapeError(f"as_strided: {len(shape)} sizes, but {len(strides)} strides")
+    e = evaluated(x)
+    storage, offset = (
+        storage_of(e),
+        e.offset
+        if storage_offset is None
+        else integer("as_strided", storage_offset, "storage_offset"),
+    )
+    low, high = lay.span(Layout(shape, strides, offset))
+    held = storage.nbytes // x.itemsize
+    if low < 0 or high > held:
+        raise ShapeError(
+            f"as_strided: shape {shape}, strides {shown(strides)}, offset {shown(offset)} reach "
+            f"the elements {shown(low)}..{shown(high - 1)} of a storage of {held}"
+        )
+    seen = leaf(storage, spec(shape, x.dtype, x.device, "as_strided"), strides, offset)
+    attrs = (Layout(x.shape, e.strides, e.offset), Layout(shape, strides, offset), held)
+    seen.tape = tape_of(ops.AS_STRIDED, (e,), seen.spec, attrs)
+    return alias(x, make(seen))
+
+
+def diagonal(x: Tensor, /, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """A view of the elements whose place along `dim2` less that along `dim1` is `offset`.
+
+    The diagonal becomes the last axis, in place of these two. Of a sparse tensor: a new one.
+    Raises: AxisError for one axis twice, ShapeError below 2 dimensions.
+
+    >>> import dovetail as dt
+    >>> dt.diagonal(dt.arange(4, device="reference").reshape(2, 2)).tolist()
+    [0, 3]
+    """
+    offset = integer("diagonal", offset, "offset")
+    if required("diagonal", x).ndim < 2:
+        raise ShapeError(f"diagonal: needs at least 2 dimensions, not shape {x.shape}")
+    a, b = lay.axis("diagonal", dim1, x.ndim), lay.axis("diagonal", dim2, x.ndim)
+    if a == b:
+        raise AxisError(f"diagonal: axes {dim1} and {dim2} are the same")
+    seen = view(x, ("permute", (*(d for d in range(x.ndim) if d not in (a, b)), a, b)))
+    n, m = seen.shape[-2:]
+    offset = max(-n, min(offset, m))  # beyond: nothing, too
+    if type(seen) is not Tensor:
+        return elsewhere("diagonal", (seen,), seen, offset)  # type: ignore[no-any-return]
+    length = max(min(n + min(offset, 0), m - max(offset, 0)), 0)
+    if length:
+        seen = _part(_part(seen, seen.ndim - 2, max(-offset, 0), length), seen.ndim - 1,
+                     max(offset, 0), length)  # fmt: skip
+    strides = evaluated(seen).strides
+    return as_strided(seen, (*seen.shape[:-2], length), (*strides[:-2], strides[-2] + strides[-1]))
+
+
+# --- copies --------------------------------------------------------------------------------------
+
+
+def copy(x: Tensor, /) -> Tensor:
+    """A new contiguous tensor of the same elements."""
+    return apply(ops.COPY, (required("copy", x),))
+
+
+def contiguous(x: Tensor, /) -> Tensor:
+    """`x` itself where it is dense and row-major, else a copy that is."""
+    return x if required("contiguous", x).is_contiguous() else copy(x)
+
+
+def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Tensor:
+    """The tensors one after the other along an existing axis; all raveled first for None. Dtypes
+    are promoted.
+
+    Raises: ShapeError unless the other sizes agree, DeviceError, DTypeError, ArgumentError for no
+    tensors.
+
+    >>> import dovetail as dt
+    >>> dt.concat([dt.ones(1, device="reference"), dt.zeros(2, device="reference")]).tolist()
+    [1.0, 0.0, 0.0]
+    """
+    parts = [*brought("concat", *sequence("concat", arrays, "arrays", "tensors"))]
+    _require_same_device("concat", parts)
+    if axis is None:
+        parts, axis = [ravel(a) for a in parts], 0
+    d = lay.axis("concat", axis, parts[0].ndim)
+    if any(type(a) is not Tensor for a in parts):
+        return elsewhere("concat", parts, parts, d)  # type: ignore[no-any-return]
+    rests = {a.shape[:d] + a.shape[d + 1 :] if a.ndim == parts[0].ndim else None for a in parts}
+    if len(rests) > 1:
+        raise ShapeError(
+            f"concat: shapes {', '.join(str(a.shape) for a in parts)} differ besides axis {d}; "
+            f"see dt.stack"
+        )
+    dtype = common("concat", [a.dtype for a in parts])
+    first = parts[0].shape
+    joined = dimensions("concat", (*first[:d], sum(a.shape[d] for a in parts), *first[d + 1 :]))
+    whole = make(fresh(spec(joined, dtype, parts[0].device, "concat")))
+    start = 0
+    for a in parts:
+        run.write([cast(a, dtype)._expr], _part(whole, d, start, a.shape[d])._expr)
+        start += a.shape[d]
+    whole._expr.tape = tape_of(ops.CONCAT, tuple(a._expr for a in parts), whole._expr.spec, d)
+    return whole
+
+
+def _require_same_device(op: str, parts: Sequence[Tensor]) -> None:
+    if not parts:
+        raise ArgumentError(f"{op}: needs at least one tensor")
+    if len({a.device for a in parts}) > 1:
+        names = " and ".join(sorted({str(a.device) for a in parts}))
+        raise DeviceError(f"{op}: tensors are on {names}; move them with x.to(device)")
+
+
+@named
+def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Tensor:
+    """The tensors, of one shape, one after the other along a new axis. Raises: ShapeError,
+    DeviceError.
+    """
+    parts = brought("stack", *sequence("stack", arrays, "arrays", "tensors"))
+    _require_same_device("stack", parts)
+    if len({a.shape for a in parts}) > 1:
+        raise ShapeError(
+            f"stack: shapes {', '.join(str(a.shape) for a in parts)} differ; see dt.concat"
+        )
+    d = lay.axis("stack", axis, parts[0].ndim + 1)
+    return concat([expand_dims(a, axis=d) for a in parts], axis=d)
+
+
+def roll(x: Tensor, /, shift: Axes, *, axis: Axes | None = None) -> Tensor:
+    """A new tensor with the elements moved along axes, those that fall off coming in again;
+    raveled for None.
+    """
+    required("roll", x)
+    shifts = integers("roll", shift, "shift")
+    if axis is None:
+        if len(shifts) != 1:
+            raise ArgumentError("roll: several shifts need as many axes")
+        return reshape(_roll(ravel(x), shifts[0], 0), x.shape, copy=True)
+    axes = integers("roll", axis, "axis")
+    shifts = shifts * len(axes) if len(shifts) == 1 else shifts
+    if len(shifts) != len(axes):
+        raise ArgumentError(f"roll: {len(shifts)} shifts, but {len(axes)} axes")
+    found = x
+    for s, a in zip(shifts, axes, strict=True):
+        found = _roll(found, s, lay.axis("roll", a, x.ndim))
+    return found if found is not x else copy(x)
+
+
+def _roll(x: Tensor, shift: int, axis: int) -> Tensor:
+    n = x.shape[axis]
+    cut = -shift % n if n else 0
+    if cut == 0:
+        return x
+    return concat([_part(x, axis, cut, n - cut), _part(x, axis, 0, cut)], axis=axis)
+
+
+@named
+def repeat(
+    x: Tensor, repeats: int | Sequence[int] | Tensor, /, *, axis: int | None = None
+) -> Tensor:
+    """Each element along an axis so many times in a row; raveled for None.
+
+    >>> import dovetail as dt
+    >>> dt.repeat(dt.arange(2, device="reference"), 2).tolist()
+    [0, 0, 1, 1]
+    """
+    if axis is None:
+        x, axis = ravel(required("repeat", x)), 0
+    d = lay.axis("repeat", axis, required("repeat", x).ndim)
+    n = x.shape[d]
+    counts = repeats.tolist() if isinstance(repeats, Tensor | np.ndarray) else repeats
+    if isinstance(counts, (list, tuple)) and len(counts) != 1:
+        return _repeat_each(x, integers("repeat", counts, "repeats"), d)
+    (repeats,) = integers("repeat", counts, "repeats")
+    integer("repeat", repeats, "repeats", 0)
+    dimensions("repeat", (n * repeats,))
+    inner = (*x.shape[: d + 1], repeats, *x.shape[d + 1 :])
+    wide = view(expand_dims(x, axis=d + 1), ("expand", inner))
+    return copy(reshape(wide, (*x.shape[:d], n * repeats, *x.shape[d + 1 :])))
+
+
+def _repeat_each(x: Tensor, times: Shape, axis: int) -> Tensor:
+    n = x.shape[axis]
+    if len(times) != n or any(t < 0 for t in times):
+        raise ShapeError(
+            f"repeat: repeats must be {n} counts for axis {axis} of shape {x.shape}, not "
+            f"{shown(times)}"
+        )
+    dimensions("repeat", (sum(times),))
+    places = np.repeat(np.arange(n), times)
+    shape = (*x.shape[:axis], places.size, *x.shape[axis + 1 :])
+    index = from_host(places.reshape(-1, *(1,) * (x.ndim - axis - 1)), int64, x.device)
+    source_axes = tuple(-1 if d == axis else d for d in range(x.ndim))
+    return make(
+        node(
+            ops.GATHER,
+            (x._expr, index._expr),
+            spec(shape, x.dtype, x.device),
+            (shape, source_axes, (axis,), None),
+        )
+    )
+
+
+def tile(x: Tensor, repetitions: int | Sequence[int], /) -> Tensor:
+    """The whole tensor repeated along each axis."""
+    required("tile", x)
+    times = extents("tile", repetitions)
+    times = (1,) * (x.ndim - len(times)) + times
+    shape = (1,) * (len(times) - x.ndim) + x.shape
+    pairs = list(zip(times, shape, strict=True))
+    split_shape = tuple(k for t, n in pairs for k in ((n,) if t == 1 else (1, n)))
+    wide = tuple(k for t, n in pairs for k in ((n,) if t == 1 else (t, n)))
+    dimensions("tile", wide)
+    found = view(view(x, ("reshape", split_shape)), ("expand", wide))
+    return copy(reshape(found, dimensions("tile", [t * n for t, n in pairs])))

@@ -1,0 +1,237 @@
+"""`dt.random`: the same seed gives the same numbers on every device. The stream is Philox4x32-10.
+
+A `Generator` is a seed and an offset into its stream. Each element drawn has a place of its own in
+the stream, whatever the device, the shape or the number of threads; drawing advances the offset by
+the number of elements. What is drawn is a pending tensor like any other, and fuses with what uses
+it.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..arguments import instance, integer, named, real, refused, sequence, shown
+from ..arguments import integers as ints
+from ..device import Device, usable
+from ..dtypes import DType, bfloat16, float16, float32, float64, int64, uint32, uint64
+from ..errors import ArgumentError, DTypeError
+from ..graph.expr import spec
+from ..layout import Shape
+from ..ops import table as ops
+from ..tensor.tensor import Tensor, apply, from_host
+from .creation import extents, generate
+from .datatypes import real_dtype
+from .indexing import take
+
+Extents = int | Sequence[int]
+Where = Device | str | None
+_BITS = {float32: 24, float16: 11, bfloat16: 8}  # of a uniform number, so that it stays below 1
+
+
+class Generator:
+    """A stream of random numbers: a seed, and how much of the stream has been used."""
+
+    def __init__(self, seed: int | None = None) -> None:
+        self._lock = threading.Lock()
+        seed = int.from_bytes(os.urandom(8)) if seed is None else seed
+        self.manual_seed(integer("Generator", seed, "seed"))
+
+    def manual_seed(self, seed: int) -> Generator:
+        """The generator, at the start of the stream of `seed` (taken modulo 2**64)."""
+        self.state = (integer("manual_seed", seed, "seed"), 0)
+        return self
+
+    @property
+    def state(self) -> tuple[int, int]:
+        """(seed, offset): setting it continues from there."""
+        return self._seed, self._offset
+
+    @state.setter
+    def state(self, state: tuple[int, int]) -> None:
+        given = ints("set_state", sequence("set_state", state, "state", "two ints"), "state")
+        if len(given) != 2:
+            raise refused("set_state", "state", "two ints, (seed, offset)", state)
+        with self._lock:
+            self._seed, self._offset = (n % (1 << 64) for n in given)
+
+    def __reduce__(self) -> Any:  # a lock is neither copied nor sent
+        return _at, (self.state,)
+
+    def _reserve(self, n: int) -> tuple[int, int]:
+        """Where the next `n` elements stand."""
+        with self._lock:
+            found = self._seed, self._offset
+            self._offset = (self._offset + n) % (1 << 64)
+        return found
+
+    @named
+    def uniform(
+        self, shape: Extents = (), *, low: float = 0.0, high: float = 1.0, dtype: Any = None,
+        device: Where = None,
+    ) -> Tensor:  # fmt: skip
+        """Floats spread evenly over low <= x < high, in float32 steps of 2**-24 (high - low).
+
+        float64 has steps of 2**-53, float16 of 2**-11, bfloat16 of 2**-8. With other bounds than 0
+        and 1, rounding may give `high` itself.
+        Raises: DTypeError for a dtype that is no float.
+        """
+        d, sizes = _float("uniform", dtype), extents("uniform", shape)
+        low, high = real("uniform", low, "low"), real("uniform", high, "high")
+        if d is float64:
+            u = self._draw(ops.RANDOM_UNIFORM64, sizes, (), (), d, device)
+        else:
+            kept = _BITS[d]
+            u = self._draw(
+                ops.RANDOM_UNIFORM32, sizes, (32 - kept, 2.0**-kept), (uint32, float32), d, device
+            )
+        if (low, high) == (0.0, 1.0):
+            return u
+        return apply(ops.ADD, (apply(ops.MULTIPLY, (u, high - low)), low))
+
+    @named
+    def normal(
+        self, shape: Extents = (), *, mean: float = 0.0, std: float = 1.0, dtype: Any = None,
+        device: Where = None,
+    ) -> Tensor:  # fmt: skip
+        """Floats from the normal distribution, by Box and Muller's method.
+
+        They lie within 6.66 standard deviations (8.57 in float64); float16 and bfloat16 are rounded
+        from float32.
+        Raises: DTypeError for a dtype that is no float.
+        """
+        d, sizes = _float("normal", dtype), extents("normal", shape)
+        mean, std = real("normal", mean, "mean"), real("normal", std, "std")
+        op = ops.RANDOM_NORMAL64 if d is float64 else ops.RANDOM_NORMAL32
+        z = self._draw(op, sizes, (), (), d, device)
+        if (mean, std) == (0.0, 1.0):
+            return z
+        return apply(ops.ADD, (apply(ops.MULTIPLY, (z, std)), mean))
+
+    @named
+    def integers(
+        self, low: int, high: int | None = None, shape: Extents = (), *, dtype: Any = None,
+        device: Where = None,
+    ) -> Tensor:  # fmt: skip
+        """Integers low <= k < high; 0 <= k < low, where `high` is not given. int64 unless told.
+
+        They are made of 64 random bits: the probabilities of two differ by at most
+        (high - low) / 2**64.
+        Raises: ArgumentError for an empty range or one beyond the dtype; DTypeError.
+        """
+        low = integer("integers", low, "low")
+        low, high = (0, low) if high is None else (low, integer("integers", high, "high"))
+        d = int64 if dtype is None else real_dtype("integers", dtype)
+        if not d.is_integer:
+            raise DTypeError(f"integers: cannot make {d.name}; see dt.random.uniform")
+        if not d.min <= low < high <= d.max + 1:
+            raise ArgumentError(f"integers: no {d.name} is in {shown(low)} <= k < {shown(high)}")
+        n = (high - low) % (1 << 64)
+        scalars = (n, low % (1 << 64))
+        sizes = extents("integers", shape)
+        return self._draw(ops.RANDOM_BELOW, sizes, scalars, (uint64, uint64), d, device)
+
+    @named
+    def permutation(self, x: int | Tensor, *, device: Where = None) -> Tensor:
+        """The integers 0..x-1 in random order, or the slices of `x` along its first axis.
+
+        Random 64-bit keys are drawn on the device and sorted by the host, ties by position.
+        Raises: ArgumentError for no dimensions.
+        """
+        if isinstance(x, Tensor):
+            if x.ndim == 0:
+                raise ArgumentError("permutation: a tensor of no dimensions has no order")
+            return take(x, self.permutation(x.shape[0], device=x.device), axis=0)
+        x = integer("permutation", x, "x", 0)
+        keys = self.integers(0, 1 << 64, (x,), dtype=uint64, device=device)
+        order = np.argsort(keys.numpy(), kind="stable")
+        return from_host(order.astype(np.int64), int64, keys.device)
+
+    def _draw(
+        self, op: ops.Op, shape: Shape, scalars: Sequence[Any], kinds: Sequence[DType], d: DType,
+        where: Where,
+    ) -> Tensor:  # fmt: skip
+        spec(shape, d, usable(where), op.name)  # first: what is refused draws nothing
+        place = self._reserve(int(np.prod(shape, dtype=object)))
+        scalars = (*place, *scalars)
+        return generate(op, shape, scalars, (uint64, uint64, *kinds), d, where)
+
+
+def _float(name: str, dtype: Any) -> DType:
+    d = float32 if dtype is None else real_dtype(name, dtype)
+    if d.kind != "f":
+        raise DTypeError(f"{name}: makes floats, not {d.name}; see dt.random.integers")
+    return d
+
+
+def _at(state: tuple[int, int]) -> Generator:
+    """A generator that continues from a (seed, offset)."""
+    found = Generator(0)
+    found.state = state
+    return found
+
+
+_default = Generator()
+
+
+def _chosen(op: str, generator: Generator | None) -> Generator:
+    return _default if generator is None else instance(op, generator, "generator", Generator)
+
+
+@named
+def default_rng(seed: int | None = None) -> Generator:
+    """A new generator; without a seed, from the system's entropy."""
+    return Generator(seed)
+
+
+def manual_seed(seed: int) -> Generator:
+    """The default generator, at the start of the stream of `seed`."""
+    return _default.manual_seed(seed)
+
+
+def get_state() -> tuple[int, int]:
+    """(seed, offset) of the default generator."""
+    return _default.state
+
+
+def set_state(state: tuple[int, int]) -> None:
+    """Lets the default generator continue from a (seed, offset)."""
+    _default.state = state
+
+
+def uniform(
+    shape: Extents = (), *, low: float = 0.0, high: float = 1.0, dtype: Any = None,
+    device: Where = None, generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """Floats spread evenly over low <= x < high; see `Generator.uniform`."""
+    g = _chosen("uniform", generator)
+    return g.uniform(shape, low=low, high=high, dtype=dtype, device=device)
+
+
+def normal(
+    shape: Extents = (), *, mean: float = 0.0, std: float = 1.0, dtype: Any = None,
+    device: Where = None, generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """Floats from the normal distribution; see `Generator.normal`."""
+    g = _chosen("normal", generator)
+    return g.normal(shape, mean=mean, std=std, dtype=dtype, device=device)
+
+
+def integers(
+    low: int, high: int | None = None, shape: Extents = (), *, dtype: Any = None,
+    device: Where = None, generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """Integers low <= k < high (0 <= k < low); see `Generator.integers`."""
+    g = _chosen("integers", generator)
+    return g.integers(low, high, shape, dtype=dtype, device=device)
+
+
+def permutation(
+    x: int | Tensor, *, device: Where = None, generator: Generator | None = None
+) -> Tensor:
+    """The integers 0..x-1, or the slices of `x`, in random order; see `Generator.permutation`."""
+    return _chosen("permutation", generator).permutation(x, device=device)

@@ -1,0 +1,167 @@
+"""Distinct elements: a sort, then what differs from its neighbour.
+
+How many there are depends on data, so each of these takes a host read of that number. Elements come
+out in ascending order; NaNs are distinct from each other, as NaN != NaN, and stand last; of -0 and
+0, which are equal, the one that came first stays.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..arguments import flag, named
+from ..dtypes import int64
+from ..ops import table as ops
+from ..tensor.tensor import Tensor, apply, operands, required, view
+from .creation import full, zeros
+from .cumulative import cumulative_sum
+from .datatypes import cast, result_type
+from .indexing import fetch, place, searchsorted, true_positions
+from .manipulation import concat, expand_dims, reshape
+from .sorting import argsort, sort
+from .statistics import any as any_of
+
+FEW = 16  # elements that are compared with all others rather than searched
+
+
+class UniqueAll(NamedTuple):
+    """What `unique_all` gives."""
+
+    values: Tensor
+    indices: Tensor
+    inverse_indices: Tensor
+    counts: Tensor
+
+
+class UniqueCounts(NamedTuple):
+    """What `unique_counts` gives."""
+
+    values: Tensor
+    counts: Tensor
+
+
+class UniqueInverse(NamedTuple):
+    """What `unique_inverse` gives."""
+
+    values: Tensor
+    inverse_indices: Tensor
+
+
+@named
+def unique_all(x: Tensor, /) -> UniqueAll:
+    """The distinct elements, where each is first, which one every element is, and how often.
+
+    `indices` are positions in row-major order, `inverse_indices` have the shape of `x`.
+
+    >>> import dovetail as dt
+    >>> [part.tolist() for part in dt.unique_all(dt.asarray([5, 3, 5], device="reference"))]
+    [[3, 5], [1, 0], [1, 0, 1], [1, 2]]
+    """
+    flat = _flat("unique_all", x)
+    order = argsort(flat)
+    ordered = fetch(flat, order)
+    new, starts = _groups(ordered)
+    values, indices = fetch(ordered, starts), fetch(order, starts)
+    return UniqueAll(values, indices, _inverse(x, order, new), _lengths(starts, flat.size))
+
+
+@named
+def unique_counts(x: Tensor, /) -> UniqueCounts:
+    """The distinct elements, and how often each occurs.
+
+    >>> import dovetail as dt
+    >>> [part.tolist() for part in dt.unique_counts(dt.asarray([5, 3, 5], device="reference"))]
+    [[3, 5], [1, 2]]
+    """
+    ordered = sort(_flat("unique_counts", x))
+    _, starts = _groups(ordered)
+    return UniqueCounts(fetch(ordered, starts), _lengths(starts, ordered.size))
+
+
+@named
+def unique_inverse(x: Tensor, /) -> UniqueInverse:
+    """The distinct elements, and which of them every element of `x` is.
+
+    >>> import dovetail as dt
+    >>> [part.tolist() for part in dt.unique_inverse(dt.asarray([5, 3, 5], device="reference"))]
+    [[3, 5], [1, 0, 1]]
+    """
+    flat = _flat("unique_inverse", x)
+    order = argsort(flat)
+    ordered = fetch(flat, order)
+    new, starts = _groups(ordered)
+    return UniqueInverse(fetch(ordered, starts), _inverse(x, order, new))
+
+
+@named
+def unique_values(x: Tensor, /) -> Tensor:
+    """The distinct elements of `x`, in order.
+
+    >>> import dovetail as dt
+    >>> dt.unique_values(dt.asarray([5, 3, 5], device="reference")).tolist()
+    [3, 5]
+    """
+    ordered = sort(_flat("unique_values", x))
+    return fetch(ordered, _groups(ordered)[1])
+
+
+@named
+def isin(x1: Tensor | int | float, x2: Tensor | int | float, /, *, invert: bool = False) -> Tensor:
+    """Whether each element of `x1` is (with `invert`: is not) an element of `x2`, as bool.
+
+    NaN is in nothing. One pass over `x1`, and a sort of `x2` if it is not small.
+    Raises: DTypeError where their dtypes have none in common, or neither is a tensor.
+
+    >>> import dovetail as dt
+    >>> dt.isin(dt.asarray([1, 2, 3], device="reference"), 2).tolist()
+    [False, True, False]
+    """
+    x1, x2 = operands("isin", x1, x2)
+    given = [a for a in (x1, x2) if isinstance(a, Tensor)]
+    invert = flag("isin", invert, "invert")
+    d = result_type(x1, x2)
+    x, among = (
+        cast(a, d) if isinstance(a, Tensor) else full((), a, dtype=d, device=given[0].device)
+        for a in (x1, x2)
+    )
+    found = _is_in(x, reshape(among, (-1,)))
+    return apply(ops.LOGICAL_NOT, (found,)) if invert else found
+
+
+def _is_in(x: Tensor, among: Tensor) -> Tensor:
+    if among.size <= FEW:
+        return any_of(apply(ops.EQUAL, (expand_dims(x, -1), among)), axis=-1)
+    ordered = sort(among)
+    at = apply(ops.MINIMUM, (searchsorted(ordered, x), among.size - 1))
+    return apply(ops.EQUAL, (fetch(ordered, at), x))
+
+
+def _flat(op: str, x: Tensor) -> Tensor:
+    return reshape(required(op, x), (-1,))
+
+
+def _groups(ordered: Tensor) -> tuple[Tensor, Tensor]:
+    """Of a sorted vector: which elements but the first differ from their neighbour, and where each
+    run of equal ones starts. One host read.
+    """
+    n = ordered.size
+    before, after = (view(ordered, ("slice", (k,), (max(n - 1, 0),), (1,))) for k in (0, min(n, 1)))
+    new = apply(ops.NOT_EQUAL, (before, after))
+    first = zeros((min(n, 1),), dtype=int64, device=ordered.device)
+    return new, concat((first, true_positions(new, ordered) + 1))
+
+
+def _lengths(starts: Tensor, n: int) -> Tensor:
+    """How long the runs are."""
+    count = starts.size
+    last = full((min(count, 1),), n, dtype=int64, device=starts.device)
+    after = view(starts, ("slice", (min(count, 1),), (max(count - 1, 0),), (1,)))
+    return concat((after, last)) - starts
+
+
+def _inverse(x: Tensor, order: Tensor, new: Tensor) -> Tensor:
+    """For each element of `x` the number of its run."""
+    if not x.size:
+        return zeros(x.shape, dtype=int64, device=x.device)
+    run = cumulative_sum(new, include_initial=True)
+    return reshape(place(run, order), x.shape)

@@ -1,0 +1,132 @@
+"""Sorting along an axis: stable, the same order on every device.
+
+NaN stands last, also in descending order, and -0 equals 0. Equal elements keep their order, also
+where the largest come first.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .. import layout as lay
+from ..arguments import flag, integer, shown
+from ..dtypes import bfloat16, float16
+from ..errors import ArgumentError, NotYetError, ShapeError
+from ..graph.expr import node, spec
+from ..ops import table as ops
+from ..ops.sort import HALF, Order, code_dtype
+from ..tensor.tensor import Tensor, evaluate, make, required, view
+from .indexing import fetch_along
+from .statistics import max as largest_of
+from .statistics import min as smallest_of
+
+RANGED = 1 << 13  # integers from which it pays to read their range first: fewer passes
+
+
+class TopK(NamedTuple):
+    """What `topk` gives."""
+
+    values: Tensor
+    indices: Tensor
+
+
+def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """The elements of `x` in order along `axis`, equal ones in the order in which they were.
+
+    NaN stands last, also where `descending`; -0 and 0 are equal. It is always `stable`. The range
+    of many integers is read by the host, once.
+    Raises: AxisError, DTypeError, ShapeError for no dimensions.
+
+    >>> import dovetail as dt
+    >>> dt.sort(dt.asarray([3, 1, 2], device="reference")).tolist()
+    [1, 2, 3]
+    """
+    _require("sort", x)
+    descending = _descending("sort", descending, stable)
+    if x._expr.tape is not None:
+        order = argsort(x, axis=axis, descending=descending)
+        return fetch_along(x, order, lay.axis("sort", axis, x.ndim))
+    return _along(ops.SORT, x, axis, descending)
+
+
+def argsort(
+    x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True
+) -> Tensor:
+    """The positions along `axis` of the elements of `x` in order, as int64; see `sort`.
+
+    >>> import dovetail as dt
+    >>> dt.argsort(dt.asarray([3, 1, 2], device="reference")).tolist()
+    [1, 2, 0]
+    """
+    _require("argsort", x)
+    return _along(ops.ARGSORT, x, axis, _descending("argsort", descending, stable))
+
+
+def topk(x: Tensor, k: int, /, *, axis: int = -1, largest: bool = True) -> TopK:
+    """The `k` largest (or smallest) elements along `axis`, in order, and their positions.
+
+    Of equal ones the first come first; NaN stands last, unlike PyTorch's.
+    Raises: ArgumentError for k out of range; else as `sort`.
+    """
+    d = lay.axis("topk", axis, _require("topk", x).ndim)
+    k, size = integer("topk", k, "k"), x.shape[d]
+    if not 0 <= k <= size:
+        raise ArgumentError(f"topk: k is {shown(k)} for axis {axis} of size {size}")
+    order = _along(ops.ARGSORT, x, d, flag("topk", largest, "largest"))
+    lengths = (*x.shape[:d], k, *x.shape[d + 1 :])
+    first = view(order, ("slice", (0,) * x.ndim, lengths, (1,) * x.ndim))
+    return TopK(fetch_along(x, first, d), first)
+
+
+def order_of(keys: Tensor, bits: int) -> Tensor:
+    """`argsort` of a vector of integers known to be in 0..2**bits - 1: no host read."""
+    return _ordered(ops.ARGSORT, keys, Order(False, 0, max(bits, 1)), 0)
+
+
+def _require(op: str, x: Tensor) -> Tensor:
+    if required(op, x).ndim == 0:
+        raise ShapeError(f"{op}: needs at least 1 dimension; see dt.reshape(x, (1,))")
+    return x
+
+
+def _descending(op: str, descending: bool, stable: bool) -> bool:
+    flag(op, stable, "stable")  # it always is
+    return flag(op, descending, "descending")
+
+
+def _along(op: ops.Op, x: Tensor, axis: int, descending: bool) -> Tensor:
+    d = lay.axis(op.name, axis, x.ndim)
+    axes = (*(i for i in range(x.ndim) if i != d), d)
+    last = x if d == x.ndim - 1 else view(x, ("permute", axes))
+    order, zero = _order(last, descending)
+    result = _ordered(op, last, order, zero)
+    if d == x.ndim - 1:
+        return result
+    return view(result, ("permute", tuple(axes.index(i) for i in range(x.ndim))))
+
+
+def _ordered(op: ops.Op, x: Tensor, order: Order, zero: int) -> Tensor:
+    n = x.shape[-1]
+    if n >> HALF:
+        raise NotYetError(f"{op.name}: an axis of {n} elements; up to 2**{HALF} - 1 for now")
+    _, kind = op.dtypes(op.name, [x.dtype, int], order)
+    return make(node(op, (x._expr, zero), spec(x.shape, kind, x.device, op.name), order))
+
+
+def _order(x: Tensor, descending: bool) -> tuple[Order, int]:
+    """Which bits of the codes matter, and what is subtracted from integers."""
+    d = x.dtype
+    if d.kind == "f":
+        return Order(descending, _SAME_BITS.get(d, 0), 8 * max(d.itemsize, 4)), 0
+    if d.kind == "b":
+        return Order(descending, 0, 1), 0
+    low, high = d.min, d.max
+    if d.itemsize >= 4 and x.size >= RANGED:
+        ends = smallest_of(x), largest_of(x)
+        evaluate(*ends)
+        low, high = (int(e.item()) for e in ends)
+    code = code_dtype(d)
+    return Order(descending, 0, max((high - low).bit_length(), 1)), low % (code.max + 1)
+
+
+_SAME_BITS = {float16: 13, bfloat16: 16}  # of the float32 that a half equals

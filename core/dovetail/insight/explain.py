@@ -1,0 +1,123 @@
+"""`dt.explain(x)`: how the pending work of x would be done. Nothing runs, and it stays pending."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..arguments import flag
+from ..engine import evaluate as run
+from ..errors import DTypeError
+from ..fusion.plan import Call, Plan, Step
+from ..plugins.registry import Opened
+from ..tensor.tensor import Tensor
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One kernel, or one call of a vendor's routine, and why it exists. Sizes are in bytes."""
+
+    name: str
+    device: str
+    why: str
+    text: str  # in the loop language; empty for a vendor's routine
+    source: str  # what the backend made of it, if asked for
+    origin: (
+        str  # where its program is: "in memory", "on disk" or "to be compiled"; or "vendor routine"
+    )
+    grid: tuple[int, ...]
+    nbytes: int  # read and written, each element once
+    fresh: int  # allocated
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.name} on {self.device} ({self.origin})",
+            f"  since: {self.why}",
+            f"  moves {bytes_text(self.nbytes)}, allocates {bytes_text(self.fresh)}, {self._grid}",
+        ]
+        lines += ["  " + line for line in self.text.splitlines()]
+        if self.source:
+            lines += ["  compiled from:", *("  | " + line for line in self.source.splitlines())]
+        return "\n".join(lines)
+
+    @property
+    def _grid(self) -> str:
+        return f"grid {' x '.join(map(str, self.grid))}" if self.grid else "no grid of its own"
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What is pending, in the order in which it would run. `print` it, or look at its parts.
+
+    `launches`: kernels and vendor routines. `stored`: a line for each value that will be kept in
+    memory, with the reason; what is not named there is computed where it is used, never stored.
+    """
+
+    launches: tuple[Launch, ...]
+    stored: tuple[str, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that all launches read and write."""
+        return sum(step.nbytes for step in self.launches)
+
+    @property
+    def fresh(self) -> int:
+        """Bytes that all launches allocate."""
+        return sum(step.fresh for step in self.launches)
+
+    def __str__(self) -> str:
+        if not self.launches:
+            return "Nothing is pending: the values are in memory."
+        count = len(self.launches)
+        lines = [
+            f"{count} launch{'es' if count > 1 else ''}, {bytes_text(self.nbytes)} moved, "
+            f"{bytes_text(self.fresh)} allocated. Nothing has run."
+        ]
+        for number, step in enumerate(self.launches, 1):
+            lines += ["", f"{number}. {step}"]
+        return "\n".join([*lines, "", "Stored:", *(f"  {line}" for line in self.stored)])
+
+    __repr__ = __str__
+
+
+def explain(*tensors: Tensor, source: bool = False) -> Explanation:
+    """How the pending work of these tensors would be done, together. It stays pending.
+
+    With `source` each kernel is compiled (not run) to show what the backend generates for it.
+
+    Raises: DTypeError for anything but tensors.
+    """
+    source = flag("explain", source, "source")
+    for x in tensors:
+        if not isinstance(x, Tensor):
+            raise DTypeError(f"explain: takes tensors, not {type(x).__name__}; see dt.asarray")
+    plans = run.planned([x._expr for x in tensors])
+    launches = tuple(_launch(where, step, source) for where, plan in plans for step in plan.steps)
+    return Explanation(launches, tuple(note for _, plan in plans for note in _notes(plan)))
+
+
+def _notes(plan: Plan) -> list[str]:
+    return [note.replace(": stored, since ", ": ") for note in plan.notes]
+
+
+def _launch(where: Opened, step: Step | Call, source: bool) -> Launch:
+    fresh, device = sum(n for _, n in step.fresh), str(where.device)
+    if isinstance(step, Call):
+        return Launch(
+            step.op.name, device, step.why, "", "", "vendor routine", (), step.nbytes, fresh
+        )
+    origin = run.whereabouts(where, step.kernel)
+    made: Any = run.program(where, step.kernel).source if source else ""
+    text = str(step.kernel)
+    return Launch(
+        step.kernel.name, device, step.why, text, made, origin, step.grid, step.nbytes, fresh
+    )
+
+
+def bytes_text(n: float) -> str:
+    """A number of bytes for people: "1.5 MiB"."""
+    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if n >= unit:
+            return f"{n / unit:.1f} {name}"
+    return f"{n:.0f} bytes"

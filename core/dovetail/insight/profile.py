@@ -1,0 +1,137 @@
+"""`dt.profile`: what evaluation did and how long it took, as a trace for Perfetto and as a table.
+
+While a profile is taken every launch is waited for, so that its time is its own. Nothing else
+changes.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..arguments import path as file_name
+from ..engine import evaluate as run
+from ..errors import ArgumentError
+
+
+@dataclass
+class Line:
+    """All events of one name: how many, their seconds, and the bytes that they read and wrote."""
+
+    name: str
+    count: int = 0
+    seconds: float = 0.0
+    nbytes: int = 0
+
+    @property
+    def gigabytes_per_second(self) -> float:
+        """10^9 bytes a second; 0 where no bytes are counted."""
+        return self.nbytes / self.seconds / 1e9 if self.seconds else 0.0
+
+
+class Profile:
+    """A profile that is being taken, or was. Made by `profile`; usable as a context once.
+
+    `events` are dicts: name, begun and ended (nanoseconds), thread, details (grid, bytes, live).
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
+        self.path = None if path is None else Path(file_name("profile", path))
+        self.events: list[dict[str, Any]] = []
+        self._before: list[dict[str, Any]] | None = None
+        self._begun = self._ended = 0
+
+    def __enter__(self) -> Profile:
+        if self._begun:
+            raise ArgumentError("profile: a profile is taken once; make another with dt.profile()")
+        with run.lock:
+            self._before, run.trace = run.trace, self.events
+        self._begun = time.perf_counter_ns()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._ended = time.perf_counter_ns()
+        with run.lock:
+            run.trace = self._before
+            if self._before is not None:
+                self._before.extend(self.events)
+        if self.path is not None:
+            import json  # here and not above: `import dovetail` stays quick
+
+            self.path.write_text(json.dumps({"traceEvents": list(self._trace_events())}))
+
+    @property
+    def seconds(self) -> float:
+        """From entering to leaving; until now, inside."""
+        return ((self._ended or time.perf_counter_ns()) - self._begun) / 1e9
+
+    def lines(self) -> list[Line]:
+        """One line for each name, the longest first."""
+        found: dict[str, Line] = {}
+        for event in self.events:
+            line = found.setdefault(event["name"], Line(event["name"]))
+            line.count += 1
+            line.seconds += (event["ended"] - event["begun"]) / 1e9
+            line.nbytes += event["details"].get("bytes", 0)
+        return sorted(found.values(), key=lambda line: -line.seconds)
+
+    def summary(self) -> str:
+        """The lines as a table of text."""
+        rows = [_cells(line, self.seconds) for line in self.lines()]
+        wide = max([len("event"), *(len(row[0]) for row in rows)])
+        lines = [
+            f"{name:<{wide}}"
+            + "".join(f"{cell:>{w}}" for cell, w in zip(cells, _WIDTHS, strict=True))
+            for name, *cells in [_COLUMNS, *rows]
+        ]
+        seen = sum(line.seconds for line in self.lines())
+        return "\n".join([*lines, f"{seen * 1e3:.3f} ms in events, of {self.seconds * 1e3:.3f} ms"])
+
+    def __rich__(self) -> Any:
+        from rich.table import Table  # here, so that `import dovetail` stays light
+
+        table = Table(_COLUMNS[0], title=f"{self.seconds * 1e3:.3f} ms")
+        for column in _COLUMNS[1:]:
+            table.add_column(column, justify="right")
+        for line in self.lines():
+            table.add_row(*_cells(line, self.seconds))
+        return table
+
+    # Source: Chrome's Trace Event Format, which Perfetto reads: "X" is a complete event, "C" a
+    # counter; times are in microseconds.
+    def _trace_events(self) -> Iterator[dict[str, Any]]:
+        process = os.getpid()
+        for event in self.events:
+            at = {"pid": process, "tid": event["thread"]}
+            begun, ended = ((event[k] - self._begun) / 1e3 for k in ("begun", "ended"))
+            kind = event["name"].split(" ")[0]
+            yield {
+                **at, "ph": "X", "name": event["name"], "cat": kind, "ts": begun,
+                "dur": ended - begun, "args": event["details"],
+            }  # fmt: skip
+            if "live" in event["details"]:
+                live = {"live bytes": event["details"]["live"]}
+                yield {**at, "ph": "C", "name": "memory", "ts": ended, "args": live}
+
+
+_COLUMNS = ("event", "count", "total ms", "mean us", "share", "GB/s")
+_WIDTHS = (8, 12, 12, 8, 9)
+
+
+def _cells(line: Line, whole: float) -> tuple[str, ...]:
+    rate = f"{line.gigabytes_per_second:.2f}" if line.nbytes else ""
+    mean = line.seconds / line.count
+    share = f"{line.seconds / whole:.0%}" if whole else ""
+    return line.name, str(line.count), f"{line.seconds * 1e3:.3f}", f"{mean * 1e6:.1f}", share, rate
+
+
+def profile(path: str | os.PathLike[str] | None = None) -> Profile:
+    """A context that notes what evaluation does; at its end the trace goes to `path`, if given.
+
+    Example: `with dt.profile("trace.json") as p: ...`, then `print(p.summary())`.
+    """
+    return Profile(path)

@@ -1,0 +1,362 @@
+"""A `Kernel`: what is computed at every point of a grid, in the loop language of `language.py`.
+
+`KernelBuilder` makes one from free-standing expressions: its scheduler puts every value into the
+outermost block in which its operands are known (so loop-invariant work is hoisted) and keeps one of
+each group of equal values.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..dtypes import DType, int64
+from ..errors import InternalError
+from .language import (
+    OPERANDS,
+    Atomic,
+    Block,
+    Buffer,
+    Effect,
+    Loop,
+    Statement,
+    Store,
+    Value,
+    const,
+    eq,
+    ne,
+    where,
+)
+from .printer import print_kernel
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """See the module's text. Arguments are passed in this order: buffers, ints, scalars."""
+
+    name: str
+    buffers: tuple[Buffer, ...]
+    ints: tuple[str, ...]
+    scalars: tuple[tuple[str, DType], ...]
+    grid: tuple[Value, ...]
+    body: Block
+
+    def __str__(self) -> str:
+        return print_kernel(self)
+
+
+class KernelBuilder:
+    """Collects parameters and effects, and makes a `Kernel` of them."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._buffers: list[Buffer] = []
+        self._ints: list[Value] = []
+        self._scalars: list[Value] = []
+        self._grid: list[Value] = []
+        self._effects: list[Effect] = []
+
+    def buffer(self, name: str, dtype: DType, access: str) -> Buffer:
+        """A new buffer parameter."""
+        self._buffers.append(Buffer(name, dtype, access))
+        return self._buffers[-1]
+
+    def int(self, name: str) -> Value:
+        """A new int64 run-time parameter."""
+        self._ints.append(Value("param", int64, (), name))
+        return self._ints[-1]
+
+    def scalar(self, name: str, dtype: DType) -> Value:
+        """A new run-time scalar parameter."""
+        self._scalars.append(Value("param", dtype, (), name))
+        return self._scalars[-1]
+
+    def axis(self, extent: Value) -> Value:
+        """A new grid axis, inside those before it (the last one is the fastest); its index."""
+        self._grid.append(extent)
+        return Value("index", int64, (), len(self._grid) - 1)
+
+    def store(self, buffer: Buffer, index: Value, value: Value, when: Value | None = None) -> None:
+        """Adds a store at every point of the grid."""
+        self._effects.append(Store(buffer, index, value, when))
+
+    def effect(self, effect: Effect) -> None:
+        """Adds a store, an atomic or a loop with effects."""
+        self._effects.append(effect)
+
+    def body(self) -> Block:
+        """The statements: every value placed, shared and in order."""
+        return _Scheduler().run(self._effects)
+
+    def build(self) -> Kernel:
+        """The finished kernel."""
+        body = self.body()
+        return Kernel(
+            self.name,
+            tuple(self._buffers),
+            tuple(v.attr for v in self._ints),
+            tuple((v.attr, v.dtype) for v in self._scalars),
+            tuple(self._grid),
+            body,
+        )
+
+
+class _Scope:
+    """An open block: the kernel's, or a loop's."""
+
+    __slots__ = ("depth", "loop", "statements")
+
+    def __init__(self, depth: int, loop: Loop | None) -> None:
+        self.depth, self.loop = depth, loop
+        self.statements: list[Statement] = []
+
+
+class _Scheduler:
+    """Puts every Value into the outermost block in which its operands are known, equal ones once.
+
+    As built and as placed are two sets of objects: building may share a Value between kernels.
+    """
+
+    def __init__(self) -> None:
+        self.open = [_Scope(0, None)]
+        self._scope: dict[int, _Scope] = {}  # id(placed value or loop) -> where it is known
+        self._same: dict[Any, Value] = {}  # value number -> the placed value
+        self._placed: dict[int, Value] = {}  # id(as built) -> as placed
+        self._loops: dict[int, Loop] = {}  # id(loop as built) -> as placed
+        self._keep: list[Any] = []  # ids stay unique while their objects live
+
+    def run(self, effects: Sequence[Effect]) -> Block:
+        for effect in effects:
+            self._effect(effect)
+        return tuple(self.open[0].statements)
+
+    def bind(self, old: Value, new: Value, scope: _Scope) -> None:
+        """`new` stands for `old` in `scope`."""
+        self._placed[id(old)] = new
+        self._scope[id(new)] = scope
+        self._keep += [old, new]
+
+    def place(self, root: Value) -> Value:
+        """The placed equivalent of `root` (iterative: graphs are deep)."""
+        stack = [root]
+        while stack:
+            v = stack[-1]
+            if id(v) in self._placed:
+                stack.pop()
+                continue
+            waiting = [a for a in v.args if id(a) not in self._placed]
+            if waiting:
+                stack.extend(reversed(waiting))
+                continue
+            stack.pop()
+            self._keep.append(v)
+            self._placed[id(v)] = self._place(v)
+        return self._placed[id(root)]
+
+    def _place(self, v: Value) -> Value:
+        if v.op in ("loopvar", "carry", "arg"):
+            raise InternalError(f"{v.op} used outside of its loop", v)
+        if v.op == "result":
+            loop, i = v.attr
+            placed: Value = self._loop(loop).results[i]
+            return placed
+        args = tuple(self._placed[id(a)] for a in v.args)
+        if v.op == "load" and v.attr.access != "r":
+            return self._here(Value("load", v.dtype, args, v.attr))
+        attr = (type(v.attr), repr(v.attr)) if v.op == "const" else v.attr
+        key = (v.op, v.dtype, attr, tuple(map(id, args)))
+        known = self._same.get(key)
+        if known is not None:
+            return known
+        new = Value(v.op, v.dtype, args, v.attr)
+        scope = max((self._scope[id(a)] for a in args), key=lambda s: s.depth, default=self.open[0])
+        self._keep.append(new)
+        self._same[key] = new
+        self._scope[id(new)] = scope
+        if v.op not in OPERANDS:
+            scope.statements.append(new)
+        return new
+
+    def _here(self, new: Value) -> Value:
+        """Places what a store may change: it neither moves nor stands for an equal one."""
+        self._scope[id(new)] = self.open[-1]
+        self.open[-1].statements.append(new)
+        return new
+
+    def _effect(self, effect: Effect) -> None:
+        if isinstance(effect, Loop):
+            self._loop(effect)
+            return
+        index, value = self.place(effect.index), self.place(effect.value)
+        when = None if effect.when is None else self.place(effect.when)
+        if isinstance(effect, Store):
+            self.open[-1].statements.append(Store(effect.buffer, index, value, when))
+        else:
+            self.open[-1].statements.append(Atomic(effect.op, effect.buffer, index, value, when))
+
+    def _loop(self, old: Loop) -> Loop:
+        done = self._loops.get(id(old))
+        if done is not None:
+            return done
+        free = _free_loops(old, self)
+        depth = max((s.depth for s in self.open if s.loop in free), default=0)
+        if old.effects:
+            depth = self.open[-1].depth
+        inner, self.open = self.open[depth + 1 :], self.open[: depth + 1]
+        new = self._loop_here(old)
+        self.open += inner
+        return new
+
+    def _loop_here(self, old: Loop) -> Loop:
+        start, stop = self.place(old.start), self.place(old.stop)
+        new = Loop(old.kind, start, stop, old.combine, tuple(self.place(v) for v in old.init))
+        self._keep += [old, new]
+        scope = _Scope(len(self.open), new)
+        self.bind(old.var, new.var, scope)
+        new.carry = tuple(Value("carry", c.dtype, (), (new, i)) for i, c in enumerate(old.carry))
+        for a, b in zip(old.carry, new.carry, strict=True):
+            self.bind(a, b, scope)
+        self.open.append(scope)
+        new.update = tuple(self.place(u) for u in old.update)
+        for effect in old.effects:
+            self._effect(effect)
+        new.effects = tuple(s for s in scope.statements if not isinstance(s, Value))
+        self._close()
+        new.body = tuple(scope.statements)
+        new.results = tuple(
+            Value("result", r.dtype, (), (new, i)) for i, r in enumerate(old.results)
+        )
+        for r in new.results:
+            self._scope[id(r)] = self.open[-1]
+        self._scope[id(new)] = self.open[-1]
+        self.open[-1].statements.append(new)
+        self._loops[id(old)] = new
+        return new
+
+    def _close(self) -> None:
+        """Values placed inside a closed block can no longer be named."""
+        gone = self.open.pop()
+        self._same = {k: v for k, v in self._same.items() if self._scope[id(v)] is not gone}
+        self._placed = {k: v for k, v in self._placed.items() if self._scope[id(v)] is not gone}
+        self._loops = {k: v for k, v in self._loops.items() if self._scope[id(v)] is not gone}
+
+
+def _free_loops(loop: Loop, scheduler: _Scheduler) -> set[Any]:
+    """The loops (as placed) in whose scopes anything stands that `loop` needs."""
+    found: set[Any] = set()
+    seen: set[int] = set()
+    stack: list[Any] = [loop]
+    while stack:
+        x = stack.pop()
+        if id(x) in seen:
+            continue
+        seen.add(id(x))
+        if isinstance(x, Loop):
+            stack += [x.start, x.stop, *x.init, *x.update, *x.effects]
+        elif isinstance(x, (Store, Atomic)):
+            stack += [x.index, x.value] + ([] if x.when is None else [x.when])
+        elif (placed := scheduler._placed.get(id(x))) is not None:
+            found.add(scheduler._scope[id(placed)].loop)
+        elif x.op == "result":
+            stack.append(x.attr[0])
+        else:
+            stack += x.args
+    return found
+
+
+# --- how partial results combine -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Combine:
+    """How two partial results become one: `body` computes `result` from the "arg" Values."""
+
+    name: str
+    identity: tuple[Value, ...]
+    left: tuple[Value, ...]
+    right: tuple[Value, ...]
+    body: tuple[Value, ...]
+    result: tuple[Value, ...]
+
+
+def _first_larger(a: Value, b: Value) -> Value:
+    """b where b > a or b is NaN (and a is not): the choice that makes NaN win and ties keep `a`."""
+    return ((a < b) | ne(b, b)) if a.dtype.kind == "f" else a < b
+
+
+def _arg_takes_right(
+    better: Callable[[Value, Value], Value], a: Sequence[Value], b: Sequence[Value]
+) -> Value:
+    """Whether (value, index) `b` beats `a`: better, or as good with a lower index, NaN best."""
+    (av, ai), (bv, bi) = a, b
+    same = eq(av, bv)
+    if av.dtype.kind == "f":
+        a_nan, b_nan = ne(av, av), ne(bv, bv)
+        same = same | (a_nan & b_nan)
+        return ((better(av, bv) | b_nan) & ~a_nan) | (same & (bi < ai))
+    return better(av, bv) | (same & (bi < ai))
+
+
+def _lowest(d: DType) -> Value:
+    return const(-math.inf if d.kind == "f" else d.min, d)
+
+
+def _highest(d: DType) -> Value:
+    return const(math.inf if d.kind == "f" else d.max, d)
+
+
+def _pick(c: Value, a: Sequence[Value], b: Sequence[Value]) -> tuple[Value, ...]:
+    return tuple(where(c, y, x) for x, y in zip(a, b, strict=True))
+
+
+_NO_INDEX = (1 << 63) - 1
+_COMBINES: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    # name: (identity of the dtypes, the combination of two tuples)
+    "add": (lambda d: (const(0, d),), lambda a, b: (a[0] + b[0],)),
+    "mul": (lambda d: (const(1, d),), lambda a, b: (a[0] * b[0],)),
+    "max": (lambda d: (_lowest(d),), lambda a, b: (where(_first_larger(a[0], b[0]), b[0], a[0]),)),
+    "min": (
+        lambda d: (_highest(d),),
+        lambda a, b: (
+            where(
+                ((b[0] < a[0]) | ne(b[0], b[0])) if a[0].dtype.kind == "f" else b[0] < a[0],
+                b[0],
+                a[0],
+            ),
+        ),
+    ),
+    "and": (
+        lambda d: (const(1 if d.kind == "b" else (-1 if d.kind == "i" else d.max), d),),
+        lambda a, b: (a[0] & b[0],),
+    ),
+    "or": (lambda d: (const(0, d),), lambda a, b: (a[0] | b[0],)),
+    "xor": (lambda d: (const(0, d),), lambda a, b: (a[0] ^ b[0],)),
+    "argmax": (
+        lambda d, i: (_lowest(d), const(_NO_INDEX, i)),
+        lambda a, b: _pick(_arg_takes_right(lambda x, y: x < y, a, b), a, b),
+    ),
+    "argmin": (
+        lambda d, i: (_highest(d), const(_NO_INDEX, i)),
+        lambda a, b: _pick(_arg_takes_right(lambda x, y: y < x, a, b), a, b),
+    ),
+}
+COMBINE_NAMES = tuple(_COMBINES)
+_combine_cache: dict[tuple[Any, ...], Combine] = {}
+
+
+def combine(name: str, dtypes: tuple[DType, ...]) -> Combine:
+    """The combination `name` for carried values of `dtypes`, written in the loop language."""
+    key = (name, dtypes)
+    if key not in _combine_cache:
+        identity, rule = _COMBINES[name]
+        left = tuple(Value("arg", d, (), ("left", i)) for i, d in enumerate(dtypes))
+        right = tuple(Value("arg", d, (), ("right", i)) for i, d in enumerate(dtypes))
+        scheduler = _Scheduler()
+        for v in left + right:
+            scheduler.bind(v, v, scheduler.open[0])
+        result = tuple(scheduler.place(v) for v in rule(left, right))
+        body = tuple(s for s in scheduler.open[0].statements if isinstance(s, Value))
+        _combine_cache[key] = Combine(name, tuple(identity(*dtypes)), left, right, body, result)
+    return _combine_cache[key]

@@ -1,0 +1,655 @@
+"""kernel -> C-family text, shared by OpenCL C, CUDA C and whoever has a C compiler.
+
+`CStyle` spells plain C, where a kernel is a function that loops over its grid. A dialect is a
+subclass that overrides what it spells differently. Names in the text are those of the kernel's own
+text (`str(kernel)`), so both can be read side by side.
+
+A reduction is written in the canonical order of `language.py`. A dialect whose work items come in
+groups may compute one point of the grid by `LANES` of them (`render(kernel, lanes=True)`): lane j
+of the order is then lane j of the group. Otherwise the lanes are an array.
+
+Compile the text without contraction or reassociation; integers wrap because they are unsigned
+wherever that matters.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import ClassVar
+
+from ..dtypes import (
+    DType,
+    bool_,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+from ..errors import CompileError
+from .builder import Combine, Kernel, combine
+from .language import CHUNK, LANES, Atomic, Block, Buffer, Loop, Statement, Store, Value, walk
+
+LEVELS = 4  # of chunks of chunks: CHUNK ** 4 elements are more than any memory holds
+
+_INFIX = {
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "quo": "/", "rem": "%",
+    "shl": "<<", "shr": ">>", "and": "&", "or": "|", "xor": "^",
+    "lt": "<", "le": "<=", "eq": "==", "ne": "!=",
+}  # fmt: skip
+_WRAPPING = ("add", "sub", "mul", "shl")
+# Not to be used as names of parameters: words of C and C++, and what the text itself declares.
+_WORDS = (
+    "alignas alignof and asm auto bool break case catch char class const constexpr continue "
+    "decltype default delete do double dynamic_cast else enum explicit export extern false float "
+    "for friend goto if inline int long mutable namespace new noexcept not nullptr operator or "
+    "private protected public register reinterpret_cast restrict return short signed sizeof static "
+    "static_assert static_cast struct switch template this throw true try typedef typeid typename "
+    "typeof union unsigned using virtual void volatile wchar_t while xor main NULL NAN INFINITY "
+    "at chunk chunks count end identity item j lane lanes level of old row up width"
+)
+
+
+class CStyle:
+    """The text of kernels in plain C (C99 with GNU's or Clang's `_Float16` where kernels have it).
+
+    What a dialect overrides, in the order of the text: `preamble`, `function`, `parameter`,
+    `prologue` and `points`; then the spelling of types, constants and operations.
+    """
+
+    types: ClassVar[Mapping[DType, str]] = {
+        bool_: "bool", int8: "int8_t", int16: "int16_t", int32: "int32_t", int64: "int64_t",
+        uint8: "uint8_t", uint16: "uint16_t", uint32: "uint32_t", uint64: "uint64_t",
+        float16: "_Float16", float32: "float", float64: "double",
+    }  # fmt: skip
+    suffixes: ClassVar[Mapping[DType, str]] = {int64: "LL", uint64: "ULL", uint32: "u"}
+    # op -> its function for float32 and for float64
+    functions: ClassVar[Mapping[str, tuple[str, str]]] = {
+        "fma": ("fmaf", "fma"), "sqrt": ("sqrtf", "sqrt"), "trunc": ("truncf", "trunc"),
+        "floor": ("floorf", "floor"), "rint": ("rintf", "rint"),
+    }  # fmt: skip
+    reserved: ClassVar[frozenset[str]] = frozenset(
+        (*_WORDS.split(), *types.values(), *(f for pair in functions.values() for f in pair))
+    )
+    helper: ClassVar[str] = "static inline "  # before functions that kernels call
+    space: ClassVar[str] = ""  # before the type that a buffer's pointer points to
+    in_order: ClassVar[str] = ""  # before a loop that adds floats one after the other
+
+    def entry(self, kernel: Kernel) -> str:
+        """The name of the function: a kernel may be called `exp`."""
+        return "kernel_" + re.sub(r"\W", "_", kernel.name, flags=re.ASCII)
+
+    def render(self, kernel: Kernel, lanes: bool = False) -> str:
+        """The whole text. Raises: CompileError for a dtype that the dialect lacks."""
+        return _Text(self, kernel, lanes).render()
+
+    # --- the frame
+
+    def preamble(self, body: str) -> list[str]:
+        """What stands before everything else; `body` is the text to come."""
+        lines = ["#include <math.h>", "#include <stdbool.h>", "#include <stdint.h>"]
+        lines += ["#pragma STDC FP_CONTRACT OFF"]
+        for name, text in _BITS_IN_C.items():
+            if name in body:
+                lines.append(text)
+        return lines
+
+    def function(self, name: str, parameters: Sequence[str], lanes: bool) -> str:
+        """The head of the kernel's function, up to and without its brace."""
+        return f"void {name}({', '.join(parameters)})"
+
+    def parameter(self, buffer: Buffer, name: str) -> list[str]:
+        """The parameters that pass a buffer."""
+        return [f"{self.pointer(buffer)}{name}"]
+
+    def prologue(self, buffer: Buffer, name: str) -> list[str]:
+        """Statements by which `name` becomes the pointer to the buffer's element 0."""
+        return []
+
+    def points(self, extents: Sequence[str], lanes: bool) -> list[str]:
+        """The beginning of what is done at every point; as many braces as are open are closed."""
+        i64 = self.type(int64)
+        loops = enumerate(extents)
+        return [f"for ({i64} i{d} = 0; i{d} < {n}; ++i{d}) {{" for d, n in loops]
+
+    # --- work items in groups: for dialects that render with lanes=True
+
+    lane: ClassVar[str] = ""  # the number of a work item among the LANES of its group
+    present: ClassVar[str] = ""  # whether its point exists, where groups compute some in vain
+
+    def shared(self, type: str, name: str) -> list[str]:
+        """Declarations, at the top of the function, of what `tree` needs for items of this type."""
+        raise NotImplementedError
+
+    def tree(self, type: str, name: str, function: str, shared: str) -> list[str]:
+        """Statements that combine `name` of all lanes in the fixed tree; all get the result."""
+        raise NotImplementedError
+
+    def unroll(self, body: Block) -> list[str]:
+        """What stands before a lane's loop over a row, whose body this is."""
+        return []
+
+    def rows(self) -> list[str]:
+        """What stands before each LANES iterations that all work items of a group come to, where
+        each does a point by itself."""
+        return []
+
+    unrolled: ClassVar[str] = ""  # before loops over lanes, where those are to be registers
+
+    def barrier(self) -> list[str]:
+        """Statements after which the group's earlier effects on buffers are seen by all of it."""
+        raise NotImplementedError
+
+    # --- types and constants
+
+    def type(self, dtype: DType) -> str:
+        """The type of values. Raises: CompileError where there is none."""
+        if dtype not in self.types:
+            raise CompileError(f"{type(self).__name__} has no type for {dtype.name}")
+        return self.types[dtype]
+
+    def memory_type(self, dtype: DType) -> str:
+        """The type of elements of buffers, and of scalar parameters."""
+        return self.type(uint8 if dtype is bool_ else dtype)
+
+    def pointer(self, buffer: Buffer) -> str:
+        """The type of a buffer's pointer."""
+        const = "const " if buffer.access == "r" else ""
+        return f"{self.space}{const}{self.memory_type(buffer.dtype)} *"
+
+    def const(self, value: float | int | bool, dtype: DType) -> str:
+        """A constant, exactly."""
+        if dtype.kind == "b":
+            return "true" if value else "false"
+        if dtype.kind != "f":
+            return self.integer(int(value), dtype)
+        if not math.isfinite(value):
+            return self.bitcast(_special(value, dtype, self), _BITS[dtype], dtype)
+        plain = abs(value) < 1e6 and value * 1024 % 1 == 0  # few decimals, all of them written
+        text = repr(float(value)) if plain else _hex(value)
+        text += "f" if dtype is float32 else ""
+        return f"({text})" if text.startswith("-") else text
+
+    def integer(self, value: int, dtype: DType) -> str:
+        """An integer constant; the least one is not a literal of C."""
+        suffix = self.suffixes.get(dtype, "")
+        if dtype.bits >= 32 and value < 0 and value == dtype.min:
+            return f"({value + 1}{suffix} - 1)"
+        return f"({value}{suffix})" if value < 0 else f"{value}{suffix}"
+
+    # --- operations
+
+    def operation(self, op: str, dtype: DType, args: Sequence[str], of: DType) -> str:
+        """An operation on arguments of dtype `of`, as an expression that converts to `dtype`."""
+        if op == "where":
+            return "{} ? {} : {}".format(*args)
+        if op == "cast":
+            return self.cast(args[0], of, dtype)
+        if op == "bitcast":
+            return self.bitcast(args[0], of, dtype)
+        if op == "not":
+            return f"!{args[0]}" if of is bool_ else f"~{args[0]}"
+        if op in self.functions:
+            return f"{self.functions[op][of is float64]}({', '.join(args)})"
+        first = args[0]
+        wraps = op in _WRAPPING or op == "neg"
+        if wraps and (of.kind == "i" or (of.kind == "u" and of.bits < 32)):
+            first = f"({self.type(uint64 if of is int64 else uint32)}){first}"
+        return f"-{first}" if op == "neg" else f"{first} {_INFIX[op]} {args[1]}"
+
+    def cast(self, x: str, source: DType, target: DType) -> str:
+        """`x` converted to a dtype."""
+        return f"{x} != 0" if target is bool_ else f"({self.type(target)}){x}"
+
+    def bitcast(self, x: str, source: DType, target: DType) -> str:
+        """The bits of `x` read as `target`."""
+        if source.kind != "f" and target.kind != "f":
+            return f"({self.type(target)}){x}"
+        if target.kind == "f":
+            return f"{target.code}_of_bits({x})"
+        return f"bits_of_{source.code}({x})"
+
+    def load(self, buffer: Buffer, name: str, index: str) -> str:
+        """An element of a buffer."""
+        return f"{name}[{index}]" + (" != 0" if buffer.dtype is bool_ else "")
+
+    def store(self, buffer: Buffer, name: str, index: str, value: str) -> str:
+        """The statement that writes an element of a buffer."""
+        return f"{name}[{index}] = {value};"
+
+    def atomic(self, op: str, dtype: DType, place: str, value: str) -> list[str]:
+        """Statements for a read-modify-write of the element at pointer `place`."""
+        if op in ("add", "and", "or"):
+            return [f"__atomic_fetch_{op}({place}, {value}, __ATOMIC_RELAXED);"]
+        t, sign = self.type(dtype), "<" if op == "min" else ">"
+        order = "__ATOMIC_RELAXED, __ATOMIC_RELAXED"
+        swap = f"__atomic_compare_exchange_n({place}, &old, {value}, 0, {order})"
+        return [
+            f"{t} old = __atomic_load_n({place}, __ATOMIC_RELAXED);",
+            f"while ({value} {sign} old && !{swap}) {{}}",
+        ]
+
+
+def shareable(kernel: Kernel) -> bool:
+    """Whether `render(kernel, lanes=True)` means something: a reduction is there to be shared, and
+    all lanes may run what is not shared."""
+    folds = [s for s in kernel.body if isinstance(s, Loop) and s.kind == "fold"]
+    effects = (s for s in walk(tuple(folds)) if isinstance(s, (Store, Atomic)))
+    reduces = any(isinstance(s, Loop) and s.kind == "reduce" for s in kernel.body)
+    return reduces and next(effects, None) is None
+
+
+def along_rows(kernel: Kernel) -> bool:
+    """Whether a reduction reads neighbours one after the other: lanes would read them at once."""
+    loops = (s for s in kernel.body if isinstance(s, Loop) and s.kind == "reduce")
+    return any(_reads_neighbours(loop.body, loop.var) for loop in loops)
+
+
+def load_steps(kernel: Kernel, axis: int) -> list[int | None]:
+    """By how much the index of each load grows from one point to its neighbour along an axis of the
+    grid, in a kernel without loops; None where that is not known."""
+    return list(_load_steps(kernel.body, Value("index", int64, (), axis)))
+
+
+def _reads_neighbours(block: Block, moving: Value) -> bool:
+    return 1 in _load_steps(block, moving)
+
+
+def _load_steps(block: Block, moving: Value) -> Iterator[int | None]:
+    steps: dict[int, int | None] = {}  # how values change when `moving` does by 1
+
+    def step(v: Value) -> int | None:
+        if v is moving or (v.op == "index" == moving.op and v.attr == moving.attr):
+            return 1
+        return steps.get(id(v), 0)
+
+    for s in block:
+        if isinstance(s, Value):
+            of = [step(a) for a in s.args]
+            if s.op == "load":
+                yield of[0]
+            steps[id(s)] = _step(s.op, of)
+
+
+def _step(op: str, of: Sequence[int | None]) -> int | None:
+    if not any(x != 0 for x in of):
+        return 0
+    if op not in ("add", "sub") or None in of:
+        return None
+    a, b = (x or 0 for x in of)
+    return a + b if op == "add" else a - b
+
+
+def _changes_what_is_read(s: Statement) -> bool:
+    effects = (x for x in walk((s,)) if isinstance(x, (Store, Atomic)))
+    return any(x.buffer.access == "rw" for x in effects)
+
+
+_BITS = {float32: uint32, float64: uint64}
+_BITS_IN_C = {
+    name: f"static inline {to} {name}({source} x) "
+    f"{{ union {{ {source} from; {to} to; }} u = {{x}}; return u.to; }}"
+    for name, source, to in (
+        ("f32_of_bits", "uint32_t", "float"),
+        ("bits_of_f32", "float", "uint32_t"),
+        ("f64_of_bits", "uint64_t", "double"),
+        ("bits_of_f64", "double", "uint64_t"),
+    )
+}
+
+
+def _special(value: float, dtype: DType, style: CStyle) -> str:
+    wide = dtype is float64
+    bits = 0x7FF0000000000000 if wide else 0x7F800000
+    if math.isnan(value):
+        bits |= 1 << (51 if wide else 22)
+    elif value < 0:
+        bits |= 1 << (63 if wide else 31)
+    unsigned = _BITS[dtype]
+    return f"{bits:#x}{style.suffixes.get(unsigned, '')}"
+
+
+def _hex(value: float) -> str:
+    """C's hexadecimal form without trailing zeros: 0x1.8p+0."""
+    digits, exponent = float(value).hex().split("p")
+    return f"{digits.rstrip('0').rstrip('.') if '.' in digits else digits}p{exponent}"
+
+
+class _Text:
+    """The text of one kernel, as it grows."""
+
+    def __init__(self, style: CStyle, kernel: Kernel, lanes: bool) -> None:
+        self.style, self.kernel, self.lanes = style, kernel, lanes
+        self.lines: list[str] = []
+        self.depth = 0
+        self.outermost = True  # whether all work items come to the loop that is written
+        self.helpers: dict[str, list[str]] = {}  # functions of combines, by name
+        self.shared: dict[str, list[str]] = {}  # declarations for groups, by type
+        self.names: dict[int, str] = {}
+        self.params = self.parameters()
+        taken = [n for n, _ in kernel.scalars] + [b.name for b in kernel.buffers] + [*kernel.ints]
+        self.taken = frozenset([*taken, *self.params.values()])
+        self.counts = dict.fromkeys("vkcr", 0)
+
+    def parameters(self) -> dict[str, str]:
+        """The parameters' names in C."""
+        k, found = self.kernel, dict[str, str]()
+        for name in (*(b.name for b in k.buffers), *k.ints, *(n for n, _ in k.scalars)):
+            c = "".join(x if x.isascii() else f"u{ord(x):x}" for x in name)
+            while c in self.style.reserved or c in found.values():
+                c += "_"
+            found[name] = c
+        return found
+
+    # --- writing
+
+    def put(self, *lines: str) -> None:
+        self.lines += ["  " * self.depth + line for line in lines]
+
+    @contextmanager
+    def braces(self, head: str = "") -> Iterator[None]:
+        self.put(f"{head} {{".strip())
+        self.depth += 1
+        yield
+        self.depth -= 1
+        self.put("}")
+
+    def declare(self, dtype: DType, name: str, text: str) -> None:
+        self.put(f"const {self.style.type(dtype)} {name} = {text};")
+
+    def fresh(self, v: Value, letter: str) -> str:
+        """The name that `print_kernel` gives to a value too."""
+        while (name := f"{letter}{self.counts[letter]}") in self.taken:
+            self.counts[letter] += 1
+        self.counts[letter] += 1
+        self.names[id(v)] = name
+        return name
+
+    def name(self, v: Value) -> str:
+        if v.op == "const":
+            return self.style.const(v.attr, v.dtype)
+        if v.op == "param":
+            return f"({self.params[v.attr]} != 0)" if v.dtype is bool_ else self.params[v.attr]
+        return f"i{v.attr}" if v.op == "index" else self.names[id(v)]
+
+    # --- the frame
+
+    def render(self) -> str:
+        style, k = self.style, self.kernel
+        parameters = [p for b in k.buffers for p in style.parameter(b, self.params[b.name])]
+        parameters += [f"{style.type(int64)} {self.params[n]}" for n in k.ints]
+        parameters += [f"{style.memory_type(d)} {self.params[n]}" for n, d in k.scalars]
+        self.depth = 1
+        for b in k.buffers:
+            self.put(*style.prologue(b, self.params[b.name]))
+        for line in style.points([self.name(e) for e in k.grid], self.lanes):
+            self.put(line)
+            self.depth += line.endswith("{")
+        self.block(k.body, outermost=True)
+        while self.depth:
+            self.depth -= 1
+            self.put("}")
+        helpers = [line for lines in self.helpers.values() for line in lines]
+        head = f"{style.function(style.entry(k), parameters, self.lanes)} {{"
+        shared = ["  " + line for lines in self.shared.values() for line in lines]
+        text = "\n".join([*helpers, head, *shared, *self.lines])
+        return "\n".join([*style.preamble(text), "", text, ""])
+
+    # --- statements
+
+    def block(self, block: Block, outermost: bool = False) -> None:
+        """`outermost`: what all lanes of a group come to; a loop there is shared among them."""
+        for s in block:
+            together = self.lanes and outermost
+            if isinstance(s, Value):
+                self.declare(s.dtype, self.fresh(s, "v"), self.computed(s))
+            elif isinstance(s, Loop):
+                self.outermost = outermost
+                self.loop(s, together)
+            elif together:
+                with self.braces(f"if ({self.present()}{self.style.lane} == 0)"):
+                    self.effect(s)
+            else:
+                self.effect(s)
+            if together and not isinstance(s, Value) and _changes_what_is_read(s):
+                self.put(*self.style.barrier())
+
+    def computed(self, v: Value) -> str:
+        args = [self.name(a) for a in v.args]
+        if v.op != "load":
+            return self.style.operation(v.op, v.dtype, args, v.args[v.op == "where"].dtype)
+        found = self.style.load(v.attr, self.params[v.attr.name], args[0])
+        return found if len(args) == 1 else f"{args[1]} ? {found} : 0"
+
+    def effect(self, s: Store | Atomic) -> None:
+        name, index, value = self.params[s.buffer.name], self.name(s.index), self.name(s.value)
+        if isinstance(s, Store):
+            lines = [self.style.store(s.buffer, name, index, value)]
+        else:
+            lines = self.style.atomic(s.op, s.buffer.dtype, f"&{name}[{index}]", value)
+        if s.when is None and len(lines) == 1:
+            self.put(*lines)
+        else:
+            with self.braces("" if s.when is None else f"if ({self.name(s.when)})"):
+                self.put(*lines)
+
+    def loop(self, s: Loop, together: bool) -> None:
+        start, stop = self.name(s.start), self.name(s.stop)
+        k = self.fresh(s.var, "k")
+        if s.kind == "reduce":
+            _Reduction(self, s, together).write(k, start, stop)
+        elif s.kind == "fold":
+            self.fold(s, k, start, stop)
+        else:
+            with self.counting(k, start, stop, LANES if together else 1):
+                self.block(s.body)
+
+    def counting(
+        self, k: str, start: str, stop: str, step: int = 1
+    ) -> AbstractContextManager[None]:
+        """A loop of `k` from start to stop; with a step each lane begins at its own place."""
+        i64 = self.style.type(int64)
+        if step == 1:
+            return self.braces(f"for ({i64} {k} = {start}; {k} < {stop}; ++{k})")
+        first, inside = f"{start} + {self.style.lane}", f"{self.present()}{k} < {stop}"
+        return self.braces(f"for ({i64} {k} = {first}; {inside}; {k} += {step})")
+
+    def present(self) -> str:
+        return f"{self.style.present} && " if self.style.present else ""
+
+    def fold(self, s: Loop, k: str, start: str, stop: str) -> None:
+        inits = [self.name(v) for v in s.init]
+        carries = [self.fresh(c, "c") for c in s.carry]
+        results = [self.fresh(r, "r") for r in s.results]
+        types = [self.style.type(c.dtype) for c in s.carry]
+        for t, r, init in zip(types, results, inits, strict=True):
+            self.put(f"{t} {r} = {init};")
+        if self.style.in_order and any(c.dtype.kind == "f" for c in s.carry):
+            self.put(self.style.in_order)
+        with self.counting(k, start, stop):
+            for t, c, r in zip(types, carries, results, strict=True):
+                self.put(f"const {t} {c} = {r};")
+            self.block(s.body)
+            for r, u in zip(results, s.update, strict=True):
+                self.put(f"{r} = {self.name(u)};")
+
+    # --- combining
+
+    def combiner(self, rule: Combine) -> tuple[str, str]:
+        """The type of partial results of `rule`, and the function that combines two of them."""
+        dtypes = [v.dtype for v in rule.result]
+        name = "_".join(["combine", rule.name, *(d.code for d in dtypes)])
+        one = len(dtypes) == 1
+        t = self.style.type(dtypes[0]) if one else name.replace("combine_", "pair_", 1)
+        if name not in self.helpers:
+            self.helpers[name] = self.combining(rule, name, t)
+        return t, name
+
+    def combining(self, rule: Combine, name: str, t: str) -> list[str]:
+        lines, names = [], dict[int, str]()
+        members = [f"x{i}" for i in range(len(rule.result))]
+        one = len(members) == 1
+        if not one:
+            declared = zip(members, rule.result, strict=True)
+            fields = " ".join(f"{self.style.type(v.dtype)} {m};" for m, v in declared)
+            lines.append(f"typedef struct {{ {fields} }} {t};")
+        lines.append(f"{self.style.helper}{t} {name}(const {t} a, const {t} b) {{")
+        for side, values in (("a", rule.left), ("b", rule.right)):
+            for m, v in zip(members, values, strict=True):
+                names[id(v)] = side if one else f"{side}.{m}"
+
+        def text(v: Value) -> str:
+            return self.style.const(v.attr, v.dtype) if v.op == "const" else names[id(v)]
+
+        for v in rule.body:
+            names[id(v)] = f"v{len(lines)}"
+            of = v.args[v.op == "where"].dtype
+            computed = self.style.operation(v.op, v.dtype, [text(a) for a in v.args], of)
+            lines.append(f"  const {self.style.type(v.dtype)} {names[id(v)]} = {computed};")
+        if one:
+            return [*lines, f"  return {text(rule.result[0])};", "}"]
+        results = ", ".join(text(v) for v in rule.result)
+        return [*lines, f"  const {t} both = {{{results}}};", "  return both;", "}"]
+
+
+class _Reduction:
+    """One reduce loop in the canonical order.
+
+    Level 0 combines elements into LANES lanes, level 1 the results of chunks, and so on. The lanes
+    of a level are an array, or, when a group of work items is at it, one value in each of them.
+    """
+
+    def __init__(self, text: _Text, loop: Loop, together: bool) -> None:
+        self.text, self.loop, self.together = text, loop, together
+        self.i64, self.zero = text.style.type(int64), text.style.const(0, int64)
+        self.rule = combine(str(loop.combine), tuple(u.dtype for u in loop.update))
+        self.type, self.combine = text.combiner(self.rule)
+        self.rows = text.style.rows() if text.outermost else []
+        self.unrolled = [text.style.unrolled] if self.rows and text.style.unrolled else []
+        if together:
+            self.shared = f"shared_{self.combine}"
+            text.shared[self.shared] = text.style.shared(self.type, self.shared)
+        else:
+            self.tree = self.combine.replace("combine_", "tree_", 1)
+            text.helpers.setdefault(self.tree, self.tree_of_array())
+
+    def tree_of_array(self) -> list[str]:
+        """The function that combines LANES items in the fixed tree."""
+        pair = f"lanes[j] = {self.combine}(lanes[j], lanes[j + width]);"
+        outer, inner = (["  " * n + line for line in self.unrolled] for n in (1, 2))
+        return [
+            f"{self.text.style.helper}{self.type} {self.tree}({self.type} *lanes) {{",
+            *outer,
+            f"  for (int width = {LANES // 2}; width > 0; width /= 2)",
+            *inner,
+            f"    for (int j = 0; j < width; ++j) {pair}",
+            "  return lanes[0];",
+            "}",
+        ]
+
+    def write(self, k: str, start: str, stop: str) -> None:
+        put, style, several = self.text.put, self.text.style, len(self.loop.results) > 1
+        results = [self.text.fresh(r, "r") for r in self.loop.results]
+        self.result = "_".join(results)
+        put(f"{self.type} {self.result};")
+        with self.text.braces():
+            values = ", ".join(style.const(v.attr, v.dtype) for v in self.rule.identity)
+            put(f"const {self.type} identity = {f'{{{values}}}' if several else values};")
+            span = stop if start == self.zero else f"{stop} - {start}"
+            put(f"const {self.i64} count = {stop} > {start} ? {span} : 0;")
+            put(f"const {self.i64} chunks = count > {CHUNK} ? (count + {CHUNK - 1}) / {CHUNK} : 1;")
+            array = f"lanes[{LANES}], ups" if self.unrolled else "lanes"
+            array = f"up[{LEVELS}]" if self.together else f"{array}[{LEVELS * LANES}]"
+            put(f"{self.type} {array};")
+            with self.text.braces(f"for ({self.i64} chunk = 0; chunk < chunks; ++chunk)"):
+                more = f"(chunk + 1) * {CHUNK} < count"
+                put(f"const {self.i64} end = {more} ? (chunk + 1) * {CHUNK} : count;")
+                (self.chunk_of_group if self.together else self.chunk)(k, start)
+                self.climb()
+        for i, r in enumerate(results if several else ()):
+            self.text.declare(self.loop.results[i].dtype, r, f"{self.result}.x{i}")
+
+    def base(self, start: str) -> str:
+        return "" if start == self.zero else f"{start} + "
+
+    def update(self, into: str) -> None:
+        """Runs the body, and combines what it yields into a lane."""
+        self.text.block(self.loop.body)
+        values = [self.text.name(u) for u in self.loop.update]
+        x = values[0]
+        if len(values) > 1:
+            x = "item"
+            self.text.put(f"const {self.type} item = {{{', '.join(values)}}};")
+        self.text.put(f"{into} = {self.combine}({into}, {x});")
+
+    def chunk(self, k: str, start: str) -> None:
+        put, braces = self.text.put, self.text.braces
+        put(*self.unrolled, f"for (int j = 0; j < {LANES}; ++j) lanes[j] = identity;")
+        with braces(f"for ({self.i64} row = chunk * {CHUNK}; row < end; row += {LANES})"):
+            put(*self.rows)
+            if self.unrolled:
+                self.whole_or_not(k, start)
+            else:
+                put(f"const int width = end - row < {LANES} ? end - row : {LANES};")
+                self.each_lane("for (int j = 0; j < width; ++j)", k, start)
+        put(f"{self.result} = {self.tree}(lanes);")
+
+    def each_lane(self, head: str, k: str, start: str) -> None:
+        with self.text.braces(head):
+            self.text.put(f"const {self.i64} {k} = {self.base(start)}row + j;")
+            self.update("lanes[j]")
+
+    def whole_or_not(self, k: str, start: str) -> None:
+        """LANES iterations, or as many as there are left: either way in a loop of known length."""
+        known = dict(self.text.counts)
+        head = f"for (int j = 0; j < {LANES}; ++j)"
+        for which, more in ((f"if (row + {LANES} <= end)", ""), ("else", " if (row + j < end)")):
+            self.text.counts = dict(known)
+            with self.text.braces(which):
+                self.text.put(*self.unrolled)
+                self.each_lane(head + more, k, start)
+
+    def chunk_of_group(self, k: str, start: str) -> None:
+        put, lane = self.text.put, self.text.style.lane
+        put(f"{self.result} = identity;", f"{self.i64} row = chunk * {CHUNK};")
+        known = dict(self.text.counts)
+        # Twice, for whole rows and for the rest: a condition in the loop halves the speed on CPUs.
+        put(*self.text.style.unroll(self.loop.body))
+        for head in (f"for (; row + {LANES} <= end; row += {LANES})", f"if (row + {lane} < end)"):
+            self.text.counts = dict(known)
+            with self.text.braces(head):
+                put(f"const {self.i64} {k} = {self.base(start)}row + {lane};")
+                self.update(self.result)
+        put(*self.text.style.tree(self.type, self.result, self.combine, self.shared))
+
+    def climb(self) -> None:
+        """Takes a chunk's result to the level above, and on while chunks are complete."""
+        put, style, i64 = self.text.put, self.text.style, self.i64
+        step = f"at /= {CHUNK}, of = (of + {CHUNK - 1}) / {CHUNK}, ++level"
+        first = f"{i64} at = chunk, of = chunks, level = 1"
+        with self.text.braces(f"for ({first}; of > 1; {step})"):
+            up = "up[level]" if self.together else f"up[at % {LANES}]"
+            into = f"{up} = {self.combine}({up}, {self.result});"
+            last = f"if (at % {CHUNK} != {CHUNK - 1} && at + 1 != of) break;"
+            if self.together:
+                put(f"if (at % {CHUNK} == 0) up[level] = identity;")
+                put(f"if (at % {LANES} == {style.lane}) {into}", last)
+                put(f"{self.result} = up[level];")
+                put(*style.tree(self.type, self.result, self.combine, self.shared))
+            else:
+                put(f"{self.type} *up = {'ups' if self.unrolled else 'lanes'} + level * {LANES};")
+                put(f"if (at % {CHUNK} == 0) for (int j = 0; j < {LANES}; ++j) up[j] = identity;")
+                put(into, last)
+                put(f"{self.result} = {self.tree}(up);")
+
+
+__all__ = ["LEVELS", "CStyle", "along_rows", "load_steps", "shareable"]

@@ -1,0 +1,387 @@
+"""The loop language: the only thing that a backend receives.
+
+A `Kernel` says what is computed at every point of a grid. Its parameters are buffers (a dtype and
+an access), run-time integers (sizes, strides) and run-time scalars. Its body is a `Block`: a list
+of statements in the order in which they run, where a statement is
+
+- a `Value`: compute this operation now (single assignment: a Value stands in exactly one block,
+  before its uses);
+- a `Store` or an `Atomic`: write to a buffer at a linear element index;
+- a `Loop`, of one of three kinds:
+  - `map`: iterations are independent; it only has effects;
+  - `reduce`: combines `update`, computed in every iteration, with a named associative `Combine` in
+    the *canonical order* (below); results are read through "result" Values;
+  - `fold`: sequential; `carry` holds the state, starting at `init`, becoming `update` after each
+    iteration; it may have effects too.
+
+Points of the grid are independent and may run in any order and at once. Nothing else is in the
+language: dtypes are bool, integers, float32 and float64 after legalisation (float16 and bfloat16
+appear only in buffers, `load`, `store` and `cast`, on devices that convert them natively).
+
+Canonical order of a reduction of n values x[0..n-1] (start..stop, step 1), with LANES = 32 and
+CHUNK = 4096:
+    reduce(x, n) = n <= CHUNK ? chunk(x) : reduce([chunk(x[c*CHUNK : (c+1)*CHUNK]) for c in ...])
+    chunk(x): lane[j] = identity for j in 0..31;
+              for k ascending: lane[k % 32] = combine(lane[k % 32], x[k]);
+              for h in 16, 8, 4, 2, 1: lane[j] = combine(lane[j], lane[j + h]) for j < h;
+              the result is lane[0].
+All 32 lanes take part, also when n < 32. So the bits depend on n alone.
+
+Values are built as free-standing expressions (`x * y + 1`, `where(c, a, b)`, `load(buf, i)`);
+`KernelBuilder.build` places each in the outermost block in which it can stand (so it may be
+computed though the loop around it runs no iteration), and shares equal ones. A load from an "rw"
+buffer stands where it is first used, and is not shared with an equal one: a store may lie between.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..dtypes import DType, bool_, float32, int64
+from ..errors import InternalError
+
+LANES = 32
+CHUNK = 4096
+
+# op -> (number of arguments, their kinds of dtype, what comes out: "same" or a kind)
+OPS: dict[str, tuple[int, str, str]] = {
+    "add": (2, "iuf", "same"),  # integers wrap
+    "sub": (2, "iuf", "same"),
+    "mul": (2, "iuf", "same"),
+    "div": (2, "f", "same"),
+    "fma": (3, "f", "same"),  # a * b + c with one rounding
+    "neg": (1, "if", "same"),
+    "sqrt": (1, "f", "same"),  # correctly rounded
+    "trunc": (1, "f", "same"),
+    "floor": (1, "f", "same"),
+    "rint": (1, "f", "same"),  # to nearest, ties to even
+    "quo": (2, "iu", "same"),  # towards zero; undefined for divisor 0 and for MIN / -1: guard it
+    "rem": (2, "iu", "same"),  # a - quo(a, b) * b; undefined where quo is
+    "shl": (2, "iu", "same"),  # undefined outside 0 <= amount < bits: guard it
+    "shr": (2, "iu", "same"),  # arithmetic for signed, logical for unsigned
+    "and": (2, "biu", "same"),
+    "or": (2, "biu", "same"),
+    "xor": (2, "biu", "same"),
+    "not": (1, "biu", "same"),
+    "lt": (2, "iuf", "b"),
+    "le": (2, "iuf", "b"),
+    "eq": (2, "biuf", "b"),
+    "ne": (2, "biuf", "b"),
+    "where": (3, "biuf", "same"),  # where(bool, a, b)
+    # int -> int wraps; -> float rounds to nearest even (int -> half by way of float32);
+    # float -> int truncates and is undefined out of range (guard it); bool <-> number: 0/1, x != 0
+    "cast": (1, "biuf", "attr"),
+    "bitcast": (1, "iuf", "attr"),
+}
+# Values that are not computed by a statement: operands that stand for themselves.
+OPERANDS = ("const", "param", "index", "loopvar", "carry", "result", "arg")
+
+
+@dataclass(frozen=True, eq=False)
+class Buffer:
+    """A buffer parameter: `access` is "r", "w" or "rw". Indices are in elements from its start."""
+
+    name: str
+    dtype: DType
+    access: str
+
+
+@dataclass(eq=False, slots=True)
+class Value:
+    """One operation. `attr`: const -> the Python number; param -> its name; index -> the grid axis;
+    load -> the Buffer; loopvar, carry, result -> (Loop, position)."""
+
+    op: str
+    dtype: DType
+    args: tuple[Value, ...] = ()
+    attr: Any = None
+
+    def __repr__(self) -> str:
+        inner = ", ".join(a.op for a in self.args)
+        return f"<{self.op} {self.dtype.code} {'' if self.attr is None else self.attr} ({inner})>"
+
+    def __add__(self, other: Operand) -> Value:
+        return binary("add", self, other)
+
+    def __radd__(self, other: Operand) -> Value:
+        return binary("add", wrap(other, self.dtype), self)
+
+    def __sub__(self, other: Operand) -> Value:
+        return binary("sub", self, other)
+
+    def __rsub__(self, other: Operand) -> Value:
+        return binary("sub", wrap(other, self.dtype), self)
+
+    def __mul__(self, other: Operand) -> Value:
+        return binary("mul", self, other)
+
+    def __rmul__(self, other: Operand) -> Value:
+        return binary("mul", wrap(other, self.dtype), self)
+
+    def __truediv__(self, other: Operand) -> Value:
+        return binary("div", self, other)
+
+    def __rtruediv__(self, other: Operand) -> Value:
+        return binary("div", wrap(other, self.dtype), self)
+
+    def __neg__(self) -> Value:
+        return Value("neg", self.dtype, (self,))
+
+    def __lshift__(self, other: Operand) -> Value:
+        return binary("shl", self, other)
+
+    def __rshift__(self, other: Operand) -> Value:
+        return binary("shr", self, other)
+
+    def __and__(self, other: Operand) -> Value:
+        return binary("and", self, other)
+
+    def __or__(self, other: Operand) -> Value:
+        return binary("or", self, other)
+
+    def __xor__(self, other: Operand) -> Value:
+        return binary("xor", self, other)
+
+    def __invert__(self) -> Value:
+        return Value("not", self.dtype, (self,))
+
+    def __lt__(self, other: Operand) -> Value:
+        return binary("lt", self, other)
+
+    def __le__(self, other: Operand) -> Value:
+        return binary("le", self, other)
+
+    def __gt__(self, other: Operand) -> Value:
+        return binary("lt", wrap(other, self.dtype), self)
+
+    def __ge__(self, other: Operand) -> Value:
+        return binary("le", wrap(other, self.dtype), self)
+
+
+Operand = Value | int | float | bool
+
+
+def const(value: float | int | bool, dtype: DType) -> Value:
+    """A constant. For integers it must be in range; for float32 it is rounded to float32."""
+    if dtype.kind == "f":
+        value = float(value)
+        if dtype is float32 and math.isfinite(value):
+            value = struct.unpack("f", struct.pack("f", value))[0]
+    elif dtype.kind == "b":
+        value = bool(value)
+    else:
+        value = int(value)
+        if not dtype.min <= value <= dtype.max:
+            raise InternalError(f"constant {value} does not fit {dtype.name}")
+    return Value("const", dtype, (), value)
+
+
+def wrap(x: Operand, dtype: DType) -> Value:
+    """`x` itself, or a Python number as a constant of `dtype`."""
+    return x if isinstance(x, Value) else const(x, dtype)
+
+
+def binary(op: str, a: Operand, b: Operand) -> Value:
+    """A two-argument op; a Python number takes the other's dtype. Trivial integer cases fold."""
+    if not isinstance(a, Value):
+        assert isinstance(b, Value)
+        a = const(a, b.dtype)
+    b = wrap(b, a.dtype)
+    if a.dtype is not b.dtype:
+        pair = f"{a.dtype.name} and {b.dtype.name}"
+        raise InternalError(f"{op} of {pair}: the loop language never promotes")
+    if a.dtype.kind in "iu" and (folded := _fold_integer(op, a, b)) is not None:
+        return folded
+    return Value(op, bool_ if OPS[op][2] == "b" else a.dtype, (a, b))
+
+
+def _fold_integer(op: str, a: Value, b: Value) -> Value | None:
+    x = a.attr if a.op == "const" else None
+    y = b.attr if b.op == "const" else None
+    if op in ("add", "or", "xor") and x == 0:
+        return b
+    if op in ("add", "sub", "or", "xor", "shl", "shr") and y == 0:
+        return a
+    if op == "mul" and x == 1:
+        return b
+    if op in ("mul", "quo") and y == 1:
+        return a
+    if op == "mul" and 0 in (x, y):
+        return const(0, a.dtype)
+    return None
+
+
+def fma(a: Value, b: Operand, c: Operand) -> Value:
+    """a * b + c with one rounding."""
+    return Value("fma", a.dtype, (a, wrap(b, a.dtype), wrap(c, a.dtype)))
+
+
+def unary(op: str, a: Value) -> Value:
+    """A one-argument op of the same dtype: neg, sqrt, trunc, floor, rint, not."""
+    return Value(op, a.dtype, (a,))
+
+
+def sqrt(a: Value) -> Value:
+    """The correctly rounded square root."""
+    return unary("sqrt", a)
+
+
+def trunc(a: Value) -> Value:
+    """`a` rounded towards zero."""
+    return unary("trunc", a)
+
+
+def floor(a: Value) -> Value:
+    """`a` rounded down."""
+    return unary("floor", a)
+
+
+def rint(a: Value) -> Value:
+    """`a` rounded to the nearest integer, ties to even."""
+    return unary("rint", a)
+
+
+def quo(a: Value, b: Operand) -> Value:
+    """The integer quotient, towards zero. The divisor must be neither 0 nor (for MIN) -1."""
+    return binary("quo", a, b)
+
+
+def rem(a: Value, b: Operand) -> Value:
+    """The integer remainder with the sign of `a`, under `quo`'s conditions."""
+    return binary("rem", a, b)
+
+
+def eq(a: Value, b: Operand) -> Value:
+    """Whether a == b."""
+    return binary("eq", a, b)
+
+
+def ne(a: Value, b: Operand) -> Value:
+    """Whether a != b (true for NaN)."""
+    return binary("ne", a, b)
+
+
+def where(c: Value, a: Operand, b: Operand) -> Value:
+    """`a` where `c`, else `b`. Both are computed."""
+    if not isinstance(a, Value):
+        if not isinstance(b, Value):
+            raise InternalError("where() of two Python numbers has no dtype")
+        a = const(a, b.dtype)
+    return Value("where", a.dtype, (c, a, wrap(b, a.dtype)))
+
+
+def cast(a: Value, dtype: DType) -> Value:
+    """`a` as `dtype`. A float outside of an integer's range gives any integer: guard it."""
+    return a if a.dtype is dtype else Value("cast", dtype, (a,))
+
+
+def bitcast(a: Value, dtype: DType) -> Value:
+    """The bits of `a` read as `dtype`, of the same size."""
+    return a if a.dtype is dtype else Value("bitcast", dtype, (a,))
+
+
+def load(buffer: Buffer, index: Value, when: Value | None = None) -> Value:
+    """The element at `index`; where `when` is given and false, zero: no memory is touched."""
+    return Value("load", buffer.dtype, (index,) if when is None else (index, when), buffer)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Store:
+    """Write `value` at `index`, where `when` is absent or true."""
+
+    buffer: Buffer
+    index: Value
+    value: Value
+    when: Value | None = None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Atomic:
+    """Integer read-modify-write of `buffer[index]`: `op` is add, min, max, and, or."""
+
+    op: str
+    buffer: Buffer
+    index: Value
+    value: Value
+    when: Value | None = None
+
+
+@dataclass(eq=False, slots=True)
+class Loop:
+    """A loop; see the module's text. `body` is filled in by `KernelBuilder.build`."""
+
+    kind: str
+    start: Value
+    stop: Value
+    combine: str | None = None
+    init: tuple[Value, ...] = ()
+    var: Value = field(init=False)
+    carry: tuple[Value, ...] = ()
+    update: tuple[Value, ...] = ()
+    results: tuple[Value, ...] = ()
+    effects: tuple[Effect, ...] = ()
+    body: Block = ()
+
+    def __post_init__(self) -> None:
+        self.var = Value("loopvar", int64, (), (self, 0))
+
+
+Effect = Store | Atomic | Loop
+Statement = Value | Store | Atomic | Loop
+Block = tuple[Statement, ...]
+
+
+def map_loop(start: Operand, stop: Operand, body: Callable[[Value], Iterable[Effect]]) -> Loop:
+    """A loop of independent iterations: `body(k)` gives its effects. For `KernelBuilder.effect`."""
+    loop = Loop("map", wrap(start, int64), wrap(stop, int64))
+    loop.effects = tuple(body(loop.var))
+    return loop
+
+
+def reduce_loop(
+    combine: str, start: Operand, stop: Operand, body: Callable[[Value], Value | Sequence[Value]]
+) -> tuple[Value, ...]:
+    """The results of combining `body(k)` over k in start..stop-1, in canonical order."""
+    loop = Loop("reduce", wrap(start, int64), wrap(stop, int64), combine)
+    update = body(loop.var)
+    loop.update = (update,) if isinstance(update, Value) else tuple(update)
+    loop.results = _results(loop, [u.dtype for u in loop.update])
+    return loop.results
+
+
+def fold_loop(
+    start: Operand,
+    stop: Operand,
+    init: Sequence[Value],
+    body: Callable[..., Sequence[Value] | tuple[Sequence[Value], Iterable[Effect]]],
+) -> Loop:
+    """A sequential loop: `body(k, *carry)` gives the new carries, or (new carries, effects).
+
+    Its `.results` are the carries after the last iteration. Where it has effects, pass it to
+    `KernelBuilder.effect`.
+    """
+    loop = Loop("fold", wrap(start, int64), wrap(stop, int64), init=tuple(init))
+    loop.carry = tuple(Value("carry", v.dtype, (), (loop, i)) for i, v in enumerate(loop.init))
+    got = body(loop.var, *loop.carry)
+    if isinstance(got, tuple) and len(got) == 2 and not all(isinstance(g, Value) for g in got):
+        loop.update, loop.effects = tuple(got[0]), tuple(got[1])  # type: ignore[arg-type]
+    else:
+        loop.update = tuple(got)  # type: ignore[arg-type]
+    loop.results = _results(loop, [v.dtype for v in loop.init])
+    return loop
+
+
+def _results(loop: Loop, dtypes: Iterable[DType]) -> tuple[Value, ...]:
+    return tuple(Value("result", d, (), (loop, i)) for i, d in enumerate(dtypes))
+
+
+def walk(block: Block) -> Iterator[Statement]:
+    """Every statement of a block and of the loops in it, in order."""
+    for s in block:
+        yield s
+        if isinstance(s, Loop):
+            yield from walk(s.body)

@@ -1,0 +1,360 @@
+"""kernel -> kernel: what a device lacks, said in terms of what it has. A list of passes, in order.
+
+Every pass keeps the bits of the result, and returns the kernel itself where it has nothing to do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+
+from ..dtypes import DType, bfloat16, float16, float32, float64, int32, uint16, uint32, uint64
+from ..errors import DTypeError
+from .builder import Kernel
+from .language import (
+    OPERANDS,
+    Atomic,
+    Block,
+    Buffer,
+    Loop,
+    Statement,
+    Store,
+    Value,
+    bitcast,
+    cast,
+    const,
+    eq,
+    ne,
+    quo,
+    sqrt,
+    walk,
+    where,
+)
+from .target import Capabilities
+
+# (a value, its arguments as rewritten) -> what takes its place; None: itself with those arguments
+Rule = Callable[[Value, tuple[Value, ...]], Value | None]
+Pass = Callable[[Kernel, Capabilities], Kernel]
+
+_HALVES = (float16, bfloat16)
+
+
+def legalize(kernel: Kernel, capabilities: Capabilities) -> Kernel:
+    """An equivalent kernel that a device of these capabilities can run; the same if it already can.
+
+    Raises: DTypeError when the kernel needs a dtype that the device does not have.
+    """
+    refuse_dtypes(kernel, capabilities)
+    for change in PASSES:
+        kernel = change(kernel, capabilities)
+    return kernel
+
+
+# --- rewriting -----------------------------------------------------------------------------------
+
+
+class _Rewriter:
+    """Rebuilds blocks statement by statement, so that order and scopes stay as they are."""
+
+    def __init__(self, rule: Rule, buffers: Mapping[Buffer, Buffer]) -> None:
+        self.rule, self.buffers = rule, buffers
+        self.new: dict[int, Value] = {}  # id(old value) -> what takes its place
+        self.emitted: set[int] = set()
+        self.out: list[Statement] = []
+
+    def operand(self, v: Value) -> Value:
+        return self.new.get(id(v), v)
+
+    def operands(self, values: tuple[Value, ...]) -> tuple[Value, ...]:
+        return tuple(self.operand(v) for v in values)
+
+    def block(self, block: Block) -> Block:
+        outer, self.out = self.out, []
+        for s in block:
+            if isinstance(s, Value):
+                self.value(s)
+            else:
+                self.out.append(self.loop(s) if isinstance(s, Loop) else self.effect(s))
+        done, self.out = tuple(self.out), outer
+        return done
+
+    def value(self, v: Value) -> None:
+        args = self.operands(v.args)
+        new = self.rule(v, args) or self.again(v, args)
+        self.new[id(v)] = new
+        self.emit(new)
+
+    def again(self, v: Value, args: tuple[Value, ...]) -> Value:
+        if v.op != "load":
+            return Value(v.op, v.dtype, args, v.attr)
+        buffer = self.buffers.get(v.attr, v.attr)
+        return Value("load", buffer.dtype, args, buffer)
+
+    def emit(self, v: Value) -> None:
+        """Puts `v`, and before it whatever it needs, into the open block."""
+        if v.op in OPERANDS or id(v) in self.emitted:
+            return
+        for a in v.args:
+            self.emit(a)
+        self.emitted.add(id(v))
+        self.out.append(v)
+
+    def effect(self, s: Store | Atomic) -> Store | Atomic:
+        when = None if s.when is None else self.operand(s.when)
+        place = self.buffers.get(s.buffer, s.buffer), self.operand(s.index), self.operand(s.value)
+        return Store(*place, when) if isinstance(s, Store) else Atomic(s.op, *place, when)
+
+    def loop(self, old: Loop) -> Loop:
+        start, stop = self.operand(old.start), self.operand(old.stop)
+        new = Loop(old.kind, start, stop, old.combine, self.operands(old.init))
+        new.carry = self.positions("carry", new, old.carry)
+        self.new[id(old.var)] = new.var
+        new.body = self.block(old.body)
+        new.effects = tuple(s for s in new.body if not isinstance(s, Value))
+        new.update = self.operands(old.update)
+        new.results = self.positions("result", new, old.results)
+        return new
+
+    def positions(self, op: str, loop: Loop, old: tuple[Value, ...]) -> tuple[Value, ...]:
+        new = tuple(Value(op, v.dtype, (), (loop, i)) for i, v in enumerate(old))
+        self.new.update((id(a), b) for a, b in zip(old, new, strict=True))
+        return new
+
+
+def rewrite(kernel: Kernel, rule: Rule, buffers: Mapping[Buffer, Buffer] | None = None) -> Kernel:
+    """The kernel with `rule` applied to every value in order, and buffers replaced."""
+    changed = buffers or {}
+    body = _Rewriter(rule, changed).block(kernel.body)
+    parameters = tuple(changed.get(b, b) for b in kernel.buffers)
+    return Kernel(kernel.name, parameters, kernel.ints, kernel.scalars, kernel.grid, body)
+
+
+def _values(kernel: Kernel) -> Iterator[Value]:
+    return (s for s in walk(kernel.body) if isinstance(s, Value))
+
+
+# --- what cannot be helped -----------------------------------------------------------------------
+
+
+def refuse_dtypes(kernel: Kernel, capabilities: Capabilities) -> None:
+    """Nothing, if the device has every dtype that the kernel needs.
+
+    Raises: DTypeError that names what the device lacks.
+    """
+    for b in kernel.buffers:
+        if b.dtype not in capabilities.dtypes:
+            raise DTypeError(
+                f"this device has no {b.dtype.name} (buffer {b.name} of kernel {kernel.name}); "
+                f"it has: {', '.join(sorted(d.name for d in capabilities.dtypes))}. "
+                "Use astype() first, or another device"
+            )
+    if not capabilities.float64 and any(d is float64 for d in _dtypes(kernel)):
+        raise DTypeError(
+            f"kernel {kernel.name} computes in float64, which this device lacks; "
+            "use float32 (astype(dovetail.float32)) or another device"
+        )
+
+
+def _dtypes(kernel: Kernel) -> Iterator[DType]:
+    yield from (b.dtype for b in kernel.buffers)
+    yield from (dtype for _, dtype in kernel.scalars)
+    for v in _values(kernel):
+        yield v.dtype
+        yield from (a.dtype for a in v.args)
+
+
+# --- casts to and from halves: by way of float32 --------------------------------------------------
+
+
+def casts_by_float32(kernel: Kernel, capabilities: Capabilities) -> Kernel:
+    """Leaves, of the casts to and from float16 and bfloat16, only those from and to float32."""
+    if not any(_is_long_way(v) for v in _values(kernel)):
+        return kernel
+    return rewrite(kernel, _cast_by_float32)
+
+
+def _is_long_way(v: Value) -> bool:
+    if v.op != "cast":
+        return False
+    pair = (v.dtype, v.args[0].dtype)
+    return float32 not in pair and any(d in _HALVES for d in pair)
+
+
+def _cast_by_float32(v: Value, args: tuple[Value, ...]) -> Value | None:
+    if not _is_long_way(v):
+        return None
+    (x,) = args
+    return cast(_to_odd(x) if x.dtype is float64 else cast(x, float32), v.dtype)
+
+
+def _to_odd(x: Value) -> Value:
+    """float64 as float32, rounded to odd: as 24 >= 2 + 11 bits, rounding again to a half is right.
+
+    Source: Boldo and Melquiond 2008, as for `reference.fma`.
+    """
+    near = cast(x, float32)
+    back, bits = cast(near, float64), bitcast(near, int32)
+    inexact = ne(back, x) & eq(x, x) & eq(bits & 1, 0)
+    too_far = (x < back) ^ (x < 0.0)  # |back| > |x|; x is not 0 where it is inexact
+    return bitcast(where(inexact, bits + where(too_far, const(-1, int32), 1), bits), float32)
+
+
+# --- halves as integers ---------------------------------------------------------------------------
+
+
+def halves_as_integers(kernel: Kernel, capabilities: Capabilities) -> Kernel:
+    """Buffers of halves that the device does not convert become uint16, casts integer work."""
+    lacking = [d for d in _HALVES if d not in capabilities.native_halves]
+    buffers = {b: Buffer(b.name, uint16, b.access) for b in kernel.buffers if b.dtype in lacking}
+    if not buffers and not any(v.dtype in lacking for v in _values(kernel)):
+        return kernel
+
+    def rule(v: Value, args: tuple[Value, ...]) -> Value | None:
+        if v.op != "cast":
+            return None
+        if v.dtype in lacking:
+            return _TO_BITS[v.dtype](args[0])
+        if v.args[0].dtype in lacking:
+            return _FROM_BITS[v.args[0].dtype](args[0])
+        return None
+
+    return rewrite(kernel, rule, buffers)
+
+
+def _bfloat16_bits(x: Value) -> Value:
+    """float32 rounded to bfloat16; a NaN stays one, quiet."""
+    bits = bitcast(x, uint32)
+    rounded = bits + ((bits >> 16) & 1) + 0x7FFF
+    return cast(where(ne(x, x), bits | 0x400000, rounded) >> 16, uint16)
+
+
+def _bfloat16_value(bits: Value) -> Value:
+    return bitcast(cast(bits, uint32) << 16, float32)
+
+
+def _float16_bits(x: Value) -> Value:
+    """float32 rounded to float16.
+
+    Below 2^-14 the sum with 0.5 rounds: its last bit is 2^-24, as that of a denormal float16.
+    """
+    bits = bitcast(x, uint32)
+    size = bits & 0x7FFFFFFF
+    normal = ((size + ((size >> 13) & 1) + 0xFFF) >> 13) - (112 << 10)
+    denormal = bitcast(bitcast(size, float32) + 0.5, uint32) - 0x3F000000
+    half = where(size < 0x38800000, denormal, normal)
+    half = where(size >= 0x477FF000, 0x7C00, half)  # 65520, half way beyond the largest
+    half = where(size > 0x7F800000, ((size >> 13) & 0x1FF) | 0x7E00, half)
+    return cast(half | ((bits >> 16) & 0x8000), uint16)
+
+
+def _float16_value(bits: Value) -> Value:
+    wide = cast(bits, uint32)
+    size = wide & 0x7FFF
+    rebased = where(
+        size >= 0x7C00, const(224 << 23, uint32), 112 << 23
+    )  # infinity and NaN, or normal
+    denormal = bitcast(cast(size, float32) * 2.0**-24, uint32)
+    magnitude = where(size < 0x400, denormal, (size << 13) + rebased)
+    return bitcast(magnitude | ((wide & 0x8000) << 16), float32)
+
+
+_TO_BITS = {float16: _float16_bits, bfloat16: _bfloat16_bits}
+_FROM_BITS = {float16: _float16_value, bfloat16: _bfloat16_value}
+
+
+# --- division and square root --------------------------------------------------------------------
+
+
+def round_division(kernel: Kernel, capabilities: Capabilities) -> Kernel:
+    """float32 division and square root through float64 (or, without it, integers).
+
+    Source: Figueroa, When is double rounding innocuous? SIGNUM Newsletter 30(3), 1995: the 53 bits
+    of float64 are at least 2 * 24 + 2.
+    """
+    if capabilities.exact_division or not any(_is_division(v) for v in _values(kernel)):
+        return kernel
+    return rewrite(kernel, _divide_in_float64 if capabilities.float64 else _divide_in_integers)
+
+
+def _is_division(v: Value) -> bool:
+    return v.op in ("div", "sqrt") and v.dtype is float32
+
+
+def _divide_in_float64(v: Value, args: tuple[Value, ...]) -> Value | None:
+    if not _is_division(v):
+        return None
+    wide = [cast(a, float64) for a in args]
+    return cast(sqrt(wide[0]) if v.op == "sqrt" else wide[0] / wide[1], float32)
+
+
+def _divide_in_integers(v: Value, args: tuple[Value, ...]) -> Value | None:
+    if not _is_division(v):
+        return None
+    return _integer_sqrt(*args) if v.op == "sqrt" else _integer_quotient(*args)
+
+
+_INFINITY, _NAN = 0x7F800000, 0x7FC00000
+
+
+def _parts(x: Value) -> tuple[Value, Value]:
+    """The 24 bits of a finite float32's significand, as uint64, and its biased exponent, as int32.
+
+    A denormal is its bits times 2^-149; the float32 that equals its bits is free of leading zeros.
+    """
+    size = bitcast(x, uint32) & 0x7FFFFFFF
+    tiny = size < 0x800000
+    bits = where(tiny, bitcast(cast(size, float32), uint32), size)
+    exponent = cast(bits >> 23, int32) - where(tiny, const(149, int32), 0)
+    return cast((bits & 0x7FFFFF) | 0x800000, uint64), exponent
+
+
+def _assembled(significand: Value, exponent: Value) -> Value:
+    """The bits of the float32 nearest (ties to even) a 27-bit significand, its last bit sticky."""
+    denormal = exponent < 1
+    lost = where(denormal, 4 - exponent, 3)
+    lost = cast(where(lost < 31, lost, 31), uint32)
+    kept = significand >> lost
+    rest, half = significand - (kept << lost), const(1, uint32) << (lost - 1)
+    up = (half < rest) | (eq(rest, half) & eq(kept & 1, 1))
+    base = cast(where(denormal, 0, exponent - 1), uint32) << 23
+    bits = base + kept + cast(up, uint32)  # a carry raises the exponent, as it should
+    return where(bits < _INFINITY, bits, _INFINITY)
+
+
+def _sticky(root: Value, rest: Value) -> Value:
+    return cast((root << 1) | cast(ne(rest, 0), uint64), uint32)
+
+
+def _integer_quotient(a: Value, b: Value) -> Value:
+    (ma, ea), (mb, eb) = _parts(a), _parts(b)
+    below = ma < mb  # then the quotient's first bit is one place lower
+    dividend = where(below, ma << 26, ma << 25)
+    quotient = quo(dividend, mb)
+    exponent = ea - eb + where(below, const(126, int32), 127)
+    bits = _assembled(_sticky(quotient, dividend - quotient * mb), exponent)
+    sizes = [bitcast(x, uint32) & 0x7FFFFFFF for x in (a, b)]
+    (a_zero, b_zero), (a_inf, b_inf) = ([eq(s, n) for s in sizes] for n in (0, _INFINITY))
+    bits = where(a_inf | b_zero, _INFINITY, where(a_zero | b_inf, 0, bits))
+    bits = bits | ((bitcast(a, uint32) ^ bitcast(b, uint32)) & 0x80000000)
+    nothing = ne(a, a) | ne(b, b) | (a_inf & b_inf) | (a_zero & b_zero)
+    return bitcast(where(nothing, _NAN, bits), float32)
+
+
+def _integer_sqrt(x: Value) -> Value:
+    """The device's root, mended: it is off by at most 3 units in the last place, as in OpenCL."""
+    m, e = _parts(x)
+    odd = eq(e & 1, 0)  # of the unbiased exponent
+    m = where(odd, m << 1, m)
+    target = m << 27  # its root has 26 bits
+    near = sqrt(cast(m, float32) * 2.0**-23) * 2.0**25
+    root = cast(near, uint64) - 32  # 3 units near 2 are up to 24 of its own
+    for step in (32, 16, 8, 4, 2, 1):
+        more = root + step
+        root = where(more * more <= target, more, root)
+    exponent = ((e - where(odd, const(128, int32), 127)) >> 1) + 127
+    bits = _assembled(_sticky(root, target - root * root), exponent)
+    plain = (x > 0.0) & (x < math.inf)
+    return bitcast(where(plain, bits, where(x < 0.0, _NAN, bitcast(x, uint32))), float32)
+
+
+PASSES: tuple[Pass, ...] = (casts_by_float32, halves_as_integers, round_division)

@@ -1,0 +1,99 @@
+"""Kernels as text: what `str(kernel)` prints, `dt.explain` shows and the disk cache hashes.
+
+    kernel add(x: r f32, out: w f32; n0, s0; c0: f32) grid(n0) {
+      v0: i64 = mul i0, s0
+      v1: f32 = load x[v0]
+      v2: f32 = mul v1, c0
+      v3: f32 = add v2, f32(1.0)
+      store out[i0] = v3
+    }
+
+Loops: `reduce add k0 in i64(0)..n0 -> r0: f32 { ... yield v4 }`, `fold k0 in a..b carry (c0: f32 =
+v1) -> r0: f32 { ... yield v5 }`, `map k0 in a..b { ... }`. A condition follows as ` if v7`.
+`parser.py` reads it back.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .language import Atomic, Block, Loop, Store, Value
+
+
+class _Printer:
+    def __init__(self, taken: frozenset[str]) -> None:
+        self.lines: list[str] = []
+        self._taken = taken  # the parameters' names
+        self._names: dict[int, str] = {}
+        self._counts = {"v": 0, "k": 0, "c": 0, "r": 0}
+
+    def fresh(self, value: Value, letter: str) -> str:
+        while (name := f"{letter}{self._counts[letter]}") in self._taken:
+            self._counts[letter] += 1
+        self._counts[letter] += 1
+        self._names[id(value)] = name
+        return name
+
+    def name(self, v: Value) -> str:
+        if v.op == "const":
+            return f"{v.dtype.code}({v.attr!r})"
+        if v.op == "param":
+            return str(v.attr)
+        if v.op == "index":
+            return f"i{v.attr}"
+        return self._names[id(v)]
+
+    def names(self, values: Any) -> str:
+        return ", ".join(map(self.name, values))
+
+    def block(self, block: Block, indent: str) -> None:
+        for s in block:
+            if isinstance(s, Loop):
+                self.loop(s, indent)
+            else:
+                self.lines.append(indent + self.statement(s))
+
+    def statement(self, s: Value | Store | Atomic) -> str:
+        if isinstance(s, (Store, Atomic)):
+            head = "store" if isinstance(s, Store) else f"atomic {s.op}"
+            when = "" if s.when is None else f" if {self.name(s.when)}"
+            return f"{head} {s.buffer.name}[{self.name(s.index)}] = {self.name(s.value)}{when}"
+        if s.op == "load":
+            when = f" if {self.name(s.args[1])}" if len(s.args) == 2 else ""
+            right = f"load {s.attr.name}[{self.name(s.args[0])}]{when}"
+        else:
+            right = f"{s.op} {self.names(s.args)}"
+        return f"{self.fresh(s, 'v')}: {s.dtype.code} = {right}"
+
+    def loop(self, s: Loop, indent: str) -> None:
+        head = s.kind + (f" {s.combine}" if s.combine else "")
+        span = f"{self.name(s.start)}..{self.name(s.stop)}"
+        head += f" {self.fresh(s.var, 'k')} in {span}"
+        if s.carry:
+            inits = [self.name(i) for i in s.init]
+            carries = [
+                f"{self.fresh(c, 'c')}: {c.dtype.code} = {i}"
+                for c, i in zip(s.carry, inits, strict=True)
+            ]
+            head += f" carry ({', '.join(carries)})"
+        if s.results:
+            head += " -> " + ", ".join(f"{self.fresh(r, 'r')}: {r.dtype.code}" for r in s.results)
+        self.lines.append(f"{indent}{head} {{")
+        self.block(s.body, indent + "  ")
+        if s.update:
+            self.lines.append(f"{indent}  yield {self.names(s.update)}")
+        self.lines.append(f"{indent}}}")
+
+
+def print_kernel(kernel: Any) -> str:
+    """The text of a kernel; equal kernels have equal texts."""
+    parameters = [b.name for b in kernel.buffers] + [name for name, _ in kernel.scalars]
+    printer = _Printer(frozenset(parameters).union(kernel.ints))
+    groups = [
+        ", ".join(f"{b.name}: {b.access} {b.dtype.code}" for b in kernel.buffers),
+        ", ".join(kernel.ints),
+        ", ".join(f"{name}: {dtype.code}" for name, dtype in kernel.scalars),
+    ]
+    printer.block(kernel.body, "  ")
+    head = f"kernel {kernel.name}({'; '.join(groups)}) grid({printer.names(kernel.grid)}) {{"
+    return "\n".join([head, *printer.lines, "}"])

@@ -1,0 +1,253 @@
+"""The rules of the loop language, checked: run on every kernel in tests, after every stage."""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+from collections.abc import Iterable
+from typing import Any, NoReturn
+
+from ..dtypes import BY_CODE, DType, bfloat16, bool_, float16, float32, int64
+from ..errors import InternalError
+from .builder import COMBINE_NAMES, Combine, Kernel, combine
+from .language import OPERANDS, OPS, Atomic, Block, Buffer, Loop, Store, Value
+
+_HALVES = (float16, bfloat16)
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_INDEX = re.compile(r"i\d+")
+_ATOMICS = ("add", "min", "max", "and", "or")
+
+
+def verify(kernel: Kernel) -> None:
+    """Nothing, if the kernel obeys every rule of the loop language.
+
+    Raises: InternalError that names the broken rule and shows the kernel.
+    """
+    try:
+        _Verifier(kernel).run()
+    except _BrokenRule as e:
+        raise InternalError(f"kernel {kernel.name}: {e}", _shown(kernel)) from None
+
+
+class _BrokenRule(Exception):
+    pass
+
+
+def _shown(kernel: Kernel) -> str:
+    try:
+        return str(kernel)
+    except KeyError:  # it names a value before that value's statement
+        return f"(kernel {kernel.name} cannot be printed) {kernel.body!r}"
+
+
+def _broken(rule: str, where: object) -> NoReturn:
+    raise _BrokenRule(f"{rule}: {where!r}")
+
+
+class _Verifier:
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self.buffers = {id(b) for b in kernel.buffers}
+        self.params: dict[str, DType] = dict.fromkeys(kernel.ints, int64) | dict(kernel.scalars)
+        self.placed: set[int] = set()  # every Value and Loop met so far
+        self.known: set[int] = set()  # those that are in scope
+
+    def run(self) -> None:
+        self.header()
+        self.block(self.kernel.body)
+
+    def header(self) -> None:
+        k = self.kernel
+        names = [b.name for b in k.buffers] + list(k.ints) + [n for n, _ in k.scalars]
+        for name in names:
+            if not _NAME.fullmatch(name) or _INDEX.fullmatch(name) or names.count(name) > 1:
+                _broken("a parameter's name is an identifier, unique, and not like i0", name)
+        for b in k.buffers:
+            if (
+                b.access not in ("r", "w", "rw")
+                or b.dtype not in BY_CODE.values()
+                or b.dtype.kind == "c"
+            ):
+                _broken("a buffer holds a real dtype, with access r, w or rw", b)
+        for name, dtype in k.scalars:
+            self.computable(dtype, name)
+        for extent in k.grid:
+            if extent.op not in ("param", "const") or extent.dtype is not int64:
+                _broken("a grid extent is an int64 parameter or constant", extent)
+            self.operand(extent)
+
+    def computable(self, d: DType, where: object) -> None:
+        if d.kind == "c" or d in _HALVES:
+            _broken(f"no value of dtype {d.name} is computed with", where)
+
+    def operand(self, v: Value) -> None:
+        """`v` may be named here."""
+        if v.op == "const":
+            self.constant(v)
+        elif v.op == "param":
+            if self.params.get(v.attr) is not v.dtype:
+                _broken("a parameter is declared, with its dtype", v)
+        elif v.op == "index":
+            if v.dtype is not int64 or v.attr not in range(len(self.kernel.grid)):
+                _broken("an index is int64 and names a grid axis", v)
+        elif id(v) not in self.known:
+            _broken("a value is used before its statement or outside of its scope", v)
+
+    def constant(self, v: Value) -> None:
+        self.computable(v.dtype, v)
+        kind: Any = {"b": bool, "i": int, "u": int, "f": float}[v.dtype.kind]
+        if type(v.attr) is not kind:
+            _broken("a constant is a Python number of its dtype's kind", v)
+        if v.dtype.kind in "iu" and not v.dtype.min <= v.attr <= v.dtype.max:
+            _broken("an integer constant is in its dtype's range", v)
+        if v.dtype is float32 and math.isfinite(v.attr):
+            try:
+                exact = struct.unpack("f", struct.pack("f", v.attr))[0] == v.attr
+            except OverflowError:
+                exact = False
+            if not exact:
+                _broken("a float32 constant is a float32", v)
+
+    def block(self, block: Block) -> None:
+        """Checks the statements of a scope; what they define is known from then on."""
+        for s in block:
+            if isinstance(s, Value):
+                self.value(s)
+            elif isinstance(s, Loop):
+                self.loop(s)
+            else:
+                self.effect(s)
+
+    def define(self, x: Value | Loop) -> None:
+        if id(x) in self.placed:
+            _broken("a value or loop stands in exactly one block", x)
+        self.placed.add(id(x))
+        self.known.add(id(x))
+
+    def value(self, v: Value) -> None:
+        for a in v.args:
+            self.operand(a)
+        if v.op in OPERANDS:
+            _broken("an operand that stands for itself is no statement", v)
+        if v.op == "load":
+            self.load(v)
+        elif v.op in OPS:
+            self.operation(v)
+        else:
+            _broken("the operation is one of the language", v)
+        self.define(v)
+
+    def load(self, v: Value) -> None:
+        self.access(v.attr, "r", v)
+        if v.dtype is not v.attr.dtype:
+            _broken("a load has its buffer's dtype", v)
+        if len(v.args) not in (1, 2):
+            _broken("a load has an index and perhaps a condition", v)
+        self.place(v.args[0], v.args[1] if len(v.args) == 2 else None, v)
+
+    def access(self, buffer: Buffer, letter: str, where: object) -> None:
+        if id(buffer) not in self.buffers:
+            _broken("a buffer is declared by the kernel", where)
+        if letter not in buffer.access:
+            _broken(f"a buffer of access {buffer.access!r} is not accessed as {letter!r}", where)
+
+    def place(self, index: Value, when: Value | None, where: object) -> None:
+        if index.dtype is not int64:
+            _broken("an index into a buffer is int64", where)
+        if when is not None and when.dtype is not bool_:
+            _broken("a condition is bool", where)
+
+    def operation(self, v: Value) -> None:
+        count, kinds, out = OPS[v.op]
+        if len(v.args) != count:
+            _broken(f"{v.op} has {count} arguments", v)
+        args = v.args
+        if v.op == "where":
+            if args[0].dtype is not bool_:
+                _broken("where chooses by a bool", v)
+            args = args[1:]
+        for a in args:
+            if a.dtype.kind not in kinds or a.dtype is not args[0].dtype:
+                _broken(f"{v.op} takes arguments of one dtype, of kinds {kinds}", v)
+            if v.op != "cast":
+                self.computable(a.dtype, v)
+        wanted = {"same": args[0].dtype, "b": bool_, "attr": v.dtype}[out]
+        if v.dtype is not wanted or v.dtype.kind == "c":
+            _broken(f"{v.op} gives {wanted.name}", v)
+        if v.op == "bitcast":
+            self.computable(v.dtype, v)
+            if v.dtype.itemsize != args[0].dtype.itemsize or v.dtype is bool_:
+                _broken("a bitcast keeps the size and has no part in bool", v)
+
+    def effect(self, s: Store | Atomic) -> None:
+        for v in (s.index, s.value, *(() if s.when is None else (s.when,))):
+            self.operand(v)
+        self.access(s.buffer, "w", s)
+        self.place(s.index, s.when, s)
+        if s.value.dtype is not s.buffer.dtype:
+            _broken("what is stored has the buffer's dtype", s)
+        if isinstance(s, Atomic) and (s.op not in _ATOMICS or not s.value.dtype.is_integer):
+            _broken(f"an atomic is one of {', '.join(_ATOMICS)} on integers", s)
+
+    def loop(self, s: Loop) -> None:
+        for v in (s.start, s.stop, *s.init):
+            self.operand(v)
+        if not s.start.dtype is s.stop.dtype is s.var.dtype is int64:
+            _broken("a loop's bounds and variable are int64", s)
+        self.define(s)
+        {"map": self.map, "reduce": self.reduce, "fold": self.fold}.get(s.kind, self.no_loop)(s)
+        outside = set(self.known)
+        self.knows(s, (s.var,), "loopvar")
+        self.knows(s, s.carry, "carry")
+        self.block(s.body)
+        for u in s.update:
+            self.operand(u)
+        if tuple(x for x in s.body if not isinstance(x, Value)) != tuple(s.effects):
+            _broken("a loop's effects are the effects in its body", s)
+        self.known = outside
+        self.knows(s, s.results, "result")
+
+    def knows(self, loop: Loop, values: Iterable[Value], op: str) -> None:
+        for i, v in enumerate(values):
+            if v.op != op or v.attr[0] is not loop or v.attr[1] != i:
+                _broken(f"the loop's {op} {i} names the loop and its position", v)
+            self.computable(v.dtype, v)
+            self.known.add(id(v))
+
+    def no_loop(self, s: Loop) -> None:
+        _broken("a loop is a map, a reduce or a fold", s.kind)
+
+    def map(self, s: Loop) -> None:
+        if s.update or s.carry or s.init or s.results or s.combine:
+            _broken("a map has effects only", s)
+
+    def reduce(self, s: Loop) -> None:
+        if s.combine not in COMBINE_NAMES or s.carry or s.init:
+            _broken("a reduce has a known combine and no carries", s)
+        if any(not isinstance(x, (Value, Loop)) for x in s.body):
+            _broken("a reduce has no effects", s)
+        dtypes = tuple(u.dtype for u in s.update)
+        rule = self.combine(s.combine, dtypes)
+        if not len(s.update) == len(s.results) == len(rule.result):
+            _broken(f"a reduce {s.combine} has as many updates and results as its combine", s)
+        if tuple(r.dtype for r in s.results) != dtypes:
+            _broken("a reduce's results have the dtypes of its updates", s)
+
+    def combine(self, name: str, dtypes: tuple[DType, ...]) -> Combine:
+        try:
+            rule = combine(name, dtypes)
+        except (TypeError, IndexError, ValueError, OverflowError):
+            _broken(
+                f"there is no combine {name} of dtypes {', '.join(d.name for d in dtypes)}", name
+            )
+        for s in rule.body:
+            self.operation(s)
+        return rule
+
+    def fold(self, s: Loop) -> None:
+        if s.combine is not None:
+            _broken("a fold has no combine", s)
+        columns = [tuple(v.dtype for v in vs) for vs in (s.init, s.carry, s.update, s.results)]
+        if any(c != columns[0] for c in columns):
+            _broken("a fold's inits, carries, updates and results agree in number and dtype", s)

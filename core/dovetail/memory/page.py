@@ -1,0 +1,352 @@
+"""A snapshot of an allocator -> one HTML page: figures, a timeline, the lines that hold memory, and
+every segment with its blocks.
+
+Everything is drawn here, as SVG, with what `memory_page.html` says of colours; the page's script
+only adds what follows the pointer. Nothing is fetched from anywhere.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .record import Record, check
+
+FRAME = Path(__file__).with_name("page.html")
+HUES = 8  # lines with a colour of their own; the page has as many
+POINTS = 600  # of the timeline: about one per pixel
+SEGMENTS = 200  # drawn at most, the largest ones
+WIDTH, HEIGHT = 960, 300  # of the timeline's plot
+LEFT, RIGHT, TOP, BOTTOM = 76, 12, 10, 30  # of what is around it
+_SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
+UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+
+
+def draw(record: Record) -> str:
+    """The page. Raises: ArgumentError if `record` is not as `memory_record` says."""
+    check(record)
+    lines = by_line(record)
+    series = timeline(record, lines)
+    frame = FRAME.read_text(encoding="utf-8")
+    return _filled(
+        frame,
+        script=_digest(_SCRIPT.findall(frame)[0]),
+        device=escape(record["device"]),
+        written=escape(record["written"]),
+        figures="".join(_figures(record, series)),
+        timeline=_timeline(series, lines) if series else _NO_TIMELINE,
+        lines="".join(_line_row(x, lines) for x in lines),
+        untraced="" if any(x.where for x in lines) else _NO_LINES,
+        segments="".join(_segments(record, lines)),
+        data=json.dumps(_data(series, lines)).replace("<", "\\u003c"),
+    )
+
+
+def _digest(script: str) -> str:
+    """By which a browser knows the page's own script: it runs no other."""
+    from base64 import b64encode  # with hashlib 6 ms, which `import dovetail` need not pay
+    from hashlib import sha256
+
+    return b64encode(sha256(script.encode()).digest()).decode()
+
+
+def _filled(frame: str, **parts: str) -> str:
+    return re.sub(r"\$([a-z]+)", lambda found: parts[found[1]], frame)
+
+
+def escape(text: str) -> str:
+    """Text for HTML, also within quotes: `html.escape`, without a millisecond at import."""
+    for mark, name in (("&", "amp"), ("<", "lt"), (">", "gt"), ('"', "quot"), ("'", "#x27")):
+        text = text.replace(mark, f"&{name};")
+    return text
+
+
+class Line(NamedTuple):
+    """A source line (`where` is None for what was not traced), and what it holds."""
+
+    number: int
+    where: str | None
+    hue: str  # a class of the page
+    live: int
+    blocks: int
+    peak: int
+    total: int  # bytes allocated while traced
+    allocations: int
+
+
+def by_line(record: Record) -> list[Line]:
+    """Every line that holds memory or did so while traced, the largest first."""
+    live, blocks, peak, total, times = (Counter[int]() for _ in range(5))
+    for segment in record["segments"]:
+        for _, nbytes, state, number in segment["blocks"]:
+            if state == "live":
+                live[number] += nbytes
+                blocks[number] += 1
+    held = Counter(dict(record["before"]))
+    peak |= held
+    for _, change, number, *_ in record["events"]:
+        held[number] += change
+        peak[number] = max(peak[number], held[number])
+        if change > 0:
+            total[number] += change
+            times[number] += 1
+    most = live | peak  # the larger of both
+    numbers = sorted(most, key=lambda n: (-most[n], record["lines"][n] or ""))
+    hues = iter(f"h{i}" for i in range(HUES))
+    return [
+        Line(
+            n,
+            record["lines"][n],
+            next(hues, "other") if record["lines"][n] else "none",
+            live[n],
+            blocks[n],
+            most[n],
+            total[n],
+            times[n],
+        )
+        for n in numbers
+        if most[n]
+    ]
+
+
+class Series(NamedTuple):
+    """The timeline: times in milliseconds, and bytes at each of them by name."""
+
+    times: list[float]
+    layers: dict[str, list[int]]  # from the bottom up: a class of the page each
+
+    @property
+    def top(self) -> int:
+        """The most bytes."""
+        return max(map(sum, zip(*self.layers.values(), strict=True)))
+
+
+def timeline(record: Record, lines: Sequence[Line]) -> Series | None:
+    """What to plot; None without a trace. Of each stretch of events, the one with most memory live
+    is kept."""
+    events = record["events"]
+    if len(events) < 2:
+        return None
+    hues = {x.number: x.hue for x in lines}
+    held = dict.fromkeys(hues.values(), 0)
+    for number, nbytes in record["before"]:
+        if number in hues:  # others never hold anything
+            held[hues[number]] += nbytes
+    keep = set(_kept(events))
+    times, rows = [], []
+    for i, (at, change, number, _, cached, fragmented, *_) in enumerate(events):
+        if number in hues:
+            held[hues[number]] += change
+        if i in keep:
+            times.append(at)
+            rows.append({**held, "fragmented": fragmented, "cached": cached})
+    return Series(times, {name: [max(0, row[name]) for row in rows] for name in rows[0]})
+
+
+def _kept(events: Sequence[Sequence[Any]]) -> Iterator[int]:
+    span = (events[-1][0] - events[0][0]) or 1.0
+    best: dict[int, int] = {}
+    for i, event in enumerate(events):
+        place = int((event[0] - events[0][0]) / span * POINTS)
+        if place not in best or event[3] >= events[best[place]][3]:
+            best[place] = i
+    yield from (0, *best.values(), len(events) - 1)
+
+
+# --- text
+
+
+def size(n: int) -> str:
+    """Bytes as people read them."""
+    for unit, name in UNITS:
+        if n >= unit:
+            return f"{n / unit:.4g} {name}" if n < 1000 * unit else f"{n / unit:.0f} {name}"
+    return f"{n} B"
+
+
+def _figures(record: Record, series: Series | None) -> Iterator[str]:
+    stats = record["stats"]
+    free = [(s, sum(b[1] for b in s["blocks"] if b[2] != "live")) for s in record["segments"]]
+    split = sum(n for s, n in free if n < s["nbytes"])
+    shown = (
+        ("live", size(stats["live_bytes"]), f"in {stats['live_blocks']:,} blocks"),
+        ("peak", size(stats["peak_live_bytes"]), "live at once"),
+        ("cached", size(stats["cached_bytes"] - split), "in segments that are wholly free"),
+        ("fragmented", size(split), "free between live blocks"),
+        ("reserved", size(stats["reserved_bytes"]), f"in {len(record['segments']):,} segments"),
+        ("allocations", f"{stats['allocations']:,}", _hits(stats)),
+    )
+    for name, value, note in shown:
+        yield f'<div class="figure"><dt>{name}</dt><dd>{value}</dd><p>{note}</p></div>'
+
+
+def _hits(stats: Mapping[str, int]) -> str:
+    if not stats["allocations"]:
+        return "none yet"
+    return f"{100 * stats['cache_hits'] / stats['allocations']:.1f} % from the cache"
+
+
+def _short(where: str | None) -> str:
+    """The last two parts of a path, which tell most."""
+    if where is None:
+        return "not traced"
+    return "/".join(where.replace("\\", "/").split("/")[-2:])
+
+
+def _line_row(x: Line, lines: Sequence[Line]) -> str:
+    share = 100 * x.live / max(1, *(y.live for y in lines))
+    where = escape(x.where or "allocated while nothing was traced")
+    return (
+        f'<tr data-hue="{x.hue}"><td title="{where}"><i class="key {x.hue}"></i>'
+        f"<code>{escape(_short(x.where))}</code></td>"
+        f'<td class="bar"><b class="{x.hue}" style="width:{share:.1f}%"></b></td>'
+        f"<td>{size(x.live)}</td><td>{x.blocks:,}</td><td>{size(x.peak)}</td>"
+        f"<td>{x.allocations:,}</td><td>{size(x.total)}</td></tr>\n"
+    )
+
+
+_NO_TIMELINE = (
+    '<p class="hint">There is no timeline: call <code>dovetail.memory.trace(True)</code> before '
+    "the work that is to be seen.</p>"
+)
+_NO_LINES = (
+    '<p class="hint">No line is known: call <code>dovetail.memory.trace(True)</code> before the '
+    "work.</p>"
+)
+
+
+# --- the timeline
+
+
+def _timeline(series: Series, lines: Sequence[Line]) -> str:
+    x, y = _scale(series.times, series.top)
+    parts = [f'<div class="scroll"><svg id="timeline" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">']
+    parts.append("<title>Bytes reserved on the device over time, by what they are used for</title>")
+    parts += _axes(series, x, y)
+    base = [0] * len(series.times)
+    for name, values in series.layers.items():
+        above = [a + b for a, b in zip(base, values, strict=True)]
+        parts.append(
+            f'<path class="area {name}" data-hue="{name}" d="{_area(base, above, x, y)}"/>'
+        )
+        base = above
+    parts.append('<line id="cursor" hidden></line></svg></div>')
+    return "\n".join([*parts, _legend(series, lines)])
+
+
+def _scale(times: Sequence[float], top: int) -> tuple[list[float], float]:
+    """Where the times are, and how high a byte is."""
+    wide, high = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
+    span = (times[-1] - times[0]) or 1.0
+    return [LEFT + wide * (t - times[0]) / span for t in times], high / (1.04 * top or 1)
+
+
+def _area(low: Sequence[int], high: Sequence[int], x: Sequence[float], y: float) -> str:
+    """Steps: what is reached holds until the next event."""
+    floor = HEIGHT - BOTTOM
+
+    def steps(values: Sequence[int]) -> list[tuple[float, float]]:
+        corners = [(x[0], floor - values[0] * y)]
+        for i in range(1, len(values)):
+            corners += [(x[i], floor - values[i - 1] * y), (x[i], floor - values[i] * y)]
+        return corners
+
+    outline = steps(high) + steps(low)[::-1]
+    return "M" + "L".join(f"{a:.1f},{b:.1f}" for a, b in outline) + "Z"
+
+
+def _axes(series: Series, x: Sequence[float], y: float) -> Iterator[str]:
+    floor = HEIGHT - BOTTOM
+    unit, name = next((u for u in UNITS if series.top >= 4 * u[0]), (1, "B"))
+    for n in _ticks(series.top, unit):
+        at = floor - n * y
+        yield f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{at:.1f}" y2="{at:.1f}"/>'
+        yield f'<text x="{LEFT - 8}" y="{at + 4:.1f}" text-anchor="end">{n / unit:g} {name}</text>'
+    span = series.times[-1] - series.times[0]
+    for t in _ticks(span, 1e-3):
+        at = LEFT + (WIDTH - LEFT - RIGHT) * t / (span or 1.0)
+        anchor = "middle" if at < WIDTH - 40 else "end"
+        yield f'<text x="{at:.1f}" y="{floor + 20}" text-anchor="{anchor}">{_time(t)}</text>'
+
+
+def _ticks(top: float, unit: float) -> list[float]:
+    """At most six numbers from 0 to `top`, round in `unit`."""
+    steps = (unit * factor * 10.0**power for power in count() for factor in (1, 2, 5))
+    step = next(s for s in steps if top / s <= 5)
+    return [k * step for k in range(int(top / step) + 1)]
+
+
+def _time(ms: float) -> str:
+    if ms == 0:
+        return "0"
+    return f"{ms / 1e3:.4g} s" if ms >= 1e3 else f"{ms:.4g} ms" if ms >= 1 else f"{ms * 1e3:.4g} µs"
+
+
+def _names(series: Series, lines: Sequence[Line]) -> dict[str, str]:
+    """What the layers are called."""
+    names = {x.hue: _short(x.where) for x in lines if x.hue not in ("other", "none")}
+    return {
+        **names,
+        "other": "other lines",
+        "none": "not traced",
+        "fragmented": "fragmented: free between live blocks",
+        "cached": "cached",
+    }
+
+
+def _legend(series: Series, lines: Sequence[Line]) -> str:
+    names = _names(series, lines)
+    keys = (
+        f'<li data-hue="{name}"><i class="key {name}"></i>{escape(names[name])}</li>'
+        for name in reversed(series.layers)
+    )
+    return f'<ul id="legend">{"".join(keys)}</ul>'
+
+
+def _data(series: Series | None, lines: Sequence[Line]) -> dict[str, Any]:
+    """What the script needs to say what is under the pointer."""
+    if series is None:
+        return {}
+    x, _ = _scale(series.times, series.top)
+    return {
+        "x": [round(a, 1) for a in x],
+        "times": [_time(t - series.times[0]) for t in series.times],
+        "layers": series.layers,
+        "names": _names(series, lines),
+    }
+
+
+# --- segments
+
+
+def _segments(record: Record, lines: Sequence[Line]) -> Iterator[str]:
+    found = sorted(record["segments"], key=lambda s: -s["nbytes"])
+    largest = found[0]["nbytes"] if found else 1
+    hues = {x.number: x.hue for x in lines}
+    for s in found[:SEGMENTS]:
+        stream = "" if s["stream"] is None else f" on {escape(s['stream'])}"
+        width = max(8.0, 100 * s["nbytes"] / largest)
+        blocks = "".join(_block(b, s["nbytes"], record, hues) for b in s["blocks"])
+        yield (
+            f'<div class="segment"><span>{size(s["nbytes"])}{stream}</span>'
+            f'<svg style="width:{width:.1f}%" viewBox="0 0 1000 20" preserveAspectRatio="none">'
+            f"{blocks}</svg></div>\n"
+        )
+    if len(found) > SEGMENTS:
+        yield f'<p class="hint">and {len(found) - SEGMENTS:,} smaller ones</p>'
+
+
+def _block(block: Sequence[Any], nbytes: int, record: Record, hues: Mapping[int, str]) -> str:
+    offset, n, state, number = block
+    hue = hues.get(number, "none") if state == "live" else escape(state)
+    whose = _short(record["lines"][number]) if state == "live" else state
+    return (
+        f'<rect class="{hue}" data-hue="{hue}" x="{1000 * offset / nbytes:.2f}" '
+        f'width="{1000 * n / nbytes:.2f}" height="20">'
+        f"<title>{size(n)} at {offset:,}: {escape(whose)}</title></rect>"
+    )

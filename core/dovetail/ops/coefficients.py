@@ -1,0 +1,487 @@
+"""Numbers for `elementary.py`: formats, split constants, and polynomial coefficients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..dtypes import DType, float32, float64, uint32, uint64
+
+
+@dataclass(frozen=True)
+class Format:
+    """What differs between float32 and float64.
+
+    Polynomials are near-minimax fits (weighted least squares, iterated after Lawson), lowest power
+    first, coefficients rounded one after the other, the rest refitted. Errors: float32, float64.
+    """
+
+    dtype: DType
+    uint: DType
+    mantissa: int
+    bias: int
+    exp_range: tuple[float, float]
+    pow_limit: float  # exponents beyond it give 0, 1 or infinity
+    log_low: int  # the bits of the lowest mantissa that `log` reduces to
+    log2e: tuple[float, float]
+    ln2: tuple[float, float]  # the first short enough for exact products with exponents
+    ln2_full: tuple[float, float]
+    log10_2: tuple[float, float]
+    log10_e: tuple[float, float]
+    half_pi: tuple[float, float, float]
+    third: tuple[float, float]
+    # (e**r - 1 - r) / r**2, |r| <= ln(2) / 2; error 3.2e-9 / r**2, 1.5e-18
+    exp: tuple[float, ...]
+    # the same, more accurately; error 4.5e-10 / r, 1.5e-18
+    expm1: tuple[float, ...]
+    # (2**r - 1) / r, |r| <= 1/2; error 9.0e-9, 2.3e-17
+    exp2: tuple[float, ...]
+    # (sinh h - h) / h**3 of z = h**2, |h| <= ln(2) / 2; error 5.0e-9, 1.8e-17
+    sinh: tuple[float, ...]
+    # (cosh h - 1 - z/2) / z**2, as sinh; error 1.2e-9, 2.3e-18
+    cosh: tuple[float, ...]
+    # float32: (log(1 + f) - f) / f**2, |f| <= 1/3; error 1.4e-9 / f; float64: (2 atanh s - 2 s)
+    # / s**3 of s**2 <= 0.0295, 3.0e-16
+    log: tuple[float, ...]
+    # (atanh(s) / s - 1 - z/3) / z**2 of z = s**2 <= 0.0295; error 3.0e-9, 1.1e-17
+    atanh: tuple[float, ...]
+    # (sin h - h) / h**3 of z = h**2, |h| <= 1, pi/4; error 3.7e-10 / z, 1.2e-19 / z
+    sin: tuple[float, ...]
+    # (cos h - 1 + z/2) / z**2, as sin; error 1.1e-9 / z**2, 2.2e-18
+    cos: tuple[float, ...]
+    # (atan h - h) / h**3 of h**2, |h| <= tan(pi/8); error 1.9e-8, 3.1e-17
+    atan: tuple[float, ...]
+    # (asin h - h) / h**3 of h**2, |h| <= 1/2; error 6.4e-8, 2.0e-16
+    asin: tuple[float, ...]
+    # erf(h) / h - 1 of h**2, |h| <= 3/4; error 1.6e-9, 1.2e-17
+    erf: tuple[float, ...]
+    # erfc(x) e**(x*x) (x + k) of t, the constant in two parts, x >= 3/4; error relative 1.8e-9,
+    # 2.8e-18
+    erfc: tuple[float, ...]
+    erfc_pole: float
+    erfc_center: float
+    # 1 / cbrt(m), 1 <= m <= 8; error 5.3e-3, then Newton
+    cbrt: tuple[float, ...]
+    cbrt_steps: int
+
+    @property
+    def sign(self) -> int:
+        """The sign bit."""
+        return 1 << (self.dtype.bits - 1)
+
+    @property
+    def one(self) -> int:
+        """The bits of 1.0."""
+        return self.bias << self.mantissa
+
+    @property
+    def shifter(self) -> float:
+        """A constant of which adding rounds to an integer."""
+        return 1.5 * 2.0**self.mantissa
+
+    @property
+    def shifter_bits(self) -> int:
+        """The bits of `shifter`."""
+        return ((self.bias + self.mantissa) << self.mantissa) | (1 << (self.mantissa - 1))
+
+    @property
+    def negligible(self) -> float:
+        """Below this, x + x**2 / 2 and the like round to x within half an ulp."""
+        return 2.0 ** -(self.mantissa + 2)
+
+    @property
+    def erf_limit(self) -> float:
+        """From here on erf is 1."""
+        return 4.0 if self.mantissa == 23 else 6.0
+
+    @property
+    def erfc_limit(self) -> float:
+        """From here on erfc is 0."""
+        return 10.5 if self.mantissa == 23 else 27.5
+
+    @property
+    def smallest_normal(self) -> float:
+        """Below this, numbers are denormal."""
+        return 2.0 ** (1 - self.bias)
+
+
+_h = float.fromhex
+FORMATS = {
+    float32: Format(
+        float32,
+        uint32,
+        23,
+        127,
+        (-104.0, 89.0),
+        2.0**32,
+        1059760811,
+        log2e=(
+            _h("0x1.7154760000000p+0"),
+            _h("0x1.4ae0c00000000p-26"),
+        ),
+        ln2=(
+            _h("0x1.62e4000000000p-1"),
+            _h("0x1.7f7d1c0000000p-20"),
+        ),
+        ln2_full=(
+            _h("0x1.62e4300000000p-1"),
+            _h("-0x1.05c6100000000p-29"),
+        ),
+        log10_2=(
+            _h("0x1.3440000000000p-2"),
+            _h("0x1.3509f80000000p-18"),
+        ),
+        log10_e=(
+            _h("0x1.bcb7b20000000p-2"),
+            _h("-0x1.5b235e0000000p-27"),
+        ),
+        half_pi=(
+            _h("0x1.921fb60000000p+0"),
+            _h("-0x1.777a5c0000000p-25"),
+            _h("-0x1.ee59da0000000p-50"),
+        ),
+        third=(
+            _h("0x1.5555560000000p-2"),
+            _h("-0x1.5555560000000p-27"),
+        ),
+        exp=(
+            _h("0x1.0000000000000p-1"),
+            _h("0x1.55548e0000000p-3"),
+            _h("0x1.5554d40000000p-5"),
+            _h("0x1.123bd80000000p-7"),
+            _h("0x1.6d652c0000000p-10"),
+        ),
+        expm1=(
+            _h("0x1.0000000000000p-1"),
+            _h("0x1.5555560000000p-3"),
+            _h("0x1.5554f00000000p-5"),
+            _h("0x1.110fda0000000p-7"),
+            _h("0x1.6d43680000000p-10"),
+            _h("0x1.a2a3100000000p-13"),
+        ),
+        exp2=(
+            _h("0x1.62e43p-1"),
+            _h("0x1.ebfbep-3"),
+            _h("0x1.c6af9cp-5"),
+            _h("0x1.3b2a42p-7"),
+            _h("0x1.5ef5cep-10"),
+            _h("0x1.442d56p-13"),
+        ),
+        sinh=(
+            _h("0x1.555556p-3"),
+            _h("0x1.110f88p-7"),
+            _h("0x1.a36378p-13"),
+        ),
+        cosh=(
+            _h("0x1.555556p-5"),
+            _h("0x1.6c13dep-10"),
+            _h("0x1.a57daap-16"),
+        ),
+        log=(
+            _h("-0x1.0000000000000p-1"),
+            _h("0x1.5555600000000p-2"),
+            _h("-0x1.ffff000000000p-3"),
+            _h("0x1.9992140000000p-3"),
+            _h("-0x1.559b7c0000000p-3"),
+            _h("0x1.257c360000000p-3"),
+            _h("-0x1.f348d80000000p-4"),
+            _h("0x1.adbfbe0000000p-4"),
+            _h("-0x1.079a1c0000000p-3"),
+            _h("0x1.08f7040000000p-3"),
+        ),
+        atanh=(
+            _h("0x1.99999a0000000p-3"),
+            _h("0x1.2492100000000p-3"),
+            _h("0x1.c704080000000p-4"),
+            _h("0x1.827fa80000000p-4"),
+        ),
+        sin=(
+            _h("-0x1.5555560000000p-3"),
+            _h("0x1.1111380000000p-7"),
+            _h("-0x1.a01c320000000p-13"),
+            _h("0x1.6d55da0000000p-19"),
+        ),
+        cos=(_h("0x1.5555280000000p-5"), _h("-0x1.6bfbf80000000p-10"), _h("0x1.9640180000000p-16")),
+        atan=(
+            _h("-0x1.555554p-2"),
+            _h("0x1.999712p-3"),
+            _h("-0x1.241e56p-3"),
+            _h("0x1.b7fa1p-4"),
+            _h("-0x1.0818dp-4"),
+        ),
+        asin=(
+            _h("0x1.55555ep-3"),
+            _h("0x1.33263ap-4"),
+            _h("0x1.70cde4p-5"),
+            _h("0x1.b11878p-6"),
+            _h("0x1.39fac2p-5"),
+        ),
+        erf=(
+            _h("0x1.06eba80000000p-3"),
+            _h("-0x1.81273c0000000p-2"),
+            _h("0x1.ce2b540000000p-4"),
+            _h("-0x1.b7b2a20000000p-6"),
+            _h("0x1.4f79a60000000p-8"),
+            _h("-0x1.63831e0000000p-11"),
+        ),
+        erfc=(
+            _h("0x1.bbb4b80000000p-1"),
+            _h("-0x1.a80f1e0000000p-26"),
+            _h("-0x1.1c65220000000p-1"),
+            _h("0x1.f6437c0000000p-3"),
+            _h("-0x1.b2e0960000000p-5"),
+            _h("-0x1.6d1e540000000p-7"),
+            _h("0x1.36980a0000000p-7"),
+            _h("0x1.52402a0000000p-11"),
+            _h("-0x1.c333980000000p-10"),
+            _h("-0x1.3c68760000000p-13"),
+            _h("0x1.d032a60000000p-13"),
+        ),
+        erfc_pole=2.0,
+        erfc_center=0.75,
+        cbrt=(
+            _h("0x1.5a6f26p+0"),
+            _h("-0x1.d9ed44p-2"),
+            _h("0x1.e33c22p-4"),
+            _h("-0x1.dcc48cp-7"),
+            _h("0x1.606e56p-11"),
+        ),
+        cbrt_steps=2,
+    ),
+    float64: Format(
+        float64,
+        uint64,
+        52,
+        1023,
+        (-746.0, 710.0),
+        2.0**65,
+        4604544271217802189,
+        log2e=(
+            _h("0x1.71547652b82fep+0"),
+            _h("0x1.777d0ffda0d24p-56"),
+        ),
+        ln2=(
+            _h("0x1.62e42fefa3800p-1"),
+            _h("0x1.ef35793c76730p-45"),
+        ),
+        ln2_full=(
+            _h("0x1.62e42fefa39efp-1"),
+            _h("0x1.abc9e3b39803fp-56"),
+        ),
+        log10_2=(
+            _h("0x1.34413509f7800p-2"),
+            _h("0x1.fef311f12b358p-46"),
+        ),
+        log10_e=(
+            _h("0x1.bcb7b1526e50ep-2"),
+            _h("0x1.95355baaafad3p-57"),
+        ),
+        half_pi=(
+            _h("0x1.921fb54442d18p+0"),
+            _h("0x1.1a62633145c07p-54"),
+            _h("-0x1.f1976b7ed8fbcp-110"),
+        ),
+        third=(
+            _h("0x1.5555555555555p-2"),
+            _h("0x1.5555555555555p-56"),
+        ),
+        exp=(
+            _h("0x1.0000000000000p-1"),
+            _h("0x1.5555555555557p-3"),
+            _h("0x1.5555555555557p-5"),
+            _h("0x1.1111111110052p-7"),
+            _h("0x1.6c16c16c1565fp-10"),
+            _h("0x1.a01a01ac1d1b3p-13"),
+            _h("0x1.a01a01abcae53p-16"),
+            _h("0x1.71de01aff945cp-19"),
+            _h("0x1.27e4cefea45a8p-22"),
+            _h("0x1.af4ec3d2b744cp-26"),
+            _h("0x1.1f88717896313p-29"),
+        ),
+        expm1=(
+            _h("0x1.0000000000000p-1"),
+            _h("0x1.5555555555557p-3"),
+            _h("0x1.5555555555557p-5"),
+            _h("0x1.1111111110052p-7"),
+            _h("0x1.6c16c16c1565fp-10"),
+            _h("0x1.a01a01ac1d1b3p-13"),
+            _h("0x1.a01a01abcae53p-16"),
+            _h("0x1.71de01aff945cp-19"),
+            _h("0x1.27e4cefea45a8p-22"),
+            _h("0x1.af4ec3d2b744cp-26"),
+            _h("0x1.1f88717896313p-29"),
+        ),
+        exp2=(
+            _h("0x1.62e42fefa39efp-1"),
+            _h("0x1.ebfbdff82c58fp-3"),
+            _h("0x1.c6b08d704a236p-5"),
+            _h("0x1.3b2ab6fba4d48p-7"),
+            _h("0x1.5d87fe7848d3p-10"),
+            _h("0x1.430912f8c1f09p-13"),
+            _h("0x1.ffcbfeda933c9p-17"),
+            _h("0x1.62c020eaf205ep-20"),
+            _h("0x1.b51ce113f739fp-24"),
+            _h("0x1.e4d3ec0ff89eep-28"),
+            _h("0x1.01c59f686483ep-31"),
+            _h("0x1.be1868f3a999fp-36"),
+            _h("-0x1.f6b2c77fda42fp-36"),
+        ),
+        sinh=(
+            _h("0x1.5555555555556p-3"),
+            _h("0x1.111111111070ap-7"),
+            _h("0x1.a01a01a9032c6p-13"),
+            _h("0x1.71de0a38ccd15p-19"),
+            _h("0x1.af3f1060c6cdfp-26"),
+        ),
+        cosh=(
+            _h("0x1.5555555555555p-5"),
+            _h("0x1.6c16c16c16da1p-10"),
+            _h("0x1.a01a01a1c9eb3p-16"),
+            _h("0x1.27e4e96c62cd8p-22"),
+            _h("0x1.1f590f6d43294p-29"),
+        ),
+        log=(
+            _h("0x1.5555555555558p-1"),
+            _h("0x1.99999999952cep-2"),
+            _h("0x1.2492492df8da7p-2"),
+            _h("0x1.c71c62da029b6p-3"),
+            _h("0x1.7462b80f5ff11p-3"),
+            _h("0x1.39fdf0721de3ap-3"),
+            _h("0x1.2b5d918d4c824p-3"),
+        ),
+        atanh=(
+            _h("0x1.999999999999ap-3"),
+            _h("0x1.24924924922fep-3"),
+            _h("0x1.c71c71c74c77ep-4"),
+            _h("0x1.745d173ce26cfp-4"),
+            _h("0x1.3b13a9cd30297p-4"),
+            _h("0x1.1115509b8550ap-4"),
+            _h("0x1.e0199392e23d6p-5"),
+            _h("0x1.daa3a75d3a3b9p-5"),
+        ),
+        sin=(
+            _h("-0x1.5555555555555p-3"),
+            _h("0x1.1111111111089p-7"),
+            _h("-0x1.a01a01a0065dfp-13"),
+            _h("0x1.71de3a3f6c2eap-19"),
+            _h("-0x1.ae643c5e3b926p-26"),
+            _h("0x1.611415471e3bcp-33"),
+            _h("-0x1.a516bbda93b45p-41"),
+        ),
+        cos=(
+            _h("0x1.5555555555555p-5"),
+            _h("-0x1.6c16c16c168ccp-10"),
+            _h("0x1.a01a019f38b1dp-16"),
+            _h("-0x1.27e4fa03720bap-22"),
+            _h("0x1.1eeb58571ebc7p-29"),
+            _h("-0x1.9073d9be8ad5bp-37"),
+        ),
+        atan=(
+            _h("-0x1.5555555555555p-2"),
+            _h("0x1.999999999944dp-3"),
+            _h("-0x1.249249243f5e8p-3"),
+            _h("0x1.c71c7189e8126p-4"),
+            _h("-0x1.745d0bc9e2ab5p-4"),
+            _h("0x1.3b126fdce8d2cp-4"),
+            _h("-0x1.10fb198bb93a8p-4"),
+            _h("0x1.dff040d9cafefp-5"),
+            _h("-0x1.a0c96820c1878p-5"),
+            _h("0x1.41e2468544935p-5"),
+            _h("-0x1.3b53f36afe667p-6"),
+        ),
+        asin=(
+            _h("0x1.555555555554ep-3"),
+            _h("0x1.333333333745fp-4"),
+            _h("0x1.6db6db67c2ba9p-5"),
+            _h("0x1.f1c71fd864f6fp-6"),
+            _h("0x1.6e8b22c54f63fp-6"),
+            _h("0x1.1c59db34a6dfep-6"),
+            _h("0x1.c863e83f7b6a3p-7"),
+            _h("0x1.858f8a7d15b3ep-7"),
+            _h("0x1.fb492eebbaf4bp-8"),
+            _h("0x1.09c7d6f33f0bap-6"),
+            _h("-0x1.6a8a76b2a7a18p-7"),
+            _h("0x1.d148d2cc728bfp-6"),
+        ),
+        erf=(
+            _h("0x1.06eba8214db69p-3"),
+            _h("-0x1.812746b037a00p-2"),
+            _h("0x1.ce2f21a0437e8p-4"),
+            _h("-0x1.b82ce312abf94p-6"),
+            _h("0x1.565bcd104186ep-8"),
+            _h("-0x1.c02db37a3f3a0p-11"),
+            _h("0x1.f9a2f42ef095fp-14"),
+            _h("-0x1.f4cacf8ac8982p-17"),
+            _h("0x1.b946ad7fea98fp-20"),
+            _h("-0x1.57b1068e2f35bp-23"),
+            _h("0x1.91ae9b4257157p-27"),
+        ),
+        erfc=(
+            _h("0x1.9f8072d8a752ep-1"),
+            _h("0x1.930a5a253b979p-55"),
+            _h("-0x1.19291423d51a3p-1"),
+            _h("0x1.4f958b4ff3900p-2"),
+            _h("-0x1.58cbebd84decep-3"),
+            _h("0x1.2421ab5089454p-4"),
+            _h("-0x1.73966d93d753bp-6"),
+            _h("0x1.fb029682eff1dp-9"),
+            _h("0x1.8ae97293417c5p-11"),
+            _h("-0x1.7ce7fc4de2563p-11"),
+            _h("0x1.26336d93b9f87p-13"),
+            _h("0x1.0b5bc4df7fc1bp-14"),
+            _h("-0x1.448457e0781e6p-15"),
+            _h("-0x1.12d697c2a2999p-19"),
+            _h("0x1.f51f0a092535ap-18"),
+            _h("-0x1.ca96e73ebda3bp-21"),
+            _h("-0x1.7ec4c065baf9ep-20"),
+            _h("0x1.878e5f082d6a5p-22"),
+            _h("0x1.65315a52c20d9p-22"),
+            _h("-0x1.c189ed109eab7p-24"),
+            _h("-0x1.2134e018cc261p-23"),
+            _h("-0x1.5fae25a8f1eb1p-25"),
+            _h("-0x1.20ffb5a22e26dp-28"),
+        ),
+        erfc_pole=3.0,
+        erfc_center=0.625,
+        cbrt=(
+            _h("0x1.5a6f26p+0"),
+            _h("-0x1.d9ed44p-2"),
+            _h("0x1.e33c22p-4"),
+            _h("-0x1.dcc48cp-7"),
+            _h("0x1.606e56p-11"),
+        ),
+        cbrt_steps=3,
+    ),
+}
+
+# floor(2**1216 * 2/pi)
+TWO_OVER_PI = int(
+    "A2F9836E4E441529FC2757D1F534DDC0DB6295993C439041FE5163ABDEBBC561B7246E3A424DD2E0"
+    "06492EEA09D1921CFE1DEB1CB129A73EE88235F52EBB4484E99C7026B45F7E413991D639835339F4"
+    "9C845F8BBDF9283B1FF897FFDE05980FEF2F118B5A0A6D1F6D367ECF27CB09B74F463F669E5FEA2D"
+    "7527BAC7EBE5F17B3D0739F78A5292EA6BFB5FB11F8D5D0856033046FC7B6BAB",
+    16,
+)
+
+# float32 only
+DOUBLE_LOG2E = _h("0x1.715476p+1")
+# 2**r on |r| <= 1/2, error relative 3.3e-9
+EXP2 = (
+    1.0,
+    _h("0x1.62e430p-1"),
+    _h("0x1.ebfbdap-3"),
+    _h("0x1.c6af76p-5"),
+    _h("0x1.3b2f2ep-7"),
+    _h("0x1.5f0b88p-10"),
+    _h("0x1.409bcap-13"),
+)
+# (tanh(h) - h) / h**3 of z = h**2 <= 1, error relative to tanh 4.6e-9
+TANH_NEAR = (
+    _h("-0x1.55553cp-2"),
+    _h("0x1.110be4p-3"),
+    _h("-0x1.b9623cp-5"),
+    _h("0x1.6009c0p-6"),
+    _h("-0x1.04606ap-7"),
+    _h("0x1.2da1e0p-9"),
+    _h("-0x1.77d222p-12"),
+)
+HALF_PI_SCALED = (_h("0x1.921fb60000000p-31"), _h("-0x1.777a5c0000000p-56"))  # pi/2 / 2**31

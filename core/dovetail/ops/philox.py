@@ -1,0 +1,125 @@
+"""Random numbers in the loop language: Philox4x32-10, a function of a counter and a key.
+
+The counter is an element's index, the key a seed, so every element can be computed by itself, on
+any device, with the same bits.
+Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ..dtypes import float32, float64, uint32, uint64
+from ..kernel.language import Value, cast, const, eq, floor, fma, sqrt, where
+from .coefficients import FORMATS
+from .elementary import log
+
+ROUNDS = 10
+_MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
+_WEYL = (0x9E3779B9, 0xBB67AE85)
+
+Words = tuple[Value, Value, Value, Value]
+
+
+def philox(counter: Sequence[Value], key: Sequence[Value]) -> Words:
+    """Four random uint32 of a counter of four uint32 and a key of two."""
+    a, b, c, d = counter
+    k, m = key
+    for r in range(ROUNDS):
+        if r:
+            k, m = k + _WEYL[0], m + _WEYL[1]
+        (high, low), (top, bottom) = (
+            _product(v, f) for v, f in zip((a, c), _MULTIPLIERS, strict=True)
+        )
+        a, b, c, d = top ^ b ^ k, bottom, high ^ d ^ m, low
+    return a, b, c, d
+
+
+def _product(v: Value, factor: int) -> tuple[Value, Value]:
+    """The upper and lower half of a 64-bit product."""
+    return _halves(cast(v, uint64) * factor)
+
+
+def _halves(v: Value) -> tuple[Value, Value]:
+    return cast(v >> 32, uint32), cast(v, uint32)
+
+
+def words(index: Value, seed: Value, offset: Value) -> Words:
+    """The four words that belong to element `index` of a stream, `offset` further on."""
+    high, low = _halves(cast(index, uint64) + offset)
+    top, bottom = _halves(seed)
+    zero = const(0, uint32)
+    return philox((low, high, zero, zero), (bottom, top))
+
+
+def bits64(index: Value, seed: Value, offset: Value) -> Value:
+    """64 random bits."""
+    a, b, _, _ = words(index, seed, offset)
+    return cast(a, uint64) | (cast(b, uint64) << 32)
+
+
+def uniform32(index: Value, seed: Value, offset: Value, shift: Value, scale: Value) -> Value:
+    """float32 in 0 <= u < 1: the upper 32 - shift bits of a word, times scale = 2**(shift - 32)."""
+    return cast(words(index, seed, offset)[0] >> shift, float32) * scale
+
+
+def uniform64(index: Value, seed: Value, offset: Value) -> Value:
+    """float64 in 0 <= u < 1, of 53 bits."""
+    return cast(bits64(index, seed, offset) >> 11, float64) * 2.0**-53
+
+
+def below(index: Value, seed: Value, offset: Value, n: Value, low: Value) -> Value:
+    """uint64 low + k, 0 <= k < n: the upper half of a 128-bit product. n = 0 stands for 2**64.
+
+    No number is more probable than another by more than n / 2**64.
+    Source: Lemire, "Fast random integer generation in an interval", 2019, without the rejection.
+    """
+    r = bits64(index, seed, offset)
+    return low + where(eq(n, 0), r, _high_product(r, n))
+
+
+def _high_product(a: Value, b: Value) -> Value:
+    """The upper half of the product of two uint64, by halves."""
+    a0, a1, b0, b1 = a & 0xFFFFFFFF, a >> 32, b & 0xFFFFFFFF, b >> 32
+    middle = a1 * b0 + ((a0 * b0) >> 32)
+    other = a0 * b1 + (middle & 0xFFFFFFFF)
+    return a1 * b1 + (middle >> 32) + (other >> 32)
+
+
+def normal32(index: Value, seed: Value, offset: Value) -> Value:
+    """float32 from the normal distribution: sqrt(-2 log u) cos(2 pi v), u of 32 bits, v of 24.
+
+    The largest possible value is sqrt(64 log 2), about 6.66. Source: Box and Muller, 1958.
+    """
+    a, b, _, _ = words(index, seed, offset)
+    u = (cast(a, float32) + 1.0) * 2.0**-32
+    return sqrt(log(u) * -2.0) * _cos_of_turns(cast(b >> 8, float32) * 2.0**-24)
+
+
+def normal64(index: Value, seed: Value, offset: Value) -> Value:
+    """The same in float64, of 53 bits each; up to 8.57."""
+    a, b, c, d = words(index, seed, offset)
+    u = cast((cast(a, uint64) | (cast(b, uint64) << 32)) >> 11, float64)
+    v = cast((cast(c, uint64) | (cast(d, uint64) << 32)) >> 11, float64)
+    return sqrt(log((u + 1.0) * 2.0**-53) * -2.0) * _cos_of_turns(v * 2.0**-53)
+
+
+def _cos_of_turns(v: Value) -> Value:
+    """cos(2 pi v) for 0 <= v < 1; the reduction to an eighth of a turn is exact."""
+    f = FORMATS[v.dtype]
+    n = floor(v * 4.0 + 0.5)
+    h = (v * 4.0 - n) * (math.pi / 2)
+    z = h * h
+    cos = fma(z * z, _poly(f.cos, z), 1.0 - z * 0.5)
+    sin = fma(h * z, _poly(f.sin, z), h)
+    y = where(eq(n, 1.0) | eq(n, 3.0), sin, cos)
+    return where(eq(n, 1.0) | eq(n, 2.0), -y, y)
+
+
+def _poly(coefficients: Sequence[float], z: Value) -> Value:
+    """Horner's rule."""
+    p = const(coefficients[-1], z.dtype)
+    for c in reversed(coefficients[:-1]):
+        p = fma(p, z, c)
+    return p

@@ -1,0 +1,29 @@
+"""The plugin that comes with the core: the reference interpreter as a device. Loaded like any other
+plugin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..backend.interface import Backend, BackendInfo, DeviceInfo
+from ..backend.reference import ReferenceBackend
+from .registry import hookimpl
+
+
+@hookimpl
+def dovetail_backend_info() -> BackendInfo:
+    """What this plugin is."""
+    summary = "NumPy interpreter of the loop language: slow, right, always there"
+    return BackendInfo("reference", "1", summary=summary)
+
+
+@hookimpl
+def dovetail_probe(config: Mapping[str, str]) -> Sequence[DeviceInfo]:
+    """The one device there always is."""
+    return [ReferenceBackend.info]
+
+
+@hookimpl
+def dovetail_open(info: DeviceInfo, config: Mapping[str, str]) -> Backend:
+    """The interpreter."""
+    return ReferenceBackend()

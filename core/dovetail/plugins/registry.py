@@ -1,0 +1,529 @@
+"""Plugins: how a device type becomes a backend. Discovery, life cycle, diagnosis.
+
+Discovery reads package metadata only. A plugin is imported, checked and probed when its device type
+is first named, each in its own try, so that a broken one harms nobody who does not ask for it."""
+
+from __future__ import annotations
+
+import enum
+import importlib
+import os
+import re
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import pluggy
+
+from .. import environment
+from ..backend import diskcache
+from ..backend.faults import Faults
+from ..backend.interface import INTERFACE, Backend, BackendInfo, DeviceInfo, Unavailable
+from ..device import VARIABLE, Device, device, set_opener
+from ..dtypes import DType
+from ..errors import DeviceError, DovetailError, PluginError, UnavailableError
+from ..memory import Allocator, make_allocator
+from ..recent import Shared
+
+GROUPS = "dovetail.backends.v"
+GROUP = f"{GROUPS}{INTERFACE[0]}"
+
+
+class Entry(NamedTuple):
+    """One entry point: a device type (`name`), and where its plugin is ("module" or
+    "module:object")."""
+
+    name: str
+    value: str
+    group: str = GROUP
+    distribution: str = "dovetail"
+    version: str = ""
+
+    def load(self) -> Any:
+        """The plugin, imported."""
+        module, _, attributes = self.value.partition(":")
+        plugin = importlib.import_module(module.strip())
+        for attribute in attributes.split(".") if attributes else ():
+            plugin = getattr(plugin, attribute.strip())
+        return plugin
+
+
+# Plugins that come with the core: data, loaded by the same path as an installed one.
+BUILT_IN = (Entry("reference", "dovetail.plugins.builtin"),)
+
+_OFFER = re.compile(r"""(dovetail-[\w-]+)[^;]*;.*extra\s*==\s*['"](\w+)['"]""")
+_ALLOWED, _STRICT = "DOVETAIL_BACKENDS", "DOVETAIL_STRICT_PLUGINS"
+
+Lowerings = Mapping[tuple[str, DType], Callable[..., Any]]  # (op, dtype) -> vendor routine
+
+hookspec = pluggy.HookspecMarker("dovetail")
+hookimpl = pluggy.HookimplMarker("dovetail")
+
+
+class Hooks:
+    """What a backend plugin implements, as module-level functions marked with `hookimpl`."""
+
+    @staticmethod
+    @hookspec(firstresult=True)
+    def dovetail_backend_info() -> BackendInfo:  # type: ignore[empty-body]
+        """Pure data; must not touch the device."""
+
+    @staticmethod
+    @hookspec(firstresult=True)
+    def dovetail_probe(config: Mapping[str, str]) -> Sequence[DeviceInfo] | Unavailable:  # type: ignore[empty-body]
+        """The devices there are, or why there are none. `config` holds DOVETAIL_<TYPE>_<KEY> as
+        {key: value}."""
+
+    @staticmethod
+    @hookspec(firstresult=True)
+    def dovetail_open(info: DeviceInfo, config: Mapping[str, str]) -> Backend:  # type: ignore[empty-body]
+        """The backend of one probed device."""
+
+    @staticmethod
+    @hookspec(firstresult=True)
+    def dovetail_lowerings(device: Device) -> Lowerings:  # type: ignore[empty-body]
+        """Optional: vendor routines by op and dtype, beside `Backend.lowerings`."""
+
+    @staticmethod
+    @hookspec(firstresult=True)
+    def dovetail_diagnostics() -> Mapping[str, str]:  # type: ignore[empty-body]
+        """Optional: lines for `dovetail doctor`, e.g. the driver's version."""
+
+    @staticmethod
+    @hookspec(firstresult=True)
+    def dovetail_conformance() -> Mapping[str, str]:  # type: ignore[empty-body]
+        """Optional: declared gaps, {conformance case: reason}."""
+
+
+REQUIRED = ("dovetail_backend_info", "dovetail_probe", "dovetail_open")
+HOOKS = tuple(name for name in vars(Hooks) if name.startswith("dovetail_"))
+
+
+class State(enum.Enum):
+    """Where a plugin is in its life."""
+
+    DISCOVERED = "discovered"
+    BLOCKED = "blocked"
+    API_MISMATCH = "api mismatch"
+    CONFLICT = "conflict"
+    IMPORT_FAILED = "import failed"
+    PROBE_FAILED = "probe failed"
+    UNAVAILABLE = "unavailable"
+    AVAILABLE = "available"
+    OPEN = "open"
+    OPEN_FAILED = "open failed"
+
+
+BROKEN = frozenset(
+    (State.API_MISMATCH, State.CONFLICT, State.IMPORT_FAILED, State.PROBE_FAILED, State.OPEN_FAILED)
+)
+
+
+@dataclass
+class Record:
+    """What is known of one device type's plugin."""
+
+    type: str
+    entries: tuple[Entry, ...]
+    state: State = State.DISCOVERED
+    distribution: str = ""
+    version: str = ""
+    file: str = ""
+    reason: str = ""
+    hint: str = ""
+    traceback: str = ""
+    milliseconds: float = 0.0
+    devices: tuple[DeviceInfo, ...] = ()
+    plugin: Any = field(default=None, repr=False)
+    what: str = "device type"
+
+    def fail(
+        self, state: State, reason: str, hint: str = "", error: BaseException | None = None
+    ) -> None:
+        """Notes why the plugin cannot be used, with its own traceback."""
+        self.state, self.reason, self.hint = state, reason, hint
+        self.traceback = "" if error is None else "".join(traceback.format_exception(error))
+
+    def error(self) -> PluginError:
+        """The error for whoever asks for this device type."""
+        text = f'{self.what} "{self.type}" is {self.state.value}: {self.reason}'
+        if self.distribution:
+            origin = " ".join(s for s in (self.distribution, self.version, self.file) if s)
+            text += f"\nIt comes from {origin}."
+        if self.traceback:
+            text += "\n" + self.traceback.rstrip()
+        if self.hint:
+            text += f"\nTo mend it: {self.hint}"
+        return UnavailableError(text) if self.state is State.UNAVAILABLE else PluginError(text)
+
+
+class Opened:
+    """A device in use: its backend, its allocator, the vendor routines it offers, and the programs
+    that it has loaded, by the text of their kernels: not even a device of the same kind can run
+    them."""
+
+    __slots__ = ("allocator", "backend", "device", "faults", "lowerings", "programs", "streams")
+
+    def __init__(
+        self,
+        backend: Backend,
+        allocator: Allocator,
+        device: Device,
+        lowerings: Lowerings,
+    ) -> None:
+        self.backend, self.allocator, self.device = backend, allocator, device
+        self.lowerings = lowerings
+        self.faults = Faults(backend)
+        self.programs: Shared[str, Any] = Shared(backend.programs_kept)
+        self.streams = False  # whether there are others than the default one
+
+    def share(self, stream: Any, storages: Iterable[Any]) -> None:
+        """Says that work on `stream` uses this memory: it may belong to another one."""
+        for storage in storages:
+            self.allocator.record_stream(storage.ptr, stream)
+
+
+def installed(groups: str = GROUPS) -> list[Entry]:
+    """The entry points of every installed plugin, of any interface version; metadata only."""
+    import importlib.metadata as metadata  # 16 ms, which `import dovetail` need not pay
+
+    found = metadata.entry_points()
+    versions = sorted(group for group in found.groups if group.startswith(groups))
+    return [
+        Entry(
+            e.name, e.value, group, e.dist.name if e.dist else "?", e.dist.version if e.dist else ""
+        )
+        for group in versions
+        for e in found.select(group=group)
+    ]
+
+
+def offers() -> dict[str, str]:
+    """The backends that dovetail's own package metadata declares as extras: device type ->
+    distribution."""
+    import importlib.metadata as metadata  # as above
+
+    try:
+        requires = metadata.requires("dovetail") or []
+    except metadata.PackageNotFoundError:
+        return {}
+    found = (_OFFER.match(line) for line in requires)
+    return {match[2]: match[1] for match in found if match}
+
+
+def reinstall(distribution: str, option: str = "--upgrade") -> str:
+    """How to get a distribution anew. A command only for dovetail's own: anybody may register the
+    name of somebody's private plugin."""
+    if distribution in ("dovetail", *offers().values()):
+        return f"pip install {option} {distribution}"
+    return f"get {distribution} anew from where it came"
+
+
+class Registry:
+    """All plugins of one process. Discovers once, when first asked; safe to use from several
+    threads."""
+
+    what = "device type"
+    groups, interface = GROUPS, INTERFACE
+    hooks: Any = Hooks
+    required: tuple[str, ...] = REQUIRED
+
+    def __init__(
+        self,
+        find: Callable[[], Iterable[Entry]] = installed,
+        environ: Mapping[str, str] = os.environ,
+        built_in: Iterable[Entry] = BUILT_IN,
+    ) -> None:
+        self._find, self._environ, self._built_in = find, environ, tuple(built_in)
+        self._lock = threading.RLock()
+        self._records: dict[str, Record] | None = None
+        self._manager = pluggy.PluginManager("dovetail")
+        self._manager.add_hookspecs(self.hooks)
+
+    # --- discovery
+    def records(self) -> dict[str, Record]:
+        """Every known device type and its record, without importing anything."""
+        with self._lock:
+            if self._records is None:
+                self._records = self._discover()
+            return self._records
+
+    def _discover(self) -> dict[str, Record]:
+        by_type: dict[str, list[Entry]] = {}
+        for entry in (*self._built_in, *self._find()):
+            by_type.setdefault(entry.name, []).append(entry)
+        self._check_listed(sorted(by_type))
+        return {name: self._record(name, entries) for name, entries in sorted(by_type.items())}
+
+    def _record(self, name: str, entries: list[Entry]) -> Record:
+        ours = [e for e in entries if e.group == f"{self.groups}{self.interface[0]}"]
+        record = Record(name, tuple(ours or entries), what=self.what)
+        record.distribution = " and ".join(e.distribution for e in record.entries)
+        record.version = " and ".join(e.version for e in record.entries if e.version)
+        if not self._allowed(record):
+            reason = f"{_ALLOWED}={self._environ[_ALLOWED]} leaves it out"
+            record.fail(State.BLOCKED, reason, f"add {name} to that list")
+        elif not ours:
+            theirs = ", ".join(sorted(e.group.removeprefix(self.groups) for e in entries))
+            record.fail(
+                State.API_MISMATCH,
+                f"it speaks interface {theirs}, and this dovetail {self.interface[0]}",
+                ", and ".join(map(reinstall, ["dovetail", *(e.distribution for e in entries)])),
+            )
+        elif len(ours) > 1:
+            record.fail(
+                State.CONFLICT,
+                f"{record.distribution} both offer it",
+                f"pip uninstall {ours[-1].distribution} (or the other)",
+            )
+        return record
+
+    def _allowed(self, record: Record) -> bool:
+        listed = self._listed()
+        return (
+            not listed or record.type in listed or all(e in self._built_in for e in record.entries)
+        )
+
+    def _listed(self) -> list[str]:
+        """The device types that may be loaded; none: all."""
+        given = environment.text(_ALLOWED, self._environ) or ""
+        return [s.strip() for s in given.split(",") if s.strip()]
+
+    def _check_listed(self, known: Iterable[str]) -> None:
+        """A list that allows nothing that there is has been misspelt. It stays in force."""
+        listed, there = self._listed(), ", ".join(known)
+        if listed and not {*listed} & {*known}:
+            wanted = f"a list of installed device types ({there})"
+            given = self._environ[_ALLOWED]
+            environment.nonsense(_ALLOWED, given, wanted, "only what is built in can be used")
+
+    # --- one plugin: import, check, probe
+    def probe(self, type: str) -> Record:
+        """The record of a device type, its plugin imported, checked and probed.
+
+        Raises: DeviceError if no plugin offers this type.
+        """
+        with self._lock:
+            record = self.records().get(type)
+            if record is None:
+                raise self._unknown(type)
+            if record.state is State.DISCOVERED:
+                started = time.perf_counter()
+                self._start(record)
+                record.milliseconds = (time.perf_counter() - started) * 1e3
+            return record
+
+    def _start(self, record: Record) -> None:
+        try:
+            plugin = record.entries[0].load()
+            record.file = str(getattr(plugin, "__file__", "") or "")
+            self._register(record, plugin)
+            info = self.call(record, self.required[0])
+        except Exception as error:
+            self._drop(record)
+            record.fail(State.IMPORT_FAILED, _line(error), _import_hint(record, error), error)
+            return
+        if self._fits(record, info):
+            self._probe(record)
+
+    def _register(self, record: Record, plugin: Any) -> None:
+        record.plugin = plugin
+        self._manager.register(plugin, name=record.type)
+        callers = self._manager.get_hookcallers(plugin) or []
+        for caller in callers:
+            if not caller.has_spec():
+                hooks = [name for name in vars(self.hooks) if name.startswith("dovetail_")]
+                near = _near(caller.name, hooks)
+                known = f"; the hooks are {', '.join(hooks)}"
+                mend = f'; did you mean "{near[0]}"?' if near else known
+                raise PluginError(f'"{caller.name}" is not a hook of dovetail{mend}')
+        self._manager.check_pending()
+        missing = [name for name in self.required if name not in {c.name for c in callers}]
+        if missing:
+            raise PluginError(
+                f"it does not implement {', '.join(missing)}, which every plugin must"
+            )
+
+    def _drop(self, record: Record) -> None:
+        if record.plugin is not None and self._manager.is_registered(record.plugin):
+            self._manager.unregister(record.plugin)
+
+    def _fits(self, record: Record, info: Any) -> bool:
+        if not isinstance(info, BackendInfo):
+            reason = f"dovetail_backend_info returned {info!r}, not a BackendInfo"
+            record.fail(State.IMPORT_FAILED, reason)
+        elif info.type != record.type:
+            record.fail(
+                State.IMPORT_FAILED,
+                f'its entry point is named "{record.type}" but its info says "{info.type}"',
+                f"tell the authors of {record.distribution}",
+            )
+        elif tuple(info.minimum_interface) > INTERFACE:
+            wanted, have = (".".join(map(str, v)) for v in (info.minimum_interface, INTERFACE))
+            record.fail(
+                State.API_MISMATCH,
+                f"it needs backend interface {wanted}, and this dovetail offers {have}",
+                "pip install --upgrade dovetail",
+            )
+        else:
+            return True
+        return False
+
+    def _probe(self, record: Record) -> None:
+        try:
+            found = self.call(record, "dovetail_probe", config=self.config(record.type))
+            if not isinstance(found, Unavailable):
+                found = _checked(record.type, found)
+        except Exception as error:
+            hint = f"tell the authors of {record.distribution}"
+            record.fail(State.PROBE_FAILED, _line(error), hint, error)
+            return
+        if isinstance(found, Unavailable):
+            record.fail(State.UNAVAILABLE, found.reason, found.hint)
+        else:
+            record.devices, record.state = found, State.AVAILABLE
+
+    def call(self, record: Record, hook: str, **arguments: Any) -> Any:
+        """What this one plugin's `hook` returns; None where it does not implement it."""
+        others = [p for p in self._manager.get_plugins() if p is not record.plugin]
+        return self._manager.subset_hook_caller(hook, others)(**arguments)
+
+    def config(self, type: str) -> dict[str, str]:
+        """The settings for one device type, from the environment: DOVETAIL_CPU_THREADS=4 is
+        {"threads": "4"}."""
+        prefix = f"DOVETAIL_{type.upper()}_"
+        return {
+            k.removeprefix(prefix).lower(): v
+            for k, v in self._environ.items()
+            if k.startswith(prefix)
+        }
+
+    # --- devices
+    def devices(self) -> list[Device]:
+        """Every device that can be used here; plugins that cannot are left out (see `records`)."""
+        records = [self.probe(name) for name in self.records()]
+        return [device(f"{d.type}:{d.index}") for r in records for d in r.devices]
+
+    def open(self, dev: Device) -> Opened:
+        """The opened device, the same one each time.
+
+        Raises: DeviceError for an unknown type or index, UnavailableError with reason and hint,
+        PluginError with the plugin's own traceback."""
+        with self._lock:
+            if dev.opened is None:
+                dev.opened = self._open(dev)
+            opened: Opened = dev.opened
+            return opened
+
+    def _open(self, dev: Device) -> Opened:
+        if environment.flag(_STRICT, self._environ):
+            self._insist()
+        record = self.probe(dev.type)
+        if record.state not in (State.AVAILABLE, State.OPEN, State.OPEN_FAILED):
+            raise record.error()
+        info = next((d for d in record.devices if d.index == dev.index), None)
+        if info is None:
+            have = ", ".join(f"{d.type}:{d.index} ({d.name})" for d in record.devices)
+            raise DeviceError(f'there is no device "{dev.type}:{dev.index}"; there are: {have}')
+        _import_early()
+        try:
+            backend = self.call(record, "dovetail_open", info=info, config=self.config(dev.type))
+            if not isinstance(backend, Backend):
+                raise TypeError(f"dovetail_open returned {backend!r}, not a Backend")
+            extra = self.call(record, "dovetail_lowerings", device=dev) or {}
+            opened = Opened(
+                backend, make_allocator(dev, backend), dev, {**backend.lowerings(), **extra}
+            )
+        except Exception as error:
+            record.fail(State.OPEN_FAILED, _line(error), "run `dovetail doctor`", error)
+            raise record.error() from error
+        record.state, record.reason, record.hint, record.traceback = State.OPEN, "", "", ""
+        return opened
+
+    def _insist(self) -> None:
+        for name in self.records():
+            record = self.probe(name)
+            if record.state in BROKEN:
+                raise record.error()
+
+    def _unknown(self, type: str) -> DeviceError:
+        known = list(self.records())
+        near = _near(type, known)
+        text = f'no device type "{type}" is installed; known: {", ".join(known)}.'
+        if near:
+            text += f' Did you mean "{near[0]}"?'
+        if self._environ.get(VARIABLE, "").partition(":")[0] == type:
+            text += f" {VARIABLE} asks for it."
+        if type in offers():
+            return DeviceError(f"{text} To have it: pip install {offers()[type]}")
+        return DeviceError(
+            f'{text} A device comes with a package that has an entry point in the group "{GROUP}"; '
+            "`dovetail doctor` shows those that were found."
+        )
+
+
+def _import_early() -> None:
+    """Has imported what computing needs: nothing can be while Python ends, and then a `__del__` may
+    compute. NumPy's methods import when first called."""
+    diskcache.ready()
+    a = np.zeros(1, bool)
+    a.sum(), a.any(), a.all(), a.max(), a.min(), a.mean(), a.prod(), str(a), repr(a)
+
+
+def _near(name: str, known: Iterable[str]) -> list[str]:
+    """The known name that `name` may have been meant to be, if any."""
+    import difflib  # 3 ms, which `import dovetail` need not pay
+
+    return difflib.get_close_matches(name, list(known), 1)
+
+
+def _line(error: BaseException) -> str:
+    first = (str(error).strip().splitlines() or [""])[0]
+    ours = first and isinstance(error, DovetailError)
+    return first if ours else f"{type(error).__name__}: {first}"
+
+
+def _import_hint(record: Record, error: BaseException) -> str:
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        missing = f"(the module {error.name} is missing)"
+        return f"{reinstall(record.distribution, '--force-reinstall')} {missing}"
+    return f"{reinstall(record.distribution)}, or pip uninstall it"
+
+
+def _checked(type: str, found: Any) -> tuple[DeviceInfo, ...]:
+    devices = tuple(found)
+    for d in devices:
+        if not isinstance(d, DeviceInfo) or d.type != type:
+            raise TypeError(f"dovetail_probe returned {d!r}, not a DeviceInfo of type {type!r}")
+    if len({d.index for d in devices}) != len(devices):
+        raise TypeError(f"dovetail_probe returned two devices with one index: {devices!r}")
+    if not devices:
+        raise TypeError(
+            "dovetail_probe returned no device, where Unavailable(reason, hint) belongs"
+        )
+    return devices
+
+
+registry = Registry()
+
+
+def open_device(dev: Device | str) -> Opened:
+    """The opened device `dev`; see `Registry.open`."""
+    return registry.open(device(dev))
+
+
+def devices() -> list[Device]:
+    """Every device that can be used on this machine."""
+    return registry.devices()
+
+
+def records() -> list[Record]:
+    """Every known plugin, probed: what `dovetail doctor` prints."""
+    return [registry.probe(name) for name in registry.records()]
+
+
+set_opener(open_device)

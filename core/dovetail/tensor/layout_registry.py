@@ -1,0 +1,84 @@
+"""Layout plugins: found, checked and loaded like backends, when a name of theirs is first used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pluggy
+
+from ..plugins import registry as plugins
+from ..plugins.registry import Record, Registry, State
+from .other_layouts import INTERFACE, LayoutInfo
+
+GROUPS = "dovetail.layouts.v"
+hookspec = pluggy.HookspecMarker("dovetail")
+
+
+class Hooks:
+    """What a layout plugin implements, as a module-level function marked with `hookimpl`."""
+
+    @staticmethod
+    @hookspec(firstresult=True)
+    def dovetail_layout_info() -> LayoutInfo:  # type: ignore[empty-body]
+        """The layout, and what it adds to the public namespace."""
+
+
+class LayoutRegistry(Registry):
+    """All layout plugins of one process. A loaded one is in state `open`; it has no devices."""
+
+    what = "layout"
+    groups, interface = GROUPS, INTERFACE
+    hooks = Hooks
+    required = ("dovetail_layout_info",)
+
+    def _listed(self) -> list[str]:
+        return []
+
+    def _fits(self, record: Record, info: Any) -> bool:
+        if not isinstance(info, LayoutInfo) or info.kind.name != record.type:
+            record.fail(
+                State.IMPORT_FAILED,
+                f"dovetail_layout_info returned {info!r}, not a LayoutInfo of {record.type}",
+            )
+        elif tuple(info.minimum_interface) > INTERFACE:
+            wanted = ".".join(map(str, info.minimum_interface))
+            record.fail(
+                State.API_MISMATCH,
+                f"it needs layout interface {wanted}",
+                "pip install --upgrade dovetail",
+            )
+        else:
+            self._infos[record.type] = info
+            record.state = State.OPEN
+        return False  # there is nothing to probe
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"find": _installed, "built_in": (), **options})
+        self._infos: dict[str, LayoutInfo] = {}
+
+    def infos(self) -> list[LayoutInfo]:
+        """Every layout that can be used here."""
+        for name in self.records():
+            self.probe(name)
+        return list(self._infos.values())
+
+    def find(self, where: str, name: str) -> Any:
+        """What some layout adds to "functions" or "methods" under a name.
+
+        Raises: AttributeError where none does; the plugin's own error if one could not be loaded.
+        """
+        for info in self.infos():
+            found = getattr(info, where).get(name)
+            if found is not None:
+                return found
+        for record in self.records().values():
+            if record.state is not State.OPEN:
+                raise AttributeError(f"{name!r} is not known") from record.error()
+        raise AttributeError(name)
+
+
+def _installed() -> list[plugins.Entry]:
+    return plugins.installed(GROUPS)
+
+
+registry = LayoutRegistry()

@@ -1,0 +1,224 @@
+"""Tensors of other layouts than strided: what a layout plugin implements.
+
+A plugin derives its tensors from `LayoutTensor` and gives a rule for each *verb* that has a meaning
+for it. All public functions are made of these verbs, so they reach the plugin by themselves:
+
+    apply(op, operands, attrs)           an elementwise op; some operand is of the layout
+    reduce(op, x, axes, keepdims, attrs) a reduction over non-negative, sorted axes
+    view(x, move)                        a move of `layout.py`: permute, expand, slice or reshape
+    index(x, parts)                      x[...] with arrays; `parts` as `indexing.getitem` has them
+    concat(tensors, axis)                along an existing, non-negative axis
+    matmul(x1, x2)                       over the last two axes
+    softmax(x, axis)                     over a non-negative axis; also log_softmax
+    diagonal(x, offset)                  of the last two axes
+    to_device(x, device)                 the same on another device
+    to_dense(x)                          the same, strided
+
+A function that needs another verb, or one without a rule, raises LayoutError with its own name.
+"""
+
+from __future__ import annotations
+
+import copy
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..dtypes import DType
+from ..errors import LayoutError
+from ..graph.expr import Expr, node, spec
+from ..layout import Kind, Shape
+from ..ops import table as ops
+from ..ops.table import Op
+from .tensor import Tensor, apply, decides, make, view
+
+INTERFACE = (1, 0)  # of layout plugins; the group of entry points carries the first number
+
+Rule = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class LayoutInfo:
+    """What a layout plugin says of itself. `functions` and `methods` join `dt` and `Tensor`."""
+
+    kind: Kind
+    functions: Mapping[str, Any] = field(default_factory=dict)
+    methods: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    minimum_interface: tuple[int, int] = INTERFACE
+
+
+class LayoutTensor(Tensor):
+    """A tensor of another layout: base of what layout plugins define.
+
+    A subclass has `device`, `dtype`, `layout`, `shape` and `parts`, and fills `rules`. With
+    `__reduce_ex__` it can be copied and sent.
+    """
+
+    __slots__ = ()
+
+    rules: ClassVar[Mapping[str, Rule]] = {}
+
+    @property
+    def parts(self) -> tuple[Tensor, ...]:
+        """The strided tensors that this one is made of."""
+        raise NotImplementedError
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements, those included that are not stored."""
+        return int(np.prod(self.shape, dtype=object))
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all that is stored."""
+        return sum(p.nbytes for p in self.parts)
+
+    @property
+    def _expr(self) -> Expr:  # type: ignore[override]
+        """What only a strided tensor has: whoever asks has no rule for this layout."""
+        raise LayoutError(without_meaning(_asking("this op"), self))
+
+    def answer(self, verb: str, *args: Any) -> Any:
+        """What the layout's rule for a verb gives. Raises: LayoutError where it has none."""
+        found = self.rules.get(verb)
+        if found is None:
+            named = args and isinstance(args[0], Op)  # of apply and reduce
+            raise LayoutError(without_meaning(args[0].name if named else _asking(verb), self))
+        return found(*args)
+
+    def to_dense(self) -> Tensor:
+        """The same elements as a strided tensor."""
+        return self.answer("to_dense", self)  # type: ignore[no-any-return]
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """What makes the tensor again: a function of the plugin, and its arguments."""
+        raise LayoutError(without_meaning("pickle", self))
+
+    def __copy__(self) -> Any:
+        made, args = self.__reduce_ex__(4)
+        return made(*map(copy.copy, args))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        made, args = self.__reduce_ex__(4)
+        return made(*copy.deepcopy(args, memo))
+
+    def is_contiguous(self) -> bool:
+        """False: memory is not interpreted by strides."""
+        return False
+
+    def __repr__(self) -> str:
+        return f"<{self.dtype.name}{list(self.shape)}, {self.layout.name}, on {self.device}>"
+
+    __str__ = __repr__
+    __hash__ = object.__hash__
+
+
+def without_meaning(name: str, x: Tensor) -> str:
+    """What is said where an op has no meaning for a tensor's layout."""
+    return (
+        f"{name}: has no meaning for the layout {x.layout.name} "
+        f"({x.dtype.name}{list(x.shape)} on {x.device}); convert it with x.to_dense()"
+    )
+
+
+def _asking(otherwise: str) -> str:
+    """The name of the public function that was called: of the outermost frame in this package."""
+    frame: FrameType | None = sys._getframe(1)
+    name = otherwise
+    while frame is not None and _package(frame) == _OURS:
+        if frame.f_globals.get("__name__") != __name__ and "<" not in frame.f_code.co_name:
+            name = frame.f_code.co_name
+        frame = frame.f_back
+    return name
+
+
+def _package(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__package__") or "").split(".")[0]
+
+
+_OURS = _package(sys._getframe())
+
+
+# --- what a layout's own ops are made with -------------------------------------------------------
+
+
+def recorded(
+    op: Op, operands: Sequence[Tensor], shape: Shape, dtype: DType, attrs: Any = None
+) -> Tensor:
+    """The pending result of a row of one's own (`Op` of kind "rows") on strided tensors."""
+    args = tuple([t._expr for t in operands])
+    return make(node(op, args, spec(shape, dtype, operands[0].device), attrs))
+
+
+def gathered(x: Tensor, at: Mapping[int, Tensor], shape: Shape, axes: Shape) -> Tensor:
+    """`x` read at computed places, unchecked: they must be in range and not negative.
+
+    `at`: by axis of `x` its positions, which broadcast to the result's `shape`. `axes`: for each
+    axis of the result that of `x`, or -1. Axes of `x` named nowhere have size 1.
+    """
+    operands = (x, *at.values())
+    return recorded(ops.GATHER, operands, shape, x.dtype, (shape, axes, tuple(at), None))
+
+
+def placed(x: Tensor, values: Tensor, at: Tensor) -> Tensor:
+    """`x` with rows of `values` at the places `at` along its first axis, unchecked and distinct."""
+    column = view(at, ("reshape", (at.size, *(1,) * (values.ndim - 1))))
+    positions = view(column, ("expand", values.shape))
+    return recorded(ops.SCATTER, (x, values, positions), x.shape, x.dtype, ("set", True))
+
+
+# --- operators: a new tensor each, also of `+=` --------------------------------------------------
+
+
+def _binary(op: Op, reflected: bool) -> Callable[[Any, Any], Any]:
+    def operator(self: Any, other: Any) -> Any:
+        if decides(other):
+            return NotImplemented
+        return apply(op, (other, self) if reflected else (self, other))
+
+    return operator
+
+
+def _unary(op: Op) -> Callable[[Any], Any]:
+    return lambda self: apply(op, (self,))
+
+
+_ARITHMETIC = {
+    "add": ops.ADD, "sub": ops.SUBTRACT, "mul": ops.MULTIPLY, "truediv": ops.DIVIDE,
+    "floordiv": ops.FLOOR_DIVIDE, "mod": ops.REMAINDER, "pow": ops.POW, "and": ops.BITWISE_AND,
+    "or": ops.BITWISE_OR, "xor": ops.BITWISE_XOR, "lshift": ops.LEFT_SHIFT,
+    "rshift": ops.RIGHT_SHIFT,
+}  # fmt: skip
+_COMPARISONS = {
+    "eq": ops.EQUAL, "ne": ops.NOT_EQUAL, "lt": ops.LESS, "le": ops.LESS_EQUAL, "gt": ops.GREATER,
+    "ge": ops.GREATER_EQUAL,
+}  # fmt: skip
+_UNARY = {"neg": ops.NEGATIVE, "pos": ops.POSITIVE, "abs": ops.ABS, "invert": ops.BITWISE_INVERT}
+
+
+def _install() -> None:
+    for name, op in _ARITHMETIC.items():
+        setattr(LayoutTensor, f"__{name}__", _binary(op, False))
+        setattr(LayoutTensor, f"__i{name}__", _binary(op, False))
+        setattr(LayoutTensor, f"__r{name}__", _binary(op, True))
+    for name, op in _COMPARISONS.items():
+        setattr(LayoutTensor, f"__{name}__", _binary(op, False))
+    for name, op in _UNARY.items():
+        setattr(LayoutTensor, f"__{name}__", _unary(op))
+
+
+_install()

@@ -1,0 +1,76 @@
+"""How tensors look: `tensor([[1., 2.]], dtype=float32, device="cpu")`. Of a large one only the
+corners are fetched.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..dtypes import bfloat16, float32
+from ..ops.table import ASTYPE
+from .tensor import Tensor, apply, evaluated, view
+
+EDGE = 3  # items shown at either end of a long axis
+THRESHOLD = 1000  # elements up to which all are shown
+WIDTH = 88
+PRECISION = 4
+
+
+def _fetched(x: Tensor) -> np.ndarray[Any, Any]:
+    """The values on the host. Halves are printed from float32, which holds them exactly."""
+    return (apply(ASTYPE, (x,), float32) if x.dtype is bfloat16 else x).numpy()
+
+
+def _corners(x: Tensor, axis: int = 0) -> np.ndarray[Any, Any]:
+    """The first and last `EDGE` items of each long axis, and one between them for the dots."""
+    if axis == x.ndim:
+        return _fetched(x)
+    n = x.shape[axis]
+    if n <= 2 * EDGE + 1:
+        return _corners(x, axis + 1)
+    low, high = (
+        _corners(_some(x, axis, s, k), axis + 1) for s, k in ((0, EDGE + 1), (n - EDGE, EDGE))
+    )
+    return np.concatenate([low, high], axis)
+
+
+def _some(x: Tensor, axis: int, start: int, length: int) -> Tensor:
+    starts = tuple(start if d == axis else 0 for d in range(x.ndim))
+    lengths = tuple(length if d == axis else n for d, n in enumerate(x.shape))
+    return view(x, ("slice", starts, lengths, (1,) * x.ndim))
+
+
+def _text(x: Tensor, prefix: str) -> str:
+    large = x.size > THRESHOLD
+    evaluated(x)  # once, rather than for each corner
+    values = _corners(x) if large else _fetched(x)
+    return np.array2string(
+        values, max_line_width=WIDTH, precision=PRECISION, separator=", ", prefix=prefix,
+        threshold=0 if large else THRESHOLD, edgeitems=EDGE,
+    )  # fmt: skip
+
+
+def represent(x: Tensor) -> str:
+    """`repr(x)`: the values, the shape where they do not show it, dtype and device."""
+    facts = [f"dtype={x.dtype.name}", f'device="{x.device}"']
+    if x.size == 0:
+        return f"tensor([], shape={x.shape}, {', '.join(facts)})"
+    if x.size > THRESHOLD:
+        facts.insert(0, f"shape={x.shape}")
+    text = f"tensor({_text(x, 'tensor(')}"
+    joint = (
+        ", " if len(text.rsplit("\n", 1)[-1]) + len(", ".join(facts)) + 3 <= WIDTH else ",\n       "
+    )
+    return f"{text}{joint}{', '.join(facts)})"
+
+
+def text(x: Tensor) -> str:
+    """`str(x)`: the values alone."""
+    return _text(x, "") if x.size else "[]"
+
+
+def formatted(x: Tensor, spec: str) -> str:
+    """`format(x, spec)`: of one element as of its number."""
+    return format(x.item(), spec) if spec and x.size == 1 else text(x)
