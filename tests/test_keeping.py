@@ -18,7 +18,7 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail.extend import Kind, LayoutTensor
+from dovetail.extend import Layout, LayoutTensor
 from dovetail.tensor import other_layouts as layouts
 
 REAL = [d.name for d in dt.dtypes.ALL if d.kind != "c"]
@@ -246,7 +246,7 @@ def test_what_is_of_this_process_is_refused_without_noise(
 
 def test_a_layout_without_a_way_to_be_sent_says_so() -> None:
     class Odd(LayoutTensor):
-        layout = Kind("odd")
+        layout = Layout("odd")
         device, dtype, shape = dt.device("reference"), dt.float32, (2,)
 
     for way in WAYS.values():
@@ -306,9 +306,9 @@ def test_a_pickle_names_nothing_but_dovetails_own_functions(device: dt.Device) -
 
 def test_a_device_that_is_not_there_is_named_with_the_way_out() -> None:
     data = pickle.dumps(dt.ones(2, device="reference"))
-    elsewhere = data.replace(b"reference", b"no_device")
+    dispatch = data.replace(b"reference", b"no_device")
     with pytest.raises(dt.DeviceError, match=r'a tensor on no_device, .*pickle of x\.to\("cpu"\)'):
-        pickle.loads(elsewhere)
+        pickle.loads(dispatch)
 
 
 def test_a_damaged_pickle_reads_no_memory_that_is_not_its_own(device: dt.Device) -> None:

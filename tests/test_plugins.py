@@ -118,7 +118,7 @@ def test_a_healthy_plugin(install: Install) -> None:
     ]
     opened = registry.open(device("healthy:2"))
     assert opened is registry.open(device("healthy:2")) is device("healthy:2").opened
-    assert opened.lowerings == {("matmul", float32): len}
+    assert opened.library_calls == {("matmul", float32): len}
     assert opened.allocator.allocate(10).nbytes == 10
     assert registry.probe("healthy").state is State.OPEN
     assert registry.call(record, "dovetail_diagnostics") == {"driver": "42"}

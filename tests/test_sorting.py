@@ -151,8 +151,8 @@ def test_a_vendors_routine_replaces_it(monkeypatch: pytest.MonkeyPatch) -> None:
         calls.append((inputs[0][2], output[4]))
 
     where = dt.device("cpu").opened
-    lowerings = {("sort", dt.int16): routine, ("argsort", dt.int16): routine}
-    monkeypatch.setattr(where, "lowerings", lowerings)
+    library_calls = {("sort", dt.int16): routine, ("argsort", dt.int16): routine}
+    monkeypatch.setattr(where, "library_calls", library_calls)
     x = dt.asarray(values("i2", (321, 3)), device="cpu")
     dt.evaluate(dt.sort(x, axis=0), dt.argsort(x, axis=0))
     assert calls == [((3, 321), dt.int16), ((3, 321), dt.int64)]

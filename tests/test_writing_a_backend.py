@@ -72,7 +72,7 @@ def test_the_code_runs(page: dict[str, Any]) -> None:
     assert len(BLOCKS) >= 5
     assert not page["modest"].float64 and page["modest"].concurrency == 8
     hooks = {n for n in page if n.startswith("dovetail_")}
-    assert hooks == {*HOOKS} - {"dovetail_lowerings", "dovetail_diagnostics"}
+    assert hooks == {*HOOKS} - {"dovetail_library_calls", "dovetail_diagnostics"}
     assert all(getattr(page[n], f"{hookimpl.project_name}_impl", None) for n in hooks)
     assert isinstance(page["dovetail_backend_info"](), BackendInfo)
 
@@ -83,7 +83,7 @@ def test_the_vendor_routine_is_called(page: dict[str, Any]) -> None:
     [info] = page["dovetail_probe"]({})
     backend, dev = page["WithVendor"](info), Device("cc", 0)
     allocator = CachingAllocator(backend, dev)
-    dev.opened = Opened(backend, allocator, dev, backend.lowerings())
+    dev.opened = Opened(backend, allocator, dev, backend.library_calls())
     x, y = (np.random.default_rng(k).standard_normal((70, 70)).astype("f4") for k in (1, 2))
     calls = counters.calls
     found = dt.matmul(dt.asarray(x, device=dev).mT, dt.asarray(y, device=dev)).numpy()

@@ -75,9 +75,15 @@ from .kernel.printer import print_kernel
 from .kernel.target import Capabilities
 from .kernel.unroll_jam import jam, jammed_axis
 from .kernel.verify import verify
-from .layout import Kind, axis, broadcast_shapes, sparse_coo
+from .layout import Layout, axis, broadcast_shapes, sparse_coo
 from .ops.table import Op
-from .tensor.other_layouts import LayoutInfo, LayoutTensor, gathered, placed, recorded
+from .tensor.other_layouts import (
+    LayoutInfo,
+    LayoutTensor,
+    gather_at,
+    make_node,
+    scatter_rows,
+)
 from .tensor.tensor import apply, required
 
 hookimpl = HookimplMarker("dovetail")
@@ -108,8 +114,8 @@ __all__ = [
     "InternalError",
     "Kernel",
     "KernelBuilder",
-    "Kind",
     "Launch",
+    "Layout",
     "LayoutInfo",
     "LayoutTensor",
     "Loop",
@@ -138,7 +144,7 @@ __all__ = [
     "float64",
     "fma",
     "fold_loop",
-    "gathered",
+    "gather_at",
     "hookimpl",
     "int8",
     "int16",
@@ -150,14 +156,14 @@ __all__ = [
     "legalize",
     "load",
     "load_steps",
+    "make_node",
     "ne",
     "order_of",
     "parse_kernel",
-    "placed",
     "print_kernel",
-    "recorded",
     "reduce_loop",
     "required",
+    "scatter_rows",
     "set_gradient",
     "shareable",
     "source_digest",

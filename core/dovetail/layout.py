@@ -22,35 +22,35 @@ Shape = tuple[int, ...]
 Move = tuple[Any, ...]
 
 
-class Kind:
+class Layout:
     """How a tensor's memory is interpreted: `x.layout`. One object for each, compared with `is`."""
 
     __slots__ = ("name",)
 
     def __init__(self, name: str) -> None:
         self.name = name
-        _KINDS.setdefault(name, self)
+        _LAYOUTS.setdefault(name, self)
 
     def __reduce__(self) -> Any:
-        return kind, (self.name,)
+        return layout, (self.name,)
 
     def __repr__(self) -> str:
         return f"dovetail.{self.name}"
 
 
-_KINDS: dict[str, Kind] = {}
+_LAYOUTS: dict[str, Layout] = {}
 
 
-def kind(name: str) -> Kind:
-    """The one object for a kind of this name."""
-    return _KINDS.get(name) or Kind(name)
+def layout(name: str) -> Layout:
+    """The one object for the layout of this name."""
+    return _LAYOUTS.get(name) or Layout(name)
 
 
-strided = Kind("strided")
-sparse_coo = Kind("sparse_coo")
+strided = Layout("strided")
+sparse_coo = Layout("sparse_coo")
 
 
-class Layout(NamedTuple):
+class StridedView(NamedTuple):
     """Element [i, j, ...] is at `offset + i * strides[0] + j * strides[1] + ...`."""
 
     shape: Shape
@@ -68,9 +68,9 @@ def contiguous_strides(shape: Shape) -> Shape:
     return tuple(reversed(strides))
 
 
-def contiguous(shape: Shape) -> Layout:
+def contiguous(shape: Shape) -> StridedView:
     """The dense row-major layout of a shape."""
-    return Layout(shape, contiguous_strides(shape), 0)
+    return StridedView(shape, contiguous_strides(shape), 0)
 
 
 def is_contiguous(shape: Shape, strides: Shape) -> bool:
@@ -86,7 +86,7 @@ def is_contiguous(shape: Shape, strides: Shape) -> bool:
     return True
 
 
-def span(layout: Layout) -> tuple[int, int]:
+def span(layout: StridedView) -> tuple[int, int]:
     """The lowest element touched and one past the highest; (offset, offset) for an empty layout."""
     if 0 in layout.shape:
         return layout.offset, layout.offset
@@ -97,7 +97,7 @@ def span(layout: Layout) -> tuple[int, int]:
     return low, high + 1
 
 
-def repeats(layout: Layout) -> bool:
+def repeats(layout: StridedView) -> bool:
     """Whether some dimension visits one element again and again (stride 0): writing there has no
     meaning.
     """
@@ -106,34 +106,34 @@ def repeats(layout: Layout) -> bool:
     )
 
 
-def move(layout: Layout, m: Move) -> Layout | None:
+def move(layout: StridedView, m: Move) -> StridedView | None:
     """The layout after one move; None for a reshape that these strides do not permit."""
-    after: Layout | None = _MOVES[m[0]](layout, *m[1:])
+    after: StridedView | None = _MOVES[m[0]](layout, *m[1:])
     return after
 
 
-def _permute(a: Layout, axes: Shape) -> Layout:
-    return Layout(tuple(a.shape[i] for i in axes), tuple(a.strides[i] for i in axes), a.offset)
+def _permute(a: StridedView, axes: Shape) -> StridedView:
+    return StridedView(tuple(a.shape[i] for i in axes), tuple(a.strides[i] for i in axes), a.offset)
 
 
-def _expand(a: Layout, shape: Shape) -> Layout:
+def _expand(a: StridedView, shape: Shape) -> StridedView:
     lead = len(shape) - len(a.shape)
     strides = [0] * lead
     for old, new, stride in zip(a.shape, shape[lead:], a.strides, strict=True):
         strides.append(stride if old == new else 0)
-    return Layout(shape, tuple(strides), a.offset)
+    return StridedView(shape, tuple(strides), a.offset)
 
 
-def _slice(a: Layout, starts: Shape, lengths: Shape, steps: Shape) -> Layout:
+def _slice(a: StridedView, starts: Shape, lengths: Shape, steps: Shape) -> StridedView:
     offset = a.offset
     if 0 not in lengths:
         offset += sum(s * t for s, t in zip(starts, a.strides, strict=True))
-    return Layout(lengths, tuple(s * t for s, t in zip(a.strides, steps, strict=True)), offset)
+    return StridedView(lengths, tuple(s * t for s, t in zip(a.strides, steps, strict=True)), offset)
 
 
-def _reshape(a: Layout, shape: Shape) -> Layout | None:
+def _reshape(a: StridedView, shape: Shape) -> StridedView | None:
     strides = reshape_strides(a.shape, a.strides, shape)
-    return None if strides is None else Layout(shape, strides, a.offset)
+    return None if strides is None else StridedView(shape, strides, a.offset)
 
 
 _MOVES: dict[str, Any] = {

@@ -8,7 +8,7 @@ from typing import Any
 
 import dovetail as dt
 import numpy as np
-from dovetail.extend import arguments, gathered, int64, placed, required
+from dovetail.extend import arguments, gather_at, int64, required, scatter_rows
 
 from .pattern import Pattern, linear
 from .tensor import COO, coo, required_coo
@@ -196,7 +196,7 @@ def to_sparse(x: Tensor, sparse_dim: int | None = None) -> COO:
         count = rows[0].shape[0]
         column = [r.reshape(count, *(1,) * (x.ndim - dims)) for r in rows]
         axes = (-1, *range(dims, x.ndim))
-        values = gathered(x, dict(enumerate(column)), (count, *x.shape[dims:]), axes)
+        values = gather_at(x, dict(enumerate(column)), (count, *x.shape[dims:]), axes)
     pattern = Pattern(rows, x.shape[:dims], count, x.device, unsorted=0, unique=True)
     return coo(pattern, values)
 
@@ -207,5 +207,5 @@ def to_dense(x: COO) -> Tensor:
     p, dense = x.pattern, x.shape[x.sparse_dim() :]
     blank = dt.zeros((math.prod(p.shape), *dense), dtype=x.dtype, device=x.device)
     if p.count:
-        blank = placed(blank, x.values(), linear(p.rows, p.shape, p))
+        blank = scatter_rows(blank, x.values(), linear(p.rows, p.shape, p))
     return blank.reshape(x.shape)

@@ -22,7 +22,7 @@ from dovetail.extend import (
     broadcast_shapes,
     const,
     float32,
-    gathered,
+    gather_at,
     int64,
     interpret,
 )
@@ -187,7 +187,7 @@ def elements(y: Tensor, x: COO) -> Tensor:
     if not at:
         return y.reshape(1, *y.shape[dims - lead :])
     shape = (p.count, *(y.shape[d - lead] for d in dense))
-    return gathered(y, at, shape, (-1, *(d - lead for d in dense)))
+    return gather_at(y, at, shape, (-1, *(d - lead for d in dense)))
 
 
 def softmax(x: COO, axis: int) -> COO:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import dovetail as dt
-from dovetail.extend import gathered
+from dovetail.extend import gather_at
 
 from .pattern import Pattern
 from .rows import merged, rows_at
@@ -49,7 +49,7 @@ def _or_zero(values: Tensor, at: Tensor) -> Tensor:
     if not values.shape[0]:
         return dt.zeros((at.shape[0], *values.shape[1:]), dtype=values.dtype, device=values.device)
     axes = (-1, *range(1, values.ndim))
-    there = gathered(values, {0: dt.maximum(column, 0)}, (at.shape[0], *values.shape[1:]), axes)
+    there = gather_at(values, {0: dt.maximum(column, 0)}, (at.shape[0], *values.shape[1:]), axes)
     zero = False if values.dtype is dt.bool else 0
     return dt.where(column < 0, zero, there)
 

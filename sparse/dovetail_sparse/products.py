@@ -12,7 +12,7 @@ import math
 from typing import Any
 
 import dovetail as dt
-from dovetail.extend import broadcast_shapes, recorded
+from dovetail.extend import broadcast_shapes, make_node
 
 from .moves import fully_sparse, view
 from .pattern import Pattern
@@ -151,7 +151,7 @@ class _Sampled(dt.autograd.Function):
     def forward(ctx: Any, p: Pattern, x: Tensor, y: Tensor) -> Tensor:
         ctx.p = p
         ctx.save_for_backward(x, y)
-        return recorded(SAMPLED, (x, y, *p.rows), (p.count,), x.dtype, x.dtype)
+        return make_node(SAMPLED, (x, y, *p.rows), (p.count,), x.dtype, x.dtype)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
@@ -174,7 +174,7 @@ def _product(p: Pattern, turned: bool, values: Tensor, dense: Tensor) -> Tensor:
     if shape[1] == 1:  # a vector's elements do not share a load: rows are what is spread
         shape, dense = shape[:1], dense.reshape(-1)
     operands = (dense, values, p.bounds, p.rows[1], *order)
-    made = recorded(PRODUCT, operands, shape, dense.dtype, dense.dtype)
+    made = make_node(PRODUCT, operands, shape, dense.dtype, dense.dtype)
     return made.reshape(-1, 1) if dense.ndim == 1 else made
 
 

@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 import dovetail as dt
-from dovetail.extend import DType, Op, placed
+from dovetail.extend import DType, Op, scatter_rows
 
 from .construct import to_sparse
 from .moves import fully_sparse
@@ -184,7 +184,7 @@ def _place(op: Op, x: COO, axes: Shape, dtype: DType) -> Tensor:
     runs, pattern = _runs(p, axes)
     where = linear([p.rows[d] for d in axes], [p.shape[d] for d in axes], p)
     found = _first_of_runs(op, x.values(), where, runs, n)
-    return placed(result, found, linear(pattern.rows, outer, pattern)).reshape(outer)
+    return scatter_rows(result, found, linear(pattern.rows, outer, pattern)).reshape(outer)
 
 
 def _first_of_runs(op: Op, values: Tensor, where: Tensor, runs: Runs, n: int) -> Tensor:

@@ -25,10 +25,10 @@ from dovetail.extend import (
     float32,
     fma,
     fold_loop,
-    gathered,
+    gather_at,
     int64,
+    make_node,
     ne,
-    recorded,
     reduce_loop,
     set_gradient,
 )
@@ -303,7 +303,7 @@ class Runs:
     def combined(self, how: str, values: Tensor, dtype: DType | None = None) -> Tensor:
         """The values of each segment combined: "sum", "prod", "max" or "min"."""
         shape = (self.starts.size, *values.shape[1:])
-        return recorded(
+        return make_node(
             SEGMENTS[how], (values, *self.operands), shape, dtype or values.dtype, dtype
         )
 
@@ -314,14 +314,14 @@ class Runs:
 
     def owners(self) -> Tensor:
         """For each entry its segment."""
-        return recorded(OWNERS, self.operands, (self.entries,), dt.int64, self.entries)
+        return make_node(OWNERS, self.operands, (self.entries,), dt.int64, self.entries)
 
 
 def rows_at(x: Tensor, at: Tensor) -> Tensor:
     """Rows of `x` at positions known to be good."""
     column = at.reshape(at.shape[0], *(1,) * (x.ndim - 1))
     axes = (-1, *range(1, x.ndim))
-    return gathered(x, {0: column}, (at.shape[0], *x.shape[1:]), axes)
+    return gather_at(x, {0: column}, (at.shape[0], *x.shape[1:]), axes)
 
 
 def spread(low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
@@ -330,7 +330,7 @@ def spread(low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
         return low, low
     ends = dt.cumulative_sum(high - low)
     total = int(ends[-1].item())
-    pairs = recorded(SPREAD, (ends, low, high), (2, total), dt.int64)
+    pairs = make_node(SPREAD, (ends, low, high), (2, total), dt.int64)
     return pairs[0], pairs[1]
 
 
@@ -338,12 +338,12 @@ def merged(keys: Tensor, others: Tensor) -> Tensor:
     """Where each key of two ascending lists without repetition is in the first and in the second,
     (2, different keys), or -1. One host read: how many there are."""
     points = -(-(keys.shape[0] + others.shape[0]) // (BLOCK * WALKS))
-    counts = recorded(MERGE_COUNTS, (keys, others), (points, WALKS), dt.int64)
+    counts = make_node(MERGE_COUNTS, (keys, others), (points, WALKS), dt.int64)
     ends = dt.cumulative_sum(counts.reshape(-1))
     dt.evaluate(counts, ends)
     total = int(ends[-1].item())
     before = ends.reshape(points, WALKS) - counts
-    return recorded(MERGE, (keys, others, before), (2, total), dt.int64)
+    return make_node(MERGE, (keys, others, before), (2, total), dt.int64)
 
 
 # --- gradients -----------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ def dovetail_open(info: DeviceInfo) -> Backend:
 
 
 @hookimpl
-def dovetail_lowerings() -> Mapping[tuple[str, DType], Callable[..., Any]]:
+def dovetail_library_calls() -> Mapping[tuple[str, DType], Callable[..., Any]]:
     return {("matmul", float32): len}
 
 

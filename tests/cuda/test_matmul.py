@@ -156,4 +156,4 @@ def test_without_the_library_products_are_generated(monkeypatch: pytest.MonkeyPa
         raise OSError("not here")
 
     monkeypatch.setattr(driver, "library", missing)
-    assert matmul.lowerings() == {}
+    assert matmul.library_calls() == {}

@@ -69,7 +69,7 @@ def gpus(**asked: Any) -> list[GPU]:
     for info in found:
         backend, device = cuda_plugin.dovetail_open(info, {}), dt.device(f"cuda:{next(_numbers)}")
         allocator = CachingAllocator(backend, device)
-        device.opened = Opened(backend, allocator, device, backend.lowerings())
+        device.opened = Opened(backend, allocator, device, backend.library_calls())
         made.append(GPU(machine, backend, device))
     _made.extend(made)
     return made

@@ -65,7 +65,7 @@ class CpuBackend(Backend):
     def bind(self, program: CpuProgram, ints: Sequence[int], grid: Sequence[int]) -> Launch:
         return self._launcher.bind(program, ints, grid)
 
-    def lowerings(self) -> Mapping[tuple[str, DType], Callable[..., Any]]:
+    def library_calls(self) -> Mapping[tuple[str, DType], Callable[..., Any]]:
         return {("matmul", float32): matmul, ("matmul", float64): matmul}
 
     def rest(self) -> None:

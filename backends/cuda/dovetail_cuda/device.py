@@ -11,7 +11,7 @@ from dovetail.extend import Backend, DeviceInfo, DType, Handles, Kernel, Launch
 from . import driver as cuda
 from .compile import Compiler, CudaProgram
 from .launch import bind
-from .matmul import lowerings
+from .matmul import library_calls
 from .memory import Memory
 
 NOT_READY = 600
@@ -112,8 +112,8 @@ class CudaBackend(Backend):
             self.enter()
             cuda.answer(cuda.driver.cuCtxSynchronize(), "waiting for the device")
 
-    def lowerings(self) -> Mapping[tuple[str, DType], Callable[..., Any]]:
-        return lowerings()
+    def library_calls(self) -> Mapping[tuple[str, DType], Callable[..., Any]]:
+        return library_calls()
 
     # --- streams and events
 

@@ -113,7 +113,7 @@ class Products:
         backend.launch(self.kernels[dtype], places, ints, (), out.shape, stream)
 
 
-def lowerings() -> dict[tuple[str, DType], Callable[..., Any]]:
+def library_calls() -> dict[tuple[str, DType], Callable[..., Any]]:
     """What cuBLAS does for the core; nothing where it is not installed."""
     try:
         products = Products()

@@ -10,7 +10,7 @@ from typing import Any
 from ..arguments import flag, function
 from ..errors import DeviceError, DTypeError, GradientError, ShapeError
 from ..graph.expr import Expr, leaf, storage_of, tape_of
-from ..layout import Layout
+from ..layout import StridedView
 from ..ops import table as ops
 from ..settings import DEPTH_LIMIT, current, record, restore
 from ..tensor import tensor
@@ -406,8 +406,8 @@ def _tape_after(t: Tensor, x: Tensor, value: Expr) -> Node | None:
     return tape_of(ops.WRITTEN, (t._expr, value), t._expr.spec, (seen, written, size))  # type: ignore[no-any-return]
 
 
-def _layout(e: Expr) -> Layout:
-    return Layout(e.spec.shape, e.strides, e.offset)
+def _layout(e: Expr) -> StridedView:
+    return StridedView(e.spec.shape, e.strides, e.offset)
 
 
 tensor.taped_write = taped_write

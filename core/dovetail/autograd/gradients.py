@@ -27,12 +27,12 @@ from ..functions.linalg import matmul
 from ..functions.statistics import prod
 from ..functions.statistics import sum as sum_
 from ..graph.expr import Expr, Spec, asked_at, leaf, node, spec, tape_of
-from ..layout import Layout, Shape
+from ..layout import Shape, StridedView
 from ..ops import table as ops
 from ..ops.table import TABLE
 from ..settings import current
 from ..tensor.tensor import Tensor, alias, apply, evaluated, make, view
-from .tape import Site, set_gradient
+from .tape import RuleContext, set_gradient
 
 LN2, LN10, TWO_BY_ROOT_PI = math.log(2.0), math.log(10.0), 2.0 / math.sqrt(math.pi)
 
@@ -194,21 +194,21 @@ def _clip_high(g: Any, x: Any, y: Any, z: Any) -> Any:
 # --- reductions ----------------------------------------------------------------------------------
 
 
-def _kept_axes(c: Site) -> Shape:
+def _kept_axes(c: RuleContext) -> Shape:
     axes = c.attrs[0]
     return tuple(1 if d in axes else n for d, n in enumerate(c.spec().shape))
 
 
-def _spread(g: Any, c: Site) -> Any:
+def _spread(g: Any, c: RuleContext) -> Any:
     """A value of each row, at every element of it."""
     return view(view(g, ("reshape", _kept_axes(c))), ("expand", c.spec().shape))
 
 
-def _mean(g: Any, c: Site) -> Any:
+def _mean(g: Any, c: RuleContext) -> Any:
     return _spread(g / float(max(math.prod(c.spec().shape[d] for d in c.attrs[0]), 1)), c)
 
 
-def _prod(g: Any, c: Site, x: Any) -> Any:
+def _prod(g: Any, c: RuleContext, x: Any) -> Any:
     """Where one factor is 0, only its own derivative is not; where several are, none.
 
     That divides by factors and counts zeros, which has no derivative: where one may be wanted, the
@@ -235,7 +235,7 @@ def _other_factors(x: Any, axes: Shape) -> Any:
     return view(view(others, ("reshape", moved.shape)), ("permute", back))
 
 
-def _extremes(g: Any, c: Site, x: Any, r: Any) -> Any:
+def _extremes(g: Any, c: RuleContext, x: Any, r: Any) -> Any:
     """Evenly over all that are the extreme one, or NaN."""
     best = view(r, ("reshape", _kept_axes(c)))
     here = ew.logical_or(ew.equal(x, best), ew.isnan(x))
@@ -259,7 +259,7 @@ def _sum_from_here(x: Any, axis: int) -> Any:
     return _backwards(_running(ops.CUMULATIVE_SUM, _backwards(x, axis), axis), axis)
 
 
-def _without_first(g: Any, c: Site) -> Any:
+def _without_first(g: Any, c: RuleContext) -> Any:
     """The gradient of a running result, without that of the initial value in front of it."""
     axis, included, _ = c.attrs
     if not included:
@@ -269,7 +269,7 @@ def _without_first(g: Any, c: Site) -> Any:
     return view(g, ("slice", starts, lengths, (1,) * g.ndim))
 
 
-def _cumulative_sum(g: Any, c: Site) -> Any:
+def _cumulative_sum(g: Any, c: RuleContext) -> Any:
     return _sum_from_here(_without_first(g, c), c.attrs[0])
 
 
@@ -281,7 +281,7 @@ def _product_before(x: Any, axis: int) -> Any:
     return view(run_, ("slice", (0,) * x.ndim, x.shape, (1,) * x.ndim))
 
 
-def _cumulative_prod(g: Any, c: Site, x: Any) -> Any:
+def _cumulative_prod(g: Any, c: RuleContext, x: Any) -> Any:
     """What stands before an element, times the sum of what comes in times what follows it.
 
     s[i] = g[i] + x[i + 1] * s[i + 1] is that sum. Nothing is divided, so zeros are nothing special.
@@ -296,14 +296,14 @@ def _recurrence(x: Any, b: Any, axis: int, lag: int) -> Any:
     return make(node(ops.RECURRENCE, (x._expr, b._expr), b._expr.spec, (axis, lag)))
 
 
-def _recurrence_term(g: Any, c: Site, x: Any) -> Any:
+def _recurrence_term(g: Any, c: RuleContext, x: Any) -> Any:
     """The same recurrence backwards, with the factors one place off."""
     axis, lag = c.attrs
     back = _recurrence(_backwards(x, axis), _backwards(g, axis), axis, 1 - lag)
     return _backwards(back, axis)
 
 
-def _recurrence_factor(g: Any, c: Site, x: Any, r: Any) -> Any:
+def _recurrence_factor(g: Any, c: RuleContext, x: Any, r: Any) -> Any:
     axis, lag = c.attrs
     flow = _recurrence_term(g, c, x)
     return _neighbour(flow, axis, 1) * r if lag else flow * _neighbour(r, axis, -1)
@@ -335,7 +335,7 @@ def _matmul_right(g: Any, x: Any) -> Any:
 # --- views ---------------------------------------------------------------------------------------
 
 
-def _view(g: Any, c: Site) -> Any:
+def _view(g: Any, c: RuleContext) -> Any:
     shape, m = c.spec().shape, c.attrs
     if m[0] == "reshape":
         return view(g, ("reshape", shape))
@@ -387,7 +387,7 @@ def _count_from(first: int, n: int, like: Any) -> Any:
 # --- memory: as_strided, and writes that other tensors see --------------------------------------
 
 
-def place(g: Any, layout: Layout, size: int) -> Any:
+def place(g: Any, layout: StridedView, size: int) -> Any:
     """Memory of `size` elements: `g` at the places of `layout`, added where they meet; else 0."""
     if layout == lay.contiguous(layout.shape) and g.size == size:
         return view(g, ("reshape", (size,)))
@@ -406,7 +406,7 @@ def place(g: Any, layout: Layout, size: int) -> Any:
     return placed
 
 
-def _meets_itself(layout: Layout) -> bool:
+def _meets_itself(layout: StridedView) -> bool:
     """Whether two elements may have one place: no stride clears what the smaller ones span."""
     reach = 0
     for stride, n in sorted(
@@ -418,7 +418,7 @@ def _meets_itself(layout: Layout) -> bool:
     return False
 
 
-def _positions(layout: Layout, like: Any) -> Any:
+def _positions(layout: StridedView, like: Any) -> Any:
     at = generate(ops.FULL, (), (layout.offset,), (int64,), int64, like.device)
     for d, (n, stride) in enumerate(zip(layout.shape, layout.strides, strict=True)):
         column = (n, *(1,) * (len(layout.shape) - d - 1))
@@ -426,7 +426,7 @@ def _positions(layout: Layout, like: Any) -> Any:
     return view(view(at, ("expand", layout.shape)), ("reshape", (math.prod(layout.shape),)))
 
 
-def pick(memory: Any, layout: Layout) -> Any:
+def pick(memory: Any, layout: StridedView) -> Any:
     """What a layout sees of a flat memory; shares it."""
     whole = lay.contiguous(memory.shape)
     e = evaluated(memory if memory.is_contiguous() else apply(ops.COPY, (memory,)))
@@ -436,23 +436,23 @@ def pick(memory: Any, layout: Layout) -> Any:
     return alias(memory, make(seen))
 
 
-def _as_strided(g: Any, c: Site) -> Any:
+def _as_strided(g: Any, c: RuleContext) -> Any:
     """Through the whole memory. What the operand itself does not see gets nothing."""
     source, seen, size = c.attrs
     return pick(place(g, seen, size), source)
 
 
-def _place(g: Any, c: Site) -> Any:
+def _place(g: Any, c: RuleContext) -> Any:
     return pick(g, c.attrs[0])
 
 
-def _written_over(g: Any, c: Site) -> Any:
+def _written_over(g: Any, c: RuleContext) -> Any:
     seen, written, size = c.attrs
     flat = place(ones(spec(written.shape, g.dtype, g.device)), written, size)
     return ew.where(ew.equal(pick(flat, seen), 0), g, 0.0)
 
 
-def _written_value(g: Any, c: Site) -> Any:
+def _written_value(g: Any, c: RuleContext) -> Any:
     seen, written, size = c.attrs
     return apply(ops.COPY, (pick(place(g, seen, size), written),))
 
@@ -460,7 +460,7 @@ def _written_value(g: Any, c: Site) -> Any:
 # --- gather and scatter --------------------------------------------------------------------------
 
 
-def _gather(g: Any, c: Site, rest: list[Any]) -> Any:
+def _gather(g: Any, c: RuleContext, rest: list[Any]) -> Any:
     """Adds at the places that were read, in the order of the result: the same bits everywhere."""
     shape, axes, of, asked = c.attrs
     source = c.spec().shape
@@ -530,7 +530,7 @@ def _taken(t: Any, indices: list[Any], shape: Shape) -> Any:
     return make(node(ops.GATHER, operands, spec(shape, t.dtype, t.device), attrs))
 
 
-def _scatter_into(g: Any, c: Site, rest: list[Any]) -> Any:
+def _scatter_into(g: Any, c: RuleContext, rest: list[Any]) -> Any:
     if c.attrs[0] == "add":
         return g
     values = zeros(spec(c.spec(1).shape, g.dtype, g.device))
@@ -538,7 +538,7 @@ def _scatter_into(g: Any, c: Site, rest: list[Any]) -> Any:
     return make(node(ops.SCATTER, operands, g._expr.spec, ("set", True)))
 
 
-def _scatter_values(g: Any, c: Site, rest: list[Any]) -> Any:
+def _scatter_values(g: Any, c: RuleContext, rest: list[Any]) -> Any:
     how, unique = c.attrs
     shape = c.spec(1).shape
     found = _taken(g, rest, shape)
@@ -555,14 +555,14 @@ def _scatter_values(g: Any, c: Site, rest: list[Any]) -> Any:
 # --- made otherwise ------------------------------------------------------------------------------
 
 
-def _concat(g: Any, c: Site) -> Any:
+def _concat(g: Any, c: RuleContext) -> Any:
     axis, i = c.attrs, c.position
     start = sum(s.shape[axis] for s in c.operands[:i] if s is not None)
     starts = tuple(start if d == axis else 0 for d in range(g.ndim))
     return view(g, ("slice", starts, c.spec().shape, (1,) * g.ndim))
 
 
-def _to_device(g: Any, c: Site) -> Any:
+def _to_device(g: Any, c: RuleContext) -> Any:
     return move(g, c.spec().device)
 
 

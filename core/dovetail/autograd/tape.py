@@ -261,7 +261,7 @@ class OpNode(Node):
         if name == "g":
             return g
         if name == "c":
-            return Site(self, i)
+            return RuleContext(self, i)
         if name == "r":
             assert result is not None
             check_unwritten(self, "its result", self.spec, self.result)
@@ -286,7 +286,7 @@ class OpNode(Node):
         return restore
 
 
-class Site(NamedTuple):
+class RuleContext(NamedTuple):
     """What a rule can ask of its op, besides values."""
 
     node: OpNode

@@ -177,7 +177,7 @@ class Backend(ABC):
     def synchronize(self, stream: Any = None) -> None:  # noqa: B027
         """Returns when everything queued on `stream` (None: on the device) is done."""
 
-    def lowerings(self) -> Mapping[tuple[str, DType], Callable[..., Any]]:
+    def library_calls(self) -> Mapping[tuple[str, DType], Callable[..., Any]]:
         """Vendor routines by op and dtype, e.g. ("matmul", float32), used in place of generated
         kernels.
 

@@ -21,7 +21,7 @@ from ..graph.expr import Expr, asked_at, node, readers, settle, storage_of
 from ..graph.ownership import IN_GRAPH, IN_LIST, counts, is_alone
 from ..kernel.builder import Kernel
 from ..kernel.legalize import legalize
-from ..layout import Layout
+from ..layout import StridedView
 from ..memory import Storage
 from ..ops.table import COPY
 from ..plugins.registry import Opened
@@ -367,9 +367,9 @@ class _Evaluation:
         begun = time.perf_counter_ns()
         where = opened(self.device)
         leaf_slot = {self.index[e]: slot for slot, e in enumerate(self.leaves)}
-        lowered = frozenset(where.lowerings)
+        routines = frozenset(where.library_calls)
         busy = where.backend.info.capabilities.concurrency
-        planner = Planner(self.nodes, self.index, leaf_slot, roots, held, busy, lowered, target)
+        planner = Planner(self.nodes, self.index, leaf_slot, roots, held, busy, routines, target)
         plan = planner.plan()
         record("plan", begun, steps=len(plan.steps))
         return plan
@@ -483,13 +483,13 @@ def _launch(
 def _call(where: Opened, step: Call, at: list[Any], stream: Any) -> None:
     begun = time.perf_counter_ns()
 
-    def view(part: tuple[int, Layout, Any]) -> Any:
+    def view(part: tuple[int, StridedView, Any]) -> Any:
         slot, layout, dtype = part
         start = at[2 * slot + 1] + layout.offset * dtype.itemsize
         return at[2 * slot], start, layout.shape, layout.strides, dtype
 
     inputs = tuple(view(p) for p in step.inputs)
-    where.lowerings[step.op.name, step.inputs[0][2]](
+    where.library_calls[step.op.name, step.inputs[0][2]](
         where.backend, inputs, view(step.output), stream
     )
     counters.calls += 1

@@ -38,7 +38,7 @@ from ..layout import Shape
 from ..ops import table as ops
 from ..tensor import tensor
 from ..tensor.tensor import Tensor, apply, evaluate, fresh, from_host, make, required, view
-from .datatypes import Like, Where, cast, move, real_dtype
+from .datatypes import DeviceLike, DTypeLike, cast, move, real_dtype
 from .interop import adopt, from_dlpack
 
 _default_dtype = float32
@@ -66,7 +66,7 @@ def generate(
     scalars: Sequence[Any],
     kinds: Sequence[DType],
     out: DType,
-    where: Where,
+    where: DeviceLike,
     name: str = "",
 ) -> Tensor:
     """A pending tensor whose elements are a function of their linear index and of run-time
@@ -80,7 +80,7 @@ def generate(
 
 
 def asarray(
-    obj: Any, /, *, dtype: Like = None, device: Where = None, copy: bool | None = None
+    obj: Any, /, *, dtype: DTypeLike = None, device: DeviceLike = None, copy: bool | None = None
 ) -> Tensor:
     """A tensor of `obj`: a number, nested lists, a NumPy array, a tensor, or anything with DLPack
     or `__array__`.
@@ -123,7 +123,7 @@ def asarray(
 tensor.as_tensor = asarray
 
 
-def _from_shared(x: Tensor, want: DType | None, where: Where, copy: bool | None) -> Tensor:
+def _from_shared(x: Tensor, want: DType | None, where: DeviceLike, copy: bool | None) -> Tensor:
     """Foreign memory is copied at once: who knows when that changes."""
     if copy is False:
         return _from_tensor(x, want, where, False)
@@ -145,7 +145,7 @@ def _host_values(obj: Any) -> np.ndarray[Any, Any]:
         ) from None
 
 
-def _from_tensor(x: Tensor, want: DType | None, where: Where, copy: bool | None) -> Tensor:
+def _from_tensor(x: Tensor, want: DType | None, where: DeviceLike, copy: bool | None) -> Tensor:
     target = x.device if where is None else usable(where, "asarray")
     same = (want is None or want is x.dtype) and target is x.device
     if same and copy is not True:
@@ -162,7 +162,7 @@ def _from_tensor(x: Tensor, want: DType | None, where: Where, copy: bool | None)
 
 
 def _from_numpy(
-    a: np.ndarray[Any, Any], want: DType | None, where: Where, copy: bool | None
+    a: np.ndarray[Any, Any], want: DType | None, where: DeviceLike, copy: bool | None
 ) -> Tensor:
     have = real_dtype("asarray", a.dtype)
     if copy is False:
@@ -175,7 +175,7 @@ def _from_numpy(
     return cast(from_host(native, have, device(where, "asarray")), want)
 
 
-def _from_values(obj: Any, want: DType | None, where: Where) -> Tensor:
+def _from_values(obj: Any, want: DType | None, where: DeviceLike) -> Tensor:
     leaf = _first_leaf(obj)
     if isinstance(leaf, Tensor):
         return _from_tensors(obj, want, where)
@@ -201,7 +201,7 @@ def _first_leaf(obj: Any) -> Any:
     return 0.0 if isinstance(obj, list | tuple) else obj
 
 
-def _from_tensors(obj: Any, want: DType | None, where: Where) -> Tensor:
+def _from_tensors(obj: Any, want: DType | None, where: DeviceLike) -> Tensor:
     """Nested lists of tensors of one shape, as a stack of them on the host's side of things."""
     values = _nested_tensors(obj)
     return asarray(
@@ -266,17 +266,17 @@ def _in_range(values: np.ndarray[Any, Any], have: DType, want: DType) -> np.ndar
 # --- from nothing --------------------------------------------------------------------------------
 
 
-def empty(shape: Any, *, dtype: Like = None, device: Where = None) -> Tensor:
+def empty(shape: Any, *, dtype: DTypeLike = None, device: DeviceLike = None) -> Tensor:
     """A new tensor of this shape, whose contents are whatever the memory holds."""
     return make(fresh(_spec("empty", shape, dtype, device)))
 
 
-def _spec(op: str, shape: Any, dtype: Like, where: Where) -> Any:
+def _spec(op: str, shape: Any, dtype: DTypeLike, where: DeviceLike) -> Any:
     found = _default_dtype if dtype is None else real_dtype(op, dtype)
     return spec(extents(op, shape), found, usable(where, op), op)
 
 
-def zeros(shape: Any, *, dtype: Like = None, device: Where = None) -> Tensor:
+def zeros(shape: Any, *, dtype: DTypeLike = None, device: DeviceLike = None) -> Tensor:
     """A new tensor of this shape, filled with 0.
 
     >>> import dovetail as dt
@@ -286,19 +286,21 @@ def zeros(shape: Any, *, dtype: Like = None, device: Where = None) -> Tensor:
     return _constant("zeros", shape, 0, _default_dtype if dtype is None else dtype, device)
 
 
-def ones(shape: Any, *, dtype: Like = None, device: Where = None) -> Tensor:
+def ones(shape: Any, *, dtype: DTypeLike = None, device: DeviceLike = None) -> Tensor:
     """A new tensor of this shape, filled with 1."""
     return _constant("ones", shape, 1, _default_dtype if dtype is None else dtype, device)
 
 
-def full(shape: Any, fill_value: Any, *, dtype: Like = None, device: Where = None) -> Tensor:
+def full(
+    shape: Any, fill_value: Any, *, dtype: DTypeLike = None, device: DeviceLike = None
+) -> Tensor:
     """A new tensor of this shape, filled with one number; the dtype is that number's kind's unless
     given.
     """
     return _full("full", shape, fill_value, dtype, device)
 
 
-def _full(op: str, shape: Any, value: Any, dtype: Like, where: Where) -> Tensor:
+def _full(op: str, shape: Any, value: Any, dtype: DTypeLike, where: DeviceLike) -> Tensor:
     if isinstance(value, Tensor | np.generic | np.ndarray):
         dtype = value.dtype if dtype is None else dtype
         if value.size != 1:
@@ -309,7 +311,7 @@ def _full(op: str, shape: Any, value: Any, dtype: Like, where: Where) -> Tensor:
     return _constant(op, shape, value, dtype, where)
 
 
-def _constant(op: str, shape: Any, value: Any, dtype: Any, where: Where) -> Tensor:
+def _constant(op: str, shape: Any, value: Any, dtype: Any, where: DeviceLike) -> Tensor:
     d = _default_dtype if dtype is float else real_dtype(op, dtype)
     return generate(ops.FULL, extents(op, shape), (scalar(op, value, d),), (d,), d, where, op)
 
@@ -333,38 +335,46 @@ def scalar(op: str, value: Any, d: DType) -> Any:
     return int(value)
 
 
-def empty_like(x: Tensor, /, *, dtype: Like = None, device: Where = None) -> Tensor:
+def empty_like(x: Tensor, /, *, dtype: DTypeLike = None, device: DeviceLike = None) -> Tensor:
     """A new tensor of x's shape (and dtype and device, unless given), with arbitrary contents."""
     dtype, device = _like("empty_like", x, dtype, device)
     return make(fresh(_spec("empty_like", x.shape, dtype, device)))
 
 
-def zeros_like(x: Tensor, /, *, dtype: Like = None, device: Where = None) -> Tensor:
+def zeros_like(x: Tensor, /, *, dtype: DTypeLike = None, device: DeviceLike = None) -> Tensor:
     """A new tensor of x's shape (and dtype and device, unless given), filled with 0."""
     dtype, device = _like("zeros_like", x, dtype, device)
     return _constant("zeros_like", x.shape, 0, dtype, device)
 
 
-def ones_like(x: Tensor, /, *, dtype: Like = None, device: Where = None) -> Tensor:
+def ones_like(x: Tensor, /, *, dtype: DTypeLike = None, device: DeviceLike = None) -> Tensor:
     """A new tensor of x's shape (and dtype and device, unless given), filled with 1."""
     dtype, device = _like("ones_like", x, dtype, device)
     return _constant("ones_like", x.shape, 1, dtype, device)
 
 
-def full_like(x: Tensor, /, fill_value: Any, *, dtype: Like = None, device: Where = None) -> Tensor:
+def full_like(
+    x: Tensor, /, fill_value: Any, *, dtype: DTypeLike = None, device: DeviceLike = None
+) -> Tensor:
     """A new tensor of x's shape (and dtype and device, unless given), filled with one number."""
     dtype, device = _like("full_like", x, dtype, device)
     return _full("full_like", x.shape, fill_value, dtype, device)
 
 
-def _like(op: str, x: Tensor, dtype: Like, where: Where) -> tuple[Like, Where]:
+def _like(op: str, x: Tensor, dtype: DTypeLike, where: DeviceLike) -> tuple[DTypeLike, DeviceLike]:
     """Those of `x` where none are given."""
     required(op, x)
     return x.dtype if dtype is None else dtype, x.device if where is None else where
 
 
 def arange(
-    start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Like = None, device: Where = None
+    start: Any,
+    /,
+    stop: Any = None,
+    step: Any = 1,
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
 ) -> Tensor:
     """The numbers from `start` (0, if only one is given) up to but excluding `stop`, `step` apart.
 
@@ -428,8 +438,8 @@ def linspace(
     /,
     num: int,
     *,
-    dtype: Like = None,
-    device: Where = None,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
     endpoint: bool = True,
 ) -> Tensor:
     """`num` numbers evenly from `start` to `stop`; both ends are exact. Without `endpoint`, `stop`
@@ -458,8 +468,8 @@ def eye(
     /,
     *,
     k: int = 0,
-    dtype: Like = None,
-    device: Where = None,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
 ) -> Tensor:
     """A matrix with ones on its k-th diagonal and zeros elsewhere."""
     d = _default_dtype if dtype is None else real_dtype("eye", dtype)

@@ -16,11 +16,11 @@ from ..dtypes import DType, dtype
 from ..errors import ArgumentError, DTypeError, NotYetError
 from ..graph.expr import tape_of
 from ..ops.table import ASTYPE, COPY, TO_DEVICE, common
-from ..tensor.tensor import PYTHON_NUMBERS, Tensor, apply, elsewhere, from_host, required
+from ..tensor.tensor import PYTHON_NUMBERS, Tensor, apply, dispatch, from_host, required
 from .transfer import queue_move
 
-Where = Device | str | None
-Like = DType | str | type | np.dtype[Any] | None
+DeviceLike = Device | str | None
+DTypeLike = DType | str | type | np.dtype[Any] | None
 
 
 def real_dtype(op: str, given: Any) -> DType:
@@ -45,7 +45,7 @@ def move(x: Tensor, target: Device, non_blocking: bool = False) -> Tensor:
     if x.device is target:
         return x
     if type(x) is not Tensor:
-        return elsewhere("to_device", (x,), x, target)  # type: ignore[no-any-return]
+        return dispatch("to_device", (x,), x, target)  # type: ignore[no-any-return]
     queued = queue_move(x, target) if non_blocking else None
     if queued is not None:
         queued._expr.tape = tape_of(TO_DEVICE, (x._expr,), queued._expr.spec, None)
@@ -57,7 +57,9 @@ def move(x: Tensor, target: Device, non_blocking: bool = False) -> Tensor:
     return found
 
 
-def astype(x: Tensor, dtype: Like, /, *, copy: bool = True, device: Where = None) -> Tensor:
+def astype(
+    x: Tensor, dtype: DTypeLike, /, *, copy: bool = True, device: DeviceLike = None
+) -> Tensor:
     """`x` as another dtype. A float out of an integer's range saturates, NaN gives 0, fractions go.
 
     With `copy=False`, `x` itself where it has the dtype.
@@ -77,8 +79,8 @@ def to(
     x: Tensor,
     /,
     *wanted: Any,
-    dtype: Like = None,
-    device: Where = None,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
     copy: bool = False,
     non_blocking: bool = False,
 ) -> Tensor:
@@ -106,7 +108,7 @@ def to(
     return apply(COPY, (x,)) if flag("to", copy, "copy") and found is x else found
 
 
-def can_cast(from_: Tensor | Like, to: Like, /) -> bool:
+def can_cast(from_: Tensor | DTypeLike, to: DTypeLike, /) -> bool:
     """Whether promotion could turn the one into the other, so that no kind or range of numbers is
     lost.
     """
@@ -117,7 +119,7 @@ def can_cast(from_: Tensor | Like, to: Like, /) -> bool:
         return False
 
 
-def result_type(*operands: Tensor | Like | bool | int | float) -> DType:
+def result_type(*operands: Tensor | DTypeLike | bool | int | float) -> DType:
     """The dtype in which tensors, dtypes and Python numbers meet. Numbers only change the kind.
 
     >>> import dovetail as dt
@@ -163,7 +165,7 @@ _FORMATS = {  # digits of the significand, and the largest exponent
 }  # fmt: skip
 
 
-def finfo(type: Tensor | Like, /) -> Finfo:
+def finfo(type: Tensor | DTypeLike, /) -> Finfo:
     """The limits of a floating-point dtype. Raises: DTypeError for others."""
     d = _dtype_of("finfo", type)
     if d in D.COMPLEX:
@@ -175,7 +177,7 @@ def finfo(type: Tensor | Like, /) -> Finfo:
     return Finfo(d.bits, math.ldexp(1.0, 1 - digits), high, -high, math.ldexp(1.0, 1 - top), d)
 
 
-def iinfo(type: Tensor | Like, /) -> Iinfo:
+def iinfo(type: Tensor | DTypeLike, /) -> Iinfo:
     """The limits of an integer dtype. Raises: DTypeError for others."""
     d = _dtype_of("iinfo", type)
     if not d.is_integer:
@@ -190,7 +192,7 @@ KINDS: dict[str, tuple[DType, ...]] = {
 }  # fmt: skip
 
 
-def isdtype(dtype: Like, kind: Any) -> bool:
+def isdtype(dtype: DTypeLike, kind: Any) -> bool:
     """Whether a dtype is of a kind: a dtype, one of the standard's names of kinds, or a tuple of
     these.
     """

@@ -21,7 +21,7 @@ from ..tensor.tensor import (
     Tensor,
     apply,
     brought,
-    elsewhere,
+    dispatch,
     operands,
     required,
     untaped,
@@ -315,7 +315,7 @@ def relu(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
 def softmax(x: Tensor, /, axis: int = -1) -> Tensor:
     """exp(x) divided by its sum along an axis, without overflow; one kernel."""
     if type(required("softmax", x)) is not Tensor:
-        return elsewhere("softmax", (x,), x, lay.axis("softmax", axis, x.ndim))  # type: ignore[no-any-return]
+        return dispatch("softmax", (x,), x, lay.axis("softmax", axis, x.ndim))  # type: ignore[no-any-return]
     axis = lay.axis("softmax", axis, x.ndim)
     e = exp(x - _shift(x, axis))
     return e / sum_(e, axis=axis, keepdims=True)
@@ -325,7 +325,7 @@ def softmax(x: Tensor, /, axis: int = -1) -> Tensor:
 def log_softmax(x: Tensor, /, axis: int = -1) -> Tensor:
     """The logarithm of softmax, accurate where that underflows; one kernel."""
     if type(required("log_softmax", x)) is not Tensor:
-        return elsewhere("log_softmax", (x,), x, lay.axis("log_softmax", axis, x.ndim))  # type: ignore[no-any-return]
+        return dispatch("log_softmax", (x,), x, lay.axis("log_softmax", axis, x.ndim))  # type: ignore[no-any-return]
     axis = lay.axis("log_softmax", axis, x.ndim)
     d = x - _shift(x, axis)
     return d - log(sum_(exp(d), axis=axis, keepdims=True))

@@ -41,7 +41,7 @@ from ..tensor.tensor import (
     assign,
     beside,
     check_writable,
-    elsewhere,
+    dispatch,
     fitted,
     fresh,
     from_host,
@@ -428,7 +428,7 @@ def _gathered(name: str, x: Tensor, parts: list[Any]) -> Tensor:
                 _slice(part, 0)
             elif part is not None and part is not Ellipsis and not isinstance(part, _ARRAYS):
                 _integer(part)
-        return elsewhere("index", (x,), x, parts)  # type: ignore[no-any-return]
+        return dispatch("index", (x,), x, parts)  # type: ignore[no-any-return]
     p = _prepare(name, x, parts)
     width, after = len(p.shape), len(p.result) - p.place
     axes = (*p.result[: p.place], *(-1,) * width, *p.result[p.place :])

@@ -38,12 +38,12 @@ from ..device import device as device_named
 from ..dtypes import DType
 from ..errors import ArgumentError, DeviceError, DTypeError, SharingError
 from ..graph.expr import leaf, spec, storage_of
-from ..layout import Layout, Shape
+from ..layout import Shape, StridedView
 from ..memory import Storage, foreign
 from ..ops.table import COPY
 from ..plugins.registry import devices
 from ..tensor.tensor import Tensor, apply, evaluate, evaluated, make
-from .datatypes import Where, isdtype, move
+from .datatypes import DeviceLike, isdtype, move
 
 HOST = 1  # DLPack's device type of memory that the CPU reads and writes
 VERSION = (1, 0)
@@ -117,7 +117,7 @@ def share(
     read_only: bool,
 ) -> Tensor | None:
     """A tensor over memory that `owner` keeps alive; None where the device cannot use it."""
-    low, high = lay.span(Layout(shape, strides, 0))
+    low, high = lay.span(StridedView(shape, strides, 0))
     nbytes = (high - low) * dtype.itemsize
     start = address + low * dtype.itemsize
     if nbytes and start % dtype.itemsize:
@@ -172,7 +172,7 @@ class _Owner:
             self.__del__ = partial(_Deleter(managed.deleter), ctypes.addressof(managed))
 
 
-def from_dlpack(x: Any, /, *, device: Where = None, copy: bool | None = None) -> Tensor:
+def from_dlpack(x: Any, /, *, device: DeviceLike = None, copy: bool | None = None) -> Tensor:
     """A tensor over the memory of `x`, which has `__dlpack__`: of NumPy, PyTorch, JAX and others.
 
     The memory is shared if the device (the default one that can, unless given) uses it as it is;
@@ -212,7 +212,7 @@ def _shared(x: Any, target: Device) -> Tensor | None:
     return share(owner, address, shape, strides, dtype, target, bool(flags & READ_ONLY))
 
 
-def _own(x: Tensor, where: Where, copy: bool | None) -> Tensor:
+def _own(x: Tensor, where: DeviceLike, copy: bool | None) -> Tensor:
     target = x.device if where is None else device_named(where, "from_dlpack")
     if target is not x.device and copy is False:
         raise SharingError(
@@ -410,7 +410,7 @@ def _on_host(x: Tensor, wanted: tuple[int, ...], copy: bool | None) -> Tensor:
 def _managed(x: Tensor, name: bytes, flags: int) -> Any:
     e = evaluated(x)
     storage = storage_of(e)
-    if storage.read_only or lay.repeats(Layout(e.spec.shape, e.strides, 0)):
+    if storage.read_only or lay.repeats(StridedView(e.spec.shape, e.strides, 0)):
         flags |= READ_ONLY
     if flags & READ_ONLY and name == b"dltensor":
         raise SharingError(
@@ -458,7 +458,7 @@ class NamespaceInfo:
         """All devices that plugins offer on this machine."""
         return list(devices())
 
-    def default_dtypes(self, *, device: Where = None) -> dict[str, DType]:
+    def default_dtypes(self, *, device: DeviceLike = None) -> dict[str, DType]:
         """The dtypes of what is made from Python numbers, of the kinds that a device has."""
         held = opened(device_named(device)).backend.info.capabilities.dtypes
         wanted = {
@@ -468,7 +468,7 @@ class NamespaceInfo:
         return {kind: d for kind, d in wanted.items() if d in held}
 
     @named
-    def dtypes(self, *, device: Where = None, kind: Any = None) -> dict[str, DType]:
+    def dtypes(self, *, device: DeviceLike = None, kind: Any = None) -> dict[str, DType]:
         """The standard's dtypes that a device has, all or those of a kind (see `isdtype`).
 
         float16 and bfloat16 are not the standard's: see `Capabilities.dtypes` for what there is.

@@ -20,7 +20,7 @@ from ..device import usable
 from ..dtypes import DType
 from ..errors import ArgumentError, DeviceError, GradientError, PluginError
 from ..graph.expr import Expr, leaf, spec, storage_of
-from ..layout import Layout, Shape
+from ..layout import Shape, StridedView
 from ..ops import table as ops
 from ..tensor.tensor import Tensor, apply, evaluated, from_host, host_array, is_ours, make
 from .interop import share
@@ -107,7 +107,7 @@ def reduced(x: Tensor, protocol: Any) -> Any:
     """
     _require_leaf("pickle", x)
     e = evaluated(x)
-    low, high = lay.span(Layout(e.spec.shape, e.strides, e.offset))
+    low, high = lay.span(StridedView(e.spec.shape, e.strides, e.offset))
     memory = _sent.get(id(storage_of(e)))
     if memory is None or not memory.low <= low <= high <= memory.high:
         if high - low > e.spec.size:  # it has gaps, which are not sent

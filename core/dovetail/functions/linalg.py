@@ -25,7 +25,7 @@ from ..tensor.tensor import (
     assign,
     brought,
     decides,
-    elsewhere,
+    dispatch,
     fitted,
     is_viewable,
     make,
@@ -52,7 +52,7 @@ def matmul(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
 
 def _matmul(name: str, x1: Tensor, x2: Tensor) -> Tensor:
     if type(x1) is not Tensor or type(x2) is not Tensor:
-        return elsewhere("matmul", (x1, x2), x1, x2)  # type: ignore[no-any-return]
+        return dispatch("matmul", (x1, x2), x1, x2)  # type: ignore[no-any-return]
     how = ops.GENERATED if settings.current().reproducible else None
     known = ops.MATMUL.specs.find((x1._expr.spec, x2._expr.spec))
     if known is not None:

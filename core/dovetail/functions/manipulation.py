@@ -16,7 +16,7 @@ from ..dtypes import int64
 from ..engine import evaluate as run
 from ..errors import ArgumentError, ArgumentTypeError, AxisError, DeviceError, ShapeError
 from ..graph.expr import leaf, node, spec, storage_of, tape_of
-from ..layout import Layout, Shape
+from ..layout import Shape, StridedView
 from ..ops import table as ops
 from ..ops.table import common
 from ..tensor.tensor import (
@@ -25,7 +25,7 @@ from ..tensor.tensor import (
     alias,
     apply,
     brought,
-    elsewhere,
+    dispatch,
     evaluated,
     fresh,
     from_host,
@@ -295,7 +295,7 @@ def as_strided(
         if storage_offset is None
         else integer("as_strided", storage_offset, "storage_offset"),
     )
-    low, high = lay.span(Layout(shape, strides, offset))
+    low, high = lay.span(StridedView(shape, strides, offset))
     held = storage.nbytes // x.itemsize
     if low < 0 or high > held:
         raise ShapeError(
@@ -303,7 +303,7 @@ def as_strided(
             f"the elements {shown(low)}..{shown(high - 1)} of a storage of {held}"
         )
     seen = leaf(storage, spec(shape, x.dtype, x.device, "as_strided"), strides, offset)
-    attrs = (Layout(x.shape, e.strides, e.offset), Layout(shape, strides, offset), held)
+    attrs = (StridedView(x.shape, e.strides, e.offset), StridedView(shape, strides, offset), held)
     seen.tape = tape_of(ops.AS_STRIDED, (e,), seen.spec, attrs)
     return alias(x, make(seen))
 
@@ -328,7 +328,7 @@ def diagonal(x: Tensor, /, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Ten
     n, m = seen.shape[-2:]
     offset = max(-n, min(offset, m))  # beyond: nothing, too
     if type(seen) is not Tensor:
-        return elsewhere("diagonal", (seen,), seen, offset)  # type: ignore[no-any-return]
+        return dispatch("diagonal", (seen,), seen, offset)  # type: ignore[no-any-return]
     length = max(min(n + min(offset, 0), m - max(offset, 0)), 0)
     if length:
         seen = _part(_part(seen, seen.ndim - 2, max(-offset, 0), length), seen.ndim - 1,
@@ -367,7 +367,7 @@ def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Tensor:
         parts, axis = [ravel(a) for a in parts], 0
     d = lay.axis("concat", axis, parts[0].ndim)
     if any(type(a) is not Tensor for a in parts):
-        return elsewhere("concat", parts, parts, d)  # type: ignore[no-any-return]
+        return dispatch("concat", parts, parts, d)  # type: ignore[no-any-return]
     rests = {a.shape[:d] + a.shape[d + 1 :] if a.ndim == parts[0].ndim else None for a in parts}
     if len(rests) > 1:
         raise ShapeError(

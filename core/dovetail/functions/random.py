@@ -29,7 +29,7 @@ from .datatypes import real_dtype
 from .indexing import take
 
 Extents = int | Sequence[int]
-Where = Device | str | None
+DeviceLike = Device | str | None
 _BITS = {float32: 24, float16: 11, bfloat16: 8}  # of a uniform number, so that it stays below 1
 
 
@@ -72,7 +72,7 @@ class Generator:
     @named
     def uniform(
         self, shape: Extents = (), *, low: float = 0.0, high: float = 1.0, dtype: Any = None,
-        device: Where = None,
+        device: DeviceLike = None,
     ) -> Tensor:  # fmt: skip
         """Floats spread evenly over low <= x < high, in float32 steps of 2**-24 (high - low).
 
@@ -96,7 +96,7 @@ class Generator:
     @named
     def normal(
         self, shape: Extents = (), *, mean: float = 0.0, std: float = 1.0, dtype: Any = None,
-        device: Where = None,
+        device: DeviceLike = None,
     ) -> Tensor:  # fmt: skip
         """Floats from the normal distribution, by Box and Muller's method.
 
@@ -115,7 +115,7 @@ class Generator:
     @named
     def integers(
         self, low: int, high: int | None = None, shape: Extents = (), *, dtype: Any = None,
-        device: Where = None,
+        device: DeviceLike = None,
     ) -> Tensor:  # fmt: skip
         """Integers low <= k < high; 0 <= k < low, where `high` is not given. int64 unless told.
 
@@ -136,7 +136,7 @@ class Generator:
         return self._draw(ops.RANDOM_BELOW, sizes, scalars, (uint64, uint64), d, device)
 
     @named
-    def permutation(self, x: int | Tensor, *, device: Where = None) -> Tensor:
+    def permutation(self, x: int | Tensor, *, device: DeviceLike = None) -> Tensor:
         """The integers 0..x-1 in random order, or the slices of `x` along its first axis.
 
         Random 64-bit keys are drawn on the device and sorted by the host, ties by position.
@@ -153,7 +153,7 @@ class Generator:
 
     def _draw(
         self, op: ops.Op, shape: Shape, scalars: Sequence[Any], kinds: Sequence[DType], d: DType,
-        where: Where,
+        where: DeviceLike,
     ) -> Tensor:  # fmt: skip
         spec(shape, d, usable(where), op.name)  # first: what is refused draws nothing
         place = self._reserve(int(np.prod(shape, dtype=object)))
@@ -205,7 +205,7 @@ def set_state(state: tuple[int, int]) -> None:
 
 def uniform(
     shape: Extents = (), *, low: float = 0.0, high: float = 1.0, dtype: Any = None,
-    device: Where = None, generator: Generator | None = None,
+    device: DeviceLike = None, generator: Generator | None = None,
 ) -> Tensor:  # fmt: skip
     """Floats spread evenly over low <= x < high; see `Generator.uniform`."""
     g = _chosen("uniform", generator)
@@ -214,7 +214,7 @@ def uniform(
 
 def normal(
     shape: Extents = (), *, mean: float = 0.0, std: float = 1.0, dtype: Any = None,
-    device: Where = None, generator: Generator | None = None,
+    device: DeviceLike = None, generator: Generator | None = None,
 ) -> Tensor:  # fmt: skip
     """Floats from the normal distribution; see `Generator.normal`."""
     g = _chosen("normal", generator)
@@ -223,7 +223,7 @@ def normal(
 
 def integers(
     low: int, high: int | None = None, shape: Extents = (), *, dtype: Any = None,
-    device: Where = None, generator: Generator | None = None,
+    device: DeviceLike = None, generator: Generator | None = None,
 ) -> Tensor:  # fmt: skip
     """Integers low <= k < high (0 <= k < low); see `Generator.integers`."""
     g = _chosen("integers", generator)
@@ -231,7 +231,7 @@ def integers(
 
 
 def permutation(
-    x: int | Tensor, *, device: Where = None, generator: Generator | None = None
+    x: int | Tensor, *, device: DeviceLike = None, generator: Generator | None = None
 ) -> Tensor:
     """The integers 0..x-1, or the slices of `x`, in random order; see `Generator.permutation`."""
     return _chosen("permutation", generator).permutation(x, device=device)

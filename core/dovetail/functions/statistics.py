@@ -15,8 +15,8 @@ from ..errors import DTypeError, ShapeError
 from ..layout import Shape
 from ..ops import table as ops
 from ..ops.table import Op
-from ..tensor.tensor import Tensor, apply, elsewhere, reduce, required, untaped, view, write_out
-from .datatypes import Like, cast, real_dtype
+from ..tensor.tensor import Tensor, apply, dispatch, reduce, required, untaped, view, write_out
+from .datatypes import DTypeLike, cast, real_dtype
 
 Axis = int | Sequence[int] | None
 
@@ -28,7 +28,7 @@ def _reduce(
     if type(keepdims) is not bool:
         keepdims = flag(op.name, keepdims, "keepdims")
     args = (op, x, lay.axes(op.name, axis, x.ndim), keepdims, attrs)
-    found = reduce(*args) if type(x) is Tensor else elsewhere("reduce", (x,), *args)
+    found = reduce(*args) if type(x) is Tensor else dispatch("reduce", (x,), *args)
     return found if out is None else write_out(op.name, out, found._expr)
 
 
@@ -46,7 +46,7 @@ def sum(
     /,
     axis: Axis = None,
     *,
-    dtype: Like = None,
+    dtype: DTypeLike = None,
     keepdims: bool = False,
     out: Tensor | None = None,
 ) -> Tensor:
@@ -64,7 +64,7 @@ def prod(
     /,
     axis: Axis = None,
     *,
-    dtype: Like = None,
+    dtype: DTypeLike = None,
     keepdims: bool = False,
     out: Tensor | None = None,
 ) -> Tensor:
@@ -72,7 +72,7 @@ def prod(
     return _reduce(ops.PROD, x, axis, keepdims, out, _chosen("prod", dtype))
 
 
-def _chosen(op: str, dtype: Like) -> DType | None:
+def _chosen(op: str, dtype: DTypeLike) -> DType | None:
     if dtype is None:
         return None
     found = real_dtype(op, dtype)
@@ -86,7 +86,7 @@ def mean(
     /,
     axis: Axis = None,
     *,
-    dtype: Like = None,
+    dtype: DTypeLike = None,
     keepdims: bool = False,
     out: Tensor | None = None,
 ) -> Tensor:

@@ -44,7 +44,7 @@ from ..kernel.language import (
     rem,
     where,
 )
-from ..layout import Layout, Move, Shape
+from ..layout import Move, Shape, StridedView
 from ..ops.table import Op, convert
 
 REPEAT_LIMIT = 4  # a value repeated so often by broadcasting is stored if it costs over CHEAP
@@ -198,8 +198,8 @@ class Call:
     """
 
     op: Op
-    inputs: tuple[tuple[int, Layout, DType], ...]
-    output: tuple[int, Layout, DType]
+    inputs: tuple[tuple[int, StridedView, DType], ...]
+    output: tuple[int, StridedView, DType]
     fresh: tuple[tuple[int, int], ...]
     why: str
     nbytes: int
@@ -263,11 +263,11 @@ class Planner:
         roots: Sequence[int],
         held: Sequence[int],
         concurrency: int,
-        lowered: frozenset[Any],
+        routines: frozenset[Any],
         target: Target | None = None,
     ) -> None:
         self.nodes, self.index, self.leaf_slot = nodes, index, leaf_slot
-        self.concurrency, self.lowered, self.target = concurrency, lowered, target
+        self.concurrency, self.routines, self.target = concurrency, routines, target
         self.roots = tuple(roots)
         self.why = dict.fromkeys(held, "its tensor is still held") | dict.fromkeys(
             roots, "asked for"
@@ -419,7 +419,7 @@ class Planner:
     def _source(self, i: int) -> int | None:
         """The operand that an op updates in its memory: pending, contiguous, and nobody else's."""
         e = self.nodes[i]
-        if e.op is None or not e.op.updates or any(name == e.op.name for name, _ in self.lowered):
+        if e.op is None or not e.op.updates or any(name == e.op.name for name, _ in self.routines):
             return None
         source = e.args[0]
         if source.op is None or source.op.kind == "view":
@@ -544,12 +544,12 @@ class Planner:
         e = self.nodes[i]
         base = self._base(i)
         if self.target is not None and i == self.roots[0]:
-            base = Layout(e.spec.shape, self.target.strides, 0)
+            base = StridedView(e.spec.shape, self.target.strides, 0)
             self._check_overlap(path, base, draft.group)
         seen = self._through(i, base, path)
         return Access(self.slot_of[i], e.spec.dtype, seen.strides, seen.offset)
 
-    def _check_overlap(self, path: Any, base: Layout, group: Group) -> None:
+    def _check_overlap(self, path: Any, base: StridedView, group: Group) -> None:
         assert self.target is not None
         seen = self._through(self.roots[0], base, path)
         for a in group.accesses:
@@ -592,7 +592,7 @@ class Planner:
                         group.domain.order,
                     )
 
-    def _base(self, i: int) -> Layout:
+    def _base(self, i: int) -> StridedView:
         """How a stored node lies in its memory."""
         shape = self.nodes[i].spec.shape
         order = self.order.get(i)
@@ -601,11 +601,11 @@ class Planner:
         strides = dict(
             zip(order, lay.contiguous_strides(tuple(shape[d] for d in order)), strict=True)
         )
-        return Layout(shape, tuple(strides[d] for d in range(len(shape))), 0)
+        return StridedView(shape, tuple(strides[d] for d in range(len(shape))), 0)
 
     # --- terms
 
-    def _through(self, i: int, base: Layout, path: Any) -> Layout:
+    def _through(self, i: int, base: StridedView, path: Any) -> StridedView:
         """`base`, the layout of node `i`, as seen through `path`; where strides do not permit it, a
         node is stored.
         """
@@ -674,7 +674,7 @@ class Planner:
             raise _NoJoin
         return group.memo[i, base]
 
-    def _load(self, slot: int, dtype: DType, seen: Layout, group: Group) -> Term:
+    def _load(self, slot: int, dtype: DType, seen: StridedView, group: Group) -> Term:
         access = Access(slot, dtype, seen.strides, seen.offset)
         group.accesses.append(access)
         return Term("load", dtype, access=access)
@@ -684,7 +684,7 @@ class Planner:
         if e.storage.pending is not None:
             source = self.index[e.storage.pending]
             return self.term(source, tuple((m, source) for m in e.moves) + path, draft)
-        seen = self._through(i, Layout(e.spec.shape, e.strides, 0), path)
+        seen = self._through(i, StridedView(e.spec.shape, e.strides, 0), path)
         return self._load(self.leaf_slot[i], e.spec.dtype, seen, draft.group)
 
     def _operands(
@@ -778,7 +778,7 @@ class Planner:
         if self.target is not None and asked:
             raise Overlap  # nothing is written before the indices have been checked
         strides = tuple(0 if d < 0 else base.strides[d] for d in source_axes)
-        seen = self._through(i, Layout(shape, strides, base.offset), path)
+        seen = self._through(i, StridedView(shape, strides, base.offset), path)
         terms = []
         for a in e.args[1:]:
             lead = () if a.spec.shape == shape else ((("expand", shape), -1),)
@@ -795,7 +795,9 @@ class Planner:
 
     # --- operands that have to be in memory
 
-    def _resident(self, i: int, draft: Draft | None, path: Any = ()) -> tuple[int, Layout, DType]:
+    def _resident(
+        self, i: int, draft: Draft | None, path: Any = ()
+    ) -> tuple[int, StridedView, DType]:
         """(slot, layout, dtype) of a node that is in memory, seen through `path`; else it is to be
         stored. `draft`: what reads it, None for a kernel of its own.
         """
@@ -808,7 +810,7 @@ class Planner:
                 raise _NoJoin
             return self.slot_of[i], self._through(i, self._base(i), path), e.spec.dtype
         if e.op is None and i in self.leaf_slot:
-            seen = self._through(i, Layout(e.spec.shape, e.strides, 0), path)
+            seen = self._through(i, StridedView(e.spec.shape, e.strides, 0), path)
             return self.leaf_slot[i], seen, e.spec.dtype
         if e.op is None:
             source = self.index[e.storage.pending]
@@ -832,9 +834,9 @@ class Planner:
             read = inputs[1:] if in_place else inputs
             if any(slot in self.target.overlaps for slot, _, _ in read):
                 raise Overlap
-            base = Layout(e.spec.shape, self.target.strides, 0)
+            base = StridedView(e.spec.shape, self.target.strides, 0)
         out = (self.slot_of[i], base, e.spec.dtype)
-        known = (e.op.name, casts[0]) in self.lowered and e.op.vendor(e.attrs)
+        known = (e.op.name, casts[0]) in self.routines and e.op.vendor(e.attrs)
         if known and all(d is c for (_, _, d), c in zip(inputs, casts, strict=False)):
             moved = e.spec.size * e.spec.dtype.itemsize
             return [Call(e.op, tuple(inputs), out, fresh, self.why[i], moved)]
@@ -852,7 +854,7 @@ class Planner:
         return ((self.slot_of[i], s.size * s.dtype.itemsize),)
 
 
-def _equal(a: Layout, b: Layout) -> bool:
+def _equal(a: StridedView, b: StridedView) -> bool:
     """Whether two layouts of one shape visit the same elements; strides of size-1 axes do not
     count.
     """
@@ -1381,7 +1383,7 @@ class Launches:
         self.result = len(operands) - 1
         self.steps: list[Step] = []
         self._planner, self._node = planner, node
-        self._operands: list[tuple[int, Layout, DType]] = list(operands)
+        self._operands: list[tuple[int, StridedView, DType]] = list(operands)
         self._casts = [c for a, c in zip(e.args, casts, strict=True) if type(a) is Expr]
         self._fresh = {self.result: fresh}  # what is allocated when it is first named
 

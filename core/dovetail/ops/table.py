@@ -84,7 +84,7 @@ class Op:
     after: Callable[[Sequence[Value], Value], Value] = None  # type: ignore[assignment]
     build: Callable[[Any], None] = None  # type: ignore[assignment]
     launches: Callable[[Any], None] | None = None  # of `rows`: several kernels, in place of `build`
-    vendor: Callable[[Any], bool] = lambda attrs: attrs != GENERATED  # whether a lowering may do it
+    vendor: Callable[[Any], bool] = lambda attrs: attrs != GENERATED  # may it be a library call?
     widens: bool = True  # of `map`: the expression sees halves as float32, not as they are
     updates: bool = (
         False  # of `rows`: the result starts as the first operand, in its memory if it can

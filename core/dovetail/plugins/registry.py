@@ -58,7 +58,7 @@ BUILT_IN = (Entry("reference", "dovetail.plugins.builtin"),)
 _OFFER = re.compile(r"""(dovetail-[\w-]+)[^;]*;.*extra\s*==\s*['"](\w+)['"]""")
 _ALLOWED, _STRICT = "DOVETAIL_BACKENDS", "DOVETAIL_STRICT_PLUGINS"
 
-Lowerings = Mapping[tuple[str, DType], Callable[..., Any]]  # (op, dtype) -> vendor routine
+LibraryCalls = Mapping[tuple[str, DType], Callable[..., Any]]  # (op, dtype) -> vendor routine
 
 hookspec = pluggy.HookspecMarker("dovetail")
 hookimpl = pluggy.HookimplMarker("dovetail")
@@ -85,8 +85,8 @@ class Hooks:
 
     @staticmethod
     @hookspec(firstresult=True)
-    def dovetail_lowerings(device: Device) -> Lowerings:  # type: ignore[empty-body]
-        """Optional: vendor routines by op and dtype, beside `Backend.lowerings`."""
+    def dovetail_library_calls(device: Device) -> LibraryCalls:  # type: ignore[empty-body]
+        """Optional: vendor routines by op and dtype, beside `Backend.library_calls`."""
 
     @staticmethod
     @hookspec(firstresult=True)
@@ -166,17 +166,17 @@ class Opened:
     that it has loaded, by the text of their kernels: not even a device of the same kind can run
     them."""
 
-    __slots__ = ("allocator", "backend", "device", "faults", "lowerings", "programs", "streams")
+    __slots__ = ("allocator", "backend", "device", "faults", "library_calls", "programs", "streams")
 
     def __init__(
         self,
         backend: Backend,
         allocator: Allocator,
         device: Device,
-        lowerings: Lowerings,
+        library_calls: LibraryCalls,
     ) -> None:
         self.backend, self.allocator, self.device = backend, allocator, device
-        self.lowerings = lowerings
+        self.library_calls = library_calls
         self.faults = Faults(backend)
         self.programs: Shared[str, Any] = Shared(backend.programs_kept)
         self.streams = False  # whether there are others than the default one
@@ -434,9 +434,9 @@ class Registry:
             backend = self.call(record, "dovetail_open", info=info, config=self.config(dev.type))
             if not isinstance(backend, Backend):
                 raise TypeError(f"dovetail_open returned {backend!r}, not a Backend")
-            extra = self.call(record, "dovetail_lowerings", device=dev) or {}
+            extra = self.call(record, "dovetail_library_calls", device=dev) or {}
             opened = Opened(
-                backend, make_allocator(dev, backend), dev, {**backend.lowerings(), **extra}
+                backend, make_allocator(dev, backend), dev, {**backend.library_calls(), **extra}
             )
         except Exception as error:
             record.fail(State.OPEN_FAILED, _line(error), "run `dovetail doctor`", error)

@@ -35,7 +35,7 @@ class LayoutRegistry(Registry):
         return []
 
     def _fits(self, record: Record, info: Any) -> bool:
-        if not isinstance(info, LayoutInfo) or info.kind.name != record.type:
+        if not isinstance(info, LayoutInfo) or info.layout.name != record.type:
             record.fail(
                 State.IMPORT_FAILED,
                 f"dovetail_layout_info returned {info!r}, not a LayoutInfo of {record.type}",

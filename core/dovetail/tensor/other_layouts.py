@@ -31,7 +31,7 @@ import numpy as np
 from ..dtypes import DType
 from ..errors import LayoutError
 from ..graph.expr import Expr, node, spec
-from ..layout import Kind, Shape
+from ..layout import Layout, Shape
 from ..ops import table as ops
 from ..ops.table import Op
 from .tensor import Tensor, apply, decides, make, view
@@ -45,7 +45,7 @@ Rule = Callable[..., Any]
 class LayoutInfo:
     """What a layout plugin says of itself. `functions` and `methods` join `dt` and `Tensor`."""
 
-    kind: Kind
+    layout: Layout
     functions: Mapping[str, Any] = field(default_factory=dict)
     methods: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     minimum_interface: tuple[int, int] = INTERFACE
@@ -156,7 +156,7 @@ _OURS = _package(sys._getframe())
 # --- what a layout's own ops are made with -------------------------------------------------------
 
 
-def recorded(
+def make_node(
     op: Op, operands: Sequence[Tensor], shape: Shape, dtype: DType, attrs: Any = None
 ) -> Tensor:
     """The pending result of a row of one's own (`Op` of kind "rows") on strided tensors."""
@@ -164,21 +164,21 @@ def recorded(
     return make(node(op, args, spec(shape, dtype, operands[0].device), attrs))
 
 
-def gathered(x: Tensor, at: Mapping[int, Tensor], shape: Shape, axes: Shape) -> Tensor:
+def gather_at(x: Tensor, at: Mapping[int, Tensor], shape: Shape, axes: Shape) -> Tensor:
     """`x` read at computed places, unchecked: they must be in range and not negative.
 
     `at`: by axis of `x` its positions, which broadcast to the result's `shape`. `axes`: for each
     axis of the result that of `x`, or -1. Axes of `x` named nowhere have size 1.
     """
     operands = (x, *at.values())
-    return recorded(ops.GATHER, operands, shape, x.dtype, (shape, axes, tuple(at), None))
+    return make_node(ops.GATHER, operands, shape, x.dtype, (shape, axes, tuple(at), None))
 
 
-def placed(x: Tensor, values: Tensor, at: Tensor) -> Tensor:
+def scatter_rows(x: Tensor, values: Tensor, at: Tensor) -> Tensor:
     """`x` with rows of `values` at the places `at` along its first axis, unchecked and distinct."""
     column = view(at, ("reshape", (at.size, *(1,) * (values.ndim - 1))))
     positions = view(column, ("expand", values.shape))
-    return recorded(ops.SCATTER, (x, values, positions), x.shape, x.dtype, ("set", True))
+    return make_node(ops.SCATTER, (x, values, positions), x.shape, x.dtype, ("set", True))
 
 
 # --- operators: a new tensor each, also of `+=` --------------------------------------------------

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from ..functions.datatypes import Like, Where
+from ..functions.datatypes import DeviceLike, DTypeLike
 from ..functions.sets import UniqueAll, UniqueCounts, UniqueInverse
 from ..functions.sorting import TopK
 from ..functions.statistics import Axis
@@ -28,7 +28,7 @@ class Sum(Protocol):  # `x.sum(axis)`
         self,
         axis: Axis = None,
         *,
-        dtype: Like = None,
+        dtype: DTypeLike = None,
         keepdims: bool = False,
         out: Tensor | None = None,
     ) -> Tensor: ...
@@ -273,18 +273,20 @@ class Methods:  # The methods of Tensor that are functions elsewhere.
     ) -> Any: ...
     def __dlpack_device__(self) -> tuple[int, int]: ...
     def __array_namespace__(self, *, api_version: str | None = None) -> Any: ...
-    def astype(self, dtype: Like, /, *, copy: bool = True, device: Where = None) -> Tensor: ...
+    def astype(
+        self, dtype: DTypeLike, /, *, copy: bool = True, device: DeviceLike = None
+    ) -> Tensor: ...
     def to(
         self,
         *wanted: Any,
-        dtype: Like = None,
-        device: Where = None,
+        dtype: DTypeLike = None,
+        device: DeviceLike = None,
         copy: bool = False,
         non_blocking: bool = False,
     ) -> Tensor: ...
-    def pin_memory(self, device: Where = None) -> Tensor: ...
+    def pin_memory(self, device: DeviceLike = None) -> Tensor: ...
     def is_pinned(self) -> bool: ...
-    def to_device(self, device: Where, /, *, stream: Any = None) -> Tensor: ...
+    def to_device(self, device: DeviceLike, /, *, stream: Any = None) -> Tensor: ...
     def to_dense(self) -> Tensor: ...
     def diagonal(self, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor: ...
     def to_sparse(self, sparse_dim: int | None = None) -> Any: ...
@@ -368,7 +370,7 @@ class Methods:  # The methods of Tensor that are functions elsewhere.
         self,
         *,
         axis: int | None = None,
-        dtype: Like = None,
+        dtype: DTypeLike = None,
         include_initial: bool = False,
         out: Tensor | None = None,
     ) -> Tensor: ...
@@ -376,7 +378,7 @@ class Methods:  # The methods of Tensor that are functions elsewhere.
         self,
         *,
         axis: int | None = None,
-        dtype: Like = None,
+        dtype: DTypeLike = None,
         include_initial: bool = False,
         out: Tensor | None = None,
     ) -> Tensor: ...

@@ -48,7 +48,7 @@ from ..graph.expr import (
     tape_of,
 )
 from ..graph.ownership import is_alone
-from ..layout import Layout, Move, Shape
+from ..layout import Move, Shape, StridedView
 from ..memory import DataPtr, Storage
 from ..ops import table as ops
 from ..ops.table import Op
@@ -136,7 +136,7 @@ class Tensor(Methods):
         return self._expr.spec.dtype
 
     @property
-    def layout(self) -> lay.Kind:
+    def layout(self) -> lay.Layout:
         """How memory is interpreted."""
         return lay.strided
 
@@ -424,7 +424,7 @@ def _host_array(e: Expr, backend: Any, dtype: Any) -> np.ndarray[Any, Any] | Non
     """
     storage = storage_of(e)
     ptr = storage.ptr
-    low, high = lay.span(Layout(e.spec.shape, e.strides, e.offset))
+    low, high = lay.span(StridedView(e.spec.shape, e.strides, e.offset))
     address = backend.host_address(ptr.handle, ptr.offset + low * dtype.itemsize)
     if address is None:
         return None
@@ -491,7 +491,7 @@ def apply(op: Op, args: Sequence[Any], attrs: Any = None, out: Tensor | None = N
     if found is None:
         if any(isinstance(a, Tensor) for a in operands):
             given = [make(a) if type(a) is Expr else a for a in operands]
-            made = elsewhere("apply", operands, op, given, attrs)
+            made = dispatch("apply", operands, op, given, attrs)
             return made if out is None else write_out(op.name, out, made._expr)
         found = inferred(op, (key, attrs), operands, attrs)
     s, limits = found
@@ -502,7 +502,7 @@ def apply(op: Op, args: Sequence[Any], attrs: Any = None, out: Tensor | None = N
     return make(node(op, operands, s, attrs))
 
 
-def elsewhere(verb: str, among: Sequence[Any], *args: Any) -> Any:
+def dispatch(verb: str, among: Sequence[Any], *args: Any) -> Any:
     """What the layout of the first tensor among some that is not strided says of a verb.
 
     See `other_layouts.py`. Raises: LayoutError.
@@ -684,7 +684,7 @@ def view(x: Tensor, m: Move) -> Tensor:
     copy.
     """
     if type(x) is not Tensor:
-        return elsewhere("view", (x,), x, m)  # type: ignore[no-any-return]
+        return dispatch("view", (x,), x, m)  # type: ignore[no-any-return]
     e = x._expr
     if e.op is not None:
         e = boxed(x)
@@ -708,7 +708,7 @@ def _move(e: Expr, m: Move) -> Any:
     key = (e.spec, e.strides, m)
     found = _moved.find(key)
     if found is None:
-        after = lay.move(Layout(e.spec.shape, e.strides, 0), m)
+        after = lay.move(StridedView(e.spec.shape, e.strides, 0), m)
         found = _COPY
         if after is not None:
             s = spec(after.shape, e.spec.dtype, e.spec.device, m[0])
@@ -734,7 +734,7 @@ def is_viewable(x: Tensor, m: Move) -> bool:
     """Whether the move shares memory."""
     e = x._expr
     strides = e.spec.strides if e.op is not None else e.strides
-    return lay.move(Layout(e.spec.shape, strides, 0), m) is not None
+    return lay.move(StridedView(e.spec.shape, strides, 0), m) is not None
 
 
 def boxed(x: Tensor) -> Expr:
@@ -807,7 +807,7 @@ def check_writable(name: str, e: Expr) -> None:
         raise ReadOnlyError(
             f"{name}: the memory of this {e.spec!r} is read-only; write to x.copy()"
         )
-    if lay.repeats(Layout(e.spec.shape, e.strides, 0)):
+    if lay.repeats(StridedView(e.spec.shape, e.strides, 0)):
         raise ReadOnlyError(
             f"{name}: cannot write to a broadcast view (shape {e.spec.shape}, strides "
             f"{e.strides}): several elements share memory; write to x.copy()"
