@@ -11,6 +11,8 @@ from installed import INSTALLED
 
 __all__ = ["device", "verified_kernels"]
 
+pytest.register_assert_rewrite("cstyle_cases", "fake_device")
+
 
 @pytest.fixture(params=["reference", "cpu"])
 def device(request: pytest.FixtureRequest) -> Iterator[dt.Device]:

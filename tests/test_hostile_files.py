@@ -27,8 +27,9 @@ from dovetail.memory import record as memory_record
 from dovetail.memory import trace as memory_trace
 from dovetail.memory.record import check
 from fake_device import make
+from places import GOLDEN
 
-GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.txt"))
+KERNELS = sorted(GOLDEN.glob("*.txt"))
 SOON = 5.0  # seconds for one file, on a busy machine
 STUFF = (
     b"", b"\0", b"\xff\xfe", b"9" * 5000, b"-1", b"1e999", b"NaN", b"null", b"[" * 3000,
@@ -343,7 +344,7 @@ def test_one_array_is_no_sparse_file(tmp_path: Path) -> None:
 
 @both
 def test_texts_of_kernels(seed: int, count: int) -> None:
-    rng, good = random.Random(seed), [p.read_bytes() for p in GOLDEN]
+    rng, good = random.Random(seed), [p.read_bytes() for p in KERNELS]
     lines = [line for text in good for line in text.splitlines()]
     taken = 0
     for n in range(count):

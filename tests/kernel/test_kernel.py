@@ -10,7 +10,6 @@ import dataclasses
 import os
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -45,9 +44,7 @@ from dovetail.kernel.language import (
 )
 from dovetail.kernel.parser import parse_kernel
 from dovetail.kernel.verify import verify
-
-GOLDEN = Path(__file__).parent / "golden"
-
+from places import GOLDEN
 
 # --- kernels as the fuser would build them --------------------------------------------------------
 

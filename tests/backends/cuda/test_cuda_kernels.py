@@ -5,7 +5,6 @@ points to threads: same bits as the reference.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,12 +13,7 @@ import pytest
 pytest.importorskip("cuda.bindings", reason="cuda-bindings is not installed")
 pytest.importorskip("dovetail_cuda", reason="dovetail-cuda is not installed")
 
-from cuda_double import plugin as double
-from dovetail.dtypes import float32, int64
-from dovetail.extend import Backend, Kernel, KernelBuilder, Store, legalize, parse_kernel
-from dovetail.kernel.language import cast, eq, load, map_loop, reduce_loop
-from dovetail_cuda import plugin, ways
-from test_cstyle import (  # noqa: F401 - collected here again, with this module's `host`
+from cstyle_cases import (  # noqa: F401 - collected here again, with this module's `host`
     check,
     reduction,
     test_a_reduction_of_chunks_of_chunks,
@@ -37,8 +31,13 @@ from test_cstyle import (  # noqa: F401 - collected here again, with this module
     test_reductions_of_every_length,
     test_rounding_of_large_integers_and_of_float64,
 )
+from cuda_double import plugin as double
+from dovetail.dtypes import float32, int64
+from dovetail.extend import Backend, Kernel, KernelBuilder, Store, legalize, parse_kernel
+from dovetail.kernel.language import cast, eq, load, map_loop, reduce_loop
+from dovetail_cuda import plugin, ways
+from places import GOLDEN
 
-GOLDEN = Path(__file__).parent.parent / "golden"
 SHIFT = 192  # bytes before the buffers' first elements: no kernel may lean on offset 0
 # How large a reduction or a grid must be for several threads to share a point, or one to do several
 WAYS = {"a thread for a point": 1 << 62, "the other ways": 0}

@@ -16,9 +16,10 @@ from dovetail import extend
 from dovetail.commands import cli
 from dovetail.commands.new_backend import TEMPLATE, check_name, files, main, new_backend
 from dovetail.errors import ArgumentError
+from places import ROOT
 
 NAME = "toyc"
-CORE = Path(__file__).parent.parent / "core"
+CORE = ROOT / "core"
 LIMIT = 200  # lines, of all files together
 
 

@@ -21,7 +21,6 @@ import pytest
 from dovetail import DovetailWarning, environment
 from dovetail.backend import diskcache
 
-ROOT = Path(__file__).parent.parent
 AS_ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
 needs_root = pytest.mark.skipif(not AS_ROOT, reason="only root can give files to other users")
 posix = pytest.mark.skipif(os.name != "posix", reason="files have no owner and mode here")

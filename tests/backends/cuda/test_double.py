@@ -7,7 +7,6 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from cuda.bindings.driver import CUdevice_attribute, CUresult, CUstream_flags
 from cuda.bindings.nvrtc import nvrtcResult
 from cuda_double import compiler, driver, nvrtc
 from cuda_double.machine import MARK, Machine
+from places import ROOT
 
 OK = CUresult.CUDA_SUCCESS
 NON_BLOCKING = int(CUstream_flags.CU_STREAM_NON_BLOCKING)
@@ -442,8 +442,7 @@ def test_two_devices_do_not_see_each_other() -> None:
 
 
 def test_the_double_is_not_for_users() -> None:
-    root = Path(__file__).parents[2]
-    shipped = [p for d in ("core", "sparse", "backends") for p in (root / d).rglob("*.py")]
+    shipped = [p for d in ("core", "sparse", "backends") for p in (ROOT / d).rglob("*.py")]
     assert len(shipped) > 50
     assert [p for p in shipped if "cuda_double" in p.read_text()] == []
 

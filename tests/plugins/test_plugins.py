@@ -29,11 +29,12 @@ from dovetail.plugins.registry import (
     open_device,
     reinstall,
 )
+from places import ROOT
 
 device_module = importlib.import_module("dovetail.device")  # `dovetail.device` is the function
 
 SOURCES = Path(__file__).parent / "broken_plugins"
-CORE = Path(__file__).parent.parent / "core"
+CORE = ROOT / "core"
 Install = Callable[..., None]
 
 

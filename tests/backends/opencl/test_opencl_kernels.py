@@ -10,9 +10,7 @@ import pytest
 pytest.importorskip("pyopencl", reason="pyopencl is not installed: pip install pyopencl")
 pytest.importorskip("dovetail_opencl", reason="dovetail-opencl is not installed")
 
-from dovetail.extend import Backend, Kernel, Unavailable, legalize
-from dovetail_opencl import plugin
-from test_cstyle import (  # noqa: F401 - collected here again, with this module's `host`
+from cstyle_cases import (  # noqa: F401 - collected here again, with this module's `host`
     test_a_reduction_of_chunks_of_chunks,
     test_atomics,
     test_casts_and_bitcasts,
@@ -28,6 +26,8 @@ from test_cstyle import (  # noqa: F401 - collected here again, with this module
     test_reductions_of_every_length,
     test_rounding_of_large_integers_and_of_float64,
 )
+from dovetail.extend import Backend, Kernel, Unavailable, legalize
+from dovetail_opencl import plugin
 
 FOUND = plugin.dovetail_probe({})
 DEVICES = [] if isinstance(FOUND, Unavailable) else list(FOUND)

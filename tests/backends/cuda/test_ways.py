@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
 pytest.importorskip("cuda.bindings", reason="cuda-bindings is not installed")
 pytest.importorskip("dovetail_cuda", reason="dovetail-cuda is not installed")
 
+from cstyle_cases import reduction
 from dovetail.dtypes import float32, float64
 from dovetail.extend import (
     CompileError,
@@ -26,9 +26,8 @@ from dovetail.kernel.language import const, where
 from dovetail_cuda import ways
 from dovetail_cuda.compile import to_cubin
 from dovetail_cuda.render import LANES, THREADS, ColumnStyle, CudaStyle, WarpStyle, shape
-from test_cstyle import reduction
+from places import GOLDEN
 
-GOLDEN = Path(__file__).parent.parent / "golden"
 BIG = 1 << 24
 
 

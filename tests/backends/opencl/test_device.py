@@ -16,6 +16,7 @@ pytest.importorskip("pyopencl", reason="pyopencl is not installed: pip install p
 pytest.importorskip("dovetail_opencl", reason="dovetail-opencl is not installed")
 
 import dovetail as dt
+from cstyle_cases import reduction
 from dovetail.device import device
 from dovetail.dtypes import dtype
 from dovetail.extend import (
@@ -30,12 +31,11 @@ from dovetail.extend import (
     parse_kernel,
 )
 from dovetail.tensor.tensor import from_host
+from dovetail.testing.programs import check as check_program
 from dovetail.testing.test_layouts import matrix_product
 from dovetail_opencl import loader, plugin
 from dovetail_opencl.launch import SHORT, WIDE, longest
 from dovetail_opencl.render import OpenCLStyle, dimensions
-from test_cstyle import reduction
-from test_fusion import check as check_program
 
 FOUND = plugin.dovetail_probe({})
 DEVICES = [] if isinstance(FOUND, Unavailable) else list(FOUND)

@@ -23,10 +23,11 @@ pytest.importorskip("dovetail_cuda", reason="dovetail-cuda is not installed")
 from dovetail.extend import CompileError, Kernel, legalize, parse_kernel
 from dovetail_cuda import ways
 from dovetail_cuda.compile import to_cubin
+from places import GOLDEN
 from recorder import CUDA
 
 HERE = Path(__file__).parent
-GOLDEN = sorted((HERE.parent / "golden").glob("*.txt"))
+KERNELS = sorted(GOLDEN.glob("*.txt"))
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100")
 BIG = 1 << 20
 BATCH = 10  # kernels that are compiled together
@@ -84,7 +85,7 @@ def compile_all(sources: Sequence[str], architectures: Sequence[str]) -> None:
 
 
 def test_the_golden_kernels_compile_for_every_architecture() -> None:
-    kernels = [legalize(parse_kernel(p.read_text()), CUDA) for p in GOLDEN]
+    kernels = [legalize(parse_kernel(p.read_text()), CUDA) for p in KERNELS]
     compile_all([source for k in kernels for source in texts(k)], ARCHITECTURES)
 
 

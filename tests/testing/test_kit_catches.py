@@ -14,8 +14,8 @@ from typing import Any
 import lying_backends as lies
 import pytest
 from dovetail.plugins.registry import GROUP
+from places import TESTS
 
-HERE = Path(__file__).parent
 BACKENDS = (
     *lies.LIES,
     *lies.MORE_LIES,
@@ -81,7 +81,7 @@ def run(site: Path, name: str, *command: str, report: str) -> tuple[int, str, di
 
 def environment(site: Path) -> dict[str, str]:
     """In which the lying backends are installed, and `python` is this one."""
-    paths = os.pathsep.join([str(site), str(HERE), *filter(None, sys.path)])
+    paths = os.pathsep.join([str(site), str(TESTS), *filter(None, sys.path)])
     programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     return {**os.environ, "PYTHONPATH": paths, "PATH": programs}
 
@@ -182,7 +182,7 @@ def test_an_absent_device_fails(site: Path, name: str) -> None:
 
 def test_the_kit_is_a_plugin_of_pytest(site: Path, tmp_path: Path) -> None:
     """The command of the documentation, word by word, where dovetail is installed."""
-    settings = tomllib.loads(HERE.parent.joinpath("pyproject.toml").read_text())
+    settings = tomllib.loads(TESTS.parent.joinpath("pyproject.toml").read_text())
     entries = settings["project"]["entry-points"]["pytest11"]
     info = tmp_path / "kit-1.0.dist-info"
     info.mkdir()

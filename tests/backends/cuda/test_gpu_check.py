@@ -8,11 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from places import ROOT
 
 pytest.importorskip("cuda.bindings", reason="cuda-bindings is not installed")
 pytest.importorskip("dovetail_cuda", reason="dovetail-cuda is not installed")
 
-BENCH = Path(__file__).parent.parent.parent / "bench" / "gpu_check"
+BENCH = ROOT / "bench" / "gpu_check"
 ON_THE_DOUBLE = """
 import json, sys
 from cuda_double.plugin import install

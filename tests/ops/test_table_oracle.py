@@ -13,7 +13,6 @@ import operator
 import re
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import dovetail as dt
@@ -24,6 +23,7 @@ from dovetail import dtypes
 from dovetail.graph.expr import node, spec
 from dovetail.ops import table as ops
 from dovetail.tensor.tensor import apply, make
+from places import ROOT
 
 Host = np.ndarray[Any, Any]
 INF, NAN = math.inf, math.nan
@@ -230,6 +230,7 @@ SIGNLESS = {"maximum", "minimum", "clip", "relu"}  # of -0 and 0 either
 OTHERWISE = {  # tests of their own below
     "where", "astype", "nextafter",
 }  # fmt: skip
+TESTS_OF_FUNCTIONS = ROOT / "tests" / "functions"
 ELSEWHERE = {  # rows whose oracles are in other files
     **dict.fromkeys(["random_uniform32", "random_uniform64", "random_normal32", "random_normal64",
                      "random_below"], "test_random.py: Random123's known answers"),
@@ -414,7 +415,7 @@ SPECIAL: dict[str, Rule] = {  # at zeros, infinities and NaN: C's, through NumPy
 
 def documented() -> dict[tuple[str, str], float]:
     """What docs/accuracy.md says: the largest error of each function, in ulp."""
-    page = (Path(__file__).parent.parent / "docs" / "accuracy.md").read_text()
+    page = (ROOT / "docs" / "accuracy.md").read_text()
     rows = re.findall(r"\| (\w+) \| (float\d+) \| \w+ \| [^|]+ \| ([\d.]+) \|", page)
     return {(name, d): max(float(ulps), 1.0) for name, d, ulps in rows}
 
@@ -633,7 +634,7 @@ def test_every_row_has_an_oracle() -> None:
     covered |= {"full", "arange", "linspace", "eye", "triangle"}
     assert covered == set(ops.TABLE)
     for where in set(ELSEWHERE.values()):
-        assert (Path(__file__).parent / where.partition(":")[0]).exists()
+        assert (TESTS_OF_FUNCTIONS / where.partition(":")[0]).exists()
     for name, op in ops.TABLE.items():
         if op.kind == "map":
             known = {d: takes(name, d) for d in REAL} if name != "astype" else {}

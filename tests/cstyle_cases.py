@@ -41,10 +41,11 @@ from dovetail.kernel.parser import parse_kernel
 from dovetail.kernel.target import Capabilities
 from dovetail.kernel.verify import verify
 from dovetail.ops import elementary
+from places import GOLDEN
 
 Array = Any
 COMPILER = shutil.which("cc")
-GOLDEN = sorted((Path(__file__).parent / "golden").glob("*.txt"))
+KERNELS = sorted(GOLDEN.glob("*.txt"))
 FLAGS = ("-std=c11", "-O2", "-shared", "-fPIC", "-ffp-contract=off", "-Wall", "-Werror=implicit")
 REALS = (*INTEGERS, float32, float64)
 
@@ -248,7 +249,7 @@ def arguments(kernel: Kernel, n: int, seed: int) -> tuple[list[Array], list[int]
     return arrays, [n] * len(kernel.ints), scalars
 
 
-@pytest.mark.parametrize("path", GOLDEN, ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", KERNELS, ids=lambda p: p.stem)
 @pytest.mark.parametrize("n", [1, 6])
 def test_golden_kernels(host: HostC, path: Path, n: int) -> None:
     kernel = legalize(parse_kernel(path.read_text()), Capabilities())
@@ -489,12 +490,12 @@ def test_a_dtype_without_a_type_is_refused() -> None:
 
 
 def test_text_has_the_names_of_the_kernel() -> None:
-    kernel = parse_kernel((Path(__file__).parent / "golden" / "softmax_row.txt").read_text())
+    kernel = parse_kernel((GOLDEN / "softmax_row.txt").read_text())
     text = CStyle().render(kernel)
     assert "const float v17 = v16 / r1;" in text and "out[v10] = v17;" in text
 
 
 def test_which_kernels_a_group_can_share() -> None:
-    shared = {p.stem: shareable(parse_kernel(p.read_text())) for p in GOLDEN}
+    shared = {p.stem: shareable(parse_kernel(p.read_text())) for p in KERNELS}
     assert shared["softmax_row"] and shared["row_sum"] and shared["argmax"]
     assert not shared["cumulative_sum"] and not shared["broadcast_add"]

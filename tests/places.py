@@ -1,0 +1,9 @@
+"""Where tests find what they read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+TESTS = Path(__file__).parent
+ROOT = TESTS.parent
+GOLDEN = TESTS / "kernel" / "golden"  # kernels as text
