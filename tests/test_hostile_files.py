@@ -23,9 +23,9 @@ from dovetail.commands.memory_replay import read, replay, steps_of, write
 from dovetail.commands.memory_report import main as memory_command
 from dovetail.errors import ArgumentError, DovetailError
 from dovetail.kernel.parser import parse_kernel
-from dovetail.memory import record as memory_record
-from dovetail.memory import trace as memory_trace
-from dovetail.memory.record import check
+from dovetail.memory import records as memory_record
+from dovetail.memory import tracing as memory_trace
+from dovetail.memory.records import check
 from fake_device import make
 from places import GOLDEN
 

@@ -117,7 +117,10 @@ def test_programs_are_let_go_unless_a_plan_in_use_holds_them(
 GROW = """
 import gc, sys
 import dovetail as dt
-from dovetail import expr, ops, recall, run, tensor
+from dovetail.engine import evaluate as run, guards as recall
+from dovetail.graph import expr
+from dovetail.ops import table as ops
+from dovetail.tensor import tensor
 
 name, shapes, kernels, scale = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
 dt.set_default_device(name)

@@ -101,7 +101,7 @@ def test_a_wheel_of_dovetail_carries_the_template() -> None:
     settings = (CORE.parent / "pyproject.toml").read_text()
     match = re.search(r"^dovetail = (\[\"py.typed.*\])$", settings, re.M)
     assert match is not None
-    carried = {p for pattern in json.loads(match[1]) for p in TEMPLATE.parent.glob(pattern)}
+    carried = {p for pattern in json.loads(match[1]) for p in TEMPLATE.parent.parent.glob(pattern)}
     wanted = {p for p in TEMPLATE.rglob("*") if p.suffix in (".md", ".py", ".toml")}
     assert len(wanted) == 6 and wanted <= carried
 

@@ -221,7 +221,7 @@ FRESH = """
     import os, sys
     import numpy as np
     import dovetail as dt
-    from dovetail import run
+    from dovetail.engine import evaluate as run
     x = dt.asarray(np.ones(100, "f4"))
     print(float(dt.sum(dt.sin(x * 3 + 1)).item()), run.counters.compiles, run.counters.disk_hits)
 """

@@ -27,8 +27,8 @@ def test_what_is_planned_and_legalised_is_verified() -> None:
     for step in plan.steps:
         assert isinstance(step, Step)
         legalized(step.kernel, Capabilities())
-    for stage in ("kernel", "legalize"):
-        assert verified.counts[f"dovetail.{stage}"] > before[f"dovetail.{stage}"]
+    for stage in ("dovetail.kernel.builder", "dovetail.kernel.legalize"):
+        assert verified.counts[stage] > before[stage]
 
 
 def test_a_planned_kernel_that_breaks_a_rule_is_an_error() -> None:

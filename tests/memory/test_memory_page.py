@@ -24,9 +24,9 @@ from dovetail import memory
 from dovetail.commands.memory_report import main as memory_report
 from dovetail.errors import ArgumentError
 from dovetail.memory import MIB, CachingAllocator, DataPtr
-from dovetail.memory import page as memory_page
-from dovetail.memory import trace as memory_trace
-from dovetail.memory.page import by_line, draw, timeline
+from dovetail.memory import html_page as memory_page
+from dovetail.memory import tracing as memory_trace
+from dovetail.memory.html_page import by_line, draw, timeline
 from fake_device import make
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")

@@ -22,7 +22,7 @@ from dovetail.commands.memory_replay import Replay, Step, read, replay, steps_of
 from dovetail.commands.memory_report import main as memory_command
 from dovetail.errors import ArgumentError
 from dovetail.memory import KIB, MIB, DataPtr
-from dovetail.memory import trace as memory_trace
+from dovetail.memory import tracing as memory_trace
 from fake_device import FakeBackend, check, make
 from hypothesis import given, note, settings
 from hypothesis import strategies as st

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from ..errors import ArgumentError, OutOfMemoryError
 from ..memory import Allocator, DataPtr
-from ..memory.trace import NO_BLOCK
+from ..memory.tracing import NO_BLOCK
 
 _NUMBER = re.compile(r"[0-9]{1,18}")
 NUMBERS = {"allocate": 3, "share": 2, "free": 1, "empty": 0}  # that follow each verb
@@ -57,7 +57,7 @@ def write(steps: Iterable[Step]) -> str:
 
 
 def steps_of(record: Mapping[str, Any]) -> Iterator[Step]:
-    """The steps of what `memory_trace.record` made while traced: what `dovetail memory` draws.
+    """The steps of what `tracing.record` made while traced: what `dovetail memory` draws.
 
     Segments come and go by the allocator that replays it; blocks from before the trace are left
     out."""

@@ -22,8 +22,8 @@ from .. import memory
 from ..device import device
 from ..errors import ArgumentError
 from ..memory import MIB, CachingAllocator
-from ..memory.page import draw
-from ..memory.record import load
+from ..memory.html_page import draw
+from ..memory.records import load
 from ..plugins.registry import Opened, open_device
 from .memory_replay import Step, read, replay, steps_of
 

@@ -26,8 +26,8 @@ from ..backend.interface import Backend
 from ..device import Device, device, opened, opened_devices
 from ..errors import DTypeError, OutOfMemoryError
 from ..layout import LIMIT
-from .page import draw
-from .trace import Timeline, record
+from .html_page import draw
+from .tracing import Timeline, record
 
 KIB, MIB = 1 << 10, 1 << 20
 ROUND = 512  # every block is a multiple of this, so blocks keep the alignment of their segment

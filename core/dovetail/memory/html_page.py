@@ -1,7 +1,7 @@
 """A snapshot of an allocator -> one HTML page: figures, a timeline, the lines that hold memory, and
 every segment with its blocks.
 
-Everything is drawn here, as SVG, with what `memory_page.html` says of colours; the page's script
+Everything is drawn here, as SVG, with what `html_page.html` says of colours; the page's script
 only adds what follows the pointer. Nothing is fetched from anywhere.
 """
 
@@ -15,9 +15,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .record import Record, check
+from .records import Record, check
 
-FRAME = Path(__file__).with_name("page.html")
+FRAME = Path(__file__).with_name("html_page.html")
 HUES = 8  # lines with a colour of their own; the page has as many
 POINTS = 600  # of the timeline: about one per pixel
 SEGMENTS = 200  # drawn at most, the largest ones

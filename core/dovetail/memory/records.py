@@ -1,4 +1,4 @@
-"""What a record of an allocator's memory has to be: `memory_trace` makes it, `memory_page` draws
+"""What a record of an allocator's memory has to be: `tracing` makes it, `html_page` draws
 it, `memory_replay` does it again. A file may come from anywhere, so all of it is checked, once,
 before anything is made of it.
 """
