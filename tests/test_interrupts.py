@@ -14,7 +14,7 @@ import sys
 import pytest
 
 PROGRAM = """
-import gc, random, signal, sys
+import gc, random, signal, sys, time
 import numpy as np
 import dovetail as dt
 
@@ -112,7 +112,11 @@ for step in range(count):
         try:
             delay = rng.choice((2e-5, 2e-4, 2e-3)) * (rng.random() + 0.05)
             signal.setitimer(signal.ITIMER_REAL, delay)
+            until = time.monotonic() + 60
             while True:  # until it comes
+                if time.monotonic() > until:
+                    print("an interrupt was lost:", kind.__name__, step, noise)
+                    sys.exit(5)
                 found = run(kind)
                 if found != expected[kind]:
                     wrong += 1

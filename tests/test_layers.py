@@ -180,6 +180,30 @@ def test_the_core_takes_from_others_what_is_listed() -> None:
     assert found == {name: {*rooms.split()} for name, rooms in TAKES.items()}
 
 
+# An interrupt that comes while Python code runs in a finaliser or in a weak reference's callback is
+# lost, so nothing that a user's loop lets go of has one; these are let go of once in a while.
+CALLED_BACK = {
+    "functions.keeping": {"WeakValueDictionary"},  # of tensors sent between processes
+    "memory": {"WeakSet", "finalize"},  # allocators, when their devices end
+}
+CALLING_BACK = {"WeakKeyDictionary", "WeakValueDictionary", "WeakSet", "finalize"}
+
+
+def called_back(tree: ast.Module) -> set[str]:
+    """What of `tree` has Python called when something is let go of."""
+    found = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)} & CALLING_BACK
+    found |= {n.attr for n in ast.walk(tree) if isinstance(n, ast.Attribute)} & CALLING_BACK
+    methods = {n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)} & {"__del__"}
+    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and len(n.args) > 1]
+    return found | methods | {"ref" for n in calls if getattr(n.func, "id", "") == "ref"}
+
+
+def test_nothing_that_is_let_go_of_often_calls_python_back() -> None:
+    assert called_back(ast.parse("def __del__(self): ref(x, f)")) == {"__del__", "ref"}
+    found = {n: called_back(tree) for n, tree in MODULES.items() if room(n) != "commands"}
+    assert {n: words for n, words in found.items() if words} == CALLED_BACK
+
+
 def test_doors_of_packages_hold_no_code() -> None:
     doors = [p for p in CORE.glob("*/__init__.py") if p.parent.name not in WITH_FACES]
     assert len(doors) == len(MAY_IMPORT) - len(WITH_FACES)

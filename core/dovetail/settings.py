@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from threading import RLock
 from typing import Any, Protocol, Self
-from weakref import finalize
+from weakref import ref
 
 # A pending chain deeper than this is computed: it bounds kernels, recursion and memory.
 DEPTH_LIMIT = 64
@@ -73,7 +73,7 @@ def _made(entered: tuple[Block, ...]) -> Settings:
             fields[name] = {**fields.get(name, {}), **value} if name == "streams" else value
     made = Settings(**fields, entered=entered)
     if made.eager:
-        _count_eager(made)
+        _note_eager(made)
     return made
 
 
@@ -122,17 +122,22 @@ class eager(Switch):
 
 # --- whether ops run at once anywhere -------------------------------------------------------------
 
-_eager = 0  # how many Settings with it some context has, copied contexts too
-_counting = RLock()  # a finaliser may run inside
+_eager: list[ref[Settings]] = []  # that some context may have, copied contexts too
+_noting = RLock()
 
 
-def _count_eager(made: Settings) -> None:
-    finalize(made, _count, -1).atexit = False
-    _count(1)
+def _note_eager(made: Settings) -> None:
+    global depth_limit
+    with _noting:
+        _eager.append(ref(made))
+        depth_limit = 0
 
 
-def _count(change: int) -> None:
-    global _eager, depth_limit
-    with _counting:
-        _eager += change
-        depth_limit = 0 if _eager else DEPTH_LIMIT
+def is_eager() -> bool:
+    """Whether ops run at once in this context; asked for each op while they do so in any."""
+    global depth_limit
+    with _noting:
+        _eager[:] = [r for r in _eager if r() is not None]
+        if not _eager:
+            depth_limit = DEPTH_LIMIT
+    return current().eager

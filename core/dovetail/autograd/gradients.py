@@ -26,7 +26,7 @@ from ..functions.datatypes import cast, move
 from ..functions.linalg import matmul
 from ..functions.statistics import prod
 from ..functions.statistics import sum as sum_
-from ..graph.expr import Expr, Spec, asked_at, leaf, node, spec, tape_of
+from ..graph.expr import Expr, Spec, ask, leaf, node, spec, tape_of
 from ..layout import Shape, StridedView
 from ..ops import table as ops
 from ..ops.table import TABLE
@@ -467,7 +467,8 @@ def _gather(g: Any, c: RuleContext, rest: list[Any]) -> Any:
     if _is_one_of_each(shape, axes, of, source):
         return _put(g, _from_start(rest[0], source[of[0]], asked), of[0], source)
     if asked is not None:
-        rest = [_checked(i, a, asked_at.get(c.node)) for i, a in zip(rest, asked, strict=True)]
+        line = getattr(c.node, "asked_at", None)
+        rest = [_checked(i, a, line) for i, a in zip(rest, asked, strict=True)]
     lead = [d for d, a in enumerate(axes) if a < 0]
     tail = [d for d, a in enumerate(axes) if a >= 0]
     tail.sort(key=lambda d: axes[d])
@@ -517,7 +518,7 @@ def _checked(i: Any, asked: Any, line: str | None) -> Any:
     """Indices counted from the start. Checked again: nothing says that the op itself has run."""
     e = node(ops.CHECKED_INDICES, (i._expr,), spec(i.shape, int64, i.device), asked)
     if line is not None:
-        asked_at[e] = line
+        ask(e, line)
     return make(e)
 
 

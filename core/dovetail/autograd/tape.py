@@ -164,11 +164,14 @@ def edge_to(e: Any) -> Edge | None:
 
 
 class Node:
-    """A place on the tape: a tensor whose gradient can be asked for. `order` grows with time."""
+    """A place on the tape: a tensor whose gradient can be asked for. `order` grows with time.
+
+    `asked_at`: only of an op that checks indices, the source line that asked for it.
+    """
 
     __slots__ = (
-        "__weakref__", "edges", "grad", "hooks", "name", "needs_result", "order", "released",
-        "retains", "spec",
+        "__weakref__", "asked_at", "edges", "grad", "hooks", "name", "needs_result", "order",
+        "released", "retains", "spec",
     )  # fmt: skip
 
     def __init__(self, name: str, spec: Spec, edges: tuple[Edge | None, ...]) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from itertools import count
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
-from weakref import WeakSet
+from weakref import ref
 
 from ..arguments import shown
 from ..errors import IndexOutOfRange, OutOfMemoryError
@@ -88,7 +88,7 @@ class Check:
 
 _numbers = count()
 _flags = threading.RLock()  # of `tainted`, and of what it follows from:
-_bad: WeakSet[Check] = WeakSet()  # known to be bad, and some tensor carries them
+_bad: list[ref[Check]] = []  # known to be bad; of interest while some tensor carries them
 _pending = 0  # devices with checks that are not settled
 
 
@@ -164,7 +164,7 @@ class Faults:
     def _note(self, bad: Sequence[Check], pending: bool) -> None:
         global _pending
         with _flags:
-            _bad.update(bad)
+            _bad.extend(ref(c) for c in bad)
             _pending += pending - self.pending
             self.pending = pending
             _retaint()
@@ -198,6 +198,7 @@ class Faults:
 
 def _retaint() -> None:
     global tainted
+    _bad[:] = [r for r in _bad if r() is not None]
     tainted = _pending > 0 or len(_bad) > 0
 
 

@@ -17,7 +17,7 @@ from ..backend.faults import Check
 from ..backend.streams import current_handle
 from ..device import Device, opened
 from ..fusion.plan import Call, Overlap, Plan, Planner, Step, Target
-from ..graph.expr import Expr, asked_at, node, readers, settle, storage_of
+from ..graph.expr import Expr, node, readers, settle, storage_of
 from ..graph.ownership import IN_GRAPH, IN_LIST, counts, is_alone
 from ..kernel.builder import Kernel
 from ..kernel.legalize import legalize
@@ -412,7 +412,7 @@ class _Evaluation:
             elif type(step) is Step:
                 if step.run is not None:
                     for i, check in _launch(where, step, at, scalars, stream):
-                        check.line = asked_at.get(self.nodes[i])
+                        check.line = getattr(self.nodes[i], "asked_at", None)
                         checks[i] = (*checks.get(i, ()), check)
                     if step.checks and waits:
                         faults.demand([check for found in checks.values() for check in found])

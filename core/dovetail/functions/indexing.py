@@ -29,7 +29,7 @@ from ..errors import (
     ShapeError,
     ValueOverflow,
 )
-from ..graph.expr import Expr, asked_at, node, overwritten, spec
+from ..graph.expr import Expr, ask, node, overwritten, spec
 from ..layout import Move, Shape
 from ..memory import caller
 from ..ops import table as ops
@@ -459,9 +459,9 @@ def _gather(
     s = spec(shape, x.dtype, x.device, "index" if asked is None else asked[0].op)
     e = node(ops.GATHER, (x._expr, *indices), s, attrs)
     if asked is not None:
-        asked_at[e] = line = caller()
+        ask(e, caller())
         if e.tape is not None:
-            asked_at[e.tape] = line  # for the gradient, which reads the indices again
+            e.tape.asked_at = e.asked_at  # for the gradient, which reads the indices again
     return make(e)
 
 
@@ -676,7 +676,7 @@ def _checked(asked: Asked, positions: Expr) -> Expr:
     """Positions counted from the start, checked when the work runs, before anything is written."""
     s = spec(positions.spec.shape, int64, positions.spec.device)
     e = node(ops.CHECKED_INDICES, (positions,), s, asked)
-    asked_at[e] = caller()
+    ask(e, caller())
     return e
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from threading import RLock
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary, ref
+from weakref import ref
 
 from ..arguments import DIMENSIONS
 from ..dtypes import DType
@@ -96,8 +96,8 @@ class Expr:
     """
 
     __slots__ = (
-        "__weakref__", "args", "attrs", "depth", "moves", "offset", "op", "readers", "spec",
-        "storage", "strides", "tape", "watch",
+        "__weakref__", "args", "asked_at", "attrs", "depth", "moves", "offset", "op", "readers",
+        "spec", "storage", "strides", "tape", "watch",
     )  # fmt: skip
 
     op: Op | None
@@ -112,10 +112,8 @@ class Expr:
     tape: Any  # how gradients flow back from it, where some operand requires them; else None
     watch: Watch | None  # while pending; a leaf's is its storage's
     readers: list[ref[Expr]] | None  # the pending nodes that have this one as an argument, noted
+    asked_at: str  # only of a node that checks indices when it runs: the source line that asked
 
-
-# Of nodes that check their indices when the work runs, and their tapes: the source line that asked.
-asked_at: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
 # Every node that may still be pending; the dead and the done are dropped in passing. The first
 # `_noted` of them are among the `readers` of what they read: a node, or the storage of a leaf.
@@ -123,6 +121,7 @@ _log: list[ref[Expr]] = []
 _log_limit = 512
 _noted = 0
 _pruning = RLock()
+_asked: list[ref[Expr]] = []  # the nodes with `asked_at` that may still be pending
 record: Any = None  # autograd's: the tape of a node of which some operand has one
 
 
@@ -250,6 +249,27 @@ def _holder(e: Expr) -> Any:
     return storage if storage.pending is None else storage.pending
 
 
+def ask(e: Expr, line: str) -> None:
+    """Notes the source line that asked for a node that checks its indices when it runs."""
+    e.asked_at = line
+    with _pruning:
+        _asked.append(ref(e))
+        if len(_asked) % 512 == 0:
+            _drop_done()
+
+
+def is_any_asked() -> bool:
+    """Whether any pending node checks its indices."""
+    if _asked:
+        with _pruning:
+            _drop_done()
+    return bool(_asked)
+
+
+def _drop_done() -> None:
+    _asked[:] = [r for r in _asked if _is_pending(r())]
+
+
 def may_be_bad(e: Expr) -> bool:
     """Whether the value comes of indices of which nobody knows whether they are in range."""
     seen: set[Expr] = set()
@@ -265,7 +285,7 @@ def may_be_bad(e: Expr) -> bool:
                 return True
             if storage.pending is not None:
                 stack.append(storage.pending)
-        elif a in asked_at:
+        elif hasattr(a, "asked_at"):
             return True
         else:
             stack += [b for b in a.args if type(b) is Expr]
@@ -311,6 +331,8 @@ def twin(e: Expr) -> Expr:
     t.op, t.args, t.attrs, t.spec, t.depth, t.tape = e.op, e.args, e.attrs, e.spec, e.depth, e.tape
     t.readers = t.watch = None
     _log.append(ref(t))
+    if hasattr(e, "asked_at"):
+        ask(t, e.asked_at)
     return t
 
 

@@ -37,8 +37,8 @@ from ..errors import (
 from ..graph.expr import (
     Expr,
     Spec,
-    asked_at,
     binary_node,
+    is_any_asked,
     leaf,
     may_be_bad,
     node,
@@ -369,7 +369,7 @@ def make(e: Expr) -> Tensor:
 
 def _bound(e: Expr) -> None:
     """Computes what is deep, and where each op runs at once, anything."""
-    eager = settings.current().eager
+    eager = settings.is_eager()
     if eager or e.depth > settings.DEPTH_LIMIT:
         run.evaluate((e,), eager)
 
@@ -753,7 +753,7 @@ def boxed(x: Tensor) -> Expr:
 def assign(name: str, x: Tensor, value: Expr) -> None:
     """Makes `value` (of x's spec) the contents of `x`, as every view of the memory sees."""
     e = x._expr
-    if e.op is not None and (asked_at or faults.tainted) and may_be_bad(value):
+    if e.op is not None and (is_any_asked() or faults.tainted) and may_be_bad(value):
         e = boxed(x)  # what it is now must stay where the write is an error
     if e.op is not None:  # nobody else can see a pending value through another view
         # What is also someone else's (a leaf always is) must not become one with x: later writes
