@@ -564,7 +564,7 @@ def searchsorted(
     x1, x2 = operands("searchsorted", x1, x2)
     if isinstance(sorter, ARRAYS):
         sorter = beside("searchsorted", sorter, (x1, x2))
-    if x1.ndim != 1:
+    if required("searchsorted", x1).ndim != 1:
         raise ShapeError(f"searchsorted: x1 is a vector, not of shape {x1.shape}")
     wanted = _value("searchsorted", x2, x1.dtype, x1.device)
     nodes = [x1._expr, wanted]

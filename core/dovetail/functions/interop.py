@@ -458,6 +458,7 @@ class NamespaceInfo:
         """All devices that plugins offer on this machine."""
         return list(devices())
 
+    @named
     def default_dtypes(self, *, device: DeviceLike = None) -> dict[str, DType]:
         """The dtypes of what is made from Python numbers, of the kinds that a device has."""
         held = opened(device_named(device)).backend.info.capabilities.dtypes

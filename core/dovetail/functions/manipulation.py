@@ -452,10 +452,10 @@ def repeat(
     d = lay.axis("repeat", axis, required("repeat", x).ndim)
     n = x.shape[d]
     counts = repeats.tolist() if isinstance(repeats, Tensor | np.ndarray) else repeats
-    if isinstance(counts, (list, tuple)) and len(counts) != 1:
-        return _repeat_each(x, integers("repeat", counts, "repeats"), d)
-    (repeats,) = integers("repeat", counts, "repeats")
-    integer("repeat", repeats, "repeats", 0)
+    times = integers("repeat", counts, "repeats")
+    if len(times) != 1:
+        return _repeat_each(x, times, d)
+    repeats = integer("repeat", times[0], "repeats", 0)
     dimensions("repeat", (n * repeats,))
     inner = (*x.shape[: d + 1], repeats, *x.shape[d + 1 :])
     wide = view(expand_dims(x, axis=d + 1), ("expand", inner))
@@ -484,6 +484,7 @@ def _repeat_each(x: Tensor, times: Shape, axis: int) -> Tensor:
     )
 
 
+@named
 def tile(x: Tensor, repetitions: int | Sequence[int], /) -> Tensor:
     """The whole tensor repeated along each axis."""
     required("tile", x)
