@@ -241,7 +241,7 @@ class SharesMemory(Diagonal):
     """Is a view of the matrix that it was made of."""
 
     shown_by = "layout_rules and writes"
-    sign = "its source written"
+    sign = "operands written"
 
     @classmethod
     def from_dense(cls, x: dt.Tensor) -> Any:
@@ -252,7 +252,7 @@ class SharesMemory(Diagonal):
 class WrongGradient(Diagonal):
     """Lets no gradient through a product of two."""
 
-    shown_by = "layout_gradients and product_of_two"
+    shown_by = "layout_gradients and two"
 
     @classmethod
     def applied(cls, op: Op, args: Sequence[Any], attrs: Any) -> Any:

@@ -189,8 +189,8 @@ def pytest_runtest_makereport(
     report.user_properties = [*report.user_properties, (CASE, case_name(item))]
     if call.excinfo is not None:
         item.failed_already = True  # type: ignore[attr-defined]
-        if report.failed:
-            report.sections.append((REPRODUCE, reproduction(item, str(opened.device))))
+    if report.failed:
+        report.sections.append((REPRODUCE, reproduction(item, str(opened.device))))
     return report
 
 
