@@ -19,7 +19,7 @@ from ..tensor import tensor as T
 from .kit import host
 from .layout import FEW, LayoutKit, Refused, Sample, as_a_user, dense, unsigned_zeros
 from .test_scalar_ops import named
-from .values import Array
+from .values import Array, held
 
 Function = Callable[[Any, Any, T.Tensor], Any]
 # Of two tensors of the layout and a strided one without zeros: the op's name, its verb.
@@ -58,7 +58,7 @@ def gradients(
     loss = statistics.sum(found * T.from_host(weights, d, kit.device))
     back = grad(loss, leaves, allow_unused=True)
     return [
-        np.zeros(x.shape) if g is None else host(dense(g))
+        np.zeros(x.shape, held(d)) if g is None else host(dense(g))
         for g, x in zip(back, leaves, strict=True)
     ], flows
 
