@@ -1,26 +1,82 @@
-"""Prints how many lines each backend has, file by file, beside what was aimed at. No limit: a
-figure to look at on every change."""
+"""Prints how large every room is: files, lines, code lines, the largest file and class, how long
+functions are, and how often `Any` and unexplained `type: ignore` stand in it.
+
+    python .ci/sizes.py [--files] [--check]
+
+`--files` adds a line for each file. `--check` fails where a file of the core has more than 600
+lines, a class more than 260, or an ignore gives no reason.
+"""
 
 from __future__ import annotations
 
+import argparse
+import ast
 import io
+import re
+import sys
 import tokenize
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-AIMS = {"opencl": 450, "cuda": 650, "cpu_llvm": 900}
-BACKENDS = Path(__file__).parent.parent / "backends"
+ROOT = Path(__file__).resolve().parent.parent
+CORE, SPARSE, BACKENDS = ROOT / "core/dovetail", ROOT / "sparse/dovetail_sparse", ROOT / "backends"
+LINES_OF_A_FILE, LINES_OF_A_CLASS = 600, 260
 SILENT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
+IGNORE = re.compile(r"#\s*type:\s*ignore(\[[\w\-, ]+\])?(.*)")
+HEAD = ("room", "files", "lines", "code", "", "largest file", "", "largest class", "function")
+FORM = "{:12} {:>5} {:>6} {:>6}  {:>4} {:22} {:>4} {:22} {:>9} {:>5} {:>7}"
 
 
-def main() -> None:
-    """Prints the table."""
-    for name, aim in AIMS.items():
-        files = {path: path.read_text() for path in sorted(BACKENDS.glob(f"{name}/*/*.py"))}
-        total = sum(len(text.splitlines()) for text in files.values())
-        code = sum(map(code_lines, files.values()))
-        print(f"{name}: {total} lines (aim: {aim}), {code} of them code")
-        for path, text in files.items():
-            print(f"  {path.name:16} {len(text.splitlines()):5} {code_lines(text):5}")
+@dataclass(frozen=True)
+class File:
+    """What is counted in one file."""
+
+    path: Path
+    lines: int
+    code: int
+    classes: Mapping[str, int]
+    functions: list[int]
+    anys: int
+    unexplained: list[int]  # lines with an ignore that gives no reason
+
+    @property
+    def name(self) -> str:
+        """The path within the repository."""
+        return self.path.relative_to(ROOT).as_posix()
+
+
+def measured(path: Path) -> File:
+    """The counts of a file."""
+    text = path.read_text()
+    nodes = list(ast.walk(ast.parse(text, str(path))))
+    return File(
+        path,
+        len(text.splitlines()),
+        code_lines(text),
+        {n.name: length(n) for n in nodes if isinstance(n, ast.ClassDef)},
+        [length(n) for n in nodes if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)],
+        sum(isinstance(n, ast.Name) and n.id == "Any" for n in nodes),
+        unexplained(text),
+    )
+
+
+def length(node: ast.stmt) -> int:
+    """Lines of a definition."""
+    assert node.end_lineno is not None
+    return node.end_lineno - node.lineno + 1
+
+
+def unexplained(text: str) -> list[int]:
+    """The lines whose `type: ignore` is followed by no reason."""
+    found = []
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        ignore = IGNORE.search(token.string) if token.type == tokenize.COMMENT else None
+        if ignore and not re.search(
+            r"#\s*\w+", ignore[2].replace("# noqa", "").replace("# fmt", "")
+        ):
+            found.append(token.start[0])
+    return found
 
 
 def code_lines(text: str) -> int:
@@ -36,5 +92,67 @@ def code_lines(text: str) -> int:
     return len(found)
 
 
+def rooms() -> dict[str, list[File]]:
+    """Each room's files: the packages of the core and its ground floor, sparse, each backend."""
+    core = [p for p in sorted(CORE.rglob("*.py")) if "template" not in p.parts]
+    found: dict[str, list[Path]] = {"ground floor": [p for p in core if p.parent == CORE]}
+    for path in core:
+        if path.parent != CORE:
+            found.setdefault(path.relative_to(CORE).parts[0], []).append(path)
+    found["sparse"] = sorted(SPARSE.glob("*.py"))
+    for backend in sorted(BACKENDS.iterdir()):
+        found[backend.name] = sorted(backend.glob("dovetail_*/*.py"))
+    return {room: [measured(p) for p in paths] for room, paths in found.items() if paths}
+
+
+def line(room: str, files: Iterable[File]) -> str:
+    """A line of the table."""
+    files = list(files)
+    largest = max(files, key=lambda f: f.lines)
+    lines, name = max(((n, c) for f in files for c, n in f.classes.items()), default=(0, "-"))
+    lengths = sorted(n for f in files for n in f.functions) or [0]
+    return FORM.format(
+        room, len(files), sum(f.lines for f in files), sum(f.code for f in files),
+        largest.lines, largest.path.name, lines, name,
+        f"{lengths[len(lengths) // 2]} / {lengths[len(lengths) * 9 // 10]}",
+        sum(f.anys for f in files), sum(len(f.unexplained) for f in files),
+    ).rstrip()  # fmt: skip
+
+
+def too_much(found: Mapping[str, list[File]]) -> list[str]:
+    """What is against the rules."""
+    wrong = []
+    for file in (f for files in found.values() for f in files):
+        if CORE in file.path.parents:
+            if file.lines > LINES_OF_A_FILE:
+                wrong.append(f"{file.name}: {file.lines} lines, of {LINES_OF_A_FILE}")
+            wrong += [
+                f"{file.name}: class {name} has {n} lines, of {LINES_OF_A_CLASS}"
+                for name, n in file.classes.items()
+                if n > LINES_OF_A_CLASS
+            ]
+        wrong += [f"{file.name}:{n}: an ignore without a reason" for n in file.unexplained]
+    return wrong
+
+
+def main() -> int:
+    """Prints the table; 1 if `--check` finds something."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--files", action="store_true")
+    parser.add_argument("--check", action="store_true")
+    asked = parser.parse_args()
+    found = rooms()
+    print(FORM.format(*HEAD, "Any", "ignores").rstrip() + "   (function: median / 90th percentile)")
+    for room, files in found.items():
+        print(line(room, files))
+        for file in files if asked.files else ():
+            print("  " + line(file.path.name, [file]))
+    core = [f for files in found.values() for f in files if CORE in f.path.parents]
+    print(line("all of core", core))
+    wrong = too_much(found) if asked.check else []
+    print("".join(f"{each}\n" for each in wrong), end="")
+    return 1 if wrong else 0
+
+
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

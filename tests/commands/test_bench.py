@@ -98,6 +98,8 @@ def test_cases_compute_what_numpy_computes() -> None:
         arrays = case.inputs()
         truth = case.contestants["numpy"](*arrays)()
         bench._check(case, "dovetail", work(*arrays)(), truth)
+        with pytest.raises(ArithmeticError, match=r"computed .* wrongly"):
+            bench._check(case, "dovetail", np.logical_not(truth).astype(truth.dtype) + 7, truth)
 
 
 def test_the_chain_moves_three_arrays() -> None:

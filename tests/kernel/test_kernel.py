@@ -10,6 +10,7 @@ import dataclasses
 import os
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -259,7 +260,10 @@ def test_every_golden_text_has_its_kernel() -> None:
 
 @every_example
 def test_examples_obey_the_rules(make: Callable[[], Kernel]) -> None:
-    verify(make())
+    kernel = make()
+    verify(kernel)
+    with pytest.raises(InternalError):
+        verify(replace(kernel, buffers=kernel.buffers[1:]))
 
 
 @every_example
@@ -579,7 +583,9 @@ ONE, ZERO, TRUE = const(1.0, float32), const(0, int64), const(True, bool_)
 
 def test_a_good_body_passes() -> None:
     v = load(X, I0, TRUE)
-    verify(body_of(v, Store(OUT, I0, v, TRUE), Atomic("add", BOTH, I0, const(1, int32))))
+    good = body_of(v, Store(OUT, I0, v, TRUE), Atomic("add", BOTH, I0, const(1, int32)))
+    verify(good)
+    assert len(good.body) == 3
 
 
 def test_values_stand_in_one_block_before_their_uses() -> None:

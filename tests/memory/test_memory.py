@@ -201,7 +201,9 @@ def test_recording_the_own_stream_changes_nothing() -> None:
 
 def test_foreign_memory_may_be_recorded() -> None:
     _, allocator = make()
+    before = allocator.stats()
     allocator.record_stream(foreign(object(), 0, 8, FAKE), "other")
+    assert allocator.stats() == before, "it is none of the allocator's blocks"
 
 
 # --- when the device refuses

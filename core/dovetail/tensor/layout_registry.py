@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pluggy
@@ -21,6 +22,11 @@ class Hooks:
     @hookspec(firstresult=True)
     def dovetail_layout_info() -> LayoutInfo:  # type: ignore[empty-body]
         """The layout, and what it adds to the public namespace."""
+
+    @staticmethod
+    @hookspec(firstresult=True)
+    def dovetail_conformance() -> Mapping[str, str]:  # type: ignore[empty-body]
+        """Declared gaps: {pattern of the layout kit's case names: reason}. Optional."""
 
 
 class LayoutRegistry(Registry):

@@ -36,19 +36,27 @@ from ..ops import table as ops
 from ..ops.table import Op
 from .tensor import Tensor, apply, decides, make, view
 
-INTERFACE = (1, 0)  # of layout plugins; the group of entry points carries the first number
+INTERFACE = (1, 1)  # of layout plugins; the group of entry points carries the first number
+KEEPS = frozenset(("apply", "view", "index", "concat", "softmax", "log_softmax", "to_device"))
 
 Rule = Callable[..., Any]
 
 
 @dataclass(frozen=True)
 class LayoutInfo:
-    """What a layout plugin says of itself. `functions` and `methods` join `dt` and `Tensor`."""
+    """What a layout plugin says of itself. `functions` and `methods` join `dt` and `Tensor`.
+
+    The last two are for the conformance kit (`dovetail test-layout NAME`). `from_dense` gives a
+    strided tensor's elements in this layout, and raises LayoutError for what the layout does not
+    hold: the kit makes its samples with it. `keeps` are the verbs whose results have this layout.
+    """
 
     layout: Layout
     functions: Mapping[str, Any] = field(default_factory=dict)
     methods: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     minimum_interface: tuple[int, int] = INTERFACE
+    from_dense: Callable[[Tensor], Tensor] | None = None
+    keeps: frozenset[str] = KEEPS
 
 
 class LayoutTensor(Tensor):
@@ -95,9 +103,11 @@ class LayoutTensor(Tensor):
     def answer(self, verb: str, *args: Any) -> Any:
         """What the layout's rule for a verb gives. Raises: LayoutError where it has none."""
         found = self.rules.get(verb)
-        if found is None:
+        other = _other_layout(self.layout, args)
+        if found is None or other:
             named = args and isinstance(args[0], Op)  # of apply and reduce
-            raise LayoutError(without_meaning(args[0].name if named else _asking(verb), self))
+            name = args[0].name if named else _asking(verb)
+            raise LayoutError(without_meaning(name, self, f" and {other}" if other else ""))
         return found(*args)
 
     def to_dense(self) -> Tensor:
@@ -123,14 +133,24 @@ class LayoutTensor(Tensor):
     def __repr__(self) -> str:
         return f"<{self.dtype.name}{list(self.shape)}, {self.layout.name}, on {self.device}>"
 
+    def __format__(self, form: str) -> str:
+        return format(str(self), form)
+
     __str__ = __repr__
     __hash__ = object.__hash__
 
 
-def without_meaning(name: str, x: Tensor) -> str:
+def _other_layout(layout: Layout, args: Sequence[Any]) -> str:
+    """The name of a second layout among operands; empty if there is none but strided."""
+    flat = (t for a in args for t in (a if isinstance(a, list | tuple) else (a,)))
+    found = (t.layout for t in flat if isinstance(t, LayoutTensor))
+    return next((other.name for other in found if other is not layout), "")
+
+
+def without_meaning(name: str, x: Tensor, beside: str = "") -> str:
     """What is said where an op has no meaning for a tensor's layout."""
     return (
-        f"{name}: has no meaning for the layout {x.layout.name} "
+        f"{name}: has no meaning for the layout {x.layout.name}{beside} "
         f"({x.dtype.name}{list(x.shape)} on {x.device}); convert it with x.to_dense()"
     )
 

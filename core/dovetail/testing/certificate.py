@@ -30,6 +30,7 @@ class Certificate:
     plugin: str
     gaps: Mapping[str, str]
     sample: int
+    layout: str = ""  # the one under test; empty: the device's backend is
     outcomes: dict[str, str] = field(default_factory=dict)
     failures: dict[str, tuple[str, str]] = field(default_factory=dict)  # how to see it, what it is
     comparisons: int = 0
@@ -106,6 +107,7 @@ class Certificate:
                 "fingerprint": self.device.fingerprint,
                 "details": dict(self.device.details),
             },
+            **({"layout": self.layout} if self.layout else {}),
             "versions": {
                 "dovetail": _version("dovetail"),
                 "interface": ".".join(map(str, INTERFACE)),

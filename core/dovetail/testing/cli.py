@@ -10,14 +10,19 @@ from collections.abc import Sequence
 def main(arguments: Sequence[str]) -> int:
     """Runs the kit; 0 if the device conforms."""
     asked, more = _parser().parse_known_args(arguments)
+    return run([*common(asked), "--pyargs", "dovetail.testing"], more)
+
+
+def run(options: Sequence[str], more: Sequence[str]) -> int:
+    """Runs pytest; its exit status. `more` are the user's own options."""
     try:
         import pytest  # an optional dependency, and slow to import
     except ImportError:
-        print("dovetail test-backend needs pytest: pip install pytest", file=sys.stderr)
+        print("dovetail's conformance kit needs pytest: pip install pytest", file=sys.stderr)
         return 2
     if any(option.startswith("-n") for option in more):  # cases that share programs go together
         more = ["--dist=loadgroup", *more]
-    return int(pytest.main(_options(asked) + more))
+    return int(pytest.main([*options, *more]))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -34,7 +39,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _options(asked: argparse.Namespace) -> list[str]:
+def common(asked: argparse.Namespace) -> list[str]:
+    """What both kits tell pytest."""
     # No configuration file: the kit's verdict must not depend on the directory it is run in.
     options = [
         "-c",
@@ -56,4 +62,4 @@ def _options(asked: argparse.Namespace) -> list[str]:
     ]
     if asked.report:
         options.append(f"--dovetail-report={asked.report}")
-    return [*options, "--pyargs", "dovetail.testing"]
+    return options

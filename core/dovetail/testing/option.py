@@ -15,6 +15,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         return
     group.addoption("--dovetail-device", metavar="NAME", help="the device under test")
     group.addoption(
+        "--dovetail-layout", metavar="NAME", help="the layout under test, on that device"
+    )
+    group.addoption(
         "--dovetail-report", metavar="FILE", help="write the certificate, as JSON, to FILE"
     )
     group.addoption(

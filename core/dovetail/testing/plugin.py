@@ -1,6 +1,7 @@
 """The conformance kit as a pytest plugin: the device under test, its gaps, and the certificate.
 
-It is loaded by `option` when a device is named. Where dovetail is on the path without having been
+It is loaded by `option` when a device is named; with a layout's name too it judges that layout, on
+that device, by the cases of `layout_*.py`. Where dovetail is on the path without having been
 installed, `-p dovetail.testing.plugin` does the same.
 """
 
@@ -23,6 +24,7 @@ from ..errors import DovetailError
 from ..plugins.registry import Opened, open_device, registry
 from .certificate import Certificate
 from .kit import Kit, has_dtype
+from .layout import Differs, LayoutKit, Refused, Subject, subject
 from .option import pytest_addoption
 from .verified import verified_kernels
 
@@ -32,6 +34,7 @@ CASE, COMPARISONS = "dovetail-case", "dovetail-comparisons"  # properties of pyt
 COUNTED = "dovetail-counted"  # what a worker of pytest-xdist tells of what it collected
 OPENED: pytest.StashKey[Opened] = pytest.StashKey()
 CERTIFICATE: pytest.StashKey[Certificate] = pytest.StashKey()
+LAYOUT: pytest.StashKey[Subject] = pytest.StashKey()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -46,17 +49,29 @@ def pytest_configure(config: pytest.Config) -> None:
         opened = open_device(device(name))
     except DovetailError as error:
         raise pytest.UsageError(f"--dovetail-device={name}: {error}") from error
+    config.stash[OPENED] = opened
     record = registry.probe(opened.device.type)
     gaps: Mapping[str, str] = registry.call(record, "dovetail_conformance") or {}
+    layout = config.getoption("--dovetail-layout")
+    if layout:
+        judged = config.stash[LAYOUT] = _subject(layout)
+        record, gaps = judged.record, judged.gaps
     plugin = f"{record.distribution} {record.version}".strip()
     sample = max(1, config.getoption("--dovetail-sample"))
-    config.stash[OPENED] = opened
-    config.stash[CERTIFICATE] = Certificate(opened.backend.info, plugin, gaps, sample)
+    config.stash[CERTIFICATE] = Certificate(opened.backend.info, plugin, gaps, sample, layout or "")
+
+
+def _subject(layout: str) -> Subject:
+    try:
+        return subject(layout)
+    except DovetailError as error:
+        raise pytest.UsageError(f"--dovetail-layout={layout}: {error}") from error
 
 
 def case_name(item: pytest.Item) -> str:
     """A case as gaps and certificates name it: "scalar_ops.arithmetic.add-int8"."""
     level = item.module.__name__.removeprefix(LEVELS)  # type: ignore[attr-defined]
+    level = level.removeprefix("layout_")
     parts = [level, *item.name.rstrip("]").split("[", 1)]
     return ".".join(part.removeprefix("test_") for part in parts)
 
@@ -82,7 +97,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         name = case_name(item)
         item.add_marker(pytest.mark.xdist_group(_group(item)))
         unused -= _mark_gaps(item, name, certificate.gaps)
-        if not all(has_dtype(capabilities, d) for d in _dtypes(item)):
+        if not (all(has_dtype(capabilities, d) for d in _dtypes(item)) and _is_held(config, item)):
             certificate.absent += 1
             left_out.append(item)
         elif zlib.crc32(name.encode()) % certificate.sample == 0 or _function(name) not in seen:
@@ -108,15 +123,24 @@ def _group(item: pytest.Item) -> str:
 def _is_whole(config: pytest.Config, items: list[pytest.Item]) -> bool:
     """Whether all files of the kit were collected, and all that is in them."""
     files = {item.path for item in items if _is_ours(item)}
-    every = set(Path(__file__).parent.glob("test_*.py"))
+    cases = "layout_*.py" if config.getoption("--dovetail-layout") else "test_*.py"
+    every = set(Path(__file__).parent.glob(cases))
     return files >= every and not any("::" in argument for argument in config.args)
 
 
 def _mark_gaps(item: pytest.Item, name: str, gaps: Mapping[str, str]) -> set[str]:
     matching = {pattern for pattern in gaps if fnmatchcase(name, pattern)}
+    raises = (Refused, Differs) if item.config.getoption("--dovetail-layout") else None
     for pattern in matching:
-        item.add_marker(pytest.mark.xfail(reason=f"declared gap: {gaps[pattern]}", strict=True))
+        reason = f"declared gap: {gaps[pattern]}"
+        item.add_marker(pytest.mark.xfail(reason=reason, strict=True, raises=raises))
     return matching
+
+
+def _is_held(config: pytest.Config, item: pytest.Item) -> bool:
+    """Whether the layout under test, if it is one, holds what the case is about."""
+    judged, call = config.stash.get(LAYOUT, None), getattr(item, "callspec", None)
+    return judged is None or call is None or judged.holds(call.params, config.stash[OPENED].device)
 
 
 def _function(name: str) -> str:
@@ -136,7 +160,9 @@ def kit(request: pytest.FixtureRequest) -> Iterator[Kit]:
         pytest.fail(
             "the conformance kit needs a device: give --dovetail-device=NAME", pytrace=False
         )
-    found = Kit(opened, reproduction(request.node, str(opened.device)))
+    judged = request.config.stash.get(LAYOUT, None)
+    line = reproduction(request.node, str(opened.device))
+    found = Kit(opened, line) if judged is None else LayoutKit(opened, line, subject=judged)
     yield found
     request.node.user_properties.append((COMPARISONS, found.comparisons))
     if not found.comparisons and not getattr(request.node, "failed_already", False):
@@ -146,7 +172,9 @@ def kit(request: pytest.FixtureRequest) -> Iterator[Kit]:
 def reproduction(node: pytest.Item, name: str) -> str:
     """One line for a shell that runs one case again."""
     case = shlex.quote(f"{node.module.__name__}::{node.name}")  # type: ignore[attr-defined]
-    return f"python -m pytest -p dovetail.testing.plugin --dovetail-device={name} --pyargs {case}"
+    layout = node.config.getoption("--dovetail-layout")
+    chosen = f"--dovetail-device={name}" + (f" --dovetail-layout={layout}" if layout else "")
+    return f"python -m pytest -p dovetail.testing.plugin {chosen} --pyargs {case}"
 
 
 @pytest.hookimpl(wrapper=True)
@@ -161,8 +189,8 @@ def pytest_runtest_makereport(
     report.user_properties = [*report.user_properties, (CASE, case_name(item))]
     if call.excinfo is not None:
         item.failed_already = True  # type: ignore[attr-defined]
-        if report.failed:
-            report.sections.append((REPRODUCE, reproduction(item, str(opened.device))))
+    if report.failed:
+        report.sections.append((REPRODUCE, reproduction(item, str(opened.device))))
     return report
 
 
@@ -245,7 +273,8 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     if certificate is None or config.option.collectonly:
         return
     terminalreporter.write_line(
-        f"dovetail conformance of {certificate.device.type}:{certificate.device.index} "
+        f"dovetail conformance of {certificate.layout and f'{certificate.layout} on '}"
+        f"{certificate.device.type}:{certificate.device.index} "
         f"({certificate.device.name}): {certificate.executed} cases, "
         f"{certificate.comparisons} comparisons, "
         f"digest {certificate.digest[:16]}, {time.time() - certificate.begun:.0f} s"

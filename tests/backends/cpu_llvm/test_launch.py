@@ -213,6 +213,7 @@ def long_fold() -> Kernel:
     return b.build()
 
 
+@pytest.mark.timing
 def test_long_launches_let_other_python_threads_run(backend: Any) -> None:
     launch = backend.bind(backend.compile(long_fold()), (100_000_000,), ())
     out = np.zeros(1)
@@ -254,10 +255,15 @@ assert os.waitpid(child, 0)[1] == 0
 def test_idle_threads_sleep(backend: Any, threads: Any) -> None:
     threads(4)
     run_large(backend, backend.compile(row_sums()), np.ones((3000, 1000), "f4"))
-    time.sleep(0.05)
-    before = time.process_time()
-    time.sleep(0.3)
-    assert time.process_time() - before < 0.1
+    wait_for_sleepers(backend, 3)
+    assert backend._launcher.pool._fields[SLEEPERS] == 3
+
+
+def wait_for_sleepers(backend: Any, count: int) -> None:
+    """Returns when as many threads of the pool are asleep, or after a long while."""
+    end = time.monotonic() + 20
+    while backend._launcher.pool._fields[SLEEPERS] < count and time.monotonic() < end:
+        time.sleep(0.001)
 
 
 def test_threads_that_were_sent_to_sleep_wake_for_the_next_launch(
@@ -268,9 +274,7 @@ def test_threads_that_were_sent_to_sleep_wake_for_the_next_launch(
     for _ in range(100):
         assert run_large(backend, program, x).sum() == 3_000_000
         backend.rest()
-    end = time.monotonic() + 5
-    while backend._launcher.pool._fields[SLEEPERS] < 3 and time.monotonic() < end:
-        time.sleep(0.001)
+    wait_for_sleepers(backend, 3)
     assert backend._launcher.pool._fields[SLEEPERS] >= 3
 
 

@@ -1,0 +1,295 @@
+"""Changes one thing in the core at a time, at random, and says which changes no test notices.
+
+    python .ci/mutants.py [--seed S] [--count N] [--packages fusion engine memory] [--jobs 2]
+                          [--out mutants.json]
+
+Each mutant is made in a copy of the tree, and meets the tests of its package, those that most use
+it, random programs and a sample of the conformance kit, until one fails. Survivors are printed with
+their change. Those that change nothing that can be seen are listed in `.ci/equivalent_mutants.txt`,
+a line for each: `file: line: before -> after: reason`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from queue import SimpleQueue
+
+ROOT = Path(__file__).resolve().parent.parent
+EQUIVALENT = ROOT / ".ci" / "equivalent_mutants.txt"
+LIMIT = 300  # seconds for all that a mutant meets; one that takes longer is caught
+FOLDERS = ("core", "sparse", "backends", "tests")
+PATHS = ("core", "sparse", "backends/cpu_llvm", "backends/opencl", "backends/cuda", "tests")
+# What a package's mutants meet besides its own tests, the most telling first.
+ALSO = {
+    "fusion": ["tests/insight", "tests/engine/test_evaluate.py"],
+    "engine": ["tests/fusion/test_fusion.py", "tests/tensor"],
+    "memory": ["tests/backend/test_streams.py", "tests/functions/test_transfer.py"],
+    "graph": ["tests/engine", "tests/fusion/test_fusion.py", "tests/autograd/test_autograd.py"],
+    "kernel": ["tests/fusion/test_fusion.py", "tests/backend/test_reference.py"],
+    "autograd": ["tests/functions/test_statistics.py"],
+    "tensor": ["tests/functions"],
+}
+EVERY = ["tests/test_random_programs.py"]
+PYTEST = ["-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", "--tb=line"]
+KIT = ["-m", "dovetail.commands.cli", "test-backend", "reference", "--sample", "40", "-x"]
+
+
+@dataclass
+class Mutant:
+    """One change, and what became of it."""
+
+    path: str
+    line: int
+    text: str  # the line
+    before: str
+    after: str
+    source: str  # the whole file, changed
+    outcome: str = ""  # "caught", "survived", "equivalent"
+    by: str = ""
+    seconds: float = 0.0
+
+    @property
+    def change(self) -> str:
+        """The change in a line."""
+        return f"{self.path}: {self.text}: {self.before} -> {self.after}"
+
+
+# --- making them ---------------------------------------------------------------------------------
+
+OPPOSITE: dict[type[ast.AST], type[ast.AST]] = {
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq, ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
+    ast.And: ast.Or, ast.Or: ast.And, ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add,
+    ast.FloorDiv: ast.Mult,
+}  # fmt: skip
+
+
+def changes(node: ast.AST) -> Iterator[Callable[[], ast.AST | None]]:
+    """Ways to change a node, each of which gives what takes its place; None: it goes."""
+    if isinstance(node, ast.Compare) and type(node.ops[0]) in OPPOSITE:
+        yield lambda: _with(node, ops=[OPPOSITE[type(node.ops[0])](), *node.ops[1:]])
+    if isinstance(node, ast.BoolOp | ast.BinOp) and type(node.op) in OPPOSITE:
+        yield lambda: _with(node, op=OPPOSITE[type(node.op)]())
+    if isinstance(node, ast.BoolOp):
+        yield (
+            lambda: _with(node, values=node.values[:-1]) if len(node.values) > 2 else node.values[0]
+        )
+    if isinstance(node, ast.Constant) and type(node.value) is int:
+        for by in (1, -1):
+            yield lambda by=by: ast.Constant(node.value + by)  # type: ignore[misc]  # a default
+    if isinstance(node, ast.Constant) and type(node.value) is bool:
+        yield lambda: ast.Constant(not node.value)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        yield lambda: node.operand
+    if isinstance(node, ast.If | ast.While | ast.IfExp):
+        yield lambda: _with(node, test=ast.UnaryOp(ast.Not(), node.test))
+    if isinstance(node, ast.Call) and len(node.args) > 1:
+        yield lambda: _with(node, args=node.args[:-1])
+        yield lambda: _with(node, args=[node.args[1], node.args[0], *node.args[2:]])
+    if isinstance(node, ast.Call) and node.keywords and node.keywords[-1].arg != "strict":
+        yield lambda: _with(node, keywords=node.keywords[:-1])
+    if isinstance(node, ast.Return) and node.value is not None:
+        yield lambda: _with(node, value=ast.Constant(None))
+    if isinstance(node, ast.Expr | ast.AugAssign | ast.Delete | ast.Raise) and not _text(node):
+        yield lambda: ast.Pass()
+    if isinstance(node, ast.Continue | ast.Break):
+        yield lambda: ast.Pass()
+
+
+def _with(node: ast.AST, **fields: object) -> ast.AST:
+    return type(node)(**{**dict(ast.iter_fields(node)), **fields})
+
+
+def _text(node: ast.AST) -> bool:
+    """Whether a statement is a docstring."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def places(tree: ast.Module) -> Iterator[ast.AST]:
+    """What may be changed: all but annotations, docstrings and the texts of errors."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield from _below(node)
+
+
+def _below(node: ast.AST) -> Iterator[ast.AST]:
+    for name, value in ast.iter_fields(node):
+        if name in ("annotation", "returns", "decorator_list", "type_params", "msg", "exc"):
+            continue
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, ast.AST) and not isinstance(child, ast.JoinedStr | ast.Assert):
+                yield child
+                yield from _below(child)
+
+
+def mutants(packages: Sequence[str], seed: int, count: int) -> list[Mutant]:
+    """As many, drawn evenly over what can be changed in the packages."""
+    rng = random.Random(seed)
+    sites = []
+    for package in packages:
+        for path in sorted((ROOT / "core" / "dovetail" / package).rglob("*.py")):
+            tree = ast.parse(path.read_text())
+            for k, node in enumerate(places(tree)):
+                sites += [(path, k, way) for way in range(len(list(changes(node))))]
+    return [made(*site) for site in rng.sample(sites, min(count, len(sites)))]
+
+
+def made(path: Path, k: int, way: int) -> Mutant:
+    """The mutant that changes the k-th place of a file in one way."""
+    text = path.read_text()
+    tree = ast.parse(text)
+    node = list(places(tree))[k]
+    new = list(changes(node))[way]()
+    assert new is not None and isinstance(node, ast.expr | ast.stmt)
+    ast.copy_location(new, node)
+    before = ast.unparse(node).splitlines()[0]
+    after = ast.unparse(ast.fix_missing_locations(new)).splitlines()[0]
+    _Exchange(node, new).visit(tree)
+    source = ast.unparse(ast.fix_missing_locations(tree)) + "\n"
+    line = text.splitlines()[node.lineno - 1].strip()
+    return Mutant(path.relative_to(ROOT).as_posix(), node.lineno, line, before, after, source)
+
+
+class _Exchange(ast.NodeTransformer):
+    def __init__(self, old: ast.AST, new: ast.AST) -> None:
+        self.old, self.new = old, new
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        """The new node in the old one's place."""
+        return self.new if node is self.old else self.generic_visit(node)
+
+
+# --- meeting the tests ---------------------------------------------------------------------------
+
+
+def commands(package: str) -> list[list[str]]:
+    """What the mutants of a package meet, in turn."""
+    own = [f"tests/{package}"] if (ROOT / "tests" / package).exists() else []
+    found = [[*PYTEST, *own]] if own else []
+    return [*found, [*PYTEST, *ALSO.get(package, []), *EVERY], KIT]
+
+
+def judged(mutant: Mutant, tree: Path) -> Mutant:
+    """The mutant, with what became of it in a copy of the tree that is used again afterwards."""
+    begun, target = time.monotonic(), tree / mutant.path
+    original = target.read_text()
+    target.write_text(mutant.source)
+    try:
+        package = Path(mutant.path).parts[2]
+        mutant.outcome, mutant.by = verdict(commands(package), tree, begun + LIMIT)
+    finally:
+        target.write_text(original)
+    mutant.seconds = round(time.monotonic() - begun, 1)
+    if mutant.outcome == "survived" and mutant.change in equivalent():
+        mutant.outcome = "equivalent"
+    return mutant
+
+
+def verdict(todo: Sequence[Sequence[str]], tree: Path, end: float) -> tuple[str, str]:
+    """Whether some command fails, and what it says."""
+    paths = os.pathsep.join(str(tree / p) for p in PATHS)
+    with tempfile.TemporaryDirectory() as cache:  # a mutant's kernels are not kept
+        env = {
+            **os.environ, "PYTHONPATH": paths, "DOVETAIL_CACHE_DIR": cache,
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }  # fmt: skip
+        for command in todo:
+            try:
+                done = subprocess.run(
+                    [sys.executable, *command], cwd=tree, env=env, capture_output=True, text=True,
+                    timeout=max(1.0, end - time.monotonic()), check=False,
+                )  # fmt: skip
+            except subprocess.TimeoutExpired:
+                return "caught", f"more than {LIMIT} s: {command[-1]}"
+            if done.returncode:
+                said = [line for line in done.stdout.splitlines() if line.startswith("FAILED")]
+                return "caught", (said or done.stdout.splitlines() or ["no output"])[-1][:160]
+    return "survived", ""
+
+
+def equivalent() -> set[str]:
+    """The changes that are known to change nothing."""
+    lines = EQUIVALENT.read_text().splitlines() if EQUIVALENT.exists() else []
+    return {line.rpartition(": ")[0] for line in lines if line and not line.startswith("#")}
+
+
+def main() -> int:
+    """Judges them; 1 if one survived that is not known to be equivalent."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--count", type=int, default=40)
+    parser.add_argument("--packages", nargs="+", default=["fusion", "engine", "memory"])
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--out", type=Path, default=Path("mutants.json"))
+    asked = parser.parse_args()
+    drawn = mutants(asked.packages, asked.seed, asked.count)
+    with tempfile.TemporaryDirectory() as work, ThreadPoolExecutor(asked.jobs) as pool:
+        trees: SimpleQueue[Path] = SimpleQueue()
+        for k in range(asked.jobs):
+            trees.put(copied(Path(work) / str(k)))
+        unchanged = clean(trees, asked.packages)
+        if unchanged:
+            print(f"the tree itself fails, so nothing can be said: {unchanged}")
+            return 2
+
+        def one(mutant: Mutant) -> Mutant:
+            tree = trees.get()
+            try:
+                return shown(judged(mutant, tree))
+            finally:
+                trees.put(tree)
+
+        done = list(pool.map(one, drawn))
+    asked.out.write_text(json.dumps([{**asdict(m), "source": ""} for m in done], indent=2) + "\n")
+    survived = [m for m in done if m.outcome == "survived"]
+    counts = {o: sum(m.outcome == o for m in done) for o in ("caught", "survived", "equivalent")}
+    print(f"{len(done)} mutants, seed {asked.seed}: {counts}")
+    return 1 if survived else 0
+
+
+def copied(tree: Path) -> Path:
+    """A copy of what is tested."""
+    for folder in FOLDERS:
+        ignored = shutil.ignore_patterns("__pycache__", "build", "*.egg-info")
+        shutil.copytree(ROOT / folder, tree / folder, ignore=ignored)
+    for file in (*ROOT.glob("*.md"), ROOT / "pyproject.toml"):
+        shutil.copy(file, tree)
+    shutil.copytree(ROOT / "docs", tree / "docs")
+    return tree
+
+
+def clean(trees: SimpleQueue[Path], packages: Sequence[str]) -> str:
+    """What the unchanged tree fails; nothing if all is well."""
+    tree = trees.get()
+    try:
+        for package in packages:
+            outcome, by = verdict(commands(package), tree, time.monotonic() + 4 * LIMIT)
+            if outcome != "survived":
+                return by
+        return ""
+    finally:
+        trees.put(tree)
+
+
+def shown(mutant: Mutant) -> Mutant:
+    """The mutant, after a line about it."""
+    print(f"{mutant.outcome:10} {mutant.seconds:6.1f} s  {mutant.path}:{mutant.line}", end="  ")
+    print(f"[{mutant.text}]  {mutant.before}  ->  {mutant.after}   {mutant.by}", flush=True)
+    return mutant
+
+
+if __name__ == "__main__":
+    sys.exit(main())

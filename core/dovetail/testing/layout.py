@@ -1,0 +1,366 @@
+"""The layout under test: tensors of it made from samples, and each op on them compared with the
+same op on the strided tensor."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..device import Device, device
+from ..dtypes import DType, bfloat16, float32
+from ..errors import DeviceError, DovetailError, DTypeError, LayoutError
+from ..layout import Shape, strided
+from ..plugins.registry import Record, State
+from ..tensor import tensor as T
+from ..tensor.layout_registry import registry
+from ..tensor.other_layouts import LayoutInfo, LayoutTensor
+from .kit import REFERENCE, Kit, differences, host
+from .values import Array, as_held, held, specials
+
+Function = Callable[..., Any]
+
+# Errors name the outermost function of dovetail's that was called: a user is outside of it.
+as_a_user = eval("lambda f, *operands: f(*operands)", {"__package__": ""})
+WAY_OUT = re.compile(r"to_dense\(|x\.to\w*\(|\b(see|use|convert) ")
+
+
+class Refused(AssertionError):
+    """The layout has a rule, which raised LayoutError: a declared gap may do so."""
+
+
+class Differs(AssertionError):
+    """A result has other values than the strided one: in a declared gap it may mean something
+    else."""
+
+
+# --- samples -------------------------------------------------------------------------------------
+
+MASKS: dict[str, Callable[[Shape, np.random.Generator], Any]] = {
+    "full": lambda shape, rng: np.ones(shape, bool),
+    "scattered": lambda shape, rng: rng.random(shape) < 0.3,
+    "nothing": lambda shape, rng: np.zeros(shape, bool),
+    "diagonal": lambda shape, rng: np.broadcast_to(np.eye(*shape[-2:], dtype=bool), shape),
+    "upper": lambda shape, rng: np.broadcast_to(np.triu(np.ones(shape[-2:], bool)), shape),
+    "band": lambda shape, rng: np.abs(np.subtract(*np.indices(shape[-2:]))) < 2,
+}
+
+
+@dataclass(frozen=True)
+class Sample:
+    """An array to be held in the layout: a shape, and where it is not zero."""
+
+    mask: str
+    shape: Shape
+
+    def __str__(self) -> str:
+        return f"{self.mask} {'x'.join(map(str, self.shape)) or '0-d'}"
+
+    def where(self, seed: int = 0) -> Array:
+        """Where it is not zero."""
+        return np.asarray(MASKS[self.mask](self.shape, np.random.default_rng(seed)))
+
+    def array(self, d: DType, seed: int = 0, pattern: int | None = None) -> Array:
+        """Small whole numbers, whose sums and products are exact in any order, and zeros."""
+        rng = np.random.default_rng(seed + 1)
+        numbers = {"b": (1,), "u": (1, 2, 3)}.get(d.kind, (-3, -2, -1, 1, 2, 3))
+        values = as_held(rng.choice(np.array(numbers, np.float64), self.shape), d)
+        return np.where(self.where(seed if pattern is None else pattern), values, held(d).type(0))
+
+    def special(self, d: DType, seed: int = 0) -> Array:
+        """The special values of a dtype but zeros: what is not stored is one of those."""
+        some = specials(d)
+        some = some[~is_zero(some, d)]
+        values = np.random.default_rng(seed + 1).choice(some, self.shape)
+        return np.where(self.where(), values, held(d).type(0))
+
+    def signs(self, d: DType, seed: int = 0) -> Array:
+        """1, -1 and 2: products are exact."""
+        numbers = {"b": (1,), "u": (1, 2)}.get(d.kind, (-1, 1, 2))
+        rng = np.random.default_rng(seed + 1)
+        values = as_held(rng.choice(np.array(numbers, np.float64), self.shape), d)
+        return np.where(self.where(seed), values, held(d).type(0))
+
+
+SHAPES: tuple[Shape, ...] = ((), (5,), (6, 6), (4, 7), (3, 4, 5), (1, 1), (0,), (0, 4), (61, 47))
+SQUARE, OBLONG, CUBE = (6, 6), (4, 7), (3, 5, 5)
+SAMPLES = (
+    *(Sample(mask, shape) for mask in ("full", "scattered", "nothing") for shape in SHAPES),
+    *(Sample(mask, s) for mask in ("diagonal", "upper", "band") for s in (SQUARE, OBLONG)),
+    *(Sample(mask, CUBE) for mask in ("diagonal", "upper")),
+)
+# Those that ops are tried on: what a layout does not hold is left out.
+FEW = (
+    Sample("scattered", OBLONG), Sample("full", SQUARE), Sample("diagonal", SQUARE),
+    Sample("upper", SQUARE), Sample("nothing", SQUARE),
+)  # fmt: skip
+SOME = (
+    *FEW, Sample("scattered", ()), Sample("full", ()), Sample("scattered", (5,)),
+    Sample("scattered", (3, 4, 5)), Sample("scattered", (0, 4)), Sample("diagonal", OBLONG),
+    Sample("diagonal", CUBE),
+)  # fmt: skip
+
+
+def is_zero(values: Array, d: DType) -> Array:
+    """Where held values are zero, of either sign."""
+    return np.asarray((values & 0x7FFF) == 0 if d is bfloat16 else values == 0)
+
+
+def unsigned_zeros(values: Array, d: DType) -> Array:
+    """The values, with every zero positive: one that is not stored has no sign."""
+    return np.where(is_zero(values, d), held(d).type(0), values)
+
+
+# --- the layout ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A layout that is to be judged: what it says of itself."""
+
+    info: LayoutInfo
+    record: Record
+    gaps: Mapping[str, str]
+    known: dict[tuple[Sample, DType, Device], bool] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The layout's name."""
+        return self.info.layout.name
+
+    def make(self, x: T.Tensor) -> Any:
+        """A strided tensor's elements in this layout."""
+        assert self.info.from_dense is not None
+        return self.info.from_dense(x)
+
+    def takes(self, sample: Sample, d: DType, on: Device) -> bool:
+        """Whether the layout holds such an array: it raises LayoutError for what it does not."""
+        key = (sample, d, on)
+        if key not in self.known:
+            try:
+                self.make(T.from_host(sample.array(d), d, on))
+            except (LayoutError, DTypeError):
+                self.known[key] = False
+            except Exception:  # a case will show it
+                self.known[key] = True
+            else:
+                self.known[key] = True
+        return self.known[key]
+
+    def holds(self, params: Mapping[str, object], on: Device) -> bool:
+        """Whether the layout holds the samples and dtypes that a case is about."""
+        dtypes = [p for p in params.values() if isinstance(p, DType)] or [float32]
+        samples = [p for p in params.values() if isinstance(p, Sample)]
+        if samples:
+            return all(self.takes(s, d, on) for s in samples for d in dtypes)
+        return all(any(self.takes(s, d, on) for s in SAMPLES) for d in dtypes)
+
+
+def subject(name: str) -> Subject:
+    """The layout of this name, as its plugin describes it.
+
+    Raises: DeviceError where there is none, PluginError where it cannot be used.
+    """
+    record = registry.records().get(name)
+    if record is None:
+        known = ", ".join(registry.records())
+        raise DeviceError(f"no layout {name!r} is installed; known: {known}")
+    registry.probe(name)
+    if record.state is not State.OPEN:
+        raise record.error()
+    info = next(i for i in registry.infos() if i.layout.name == name)
+    if info.from_dense is None:
+        raise LayoutError(
+            f"the layout {name} has no from_dense: give its LayoutInfo one, with which the kit can "
+            "make tensors of it"
+        )
+    return Subject(info, record, registry.call(record, "dovetail_conformance") or {})
+
+
+@dataclass
+class LayoutKit(Kit):
+    """One case's view of the layout, on one device."""
+
+    subject: Subject = field(kw_only=True)
+    compared: bool = False  # with the reference: once a case, the interpreter being slow
+
+    @property
+    def name(self) -> str:
+        """The layout's name."""
+        return self.subject.name
+
+    def samples(self, among: Sequence[Sample] = FEW, d: DType = float32) -> list[Sample]:
+        """Those that the layout holds."""
+        return [s for s in among if self.subject.takes(s, d, self.device)]
+
+    def put(self, values: Array, d: DType, on: Device | None = None) -> tuple[Any, T.Tensor]:
+        """An array in the layout, and strided."""
+        x = T.from_host(values, d, on or self.device)
+        return self.subject.make(x), x
+
+    def has_rule(self, verb: str) -> bool:
+        """Whether the layout says that it has a meaning for a verb."""
+        s = next(s for s in SAMPLES if self.subject.takes(s, float32, self.device))
+        return verb in self.put(s.array(float32), float32)[0].rules
+
+    # --- comparing
+
+    def agrees(
+        self, verb: str, name: str, f: Function, operands: Sequence[tuple[Array, DType, bool]],
+        what: str,
+    ) -> None:  # fmt: skip
+        """Fails unless `f` of operands in the layout (True) or strided is what it is of strided
+        ones. Where the layout has no rule for the verb, it has to be refused."""
+        ruled, plain = self.both(operands, self.device)
+        if verb not in _rules(ruled):
+            self.refuses(name, lambda: f(*ruled), what)
+            return
+        wanted = _outcome(f, plain)
+        with self.on_device(what):
+            found = _outcome(f, ruled)
+            if isinstance(found, T.Tensor):
+                self.sound(found, what)
+                seen = host(dense(found))
+        if isinstance(found, DovetailError):
+            self._is_due(found, wanted, name, what)
+            return
+        assert not isinstance(wanted, DovetailError), self.failure(
+            f"{what}: gave a result, where a strided tensor raises {wanted!r}", ""
+        )
+        self._is_like(found, wanted, verb, what)
+        self._has_the_reference_s_bits(f, found, operands, what)
+        self.equal(seen, host(wanted), wanted.dtype, what)
+
+    def both(
+        self, operands: Sequence[tuple[Array, DType, bool]], on: Device
+    ) -> tuple[list[Any], list[T.Tensor]]:
+        """Operands as they are asked for, and all strided."""
+        made = [self.put(v, d, on) if ours else (None, T.from_host(v, d, on))
+                for v, d, ours in operands]  # fmt: skip
+        return [y if x is None else x for x, y in made], [y for _, y in made]
+
+    def _is_due(self, found: DovetailError, wanted: Any, name: str, what: str) -> None:
+        """Fails unless an error is that of a strided tensor; Refused for a LayoutError."""
+        if isinstance(found, LayoutError):
+            self.named(found, name, what)
+            raise Refused(self.failure(f"{what}: refused, and no declared gap: {found}", ""))
+        assert type(found) is type(wanted), self.failure(
+            f"{what}: raises {found!r}, where a strided tensor gives {_short(wanted)}", ""
+        )
+        self.comparisons += 1
+
+    def _is_like(self, found: Any, wanted: T.Tensor, verb: str, what: str) -> None:
+        kept = verb in self.subject.info.keeps
+        for part in ("dtype", "shape", "device"):
+            a, b = getattr(found, part), getattr(wanted, part)
+            assert a == b, self.failure(f"{what}: {part} {a}, not {b}", "")
+        layouts = (self.subject.info.layout, *(() if kept else (strided,)))
+        assert found.layout in layouts, self.failure(
+            f"{what}: a result of layout {found.layout.name}, and {verb} keeps {self.name}", ""
+        )
+
+    def _has_the_reference_s_bits(
+        self, f: Function, found: Any, operands: Sequence[tuple[Array, DType, bool]], what: str
+    ) -> None:
+        """All that is stored is what the reference stores: signs of zeros too."""
+        if self.compared or str(self.device) == str(device(REFERENCE)):
+            return
+        self.compared = True
+        theirs = f(*self.both(operands, device(REFERENCE))[0])
+        for k, (a, b) in enumerate(zip(parts(found), parts(theirs), strict=True)):
+            self.same(host(a), host(b), a.dtype, f"{what}, part {k}", str)
+
+    def equal(self, found: Array, wanted: Array, d: DType, what: str) -> None:
+        """Raises Differs unless the values have the same bits; zeros, and NaNs, are alike."""
+        self.comparisons += 1
+        x, y = unsigned_zeros(found, d), unsigned_zeros(wanted, d)
+        assert x.shape == y.shape, self.failure(f"{what}: {x.shape}, not {y.shape}", "")
+        wrong = differences(x, y, d)
+        if wrong.size:
+            pick = wrong[:5]
+            shown = f"{x.reshape(-1)[pick]} instead of {y.reshape(-1)[pick]}"
+            text = f"{what}: {wrong.size} of {x.size} differ; at {pick.tolist()}: {shown}"
+            raise Differs(self.failure(text, ""))
+
+    def sound(self, x: T.Tensor, what: str) -> None:
+        """Fails unless a tensor of the layout is made of strided ones on its own device."""
+        if type(x) is T.Tensor:
+            return
+        assert isinstance(x, LayoutTensor), self.failure(f"{what}: {type(x).__name__}", "")
+        assert type(x.shape) is tuple, self.failure(f"{what}: shape {x.shape!r}", "")
+        for part in x.parts:
+            there = type(part) is T.Tensor and part.device is x.device
+            assert there, self.failure(f"{what}: a part {_short(part)} of {_short(x)}", "")
+        assert x.nbytes == sum(p.nbytes for p in x.parts), self.failure(f"{what}: nbytes", "")
+
+    # --- errors
+
+    def refuses(self, name: str, f: Callable[[], object], what: str) -> None:
+        """Fails unless a call raises a LayoutError that names the op and a way out."""
+        try:
+            found = as_a_user(f)
+        except LayoutError as error:
+            self.named(error, name, what)
+            self.comparisons += 1
+            return
+        except Exception as error:
+            raise AssertionError(
+                self.failure(f"{what}: raises {error!r} and not LayoutError", "")
+            ) from error
+        text = f"{what}: gave {_short(found)}, where the layout has no rule, or no memory to write"
+        raise AssertionError(self.failure(text, ""))
+
+    def named(self, error: DovetailError, name: str, what: str) -> None:
+        """Fails unless a message begins with the op's name and ends with a way out."""
+        text = str(error)
+        first = re.match(r"[\w.]+", text)
+        named = first is not None and first[0].rpartition(".")[2] in (name, *name.split("|"))
+        assert named, self.failure(f"{what}: an error that does not begin with {name}: {text}", "")
+        assert WAY_OUT.search(text), self.failure(f"{what}: an error without a way out: {text}", "")
+
+    def raises_alike(self, name: str, f: Function, operands: Sequence[Any], what: str) -> None:
+        """Fails unless a wrong call raises what it raises of strided tensors, by name."""
+        ruled, plain = self.both(operands, self.device)
+        wanted, found = _outcome(f, plain), _outcome(f, ruled)
+        assert isinstance(wanted, DovetailError), f"{what} is no mistake: the kit's own"
+        assert isinstance(found, DovetailError), self.failure(
+            f"{what}: gave {_short(found)}, where a strided tensor raises {wanted!r}", ""
+        )
+        alike = isinstance(found, (type(wanted), LayoutError))
+        assert alike, self.failure(f"{what}: {found!r}, where a strided one raises {wanted!r}", "")
+        assert name in str(found), self.failure(f"{what}: an error without its name: {found}", "")
+        self.comparisons += 1
+
+
+def dense(x: Any) -> T.Tensor:
+    """A result as a strided tensor."""
+    return x if type(x) is T.Tensor else x.to_dense()  # type: ignore[no-any-return]  # LayoutTensor's
+
+
+def parts(x: Any) -> tuple[T.Tensor, ...]:
+    """The strided tensors that a result is made of."""
+    return (x,) if type(x) is T.Tensor else x.parts
+
+
+def stored(x: Any) -> list[Array]:
+    """The bits of all that a tensor stores."""
+    return [host(p) for p in parts(x)]
+
+
+def _rules(operands: Sequence[Any]) -> Mapping[str, object]:
+    return next(x.rules for x in operands if isinstance(x, LayoutTensor))
+
+
+def _outcome(f: Function, operands: Sequence[Any]) -> Any:
+    """What a call gives, an error of dovetail's included."""
+    try:
+        return as_a_user(f, *operands)
+    except DovetailError as error:
+        return error
+
+
+def _short(x: object) -> str:
+    return f"{type(x).__name__} {x.layout.name}" if isinstance(x, T.Tensor) else repr(x)[:120]

@@ -1,0 +1,111 @@
+"""Layouts, level 2: every elementwise row of the op table, on tensors of the layout, beside strided
+ones and beside Python numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ..dtypes import ALL, COMPLEX, DType, bool_, float16, float32, float64, int32, int64, uint8
+from ..ops import table as ops
+from ..tensor import tensor as T
+from .layout import FEW, SOME, LayoutKit, Sample
+from .test_scalar_ops import named
+from .test_table import operands, rows, takes
+
+MAIN = (bool_, float32, int64)
+EVERY = ("add", "multiply", "negative", "abs", "sqrt")  # tried on all dtypes
+DTYPES = tuple(d for d in ALL if d not in COMPLEX)
+MAPS = [
+    (op.name, d)
+    for op in rows("map")
+    if op is not ops.ASTYPE
+    for d in (DTYPES if op.name in EVERY else MAIN)
+    if takes(op, d)
+]
+PAIRS = [(n, d) for n, d in MAPS if ops.TABLE[n].arity == 2]
+SINGLE = [(n, d) for n, d in MAPS if d.kind == "f" and ops.TABLE[n].arity == 1]
+SHAPES = (((4, 7), (1, 7)), ((4, 7), (7,)), ((1, 6), (6, 1)), ((3, 4, 5), (4, 1)), ((5,), ()))
+
+
+def applied(name: str) -> Any:
+    return lambda *args: T.apply(ops.TABLE[name], args)
+
+
+def given(name: str, d: DType, s: Sample, joint: bool = False) -> list[Any]:
+    """An operand for each place, all in the layout: entries at other places, or at the same."""
+    op = ops.TABLE[name]
+    return [
+        (s.array(e, seed, 0 if joint else None), e, True) for seed, e in enumerate(operands(op, d))
+    ]
+
+
+@pytest.mark.parametrize(("name", "d"), MAPS, ids=named)
+def test_of_layouts(kit: LayoutKit, name: str, d: DType) -> None:
+    often = name in EVERY
+    kit.compared = not often  # the interpreter takes a second to merge positions
+    for s in kit.samples(SOME, d) if often else kit.samples(FEW, d)[:2]:
+        for joint in (False, True) if often and ops.TABLE[name].arity > 1 else (False,):
+            what = f"{name} of {d.name}, {s}, entries at {'the same' if joint else 'other'} places"
+            kit.agrees("apply", name, applied(name), given(name, d, s, joint), what)
+
+
+@pytest.mark.parametrize(("name", "d"), SINGLE, ids=named)
+def test_special_values(kit: LayoutKit, name: str, d: DType) -> None:
+    for s in kit.samples(FEW, d):
+        kit.agrees("apply", name, applied(name), [(s.special(d), d, True)], f"{name} of specials")
+
+
+@pytest.mark.parametrize("first", (True, False), ids=("layout first", "strided first"))
+@pytest.mark.parametrize(("name", "d"), PAIRS, ids=named)
+def test_with_strided(kit: LayoutKit, name: str, d: DType, first: bool) -> None:
+    """The strided operand has no zeros."""
+    kit.compared = name not in EVERY
+    for s in kit.samples(FEW, d):
+        full = Sample("full", s.shape).array(d, 5)
+        pair = [(s.array(d), d, True), (full, d, False)]
+        kit.agrees("apply", name, applied(name), pair if first else pair[::-1],
+                   f"{name} of {d.name}, {s}, and a strided one")  # fmt: skip
+
+
+@pytest.mark.parametrize("number", (2, 0))
+@pytest.mark.parametrize("first", (True, False), ids=("layout first", "number first"))
+@pytest.mark.parametrize(("name", "d"), [p for p in PAIRS if p[1] is float32], ids=named)
+def test_with_numbers(kit: LayoutKit, name: str, d: DType, first: bool, number: int) -> None:
+    f = applied(name)
+    for s in kit.samples(FEW, d):
+        kit.agrees(
+            "apply", name, lambda x: f(x, number) if first else f(number, x),
+            [(s.array(d), d, True)], f"{name} of {s} and {number}",
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("shapes", SHAPES, ids=str)
+@pytest.mark.parametrize("name", ("add", "multiply", "maximum"))
+def test_broadcast(kit: LayoutKit, name: str, shapes: Any) -> None:
+    """Shapes that differ, both in the layout; a layout that does not hold them is left out."""
+    for d in (float32, int64):
+        samples = [Sample("scattered", s) for s in shapes]
+        held = [kit.subject.takes(s, d, kit.device) for s in samples]
+        if not all(held):
+            kit.comparisons += 1
+            continue
+        arrays = [(s.array(d, k), d, True) for k, s in enumerate(samples)]
+        kit.agrees("apply", name, applied(name), arrays, f"{name} of {shapes}")
+        kit.agrees("apply", name, applied(name), arrays[::-1], f"{name} of {shapes[::-1]}")
+
+
+@pytest.mark.parametrize(
+    "dtypes",
+    ((float32, float64), (int32, int64), (bool_, int32), (uint8, int32), (float16, int32)),
+    ids=str,
+)
+@pytest.mark.parametrize("name", ("add", "multiply"))
+def test_promotion(kit: LayoutKit, name: str, dtypes: tuple[DType, DType]) -> None:
+    if not all(map(kit.has, dtypes)):
+        kit.comparisons += 1
+        return
+    for s in kit.samples():
+        pair = [(s.array(d, k), d, True) for k, d in enumerate(dtypes)]
+        kit.agrees("apply", name, applied(name), pair, f"{name} of {dtypes}")

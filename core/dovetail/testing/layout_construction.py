@@ -1,0 +1,146 @@
+"""Layouts, level 1: made from strided tensors and back, moved, copied, sent and shown."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ..device import opened_devices
+from ..dtypes import ALL, COMPLEX, DType, float32
+from ..errors import LayoutError
+from ..functions.datatypes import astype
+from ..plugins.registry import open_device
+from ..plugins.registry import registry as backends
+from ..tensor import tensor as T
+from ..tensor.other_layouts import LayoutTensor
+from .kit import host
+from .layout import SAMPLES, LayoutKit, Sample, stored
+from .test_scalar_ops import named
+from .values import Array
+
+STORED = tuple(d for d in ALL if d not in COMPLEX)
+
+
+def same(kit: LayoutKit, x: Any, y: Any, what: str) -> None:
+    """Fails unless two tensors of the layout are alike in all that they store."""
+    for part in ("layout", "shape", "dtype"):
+        a, b = getattr(x, part), getattr(y, part)
+        assert a == b, kit.failure(f"{what}: {part} {a!r}, not {b!r}", "")
+    for k, (p, q) in enumerate(zip(x.parts, y.parts, strict=True)):
+        kit.same(host(p), host(q), p.dtype, f"{what}, part {k}", str)
+
+
+def round_trip(kit: LayoutKit, v: Array, d: DType, what: str) -> None:
+    with kit.on_device(what):
+        x, y = kit.put(v, d)
+        back = x.to_dense()
+        found = host(back)
+    kit.sound(x, what)
+    assert isinstance(x, LayoutTensor) and x.layout is kit.subject.info.layout, kit.failure(
+        f"{what}: from_dense made {x!r}, no tensor of the layout {kit.name}", ""
+    )
+    assert type(back) is T.Tensor, kit.failure(f"{what}: to_dense made {type(back)}", "")
+    for z in (x, back):
+        assert (z.dtype, z.device, z.shape) == (d, kit.device, v.shape), kit.failure(
+            f"{what}: {z.dtype} {z.shape} on {z.device}, of {d} {v.shape} on {kit.device}", ""
+        )
+    assert (x.ndim, x.size) == (v.ndim, v.size), kit.failure(f"{what}: ndim or size", "")
+    kit.equal(found, host(y), d, what)
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=str)
+def test_round_trip(kit: LayoutKit, sample: Sample) -> None:
+    for seed in range(3):
+        round_trip(kit, sample.array(float32, seed), float32, f"to {kit.name} and back, {sample}")
+
+
+@pytest.mark.parametrize("d", STORED, ids=named)
+def test_dtypes(kit: LayoutKit, d: DType) -> None:
+    """Ordinary values and special ones."""
+    for s in kit.samples(SAMPLES, d):
+        round_trip(kit, s.array(d), d, f"{s} of {d.name}")
+        round_trip(kit, s.special(d), d, f"{s} of {d.name}, special values")
+
+
+def test_something_is_held(kit: LayoutKit) -> None:
+    """A layout that refuses everything, or all but zeros, has shown nothing; what it does not
+    hold it refuses by name."""
+    found = [s for s in kit.samples(SAMPLES) if np.unique(s.array(float32)).size > 2]
+    assert found, kit.failure("from_dense takes no sample with several values", "")
+    kit.comparisons += 1
+    for s in SAMPLES:
+        if s not in kit.samples(SAMPLES):
+            x = T.from_host(s.array(float32), float32, kit.device)
+            with pytest.raises(LayoutError, match=kit.name):
+                kit.subject.make(x)
+
+
+def test_names_are_what_they_say(kit: LayoutKit) -> None:
+    """What joins `dt` and `Tensor` is named and explained."""
+    info = kit.subject.info
+    for name, value in {**info.functions, **info.methods}.items():
+        assert name.isidentifier() and value.__doc__, kit.failure(f"{name} has no docstring", "")
+    assert all(map(callable, info.methods.values())), kit.failure("a method is no function", "")
+    kit.comparisons += 1
+
+
+@pytest.mark.parametrize("d", STORED, ids=named)
+def test_astype(kit: LayoutKit, d: DType) -> None:
+    """From float32, whose small whole numbers every dtype but the unsigned holds."""
+    for s in kit.samples():
+        positive = np.abs(s.array(float32))
+        kit.agrees("apply", "astype", lambda x: astype(x, d), [(positive, float32, True)],
+                   f"{s} as {d.name}")  # fmt: skip
+
+
+def test_to_device(kit: LayoutKit) -> None:
+    """To every other device that is here, and back."""
+    x, _ = kit.put(kit.samples()[0].array(float32), float32)
+    if "to_device" not in x.rules:
+        kit.refuses("to|to_device", lambda: x.to(device="reference", copy=True), "to a device")
+        return
+    same(kit, x.to(device=kit.device), x, "to its own device")
+    for other in backends.devices():
+        opened = open_device(other)
+        for s in kit.samples():
+            x, _ = kit.put(s.array(float32), float32)
+            moved = x.to(device=opened.device)
+            assert moved.device is opened.device, kit.failure(f"to {other}: {moved.device}", "")
+            kit.sound(moved, f"to {other}")
+            same(kit, moved, x, f"{s} to {other}")
+            same(kit, moved.to(device=kit.device), x, f"{s} to {other} and back")
+    assert kit.device in opened_devices()
+
+
+@pytest.mark.parametrize("how", ("copy", "deepcopy", "pickle"))
+def test_copies(kit: LayoutKit, how: str) -> None:
+    """Where the layout says how it is made again; else it is refused."""
+    made = {
+        "copy": copy.copy, "deepcopy": copy.deepcopy,
+        "pickle": lambda x: pickle.loads(pickle.dumps(x, 5)),
+    }[how]  # fmt: skip
+    for s in kit.samples():
+        x, _ = kit.put(s.array(float32), float32)
+        if type(x).__reduce_ex__ is LayoutTensor.__reduce_ex__:
+            kit.refuses("pickle", lambda x=x: made(x), how)  # type: ignore[misc]  # mypy: a default
+            continue
+        y = made(x)
+        assert y is not x and y.device is x.device, kit.failure(f"{how}: {y.device}", "")
+        same(kit, y, x, f"{how} of {s}")
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=str)
+def test_printing(kit: LayoutKit, sample: Sample) -> None:
+    """What is shown names the layout, the dtype and the sizes, and changes nothing."""
+    x, _ = kit.put(sample.array(float32), float32)
+    before = stored(x)
+    for text in (repr(x), str(x), format(x)):
+        facts = (kit.name, x.dtype.name, *map(str, x.shape))
+        missing = [fact for fact in facts if fact not in text]
+        assert not missing, kit.failure(f"{sample}: {missing} not in {text!r}", "")
+    for p, q in zip(x.parts, before, strict=True):
+        kit.same(host(p), q, p.dtype, f"{sample} after it was shown", str)

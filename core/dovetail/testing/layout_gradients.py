@@ -1,0 +1,92 @@
+"""Layouts, level 5: gradients flow through the layout as they do through strided tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ..autograd import grad
+from ..dtypes import DType, float32, float64
+from ..errors import LayoutError
+from ..functions import elementwise as e
+from ..functions import linalg, statistics
+from ..functions import manipulation as m
+from ..functions.linalg import matmul, reproducible
+from ..tensor import tensor as T
+from .kit import host
+from .layout import FEW, LayoutKit, Refused, Sample, as_a_user, dense, unsigned_zeros
+from .test_scalar_ops import named
+from .values import Array, held
+
+Function = Callable[[Any, Any, T.Tensor], Any]
+# Of two tensors of the layout and a strided one without zeros: the op's name, its verb.
+FUNCTIONS: dict[str, tuple[str, str, Function]] = {
+    "there and back": ("to_dense", "to_dense", lambda x, y, z: x),
+    "negative": ("negative", "apply", lambda x, y, z: -x),
+    "square": ("square", "apply", lambda x, y, z: e.square(x)),
+    "tanh": ("tanh", "apply", lambda x, y, z: e.tanh(x)),
+    "times a number": ("multiply", "apply", lambda x, y, z: x * 3),
+    "sum of two": ("add", "apply", lambda x, y, z: x + y),
+    "product of two": ("multiply", "apply", lambda x, y, z: x * y),
+    "times strided": ("multiply", "apply", lambda x, y, z: x * z),
+    "itself twice": ("add", "apply", lambda x, y, z: x + x * x),
+    "sum": ("sum", "reduce", lambda x, y, z: statistics.sum(x)),
+    "sum of rows": ("sum", "reduce", lambda x, y, z: statistics.sum(x, axis=-1)),
+    "mean of columns": ("mean", "reduce", lambda x, y, z: statistics.mean(x, axis=0)),
+    "transpose": ("matrix_transpose", "view", lambda x, y, z: linalg.matrix_transpose(x)),
+    "slice": ("index", "view", lambda x, y, z: x[1:4]),
+    "concat": ("concat", "concat", lambda x, y, z: m.concat([x, y], axis=0)),
+    "product of matrices": ("matmul", "matmul", lambda x, y, z: matmul(x, z.mT)),
+    "product from the left": ("matmul", "matmul", lambda x, y, z: matmul(z.mT, x)),
+    "product of both": ("matmul", "matmul", lambda x, y, z: matmul(x, y.mT)),
+}
+
+
+def gradients(
+    f: Function, kit: LayoutKit, s: Sample, d: DType, ours: bool
+) -> tuple[list[Array], list[bool]]:
+    """The gradients by all operands, of a weighted sum of what `f` gives."""
+    leaves = [T.from_host(s.array(d, k), d, kit.device).requires_grad_() for k in range(2)]
+    leaves.append(T.from_host(Sample("full", s.shape).array(d, 5), d, kit.device).requires_grad_())
+    given: list[Any] = [kit.subject.make(x) if ours else x for x in leaves[:2]]
+    flows = [x.requires_grad for x in given]
+    found = dense(as_a_user(f, *given, leaves[2]))
+    weights = Sample("full", found.shape).array(d, 9)
+    loss = statistics.sum(found * T.from_host(weights, d, kit.device))
+    back = grad(loss, leaves, allow_unused=True)
+    return [
+        np.zeros(x.shape, held(d)) if g is None else host(dense(g))
+        for g, x in zip(back, leaves, strict=True)
+    ], flows
+
+
+@pytest.mark.parametrize("d", (float32, float64), ids=named)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_gradients(kit: LayoutKit, name: str, d: DType) -> None:
+    """Those by what is stored are the strided ones; what is not stored may have none."""
+    op, verb, f = FUNCTIONS[name]
+    for s in (s for s in kit.samples(FEW, d) if s.mask != "nothing"):
+        if not kit.has_rule(verb):
+            kit.refuses(
+                f"{op}|slice|view|permute|expand", lambda s=s: gradients(f, kit, s, d, True), name
+            )  # type: ignore[misc]  # mypy: a default
+            continue
+        with reproducible():
+            wanted, _ = gradients(f, kit, s, d, False)
+            try:
+                with kit.on_device(name):
+                    found, flows = gradients(f, kit, s, d, True)
+            except LayoutError as error:
+                kit.named(error, f"{op}|slice|view|permute|expand", name)
+                raise Refused(kit.failure(f"{name}: refused: {error}", "")) from error
+        assert all(flows), kit.failure("from_dense of what requires a gradient does not", "")
+        for k, (g, w) in enumerate(zip(found, wanted, strict=True)):
+            there = s.where(k) if k < 2 else np.ones(s.shape, bool)
+            found_there = unsigned_zeros(np.where(there, g, w), d)
+            what = f"gradient of {name} by operand {k}, {s}"
+            kit.same(found_there, unsigned_zeros(w, d), d, what, str)
+            outside = (g == w) | (g == 0)
+            assert outside.all(), kit.failure(f"gradient of {name} where nothing is stored", "")

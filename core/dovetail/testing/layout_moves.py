@@ -1,0 +1,127 @@
+"""Layouts, level 4: views, index arrays, concatenation, diagonals: what moves elements and computes
+none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ..dtypes import DType, bool_, float32, int64
+from ..functions import linalg
+from ..functions import manipulation as m
+from ..functions.indexing import getitem
+from ..layout import Shape
+from ..tensor import tensor as T
+from .layout import FEW, SAMPLES, SOME, LayoutKit, Sample
+from .test_scalar_ops import named
+
+Function = Callable[[Any], Any]
+VIEWS: dict[str, tuple[str, Callable[[Any], Any], int]] = {
+    "permute": ("permute_dims", lambda x: m.permute_dims(x, tuple(range(x.ndim))[::-1]), 0),
+    "permute inner": ("permute_dims", lambda x: m.permute_dims(x, (0, 2, 1)), 3),
+    "transpose": ("matrix_transpose", linalg.matrix_transpose, 2),
+    "expand": ("broadcast_to", lambda x: m.broadcast_to(x, (3, *x.shape)), 0),
+    "expand an axis": ("broadcast_to", lambda x: m.broadcast_to(x[:1], x.shape), 1),
+    "slice": ("index", lambda x: x[1:3], 1),
+    "slice every axis": ("index", lambda x: x[tuple(slice(1, None) for _ in x.shape)], 1),
+    "slice with a step": ("index", lambda x: x[..., ::2], 1),
+    "flip": ("flip", m.flip, 1),
+    "slice of nothing": ("index", lambda x: x[2:2], 1),
+    "an integer": ("index", lambda x: x[0], 1),
+    "all integers": ("index", lambda x: x[(0,) * x.ndim], 1),
+    "a new axis": ("index", lambda x: x[None, ..., None], 0),
+    "flatten": ("reshape", lambda x: m.reshape(x, (-1,)), 0),
+    "reshape": ("reshape", lambda x: m.reshape(x, (2, -1)), 1),
+    "expand_dims": ("expand_dims", lambda x: m.expand_dims(x, axis=0), 0),
+    "squeeze": ("squeeze", lambda x: m.squeeze(m.expand_dims(x, axis=0), axis=0), 0),
+    "roll": ("roll", lambda x: m.roll(x, 1, axis=0), 1),
+}  # fmt: skip
+# A layout knows the move, and not always which function asked for it.
+MOVES = "index|getitem|slice|view|reshape|expand|permute|expand_dims|squeeze|roll|flip|concat"
+
+
+def fits(name: str, s: Sample) -> bool:
+    _, _, least = VIEWS[name]
+    if name == "permute inner":
+        return len(s.shape) == 3
+    whole = "integer" in name or name == "expand an axis"
+    if whole and 0 in s.shape:
+        return False
+    return len(s.shape) >= least and (
+        name != "reshape" or int(np.prod(s.shape)) % 2 == 0 < s.shape[0]
+    )
+
+
+@pytest.mark.parametrize("d", (float32, int64, bool_), ids=named)
+@pytest.mark.parametrize("name", VIEWS)
+def test_views(kit: LayoutKit, name: str, d: DType) -> None:
+    op, f, _ = VIEWS[name]
+    for s in kit.samples(SAMPLES if d is float32 else SOME, d):
+        if fits(name, s):
+            kit.agrees("view", f"{op}|{MOVES}", f, [(s.array(d), d, True)], f"{name} of {s}")
+    kit.comparisons += 1  # it may hold no sample of such a shape
+
+
+def array(values: Any, on: Any) -> T.Tensor:
+    return T.from_host(np.asarray(values, np.int64), int64, on)
+
+
+INDICES: dict[str, tuple[Function, int]] = {
+    "rows": (lambda x: x[array([2, 0, 2, -1], x.device)], 1),
+    "columns": (lambda x: x[:, array([2, 0, 2, -1], x.device)], 2),
+    "pairs": (lambda x: x[array([2, 0], x.device), array([1, 1], x.device)], 2),
+    "a matrix of rows": (lambda x: x[array([[2, 0], [1, 1]], x.device)], 1),
+    "no rows": (lambda x: x[array([], x.device)], 1),
+    "rows of a slice": (lambda x: x[1:, array([0, 1], x.device)], 2),
+    "a mask of rows": (
+        lambda x: x[T.from_host(np.arange(x.shape[0]) % 2 == 0, bool_, x.device)], 1,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", INDICES)
+def test_index_arrays(kit: LayoutKit, name: str) -> None:
+    f, least = INDICES[name]
+    for s in kit.samples(SOME):
+        if len(s.shape) >= least and 0 not in s.shape:
+            kit.agrees("index", "index|getitem|take", f, [(s.array(float32), float32, True)],
+                       f"{name} of {s}")  # fmt: skip
+    kit.comparisons += 1
+
+
+def test_take(kit: LayoutKit) -> None:
+    at = np.array([3, 0, 3])
+    for s in kit.samples(FEW):
+        kit.agrees(
+            "index", "index|getitem|take", lambda x: getitem(x, array(at, x.device)),
+            [(s.array(float32), float32, True)], f"rows 3, 0, 3 of {s}",
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize("axis", (0, 1, -1))
+@pytest.mark.parametrize("d", (float32, int64), ids=named)
+def test_concat(kit: LayoutKit, d: DType, axis: int) -> None:
+    for s in kit.samples(SOME, d):
+        if -len(s.shape) <= axis < len(s.shape):
+            arrays = [(s.array(d, k), d, True) for k in range(3)]
+            kit.agrees("concat", "concat", lambda *xs: m.concat(xs, axis=axis), arrays,
+                       f"three of {s} along {axis}")  # fmt: skip
+
+
+def test_stack(kit: LayoutKit) -> None:
+    for s in kit.samples():
+        arrays = [(s.array(float32, k), float32, True) for k in range(2)]
+        verb = "concat" if kit.has_rule("view") else "view"
+        kit.agrees(verb, "stack|concat|expand_dims", lambda *xs: m.stack(xs, axis=0), arrays,
+                   f"two of {s}")  # fmt: skip
+
+
+@pytest.mark.parametrize("offset", (0, 1, -2, 9))
+def test_diagonals(kit: LayoutKit, offset: int) -> None:
+    shapes: tuple[Shape, ...] = ((6, 6), (4, 7), (3, 5, 5), (3, 4, 5))
+    for s in (s for s in kit.samples(SAMPLES) if s.shape in shapes):
+        kit.agrees("diagonal", "diagonal", lambda x: m.diagonal(x, offset=offset),
+                   [(s.array(float32), float32, True)], f"diagonal {offset} of {s}")  # fmt: skip

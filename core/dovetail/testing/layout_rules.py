@@ -1,0 +1,226 @@
+"""Layouts, level 6: what holds of every tensor: when work runs cannot be seen, nothing is written
+in place, mistakes are named, and memory is given back."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from .. import layout as lay
+from ..device import Device
+from ..dtypes import DType, float32
+from ..errors import DeviceError, LayoutError
+from ..functions import elementwise as e
+from ..functions import manipulation as m
+from ..functions import statistics
+from ..functions.indexing import setitem
+from ..functions.linalg import matmul
+from ..layout import Layout, Shape
+from ..plugins.registry import open_device
+from ..plugins.registry import registry as backends
+from ..settings import eager
+from ..tensor import tensor as T
+from ..tensor.other_layouts import LayoutTensor
+from .kit import host
+from .layout import FEW, LayoutKit, Sample, dense, stored
+from .values import Array
+
+OPS: dict[str, Callable[[Any, T.Tensor], Any]] = {
+    "itself": lambda x, y: x,
+    "negative": lambda x, y: -x,
+    "add": lambda x, y: x + x,
+    "product": lambda x, y: x * y,
+    "sum": lambda x, y: statistics.sum(x, axis=0),
+    "permute": lambda x, y: m.permute_dims(x, (1, 0)),
+    "slice": lambda x, y: x[1:, :2],
+    "concat": lambda x, y: m.concat([x, x], axis=0),
+    "matmul": lambda x, y: matmul(x, y.mT),
+}
+named = pytest.mark.parametrize("name", OPS)
+
+
+def source(kit: LayoutKit, s: Sample) -> tuple[T.Tensor, T.Tensor]:
+    """The strided tensor that is put into the layout, and one without zeros; both pending."""
+    full = Sample("full", s.shape)
+    return tuple(T.from_host(v.array(float32), float32, kit.device) + 0 for v in (s, full))  # type: ignore[return-value]  # two of them
+
+
+def done(kit: LayoutKit, name: str, s: Sample) -> Any:
+    """The op's result; None where the layout refuses it."""
+    x, y = source(kit, s)
+    try:
+        return OPS[name](kit.subject.make(x), y)
+    except LayoutError:
+        return None
+
+
+def bits(x: Any) -> Array:
+    return host(dense(x))
+
+
+@named
+def test_eager_and_deferred(kit: LayoutKit, name: str) -> None:
+    """All that is stored has the same bits."""
+    for s in kit.samples(FEW):
+        late = done(kit, name, s)
+        with eager():
+            soon = done(kit, name, s)
+        assert (late is None) == (soon is None), kit.failure(f"{name}: refused in one mode", "")
+        for a, b in zip(*([] if x is None else stored(x) for x in (late, soon)), strict=True):
+            assert np.array_equal(a, b, equal_nan=True), kit.failure(f"{name} of {s}, eager", "")
+        kit.comparisons += 1
+
+
+@named
+def test_writes_are_not_seen(kit: LayoutKit, name: str) -> None:
+    """Neither in a tensor that was made before, nor in a pending result."""
+    for s in kit.samples(FEW):
+        made = done(kit, name, s)
+        if made is None:
+            kit.comparisons += 1
+            continue
+        wanted = bits(made)
+        for when in ("pending", "computed"):
+            x, y = source(kit, s)
+            ours = kit.subject.make(x)
+            found = OPS[name](ours, y)
+            if when == "computed":
+                bits(found)
+            setitem(x, ..., 99.0)
+            setitem(y, ..., 99.0)
+            back = dense(ours)
+            kit.equal(bits(found), wanted, found.dtype, f"{name} of {s}, operands written, {when}")
+            kit.equal(host(back), s.array(float32), float32, f"{s}, its source written, {when}")
+            setitem(back, ..., 77.0)
+            kit.equal(bits(ours), s.array(float32), float32, f"{s}, what it gave was written")
+
+
+WRITES: dict[str, tuple[str, Callable[[Any, T.Tensor], object]]] = {
+    "x[...] = 1": ("setitem", lambda x, y: setitem(x, ..., 1)),
+    "x.add_(x)": ("add", lambda x, y: x.add_(x)),
+    "x.add_(strided)": ("add", lambda x, y: x.add_(y)),
+    "out=x": ("add", lambda x, y: e.add(y, y, out=x)),
+    "out=x, of itself": ("add", lambda x, y: e.negative(x, out=x)),
+    "strided += x": ("add", lambda x, y: y.add_(x)),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_in_place_is_refused(kit: LayoutKit, name: str) -> None:
+    op, f = WRITES[name]
+    for s in kit.samples(FEW):
+        x, y = kit.subject.make(source(kit, s)[0]), source(kit, s)[1]
+        before, other = stored(x), host(y)
+        kit.refuses(f"{op}|index|assign|negative|slice|view", lambda x=x, y=y: f(x, y), name)  # type: ignore[misc]  # mypy: defaults
+        for a, b in zip([*stored(x), host(y)], [*before, other], strict=True):
+            assert np.array_equal(a, b), kit.failure(f"{name}: was refused, and wrote", "")
+
+
+def test_augmented_assignment_makes_a_new_tensor(kit: LayoutKit) -> None:
+    for s in kit.samples(FEW):
+        x = kept = kit.subject.make(source(kit, s)[0])
+        before = stored(kept)
+        try:
+            x *= 2
+        except LayoutError as error:
+            kit.named(error, "multiply", "x *= 2")
+        assert all(map(np.array_equal, stored(kept), before)), kit.failure("x *= 2 wrote", "")
+        kit.comparisons += 1
+
+
+# --- mistakes
+
+
+MISTAKES: dict[str, tuple[str, Callable[..., Any], Shape | None]] = {
+    "shapes do not broadcast": ("add", lambda x, y: x + y, (5, 4)),
+    "axis out of range": ("sum", lambda x, y: statistics.sum(x, axis=7), None),
+    "axis twice": ("permute_dims", lambda x, y: m.permute_dims(x, (0, 0)), None),
+    "shape does not fit": ("reshape", lambda x, y: m.reshape(x, (1000, 3)), None),
+    "sizes do not fit": ("matmul", lambda x, y: matmul(x, y), (9, 9)),
+    "cannot be broadcast": ("broadcast_to", lambda x, y: m.broadcast_to(x, (2, 2)), None),
+    "floats have no bits": ("bitwise_and", e.bitwise_and, None),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistakes_are_those_of_strided_tensors(kit: LayoutKit, name: str) -> None:
+    op, f, other = MISTAKES[name]
+    for s in kit.samples(FEW):
+        second = s if other is None else Sample("full", other)
+        pair = [(s.array(float32), float32, True),
+                (second.array(float32, 1), float32, other is None)]  # fmt: skip
+        kit.raises_alike(op, f, pair, f"{name}, {s}")
+
+
+class Foreign(LayoutTensor):
+    """A tensor of a layout that nobody knows, without a single rule."""
+
+    __slots__ = ("device", "dtype", "layout", "parts", "shape")
+
+    device: Device
+    dtype: DType
+    layout: Layout
+    parts: tuple[T.Tensor, ...]
+    shape: Shape
+
+
+def foreign(x: T.Tensor) -> Any:
+    made: Any = object.__new__(Foreign)
+    made.device, made.dtype, made.shape = x.device, x.dtype, x.shape
+    made.layout, made.parts = lay.layout("foreign"), (x,)
+    return made
+
+
+MIXED: dict[str, Callable[[Any, Any], Any]] = {
+    "add": lambda x, y: x + y,
+    "multiply": lambda x, y: x * y,
+    "matmul": lambda x, y: matmul(x, y),
+    "concat": lambda x, y: m.concat([x, y], axis=0),
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_layouts_do_not_mix(kit: LayoutKit, name: str) -> None:
+    """With a tensor of a layout that neither knows."""
+    for s in (s for s in kit.samples(FEW) if s.shape == (6, 6)):
+        x, y = source(kit, s)
+        ours, theirs = kit.subject.make(x), foreign(y)
+        for pair in ((ours, theirs), (theirs, ours)):
+            kit.refuses(name, lambda p=pair: MIXED[name](*p), f"{name} of two layouts")  # type: ignore[misc]  # mypy: a default
+
+
+def test_devices_do_not_mix(kit: LayoutKit) -> None:
+    """With the same layout on another device."""
+    for other in backends.devices():
+        opened = open_device(other)
+        if opened.device is not kit.device:
+            v = kit.samples(FEW)[0].array(float32)
+            x, y = kit.put(v, float32)[0], kit.put(v, float32, opened.device)[0]
+            with pytest.raises((DeviceError, LayoutError), match=r"add|multiply"):
+                _ = x + y
+    kit.comparisons += 1
+
+
+def test_memory_is_given_back(kit: LayoutKit) -> None:
+    """After everything has been done twice, as many blocks are live as after the first time."""
+    allocator = kit.opened.allocator
+
+    def all_of_it() -> None:
+        for s in kit.samples(FEW):
+            for name in OPS:
+                made = done(kit, name, s)
+                if made is not None:
+                    bits(made)
+
+    live = []
+    for _ in range(3):
+        all_of_it()
+        gc.collect()
+        kit.backend.synchronize()
+        live.append(allocator.stats().live_blocks)
+    assert live[1] == live[2], kit.failure(f"live blocks after each round: {live}", "")
+    kit.comparisons += 1

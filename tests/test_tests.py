@@ -1,0 +1,159 @@
+"""Of the tests themselves: each can fail, and none reads a clock unless it is marked `timing`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+
+from places import TESTS
+
+KIT = TESTS.parent / "core" / "dovetail" / "testing"
+CHILDREN = {"broken_plugins", "children"}  # programs that tests run
+FAILS = {"raises", "warns", "fail", "deprecated_call"}  # of pytest
+CLOCKS = {"time", "perf_counter", "monotonic", "process_time", "perf_counter_ns", "sleep"}
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+Modules = Mapping[str, ast.Module]
+
+
+def modules() -> Modules:
+    """The modules of the tests and of the kit, by their names."""
+    paths = [*TESTS.rglob("*.py"), *KIT.glob("*.py")]
+    return {
+        p.stem: ast.parse(p.read_text(), str(p))
+        for p in sorted(paths)
+        if not CHILDREN & {*p.parts} and p.stem != "__init__"
+    }
+
+
+def functions(tree: ast.AST) -> Iterator[Function]:
+    return (n for n in ast.walk(tree) if isinstance(n, Function))
+
+
+def can_fail(f: ast.AST) -> bool:
+    """Whether a function has an assertion of its own."""
+    for n in ast.walk(f):
+        if isinstance(n, ast.Assert):
+            return True
+        if isinstance(n, ast.Raise) and n.exc and "AssertionError" in ast.unparse(n.exc):
+            return True
+        if isinstance(n, ast.Call):
+            name = ast.unparse(n.func).rpartition(".")[2]
+            if name in FAILS or name.startswith("assert_"):
+                return True
+            if any(k.arg == "check" and ast.unparse(k.value) == "True" for k in n.keywords):
+                return True  # subprocess.run, of a program that asserts
+    return False
+
+
+class Callees:
+    """Which functions a function names: `(module, function)`, and `("", method)`."""
+
+    def __init__(self, trees: Modules) -> None:
+        self.of: dict[tuple[str, str], list[Function]] = {}
+        self.names: dict[int, set[tuple[str, str]]] = {}
+        for module, tree in trees.items():
+            methods = {id(f) for c in ast.walk(tree) if isinstance(c, ast.ClassDef) for f in c.body}
+            known = {f.name: (module, f.name) for f in functions(tree)} | imported(tree, trees)
+            for f in functions(tree):
+                key = ("" if id(f) in methods else module, f.name)
+                self.of.setdefault(key, []).append(f)
+                self.names[id(f)] = named(f, known, trees)
+
+    def checking(self) -> set[tuple[str, str]]:
+        """Those that have an assertion, or name one that does."""
+        found = {key for key, fs in self.of.items() if any(map(can_fail, fs))}
+        while more := {
+            key
+            for key, fs in self.of.items()
+            if key not in found and any(self.names[id(f)] & found for f in fs)
+        }:
+            found |= more
+        return found
+
+
+def imported(tree: ast.Module, trees: Modules) -> dict[str, tuple[str, str]]:
+    """What a module imports from other modules of the tests; of a module, ("*", its name)."""
+    found = {}
+    for n in ast.walk(tree):
+        for alias in n.names if isinstance(n, ast.Import | ast.ImportFrom) else ():
+            source = (n.module or "").rpartition(".")[2] if isinstance(n, ast.ImportFrom) else ""
+            name = alias.asname or alias.name
+            if source in trees:
+                found[name] = (source, alias.name)
+            elif alias.name in trees:
+                found[name] = ("*", alias.name)
+    return found
+
+
+def named(
+    f: Function, known: Mapping[str, tuple[str, str]], trees: Modules
+) -> set[tuple[str, str]]:
+    """The functions of the tests that stand in a function, called or handed on."""
+    found = {known[n.id] for n in ast.walk(f) if isinstance(n, ast.Name) and n.id in known}
+    found |= {known[a.arg] for a in f.args.args if a.arg in known}  # fixtures
+    for n in ast.walk(f):
+        if isinstance(n, ast.Attribute):
+            owner = known.get(n.value.id) if isinstance(n.value, ast.Name) else None
+            module = owner[1] if owner and owner[0] == "*" else ""
+            found.add((module, n.attr))
+    return found
+
+
+def asserting_nothing(trees: Modules) -> list[str]:
+    callees = Callees(trees)
+    checking = {key for key in callees.checking() if not key[1].startswith("test_")}
+    return [
+        f"{module}.{f.name}"
+        for module, tree in trees.items()
+        for f in functions(tree)
+        if f.name.startswith("test_") and not can_fail(f) and not callees.names[id(f)] & checking
+    ]
+
+
+def test_a_test_that_asserts_nothing_is_seen() -> None:
+    helper = ast.parse("def held(x):\n assert x\ndef run(x):\n held(x)\nclass C:\n def go(self): 1")
+    tree = ast.parse(
+        "from h import run\n"
+        "def test_a():\n assert 1\ndef test_b():\n run(1)\ndef test_c():\n str(held)\n"
+        "def test_d():\n with pytest.raises(TypeError):\n  str(1)\ndef test_e(x):\n x.go()\n"
+    )
+    assert asserting_nothing({"h": helper, "m": tree}) == ["m.test_c", "m.test_e"]
+
+
+def test_every_test_can_fail() -> None:
+    assert asserting_nothing(modules()) == []
+
+
+def reads_a_clock(f: Function) -> bool:
+    """Whether a function calls a clock of `time`, or sleeps."""
+    return any(
+        isinstance(n, ast.Call)
+        and isinstance(n.func, ast.Attribute)
+        and ast.unparse(n.func.value) == "time"
+        and n.func.attr in CLOCKS
+        for n in ast.walk(f)
+    )
+
+
+def is_timing(f: Function) -> bool:
+    return any(ast.unparse(d).startswith("pytest.mark.timing") for d in f.decorator_list)
+
+
+# These wait, with a deadline, for what nothing tells: a file of another process, a thread of a pool
+# that has gone to sleep. Nothing is decided by how long it took.
+WAIT = {
+    "test_diskcache.kills",
+    "test_diskcache.test_two_writers_and_a_kill_leave_only_whole_files",
+    "test_launch.wait_for_sleepers",
+}
+
+
+def test_only_tests_marked_timing_read_clocks() -> None:
+    found = {
+        f"{module}.{f.name}"
+        for module, tree in modules().items()
+        for f in functions(tree)
+        if module.startswith("test_") and reads_a_clock(f) and not is_timing(f)
+    }
+    assert found == WAIT
