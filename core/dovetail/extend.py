@@ -43,9 +43,21 @@ from .dtypes import (
 from .environment import whole as whole_setting
 from .errors import ArgumentError, CompileError, DeviceError, DovetailError, InternalError
 from .functions.sorting import order_of
+from .kernel.analysis import (
+    Stride,
+    along_rows,
+    grid_index,
+    reduces_long,
+    reductions,
+    shareable,
+    stride_along,
+    trip_count,
+    values,
+    varies_along,
+)
 from .kernel.builder import Combine, Kernel, KernelBuilder, combine
-from .kernel.coarsen import spread
-from .kernel.cstyle import CStyle, along_rows, load_steps, shareable
+from .kernel.coarsen import coarsen
+from .kernel.cstyle import CStyle
 from .kernel.language import (
     CHUNK,
     LANES,
@@ -73,7 +85,7 @@ from .kernel.legalize import legalize
 from .kernel.parser import parse_kernel
 from .kernel.printer import print_kernel
 from .kernel.target import Capabilities
-from .kernel.unroll_jam import jam, jammed_axis
+from .kernel.unroll_jam import jammed_axis, unroll_jam
 from .kernel.verify import verify
 from .layout import Layout, axis, broadcast_shapes, sparse_coo
 from .ops.table import Op
@@ -123,6 +135,7 @@ __all__ = [
     "Program",
     "Statement",
     "Store",
+    "Stride",
     "Unavailable",
     "Value",
     "along_rows",
@@ -136,6 +149,7 @@ __all__ = [
     "cached_binary",
     "cast",
     "choose",
+    "coarsen",
     "combine",
     "const",
     "eq",
@@ -145,34 +159,39 @@ __all__ = [
     "fma",
     "fold_loop",
     "gather_at",
+    "grid_index",
     "hookimpl",
     "int8",
     "int16",
     "int32",
     "int64",
     "interpret",
-    "jam",
     "jammed_axis",
     "legalize",
     "load",
-    "load_steps",
     "make_node",
     "ne",
     "order_of",
     "parse_kernel",
     "print_kernel",
     "reduce_loop",
+    "reduces_long",
+    "reductions",
     "required",
     "scatter_rows",
     "set_gradient",
     "shareable",
     "source_digest",
     "sparse_coo",
-    "spread",
+    "stride_along",
+    "trip_count",
     "uint8",
     "uint16",
     "uint32",
     "uint64",
+    "unroll_jam",
+    "values",
+    "varies_along",
     "verify",
     "walk",
     "whole_setting",
