@@ -11,17 +11,27 @@ from .autograd.tape import set_gradient
 from .backend.diskcache import read as cached_binary
 from .backend.diskcache import source_digest
 from .backend.diskcache import write as cache_binary
+from .backend.host import address_of, array_at, bytes_at
 from .backend.interface import (
+    HOST_MEMORY,
     INTERFACE,
     Backend,
     BackendInfo,
+    Compiled,
     DeviceInfo,
+    EventHandle,
+    Handle,
     Handles,
     Launch,
     Program,
+    Scalar,
+    StreamHandle,
     Unavailable,
 )
+from .backend.launches import BindingBackend, scalar_argument
+from .backend.process import Process
 from .backend.reference import interpret
+from .backend.scheduled import ScheduledCompiler, ScheduledProgram
 from .dtypes import (
     FLOATS,
     INTEGERS,
@@ -84,6 +94,7 @@ from .kernel.language import where as choose
 from .kernel.legalize import legalize
 from .kernel.parser import parse_kernel
 from .kernel.printer import print_kernel
+from .kernel.schedule import Schedule
 from .kernel.target import Capabilities
 from .kernel.unroll_jam import jammed_axis, unroll_jam
 from .kernel.verify import verify
@@ -103,6 +114,7 @@ hookimpl = HookimplMarker("dovetail")
 __all__ = [
     "CHUNK",
     "FLOATS",
+    "HOST_MEMORY",
     "INTEGERS",
     "INTERFACE",
     "LANES",
@@ -112,16 +124,20 @@ __all__ = [
     "Atomic",
     "Backend",
     "BackendInfo",
+    "BindingBackend",
     "Block",
     "Buffer",
     "CStyle",
     "Capabilities",
     "Combine",
     "CompileError",
+    "Compiled",
     "DType",
     "DeviceError",
     "DeviceInfo",
     "DovetailError",
+    "EventHandle",
+    "Handle",
     "Handles",
     "InternalError",
     "Kernel",
@@ -132,19 +148,28 @@ __all__ = [
     "LayoutTensor",
     "Loop",
     "Op",
+    "Process",
     "Program",
+    "Scalar",
+    "Schedule",
+    "ScheduledCompiler",
+    "ScheduledProgram",
     "Statement",
     "Store",
+    "StreamHandle",
     "Stride",
     "Unavailable",
     "Value",
+    "address_of",
     "along_rows",
     "apply",
     "arguments",
+    "array_at",
     "axis",
     "bfloat16",
     "bool_",
     "broadcast_shapes",
+    "bytes_at",
     "cache_binary",
     "cached_binary",
     "cast",
@@ -178,6 +203,7 @@ __all__ = [
     "reduces_long",
     "reductions",
     "required",
+    "scalar_argument",
     "scatter_rows",
     "set_gradient",
     "shareable",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from dovetail.extend import Backend, DeviceInfo, DType, Handles, Kernel, Launch
+from dovetail.extend import BindingBackend, DeviceInfo, DType, Kernel, Launch
 
 from . import driver as cuda
 from .compile import Compiler, CudaProgram
@@ -17,7 +17,7 @@ from .memory import Memory
 NOT_READY = 600
 
 
-class CudaBackend(Backend):
+class CudaBackend(BindingBackend):
     """One GPU. A handle is an address; a stream is the driver's, as a number (0: its default one).
 
     All work is in the device's primary context, which CUDA libraries in this process share.
@@ -90,18 +90,7 @@ class CudaBackend(Backend):
         self.enter()
         return self._compiler.load(kernel, binary)
 
-    def launch(
-        self,
-        program: CudaProgram,
-        buffers: Handles,
-        ints: Sequence[int],
-        scalars: Sequence[float | int | bool],
-        grid: Sequence[int],
-        stream: Any = None,
-    ) -> None:
-        self.bind(program, ints, grid)(buffers, scalars, stream)
-
-    def bind(self, program: CudaProgram, ints: Sequence[int], grid: Sequence[int]) -> Launch:
+    def bound(self, program: CudaProgram, ints: Sequence[int], grid: Sequence[int]) -> Launch:
         self.enter()
         return bind(self.enter, program, ints, grid)
 

@@ -7,21 +7,21 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyopencl as cl
-from dovetail.extend import Backend, DeviceInfo, Handles, Kernel, Launch
+from dovetail.extend import HOST_MEMORY, BindingBackend, DeviceInfo, Kernel, Launch, Process
 
 from . import loader
 from .compile import Compiler, OpenCLProgram
 from .launch import Launcher
 from .memory import Memory
 from .plugin import devices_of
-from .process import Process
+from .process import end_without_driver
 
 
 class Queue(cl.CommandQueue):
     """A stream: a queue, in order. (pyopencl's own cannot be referred to weakly.)"""
 
 
-class OpenCLBackend(Backend):
+class OpenCLBackend(BindingBackend):
     """One OpenCL device. A handle is a buffer; a stream is a queue."""
 
     asynchronous = True
@@ -31,11 +31,12 @@ class OpenCLBackend(Backend):
         self.info = info
         self.device = [d for p in loader.platforms() for d in devices_of(p)][info.index]
         self.context = cl.Context([self.device])
-        self._process = Process(info)
+        name = f"{info.type}:{info.index} ({info.name})"
+        self._process = Process(name, "OpenCL", end_without_driver)
         self._queues: weakref.WeakSet[Queue] = weakref.WeakSet()
         self.queue = self.create_stream()
         self._memory = Memory(self.context, self.device)
-        self.dlpack_type = 1 if self._memory.shared else None
+        self.dlpack_type = HOST_MEMORY if self._memory.shared else None
         self.pins_memory = not self._memory.shared
         self._compiler = Compiler(self.context, self.device, info)
         self._launcher = Launcher(self.queue, self.device, self._process)
@@ -104,18 +105,7 @@ class OpenCLBackend(Backend):
         self._process.check()
         return self._compiler.load(kernel, binary)
 
-    def launch(
-        self,
-        program: OpenCLProgram,
-        buffers: Handles,
-        ints: Sequence[int],
-        scalars: Sequence[float | int | bool],
-        grid: Sequence[int],
-        stream: Any = None,
-    ) -> None:
-        self.bind(program, ints, grid)(buffers, scalars, stream)
-
-    def bind(self, program: OpenCLProgram, ints: Sequence[int], grid: Sequence[int]) -> Launch:
+    def bound(self, program: OpenCLProgram, ints: Sequence[int], grid: Sequence[int]) -> Launch:
         return self._launcher.bind(program, ints, grid)
 
     def synchronize(self, stream: Any = None) -> None:
