@@ -23,9 +23,11 @@ from .backend.interface import (
     Handle,
     Handles,
     Launch,
+    LibraryCall,
     Program,
     Scalar,
     StreamHandle,
+    StridedOperand,
     Unavailable,
 )
 from .backend.launches import BindingBackend, scalar_argument
@@ -146,6 +148,7 @@ __all__ = [
     "Layout",
     "LayoutInfo",
     "LayoutTensor",
+    "LibraryCall",
     "Loop",
     "Op",
     "Process",
@@ -158,6 +161,7 @@ __all__ = [
     "Store",
     "StreamHandle",
     "Stride",
+    "StridedOperand",
     "Unavailable",
     "Value",
     "address_of",

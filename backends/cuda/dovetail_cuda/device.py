@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
 
-from dovetail.extend import BindingBackend, DeviceInfo, DType, Kernel, Launch
+from dovetail.extend import (
+    BindingBackend,
+    DeviceInfo,
+    DType,
+    Kernel,
+    Launch,
+    LibraryCall,
+    StreamHandle,
+)
 
 from . import driver as cuda
 from .compile import Compiler, CudaProgram
@@ -55,19 +62,23 @@ class CudaBackend(BindingBackend):
     def free(self, handle: int, nbytes: int) -> None:
         self._memory.free(handle)
 
-    def copy_in(self, handle: int, offset: int, source: memoryview, stream: Any = None) -> None:
+    def copy_in(
+        self, handle: int, offset: int, source: memoryview, stream: StreamHandle = None
+    ) -> None:
         self._memory.copy_in(handle + offset, source, stream or 0)
 
-    def copy_out(self, target: memoryview, handle: int, offset: int, stream: Any = None) -> None:
+    def copy_out(
+        self, target: memoryview, handle: int, offset: int, stream: StreamHandle = None
+    ) -> None:
         self._memory.copy_out(target, handle + offset, stream or 0)
 
     def queue_copy_in(
-        self, handle: int, offset: int, source: memoryview, stream: Any = None
+        self, handle: int, offset: int, source: memoryview, stream: StreamHandle = None
     ) -> None:
         self._memory.queue_in(handle + offset, source, stream or 0)
 
     def queue_copy_out(
-        self, target: memoryview, handle: int, offset: int, stream: Any = None
+        self, target: memoryview, handle: int, offset: int, stream: StreamHandle = None
     ) -> None:
         self._memory.queue_out(target, handle + offset, stream or 0)
 
@@ -94,14 +105,14 @@ class CudaBackend(BindingBackend):
         self.enter()
         return bind(self.enter, program, ints, grid)
 
-    def synchronize(self, stream: Any = None) -> None:
+    def synchronize(self, stream: StreamHandle = None) -> None:
         if stream is not None:
             self._memory.wait(stream)
         else:
             self.enter()
             cuda.answer(cuda.driver.cuCtxSynchronize(), "waiting for the device")
 
-    def library_calls(self) -> Mapping[tuple[str, DType], Callable[..., Any]]:
+    def library_calls(self) -> Mapping[tuple[str, DType], LibraryCall]:
         return library_calls()
 
     # --- streams and events
@@ -111,7 +122,7 @@ class CudaBackend(BindingBackend):
         independent = cuda.driver.CUstream_flags.CU_STREAM_NON_BLOCKING
         return int(cuda.answer(cuda.driver.cuStreamCreate(independent), "cuStreamCreate"))
 
-    def record_event(self, stream: Any) -> _Event:
+    def record_event(self, stream: StreamHandle) -> _Event:
         self.enter()
         event = _Event()
         cuda.answer(cuda.driver.cuEventRecord(event.handle, stream or 0), "cuEventRecord")
@@ -123,7 +134,7 @@ class CudaBackend(BindingBackend):
             cuda.answer((status,), "cuEventQuery")
         return bool(status != NOT_READY)
 
-    def wait_event(self, stream: Any, event: _Event) -> None:
+    def wait_event(self, stream: StreamHandle, event: _Event) -> None:
         self.enter()
         if stream is None:
             cuda.answer(cuda.driver.cuEventSynchronize(event.handle), "waiting for an event")

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from typing import Any
 
 import pyopencl as cl
-from dovetail.extend import HOST_MEMORY, BindingBackend, DeviceInfo, Kernel, Launch, Process
+from dovetail.extend import (
+    HOST_MEMORY,
+    BindingBackend,
+    DeviceInfo,
+    EventHandle,
+    Handle,
+    Kernel,
+    Launch,
+    Process,
+    StreamHandle,
+)
 
 from . import loader
 from .compile import Compiler, OpenCLProgram
@@ -43,34 +52,38 @@ class OpenCLBackend(BindingBackend):
 
     # --- memory
 
-    def allocate(self, nbytes: int) -> Any:
+    def allocate(self, nbytes: int) -> Handle:
         self._process.check()
         return self._memory.allocate(nbytes)
 
-    def free(self, handle: Any, nbytes: int) -> None:
+    def free(self, handle: Handle, nbytes: int) -> None:
         if self._process.alive:
             self.synchronize()  # of shared memory no driver knows whether it is in use
             self._memory.free(handle)
 
-    def copy_in(self, handle: Any, offset: int, source: memoryview, stream: Any = None) -> None:
+    def copy_in(
+        self, handle: Handle, offset: int, source: memoryview, stream: StreamHandle = None
+    ) -> None:
         self._process.check()
         if source.nbytes:
             self._memory.copy_in(stream or self.queue, handle, offset, source)
 
-    def copy_out(self, target: memoryview, handle: Any, offset: int, stream: Any = None) -> None:
+    def copy_out(
+        self, target: memoryview, handle: Handle, offset: int, stream: StreamHandle = None
+    ) -> None:
         self._process.check()
         if target.nbytes:
             self._memory.copy_out(stream or self.queue, target, handle, offset)
 
     def queue_copy_in(
-        self, handle: Any, offset: int, source: memoryview, stream: Any = None
+        self, handle: Handle, offset: int, source: memoryview, stream: StreamHandle = None
     ) -> None:
         self._process.check()
         if source.nbytes:
             self._memory.queue_copy(stream or self.queue, handle, source, dst_offset=offset)
 
     def queue_copy_out(
-        self, target: memoryview, handle: Any, offset: int, stream: Any = None
+        self, target: memoryview, handle: Handle, offset: int, stream: StreamHandle = None
     ) -> None:
         self._process.check()
         if target.nbytes:
@@ -84,10 +97,10 @@ class OpenCLBackend(BindingBackend):
         if self._process.alive:
             self._memory.free_pinned(self.queue, address)
 
-    def host_address(self, handle: Any, offset: int) -> int | None:
+    def host_address(self, handle: Handle, offset: int) -> int | None:
         return handle.address + offset if self._memory.shared else None
 
-    def adopt(self, address: int, nbytes: int) -> Any:
+    def adopt(self, address: int, nbytes: int) -> Handle:
         self._process.check()
         return self._memory.adopt(address, nbytes)
 
@@ -108,7 +121,7 @@ class OpenCLBackend(BindingBackend):
     def bound(self, program: OpenCLProgram, ints: Sequence[int], grid: Sequence[int]) -> Launch:
         return self._launcher.bind(program, ints, grid)
 
-    def synchronize(self, stream: Any = None) -> None:
+    def synchronize(self, stream: StreamHandle = None) -> None:
         self._process.check()
         for queue in tuple(self._queues) if stream is None else (stream,):
             queue.finish()
@@ -122,20 +135,20 @@ class OpenCLBackend(BindingBackend):
         self._queues.add(queue)
         return queue
 
-    def record_event(self, stream: Any) -> Any:
+    def record_event(self, stream: StreamHandle) -> EventHandle:
         self._process.check()
         return cl.enqueue_marker(stream or self.queue)
 
-    def event_done(self, event: Any) -> bool:
+    def event_done(self, event: EventHandle) -> bool:
         complete: bool = event.command_execution_status == cl.command_execution_status.COMPLETE
         return complete
 
-    def wait_event(self, stream: Any, event: Any) -> None:
+    def wait_event(self, stream: StreamHandle, event: EventHandle) -> None:
         self._process.check()
         if stream is None:
             event.wait()
         else:
             cl.enqueue_barrier(stream, wait_for=[event])
 
-    def elapsed_ms(self, start: Any, end: Any) -> float:
+    def elapsed_ms(self, start: EventHandle, end: EventHandle) -> float:
         return float(end.profile.end - start.profile.end) / 1e6

@@ -66,6 +66,10 @@ EventHandle: TypeAlias = Any  # from `record_event`
 Compiled: TypeAlias = Any  # its own kind of `Program`, from `compile` or `load`
 Handles = tuple[Handle, ...]  # handle0, byte offset0, handle1, byte offset1, ...
 Scalar = float | int | bool
+# (handle, byte offset, shape, strides in elements, dtype): what a library call reads or writes
+StridedOperand = tuple[Handle, int, tuple[int, ...], tuple[int, ...], DType]
+# routine(backend, inputs, output, stream)
+LibraryCall = Callable[[Any, Sequence[StridedOperand], StridedOperand, StreamHandle], None]
 Launch = Callable[[Handles, Sequence[Scalar], StreamHandle], None]
 
 HOST_MEMORY = 1  # DLPack's device type of memory that the host reaches (kDLCPU)
@@ -180,11 +184,10 @@ class Backend(ABC):
     def synchronize(self, stream: StreamHandle = None) -> None:  # noqa: B027
         """Returns when everything queued on `stream` (None: on the device) is done."""
 
-    def library_calls(self) -> Mapping[tuple[str, DType], Callable[..., Any]]:
+    def library_calls(self) -> Mapping[tuple[str, DType], LibraryCall]:
         """Vendor routines by op and dtype, e.g. ("matmul", float32), instead of generated kernels.
 
-        A routine is called as `routine(backend, inputs, output, stream)` with operands (handle,
-        byte offset, shape, strides in elements, dtype), all of this dtype, and writes the output.
+        A routine writes the output; all its operands are of this dtype.
         """
         return {}
 

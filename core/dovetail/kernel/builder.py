@@ -8,9 +8,8 @@ each group of equal values.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ..dtypes import DType, int64
 from ..errors import InternalError
@@ -141,9 +140,9 @@ class _Scheduler(Cloner):
         super().__init__()
         self.open = [_Scope(0, None)]
         self._scope: dict[int, _Scope] = {}  # id(placed value or loop) -> where it is known
-        self._same: dict[Any, Value] = {}  # value number -> the placed value
+        self._same: dict[Hashable, Value] = {}  # value number -> the placed value
         self._loops: dict[int, Loop] = {}  # id(loop as built) -> as placed
-        self._keep: list[Any] = []  # ids stay unique while their objects live
+        self._keep: list[object] = []  # ids stay unique while their objects live
 
     def run(self, effects: Sequence[Effect]) -> Block:
         for effect in effects:
@@ -256,11 +255,11 @@ class _Scheduler(Cloner):
         self._loops = {k: v for k, v in self._loops.items() if self._scope[id(v)] is not gone}
 
 
-def _free_loops(loop: Loop, scheduler: _Scheduler) -> set[Any]:
+def _free_loops(loop: Loop, scheduler: _Scheduler) -> set[Loop | None]:
     """The loops (as placed) in whose scopes anything stands that `loop` needs."""
-    found: set[Any] = set()
+    found: set[Loop | None] = set()
     seen: set[int] = set()
-    stack: list[Any] = [loop]
+    stack: list[Statement] = [loop]
     while stack:
         x = stack.pop()
         if id(x) in seen:
@@ -325,7 +324,8 @@ def _pick(c: Value, a: Sequence[Value], b: Sequence[Value]) -> tuple[Value, ...]
 
 
 _NO_INDEX = (1 << 63) - 1
-_COMBINES: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+_Pair = Callable[[Sequence[Value], Sequence[Value]], tuple[Value, ...]]
+_COMBINES: dict[str, tuple[Callable[..., tuple[Value, ...]], _Pair]] = {
     # name: (identity of the dtypes, the combination of two tuples)
     "add": (lambda d: (const(0, d),), lambda a, b: (a[0] + b[0],)),
     "mul": (lambda d: (const(1, d),), lambda a, b: (a[0] * b[0],)),
@@ -356,7 +356,7 @@ _COMBINES: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     ),
 }
 COMBINE_NAMES = tuple(_COMBINES)
-_combine_cache: dict[tuple[Any, ...], Combine] = {}
+_combine_cache: dict[tuple[str, tuple[DType, ...]], Combine] = {}
 
 
 def combine(name: str, dtypes: tuple[DType, ...]) -> Combine:
