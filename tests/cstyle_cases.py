@@ -17,8 +17,9 @@ from dovetail import dtypes as dt
 from dovetail.backend.reference import interpret
 from dovetail.dtypes import INTEGERS, DType, bool_, float32, float64, int64
 from dovetail.errors import CompileError
+from dovetail.kernel.analysis import shareable
 from dovetail.kernel.builder import Kernel, KernelBuilder
-from dovetail.kernel.cstyle import CStyle, shareable
+from dovetail.kernel.cstyle import CStyle
 from dovetail.kernel.language import (
     CHUNK,
     OPS,

@@ -15,7 +15,7 @@ from dovetail.backend.reference import ReferenceBackend, ReferenceProgram
 from dovetail.dtypes import float16, float32, float64, int32
 from dovetail.kernel.builder import Kernel
 from dovetail.kernel.language import Loop, Value, bitcast, cast, const, walk, where
-from dovetail.kernel.legalize import rewrite
+from dovetail.kernel.rewrite import rewrite
 from dovetail.plugins.registry import hookimpl, open_device
 
 Numbers = Sequence[float | int | bool]

@@ -11,17 +11,29 @@ from .autograd.tape import set_gradient
 from .backend.diskcache import read as cached_binary
 from .backend.diskcache import source_digest
 from .backend.diskcache import write as cache_binary
+from .backend.host import address_of, array_at, bytes_at
 from .backend.interface import (
+    HOST_MEMORY,
     INTERFACE,
     Backend,
     BackendInfo,
+    Compiled,
     DeviceInfo,
+    EventHandle,
+    Handle,
     Handles,
     Launch,
+    LibraryCall,
     Program,
+    Scalar,
+    StreamHandle,
+    StridedOperand,
     Unavailable,
 )
+from .backend.launches import BindingBackend, scalar_argument
+from .backend.process import Process
 from .backend.reference import interpret
+from .backend.scheduled import ScheduledCompiler, ScheduledProgram
 from .dtypes import (
     FLOATS,
     INTEGERS,
@@ -43,9 +55,21 @@ from .dtypes import (
 from .environment import whole as whole_setting
 from .errors import ArgumentError, CompileError, DeviceError, DovetailError, InternalError
 from .functions.sorting import order_of
+from .kernel.analysis import (
+    Stride,
+    along_rows,
+    grid_index,
+    reduces_long,
+    reductions,
+    shareable,
+    stride_along,
+    trip_count,
+    values,
+    varies_along,
+)
 from .kernel.builder import Combine, Kernel, KernelBuilder, combine
-from .kernel.coarsen import spread
-from .kernel.cstyle import CStyle, along_rows, load_steps, shareable
+from .kernel.coarsen import coarsen
+from .kernel.cstyle import CStyle
 from .kernel.language import (
     CHUNK,
     LANES,
@@ -72,8 +96,9 @@ from .kernel.language import where as choose
 from .kernel.legalize import legalize
 from .kernel.parser import parse_kernel
 from .kernel.printer import print_kernel
+from .kernel.schedule import Schedule
 from .kernel.target import Capabilities
-from .kernel.unroll_jam import jam, jammed_axis
+from .kernel.unroll_jam import jammed_axis, unroll_jam
 from .kernel.verify import verify
 from .layout import Layout, axis, broadcast_shapes, sparse_coo
 from .ops.table import Op
@@ -91,6 +116,7 @@ hookimpl = HookimplMarker("dovetail")
 __all__ = [
     "CHUNK",
     "FLOATS",
+    "HOST_MEMORY",
     "INTEGERS",
     "INTERFACE",
     "LANES",
@@ -100,16 +126,20 @@ __all__ = [
     "Atomic",
     "Backend",
     "BackendInfo",
+    "BindingBackend",
     "Block",
     "Buffer",
     "CStyle",
     "Capabilities",
     "Combine",
     "CompileError",
+    "Compiled",
     "DType",
     "DeviceError",
     "DeviceInfo",
     "DovetailError",
+    "EventHandle",
+    "Handle",
     "Handles",
     "InternalError",
     "Kernel",
@@ -118,24 +148,37 @@ __all__ = [
     "Layout",
     "LayoutInfo",
     "LayoutTensor",
+    "LibraryCall",
     "Loop",
     "Op",
+    "Process",
     "Program",
+    "Scalar",
+    "Schedule",
+    "ScheduledCompiler",
+    "ScheduledProgram",
     "Statement",
     "Store",
+    "StreamHandle",
+    "Stride",
+    "StridedOperand",
     "Unavailable",
     "Value",
+    "address_of",
     "along_rows",
     "apply",
     "arguments",
+    "array_at",
     "axis",
     "bfloat16",
     "bool_",
     "broadcast_shapes",
+    "bytes_at",
     "cache_binary",
     "cached_binary",
     "cast",
     "choose",
+    "coarsen",
     "combine",
     "const",
     "eq",
@@ -145,34 +188,40 @@ __all__ = [
     "fma",
     "fold_loop",
     "gather_at",
+    "grid_index",
     "hookimpl",
     "int8",
     "int16",
     "int32",
     "int64",
     "interpret",
-    "jam",
     "jammed_axis",
     "legalize",
     "load",
-    "load_steps",
     "make_node",
     "ne",
     "order_of",
     "parse_kernel",
     "print_kernel",
     "reduce_loop",
+    "reduces_long",
+    "reductions",
     "required",
+    "scalar_argument",
     "scatter_rows",
     "set_gradient",
     "shareable",
     "source_digest",
     "sparse_coo",
-    "spread",
+    "stride_along",
+    "trip_count",
     "uint8",
     "uint16",
     "uint32",
     "uint64",
+    "unroll_jam",
+    "values",
+    "varies_along",
     "verify",
     "walk",
     "whole_setting",

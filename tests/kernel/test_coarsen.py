@@ -7,7 +7,7 @@ import pytest
 from dovetail.backend.reference import interpret
 from dovetail.dtypes import float32, int64
 from dovetail.kernel.builder import Kernel, KernelBuilder
-from dovetail.kernel.coarsen import spread
+from dovetail.kernel.coarsen import coarsen
 from dovetail.kernel.language import Atomic, const, load, reduce_loop
 from dovetail.kernel.verify import verify
 
@@ -28,7 +28,7 @@ def chain(access: str = "r") -> Kernel:
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 11, 12, 13])
 def test_every_number_of_points_gives_the_same_bits(n: int) -> None:
     kernel, rng = chain(), np.random.default_rng(n)
-    wide = spread(kernel, 4)
+    wide = coarsen(kernel, 4)
     assert wide is not None
     verify(wide)
     x, row = rng.normal(size=(3, n)).astype("f4").ravel(), rng.normal(size=3).astype("f4")
@@ -41,24 +41,24 @@ def test_every_number_of_points_gives_the_same_bits(n: int) -> None:
 
 
 def test_loads_stand_before_stores_and_what_is_shared_stands_once() -> None:
-    text = str(spread(chain(), 4))
+    text = str(coarsen(chain(), 4))
     assert text.count("load x") == text.count("store out") == text.count("store more") == 4
     assert text.count("load row") == 1
     assert text.rindex("load") < text.index("store")
 
 
-def test_kernels_that_cannot_be_spread_are_left_alone() -> None:
-    assert spread(chain("rw"), 4) is None
+def test_kernels_that_cannot_be_coarsened_are_left_alone() -> None:
+    assert coarsen(chain("rw"), 4) is None
     b = KernelBuilder("loop")
     x, out, n = b.buffer("x", float32, "r"), b.buffer("out", float32, "w"), b.int("n")
     i = b.axis(n)
     b.store(out, i, reduce_loop("add", 0, n, lambda k: load(x, k))[0])
-    assert spread(b.build(), 4) is None
+    assert coarsen(b.build(), 4) is None
     b = KernelBuilder("atomic")
     counts, n = b.buffer("counts", int64, "rw"), b.int("n")
     b.effect(Atomic("add", counts, b.axis(n), const(1, int64)))
-    assert spread(b.build(), 4) is None
+    assert coarsen(b.build(), 4) is None
     b = KernelBuilder("point")
     x = b.buffer("x", float32, "w")
     b.store(x, const(0, int64), const(1.0, float32))
-    assert spread(b.build(), 4) is None
+    assert coarsen(b.build(), 4) is None

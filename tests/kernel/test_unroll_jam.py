@@ -8,7 +8,7 @@ from dovetail.backend.reference import interpret
 from dovetail.dtypes import float32, int64
 from dovetail.kernel.builder import Kernel, KernelBuilder
 from dovetail.kernel.language import const, fma, fold_loop, load, reduce_loop
-from dovetail.kernel.unroll_jam import jam, jammed_axis
+from dovetail.kernel.unroll_jam import jammed_axis, unroll_jam
 from dovetail.kernel.verify import verify
 
 
@@ -25,7 +25,7 @@ def matmul() -> Kernel:
 @pytest.mark.parametrize("rows", [1, 3, 4, 8, 9])
 def test_every_number_of_rows_gives_the_same_bits(rows: int) -> None:
     kernel, rng = matmul(), np.random.default_rng(rows)
-    jammed = jam(kernel, 4)
+    jammed = unroll_jam(kernel, 4)
     assert jammed is not None
     verify(jammed)
     x, y = rng.normal(size=(rows, 5)), rng.normal(size=(5, 3))
@@ -41,9 +41,9 @@ def test_every_number_of_rows_gives_the_same_bits(rows: int) -> None:
 @pytest.mark.parametrize("columns", [1, 3, 4, 5, 9])
 def test_points_may_be_joined_along_both_axes(columns: int) -> None:
     kernel, rng = matmul(), np.random.default_rng(columns)
-    rows = jam(kernel, 2)
+    rows = unroll_jam(kernel, 2)
     assert rows is not None
-    both = jam(rows, 4, axis=-1, apart=True)
+    both = unroll_jam(rows, 4, axis=-1, apart=True)
     assert both is not None
     verify(both)
     assert str(both).count("load y") == 4 and str(both).count("load x") == 2
@@ -57,7 +57,7 @@ def test_points_may_be_joined_along_both_axes(columns: int) -> None:
 
 
 def test_what_neighbours_share_is_loaded_once() -> None:
-    jammed = jam(matmul(), 4)
+    jammed = unroll_jam(matmul(), 4)
     assert str(jammed).count("load y") == 1
     assert str(jammed).count("load x") == 4
 
@@ -68,13 +68,13 @@ def test_kernels_that_share_nothing_are_left_alone() -> None:
     i, j = b.axis(n), b.axis(n)
     total = reduce_loop("add", 0, n, lambda k: load(x, (i * n + j) * n + k))[0]
     b.store(out, i * n + j, total)
-    assert jam(b.build(), 4) is None
+    assert unroll_jam(b.build(), 4) is None
     b = KernelBuilder("running")
     x, out, n = b.buffer("x", int64, "r"), b.buffer("out", int64, "w"), b.int("n")
     i, j = b.axis(n), b.axis(n)
     fold = fold_loop(0, n, (const(0, int64),), lambda k, c: (c + load(x, (i * n + j) * n + k),))
     b.store(out, i * n + j, fold.results[0])
-    assert jam(b.build(), 4) is None
+    assert unroll_jam(b.build(), 4) is None
 
 
 def test_a_fold_as_long_as_its_row_number_is_left_alone() -> None:
@@ -84,4 +84,4 @@ def test_a_fold_as_long_as_its_row_number_is_left_alone() -> None:
     i, j = b.axis(n), b.axis(n)
     step = lambda k, c: (fma(load(x, i * n + k), load(y, k * n + j), c),)  # noqa: E731
     b.store(out, i * n + j, fold_loop(0, i, (const(0, float32),), step).results[0])
-    assert jam(b.build(), 4) is None
+    assert unroll_jam(b.build(), 4) is None

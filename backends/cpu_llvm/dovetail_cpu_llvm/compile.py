@@ -10,8 +10,8 @@ from typing import Any
 import llvmlite.binding as llvm
 from dovetail.extend import CompileError, Kernel, Program
 
-from .plan import Plan, plan
 from .render import render
+from .schedule import Schedule, schedule
 
 _lock = threading.RLock()  # one compilation at a time: pass managers and the linker are shared
 _names = itertools.count()
@@ -20,8 +20,8 @@ _names = itertools.count()
 class CpuProgram(Program):
     """Machine code in memory: `address` is valid as long as this object lives."""
 
-    def __init__(self, kernel: Kernel, plan: Plan, binary: bytes, source: str = "") -> None:
-        self.kernel, self.plan, self.binary, self.source = kernel, plan, binary, source
+    def __init__(self, kernel: Kernel, schedule: Schedule, binary: bytes, source: str = "") -> None:
+        self.kernel, self.schedule, self.binary, self.source = kernel, schedule, binary, source
         self._code = link(binary, ("kernel",))
         self.address: int = self._code["kernel"]
 
@@ -57,7 +57,7 @@ class Compiler:
 
     def compile(self, kernel: Kernel) -> CpuProgram:
         """The program for `kernel`. Raises: CompileError."""
-        chosen = plan(kernel, self.native)
+        chosen = schedule(kernel, self.native)
         ir = ""
         try:
             ir = render(kernel, chosen)
@@ -67,7 +67,7 @@ class Compiler:
 
     def load(self, kernel: Kernel, binary: bytes) -> CpuProgram:
         """The program from object code of an earlier process."""
-        return CpuProgram(kernel, plan(kernel, self.native), binary)
+        return CpuProgram(kernel, schedule(kernel, self.native), binary)
 
 
 @cache

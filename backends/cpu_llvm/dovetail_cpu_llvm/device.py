@@ -1,23 +1,37 @@
-"""The opened device: what `dovetail.extend.Backend` asks for, from the rooms next door."""
+"""The opened device: what `Backend` asks for, from the rooms next door."""
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from dovetail.extend import Backend, DeviceInfo, DType, Handles, Kernel, Launch, float32, float64
+from dovetail.extend import (
+    HOST_MEMORY,
+    BindingBackend,
+    DeviceInfo,
+    DType,
+    Kernel,
+    Launch,
+    LibraryCall,
+    StreamHandle,
+    StridedOperand,
+    address_of,
+    array_at,
+    float32,
+    float64,
+)
 
 from .compile import Compiler, CpuProgram
 from .launch import Launcher
 from .memory import raw_memory
 
 
-class CpuBackend(Backend):
+class CpuBackend(BindingBackend):
     """The host's CPU. A handle is an address; every stream is in order and immediate."""
 
-    dlpack_type = 1
+    dlpack_type = HOST_MEMORY
 
     def __init__(self, info: DeviceInfo) -> None:
         self.info = info
@@ -31,13 +45,15 @@ class CpuBackend(Backend):
     def free(self, handle: int, nbytes: int) -> None:
         self._memory.free(handle, nbytes)
 
-    def copy_in(self, handle: int, offset: int, source: memoryview, stream: Any = None) -> None:
-        array = np.frombuffer(source, np.uint8)
-        ctypes.memmove(handle + offset, array.__array_interface__["data"][0], array.size)
+    def copy_in(
+        self, handle: int, offset: int, source: memoryview, stream: StreamHandle = None
+    ) -> None:
+        ctypes.memmove(handle + offset, address_of(source), source.nbytes)
 
-    def copy_out(self, target: memoryview, handle: int, offset: int, stream: Any = None) -> None:
-        array = np.frombuffer(target, np.uint8)
-        ctypes.memmove(array.__array_interface__["data"][0], handle + offset, array.size)
+    def copy_out(
+        self, target: memoryview, handle: int, offset: int, stream: StreamHandle = None
+    ) -> None:
+        ctypes.memmove(address_of(target), handle + offset, target.nbytes)
 
     def host_address(self, handle: int, offset: int) -> int:
         return handle + offset
@@ -51,21 +67,10 @@ class CpuBackend(Backend):
     def load(self, kernel: Kernel, binary: bytes) -> CpuProgram:
         return self._compiler.load(kernel, binary)
 
-    def launch(
-        self,
-        program: CpuProgram,
-        buffers: Handles,
-        ints: Sequence[int],
-        scalars: Sequence[float | int | bool],
-        grid: Sequence[int],
-        stream: Any = None,
-    ) -> None:
-        self.bind(program, ints, grid)(buffers, scalars, stream)
-
-    def bind(self, program: CpuProgram, ints: Sequence[int], grid: Sequence[int]) -> Launch:
+    def bound(self, program: CpuProgram, ints: Sequence[int], grid: Sequence[int]) -> Launch:
         return self._launcher.bind(program, ints, grid)
 
-    def library_calls(self) -> Mapping[tuple[str, DType], Callable[..., Any]]:
+    def library_calls(self) -> Mapping[tuple[str, DType], LibraryCall]:
         return {("matmul", float32): matmul, ("matmul", float64): matmul}
 
     def rest(self) -> None:
@@ -87,7 +92,12 @@ class CpuBackend(Backend):
 BLAS_ALONE = 1 << 18  # multiplications up to which OpenBLAS takes one thread
 
 
-def matmul(backend: CpuBackend, inputs: Sequence[Any], output: Any, stream: Any) -> None:
+def matmul(
+    backend: CpuBackend,
+    inputs: Sequence[StridedOperand],
+    output: StridedOperand,
+    stream: StreamHandle,
+) -> None:
     """Writes the product of two float matrices (or stacks of them) with NumPy's BLAS."""
     a, b = map(_array, inputs)
     out = _array(output)
@@ -99,19 +109,6 @@ def matmul(backend: CpuBackend, inputs: Sequence[Any], output: Any, stream: Any)
         np.matmul(a, b, out=out)
 
 
-class _Foreign:
-    """Memory as NumPy's array interface shows it."""
-
-    def __init__(self, operand: Any) -> None:
-        address, offset, shape, strides, dtype = operand
-        self.__array_interface__ = {
-            "data": (address + offset, False),
-            "shape": shape,
-            "strides": tuple(s * dtype.itemsize for s in strides),
-            "typestr": dtype.__numpy_dtype__.str,
-            "version": 3,
-        }
-
-
-def _array(operand: Any) -> np.ndarray[Any, Any]:
-    return np.asarray(_Foreign(operand))
+def _array(operand: StridedOperand) -> np.ndarray[Any, Any]:
+    address, offset, shape, strides, dtype = operand
+    return array_at(address + offset, shape, strides, dtype)

@@ -17,11 +17,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from dovetail.extend import DType, InternalError, Launch, cache_binary, cached_binary
+from dovetail.extend import DType, Launch, cache_binary, cached_binary
 
 from .compile import Compiler, CpuProgram, link
-from .plan import work
 from .pool import SUPPORTED, SYMBOLS, Pool, runtime_ir
+from .schedule import work
 
 RELEASE_GIL = 200_000  # scalar operations (some 20 us) from which other Python threads may run
 SHARE = 1_000_000  # from which the pool is faster than one thread
@@ -226,9 +226,7 @@ class Launcher:
     def bind(self, program: CpuProgram, ints: Sequence[int], grid: Sequence[int]) -> Launch:
         """A built-in function of (buffers, scalars, stream) that runs `program`."""
         k = program.kernel
-        if len(ints) != len(k.ints) or len(grid) != len(k.grid):
-            raise InternalError(f"a launch with {len(ints)} ints and a grid of {len(grid)} axes", k)
-        blocks = program.plan.blocks(grid)
+        blocks = program.schedule.blocks(grid)
         tiles = math.prod(-(-n // b) for n, b in zip(grid, blocks, strict=True))
         operations = math.prod(grid) * work(k, dict(zip(k.ints, ints, strict=True)))
         how = 0 if operations < RELEASE_GIL else 1 if operations < SHARE or tiles == 1 else 2
@@ -240,7 +238,8 @@ class Launcher:
         header = [program.address, tiles, how, self.pool.state, id(None)]
         words = [*header, len(k.buffers), len(k.scalars), first, len(slots), *slots, *kinds]
         block = struct.pack(f"={len(words)}q", *words)
-        return _new_function(ctypes.addressof(self._method), (block, program), None)  # type: ignore[no-any-return]
+        made: Launch = _new_function(ctypes.addressof(self._method), (block, program), None)
+        return made
 
 
 def _kind(d: DType) -> int:

@@ -8,19 +8,19 @@ from collections.abc import Iterator, Sequence
 from dovetail.extend import LANES, Atomic, Block, Kernel, Loop, Store, Value, combine
 
 from .emit import Lane, scalar_type
-from .plan import Plan
+from .schedule import Schedule
 from .values import Values
 
 
 class Loops(Values):
-    """Renders blocks. Up to `plan.jam` rows are computed at once, each with an `env` of its own."""
+    """Renders blocks. Up to `schedule.jam` rows are computed at once, each with its own `env`."""
 
-    def __init__(self, kernel: Kernel, plan: Plan) -> None:
-        super().__init__(kernel, plan)
+    def __init__(self, kernel: Kernel, schedule: Schedule) -> None:
+        super().__init__(kernel, schedule)
         self.envs = [self.env]
         self.rows: list[Lane] = []  # the index of each of the rows that are computed at once
-        self.columns = ("", "")  # of a sheet: the first, and the one after the last
-        self.vectors = ""  # of a sheet: how many there are
+        self.columns = ("", "")  # of a panel: the first, and the one after the last
+        self.vectors = ""  # of a panel: how many there are
 
     @abstractmethod
     def reduce(self, loop: Loop) -> None:
@@ -30,7 +30,7 @@ class Loops(Values):
         for s in block:
             if isinstance(s, Loop):
                 {"map": self.map, "reduce": self.reduce, "fold": self.fold}[s.kind](s)
-            elif isinstance(s, Value) and id(s) in self.plan.shared:
+            elif isinstance(s, Value) and id(s) in self.schedule.shared:
                 self.value(s)
                 for env in self.envs[1:]:
                     env[id(s)] = self.env[id(s)]
@@ -48,19 +48,19 @@ class Loops(Values):
 
     def copies(self) -> Iterator[int]:
         """Runs what follows for each of the rows that are computed at once."""
-        if self.plan.jam == 1:
+        if self.schedule.jam == 1:
             yield 0
             return
-        for j in range(self.plan.jam):
+        for j in range(self.schedule.jam):
             self.turn_to(j)
             yield j
         self.turn_to(0)
 
     def turn_to(self, row: int) -> None:
-        self.env, self.index[self.plan.second] = self.envs[row], self.rows[row]
+        self.env, self.index[self.schedule.second] = self.envs[row], self.rows[row]
 
     def snapshot(self) -> list[dict[int, Lane]]:
-        return [dict(e) for e in (self.envs if self.plan.jam > 1 else [self.env])]
+        return [dict(e) for e in (self.envs if self.schedule.jam > 1 else [self.env])]
 
     def restore(self, known: list[dict[int, Lane]]) -> None:
         self.envs = [dict(e) for e in known]
@@ -70,13 +70,13 @@ class Loops(Values):
     def form(self) -> str:
         return "u" if self.width == 1 else "v"
 
-    def spreads(self, loop: Loop) -> bool:
+    def vectorizes(self, loop: Loop) -> bool:
         """Whether the iterations of `loop` are spread over lanes."""
-        return self.plan.mode == "rows" and id(loop) in self.plan.spread
+        return self.schedule.kind == "rows" and id(loop) in self.schedule.vectorized
 
     def map(self, loop: Loop) -> None:
         start, stop = self.uniform(loop.start), self.uniform(loop.stop)
-        if self.spreads(loop):
+        if self.vectorizes(loop):
             for k in self.lanes(self.counter(start), stop, LANES):
                 for _ in self.runs(loop, k.text):
                     self.block(loop.body)
@@ -87,7 +87,7 @@ class Loops(Values):
 
     def fold(self, loop: Loop) -> None:
         types = [self.wide(scalar_type(c.dtype)) for c in loop.carry]
-        slots = [[self.slot(t) for t in types] for _ in range(self.plan.jam)]
+        slots = [[self.slot(t) for t in types] for _ in range(self.schedule.jam)]
         for j in self.copies():
             for init, t, slot in zip(loop.init, types, slots[j], strict=True):
                 self.do(f"store {t} {self.vector(init)}, ptr {slot}")
@@ -137,7 +137,7 @@ class Loops(Values):
         uniform and the remainder affine, so that loads are contiguous; and for other lanes.
         """
         variable = Lane(first, "a", "1")
-        divisions = self.plan.divisions.get(id(loop), ())
+        divisions = self.schedule.divisions.get(id(loop), ())
         if not divisions:
             self.env[id(loop.var)] = variable
             yield
@@ -177,13 +177,13 @@ class Loops(Values):
             Lane(self.let(f"sub {t} {lanes}, {whole}"), "v"),
         )
 
-    def sheet(self) -> Iterator[str]:
+    def panel(self) -> Iterator[str]:
         """Runs what follows for each vector of columns; yields its number."""
         start, stop = self.columns
-        for i in self.lanes(self.counter(start), stop, self.plan.width):
+        for i in self.lanes(self.counter(start), stop, self.schedule.width):
             self.index[-1] = i
             at = self.let(f"sub i64 {i.text}, {start}")
-            self.vector_number = self.let(f"lshr i64 {at}, {self.plan.width.bit_length() - 1}")
+            self.vector_number = self.let(f"lshr i64 {at}, {self.schedule.width.bit_length() - 1}")
             yield self.vector_number
 
     def combined(self, loop: Loop, left: Sequence[str], right: Sequence[str]) -> list[str]:

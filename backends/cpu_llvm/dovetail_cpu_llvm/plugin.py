@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import importlib
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-import pluggy
 from dovetail.extend import (
     INTEGERS,
     Backend,
@@ -20,12 +19,11 @@ from dovetail.extend import (
     float16,
     float32,
     float64,
+    hookimpl,
     source_digest,
 )
 
 from . import __version__
-
-hookimpl = pluggy.HookimplMarker("dovetail")
 
 
 @hookimpl
@@ -35,7 +33,7 @@ def dovetail_backend_info() -> BackendInfo:
 
 
 @hookimpl
-def dovetail_probe(config: Any) -> list[DeviceInfo] | Unavailable:
+def dovetail_probe(config: Mapping[str, str]) -> Sequence[DeviceInfo] | Unavailable:
     """The one device."""
     try:
         import llvmlite
@@ -66,9 +64,8 @@ def _total_memory() -> int:
 
 
 @hookimpl
-def dovetail_open(info: DeviceInfo, config: Any) -> Backend:
+def dovetail_open(info: DeviceInfo, config: Mapping[str, str]) -> Backend:
     """The opened device."""
-    device = importlib.import_module(
-        f"{__package__}.device"
-    )  # llvmlite loads here, not with the hooks
-    return device.CpuBackend(info)  # type: ignore[no-any-return]
+    device = importlib.import_module(f"{__package__}.device")  # which loads llvmlite
+    backend: Backend = device.CpuBackend(info)
+    return backend

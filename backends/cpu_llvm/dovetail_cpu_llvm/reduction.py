@@ -18,19 +18,19 @@ class Reduction:
 
     Lanes of the canonical order are kept per level: level 0 combines elements, level 1 the results
     of chunks, and so on. In lockstep a level is an array of LANES vectors (one element for each
-    point), or of LANES rows of vectors in a sheet; where the loop's iterations are themselves
+    point), or of LANES rows of vectors in a panel; where the loop's iterations are themselves
     spread, level 0 is one vector of LANES elements.
     """
 
     def __init__(self, r: Loops, loop: Loop) -> None:
         self.r, self.loop = r, loop
         self.dtypes = [u.dtype for u in loop.update]
-        self.spread = r.spreads(loop)
-        sheet = r.plan.sheet
-        self.width = r.plan.width if sheet else r.width
-        self.unit = r.vectors if sheet else "1"
+        self.vectorized = r.vectorizes(loop)
+        panel = r.schedule.panel
+        self.width = r.schedule.width if panel else r.width
+        self.unit = r.vectors if panel else "1"
         self.items = [r.wide(memory_type(d), self.width) for d in self.dtypes]
-        most = r.plan.tile // r.plan.width if sheet else 1
+        most = r.schedule.tile // r.schedule.width if panel else 1
         self.levels = [r.slot(t, LEVELS * LANES * most) for t in self.items]
         identity = combine(str(loop.combine), tuple(self.dtypes)).identity
         self.identity = [constant(v) for v in identity]
@@ -47,13 +47,13 @@ class Reduction:
         self.done = r.label()
         self.out = [r.slot(r.wide(scalar_type(d))) for d in self.dtypes]
         self.base = r.slot("i64")
-        if not self.spread:
+        if not self.vectorized:
             self.used = self.lanes_used()
             self.half = r.counter(r.let(f"lshr i64 {self.used}, 1"))
         with r.loop("0", chunks) as c:
             known = r.snapshot()
-            if self.spread:
-                self.chunk_spread(c)
+            if self.vectorized:
+                self.chunk_vectorized(c)
             else:
                 self.chunk_lockstep(c)
             r.restore(known)
@@ -62,9 +62,9 @@ class Reduction:
         r.start(self.done)
         results = self.loop.results
         base = r.let(f"load i64, ptr {self.base}")
-        if self.spread:
+        if self.vectorized:
             r.read(results, [scalar_type(d) for d in self.dtypes], self.out)
-        elif r.plan.sheet:
+        elif r.schedule.panel:
             r.results |= {id(v): (a, base) for v, a in zip(results, self.levels, strict=True)}
         else:
             for v, text in zip(results, self.get(self.places(base)), strict=True):
@@ -95,7 +95,7 @@ class Reduction:
         inside = r.let(f"icmp slt i64 {end}, {self.count}")
         return start, r.let(f"select i1 {inside}, i64 {end}, i64 {self.count}")
 
-    def chunk_spread(self, c: str) -> None:
+    def chunk_vectorized(self, c: str) -> None:
         """One chunk, its iterations spread over a vector of LANES accumulators."""
         r = self.r
         types = [r.wide(scalar_type(d), LANES) for d in self.dtypes]
@@ -128,7 +128,7 @@ class Reduction:
         with r.loop(start, stop) as k:
             r.env[id(self.loop.var)] = Lane(r.i64("add", k, self.first))
             lane = self.at(r.let(f"and i64 {k}, {LANES - 1}"))
-            for number in r.sheet() if r.plan.sheet else ("0",):
+            for number in r.panel() if r.schedule.panel else ("0",):
                 r.block(self.loop.body)
                 places = self.places(r.i64("add", lane, number))
                 new = [r.vector(u) for u in self.loop.update]
@@ -157,7 +157,7 @@ class Reduction:
         which = r.let(f"load i64, ptr {level}")
         base = self.at(r.let(f"mul i64 {which}, {LANES}"))
         r.do(f"store i64 {base}, ptr {self.base}")
-        item = self.tree_spread() if self.spread else self.tree_lockstep(base)
+        item = self.tree_vectorized() if self.vectorized else self.tree_lockstep(base)
         for d, x, slot in zip(self.dtypes, item, self.out, strict=False):
             r.do(f"store {scalar_type(d)} {x}, ptr {slot}")
         n = r.let(f"load i64, ptr {count}")
@@ -181,14 +181,14 @@ class Reduction:
         r.do(f"store i64 {r.let(f'lshr i64 {i}, {CHUNK.bit_length() - 1}')}, ptr {index}")
         r.do(f"store i64 {self.over_chunk(n)}, ptr {count}")
         r.do(f"store i64 {r.let(f'add i64 {which}, 1')}, ptr {level}")
-        if self.spread:
+        if self.vectorized:
             self.level_to_vectors(above)
         else:
             r.do(f"store i64 {LANES // 2}, ptr {self.half}")
         r.do(f"br label %{up}")
         r.start(end)
 
-    def tree_spread(self) -> list[str]:
+    def tree_vectorized(self) -> list[str]:
         """The fixed binary tree over the lanes of one vector, by halves."""
         r = self.r
         values = [

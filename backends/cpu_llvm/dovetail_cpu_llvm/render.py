@@ -4,7 +4,7 @@ Every value is rendered as a `Lane` in one of three forms: uniform (a scalar for
 (an int64, lane j being `text + j * stride`), or a vector. Affine values are why addresses need no
 vectors: a load at stride 1 is a vector load, at stride 0 a scalar one, at any other a gather.
 
-What the lanes are depends on the `Plan`:
+What the lanes are depends on the `Schedule`:
 - "lanes": the points of the innermost grid axis; loops inside run in lockstep for all lanes;
 - "rows": each innermost map or reduce loop spreads its own iterations over lanes, point by point;
 - "points": one point at a time (one lane).
@@ -19,13 +19,13 @@ from dovetail.extend import Kernel, Loop, Store, Value, bool_
 
 from .emit import Lane, memory_type
 from .loops import Loops
-from .plan import Plan
 from .reduction import Reduction
+from .schedule import Schedule
 
 
-def render(kernel: Kernel, plan: Plan) -> str:
+def render(kernel: Kernel, schedule: Schedule) -> str:
     """The IR of `kernel`: `void @kernel(ptr args, i64 begin, i64 end)`, args as in `launch.py`."""
-    return _Renderer(kernel, plan).module()
+    return _Renderer(kernel, schedule).module()
 
 
 class _Renderer(Loops):
@@ -37,6 +37,7 @@ class _Renderer(Loops):
     def module(self) -> str:
         self.parameters()
         self.tiles()
+        vector = f'"prefer-vector-width"="{self.schedule.native * 8}"'
         return "\n".join(
             [
                 "define void @kernel(ptr %args, i64 %begin, i64 %end) #0 {",
@@ -47,7 +48,7 @@ class _Renderer(Loops):
                 *self.lines,
                 "  ret void",
                 "}",
-                f'attributes #0 = {{ nounwind "prefer-vector-width"="{self.plan.native * 8}" }}',
+                f"attributes #0 = {{ nounwind {vector} }}",
             ]
         )
 
@@ -95,7 +96,7 @@ class _Renderer(Loops):
                 carry = self.let(f"zext i1 {full} to i64")
 
     def tile_count(self, axis: int) -> str:
-        if axis not in self.plan.blocked:
+        if axis not in self.schedule.blocked:
             return self.extents[axis]
         n, b = self.extents[axis], self.blocks[axis]
         above = self.let(f"add i64 {n}, {b}")
@@ -114,44 +115,48 @@ class _Renderer(Loops):
             self.block(self.kernel.body)
             return
         start, stop = self.span(-1 + len(at), at[-1])
-        if self.plan.staged:
-            self.staged_tile(self.span(self.plan.second, at[self.plan.second]), (start, stop))
-        elif self.plan.sheet:
-            self.sheet_tile(start, stop)
-        elif self.plan.jam > 1:
-            self.jammed_tile(self.span(self.plan.second, at[self.plan.second]), (start, stop))
+        if self.schedule.transposed:
+            self.transposed_tile(
+                self.span(self.schedule.second, at[self.schedule.second]), (start, stop)
+            )
+        elif self.schedule.panel:
+            self.panel_tile(start, stop)
+        elif self.schedule.jam > 1:
+            self.jammed_tile(
+                self.span(self.schedule.second, at[self.schedule.second]), (start, stop)
+            )
         else:
             self.row_of_points(start, stop)
 
     def row_of_points(self, start: str, stop: str) -> None:
-        if self.plan.mode != "lanes":
+        if self.schedule.kind != "lanes":
             with self.loop(start, stop) as i:
                 self.index[-1] = Lane(i)
                 self.block(self.kernel.body)
             return
-        for lane in self.lanes(self.counter(start), stop, self.plan.width):
+        for lane in self.lanes(self.counter(start), stop, self.schedule.width):
             self.index[-1] = lane
             self.block(self.kernel.body)
 
     def jammed_tile(self, rows: tuple[str, str], columns: tuple[str, str]) -> None:
         """Several rows at once, so that what is loaded for all of them is loaded once."""
         last = self.let(f"sub i64 {rows[1]}, 1")
-        with self.loop(*rows, self.plan.jam, whole=False) as r:
-            self.restore([{}] * self.plan.jam)
+        with self.loop(*rows, self.schedule.jam, whole=False) as r:
+            self.restore([{}] * self.schedule.jam)
             # Beyond the last row the last one again: it stores the same values once more.
-            steps = [self.let(f"add i64 {r}, {j}") for j in range(self.plan.jam)]
+            steps = [self.let(f"add i64 {r}, {j}") for j in range(self.schedule.jam)]
             self.rows = [Lane(self.least(step, last)) for step in steps]
             self.turn_to(0)
             self.row_of_points(*columns)
 
-    def sheet_tile(self, start: str, stop: str) -> None:
+    def panel_tile(self, start: str, stop: str) -> None:
         """Each loop runs over all columns of a tile before the next statement, so rows are read in
         long pieces. Values that differ between columns are rendered where they are used; only
         results of reductions are kept, one vector for each `width` columns."""
         self.columns = start, stop
-        shift = self.plan.width.bit_length() - 1
+        shift = self.schedule.width.bit_length() - 1
         columns = self.let(f"sub i64 {stop}, {start}")
-        whole = self.let(f"add i64 {columns}, {self.plan.width - 1}")
+        whole = self.let(f"add i64 {columns}, {self.schedule.width - 1}")
         self.vectors = self.let(f"lshr i64 {whole}, {shift}")
         stores: list[Store] = []
         for s in self.kernel.body:
@@ -160,13 +165,13 @@ class _Renderer(Loops):
             elif isinstance(s, Loop):
                 with self.loop(self.uniform(s.start), self.uniform(s.stop)) as k:
                     self.env[id(s.var)] = Lane(k)
-                    for _ in self.sheet():
+                    for _ in self.panel():
                         self.block(s.body)
             elif isinstance(s, Store):
                 stores.append(s)
-            elif isinstance(s, Value) and id(s) in self.plan.shared:
+            elif isinstance(s, Value) and id(s) in self.schedule.shared:
                 self.value(s)
-        for _ in self.sheet():
+        for _ in self.panel():
             for s in stores:
                 for v in (s.index, s.value, s.when):
                     if v is not None:
@@ -174,26 +179,30 @@ class _Renderer(Loops):
             for s in stores:
                 self.store(s)
 
-    def staged_tile(self, rows: tuple[str, str], columns: tuple[str, str]) -> None:
-        second = self.plan.second
-        loads = [s for s in self.kernel.body if isinstance(s, Value) and id(s) in self.plan.staged]
-        copies = {id(v): self.stage(v, rows, columns) for v in loads}
+    def transposed_tile(self, rows: tuple[str, str], columns: tuple[str, str]) -> None:
+        second = self.schedule.second
+        loads = [
+            s
+            for s in self.kernel.body
+            if isinstance(s, Value) and id(s) in self.schedule.transposed
+        ]
+        copies = {id(v): self.transpose(v, rows, columns) for v in loads}
         self.env.clear()
         with self.loop(*rows) as r:
             self.index[second] = Lane(r)
             self.row, self.first = self.let(f"sub i64 {r}, {rows[0]}"), columns[0]
-            self.staged = copies
+            self.transposed = copies
             self.row_of_points(*columns)
-            self.staged = {}
+            self.transposed = {}
 
-    def stage(self, v: Value, rows: tuple[str, str], columns: tuple[str, str]) -> str:
+    def transpose(self, v: Value, rows: tuple[str, str], columns: tuple[str, str]) -> str:
         """A block of what `v` loads, as a square on the stack with the columns contiguous."""
-        m, w = memory_type(v.dtype), min(16, self.plan.native // v.dtype.itemsize)
-        side, t = self.plan.side, f"<{w} x {m}>"
+        m, w = memory_type(v.dtype), min(16, self.schedule.native // v.dtype.itemsize)
+        side, t = self.schedule.side, f"<{w} x {m}>"
         block = self.slot(m, side * side)
         with self.loop(*rows, w, whole=False) as r, self.loop(*columns, w, whole=False) as c:
             self.env.clear()
-            self.index[self.plan.second], self.index[-1] = Lane(r), Lane(c, "a", "1")
+            self.index[self.schedule.second], self.index[-1] = Lane(r), Lane(c, "a", "1")
             index = self.lane(v.args[0])
             last = self.let(f"sub i64 {self.let(f'sub i64 {columns[1]}, {c}')}, 1")
             self.width, vectors = w, list[str]()
@@ -205,13 +214,13 @@ class _Renderer(Loops):
             self.width = 1
             down = self.let(f"mul i64 {self.let(f'sub i64 {r}, {rows[0]}')}, {side}")
             corner = self.let(f"add i64 {down}, {self.let(f'sub i64 {c}, {columns[0]}')}")
-            for j, x in enumerate(self.transposed(vectors, t)):
+            for j, x in enumerate(self.square(vectors, t)):
                 place = self.let(f"getelementptr {m}, ptr {block}, i64 {corner}")
                 place = self.let(f"getelementptr {m}, ptr {place}, i64 {j * side}")
                 self.do(f"store {t} {x}, ptr {place}, align {v.dtype.itemsize}")
         return block
 
-    def transposed(self, rows: list[str], t: str) -> list[str]:
+    def square(self, rows: list[str], t: str) -> list[str]:
         """The transpose of a square of registers, exchanging ever larger corners."""
         w, step = len(rows), 1
         while step < w:

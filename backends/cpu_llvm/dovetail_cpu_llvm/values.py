@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dovetail.extend import OPERANDS, Atomic, Buffer, DType, Kernel, Store, Value, bool_, int64
 
 from .emit import Emitter, Lane, constant, memory_type, scalar_type
-from .plan import Plan
+from .schedule import Schedule
 
 AHEAD, FETCHES = 8, 8  # vectors between a fetch and its use; fetches for each vector
 
@@ -51,19 +51,19 @@ _TEMPLATES = {
 class Values(Emitter):
     """Renders values, loads and stores. `env` holds what is rendered, by id of the Value."""
 
-    def __init__(self, kernel: Kernel, plan: Plan) -> None:
+    def __init__(self, kernel: Kernel, schedule: Schedule) -> None:
         super().__init__()
-        self.kernel, self.plan = kernel, plan
+        self.kernel, self.schedule = kernel, schedule
         self.env: dict[int, Lane] = {}
         self.buffers: dict[str, str] = {}
         self.params: dict[str, Lane] = {}
         self.index: list[Lane] = []
         self.mask: str | None = None  # the lanes that take part; None: all
-        self.staged: dict[int, str] = {}  # id(load) -> the stack's copy of a block, transposed
+        self.transposed: dict[int, str] = {}  # id(load) -> the stack's copy of a block, transposed
         self.row = self.first = ""  # of the block: the present row in it, the first column of it
-        self.results: dict[int, tuple[str, str]] = {}  # of a sheet: array, position of its vectors
+        self.results: dict[int, tuple[str, str]] = {}  # of a panel: array, position of its vectors
         self.given: dict[int, Lane] = {}  # values that are known in a better form than computed
-        self.vector_number = ""  # of a sheet: which vector is at hand
+        self.vector_number = ""  # of a panel: which vector is at hand
 
     def lane(self, v: Value) -> Lane:
         if v.op == "const":
@@ -175,7 +175,7 @@ class Values(Emitter):
     def expression(self, v: Value) -> None:
         """Renders `v` and what it needs here, where a block does not come in order."""
         if v.op == "result":
-            self.env[id(v)] = self.from_sheet(v)
+            self.env[id(v)] = self.from_panel(v)
         elif v.op not in OPERANDS:
             for a in v.args:
                 self.lane(a)
@@ -212,8 +212,8 @@ class Values(Emitter):
         return self.let(f"zext {self.wide('i1', width)} {text} to {self.wide('i8', width)}")
 
     def load(self, v: Value) -> Lane:
-        if id(v) in self.staged:
-            return Lane(self.from_memory(v.dtype, self.from_stage(v), self.width), "v")
+        if id(v) in self.transposed:
+            return Lane(self.from_memory(v.dtype, self.from_transposed(v), self.width), "v")
         when = v.args[1] if len(v.args) == 2 else None
         if self.lane(v.args[0]).form == "u" and (when is None or self.lane(when).form == "u"):
             place = self.place(v.attr, v.args[0], when)
@@ -300,16 +300,16 @@ class Values(Emitter):
         op = "u" + s.op if d.kind == "u" and s.op in ("min", "max") else s.op
         self.do(f"atomicrmw {op} ptr {place}, {memory_type(d)} {self.uniform(s.value)} monotonic")
 
-    def from_stage(self, v: Value) -> str:
+    def from_transposed(self, v: Value) -> str:
         """A vector of the row at hand, from the transposed block."""
         m = memory_type(v.dtype)
         across = self.let(f"sub i64 {self.index[-1].text}, {self.first}")
-        down = self.let(f"mul i64 {self.row}, {self.plan.side}")
+        down = self.let(f"mul i64 {self.row}, {self.schedule.side}")
         at = self.let(f"add i64 {down}, {across}")
-        place = self.let(f"getelementptr {m}, ptr {self.staged[id(v)]}, i64 {at}")
+        place = self.let(f"getelementptr {m}, ptr {self.transposed[id(v)]}, i64 {at}")
         return self.let(f"load {self.wide(m)}, ptr {place}, align {v.dtype.itemsize}")
 
-    def from_sheet(self, v: Value) -> Lane:
+    def from_panel(self, v: Value) -> Lane:
         """The result of a reduction for the columns at hand."""
         vectors, base = self.results[id(v)]
         m = self.wide(memory_type(v.dtype))

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
 
-from dovetail.extend import Backend, DeviceInfo, DType, Handles, Kernel, Launch
+from dovetail.extend import (
+    BindingBackend,
+    DeviceInfo,
+    DType,
+    Kernel,
+    Launch,
+    LibraryCall,
+    StreamHandle,
+)
 
 from . import driver as cuda
 from .compile import Compiler, CudaProgram
@@ -17,7 +24,7 @@ from .memory import Memory
 NOT_READY = 600
 
 
-class CudaBackend(Backend):
+class CudaBackend(BindingBackend):
     """One GPU. A handle is an address; a stream is the driver's, as a number (0: its default one).
 
     All work is in the device's primary context, which CUDA libraries in this process share.
@@ -55,19 +62,23 @@ class CudaBackend(Backend):
     def free(self, handle: int, nbytes: int) -> None:
         self._memory.free(handle)
 
-    def copy_in(self, handle: int, offset: int, source: memoryview, stream: Any = None) -> None:
+    def copy_in(
+        self, handle: int, offset: int, source: memoryview, stream: StreamHandle = None
+    ) -> None:
         self._memory.copy_in(handle + offset, source, stream or 0)
 
-    def copy_out(self, target: memoryview, handle: int, offset: int, stream: Any = None) -> None:
+    def copy_out(
+        self, target: memoryview, handle: int, offset: int, stream: StreamHandle = None
+    ) -> None:
         self._memory.copy_out(target, handle + offset, stream or 0)
 
     def queue_copy_in(
-        self, handle: int, offset: int, source: memoryview, stream: Any = None
+        self, handle: int, offset: int, source: memoryview, stream: StreamHandle = None
     ) -> None:
         self._memory.queue_in(handle + offset, source, stream or 0)
 
     def queue_copy_out(
-        self, target: memoryview, handle: int, offset: int, stream: Any = None
+        self, target: memoryview, handle: int, offset: int, stream: StreamHandle = None
     ) -> None:
         self._memory.queue_out(target, handle + offset, stream or 0)
 
@@ -90,29 +101,18 @@ class CudaBackend(Backend):
         self.enter()
         return self._compiler.load(kernel, binary)
 
-    def launch(
-        self,
-        program: CudaProgram,
-        buffers: Handles,
-        ints: Sequence[int],
-        scalars: Sequence[float | int | bool],
-        grid: Sequence[int],
-        stream: Any = None,
-    ) -> None:
-        self.bind(program, ints, grid)(buffers, scalars, stream)
-
-    def bind(self, program: CudaProgram, ints: Sequence[int], grid: Sequence[int]) -> Launch:
+    def bound(self, program: CudaProgram, ints: Sequence[int], grid: Sequence[int]) -> Launch:
         self.enter()
         return bind(self.enter, program, ints, grid)
 
-    def synchronize(self, stream: Any = None) -> None:
+    def synchronize(self, stream: StreamHandle = None) -> None:
         if stream is not None:
             self._memory.wait(stream)
         else:
             self.enter()
             cuda.answer(cuda.driver.cuCtxSynchronize(), "waiting for the device")
 
-    def library_calls(self) -> Mapping[tuple[str, DType], Callable[..., Any]]:
+    def library_calls(self) -> Mapping[tuple[str, DType], LibraryCall]:
         return library_calls()
 
     # --- streams and events
@@ -122,7 +122,7 @@ class CudaBackend(Backend):
         independent = cuda.driver.CUstream_flags.CU_STREAM_NON_BLOCKING
         return int(cuda.answer(cuda.driver.cuStreamCreate(independent), "cuStreamCreate"))
 
-    def record_event(self, stream: Any) -> _Event:
+    def record_event(self, stream: StreamHandle) -> _Event:
         self.enter()
         event = _Event()
         cuda.answer(cuda.driver.cuEventRecord(event.handle, stream or 0), "cuEventRecord")
@@ -134,7 +134,7 @@ class CudaBackend(Backend):
             cuda.answer((status,), "cuEventQuery")
         return bool(status != NOT_READY)
 
-    def wait_event(self, stream: Any, event: _Event) -> None:
+    def wait_event(self, stream: StreamHandle, event: _Event) -> None:
         self.enter()
         if stream is None:
             cuda.answer(cuda.driver.cuEventSynchronize(event.handle), "waiting for an event")

@@ -7,16 +7,15 @@ there. Importing it loads neither library: the first call does.
 from __future__ import annotations
 
 import ctypes
-import os
 from typing import Any
 
 from cuda.bindings import driver as driver
 from cuda.bindings import nvrtc as nvrtc
 from cuda.pathfinder import load_nvidia_dynamic_lib
-from dovetail.extend import DovetailError
+from dovetail.extend import DovetailError, Process
 
 OUT_OF_MEMORY = 2
-_opened_in = os.getpid()
+process = Process("cuda", "CUDA")  # that loads the driver
 
 
 class CudaError(DovetailError, RuntimeError):
@@ -50,22 +49,14 @@ def library(name: str) -> ctypes.CDLL:
     return ctypes.CDLL(str(load_nvidia_dynamic_lib(name).abs_path))
 
 
-def usable() -> bool:
-    """Whether this is the process that loaded the driver, and no child of it by fork()."""
-    return os.getpid() == _opened_in
-
-
 def _text(result: tuple[Any, ...]) -> str:
     found = result[1] if result[0] == 0 else b""
     return found.decode() if isinstance(found, bytes) else str(found or "")
 
 
 def _advice(status: int) -> str:
-    if not usable():
-        return (
-            ". CUDA does not work in a child of fork(): start processes that use it with "
-            'multiprocessing.get_context("spawn")'
-        )
+    if not process.alive:
+        return f". {process.mend}"
     if status in _STICKY:
         return ". The device's state is lost for this process: restart it, and please report this"
     return ""

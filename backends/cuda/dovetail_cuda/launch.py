@@ -10,11 +10,12 @@ from operator import add
 from typing import Any
 
 import numpy as np
-from dovetail.extend import DType, Handles, InternalError, Kernel, Launch
+from dovetail.extend import Handles, Kernel, Launch, Scalar, StreamHandle, scalar_argument
 
 from . import driver as cuda
-from . import ways
-from .compile import CudaProgram
+from .compile import CudaProgram, Function
+from .render import Shape
+from .schedule import launch_shape
 
 SLOT = 8  # bytes of an argument: no type is wider
 _FORMATS = {
@@ -28,12 +29,8 @@ def bind(
 ) -> Launch:
     """A function of (buffers, scalars, stream) that queues `program`."""
     k = program.kernel
-    if len(ints) != len(k.ints) or len(grid) != len(k.grid):
-        raise InternalError(f"a launch with {len(ints)} ints and a grid of {len(grid)} axes", k)
-    way = ways.best(k, program.way, ints, grid)
-    ints, grid = ways.sizes(k, way, ints, grid)
-    blocks = ways.launch_shape(k, way, grid)
-    return _Bound(enter, k, program, program.function(way), ints, blocks).launch
+    schedule, function, ints, grid = program.best(ints, grid)
+    return _Bound(enter, k, function, ints, launch_shape(k, schedule, grid)).launch
 
 
 class _Bound:
@@ -44,11 +41,11 @@ class _Bound:
     """
 
     def __init__(
-        self, enter: Callable[[], None], k: Kernel, program: Any, function: Any, ints: Any,
-        shape: Any,
+        self, enter: Callable[[], None], k: Kernel, function: Function, ints: Sequence[int],
+        shape: Shape,
     ) -> None:  # fmt: skip
-        self.enter, self.kernel, self.function, self.shape = enter, k, function, shape
-        self.program = program  # whose module has the function
+        self.enter, self.kernel, self.shape = enter, k, shape
+        self.of, self.function = function, function.handle  # whose module stays loaded
         count, changing = len(k.buffers), len(k.buffers) + len(k.scalars)
         formats = [f"{_FORMATS[d.name]}{SLOT - d.itemsize}x" for _, d in k.scalars]
         self.pack = struct.Struct("<" + "Q" * count + "".join(formats)).pack_into
@@ -60,7 +57,7 @@ class _Bound:
         self.arguments = ctypes.addressof(self.pointers)
         self.start, self.lock = cuda.driver.cuLaunchKernel, threading.Lock()
 
-    def launch(self, buffers: Handles, scalars: Sequence[float | int | bool], stream: Any) -> None:
+    def launch(self, buffers: Handles, scalars: Sequence[Scalar], stream: StreamHandle) -> None:
         addresses = map(add, buffers[::2], buffers[1::2])
         with self.lock:  # until the driver has copied the arguments
             try:
@@ -72,16 +69,8 @@ class _Bound:
         if status != 0:
             raise cuda.error(status, f"launching {self.kernel.name}")
 
-    def fit(self, scalars: Sequence[float | int | bool]) -> list[Any]:
+    def fit(self, scalars: Sequence[Scalar]) -> list[Any]:
         """Numbers as their dtypes hold them: integers wrap, floats overflow to infinity."""
-        return [_fitted(x, d) for (_, d), x in zip(self.kernel.scalars, scalars, strict=True)]
-
-
-def _fitted(x: float | int | bool, d: DType) -> Any:
-    if d.kind == "b":
-        return bool(x)
-    if d.kind == "f":
+        pairs = zip(self.kernel.scalars, scalars, strict=True)
         with np.errstate(over="ignore"):
-            return float(np.float32(x)) if d.bits == 32 else float(x)
-    wrapped = int(x) & (1 << d.bits) - 1
-    return wrapped - (1 << d.bits) if d.kind == "i" and wrapped >> d.bits - 1 else wrapped
+            return [scalar_argument(d)(x).item() for (_, d), x in pairs]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from ctypes import c_double, c_float, c_int, c_int64, c_void_p
 from typing import Any, NamedTuple
 
@@ -16,6 +16,9 @@ from dovetail.extend import (
     DType,
     Kernel,
     KernelBuilder,
+    LibraryCall,
+    StreamHandle,
+    StridedOperand,
     Value,
     bfloat16,
     cast,
@@ -56,7 +59,10 @@ class Products:
         self.kernels: dict[DType, Any] = {}
         self.lock = threading.Lock()
 
-    def matmul(self, backend: Any, inputs: Sequence[Any], output: Any, stream: Any) -> None:
+    def matmul(
+        self, backend: Any, inputs: Sequence[StridedOperand], output: StridedOperand,
+        stream: StreamHandle,
+    ) -> None:  # fmt: skip
         """Writes the product of two stacks of matrices."""
         backend.enter()
         with self.lock:
@@ -64,14 +70,14 @@ class Products:
                 self.product(backend, a, b, out, output[4], stream)
 
     def product(
-        self, backend: Any, a: Matrix, b: Matrix, out: Matrix, dtype: DType, stream: Any
+        self, backend: Any, a: Matrix, b: Matrix, out: Matrix, dtype: DType, stream: StreamHandle
     ) -> None:
         """One stack: by cuBLAS if one of each matrix' strides is 1, else by a kernel."""
-        ways = [_way(m) for m in (a, b, out)]
-        if None in ways or ways[2][0] != AS_IT_IS:  # type: ignore[index]
+        left, right, result = (_read(m) for m in (a, b, out))
+        if left is None or right is None or result is None or result[0] != AS_IT_IS:
             self.generated(backend, a, b, out, dtype, stream)
             return
-        (op_a, lead_a), (op_b, lead_b), (_, lead) = ways  # type: ignore[misc]
+        (op_a, lead_a), (op_b, lead_b), (_, lead) = left, right, result
         kind, compute, number = TYPES[dtype]
         one, zero = number(1), number(0)
         count, m, n = out.shape
@@ -88,7 +94,7 @@ class Products:
             self.library.cublasGemmStridedBatchedEx_64(*whole), "cublasGemmStridedBatchedEx"
         )
 
-    def opened(self, stream: Any) -> c_void_p:
+    def opened(self, stream: StreamHandle) -> c_void_p:
         """The library's handle, for work on a stream."""
         if self.handle is None:
             handle = c_void_p()
@@ -102,7 +108,7 @@ class Products:
             raise cuda.CudaError(f"cuda: {doing}: cuBLAS returned status {status}")
 
     def generated(
-        self, backend: Any, a: Matrix, b: Matrix, out: Matrix, dtype: DType, stream: Any
+        self, backend: Any, a: Matrix, b: Matrix, out: Matrix, dtype: DType, stream: StreamHandle
     ) -> None:
         """The same by a kernel that takes any strides."""
         if dtype not in self.kernels:
@@ -113,7 +119,7 @@ class Products:
         backend.launch(self.kernels[dtype], places, ints, (), out.shape, stream)
 
 
-def library_calls() -> dict[tuple[str, DType], Callable[..., Any]]:
+def library_calls() -> dict[tuple[str, DType], LibraryCall]:
     """What cuBLAS does for the core; nothing where it is not installed."""
     try:
         products = Products()
@@ -122,7 +128,7 @@ def library_calls() -> dict[tuple[str, DType], Callable[..., Any]]:
     return {("matmul", d): products.matmul for d in TYPES}
 
 
-def _way(m: Matrix) -> tuple[int, int] | None:
+def _read(m: Matrix) -> tuple[int, int] | None:
     """How cuBLAS is to read a matrix that it takes to be its transpose, and its leading dimension;
     None where it cannot."""
     (_, rows, columns), (_, row, column) = m.shape, m.strides
@@ -133,7 +139,7 @@ def _way(m: Matrix) -> tuple[int, int] | None:
     return None
 
 
-def _stacks(*operands: Any) -> Iterator[tuple[Matrix, ...]]:
+def _stacks(*operands: StridedOperand) -> Iterator[tuple[Matrix, ...]]:
     """The operands (handle, byte offset, shape, strides, dtype) as stacks along their last batch
     axis; one of one matrix where they have none. Nothing where the result is empty."""
     *batch, _, _ = operands[-1][2]

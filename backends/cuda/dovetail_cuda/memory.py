@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
+from dovetail.extend import address_of
 
 from . import driver as cuda
 
@@ -44,7 +44,7 @@ class Memory:
             return address
 
     def free(self, address: int) -> None:
-        if cuda.usable():  # a child of fork() has nothing to give back
+        if cuda.process.alive:  # a child of fork() has nothing to give back
             self.enter()
             cuda.answer(cuda.driver.cuMemFree(address), "cuMemFree")
 
@@ -60,13 +60,15 @@ class Memory:
     def queue_in(self, to: int, source: memoryview, stream: int) -> None:
         if source.nbytes:
             self.enter()
-            copied = cuda.driver.cuMemcpyHtoDAsync(to, address(source), source.nbytes, stream)
+            copied = cuda.driver.cuMemcpyHtoDAsync(to, address_of(source), source.nbytes, stream)
             cuda.answer(copied, f"copying {source.nbytes} bytes to the device")
 
     def queue_out(self, target: memoryview, source: int, stream: int) -> None:
         if target.nbytes:
             self.enter()
-            copied = cuda.driver.cuMemcpyDtoHAsync(address(target), source, target.nbytes, stream)
+            copied = cuda.driver.cuMemcpyDtoHAsync(
+                address_of(target), source, target.nbytes, stream
+            )
             cuda.answer(copied, f"copying {target.nbytes} bytes from the device")
 
     def wait(self, stream: int) -> None:
@@ -78,11 +80,6 @@ class Memory:
         return self._owned(d.cuMemHostAlloc, (nbytes, PORTABLE), d.cuMemFreeHost, doing)
 
     def free_pinned(self, address: int) -> None:
-        if cuda.usable():
+        if cuda.process.alive:
             self.enter()
             cuda.answer(cuda.driver.cuMemFreeHost(address), "cuMemFreeHost")
-
-
-def address(memory: memoryview) -> int:
-    """Where the host keeps these bytes."""
-    return int(np.frombuffer(memory, np.uint8).__array_interface__["data"][0])

@@ -100,7 +100,8 @@ _ATTRIBUTES = (
 def dovetail_open(info: DeviceInfo, config: Mapping[str, str]) -> Backend:
     """The opened device."""
     device = importlib.import_module(f"{__package__}.device")  # which loads the bindings
-    return device.CudaBackend(info)  # type: ignore[no-any-return]
+    backend: Backend = device.CudaBackend(info)
+    return backend
 
 
 @hookimpl

@@ -220,7 +220,7 @@ Shape = tuple[int, int, int, int, int, int]  # blocks in x, y and z; threads of 
 _MOST = 65535  # blocks in y and in z; in x there are 2**31 - 1
 
 
-def shape(style: CudaStyle, grid: Sequence[int], square: bool = False) -> Shape:
+def shape(style: CStyle, grid: Sequence[int], square: bool = False) -> Shape:
     """The launch of a grid for a text of this style; a block is flat along x, or rather square."""
     sizes = [*reversed(grid), 1, 1, 1]
     x, y, z = *sizes[:2], math.prod(sizes[2:])

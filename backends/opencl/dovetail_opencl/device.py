@@ -4,24 +4,33 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from typing import Any
 
 import pyopencl as cl
-from dovetail.extend import Backend, DeviceInfo, Handles, Kernel, Launch
+from dovetail.extend import (
+    HOST_MEMORY,
+    BindingBackend,
+    DeviceInfo,
+    EventHandle,
+    Handle,
+    Kernel,
+    Launch,
+    Process,
+    StreamHandle,
+)
 
 from . import loader
 from .compile import Compiler, OpenCLProgram
 from .launch import Launcher
 from .memory import Memory
 from .plugin import devices_of
-from .process import Process
+from .process import end_without_driver
 
 
 class Queue(cl.CommandQueue):
     """A stream: a queue, in order. (pyopencl's own cannot be referred to weakly.)"""
 
 
-class OpenCLBackend(Backend):
+class OpenCLBackend(BindingBackend):
     """One OpenCL device. A handle is a buffer; a stream is a queue."""
 
     asynchronous = True
@@ -31,45 +40,50 @@ class OpenCLBackend(Backend):
         self.info = info
         self.device = [d for p in loader.platforms() for d in devices_of(p)][info.index]
         self.context = cl.Context([self.device])
-        self._process = Process(info)
+        name = f"{info.type}:{info.index} ({info.name})"
+        self._process = Process(name, "OpenCL", end_without_driver)
         self._queues: weakref.WeakSet[Queue] = weakref.WeakSet()
         self.queue = self.create_stream()
         self._memory = Memory(self.context, self.device)
-        self.dlpack_type = 1 if self._memory.shared else None
+        self.dlpack_type = HOST_MEMORY if self._memory.shared else None
         self.pins_memory = not self._memory.shared
         self._compiler = Compiler(self.context, self.device, info)
         self._launcher = Launcher(self.queue, self.device, self._process)
 
     # --- memory
 
-    def allocate(self, nbytes: int) -> Any:
+    def allocate(self, nbytes: int) -> Handle:
         self._process.check()
         return self._memory.allocate(nbytes)
 
-    def free(self, handle: Any, nbytes: int) -> None:
+    def free(self, handle: Handle, nbytes: int) -> None:
         if self._process.alive:
             self.synchronize()  # of shared memory no driver knows whether it is in use
             self._memory.free(handle)
 
-    def copy_in(self, handle: Any, offset: int, source: memoryview, stream: Any = None) -> None:
+    def copy_in(
+        self, handle: Handle, offset: int, source: memoryview, stream: StreamHandle = None
+    ) -> None:
         self._process.check()
         if source.nbytes:
             self._memory.copy_in(stream or self.queue, handle, offset, source)
 
-    def copy_out(self, target: memoryview, handle: Any, offset: int, stream: Any = None) -> None:
+    def copy_out(
+        self, target: memoryview, handle: Handle, offset: int, stream: StreamHandle = None
+    ) -> None:
         self._process.check()
         if target.nbytes:
             self._memory.copy_out(stream or self.queue, target, handle, offset)
 
     def queue_copy_in(
-        self, handle: Any, offset: int, source: memoryview, stream: Any = None
+        self, handle: Handle, offset: int, source: memoryview, stream: StreamHandle = None
     ) -> None:
         self._process.check()
         if source.nbytes:
             self._memory.queue_copy(stream or self.queue, handle, source, dst_offset=offset)
 
     def queue_copy_out(
-        self, target: memoryview, handle: Any, offset: int, stream: Any = None
+        self, target: memoryview, handle: Handle, offset: int, stream: StreamHandle = None
     ) -> None:
         self._process.check()
         if target.nbytes:
@@ -83,10 +97,10 @@ class OpenCLBackend(Backend):
         if self._process.alive:
             self._memory.free_pinned(self.queue, address)
 
-    def host_address(self, handle: Any, offset: int) -> int | None:
+    def host_address(self, handle: Handle, offset: int) -> int | None:
         return handle.address + offset if self._memory.shared else None
 
-    def adopt(self, address: int, nbytes: int) -> Any:
+    def adopt(self, address: int, nbytes: int) -> Handle:
         self._process.check()
         return self._memory.adopt(address, nbytes)
 
@@ -104,21 +118,10 @@ class OpenCLBackend(Backend):
         self._process.check()
         return self._compiler.load(kernel, binary)
 
-    def launch(
-        self,
-        program: OpenCLProgram,
-        buffers: Handles,
-        ints: Sequence[int],
-        scalars: Sequence[float | int | bool],
-        grid: Sequence[int],
-        stream: Any = None,
-    ) -> None:
-        self.bind(program, ints, grid)(buffers, scalars, stream)
-
-    def bind(self, program: OpenCLProgram, ints: Sequence[int], grid: Sequence[int]) -> Launch:
+    def bound(self, program: OpenCLProgram, ints: Sequence[int], grid: Sequence[int]) -> Launch:
         return self._launcher.bind(program, ints, grid)
 
-    def synchronize(self, stream: Any = None) -> None:
+    def synchronize(self, stream: StreamHandle = None) -> None:
         self._process.check()
         for queue in tuple(self._queues) if stream is None else (stream,):
             queue.finish()
@@ -132,20 +135,20 @@ class OpenCLBackend(Backend):
         self._queues.add(queue)
         return queue
 
-    def record_event(self, stream: Any) -> Any:
+    def record_event(self, stream: StreamHandle) -> EventHandle:
         self._process.check()
         return cl.enqueue_marker(stream or self.queue)
 
-    def event_done(self, event: Any) -> bool:
+    def event_done(self, event: EventHandle) -> bool:
         complete: bool = event.command_execution_status == cl.command_execution_status.COMPLETE
         return complete
 
-    def wait_event(self, stream: Any, event: Any) -> None:
+    def wait_event(self, stream: StreamHandle, event: EventHandle) -> None:
         self._process.check()
         if stream is None:
             event.wait()
         else:
             cl.enqueue_barrier(stream, wait_for=[event])
 
-    def elapsed_ms(self, start: Any, end: Any) -> float:
+    def elapsed_ms(self, start: EventHandle, end: EventHandle) -> float:
         return float(end.profile.end - start.profile.end) / 1e6

@@ -10,25 +10,21 @@ import numpy as np
 import pyopencl as cl
 from dovetail.extend import (
     LANES,
-    DType,
     Handles,
-    InternalError,
     Kernel,
     Launch,
     Loop,
-    Value,
-    bool_,
-    jammed_axis,
+    Process,
+    Scalar,
+    StreamHandle,
+    scalar_argument,
 )
 
-from .compile import ROWS, STYLES, OpenCLProgram
-from .process import Process
+from .compile import OpenCLProgram
 from .render import dimensions
 
 # Work items in a group, for few, more and many points: PoCL compiles a kernel for each size.
 SIZES = {True: (1, 16, 256), False: (32, 64, 256)}  # by whether the device is a CPU
-WIDE = 512  # columns from which groups keep in step: sums of 4096 columns take 9 ms, not 44
-SHORT = 64  # a reduction below this is done by one work item
 
 
 class Launcher:
@@ -42,24 +38,22 @@ class Launcher:
     def bind(self, program: OpenCLProgram, ints: Sequence[int], grid: Sequence[int]) -> Launch:
         """A function of (buffers, scalars, stream) that queues `program`."""
         k = program.kernel
-        if len(ints) != len(k.ints) or len(grid) != len(k.grid):
-            raise InternalError(f"a launch with {len(ints)} ints and a grid of {len(grid)} axes", k)
-        form, ints, grid = chosen(program, ints, grid)
-        kernel = program.function(form)
+        schedule, built, ints, grid = program.best(ints, grid)
+        kernel = cl.Kernel(*built)  # whose arguments are nobody else's
         first = 2 * len(k.buffers)
         for position, value in enumerate(ints, first):
             kernel.set_arg(position, np.int64(value))
         costly = any(isinstance(s, Loop) for s in k.body)
-        whole, local = self.range(grid, form, costly)
-        return _Bound(self, program, kernel, program.forms[form], whole, local).launch
+        whole, local = self.range(grid, schedule.lanes, costly)
+        return _Bound(self, program, kernel, schedule.kernel, whole, local).launch
 
     def range(
-        self, grid: Sequence[int], form: str, costly: bool
+        self, grid: Sequence[int], lanes: bool, costly: bool
     ) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The global and the local size; the former is a multiple of the latter."""
         sizes = dimensions(grid)
         ones = (1,) * (len(sizes) - 1)
-        if form == "lanes":
+        if lanes:
             return (sizes[0] * LANES, *sizes[1:]), (LANES, *ones)
         local = (self.items(sizes[0], costly), *ones)
         return tuple(-(-n // m) * m for n, m in zip(sizes, local, strict=True)), local
@@ -80,11 +74,11 @@ class _Bound:
         self.program = program  # in use as long as this is
         self.kernel, self.whole, self.local = kernel, whole, local
         first = 2 * len(k.buffers) + len(k.ints)
-        self.scalars = [(p, _numpy(d)) for p, (_, d) in enumerate(k.scalars, first)]
+        self.scalars = [(p, scalar_argument(d)) for p, (_, d) in enumerate(k.scalars, first)]
         self.offsets: list[Any] = [None] * len(k.buffers)  # as they are set
         self.lock = threading.Lock()
 
-    def launch(self, buffers: Handles, scalars: Sequence[float | int | bool], stream: Any) -> None:
+    def launch(self, buffers: Handles, scalars: Sequence[Scalar], stream: StreamHandle) -> None:
         if not self.process.alive:
             self.process.check()
         with self.lock:  # arguments belong to the kernel object until it is queued
@@ -98,45 +92,3 @@ class _Bound:
             for (position, number), x in zip(self.scalars, scalars, strict=True):
                 set_arg(position, number(x))
             cl.enqueue_nd_range_kernel(stream or self.queue, self.kernel, self.whole, self.local)
-
-
-def chosen(
-    program: OpenCLProgram, ints: Sequence[int], grid: Sequence[int]
-) -> tuple[str, Sequence[int], Sequence[int]]:
-    """The form for a launch of these sizes; its integers, and its grid."""
-    form = program.first
-    if form == "lanes" and longest(program.kernel, ints) >= SHORT:
-        return form, ints, grid
-    if form == "jammed" and grid[axis := jammed_axis(program.kernel)] > 1:
-        rows = -(-grid[axis] // ROWS)
-        return form, (*ints, rows), (*grid[:axis], rows, *grid[axis + 1 :])
-    tiled = next((f for f in STYLES if f in program.forms), None)
-    if tiled is not None and grid[-1] >= WIDE and longest(program.kernel, ints) >= SHORT:
-        return tiled, ints, grid
-    return "plain", ints, grid
-
-
-def longest(kernel: Kernel, ints: Sequence[int]) -> int:
-    """The most iterations of an outermost reduction; SHORT for one whose bounds are computed."""
-    known = dict(zip(kernel.ints, ints, strict=True))
-
-    def bound(v: Value) -> int | None:
-        return known[v.attr] if v.op == "param" else v.attr if v.op == "const" else None
-
-    spans = []
-    for s in kernel.body:
-        if isinstance(s, Loop) and s.kind == "reduce":
-            start, stop = bound(s.start), bound(s.stop)
-            spans.append(SHORT if start is None or stop is None else stop - start)
-    return max(spans, default=0)
-
-
-def _numpy(d: DType) -> Any:
-    """What makes a scalar argument of a Python number; integers wrap."""
-    if d is bool_:
-        return lambda x: np.uint8(bool(x))
-    t = d.__numpy_dtype__
-    assert t is not None
-    return (
-        t.type if d.kind == "f" else lambda x: t.type(int(x) & d.max if d.kind == "u" else int(x))
-    )

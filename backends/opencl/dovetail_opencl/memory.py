@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyopencl as cl
+from dovetail.extend import bytes_at
 
 ALIGNMENT = 64
 LIMIT = 1 << 63  # bytes: larger sizes would wrap in C
@@ -72,7 +73,7 @@ class Memory:
         """Copies from the host, after what is queued."""
         if self.shared:
             queue.finish()
-            self.bytes(buffer, offset, source.nbytes)[:] = source
+            bytes_at(buffer.address + offset, source.nbytes)[:] = source
         else:
             cl.enqueue_copy(queue, buffer, source, dst_offset=offset, is_blocking=True)
 
@@ -80,14 +81,9 @@ class Memory:
         """Copies to the host, after what is queued."""
         if self.shared:
             queue.finish()
-            target[:] = self.bytes(buffer, offset, target.nbytes)
+            target[:] = bytes_at(buffer.address + offset, target.nbytes)
         else:
             cl.enqueue_copy(queue, target, buffer, src_offset=offset, is_blocking=True)
-
-    def bytes(self, buffer: Any, offset: int, nbytes: int) -> memoryview:
-        """Memory that the host reaches."""
-        there = (ctypes.c_ubyte * nbytes).from_address(buffer.address + offset)
-        return memoryview(there).cast("B")
 
     def queue_copy(self, queue: Any, target: Any, source: Any, **offset: Any) -> None:
         """Queues a copy from or to the host, and returns."""

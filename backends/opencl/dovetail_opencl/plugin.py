@@ -101,7 +101,8 @@ def capabilities(device: Any) -> Capabilities:
 def dovetail_open(info: DeviceInfo, config: Mapping[str, str]) -> Backend:
     """The opened device."""
     device = importlib.import_module(f"{__package__}.device")  # which loads pyopencl
-    return device.OpenCLBackend(info)  # type: ignore[no-any-return]
+    backend: Backend = device.OpenCLBackend(info)
+    return backend
 
 
 @hookimpl

@@ -20,7 +20,7 @@ from contextlib import suppress
 from functools import cache
 from io import FileIO
 from pathlib import Path
-from typing import Any
+from types import ModuleType
 
 from .. import environment
 
@@ -236,27 +236,29 @@ def ready() -> None:
 
 
 @cache
-def _hashing() -> Any:
+def _hashing() -> ModuleType:
     import hashlib  # 5 ms, which `import dovetail` need not pay
 
     return hashlib
 
 
-def _sha256(content: bytes) -> Any:
-    return _hashing().sha256(content)
+def digest(content: bytes) -> bytes:
+    """SHA bytes that no other content has."""
+    found: bytes = _hashing().sha256(content).digest()
+    return found
 
 
 def _path(fingerprint: str, text: str) -> Path | None:
     folder = directory()
-    name = _sha256(f"{VERSION}\0{fingerprint}\0{text}".encode()).hexdigest()
+    name = digest(f"{VERSION}\0{fingerprint}\0{text}".encode()).hex()
     return None if folder is None else folder / name[:2] / name[2:40]
 
 
 def _check(path: Path, binary: bytes) -> bytes:
     """What stands before a binary: it is of this kernel, whole, and written by this cache."""
     key, content = _key(path.parent.parent), path.name.encode() + b"\0" + binary
-    digest: bytes = _hashing().blake2b(content, key=key, digest_size=SHA).digest()
-    return digest
+    found: bytes = _hashing().blake2b(content, key=key, digest_size=SHA).digest()
+    return found
 
 
 def read(fingerprint: str, text: str) -> bytes | None:
@@ -307,7 +309,7 @@ def forget(fingerprint: str, text: str) -> None:
 def source_digest(folder: Path) -> str:
     """A digest of the Python sources in a folder, for fingerprints: binaries depend on them."""
     sources = [path.read_bytes() for path in sorted(folder.glob("*.py"))]
-    return str(_sha256(b"\0".join(sources)).hexdigest()[:16])
+    return digest(b"\0".join(sources)).hex()[:16]
 
 
 def prune() -> None:

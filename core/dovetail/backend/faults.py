@@ -14,12 +14,12 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from itertools import count
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from weakref import ref
 
 from ..arguments import shown
 from ..errors import IndexOutOfRange, OutOfMemoryError
-from .interface import Backend
+from .interface import Backend, Handle, StreamHandle
 
 if TYPE_CHECKING:
     from ..memory import Storage
@@ -72,7 +72,7 @@ class Check:
         "stream",
     )  # fmt: skip
 
-    def __init__(self, faults: Faults, asked: Asked, stream: Any, cell: int) -> None:
+    def __init__(self, faults: Faults, asked: Asked, stream: StreamHandle, cell: int) -> None:
         self.faults, self.asked, self.stream, self.cell = faults, asked, stream, cell
         self.number = next(_numbers)
         self.queued = self.settled = False
@@ -100,14 +100,16 @@ class Faults:
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
-        self._cells: dict[Any, Any] = {}  # stream -> raw memory, which lives as long as the device
-        self._free: dict[Any, list[int]] = {}  # stream -> cells, all 0
-        self._waiting: dict[Any, list[Check]] = {}  # stream -> what is not settled
+        self._cells: dict[
+            StreamHandle, Handle
+        ] = {}  # stream -> raw memory, which lives as long as the device
+        self._free: dict[StreamHandle, list[int]] = {}  # stream -> cells, all 0
+        self._waiting: dict[StreamHandle, list[Check]] = {}  # stream -> what is not settled
         self._untold: deque[Fault] = deque(maxlen=CELLS)
         self._lock = threading.RLock()
         self.pending = False
 
-    def check(self, asked: Asked, stream: Any) -> Check:
+    def check(self, asked: Asked, stream: StreamHandle) -> Check:
         """A check for a launch on `stream`, which sets `queued` when it has been queued."""
         with self._lock:
             if stream not in self._cells:
@@ -124,7 +126,7 @@ class Faults:
             self._note((), True)
             return made
 
-    def _reclaim(self, stream: Any) -> None:
+    def _reclaim(self, stream: StreamHandle) -> None:
         """Takes back the cells of launches that an interrupt kept from being queued."""
         self._backend.synchronize(stream)
         for check in self._waiting.get(stream, ()):
@@ -132,11 +134,11 @@ class Faults:
         self.settle(stream)
         self._free[stream] = [*reversed(range(CELLS))]
 
-    def place(self, check: Check) -> tuple[Any, int]:
+    def place(self, check: Check) -> tuple[Handle, int]:
         """Handle and byte offset of a check's cell."""
         return self._cells[check.stream], check.cell * WIDTH
 
-    def settle(self, stream: Any) -> None:
+    def settle(self, stream: StreamHandle) -> None:
         """Finds out about every check queued on `stream`, once all work there is done."""
         with self._lock:
             waiting = self._waiting.get(stream, ())
@@ -169,7 +171,7 @@ class Faults:
             self.pending = pending
             _retaint()
 
-    def _allocate(self, nbytes: int) -> Any:
+    def _allocate(self, nbytes: int) -> Handle:
         try:
             return self._backend.allocate(nbytes)
         except MemoryError as error:
@@ -191,7 +193,7 @@ class Faults:
         if untold:
             raise untold[0].error()
 
-    def _clear(self, handle: Any, first: int, cells: int, stream: Any) -> None:
+    def _clear(self, handle: Handle, first: int, cells: int, stream: StreamHandle) -> None:
         zeros = memoryview(bytes(cells * WIDTH))
         self._backend.copy_in(handle, first * WIDTH, zeros, stream)
 

@@ -21,7 +21,16 @@ from ..errors import InternalError
 from ..kernel.builder import Combine, Kernel, combine
 from ..kernel.language import CHUNK, LANES, Atomic, Block, Loop, Store, Value, walk
 from ..kernel.target import Capabilities
-from .interface import Backend, DeviceInfo, Handles, Program
+from .interface import (
+    HOST_MEMORY,
+    Backend,
+    DeviceInfo,
+    Handle,
+    Handles,
+    Program,
+    Scalar,
+    StreamHandle,
+)
 
 Array = Any  # an ndarray or NumPy scalar of any dtype
 Mask = Any  # a bool array, or None: everywhere
@@ -105,7 +114,7 @@ def _fma_exactly(a: float, b: float, c: float) -> float:
 # --- the operations ------------------------------------------------------------------------------
 
 
-def _numpy(d: DType) -> np.dtype[Any]:
+def _numpy(d: DType) -> np.dtype[np.generic]:
     """How values of `d` are held: bfloat16 as the float32 that it equals."""
     return np.dtype(np.float32) if d.__numpy_dtype__ is None else d.__numpy_dtype__
 
@@ -143,7 +152,7 @@ _COMPUTE: dict[str, Callable[..., Array]] = {
     "ne": np.not_equal,
     "where": np.where,
 }
-_ATOMIC: dict[str, Any] = {
+_ATOMIC: dict[str, np.ufunc] = {
     "add": np.add,
     "min": np.minimum,
     "max": np.maximum,
@@ -347,9 +356,8 @@ _LOOPS: dict[str, Callable[[_Points, Loop, Shape, Mask], None]] = {
 
 # --- the canonical order of a reduction ----------------------------------------------------------
 
-Evaluate = Callable[
-    [Array], tuple[Mask, list[Array]]
-]  # iterations k -> where they run, their updates
+# iterations k -> where they run, their updates
+Evaluate = Callable[[Array], tuple[Mask, list[Array]]]
 
 
 def _combined(rule: Combine, left: Sequence[Array], right: Sequence[Array]) -> list[Array]:
@@ -411,7 +419,7 @@ def interpret(
     kernel: Kernel,
     buffers: Sequence[Array],
     ints: Sequence[int],
-    scalars: Sequence[float | int | bool],
+    scalars: Sequence[Scalar],
     grid: Sequence[int],
     origins: Sequence[int] | None = None,
 ) -> None:
@@ -460,9 +468,9 @@ class ReferenceBackend(Backend):
         fingerprint="reference-1",
         capabilities=Capabilities(native_halves=frozenset((float16,))),
     )
-    dlpack_type = 1
+    dlpack_type = HOST_MEMORY
 
-    def allocate(self, nbytes: int) -> Any:
+    def allocate(self, nbytes: int) -> Handle:
         """A uint8 array of `nbytes`, aligned to 64 bytes."""
         try:
             raw = np.empty(nbytes + 63, np.uint8)
@@ -471,22 +479,26 @@ class ReferenceBackend(Backend):
         skip = -raw.__array_interface__["data"][0] % 64
         return raw[skip : skip + nbytes]
 
-    def free(self, handle: Any, nbytes: int) -> None:
+    def free(self, handle: Handle, nbytes: int) -> None:
         """Nothing: the array's memory goes with its last reference."""
 
-    def copy_in(self, handle: Any, offset: int, source: memoryview, stream: Any = None) -> None:
+    def copy_in(
+        self, handle: Handle, offset: int, source: memoryview, stream: StreamHandle = None
+    ) -> None:
         """Copies host bytes in."""
         handle[offset : offset + source.nbytes] = np.frombuffer(source, np.uint8)
 
-    def copy_out(self, target: memoryview, handle: Any, offset: int, stream: Any = None) -> None:
+    def copy_out(
+        self, target: memoryview, handle: Handle, offset: int, stream: StreamHandle = None
+    ) -> None:
         """Copies bytes out."""
         np.frombuffer(target, np.uint8)[:] = handle[offset : offset + target.nbytes]
 
-    def host_address(self, handle: Any, offset: int) -> int | None:
+    def host_address(self, handle: Handle, offset: int) -> int | None:
         """The array's address."""
         return int(handle.__array_interface__["data"][0]) + offset
 
-    def adopt(self, address: int, nbytes: int) -> Any:
+    def adopt(self, address: int, nbytes: int) -> Handle:
         """An array over memory that somebody else owns."""
         if nbytes == 0:
             return np.empty(0, np.uint8)
@@ -498,12 +510,12 @@ class ReferenceBackend(Backend):
 
     def launch(
         self,
-        program: Any,
+        program: ReferenceProgram,
         buffers: Handles,
         ints: Sequence[int],
-        scalars: Sequence[float | int | bool],
+        scalars: Sequence[Scalar],
         grid: Sequence[int],
-        stream: Any = None,
+        stream: StreamHandle = None,
     ) -> None:
         """Interprets the kernel. Indices may reach back before an offset, as on any device."""
         arrays, origins = [], []

@@ -1,18 +1,19 @@
-"""Streams and events: queues of work on a device, and marks in them. On a host CPU they are in
-order.
+"""Streams and events: queues of work on a device, and marks in them.
 
 Work and memory belong to the current stream of the calling context; the default stream's handle is
-None."""
+None. On a host CPU streams are in order, and done at once.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NoReturn, Protocol, SupportsIndex
 
 from .. import settings
 from ..arguments import instance
 from ..device import Device, device, opened, opened_devices
 from ..errors import ArgumentError, DeviceError, DTypeError
-from .interface import Backend
+from .faults import Faults
+from .interface import Backend, EventHandle, StreamHandle
 
 
 def _backend(dev: Device) -> Backend:
@@ -20,7 +21,14 @@ def _backend(dev: Device) -> Backend:
     return backend
 
 
-def wait(where: Any, stream: Any) -> None:
+class Opened(Protocol):
+    """A device that is open, as far as streams are concerned."""
+
+    backend: Backend
+    faults: Faults
+
+
+def wait(where: Opened, stream: StreamHandle) -> None:
     """Returns when everything queued on a stream (its handle) of an opened device is done."""
     where.backend.synchronize(stream)
     if where.faults.pending:
@@ -28,8 +36,7 @@ def wait(where: Any, stream: Any) -> None:
 
 
 class Stream:
-    """A queue of work on a device: in order in itself, unordered against other streams but for
-    events.
+    """A queue of work on a device: in order in itself, against other streams by events alone.
 
     Use it as a context manager, or through `stream(s)`: work of this context then goes to it.
     """
@@ -38,7 +45,7 @@ class Stream:
 
     def __init__(self, spec: Device | str | None = None) -> None:
         self.device = device(spec, "Stream")
-        self.handle: Any = _backend(self.device).create_stream()
+        self.handle: StreamHandle = _backend(self.device).create_stream()
         self.device.opened.streams = True
 
     def synchronize(self) -> None:
@@ -64,7 +71,7 @@ class Stream:
         self.wait_event(instance("wait_stream", other, "other", Stream).record_event())
 
     @property
-    def changes(self) -> dict[str, Any]:
+    def changes(self) -> dict[str, object]:
         """What entering it changes; see `settings`."""
         return {"streams": {self.device: self}}
 
@@ -75,7 +82,7 @@ class Stream:
     def __exit__(self, *exc: object) -> None:
         settings.leave(self)
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         raise DTypeError("pickle, copy: a Stream is of this process; make one with Stream()")
 
     def __repr__(self) -> str:
@@ -104,7 +111,7 @@ def current_stream(spec: Device | str | None = None) -> Stream:
     return found or default_stream(dev)
 
 
-def current_handle(dev: Device) -> Any:
+def current_handle(dev: Device) -> StreamHandle:
     """The backend's handle of the current stream; None is the default stream."""
     current = settings.current().streams
     return current[dev].handle if dev in current else None
@@ -114,12 +121,14 @@ def _given(op: str, stream: Stream | None, dev: Device) -> Stream:
     """The stream given, or the current one."""
     if stream is None:
         return current_stream(dev)
-    return instance(op, stream, "stream", Stream)  # type: ignore[no-any-return]
+    given: Stream = instance(op, stream, "stream", Stream)
+    return given
 
 
 def stream(s: Stream) -> Stream:
     """A context manager in which work on the stream's device goes to `s`."""
-    return instance("stream", s, "s", Stream)  # type: ignore[no-any-return]
+    given: Stream = instance("stream", s, "s", Stream)
+    return given
 
 
 class Event:
@@ -129,10 +138,10 @@ class Event:
 
     def __init__(self, spec: Device | str | None = None) -> None:
         self.device = device(spec, "Event")
-        self._handle: Any = None
+        self._handle: EventHandle = None
         self._recorded = False
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         raise DTypeError("pickle, copy: an Event is of this process; make one with Event()")
 
     def record(self, stream: Stream | None = None) -> None:

@@ -398,7 +398,7 @@ def dlpack(
 
 
 def _on_host(x: Tensor, wanted: tuple[int, ...], copy: bool | None) -> Tensor:
-    host = next((d for d in devices() if opened(d).backend.dlpack_type == HOST), None)
+    host = next((d for d in devices() if opened(d).backend.host), None)
     if wanted[0] != HOST or copy is False or host is None:
         raise SharingError(
             f"__dlpack__: a tensor on {x.device} cannot be had on DLPack device {wanted}, "

@@ -214,7 +214,7 @@ def _way(device: Device) -> tuple[Any, Any]:
 
 
 def _on_host(device: Device) -> bool:
-    return bool(opened(device).backend.dlpack_type == 1)
+    return bool(opened(device).backend.host)
 
 
 def _contiguous(x: Tensor) -> Expr:

@@ -8,9 +8,8 @@ each group of equal values.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ..dtypes import DType, int64
 from ..errors import InternalError
@@ -30,6 +29,7 @@ from .language import (
     where,
 )
 from .printer import print_kernel
+from .rewrite import Cloner
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +45,23 @@ class Kernel:
 
     def __str__(self) -> str:
         return print_kernel(self)
+
+    def with_body(
+        self,
+        body: Block,
+        buffers: tuple[Buffer, ...] | None = None,
+        ints: tuple[str, ...] | None = None,
+        grid: tuple[Value, ...] | None = None,
+    ) -> Kernel:
+        """This kernel with another body, and what else a pass has changed."""
+        return Kernel(
+            self.name,
+            self.buffers if buffers is None else buffers,
+            self.ints if ints is None else ints,
+            self.scalars,
+            self.grid if grid is None else grid,
+            body,
+        )
 
 
 class KernelBuilder:
@@ -113,19 +130,19 @@ class _Scope:
         self.statements: list[Statement] = []
 
 
-class _Scheduler:
+class _Scheduler(Cloner):
     """Puts every Value into the outermost block in which its operands are known, equal ones once.
 
     As built and as placed are two sets of objects: building may share a Value between kernels.
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.open = [_Scope(0, None)]
         self._scope: dict[int, _Scope] = {}  # id(placed value or loop) -> where it is known
-        self._same: dict[Any, Value] = {}  # value number -> the placed value
-        self._placed: dict[int, Value] = {}  # id(as built) -> as placed
+        self._same: dict[Hashable, Value] = {}  # value number -> the placed value
         self._loops: dict[int, Loop] = {}  # id(loop as built) -> as placed
-        self._keep: list[Any] = []  # ids stay unique while their objects live
+        self._keep: list[object] = []  # ids stay unique while their objects live
 
     def run(self, effects: Sequence[Effect]) -> Block:
         for effect in effects:
@@ -134,35 +151,35 @@ class _Scheduler:
 
     def bind(self, old: Value, new: Value, scope: _Scope) -> None:
         """`new` stands for `old` in `scope`."""
-        self._placed[id(old)] = new
+        self.new[id(old)] = new
         self._scope[id(new)] = scope
         self._keep += [old, new]
 
-    def place(self, root: Value) -> Value:
+    def operand(self, root: Value) -> Value:
         """The placed equivalent of `root` (iterative: graphs are deep)."""
         stack = [root]
         while stack:
             v = stack[-1]
-            if id(v) in self._placed:
+            if id(v) in self.new:
                 stack.pop()
                 continue
-            waiting = [a for a in v.args if id(a) not in self._placed]
+            waiting = [a for a in v.args if id(a) not in self.new]
             if waiting:
                 stack.extend(reversed(waiting))
                 continue
             stack.pop()
             self._keep.append(v)
-            self._placed[id(v)] = self._place(v)
-        return self._placed[id(root)]
+            self.new[id(v)] = self._place(v)
+        return self.new[id(root)]
 
     def _place(self, v: Value) -> Value:
         if v.op in ("loopvar", "carry", "arg"):
             raise InternalError(f"{v.op} used outside of its loop", v)
         if v.op == "result":
             loop, i = v.attr
-            placed: Value = self._loop(loop).results[i]
+            placed: Value = self.loop(loop).results[i]
             return placed
-        args = tuple(self._placed[id(a)] for a in v.args)
+        args = tuple(self.new[id(a)] for a in v.args)
         if v.op == "load" and v.attr.access != "r":
             return self._here(Value("load", v.dtype, args, v.attr))
         attr = (type(v.attr), repr(v.attr)) if v.op == "const" else v.attr
@@ -187,16 +204,12 @@ class _Scheduler:
 
     def _effect(self, effect: Effect) -> None:
         if isinstance(effect, Loop):
-            self._loop(effect)
-            return
-        index, value = self.place(effect.index), self.place(effect.value)
-        when = None if effect.when is None else self.place(effect.when)
-        if isinstance(effect, Store):
-            self.open[-1].statements.append(Store(effect.buffer, index, value, when))
+            self.loop(effect)
         else:
-            self.open[-1].statements.append(Atomic(effect.op, effect.buffer, index, value, when))
+            placed = self.effect(effect)
+            self.open[-1].statements.append(placed)
 
-    def _loop(self, old: Loop) -> Loop:
+    def loop(self, old: Loop) -> Loop:
         done = self._loops.get(id(old))
         if done is not None:
             return done
@@ -210,8 +223,7 @@ class _Scheduler:
         return new
 
     def _loop_here(self, old: Loop) -> Loop:
-        start, stop = self.place(old.start), self.place(old.stop)
-        new = Loop(old.kind, start, stop, old.combine, tuple(self.place(v) for v in old.init))
+        new = self.head(old)
         self._keep += [old, new]
         scope = _Scope(len(self.open), new)
         self.bind(old.var, new.var, scope)
@@ -219,7 +231,7 @@ class _Scheduler:
         for a, b in zip(old.carry, new.carry, strict=True):
             self.bind(a, b, scope)
         self.open.append(scope)
-        new.update = tuple(self.place(u) for u in old.update)
+        new.update = self.operands(old.update)
         for effect in old.effects:
             self._effect(effect)
         new.effects = tuple(s for s in scope.statements if not isinstance(s, Value))
@@ -239,15 +251,15 @@ class _Scheduler:
         """Values placed inside a closed block can no longer be named."""
         gone = self.open.pop()
         self._same = {k: v for k, v in self._same.items() if self._scope[id(v)] is not gone}
-        self._placed = {k: v for k, v in self._placed.items() if self._scope[id(v)] is not gone}
+        self.new = {k: v for k, v in self.new.items() if self._scope[id(v)] is not gone}
         self._loops = {k: v for k, v in self._loops.items() if self._scope[id(v)] is not gone}
 
 
-def _free_loops(loop: Loop, scheduler: _Scheduler) -> set[Any]:
+def _free_loops(loop: Loop, scheduler: _Scheduler) -> set[Loop | None]:
     """The loops (as placed) in whose scopes anything stands that `loop` needs."""
-    found: set[Any] = set()
+    found: set[Loop | None] = set()
     seen: set[int] = set()
-    stack: list[Any] = [loop]
+    stack: list[Statement] = [loop]
     while stack:
         x = stack.pop()
         if id(x) in seen:
@@ -257,7 +269,7 @@ def _free_loops(loop: Loop, scheduler: _Scheduler) -> set[Any]:
             stack += [x.start, x.stop, *x.init, *x.update, *x.effects]
         elif isinstance(x, (Store, Atomic)):
             stack += [x.index, x.value] + ([] if x.when is None else [x.when])
-        elif (placed := scheduler._placed.get(id(x))) is not None:
+        elif (placed := scheduler.new.get(id(x))) is not None:
             found.add(scheduler._scope[id(placed)].loop)
         elif x.op == "result":
             stack.append(x.attr[0])
@@ -312,7 +324,8 @@ def _pick(c: Value, a: Sequence[Value], b: Sequence[Value]) -> tuple[Value, ...]
 
 
 _NO_INDEX = (1 << 63) - 1
-_COMBINES: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+_Pair = Callable[[Sequence[Value], Sequence[Value]], tuple[Value, ...]]
+_COMBINES: dict[str, tuple[Callable[..., tuple[Value, ...]], _Pair]] = {
     # name: (identity of the dtypes, the combination of two tuples)
     "add": (lambda d: (const(0, d),), lambda a, b: (a[0] + b[0],)),
     "mul": (lambda d: (const(1, d),), lambda a, b: (a[0] * b[0],)),
@@ -343,7 +356,7 @@ _COMBINES: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     ),
 }
 COMBINE_NAMES = tuple(_COMBINES)
-_combine_cache: dict[tuple[Any, ...], Combine] = {}
+_combine_cache: dict[tuple[str, tuple[DType, ...]], Combine] = {}
 
 
 def combine(name: str, dtypes: tuple[DType, ...]) -> Combine:
@@ -356,7 +369,7 @@ def combine(name: str, dtypes: tuple[DType, ...]) -> Combine:
         scheduler = _Scheduler()
         for v in left + right:
             scheduler.bind(v, v, scheduler.open[0])
-        result = tuple(scheduler.place(v) for v in rule(left, right))
+        result = tuple(scheduler.operand(v) for v in rule(left, right))
         body = tuple(s for s in scheduler.open[0].statements if isinstance(s, Value))
         _combine_cache[key] = Combine(name, tuple(identity(*dtypes)), left, right, body, result)
     return _combine_cache[key]

@@ -1,4 +1,4 @@
-"""Several points at a time: a kernel without loops whose points do the work of others far off.
+"""Thread coarsening: a kernel without loops whose points do the work of others far off.
 
 A thread that loads one number waits for memory longer than it works, and a device has too few
 threads to hide that. A point that loads four numbers at once, before it stores anything, waits
@@ -7,16 +7,16 @@ once. Neighbouring points keep loading neighbours. Each value is computed as bef
 
 from __future__ import annotations
 
-from typing import Any
-
-from ..dtypes import DType, bool_, int64
+from ..dtypes import int64
+from .analysis import grid_index
 from .builder import Kernel
-from .language import OPERANDS, Store, Value
+from .language import Store, Value, where
+from .rewrite import PointCloner
 
 EXTENT = "spread"  # the int64 parameter that comes last: the new extent of the last axis
 
 
-def spread(kernel: Kernel, count: int) -> Kernel | None:
+def coarsen(kernel: Kernel, count: int) -> Kernel | None:
     """The kernel in which point i of the last axis also does points i + m, i + 2 * m, and so on,
     `count` in all, where m = -(-extent // count) is one more int64, and the axis' new extent.
 
@@ -29,61 +29,54 @@ def spread(kernel: Kernel, count: int) -> Kernel | None:
         return None
     if any(b.access == "rw" for b in kernel.buffers):
         return None
-    return _Spread(kernel, count).kernel(values, stores)
+    extent = Value("param", int64, (), EXTENT)
+    points = _points(kernel, count, extent)
+    for v in values:
+        for point in points:
+            point.value(v)
+    for s in stores:
+        for point in points:
+            point.store(s)
+    ints, grid = (*kernel.ints, EXTENT), (*kernel.grid[:-1], extent)
+    return kernel.with_body(tuple(points[0].out), ints=ints, grid=grid)
 
 
-class _Spread:
-    """Each value `count` times, but once if it is the same at all of a point's points."""
+def _points(kernel: Kernel, count: int, step: Value) -> list[_Point]:
+    """The first point and those that it does as well, in one block. Where there is no such point,
+    it has the index of the first."""
+    axis = len(kernel.grid) - 1
+    at = here = grid_index(axis)
+    points = [first := _Point(axis, here, None)]
+    for _ in range(1, count):
+        at = at + step
+        inside = at < kernel.grid[-1]
+        points.append(_Point(axis, where(inside, at, here), inside, first))
+    return points
 
-    def __init__(self, kernel: Kernel, count: int) -> None:
-        self.old, self.count, self.axis = kernel, count, len(kernel.grid) - 1
-        self.body: list[Value | Store] = []
-        self.same: dict[int, Value] = {}
-        self.made: list[dict[int, Value]] = [{} for _ in range(count)]
-        self.inside: list[Value | None] = [None] * count
 
-    def kernel(self, values: list[Value], stores: list[Store]) -> Kernel:
-        old, extent = self.old, Value("param", int64, (), EXTENT)
-        self.places(extent)
-        for v in values:
-            for i in range(self.count):
-                self.value(v, i)
-        for s in stores:
-            for i in range(self.count):
-                self.store(s, i)
-        grid, ints = (*old.grid[:-1], extent), (*old.ints, EXTENT)
-        return Kernel(old.name, old.buffers, ints, old.scalars, grid, tuple(self.body))
+class _Point(PointCloner):
+    """A value that is the same as the first point's is not computed again."""
 
-    def put(self, op: str, dtype: DType, args: tuple[Value, ...], attr: Any = None) -> Value:
-        found = Value(op, dtype, args, attr)
-        self.body.append(found)
-        return found
+    def __init__(
+        self, axis: int, index: Value, inside: Value | None, first: _Point | None = None
+    ) -> None:
+        super().__init__(axis, index, inside)
+        self.first = first
+        if first is not None:
+            self.out, self.emitted = first.out, first.emitted
+            self.emit(index)
 
-    def places(self, step: Value) -> None:
-        """The index along the axis of each point; the first one's where there is no such point."""
-        there = first = Value("index", int64, (), self.axis)
-        self.at = [first]
-        for i in range(1, self.count):
-            there = self.put("add", int64, (there, step))
-            inside = self.inside[i] = self.put("lt", bool_, (there, self.old.grid[-1]))
-            self.at.append(self.put("where", int64, (inside, there, first)))
+    def rule(self, v: Value, args: tuple[Value, ...]) -> Value | None:
+        if self.first is None:
+            return None
+        found = self.first.new[id(v)]
+        same = all(a is b for a, b in zip(args, found.args, strict=True))
+        return found if same else None
 
-    def operand(self, v: Value, i: int) -> Value:
-        if v.op == "index" and v.attr == self.axis:
-            return self.at[i]
-        return v if v.op in OPERANDS else self.made[i][id(v)]
-
-    def value(self, v: Value, i: int) -> None:
-        args = tuple(self.operand(a, i) for a in v.args)
-        found = self.made[0].get(id(v))
-        if found is None or any(a is not b for a, b in zip(args, found.args, strict=True)):
-            found = self.put(v.op, v.dtype, args, v.attr)
-        self.made[i][id(v)] = found
-
-    def store(self, s: Store, i: int) -> None:
-        when = None if s.when is None else self.operand(s.when, i)
-        inside = self.inside[i]
-        if when is not None and inside is not None:
-            when = self.put("and", bool_, (inside, when))
-        index, value = self.operand(s.index, i), self.operand(s.value, i)
-        self.body.append(Store(s.buffer, index, value, inside if when is None else when))
+    def store(self, s: Store) -> None:
+        """Stores what this point has, if there is such a point."""
+        when, inside = None if s.when is None else self.operand(s.when), self.inside
+        both = inside if when is None else when if inside is None else inside & when
+        if both is not None:
+            self.emit(both)
+        self.out.append(Store(s.buffer, self.operand(s.index), self.operand(s.value), both))

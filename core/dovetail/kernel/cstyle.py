@@ -36,10 +36,9 @@ from ..dtypes import (
     uint64,
 )
 from ..errors import CompileError
-from .builder import Combine, Kernel, combine
-from .language import CHUNK, LANES, Atomic, Block, Buffer, Loop, Statement, Store, Value, walk
-
-LEVELS = 4  # of chunks of chunks: CHUNK ** 4 elements are more than any memory holds
+from .builder import Combine, Kernel
+from .cstyle_reduction import Reduction
+from .language import LANES, Atomic, Block, Buffer, Loop, Statement, Store, Value, walk
 
 _INFIX = {
     "add": "+", "sub": "-", "mul": "*", "div": "/", "quo": "/", "rem": "%",
@@ -90,7 +89,7 @@ class CStyle:
 
     def render(self, kernel: Kernel, lanes: bool = False) -> str:
         """The whole text. Raises: CompileError for a dtype that the dialect lacks."""
-        return _Text(self, kernel, lanes).render()
+        return Text(self, kernel, lanes).render()
 
     # --- the frame
 
@@ -239,56 +238,6 @@ class CStyle:
         ]
 
 
-def shareable(kernel: Kernel) -> bool:
-    """Whether `render(kernel, lanes=True)` means something: a reduction is there to be shared, and
-    all lanes may run what is not shared."""
-    folds = [s for s in kernel.body if isinstance(s, Loop) and s.kind == "fold"]
-    effects = (s for s in walk(tuple(folds)) if isinstance(s, (Store, Atomic)))
-    reduces = any(isinstance(s, Loop) and s.kind == "reduce" for s in kernel.body)
-    return reduces and next(effects, None) is None
-
-
-def along_rows(kernel: Kernel) -> bool:
-    """Whether a reduction reads neighbours one after the other: lanes would read them at once."""
-    loops = (s for s in kernel.body if isinstance(s, Loop) and s.kind == "reduce")
-    return any(_reads_neighbours(loop.body, loop.var) for loop in loops)
-
-
-def load_steps(kernel: Kernel, axis: int) -> list[int | None]:
-    """By how much the index of each load grows from one point to its neighbour along an axis of the
-    grid, in a kernel without loops; None where that is not known."""
-    return list(_load_steps(kernel.body, Value("index", int64, (), axis)))
-
-
-def _reads_neighbours(block: Block, moving: Value) -> bool:
-    return 1 in _load_steps(block, moving)
-
-
-def _load_steps(block: Block, moving: Value) -> Iterator[int | None]:
-    steps: dict[int, int | None] = {}  # how values change when `moving` does by 1
-
-    def step(v: Value) -> int | None:
-        if v is moving or (v.op == "index" == moving.op and v.attr == moving.attr):
-            return 1
-        return steps.get(id(v), 0)
-
-    for s in block:
-        if isinstance(s, Value):
-            of = [step(a) for a in s.args]
-            if s.op == "load":
-                yield of[0]
-            steps[id(s)] = _step(s.op, of)
-
-
-def _step(op: str, of: Sequence[int | None]) -> int | None:
-    if not any(x != 0 for x in of):
-        return 0
-    if op not in ("add", "sub") or None in of:
-        return None
-    a, b = (x or 0 for x in of)
-    return a + b if op == "add" else a - b
-
-
 def _changes_what_is_read(s: Statement) -> bool:
     effects = (x for x in walk((s,)) if isinstance(x, (Store, Atomic)))
     return any(x.buffer.access == "rw" for x in effects)
@@ -324,7 +273,7 @@ def _hex(value: float) -> str:
     return f"{digits.rstrip('0').rstrip('.') if '.' in digits else digits}p{exponent}"
 
 
-class _Text:
+class Text:
     """The text of one kernel, as it grows."""
 
     def __init__(self, style: CStyle, kernel: Kernel, lanes: bool) -> None:
@@ -446,7 +395,7 @@ class _Text:
         start, stop = self.name(s.start), self.name(s.stop)
         k = self.fresh(s.var, "k")
         if s.kind == "reduce":
-            _Reduction(self, s, together).write(k, start, stop)
+            Reduction(self, s, together).write(k, start, stop)
         elif s.kind == "fold":
             self.fold(s, k, start, stop)
         else:
@@ -521,135 +470,4 @@ class _Text:
         return [*lines, f"  const {t} both = {{{results}}};", "  return both;", "}"]
 
 
-class _Reduction:
-    """One reduce loop in the canonical order.
-
-    Level 0 combines elements into LANES lanes, level 1 the results of chunks, and so on. The lanes
-    of a level are an array, or, when a group of work items is at it, one value in each of them.
-    """
-
-    def __init__(self, text: _Text, loop: Loop, together: bool) -> None:
-        self.text, self.loop, self.together = text, loop, together
-        self.i64, self.zero = text.style.type(int64), text.style.const(0, int64)
-        self.rule = combine(str(loop.combine), tuple(u.dtype for u in loop.update))
-        self.type, self.combine = text.combiner(self.rule)
-        self.rows = text.style.rows() if text.outermost else []
-        self.unrolled = [text.style.unrolled] if self.rows and text.style.unrolled else []
-        if together:
-            self.shared = f"shared_{self.combine}"
-            text.shared[self.shared] = text.style.shared(self.type, self.shared)
-        else:
-            self.tree = self.combine.replace("combine_", "tree_", 1)
-            text.helpers.setdefault(self.tree, self.tree_of_array())
-
-    def tree_of_array(self) -> list[str]:
-        """The function that combines LANES items in the fixed tree."""
-        pair = f"lanes[j] = {self.combine}(lanes[j], lanes[j + width]);"
-        outer, inner = (["  " * n + line for line in self.unrolled] for n in (1, 2))
-        return [
-            f"{self.text.style.helper}{self.type} {self.tree}({self.type} *lanes) {{",
-            *outer,
-            f"  for (int width = {LANES // 2}; width > 0; width /= 2)",
-            *inner,
-            f"    for (int j = 0; j < width; ++j) {pair}",
-            "  return lanes[0];",
-            "}",
-        ]
-
-    def write(self, k: str, start: str, stop: str) -> None:
-        put, style, several = self.text.put, self.text.style, len(self.loop.results) > 1
-        results = [self.text.fresh(r, "r") for r in self.loop.results]
-        self.result = "_".join(results)
-        put(f"{self.type} {self.result};")
-        with self.text.braces():
-            values = ", ".join(style.const(v.attr, v.dtype) for v in self.rule.identity)
-            put(f"const {self.type} identity = {f'{{{values}}}' if several else values};")
-            span = stop if start == self.zero else f"{stop} - {start}"
-            put(f"const {self.i64} count = {stop} > {start} ? {span} : 0;")
-            put(f"const {self.i64} chunks = count > {CHUNK} ? (count + {CHUNK - 1}) / {CHUNK} : 1;")
-            array = f"lanes[{LANES}], ups" if self.unrolled else "lanes"
-            array = f"up[{LEVELS}]" if self.together else f"{array}[{LEVELS * LANES}]"
-            put(f"{self.type} {array};")
-            with self.text.braces(f"for ({self.i64} chunk = 0; chunk < chunks; ++chunk)"):
-                more = f"(chunk + 1) * {CHUNK} < count"
-                put(f"const {self.i64} end = {more} ? (chunk + 1) * {CHUNK} : count;")
-                (self.chunk_of_group if self.together else self.chunk)(k, start)
-                self.climb()
-        for i, r in enumerate(results if several else ()):
-            self.text.declare(self.loop.results[i].dtype, r, f"{self.result}.x{i}")
-
-    def base(self, start: str) -> str:
-        return "" if start == self.zero else f"{start} + "
-
-    def update(self, into: str) -> None:
-        """Runs the body, and combines what it yields into a lane."""
-        self.text.block(self.loop.body)
-        values = [self.text.name(u) for u in self.loop.update]
-        x = values[0]
-        if len(values) > 1:
-            x = "item"
-            self.text.put(f"const {self.type} item = {{{', '.join(values)}}};")
-        self.text.put(f"{into} = {self.combine}({into}, {x});")
-
-    def chunk(self, k: str, start: str) -> None:
-        put, braces = self.text.put, self.text.braces
-        put(*self.unrolled, f"for (int j = 0; j < {LANES}; ++j) lanes[j] = identity;")
-        with braces(f"for ({self.i64} row = chunk * {CHUNK}; row < end; row += {LANES})"):
-            put(*self.rows)
-            if self.unrolled:
-                self.whole_or_not(k, start)
-            else:
-                put(f"const int width = end - row < {LANES} ? end - row : {LANES};")
-                self.each_lane("for (int j = 0; j < width; ++j)", k, start)
-        put(f"{self.result} = {self.tree}(lanes);")
-
-    def each_lane(self, head: str, k: str, start: str) -> None:
-        with self.text.braces(head):
-            self.text.put(f"const {self.i64} {k} = {self.base(start)}row + j;")
-            self.update("lanes[j]")
-
-    def whole_or_not(self, k: str, start: str) -> None:
-        """LANES iterations, or as many as there are left: either way in a loop of known length."""
-        known = dict(self.text.counts)
-        head = f"for (int j = 0; j < {LANES}; ++j)"
-        for which, more in ((f"if (row + {LANES} <= end)", ""), ("else", " if (row + j < end)")):
-            self.text.counts = dict(known)
-            with self.text.braces(which):
-                self.text.put(*self.unrolled)
-                self.each_lane(head + more, k, start)
-
-    def chunk_of_group(self, k: str, start: str) -> None:
-        put, lane = self.text.put, self.text.style.lane
-        put(f"{self.result} = identity;", f"{self.i64} row = chunk * {CHUNK};")
-        known = dict(self.text.counts)
-        # Twice, for whole rows and for the rest: a condition in the loop halves the speed on CPUs.
-        put(*self.text.style.unroll(self.loop.body))
-        for head in (f"for (; row + {LANES} <= end; row += {LANES})", f"if (row + {lane} < end)"):
-            self.text.counts = dict(known)
-            with self.text.braces(head):
-                put(f"const {self.i64} {k} = {self.base(start)}row + {lane};")
-                self.update(self.result)
-        put(*self.text.style.tree(self.type, self.result, self.combine, self.shared))
-
-    def climb(self) -> None:
-        """Takes a chunk's result to the level above, and on while chunks are complete."""
-        put, style, i64 = self.text.put, self.text.style, self.i64
-        step = f"at /= {CHUNK}, of = (of + {CHUNK - 1}) / {CHUNK}, ++level"
-        first = f"{i64} at = chunk, of = chunks, level = 1"
-        with self.text.braces(f"for ({first}; of > 1; {step})"):
-            up = "up[level]" if self.together else f"up[at % {LANES}]"
-            into = f"{up} = {self.combine}({up}, {self.result});"
-            last = f"if (at % {CHUNK} != {CHUNK - 1} && at + 1 != of) break;"
-            if self.together:
-                put(f"if (at % {CHUNK} == 0) up[level] = identity;")
-                put(f"if (at % {LANES} == {style.lane}) {into}", last)
-                put(f"{self.result} = up[level];")
-                put(*style.tree(self.type, self.result, self.combine, self.shared))
-            else:
-                put(f"{self.type} *up = {'ups' if self.unrolled else 'lanes'} + level * {LANES};")
-                put(f"if (at % {CHUNK} == 0) for (int j = 0; j < {LANES}; ++j) up[j] = identity;")
-                put(into, last)
-                put(f"{self.result} = {self.tree}(up);")
-
-
-__all__ = ["LEVELS", "CStyle", "along_rows", "load_steps", "shareable"]
+__all__ = ["CStyle"]

@@ -368,9 +368,10 @@ def fold_loop(
     loop.carry = tuple(Value("carry", v.dtype, (), (loop, i)) for i, v in enumerate(loop.init))
     got = body(loop.var, *loop.carry)
     if isinstance(got, tuple) and len(got) == 2 and not all(isinstance(g, Value) for g in got):
-        loop.update, loop.effects = tuple(got[0]), tuple(got[1])  # type: ignore[arg-type]
+        updates, effects = got
+        loop.update, loop.effects = tuple(updates), tuple(effects)  # type: ignore[arg-type]  # seen
     else:
-        loop.update = tuple(got)  # type: ignore[arg-type]
+        loop.update = tuple(got)  # type: ignore[arg-type]  # values alone, as was seen
     loop.results = _results(loop, [v.dtype for v in loop.init])
     return loop
 

@@ -6,19 +6,14 @@ Every pass keeps the bits of the result, and returns the kernel itself where it 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 
 from ..dtypes import DType, bfloat16, float16, float32, float64, int32, uint16, uint32, uint64
 from ..errors import DTypeError
+from .analysis import values
 from .builder import Kernel
 from .language import (
-    OPERANDS,
-    Atomic,
-    Block,
     Buffer,
-    Loop,
-    Statement,
-    Store,
     Value,
     bitcast,
     cast,
@@ -27,13 +22,11 @@ from .language import (
     ne,
     quo,
     sqrt,
-    walk,
     where,
 )
+from .rewrite import rewrite
 from .target import Capabilities
 
-# (a value, its arguments as rewritten) -> what takes its place; None: itself with those arguments
-Rule = Callable[[Value, tuple[Value, ...]], Value | None]
 Pass = Callable[[Kernel, Capabilities], Kernel]
 
 _HALVES = (float16, bfloat16)
@@ -48,89 +41,6 @@ def legalize(kernel: Kernel, capabilities: Capabilities) -> Kernel:
     for change in PASSES:
         kernel = change(kernel, capabilities)
     return kernel
-
-
-# --- rewriting -----------------------------------------------------------------------------------
-
-
-class _Rewriter:
-    """Rebuilds blocks statement by statement, so that order and scopes stay as they are."""
-
-    def __init__(self, rule: Rule, buffers: Mapping[Buffer, Buffer]) -> None:
-        self.rule, self.buffers = rule, buffers
-        self.new: dict[int, Value] = {}  # id(old value) -> what takes its place
-        self.emitted: set[int] = set()
-        self.out: list[Statement] = []
-
-    def operand(self, v: Value) -> Value:
-        return self.new.get(id(v), v)
-
-    def operands(self, values: tuple[Value, ...]) -> tuple[Value, ...]:
-        return tuple(self.operand(v) for v in values)
-
-    def block(self, block: Block) -> Block:
-        outer, self.out = self.out, []
-        for s in block:
-            if isinstance(s, Value):
-                self.value(s)
-            else:
-                self.out.append(self.loop(s) if isinstance(s, Loop) else self.effect(s))
-        done, self.out = tuple(self.out), outer
-        return done
-
-    def value(self, v: Value) -> None:
-        args = self.operands(v.args)
-        new = self.rule(v, args) or self.again(v, args)
-        self.new[id(v)] = new
-        self.emit(new)
-
-    def again(self, v: Value, args: tuple[Value, ...]) -> Value:
-        if v.op != "load":
-            return Value(v.op, v.dtype, args, v.attr)
-        buffer = self.buffers.get(v.attr, v.attr)
-        return Value("load", buffer.dtype, args, buffer)
-
-    def emit(self, v: Value) -> None:
-        """Puts `v`, and before it whatever it needs, into the open block."""
-        if v.op in OPERANDS or id(v) in self.emitted:
-            return
-        for a in v.args:
-            self.emit(a)
-        self.emitted.add(id(v))
-        self.out.append(v)
-
-    def effect(self, s: Store | Atomic) -> Store | Atomic:
-        when = None if s.when is None else self.operand(s.when)
-        place = self.buffers.get(s.buffer, s.buffer), self.operand(s.index), self.operand(s.value)
-        return Store(*place, when) if isinstance(s, Store) else Atomic(s.op, *place, when)
-
-    def loop(self, old: Loop) -> Loop:
-        start, stop = self.operand(old.start), self.operand(old.stop)
-        new = Loop(old.kind, start, stop, old.combine, self.operands(old.init))
-        new.carry = self.positions("carry", new, old.carry)
-        self.new[id(old.var)] = new.var
-        new.body = self.block(old.body)
-        new.effects = tuple(s for s in new.body if not isinstance(s, Value))
-        new.update = self.operands(old.update)
-        new.results = self.positions("result", new, old.results)
-        return new
-
-    def positions(self, op: str, loop: Loop, old: tuple[Value, ...]) -> tuple[Value, ...]:
-        new = tuple(Value(op, v.dtype, (), (loop, i)) for i, v in enumerate(old))
-        self.new.update((id(a), b) for a, b in zip(old, new, strict=True))
-        return new
-
-
-def rewrite(kernel: Kernel, rule: Rule, buffers: Mapping[Buffer, Buffer] | None = None) -> Kernel:
-    """The kernel with `rule` applied to every value in order, and buffers replaced."""
-    changed = buffers or {}
-    body = _Rewriter(rule, changed).block(kernel.body)
-    parameters = tuple(changed.get(b, b) for b in kernel.buffers)
-    return Kernel(kernel.name, parameters, kernel.ints, kernel.scalars, kernel.grid, body)
-
-
-def _values(kernel: Kernel) -> Iterator[Value]:
-    return (s for s in walk(kernel.body) if isinstance(s, Value))
 
 
 # --- what cannot be helped -----------------------------------------------------------------------
@@ -158,7 +68,7 @@ def refuse_dtypes(kernel: Kernel, capabilities: Capabilities) -> None:
 def _dtypes(kernel: Kernel) -> Iterator[DType]:
     yield from (b.dtype for b in kernel.buffers)
     yield from (dtype for _, dtype in kernel.scalars)
-    for v in _values(kernel):
+    for v in values(kernel.body):
         yield v.dtype
         yield from (a.dtype for a in v.args)
 
@@ -168,7 +78,7 @@ def _dtypes(kernel: Kernel) -> Iterator[DType]:
 
 def casts_by_float32(kernel: Kernel, capabilities: Capabilities) -> Kernel:
     """Leaves, of the casts to and from float16 and bfloat16, only those from and to float32."""
-    if not any(_is_long_way(v) for v in _values(kernel)):
+    if not any(_is_long_way(v) for v in values(kernel.body)):
         return kernel
     return rewrite(kernel, _cast_by_float32)
 
@@ -206,7 +116,7 @@ def halves_as_integers(kernel: Kernel, capabilities: Capabilities) -> Kernel:
     """Buffers of halves that the device does not convert become uint16, casts integer work."""
     lacking = [d for d in _HALVES if d not in capabilities.native_halves]
     buffers = {b: Buffer(b.name, uint16, b.access) for b in kernel.buffers if b.dtype in lacking}
-    if not buffers and not any(v.dtype in lacking for v in _values(kernel)):
+    if not buffers and not any(v.dtype in lacking for v in values(kernel.body)):
         return kernel
 
     def rule(v: Value, args: tuple[Value, ...]) -> Value | None:
@@ -271,7 +181,7 @@ def round_division(kernel: Kernel, capabilities: Capabilities) -> Kernel:
     Source: Figueroa, When is double rounding innocuous? SIGNUM Newsletter 30(3), 1995: the 53 bits
     of float64 are at least 2 * 24 + 2.
     """
-    if capabilities.exact_division or not any(_is_division(v) for v in _values(kernel)):
+    if capabilities.exact_division or not any(_is_division(v) for v in values(kernel.body)):
         return kernel
     return rewrite(kernel, _divide_in_float64 if capabilities.float64 else _divide_in_integers)
 

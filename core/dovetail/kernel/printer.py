@@ -15,9 +15,13 @@ v1) -> r0: f32 { ... yield v5 }`, `map k0 in a..b { ... }`. A condition follows 
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from .language import Atomic, Block, Loop, Store, Value
+
+if TYPE_CHECKING:
+    from .builder import Kernel
 
 
 class _Printer:
@@ -43,7 +47,7 @@ class _Printer:
             return f"i{v.attr}"
         return self._names[id(v)]
 
-    def names(self, values: Any) -> str:
+    def names(self, values: Iterable[Value]) -> str:
         return ", ".join(map(self.name, values))
 
     def block(self, block: Block, indent: str) -> None:
@@ -85,7 +89,7 @@ class _Printer:
         self.lines.append(f"{indent}}}")
 
 
-def print_kernel(kernel: Any) -> str:
+def print_kernel(kernel: Kernel) -> str:
     """The text of a kernel; equal kernels have equal texts."""
     parameters = [b.name for b in kernel.buffers] + [name for name, _ in kernel.scalars]
     printer = _Printer(frozenset(parameters).union(kernel.ints))

@@ -8,17 +8,17 @@ already vectors of rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ..dtypes import int64
+from .analysis import grid_index, varies_along
 from .builder import Kernel, KernelBuilder
-from .language import Loop, Store, Value, fold_loop, walk, where
+from .language import Block, Loop, Store, Value, fold_loop, where
+from .rewrite import PointCloner
 
 # The int64 parameter that comes last: the new extent of the axis, by whether points are apart.
 EXTENT = {False: "jammed", True: "jammed_apart"}
 
 
-def jam(kernel: Kernel, count: int, axis: int = -2, apart: bool = False) -> Kernel | None:
+def unroll_jam(kernel: Kernel, count: int, axis: int = -2, apart: bool = False) -> Kernel | None:
     """The kernel in which a point does what `count` neighbours along an axis did: the last axis but
     one, unless given.
 
@@ -28,23 +28,31 @@ def jam(kernel: Kernel, count: int, axis: int = -2, apart: bool = False) -> Kern
     i, i + m, i + 2 * m and so on, so that other points, which do the neighbours, load them at once.
     """
     loops = [s for s in kernel.body if isinstance(s, Loop)]
-    stores = [s for s in kernel.body if isinstance(s, Store)]
     others = [s for s in kernel.body if not isinstance(s, (Value, Loop, Store))]
     axis %= max(len(kernel.grid), 1)
     if len(kernel.grid) < 2 or len(loops) != 1 or others or not _worth(kernel, loops[0], axis):
         return None
     if any(b.access == "rw" for b in kernel.buffers):
         return None
-    return _Jam(kernel, loops[0], count, axis, apart).kernel(stores)
+    extent = Value("param", int64, (), EXTENT[apart])
+    points = _points(kernel, count, axis, extent if apart else None)
+    for s in kernel.body:
+        if isinstance(s, Loop):
+            _join(points, s)
+        elif isinstance(s, Value):
+            for point in points:
+                point.value(s)
+    grid = (*kernel.grid[:axis], extent, *kernel.grid[axis + 1 :])
+    return kernel.with_body(_stored(kernel, points), ints=(*kernel.ints, extent.attr), grid=grid)
 
 
 def jammed_axis(kernel: Kernel) -> int:
-    """The axis of the grid along which `jam` joins points, unless told otherwise."""
+    """The axis of the grid along which `unroll_jam` joins points, unless told otherwise."""
     return len(kernel.grid) - 2
 
 
 def _worth(kernel: Kernel, loop: Loop, axis: int) -> bool:
-    varies = _varying(kernel, axis)
+    varies = varies_along(kernel.body, grid_index(axis))
     if loop.kind != "fold" or loop.effects or varies(loop.start) or varies(loop.stop):
         return False
     values = [s for s in loop.body if isinstance(s, Value)]
@@ -52,85 +60,50 @@ def _worth(kernel: Kernel, loop: Loop, axis: int) -> bool:
     return shared and len(values) == len(loop.body)
 
 
-def _varying(kernel: Kernel, axis: int) -> Callable[[Value], bool]:
-    """Whether a value depends on the index along an axis."""
-    found: set[int] = set()
-
-    def varies(v: Value) -> bool:
-        return id(v) in found or (v.op == "index" and v.attr == axis)
-
-    for s in walk(kernel.body):
-        if isinstance(s, Value) and any(map(varies, s.args)):
-            found.add(id(s))
-        elif isinstance(s, Loop):
-            found.update(id(v) for v in (*s.carry, *s.results))
-    return varies
+def _points(kernel: Kernel, count: int, axis: int, step: Value | None) -> list[PointCloner]:
+    """The points that become one: neighbours, or `step` apart. Where there is no such point, it has
+    the index of the last."""
+    extent, index = kernel.grid[axis], grid_index(axis)
+    first = index * count if step is None else index
+    points = [PointCloner(axis, first, None)]
+    for i in range(1, count):
+        at = first + i * (1 if step is None else step)
+        inside = at < extent
+        points.append(PointCloner(axis, where(inside, at, extent - 1), inside))
+    return points
 
 
-class _Jam:
-    """A kernel's values once for each neighbour; those that they share the builder joins."""
+def _join(points: list[PointCloner], old: Loop) -> None:
+    """All points' folds as one, whose carries are theirs, point by point."""
+    width = len(old.carry)
 
-    def __init__(self, kernel: Kernel, loop: Loop, count: int, axis: int, apart: bool) -> None:
-        self.old, self.loop, self.count, self.axis = kernel, loop, count, axis
-        self.name = EXTENT[apart]
-        self.extent = Value("param", int64, (), self.name)
-        self.made: list[dict[int, Value]] = [{} for _ in range(count)]
-        index = Value("index", int64, (), self.axis)
-        self.first = index if apart else index * count
-        self.step: Value | int = self.extent if apart else 1
+    def step(k: Value, *carries: Value) -> list[Value]:
+        updates: list[Value] = []
+        for j, point in enumerate(points):
+            point.new[id(old.var)] = k
+            own = carries[j * width : (j + 1) * width]
+            point.new.update((id(a), b) for a, b in zip(old.carry, own, strict=True))
+            for s in old.body:
+                assert isinstance(s, Value)  # as `_worth` has seen
+                point.value(s)
+            updates += point.operands(old.update)
+        return updates
 
-    def kernel(self, stores: list[Store]) -> Kernel:
-        builder, extent = KernelBuilder(self.old.name), self.old.grid[self.axis]
-        self.fold()
-        for i in range(self.count):
-            for s in stores:
-                inside = self.place(i) < extent if i else None
-                when = None if s.when is None else self.copy(s.when, i)
+    init = [v for point in points for v in point.operands(old.init)]
+    start, stop = points[0].operands((old.start, old.stop))
+    results = iter(fold_loop(start, stop, init, step).results)
+    for point in points:
+        point.new.update((id(r), next(results)) for r in old.results)
+
+
+def _stored(kernel: Kernel, points: list[PointCloner]) -> Block:
+    """The body in which all points store their results; the builder joins what they share."""
+    builder = KernelBuilder(kernel.name)
+    for point in points:
+        for s in kernel.body:
+            if isinstance(s, Store):
+                when, inside = None if s.when is None else point.operand(s.when), point.inside
                 both = inside if when is None else when if inside is None else when & inside
-                builder.effect(Store(s.buffer, self.copy(s.index, i), self.copy(s.value, i), both))
-        body = builder.body()
-        grid = list(self.old.grid)
-        grid[self.axis] = self.extent
-        ints = (*self.old.ints, self.name)
-        return Kernel(self.old.name, self.old.buffers, ints, self.old.scalars, tuple(grid), body)
-
-    def row(self, i: int) -> Value:
-        """The index of neighbour `i`; the last one's, where there is no such neighbour."""
-        at, extent = self.place(i), self.old.grid[self.axis]
-        return where(at < extent, at, extent - 1) if i else at
-
-    def place(self, i: int) -> Value:
-        """Where along the axis neighbour `i` would be."""
-        return self.first + i * self.step if i else self.first
-
-    def copy(self, v: Value, i: int) -> Value:
-        """A value of the old kernel as neighbour `i` computes it."""
-        known = self.made[i].get(id(v))
-        if known is None:
-            known = self.made[i][id(v)] = self._copy(v, i)
-        return known
-
-    def _copy(self, v: Value, i: int) -> Value:
-        if v.op == "index" and v.attr == self.axis:
-            return self.row(i)
-        return Value(v.op, v.dtype, tuple(self.copy(a, i) for a in v.args), v.attr)
-
-    def fold(self) -> None:
-        """All neighbours' folds as one, whose carries are theirs, neighbour by neighbour."""
-        old, n = self.loop, self.count
-
-        def step(k: Value, *carries: Value) -> list[Value]:
-            width, out = len(old.carry), []
-            for j in range(n):
-                self.made[j][id(old.var)] = k
-                for c, new in zip(old.carry, carries[j * width :], strict=False):
-                    self.made[j][id(c)] = new
-                out += [self.copy(u, j) for u in old.update]
-            return out
-
-        init = [self.copy(v, j) for j in range(n) for v in old.init]
-        new = fold_loop(self.copy(old.start, 0), self.copy(old.stop, 0), init, step)
-        results = iter(new.results)
-        for j in range(n):
-            for r in old.results:
-                self.made[j][id(r)] = next(results)
+                index, value = point.operand(s.index), point.operand(s.value)
+                builder.effect(Store(s.buffer, index, value, both))
+    return builder.body()

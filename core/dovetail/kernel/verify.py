@@ -1,4 +1,4 @@
-"""The rules of the loop language, checked: run on every kernel in tests, after every stage."""
+"""The rules of the loop language, checked; in tests on every kernel that is made, by any stage."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 import re
 import struct
 from collections.abc import Iterable
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from ..dtypes import BY_CODE, DType, bfloat16, bool_, float16, float32, int64
 from ..errors import InternalError
@@ -96,8 +96,8 @@ class _Verifier:
 
     def constant(self, v: Value) -> None:
         self.computable(v.dtype, v)
-        kind: Any = {"b": bool, "i": int, "u": int, "f": float}[v.dtype.kind]
-        if type(v.attr) is not kind:
+        kind = {"b": "bool", "i": "int", "u": "int", "f": "float"}[v.dtype.kind]
+        if type(v.attr).__name__ != kind:
             _broken("a constant is a Python number of its dtype's kind", v)
         if v.dtype.kind in "iu" and not v.dtype.min <= v.attr <= v.dtype.max:
             _broken("an integer constant is in its dtype's range", v)

@@ -21,7 +21,7 @@ pytest.importorskip("cuda.bindings", reason="cuda-bindings is not installed")
 pytest.importorskip("dovetail_cuda", reason="dovetail-cuda is not installed")
 
 from dovetail.extend import CompileError, Kernel, legalize, parse_kernel
-from dovetail_cuda import ways
+from dovetail_cuda import schedule
 from dovetail_cuda.compile import to_cubin
 from places import GOLDEN
 from recorder import CUDA
@@ -35,12 +35,12 @@ ELF = b"\x7fELF"  # a cubin is an ELF file
 
 
 def texts(kernel: Kernel) -> Iterator[str]:
-    """The kernel in the way that is compiled first, then in all others that some sizes ask for."""
-    first = ways.first(kernel)
+    """The kernel in the schedule that is compiled first, then in others that some sizes ask for."""
+    first = schedule.first(kernel)
     big = [BIG] * len(kernel.grid)
-    others = {ways.best(kernel, first, [n] * len(kernel.ints), big) for n in (1, BIG)}
-    for way in (first, *sorted(others - {first})):
-        yield ways.text(kernel, way).source()
+    others = {schedule.best(kernel, [n] * len(kernel.ints), big) for n in (1, BIG)}
+    for name in (first, *sorted(others - {first})):
+        yield schedule.schedule(kernel, name).source()
 
 
 def recorded(folder: Path, sample: int) -> list[Kernel]:
@@ -98,7 +98,7 @@ def test_a_sample_of_the_kit_compiles(tmp_path: Path) -> None:
 @pytest.mark.exhaustive
 @pytest.mark.timeout(3600)
 def test_the_whole_kit_compiles_for_every_architecture(tmp_path: Path) -> None:
-    """What a launch first asks for, on all architectures; the other ways on two."""
+    """What a launch first asks for, on all architectures; the other schedules on two."""
     kernels = recorded(tmp_path, 1)
     assert len(kernels) > 4000
     first, others = set[str](), set[str]()

@@ -35,12 +35,12 @@ from cuda_double import plugin as double
 from dovetail.dtypes import float32, int64
 from dovetail.extend import Backend, Kernel, KernelBuilder, Store, legalize, parse_kernel
 from dovetail.kernel.language import cast, eq, load, map_loop, reduce_loop
-from dovetail_cuda import plugin, ways
+from dovetail_cuda import plugin, schedule
 from places import GOLDEN
 
 SHIFT = 192  # bytes before the buffers' first elements: no kernel may lean on offset 0
 # How large a reduction or a grid must be for several threads to share a point, or one to do several
-WAYS = {"a thread for a point": 1 << 62, "the other ways": 0}
+LIMITS = {"a thread for a point": 1 << 62, "the other schedules": 0}
 
 
 class CudaHost:
@@ -65,19 +65,19 @@ class CudaHost:
         grid = [names[e.attr] if e.op == "param" else e.attr for e in kernel.grid]
         places = [x for h in handles for x in (h, SHIFT)]
         if 0 not in grid:
-            self.launched.add(ways.best(program.kernel, program.way, ints, grid))
+            self.launched.add(schedule.best(program.kernel, ints, grid))
             b.launch(program, tuple(places), ints, scalars, grid)
         for h, a in zip(handles, arrays, strict=True):
             b.copy_out(memoryview(a.reshape(-1).view(np.uint8)), h, SHIFT)
             b.free(h, a.nbytes)
 
 
-@pytest.fixture(scope="module", params=WAYS)
+@pytest.fixture(scope="module", params=LIMITS)
 def host(request: pytest.FixtureRequest) -> Iterator[CudaHost]:
     with double.installed(), pytest.MonkeyPatch.context() as patch:
-        limit = WAYS[request.param]
+        limit = LIMITS[request.param]
         for name in ("SHORT", "BUSY", "WIDE", "TILED"):
-            patch.setattr(ways, name, limit)
+            patch.setattr(schedule, name, limit)
         found = plugin.dovetail_probe({})
         yield CudaHost(plugin.dovetail_open(found[0], {}))  # type: ignore[index]
 
@@ -125,7 +125,7 @@ def test_points_beyond_the_grid_change_nothing(host: CudaHost, access: str) -> N
         check(host, softmax_of_columns(access), arrays, [100, m])  # type: ignore[arg-type]
 
 
-def test_every_way_is_taken(host: CudaHost, request: pytest.FixtureRequest) -> None:
+def test_every_schedule_is_taken(host: CudaHost, request: pytest.FixtureRequest) -> None:
     rng = np.random.default_rng(1)
     x = rng.normal(size=3000).astype("f4")
     for axis in (0, 1):
@@ -134,7 +134,7 @@ def test_every_way_is_taken(host: CudaHost, request: pytest.FixtureRequest) -> N
     square = rng.normal(size=100).astype("f4")
     check(host, matmul, [square, square, np.zeros(100, "f4")], [10] * len(matmul.ints))  # type: ignore[arg-type]
     check(host, four_axes(), [x, x, np.zeros(3000, "f4"), np.zeros(3000, "i8")], [1, 1, 1, 3000])  # type: ignore[arg-type]
-    wanted = {ways.PLAIN}
+    wanted = {schedule.PLAIN}
     if "other" in request.node.name:
-        wanted = {ways.JAMMED, ways.WARP, ways.COLUMNS, ways.SPREAD}
+        wanted = {schedule.JAMMED, schedule.WARP, schedule.COLUMNS, schedule.COARSENED}
     assert wanted <= host.launched

@@ -1,5 +1,5 @@
 """The host side of the cuda backend, on the double of the driver: memory, streams, launches, copies
-and events, and the ways in which a driver can refuse. The double does work late and in any legal
+and events, and how a driver can refuse. The double does work late and in any legal
 order, so what forgets to wait is seen.
 """
 
@@ -453,7 +453,10 @@ def test_the_conformance_kit_passes_in_part() -> None:
     assert "CUDA driver double" in done.stdout
 
 
-WHOLE = {"as it is": (), "by the ways of large launches": ("-p", "cuda_double.other_ways")}
+WHOLE = {
+    "as it is": (),
+    "by the schedules of large launches": ("-p", "cuda_double.large_schedules"),
+}
 
 
 @pytest.mark.exhaustive

@@ -34,8 +34,8 @@ from dovetail.tensor.tensor import from_host
 from dovetail.testing.programs import check as check_program
 from dovetail.testing.test_layouts import matrix_product
 from dovetail_opencl import loader, plugin
-from dovetail_opencl.launch import SHORT, WIDE, longest
 from dovetail_opencl.render import OpenCLStyle, dimensions
+from dovetail_opencl.schedule import LANED, PLAIN, SHORT, WIDE, best, schedules
 
 FOUND = plugin.dovetail_probe({})
 DEVICES = [] if isinstance(FOUND, Unavailable) else list(FOUND)
@@ -263,9 +263,14 @@ def test_long_rows_are_done_by_groups_and_short_ones_are_not(backend: Backend) -
     program = backend.compile(kernel)
     groups = "Intel" in backend.info.details["platform"]
     assert program.first == ("lanes" if groups else "plain")  # type: ignore[attr-defined]
-    assert longest(kernel, [3, 10]) == 10 < SHORT <= longest(kernel, [3, 1000])
-    columns = backend.compile(reduction("add", [float32], axis=0))
-    assert list(columns.forms) == ["plain", "unrolled" if groups else "tiled"]  # type: ignore[attr-defined]
+    long = LANED if groups else PLAIN
+    assert best(kernel, groups, [3, SHORT - 1], [3]) == PLAIN
+    assert best(kernel, groups, [3, SHORT], [3]) == long
+    columns = reduction("add", [float32], axis=0)
+    names = ["plain", "unrolled" if groups else "tiled"]
+    assert list(schedules(columns, groups)) == names
+    assert best(columns, groups, [WIDE, SHORT], [WIDE]) == names[1]
+    assert best(columns, groups, [WIDE - 1, SHORT], [WIDE - 1]) == PLAIN
 
 
 def test_products_do_several_rows_at_once(backend: Backend) -> None:

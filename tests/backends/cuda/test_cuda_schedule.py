@@ -1,4 +1,4 @@
-"""Which way a launch takes, by kernel and sizes; and what the text then has."""
+"""Which schedule a launch takes, by kernel and sizes; and what the text then has."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dovetail.extend import (
     reduce_loop,
 )
 from dovetail.kernel.language import const, where
-from dovetail_cuda import ways
+from dovetail_cuda import schedule
 from dovetail_cuda.compile import to_cubin
 from dovetail_cuda.render import LANES, THREADS, ColumnStyle, CudaStyle, WarpStyle, shape
 from places import GOLDEN
@@ -54,7 +54,7 @@ def plus(second: str) -> Kernel:
 
 
 def chosen(kernel: Kernel, ints: list[int], grid: list[int]) -> str:
-    return ways.best(kernel, ways.first(kernel), ints, grid)
+    return schedule.best(kernel, ints, grid)
 
 
 @pytest.mark.parametrize(
@@ -63,18 +63,18 @@ def chosen(kernel: Kernel, ints: list[int], grid: list[int]) -> str:
 )
 def test_a_thread_has_so_many_bytes_in_flight(dtype: DType, operands: int, points: int) -> None:
     kernel = elementwise(dtype, operands)
-    assert ways.points(kernel) == points
-    way = chosen(kernel, [BIG], [BIG])
-    assert way == (ways.SPREAD if points > 1 else ways.PLAIN)
-    ints, grid = ways.sizes(kernel, way, [BIG + 1], [BIG + 1])
-    assert grid == [-(-(BIG + 1) // points)] and ints[1:] == (grid if points > 1 else [])
-    source = ways.text(kernel, way).source()
+    assert schedule.points(kernel) == points
+    name = chosen(kernel, [BIG], [BIG])
+    assert name == (schedule.COARSENED if points > 1 else schedule.PLAIN)
+    ints, grid = schedule.schedule(kernel, name).sizes([BIG + 1], [BIG + 1])
+    assert grid == (-(-(BIG + 1) // points),) and ints[1:] == (grid if points > 1 else ())
+    source = schedule.schedule(kernel, name).source()
     assert len(re.findall(r"= x0\[", source)) == points
     assert source.rindex("= x0[") < source.index("out[")
 
 
 def test_small_and_narrow_grids_are_not_joined() -> None:
-    assert chosen(elementwise(float32, 1), [1000], [1000]) == ways.PLAIN
+    assert chosen(elementwise(float32, 1), [1000], [1000]) == schedule.PLAIN
     b = KernelBuilder("row")
     x, out, m, n = (
         b.buffer("x", float32, "r"),
@@ -85,40 +85,40 @@ def test_small_and_narrow_grids_are_not_joined() -> None:
     i, j = b.axis(m), b.axis(n)
     b.store(out, i * n + j, load(x, j))
     kernel = b.build()
-    assert chosen(kernel, [BIG, 3], [BIG, 3]) == ways.PLAIN
-    assert chosen(kernel, [3, BIG], [3, BIG]) == ways.SPREAD
+    assert chosen(kernel, [BIG, 3], [BIG, 3]) == schedule.PLAIN
+    assert chosen(kernel, [3, BIG], [3, BIG]) == schedule.COARSENED
 
 
 @pytest.mark.parametrize("second", ["itself", "its transpose", "a row", "a column"])
 def test_transposes_are_read_by_square_blocks(second: str) -> None:
     kernel, sizes = plus(second), [4096, 4096]
     square = second == "its transpose"
-    assert ways.across(kernel) == square
-    assert chosen(kernel, sizes, sizes) == (ways.PLAIN if square else ways.SPREAD)
-    threads = ways.launch_shape(kernel, ways.PLAIN, sizes)[3:]
+    assert schedule.across(kernel) == square
+    assert chosen(kernel, sizes, sizes) == (schedule.PLAIN if square else schedule.COARSENED)
+    threads = schedule.launch_shape(kernel, schedule.schedule(kernel, schedule.PLAIN), sizes)[3:]
     assert threads == ((LANES, THREADS // LANES, 1) if square else (THREADS, 1, 1))
 
 
 def test_large_products_are_done_in_tiles() -> None:
     kernel = parse_kernel((GOLDEN / "matmul.txt").read_text())
-    assert ways.first(kernel) == ways.PLAIN == chosen(kernel, [512] * 3, [512] * 2)
-    assert chosen(kernel, [1025] * 3, [1025] * 2) == ways.JAMMED
-    ints, grid = ways.sizes(kernel, ways.JAMMED, [1025] * 3, [1025] * 2)
-    assert grid == [129, 257] and ints == [1025, 1025, 1025, 129, 257]
-    source = ways.text(kernel, ways.JAMMED).source()
+    assert schedule.first(kernel) == schedule.PLAIN == chosen(kernel, [512] * 3, [512] * 2)
+    assert chosen(kernel, [1025] * 3, [1025] * 2) == schedule.JAMMED
+    ints, grid = schedule.schedule(kernel, schedule.JAMMED).sizes([1025] * 3, [1025] * 2)
+    assert grid == (129, 257) and ints == (1025, 1025, 1025, 129, 257)
+    source = schedule.schedule(kernel, schedule.JAMMED).source()
     assert len(re.findall(r"= x\[", source)) == 8 and len(re.findall(r"= y\[", source)) == 4
     assert source.count("__fmaf_rn") == 32
 
 
 def test_reductions_are_shared_by_a_warp_or_by_a_block_of_columns() -> None:
     rows, columns = reduction("add", [float32]), reduction("add", [float32], axis=0)
-    assert ways.first(rows) == ways.WARP and ways.first(columns) == ways.PLAIN
-    for n in (ways.SHORT - 1, ways.SHORT):
-        short = n < ways.SHORT
-        assert chosen(rows, [10, n], [10]) == (ways.PLAIN if short else ways.WARP)
-        assert chosen(columns, [10, n], [10]) == (ways.PLAIN if short else ways.COLUMNS)
-    assert "__shfl_down_sync" in ways.text(rows, ways.WARP).source()
-    assert "__syncthreads" in ways.text(columns, ways.COLUMNS).source()
+    assert schedule.first(rows) == schedule.WARP and schedule.first(columns) == schedule.PLAIN
+    for n in (schedule.SHORT - 1, schedule.SHORT):
+        short = n < schedule.SHORT
+        assert chosen(rows, [10, n], [10]) == (schedule.PLAIN if short else schedule.WARP)
+        assert chosen(columns, [10, n], [10]) == (schedule.PLAIN if short else schedule.COLUMNS)
+    assert "__shfl_down_sync" in schedule.schedule(rows, schedule.WARP).source()
+    assert "__syncthreads" in schedule.schedule(columns, schedule.COLUMNS).source()
 
 
 def test_bounds_that_differ_between_columns_keep_them_from_one_barrier() -> None:
@@ -129,10 +129,10 @@ def test_bounds_that_differ_between_columns_keep_them_from_one_barrier() -> None
     same = where(chunk * 5 < n, chunk * 5, n)
     total = reduce_loop("add", same, n, lambda k: load(x, k * n + i))[0]
     b.store(out, i, total)
-    assert chosen(b.build(), [9, 9], [9, 9]) == ways.COLUMNS
+    assert chosen(b.build(), [9, 9], [9, 9]) == schedule.COLUMNS
     own = cast(load(ends, i), n.dtype)
     b.store(out, i, reduce_loop("add", 0, own, lambda k: load(x, k * n + i))[0])
-    assert chosen(b.build(), [9, 9], [9, 9]) == ways.PLAIN
+    assert chosen(b.build(), [9, 9], [9, 9]) == schedule.PLAIN
 
 
 def test_blocks_of_columns_have_enough_shared_memory() -> None:
@@ -146,12 +146,12 @@ def test_blocks_of_columns_have_enough_shared_memory() -> None:
         out = b.buffer(f"out{count}", float64, "w")
         b.store(out, i, reduce_loop(name, 0, n, update)[0])
         kernel = b.build()
-        way = ways.COLUMNS if count < 5 else ways.PLAIN
-        assert chosen(kernel, [100], [100]) == way
+        name = schedule.COLUMNS if count < 5 else schedule.PLAIN
+        assert chosen(kernel, [100], [100]) == name
         if count == 4:
-            to_cubin(ways.text(kernel, way).source(), "sm_75")
+            to_cubin(schedule.schedule(kernel, name).source(), "sm_75")
     with pytest.raises(CompileError, match="shared"):
-        to_cubin(ways.text(kernel, ways.COLUMNS).source(), "sm_75")
+        to_cubin(schedule.schedule(kernel, schedule.COLUMNS).source(), "sm_75")
 
 
 def test_the_shapes_of_launches() -> None:

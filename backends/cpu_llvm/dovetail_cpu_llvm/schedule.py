@@ -1,0 +1,249 @@
+"""How the points of a kernel are given to vectors and tiles: decided from its index expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from dovetail.extend import (
+    Atomic,
+    Block,
+    Kernel,
+    Loop,
+    Store,
+    Value,
+    grid_index,
+    stride_along,
+    trip_count,
+    values,
+    walk,
+)
+
+TILE = 16384  # points of the innermost axis in one tile of a straight-line kernel
+PANEL_BYTES = 4096  # of a row in a tile of reductions along columns: 1 kB takes 1.5 times as long
+PANELS = 4  # column panels for each thread, at least
+SIDE = 64  # points along both axes of a tile that is transposed: blocks stay in the first cache
+JAM = 4  # rows of a product that are computed at once
+UNKNOWN_TRIPS = 64  # what a loop with bounds that are not known at launch is reckoned to take
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How a kernel's points are given to vectors and tiles.
+
+    `kind` says what lanes are (see `render.py`); `native` is the bytes of a vector register;
+    `vectorized` holds the ids of loops whose iterations lanes are. A tile is a block of `tile`
+    points of the innermost axis, and of `side` points of axis `second` unless that is -1.
+    `transposed` holds the ids of loads that are contiguous along `second`: a tile is transposed on
+    the way. `jam` points of `second` are computed at once (unroll-and-jam); `shared` are the ids of
+    values that are equal for all of these, or, in a column `panel` (see `render.py`), for all of a
+    tile's points. `divisions` holds, by id of a loop, what splits its variable into two axes:
+    quotients and remainders by one divisor.
+    """
+
+    kind: Literal["lanes", "rows", "points"]
+    width: int
+    native: int
+    tile: int
+    rank: int
+    second: int = -1
+    side: int = 1
+    jam: int = 1
+    panel: bool = False
+    vectorized: frozenset[int] = frozenset()
+    transposed: frozenset[int] = frozenset()
+    shared: frozenset[int] = frozenset()
+    divisions: Mapping[int, tuple[Value, ...]] = field(default_factory=dict)
+
+    @property
+    def blocked(self) -> tuple[int, ...]:
+        """The axes of which a tile takes more than one point."""
+        return (self.rank - 1,) if self.second < 0 else (self.second, self.rank - 1)
+
+    def blocks(self, grid: Sequence[int]) -> list[int]:
+        """The points of a tile along each axis of the grid."""
+        sizes = [1] * len(grid)
+        for axis in self.blocked if grid else ():
+            sizes[axis] = min(self.tile if axis == self.rank - 1 else self.side, grid[axis])
+        if self.panel:  # some tiles for each thread, of whole vectors
+            even = -(-grid[-1] // (PANELS * self.width)) * self.width
+            sizes[-1] = min(sizes[-1], even)
+        return sizes
+
+
+def schedule(kernel: Kernel, native: int) -> Schedule:
+    """The schedule for vector registers of `native` bytes."""
+    loops = [s for s in walk(kernel.body) if isinstance(s, Loop)]
+    if _lockstep(kernel, loops):
+        return _in_lockstep(kernel, native, loops)
+    vectorized = frozenset(id(x) for x in loops if _can_vectorize(x))
+    divisions = {id(x): found for x in loops if id(x) in vectorized and (found := _divisions(x))}
+    return Schedule(
+        "rows" if vectorized else "points",
+        1,
+        native,
+        tile=1 if loops else TILE,
+        rank=len(kernel.grid),
+        vectorized=vectorized,
+        divisions=divisions,
+    )
+
+
+def _in_lockstep(kernel: Kernel, native: int, loops: list[Loop]) -> Schedule:
+    """The schedule where lanes are points of the innermost axis."""
+    rank, item = len(kernel.grid), max(_itemsizes(kernel), default=8)
+    width = native // item * (4 if loops else 2)
+    if loops and (shared := _shared(kernel, loops)):
+        # 4 rows of 4 vectors: 16 accumulators of 32 registers, or 8 of 16
+        width = width if native == 64 else width // 2
+        return Schedule(
+            "lanes", width, native, width, rank, second=rank - 2, side=SIDE, jam=JAM, shared=shared
+        )
+    if _is_panel(kernel):
+        along = stride_along(kernel.body, grid_index(rank - 1))
+        uniform = frozenset(id(s) for s in _plain(kernel) if along(s) == 0)
+        tile = max(width, PANEL_BYTES // item)
+        return Schedule("lanes", width, native, tile, rank, shared=uniform, panel=True)
+    second, transposed = (-1, frozenset[int]()) if loops else _transposed_loads(kernel, native)
+    if not transposed:
+        return Schedule("lanes", width, native, width if loops else TILE, rank)
+    width = min(width, SIDE)
+    return Schedule(
+        "lanes", width, native, SIDE, rank, second=second, side=SIDE, transposed=transposed
+    )
+
+
+def _plain(kernel: Kernel) -> list[Value]:
+    """The values that stand in no loop."""
+    return [s for s in kernel.body if isinstance(s, Value)]
+
+
+def _divisions(loop: Loop) -> tuple[Value, ...]:
+    if not _is_natural(loop.start):
+        return ()
+    found = [
+        s
+        for s in loop.body
+        if isinstance(s, Value) and s.op in ("quo", "rem") and s.args[0] is loop.var
+    ]
+    return tuple(s for s in found if s.args[1] is found[0].args[1] and s.args[1].op == "param")
+
+
+def _is_natural(v: Value) -> bool:
+    """Whether an index is certainly not negative."""
+    if v.op == "const":
+        return int(v.attr) >= 0
+    return v.op == "index" or (v.op in ("add", "mul") and all(map(_is_natural, v.args)))
+
+
+def _transposed_loads(kernel: Kernel, native: int) -> tuple[int, frozenset[int]]:
+    """The axis along which loads that stride along the innermost one are contiguous, and these."""
+    *others, last = (stride_along(kernel.body, grid_index(a)) for a in range(len(kernel.grid)))
+    found: dict[int, list[int]] = {}
+    for s in _plain(kernel):
+        if s.op != "load" or len(s.args) == 2:
+            continue
+        if native < 64 and s.dtype.itemsize < 4:
+            continue  # masked loads of small elements need AVX-512
+        if last(s.args[0]) in (None, 0, 1):
+            continue
+        for axis, along in enumerate(others):
+            if along(s.args[0]) == 1:
+                found.setdefault(axis, []).append(id(s))
+    second = max(found, key=lambda axis: len(found[axis]), default=-1)
+    return second, frozenset(found.get(second, ()))
+
+
+def _is_panel(kernel: Kernel) -> bool:
+    """Whether the kernel is reductions with plain bodies, then effects (so that no store comes
+    between a load and a use of it, wherever that is rendered)."""
+    effects = [s for s in kernel.body if isinstance(s, Store) or _is_map(s)]
+    others = [s for s in kernel.body if isinstance(s, Loop) and not _is_map(s)]
+    first = kernel.body.index(effects[0]) if effects else 0
+    if not others or any(x.kind != "reduce" or kernel.body.index(x) >= first for x in others):
+        return False
+    loops = [*others, *(x for x in effects if isinstance(x, Loop))]
+    if any(isinstance(s, Loop) for x in loops for s in x.body):
+        return False
+    stores = [isinstance(s, Store) for s in effects]
+    return all(stores) or (not any(stores) and all(v.op != "load" for v in _plain(kernel)))
+
+
+def _is_map(s: object) -> bool:
+    return isinstance(s, Loop) and s.kind == "map"
+
+
+def _shared(kernel: Kernel, loops: list[Loop]) -> frozenset[int]:
+    """What need be computed only once for several points of the last axis but one, where that pays:
+    in a plain fold that loads something for all of them. Else nothing."""
+    loop, *others = loops
+    if others or loop.kind != "fold" or loop.effects or len(kernel.grid) < 2:
+        return frozenset()
+    along = stride_along(kernel.body, grid_index(len(kernel.grid) - 2))
+    shared = frozenset(id(v) for v in values(kernel.body) if along(v) == 0)
+    pays = any(isinstance(s, Value) and s.op == "load" and id(s) in shared for s in loop.body)
+    return shared if pays and along(loop.start) == along(loop.stop) == 0 else frozenset()
+
+
+def _itemsizes(kernel: Kernel) -> Iterator[int]:
+    """The sizes of what vectors hold: what is loaded and stored, and floats."""
+    for s in walk(kernel.body):
+        if isinstance(s, Value) and (s.op == "load" or s.dtype.kind == "f"):
+            yield s.dtype.itemsize
+        elif isinstance(s, Store):
+            yield s.buffer.dtype.itemsize
+
+
+def _can_vectorize(loop: Loop) -> bool:
+    return loop.kind != "fold" and not any(isinstance(s, (Loop, Atomic)) for s in loop.body)
+
+
+def _lockstep(kernel: Kernel, loops: list[Loop]) -> bool:
+    """Whether lanes are points of the innermost axis: for all straight-line kernels, and where that
+    axis, rather than a loop, is the one along which memory is contiguous."""
+    if not kernel.grid or any(isinstance(s, Atomic) for s in walk(kernel.body)):
+        return False
+    if not loops:
+        return True
+    inner = stride_along(kernel.body, grid_index(len(kernel.grid) - 1))
+    if any(inner(b) != 0 for x in loops for b in (x.start, x.stop)):
+        return False
+    across = along = 0
+    for loop in loops:
+        own = stride_along(loop.body, loop.var)
+        for s in loop.body:
+            index = _index(s)
+            if index is not None:
+                across += inner(index) == 1
+                along += own(index) == 1
+    folds = all(x.kind == "fold" for x in loops)  # whose iterations no lanes are
+    if across:
+        return across >= along or folds
+    return along == 0 and folds
+
+
+def _index(s: object) -> Value | None:
+    if isinstance(s, Value):
+        return s.args[0] if s.op == "load" else None
+    return s.index if isinstance(s, Store) else None
+
+
+# --- how much work a launch is
+
+
+def work(kernel: Kernel, ints: Mapping[str, int]) -> float:
+    """Roughly the operations for each point of the grid."""
+    return _work(kernel.body, ints)
+
+
+def _work(block: Block, ints: Mapping[str, int]) -> float:
+    total = 1.0
+    for s in block:
+        total += _trips(s, ints) * _work(s.body, ints) if isinstance(s, Loop) else 1
+    return total
+
+
+def _trips(loop: Loop, ints: Mapping[str, int]) -> int:
+    known = trip_count(loop, ints, at=0)  # at the first point of the grid
+    return UNKNOWN_TRIPS if known is None else known

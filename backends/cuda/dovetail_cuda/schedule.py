@@ -1,0 +1,129 @@
+"""The schedules of a kernel, and which one a launch takes. All of them give the same bits.
+
+plain: a thread does a point. coarsened: it does several, for kernels without loops over large
+grids. jammed: it does a tile of them that share what they load, as in products of matrices. warp,
+columns: LANES threads do a point, for reductions that are not short.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+
+from dovetail.extend import (
+    LANES,
+    Kernel,
+    Loop,
+    Schedule,
+    Value,
+    along_rows,
+    coarsen,
+    grid_index,
+    reduces_long,
+    reductions,
+    shareable,
+    stride_along,
+    unroll_jam,
+    varies_along,
+)
+
+from .render import ColumnStyle, CudaStyle, Shape, WarpStyle, shape
+
+PLAIN, COARSENED, JAMMED, WARP, COLUMNS = "plain", "coarsened", "jammed", "warp", "columns"
+STYLES = {WARP: WarpStyle(), COLUMNS: ColumnStyle()}
+STYLE = CudaStyle()
+
+SHORT = 64  # a reduction below this is done by one thread
+ROWS, COLUMNS_APART = 8, 4  # of a product, that a thread does: 12 loads for 32 multiplications
+IN_FLIGHT = 32  # bytes that a thread is to wait for at a time
+BUSY = 1 << 18  # points below this leave threads idle: they are not joined
+WIDE = 1 << 11  # points of the last axis, likewise
+TILED = 1 << 19  # points of a product, likewise
+KNOWN = 4096  # kernels of which answers are kept: each is asked about for every new shape
+SHARED = 48 << 10  # bytes of shared memory that a block may declare
+LONG = 512  # statements of a text, above which it is not made longer
+
+
+def schedule(kernel: Kernel, name: str) -> Schedule:
+    """The schedule that `first` or `best` names."""
+    if name == JAMMED:
+        joined = ((-2, ROWS), (-1, COLUMNS_APART))
+        return Schedule(tile(kernel) or kernel, STYLE, joined=joined)
+    if name == COARSENED:
+        count = points(kernel)
+        return Schedule(coarsen(kernel, count) or kernel, STYLE, joined=((-1, count),))
+    return Schedule(kernel, STYLES.get(name, STYLE), lanes=name in STYLES)
+
+
+@lru_cache(KNOWN)
+def first(kernel: Kernel) -> str:
+    """The schedule that is compiled before any size is known."""
+    return WARP if shareable(kernel) and along_rows(kernel) else PLAIN
+
+
+@lru_cache(KNOWN)
+def tile(kernel: Kernel) -> Kernel | None:
+    """The kernel with ROWS times COLUMNS_APART points to a thread, if they share what they load."""
+    rows = unroll_jam(kernel, ROWS)
+    return None if rows is None else unroll_jam(rows, COLUMNS_APART, axis=-1, apart=True)
+
+
+def best(kernel: Kernel, ints: Sequence[int], grid: Sequence[int]) -> str:
+    """The schedule for a launch of these sizes."""
+    if math.prod(grid) >= TILED and tile(kernel) is not None:
+        return JAMMED
+    if shareable(kernel):
+        if not reduces_long(kernel, dict(zip(kernel.ints, ints, strict=True)), SHORT):
+            return PLAIN
+        loops = reductions(kernel)
+        fits = uniform(kernel, loops) and shared_bytes(loops) <= SHARED
+        return WARP if first(kernel) == WARP else COLUMNS if fits else PLAIN
+    if across(kernel):
+        return PLAIN
+    many = math.prod(grid) >= BUSY and max(grid[-1:], default=0) >= WIDE
+    return COARSENED if many and points(kernel) > 1 else PLAIN
+
+
+def shared_bytes(loops: Sequence[Loop]) -> int:
+    """The shared memory that a block of columns takes: one array for each kind of reduction."""
+    kinds = {(loop.combine, tuple(u.dtype for u in loop.update)) for loop in loops}
+    items = (max(d.itemsize for d in dtypes) * len(dtypes) for _, dtypes in kinds)
+    return sum(LANES * LANES * item for item in items)
+
+
+def uniform(kernel: Kernel, loops: Sequence[Loop]) -> bool:
+    """Whether all points along the last axis have the same bounds: then they come to the same
+    barriers."""
+    varies = varies_along(kernel.body, grid_index(len(kernel.grid) - 1), memory=True)
+    return not any(varies(v) for loop in loops for v in (loop.start, loop.stop))
+
+
+def launch_shape(kernel: Kernel, chosen: Schedule, grid: Sequence[int]) -> Shape:
+    """Blocks and threads of a launch. Those of a tile, or of a transpose, lie along two axes."""
+    square = len(chosen.joined) > 1 or (chosen.kernel is kernel and across(kernel))
+    return shape(chosen.style, grid, square)
+
+
+@lru_cache(KNOWN)
+def across(kernel: Kernel) -> bool:
+    """Whether a kernel without loops reads a transpose: neighbours along the last axis but one load
+    neighbours there, and those along the last one do not. Threads of a block should be both."""
+    axis = len(kernel.grid) - 1
+    if axis < 1 or any(isinstance(s, Loop) for s in kernel.body):
+        return False
+    above, along = (stride_along(kernel.body, grid_index(a)) for a in (axis - 1, axis))
+    indices = [s.args[0] for s in kernel.body if isinstance(s, Value) and s.op == "load"]
+    return any(above(i) == 1 and along(i) not in (0, 1) for i in indices)
+
+
+@lru_cache(KNOWN)
+def points(kernel: Kernel) -> int:
+    """How many points a thread of the coarsened kernel does; 1 where it is not worth it."""
+    loads = {
+        id(s): s.dtype.itemsize for s in kernel.body if isinstance(s, Value) and s.op == "load"
+    }
+    if not loads or any(isinstance(s, Loop) for s in kernel.body):
+        return 1
+    wanted = min(IN_FLIGHT // sum(loads.values()), LONG // len(kernel.body), 8)
+    return 1 << wanted.bit_length() - 1 if wanted > 1 and coarsen(kernel, 2) is not None else 1

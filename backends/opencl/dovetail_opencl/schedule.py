@@ -1,0 +1,72 @@
+"""The schedules of a kernel, and which one a launch takes. All of them give the same bits.
+
+plain: a work item does a point. lanes: a group of LANES does one, for reductions along long rows.
+jammed: a work item does several rows of a product, which share what they load. tiled, unrolled: a
+group does neighbouring columns of a reduction, row by row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from dovetail.extend import (
+    Kernel,
+    Schedule,
+    along_rows,
+    jammed_axis,
+    reduces_long,
+    reductions,
+    shareable,
+    unroll_jam,
+    walk,
+)
+
+from .render import OpenCLStyle, TiledStyle, UnrolledStyle
+
+PLAIN, LANED, JAMMED, TILED, UNROLLED = "plain", "lanes", "jammed", "tiled", "unrolled"
+STYLE = OpenCLStyle()
+COLUMNS = {TILED: TiledStyle(), UNROLLED: UnrolledStyle()}
+
+BODY = 24  # statements of a kernel that is unrolled, at most
+ROWS = 8  # points that a work item does where they are jammed
+WIDE = 512  # columns from which groups keep in step: sums of 4096 columns take 9 ms, not 44
+SHORT = 64  # a reduction below this is done by one work item
+KNOWN = 1024  # kernels of which schedules are kept
+
+
+@lru_cache(KNOWN)
+def schedules(kernel: Kernel, groups: bool) -> dict[str, Schedule]:
+    """The schedules of a kernel, the first choice first. `groups`: the device is good at work items
+    that work together."""
+    plain = {PLAIN: Schedule(kernel, STYLE)}
+    if shareable(kernel) and along_rows(kernel):
+        return {LANED: Schedule(kernel, STYLE, lanes=True)} | plain if groups else plain
+    if shareable(kernel) and repeatable(kernel):
+        short = sum(1 for _ in walk(kernel.body)) <= BODY
+        name = UNROLLED if groups and short else TILED
+        return plain | {name: Schedule(kernel, COLUMNS[name])}
+    jammed = unroll_jam(kernel, ROWS)
+    if jammed is None:
+        return plain
+    return {JAMMED: Schedule(jammed, STYLE, joined=((jammed_axis(kernel), ROWS),))} | plain
+
+
+def repeatable(kernel: Kernel) -> bool:
+    """Whether all points have the same loops, and doing one twice changes nothing."""
+    if any(b.access == "rw" for b in kernel.buffers):
+        return False
+    ends = {v.op for loop in reductions(kernel) for v in (loop.start, loop.stop)}
+    return bool(kernel.grid) and ends <= {"param", "const"}
+
+
+def best(kernel: Kernel, groups: bool, ints: Sequence[int], grid: Sequence[int]) -> str:
+    """The name of the schedule for a launch of these sizes."""
+    known = schedules(kernel, groups)
+    if JAMMED in known:
+        return JAMMED if grid[jammed_axis(kernel)] > 1 else PLAIN
+    column = next((name for name in COLUMNS if name in known), None)
+    if LANED not in known and (column is None or grid[-1] < WIDE):
+        return PLAIN
+    long = reduces_long(kernel, dict(zip(kernel.ints, ints, strict=True)), SHORT)
+    return (column or LANED) if long else PLAIN

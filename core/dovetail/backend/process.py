@@ -1,0 +1,38 @@
+"""Whether this is the process that opened a device: a driver's threads do not survive a fork."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Callable
+
+from ..errors import DeviceError
+
+
+class Process:
+    """The process that opened something. `alive`: this is it, and no child of it by fork().
+
+    `left` is called in such a child, once.
+    """
+
+    def __init__(self, name: str, driver: str, left: Callable[[], object] | None = None) -> None:
+        self.alive, self.name, self._left = True, name, left
+        self.mend = (
+            f"{driver} does not work in a child of fork(): start processes that use it with "
+            'multiprocessing.get_context("spawn")'
+        )
+        mine = weakref.ref(self)  # hooks cannot be taken back
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=lambda: _leave(mine()))
+
+    def check(self) -> None:
+        """Raises: DeviceError in a child, where most drivers would wait for ever."""
+        if not self.alive:
+            raise DeviceError(f"{self.name} was opened before a fork(); {self.mend}")
+
+
+def _leave(process: Process | None) -> None:
+    if process is not None and process.alive:
+        process.alive = False
+        if process._left is not None:
+            process._left()

@@ -1,0 +1,149 @@
+"""What can be read off a kernel: how indices move, what differs between points, how long loops are.
+
+Passes and backends choose by these answers, so each question is answered in one place.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Literal
+
+from ..dtypes import int64
+from .language import Atomic, Block, Loop, Store, Value, walk
+
+if TYPE_CHECKING:
+    from .builder import Kernel
+
+# How much a value grows when a variable does by one: by so many; by as much everywhere, which is
+# known when the kernel runs ("any"); or not evenly.
+Stride = int | Literal["any"] | None
+
+
+def grid_index(axis: int) -> Value:
+    """The index along an axis of the grid, as a variable to ask about."""
+    return Value("index", int64, (), axis)
+
+
+def values(block: Block) -> Iterator[Value]:
+    """The values that a block and the loops in it compute, in order."""
+    return (s for s in walk(block) if isinstance(s, Value))
+
+
+def reductions(kernel: Kernel) -> list[Loop]:
+    """The reductions that stand in no other loop."""
+    return [s for s in kernel.body if isinstance(s, Loop) and s.kind == "reduce"]
+
+
+# --- along a variable: the index of an axis, or a loop's
+
+
+def stride_along(block: Block, variable: Value) -> Callable[[Value], Stride]:
+    """A function that gives the stride of each value in `block` along `variable`. What is computed
+    outside of the block does not depend on it."""
+    known: dict[int, Stride] = {}
+
+    def stride(v: Value) -> Stride:
+        return 1 if _is(v, variable) else known.get(id(v), 0)
+
+    for s in walk(block):
+        if isinstance(s, Loop):
+            known.update((id(v), None) for v in (*s.carry, *s.results))
+        elif isinstance(s, Value):
+            known[id(s)] = _stride(s, [stride(a) for a in s.args])
+    return stride
+
+
+def _is(v: Value, variable: Value) -> bool:
+    return v is variable or (v.op == variable.op and v.attr == variable.attr)
+
+
+def _stride(v: Value, parts: list[Stride]) -> Stride:
+    if all(p == 0 for p in parts):
+        return 0
+    if v.op not in ("add", "sub", "mul") or None in parts:
+        return None
+    a, b = parts
+    if v.op == "mul":
+        if 0 not in parts:
+            return None
+        stride, factor = (a, v.args[1]) if b == 0 else (b, v.args[0])
+        known = isinstance(stride, int) and factor.op == "const"
+        return stride * int(factor.attr) if known and isinstance(stride, int) else "any"
+    if isinstance(a, int) and isinstance(b, int):
+        return a + b if v.op == "add" else a - b
+    return "any"
+
+
+def varies_along(block: Block, variable: Value, memory: bool = False) -> Callable[[Value], bool]:
+    """A function that says whether a value in `block` may depend on `variable`. What loops carry
+    may, and with `memory` whatever is loaded: something else could have been written there."""
+    found: set[int] = set()
+
+    def varies(v: Value) -> bool:
+        return id(v) in found or _is(v, variable)
+
+    for s in walk(block):
+        if isinstance(s, Loop):
+            found.update(id(v) for v in (*s.carry, *s.results))
+        elif isinstance(s, Value) and ((memory and s.op == "load") or any(map(varies, s.args))):
+            found.add(id(s))
+    return varies
+
+
+def along_rows(kernel: Kernel) -> bool:
+    """Whether a reduction reads neighbours one after the other: lanes would read them at once."""
+    for loop in reductions(kernel):
+        stride = stride_along(loop.body, loop.var)
+        if any(
+            isinstance(s, Value) and s.op == "load" and stride(s.args[0]) == 1 for s in loop.body
+        ):
+            return True
+    return False
+
+
+def shareable(kernel: Kernel) -> bool:
+    """Whether a group of work items can do a point: a reduction is there to be shared, and all of
+    them may run what is not."""
+    folds = [s for s in kernel.body if isinstance(s, Loop) and s.kind == "fold"]
+    effects = any(isinstance(s, (Store, Atomic)) for s in walk(tuple(folds)))
+    return bool(reductions(kernel)) and not effects
+
+
+# --- how long loops are
+
+
+def trip_count(loop: Loop, ints: Mapping[str, int], at: int | None = None) -> int | None:
+    """How many iterations a loop has in a launch with these integers; None where its bounds depend
+    on more. `at`: what to take every grid index and loop variable for, where that is enough."""
+    start, stop = (_number(v, ints, at) for v in (loop.start, loop.stop))
+    return None if start is None or stop is None else max(0, stop - start)
+
+
+def _number(v: Value, ints: Mapping[str, int], at: int | None) -> int | None:
+    if v.op == "const":
+        return int(v.attr)
+    if v.op == "param":
+        return ints.get(v.attr)
+    if v.op in ("index", "loopvar"):
+        return at
+    rule = _RULES.get(v.op)
+    args = [_number(a, ints, at) for a in v.args]
+    return None if rule is None or None in args else int(rule(*args))
+
+
+_RULES: dict[str, Callable[..., int]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "lt": operator.lt,
+    "le": operator.le,
+    "where": lambda c, a, b: a if c else b,
+}
+
+
+def reduces_long(kernel: Kernel, ints: Mapping[str, int], least: int) -> bool:
+    """Whether an outermost reduction has `least` iterations or more, or bounds that only the device
+    knows."""
+    counts = (trip_count(loop, ints) for loop in reductions(kernel))
+    return any(n is None or n >= least for n in counts)

@@ -1,0 +1,145 @@
+"""A reduce loop as C-family text, in the canonical order of `language.py`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..dtypes import int64
+from .builder import combine
+from .language import CHUNK, LANES, Loop
+
+if TYPE_CHECKING:
+    from .cstyle import Text
+
+LEVELS = 4  # of chunks of chunks: CHUNK ** 4 elements are more than any memory holds
+
+
+class Reduction:
+    """One reduce loop in the canonical order.
+
+    Level 0 combines elements into LANES lanes, level 1 the results of chunks, and so on. The lanes
+    of a level are an array, or, when a group of work items is at it, one value in each of them.
+    """
+
+    def __init__(self, text: Text, loop: Loop, together: bool) -> None:
+        self.text, self.loop, self.together = text, loop, together
+        self.i64, self.zero = text.style.type(int64), text.style.const(0, int64)
+        self.rule = combine(str(loop.combine), tuple(u.dtype for u in loop.update))
+        self.type, self.combine = text.combiner(self.rule)
+        self.rows = text.style.rows() if text.outermost else []
+        self.unrolled = [text.style.unrolled] if self.rows and text.style.unrolled else []
+        if together:
+            self.shared = f"shared_{self.combine}"
+            text.shared[self.shared] = text.style.shared(self.type, self.shared)
+        else:
+            self.tree = self.combine.replace("combine_", "tree_", 1)
+            text.helpers.setdefault(self.tree, self.tree_of_array())
+
+    def tree_of_array(self) -> list[str]:
+        """The function that combines LANES items in the fixed tree."""
+        pair = f"lanes[j] = {self.combine}(lanes[j], lanes[j + width]);"
+        outer, inner = (["  " * n + line for line in self.unrolled] for n in (1, 2))
+        return [
+            f"{self.text.style.helper}{self.type} {self.tree}({self.type} *lanes) {{",
+            *outer,
+            f"  for (int width = {LANES // 2}; width > 0; width /= 2)",
+            *inner,
+            f"    for (int j = 0; j < width; ++j) {pair}",
+            "  return lanes[0];",
+            "}",
+        ]
+
+    def write(self, k: str, start: str, stop: str) -> None:
+        put, style, several = self.text.put, self.text.style, len(self.loop.results) > 1
+        results = [self.text.fresh(r, "r") for r in self.loop.results]
+        self.result = "_".join(results)
+        put(f"{self.type} {self.result};")
+        with self.text.braces():
+            values = ", ".join(style.const(v.attr, v.dtype) for v in self.rule.identity)
+            put(f"const {self.type} identity = {f'{{{values}}}' if several else values};")
+            span = stop if start == self.zero else f"{stop} - {start}"
+            put(f"const {self.i64} count = {stop} > {start} ? {span} : 0;")
+            put(f"const {self.i64} chunks = count > {CHUNK} ? (count + {CHUNK - 1}) / {CHUNK} : 1;")
+            array = f"lanes[{LANES}], ups" if self.unrolled else "lanes"
+            array = f"up[{LEVELS}]" if self.together else f"{array}[{LEVELS * LANES}]"
+            put(f"{self.type} {array};")
+            with self.text.braces(f"for ({self.i64} chunk = 0; chunk < chunks; ++chunk)"):
+                more = f"(chunk + 1) * {CHUNK} < count"
+                put(f"const {self.i64} end = {more} ? (chunk + 1) * {CHUNK} : count;")
+                (self.chunk_of_group if self.together else self.chunk)(k, start)
+                self.climb()
+        for i, r in enumerate(results if several else ()):
+            self.text.declare(self.loop.results[i].dtype, r, f"{self.result}.x{i}")
+
+    def base(self, start: str) -> str:
+        return "" if start == self.zero else f"{start} + "
+
+    def update(self, into: str) -> None:
+        """Runs the body, and combines what it yields into a lane."""
+        self.text.block(self.loop.body)
+        values = [self.text.name(u) for u in self.loop.update]
+        x = values[0]
+        if len(values) > 1:
+            x = "item"
+            self.text.put(f"const {self.type} item = {{{', '.join(values)}}};")
+        self.text.put(f"{into} = {self.combine}({into}, {x});")
+
+    def chunk(self, k: str, start: str) -> None:
+        put, braces = self.text.put, self.text.braces
+        put(*self.unrolled, f"for (int j = 0; j < {LANES}; ++j) lanes[j] = identity;")
+        with braces(f"for ({self.i64} row = chunk * {CHUNK}; row < end; row += {LANES})"):
+            put(*self.rows)
+            if self.unrolled:
+                self.whole_or_not(k, start)
+            else:
+                put(f"const int width = end - row < {LANES} ? end - row : {LANES};")
+                self.each_lane("for (int j = 0; j < width; ++j)", k, start)
+        put(f"{self.result} = {self.tree}(lanes);")
+
+    def each_lane(self, head: str, k: str, start: str) -> None:
+        with self.text.braces(head):
+            self.text.put(f"const {self.i64} {k} = {self.base(start)}row + j;")
+            self.update("lanes[j]")
+
+    def whole_or_not(self, k: str, start: str) -> None:
+        """LANES iterations, or as many as there are left: either way in a loop of known length."""
+        known = dict(self.text.counts)
+        head = f"for (int j = 0; j < {LANES}; ++j)"
+        for which, more in ((f"if (row + {LANES} <= end)", ""), ("else", " if (row + j < end)")):
+            self.text.counts = dict(known)
+            with self.text.braces(which):
+                self.text.put(*self.unrolled)
+                self.each_lane(head + more, k, start)
+
+    def chunk_of_group(self, k: str, start: str) -> None:
+        put, lane = self.text.put, self.text.style.lane
+        put(f"{self.result} = identity;", f"{self.i64} row = chunk * {CHUNK};")
+        known = dict(self.text.counts)
+        # Twice, for whole rows and for the rest: a condition in the loop halves the speed on CPUs.
+        put(*self.text.style.unroll(self.loop.body))
+        for head in (f"for (; row + {LANES} <= end; row += {LANES})", f"if (row + {lane} < end)"):
+            self.text.counts = dict(known)
+            with self.text.braces(head):
+                put(f"const {self.i64} {k} = {self.base(start)}row + {lane};")
+                self.update(self.result)
+        put(*self.text.style.tree(self.type, self.result, self.combine, self.shared))
+
+    def climb(self) -> None:
+        """Takes a chunk's result to the level above, and on while chunks are complete."""
+        put, style, i64 = self.text.put, self.text.style, self.i64
+        step = f"at /= {CHUNK}, of = (of + {CHUNK - 1}) / {CHUNK}, ++level"
+        first = f"{i64} at = chunk, of = chunks, level = 1"
+        with self.text.braces(f"for ({first}; of > 1; {step})"):
+            up = "up[level]" if self.together else f"up[at % {LANES}]"
+            into = f"{up} = {self.combine}({up}, {self.result});"
+            last = f"if (at % {CHUNK} != {CHUNK - 1} && at + 1 != of) break;"
+            if self.together:
+                put(f"if (at % {CHUNK} == 0) up[level] = identity;")
+                put(f"if (at % {LANES} == {style.lane}) {into}", last)
+                put(f"{self.result} = up[level];")
+                put(*style.tree(self.type, self.result, self.combine, self.shared))
+            else:
+                put(f"{self.type} *up = {'ups' if self.unrolled else 'lanes'} + level * {LANES};")
+                put(f"if (at % {CHUNK} == 0) for (int j = 0; j < {LANES}; ++j) up[j] = identity;")
+                put(into, last)
+                put(f"{self.result} = {self.tree}(up);")

@@ -1,0 +1,8 @@
+"""A pytest plugin under which dovetail-cuda takes the schedules of large launches for small ones
+too: `-p cuda_double.large_schedules`."""
+
+from dovetail_cuda import schedule
+
+for limit in ("SHORT", "BUSY", "WIDE", "TILED"):
+    assert getattr(schedule, limit) > 0
+    setattr(schedule, limit, 0)
