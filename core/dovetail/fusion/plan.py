@@ -26,7 +26,7 @@ from typing import Any
 
 from .. import layout as lay
 from ..backend.faults import Asked
-from ..dtypes import DType, bool_, float32, int64
+from ..dtypes import DType, bool_, int64
 from ..errors import InternalError
 from ..graph.expr import Expr
 from ..kernel.builder import Kernel, KernelBuilder
@@ -926,7 +926,7 @@ class Emitter:
         key = (term.scalar, term.dtype)
         if key not in self._scalar:
             self.scalars.append(term.scalar)
-            wide = float32 if term.dtype.is_float and term.dtype.itemsize == 2 else term.dtype
+            wide = term.dtype.compute
             v = self.builder.scalar(f"c{len(self.scalars) - 1}", wide)
             self._scalar[key] = cast(v, term.dtype)
         return self._scalar[key]
@@ -1089,7 +1089,7 @@ class Emitter:
 
 
 def _widen(v: Value) -> Value:
-    return cast(v, float32) if v.dtype.is_float and v.dtype.itemsize == 2 else v
+    return cast(v, v.dtype.compute)
 
 
 def _names(terms: Sequence[Term]) -> str:
