@@ -8,7 +8,7 @@ import struct
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
-from ..dtypes import BY_CODE, DType, bfloat16, bool_, float16, float32, int64
+from ..dtypes import BY_CODE, DType, bool_, float32, int64
 from ..errors import InternalError
 from .builder import COMBINE_NAMES, Combine, Kernel, combine
 from .language import OPERANDS, OPS, Atomic, Block, Buffer, Loop, Store, Value
