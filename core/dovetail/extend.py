@@ -7,7 +7,7 @@ layout also uses the public functions.
 from pluggy import HookimplMarker
 
 from . import arguments
-from .autograd.tape import set_gradient
+from .autograd.tape import RuleContext, set_gradient
 from .backend.diskcache import read as cached_binary
 from .backend.diskcache import source_digest
 from .backend.diskcache import write as cache_binary
@@ -101,6 +101,8 @@ from .kernel.target import Capabilities
 from .kernel.unroll_jam import jammed_axis, unroll_jam
 from .kernel.verify import verify
 from .layout import Layout, axis, broadcast_shapes, sparse_coo
+from .ops import arithmetic, dtype_rules
+from .ops.site import KernelSite, Launches, LoopStep
 from .ops.table import Op
 from .tensor.other_layouts import (
     LayoutInfo,
@@ -144,15 +146,19 @@ __all__ = [
     "InternalError",
     "Kernel",
     "KernelBuilder",
+    "KernelSite",
     "Launch",
+    "Launches",
     "Layout",
     "LayoutInfo",
     "LayoutTensor",
     "LibraryCall",
     "Loop",
+    "LoopStep",
     "Op",
     "Process",
     "Program",
+    "RuleContext",
     "Scalar",
     "Schedule",
     "ScheduledCompiler",
@@ -168,6 +174,7 @@ __all__ = [
     "along_rows",
     "apply",
     "arguments",
+    "arithmetic",
     "array_at",
     "axis",
     "bfloat16",
@@ -181,6 +188,7 @@ __all__ = [
     "coarsen",
     "combine",
     "const",
+    "dtype_rules",
     "eq",
     "float16",
     "float32",

@@ -14,7 +14,8 @@ from ..arguments import flag, integer, named, real
 from ..dtypes import bool_, float32, float64, int64, uint64
 from ..errors import DTypeError
 from ..ops import table as ops
-from ..ops.table import TABLE, Op, common
+from ..ops.dtype_rules import common
+from ..ops.table import TABLE, Op
 from ..tensor.tensor import (
     Array,
     Operand,
@@ -78,10 +79,10 @@ def _binary(name: str, says: str, example: str = "") -> Binary:
 
 
 _RULES = {
-    "_floating": "Dtypes: floats; integers and bool become float32.",
-    "_comparison": "Dtypes: all; gives bool.",
-    "_predicate": "Dtypes: all; gives bool.",
-    "_logical": "Dtypes: all, nonzero counting as true; gives bool.",
+    "floating": "Dtypes: floats; integers and bool become float32.",
+    "comparison": "Dtypes: all; gives bool.",
+    "predicate": "Dtypes: all; gives bool.",
+    "logical": "Dtypes: all, nonzero counting as true; gives bool.",
 }
 
 
