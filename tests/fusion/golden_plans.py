@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import dovetail as dt
-from dovetail.fusion.plan import Overlap, Plan, Planner, Step, Target
+from dovetail.fusion.placing import Planner
+from dovetail.fusion.plan import Overlap, Plan, Step, Target
 from dovetail.graph.expr import Expr, node, storage_of
 from dovetail.ops import table as ops
 from dovetail.tensor.tensor import make

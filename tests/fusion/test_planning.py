@@ -10,7 +10,7 @@ import dovetail as dt
 import numpy as np
 import pytest
 from dovetail.engine import evaluate as run
-from dovetail.fusion import plan as fuse
+from dovetail.fusion import placing as fuse
 from dovetail.graph import expr
 
 D = "reference"

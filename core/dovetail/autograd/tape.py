@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from ..arguments import flag
 from ..errors import GradientError
-from ..fusion.plan import CHEAP
+from ..fusion.cost import CHEAP
 from ..graph import expr
 from ..graph.expr import Expr, Spec, Watch, twin, watched
 from ..ops.table import Op

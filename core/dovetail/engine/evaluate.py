@@ -16,7 +16,8 @@ from ..backend import diskcache, faults
 from ..backend.faults import Check
 from ..backend.streams import current_handle
 from ..device import Device, opened
-from ..fusion.plan import Call, Overlap, Plan, Planner, Step, Target
+from ..fusion.placing import Planner
+from ..fusion.plan import Call, Overlap, Plan, Step, Target
 from ..graph.expr import Expr, asked_at, node, readers, settle, storage_of
 from ..graph.ownership import IN_GRAPH, IN_LIST, counts, is_alone
 from ..kernel.builder import Kernel
