@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import dovetail as dt
-from dovetail.fusion.placing import Planner
+from dovetail.fusion import passes
+from dovetail.fusion.decisions import Graph
 from dovetail.fusion.plan import Overlap, Plan, Step, Target
 from dovetail.graph.expr import Expr, node, storage_of
 from dovetail.ops import table as ops
@@ -95,27 +95,6 @@ root = scattered(x, y * y, i)""",
 }
 
 
-@dataclass(frozen=True)
-class Graph:
-    """The nodes of a graph, arguments first, and what is wanted of them."""
-
-    nodes: list[Expr]
-    index: dict[Expr, int]
-    leaves: list[Expr]
-    roots: list[int]
-    held: list[int]
-    target: Target | None
-
-
-def plan(graph: Graph) -> Plan:
-    """What fusion makes of a graph, on a device without library calls."""
-    leaf_slot = {graph.index[e]: slot for slot, e in enumerate(graph.leaves)}
-    return Planner(
-        graph.nodes, graph.index, leaf_slot, graph.roots, graph.held, CONCURRENCY, frozenset(),
-        graph.target,
-    ).plan()  # fmt: skip
-
-
 def graph(program: str) -> Graph:
     """The graph of a program."""
     names: dict[str, Any] = {"dt": dt, "scattered": scattered}
@@ -165,8 +144,10 @@ def walked(roots: Sequence[Expr], held: Sequence[Expr], target: Expr | None) -> 
 
     for e in roots:
         visit(e)
-    at = [index[e] for e in roots]
-    return Graph(nodes, index, leaves, at, [index[e] for e in held], _target(target, leaves))
+    leaf_slot = {index[e]: slot for slot, e in enumerate(leaves)}
+    at, kept = [index[e] for e in roots], [index[e] for e in held]
+    into = _target(target, leaves)
+    return Graph(nodes, index, leaf_slot, at, kept, CONCURRENCY, frozenset(), into)
 
 
 def _target(e: Expr | None, leaves: Sequence[Expr]) -> Target | None:
@@ -183,7 +164,7 @@ def text(name: str) -> str:
     program = GRAPHS[name]
     made = graph(program)
     try:
-        lines = _described(plan(made), len(made.leaves), made.target is not None)
+        lines = _described(passes.plan(made), len(made.leaf_slot), made.target is not None)
     except Overlap:
         lines = ["what is read would be overwritten: it goes through fresh memory"]
     return "\n".join([*(f"# {line}" for line in program.splitlines()), "", *lines, ""])
@@ -202,7 +183,7 @@ def _described(made: Plan, leaves: int, writes: bool) -> list[str]:
     for number, step in enumerate(made.steps, 1):
         assert isinstance(step, Step)
         lines.append(f"{number}. {step.kernel.name}, grid {' x '.join(map(str, step.grid))}")
-        lines.append(f"   since {step.why}")
+        lines.append(f"   since {'; '.join(map(str, step.why))}")
         for does, access in (("reads", "r"), ("changes", "rw"), ("writes", "w")):
             of = zip(step.buffers, step.kernel.buffers, strict=True)
             used = [_placed(named(slot), start) for (slot, start), b in of if b.access == access]
@@ -214,8 +195,8 @@ def _described(made: Plan, leaves: int, writes: bool) -> list[str]:
         lines += [f"   takes numbers {', '.join(map(str, step.scalars))}"] if step.scalars else []
         lines += [f"   checks the indices of {asked.op}" for _, _, asked in step.checks]
         lines += [f"   drops {', '.join(sorted(map(named, step.drops)))}"] if step.drops else []
-    notes = (f"  {note.replace(': stored, since ', ': ')}" for note in made.notes)
-    kept = ", ".join(named(slot) for _, slot in made.stored)
+    notes = (f"  {op} {spec}: {reason}" for op, spec, reason in made.materialised)
+    kept = ", ".join(named(slot) for _, slot in made.kept)
     return [*lines, "", "materialised:", *notes, f"kept: {kept}"]
 
 

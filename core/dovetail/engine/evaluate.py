@@ -16,7 +16,8 @@ from ..backend import diskcache, faults
 from ..backend.faults import Check
 from ..backend.streams import current_handle
 from ..device import Device, opened
-from ..fusion.placing import Planner
+from ..fusion import passes as fusion
+from ..fusion.decisions import Graph
 from ..fusion.plan import Call, Overlap, Plan, Step, Target
 from ..graph.expr import Expr, asked_at, node, readers, settle, storage_of
 from ..graph.ownership import IN_GRAPH, IN_LIST, counts, is_alone
@@ -368,10 +369,10 @@ class _Evaluation:
         begun = time.perf_counter_ns()
         where = opened(self.device)
         leaf_slot = {self.index[e]: slot for slot, e in enumerate(self.leaves)}
-        routines = frozenset(where.library_calls)
+        calls = frozenset(where.library_calls)
         busy = where.backend.info.capabilities.concurrency
-        planner = Planner(self.nodes, self.index, leaf_slot, roots, held, busy, routines, target)
-        plan = planner.plan()
+        graph = Graph(self.nodes, self.index, leaf_slot, roots, held, busy, calls, target)
+        plan = fusion.plan(graph)
         record("plan", begun, steps=len(plan.steps))
         return plan
 
@@ -423,7 +424,7 @@ class _Evaluation:
                 for slot in step.drops:
                     keep[slot] = None
         depends = None if waits or not checks else self._depends(checks)
-        for i, slot in plan.stored:
+        for i, slot in plan.kept:
             ptr = keep[slot]
             if ptr is not None:  # None: it went into the target
                 settle(self.nodes[i], Storage(ptr, ptr.nbytes, device))

@@ -1,35 +1,161 @@
-"""What has been decided of a graph."""
+"""The one value that planning passes on: a graph, and what has been decided of it so far.
+
+Nodes are named by their position in the graph, memory by its slot: leaves have the first slots.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from .domain import Domain
-from .terms import Access, Term
+from ..dtypes import DType
+from ..errors import InternalError
+from ..graph.expr import Expr
+from ..layout import Shape, StridedView
+from .domain import Domain, Path, ordered
+from .groups import Group, Kernel
+from .plan import Call, Step, Target
+from .reasons import Reason
+
+
+def has_own_kernels(e: Expr) -> bool:
+    """Whether a node's op has kernels of its own, which share nothing with others."""
+    return e.op is not None and e.op.kind == "rows"
+
+
+def operands(e: Expr) -> Iterator[Expr]:
+    """The nodes that a node is computed from; for a leaf, the node that its storage waits for."""
+    for a in e.args if e.op is not None else (e.storage.pending,):
+        if type(a) is Expr:
+            yield a
 
 
 @dataclass(eq=False, slots=True)
-class Group:
-    """The stored nodes of one kernel, each with its term and the access that stores it."""
+class Graph:
+    """What is to be planned: nodes, arguments first; `leaf_slot`: position -> slot, for leaves with
+    memory; the roots, and the pending nodes that somebody else holds; and for what device.
+    """
 
-    index: int
-    domain: Domain
-    device: Any
-    outputs: list[tuple[int, Term, Access]] = field(default_factory=list)
-    accesses: list[Access] = field(default_factory=list)
-    memo: dict[Any, Term] = field(default_factory=dict)
-    size: int = 0  # values computed, as NODE_LIMIT counts them
-    crooked: bool = False  # whether its rows are walked by division, no single stride doing it
-    refusals: int = 0  # how many nodes would have made it too large
+    nodes: Sequence[Expr]
+    index: dict[Expr, int]
+    leaf_slot: dict[int, int]
+    roots: Sequence[int]
+    held: Sequence[int]
+    concurrency: int
+    library_calls: frozenset[tuple[str, DType]]
+    target: Target | None = None  # where the first root is written, if it has no memory of its own
+    kept: frozenset[int] = frozenset()  # what stays when the plan has run
+    uses: list[int] = field(default_factory=list)  # how often each node is read
+    scalar_at: list[int] = field(default_factory=list)  # numbers before each node's own
+    rows: dict[int, Domain] = field(default_factory=dict)  # what each reduction reduces
+    reductions: list[int | None] = field(default_factory=list)  # see `_first_reduction`
+
+    def __post_init__(self) -> None:
+        self.kept = frozenset((*self.held, *self.roots))
+        self.uses = [0] * len(self.nodes)
+        count = 0
+        for i, e in enumerate(self.nodes):
+            for a in operands(e):
+                self.uses[self.index[a]] += 1
+            self.scalar_at.append(count)
+            count += sum(type(a) is not Expr for a in e.args)
+            if e.op is not None and e.op.kind == "reduce":
+                self.rows[i] = Domain(e.args[0].spec.shape, e.attrs[0])
+            self.reductions.append(self._first_reduction(i, e))
+
+    def _first_reduction(self, i: int, e: Expr) -> int | None:
+        """A reduction that a node needs, looking through what can be computed on the fly."""
+        if e.op is not None and e.op.kind not in ("map", "view"):
+            return i if e.op.kind == "reduce" else None
+        known = (self.reductions[self.index[a]] for a in operands(e))
+        return next((r for r in known if r is not None), None)
+
+    def view_of(self, i: int) -> tuple[int, Path] | None:
+        """What a node is a view of, and how it is seen; None where it is none."""
+        e = self.nodes[i]
+        if e.op is None:
+            if e.storage.pending is None:
+                return None
+            source = self.index[e.storage.pending]
+            return source, tuple((m, source) for m in e.moves)
+        if e.op.kind != "view":
+            return None
+        source = self.index[e.args[0]]
+        return source, ((e.attrs, source),)
+
+    def is_target(self, i: int) -> bool:
+        """Whether a node is written into memory that is there already."""
+        return self.target is not None and i == self.roots[0]
 
 
 @dataclass(eq=False, slots=True)
-class Draft:
-    """A node on its way into a group: what computing it there has taken so far."""
+class Decisions:
+    """What passes decide, one after the other. `str` of it is what a trace shows."""
 
-    group: Group
-    node: int
-    size: int = 0
-    seen: set[int] = field(default_factory=set)  # the nodes that have a term
-    cut: bool = False  # whether its rows are cut into chunks
+    graph: Graph
+    materialised: dict[int, Reason] = field(default_factory=dict)
+    # Materialised nodes whose memory is not row-major: their axes, outermost first.
+    order: dict[int, Shape] = field(default_factory=dict)
+    slot_of: dict[int, int] = field(default_factory=dict)
+    slots: int = 0
+    takes_over: dict[int, int] = field(default_factory=dict)  # update -> whose memory it goes on in
+    split: set[Domain] = field(default_factory=set)  # whose rows are cut into chunks
+    kernels: list[Kernel] = field(default_factory=list)  # in order
+    home: dict[int, int] = field(default_factory=dict)  # materialised node -> index of its kernel
+    inlined: dict[int, list[Group]] = field(default_factory=dict)  # node -> kernels that compute it
+    costs: dict[int, int] = field(default_factory=dict)  # see `cost.on_the_fly`
+    overlaps: bool = False  # whether the target would be written before it has been read
+    steps: list[Step | Call] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.slots = len(self.graph.leaf_slot) + (self.graph.target is not None)
+
+    def materialise(self, i: int, reason: Reason, order: Shape = ()) -> None:
+        """Decides that a node is written to memory, with its axes in this order, row-major if
+        none is given.
+        """
+        if i in self.materialised:
+            raise InternalError(f"fusion asks twice to materialise node {i}", str(reason))
+        self.materialised[i] = reason
+        if order:
+            self.order[i] = order
+        source = self._updated(i)
+        if self.graph.target is not None and self.graph.is_target(i):
+            self.slot_of[i] = self.graph.target.slot
+        elif source is not None:
+            self.takes_over[i], self.slot_of[i] = source, self.slot_of[source]
+        else:
+            self.slot_of[i] = self.new_slot()
+
+    def _updated(self, i: int) -> int | None:
+        """The operand that an op updates in its memory: pending, contiguous, and nobody else's."""
+        e = self.graph.nodes[i]
+        if e.op is None or not e.op.updates:
+            return None
+        if any(name == e.op.name for name, _ in self.graph.library_calls):
+            return None
+        source = e.args[0]
+        if source.op is None or source.op.kind == "view":
+            return None
+        j = self.graph.index[source]
+        shared = self.graph.uses[j] > 1 or j in self.graph.kept
+        return None if shared or j in self.order or j not in self.slot_of else j
+
+    def new_slot(self) -> int:
+        """Memory that nothing else has."""
+        self.slots += 1
+        return self.slots - 1
+
+    def base(self, i: int) -> StridedView:
+        """How a materialised node lies in its memory."""
+        e, target = self.graph.nodes[i], self.graph.target
+        if target is not None and self.graph.is_target(i):
+            return StridedView(e.spec.shape, target.strides, 0)
+        return ordered(e.spec.shape, self.order.get(i, ()))
+
+    def fresh(self, i: int) -> tuple[tuple[int, int], ...]:
+        """The memory that a node needs, (slot, bytes): none where it goes into what is there."""
+        if i in self.takes_over or self.graph.is_target(i):
+            return ()
+        s = self.graph.nodes[i].spec
+        return ((self.slot_of[i], s.size * s.dtype.itemsize),)

@@ -1,291 +1,52 @@
-"""A kernel is built of terms."""
+"""The pass `emit`: every kernel that has been decided becomes launches."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
-
-from .. import layout as lay
-from ..backend.faults import Asked
-from ..dtypes import DType, float32, int64
-from ..kernel.builder import KernelBuilder
-from ..kernel.language import (
-    Buffer,
-    Store,
-    Value,
-    cast,
-    const,
-    load,
-    map_loop,
-    quo,
-    reduce_loop,
-    rem,
-    where,
-)
-from ..layout import Shape
-from ..ops.table import convert
-from .decisions import Group
+from ..kernel.language import map_loop
+from .decisions import Decisions
+from .emitter import Emitter, names, traffic
+from .groups import Group, Kernel, Output, OwnKernels
+from .kernels_of_ops import launches_of_op
 from .plan import Call, Step
-from .terms import Access, Term
-
-if TYPE_CHECKING:
-    from .placing import Planner
+from .split_rows import launches_in_chunks
 
 
-class Emitter:
-    """Builds one kernel: parameters with their run-time values, accesses as indices, terms as
-    Values.
-    """
-
-    def __init__(self, name: str) -> None:
-        self.builder = KernelBuilder(name)
-        self.buffers: list[tuple[int, int]] = []
-        self.ints: list[int] = []
-        self.scalars: list[int] = []
-        self._buffer: dict[Any, Buffer] = {}
-        self._scalar: dict[Any, Value] = {}
-        self._done: dict[Any, Value] = {}
-        self._reduced: dict[int, tuple[Value, ...]] = {}
-        self._alive: list[Any] = []
-        # (node, number of the index) -> where it is bad, the index, for what it is read
-        self.failures: dict[tuple[int, int], tuple[Value, Value, Asked]] = {}
-        self.nbytes = 0
-
-    def integer(self, letter: str, value: int) -> Value:
-        """A run-time integer parameter."""
-        self.ints.append(value)
-        return self.builder.int(f"{letter}{len(self.ints) - 1}")
-
-    def buffer(self, slot: int, dtype: DType, offset: int, access: str) -> Buffer:
-        """The buffer parameter for a slot at a static offset (in elements)."""
-        key = (slot, offset, access, dtype)
-        if key not in self._buffer:
-            letter = "out" if access == "w" else "in"
-            self.buffers.append((slot, offset * dtype.itemsize))
-            self._buffer[key] = self.builder.buffer(
-                f"{letter}{len(self.buffers) - 1}", dtype, access
-            )
-        return self._buffer[key]
-
-    def scalar(self, term: Term) -> Value:
-        """A run-time scalar parameter; halves are rounded from float32."""
-        key = (term.scalar, term.dtype)
-        if key not in self._scalar:
-            self.scalars.append(term.scalar)
-            wide = float32 if term.dtype.is_float and term.dtype.itemsize == 2 else term.dtype
-            v = self.builder.scalar(f"c{len(self.scalars) - 1}", wide)
-            self._scalar[key] = cast(v, term.dtype)
-        return self._scalar[key]
-
-    def grid(self, extents: Shape) -> list[Value]:
-        """The grid's axes; at least one."""
-        if not extents:
-            return [self.builder.axis(const(1, int64))]
-        params = [self.integer("n", n) for n in extents]
-        return [self.builder.axis(p) for p in params]
-
-    def place(self, accesses: Sequence[Access], strides: Sequence[Shape]) -> None:
-        """Gives every access its stride parameters: 0 and 1 are static, everything else is run-
-        time.
-        """
-        self._strides = {
-            id(a): [None if s == 0 else 1 if s == 1 else self.integer("s", s) for s in ss]
-            for a, ss in zip(accesses, strides, strict=True)
-        }
-        self._offsets = {
-            id(a): self.integer("o", a.offset) for a in accesses if a.slot < 0 and a.offset
-        }
-
-    def index(self, access: Access, where_: Sequence[Value]) -> Value:
-        """The linear index of an access at a point."""
-        total = self._offsets.get(id(access), const(0, int64))
-        for i, s in zip(where_, self._strides[id(access)], strict=False):
-            if s is not None:
-                total = total + i * s
-        return total
-
-    def value(self, term: Term, point: tuple[Value, ...]) -> Value:
-        """The value of a term at a point: the grid's indices, then those along the row, if inside a
-        row loop.
-        """
-        key = (id(term), tuple(map(id, point)))
-        if key not in self._done:
-            self._alive.append((term, point))
-            self._done[key] = getattr(self, f"_{term.what}")(term, point)
-        return self._done[key]
-
-    def _load(self, term: Term, point: tuple[Value, ...]) -> Value:
-        a = term.access
-        assert a is not None
-        return load(self.buffer(a.slot, a.dtype, a.offset, "r"), self.index(a, point))
-
-    def _operand(self, term: Term, to: DType, point: tuple[Value, ...]) -> Value:
-        if term.what == "scalar":
-            return self.scalar(Term("scalar", to, scalar=term.scalar))
-        return convert(self.value(term, point), to)
-
-    def _map(self, term: Term, point: tuple[Value, ...]) -> Value:
-        assert term.op is not None
-        operands = [self._operand(t, d, point) for t, d in zip(term.args, term.casts, strict=True)]
-        if term.op.widens:
-            operands = [_widen(v) for v in operands]
-        return convert(term.op.expression(*operands), term.dtype)
-
-    def _generate(self, term: Term, point: tuple[Value, ...]) -> Value:
-        assert term.op is not None and term.access is not None
-        scalars = [
-            _widen(self._operand(t, d, point)) for t, d in zip(term.args, term.casts, strict=True)
-        ]
-        return convert(term.op.expression(self.index(term.access, point), *scalars), term.dtype)
-
-    def _reduce(self, term: Term, point: tuple[Value, ...]) -> Value:
-        op = term.op
-        assert op is not None
-        if id(term) not in self._reduced:
-            outer = point[: self.outer]
-            self._reduced[id(term)] = reduce_loop(
-                op.combine,
-                0,
-                self.row_length,
-                lambda k: self.combined(term, (*outer, *self.row_point(k)), k),
-            )
-        return self.finished(term, self._reduced[id(term)])
-
-    def combined(self, term: Term, point: tuple[Value, ...], k: Value) -> Sequence[Value]:
-        """What a reduction combines at a point."""
-        assert term.op is not None
-        return term.op.before(self._operand(term.args[0], term.casts[0], point), k)
-
-    def finished(self, term: Term, results: Sequence[Value]) -> Value:
-        """What comes out of a reduction."""
-        assert term.op is not None
-        return convert(term.op.after(results, self.row_length), term.dtype)
-
-    def rows(self, outer: int, extents: Shape) -> None:
-        """Declares the row: its extents after coalescing (usually one)."""
-        self.outer = outer
-        sizes = [self.integer("m", n) for n in extents]
-        length = sizes[0] if sizes else const(1, int64)
-        for s in sizes[1:]:
-            length = length * s
-        self.row_length, self._row_sizes = length, sizes
-
-    def row_point(self, k: Value) -> tuple[Value, ...]:
-        """The indices along the row's axes at position `k`."""
-        out: list[Value] = []
-        for size in reversed(self._row_sizes[1:]):
-            out.append(rem(k, size))
-            k = quo(k, size)
-        return tuple(reversed([*out, k])) if self._row_sizes else ()
-
-    def _gather(self, term: Term, point: tuple[Value, ...]) -> Value:
-        a, op = term.access, term.op
-        assert a is not None and op is not None
-        total, fine = self.index(a, point), None
-        axes, node, asked = term.extra
-        for k, (t, d) in enumerate(zip(term.args, term.casts, strict=True)):
-            (stride, extent), given = axes[k], convert(self.value(t, point), d)
-            i = given
-            if asked:
-                n = self.integer("n", extent)
-                i = where(i < 0, i + n, i)
-                inside = (const(0, int64) <= i) & (i < n)
-                self.check(node, k, inside, given, asked[k])
-                fine = inside if fine is None else fine & inside
-            total = total + i * (1 if stride == 1 else self.integer("s", stride))
-        return load(self.buffer(a.slot, a.dtype, a.offset, "r"), total, fine)
-
-    def check(self, node: int, number: int, fine: Value, given: Value, asked: Asked) -> None:
-        """Where not `fine`, the index `given` of a node is out of range."""
-        bad, known = ~fine, self.failures.get((node, number))
-        if known is not None:  # the node is computed at several points
-            bad, given = known[0] | bad, where(known[0], known[1], given)
-        self.failures[node, number] = bad, given, asked
-
-    def checks(self, planner: Planner) -> tuple[tuple[int, int, Asked], ...]:
-        """Adds the stores that say which index is out of range, where any is checked."""
-        made: list[tuple[int, int, Asked]] = []
-        for (node, _), (bad, given, asked) in self.failures.items():
-            slot, planner.slots = planner.slots, planner.slots + 1
-            cell = self.buffer(slot, int64, 0, "w")
-            self.builder.store(cell, const(0, int64), given, bad)
-            made.append((slot, node, asked))
-        return tuple(made)
-
-    def written(self, access: Access) -> Buffer:
-        """The buffer that an output access writes."""
-        return self.buffer(access.slot, access.dtype, access.offset, "w")
-
-    def stores(
-        self, outputs: Sequence[tuple[Term, Access]], point: tuple[Value, ...]
-    ) -> list[Store]:
-        """The stores at a point along the row."""
-        return [
-            Store(self.written(a), self.index(a, point), self.value(t, point)) for t, a in outputs
-        ]
-
-    def step(
-        self, grid: Shape, fresh: Any, why: str, checks: tuple[tuple[int, int, Asked], ...] = ()
-    ) -> Step:
-        """The finished launch."""
-        return Step(
-            self.builder.build(), tuple(self.buffers), fresh, tuple(self.ints), tuple(self.scalars),
-            grid or (1,), why, self.nbytes, checks,
-        )  # fmt: skip
+def emit(d: Decisions) -> None:
+    """Builds the launches, in order."""
+    d.steps = [step for kernel in d.kernels for step in _launches(d, kernel)]
 
 
-def _widen(v: Value) -> Value:
-    return cast(v, float32) if v.dtype.is_float and v.dtype.itemsize == 2 else v
+def _launches(d: Decisions, kernel: Kernel) -> list[Step | Call]:
+    if isinstance(kernel, Group):
+        return [_launch(d, kernel)]
+    if isinstance(kernel, OwnKernels):
+        return launches_of_op(d, kernel)
+    return launches_in_chunks(d, kernel)
 
 
-def _names(terms: Sequence[Term]) -> str:
-    """A kernel's name: what it computes, briefly."""
-    names: list[str] = []
-    seen: set[int] = set()
-    stack = list(terms)
-    while stack and len(names) < 6:
-        t = stack.pop()
-        if id(t) in seen:
-            continue
-        seen.add(id(t))
-        if t.op is not None and t.op.name not in (*names, "copy", "full", "astype"):
-            names.append(t.op.name)
-        stack += t.args
-    return "_".join(reversed(names)) or "copy"
-
-
-def _traffic(accesses: Sequence[Access], extents: Shape) -> int:
-    """Bytes read and written, each distinct element of an access once."""
-    total = 0
-    for a in accesses:
-        if a.slot >= 0:
-            seen = math.prod(n for n, s in zip(extents, a.strides, strict=True) if s != 0)
-            total += seen * a.dtype.itemsize
-    return total
-
-
-def _emit(planner: Planner, group: Group) -> list[Step | Call]:
-    """The launch of a group's kernel."""
-    domain, accesses = group.domain, group.accesses
-    cut = len(domain.outer)
-    em = Emitter(_names([t for _, t, _ in group.outputs]))
-    extents, outer = lay.coalesce(domain.outer, [a.strides[:cut] for a in accesses])
-    lengths, row = lay.coalesce(domain.row, [a.strides[cut:] for a in accesses])
+def _launch(d: Decisions, group: Group) -> Step:
+    """The launch of a kernel that materialised nodes share."""
+    domain, accesses, nodes = group.domain, group.accesses, [out.node for out in group.outputs]
+    em = Emitter(names([out.term for out in group.outputs]))
+    strides = [a.strides for a in accesses]
+    extents, outer = domain.coalesced_grid(strides)
+    lengths, row = domain.coalesced_row(strides)
     point = tuple(em.grid(extents))[: len(extents)]
     em.rows(len(point), lengths)
     em.place(accesses, [o + r for o, r in zip(outer, row, strict=True)])
-    inner: list[tuple[Term, Access]] = []
-    for i, term, out in group.outputs:
-        if domain.axes and planner.nodes[i].spec.shape == domain.full:
-            inner.append((term, out))
+    inner: list[Output] = []
+    for out in group.outputs:
+        if domain.axes and d.graph.nodes[out.node].spec.shape == domain.full:
+            inner.append(out)
         else:
-            em.builder.store(em.written(out), em.index(out, point), em.value(term, point))
+            em.builder.store(
+                em.written(out.access), em.index(out.access, point), em.value(out.term, point)
+            )
     if inner:
         em.builder.effect(
             map_loop(0, em.row_length, lambda k: em.stores(inner, (*point, *em.row_point(k))))
         )
-    em.nbytes = _traffic(accesses, domain.outer + domain.row)
-    fresh = [f for i, _, _ in group.outputs for f in planner.fresh(i)]
-    why = "; ".join(dict.fromkeys(planner.why[i] for i, _, _ in group.outputs))
-    return [em.step(extents, tuple(fresh), why, em.checks(planner))]
+    fresh = tuple(f for i in nodes for f in d.fresh(i))
+    nbytes = traffic(accesses, domain.outer + domain.row)
+    checks = em.checks(d)
+    return em.step(extents, fresh, (d.materialised[i] for i in nodes), nbytes, checks)

@@ -1,15 +1,17 @@
-"""What a plan is: launches in order, and what is kept."""
+"""What a plan is: launches in order, what is materialised and why, and what is kept."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..backend.faults import Asked
 from ..dtypes import DType
+from ..graph.expr import Spec
 from ..kernel.builder import Kernel
 from ..layout import Shape, StridedView
 from ..ops.table import Op
+from .reasons import Reason
 
 
 @dataclass(eq=False, slots=True)
@@ -24,43 +26,57 @@ class Step:
     ints: tuple[int, ...]
     scalars: tuple[int, ...]
     grid: Shape
-    why: str
+    why: tuple[Reason, ...]
     nbytes: int  # read and written, counting each access once
     checks: tuple[tuple[int, int, Asked], ...] = ()  # (slot of the error cell, node, for what)
     drops: tuple[int, ...] = ()  # slots that nothing later needs
-    run: Any = None  # what `run` makes of the kernel, and how it is called:
+    run: Any = None  # what the engine makes of the kernel, and how it is called:
     simple: bool = False  # no static offsets, no error cells
     all_scalars: bool = False  # `scalars` are all of them, in order
     pick: Any = None  # (handles and offsets of all slots) -> the arguments
 
 
+class Operand(NamedTuple):
+    """A value in memory, as a kernel of its own or a library call sees it."""
+
+    slot: int
+    view: StridedView
+    dtype: DType
+
+
 @dataclass(eq=False, slots=True)
 class Call:
-    """A vendor routine in place of kernels: `routine(backend, inputs, output, stream)`; (slot,
-    layout, dtype) each.
-    """
+    """A vendor's routine in place of kernels: `routine(backend, inputs, output, stream)`."""
 
     op: Op
-    inputs: tuple[tuple[int, StridedView, DType], ...]
-    output: tuple[int, StridedView, DType]
+    inputs: tuple[Operand, ...]
+    output: Operand
     fresh: tuple[tuple[int, int], ...]
-    why: str
+    why: tuple[Reason, ...]
     nbytes: int
     drops: tuple[int, ...] = ()
     simple = False
 
 
+class Materialised(NamedTuple):
+    """A value that is written to memory, by its op's name; "leaf" where a storage waits for it."""
+
+    op: str
+    spec: Spec
+    reason: Reason
+
+
 @dataclass(eq=False, slots=True)
 class Plan:
-    """Steps in order; `stored`: (position of the node, slot) for every node that stays."""
+    """Steps in order; `kept`: (position of the node, slot) for every node that stays."""
 
-    steps: list[Any]  # of Step and Call
+    steps: list[Any]  # of Step and Call; the engine's loop tells them apart by `simple`
     slots: int
-    stored: tuple[tuple[int, int], ...]
-    notes: list[str]
-    none: list[Any]  # a None for each slot
-    blank: list[Any]  # placeholders for the slots that are not there when it starts
-    recalled: bool = False  # whether `recall` has been told
+    kept: tuple[tuple[int, int], ...]
+    materialised: list[Materialised]
+    none: list[Any]  # a None for each slot, where pointers will be
+    blank: list[int | None]  # placeholders for the slots that are not there when it starts
+    recalled: bool = False  # whether the guards have been told
 
 
 @dataclass(frozen=True, slots=True)

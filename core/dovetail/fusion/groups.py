@@ -1,0 +1,100 @@
+"""The kernels that are being decided: what each computes, as terms, and what it writes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, TypeAlias
+
+from ..backend.faults import Asked
+from ..dtypes import DType
+from ..layout import Shape
+from ..ops.table import Op
+from .domain import Domain, Path
+from .plan import Operand
+
+
+@dataclass(eq=False, slots=True)
+class Access:
+    """One way in which a kernel touches a buffer: element strides over the domain's axes.
+
+    Slot -1 is no memory: a linear index.
+    """
+
+    slot: int
+    dtype: DType
+    strides: Shape
+    offset: int
+    computed: bool = False  # whether it also depends on indices that are data
+
+
+class Gathered(NamedTuple):
+    """What is read at computed places: (stride, extent) of each axis that an index is for."""
+
+    node: int
+    axes: tuple[tuple[int, int], ...]
+    asked: tuple[Asked, ...]  # for what each index is read, if they are to be checked
+
+
+@dataclass(eq=False, slots=True)
+class Term:
+    """A value computed on the fly at a point of the domain."""
+
+    what: Literal["load", "scalar", "map", "generate", "gather", "reduce"]
+    dtype: DType  # what comes out
+    op: Op | None = None
+    args: tuple[Term, ...] = ()
+    casts: tuple[DType, ...] = ()
+    access: Access | None = None
+    scalar: int = -1
+    gathered: Gathered | None = None
+
+
+class Output(NamedTuple):
+    """A node that a kernel writes: its value, and where it goes."""
+
+    node: int
+    term: Term
+    access: Access
+
+
+@dataclass(eq=False, slots=True)
+class Group:
+    """A kernel: the materialised nodes that share it, each with its term."""
+
+    index: int
+    domain: Domain
+    outputs: list[Output] = field(default_factory=list)
+    accesses: list[Access] = field(default_factory=list)
+    memo: dict[tuple[int, Path], Term] = field(default_factory=dict)  # (node, how it is seen) -> it
+    size: int = 0  # values computed, as NODE_LIMIT counts them
+    by_division: bool = False  # whether its rows are walked by division, no single stride doing it
+    refusals: int = 0  # how many nodes would have made it too large
+
+    def row_is_coalescible(self) -> bool:
+        """Whether a single stride walks each access along the rows."""
+        if len(self.domain.axes) < 2:
+            return True
+        return len(self.domain.coalesced_row([a.strides for a in self.accesses])[0]) <= 1
+
+
+@dataclass(eq=False, slots=True)
+class SplitRows:
+    """A reduction of few, long rows, in several launches."""
+
+    group: Group  # with its term, and what that reads
+    output: Output
+
+
+@dataclass(eq=False, slots=True)
+class OwnKernels:
+    """A node whose op has kernels of its own, or a library call in their place."""
+
+    node: int
+    inputs: tuple[Operand, ...]
+    output: Operand
+    casts: tuple[DType, ...]
+    is_call: bool
+    copies: bool  # whether an op that updates starts from a copy of what it updates
+
+
+Kernel: TypeAlias = Group | SplitRows | OwnKernels
