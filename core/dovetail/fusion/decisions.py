@@ -13,7 +13,7 @@ from ..errors import InternalError
 from ..graph.expr import Expr
 from ..layout import Shape, StridedView
 from .domain import Domain, Path, ordered
-from .groups import Group, Kernel
+from .groups import Group, Kernel, OwnKernels, SplitRows
 from .plan import Call, Step, Target
 from .reasons import Reason
 
@@ -159,3 +159,42 @@ class Decisions:
             return ()
         s = self.graph.nodes[i].spec
         return ((self.slot_of[i], s.size * s.dtype.itemsize),)
+
+    def named(self, i: int) -> str:
+        """A node, for people: its position, its op and what it is."""
+        e = self.graph.nodes[i]
+        return f"{i} {'leaf' if e.op is None else e.op.name} {e.spec}"
+
+    def __str__(self) -> str:
+        lines = ["  materialised:"]
+        for i in sorted(self.materialised):
+            axes = f" with axes {self.order[i]}" if i in self.order else ""
+            memory = f"slot {self.slot_of[i]}{axes}"
+            lines.append(f"    {self.named(i)}, {memory}: {self.materialised[i]}")
+        lines += [f"  rows cut into chunks: {rows.row} of {rows.full}" for rows in self.split]
+        for number, kernel in enumerate(self.kernels):
+            lines.append(f"  kernel {number}: {self._described(kernel)}")
+        for step in self.steps:
+            if isinstance(step, Call):
+                name = f"{step.op.name}, a library call"
+            else:
+                name = f"{step.kernel.name}, grid {step.grid}"
+            drops = f", then drops slots {sorted(step.drops)}" if step.drops else ""
+            lines.append(f"  launch {name}{drops}")
+        return "\n".join(lines)
+
+    def _described(self, kernel: Kernel) -> str:
+        """What a kernel writes, and what it computes on the fly."""
+        if isinstance(kernel, OwnKernels):
+            return f"writes {self.named(kernel.node)} by kernels of its own"
+        chunks = isinstance(kernel, SplitRows)
+        group = kernel.group if isinstance(kernel, SplitRows) else kernel
+        outputs = [kernel.output] if isinstance(kernel, SplitRows) else kernel.outputs
+        nodes = {out.node for out in outputs}
+        inlined = sorted({i for i, _ in group.memo} - nodes)
+        writes = ", ".join(self.named(i) for i in sorted(nodes))
+        rows = f" with rows of {group.domain.row}" if group.domain.axes else ""
+        return (
+            f"writes {writes}; over {group.domain.outer}{rows}{' in chunks' * chunks}; "
+            f"on the fly: {', '.join(map(str, inlined)) or 'nothing else'}"
+        )
