@@ -34,6 +34,9 @@ GRAPHS = {
     "costly_value_in_two_kernels": """\
 n = dt.random.normal((300,), device=x.device)
 root = (n * 2).sum() + n[:100].prod()""",
+    "costly_value_read_by_many": """\
+a = dt.sin(x)
+roots = [a + 1, dt.sum(a, axis=1), dt.sum(a, axis=0)]""",
     "count_of_true": "root = dt.count_nonzero(x > y, axis=0)",
     "cumulative_sum": "root = dt.cumulative_sum(x * 2, axis=1)",
     "elementwise_chain": "root = (x * y + x) / (y + 1)",

@@ -166,21 +166,21 @@ class Decisions:
         return f"{i} {'leaf' if e.op is None else e.op.name} {e.spec}"
 
     def __str__(self) -> str:
-        lines = ["  materialised:"]
+        lines = []
         for i in sorted(self.materialised):
             axes = f" with axes {self.order[i]}" if i in self.order else ""
             memory = f"slot {self.slot_of[i]}{axes}"
-            lines.append(f"    {self.named(i)}, {memory}: {self.materialised[i]}")
-        lines += [f"  rows cut into chunks: {rows.row} of {rows.full}" for rows in self.split]
+            lines.append(f"materialised {self.named(i)}, {memory}: {self.materialised[i]}")
+        lines += [f"rows cut into chunks: {rows.row} of {rows.full}" for rows in self.split]
         for number, kernel in enumerate(self.kernels):
-            lines.append(f"  kernel {number}: {self._described(kernel)}")
+            lines.append(f"kernel {number}: {self._described(kernel)}")
         for step in self.steps:
             if isinstance(step, Call):
                 name = f"{step.op.name}, a library call"
             else:
                 name = f"{step.kernel.name}, grid {step.grid}"
             drops = f", then drops slots {sorted(step.drops)}" if step.drops else ""
-            lines.append(f"  launch {name}{drops}")
+            lines.append(f"launch {name}{drops}")
         return "\n".join(lines)
 
     def _described(self, kernel: Kernel) -> str:
@@ -191,10 +191,11 @@ class Decisions:
         group = kernel.group if isinstance(kernel, SplitRows) else kernel
         outputs = [kernel.output] if isinstance(kernel, SplitRows) else kernel.outputs
         nodes = {out.node for out in outputs}
-        inlined = sorted({i for i, _ in group.memo} - nodes)
+        used = {i for i, _ in group.memo} - nodes
+        reads, inlined = sorted(used & {*self.materialised}), sorted(used - {*self.materialised})
         writes = ", ".join(self.named(i) for i in sorted(nodes))
         rows = f" with rows of {group.domain.row}" if group.domain.axes else ""
         return (
             f"writes {writes}; over {group.domain.outer}{rows}{' in chunks' * chunks}; "
-            f"on the fly: {', '.join(map(str, inlined)) or 'nothing else'}"
+            f"reads {reads}, computes {inlined} on the fly"
         )

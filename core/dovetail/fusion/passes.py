@@ -1,7 +1,7 @@
 """Graph to plan, as a list of passes over one value: `PASSES`, and the entry `plan`.
 
 A pass decides more, or builds what was decided. With `DOVETAIL_TRACE=fusion` in the environment
-each says on stderr what the decisions are after it.
+each says on stderr what it has changed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,13 @@ def release(d: Decisions) -> None:
         seen |= used
 
 
-PASSES: tuple[Callable[[Decisions], None], ...] = (seed, split, group, emit, release)
+PASSES: tuple[Callable[[Decisions], None], ...] = (
+    seed,  # what is materialised, whatever the kernels
+    split,  # which reductions' rows are cut into chunks
+    group,  # which kernel writes what, and what else is materialised for that
+    emit,  # the launches
+    release,  # when memory is done with
+)
 
 
 def plan(graph: Graph) -> Plan:
@@ -54,8 +60,12 @@ def plan(graph: Graph) -> Plan:
 
 
 def _say(name: str, before: str, after: str) -> None:
-    text = " unchanged" if after == before else f"\n{after}"
-    print(f"fusion, after {name}:{text}", file=sys.stderr)
+    """Says what a pass has changed."""
+    old, new = before.splitlines(), after.splitlines()
+    gone, come = {*old} - {*new}, {*new} - {*old}
+    lines = [f"  - {line}" for line in old if line in gone]
+    lines += [f"  + {line}" for line in new if line in come]
+    print(f"fusion, {name}:", *(lines or ["  unchanged"]), sep="\n", file=sys.stderr)
 
 
 def _finished(d: Decisions) -> Plan:

@@ -16,11 +16,11 @@ from .plan import Call
 
 def verify(d: Decisions, after: str) -> None:
     """Raises: InternalError, with the first rule that is broken and the decisions."""
-    for broken in _broken(d):
-        raise InternalError(f"fusion, after {after}: {broken}", str(d))
+    for rule in broken(d):
+        raise InternalError(f"fusion, after {after}: {rule}", str(d))
 
 
-def _broken(d: Decisions) -> Iterator[str]:
+def broken(d: Decisions) -> Iterator[str]:
     """What is wrong, in words. What a later pass decides is not there yet, and not looked at."""
     yield from _memory(d)
     for rows in d.split - {*d.graph.rows.values()}:
