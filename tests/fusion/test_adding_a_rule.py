@@ -15,7 +15,8 @@ ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs" / "adding-a-fusion-rule.md").read_text()
 NEW = re.compile(r"In a new file `([\w/.]+)`:\n\n```python\n(.*?)```", re.DOTALL)
 ADDED = re.compile(
-    r"In `([\w/.]+)`,\s+after the line that begins `([^`]+)`:\n\n```python\n(.*?)```", re.DOTALL
+    r"In `([\w/.]+)`,\s+after the line that begins `([^`]+)`:\n\n```(?:python|text)\n(.*?)```",
+    re.DOTALL,
 )
 CHANGED = re.compile(r"That of the example changes `(\w+)` and no other")
 CHANGED_PLANS = """

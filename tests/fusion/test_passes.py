@@ -106,8 +106,10 @@ def lose_a_home(d: Decisions) -> None:
 
 
 def read_before_it_is_written(d: Decisions) -> None:
-    own = next(k for k in d.kernels if isinstance(k, OwnKernels))
-    own.inputs = (*own.inputs, own.inputs[0]._replace(slot=d.slot_of[d.graph.roots[0]]))
+    for index, kernel in enumerate(d.kernels):
+        if isinstance(kernel, OwnKernels):
+            late = kernel.inputs[0]._replace(slot=d.slot_of[d.graph.roots[0]])
+            d.kernels[index] = kernel._replace(inputs=(late,))
 
 
 def change_the_domain(d: Decisions) -> None:

@@ -225,7 +225,7 @@ def _visit(
                 if pending in index
                 else _visit(pending, graph, index, nodes, uses, key)
             )
-            graph.boxes.append((len(nodes), i))
+            graph.lazy_leaves.append((len(nodes), i))
             key.extend((e.spec, e.moves, i))
     else:
         mine = [op, e.attrs, e.spec]
@@ -256,10 +256,10 @@ class _Evaluation:
     """
 
     __slots__ = (
-        "boxes",
         "device",
         "index",
         "key",
+        "lazy_leaves",
         "leaves",
         "nodes",
         "roots",
@@ -278,7 +278,7 @@ class _Evaluation:
         self.key = key = []  # type: list[Any]  # all that a plan depends on
         self.leaves: list[Expr] = []
         self.scalars: list[Any] = []
-        self.boxes: list[tuple[int, int]] = []  # (leaf over a pending storage, what will fill it)
+        self.lazy_leaves: list[tuple[int, int]] = []  # (over lazy storage, what will fill it)
         self.roots, self.target = roots, target
         for r in roots:
             if r not in index:
@@ -325,20 +325,20 @@ class _Evaluation:
         pending graph.
         """
         found = counts(self.nodes)
-        held = self._held_boxes(found) if self.boxes else []
+        held = self._held_lazily(found) if self.lazy_leaves else []
         for i, (n, uses) in enumerate(zip(found, self.uses, strict=True)):
             if n - uses > IN_GRAPH and self.nodes[i].op is not None:
                 held.append(i)
         return tuple(held)
 
-    def _held_boxes(self, found: list[int]) -> list[int]:
+    def _held_lazily(self, found: list[int]) -> list[int]:
         """The same for nodes that are reached through a storage that waits for them: somebody
         holds one of its leaves, or the storage itself.
         """
         held: list[int] = []
         leaves: dict[Any, int] = {}  # storage -> how many leaves of this graph are over it
         sources: list[int] = []
-        for leaf, source in self.boxes:
+        for leaf, source in self.lazy_leaves:
             storage = self.nodes[leaf].storage
             if storage not in leaves:
                 sources.append(source)
@@ -443,7 +443,7 @@ class _Evaluation:
     def _depends(self, checks: dict[int, tuple[Check, ...]]) -> Callable[[int], tuple[Check, ...]]:
         """What says on which of these checks, each of a node, a node's value depends."""
         bits = {i: 1 << k for k, i in enumerate(checks)}
-        sources, masks = dict(self.boxes), []  # type: ignore[var-annotated]
+        sources, masks = dict(self.lazy_leaves), []  # type: ignore[var-annotated]
         for i, e in enumerate(self.nodes):
             mask = bits.get(i, 0) | (masks[sources[i]] if i in sources else 0)
             for a in e.args:

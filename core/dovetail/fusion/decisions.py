@@ -6,7 +6,6 @@ Nodes are named by their position in the graph, memory by its slot: leaves have 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 
 from ..dtypes import DType
 from ..errors import InternalError
@@ -30,33 +29,35 @@ def operands(e: Expr) -> Iterator[Expr]:
             yield a
 
 
-@dataclass(eq=False, slots=True)
 class Graph:
     """What is to be planned: nodes, arguments first; `leaf_slot`: position -> slot, for leaves with
-    memory; the roots, and the pending nodes that somebody else holds; and for what device.
+    memory; the roots, and the pending nodes that somebody else holds; and for what device. The
+    first root is written where `target` is, if one is given.
     """
 
-    nodes: Sequence[Expr]
-    index: dict[Expr, int]
-    leaf_slot: dict[int, int]
-    roots: Sequence[int]
-    held: Sequence[int]
-    concurrency: int
-    library_calls: frozenset[tuple[str, DType]]
-    target: Target | None = None  # where the first root is written, if it has no memory of its own
-    kept: frozenset[int] = frozenset()  # what stays when the plan has run
-    uses: list[int] = field(default_factory=list)  # how often each node is read
-    scalar_at: list[int] = field(default_factory=list)  # numbers before each node's own
-    rows: dict[int, Domain] = field(default_factory=dict)  # what each reduction reduces
-    reductions: list[int | None] = field(default_factory=list)  # see `_first_reduction`
-
-    def __post_init__(self) -> None:
-        self.kept = frozenset((*self.held, *self.roots))
-        self.uses = [0] * len(self.nodes)
+    def __init__(
+        self,
+        nodes: Sequence[Expr],
+        index: dict[Expr, int],
+        leaf_slot: dict[int, int],
+        roots: Sequence[int],
+        held: Sequence[int],
+        concurrency: int,
+        library_calls: frozenset[tuple[str, DType]],
+        target: Target | None = None,
+    ) -> None:
+        self.nodes, self.index, self.leaf_slot = nodes, index, leaf_slot
+        self.roots, self.held, self.target = roots, held, target
+        self.concurrency, self.library_calls = concurrency, library_calls
+        self.kept = frozenset((*held, *roots))  # what stays when the plan has run
+        self.uses = [0] * len(nodes)  # how often each node is read
+        self.scalar_at: list[int] = []  # how many Python numbers come before each node's own
+        self.rows: dict[int, Domain] = {}  # what each reduction reduces
+        self.reductions: list[int | None] = []  # see `_first_reduction`
         count = 0
-        for i, e in enumerate(self.nodes):
+        for i, e in enumerate(nodes):
             for a in operands(e):
-                self.uses[self.index[a]] += 1
+                self.uses[index[a]] += 1
             self.scalar_at.append(count)
             count += sum(type(a) is not Expr for a in e.args)
             if e.op is not None and e.op.kind == "reduce":
@@ -88,27 +89,24 @@ class Graph:
         return self.target is not None and i == self.roots[0]
 
 
-@dataclass(eq=False, slots=True)
 class Decisions:
     """What passes decide, one after the other. `str` of it is what a trace shows."""
 
-    graph: Graph
-    materialised: dict[int, Reason] = field(default_factory=dict)
-    # Materialised nodes whose memory is not row-major: their axes, outermost first.
-    order: dict[int, Shape] = field(default_factory=dict)
-    slot_of: dict[int, int] = field(default_factory=dict)
-    slots: int = 0
-    takes_over: dict[int, int] = field(default_factory=dict)  # update -> whose memory it goes on in
-    split: set[Domain] = field(default_factory=set)  # whose rows are cut into chunks
-    kernels: list[Kernel] = field(default_factory=list)  # in order
-    home: dict[int, int] = field(default_factory=dict)  # materialised node -> index of its kernel
-    inlined: dict[int, list[Group]] = field(default_factory=dict)  # node -> kernels that compute it
-    costs: dict[int, int] = field(default_factory=dict)  # see `cost.on_the_fly`
-    overlaps: bool = False  # whether the target would be written before it has been read
-    steps: list[Step | Call] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.slots = len(self.graph.leaf_slot) + (self.graph.target is not None)
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.materialised: dict[int, Reason] = {}
+        # Materialised nodes whose memory is not row-major: their axes, outermost first.
+        self.order: dict[int, Shape] = {}
+        self.slot_of: dict[int, int] = {}
+        self.slots = len(graph.leaf_slot) + (graph.target is not None)
+        self.takes_over: dict[int, int] = {}  # update -> the node in whose memory it goes on
+        self.split: set[Domain] = set()  # whose rows are cut into chunks
+        self.kernels: list[Kernel] = []  # in order
+        self.home: dict[int, int] = {}  # materialised node -> index of its kernel
+        self.inlined: dict[int, list[Group]] = {}  # node -> the kernels that compute it on the fly
+        self.costs: dict[int, int] = {}  # see `cost.on_the_fly`
+        self.overlaps = False  # whether the target would be written before it has been read
+        self.steps: list[Step | Call] = []
 
     def materialise(self, i: int, reason: Reason, order: Shape = ()) -> None:
         """Decides that a node is written to memory, with its axes in this order, row-major if

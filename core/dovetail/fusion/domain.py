@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from .. import layout as lay
 from ..layout import Move, Shape, StridedView
@@ -13,8 +12,7 @@ from ..layout import Move, Shape, StridedView
 Path: TypeAlias = tuple[tuple[Move, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Domain:
+class Domain(NamedTuple):
     """The axes of a kernel: `outer` ones are its grid, those in `axes` its rows.
 
     `full` is their common shape.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from ..backend.faults import Asked
@@ -13,18 +13,20 @@ from .domain import Domain, Path
 from .plan import Operand
 
 
-@dataclass(eq=False, slots=True)
 class Access:
     """One way in which a kernel touches a buffer: element strides over the domain's axes.
 
-    Slot -1 is no memory: a linear index.
+    Slot -1 is no memory: a linear index. `computed`: whether it also depends on indices that are
+    data.
     """
 
-    slot: int
-    dtype: DType
-    strides: Shape
-    offset: int
-    computed: bool = False  # whether it also depends on indices that are data
+    __slots__ = ("computed", "dtype", "offset", "slot", "strides")
+
+    def __init__(
+        self, slot: int, dtype: DType, strides: Shape, offset: int, computed: bool = False
+    ) -> None:
+        self.slot, self.dtype, self.strides = slot, dtype, strides
+        self.offset, self.computed = offset, computed
 
 
 class Gathered(NamedTuple):
@@ -57,18 +59,21 @@ class Output(NamedTuple):
     access: Access
 
 
-@dataclass(eq=False, slots=True)
 class Group:
     """A kernel: the materialised nodes that share it, each with its term."""
 
-    index: int
-    domain: Domain
-    outputs: list[Output] = field(default_factory=list)
-    accesses: list[Access] = field(default_factory=list)
-    memo: dict[tuple[int, Path], Term] = field(default_factory=dict)  # (node, how it is seen) -> it
-    size: int = 0  # values computed, as NODE_LIMIT counts them
-    by_division: bool = False  # whether its rows are walked by division, no single stride doing it
-    refusals: int = 0  # how many nodes would have made it too large
+    __slots__ = (
+        "accesses", "by_division", "domain", "index", "memo", "outputs", "refusals", "size",
+    )  # fmt: skip
+
+    def __init__(self, index: int, domain: Domain) -> None:
+        self.index, self.domain = index, domain
+        self.outputs: list[Output] = []
+        self.accesses: list[Access] = []
+        self.memo: dict[tuple[int, Path], Term] = {}  # (node, how it is seen) -> its term
+        self.size = 0  # values computed, as NODE_LIMIT counts them
+        self.by_division = False  # whether its rows are walked by division
+        self.refusals = 0  # how many nodes would have made it too large
 
     def row_is_coalescible(self) -> bool:
         """Whether a single stride walks each access along the rows."""
@@ -77,16 +82,14 @@ class Group:
         return len(self.domain.coalesced_row([a.strides for a in self.accesses])[0]) <= 1
 
 
-@dataclass(eq=False, slots=True)
-class SplitRows:
+class SplitRows(NamedTuple):
     """A reduction of few, long rows, in several launches."""
 
     group: Group  # with its term, and what that reads
     output: Output
 
 
-@dataclass(eq=False, slots=True)
-class OwnKernels:
+class OwnKernels(NamedTuple):
     """A node whose op has kernels of its own, or a library call in their place."""
 
     node: int

@@ -10,8 +10,8 @@ planning is linear in the graph.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from heapq import heappop, heappush
+from typing import NamedTuple
 
 from ..errors import InternalError
 from ..layout import StridedView
@@ -35,8 +35,7 @@ def group(d: Decisions) -> None:
     _Placing(d).run()
 
 
-@dataclass(eq=False, slots=True)
-class _Placed:
+class _Placed(NamedTuple):
     """What is needed to undo the placing of a node: how much of its kernel was there before."""
 
     node: int
@@ -166,7 +165,7 @@ class _Placing:
 
     def _note(self, done: _Placed, draft: Draft | None) -> None:
         if draft is not None:
-            done.seen = draft.seen
+            done = done._replace(seen=draft.seen)
             for i in draft.seen:
                 self.d.inlined.setdefault(i, []).append(draft.group)
         self.placed.append(done)

@@ -79,8 +79,7 @@ class Plan:
     recalled: bool = False  # whether the guards have been told
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(NamedTuple):
     """Where the first root goes when it is to be written into existing memory."""
 
     strides: Shape

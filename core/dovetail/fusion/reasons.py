@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 
 class Kind(Enum):
@@ -29,8 +29,7 @@ class Kind(Enum):
     WORDS = "{}"  # what the op says of a launch of its own
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
+class Reason(NamedTuple):
     """A reason, with the words that it adds: the name of an op, or what an op says."""
 
     kind: Kind

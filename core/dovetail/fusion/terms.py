@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from .. import layout as lay
 from ..dtypes import DType, int64
@@ -29,8 +28,7 @@ from .reasons import Kind, Reason
 REDUCED: Path = ((("reduced",), -1),)  # for `Group.memo`: a reduction before it is seen anyhow
 
 
-@dataclass(frozen=True, slots=True)
-class Needs:
+class Needs(NamedTuple):
     """Another node has to be materialised first, with its axes in this order."""
 
     node: int
@@ -49,15 +47,15 @@ class No(Enum):
 Refusal: TypeAlias = Needs | No
 
 
-@dataclass(eq=False, slots=True)
 class Draft:
     """A node on its way into a kernel: what computing it there has taken so far."""
 
-    group: Group
-    node: int
-    size: int = 0
-    seen: set[int] = field(default_factory=set)  # the nodes that have a term
-    in_chunks: bool = False  # whether its rows are cut into chunks
+    __slots__ = ("group", "in_chunks", "node", "seen", "size")
+
+    def __init__(self, group: Group, node: int, in_chunks: bool = False) -> None:
+        self.group, self.node, self.in_chunks = group, node, in_chunks  # its rows cut into chunks?
+        self.size = 0
+        self.seen: set[int] = set()  # the nodes that have a term
 
 
 def casts_of(op: Op, e: Expr) -> tuple[DType, ...]:
@@ -168,7 +166,7 @@ def _leaf(d: Decisions, i: int, path: Path, draft: Draft) -> Term | Refusal:
 
 def _operands(
     d: Decisions, i: int, casts: tuple[DType, ...], path: Path, draft: Draft
-) -> tuple[Term, ...] | Refusal:
+) -> list[Term] | Refusal:
     e, scalar, terms = d.graph.nodes[i], d.graph.scalar_at[i], []
     for a, dtype in zip(e.args, casts, strict=True):
         if type(a) is not Expr:
@@ -179,7 +177,7 @@ def _operands(
         if not isinstance(found, Term):
             return found
         terms.append(found)
-    return tuple(terms)
+    return terms
 
 
 def _broadcast(a: Expr, shape: Shape) -> Path:
@@ -196,9 +194,9 @@ def _map(d: Decisions, i: int, op: Op, path: Path, draft: Draft) -> Term | Refus
         return Needs(i, Reason(Kind.COSTLY_REPEATED))
     casts = casts_of(op, e)
     terms = _operands(d, i, casts, path, draft)
-    if not isinstance(terms, tuple):
+    if not isinstance(terms, list):
         return terms
-    return Term("map", e.spec.dtype, op, terms, casts)
+    return Term("map", e.spec.dtype, op, tuple(terms), casts)
 
 
 def _repeats(shape: Shape, path: Path, group: Group) -> bool:
@@ -230,9 +228,9 @@ def _generate(d: Decisions, i: int, op: Op, path: Path, draft: Draft) -> Term | 
     draft.group.accesses.append(access)
     casts = casts_of(op, e)
     terms = _operands(d, i, casts, path, draft)
-    if not isinstance(terms, tuple):
+    if not isinstance(terms, list):
         return terms
-    return Term("generate", e.spec.dtype, op, terms, casts, access)
+    return Term("generate", e.spec.dtype, op, tuple(terms), casts, access)
 
 
 def _reduce(d: Decisions, i: int, op: Op, path: Path, draft: Draft) -> Term | Refusal:
@@ -274,24 +272,24 @@ def _gather(d: Decisions, i: int, op: Op, path: Path, draft: Draft) -> Term | Re
     if not isinstance(seen, StridedView):
         return seen
     terms = _indices(d, e, path, draft)
-    if not isinstance(terms, tuple):
+    if not isinstance(terms, list):
         return terms
     access = Access(source.slot, source.dtype, seen.strides, seen.offset, computed=True)
     draft.group.accesses.append(access)
     axes = tuple((base.strides[a], base.shape[a]) for a in index_axes)
     gathered = Gathered(i, axes, asked or ())
     casts = (int64,) * len(terms)
-    return Term("gather", source.dtype, op, terms, casts, access, gathered=gathered)
+    return Term("gather", source.dtype, op, tuple(terms), casts, access, gathered=gathered)
 
 
-def _indices(d: Decisions, e: Expr, path: Path, draft: Draft) -> tuple[Term, ...] | Refusal:
+def _indices(d: Decisions, e: Expr, path: Path, draft: Draft) -> list[Term] | Refusal:
     terms = []
     for a in e.args[1:]:
         found = term(d, d.graph.index[a], _broadcast(a, e.attrs[0]) + path, draft)
         if not isinstance(found, Term):
             return found
         terms.append(found)
-    return tuple(terms)
+    return terms
 
 
 _RULES: dict[str, Callable[[Decisions, int, Op, Path, Draft], Term | Refusal]] = {

@@ -305,8 +305,8 @@ def tape_of(op: Op, args: tuple[Any, ...], spec: Spec, attrs: Any) -> Any:
     return record(e)
 
 
-def twin(e: Expr) -> Expr:
-    """A pending node with the same value: who holds it has it computed again, not stored."""
+def rematerialised(e: Expr) -> Expr:
+    """A pending node with the same value: who holds it has it computed again, not materialised."""
     t = Expr()
     t.op, t.args, t.attrs, t.spec, t.depth, t.tape = e.op, e.args, e.attrs, e.spec, e.depth, e.tape
     t.readers = t.watch = None
