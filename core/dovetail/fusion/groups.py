@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from ..backend.faults import Asked
@@ -37,18 +36,27 @@ class Gathered(NamedTuple):
     asked: tuple[Asked, ...]  # for what each index is read, if they are to be checked
 
 
-@dataclass(eq=False, slots=True)
-class Term:
-    """A value computed on the fly at a point of the domain."""
+What: TypeAlias = Literal["load", "scalar", "map", "generate", "gather", "reduce"]
 
-    what: Literal["load", "scalar", "map", "generate", "gather", "reduce"]
-    dtype: DType  # what comes out
-    op: Op | None = None
-    args: tuple[Term, ...] = ()
-    casts: tuple[DType, ...] = ()
-    access: Access | None = None
-    scalar: int = -1
-    gathered: Gathered | None = None
+
+class Term:
+    """A value computed on the fly at a point of the domain; `dtype`: what comes out."""
+
+    __slots__ = ("access", "args", "casts", "dtype", "gathered", "op", "scalar", "what")
+
+    def __init__(
+        self,
+        what: What,
+        dtype: DType,
+        op: Op | None = None,
+        args: tuple[Term, ...] = (),
+        casts: tuple[DType, ...] = (),
+        access: Access | None = None,
+        scalar: int = -1,
+        gathered: Gathered | None = None,
+    ) -> None:
+        self.what, self.dtype, self.op, self.args, self.casts = what, dtype, op, args, casts
+        self.access, self.scalar, self.gathered = access, scalar, gathered
 
 
 class Output(NamedTuple):

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from .. import layout as lay
 from ..backend.faults import Asked
 from ..dtypes import DType, int64
-from ..graph.expr import Expr
+from ..graph.expr import Attrs, Expr
 from ..kernel.language import Buffer, Store, Value, const, load
 from ..layout import Shape
 from ..ops.table import convert
@@ -32,7 +31,7 @@ class OpSite:
 
     def __init__(
         self, name: str, operands: Sequence[Operand], casts: Sequence[DType],
-        attrs: Any,  # the op's own: each has another type
+        attrs: Attrs,
         scalar: int, node: int, changes: Sequence[int] = (),
     ) -> None:  # fmt: skip
         self.attrs, self.casts, self._node = attrs, casts, node

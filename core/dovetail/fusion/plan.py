@@ -44,18 +44,24 @@ class Operand(NamedTuple):
     dtype: DType
 
 
-@dataclass(eq=False, slots=True)
 class Call:
     """A vendor's routine in place of kernels: `routine(backend, inputs, output, stream)`."""
 
-    op: Op
-    inputs: tuple[Operand, ...]
-    output: Operand
-    fresh: tuple[tuple[int, int], ...]
-    why: tuple[Reason, ...]
-    nbytes: int
-    drops: tuple[int, ...] = ()
-    simple = False
+    __slots__ = ("drops", "fresh", "inputs", "nbytes", "op", "output", "why")
+    simple = False  # see `Step`
+
+    def __init__(
+        self,
+        op: Op,
+        inputs: tuple[Operand, ...],
+        output: Operand,
+        fresh: tuple[tuple[int, int], ...],
+        why: tuple[Reason, ...],
+        nbytes: int,
+    ) -> None:
+        self.op, self.inputs, self.output, self.fresh = op, inputs, output, fresh
+        self.why, self.nbytes = why, nbytes
+        self.drops: tuple[int, ...] = ()
 
 
 class Materialised(NamedTuple):

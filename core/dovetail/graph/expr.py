@@ -9,19 +9,23 @@ from __future__ import annotations
 
 import math
 from threading import RLock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakKeyDictionary, ref
 
 from ..arguments import DIMENSIONS
 from ..dtypes import DType
 from ..errors import ShapeError
-from ..layout import LIMIT, Shape, contiguous_strides
+from ..layout import LIMIT, Move, Shape, contiguous_strides
 from ..recent import Shared
 
 if TYPE_CHECKING:
     from ..device import Device
     from ..memory import Storage
     from ..ops.table import Op
+
+Args: TypeAlias = tuple[Any, ...]  # nodes and Python numbers: which is where, the op says
+Attrs: TypeAlias = Any  # what is static about a use of an op: hashable, and each op's own
+Tape: TypeAlias = Any  # autograd's: how gradients flow back from a node; None where none do
 
 
 class Spec:
@@ -40,7 +44,7 @@ class Spec:
 
 
 SPEC_LIMIT = 16384  # specs kept that nobody uses
-_SPECS: Shared[tuple[Shape, DType, Any], Spec] = Shared(SPEC_LIMIT)
+_SPECS: Shared[tuple[Shape, DType, Device], Spec] = Shared(SPEC_LIMIT)
 _making = RLock()
 
 
@@ -101,21 +105,21 @@ class Expr:
     )  # fmt: skip
 
     op: Op | None
-    args: tuple[Any, ...]
-    attrs: Any
+    args: Args
+    attrs: Attrs
     spec: Spec
     depth: int
     storage: Storage
     strides: Shape
     offset: int
-    moves: tuple[Any, ...]
-    tape: Any  # how gradients flow back from it, where some operand requires them; else None
+    moves: tuple[Move, ...]
+    tape: Tape
     watch: Watch | None  # while pending; a leaf's is its storage's
     readers: list[ref[Expr]] | None  # the pending nodes that have this one as an argument, noted
 
 
 # Of nodes that check their indices when the work runs, and their tapes: the source line that asked.
-asked_at: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+asked_at: WeakKeyDictionary[object, str] = WeakKeyDictionary()
 
 # Every node that may still be pending; the dead and the done are dropped in passing. The first
 # `_noted` of them are among the `readers` of what they read: a node, or the storage of a leaf.
@@ -123,10 +127,10 @@ _log: list[ref[Expr]] = []
 _log_limit = 512
 _noted = 0
 _pruning = RLock()
-record: Any = None  # autograd's: the tape of a node of which some operand has one
+record: Any = None  # autograd's function of a node of which some operand has a tape: its tape
 
 
-def node(op: Op, args: tuple[Any, ...], spec: Spec, attrs: Any = None) -> Expr:
+def node(op: Op, args: Args, spec: Spec, attrs: Attrs = None) -> Expr:
     """A pending node."""
     e = Expr()
     e.op, e.args, e.attrs, e.spec, e.watch = op, args, attrs, spec, None
@@ -146,7 +150,7 @@ def node(op: Op, args: tuple[Any, ...], spec: Spec, attrs: Any = None) -> Expr:
     return e
 
 
-def binary_node(op: Op, a: Expr, b: Any, spec: Spec) -> Expr:
+def binary_node(op: Op, a: Expr, b: object, spec: Spec) -> Expr:
     """`node` for two operands of which the first is a node: the hot path of recording, 0.15 us
     shorter.
     """
@@ -243,7 +247,7 @@ def overwritten(e: Expr, name: str) -> None:
         holder.watch.writer, holder.watch = name, None
 
 
-def _holder(e: Expr) -> Any:
+def _holder(e: Expr) -> Expr | Storage:
     if e.op is not None:
         return e
     storage = storage_of(e)
@@ -285,7 +289,7 @@ def storage_of(e: Expr) -> Storage:
 
 
 def leaf(
-    storage: Storage, spec: Spec, strides: Shape, offset: int, moves: tuple[Any, ...] = ()
+    storage: Storage, spec: Spec, strides: Shape, offset: int, moves: tuple[Move, ...] = ()
 ) -> Expr:
     """A strided view of a storage."""
     e = Expr()
@@ -296,7 +300,7 @@ def leaf(
     return e
 
 
-def tape_of(op: Op, args: tuple[Any, ...], spec: Spec, attrs: Any) -> Any:
+def tape_of(op: Op, args: Args, spec: Spec, attrs: Attrs) -> Tape:
     """The tape of what is made otherwise than by evaluating a node: a view, a concatenation."""
     if record is None or all(type(a) is not Expr or a.tape is None for a in args):
         return None
