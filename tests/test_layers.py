@@ -91,7 +91,8 @@ MAY_IMPORT = {
     "insight": "fusion plugins engine tensor",
     "autograd": "graph ops fusion engine tensor functions",
     "commands": "kernel memory plugins engine tensor insight",
-    "testing": "kernel graph ops backend memory plugins engine tensor functions autograd commands",
+    "testing": "kernel graph ops backend fusion memory plugins engine tensor functions autograd "
+    "commands",
 }
 GROUND = {
     "arguments", "device", "dtypes", "environment", "errors", "layout", "recent", "settings",

@@ -9,6 +9,7 @@ and the default stands.
 | DOVETAIL_CACHE_MIB | how much of them; 0: none | 256 |
 | DOVETAIL_BACKENDS | the device types that may be loaded, with commas between | all |
 | DOVETAIL_STRICT_PLUGINS | whether a broken plugin is everybody's error | 0 |
+| DOVETAIL_TRACE | what to say on stderr, with commas between: fusion | nothing |
 | DOVETAIL_<TYPE>_<KEY> | a setting of one backend: see its own page | |
 
 An empty variable counts as one that is not set.
@@ -79,3 +80,14 @@ def flag(name: str, environ: Mapping[str, str] = os.environ) -> bool:
     if value.strip().lower() not in FLAGS:
         nonsense(name, value, "0 or 1", "0 is used")
     return FLAGS.get(value.strip().lower(), False)
+
+
+def words(name: str, known: tuple[str, ...]) -> frozenset[str]:
+    """A variable that holds some of these words, with commas between."""
+    value = text(name)
+    if value is None:
+        return frozenset()
+    found = frozenset(w for part in value.split(",") if (w := part.strip().lower()))
+    if not found <= {*known}:
+        nonsense(name, value, f"made of the words {', '.join(known)}", "other words are left out")
+    return found & {*known}

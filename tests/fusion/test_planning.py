@@ -10,7 +10,7 @@ import dovetail as dt
 import numpy as np
 import pytest
 from dovetail.engine import evaluate as run
-from dovetail.fusion import plan as fuse
+from dovetail.fusion import cost, terms
 from dovetail.graph import expr
 
 D = "reference"
@@ -65,19 +65,19 @@ def reshapes(n: int) -> Any:
 def work(monkeypatch: pytest.MonkeyPatch, roots: list[Any]) -> int:
     """How many terms are made, and how many nodes walked over, to plan these."""
     count = 0
-    term, cost = fuse.Planner._term, fuse.Planner.cost
+    computed, on_the_fly = terms.computed, cost.on_the_fly
 
-    def counted(method: Callable[..., Any]) -> Callable[..., Any]:
+    def counted(function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any) -> Any:
             nonlocal count
             count += 1
-            return method(*args)
+            return function(*args)
 
         return call
 
     with monkeypatch.context() as m:
-        m.setattr(fuse.Planner, "_term", counted(term))
-        m.setattr(fuse.Planner, "cost", counted(cost))
+        m.setattr(terms, "computed", counted(computed))
+        m.setattr(cost, "on_the_fly", counted(on_the_fly))
         run.planned([x._expr for x in roots])
     return count
 
@@ -149,6 +149,18 @@ def test_a_costly_value_that_two_kernels_need_is_computed_once() -> None:
     noise = dt.random.normal((300_000,), device="cpu")
     names = [step.name for step in dt.explain(dt.std(noise * 1)).launches]
     assert sum("random_normal" in name for name in names) == 1
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_memory_in_another_order_is_for_values_that_nobody_reshapes(axis: int) -> None:
+    """Each asked for the other's order, and planning ended in an error."""
+    x = np.arange(64 * 32, dtype="f4").reshape(64, 32)
+    a = dt.reshape(dt.asarray(x, device=D), (4, 16, 4, 8)) * 2
+    s, t = dt.sum(a, axis=(0, 2)), dt.sum(dt.reshape(a, (64, 32)), axis=axis)
+    del a
+    dt.evaluate(s, t)
+    np.testing.assert_array_equal(s.numpy(), (x * 2).reshape(4, 16, 4, 8).sum(axis=(0, 2)))
+    np.testing.assert_array_equal(t.numpy(), (x * 2).sum(axis=axis))
 
 
 @pytest.mark.exhaustive

@@ -302,7 +302,7 @@ def _retape(x: Tensor, tape: Node | None) -> None:
 
 
 def _seen(x: Tensor) -> Expr:
-    e = x._expr if x._expr.op is None else tensor.boxed(x)
+    e = x._expr if x._expr.op is None else tensor.lazily_stored(x)
     return leaf(e.storage, e.spec, e.strides, e.offset, e.moves)
 
 

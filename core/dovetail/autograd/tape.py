@@ -3,7 +3,7 @@
 A node of the deferred graph has a `tape` where some operand of it requires a gradient. Gradients
 flow along tapes, not along the deferred graph, whose nodes let go of their operands once they are
 computed. A tape keeps what its rules name (see `gradients`), as nodes of the deferred graph: what
-is cheap to compute again is kept as the recipe, so that the backward kernel computes it on the fly.
+is cheap to compute again is rematerialised: the backward kernel computes it on the fly.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from typing import Any, NamedTuple
 
 from ..arguments import flag
 from ..errors import GradientError
-from ..fusion.plan import CHEAP
+from ..fusion.cost import CHEAP
 from ..graph import expr
-from ..graph.expr import Expr, Spec, Watch, twin, watched
+from ..graph.expr import Expr, Spec, Watch, rematerialised, watched
 from ..ops.gradient import Functions, Rule
 from ..ops.table import Op
 from ..settings import Switch, current
 from ..tensor.tensor import Tensor, make
 from . import namespace
 
-RECIPE_LEAVES = 2  # a recipe that reads more tensors than this is not cheaper than its value
+REMATERIALISED_LEAVES = 2  # what reads more tensors than this is not cheaper to compute again
 
 
 class no_grad(Switch):
@@ -64,17 +64,17 @@ class Kept(NamedTuple):
 
 
 def keep(e: Any) -> Kept:
-    """`e` as it is now: cheap pending work as its recipe, else the value, which gets stored."""
+    """`e` as it is now: cheap pending work to be rematerialised, else its value, materialised."""
     if type(e) is not Expr:
         return Kept(e, None)
-    return Kept(twin(e) if e.op is not None and _is_cheap(e) else e, watched(e))
+    return Kept(rematerialised(e) if e.op is not None and _is_cheap(e) else e, watched(e))
 
 
 def unheld(kept: Kept | None) -> Any:
-    """The same, but pending work as a recipe: who holds that does not have it stored."""
+    """The same, but pending work to be rematerialised: who holds it has no memory written."""
     if kept is None or type(kept.value) is not Expr or kept.value.op is None:
         return kept
-    return kept._replace(value=twin(kept.value))
+    return kept._replace(value=rematerialised(kept.value))
 
 
 def _nothing() -> None:
@@ -95,7 +95,7 @@ def _is_cheap(e: Expr) -> bool:
             stack.append(a.args[0])
         else:
             return False
-        if cost > CHEAP or len(leaves) > RECIPE_LEAVES:
+        if cost > CHEAP or len(leaves) > REMATERIALISED_LEAVES:
             return False
     return True
 

@@ -16,7 +16,9 @@ from ..backend import diskcache, faults
 from ..backend.faults import Check
 from ..backend.streams import current_handle
 from ..device import Device, opened
-from ..fusion.plan import Call, Overlap, Plan, Planner, Step, Target
+from ..fusion import passes as fusion
+from ..fusion.decisions import Graph
+from ..fusion.plan import Call, Overlap, Plan, Step, Target
 from ..graph.expr import Expr, node, readers, settle, storage_of
 from ..graph.ownership import IN_GRAPH, IN_LIST, counts, is_alone
 from ..kernel.builder import Kernel
@@ -223,7 +225,7 @@ def _visit(
                 if pending in index
                 else _visit(pending, graph, index, nodes, uses, key)
             )
-            graph.boxes.append((len(nodes), i))
+            graph.lazy_leaves.append((len(nodes), i))
             key.extend((e.spec, e.moves, i))
     else:
         mine = [op, e.attrs, e.spec]
@@ -254,10 +256,10 @@ class _Evaluation:
     """
 
     __slots__ = (
-        "boxes",
         "device",
         "index",
         "key",
+        "lazy_leaves",
         "leaves",
         "nodes",
         "roots",
@@ -276,7 +278,7 @@ class _Evaluation:
         self.key = key = []  # type: list[Any]  # all that a plan depends on
         self.leaves: list[Expr] = []
         self.scalars: list[Any] = []
-        self.boxes: list[tuple[int, int]] = []  # (leaf over a pending storage, what will fill it)
+        self.lazy_leaves: list[tuple[int, int]] = []  # (over lazy storage, what will fill it)
         self.roots, self.target = roots, target
         for r in roots:
             if r not in index:
@@ -323,20 +325,20 @@ class _Evaluation:
         pending graph.
         """
         found = counts(self.nodes)
-        held = self._held_boxes(found) if self.boxes else []
+        held = self._held_lazily(found) if self.lazy_leaves else []
         for i, (n, uses) in enumerate(zip(found, self.uses, strict=True)):
             if n - uses > IN_GRAPH and self.nodes[i].op is not None:
                 held.append(i)
         return tuple(held)
 
-    def _held_boxes(self, found: list[int]) -> list[int]:
+    def _held_lazily(self, found: list[int]) -> list[int]:
         """The same for nodes that are reached through a storage that waits for them: somebody
         holds one of its leaves, or the storage itself.
         """
         held: list[int] = []
         leaves: dict[Any, int] = {}  # storage -> how many leaves of this graph are over it
         sources: list[int] = []
-        for leaf, source in self.boxes:
+        for leaf, source in self.lazy_leaves:
             storage = self.nodes[leaf].storage
             if storage not in leaves:
                 sources.append(source)
@@ -367,10 +369,10 @@ class _Evaluation:
         begun = time.perf_counter_ns()
         where = opened(self.device)
         leaf_slot = {self.index[e]: slot for slot, e in enumerate(self.leaves)}
-        routines = frozenset(where.library_calls)
+        calls = frozenset(where.library_calls)
         busy = where.backend.info.capabilities.concurrency
-        planner = Planner(self.nodes, self.index, leaf_slot, roots, held, busy, routines, target)
-        plan = planner.plan()
+        graph = Graph(self.nodes, self.index, leaf_slot, roots, held, busy, calls, target)
+        plan = fusion.plan(graph)
         record("plan", begun, steps=len(plan.steps))
         return plan
 
@@ -422,7 +424,7 @@ class _Evaluation:
                 for slot in step.drops:
                     keep[slot] = None
         depends = None if waits or not checks else self._depends(checks)
-        for i, slot in plan.stored:
+        for i, slot in plan.kept:
             ptr = keep[slot]
             if ptr is not None:  # None: it went into the target
                 settle(self.nodes[i], Storage(ptr, ptr.nbytes, device))
@@ -441,7 +443,7 @@ class _Evaluation:
     def _depends(self, checks: dict[int, tuple[Check, ...]]) -> Callable[[int], tuple[Check, ...]]:
         """What says on which of these checks, each of a node, a node's value depends."""
         bits = {i: 1 << k for k, i in enumerate(checks)}
-        sources, masks = dict(self.boxes), []  # type: ignore[var-annotated]
+        sources, masks = dict(self.lazy_leaves), []  # type: ignore[var-annotated]
         for i, e in enumerate(self.nodes):
             mask = bits.get(i, 0) | (masks[sources[i]] if i in sources else 0)
             for a in e.args:

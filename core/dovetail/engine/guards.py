@@ -67,7 +67,7 @@ def learn(nodes: Sequence[Expr], index: dict[Expr, int], plan: Plan, where: Open
     what else is held.
     """
     root = nodes[-1]
-    if not _is_simple(nodes, plan) or len(plan.steps[0].fresh) != len(plan.stored):
+    if not _is_simple(nodes, plan) or len(plan.steps[0].fresh) != len(plan.kept):
         return
     key = (root.op, root.spec)
     made = _Writer(nodes, index, plan, where).function()
@@ -81,7 +81,7 @@ def _is_simple(nodes: Sequence[Expr], plan: Plan) -> bool:
     step = plan.steps[0]
     if type(step) is not Step or not step.simple or step.drops:
         return False
-    if all(i != len(nodes) - 1 for i, _ in plan.stored):
+    if all(i != len(nodes) - 1 for i, _ in plan.kept):
         return False
     return not any(e.op is None and e.storage.pending is not None for e in nodes)
 
@@ -104,7 +104,7 @@ def learn_into(
     if not _is_simple(nodes, plan) or into.target.overlaps != into.target.same:
         return
     copied = nodes[-1].args
-    if len(plan.steps[0].fresh) != len(plan.stored) - 1 or nodes[-1].op is not COPY:
+    if len(plan.steps[0].fresh) != len(plan.kept) - 1 or nodes[-1].op is not COPY:
         return
     key = (copied[0].op, copied[0].spec, into.leaf.strides)
     made = _Writer(nodes, index, plan, where, into).function()
@@ -132,7 +132,7 @@ class _Writer:
         self.nodes, self.index, self.into = nodes, index, into
         self.step: Step = plan.steps[0]
         fresh = {slot for slot, _ in self.step.fresh}
-        self.stored = {i: slot for i, slot in plan.stored if slot in fresh}
+        self.stored = {i: slot for i, slot in plan.kept if slot in fresh}
         self.lines: list[str] = []
         self.names: dict[str, Any] = {
             "Expr": Expr, "getrefcount": getrefcount, "settle": settle, "Storage": Storage,

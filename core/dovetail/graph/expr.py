@@ -9,19 +9,23 @@ from __future__ import annotations
 
 import math
 from threading import RLock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import ref
 
 from ..arguments import DIMENSIONS
 from ..dtypes import DType
 from ..errors import ShapeError
-from ..layout import LIMIT, Shape, contiguous_strides
+from ..layout import LIMIT, Move, Shape, contiguous_strides
 from ..recent import Shared
 
 if TYPE_CHECKING:
     from ..device import Device
     from ..memory import Storage
     from ..ops.table import Op
+
+Args: TypeAlias = tuple[Any, ...]  # nodes and Python numbers: which is where, the op says
+Attrs: TypeAlias = Any  # what is static about a use of an op: hashable, and each op's own
+Tape: TypeAlias = Any  # autograd's: how gradients flow back from a node; None where none do
 
 
 class Spec:
@@ -40,7 +44,7 @@ class Spec:
 
 
 SPEC_LIMIT = 16384  # specs kept that nobody uses
-_SPECS: Shared[tuple[Shape, DType, Any], Spec] = Shared(SPEC_LIMIT)
+_SPECS: Shared[tuple[Shape, DType, Device], Spec] = Shared(SPEC_LIMIT)
 _making = RLock()
 
 
@@ -101,15 +105,15 @@ class Expr:
     )  # fmt: skip
 
     op: Op | None
-    args: tuple[Any, ...]
-    attrs: Any
+    args: Args
+    attrs: Attrs
     spec: Spec
     depth: int
     storage: Storage
     strides: Shape
     offset: int
-    moves: tuple[Any, ...]
-    tape: Any  # how gradients flow back from it, where some operand requires them; else None
+    moves: tuple[Move, ...]
+    tape: Tape
     watch: Watch | None  # while pending; a leaf's is its storage's
     readers: list[ref[Expr]] | None  # the pending nodes that have this one as an argument, noted
     asked_at: str  # only of a node that checks indices when it runs: the source line that asked
@@ -122,10 +126,10 @@ _log_limit = 512
 _noted = 0
 _pruning = RLock()
 _asked: list[ref[Expr]] = []  # the nodes with `asked_at` that may still be pending
-record: Any = None  # autograd's: the tape of a node of which some operand has one
+record: Any = None  # autograd's function of a node of which some operand has a tape: its tape
 
 
-def node(op: Op, args: tuple[Any, ...], spec: Spec, attrs: Any = None) -> Expr:
+def node(op: Op, args: Args, spec: Spec, attrs: Attrs = None) -> Expr:
     """A pending node."""
     e = Expr()
     e.op, e.args, e.attrs, e.spec, e.watch = op, args, attrs, spec, None
@@ -145,7 +149,7 @@ def node(op: Op, args: tuple[Any, ...], spec: Spec, attrs: Any = None) -> Expr:
     return e
 
 
-def binary_node(op: Op, a: Expr, b: Any, spec: Spec) -> Expr:
+def binary_node(op: Op, a: Expr, b: object, spec: Spec) -> Expr:
     """`node` for two operands of which the first is a node: the hot path of recording, 0.15 us
     shorter.
     """
@@ -242,7 +246,7 @@ def overwritten(e: Expr, name: str) -> None:
         holder.watch.writer, holder.watch = name, None
 
 
-def _holder(e: Expr) -> Any:
+def _holder(e: Expr) -> Expr | Storage:
     if e.op is not None:
         return e
     storage = storage_of(e)
@@ -305,7 +309,7 @@ def storage_of(e: Expr) -> Storage:
 
 
 def leaf(
-    storage: Storage, spec: Spec, strides: Shape, offset: int, moves: tuple[Any, ...] = ()
+    storage: Storage, spec: Spec, strides: Shape, offset: int, moves: tuple[Move, ...] = ()
 ) -> Expr:
     """A strided view of a storage."""
     e = Expr()
@@ -316,7 +320,7 @@ def leaf(
     return e
 
 
-def tape_of(op: Op, args: tuple[Any, ...], spec: Spec, attrs: Any) -> Any:
+def tape_of(op: Op, args: Args, spec: Spec, attrs: Attrs) -> Tape:
     """The tape of what is made otherwise than by evaluating a node: a view, a concatenation."""
     if record is None or all(type(a) is not Expr or a.tape is None for a in args):
         return None
@@ -325,8 +329,8 @@ def tape_of(op: Op, args: tuple[Any, ...], spec: Spec, attrs: Any) -> Any:
     return record(e)
 
 
-def twin(e: Expr) -> Expr:
-    """A pending node with the same value: who holds it has it computed again, not stored."""
+def rematerialised(e: Expr) -> Expr:
+    """A pending node with the same value: who holds it has it computed again, not materialised."""
     t = Expr()
     t.op, t.args, t.attrs, t.spec, t.depth, t.tape = e.op, e.args, e.attrs, e.spec, e.depth, e.tape
     t.readers = t.watch = None

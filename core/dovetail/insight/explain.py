@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from ..arguments import flag
 from ..engine import evaluate as run
 from ..errors import DTypeError
-from ..fusion.plan import Call, Plan, Step
+from ..fusion.plan import Call, Step
 from ..plugins.registry import Opened
 from ..tensor.tensor import Tensor
 
@@ -94,25 +93,19 @@ def explain(*tensors: Tensor, source: bool = False) -> Explanation:
             raise DTypeError(f"explain: takes tensors, not {type(x).__name__}; see dt.asarray")
     plans = run.planned([x._expr for x in tensors])
     launches = tuple(_launch(where, step, source) for where, plan in plans for step in plan.steps)
-    return Explanation(launches, tuple(note for _, plan in plans for note in _notes(plan)))
-
-
-def _notes(plan: Plan) -> list[str]:
-    return [note.replace(": stored, since ", ": ") for note in plan.notes]
+    stored = tuple(f"{m.op} {m.spec}: {m.reason}" for _, p in plans for m in p.materialised)
+    return Explanation(launches, stored)
 
 
 def _launch(where: Opened, step: Step | Call, source: bool) -> Launch:
     fresh, device = sum(n for _, n in step.fresh), str(where.device)
+    why = "; ".join(map(str, step.why))
     if isinstance(step, Call):
-        return Launch(
-            step.op.name, device, step.why, "", "", "vendor routine", (), step.nbytes, fresh
-        )
+        return Launch(step.op.name, device, why, "", "", "vendor routine", (), step.nbytes, fresh)
     origin = run.whereabouts(where, step.kernel)
-    made: Any = run.program(where, step.kernel).source if source else ""
-    text = str(step.kernel)
-    return Launch(
-        step.kernel.name, device, step.why, text, made, origin, step.grid, step.nbytes, fresh
-    )
+    made = run.program(where, step.kernel).source if source else ""
+    text, grid = str(step.kernel), step.grid
+    return Launch(step.kernel.name, device, why, text, made, origin, grid, step.nbytes, fresh)
 
 
 def bytes_text(n: float) -> str:

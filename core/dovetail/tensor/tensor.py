@@ -698,7 +698,7 @@ def view(x: Tensor, m: Move) -> Tensor:
         return dispatch("view", (x,), x, m)  # type: ignore[no-any-return]
     e = x._expr
     if e.op is not None:
-        e = boxed(x)
+        e = lazily_stored(x)
     found = _moved.young.get((e.spec, e.strides, m)) or _move(e, m)
     if found is _COPY:
         return view(apply(ops.COPY, (x,)), m)
@@ -748,7 +748,7 @@ def is_viewable(x: Tensor, m: Move) -> bool:
     return lay.move(StridedView(e.spec.shape, strides, 0), m) is not None
 
 
-def boxed(x: Tensor) -> Expr:
+def lazily_stored(x: Tensor) -> Expr:
     """Gives a pending tensor a storage without memory yet, which its views can share; its leaf."""
     e = x._expr
     storage = Storage(None, e.spec.size * e.spec.dtype.itemsize, e.spec.device)
@@ -765,7 +765,7 @@ def assign(name: str, x: Tensor, value: Expr) -> None:
     """Makes `value` (of x's spec) the contents of `x`, as every view of the memory sees."""
     e = x._expr
     if e.op is not None and (is_any_asked() or faults.tainted) and may_be_bad(value):
-        e = boxed(x)  # what it is now must stay where the write is an error
+        e = lazily_stored(x)  # what it is now must stay where the write is an error
     if e.op is not None:  # nobody else can see a pending value through another view
         # What is also someone else's (a leaf always is) must not become one with x: later writes
         # would be seen by both.

@@ -1,14 +1,20 @@
 """The IR is verified after every stage, as long as tests run: whatever makes a kernel, the builder
-that the planner uses or a pass, makes one that `verify` has seen."""
+that the planner uses or a pass, makes one that `verify` has seen. So are the planner's decisions,
+after every pass of `fusion.passes`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from typing import Any
 
 import pytest
 
+from ..fusion import passes
+from ..fusion.decisions import Decisions
+from ..fusion.verify import verify as verify_decisions
 from ..kernel import builder as kernel
 from ..kernel.verify import verify
 
@@ -40,8 +46,29 @@ def _verified(stage: str) -> Any:
     return make
 
 
+@contextmanager
+def every_pass() -> Iterator[None]:
+    """Within it no pass of fusion leaves decisions that break a rule."""
+    before = passes.PASSES
+    passes.PASSES = tuple(map(_verified_pass, before))
+    try:
+        yield
+    finally:
+        passes.PASSES = before
+
+
+def _verified_pass(run: Callable[[Decisions], None]) -> Callable[[Decisions], None]:
+    @wraps(run)
+    def verified(d: Decisions) -> None:
+        run(d)
+        if not d.overlaps:
+            verify_decisions(d, run.__name__)
+
+    return verified
+
+
 @pytest.fixture(autouse=True)
 def verified_kernels() -> Iterator[None]:
-    """Verifies what a test makes, at every stage."""
-    with every_stage():
+    """Verifies what a test makes, at every stage, and what is decided before."""
+    with every_stage(), every_pass():
         yield

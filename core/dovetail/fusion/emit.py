@@ -1,0 +1,52 @@
+"""The pass `emit`: every kernel that has been decided becomes launches."""
+
+from __future__ import annotations
+
+from ..kernel.language import map_loop
+from .decisions import Decisions
+from .emitter import Emitter, names, traffic
+from .groups import Group, Kernel, Output, OwnKernels
+from .kernels_of_ops import launches_of_op
+from .plan import Call, Step
+from .split_rows import launches_in_chunks
+
+
+def emit(d: Decisions) -> None:
+    """Builds the launches, in order."""
+    d.steps = [step for kernel in d.kernels for step in _launches(d, kernel)]
+
+
+def _launches(d: Decisions, kernel: Kernel) -> list[Step | Call]:
+    if isinstance(kernel, Group):
+        return [_launch(d, kernel)]
+    if isinstance(kernel, OwnKernels):
+        return launches_of_op(d, kernel)
+    return launches_in_chunks(d, kernel)
+
+
+def _launch(d: Decisions, group: Group) -> Step:
+    """The launch of a kernel that materialised nodes share."""
+    domain, accesses, nodes = group.domain, group.accesses, [out.node for out in group.outputs]
+    em = Emitter(names([out.term for out in group.outputs]))
+    strides = [a.strides for a in accesses]
+    extents, outer = domain.coalesced_grid(strides)
+    lengths, row = domain.coalesced_row(strides)
+    point = tuple(em.grid(extents))[: len(extents)]
+    em.rows(len(point), lengths)
+    em.place(accesses, [o + r for o, r in zip(outer, row, strict=True)])
+    inner: list[Output] = []
+    for out in group.outputs:
+        if domain.axes and d.graph.nodes[out.node].spec.shape == domain.full:
+            inner.append(out)
+        else:
+            em.builder.store(
+                em.written(out.access), em.index(out.access, point), em.value(out.term, point)
+            )
+    if inner:
+        em.builder.effect(
+            map_loop(0, em.row_length, lambda k: em.stores(inner, (*point, *em.row_point(k))))
+        )
+    fresh = tuple(f for i in nodes for f in d.fresh(i))
+    nbytes = traffic(accesses, domain.outer + domain.row)
+    checks = em.checks(d)
+    return em.step(extents, fresh, (d.materialised[i] for i in nodes), nbytes, checks)

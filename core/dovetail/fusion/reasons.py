@@ -1,0 +1,39 @@
+"""Why a value is materialised, and why a launch exists: one value, which `explain` shows."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+
+class Kind(Enum):
+    """All kinds of reasons, each with its words; `{}` stands for what the reason adds."""
+
+    ASKED = "asked for"
+    HELD = "its tensor is still held"
+    OWN_KERNEL = "it is a kernel of its own"
+    READ_BY_KERNEL = "a kernel of its own reads it"
+    READ_IN_MEMORY = "it is read at computed places or by a kernel of its own"
+    RESHAPED = "it is reshaped in a way that its strides do not permit"
+    NOT_COALESCIBLE = "it is reduced over axes that no single stride walks"
+    OTHER_ROWS = "a reduction over other rows cannot be part of its reader's kernel"
+    READER_IN_CHUNKS = "it reduces rows that its reader walks in chunks"
+    CHECKED = "its indices are checked before a reduction reads it"
+    TOO_LARGE = "the kernel would grow too large"
+    COSTLY_TWICE = "it is costly, and two kernels need it"
+    COSTLY_REPEATED = "it is costly and repeated by broadcasting"
+    # of launches that no node asked for
+    CHUNKS = "few, long rows: each chunk of rows is reduced by itself"
+    CHUNKS_OF_CHUNKS = "chunks of chunks are reduced by themselves"
+    STARTS_FROM_COPY = "{} starts from a copy"
+    WORDS = "{}"  # what the op says of a launch of its own
+
+
+class Reason(NamedTuple):
+    """A reason, with the words that it adds: the name of an op, or what an op says."""
+
+    kind: Kind
+    words: str = ""
+
+    def __str__(self) -> str:
+        return self.kind.value.format(self.words)

@@ -1,0 +1,194 @@
+"""Fusion is a list of passes: each says what it decides, and is verified in tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import dovetail as dt
+import golden_plans
+import pytest
+from dovetail.dtypes import float32
+from dovetail.fusion import passes
+from dovetail.fusion.decisions import Decisions
+from dovetail.fusion.domain import Domain
+from dovetail.fusion.groups import Access, Group, OwnKernels
+from dovetail.fusion.plan import Step
+from dovetail.fusion.reasons import Kind, Reason
+from dovetail.fusion.verify import broken, verify
+from dovetail.layout import contiguous_strides
+from dovetail.testing import verified
+
+PROGRAM = """\
+held = dt.sort(x * 2, axis=1)
+root = dt.softmax(held + y, axis=1) * dt.sum(v)"""
+
+
+def decided(upto: str, program: str = PROGRAM) -> Decisions:
+    """What is decided after a pass."""
+    d = Decisions(golden_plans.graph(program))
+    for run in passes.PASSES:
+        run(d)
+        if run.__name__ == upto:
+            return d
+    raise AssertionError(upto)
+
+
+def test_a_trace_says_what_each_pass_changes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    x = dt.zeros((64, 33), device="reference")
+    x.tolist()
+    y = dt.exp(x) * 2
+    dt.explain(y)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setenv("DOVETAIL_TRACE", "fusion")
+    dt.explain(y)
+    assert capsys.readouterr().err.splitlines() == [
+        "fusion, seed:",
+        "  + materialised 2 multiply float32[64, 33] on reference, slot 1: asked for",
+        "fusion, split:",
+        "  unchanged",
+        "fusion, group:",
+        "  + kernel 0: writes 2 multiply float32[64, 33] on reference; over (64, 33); "
+        "reads [], computes [0, 1] on the fly",
+        "fusion, emit:",
+        "  + launch exp_multiply, grid (2112,)",
+        "fusion, release:",
+        "  unchanged",
+    ]
+
+
+def test_a_word_that_no_trace_has_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOVETAIL_TRACE", "everything of test_passes")
+    with pytest.warns(dt.DovetailWarning, match="DOVETAIL_TRACE='everything of test_passes'"):
+        dt.explain(dt.zeros(3, device="reference"))
+
+
+@pytest.mark.parametrize("name", [run.__name__ for run in passes.PASSES])
+def test_decisions_are_in_order_after_each_pass(name: str) -> None:
+    d = decided(name)
+    verify(d, name)
+    assert d.materialised and str(d)
+
+
+def forget_a_root(d: Decisions) -> None:
+    del d.materialised[d.graph.roots[0]]
+
+
+def forget_own_kernels(d: Decisions) -> None:
+    del d.materialised[d.graph.held[0]], d.slot_of[d.graph.held[0]]
+    d.graph.kept = frozenset(d.graph.roots)
+
+
+def share_a_slot(d: Decisions) -> None:
+    i, j, *_ = d.slot_of
+    d.slot_of[i] = d.slot_of[j]
+
+
+def order_axes_twice(d: Decisions) -> None:
+    d.order[d.graph.roots[0]] = (1, 1)
+
+
+def split_what_is_not_reduced(d: Decisions) -> None:
+    d.split.add(Domain((7, 7), (0,)))
+
+
+def write_twice(d: Decisions) -> None:
+    d.kernels.append(d.kernels[0])
+
+
+def first_group(d: Decisions) -> Group:
+    return next(k for k in d.kernels if isinstance(k, Group))
+
+
+def lose_a_home(d: Decisions) -> None:
+    d.home.popitem()
+
+
+def read_before_it_is_written(d: Decisions) -> None:
+    for index, kernel in enumerate(d.kernels):
+        if isinstance(kernel, OwnKernels):
+            late = kernel.inputs[0]._replace(slot=d.slot_of[d.graph.roots[0]])
+            d.kernels[index] = kernel._replace(inputs=(late,))
+
+
+def change_the_domain(d: Decisions) -> None:
+    first_group(d).domain = Domain((3, 5), ())
+
+
+def write_elsewhere(d: Decisions) -> None:
+    out = first_group(d).outputs[0]
+    other = Access(99, float32, out.access.strides, 0)
+    first_group(d).outputs[0] = out._replace(access=other)
+
+
+def grow(d: Decisions) -> None:
+    group = first_group(d)
+    group.size, group.outputs = 1000, group.outputs * 2
+
+
+def walk_rows_by_two_strides(d: Decisions) -> None:
+    group, full = first_group(d), (2, 3, 4)
+    group.domain, strides = Domain(full, (0, 1, 2)), contiguous_strides(full)
+    group.accesses = [Access(0, float32, strides, 0), Access(0, float32, strides[::-1], 0)]
+
+
+def allocate_twice(d: Decisions) -> None:
+    d.steps[-1].fresh = d.steps[0].fresh
+
+
+def allocate_nothing(d: Decisions) -> None:
+    d.steps[0].fresh = ()
+
+
+def drop_too_early(d: Decisions) -> None:
+    first = d.steps[0]
+    assert isinstance(first, Step)
+    first.drops = tuple(slot for slot, _ in first.fresh)
+
+
+@pytest.mark.parametrize(
+    ("after", "breaks", "said"),
+    [
+        ("seed", forget_a_root, "was asked for or is held, and is not materialised"),
+        ("seed", forget_own_kernels, "has kernels of its own, and is not materialised"),
+        ("seed", share_a_slot, "two values have one slot"),
+        ("seed", order_axes_twice, "has its axes in the order"),
+        ("split", split_what_is_not_reduced, "no reduction has the rows"),
+        ("group", write_twice, "is written by the kernels"),
+        ("group", lose_a_home, "other nodes than those that are materialised"),
+        ("group", read_before_it_is_written, "which nothing has written"),
+        ("group", change_the_domain, "does not fit the domain"),
+        ("group", write_elsewhere, "is written where nobody looks for it"),
+        ("group", grow, "has 1000 values"),
+        ("group", walk_rows_by_two_strides, "no single stride walks the rows"),
+        ("emit", allocate_twice, "again"),
+        ("emit", allocate_nothing, "which is not there"),
+        ("release", drop_too_early, "which is not there"),
+    ],
+)
+def test_a_broken_rule_is_seen(after: str, breaks: Callable[[Decisions], None], said: str) -> None:
+    d = decided(after)
+    verify(d, after)
+    breaks(d)
+    assert any(said in rule for rule in broken(d))
+    with pytest.raises(dt.InternalError, match=f"fusion, after {after}: "):
+        verify(d, after)
+
+
+def test_a_pass_that_breaks_a_rule_is_an_error_in_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    def careless(d: Decisions) -> None:
+        d.materialised.clear()
+
+    monkeypatch.setattr(passes, "PASSES", (*passes.PASSES, careless))
+    with (
+        verified.every_pass(),
+        pytest.raises(dt.InternalError, match="fusion, after careless: node 0 was asked for"),
+    ):
+        dt.explain(dt.zeros(3, device="reference"))
+
+
+def test_a_reason_has_words() -> None:
+    assert str(Reason(Kind.ASKED)) == "asked for"
+    assert str(Reason(Kind.STARTS_FROM_COPY, "scatter")) == "scatter starts from a copy"
+    assert len({Reason(Kind.ASKED), Reason(Kind.ASKED), Reason(Kind.HELD)}) == 2
