@@ -19,13 +19,13 @@ import numpy as np
 import pytest
 from dovetail import memory
 from dovetail.backend import diskcache
-from dovetail.commands.memory_replay import read, replay, steps_of, write
 from dovetail.commands.memory_report import main as memory_command
 from dovetail.errors import ArgumentError, DovetailError
 from dovetail.kernel.parser import parse_kernel
 from dovetail.memory import record as memory_record
-from dovetail.memory import trace as memory_trace
+from dovetail.memory import timeline as memory_timeline
 from dovetail.memory.record import check
+from dovetail.memory.replay import read, replay, steps_of, write
 from fake_device import make
 from places import GOLDEN
 
@@ -93,7 +93,7 @@ def record() -> dict[str, Any]:
             if live and rng.random() < 0.4:
                 live.pop(rng.randrange(len(live)))
             live.append(allocator.allocate(rng.choice((1, 5000, 600_000, 12 << 20))))
-        found = memory_trace.record(
+        found = memory_timeline.recorded(
             "fake", allocator.stats(), allocator.snapshot(), allocator.timeline
         )
     finally:

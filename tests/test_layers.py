@@ -88,10 +88,10 @@ MAY_IMPORT = {
     "engine": "kernel graph ops backend fusion memory plugins",
     "tensor": "graph ops backend memory plugins engine",
     "functions": "graph ops backend memory plugins engine tensor",
-    "insight": "fusion plugins engine tensor",
+    "insight": "fusion memory plugins engine tensor",
     "autograd": "graph ops fusion engine tensor functions",
-    "commands": "kernel memory plugins engine tensor insight",
-    "testing": "kernel graph ops backend memory plugins engine tensor functions autograd commands",
+    "commands": "kernel memory plugins engine tensor",
+    "testing": "kernel graph ops backend memory plugins engine tensor functions autograd",
 }
 GROUND = {
     "arguments", "device", "dtypes", "environment", "errors", "layout", "recent", "settings",

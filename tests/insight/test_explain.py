@@ -11,8 +11,9 @@ from dovetail.device import device
 from dovetail.dtypes import dtype
 from dovetail.engine import evaluate as run
 from dovetail.errors import ArgumentError, DTypeError
-from dovetail.insight.explain import bytes_text, explain
+from dovetail.insight.explain import explain
 from dovetail.insight.profile import profile
+from dovetail.memory.units import bytes_text
 from dovetail.ops.table import SUM, TABLE
 from dovetail.tensor.tensor import Tensor, apply, from_host, reduce
 

@@ -34,7 +34,7 @@ from rich.table import Table
 import dovetail as dt
 
 from ..engine.evaluate import counters
-from ..insight.explain import bytes_text
+from ..memory.units import bytes_text
 from .bench_cases import (
     PEERS,
     THREADS,

@@ -136,7 +136,8 @@ class _Writer:
         self.lines: list[str] = []
         self.names: dict[str, Any] = {
             "Expr": Expr, "getrefcount": getrefcount, "settle": settle, "Storage": Storage,
-            "faults": faults, "where": where, "launch": self.step.run, "device": where.device,
+            "__name__": __name__, "faults": faults, "where": where, "launch": self.step.run,
+            "device": where.device,
         }  # fmt: skip
         self.seen: dict[int, str] = {}  # position of a node -> its variable
         self.scalars: dict[int, list[str]] = {}  # position of a node -> its numbers

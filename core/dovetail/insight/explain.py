@@ -9,6 +9,7 @@ from ..arguments import flag
 from ..engine import evaluate as run
 from ..errors import DTypeError
 from ..fusion.plan import Call, Plan, Step
+from ..memory.units import bytes_text
 from ..plugins.registry import Opened
 from ..tensor.tensor import Tensor
 
@@ -113,11 +114,3 @@ def _launch(where: Opened, step: Step | Call, source: bool) -> Launch:
     return Launch(
         step.kernel.name, device, step.why, text, made, origin, step.grid, step.nbytes, fresh
     )
-
-
-def bytes_text(n: float) -> str:
-    """A number of bytes for people: "1.5 MiB"."""
-    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
-        if n >= unit:
-            return f"{n / unit:.1f} {name}"
-    return f"{n:.0f} bytes"

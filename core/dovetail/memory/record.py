@@ -1,5 +1,5 @@
-"""What a record of an allocator's memory has to be: `memory_trace` makes it, `memory_page` draws
-it, `memory_replay` does it again. A file may come from anywhere, so all of it is checked, once,
+"""What a record of an allocator's memory has to be: `timeline` makes it, `drawing` draws
+it, `replay` does it again. A file may come from anywhere, so all of it is checked, once,
 before anything is made of it.
 """
 

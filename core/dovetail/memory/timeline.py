@@ -1,11 +1,13 @@
-"""What an allocator did, as it did it: kept while `memory.trace(True)`, drawn by `memory_page`."""
+"""What an allocator did, as it did it: kept while `memory.trace(True)`, drawn by `drawing`."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
+
+from .pointer import Deleter
 
 LIMIT = 200_000  # events kept, the latest ones: about 30 MB
 NO_BLOCK = -1  # of events of segments, and of blocks that were there before
@@ -47,7 +49,7 @@ class Timeline:
                 self.before[b.where] += b.nbytes
         self._add(time.perf_counter(), 0, None)
 
-    def deleter(self, give_back: Callable[[Any], None]) -> Callable[[Any], None]:
+    def deleter(self, give_back: Deleter) -> Deleter:
         """`give_back`, which notes the time: an allocator learns of it only when next called."""
         freed_at = self._freed_at
 
@@ -115,7 +117,7 @@ class Timeline:
         self.events.append(Event(at, change, where, *now, block, stream))
 
 
-def record(
+def recorded(
     device: str, stats: Mapping[str, int], segments: Iterable[Any], timeline: Timeline | None
 ) -> dict[str, Any]:
     """A snapshot as JSON has it: lists for tuples, numbers for source lines, milliseconds."""

@@ -27,6 +27,7 @@ from ..device import VARIABLE, Device, device, set_opener
 from ..dtypes import DType
 from ..errors import DeviceError, DovetailError, PluginError, UnavailableError
 from ..memory import Allocator, make_allocator
+from ..memory.tracing import pass_over
 from ..recent import Shared
 
 GROUPS = "dovetail.backends.v"
@@ -320,6 +321,7 @@ class Registry:
     def _start(self, record: Record) -> None:
         try:
             plugin = record.entries[0].load()
+            pass_over(record.entries[0].value)
             record.file = str(getattr(plugin, "__file__", "") or "")
             self._register(record, plugin)
             info = self.call(record, self.required[0])

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ..commands.memory_replay import Step, replay
 from ..device import device
 from ..memory import CachingAllocator, Stats
+from ..memory.replay import Step, replay
 from ..plugins.registry import Opened, open_device
 from .kit import REFERENCE, Kit
 from .values import Array, raw

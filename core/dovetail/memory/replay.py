@@ -16,8 +16,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ..errors import ArgumentError, OutOfMemoryError
-from ..memory import Allocator, DataPtr
-from ..memory.trace import NO_BLOCK
+from .allocator import Allocator
+from .pointer import DataPtr
+from .timeline import NO_BLOCK
 
 _NUMBER = re.compile(r"[0-9]{1,18}")
 NUMBERS = {"allocate": 3, "share": 2, "free": 1, "empty": 0}  # that follow each verb
@@ -57,7 +58,7 @@ def write(steps: Iterable[Step]) -> str:
 
 
 def steps_of(record: Mapping[str, Any]) -> Iterator[Step]:
-    """The steps of what `memory_trace.record` made while traced: what `dovetail memory` draws.
+    """The steps of what `timeline.recorded` made while traced: what `dovetail memory` draws.
 
     Segments come and go by the allocator that replays it; blocks from before the trace are left
     out."""
