@@ -16,7 +16,7 @@ import pytest
 from dovetail.backend.reference import ReferenceBackend
 from dovetail.engine import evaluate as run
 from dovetail.memory import CachingAllocator
-from dovetail.plugins.registry import Opened
+from dovetail.plugins.opened import Opened
 
 
 def chain(x: Any, y: Any) -> Any:
@@ -221,7 +221,7 @@ FRESH = """
     import os, sys
     import numpy as np
     import dovetail as dt
-    from dovetail import run
+    from dovetail.engine import evaluate as run
     x = dt.asarray(np.ones(100, "f4"))
     print(float(dt.sum(dt.sin(x * 3 + 1)).item()), run.counters.compiles, run.counters.disk_hits)
 """

@@ -10,6 +10,7 @@ import pytest
 from dovetail.device import device
 from dovetail.dtypes import dtype
 from dovetail.engine import evaluate as run
+from dovetail.engine import events, programs
 from dovetail.errors import ArgumentError, DTypeError
 from dovetail.insight.explain import explain
 from dovetail.insight.profile import profile
@@ -105,7 +106,7 @@ def test_source_compiles_but_does_not_run() -> None:
     found = explain(y, source=True)
     assert (
         found.launches[0].source
-        == run.program(REFERENCE.opened, run.planned([y._expr])[0][1].steps[0].kernel).source
+        == programs.program(REFERENCE.opened, run.planned([y._expr])[0][1].steps[0].kernel).source
     )
     assert run.counters.launches == before
 
@@ -166,7 +167,7 @@ def test_nothing_is_noted_outside_of_a_profile() -> None:
     with profile() as p:
         pass
     (x + 1.0).numpy()
-    assert p.events == [] and run.trace is None
+    assert p.events == [] and events.profiles == ()
 
 
 def test_an_outer_profile_has_the_events_of_an_inner_one() -> None:

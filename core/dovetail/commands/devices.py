@@ -10,7 +10,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from ..memory.units import bytes_text
-from ..plugins.registry import Record, State, records
+from ..plugins.record import Record, State
+from ..plugins.registry import records
 
 
 def main(arguments: Sequence[str]) -> int:

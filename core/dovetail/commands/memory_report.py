@@ -26,7 +26,8 @@ from ..memory.drawing import draw
 from ..memory.record import load
 from ..memory.replay import Step, read, replay, steps_of
 from ..memory.units import MIB
-from ..plugins.registry import Opened, open_device
+from ..plugins.opened import Opened
+from ..plugins.registry import open_device
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -185,10 +185,6 @@ class Step:
     nbytes: int  # read and written, counting each access once
     checks: tuple[tuple[int, int, Asked], ...] = ()  # (slot of the error cell, node, for what)
     drops: tuple[int, ...] = ()  # slots that nothing later needs
-    run: Any = None  # what `run` makes of the kernel, and how it is called:
-    simple: bool = False  # no static offsets, no error cells
-    all_scalars: bool = False  # `scalars` are all of them, in order
-    pick: Any = None  # (handles and offsets of all slots) -> the arguments
 
 
 @dataclass(eq=False, slots=True)
@@ -204,7 +200,6 @@ class Call:
     why: str
     nbytes: int
     drops: tuple[int, ...] = ()
-    simple = False
 
 
 @dataclass(eq=False, slots=True)
@@ -215,9 +210,6 @@ class Plan:
     slots: int
     stored: tuple[tuple[int, int], ...]
     notes: list[str]
-    none: list[Any]  # a None for each slot
-    blank: list[Any]  # placeholders for the slots that are not there when it starts
-    recalled: bool = False  # whether `recall` has been told
 
 
 class _Store(Exception):
@@ -411,10 +403,8 @@ class Planner:
         # What nobody holds is dropped after its last use: its nodes are gone when this is done.
         stored = tuple((i, s) for i, s in self.slot_of.items() if i in self.kept)
         _drop(steps, {s for _, s in stored}, len(self.leaf_slot))
-        given = len(self.leaf_slot) + (self.target is not None)
         notes = [self._note(i) for i in sorted(self.why)]
-        blank = [None, 0] * (self.slots - given)
-        return Plan(steps, self.slots, stored, notes, [None] * self.slots, blank)
+        return Plan(steps, self.slots, stored, notes)
 
     def _source(self, i: int) -> int | None:
         """The operand that an op updates in its memory: pending, contiguous, and nobody else's."""

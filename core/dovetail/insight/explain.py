@@ -7,10 +7,11 @@ from typing import Any
 
 from ..arguments import flag
 from ..engine import evaluate as run
+from ..engine import programs
 from ..errors import DTypeError
 from ..fusion.plan import Call, Plan, Step
 from ..memory.units import bytes_text
-from ..plugins.registry import Opened
+from ..plugins.opened import Opened
 from ..tensor.tensor import Tensor
 
 
@@ -108,8 +109,8 @@ def _launch(where: Opened, step: Step | Call, source: bool) -> Launch:
         return Launch(
             step.op.name, device, step.why, "", "", "vendor routine", (), step.nbytes, fresh
         )
-    origin = run.whereabouts(where, step.kernel)
-    made: Any = run.program(where, step.kernel).source if source else ""
+    origin = programs.whereabouts(where, step.kernel)
+    made: Any = programs.program(where, step.kernel).source if source else ""
     text = str(step.kernel)
     return Launch(
         step.kernel.name, device, step.why, text, made, origin, step.grid, step.nbytes, fresh

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from ..arguments import path as file_name
-from ..engine import evaluate as run
+from ..engine import events
+from ..engine.events import Event
 from ..errors import ArgumentError
 
 
@@ -41,24 +42,19 @@ class Profile:
 
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
         self.path = None if path is None else Path(file_name("profile", path))
-        self.events: list[dict[str, Any]] = []
-        self._before: list[dict[str, Any]] | None = None
+        self.events: list[Event] = []
         self._begun = self._ended = 0
 
     def __enter__(self) -> Profile:
         if self._begun:
             raise ArgumentError("profile: a profile is taken once; make another with dt.profile()")
-        with run.lock:
-            self._before, run.trace = run.trace, self.events
+        events.begin(self.events)
         self._begun = time.perf_counter_ns()
         return self
 
     def __exit__(self, *exc: object) -> None:
         self._ended = time.perf_counter_ns()
-        with run.lock:
-            run.trace = self._before
-            if self._before is not None:
-                self._before.extend(self.events)
+        events.end(self.events)
         if self.path is not None:
             import json  # here and not above: `import dovetail` stays quick
 

@@ -47,7 +47,7 @@ def set_allocator(device_type: str, allocator: Allocator | Factory, priority: in
     _chosen[device_type] = (priority, allocator)
     for dev in opened_devices():
         if dev.type == device_type:
-            dev.opened.allocator = make_allocator(dev, dev.opened.backend)
+            opened(dev).allocator = make_allocator(dev, opened(dev).backend)
 
 
 def make_allocator(dev: Device, backend: Backend) -> Allocator:

@@ -14,7 +14,8 @@ import pytest
 from ..device import device
 from ..memory import CachingAllocator, Stats
 from ..memory.replay import Step, replay
-from ..plugins.registry import Opened, open_device
+from ..plugins.opened import Opened
+from ..plugins.registry import open_device
 from .kit import REFERENCE, Kit
 from .values import Array, raw
 
