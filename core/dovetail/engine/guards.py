@@ -29,6 +29,7 @@ holds the root, which is stored anyway, and one leaf in two places where there w
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeAlias
 
@@ -122,6 +123,7 @@ class _Writer:
             "device": opened.device,
         }  # fmt: skip
         self.seen: dict[int, str] = {}  # position of a node -> its variable
+        self.variables = Counter[int]()  # how many variables each node is in so far
         self.scalars: dict[int, list[str]] = {}  # position of a node -> its numbers
 
     def guard(self, root: int) -> Guard:
@@ -157,8 +159,8 @@ class _Writer:
         if op.kind != "map":  # whose number of arguments is fixed
             wrong.append(f"len({name}.args) != {len(args)}")
         if not root:
-            alone = "<=" if i in self.held else ">"
-            wrong.append(f"count({name}) {alone} {self.walk.uses[i] + IN_VARIABLE}")
+            known = self.walk.uses[i] + IN_VARIABLE + self.variables[i] - 1
+            wrong.append(f"count({name}) {'<=' if i in self.held else '>'} {known}")
         self.unless(*wrong)
         self.arguments(i, args, name)
 
@@ -172,13 +174,13 @@ class _Writer:
         names = [f"{name}{'abcdefgh'[k % 8]}{k // 8 or ''}" for k in range(len(args))]
         if names:
             self.lines.append(f"{', '.join(names)}, = {name}.args")
+        self.variables.update(a for a in args if isinstance(a, int))
         for a, variable in zip(args, names, strict=True):
             if not isinstance(a, int):
                 self.unless(f"type({variable}) is not {self.constant('TYPE', a)}")
                 self.scalars.setdefault(i, []).append(variable)
             elif a in self.seen:
                 self.unless(f"{variable} is not {self.seen[a]}")
-                self.lines.append(f"{variable} = None")  # or it would count as a holder
             else:
                 self.node(a, variable)
 
