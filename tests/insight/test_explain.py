@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import dovetail as dt
 import numpy as np
 import pytest
 from dovetail.device import device
@@ -178,6 +179,21 @@ def test_an_outer_profile_has_the_events_of_an_inner_one() -> None:
             (x * 2.0).numpy()
     assert 0 < len(inner.events) < len(outer.events)
     assert outer.events[-len(inner.events) :] == inner.events
+
+
+def test_profiles_may_overlap() -> None:
+    first, second = profile(), profile()
+    x = dt.ones(5, device="reference")
+    first.__enter__()
+    dt.evaluate(x + 1)
+    second.__enter__()
+    dt.evaluate(x + 2)
+    first.__exit__(None, None, None)
+    dt.evaluate(x + 3)
+    second.__exit__(None, None, None)
+    dt.evaluate(x + 4)
+    count = [sum(e["name"].startswith("launch") for e in p.events) for p in (first, second)]
+    assert count == [2, 2] and events.profiles == ()
 
 
 def test_a_profile_is_taken_once() -> None:

@@ -11,12 +11,15 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..arguments import path as file_name
 from ..engine import events
 from ..engine.events import Event
 from ..errors import ArgumentError
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 @dataclass
@@ -87,7 +90,7 @@ class Profile:
         seen = sum(line.seconds for line in self.lines())
         return "\n".join([*lines, f"{seen * 1e3:.3f} ms in events, of {self.seconds * 1e3:.3f} ms"])
 
-    def __rich__(self) -> Any:
+    def __rich__(self) -> Table:
         from rich.table import Table  # here, so that `import dovetail` stays light
 
         table = Table(_COLUMNS[0], title=f"{self.seconds * 1e3:.3f} ms")
@@ -99,7 +102,7 @@ class Profile:
 
     # Source: Chrome's Trace Event Format, which Perfetto reads: "X" is a complete event, "C" a
     # counter; times are in microseconds.
-    def _trace_events(self) -> Iterator[dict[str, Any]]:
+    def _trace_events(self) -> Iterator[dict[str, object]]:
         process = os.getpid()
         for event in self.events:
             at = {"pid": process, "tid": event["thread"]}

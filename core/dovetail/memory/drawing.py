@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from .record import Record, check
+from .record import Json, Record, check
 from .units import UNITS, bytes_text
 
 FRAME = Path(__file__).with_name("page.html")
@@ -148,7 +148,7 @@ def timeline(record: Record, lines: Sequence[Line]) -> Series | None:
     return Series(times, {name: [max(0, row[name]) for row in rows] for name in rows[0]})
 
 
-def _kept(events: Sequence[Sequence[Any]]) -> Iterator[int]:
+def _kept(events: Sequence[Sequence[Json]]) -> Iterator[int]:
     span = (events[-1][0] - events[0][0]) or 1.0
     best: dict[int, int] = {}
     for i, event in enumerate(events):
@@ -304,7 +304,7 @@ def _legend(series: Series, lines: Sequence[Line]) -> str:
     return f'<ul id="legend">{"".join(keys)}</ul>'
 
 
-def _data(series: Series | None, lines: Sequence[Line]) -> dict[str, Any]:
+def _data(series: Series | None, lines: Sequence[Line]) -> dict[str, object]:
     """What the script needs to say what is under the pointer."""
     if series is None:
         return {}
@@ -337,7 +337,7 @@ def _segments(record: Record, lines: Sequence[Line]) -> Iterator[str]:
         yield f'<p class="hint">and {len(found) - SEGMENTS:,} smaller ones</p>'
 
 
-def _block(block: Sequence[Any], nbytes: int, record: Record, hues: Mapping[int, str]) -> str:
+def _block(block: Sequence[Json], nbytes: int, record: Record, hues: Mapping[int, str]) -> str:
     offset, n, state, number = block
     hue = hues.get(number, "none") if state == "live" else escape(state)
     whose = _short(record["lines"][number]) if state == "live" else state

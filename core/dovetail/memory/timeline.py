@@ -5,9 +5,13 @@ from __future__ import annotations
 import time
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from .pointer import Deleter
+from .pointer import Deleter, StreamHandle
+from .record import Json
+
+if TYPE_CHECKING:
+    from .allocator import SegmentInfo
 
 LIMIT = 200_000  # events kept, the latest ones: about 30 MB
 NO_BLOCK = -1  # of events of segments, and of blocks that were there before
@@ -32,7 +36,7 @@ class Event(NamedTuple):
 class Timeline:
     """The events of one allocator. All is called under its lock, but for what `deleter` returns."""
 
-    def __init__(self, segments: Iterable[tuple[int, Any]] = ()) -> None:
+    def __init__(self, segments: Iterable[tuple[int, SegmentInfo]] = ()) -> None:
         """`segments`: those there are already, each with its key."""
         self.events: deque[Event] = deque()
         self.before: Counter[str | None] = Counter()  # live bytes by line, before the first event
@@ -41,7 +45,7 @@ class Timeline:
         self._freed_at: dict[int, float] = {}
         self._numbers: dict[int, int] = {}  # id of a live block -> its number
         self._allocated = 0
-        self._streams: dict[Any, int] = {None: 0}
+        self._streams: dict[StreamHandle, int] = {None: 0}
         for key, s in segments:
             live = [b for b in s.blocks if b.state == "live"]
             self._count(key, s.nbytes, sum(b.nbytes for b in live))
@@ -53,7 +57,7 @@ class Timeline:
         """`give_back`, which notes the time: an allocator learns of it only when next called."""
         freed_at = self._freed_at
 
-        def timed(block: Any) -> None:
+        def timed(block: object) -> None:
             give_back(block)
             freed_at[id(block)] = time.perf_counter()
 
@@ -70,14 +74,16 @@ class Timeline:
         self._segments.pop(key, None)
         self._add(time.perf_counter(), 0, None)
 
-    def allocated(self, key: int, nbytes: int, block: object, where: str, stream: Any) -> None:
+    def allocated(
+        self, key: int, nbytes: int, block: object, where: str, stream: StreamHandle
+    ) -> None:
         """Notes a block of a segment."""
         self._change(key, nbytes)
         number = self._numbers[id(block)] = self._allocated
         self._allocated += 1
         self._add(time.perf_counter(), nbytes, where, number, self._stream(stream))
 
-    def shared(self, block: object, stream: Any) -> None:
+    def shared(self, block: object, stream: StreamHandle) -> None:
         """Notes that a block is used on another stream, too."""
         number = self._numbers.get(id(block), NO_BLOCK)
         self._add(time.perf_counter(), 0, None, number, self._stream(stream))
@@ -89,7 +95,7 @@ class Timeline:
         number = self._numbers.pop(id(block), NO_BLOCK)
         self._add(time.perf_counter() if at is None else at, -nbytes, where, number)
 
-    def _stream(self, stream: Any) -> int:
+    def _stream(self, stream: StreamHandle) -> int:
         return self._streams.setdefault(stream, len(self._streams))
 
     def _change(self, key: int, change: int) -> None:
@@ -118,8 +124,11 @@ class Timeline:
 
 
 def recorded(
-    device: str, stats: Mapping[str, int], segments: Iterable[Any], timeline: Timeline | None
-) -> dict[str, Any]:
+    device: str,
+    stats: Mapping[str, int],
+    segments: Iterable[SegmentInfo],
+    timeline: Timeline | None,
+) -> dict[str, Json]:
     """A snapshot as JSON has it: lists for tuples, numbers for source lines, milliseconds."""
     lines: dict[str | None, int] = {None: 0}
 
