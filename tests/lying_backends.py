@@ -16,7 +16,8 @@ from dovetail.dtypes import float16, float32, float64, int32
 from dovetail.kernel.builder import Kernel
 from dovetail.kernel.language import Loop, Value, bitcast, cast, const, walk, where
 from dovetail.kernel.rewrite import rewrite
-from dovetail.plugins.registry import hookimpl, open_device
+from dovetail.plugins.hooks import hookimpl
+from dovetail.plugins.registry import open_device
 
 Numbers = Sequence[float | int | bool]
 

@@ -8,6 +8,7 @@ import json
 import os
 import pickle
 import random
+import time
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,17 +19,18 @@ import numpy as np
 import pytest
 from dovetail import memory
 from dovetail.backend import diskcache
-from dovetail.commands.memory_replay import read, replay, steps_of, write
 from dovetail.commands.memory_report import main as memory_command
 from dovetail.errors import ArgumentError, DovetailError
 from dovetail.kernel.parser import parse_kernel
-from dovetail.memory import records as memory_record
-from dovetail.memory import tracing as memory_trace
-from dovetail.memory.records import check
+from dovetail.memory import record as memory_record
+from dovetail.memory import timeline as memory_timeline
+from dovetail.memory.record import check
+from dovetail.memory.replay import read, replay, steps_of, write
 from fake_device import make
 from places import GOLDEN
 
 KERNELS = sorted(GOLDEN.glob("*.txt"))
+SOON = 5.0  # seconds for one file, on a busy machine
 STUFF = (
     b"", b"\0", b"\xff\xfe", b"9" * 5000, b"-1", b"1e999", b"NaN", b"null", b"[" * 3000,
     b"(" * 3000,
@@ -59,11 +61,14 @@ def mutated(data: bytes, rng: random.Random) -> bytes:
 
 def answered(load: Callable[[], object]) -> bool:
     """Whether a loader took a file. Any error but a named one of dovetail's fails the test."""
+    begun = time.perf_counter()
     try:
         load()
     except DovetailError as error:
         assert str(error) and "\n" not in str(error)
         return False
+    finally:
+        assert time.perf_counter() - begun < SOON
     return True
 
 
@@ -88,7 +93,7 @@ def record() -> dict[str, Any]:
             if live and rng.random() < 0.4:
                 live.pop(rng.randrange(len(live)))
             live.append(allocator.allocate(rng.choice((1, 5000, 600_000, 12 << 20))))
-        found = memory_trace.record(
+        found = memory_timeline.recorded(
             "fake", allocator.stats(), allocator.snapshot(), allocator.timeline
         )
     finally:
@@ -140,7 +145,9 @@ def test_the_command_answers_any_record_with_a_page_or_one_line(
     whole = json.dumps(record).encode()
     for n in range(count):
         file.write_bytes(mutated(whole, rng) if n % 3 == 0 else text_of(changed(record, rng)))
+        begun = time.perf_counter()
         status = memory_command([str(file), "-o", str(page)])
+        assert time.perf_counter() - begun < SOON
         said = capsys.readouterr().err
         if status == 0:
             drawn += 1

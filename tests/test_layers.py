@@ -88,9 +88,9 @@ MAY_IMPORT = {
     "engine": "kernel graph ops backend fusion memory plugins",
     "tensor": "graph ops backend memory plugins engine",
     "functions": "graph ops backend memory plugins engine tensor",
-    "insight": "fusion plugins engine tensor",
+    "insight": "fusion memory plugins engine tensor",
     "autograd": "graph ops fusion engine tensor functions",
-    "commands": "kernel memory plugins engine tensor insight",
+    "commands": "kernel memory plugins engine tensor",
     "testing": "kernel graph ops backend fusion memory plugins engine tensor functions autograd "
     "commands",
 }

@@ -13,7 +13,7 @@ import pytest
 from dovetail.device import device as device_named
 from dovetail.dtypes import float32
 from dovetail.engine import evaluate as run
-from dovetail.engine import guards as recall
+from dovetail.engine import guards, programs
 from dovetail.graph import expr
 from dovetail.plugins.registry import open_device
 from dovetail.recent import Recent, Shared
@@ -81,8 +81,11 @@ def test_programs_are_let_go_unless_a_plan_in_use_holds_them(
     pytest.importorskip({"cpu": "dovetail_cpu_llvm", "opencl": "dovetail_opencl"}[name])
     where = open_device(name)
     monkeypatch.setattr(where, "programs", Shared(8))
-    monkeypatch.setattr(run, "_plans", Recent(1000))
-    monkeypatch.setattr(recall, "_known", Recent(1000))
+    plans: Recent[object, object] = Recent(1000)
+    known: Recent[object, object] = Recent(1000)
+    monkeypatch.setattr(run, "_plans", plans)
+    monkeypatch.setattr(guards, "_known", known)
+    monkeypatch.setattr(programs, "holders", [plans, known])
 
     def chain(bits: int) -> list[float]:
         y = dt.ones((4,), device=name)
@@ -117,7 +120,8 @@ def test_programs_are_let_go_unless_a_plan_in_use_holds_them(
 GROW = """
 import gc, sys
 import dovetail as dt
-from dovetail.engine import evaluate as run, guards as recall
+from dovetail.engine import evaluate as run
+from dovetail.engine import guards
 from dovetail.functions import linalg
 from dovetail.graph import expr
 from dovetail.tensor import tensor
@@ -126,7 +130,7 @@ name, shapes, kernels, scale = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), 
 dt.set_default_device(name)
 x = (dt.ones(3) * 2 + 1).tolist()
 where = dt.device(name).opened
-caches = [expr._SPECS, run._plans, recall._known, tensor._moved, where.programs]
+caches = [expr._SPECS, run._plans, guards._known, tensor._moved, where.programs]
 caches += [tensor._applied, linalg._products, *tensor._of_operators.values()]
 for c in caches:
     c.half = max(2, c.half // scale)

@@ -18,7 +18,8 @@ from dovetail.engine.evaluate import counters
 from dovetail.kernel.cstyle import CStyle
 from dovetail.kernel.target import Capabilities
 from dovetail.memory import CachingAllocator
-from dovetail.plugins.registry import HOOKS, Opened, hookimpl
+from dovetail.plugins.hooks import HOOKS, hookimpl
+from dovetail.plugins.opened import Opened
 
 PAGE = (Path(__file__).parent.parent / "docs" / "writing-a-backend.md").read_text("utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)

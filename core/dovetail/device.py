@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import environment
 from .arguments import shown
 from .errors import DeviceError, InternalError
+
+if TYPE_CHECKING:
+    from .plugins.opened import Opened
 
 # data, not a branch: the only place in the core that spells a backend's device type
 DEFAULT = "cpu"
@@ -21,14 +24,14 @@ class Device:
     """One device, e.g. `device("opencl:1")`. Instances are unique: compare with `is` or `==`.
 
     Attributes: `type` ("opencl"), `index` (1), and `opened`: None until first used, then what
-    stands behind it (`plugins.Opened`), so that the hot path is `dev.opened or open_device(dev)`.
+    stands behind it (`plugins.opened`), so that the hot path is `dev.opened or opened(dev)`.
     """
 
     __slots__ = ("index", "opened", "type")
 
     type: str
     index: int
-    opened: Any
+    opened: Any  # an `Opened`, or None
 
     def __init__(self, type: str, index: int) -> None:
         self.type, self.index, self.opened = type, index, None
@@ -46,7 +49,7 @@ class Device:
 _interned: dict[tuple[str, int], Device] = {}
 _specs: dict[str, Device] = {}  # spellings already parsed; "cpu" and "cpu:0" are one device
 _default: Device | None = None
-_opener: Callable[[Device], Any] | None = None
+_opener: Callable[[Device], Opened] | None = None
 
 
 def device(spec: Device | str | None = None, op: str = "device") -> Device:
@@ -98,17 +101,18 @@ def set_default_device(spec: Device | str) -> Device:
     return _default
 
 
-def set_opener(opener: Callable[[Device], Any]) -> None:
+def set_opener(opener: Callable[[Device], Opened]) -> None:
     """Says how devices are opened. `plugins` does, which knows; the stages before it only ask
     `opened`."""
     global _opener
     _opener = opener
 
 
-def opened(dev: Device) -> Any:
-    """What stands behind `dev` (`plugins.Opened`), opened now if need be."""
-    if dev.opened is not None:
-        return dev.opened
+def opened(dev: Device) -> Opened:
+    """What stands behind `dev`, opened now if need be."""
+    found: Opened | None = dev.opened
+    if found is not None:
+        return found
     if _opener is None:
         raise InternalError("a device was used before dovetail.plugins was imported", dev)
     return _opener(dev)

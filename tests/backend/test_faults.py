@@ -20,11 +20,12 @@ from dovetail.backend import diskcache
 from dovetail.backend.reference import ReferenceBackend
 from dovetail.device import Device
 from dovetail.engine import evaluate as run
-from dovetail.engine import guards as recall
+from dovetail.engine import guards
 from dovetail.errors import CompileError, OutOfMemoryError
 from dovetail.kernel.builder import Kernel
-from dovetail.memory import CachingAllocator
-from dovetail.plugins.registry import Opened, open_device
+from dovetail.memory import CachingAllocator, growing
+from dovetail.plugins.opened import Opened
+from dovetail.plugins.registry import open_device
 from dovetail.recent import Recent, Shared
 from fake_device import check
 
@@ -86,7 +87,7 @@ class Everything(CachingAllocator):
 @pytest.fixture
 def faulty(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], tuple[Device, Faulty]]]:
     """Makes devices that can fail."""
-    monkeypatch.setattr(memory, "_segment_bytes", lambda size: size)
+    monkeypatch.setattr(growing, "segment_bytes", lambda size: size)
 
     def make() -> tuple[Device, Faulty]:
         backend = Faulty()
@@ -331,7 +332,7 @@ def forget(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if this were another process."""
     monkeypatch.setattr(run, "_plans", Recent(run.PLAN_LIMIT))
     monkeypatch.setattr(open_device("cpu"), "programs", Shared(1024))
-    monkeypatch.setattr(recall, "_known", Recent(recall.LIMIT))
+    monkeypatch.setattr(guards, "_known", Recent(guards.LIMIT))
 
 
 def compute() -> bytes:

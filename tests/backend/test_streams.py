@@ -22,7 +22,8 @@ from dovetail.backend.streams import (
 from dovetail.device import device
 from dovetail.errors import ArgumentError, DeviceError
 from dovetail.memory import CachingAllocator
-from dovetail.plugins.registry import Opened, open_device
+from dovetail.plugins.opened import Opened
+from dovetail.plugins.registry import open_device
 
 
 class Noting(ReferenceBackend):

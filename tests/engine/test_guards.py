@@ -8,7 +8,7 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail.engine import guards as recall
+from dovetail.engine import guards
 from dovetail.engine.evaluate import counters
 
 
@@ -20,16 +20,16 @@ def tensors(device: str, *shapes: tuple[int, ...]) -> list[Any]:
 
 
 def known(root: Any, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Whether evaluating `root` is answered by recall."""
+    """Whether evaluating `root` is answered by a guard."""
     answers = []
-    attempt = recall.attempt
+    match = guards.match
     with monkeypatch.context() as m:
-        m.setattr(recall, "attempt", lambda *a: answers.append(attempt(*a)) or answers[-1])
+        m.setattr(guards, "match", lambda *a: answers.append(match(*a)) or answers[-1])
         dt.evaluate(root)
     return bool(answers and answers[0])
 
 
-def test_the_third_time_is_recalled(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_third_time_is_recognised(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = tensors(device, (6, 5), (5,))
     seen = []
     for scale in (2.5, 3.5, 4.5):
@@ -40,7 +40,7 @@ def test_the_third_time_is_recalled(device: str, monkeypatch: pytest.MonkeyPatch
     assert seen == [False, False, True]
 
 
-def test_other_tensors_of_the_same_kind_are_recalled(
+def test_other_tensors_of_the_same_kind_are_recognised(
     device: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for _ in range(3):
@@ -52,7 +52,7 @@ def test_other_tensors_of_the_same_kind_are_recalled(
     assert last
 
 
-def test_what_differs_is_not_recalled(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_differs_is_not_recognised(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = tensors(device, (4, 4), (4, 4))
     for _ in range(3):
         dt.evaluate((x + y) * y)
@@ -99,16 +99,16 @@ def test_a_variable_number_of_operands(device: str) -> None:
 
 
 def written(write: Any, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Whether what `write` writes in place is answered by recall."""
+    """Whether what `write` writes in place is answered by a guard."""
     answers = [False]
-    attempt = recall.attempt_into
+    match = guards.match_into
     with monkeypatch.context() as m:
-        m.setattr(recall, "attempt_into", lambda *a: answers.append(attempt(*a)) or answers[-1])
+        m.setattr(guards, "match_into", lambda *a: answers.append(match(*a)) or answers[-1])
         write()
     return bool(answers[-1])
 
 
-def test_writes_in_place_are_recalled(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_writes_in_place_are_recognised(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = tensors(device, (9, 4), (4,))
     expected = x.numpy().copy()
     seen = []

@@ -16,7 +16,7 @@ from dovetail.backend.faults import CELLS
 from dovetail.backend.reference import ReferenceBackend
 from dovetail.device import Device, device
 from dovetail.memory import make_allocator
-from dovetail.plugins.registry import Opened
+from dovetail.plugins.opened import Opened
 from installed import INSTALLED
 
 

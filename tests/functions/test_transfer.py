@@ -12,7 +12,7 @@ import pytest
 from dovetail.backend.reference import ReferenceBackend
 from dovetail.device import Device, device
 from dovetail.memory import CachingAllocator
-from dovetail.plugins.registry import Opened
+from dovetail.plugins.opened import Opened
 
 
 class Late(ReferenceBackend):

@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import dovetail as dt
 import numpy as np
 import pytest
 from dovetail.device import device
 from dovetail.dtypes import dtype
 from dovetail.engine import evaluate as run
+from dovetail.engine import events, programs
 from dovetail.errors import ArgumentError, DTypeError
-from dovetail.insight.explain import bytes_text, explain
+from dovetail.insight.explain import explain
 from dovetail.insight.profile import profile
+from dovetail.memory.units import bytes_text
 from dovetail.ops.table import SUM, TABLE
 from dovetail.tensor.tensor import Tensor, apply, from_host, reduce
 
@@ -104,7 +107,7 @@ def test_source_compiles_but_does_not_run() -> None:
     found = explain(y, source=True)
     assert (
         found.launches[0].source
-        == run.program(REFERENCE.opened, run.planned([y._expr])[0][1].steps[0].kernel).source
+        == programs.program(REFERENCE.opened, run.planned([y._expr])[0][1].steps[0].kernel).source
     )
     assert run.counters.launches == before
 
@@ -165,7 +168,7 @@ def test_nothing_is_noted_outside_of_a_profile() -> None:
     with profile() as p:
         pass
     (x + 1.0).numpy()
-    assert p.events == [] and run.trace is None
+    assert p.events == [] and events.profiles == ()
 
 
 def test_an_outer_profile_has_the_events_of_an_inner_one() -> None:
@@ -176,6 +179,21 @@ def test_an_outer_profile_has_the_events_of_an_inner_one() -> None:
             (x * 2.0).numpy()
     assert 0 < len(inner.events) < len(outer.events)
     assert outer.events[-len(inner.events) :] == inner.events
+
+
+def test_profiles_may_overlap() -> None:
+    first, second = profile(), profile()
+    x = dt.ones(5, device="reference")
+    first.__enter__()
+    dt.evaluate(x + 1)
+    second.__enter__()
+    dt.evaluate(x + 2)
+    first.__exit__(None, None, None)
+    dt.evaluate(x + 3)
+    second.__exit__(None, None, None)
+    dt.evaluate(x + 4)
+    count = [sum(e["name"].startswith("launch") for e in p.events) for p in (first, second)]
+    assert count == [2, 2] and events.profiles == ()
 
 
 def test_a_profile_is_taken_once() -> None:

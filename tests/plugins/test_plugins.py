@@ -19,16 +19,9 @@ from dovetail.commands import doctor as doctor_module
 from dovetail.device import default_device, device, set_default_device
 from dovetail.dtypes import float32
 from dovetail.errors import DeviceError, PluginError, UnavailableError
-from dovetail.plugins.registry import (
-    GROUP,
-    Entry,
-    Record,
-    Registry,
-    State,
-    offers,
-    open_device,
-    reinstall,
-)
+from dovetail.plugins.entry import GROUP, Entry, offers, reinstall
+from dovetail.plugins.record import Record, State
+from dovetail.plugins.registry import Registry, open_device
 from places import ROOT
 
 device_module = importlib.import_module("dovetail.device")  # `dovetail.device` is the function

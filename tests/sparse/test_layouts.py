@@ -10,7 +10,8 @@ import dovetail as dt
 import pytest
 from dovetail.commands.doctor import inspect
 from dovetail.extend import LayoutInfo, LayoutTensor, hookimpl
-from dovetail.plugins.registry import Entry, State
+from dovetail.plugins.entry import Entry
+from dovetail.plugins.record import State
 from dovetail.tensor.layout_registry import GROUPS, LayoutRegistry, registry
 
 

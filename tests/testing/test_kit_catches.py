@@ -13,7 +13,7 @@ from typing import Any
 
 import lying_backends as lies
 import pytest
-from dovetail.plugins.registry import GROUP
+from dovetail.plugins.entry import GROUP
 from places import TESTS
 
 BACKENDS = (

@@ -49,7 +49,7 @@ def backward(
     passed = _run(roots, into, create_graph)
     grown = into.grown(create_graph)
     seeds = [t for t, _ in roots]
-    del roots  # an implied gradient that nobody holds needs no memory
+    roots.clear()  # an implied gradient that nobody holds needs no memory
     undo = [] if keep_graph else [n.release() for n in passed]
     if not create_graph:
         try:
@@ -209,6 +209,25 @@ def _run(roots: list[tuple[Tensor, Tensor]], into: _Collected, create_graph: boo
             sent[n], results[n] = g, result
             heappush(heap, (-n.order, n))
 
+    def pass_on(n: Node, g: Any, result: Kept | None) -> bool:
+        """Sends on what has come to a node; whether that is deep. When it returns nothing here
+        holds a gradient, so none is stored for that.
+        """
+        into.take(n, g)
+        if not n.edges or (needed is not None and n not in needed):
+            return False
+        if n.released:
+            raise GradientError(
+                f"backward: what {n.name} kept for its gradient has been released by an "
+                "earlier backward; the first time, give retain_graph=True"
+            )
+        parts = n.backward(g, result)
+        for edge, part in zip(n.edges, parts, strict=True):
+            if edge is not None and part is not None:
+                send(edge.node, part, edge.result)
+        passed.append(n)
+        return any(type(p) is Tensor and p._expr.depth > DEEP for p in parts)
+
     before = current()
     try:
         record(create_graph)
@@ -217,23 +236,7 @@ def _run(roots: list[tuple[Tensor, Tensor]], into: _Collected, create_graph: boo
             send(t._expr.tape, g, keep(t._expr) if t._expr.tape.needs_result else None)
         while heap:
             n = heappop(heap)[1]
-            g, result = _hooked(n, sent.pop(n)), results.pop(n)
-            into.take(n, g)
-            if not n.edges or (needed is not None and n not in needed):
-                continue
-            if n.released:
-                raise GradientError(
-                    f"backward: what {n.name} kept for its gradient has been released by an "
-                    "earlier backward; the first time, give retain_graph=True"
-                )
-            parts = n.backward(g, result)
-            deep = any(type(p) is Tensor and p._expr.depth > DEEP for p in parts)
-            for edge, part in zip(n.edges, parts, strict=True):
-                if edge is not None and part is not None:
-                    send(edge.node, part, edge.result)
-            passed.append(n)
-            del g, result, parts, part
-            if deep:
+            if pass_on(n, _hooked(n, sent.pop(n)), results.pop(n)):
                 evaluate(*(t for t in sent.values() if type(t) is Tensor))
     finally:
         restore(before)

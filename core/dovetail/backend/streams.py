@@ -46,7 +46,7 @@ class Stream:
     def __init__(self, spec: Device | str | None = None) -> None:
         self.device = device(spec, "Stream")
         self.handle: StreamHandle = _backend(self.device).create_stream()
-        self.device.opened.streams = True
+        opened(self.device).streams = True
 
     def synchronize(self) -> None:
         """Returns when everything queued here is done.

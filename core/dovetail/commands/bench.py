@@ -34,7 +34,7 @@ from rich.table import Table
 import dovetail as dt
 
 from ..engine.evaluate import counters
-from ..insight.explain import bytes_text
+from ..memory.units import bytes_text
 from .bench_cases import (
     PEERS,
     THREADS,
@@ -211,12 +211,12 @@ def new_shapes(count: int = 200) -> Result:
 
 _FIRST_USE = """
 import json, time, numpy, dovetail as dt
+from dovetail.engine.evaluate import counters
 x, y = (dt.asarray(numpy.ones(1000, "f4")) for _ in range(2))
 dt.evaluate(x + y)
 begun = time.perf_counter()
 dt.evaluate(dt.tanh(x * 2 + y) * x - y / (1 + x * x))
-print(json.dumps([time.perf_counter() - begun, dt.run.counters.compiles,
-dt.run.counters.disk_hits]))
+print(json.dumps([time.perf_counter() - begun, counters.compiles, counters.disk_hits]))
 """
 
 _IMPORT = "import time; t = time.perf_counter(); import {}; print(time.perf_counter() - t)"

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -20,8 +20,9 @@ THREADS = 2  # for every contestant
 M, K = 1 << 20, 1 << 10
 PEERS = ("numpy", "scipy", "torch", "torch.compile", "jax", "numexpr", "sparse")
 
-Work = Callable[[], Any]  # does the case once, completely, and returns the result
-Array = np.ndarray[Any, Any]
+Foreign: TypeAlias = Any  # a module, function or array of some library that is compared
+Work = Callable[[], Foreign]  # does the case once, completely, and returns the result
+Array = np.ndarray[Foreign, Foreign]
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ def limit_threads(count: int = THREADS) -> None:
 
 
 @functools.cache
-def peer(name: str) -> Any:
+def peer(name: str) -> Foreign:
     """A peer's module, imported and set to THREADS threads."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -84,13 +85,13 @@ def peer(name: str) -> Any:
     return module
 
 
-def ours(compute: Callable[..., Any], device: str | None = None) -> Callable[..., Work]:
+def ours(compute: Callable[..., Foreign], device: str | None = None) -> Callable[..., Work]:
     """dovetail, as a user would: recorded and evaluated each time, and the result dropped."""
 
     def make(*arrays: Array) -> Work:
         tensors = [dt.asarray(a, device=device) for a in arrays]
 
-        def work() -> Any:
+        def work() -> Foreign:
             result = compute(*tensors)
             dt.evaluate(result)
             return result
@@ -100,12 +101,12 @@ def ours(compute: Callable[..., Any], device: str | None = None) -> Callable[...
     return make
 
 
-def by_numpy(compute: Callable[..., Any]) -> Callable[..., Work]:
+def by_numpy(compute: Callable[..., Foreign]) -> Callable[..., Work]:
     """NumPy."""
     return lambda *arrays: lambda: compute(*arrays)
 
 
-def by_torch(compute: Callable[..., Any], compiled: bool = False) -> Callable[..., Work]:
+def by_torch(compute: Callable[..., Foreign], compiled: bool = False) -> Callable[..., Work]:
     """PyTorch, eager or through `torch.compile`. `compute(torch, *tensors)`."""
 
     def make(*arrays: Array) -> Work:
@@ -116,7 +117,7 @@ def by_torch(compute: Callable[..., Any], compiled: bool = False) -> Callable[..
             peer("torch._dynamo").reset()  # it counts all cases as recompilations of one function
             function = torch.compile(function, dynamic=False)
 
-        def work() -> Any:
+        def work() -> Foreign:
             with torch.inference_mode():
                 return function(*tensors)
 
@@ -125,7 +126,7 @@ def by_torch(compute: Callable[..., Any], compiled: bool = False) -> Callable[..
     return make
 
 
-def by_jax(compute: Callable[..., Any]) -> Callable[..., Work]:
+def by_jax(compute: Callable[..., Foreign]) -> Callable[..., Work]:
     """JAX, through `jax.jit`, waited for. `compute(jax.numpy, *arrays)`."""
 
     def make(*arrays: Array) -> Work:
@@ -150,7 +151,9 @@ def by_numexpr(expression: str) -> Callable[..., Work]:
     return make
 
 
-def everyone(compute: Callable[..., Any], expression: str = "") -> dict[str, Callable[..., Work]]:
+def everyone(
+    compute: Callable[..., Foreign], expression: str = ""
+) -> dict[str, Callable[..., Work]]:
     """The same text for every namespace that has these functions: `compute(namespace, *arrays)`."""
     found = {
         "dovetail": ours(functools.partial(compute, dt)),
@@ -179,7 +182,7 @@ def numbers(
     return make
 
 
-def chain_of_seven(xp: Any, x: Any, y: Any) -> Any:
+def chain_of_seven(xp: Foreign, x: Foreign, y: Foreign) -> Foreign:
     """Seven elementwise ops."""
     return xp.tanh(x * 2 + y) * x - y / (1 + x * x)
 
@@ -208,7 +211,7 @@ _CHAIN_TARGETS = {
 def elementwise(name: str, n: int) -> Case:
     """One elementary function."""
 
-    def compute(xp: Any, x: Any) -> Any:
+    def compute(xp: Foreign, x: Foreign) -> Foreign:
         return getattr(xp, name)(x)
 
     return Case(
@@ -242,7 +245,7 @@ def total(n: int) -> Case:
 def sums(axis: int, n: int) -> Case:
     """The sums along an axis of a square matrix."""
 
-    def compute(xp: Any, x: Any) -> Any:
+    def compute(xp: Foreign, x: Foreign) -> Foreign:
         return x.sum(axis)
 
     return Case(
@@ -251,12 +254,12 @@ def sums(axis: int, n: int) -> Case:
     )  # fmt: skip
 
 
-def _softmax(xp: Any, x: Any) -> Any:
+def _softmax(xp: Foreign, x: Foreign) -> Foreign:
     e = xp.exp(x - x.max(axis=1, keepdims=True))
     return e / e.sum(axis=1, keepdims=True)
 
 
-def _dovetail_softmax(x: Any) -> Any:
+def _dovetail_softmax(x: Foreign) -> Foreign:
     e = dt.exp(x - dt.max(x, axis=1, keepdims=True))
     return e / dt.sum(e, axis=1, keepdims=True)
 
@@ -332,10 +335,10 @@ def distinct(inverse: bool, below: int, n: int) -> Case:
     def inputs() -> list[Array]:
         return [np.random.default_rng(7).integers(0, below, n)]
 
-    def recorded(x: Any) -> Any:
+    def recorded(x: Foreign) -> Foreign:
         return dt.unique_inverse(x).inverse_indices if inverse else dt.unique_values(x)
 
-    def by_sorting(x: Array) -> Any:
+    def by_sorting(x: Array) -> Foreign:
         return np.unique(x, return_inverse=True)[1] if inverse else np.unique(x)
 
     name = f"{'inverse of unique' if inverse else 'unique'}, {count_text(n)} below"
@@ -378,12 +381,12 @@ def chain_backward(n: int) -> Case:
     )  # fmt: skip
 
 
-class _Pair(tuple[Any, ...]):
+class _Pair(tuple[Foreign, ...]):
     """Two results, which become one array only for whoever checks them."""
 
     __slots__ = ()
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Array:
+    def __array__(self, dtype: Foreign = None, copy: Foreign = None) -> Array:
         return np.stack([np.asarray(x) for x in self])
 
 
@@ -413,7 +416,7 @@ def _train(pixels: Array, labels: Array, *matrices: Array) -> Work:
     moments = [(dt.zeros_like(t), dt.zeros_like(t)) for t in w]
     steps = 0
 
-    def work() -> Any:
+    def work() -> Foreign:
         nonlocal steps
         h = dt.relu(x @ w[0] + w[1])
         h = dt.relu(h @ w[2] + w[3])
@@ -441,7 +444,7 @@ def _train_by_torch(pixels: Array, labels: Array, *matrices: Array) -> Work:
     w = [torch.tensor(a, requires_grad=True) for a in starts]
     adam = torch.optim.Adam(w, RATE)
 
-    def work() -> Any:
+    def work() -> Foreign:
         adam.zero_grad()
         h = torch.relu(x @ w[0] + w[1])
         h = torch.relu(h @ w[2] + w[3])
@@ -459,7 +462,7 @@ def _train_by_hand(pixels: Array, labels: Array, *matrices: Array) -> Work:
     moments = [(np.zeros_like(a), np.zeros_like(a)) for a in w]
     rows, steps = np.arange(len(labels)), 0
 
-    def gradients() -> tuple[Any, list[Array]]:
+    def gradients() -> tuple[Foreign, list[Array]]:
         h = np.maximum(pixels @ w[0] + w[1], 0)
         k = np.maximum(h @ w[2] + w[3], 0)
         scores = k @ w[4] + w[5]
@@ -475,7 +478,7 @@ def _train_by_hand(pixels: Array, labels: Array, *matrices: Array) -> Work:
         d = (d @ w[2].T) * (h > 0)
         return loss, [*found, d.sum(0), pixels.T @ d][::-1]
 
-    def work() -> Any:
+    def work() -> Foreign:
         nonlocal steps
         loss, found = gradients()
         steps += 1

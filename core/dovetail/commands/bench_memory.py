@@ -9,9 +9,11 @@ import time
 import timeit
 
 from ..device import default_device
-from ..memory import KIB, Allocator, CachingAllocator
+from ..memory.allocator import Allocator
+from ..memory.caching import CachingAllocator
+from ..memory.replay import Replay, Step
+from ..memory.units import KIB
 from ..plugins.registry import open_device
-from .memory_replay import Replay, Step
 
 FEW, MANY = 10, 1000  # blocks
 STEPS = 4000

@@ -6,13 +6,12 @@ SciPy says what is right. PyTorch and PyData/sparse get the same triples.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 import dovetail as dt
 
-from .bench_cases import Array, Case, Work, peer, peers
+from .bench_cases import Array, Case, Foreign, Work, peer, peers
 
 SIDE, DENSITY, COLUMNS = 20_000, 1e-3, 32
 
@@ -20,10 +19,10 @@ SIDE, DENSITY, COLUMNS = 20_000, 1e-3, 32
 class Triples:
     """A sparse result: what gives its (rows, columns, values), once somebody checks them."""
 
-    def __init__(self, give: Callable[[], Sequence[Any]]) -> None:
+    def __init__(self, give: Callable[[], Sequence[Foreign]]) -> None:
         self.give = give
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Array:
+    def __array__(self, dtype: Foreign = None, copy: Foreign = None) -> Array:
         row, column, values = (np.asarray(a, "f8") for a in self.give())
         return np.stack([row, column, values])[:, np.lexsort((column, row))]
 
@@ -37,26 +36,26 @@ def _triples(n: int, repeated: float = 0.0) -> list[Array]:
     return [at // n, at % n, rng.normal(size=at.size).astype("f4")]
 
 
-def _ours(rows: Array, columns: Array, values: Array, n: int) -> Any:
+def _ours(rows: Array, columns: Array, values: Array, n: int) -> Foreign:
     at = dt.asarray(np.stack([rows, columns]))
     return dt.sparse_coo_tensor(at, dt.asarray(values), (n, n), check_invariants=False)
 
 
-def _scipy(rows: Array, columns: Array, values: Array, n: int) -> Any:
+def _scipy(rows: Array, columns: Array, values: Array, n: int) -> Foreign:
     return peer("scipy.sparse").coo_array((values, (rows, columns)), (n, n))
 
 
-def _torch(rows: Array, columns: Array, values: Array, n: int) -> Any:
+def _torch(rows: Array, columns: Array, values: Array, n: int) -> Foreign:
     torch = peer("torch")
     at = torch.from_numpy(np.stack([rows, columns]))
     return torch.sparse_coo_tensor(at, torch.from_numpy(values), (n, n), check_invariants=False)
 
 
-def _torch_dense(a: Array) -> Any:
+def _torch_dense(a: Array) -> Foreign:
     return peer("torch").from_numpy(a)
 
 
-def _pydata(rows: Array, columns: Array, values: Array, n: int) -> Any:
+def _pydata(rows: Array, columns: Array, values: Array, n: int) -> Foreign:
     return peer("sparse").COO(np.stack([rows, columns]), values, (n, n))
 
 
@@ -67,7 +66,9 @@ def times_dense(n: int) -> Case:
         dense = np.random.default_rng(8).normal(size=(n, COLUMNS)).astype("f4")
         return [*_triples(n), dense]
 
-    def make(build: Callable[..., Any], ready: Callable[[Any], Any], dense: Any) -> Any:
+    def make(
+        build: Callable[..., Foreign], ready: Callable[[Foreign], Foreign], dense: Foreign
+    ) -> Foreign:
         def contestant(rows: Array, columns: Array, values: Array, right: Array) -> Work:
             x, y = ready(build(rows, columns, values, n)), dense(right)
             return lambda: _looked_at(x @ y)
@@ -87,7 +88,7 @@ def times_dense(n: int) -> Case:
     )  # fmt: skip
 
 
-def _looked_at(x: Any) -> Any:
+def _looked_at(x: Foreign) -> Foreign:
     if isinstance(x, dt.Tensor):
         dt.evaluate(x)
     return x
@@ -132,7 +133,7 @@ def coalesce(n: int) -> Case:
     )  # fmt: skip
 
 
-def _plus_transpose(x: Any) -> Any:
+def _plus_transpose(x: Foreign) -> Foreign:
     """Of a tensor that is new, so that nothing about its order is known from the last time."""
     new = dt.sparse_coo_tensor(
         x.indices(), x.values(), x.shape, is_coalesced=True, check_invariants=False
@@ -143,7 +144,7 @@ def _plus_transpose(x: Any) -> Any:
 def plus_transpose(n: int) -> Case:
     """A sparse matrix and its transpose added; the result is in order."""
 
-    def make(build: Callable[..., Any], ready: Any, add: Any, give: Any) -> Any:
+    def make(build: Callable[..., Foreign], ready: Foreign, add: Foreign, give: Foreign) -> Foreign:
         def contestant(rows: Array, columns: Array, values: Array) -> Work:
             x = ready(build(rows, columns, values, n))
 

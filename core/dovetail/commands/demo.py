@@ -28,7 +28,8 @@ from rich.table import Table
 import dovetail as dt
 
 from ..engine.evaluate import counters
-from ..plugins.registry import State, records
+from ..plugins.record import State
+from ..plugins.registry import records
 from ..tensor.tensor import Tensor
 
 CLUSTERS = 10

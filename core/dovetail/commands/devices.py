@@ -9,7 +9,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ..plugins.registry import Record, State, records
+from ..memory.units import bytes_text
+from ..plugins.record import Record, State
+from ..plugins.registry import records
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -32,7 +34,7 @@ def table(found: Sequence[Record]) -> Table:
     for record in found:
         for d in record.devices:
             name = d.type if d.index == 0 else f"{d.type}:{d.index}"
-            memory = f"{d.total_memory / 2**30:.1f} GiB" if d.total_memory else ""
+            memory = bytes_text(d.total_memory) if d.total_memory else ""
             details = ", ".join(f"{k} {v}" for k, v in d.details.items())
             plugin = f"{record.distribution} {record.version}".rstrip()
             columns.add_row(*map(escape, (name, d.name, memory, plugin, details)))

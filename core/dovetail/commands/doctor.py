@@ -30,7 +30,9 @@ from rich.table import Table
 from ..dtypes import float32
 from ..kernel.builder import Kernel, KernelBuilder
 from ..kernel.language import load
-from ..plugins.registry import Record, State, offers, open_device, registry, reinstall
+from ..plugins.entry import offers, reinstall
+from ..plugins.record import Record, State
+from ..plugins.registry import open_device, registry
 from ..tensor import layout_registry as layouts
 
 TIME_LIMIT = 20.0  # seconds for one plugin

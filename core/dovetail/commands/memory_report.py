@@ -21,11 +21,13 @@ from rich.table import Table
 from .. import memory
 from ..device import device
 from ..errors import ArgumentError
-from ..memory import MIB, CachingAllocator
-from ..memory.html_page import draw
-from ..memory.records import load
-from ..plugins.registry import Opened, open_device
-from .memory_replay import Step, read, replay, steps_of
+from ..memory.caching import CachingAllocator
+from ..memory.drawing import draw
+from ..memory.record import load
+from ..memory.replay import Step, read, replay, steps_of
+from ..memory.units import MIB
+from ..plugins.opened import Opened
+from ..plugins.registry import open_device
 
 
 def main(arguments: Sequence[str]) -> int:

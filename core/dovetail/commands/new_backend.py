@@ -14,7 +14,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..errors import ArgumentError
-from ..plugins.registry import offers, registry
+from ..plugins.entry import offers
+from ..plugins.registry import registry
 
 TEMPLATE = Path(__file__).parent / "template"
 NAME = "NAME"  # what stands for the device type in the template

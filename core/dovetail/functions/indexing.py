@@ -31,7 +31,7 @@ from ..errors import (
 )
 from ..graph.expr import Expr, ask, node, overwritten, spec
 from ..layout import Move, Shape
-from ..memory import caller
+from ..memory.tracing import caller
 from ..ops import table as ops
 from ..ops.kernels import BLOCK
 from ..tensor.tensor import (

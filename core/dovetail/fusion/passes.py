@@ -72,11 +72,9 @@ def _finished(d: Decisions) -> Plan:
     graph = d.graph
     # What nobody holds is dropped after its last use: its nodes are gone when this is done.
     kept = tuple((i, s) for i, s in d.slot_of.items() if i in graph.kept)
-    given = len(graph.leaf_slot) + (graph.target is not None)
-    blank: list[int | None] = [None, 0] * (d.slots - given)
     materialised = []
     for i in sorted(d.materialised):
         e = graph.nodes[i]
         name = "leaf" if e.op is None else e.op.name
         materialised.append(Materialised(name, e.spec, d.materialised[i]))
-    return Plan(d.steps, d.slots, kept, materialised, [None] * d.slots, blank)
+    return Plan(d.steps, d.slots, kept, materialised)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..backend.faults import Asked
 from ..dtypes import DType
@@ -30,10 +30,6 @@ class Step:
     nbytes: int  # read and written, counting each access once
     checks: tuple[tuple[int, int, Asked], ...] = ()  # (slot of the error cell, node, for what)
     drops: tuple[int, ...] = ()  # slots that nothing later needs
-    run: Any = None  # what the engine makes of the kernel, and how it is called:
-    simple: bool = False  # no static offsets, no error cells
-    all_scalars: bool = False  # `scalars` are all of them, in order
-    pick: Any = None  # (handles and offsets of all slots) -> the arguments
 
 
 class Operand(NamedTuple):
@@ -48,7 +44,6 @@ class Call:
     """A vendor's routine in place of kernels: `routine(backend, inputs, output, stream)`."""
 
     __slots__ = ("drops", "fresh", "inputs", "nbytes", "op", "output", "why")
-    simple = False  # see `Step`
 
     def __init__(
         self,
@@ -76,13 +71,10 @@ class Materialised(NamedTuple):
 class Plan:
     """Steps in order; `kept`: (position of the node, slot) for every node that stays."""
 
-    steps: list[Any]  # of Step and Call; the engine's loop tells them apart by `simple`
+    steps: list[Step | Call]
     slots: int
     kept: tuple[tuple[int, int], ...]
     materialised: list[Materialised]
-    none: list[Any]  # a None for each slot, where pointers will be
-    blank: list[int | None]  # placeholders for the slots that are not there when it starts
-    recalled: bool = False  # whether the guards have been told
 
 
 class Target(NamedTuple):

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 from ..arguments import flag
 from ..engine import evaluate as run
+from ..engine import programs
 from ..errors import DTypeError
 from ..fusion.plan import Call, Step
-from ..plugins.registry import Opened
+from ..memory.units import bytes_text
+from ..plugins.opened import Opened
 from ..tensor.tensor import Tensor
 
 
@@ -102,15 +104,7 @@ def _launch(where: Opened, step: Step | Call, source: bool) -> Launch:
     why = "; ".join(map(str, step.why))
     if isinstance(step, Call):
         return Launch(step.op.name, device, why, "", "", "vendor routine", (), step.nbytes, fresh)
-    origin = run.whereabouts(where, step.kernel)
-    made = run.program(where, step.kernel).source if source else ""
+    origin = programs.whereabouts(where, step.kernel)
+    made = programs.program(where, step.kernel).source if source else ""
     text, grid = str(step.kernel), step.grid
     return Launch(step.kernel.name, device, why, text, made, origin, grid, step.nbytes, fresh)
-
-
-def bytes_text(n: float) -> str:
-    """A number of bytes for people: "1.5 MiB"."""
-    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
-        if n >= unit:
-            return f"{n / unit:.1f} {name}"
-    return f"{n:.0f} bytes"

@@ -11,11 +11,15 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..arguments import path as file_name
-from ..engine import evaluate as run
+from ..engine import events
+from ..engine.events import Event
 from ..errors import ArgumentError
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 @dataclass
@@ -41,24 +45,19 @@ class Profile:
 
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
         self.path = None if path is None else Path(file_name("profile", path))
-        self.events: list[dict[str, Any]] = []
-        self._before: list[dict[str, Any]] | None = None
+        self.events: list[Event] = []
         self._begun = self._ended = 0
 
     def __enter__(self) -> Profile:
         if self._begun:
             raise ArgumentError("profile: a profile is taken once; make another with dt.profile()")
-        with run.lock:
-            self._before, run.trace = run.trace, self.events
+        events.begin(self.events)
         self._begun = time.perf_counter_ns()
         return self
 
     def __exit__(self, *exc: object) -> None:
         self._ended = time.perf_counter_ns()
-        with run.lock:
-            run.trace = self._before
-            if self._before is not None:
-                self._before.extend(self.events)
+        events.end(self.events)
         if self.path is not None:
             import json  # here and not above: `import dovetail` stays quick
 
@@ -91,7 +90,7 @@ class Profile:
         seen = sum(line.seconds for line in self.lines())
         return "\n".join([*lines, f"{seen * 1e3:.3f} ms in events, of {self.seconds * 1e3:.3f} ms"])
 
-    def __rich__(self) -> Any:
+    def __rich__(self) -> Table:
         from rich.table import Table  # here, so that `import dovetail` stays light
 
         table = Table(_COLUMNS[0], title=f"{self.seconds * 1e3:.3f} ms")
@@ -103,7 +102,7 @@ class Profile:
 
     # Source: Chrome's Trace Event Format, which Perfetto reads: "X" is a complete event, "C" a
     # counter; times are in microseconds.
-    def _trace_events(self) -> Iterator[dict[str, Any]]:
+    def _trace_events(self) -> Iterator[dict[str, object]]:
         process = os.getpid()
         for event in self.events:
             at = {"pid": process, "tid": event["thread"]}

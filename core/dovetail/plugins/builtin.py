@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from ..backend.interface import Backend, BackendInfo, DeviceInfo
 from ..backend.reference import ReferenceBackend
-from .registry import hookimpl
+from .hooks import hookimpl
 
 
 @hookimpl

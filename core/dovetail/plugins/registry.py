@@ -5,222 +5,32 @@ is first named, each in its own try, so that a broken one harms nobody who does 
 
 from __future__ import annotations
 
-import enum
-import importlib
 import os
-import re
 import threading
 import time
-import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import pluggy
 
 from .. import environment
 from ..backend import diskcache
-from ..backend.faults import Faults
 from ..backend.interface import INTERFACE, Backend, BackendInfo, DeviceInfo, Unavailable
 from ..device import VARIABLE, Device, device, set_opener
-from ..dtypes import DType
-from ..errors import DeviceError, DovetailError, PluginError, UnavailableError
-from ..memory import Allocator, make_allocator
-from ..recent import Shared
+from ..errors import DeviceError, DovetailError, PluginError
+from ..memory import make_allocator
+from ..memory.tracing import pass_over
+from .entry import GROUP, GROUPS, Entry, installed, offers, reinstall
+from .hooks import REQUIRED, Hooks
+from .opened import Opened
+from .record import BROKEN, Record, State
 
-GROUPS = "dovetail.backends.v"
-GROUP = f"{GROUPS}{INTERFACE[0]}"
-
-
-class Entry(NamedTuple):
-    """One entry point: a device type (`name`), and where its plugin is ("module" or
-    "module:object")."""
-
-    name: str
-    value: str
-    group: str = GROUP
-    distribution: str = "dovetail"
-    version: str = ""
-
-    def load(self) -> Any:
-        """The plugin, imported."""
-        module, _, attributes = self.value.partition(":")
-        plugin = importlib.import_module(module.strip())
-        for attribute in attributes.split(".") if attributes else ():
-            plugin = getattr(plugin, attribute.strip())
-        return plugin
-
+__all__ = ["Registry", "devices", "installed", "open_device", "records", "registry"]
 
 # Plugins that come with the core: data, loaded by the same path as an installed one.
 BUILT_IN = (Entry("reference", "dovetail.plugins.builtin"),)
-
-_OFFER = re.compile(r"""(dovetail-[\w-]+)[^;]*;.*extra\s*==\s*['"](\w+)['"]""")
 _ALLOWED, _STRICT = "DOVETAIL_BACKENDS", "DOVETAIL_STRICT_PLUGINS"
-
-LibraryCalls = Mapping[tuple[str, DType], Callable[..., Any]]  # (op, dtype) -> vendor routine
-
-hookspec = pluggy.HookspecMarker("dovetail")
-hookimpl = pluggy.HookimplMarker("dovetail")
-
-
-class Hooks:
-    """What a backend plugin implements, as module-level functions marked with `hookimpl`."""
-
-    @staticmethod
-    @hookspec(firstresult=True)
-    def dovetail_backend_info() -> BackendInfo:  # type: ignore[empty-body]
-        """Pure data; must not touch the device."""
-
-    @staticmethod
-    @hookspec(firstresult=True)
-    def dovetail_probe(config: Mapping[str, str]) -> Sequence[DeviceInfo] | Unavailable:  # type: ignore[empty-body]
-        """The devices there are, or why there are none. `config` holds DOVETAIL_<TYPE>_<KEY> as
-        {key: value}."""
-
-    @staticmethod
-    @hookspec(firstresult=True)
-    def dovetail_open(info: DeviceInfo, config: Mapping[str, str]) -> Backend:  # type: ignore[empty-body]
-        """The backend of one probed device."""
-
-    @staticmethod
-    @hookspec(firstresult=True)
-    def dovetail_library_calls(device: Device) -> LibraryCalls:  # type: ignore[empty-body]
-        """Optional: vendor routines by op and dtype, beside `Backend.library_calls`."""
-
-    @staticmethod
-    @hookspec(firstresult=True)
-    def dovetail_diagnostics() -> Mapping[str, str]:  # type: ignore[empty-body]
-        """Optional: lines for `dovetail doctor`, e.g. the driver's version."""
-
-    @staticmethod
-    @hookspec(firstresult=True)
-    def dovetail_conformance() -> Mapping[str, str]:  # type: ignore[empty-body]
-        """Optional: declared gaps, {conformance case: reason}."""
-
-
-REQUIRED = ("dovetail_backend_info", "dovetail_probe", "dovetail_open")
-HOOKS = tuple(name for name in vars(Hooks) if name.startswith("dovetail_"))
-
-
-class State(enum.Enum):
-    """Where a plugin is in its life."""
-
-    DISCOVERED = "discovered"
-    BLOCKED = "blocked"
-    API_MISMATCH = "api mismatch"
-    CONFLICT = "conflict"
-    IMPORT_FAILED = "import failed"
-    PROBE_FAILED = "probe failed"
-    UNAVAILABLE = "unavailable"
-    AVAILABLE = "available"
-    OPEN = "open"
-    OPEN_FAILED = "open failed"
-
-
-BROKEN = frozenset(
-    (State.API_MISMATCH, State.CONFLICT, State.IMPORT_FAILED, State.PROBE_FAILED, State.OPEN_FAILED)
-)
-
-
-@dataclass
-class Record:
-    """What is known of one device type's plugin."""
-
-    type: str
-    entries: tuple[Entry, ...]
-    state: State = State.DISCOVERED
-    distribution: str = ""
-    version: str = ""
-    file: str = ""
-    reason: str = ""
-    hint: str = ""
-    traceback: str = ""
-    milliseconds: float = 0.0
-    devices: tuple[DeviceInfo, ...] = ()
-    plugin: Any = field(default=None, repr=False)
-    what: str = "device type"
-
-    def fail(
-        self, state: State, reason: str, hint: str = "", error: BaseException | None = None
-    ) -> None:
-        """Notes why the plugin cannot be used, with its own traceback."""
-        self.state, self.reason, self.hint = state, reason, hint
-        self.traceback = "" if error is None else "".join(traceback.format_exception(error))
-
-    def error(self) -> PluginError:
-        """The error for whoever asks for this device type."""
-        text = f'{self.what} "{self.type}" is {self.state.value}: {self.reason}'
-        if self.distribution:
-            origin = " ".join(s for s in (self.distribution, self.version, self.file) if s)
-            text += f"\nIt comes from {origin}."
-        if self.traceback:
-            text += "\n" + self.traceback.rstrip()
-        if self.hint:
-            text += f"\nTo mend it: {self.hint}"
-        return UnavailableError(text) if self.state is State.UNAVAILABLE else PluginError(text)
-
-
-class Opened:
-    """A device in use: its backend, its allocator, the vendor routines it offers, and the programs
-    that it has loaded, by the text of their kernels: not even a device of the same kind can run
-    them."""
-
-    __slots__ = ("allocator", "backend", "device", "faults", "library_calls", "programs", "streams")
-
-    def __init__(
-        self,
-        backend: Backend,
-        allocator: Allocator,
-        device: Device,
-        library_calls: LibraryCalls,
-    ) -> None:
-        self.backend, self.allocator, self.device = backend, allocator, device
-        self.library_calls = library_calls
-        self.faults = Faults(backend)
-        self.programs: Shared[str, Any] = Shared(backend.programs_kept)
-        self.streams = False  # whether there are others than the default one
-
-    def share(self, stream: Any, storages: Iterable[Any]) -> None:
-        """Says that work on `stream` uses this memory: it may belong to another one."""
-        for storage in storages:
-            self.allocator.record_stream(storage.ptr, stream)
-
-
-def installed(groups: str = GROUPS) -> list[Entry]:
-    """The entry points of every installed plugin, of any interface version; metadata only."""
-    import importlib.metadata as metadata  # 16 ms, which `import dovetail` need not pay
-
-    found = metadata.entry_points()
-    versions = sorted(group for group in found.groups if group.startswith(groups))
-    return [
-        Entry(
-            e.name, e.value, group, e.dist.name if e.dist else "?", e.dist.version if e.dist else ""
-        )
-        for group in versions
-        for e in found.select(group=group)
-    ]
-
-
-def offers() -> dict[str, str]:
-    """The backends that dovetail's own package metadata declares as extras: device type ->
-    distribution."""
-    import importlib.metadata as metadata  # as above
-
-    try:
-        requires = metadata.requires("dovetail") or []
-    except metadata.PackageNotFoundError:
-        return {}
-    found = (_OFFER.match(line) for line in requires)
-    return {match[2]: match[1] for match in found if match}
-
-
-def reinstall(distribution: str, option: str = "--upgrade") -> str:
-    """How to get a distribution anew. A command only for dovetail's own: anybody may register the
-    name of somebody's private plugin."""
-    if distribution in ("dovetail", *offers().values()):
-        return f"pip install {option} {distribution}"
-    return f"get {distribution} anew from where it came"
 
 
 class Registry:
@@ -229,7 +39,7 @@ class Registry:
 
     what = "device type"
     groups, interface = GROUPS, INTERFACE
-    hooks: Any = Hooks
+    hooks: type = Hooks
     required: tuple[str, ...] = REQUIRED
 
     def __init__(
@@ -320,17 +130,17 @@ class Registry:
     def _start(self, record: Record) -> None:
         try:
             plugin = record.entries[0].load()
+            pass_over(record.entries[0].value)
             record.file = str(getattr(plugin, "__file__", "") or "")
             self._register(record, plugin)
-            info = self.call(record, self.required[0])
+            info: object = self.call(record, self.required[0])
         except Exception as error:
             self._drop(record)
             record.fail(State.IMPORT_FAILED, _line(error), _import_hint(record, error), error)
             return
-        if self._fits(record, info):
-            self._probe(record)
+        self.accept(record, info)
 
-    def _register(self, record: Record, plugin: Any) -> None:
+    def _register(self, record: Record, plugin: object) -> None:
         record.plugin = plugin
         self._manager.register(plugin, name=record.type)
         callers = self._manager.get_hookcallers(plugin) or []
@@ -352,7 +162,8 @@ class Registry:
         if record.plugin is not None and self._manager.is_registered(record.plugin):
             self._manager.unregister(record.plugin)
 
-    def _fits(self, record: Record, info: Any) -> bool:
+    def accept(self, record: Record, info: object) -> None:
+        """Takes what a plugin says of itself: it is probed next. Or notes why it cannot be used."""
         if not isinstance(info, BackendInfo):
             reason = f"dovetail_backend_info returned {info!r}, not a BackendInfo"
             record.fail(State.IMPORT_FAILED, reason)
@@ -370,8 +181,7 @@ class Registry:
                 "pip install --upgrade dovetail",
             )
         else:
-            return True
-        return False
+            self._probe(record)
 
     def _probe(self, record: Record) -> None:
         try:
@@ -387,7 +197,7 @@ class Registry:
         else:
             record.devices, record.state = found, State.AVAILABLE
 
-    def call(self, record: Record, hook: str, **arguments: Any) -> Any:
+    def call(self, record: Record, hook: str, **arguments: object) -> Any:
         """What this one plugin's `hook` returns; None where it does not implement it."""
         others = [p for p in self._manager.get_plugins() if p is not record.plugin]
         return self._manager.subset_hook_caller(hook, others)(**arguments)
@@ -494,18 +304,19 @@ def _import_hint(record: Record, error: BaseException) -> str:
     return f"{reinstall(record.distribution)}, or pip uninstall it"
 
 
-def _checked(type: str, found: Any) -> tuple[DeviceInfo, ...]:
-    devices = tuple(found)
-    for d in devices:
+def _checked(type: str, found: Iterable[object]) -> tuple[DeviceInfo, ...]:
+    devices: list[DeviceInfo] = []
+    for d in found:
         if not isinstance(d, DeviceInfo) or d.type != type:
             raise TypeError(f"dovetail_probe returned {d!r}, not a DeviceInfo of type {type!r}")
+        devices.append(d)
     if len({d.index for d in devices}) != len(devices):
-        raise TypeError(f"dovetail_probe returned two devices with one index: {devices!r}")
+        raise TypeError(f"dovetail_probe returned two devices with one index: {found!r}")
     if not devices:
         raise TypeError(
             "dovetail_probe returned no device, where Unavailable(reason, hint) belongs"
         )
-    return devices
+    return tuple(devices)
 
 
 registry = Registry()

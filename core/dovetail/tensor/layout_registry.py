@@ -7,8 +7,9 @@ from typing import Any
 
 import pluggy
 
-from ..plugins import registry as plugins
-from ..plugins.registry import Record, Registry, State
+from ..plugins.entry import Entry, installed
+from ..plugins.record import Record, State
+from ..plugins.registry import Registry
 from .other_layouts import INTERFACE, LayoutInfo
 
 GROUPS = "dovetail.layouts.v"
@@ -40,7 +41,8 @@ class LayoutRegistry(Registry):
     def _listed(self) -> list[str]:
         return []
 
-    def _fits(self, record: Record, info: Any) -> bool:
+    def accept(self, record: Record, info: object) -> None:
+        """See `Registry.accept`. There is nothing to probe."""
         if not isinstance(info, LayoutInfo) or info.layout.name != record.type:
             record.fail(
                 State.IMPORT_FAILED,
@@ -56,7 +58,6 @@ class LayoutRegistry(Registry):
         else:
             self._infos[record.type] = info
             record.state = State.OPEN
-        return False  # there is nothing to probe
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"find": _installed, "built_in": (), **options})
@@ -83,8 +84,8 @@ class LayoutRegistry(Registry):
         raise AttributeError(name)
 
 
-def _installed() -> list[plugins.Entry]:
-    return plugins.installed(GROUPS)
+def _installed() -> list[Entry]:
+    return installed(GROUPS)
 
 
 registry = LayoutRegistry()

@@ -20,7 +20,8 @@ from ..kernel.builder import Kernel
 from ..kernel.legalize import legalize
 from ..memory import DataPtr
 from ..ops import table as ops
-from ..plugins.registry import Opened, open_device
+from ..plugins.opened import Opened
+from ..plugins.registry import open_device
 from ..settings import eager
 from ..tensor import tensor as T
 from .values import Array, held, is_nan, raw

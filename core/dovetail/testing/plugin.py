@@ -21,7 +21,8 @@ import pytest
 from ..device import device
 from ..dtypes import DType
 from ..errors import DovetailError
-from ..plugins.registry import Opened, open_device, registry
+from ..plugins.opened import Opened
+from ..plugins.registry import open_device, registry
 from .certificate import Certificate
 from .kit import Kit, has_dtype
 from .layout import Differs, LayoutKit, Refused, Subject, subject

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ..commands.memory_replay import Step, replay
 from ..device import device
 from ..memory import CachingAllocator, Stats
-from ..plugins.registry import Opened, open_device
+from ..memory.replay import Step, replay
+from ..plugins.opened import Opened
+from ..plugins.registry import open_device
 from .kit import REFERENCE, Kit
 from .values import Array, raw
 

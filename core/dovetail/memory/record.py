@@ -1,5 +1,5 @@
-"""What a record of an allocator's memory has to be: `tracing` makes it, `html_page` draws
-it, `memory_replay` does it again. A file may come from anywhere, so all of it is checked, once,
+"""What a record of an allocator's memory has to be: `timeline` makes it, `drawing` draws
+it, `replay` does it again. A file may come from anywhere, so all of it is checked, once,
 before anything is made of it.
 """
 
@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..errors import ArgumentError
 
-Record = Mapping[str, Any]
-Check = Callable[[Any], None]
+Json: TypeAlias = Any  # what `json.loads` gives: anything at all
+Record = Mapping[str, Json]
+Check = Callable[[Json], None]
 MOST = 1 << 62  # of any whole number
 STREAMS = 1 << 16
 LATEST = 1e15  # milliseconds
@@ -38,7 +39,7 @@ def load(file: Path) -> Record:
     return check(found, str(file))
 
 
-def check(found: Any, name: str = "the record") -> Record:
+def check(found: Json, name: str = "the record") -> Record:
     """The record, as it is. Raises: ArgumentError, which names the first thing that is wrong."""
     if not isinstance(found, dict) or found.get("version") != 1:
         raise ArgumentError(f"{name} is no snapshot of dovetail's memory, or of another version")
@@ -57,7 +58,7 @@ def check(found: Any, name: str = "the record") -> Record:
 # --- what a schema is made of
 
 
-def _within(part: Check, found: Any, at: object) -> None:
+def _within(part: Check, found: Json, at: object) -> None:
     try:
         part(found)
     except _Wrong as wrong:
@@ -65,7 +66,7 @@ def _within(part: Check, found: Any, at: object) -> None:
 
 
 def _fields(**parts: Check) -> Check:
-    def of(found: Any) -> None:
+    def of(found: Json) -> None:
         if not isinstance(found, dict):
             raise _Wrong("is no object")
         for name, part in parts.items():
@@ -77,7 +78,7 @@ def _fields(**parts: Check) -> Check:
 
 
 def _each(part: Check) -> Check:
-    def of(found: Any) -> None:
+    def of(found: Json) -> None:
         if not isinstance(found, list):
             raise _Wrong("is no list")
         for i, one in enumerate(found):
@@ -87,7 +88,7 @@ def _each(part: Check) -> Check:
 
 
 def _row(*parts: Check) -> Check:
-    def of(found: Any) -> None:
+    def of(found: Json) -> None:
         if not isinstance(found, list) or len(found) != len(parts):
             raise _Wrong(f"is no list of {len(parts)}")
         for i, (part, one) in enumerate(zip(parts, found, strict=True)):
@@ -97,29 +98,29 @@ def _row(*parts: Check) -> Check:
 
 
 def _whole(low: int = 0, high: int = MOST) -> Check:
-    def of(found: Any) -> None:
+    def of(found: Json) -> None:
         if type(found) is not int or not low <= found <= high:
             raise _Wrong(f"is no whole number from {low:,} to {high:,}")
 
     return of
 
 
-def _time(found: Any) -> None:
+def _time(found: Json) -> None:
     if type(found) not in (int, float) or not 0 <= found <= LATEST:  # NaN is not
         raise _Wrong(f"is no time from 0 to {LATEST:g} ms")
 
 
-def _text(found: Any) -> None:
+def _text(found: Json) -> None:
     if not isinstance(found, str):
         raise _Wrong("is no text")
 
 
-def _text_or_none(found: Any) -> None:
+def _text_or_none(found: Json) -> None:
     if found is not None:
         _text(found)
 
 
-def _state(found: Any) -> None:
+def _state(found: Json) -> None:
     if found not in STATES:
         raise _Wrong(f"is none of {', '.join(STATES)}")
 
@@ -142,7 +143,7 @@ def _body(lines: int) -> Check:
         nbytes=_whole(1), stream=_text_or_none, blocks=_each(_row(size, size, _state, line))
     )
 
-    def segment(found: Any) -> None:
+    def segment(found: Json) -> None:
         shape(found)
         for i, (offset, nbytes, *_) in enumerate(found["blocks"]):
             if offset + nbytes > found["nbytes"]:
@@ -151,7 +152,7 @@ def _body(lines: int) -> Check:
     return _fields(segments=_each(segment), before=_each(_row(line, change)), events=_each(event))
 
 
-def _require_order(events: list[list[Any]]) -> None:
+def _require_order(events: list[list[Json]]) -> None:
     for i in range(1, len(events)):
         if events[i][0] < events[i - 1][0]:
             raise _Wrong("is before the event that precedes it", "events", i)

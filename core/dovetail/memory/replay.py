@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 from ..errors import ArgumentError, OutOfMemoryError
-from ..memory import Allocator, DataPtr
-from ..memory.tracing import NO_BLOCK
+from .allocator import Allocator
+from .pointer import DataPtr, StreamHandle
+from .record import Record
+from .timeline import NO_BLOCK
 
 _NUMBER = re.compile(r"[0-9]{1,18}")
 NUMBERS = {"allocate": 3, "share": 2, "free": 1, "empty": 0}  # that follow each verb
@@ -56,8 +58,8 @@ def write(steps: Iterable[Step]) -> str:
     return "".join(f"{step}\n" for step in steps)
 
 
-def steps_of(record: Mapping[str, Any]) -> Iterator[Step]:
-    """The steps of what `tracing.record` made while traced: what `dovetail memory` draws.
+def steps_of(record: Record) -> Iterator[Step]:
+    """The steps of what `timeline.recorded` made while traced: what `dovetail memory` draws.
 
     Segments come and go by the allocator that replays it; blocks from before the trace are left
     out."""
@@ -74,9 +76,9 @@ class Replay:
     """A trace in progress. `stream` gives the handle for a stream's number, 0 apart; `live` are the
     blocks there are, `refused` those that the device had no memory for."""
 
-    def __init__(self, allocator: Allocator, stream: Callable[[int], Any]) -> None:
+    def __init__(self, allocator: Allocator, stream: Callable[[int], StreamHandle]) -> None:
         self.allocator, self._new_stream = allocator, stream
-        self._streams: dict[int, Any] = {0: None}
+        self._streams: dict[int, StreamHandle] = {0: None}
         self.live: dict[int, DataPtr] = {}
         self.refused: set[int] = set()
 
@@ -85,7 +87,7 @@ class Replay:
         refused, or are from before the trace."""
         getattr(self, "_" + step.verb)(*step.numbers)
 
-    def stream(self, number: int) -> Any:
+    def stream(self, number: int) -> StreamHandle:
         """The handle of a stream, made when it is first met."""
         if number not in self._streams:
             self._streams[number] = self._new_stream(number)
@@ -110,7 +112,9 @@ class Replay:
         self.allocator.empty_cache()
 
 
-def replay(steps: Iterable[Step], allocator: Allocator, stream: Callable[[int], Any]) -> float:
+def replay(
+    steps: Iterable[Step], allocator: Allocator, stream: Callable[[int], StreamHandle]
+) -> float:
     """Seconds that a whole trace takes. What is live at its end is given back after that."""
     going, steps = Replay(allocator, stream), list(steps)
     begun = time.perf_counter()

@@ -1,7 +1,7 @@
 """A snapshot of an allocator -> one HTML page: figures, a timeline, the lines that hold memory, and
 every segment with its blocks.
 
-Everything is drawn here, as SVG, with what `html_page.html` says of colours; the page's script
+Everything is drawn here, as SVG, with what `page.html` says of colours; the page's script
 only adds what follows the pointer. Nothing is fetched from anywhere.
 """
 
@@ -13,22 +13,22 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from .records import Record, check
+from .record import Json, Record, check
+from .units import UNITS, bytes_text
 
-FRAME = Path(__file__).with_name("html_page.html")
+FRAME = Path(__file__).with_name("page.html")
 HUES = 8  # lines with a colour of their own; the page has as many
 POINTS = 600  # of the timeline: about one per pixel
 SEGMENTS = 200  # drawn at most, the largest ones
 WIDTH, HEIGHT = 960, 300  # of the timeline's plot
 LEFT, RIGHT, TOP, BOTTOM = 76, 12, 10, 30  # of what is around it
 _SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
-UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
 def draw(record: Record) -> str:
-    """The page. Raises: ArgumentError if `record` is not as `memory_record` says."""
+    """The page. Raises: ArgumentError if `record` is not as `record` has it."""
     check(record)
     lines = by_line(record)
     series = timeline(record, lines)
@@ -148,7 +148,7 @@ def timeline(record: Record, lines: Sequence[Line]) -> Series | None:
     return Series(times, {name: [max(0, row[name]) for row in rows] for name in rows[0]})
 
 
-def _kept(events: Sequence[Sequence[Any]]) -> Iterator[int]:
+def _kept(events: Sequence[Sequence[Json]]) -> Iterator[int]:
     span = (events[-1][0] - events[0][0]) or 1.0
     best: dict[int, int] = {}
     for i, event in enumerate(events):
@@ -161,24 +161,20 @@ def _kept(events: Sequence[Sequence[Any]]) -> Iterator[int]:
 # --- text
 
 
-def size(n: int) -> str:
-    """Bytes as people read them."""
-    for unit, name in UNITS:
-        if n >= unit:
-            return f"{n / unit:.4g} {name}" if n < 1000 * unit else f"{n / unit:.0f} {name}"
-    return f"{n} B"
-
-
 def _figures(record: Record, series: Series | None) -> Iterator[str]:
     stats = record["stats"]
     free = [(s, sum(b[1] for b in s["blocks"] if b[2] != "live")) for s in record["segments"]]
     split = sum(n for s, n in free if n < s["nbytes"])
     shown = (
-        ("live", size(stats["live_bytes"]), f"in {stats['live_blocks']:,} blocks"),
-        ("peak", size(stats["peak_live_bytes"]), "live at once"),
-        ("cached", size(stats["cached_bytes"] - split), "in segments that are wholly free"),
-        ("fragmented", size(split), "free between live blocks"),
-        ("reserved", size(stats["reserved_bytes"]), f"in {len(record['segments']):,} segments"),
+        ("live", bytes_text(stats["live_bytes"]), f"in {stats['live_blocks']:,} blocks"),
+        ("peak", bytes_text(stats["peak_live_bytes"]), "live at once"),
+        ("cached", bytes_text(stats["cached_bytes"] - split), "in segments that are wholly free"),
+        ("fragmented", bytes_text(split), "free between live blocks"),
+        (
+            "reserved",
+            bytes_text(stats["reserved_bytes"]),
+            f"in {len(record['segments']):,} segments",
+        ),
         ("allocations", f"{stats['allocations']:,}", _hits(stats)),
     )
     for name, value, note in shown:
@@ -205,8 +201,8 @@ def _line_row(x: Line, lines: Sequence[Line]) -> str:
         f'<tr data-hue="{x.hue}"><td title="{where}"><i class="key {x.hue}"></i>'
         f"<code>{escape(_short(x.where))}</code></td>"
         f'<td class="bar"><b class="{x.hue}" style="width:{share:.1f}%"></b></td>'
-        f"<td>{size(x.live)}</td><td>{x.blocks:,}</td><td>{size(x.peak)}</td>"
-        f"<td>{x.allocations:,}</td><td>{size(x.total)}</td></tr>\n"
+        f"<td>{bytes_text(x.live)}</td><td>{x.blocks:,}</td><td>{bytes_text(x.peak)}</td>"
+        f"<td>{x.allocations:,}</td><td>{bytes_text(x.total)}</td></tr>\n"
     )
 
 
@@ -308,7 +304,7 @@ def _legend(series: Series, lines: Sequence[Line]) -> str:
     return f'<ul id="legend">{"".join(keys)}</ul>'
 
 
-def _data(series: Series | None, lines: Sequence[Line]) -> dict[str, Any]:
+def _data(series: Series | None, lines: Sequence[Line]) -> dict[str, object]:
     """What the script needs to say what is under the pointer."""
     if series is None:
         return {}
@@ -333,7 +329,7 @@ def _segments(record: Record, lines: Sequence[Line]) -> Iterator[str]:
         width = max(8.0, 100 * s["nbytes"] / largest)
         blocks = "".join(_block(b, s["nbytes"], record, hues) for b in s["blocks"])
         yield (
-            f'<div class="segment"><span>{size(s["nbytes"])}{stream}</span>'
+            f'<div class="segment"><span>{bytes_text(s["nbytes"])}{stream}</span>'
             f'<svg style="width:{width:.1f}%" viewBox="0 0 1000 20" preserveAspectRatio="none">'
             f"{blocks}</svg></div>\n"
         )
@@ -341,12 +337,12 @@ def _segments(record: Record, lines: Sequence[Line]) -> Iterator[str]:
         yield f'<p class="hint">and {len(found) - SEGMENTS:,} smaller ones</p>'
 
 
-def _block(block: Sequence[Any], nbytes: int, record: Record, hues: Mapping[int, str]) -> str:
+def _block(block: Sequence[Json], nbytes: int, record: Record, hues: Mapping[int, str]) -> str:
     offset, n, state, number = block
     hue = hues.get(number, "none") if state == "live" else escape(state)
     whose = _short(record["lines"][number]) if state == "live" else state
     return (
         f'<rect class="{hue}" data-hue="{hue}" x="{1000 * offset / nbytes:.2f}" '
         f'width="{1000 * n / nbytes:.2f}" height="20">'
-        f"<title>{size(n)} at {offset:,}: {escape(whose)}</title></rect>"
+        f"<title>{bytes_text(n)} at {offset:,}: {escape(whose)}</title></rect>"
     )

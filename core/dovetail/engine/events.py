@@ -1,0 +1,71 @@
+"""What evaluation has done: counted always, and noted as events while a profile is taken."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from typing import TypedDict, Unpack
+
+
+@dataclass
+class Counters:
+    """What evaluation has done since the process began."""
+
+    evaluations: int = 0
+    plans: int = 0  # graphs of a structure not seen before
+    launches: int = 0
+    compiles: int = 0
+    disk_hits: int = 0
+    compile_seconds: float = 0.0
+    calls: int = 0  # vendor routines
+
+
+class Details(TypedDict, total=False):
+    """What is known besides: the grid of a launch, bytes moved and live, steps of a plan."""
+
+    grid: tuple[int, ...]
+    bytes: int
+    live: int
+    steps: int
+
+
+class Event(TypedDict):
+    """Something that took time: from `begun` to `ended`, in nanoseconds of time.perf_counter_ns."""
+
+    name: str
+    begun: int
+    ended: int
+    thread: int
+    details: Details
+
+
+counters = Counters()
+# Where events go, whatever thread they come from: a list for each profile that is being taken.
+profiles: tuple[list[Event], ...] = ()
+_changing = threading.RLock()
+
+
+def begin(events: list[Event]) -> None:
+    """From now on events are added to this list, too."""
+    global profiles
+    with _changing:
+        profiles = (*profiles, events)
+
+
+def end(events: list[Event]) -> None:
+    """From now on they are not. Profiles that overlap may end in any order."""
+    global profiles
+    with _changing:
+        profiles = tuple(p for p in profiles if p is not events)
+
+
+def note(name: str, begun: int, **details: Unpack[Details]) -> None:
+    """Adds an event that ends now to the profiles."""
+    if profiles:
+        event = Event(
+            name=name, begun=begun, ended=time.perf_counter_ns(), thread=threading.get_ident(),
+            details=details,
+        )  # fmt: skip
+        for events in profiles:
+            events.append(event)

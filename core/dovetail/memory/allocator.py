@@ -1,0 +1,109 @@
+"""What an allocator is, and what it says of itself."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+from .pointer import Context, DataPtr, Deleter, StreamHandle
+from .timeline import Timeline
+
+
+class Stats(dict[str, int]):
+    """Figures of one device's allocator, also as attributes. Bytes of blocks are rounded up to
+    512."""
+
+    FIGURES = (
+        "live_bytes",
+        "live_blocks",
+        "peak_live_bytes",
+        "cached_bytes",  # reserved and not live
+        "waiting_bytes",  # of those: freed, but another stream may still use them
+        "reserved_bytes",
+        "peak_reserved",
+        "allocations",
+        "frees",
+        "device_allocations",
+        "device_frees",
+        "cache_hits",
+        "retries",
+        "out_of_memory",
+    )
+
+    def __init__(self, **figures: int) -> None:
+        super().__init__({**dict.fromkeys(self.FIGURES, 0), **figures})
+
+    def __getattr__(self, name: str) -> int:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+class BlockInfo(NamedTuple):
+    """One block in a snapshot: `state` is "live", "cached" or "waiting"; `where`, a source line, if
+    traced."""
+
+    offset: int
+    nbytes: int
+    state: str
+    where: str | None
+
+
+class SegmentInfo(NamedTuple):
+    """One piece of memory got from the device, and the blocks that it is cut into, in order."""
+
+    nbytes: int
+    stream: StreamHandle
+    blocks: tuple[BlockInfo, ...]
+
+
+class Allocator(ABC):
+    """Where the memory of one device comes from. Only `allocate` must be written."""
+
+    timeline: Timeline | None = None  # what it did since `trace(True)`, if it notes that
+
+    @abstractmethod
+    def allocate(self, nbytes: int, stream: StreamHandle = None) -> DataPtr:
+        """`nbytes` >= 0 bytes for use on `stream` (a backend's handle; None: the default stream).
+
+        Raises: OutOfMemoryError.
+        """
+
+    def raw_deleter(self) -> Deleter | None:
+        """What gives a context of this allocator back; None if dropping the context does."""
+        return None
+
+    def raw_allocate(self, nbytes: int, stream: StreamHandle = None) -> DataPtr:
+        """As `allocate`, but the caller gives it back, by `raw_deallocate(ptr.context)`."""
+        ptr = self.allocate(nbytes, stream)
+        ptr.detach()
+        return ptr
+
+    def raw_deallocate(self, context: Context) -> None:
+        """Gives back what `raw_allocate` gave."""
+        deleter = self.raw_deleter()
+        if deleter is not None:
+            deleter(context)
+
+    def record_stream(self, ptr: DataPtr, stream: StreamHandle) -> None:  # noqa: B027 - nothing to do without reuse
+        """Says that `ptr` is used on `stream` too: it is not reused before that stream has passed
+        its end."""
+
+    def stats(self) -> Stats:
+        """The figures; zeros where an allocator keeps none."""
+        return Stats()
+
+    def snapshot(self) -> list[SegmentInfo]:
+        """The segments and their blocks; empty where an allocator keeps none."""
+        return []
+
+    def reset_peak(self) -> None:  # noqa: B027
+        """Starts the peaks anew from the present figures."""
+
+    def empty_cache(self) -> None:  # noqa: B027
+        """Returns to the device what is not in use."""
+
+    def set_limit(self, nbytes: int | None) -> None:
+        """Bounds what is reserved on the device; None: no bound."""
+        raise NotImplementedError(f"{type(self).__name__} has no limit")

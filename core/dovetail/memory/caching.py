@@ -1,0 +1,260 @@
+"""One caching allocator for every device. A backend supplies only `allocate` and `free`."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections import deque
+from collections.abc import Hashable
+from functools import partial
+from typing import ClassVar
+
+from ..backend.interface import Backend
+from ..device import Device
+from .allocator import SegmentInfo, Stats
+from .blocks import LIVE, ROUND, SMALL, UNUSED, WAITING, Block, Pool
+from .growing import Growing
+from .mending import BUSY, IDLE, TORN
+from .pointer import DataPtr, Deleter, StreamHandle
+from .segments import RawMemory
+from .timeline import Timeline
+from .tracing import Tracer
+
+_new = object.__new__
+
+
+class CachingAllocator(Growing):
+    """The allocator of every device: keeps freed memory for reuse on the same stream.
+
+    Deleters only append to a deque, which whoever next holds the lock drains: a `__del__` may run
+    at any moment, also inside this class, through the garbage collector. Allocate and free from the
+    cache cost under 1.5 us.
+
+    Ctrl-C, or a driver's error, may come anywhere. The truth is in the segments' blocks and their
+    states, which change in single assignments; whoever comes next makes lists, bins and figures
+    anew from them. So a block becomes LIVE together with a pointer that will give it back."""
+
+    every: ClassVar[weakref.WeakSet[CachingAllocator]] = weakref.WeakSet()
+    _traced: ClassVar[bool] = False  # whether all of them, and new ones, note what they do
+
+    def __init__(self, backend: Backend, device: Device) -> None:
+        super().__init__(backend, device)
+        self._freed: deque[Block] = deque()
+        self._give_back: Deleter = self._freed.append
+        self._default = Pool(None)
+        self._pools[None] = self._default
+        weakref.finalize(self, _free_all, backend, self._segments.handles).atexit = False
+        self.every.add(self)
+        if self._traced:
+            self.watch(True)
+
+    # --- the fast path
+    def allocate(self, nbytes: int, stream: StreamHandle = None) -> DataPtr:
+        """See `Allocator.allocate`. Zero bytes get a real block too, so that every handle is
+        valid."""
+        size = (nbytes + (ROUND - 1)) & -ROUND or ROUND
+        with self._lock:
+            if self._state:
+                if self._state == BUSY:
+                    return self._strays.allocate(nbytes)
+                self._restore()
+            self._state = BUSY
+            try:
+                if self._freed:
+                    self._drain()
+                pool = self._default if stream is None else self._pool(stream)
+                waiting = pool.bins.get(size)
+                block = waiting.pop() if waiting else self._miss(pool, size)
+                ptr = _new(DataPtr)
+                ptr.handle, ptr.offset, ptr.nbytes = block.handle, block.offset, nbytes
+                ptr.device, ptr.context = self.device, block
+                tracer = self._tracer
+                give_back = block.give_back if tracer is None else tracer.allocated(block)
+                # at once, and no call after it
+                ptr.__del__, block.state = give_back, LIVE  # type: ignore[assignment]  # `_cut` set it
+                self._allocations += 1
+                self._live += block.size
+                if self._live > self._peak:
+                    self._peak = self._live
+            except BaseException:
+                self._state = TORN
+                raise
+            self._state = IDLE
+        return ptr
+
+    def raw_deleter(self) -> Deleter:
+        """See `Allocator.raw_deleter`."""
+        return self._give_back
+
+    def record_stream(self, ptr: DataPtr, stream: StreamHandle) -> None:
+        """See `Allocator.record_stream`. Foreign memory is left to its owner."""
+        block = ptr.context
+        if isinstance(block, Block) and stream != block.segment.pool.stream:
+            known = block.streams or []
+            if stream not in known:
+                block.streams = [*known, stream]
+                if self._tracer is not None:
+                    self._inside(partial(self._share, block, stream))
+
+    def _share(self, block: Block, stream: StreamHandle) -> None:
+        if self._tracer is not None:
+            self._tracer.shared(block, stream)
+
+    def _drain(self) -> None:
+        freed = self._freed
+        while freed:
+            block = freed[0]
+            if block.streams is not None:
+                self._set_aside(block)
+                continue
+            if self._tracer is not None:
+                self._tracer.freed(block)
+            block.state = UNUSED
+            self._live -= block.size
+            self._frees += 1
+            del freed[0]
+            if block.bin is not None:
+                block.bin.append(block)
+            else:
+                block.segment.pool.insert(block)
+
+    def _set_aside(self, block: Block) -> None:
+        """Takes back what others may still be using. Where the driver raises, it stays in line."""
+        self._waiting.add(block)
+        if self._tracer is not None:
+            self._tracer.freed(block)
+        block.state, block.streams = WAITING, None
+        self._live -= block.size
+        self._frees += 1
+        del self._freed[0]
+
+    def _pool(self, stream: Hashable) -> Pool:
+        found = self._pools.get(stream)
+        if found is None:
+            found = self._pools[stream] = Pool(stream)
+        return found
+
+    # --- when the bin is empty
+    def _miss(self, pool: Pool, size: int) -> Block:
+        block = pool.best(size)
+        if block is None:
+            self._poll()
+            pool.flush()
+            block = pool.best(size)
+        if block is None:
+            block = self._grow(pool, size)
+            self._misses += 1
+        return self._cut(pool, block, size)
+
+    def _cut(self, pool: Pool, block: Block, size: int) -> Block:
+        """`block`, of exactly `size`; what is left over becomes a free block."""
+        if block.size > size:
+            pool.insert(block.split(size, self._segments.next()))
+        block.bin = pool.bin(size) if size <= SMALL else None
+        if block.give_back is None:
+            block.give_back = partial(self._freed.append, block)
+        return block
+
+    # --- after an exception in the middle of something
+    def _mend(self) -> None:
+        """Makes lists, bins and figures anew from the segments' blocks."""
+        self._give_up()
+        for pool in self._pools.values():
+            pool.clear()
+        for segment in self._segments.known.values():
+            segment.mend()
+        for pool in self._pools.values():
+            pool.sort()
+        self._recount()
+
+    def _tidy(self) -> None:
+        self._drain()
+        self._poll()
+
+    def _give_up(self) -> None:
+        """Lets go of what was being done: what is not LIVE any more was freed already, and memory
+        in no segment goes back to the device."""
+        while self._freed and self._freed[0].state != LIVE:
+            del self._freed[0]
+        self._waiting.mend()
+        self._segments.mend()
+
+    def _recount(self) -> None:
+        live = self._segments.recount()
+        self._live = sum(b.size for b in live)
+        self._peak = max(self._peak, self._live)
+        self._allocations = self._frees + len(live)
+        self._misses = min(self._misses, self._allocations)
+
+    # --- while tracing
+    @classmethod
+    def trace(cls, on: bool) -> None:
+        """Has all of them, those made later too, note what they do, or no longer."""
+        if on != cls._traced:
+            cls._traced = on
+            for allocator in list(cls.every):
+                allocator.watch(on)
+
+    def watch(self, on: bool) -> None:
+        """Begins a new timeline, or adds no more to the last one."""
+        self._inside(self._watch if on else self._ignore)
+
+    def _watch(self) -> None:
+        self.timeline = Timeline(zip(self._segments.known, self.snapshot(), strict=True))
+        self._tracer = Tracer(self.timeline, self._freed.append)
+        self._give_back = self._tracer.give_back
+
+    def _ignore(self) -> None:
+        self._tracer, self._give_back = None, self._freed.append
+
+    # --- figures
+    def stats(self) -> Stats:
+        """See `Allocator.stats`."""
+        return self._inside(self._stats)
+
+    def snapshot(self) -> list[SegmentInfo]:
+        """See `Allocator.snapshot`."""
+        return self._inside(self._snapshot)
+
+    def reset_peak(self) -> None:
+        """See `Allocator.reset_peak`."""
+        self._inside(self._reset_peak)
+
+    def _reset_peak(self) -> None:
+        self._peak, self._segments.peak = self._live, self._segments.nbytes
+
+
+def _free_all(backend: Backend, handles: dict[int, RawMemory]) -> None:
+    """Returns every segment of an allocator that nobody refers to any more."""
+    backend.synchronize()
+    while handles:
+        backend.free(*handles.popitem()[1])
+
+
+# --- threads and forks: a child must not inherit a lock that a vanished thread holds
+_held: list[CachingAllocator] = []
+
+
+def _before_fork() -> None:
+    _held[:] = list(CachingAllocator.every)
+    for allocator in _held:
+        allocator._lock.acquire()
+
+
+def _after_fork_in_parent() -> None:
+    while _held:
+        _held.pop()._lock.release()
+
+
+def _after_fork_in_child() -> None:
+    while _held:
+        _held.pop()._lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork,
+        after_in_parent=_after_fork_in_parent,
+        after_in_child=_after_fork_in_child,
+    )

@@ -1,0 +1,53 @@
+"""Storages: flat runs of bytes that tensors view."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from ..device import Device
+from .pointer import DataPtr, of_this_process
+
+if TYPE_CHECKING:
+    from weakref import ref
+
+    from ..backend.faults import Check
+    from ..graph.expr import Expr, Watch
+
+
+class Storage:
+    """A flat run of bytes on one device, shared by the views of it.
+
+    A storage without memory yet (`ptr` is None) has a `pending` expression instead.
+    `read_only` forbids writes. `seen`: others than tensors may look.
+    `checks`: of the indices that its values come of, where they may be bad (`faults`). `watch`:
+    where somebody has saved what is there now (`expr`)."""
+
+    __slots__ = (
+        "__weakref__", "checks", "device", "nbytes", "pending", "ptr", "read_only", "readers",
+        "seen", "watch",
+    )  # fmt: skip
+
+    ptr: DataPtr
+    pending: Any  # the deferred expression that will fill it, while `ptr` is None
+    checks: tuple[Check, ...]
+    watch: Watch | None
+    readers: list[ref[Expr]] | None  # the pending nodes that read it, as far as `expr` noted them
+
+    def __init__(
+        self, ptr: DataPtr | None, nbytes: int, device: Device, read_only: bool = False
+    ) -> None:
+        self.ptr = ptr  # type: ignore[assignment]  # None only while pending, when nobody asks
+        self.pending = None
+        self.nbytes = nbytes
+        self.device = device
+        self.checks = ()
+        self.watch = None
+        self.read_only = read_only
+        self.seen = False
+        self.readers = None
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise of_this_process("a Storage")
+
+    def __repr__(self) -> str:
+        return f"<Storage of {self.nbytes} bytes on {self.device}>"

@@ -1,0 +1,44 @@
+"""A device in use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeAlias
+
+from ..backend.faults import Faults
+from ..backend.interface import Backend, Program
+from ..device import Device
+from ..dtypes import DType
+from ..memory.allocator import Allocator
+from ..memory.pointer import StreamHandle
+from ..memory.storage import Storage
+from ..recent import Shared
+
+# (op, dtype) -> a vendor's routine: see `Backend.library_calls`
+LibraryCalls: TypeAlias = Mapping[tuple[str, DType], Callable[..., object]]
+
+
+class Opened:
+    """A device in use: its backend, its allocator, the vendor routines it offers, and the programs
+    that it has loaded, by the text of their kernels: not even a device of the same kind can run
+    them."""
+
+    __slots__ = ("allocator", "backend", "device", "faults", "library_calls", "programs", "streams")
+
+    def __init__(
+        self,
+        backend: Backend,
+        allocator: Allocator,
+        device: Device,
+        library_calls: LibraryCalls,
+    ) -> None:
+        self.backend, self.allocator, self.device = backend, allocator, device
+        self.library_calls = library_calls
+        self.faults = Faults(backend)
+        self.programs: Shared[str, Program] = Shared(backend.programs_kept)
+        self.streams = False  # whether there are others than the default one
+
+    def share(self, stream: StreamHandle, storages: Iterable[Storage]) -> None:
+        """Says that work on `stream` uses this memory: it may belong to another one."""
+        for storage in storages:
+            self.allocator.record_stream(storage.ptr, stream)

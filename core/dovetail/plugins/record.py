@@ -1,0 +1,69 @@
+"""What is known of a plugin: where it is in its life, and what went wrong."""
+
+from __future__ import annotations
+
+import enum
+import traceback
+from dataclasses import dataclass, field
+
+from ..backend.interface import DeviceInfo
+from ..errors import PluginError, UnavailableError
+from .entry import Entry
+
+
+class State(enum.Enum):
+    """Where a plugin is in its life."""
+
+    DISCOVERED = "discovered"
+    BLOCKED = "blocked"
+    API_MISMATCH = "api mismatch"
+    CONFLICT = "conflict"
+    IMPORT_FAILED = "import failed"
+    PROBE_FAILED = "probe failed"
+    UNAVAILABLE = "unavailable"
+    AVAILABLE = "available"
+    OPEN = "open"
+    OPEN_FAILED = "open failed"
+
+
+BROKEN = frozenset(
+    (State.API_MISMATCH, State.CONFLICT, State.IMPORT_FAILED, State.PROBE_FAILED, State.OPEN_FAILED)
+)
+
+
+@dataclass
+class Record:
+    """What is known of one device type's plugin."""
+
+    type: str
+    entries: tuple[Entry, ...]
+    state: State = State.DISCOVERED
+    distribution: str = ""
+    version: str = ""
+    file: str = ""
+    reason: str = ""
+    hint: str = ""
+    traceback: str = ""
+    milliseconds: float = 0.0
+    devices: tuple[DeviceInfo, ...] = ()
+    plugin: object = field(default=None, repr=False)
+    what: str = "device type"
+
+    def fail(
+        self, state: State, reason: str, hint: str = "", error: BaseException | None = None
+    ) -> None:
+        """Notes why the plugin cannot be used, with its own traceback."""
+        self.state, self.reason, self.hint = state, reason, hint
+        self.traceback = "" if error is None else "".join(traceback.format_exception(error))
+
+    def error(self) -> PluginError:
+        """The error for whoever asks for this device type."""
+        text = f'{self.what} "{self.type}" is {self.state.value}: {self.reason}'
+        if self.distribution:
+            origin = " ".join(s for s in (self.distribution, self.version, self.file) if s)
+            text += f"\nIt comes from {origin}."
+        if self.traceback:
+            text += "\n" + self.traceback.rstrip()
+        if self.hint:
+            text += f"\nTo mend it: {self.hint}"
+        return UnavailableError(text) if self.state is State.UNAVAILABLE else PluginError(text)

@@ -1,0 +1,221 @@
+"""Guards against keys, on random graphs: what the key of a graph tells apart, its guard does too.
+
+A graph is evaluated until it is guarded; then it is changed in one place, and what its guard says
+of it is compared with whether its key is still the same. Two differences are of no consequence, and
+no guard's affair: whether anybody holds the root, which never varies here, and one leaf in two
+places where there were two of the same kind.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import dovetail as dt
+import numpy as np
+import pytest
+from dovetail.engine import evaluate as run
+from dovetail.engine import guards
+from dovetail.graph.expr import node
+from dovetail.graph.ownership import Holder, take
+from dovetail.ops.table import COPY
+from dovetail.recent import Recent
+
+GRAPHS, CHANGES = 150, 4
+OPS: dict[str, Callable[..., Any]] = {
+    "add": lambda a, b: a + b,
+    "multiply": lambda a, b: a * b,
+    "subtract": lambda a, b: a - b,
+    "maximum": dt.maximum,
+    "where": lambda a, b: dt.where(a > b, a, b),
+    "scale": lambda a, b: a * 2.5,
+    "count": lambda a, b: a + 3,
+    "exp": lambda a, b: dt.exp(a * 0.125),
+    "abs": lambda a, b: dt.abs(a),
+    "turn": lambda a, b: a.T + b,
+    "part": lambda a, b: a[:1] + b,
+    "round": lambda a, b: a.astype(dt.float16).astype(dt.float32),
+    "mean": lambda a, b: a - dt.mean(b, axis=1, keepdims=True),
+}
+
+
+class Step(NamedTuple):
+    op: str
+    first: int
+    second: int
+
+
+class Graph(NamedTuple):
+    """Values are leaves, then what each step makes; the last is the root."""
+
+    steps: tuple[Step, ...]
+    held: frozenset[int]  # steps whose values somebody holds, but for the root
+
+
+def leaves(device: str) -> list[Any]:
+    rng = np.random.default_rng(2)
+    big, other = (dt.asarray(rng.standard_normal((5, 4)).astype("f4"), device=device) for _ in "ab")
+    found = [big[:4], big[1:], other[:4].copy(), other[:4].T.copy().T, other[:4], other[:1]]
+    dt.evaluate(*found)
+    return found
+
+
+def build(graph: Graph, given: list[Any]) -> tuple[Any, list[Any]]:
+    """The root, and what is held."""
+    values = list(given)
+    for op, first, second in graph.steps:
+        values.append(OPS[op](values[first], values[second]))
+    held = [values[len(given) + i] for i in sorted(graph.held)]
+    return values[-1], held
+
+
+def drawn(rng: random.Random, given: int) -> Graph:
+    """A graph of 2 to 7 steps; the root depends on the last of the others."""
+    count = rng.randint(2, 7)
+    steps = [
+        Step(rng.choice([*OPS]), rng.randrange(given - 1 + i), rng.randrange(given + i))
+        for i in range(count)
+    ]
+    steps[-1] = steps[-1]._replace(first=given + count - 2)
+    return Graph(tuple(steps), frozenset(i for i in range(count - 1) if rng.random() < 0.2))
+
+
+def changed(graph: Graph, rng: random.Random, given: int) -> Graph:
+    """The graph, or one that differs in one place."""
+    steps, i = list(graph.steps), rng.randrange(len(graph.steps))
+    what = rng.randrange(5)
+    if what == 0:
+        steps[i] = steps[i]._replace(op=rng.choice([*OPS]))
+    elif what == 1:
+        steps[i] = steps[i]._replace(first=rng.randrange(given + i))
+    elif what == 2:
+        steps[i] = steps[i]._replace(second=rng.randrange(given + i))
+    elif what == 3 and i < len(steps) - 1:
+        return graph._replace(held=graph.held ^ {i})
+    return graph._replace(steps=tuple(steps))
+
+
+@pytest.fixture
+def forgotten(monkeypatch: pytest.MonkeyPatch) -> Callable[[], set[Any]]:
+    """What forgets all plans and guards; it gives the keys that will be guarded from then on."""
+    add, keys = guards.add, set[Any]()
+
+    def noted(walk: Any, *rest: Any) -> None:
+        before = sum(map(len, guards._known.every().values()))
+        add(walk, *rest)
+        if sum(map(len, guards._known.every().values())) > before:
+            keys.add(tuple(walk.key))
+
+    def forget() -> set[Any]:
+        monkeypatch.setattr(run, "_plans", Recent(100))
+        monkeypatch.setattr(guards, "_known", Recent(100))
+        keys.clear()
+        return keys
+
+    monkeypatch.setattr(guards, "add", noted)
+    return forget
+
+
+def at_once(graph: Graph, given: list[Any]) -> Any:
+    """The root's value, op by op, with nothing learnt from it."""
+    before = run._plans, guards._known
+    try:
+        run._plans, guards._known = Recent(1000), Recent(1000)
+        with dt.eager():
+            return build(graph, given)[0].copy().numpy().copy()
+    finally:
+        run._plans, guards._known = before
+
+
+def looked_at(graph: Graph, given: list[Any]) -> tuple[Any, int]:
+    """The key of a graph, and how many leaves it has."""
+    root, held = build(graph, given)
+    evaluation = run.Evaluation([root._expr])
+    return evaluation._whole_key()[0], len(evaluation.leaves) + 0 * len(held)
+
+
+def test_guards_and_keys_agree(forgotten: Callable[[], set[Any]]) -> None:
+    given, seen = leaves("reference"), Counter[str]()
+    for seed in range(GRAPHS):
+        rng = random.Random(seed)
+        guarded = forgotten()
+        graph = drawn(rng, len(given))
+        for _ in range(2):
+            root, held = build(graph, given)
+            dt.evaluate(root)
+            del root, held
+        wanted, count = looked_at(graph, given)
+        if wanted not in guarded:
+            seen["not simple"] += 1
+            continue
+        for _ in range(CHANGES):
+            other = changed(graph, rng, len(given))
+            key, fewer = looked_at(other, given)
+            root, held = build(other, given)
+            matched = guards.match(root._expr, None)
+            if matched and fewer < count:
+                seen["a leaf twice"] += 1
+            else:
+                assert matched == (key == wanted), (seed, graph, other)
+                seen["matched" if matched else "told apart"] += 1
+            if matched:
+                expected = at_once(other, given)
+                np.testing.assert_array_equal(root.numpy(), expected, err_msg=str(other))
+            del root, held
+    assert min(seen["matched"], seen["told apart"]) > 100, seen
+    assert seen["a leaf twice"] < seen["told apart"] // 10, seen
+
+
+def value_of(graph: Graph, given: list[Any]) -> tuple[Holder[Any], list[Any]]:
+    root, held = build(graph, given)
+    return [root._expr], held
+
+
+def test_guards_and_keys_of_writes_agree(forgotten: Callable[[], set[Any]]) -> None:
+    """Into a leaf of the graph, into what overlaps one, and elsewhere."""
+    seen = Counter[str]()
+    for seed in range(GRAPHS):
+        rng = random.Random(1000 + seed)
+        guarded = forgotten()
+        given = leaves("reference")
+        graph, at = drawn(rng, len(given)), rng.randrange(len(given) - 1)
+
+        def key_of(graph: Graph, at: int, given: list[Any] = given) -> tuple[Any, int]:
+            value, held = value_of(graph, given)
+            if value[0].spec is not given[at]._expr.spec:
+                return None, 0 * len(held)
+            copy = node(COPY, (take(value),), given[at]._expr.spec)
+            evaluation = run.Evaluation([copy], given[at]._expr)
+            return evaluation._whole_key()[0], len(evaluation.leaves)
+
+        wanted, count = key_of(graph, at)
+        if wanted is None:
+            continue
+        for _ in range(2):
+            value, held = value_of(graph, given)
+            run.write(value, given[at]._expr)
+            del held
+        if wanted not in guarded:
+            seen["not simple"] += 1
+            continue
+        for _ in range(CHANGES):
+            other = changed(graph, rng, len(given))
+            to = at if rng.random() < 0.7 else rng.randrange(len(given) - 1)
+            key, fewer = key_of(other, to)
+            if key is None:
+                continue
+            expected = at_once(other, given)
+            value, held = value_of(other, given)
+            matched = guards.match_into(value[0], given[to]._expr, None)
+            if matched and fewer < count:
+                seen["a leaf twice"] += 1
+            else:
+                assert matched == (key == wanted), (seed, graph, at, other, to)
+                seen["matched" if matched else "told apart"] += 1
+            if matched:
+                np.testing.assert_array_equal(given[to].numpy(), expected, err_msg=str(other))
+            del value, held
+    assert min(seen["matched"], seen["told apart"]) > 50, seen
+    assert seen["a leaf twice"] < seen["told apart"] // 10, seen
