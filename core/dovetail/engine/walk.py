@@ -74,7 +74,8 @@ class Walk:
     """A graph in order, arguments first, with what is particular to this time (leaves, scalars)."""
 
     __slots__ = (
-        "device", "index", "key", "lazy_leaves", "leaves", "nodes", "roots", "scalars", "target", "uses",
+        "device", "index", "key", "lazy_leaves", "leaves", "nodes", "roots", "scalars", "target",
+        "uses",
     )  # fmt: skip
 
     def __init__(self, roots: Sequence[Expr], target: Expr | None = None) -> None:
