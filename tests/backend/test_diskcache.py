@@ -324,7 +324,7 @@ def test_a_damaged_key_is_made_anew(folder: Path, damage: bytes) -> None:
 
 WHOSE_KEY = """
 import sys
-from dovetail import diskcache
+from dovetail.backend import diskcache
 print("ready", flush=True)
 sys.stdin.readline()
 diskcache.write("cpu", sys.argv[1], sys.argv[1].encode())
@@ -407,7 +407,7 @@ def test_a_launcher_of_wrong_content_is_made_anew(folder: Path, wrong: bytes) ->
 
 NURSERY = """
 import os, sys
-from dovetail import diskcache
+from dovetail.backend import diskcache
 for line in sys.stdin:
     child = os.fork()
     while not child:
@@ -485,7 +485,7 @@ def test_a_temporary_file_in_use_is_left_alone(folder: Path) -> None:
 
 WRITER = """
 import sys
-from dovetail import diskcache
+from dovetail.backend import diskcache
 while True:
     for i in range(50):
         diskcache.write("cpu", f"kernel {i}", bytes([i]) * 20_000)
