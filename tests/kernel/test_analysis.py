@@ -154,6 +154,7 @@ def test_reductions_are_long_when_nobody_knows_better() -> None:
     assert not reduces_long(ragged("n"), {"n": 63}, 64)
     assert not reduces_long(ragged("4"), {"n": 1 << 20}, 64)
     assert reduces_long(ragged("ends[i]"), {"n": 1}, 64)
+    assert reduces_long(ragged("n - 3"), {"n": 5}, 64)
     assert not reduces_long(golden("elementwise_chain"), {}, 1)
 
 

@@ -143,7 +143,11 @@ _RULES: dict[str, Callable[..., int]] = {
 
 
 def reduces_long(kernel: Kernel, ints: Mapping[str, int], least: int) -> bool:
-    """Whether an outermost reduction has `least` iterations or more, or bounds that only the device
-    knows."""
-    counts = (trip_count(loop, ints) for loop in reductions(kernel))
-    return any(n is None or n >= least for n in counts)
+    """Whether an outermost reduction has `least` iterations or more, or bounds that are computed:
+    those of several axes at once are, and are taken for long."""
+    for loop in reductions(kernel):
+        count = trip_count(loop, ints)
+        plain = {loop.start.op, loop.stop.op} <= {"param", "const"}
+        if not plain or count is None or count >= least:
+            return True
+    return False
