@@ -39,13 +39,21 @@ class Differs(AssertionError):
 
 # --- samples -------------------------------------------------------------------------------------
 
+
+def apart(shape: Shape) -> Array:
+    """Row less column, over the last two axes."""
+    rows, columns = np.indices(shape[-2:])
+    found: Array = rows - columns
+    return found
+
+
 MASKS: dict[str, Callable[[Shape, np.random.Generator], Any]] = {
     "full": lambda shape, rng: np.ones(shape, bool),
     "scattered": lambda shape, rng: rng.random(shape) < 0.3,
     "nothing": lambda shape, rng: np.zeros(shape, bool),
-    "diagonal": lambda shape, rng: np.broadcast_to(np.eye(*shape[-2:], dtype=bool), shape),
+    "diagonal": lambda shape, rng: np.broadcast_to(apart(shape) == 0, shape),
     "upper": lambda shape, rng: np.broadcast_to(np.triu(np.ones(shape[-2:], bool)), shape),
-    "band": lambda shape, rng: np.abs(np.subtract(*np.indices(shape[-2:]))) < 2,
+    "band": lambda shape, rng: np.abs(apart(shape)) < 2,
 }
 
 
@@ -216,7 +224,7 @@ class LayoutKit(Kit):
         ones. Where the layout has no rule for the verb, it has to be refused."""
         ruled, plain = self.both(operands, self.device)
         if verb not in _rules(ruled):
-            self.refuses(name, lambda: f(*ruled), what)
+            self.refuses(name, what, f, *ruled)
             return
         wanted = _outcome(f, plain)
         with self.on_device(what):
@@ -298,10 +306,10 @@ class LayoutKit(Kit):
 
     # --- errors
 
-    def refuses(self, name: str, f: Callable[[], object], what: str) -> None:
+    def refuses(self, name: str, what: str, f: Function, *operands: object) -> None:
         """Fails unless a call raises a LayoutError that names the op and a way out."""
         try:
-            found = as_a_user(f)
+            found = as_a_user(f, *operands)
         except LayoutError as error:
             self.named(error, name, what)
             self.comparisons += 1
@@ -337,7 +345,8 @@ class LayoutKit(Kit):
 
 def dense(x: Any) -> T.Tensor:
     """A result as a strided tensor."""
-    return x if type(x) is T.Tensor else x.to_dense()  # type: ignore[no-any-return]  # LayoutTensor's
+    found: T.Tensor = x if type(x) is T.Tensor else x.to_dense()
+    return found
 
 
 def parts(x: Any) -> tuple[T.Tensor, ...]:

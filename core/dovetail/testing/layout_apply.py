@@ -10,9 +10,9 @@ import pytest
 from ..dtypes import ALL, COMPLEX, DType, bool_, float16, float32, float64, int32, int64, uint8
 from ..ops import table as ops
 from ..tensor import tensor as T
+from .cases import operands, rows, takes
 from .layout import FEW, SOME, LayoutKit, Sample
 from .test_scalar_ops import named
-from .test_table import operands, rows, takes
 
 MAIN = (bool_, float32, int64)
 EVERY = ("add", "multiply", "negative", "abs", "sqrt")  # tried on all dtypes

@@ -13,9 +13,9 @@ from ..functions import statistics
 from ..functions.elementwise import log_softmax, softmax
 from ..functions.linalg import matmul
 from ..ops import table as ops
+from .cases import rows, takes
 from .layout import FEW, SOME, LayoutKit, Sample
 from .test_scalar_ops import named
-from .test_table import rows, takes
 from .values import Array
 
 DTYPES = (bool_, float32, int64, int32)

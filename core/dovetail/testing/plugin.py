@@ -71,14 +71,14 @@ def _subject(layout: str) -> Subject:
 
 def case_name(item: pytest.Item) -> str:
     """A case as gaps and certificates name it: "scalar_ops.arithmetic.add-int8"."""
-    level = item.module.__name__.removeprefix(LEVELS)  # type: ignore[attr-defined]
+    level = item.module.__name__.removeprefix(LEVELS)  # type: ignore[attr-defined]  # of a test function
     level = level.removeprefix("layout_")
     parts = [level, *item.name.rstrip("]").split("[", 1)]
     return ".".join(part.removeprefix("test_") for part in parts)
 
 
 def _is_ours(item: pytest.Item) -> bool:
-    return getattr(item, "module", None) is not None and item.module.__name__.startswith(LEVELS)  # type: ignore[attr-defined]
+    return getattr(item, "module", None) is not None and item.module.__name__.startswith(LEVELS)  # type: ignore[attr-defined]  # of a test function
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -172,7 +172,7 @@ def kit(request: pytest.FixtureRequest) -> Iterator[Kit]:
 
 def reproduction(node: pytest.Item, name: str) -> str:
     """One line for a shell that runs one case again."""
-    case = shlex.quote(f"{node.module.__name__}::{node.name}")  # type: ignore[attr-defined]
+    case = shlex.quote(f"{node.module.__name__}::{node.name}")  # type: ignore[attr-defined]  # of a test function
     layout = node.config.getoption("--dovetail-layout")
     chosen = f"--dovetail-device={name}" + (f" --dovetail-layout={layout}" if layout else "")
     return f"python -m pytest -p dovetail.testing.plugin {chosen} --pyargs {case}"
@@ -189,7 +189,7 @@ def pytest_runtest_makereport(
         return report
     report.user_properties = [*report.user_properties, (CASE, case_name(item))]
     if call.excinfo is not None:
-        item.failed_already = True  # type: ignore[attr-defined]
+        item.failed_already = True  # type: ignore[attr-defined]  # noted for `kit`
     if report.failed:
         report.sections.append((REPRODUCE, reproduction(item, str(opened.device))))
     return report

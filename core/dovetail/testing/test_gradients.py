@@ -21,9 +21,9 @@ from ..ops import table as ops
 from ..ops.table import Op
 from ..settings import eager
 from ..tensor import tensor as T
+from .cases import MAPS, REDUCTIONS, Place, a_row, dense, first_column, indices, transposed
 from .kit import REFERENCE, Kit, host, kernels
 from .test_scalar_ops import named
-from .test_table import MAPS, REDUCTIONS, Place, a_row, dense, first_column, indices, transposed
 from .values import Array, finite
 
 FLOATS = (float32, float64)

@@ -97,7 +97,7 @@ def test_ops(kit: Kit, name: str, d: DType) -> None:
 
 def test_bool(kit: Kit) -> None:
     for name in ("coalesce", "union", "intersection", "slice"):
-        kit.agree(lambda on, n=name: RESULTS[n](bool_, on), f"{name}, sparse, bool")  # type: ignore[misc]
+        kit.agree(lambda on, n=name: RESULTS[n](bool_, on), f"{name}, sparse, bool")  # type: ignore[misc]  # the default
 
 
 @pytest.mark.parametrize("d", (float32, float64), ids=named)
@@ -110,7 +110,7 @@ def test_gradients(kit: Kit, d: DType, operand: int) -> None:
         x.values().requires_grad_()
         y.requires_grad_()
         found = grad(sum_((x @ y) ** 2), [x.values(), y])
-        return found[operand]  # type: ignore[no-any-return]
+        return found[operand]  # type: ignore[no-any-return]  # of a list
 
     with reproducible():
         kit.agree(make, f"gradient by operand {operand}, sparse, {d.name}")
