@@ -24,6 +24,9 @@ from .reasons import Kind, Reason
 from .terms import No, Refusal, casts_of, resident
 
 
+NUMBER = -2  # in place of an operand: an integer that is no size or stride of one
+
+
 class OpSite:
     """Where an op with kernels of its own builds one: its operands, its result, and their sizes
     and strides at run time.
@@ -60,7 +63,7 @@ class OpSite:
 
     def number(self, name: str, value: int) -> Value:
         """Another run-time integer."""
-        return self._int((name, 0, 0), value)
+        return self._int((name, NUMBER, 0), value)
 
     def scalar(self, position: int, dtype: DType) -> Value:
         """The op's Python number at `position` among its scalars."""
