@@ -239,24 +239,22 @@ class OpNode(Node):
         self.op, self.attrs = op, e.attrs
         self.operands = tuple([a.spec if type(a) is Expr else None for a in args])
         self.kept: dict[int, Kept] = {}
-        self.rules = rules_of(op)
+        rules = _rules.get(op) or rules_of(op)
+        if op.arity == 0:  # any number of operands, with one rule
+            rules = rules * len(args)
+        self.rules = rules
         for i, edge in enumerate(self.edges):
-            rule = self.rule(i) if edge is not None else None
+            rule = None if edge is None or i >= len(rules) else rules[i]
             if rule is None:
                 continue
             wanted = rule.operands
             if rule.rest:
-                wanted = (*wanted, *range(len(self.rules), len(args)))
+                wanted = (*wanted, *range(len(rules), len(args)))
             for k in wanted:
                 if k not in self.kept:
                     self.kept[k] = keep(args[k])
             if rule.result:
                 self.needs_result, self.result = True, watched(e)
-
-    def rule(self, i: int) -> Read | None:
-        """The rule for operand `i`: any one's, of an op that takes any number of them."""
-        i = 0 if self.op.arity == 0 else i
-        return self.rules[i] if i < len(self.rules) else None
 
     def backward(self, g: Tensor, result: Kept | None) -> list[Any]:
         if not self.rules:
@@ -265,7 +263,7 @@ class OpNode(Node):
             )
         parts: list[Any] = []
         for i, edge in enumerate(self.edges):
-            rule = self.rule(i) if edge is not None else None
+            rule = None if edge is None or i >= len(self.rules) else self.rules[i]
             if rule is None:
                 parts.append(None)
                 continue
