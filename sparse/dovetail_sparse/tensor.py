@@ -102,12 +102,12 @@ class COO(LayoutTensor):
     # --- gradients: those of the values
 
     @property
-    def requires_grad(self) -> bool:  # type: ignore[override]
+    def requires_grad(self) -> bool:  # type: ignore[override]  # that of the values: not settable
         """Whether gradients flow to or through the values."""
         return self._values.requires_grad
 
     @property
-    def is_leaf(self) -> bool:  # type: ignore[override]
+    def is_leaf(self) -> bool:  # type: ignore[override]  # that of the values: not settable
         """Whether no recorded op made the values."""
         return self._values.is_leaf
 
@@ -134,7 +134,7 @@ class COO(LayoutTensor):
             "x.to_dense()"
         )
 
-    def detach(self) -> COO:  # type: ignore[override]
+    def detach(self) -> COO:  # type: ignore[override]  # declared as an attribute
         """The same entries as a tensor that gradients do not flow through."""
         return coo(self.pattern, self._values.detach())
 
@@ -146,7 +146,7 @@ def required_coo(op: str, x: Any) -> COO:
             f"{op}: needs a sparse tensor, not {x.dtype.name}{list(x.shape)} of layout "
             f"{x.layout.name}; see x.to_sparse()"
         )
-    return x  # type: ignore[no-any-return]
+    return x  # type: ignore[no-any-return]  # narrowed by `required`
 
 
 def coo(pattern: Pattern, values: Tensor) -> COO:

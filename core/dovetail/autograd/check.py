@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -15,10 +15,15 @@ from ..functions.creation import asarray
 from ..tensor.tensor import Tensor, required
 from .engine import Tensors, detach, grad, requires_grad_
 
+Array: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
+Function: TypeAlias = Callable[
+    ..., Any
+]  # of tensors and other arguments, to one or several tensors
+
 
 @named
 def gradcheck(
-    function: Callable[..., Any], inputs: Tensors, *, eps: float = 1e-6, atol: float = 1e-5,
+    function: Function, inputs: Tensors, *, eps: float = 1e-6, atol: float = 1e-5,
     rtol: float = 1e-3, raise_exception: bool = True,
 ) -> bool:  # fmt: skip
     """Whether the gradients of `function` are central differences, for all inputs that want one.
@@ -52,7 +57,7 @@ def gradcheck(
 
 @named
 def gradgradcheck(
-    function: Callable[..., Any], inputs: Tensors, *, eps: float = 1e-6, atol: float = 1e-5,
+    function: Function, inputs: Tensors, *, eps: float = 1e-6, atol: float = 1e-5,
     rtol: float = 1e-3, raise_exception: bool = True,
 ) -> bool:  # fmt: skip
     """`gradcheck` of the gradients themselves, with respect to inputs and incoming gradients."""
@@ -75,13 +80,13 @@ def gradgradcheck(
                      raise_exception=raise_exception)  # fmt: skip
 
 
-def _listed(op: str, made: Any) -> list[Tensor]:
+def _listed(op: str, made: object) -> list[Tensor]:
     return [required(op, t) for t in (made if isinstance(made, (list, tuple)) else [made])]
 
 
-def _analytic(out: Tensor, inputs: list[Tensor]) -> list[np.ndarray[Any, Any]]:
+def _analytic(out: Tensor, inputs: list[Tensor]) -> list[Array]:
     """The Jacobians, (elements of out, elements of the input) each."""
-    rows: list[list[np.ndarray[Any, Any]]] = [[] for _ in inputs]
+    rows: list[list[Array]] = [[] for _ in inputs]
     for k in range(out.size):
         unit = np.zeros(out.size)
         unit[k] = 1.0
@@ -92,9 +97,7 @@ def _analytic(out: Tensor, inputs: list[Tensor]) -> list[np.ndarray[Any, Any]]:
     return [np.array(r).reshape(out.size, t.size) for r, t in zip(rows, inputs, strict=True)]
 
 
-def _differences(
-    function: Callable[..., Any], args: list[Any], i: int, o: int, eps: float
-) -> np.ndarray[Any, Any]:
+def _differences(function: Function, args: list[Any], i: int, o: int, eps: float) -> Array:
     at = np.array(args[i].numpy())
     columns = []
     for k in range(at.size):
@@ -108,7 +111,7 @@ def _differences(
     return np.array(columns).reshape(at.size, size).T
 
 
-def _value(function: Any, args: list[Any], i: int, o: int, at: Any) -> np.ndarray[Any, Any]:
+def _value(function: Function, args: list[Any], i: int, o: int, at: Array) -> Array:
     """The result at another point; leaves again, since a function may take gradients itself."""
     given = [detach(a) if isinstance(a, Tensor) else a for a in args]
     given[i] = asarray(at, device=args[i].device)
@@ -118,7 +121,7 @@ def _value(function: Any, args: list[Any], i: int, o: int, at: Any) -> np.ndarra
     return np.array(_listed("gradcheck", function(*given))[o].numpy()).reshape(-1)
 
 
-def _report(o: int, i: int, have: Any, want: Any) -> str:
+def _report(o: int, i: int, have: Array, want: Array) -> str:
     away = np.where(np.isnan(have), np.inf, np.abs(have - want))
     row, column = np.unravel_index(np.argmax(away), away.shape)
     return (

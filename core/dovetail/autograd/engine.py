@@ -8,7 +8,7 @@ from itertools import count
 from typing import Any
 
 from ..arguments import flag, function
-from ..errors import DeviceError, DTypeError, GradientError, ShapeError
+from ..errors import DeviceError, DovetailError, DTypeError, GradientError, ShapeError
 from ..graph.expr import Expr, leaf, storage_of, tape_of
 from ..layout import StridedView
 from ..ops import table as ops
@@ -17,7 +17,7 @@ from ..tensor import tensor
 from ..tensor.tensor import Tensor, apply, evaluate, make, required
 from .gradients import RULES
 from .namespace import ones
-from .tape import Kept, Leaf, Node, keep, set_gradient
+from .tape import Kept, Leaf, Node, Sent, keep, set_gradient
 
 Tensors = Tensor | Sequence[Tensor]
 # All gradients on their way are computed before one is so deep that it would be alone: what waited
@@ -29,7 +29,7 @@ DEEP = DEPTH_LIMIT * 3 // 4
 
 
 def backward(
-    outputs: Tensors, gradients: Any = None, *, retain_graph: bool | None = None,
+    outputs: Tensors, gradients: Tensors | None = None, *, retain_graph: bool | None = None,
     create_graph: bool = False, inputs: Tensors | None = None,
 ) -> None:  # fmt: skip
     """Adds to `grad` of every leaf (or only of `inputs`) the gradient of the sum of `outputs`.
@@ -63,7 +63,7 @@ def backward(
 
 
 def grad(
-    outputs: Tensors, inputs: Tensors, grad_outputs: Any = None, *,
+    outputs: Tensors, inputs: Tensors, grad_outputs: Tensors | None = None, *,
     retain_graph: bool | None = None, create_graph: bool = False, allow_unused: bool = False,
 ) -> Any:  # fmt: skip
     """The gradients of the sum of `outputs` with respect to `inputs`: one, or a tuple.
@@ -111,16 +111,16 @@ def _listed(op: str, given: Tensors) -> list[Tensor]:
 
 
 def _taped(name: str, t: Tensor) -> Node:
-    found = t._expr.tape
+    found: Node | None = t._expr.tape
     if found is None:
         raise GradientError(
             f"{name}: a tensor {t._expr.spec!r} does not require a gradient: no operand of it "
             "does, or it was made under no_grad; see x.requires_grad_()"
         )
-    return found  # type: ignore[no-any-return]
+    return found
 
 
-def _roots(name: str, outputs: Tensors, given: Any) -> list[tuple[Tensor, Tensor]]:
+def _roots(name: str, outputs: Tensors, given: Tensors | None) -> list[tuple[Tensor, Tensor]]:
     """The outputs, each with the gradient that comes in."""
     listed = _listed(name, outputs)
     incoming = list(given) if isinstance(given, list | tuple) else [given] * len(listed)
@@ -129,7 +129,7 @@ def _roots(name: str, outputs: Tensors, given: Any) -> list[tuple[Tensor, Tensor
     return [(t, _incoming(name, t, g)) for t, g in zip(listed, incoming, strict=True)]
 
 
-def _incoming(name: str, t: Tensor, g: Tensor | None) -> Tensor:
+def _incoming(name: str, t: Tensor, g: object) -> Tensor:
     node_ = _taped(name, t)
     if g is None:
         if t.size != 1:
@@ -141,13 +141,13 @@ def _incoming(name: str, t: Tensor, g: Tensor | None) -> Tensor:
     return checked(name, "the gradient that comes in", node_, g)
 
 
-def checked(name: str, what: str, node_: Node, g: Any) -> Tensor:
+def checked(name: str, what: str, node_: Node, g: object) -> Tensor:
     """`g`, where it has the spec of the tensor. Raises: DTypeError, ShapeError, DeviceError."""
     if not isinstance(g, Tensor):
         raise DTypeError(f"{name}: {what} is a {type(g).__name__}, not a tensor")
     want, have = node_.spec, g._expr.spec
     if have is not want:
-        kind: Any = ShapeError if have.shape != want.shape else DTypeError
+        kind: type[DovetailError] = ShapeError if have.shape != want.shape else DTypeError
         kind = kind if have.device is want.device else DeviceError
         raise kind(f"{name}: {what} is {have!r}, but the tensor is {want!r}; they must be the same")
     return g
@@ -197,12 +197,12 @@ class _Collected:
 def _run(roots: list[tuple[Tensor, Tensor]], into: _Collected, create_graph: bool) -> list[Node]:
     """Has gradients flow, and returns the nodes that they have passed."""
     needed = None if into.wanted is None else _leading_to(roots, into.wanted)
-    sent: dict[Node, Any] = {}
+    sent: dict[Node, Sent] = {}
     results: dict[Node, Kept | None] = {}
     heap: list[tuple[int, Node]] = []
     passed: list[Node] = []
 
-    def send(n: Node, g: Any, result: Kept | None) -> None:
+    def send(n: Node, g: Sent, result: Kept | None) -> None:
         if n in sent:
             sent[n] = n.join(sent[n], g)
         else:
@@ -243,7 +243,7 @@ def _run(roots: list[tuple[Tensor, Tensor]], into: _Collected, create_graph: boo
     return passed
 
 
-def _hooked(n: Node, g: Any) -> Any:
+def _hooked(n: Node, g: Sent) -> Sent:
     if n.hooks:
         for hook in tuple(n.hooks.values()):
             changed = hook(g)
@@ -404,10 +404,13 @@ def taped_write(name: str, x: Tensor, value: Expr) -> Callable[[], None] | None:
 def _tape_after(t: Tensor, x: Tensor, value: Expr) -> Node | None:
     """The tape of `t` once `value` is in x's memory. Made before: what it keeps is then stored."""
     if t is x:
-        return tape_of(ops.COPY, (value,), value.spec, None)  # type: ignore[no-any-return]
+        copied: Node | None = tape_of(ops.COPY, (value,), value.spec, None)
+        return copied
     seen, written = _layout(t._expr), _layout(x._expr)
     size = storage_of(x._expr).nbytes // x.itemsize
-    return tape_of(ops.WRITTEN, (t._expr, value), t._expr.spec, (seen, written, size))  # type: ignore[no-any-return]
+    attrs = (seen, written, size)
+    made: Node | None = tape_of(ops.WRITTEN, (t._expr, value), t._expr.spec, attrs)
+    return made
 
 
 def _layout(e: Expr) -> StridedView:

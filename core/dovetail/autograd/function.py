@@ -12,7 +12,7 @@ from ..settings import current, record, restore
 from ..tensor.tensor import Tensor, lazily_stored, make
 from .engine import backward, checked, detach, requires_grad_
 from .namespace import zeros
-from .tape import Edge, Kept, Node, edge_to, keep, kept_value, unheld
+from .tape import Edge, Kept, Node, Sent, edge_to, keep, kept_value, unheld
 
 
 class Context:
@@ -56,7 +56,7 @@ class _FunctionNode(Node):
     function: type[Function]
     results: list[Spec]
 
-    def backward(self, g: dict[int, Tensor], result: Kept | None) -> list[Any]:
+    def backward(self, g: dict[int, Tensor], result: Kept | None) -> list[Sent | None]:
         arriving = [g[i] if i in g else zeros(s) for i, s in enumerate(self.results)]
         parts = self.function.backward(self.context, *arriving)
         parts = parts if isinstance(parts, tuple) else (parts,)
@@ -71,7 +71,7 @@ class _FunctionNode(Node):
             for edge, part in zip(self.edges, parts, strict=True)
         ]  # fmt: skip
 
-    def join(self, a: Any, b: Any) -> Any:
+    def join(self, a: Sent, b: Sent) -> Sent:
         return {**a, **b}
 
     def release(self) -> Callable[[], None]:
@@ -91,7 +91,7 @@ class _Output(Node):
 
     number: int
 
-    def backward(self, g: Tensor, result: Kept | None) -> list[Any]:
+    def backward(self, g: Tensor, result: Kept | None) -> list[Sent | None]:
         return [{self.number: g}]
 
 
@@ -159,7 +159,7 @@ class Function:
 
 
 def _output(
-    t: Tensor, node: _FunctionNode, i: int, context: Context, args: tuple[Any, ...]
+    t: Tensor, node: _FunctionNode, i: int, context: Context, args: tuple[object, ...]
 ) -> Tensor:
     if id(t) in context._constant or t.dtype.kind != "f":
         return t

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from inspect import signature
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from ..arguments import flag
 from ..errors import GradientError
@@ -19,6 +19,7 @@ from ..fusion.cost import CHEAP
 from ..graph import expr
 from ..graph.expr import Expr, Spec, Watch, rematerialised, watched
 from ..ops.gradient import Functions, Rule
+from ..ops.site import Attrs
 from ..ops.table import Op
 from ..settings import Switch, current
 from ..tensor.tensor import Tensor, make
@@ -59,18 +60,21 @@ def is_grad_enabled() -> bool:
 class Kept(NamedTuple):
     """A value for the way back, and what says whether it has been overwritten."""
 
-    value: Any  # an Expr, or a Python number
+    value: object  # an Expr, or a Python number
     watch: Watch | None
 
 
-def keep(e: Any) -> Kept:
+K = TypeVar("K", Kept, Kept | None)
+
+
+def keep(e: object) -> Kept:
     """`e` as it is now: cheap pending work to be rematerialised, else its value, materialised."""
     if type(e) is not Expr:
         return Kept(e, None)
     return Kept(rematerialised(e) if e.op is not None and _is_cheap(e) else e, watched(e))
 
 
-def unheld(kept: Kept | None) -> Any:
+def unheld(kept: K) -> K:
     """The same, but pending work to be rematerialised: who holds it has no memory written."""
     if kept is None or type(kept.value) is not Expr or kept.value.op is None:
         return kept
@@ -100,10 +104,10 @@ def _is_cheap(e: Expr) -> bool:
     return True
 
 
-def kept_value(node: Node, what: str, kept: Kept) -> Any:
+def kept_value(node: Node, what: str, kept: Kept) -> object:
     """What was kept, as a tensor. Raises: GradientError where it has been overwritten since."""
     e = kept.value
-    if kept.watch is None:
+    if kept.watch is None or type(e) is not Expr:
         return e
     check_unwritten(node, what, e.spec, kept.watch)
     return make(e)
@@ -164,6 +168,7 @@ def rules_of(op: Op) -> Rules:
 # --- tapes ---------------------------------------------------------------------------------------
 
 _count = count()
+Sent: TypeAlias = Any  # what flows: a gradient; into a Function, one for each of its results
 
 
 class Edge(NamedTuple):
@@ -173,7 +178,7 @@ class Edge(NamedTuple):
     result: Kept | None
 
 
-def edge_to(e: Any) -> Edge | None:
+def edge_to(e: object) -> Edge | None:
     """The way back to a node of the deferred graph; None where nothing requires a gradient."""
     if type(e) is not Expr or e.tape is None:
         return None
@@ -206,7 +211,7 @@ class Node:
     def __repr__(self) -> str:
         return f"<{self.name} on the tape, {self.spec!r}>"
 
-    def backward(self, g: Any, result: Kept | None) -> list[Any]:
+    def backward(self, g: Sent, result: Kept | None) -> list[Sent | None]:
         """For each edge its part of the gradient, or None."""
         raise NotImplementedError
 
@@ -214,7 +219,7 @@ class Node:
         """Lets go of what was kept; what it returns gets it back."""
         return _nothing
 
-    def join(self, a: Any, b: Any) -> Any:
+    def join(self, a: Sent, b: Sent) -> Sent:
         """The sum of what two readers sent back."""
         return a + b
 
@@ -242,41 +247,40 @@ class OpNode(Node):
         self.op, self.attrs = op, e.attrs
         self.operands = tuple([a.spec if type(a) is Expr else None for a in args])
         self.kept: dict[int, Kept] = {}
-        self.rules = rules_of(op)
+        rules = _rules.get(op) or rules_of(op)
+        if op.arity == 0:  # any number of operands, with one rule
+            rules = rules * len(args)
+        self.rules = rules
         for i, edge in enumerate(self.edges):
-            rule = self.rule(i) if edge is not None else None
+            rule = None if edge is None or i >= len(rules) else rules[i]
             if rule is None:
                 continue
             wanted = rule.operands
             if rule.rest:
-                wanted = (*wanted, *range(len(self.rules), len(args)))
+                wanted = (*wanted, *range(len(rules), len(args)))
             for k in wanted:
                 if k not in self.kept:
                     self.kept[k] = keep(args[k])
             if rule.result:
                 self.needs_result, self.result = True, watched(e)
 
-    def rule(self, i: int) -> Read | None:
-        """The rule for operand `i`: any one's, of an op that takes any number of them."""
-        i = 0 if self.op.arity == 0 else i
-        return self.rules[i] if i < len(self.rules) else None
-
-    def backward(self, g: Tensor, result: Kept | None) -> list[Any]:
+    def backward(self, g: Tensor, result: Kept | None) -> list[Sent | None]:
         if not self.rules:
             raise GradientError(
                 f"backward: {self.name} has no gradient; see x.detach(), or dt.autograd.Function"
             )
-        parts: list[Any] = []
+        parts: list[Sent | None] = []
         for i, edge in enumerate(self.edges):
-            rule = self.rule(i) if edge is not None else None
+            rule = None if edge is None or i >= len(self.rules) else self.rules[i]
             if rule is None:
                 parts.append(None)
                 continue
             part = rule.rule(*[self._need(n, i, g, result) for n in rule.needs])
-            parts.append(None if part is None else fitted_gradient(part, self.operands[i]))
+            want = self.operands[i]
+            parts.append(None if part is None or want is None else fitted_gradient(part, want))
         return parts
 
-    def _need(self, name: str, i: int, g: Tensor, result: Kept | None) -> Any:
+    def _need(self, name: str, i: int, g: Tensor, result: Kept | None) -> object:
         if name == "g":
             return g
         if name == "dt":
@@ -314,7 +318,7 @@ class RuleContext(NamedTuple):
     position: int  # of the operand whose gradient is wanted
 
     @property
-    def attrs(self) -> Any:
+    def attrs(self) -> Attrs:
         """What is static about the op."""
         return self.node.attrs
 
@@ -330,7 +334,7 @@ class RuleContext(NamedTuple):
         return self.node.operands
 
 
-def fitted_gradient(g: Tensor, want: Any) -> Tensor:
+def fitted_gradient(g: Tensor, want: Spec) -> Tensor:
     """`g` summed over the axes along which the operand was broadcast, in the operand's dtype."""
     if g._expr.spec is want:
         return g
@@ -341,10 +345,10 @@ def fitted_gradient(g: Tensor, want: Any) -> Tensor:
     return g if g.dtype is want.dtype else g.astype(want.dtype)
 
 
-def summed(g: Any, axes: tuple[int, ...], shape: tuple[int, ...]) -> Tensor:
+def summed(g: Tensor, axes: tuple[int, ...], shape: tuple[int, ...]) -> Tensor:
     """The sum over `axes`, as `shape`."""
     g = g.sum(axis=axes, keepdims=True)
-    return g if g.shape == shape else g.reshape(shape)  # type: ignore[no-any-return]
+    return g if g.shape == shape else g.reshape(shape)
 
 
 def record(e: Expr) -> OpNode | None:

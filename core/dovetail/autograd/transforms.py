@@ -18,7 +18,7 @@ def _inputs(primals: Sequence[Tensor]) -> list[Tensor]:
     return [requires_grad_(detach(t)) for t in primals]
 
 
-def _outputs(op: str, made: Any) -> list[Tensor]:
+def _outputs(op: str, made: object) -> list[Tensor]:
     return [required(op, t) for t in (made if isinstance(made, (list, tuple)) else [made])]
 
 
@@ -77,7 +77,7 @@ def jvp(function: Callable[..., Any], primals: Tensors, tangents: Tensors) -> tu
     outs = _outputs("jvp", made)
     weights = [requires_grad_(detach(ones(t._expr.spec))) for t in outs]
     reached = [(t, w) for t, w in zip(outs, weights, strict=True) if t._expr.tape is not None]
-    found: list[Any] = []
+    found: list[Tensor | None] = []
     if reached:
         found = list(grad([t for t, _ in reached], inputs, [w for _, w in reached],
                           create_graph=True, allow_unused=True))  # fmt: skip

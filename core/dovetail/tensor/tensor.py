@@ -68,9 +68,9 @@ Inferred = tuple[Spec, Limits | None]
 SPECS = 4096  # combinations of operands whose results an operator remembers
 APPLIED = 1 << 15  # and those that `apply` remembers, of all ops
 Key = TypeVar("Key")
-# An operator's keys are the operands' specs, or the types of numbers; the others have the op first.
+# An operator's keys are the operands' specs, or types of numbers; `apply`'s are (op, these, attrs).
 _of_operators: dict[Op, Recent[tuple[Spec, Spec | type], Inferred]] = {}
-_applied: Recent[tuple[Op, Any, Any], Inferred] = Recent(APPLIED)  # the operands; the op's attrs
+_applied: Recent[tuple[object, ...], Inferred] = Recent(APPLIED)
 
 
 def _operator(op: Op) -> tuple[Operator, Operator, Operator]:
