@@ -144,6 +144,13 @@ _MOVES: dict[str, Any] = {
 }
 
 
+def slice_along(shape: Shape, axis: int, start: int, length: int, step: int = 1) -> Move:
+    """The move that keeps `length` places along one axis, `step` apart, and all of the others."""
+    starts = tuple([start if d == axis else 0 for d in range(len(shape))])
+    lengths = (*shape[:axis], length, *shape[axis + 1 :])
+    return "slice", starts, lengths, tuple([step if d == axis else 1 for d in range(len(shape))])
+
+
 def move_shape(shape: Shape, m: Move) -> Shape:
     """The shape after a move."""
     if m[0] == "permute":

@@ -14,7 +14,7 @@ from dovetail.kernel.language import Value, const
 from dovetail.kernel.legalize import legalize as legalized
 from dovetail.kernel.target import Capabilities
 from dovetail.ops import table as ops
-from dovetail.tensor.tensor import apply
+from dovetail.tensor.verbs import apply
 from dovetail.testing import verified
 
 

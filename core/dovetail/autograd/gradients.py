@@ -31,7 +31,9 @@ from ..layout import Shape, StridedView
 from ..ops import table as ops
 from ..ops.table import TABLE
 from ..settings import current
-from ..tensor.tensor import Tensor, alias, apply, evaluated, make, view
+from ..tensor.host import evaluated
+from ..tensor.tensor import Tensor, alias, make
+from ..tensor.verbs import apply, slice_along, view
 from .tape import RuleContext, set_gradient
 
 LN2, LN10, TWO_BY_ROOT_PI = math.log(2.0), math.log(10.0), 2.0 / math.sqrt(math.pi)
@@ -247,8 +249,8 @@ def _extremes(g: Any, c: RuleContext, x: Any, r: Any) -> Any:
 
 
 def _backwards(x: Any, axis: int) -> Any:
-    starts = tuple(n - 1 if d == axis else 0 for d, n in enumerate(x.shape))
-    return view(x, ("slice", starts, x.shape, tuple(-1 if d == axis else 1 for d in range(x.ndim))))
+    n = x.shape[axis]
+    return view(x, lay.slice_along(x.shape, axis, n - 1, n, -1))
 
 
 def _running(op: ops.Op, x: Any, axis: int) -> Any:
@@ -264,9 +266,7 @@ def _without_first(g: Any, c: RuleContext) -> Any:
     axis, included, _ = c.attrs
     if not included:
         return g
-    starts = tuple(int(d == axis) for d in range(g.ndim))
-    lengths = tuple(n - int(d == axis) for d, n in enumerate(g.shape))
-    return view(g, ("slice", starts, lengths, (1,) * g.ndim))
+    return slice_along(g, axis, 1, g.shape[axis] - 1)
 
 
 def _cumulative_sum(g: Any, c: RuleContext) -> Any:
@@ -314,11 +314,8 @@ def _neighbour(x: Any, axis: int, by: int) -> Any:
     n = x.shape[axis]
     if n == 0:
         return x
-    starts = tuple(int(by > 0 and d == axis) for d in range(x.ndim))
-    lengths = tuple(m - (d == axis) for d, m in enumerate(x.shape))
-    part = view(x, ("slice", starts, lengths, (1,) * x.ndim))
-    return _unsliced(part, x.shape, tuple(int(by < 0 and d == axis) for d in range(x.ndim)),
-                     lengths, (1,) * x.ndim)  # fmt: skip
+    _, *back = lay.slice_along(x.shape, axis, int(by < 0), n - 1)
+    return _unsliced(slice_along(x, axis, int(by > 0), n - 1), x.shape, *back)
 
 
 # --- matrix products -----------------------------------------------------------------------------
@@ -558,8 +555,7 @@ def _scatter_values(g: Any, c: RuleContext, rest: list[Any]) -> Any:
 def _concat(g: Any, c: RuleContext) -> Any:
     axis, i = c.attrs, c.position
     start = sum(s.shape[axis] for s in c.operands[:i] if s is not None)
-    starts = tuple(start if d == axis else 0 for d in range(g.ndim))
-    return view(g, ("slice", starts, c.spec().shape, (1,) * g.ndim))
+    return slice_along(g, axis, start, c.spec().shape[axis])
 
 
 def _to_device(g: Any, c: RuleContext) -> Any:

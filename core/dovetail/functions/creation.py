@@ -36,8 +36,10 @@ from ..errors import (
 from ..graph.expr import node, spec
 from ..layout import Shape
 from ..ops import table as ops
-from ..tensor import tensor
-from ..tensor.tensor import Tensor, apply, evaluate, fresh, from_host, make, required, view
+from ..tensor import operands
+from ..tensor.host import evaluate, fresh, from_host
+from ..tensor.tensor import Tensor, make, required
+from ..tensor.verbs import apply, view
 from .datatypes import DeviceLike, DTypeLike, cast, move, real_dtype
 from .interop import adopt, from_dlpack
 
@@ -120,7 +122,7 @@ def asarray(
     return _from_numpy(_host_values(obj), want, device, copy)
 
 
-tensor.as_tensor = asarray
+operands.as_tensor = asarray
 
 
 def _from_shared(x: Tensor, want: DType | None, where: DeviceLike, copy: bool | None) -> Tensor:
@@ -511,7 +513,7 @@ def _below(op: str, x: Tensor, k: int) -> Tensor:
 def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
     """Coordinate tensors of the grid that 1-dimensional tensors span; views, which share memory."""
     choice("meshgrid", indexing, "indexing", ("xy", "ij"))
-    arrays = tensor.brought("meshgrid", *arrays)
+    arrays = operands.brought("meshgrid", *arrays)
     if any(a.ndim != 1 for a in arrays):
         raise ShapeError(
             f"meshgrid: needs 1-dimensional tensors, not shapes {[a.shape for a in arrays]}"

@@ -16,7 +16,10 @@ from ..dtypes import DType, dtype
 from ..errors import ArgumentError, DTypeError, NotYetError
 from ..graph.expr import tape_of
 from ..ops.table import ASTYPE, COPY, TO_DEVICE, common
-from ..tensor.tensor import PYTHON_NUMBERS, Tensor, apply, dispatch, from_host, required
+from ..tensor.host import from_host
+from ..tensor.operands import PYTHON_NUMBERS, Scalar
+from ..tensor.tensor import Tensor, required
+from ..tensor.verbs import apply, dispatch
 from .transfer import queue_move
 
 DeviceLike = Device | str | None
@@ -45,7 +48,7 @@ def move(x: Tensor, target: Device, non_blocking: bool = False) -> Tensor:
     if x.device is target:
         return x
     if type(x) is not Tensor:
-        return dispatch("to_device", (x,), x, target)  # type: ignore[no-any-return]
+        return dispatch("to_device", "to", (x,), x, target)
     queued = queue_move(x, target) if non_blocking else None
     if queued is not None:
         queued._expr.tape = tape_of(TO_DEVICE, (x._expr,), queued._expr.spec, None)
@@ -119,7 +122,7 @@ def can_cast(from_: Tensor | DTypeLike, to: DTypeLike, /) -> bool:
         return False
 
 
-def result_type(*operands: Tensor | DTypeLike | bool | int | float) -> DType:
+def result_type(*operands: Tensor | DTypeLike | Scalar) -> DType:
     """The dtype in which tensors, dtypes and Python numbers meet. Numbers only change the kind.
 
     >>> import dovetail as dt

@@ -42,7 +42,9 @@ from ..layout import Shape, StridedView
 from ..memory import Storage, foreign
 from ..ops.table import COPY
 from ..plugins.registry import devices
-from ..tensor.tensor import Tensor, apply, evaluate, evaluated, make
+from ..tensor.host import evaluate, evaluated
+from ..tensor.tensor import Tensor, make, strided
+from ..tensor.verbs import apply
 from .datatypes import DeviceLike, isdtype, move
 
 HOST = 1  # DLPack's device type of memory that the CPU reads and writes
@@ -408,7 +410,7 @@ def _on_host(x: Tensor, wanted: tuple[int, ...], copy: bool | None) -> Tensor:
 
 
 def _managed(x: Tensor, name: bytes, flags: int) -> Any:
-    e = evaluated(x)
+    e = evaluated(strided("__dlpack__", x))
     storage = storage_of(e)
     if storage.read_only or lay.repeats(StridedView(e.spec.shape, e.strides, 0)):
         flags |= READ_ONLY

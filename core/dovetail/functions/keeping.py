@@ -22,7 +22,9 @@ from ..errors import ArgumentError, DeviceError, GradientError, PluginError
 from ..graph.expr import Expr, leaf, spec, storage_of
 from ..layout import Shape, StridedView
 from ..ops import table as ops
-from ..tensor.tensor import Tensor, apply, evaluated, from_host, host_array, is_ours, make
+from ..tensor.host import evaluated, from_host, host_array, is_ours
+from ..tensor.tensor import Tensor, make
+from ..tensor.verbs import apply
 from .interop import share
 from .manipulation import as_strided
 

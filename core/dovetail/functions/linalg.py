@@ -18,22 +18,10 @@ from ..errors import ArgumentError, DeviceError, NotYetAttribute, ShapeError
 from ..graph.expr import node, spec
 from ..layout import Shape
 from ..ops import table as ops
-from ..tensor.tensor import (
-    Array,
-    Tensor,
-    apply,
-    assign,
-    brought,
-    decides,
-    dispatch,
-    fitted,
-    is_viewable,
-    make,
-    reduce,
-    required,
-    view,
-    write_out,
-)
+from ..tensor.operands import Array, brought, decides
+from ..tensor.tensor import Tensor, make, required, strided
+from ..tensor.verbs import apply, dispatch, is_viewable, reduce, view
+from ..tensor.writes import write_out, write_result
 from . import manipulation
 
 
@@ -47,12 +35,12 @@ def matmul(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     """
     x1, x2 = brought("matmul", x1, x2)
     result = _matmul("matmul", x1, x2)
-    return result if out is None else write_out("matmul", out, result._expr)
+    return result if out is None else write_out("matmul", out, result)
 
 
 def _matmul(name: str, x1: Tensor, x2: Tensor) -> Tensor:
     if type(x1) is not Tensor or type(x2) is not Tensor:
-        return dispatch("matmul", (x1, x2), x1, x2)  # type: ignore[no-any-return]
+        return dispatch("matmul", name, (x1, x2), x1, x2)
     how = ops.GENERATED if settings.current().reproducible else None
     known = ops.MATMUL.specs.find((x1._expr.spec, x2._expr.spec))
     if known is not None:
@@ -130,7 +118,7 @@ def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Tensor:
     if x1.shape[axis] != x2.shape[axis]:
         raise ShapeError(f"vecdot: axis {axis} of shapes {x1.shape} and {x2.shape} has two sizes")
     product = apply(ops.MULTIPLY, (x1, x2))
-    return reduce(ops.SUM, product, (product.ndim + axis,), False, dtype)
+    return reduce(ops.SUM, strided("vecdot", product), (product.ndim + axis,), False, dtype)
 
 
 @named
@@ -160,9 +148,13 @@ def tensordot(x1: Array, x2: Array, /, *, axes: Axes = 2) -> Tensor:
     free2 = tuple(d for d in range(x2.ndim) if d not in second)
     rows, columns = tuple(x1.shape[d] for d in free1), tuple(x2.shape[d] for d in free2)
     length = math.prod(x1.shape[d] for d in first)
-    a = view(view(x1, ("permute", free1 + first)), ("reshape", (math.prod(rows), length)))
-    b = view(view(x2, ("permute", second + free2)), ("reshape", (length, math.prod(columns))))
-    return view(_matmul("tensordot", a, b), ("reshape", rows + columns))
+    a = _as_matrix(x1, free1 + first, (math.prod(rows), length))
+    b = _as_matrix(x2, second + free2, (length, math.prod(columns)))
+    return view(_matmul("tensordot", a, b), ("reshape", rows + columns), "tensordot")
+
+
+def _as_matrix(x: Tensor, order: Shape, shape: Shape) -> Tensor:
+    return view(view(x, ("permute", order), "tensordot"), ("reshape", shape), "tensordot")
 
 
 def _paired_axes(axes: Axes, x1: Tensor, x2: Tensor) -> tuple[Shape, Shape]:
@@ -202,9 +194,7 @@ def _matmul_reflected(self: Tensor, other: Any) -> Any:
 
 
 def _matmul_in_place(self: Tensor, other: Any) -> Any:
-    name, want = "matmul in place", self._expr.spec
-    assign("matmul", self, fitted(name, matmul(self, other)._expr, want))
-    return self
+    return write_result("matmul", self, matmul(self, other))
 
 
 def install() -> None:

@@ -17,7 +17,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentError, DTypeError
-from ..tensor.tensor import ARRAYS, Tensor, beside, brought, decides, write_out
+from ..tensor.operands import ARRAYS, beside, brought, decides
+from ..tensor.tensor import Tensor
+from ..tensor.writes import write_out
 from . import (
     creation,
     cumulative,
@@ -26,6 +28,7 @@ from . import (
     indexing,
     linalg,
     manipulation,
+    masks,
     sets,
     sorting,
     statistics,
@@ -120,8 +123,7 @@ def array_ufunc(x: Tensor, ufunc: Any, method: str, *inputs: Any, **given: Any) 
         return made
     results = made if isinstance(made, tuple) else (made,)
     found = tuple(
-        r if out is None else write_out(name, out, r._expr)
-        for r, out in zip(results, outs, strict=True)
+        r if out is None else write_out(name, out, r) for r, out in zip(results, outs, strict=True)
     )
     return found if len(found) > 1 else found[0]
 
@@ -228,7 +230,7 @@ def _close(ours: Function) -> Function:
 
 
 def _where(condition: Any, *choices: Any) -> Any:
-    return elementwise.where(condition, *choices) if choices else indexing.nonzero(condition)
+    return elementwise.where(condition, *choices) if choices else masks.nonzero(condition)
 
 
 def _clip(
@@ -245,12 +247,12 @@ def _transpose(a: Any, axes: Any = None) -> Tensor:
 
 def _concatenate(arrays: Any, axis: int | None = 0, out: Any = None) -> Tensor:
     made = manipulation.concat(arrays, axis=axis)
-    return made if out is None else write_out("concatenate", out, made._expr)
+    return made if out is None else write_out("concatenate", out, made)
 
 
 def _stack(arrays: Any, axis: int = 0, out: Any = None) -> Tensor:
     made = manipulation.stack(arrays, axis=axis)
-    return made if out is None else write_out("stack", out, made._expr)
+    return made if out is None else write_out("stack", out, made)
 
 
 def _at_least(dims: int) -> Function:
@@ -317,7 +319,7 @@ def _dot(a: Any, b: Any, out: Any = None) -> Tensor:
         made = linalg.matmul(a, b)
     else:
         made = linalg.tensordot(a, b, axes=((-1,), (-2,)))
-    return made if out is None else write_out("dot", out, made._expr)
+    return made if out is None else write_out("dot", out, made)
 
 
 def _outer_product(a: Any, b: Any) -> Tensor:
@@ -388,8 +390,8 @@ _OURS: dict[str, Function] = {
     "take_along_axis": lambda arr, indices, axis=-1: indexing.take_along_axis(
         arr, indices, axis=axis
     ),
-    "nonzero": lambda a: indexing.nonzero(a),
-    "argwhere": lambda a: indexing.argwhere(a),
+    "nonzero": lambda a: masks.nonzero(a),
+    "argwhere": lambda a: masks.argwhere(a),
     "searchsorted": lambda a, v, side="left", sorter=None: indexing.searchsorted(
         a, v, side=side, sorter=sorter
     ),

@@ -23,7 +23,9 @@ from ..errors import ArgumentError, DTypeError
 from ..graph.expr import spec
 from ..layout import Shape
 from ..ops import table as ops
-from ..tensor.tensor import Tensor, apply, from_host
+from ..tensor.host import from_host
+from ..tensor.tensor import Tensor
+from ..tensor.verbs import apply
 from .creation import extents, generate
 from .datatypes import real_dtype
 from .indexing import take

@@ -23,7 +23,9 @@ from ..graph.expr import Expr, leaf, spec, storage_of
 from ..memory import CachingAllocator, DataPtr, Storage, foreign
 from ..ops.table import COPY
 from ..plugins.registry import devices
-from ..tensor.tensor import Tensor, apply, evaluated, fresh, make, required
+from ..tensor.host import evaluated, fresh
+from ..tensor.tensor import Tensor, make, strided
+from ..tensor.verbs import apply
 
 # --- copies in flight ----------------------------------------------------------------------------
 
@@ -126,7 +128,7 @@ def _pinned(nbytes: int, host: Device, pinner: Device) -> DataPtr:
 
 def is_pinned(x: Tensor) -> bool:
     """Whether the tensor's memory is page-locked, by `pin_memory` or a copy in flight."""
-    return type(storage_of(evaluated(required("is_pinned", x))).ptr.context) is DataPtr
+    return type(storage_of(evaluated(strided("is_pinned", x))).ptr.context) is DataPtr
 
 
 def pin_memory(x: Tensor, device: Device | str | None = None) -> Tensor:
@@ -137,7 +139,7 @@ def pin_memory(x: Tensor, device: Device | str | None = None) -> Tensor:
 
     Example: batch.pin_memory().to("cuda", non_blocking=True)
     """
-    if not _on_host(required("pin_memory", x).device):
+    if not _on_host(strided("pin_memory", x).device):
         raise DeviceError(
             f"pin_memory: only the host's memory is page-locked, and x is on {x.device}; "
             f'x.to("cpu") first'

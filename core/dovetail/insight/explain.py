@@ -7,10 +7,9 @@ from typing import Any
 
 from ..arguments import flag
 from ..engine import evaluate as run
-from ..errors import DTypeError
 from ..fusion.plan import Call, Plan, Step
 from ..plugins.registry import Opened
-from ..tensor.tensor import Tensor
+from ..tensor.tensor import Tensor, strided
 
 
 @dataclass(frozen=True)
@@ -89,10 +88,7 @@ def explain(*tensors: Tensor, source: bool = False) -> Explanation:
     Raises: DTypeError for anything but tensors.
     """
     source = flag("explain", source, "source")
-    for x in tensors:
-        if not isinstance(x, Tensor):
-            raise DTypeError(f"explain: takes tensors, not {type(x).__name__}; see dt.asarray")
-    plans = run.planned([x._expr for x in tensors])
+    plans = run.planned([strided("explain", x)._expr for x in tensors])
     launches = tuple(_launch(where, step, source) for where, plan in plans for step in plan.steps)
     return Explanation(launches, tuple(note for _, plan in plans for note in _notes(plan)))
 

@@ -34,7 +34,7 @@ class LayoutRegistry(Registry):
     def _listed(self) -> list[str]:
         return []
 
-    def _fits(self, record: Record, info: Any) -> bool:
+    def _fits(self, record: Record, info: object) -> bool:
         if not isinstance(info, LayoutInfo) or info.layout.name != record.type:
             record.fail(
                 State.IMPORT_FAILED,
@@ -62,7 +62,7 @@ class LayoutRegistry(Registry):
             self.probe(name)
         return list(self._infos.values())
 
-    def find(self, where: str, name: str) -> Any:
+    def find(self, where: str, name: str) -> Any:  # whatever layouts add
         """What some layout adds to "functions" or "methods" under a name.
 
         Raises: AttributeError where none does; the plugin's own error if one could not be loaded.
