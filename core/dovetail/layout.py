@@ -10,16 +10,16 @@ on any layout:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from .arguments import dimensions, integer, integers, shown
 from .errors import AxisError, ShapeError
 
 LIMIT = 1 << 63  # sizes, strides and offsets are int64; so is a tensor's number of bytes
 Shape = tuple[int, ...]
-Move = tuple[Any, ...]
+Move: TypeAlias = tuple[Any, ...]  # a name, then shapes: `("slice", starts, lengths, steps)`
 
 
 class Layout:
@@ -31,7 +31,7 @@ class Layout:
         self.name = name
         _LAYOUTS.setdefault(name, self)
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Callable[[str], Layout], tuple[str]]:
         return layout, (self.name,)
 
     def __repr__(self) -> str:
@@ -108,8 +108,7 @@ def repeats(layout: StridedView) -> bool:
 
 def move(layout: StridedView, m: Move) -> StridedView | None:
     """The layout after one move; None for a reshape that these strides do not permit."""
-    after: StridedView | None = _MOVES[m[0]](layout, *m[1:])
-    return after
+    return _MOVES[m[0]](layout, *m[1:])
 
 
 def _permute(a: StridedView, axes: Shape) -> StridedView:
@@ -136,7 +135,7 @@ def _reshape(a: StridedView, shape: Shape) -> StridedView | None:
     return None if strides is None else StridedView(shape, strides, a.offset)
 
 
-_MOVES: dict[str, Any] = {
+_MOVES: dict[str, Callable[..., StridedView | None]] = {
     "permute": _permute,
     "expand": _expand,
     "slice": _slice,

@@ -114,12 +114,12 @@ def _given(op: str, stream: Stream | None, dev: Device) -> Stream:
     """The stream given, or the current one."""
     if stream is None:
         return current_stream(dev)
-    return instance(op, stream, "stream", Stream)  # type: ignore[no-any-return]
+    return instance(op, stream, "stream", Stream)
 
 
 def stream(s: Stream) -> Stream:
     """A context manager in which work on the stream's device goes to `s`."""
-    return instance("stream", s, "s", Stream)  # type: ignore[no-any-return]
+    return instance("stream", s, "s", Stream)
 
 
 class Event:

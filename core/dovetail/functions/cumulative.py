@@ -5,8 +5,6 @@ The order is k ascending on every device; float16 and bfloat16 are accumulated i
 
 from __future__ import annotations
 
-from typing import Any
-
 from .. import layout as lay
 from ..arguments import flag, integer, named
 from ..dtypes import bool_
@@ -16,13 +14,13 @@ from ..ops import table as ops
 from ..tensor.tensor import Tensor, make, required, strided
 from ..tensor.verbs import apply, slice_along
 from ..tensor.writes import write_out
-from .datatypes import real_dtype
+from .datatypes import DTypeLike, real_dtype
 from .manipulation import concat
 
 
 def cumulative_sum(
-    x: Tensor, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False,
-    out: Tensor | None = None,
+    x: Tensor, /, *, axis: int | None = None, dtype: DTypeLike = None,
+    include_initial: bool = False, out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """The sums of the elements up to each one, along `axis` (needed above one dimension).
 
@@ -34,15 +32,15 @@ def cumulative_sum(
 
 
 def cumulative_prod(
-    x: Tensor, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False,
-    out: Tensor | None = None,
+    x: Tensor, /, *, axis: int | None = None, dtype: DTypeLike = None,
+    include_initial: bool = False, out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """The products of the elements up to each one; else as `cumulative_sum`, a 1 coming first."""
     return _running(ops.CUMULATIVE_PROD, x, axis, dtype, include_initial, out)
 
 
 def _running(
-    op: ops.Op, x: Tensor, axis: int | None, dtype: Any, initial: bool, out: Tensor | None
+    op: ops.Op, x: Tensor, axis: int | None, dtype: DTypeLike, initial: bool, out: Tensor | None
 ) -> Tensor:
     initial = flag(op.name, initial, "include_initial")
     if strided(op.name, x).ndim == 0:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
@@ -22,11 +22,12 @@ from ..tensor.tensor import Tensor, required
 from ..tensor.verbs import apply, dispatch
 from .transfer import queue_move
 
-DeviceLike = Device | str | None
-DTypeLike = DType | str | type | np.dtype[Any] | None
+DeviceLike: TypeAlias = Device | str | None
+DTypeLike: TypeAlias = DType | str | type | np.dtype | None
+Kind: TypeAlias = "DTypeLike | tuple[Kind, ...]"  # a dtype, or a name of several
 
 
-def real_dtype(op: str, given: Any) -> DType:
+def real_dtype(op: str, given: DTypeLike) -> DType:
     """The dtype named by `given`. Raises: DTypeError; NotYetError for complex."""
     found = dtype(given, op)
     if found in D.COMPLEX:
@@ -73,15 +74,15 @@ def astype(
     """
     required("astype", x)
     want = real_dtype("astype", dtype)
-    where = x.device if device is None else device_named(device, "astype")
-    found = move(cast(x, want), where)
+    target = x.device if device is None else device_named(device, "astype")
+    found = move(cast(x, want), target)
     return apply(COPY, (x,)) if flag("astype", copy, "copy") and found is x else found
 
 
 def to(
     x: Tensor,
     /,
-    *wanted: Any,
+    *wanted: Tensor | DTypeLike | DeviceLike,
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     copy: bool = False,
@@ -137,7 +138,7 @@ def result_type(*operands: Tensor | DTypeLike | Scalar) -> DType:
     return common("result_type", kinds)
 
 
-def _dtype_of(op: str, v: Any) -> DType:
+def _dtype_of(op: str, v: Tensor | np.ndarray | DTypeLike) -> DType:
     return dtype(v.dtype, op) if isinstance(v, Tensor | np.ndarray) else dtype(v, op)
 
 
@@ -195,7 +196,7 @@ KINDS: dict[str, tuple[DType, ...]] = {
 }  # fmt: skip
 
 
-def isdtype(dtype: DTypeLike, kind: Any) -> bool:
+def isdtype(dtype: DTypeLike, kind: Kind) -> bool:
     """Whether a dtype is of a kind: a dtype, one of the standard's names of kinds, or a tuple of
     these.
     """

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import NoReturn
 
 from .. import layout as lay
 from .. import settings
 from ..arguments import integer, integers, named, shown
+from ..dtypes import DType
 from ..errors import ArgumentError, DeviceError, NotYetAttribute, ShapeError
 from ..graph.expr import node, spec
 from ..layout import Shape
 from ..ops import table as ops
 from ..tensor.operands import Array, brought, decides
+from ..tensor.operators import Result
 from ..tensor.tensor import Tensor, make, required, strided
 from ..tensor.verbs import apply, dispatch, is_viewable, reduce, view
 from ..tensor.writes import write_out, write_result
@@ -80,7 +82,7 @@ def _expanded(x: Tensor, shape: Shape) -> Tensor:
     return x if x.shape == shape else view(x, ("expand", shape))
 
 
-def _converted(x: Tensor, dtype: Any) -> Tensor:
+def _converted(x: Tensor, dtype: DType) -> Tensor:
     return x if x.dtype is dtype else apply(ops.ASTYPE, (x,), dtype)
 
 
@@ -185,15 +187,15 @@ class reproducible(settings.Switch):
         super().__init__(reproducible=True)
 
 
-def _matmul_operator(self: Tensor, other: Any) -> Any:
+def _matmul_operator(self: Tensor, other: Array) -> Result:
     return NotImplemented if decides(other) else matmul(self, other)
 
 
-def _matmul_reflected(self: Tensor, other: Any) -> Any:
+def _matmul_reflected(self: Tensor, other: Array) -> Result:
     return NotImplemented if decides(other) else matmul(other, self)
 
 
-def _matmul_in_place(self: Tensor, other: Any) -> Any:
+def _matmul_in_place(self: Tensor, other: Array) -> Tensor:
     return write_result("matmul", self, matmul(self, other))
 
 
@@ -211,7 +213,7 @@ def install() -> None:
 install()
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> NoReturn:
     if name in _LATER:
         raise NotYetAttribute(f"dt.linalg.{name}: comes with a later version; see numpy.linalg")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

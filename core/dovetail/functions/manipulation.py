@@ -19,7 +19,7 @@ from ..graph.expr import leaf, node, spec, storage_of, tape_of
 from ..layout import Shape, StridedView
 from ..ops import table as ops
 from ..ops.table import common
-from ..tensor.host import evaluated, fresh, from_host
+from ..tensor.host import evaluated, fresh, from_host, values_of
 from ..tensor.operands import Array, brought
 from ..tensor.tensor import Tensor, alias, make, required, strided
 from ..tensor.verbs import apply, dispatch, is_viewable, slice_along, view
@@ -27,12 +27,14 @@ from .creation import extents
 from .datatypes import cast
 
 Axes = int | Sequence[int]
+Sizes = int | Sequence[int]  # one of several sizes or axes, or all of them
 
 
-_UNGIVEN: Any = object()  # what a parameter is that was not given by its name
+# What a parameter is that was not given by its name.
+_UNGIVEN: Any = object()
 
 
-def _ints(op: str, given: Any, by_name: Any = _UNGIVEN, name: str = "shape") -> Shape:
+def _ints(op: str, given: Sequence[Sizes], by_name: Sizes = _UNGIVEN, name: str = "shape") -> Shape:
     """`(2, 3)` out of `f(2, 3)`, `f((2, 3))` or `f(shape=(2, 3))`."""
     if by_name is not _UNGIVEN:
         if given:
@@ -48,7 +50,9 @@ def _ints(op: str, given: Any, by_name: Any = _UNGIVEN, name: str = "shape") -> 
 # --- views ---------------------------------------------------------------------------------------
 
 
-def reshape(x: Tensor, /, *sizes: Any, shape: Any = _UNGIVEN, copy: bool | None = None) -> Tensor:
+def reshape(
+    x: Tensor, /, *sizes: Sizes, shape: Sizes = _UNGIVEN, copy: bool | None = None
+) -> Tensor:
     """The same elements, in row-major order, as another shape; one size may be -1.
 
     A view where strides permit, else a copy. `copy=True` always copies, `copy=False` never: it
@@ -72,7 +76,7 @@ def reshape(x: Tensor, /, *sizes: Any, shape: Any = _UNGIVEN, copy: bool | None 
     return view(apply(ops.COPY, (x,)) if copy else x, m)
 
 
-def view_as(x: Tensor, /, *shape: Any) -> Tensor:
+def view_as(x: Tensor, /, *shape: Sizes) -> Tensor:
     """The same memory as another shape, as `x.view(...)`; one size may be -1. Raises: ShapeError
     if a copy is needed.
     """
@@ -85,7 +89,7 @@ def view_as(x: Tensor, /, *shape: Any) -> Tensor:
     return view(x, ("reshape", wanted))
 
 
-def permute_dims(x: Tensor, /, *order: Any, axes: Any = _UNGIVEN) -> Tensor:
+def permute_dims(x: Tensor, /, *order: Sizes, axes: Sizes = _UNGIVEN) -> Tensor:
     """A view with the axes in another order. Raises: AxisError unless each axis is named once."""
     given = _ints("permute_dims", order, axes, "axes")
     return _permuted("permute_dims", required("permute_dims", x), given)
@@ -112,7 +116,7 @@ def _swapped(op: str, x: Tensor, axis1: int, axis2: int) -> Tensor:
     return view(x, ("permute", tuple(order)), op)
 
 
-def transpose(x: Tensor, /, *axes: Any) -> Tensor:
+def transpose(x: Tensor, /, *axes: Sizes) -> Tensor:
     """A view: `transpose(x, a, b)` exchanges two axes as in PyTorch; without axes all are
     reversed, as in NumPy.
 
@@ -122,7 +126,7 @@ def transpose(x: Tensor, /, *axes: Any) -> Tensor:
         order = tuple(reversed(range(required("transpose", x).ndim)))
         return view(x, ("permute", order), "transpose")
     if len(axes) == 2:
-        return _swapped("transpose", x, *axes)
+        return _swapped("transpose", x, *axes)  # type: ignore[arg-type]  # checked there
     return _permuted("transpose", required("transpose", x), _ints("transpose", axes, name="axes"))
 
 
@@ -176,7 +180,7 @@ def flip(x: Tensor, /, axis: Axes | None = None) -> Tensor:
     return view(x, ("slice", starts, x.shape, steps), "flip")
 
 
-def broadcast_to(x: Tensor, /, *sizes: Any, shape: Any = _UNGIVEN) -> Tensor:
+def broadcast_to(x: Tensor, /, *sizes: Sizes, shape: Sizes = _UNGIVEN) -> Tensor:
     """A read-only view in which axes of size 1 are repeated without memory. Raises: ShapeError.
 
     >>> import dovetail as dt
@@ -194,7 +198,7 @@ def _broadcast(op: str, x: Tensor, wanted: Shape) -> Tensor:
     return view(x, ("expand", wanted), op)
 
 
-def expand(x: Tensor, /, *shape: Any) -> Tensor:
+def expand(x: Tensor, /, *shape: Sizes) -> Tensor:
     """`broadcast_to`, where -1 keeps a size."""
     wanted = _ints("expand", shape)
     lead = len(wanted) - x.ndim
@@ -438,7 +442,9 @@ def repeat(
         x, axis = ravel(required("repeat", x)), 0
     d = lay.axis("repeat", axis, required("repeat", x).ndim)
     n = x.shape[d]
-    counts = repeats.tolist() if isinstance(repeats, Tensor | np.ndarray) else repeats
+    counts: object = repeats
+    if isinstance(repeats, Tensor | np.ndarray):
+        counts = values_of("repeat", repeats).tolist()
     if isinstance(counts, (list, tuple)) and len(counts) != 1:
         return _repeat_each(x, integers("repeat", counts, "repeats"), d)
     (repeats,) = integers("repeat", counts, "repeats")

@@ -33,7 +33,7 @@ from ..tensor.verbs import apply
 class _Copy:
     """A queued copy: the event behind it, and what gives the host's memory back."""
 
-    def __init__(self, device: Device, stream: Any, ptr: DataPtr) -> None:
+    def __init__(self, device: Device, stream: object, ptr: DataPtr) -> None:
         self.opened = opened(device)
         self.event = self.opened.backend.record_event(stream)
         before = getattr(ptr, "copy", None)
@@ -58,12 +58,12 @@ class _InFlight(DataPtr):
     __slots__ = ()
 
     @property
-    def handle(self) -> Any:
+    def handle(self) -> Any:  # a backend's, as `DataPtr` has it
         land(self)
         return self.handle  # it is a plain pointer's now
 
 
-def depart(ptr: DataPtr, device: Device, stream: Any) -> None:
+def depart(ptr: DataPtr, device: Device, stream: object) -> None:
     """Says that all copies of `device` queued on `stream` until now use host memory `ptr`."""
     _sweep()
     copy = _Copy(device, stream, ptr)
@@ -210,7 +210,7 @@ def _download(e: Expr, target: Device) -> Expr:
     return found
 
 
-def _way(device: Device) -> tuple[Any, Any]:
+def _way(device: Device) -> tuple[Backend, object]:
     """The device's backend, and the current stream."""
     return opened(device).backend, current_handle(device)
 
@@ -230,4 +230,5 @@ def _bytes_of(e: Expr) -> memoryview:
     backend.synchronize(stream)
     ptr, size = storage_of(e).ptr, e.spec.dtype.itemsize
     address = backend.host_address(ptr.handle, ptr.offset + e.offset * size)
+    assert address is not None, "memory that is not on the host"
     return memoryview((ctypes.c_ubyte * (e.spec.size * size)).from_address(address)).cast("B")

@@ -114,6 +114,14 @@ def array(x: Tensor, dtype: np.dtype | None = None, copy: bool | None = None) ->
     return found.copy() if copy else found
 
 
+def values_of(name: str, x: Tensor | np.ndarray | np.generic) -> np.ndarray | np.generic:
+    """The values of a tensor that a function has to look at, on behalf of that; of arrays: those.
+
+    Raises: LayoutError.
+    """
+    return shown(strided(name, x)) if isinstance(x, Tensor) else x
+
+
 def shown(x: Tensor) -> np.ndarray:
     """The values as a NumPy array of any dtype that holds them exactly: bfloat16 as float32."""
     e = x._expr

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TypeAlias
 
 from .. import layout as lay
 from ..arguments import BEYOND_FLOAT, shown
@@ -12,16 +12,21 @@ from ..errors import DeviceError, DTypeError, ValueOverflow
 from ..graph.expr import Expr, Spec, spec
 from ..ops.table import Op
 
+Range: TypeAlias = tuple[int, int, str]  # the least and the largest int, and the dtype's name
+Limits: TypeAlias = tuple[Range | None, ...]  # of a Python int at each place; None elsewhere
 
-def inferred(op: Op, key: Any, operands: Sequence[Any], attrs: Any = None) -> Any:
+
+def inferred(
+    op: Op, key: object, operands: Sequence[object], attrs: object = None
+) -> tuple[Spec, Limits | None]:
     """What `infer` says, or said before, noted under `key`."""
-    found = op.specs.find(key)
+    found: tuple[Spec, Limits | None] | None = op.specs.find(key)
     if found is None:
         found = op.specs[key] = infer(op, operands, attrs)
     return found
 
 
-def infer(op: Op, operands: Sequence[Any], attrs: Any) -> tuple[Spec, Any]:
+def infer(op: Op, operands: Sequence[object], attrs: object) -> tuple[Spec, Limits | None]:
     """The Spec of an elementwise op's result, and for each operand the range that a Python int must
     fit (None in place of all, where there are no ints).
     """
@@ -43,17 +48,17 @@ def infer(op: Op, operands: Sequence[Any], attrs: Any) -> tuple[Spec, Any]:
     return made, limits if any(limits) else None
 
 
-def _range(d: DType) -> tuple[int, int, str]:
+def _range(d: DType) -> Range:
     """The ints that take part in an op as `d`, and its name. Floats come by way of a float64."""
     if d.is_integer:
         return d.min, d.max, d.name
     return 1 - BEYOND_FLOAT, BEYOND_FLOAT - 1, d.name
 
 
-def check_limits(op: Op, operands: Sequence[Any], limits: Any) -> None:
+def check_limits(op: Op, operands: Sequence[object], limits: Limits) -> None:
     """Raises ValueOverflow for a Python int that does not fit the dtype it takes part in."""
     for a, bounds in zip(operands, limits, strict=True):
-        if bounds is not None and not bounds[0] <= a <= bounds[1]:
+        if bounds is not None and isinstance(a, int) and not bounds[0] <= a <= bounds[1]:
             low, high, name = bounds
             span = f" ({low}..{high})" if high < BEYOND_FLOAT - 1 else ""
             raise ValueOverflow(f"{op.name}: {shown(a)} does not fit {name}{span}")

@@ -38,8 +38,8 @@ def _binary(op: Op) -> tuple[Operator, Operator, Operator]:
             if found is None:
                 found = inferred(op, (a.spec, kind), (a, other))
             if found[1] is not None:
-                low, high, _ = found[1][1]
-                if not low <= other <= high:
+                low, high, _ = found[1][1]  # type: ignore[misc]  # of the number
+                if not low <= other <= high:  # type: ignore[operator]  # it is a number
                     check_limits(op, (a, other), found[1])
             return make(binary_node(op, a, other, found[0]))
         return NotImplemented if decides(other) else apply(op, (self, other))
