@@ -59,11 +59,8 @@ class Generator:
         with self._lock:
             self._seed, self._offset = (n % (1 << 64) for n in given)
 
-    def __reduce__(
-        self,
-    ) -> tuple[
-        Callable[..., Generator], tuple[tuple[int, int]]
-    ]:  # a lock is neither copied nor sent
+    # A lock is neither copied nor sent.
+    def __reduce__(self) -> tuple[Callable[..., Generator], tuple[tuple[int, int]]]:
         return _at, (self.state,)
 
     def _reserve(self, n: int) -> tuple[int, int]:
@@ -179,6 +176,7 @@ def _at(state: tuple[int, int]) -> Generator:
     return found
 
 
+# One for the whole process, under a lock: seeding it once seeds what every thread draws.
 _default = Generator()
 
 
