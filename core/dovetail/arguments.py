@@ -80,7 +80,7 @@ def integers(op: str, value: object, name: str) -> tuple[int, ...]:
     found = tuple([_index(v) for v in listed])
     if None in found:
         raise refused(op, name, "an int or a tuple of ints", value)
-    return found  # type: ignore[return-value]
+    return found  # type: ignore[return-value]  # there is no None
 
 
 def dimensions(op: str, shape: Sequence[int]) -> tuple[int, ...]:

@@ -154,7 +154,7 @@ def move_shape(shape: Shape, m: Move) -> Shape:
     """The shape after a move."""
     if m[0] == "permute":
         return tuple(shape[i] for i in m[1])
-    return m[2] if m[0] == "slice" else m[1]  # type: ignore[no-any-return]
+    return m[2] if m[0] == "slice" else m[1]  # type: ignore[no-any-return]  # a move's are shapes
 
 
 def reshape_strides(old: Shape, strides: Shape, new: Shape) -> Shape | None:

@@ -157,8 +157,8 @@ class Generator:
         d: DType, wanted: DeviceLike,
     ) -> Tensor:  # fmt: skip
         spec(shape, d, usable(wanted), op.name)  # first: what is refused draws nothing
-        place = self._reserve(int(np.prod(shape, dtype=object)))
-        scalars = (*place, *scalars)
+        start = self._reserve(int(np.prod(shape, dtype=object)))
+        scalars = (*start, *scalars)
         return generate(op, shape, scalars, (uint64, uint64, *kinds), d, wanted)
 
 

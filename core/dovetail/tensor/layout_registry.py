@@ -19,7 +19,7 @@ class Hooks:
 
     @staticmethod
     @hookspec(firstresult=True)
-    def dovetail_layout_info() -> LayoutInfo:  # type: ignore[empty-body]
+    def dovetail_layout_info() -> LayoutInfo:  # type: ignore[empty-body]  # a spec
         """The layout, and what it adds to the public namespace."""
 
 

@@ -90,7 +90,7 @@ class LayoutTensor(Tensor):
         return sum(p.nbytes for p in self.parts)
 
     @property
-    def _expr(self) -> Expr:  # type: ignore[override]
+    def _expr(self) -> Expr:  # type: ignore[override]  # strided ones have a field
         """What only a strided tensor has; who may be given others asks `tensor.strided` first, by
         the name of a function."""
         raise LayoutError(without_meaning("strided memory", self))
