@@ -56,7 +56,7 @@ def is_mask(part: Tensor | np.ndarray) -> bool:
 # --- keys -----------------------------------------------------------------------------------------
 
 
-def parts_of(x: Tensor, key: Key) -> list[Part]:
+def key_parts(x: Tensor, key: Key) -> list[Part]:
     """The key with an entry for every axis of `x`, a None for each new one, and no `...`.
 
     A `...` that stands for no axis stays: NumPy lets it separate index arrays.

@@ -35,8 +35,8 @@ from .index_keys import (
     index_array,
     is_array,
     is_mask,
+    key_parts,
     parts_along,
-    parts_of,
     positions_along,
     select,
 )
@@ -51,7 +51,7 @@ def setitem(x: Tensor, key: Key, value: Operand) -> None:
     does not depend on the number of its true elements needs no host read.
     Raises: as `getitem`; DTypeError where the value's kind does not fit; ReadOnlyError.
     """
-    parts = parts_of(strided("setitem", x), key)
+    parts = key_parts(strided("setitem", x), key)
     if not any(is_array(p) for p in parts):
         write_value("setitem", basic_view(x, parts), value)
     elif not _written_by_mask(x, parts, value):

@@ -28,8 +28,8 @@ from .index_keys import (
     checked,
     index_array,
     is_array,
+    key_parts,
     parts_along,
-    parts_of,
     positions_along,
     select,
 )
@@ -44,7 +44,7 @@ def getitem(x: Tensor, key: Key) -> Tensor:
     checked on the device, so an error may come when the result is looked at.
     Raises: IndexOutOfRange, DTypeError, ShapeError.
     """
-    parts = parts_of(x, key)
+    parts = key_parts(x, key)
     if not any(is_array(p) for p in parts):
         return basic_view(x, parts)
     return _selected("index", x, parts)
