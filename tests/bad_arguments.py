@@ -114,7 +114,7 @@ LEFT_OUT = {
 CLASSES = {"Stream", "Event", "Generator", "set_grad_enabled", "no_grad", "enable_grad", "eager",
            "reproducible"}  # fmt: skip
 # Of tensors: what layouts are written with, and what asks back with what it was given.
-NO_METHODS = {"answer", "mro"}
+NO_METHODS = {"mro", "run_rule"}
 OPERATORS = {
     "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//",
     "remainder": "%", "pow": "**", "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^",

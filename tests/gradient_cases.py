@@ -13,7 +13,8 @@ import numpy as np
 from dovetail.graph.expr import node
 from dovetail.ops import table as ops
 from dovetail.ops.sort import Order
-from dovetail.tensor.tensor import apply, make
+from dovetail.tensor.tensor import make
+from dovetail.tensor.verbs import apply
 
 Array = np.ndarray[Any, Any]
 

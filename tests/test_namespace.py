@@ -29,12 +29,15 @@ cumulative_prod cumulative_sum max mean min prod std sum var all any diff broadc
 int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128
 """
 SIGNATURES = Path(dt.__file__).parent / "tensor" / "signatures.pyi"
+ATTACHED = SIGNATURES.with_name("attached.pyi")
 
 
 def declared() -> set[str]:
     """The methods that type checkers know."""
-    tree = ast.parse(SIGNATURES.read_text())
-    body = next(n.body for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "Methods")
+    bases = ("Methods", "Operators", "HostReads")
+    trees = (ast.parse(path.read_text()) for path in (SIGNATURES, ATTACHED))
+    classes = [n for t in trees for n in t.body if isinstance(n, ast.ClassDef) and n.name in bases]
+    body = [n for c in classes for n in c.body]
     names = {
         n.target.id for n in body if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)
     }

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from dovetail.commands.cli import COMMANDS
 from dovetail.ops import table as ops
-from dovetail.tensor.tensor import reduce
+from dovetail.tensor.verbs import reduce
 
 ROOT = Path(__file__).parent.parent
 PAGES = [

@@ -217,3 +217,20 @@ def test_a_block_inside_a_function_of_ones_own_leaves_recording_off() -> None:
     x = dt.ones(2, device="reference").requires_grad_()
     Double.apply(x).sum().backward()
     assert x.grad is not None and x.grad.tolist() == [2.0, 2.0]
+
+
+def test_the_default_device_and_generator_are_the_processes() -> None:
+    before, state = dt.default_device(), dt.random.get_state()
+    found: list[object] = []
+    try:
+        dt.set_default_device("reference")
+        dt.random.manual_seed(5)
+        asking = threading.Thread(
+            target=lambda: found.extend((dt.default_device(), dt.random.get_state()))
+        )
+        asking.start()
+        asking.join()
+    finally:
+        dt.set_default_device(before)
+        dt.random.set_state(state)
+    assert found == [dt.device("reference"), (5, 0)]

@@ -155,15 +155,8 @@ from .functions.elementwise import (
     trunc,
     where,
 )
-from .functions.indexing import (
-    argwhere,
-    index_add,
-    nonzero,
-    scatter,
-    searchsorted,
-    take,
-    take_along_axis,
-)
+from .functions.index_writes import index_add, scatter
+from .functions.indexing import searchsorted, take, take_along_axis
 from .functions.interop import array_namespace_info as __array_namespace_info__
 from .functions.interop import from_dlpack
 from .functions.linalg import matmul, matrix_transpose, outer, reproducible, tensordot, vecdot
@@ -193,6 +186,7 @@ from .functions.manipulation import (
     transpose,
     unstack,
 )
+from .functions.masks import argwhere, nonzero
 from .functions.sets import isin, unique_all, unique_counts, unique_inverse, unique_values
 from .functions.sorting import argsort, sort, topk
 from .functions.statistics import (
@@ -217,7 +211,8 @@ from .layout import sparse_coo, strided
 from .plugins import registry as plugins
 from .plugins.registry import devices
 from .settings import eager
-from .tensor.tensor import Tensor, evaluate
+from .tensor.host import evaluate
+from .tensor.tensor import Tensor
 
 e, pi, inf, nan, newaxis = math.e, math.pi, math.inf, math.nan, None
 __array_api_version__ = "2025.12"

@@ -11,7 +11,7 @@ import operator
 import os
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any, TypeVar
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 
@@ -24,7 +24,7 @@ BEYOND_FLOAT = (1 << 1024) - (1 << 970)
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type, np.generic, np.dtype)
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """A value in a message: short, and whatever it is, without an error."""
     if isinstance(value, int) and value.bit_length() > 256:
         return f"an int of {value.bit_length()} bits"
@@ -37,23 +37,25 @@ def shown(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def refused(op: str, name: str, wanted: str, value: Any) -> ArgumentTypeError:
+def refused(op: str, name: str, wanted: str, value: object) -> ArgumentTypeError:
     """The error for a value of a wrong kind."""
     return ArgumentTypeError(f"{op}: {name} is {wanted}, not {shown(value)}")
 
 
-def _index(value: Any) -> int | None:
+def _index(value: object) -> int | None:
     if type(value) is int:
         return value
     if hasattr(type(value), "__dlpack__"):
         return None
     try:
-        return operator.index(value)
+        return operator.index(value)  # type: ignore[arg-type]  # it says whether it can
     except TypeError:
         return None
 
 
-def integer(op: str, value: Any, name: str, low: int | None = None, high: int | None = None) -> int:
+def integer(
+    op: str, value: object, name: str, low: int | None = None, high: int | None = None
+) -> int:
     """An int, in low..high where these are given. Raises: ArgumentTypeError, ArgumentError."""
     found = _index(value)
     if found is None:
@@ -70,7 +72,7 @@ def integer(op: str, value: Any, name: str, low: int | None = None, high: int | 
     return found
 
 
-def integers(op: str, value: Any, name: str) -> tuple[int, ...]:
+def integers(op: str, value: object, name: str) -> tuple[int, ...]:
     """The ints of an int, a list or a tuple. Raises: ArgumentTypeError."""
     if type(value) is int:
         return (value,)
@@ -78,7 +80,7 @@ def integers(op: str, value: Any, name: str) -> tuple[int, ...]:
     found = tuple([_index(v) for v in listed])
     if None in found:
         raise refused(op, name, "an int or a tuple of ints", value)
-    return found  # type: ignore[return-value]
+    return found  # type: ignore[return-value]  # there is no None
 
 
 def dimensions(op: str, shape: Sequence[int]) -> tuple[int, ...]:
@@ -92,7 +94,7 @@ def dimensions(op: str, shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(shape)
 
 
-def number(op: str, value: Any, name: str) -> int | float:
+def number(op: str, value: object, name: str) -> int | float:
     """A real Python number. Raises: ArgumentTypeError."""
     if isinstance(value, np.generic):
         value = value.item()
@@ -101,7 +103,7 @@ def number(op: str, value: Any, name: str) -> int | float:
     return value
 
 
-def real(op: str, value: Any, name: str) -> float:
+def real(op: str, value: object, name: str) -> float:
     """A Python float. Raises: ArgumentTypeError; ArgumentError for an int beyond float64."""
     found = number(op, value, name)
     if isinstance(found, int) and not -BEYOND_FLOAT < found < BEYOND_FLOAT:
@@ -109,36 +111,40 @@ def real(op: str, value: Any, name: str) -> float:
     return float(found)
 
 
-def flag(op: str, value: Any, name: str) -> bool:
+def flag(op: str, value: object, name: str) -> bool:
     """A bool. Raises: ArgumentTypeError."""
     if not isinstance(value, (bool, int, np.bool_)):
         raise refused(op, name, "True or False", value)
     return bool(value)
 
 
-def choice(op: str, value: Any, name: str, allowed: Sequence[Any]) -> Any:
+def choice(op: str, value: object, name: str, allowed: Sequence[Choice]) -> Choice:
     """One of some values. Raises: ArgumentError."""
-    if not any(type(value) is type(a) and value == a for a in allowed):
-        listed = " or ".join(map(repr, allowed))
-        raise ArgumentError(f"{op}: {name} is {listed}, not {shown(value)}")
-    return value
+    for a in allowed:
+        if type(value) is type(a) and value == a:
+            return a
+    listed = " or ".join(map(repr, allowed))
+    raise ArgumentError(f"{op}: {name} is {listed}, not {shown(value)}")
 
 
-def sequence(op: str, value: Any, name: str, wanted: str) -> Sequence[Any]:
+def sequence(op: str, value: object, name: str, wanted: str) -> Sequence[object]:
     """A list or a tuple. Raises: ArgumentTypeError."""
     if not isinstance(value, (list, tuple)):
         raise refused(op, name, f"a list or tuple of {wanted}", value)
     return value
 
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+P = ParamSpec("P")
+R = TypeVar("R")
+Choice = TypeVar("Choice")
+Kind = TypeVar("Kind")
 
 
-def named(composed: Function) -> Function:
+def named(composed: Callable[P, R]) -> Callable[P, R]:
     """A function made of several ops, whose errors name it too: "clip: maximum: ..."."""
     name = composed.__name__
 
-    def call(*args: Any, **options: Any) -> Any:
+    def call(*args: P.args, **options: P.kwargs) -> R:
         try:
             return composed(*args, **options)
         except DovetailError as error:
@@ -146,26 +152,26 @@ def named(composed: Function) -> Function:
                 error.args = (f"{name}: {error}", *error.args[1:])
             raise
 
-    # what tracebacks show, and errors of layouts that look for the function that was called
+    # what tracebacks show
     call.__code__ = call.__code__.replace(co_name=name)
-    return wraps(composed)(call)  # type: ignore[return-value]
+    return wraps(composed)(call)
 
 
-def function(op: str, value: Any, name: str = "function") -> Callable[..., Any]:
+def function(op: str, value: object, name: str = "function") -> Callable[..., object]:
     """Something that can be called. Raises: ArgumentTypeError."""
     if not callable(value):
         raise refused(op, name, "a function", value)
-    return value  # type: ignore[no-any-return]
+    return value
 
 
-def path(op: str, value: Any, name: str = "path") -> Any:
+def path(op: str, value: object, name: str = "path") -> str | os.PathLike[str]:
     """The name of a file, as text or a `Path`. Raises: ArgumentTypeError."""
     if not isinstance(value, (str, os.PathLike)):
         raise refused(op, name, "the name of a file", value)
     return value
 
 
-def instance(op: str, value: Any, name: str, kind: type) -> Any:
+def instance(op: str, value: object, name: str, kind: type[Kind]) -> Kind:
     """An object of a class. Raises: ArgumentTypeError."""
     if not isinstance(value, kind):
         article = "an" if kind.__name__[0] in "AEIOU" else "a"

@@ -95,7 +95,9 @@ def _chosen() -> str:
 
 
 def set_default_device(spec: Device | str) -> Device:
-    """Makes `spec` the default device, and returns it."""
+    """Makes `spec` the default device of the whole process, and returns it: threads that are
+    started to load or to compute are to make tensors where the program said.
+    """
     global _default
     _default = device(spec, "set_default_device")
     return _default

@@ -111,7 +111,8 @@ from .tensor.other_layouts import (
     make_node,
     scatter_rows,
 )
-from .tensor.tensor import apply, required
+from .tensor.tensor import required
+from .tensor.verbs import apply
 
 hookimpl = HookimplMarker("dovetail")
 

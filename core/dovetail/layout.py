@@ -10,16 +10,16 @@ on any layout:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from .arguments import dimensions, integer, integers, shown
 from .errors import AxisError, ShapeError
 
 LIMIT = 1 << 63  # sizes, strides and offsets are int64; so is a tensor's number of bytes
 Shape = tuple[int, ...]
-Move = tuple[Any, ...]
+Move: TypeAlias = tuple[Any, ...]  # a name, then shapes: `("slice", starts, lengths, steps)`
 
 
 class Layout:
@@ -31,7 +31,7 @@ class Layout:
         self.name = name
         _LAYOUTS.setdefault(name, self)
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[Callable[[str], Layout], tuple[str]]:
         return layout, (self.name,)
 
     def __repr__(self) -> str:
@@ -108,8 +108,7 @@ def repeats(layout: StridedView) -> bool:
 
 def move(layout: StridedView, m: Move) -> StridedView | None:
     """The layout after one move; None for a reshape that these strides do not permit."""
-    after: StridedView | None = _MOVES[m[0]](layout, *m[1:])
-    return after
+    return _MOVES[m[0]](layout, *m[1:])
 
 
 def _permute(a: StridedView, axes: Shape) -> StridedView:
@@ -136,7 +135,7 @@ def _reshape(a: StridedView, shape: Shape) -> StridedView | None:
     return None if strides is None else StridedView(shape, strides, a.offset)
 
 
-_MOVES: dict[str, Any] = {
+_MOVES: dict[str, Callable[..., StridedView | None]] = {
     "permute": _permute,
     "expand": _expand,
     "slice": _slice,
@@ -144,11 +143,18 @@ _MOVES: dict[str, Any] = {
 }
 
 
+def slice_along(shape: Shape, axis: int, start: int, length: int, step: int = 1) -> Move:
+    """The move that keeps `length` places along one axis, `step` apart, and all of the others."""
+    starts = tuple([start if d == axis else 0 for d in range(len(shape))])
+    lengths = (*shape[:axis], length, *shape[axis + 1 :])
+    return "slice", starts, lengths, tuple([step if d == axis else 1 for d in range(len(shape))])
+
+
 def move_shape(shape: Shape, m: Move) -> Shape:
     """The shape after a move."""
     if m[0] == "permute":
         return tuple(shape[i] for i in m[1])
-    return m[2] if m[0] == "slice" else m[1]  # type: ignore[no-any-return]
+    return m[2] if m[0] == "slice" else m[1]  # type: ignore[no-any-return]  # a move's are shapes
 
 
 def reshape_strides(old: Shape, strides: Shape, new: Shape) -> Shape | None:

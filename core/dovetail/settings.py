@@ -4,6 +4,10 @@ Settings belong to a context, as `contextvars` has it: a thread begins with the 
 task with a copy of what its maker had. One block's object may be entered again while it is entered,
 also by other threads, and blocks that overlap may be left in any order: a context knows by which
 objects it was entered, and its settings follow from these alone.
+
+The process has, whatever the context: the default device (`device.set_default_device`) and the
+default random generator, which threads started later are to find as the program set them; what
+`profile` and the tracing of memory note, which is the work of all threads; and installed plugins.
 """
 
 from __future__ import annotations

@@ -12,15 +12,15 @@ from dovetail.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from dovetail.functions.cumulative import cumulative_prod, cumulative_sum, diff
 from dovetail.insight.explain import explain
 from dovetail.ops import scan as scans
-from dovetail.tensor import tensor as tensors
+from dovetail.tensor import host, tensor, verbs
 
 DEVICES = ["reference", "cpu"]
 rng = np.random.default_rng(11)
 
 
-def on(name: str, a: Any) -> tensors.Tensor:
+def on(name: str, a: Any) -> tensor.Tensor:
     a = np.asarray(a)
-    return tensors.from_host(a, dtypes.dtype(a.dtype), device(name))
+    return host.from_host(a, dtypes.dtype(a.dtype), device(name))
 
 
 @pytest.mark.parametrize("name", DEVICES)
@@ -52,10 +52,10 @@ def test_halves_accumulate_in_float32(name: str) -> None:
 @pytest.mark.parametrize("name", DEVICES)
 def test_operands_may_be_pending_or_strided(name: str) -> None:
     a = rng.integers(0, 9, (6, 7))
-    x = tensors.view(on(name, a) * 2, ("permute", (1, 0)))
+    x = verbs.view(on(name, a) * 2, ("permute", (1, 0)))
     np.testing.assert_array_equal((cumulative_sum(x, axis=0) + 1).numpy(), (a.T * 2).cumsum(0) + 1)
     out = on(name, np.zeros((6, 7), np.int64))
-    cumulative_sum(on(name, a), axis=1, out=tensors.view(out, ("permute", (0, 1))))
+    cumulative_sum(on(name, a), axis=1, out=verbs.view(out, ("permute", (0, 1))))
     np.testing.assert_array_equal(out.numpy(), a.cumsum(1))
     cumulative_sum(out, axis=1, out=out)
     np.testing.assert_array_equal(out.numpy(), a.cumsum(1).cumsum(1))

@@ -10,11 +10,11 @@ from dovetail import dtypes
 from dovetail.device import device
 from dovetail.engine import evaluate as run
 from dovetail.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError, ValueOverflow
-from dovetail.functions import indexing
+from dovetail.functions import index_writes, indexing, masks
 from dovetail.insight.profile import profile
 from dovetail.ops import scatter as scatters
 from dovetail.ops import table as ops
-from dovetail.tensor import tensor as tensors
+from dovetail.tensor import host, tensor, verbs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -23,12 +23,12 @@ DEVICES = ["reference", "cpu"]
 rng = np.random.default_rng(7)
 
 
-def on(name: str, a: Any) -> tensors.Tensor:
+def on(name: str, a: Any) -> tensor.Tensor:
     a = np.asarray(a)
-    return tensors.from_host(a, dtypes.dtype(a.dtype), device(name))
+    return host.from_host(a, dtypes.dtype(a.dtype), device(name))
 
 
-def same(x: tensors.Tensor, a: Any) -> None:
+def same(x: tensor.Tensor, a: Any) -> None:
     assert x.shape == a.shape
     np.testing.assert_array_equal(x.numpy(), a)
 
@@ -102,7 +102,7 @@ def test_a_checked_read_fuses_with_a_reduction(name: str, axis: int) -> None:
     x, index = on(name, X), [[3, 0], [1, -1]]
     x[:, index].numpy()
     before = run.counters.launches
-    got = tensors.reduce(ops.SUM, x[:, index] * 2, (axis,), False)
+    got = verbs.reduce(ops.SUM, x[:, index] * 2, (axis,), False)
     same(got, (X[:, index] * 2).sum(axis))
     assert run.counters.launches == before + 1
 
@@ -110,7 +110,7 @@ def test_a_checked_read_fuses_with_a_reduction(name: str, axis: int) -> None:
 @pytest.mark.parametrize("name", DEVICES)
 def test_writes_reach_every_view(name: str) -> None:
     x = on(name, X)
-    t = tensors.view(x, ("permute", (2, 0, 1)))
+    t = verbs.view(x, ("permute", (2, 0, 1)))
     want = X.copy()
     t[[1, 3], :, 1] = 9
     want.transpose(2, 0, 1)[[1, 3], :, 1] = 9
@@ -242,9 +242,9 @@ def test_take_and_take_along_axis(name: str) -> None:
 @pytest.mark.parametrize("shape", [(7,), (5, 6), (3, 0, 2), (10_000,), (3, 4096)])
 def test_nonzero(name: str, shape: tuple[int, ...]) -> None:
     a = rng.integers(0, 3, shape)
-    for found, want in zip(indexing.nonzero(on(name, a)), np.nonzero(a), strict=True):
+    for found, want in zip(masks.nonzero(on(name, a)), np.nonzero(a), strict=True):
         same(found, want)
-    same(indexing.argwhere(on(name, a)), np.argwhere(a))
+    same(masks.argwhere(on(name, a)), np.argwhere(a))
 
 
 @pytest.mark.parametrize("name", DEVICES)
@@ -315,7 +315,7 @@ def test_values_are_brought_together_by_ranges_of_places(
             x = on(name, want)
             np.add.at(want, at, v)
             with profile() as ran:
-                got = indexing.index_add(x, 0, on(name, at), on(name, v))
+                got = index_writes.index_add(x, 0, on(name, at), on(name, v))
             assert any(e["name"] == "launch scatter_ranges" for e in ran.events)
             np.testing.assert_array_equal(got.numpy(), want)
             x[on(name, at)] = on(name, v)

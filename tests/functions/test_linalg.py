@@ -21,7 +21,7 @@ from dovetail.functions.linalg import (
     tensordot,
     vecdot,
 )
-from dovetail.tensor import tensor as tensors
+from dovetail.tensor import host, tensor, verbs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -33,9 +33,9 @@ SHAPES = [
 ]  # fmt: skip
 
 
-def on(name: str, a: Any) -> tensors.Tensor:
+def on(name: str, a: Any) -> tensor.Tensor:
     a = np.asarray(a)
-    return tensors.from_host(a, dtypes.dtype(a.dtype), device(name))
+    return host.from_host(a, dtypes.dtype(a.dtype), device(name))
 
 
 def small(shape: Any, dtype: Any) -> Any:
@@ -112,18 +112,18 @@ def test_reproducible_uses_no_vendor_routine_and_nests() -> None:
 def test_promotion_views_and_forms(name: str) -> None:
     a, b = small((4, 3), "i2"), small((4, 4), "f4")
     x, y = on(name, a), on(name, b)
-    got = matmul(tensors.view(x, ("permute", (1, 0))), y + 1)
+    got = matmul(verbs.view(x, ("permute", (1, 0))), y + 1)
     assert got.dtype is dtypes.float32
     np.testing.assert_array_equal((got * 2).numpy(), a.T @ (b + 1) * 2)
     y @= y
     np.testing.assert_array_equal(y.numpy(), b @ b)
     matmul(y, y, out=y)
     np.testing.assert_array_equal(y.numpy(), (b @ b) @ (b @ b))
-    part = tensors.view(y, ("slice", (0, 0), (2, 2), (1, 1)))
+    part = verbs.view(y, ("slice", (0, 0), (2, 2), (1, 1)))
     want = y.numpy().copy()
     want[:2, :2] = want[:2] @ want[:, :2]
-    rows = tensors.view(y, ("slice", (0, 0), (2, 4), (1, 1)))
-    columns = tensors.view(y, ("slice", (0, 0), (4, 2), (1, 1)))
+    rows = verbs.view(y, ("slice", (0, 0), (2, 4), (1, 1)))
+    columns = verbs.view(y, ("slice", (0, 0), (4, 2), (1, 1)))
     matmul(rows, columns, out=part)
     np.testing.assert_array_equal(y.numpy(), want)
 

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from dovetail.engine import evaluate as run
 from dovetail.functions import numpy_protocol
-from dovetail.tensor.tensor import beside
+from dovetail.tensor.operands import beside
 
 ARITHMETIC = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"]
 BITWISE = ["and_", "or_", "xor", "lshift", "rshift"]

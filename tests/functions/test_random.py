@@ -14,7 +14,7 @@ from dovetail.kernel.builder import KernelBuilder
 from dovetail.kernel.language import const
 from dovetail.ops import philox
 from dovetail.ops import table as ops
-from dovetail.tensor.tensor import apply
+from dovetail.tensor.verbs import apply
 
 DEVICES = ["reference", "cpu"]
 FLOATS = [dtypes.float16, dtypes.float32, dtypes.float64]

@@ -17,7 +17,9 @@ from dovetail.insight.explain import explain
 from dovetail.insight.profile import profile
 from dovetail.memory.units import bytes_text
 from dovetail.ops.table import SUM, TABLE
-from dovetail.tensor.tensor import Tensor, apply, from_host, reduce
+from dovetail.tensor.host import from_host
+from dovetail.tensor.tensor import Tensor
+from dovetail.tensor.verbs import apply, reduce
 
 REFERENCE = device("reference")
 
@@ -121,7 +123,7 @@ def test_text_names_kernels_bytes_and_reasons() -> None:
 
 
 def test_only_tensors_can_be_explained() -> None:
-    with pytest.raises(DTypeError, match="explain: takes tensors, not ndarray"):
+    with pytest.raises(DTypeError, match="explain: needs a tensor, not ndarray"):
         explain(np.zeros(3))  # type: ignore[arg-type]
 
 

@@ -14,7 +14,7 @@ from dovetail.kernel.legalize import legalize
 from dovetail.kernel.target import Capabilities
 from dovetail.kernel.unroll_jam import unroll_jam
 from dovetail.ops import table as ops
-from dovetail.tensor.tensor import apply
+from dovetail.tensor.verbs import apply
 from dovetail.testing import verified
 
 MAKER = "dovetail.kernel.builder"

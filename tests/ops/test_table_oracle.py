@@ -22,7 +22,8 @@ import pytest
 from dovetail import dtypes
 from dovetail.graph.expr import node, spec
 from dovetail.ops import table as ops
-from dovetail.tensor.tensor import apply, make
+from dovetail.tensor.tensor import make
+from dovetail.tensor.verbs import apply
 from places import ROOT
 
 Host = np.ndarray[Any, Any]

@@ -13,8 +13,10 @@ from ..graph.expr import Expr, leaf, storage_of, tape_of
 from ..layout import StridedView
 from ..ops import table as ops
 from ..settings import DEPTH_LIMIT, current, record, restore
-from ..tensor import tensor
-from ..tensor.tensor import Tensor, apply, evaluate, make, required
+from ..tensor import writes
+from ..tensor.host import evaluate
+from ..tensor.tensor import Tensor, lazy_storage, make, required, strided
+from ..tensor.verbs import apply
 from .gradients import RULES
 from .namespace import ones
 from .tape import Kept, Leaf, Node, Sent, keep, set_gradient
@@ -111,7 +113,7 @@ def _listed(op: str, given: Tensors) -> list[Tensor]:
 
 
 def _taped(name: str, t: Tensor) -> Node:
-    found: Node | None = t._expr.tape
+    found: Node | None = strided(name, t)._expr.tape
     if found is None:
         raise GradientError(
             f"{name}: a tensor {t._expr.spec!r} does not require a gradient: no operand of it "
@@ -305,7 +307,7 @@ def _retape(x: Tensor, tape: Node | None) -> None:
 
 
 def _seen(x: Tensor) -> Expr:
-    e = x._expr if x._expr.op is None else tensor.lazily_stored(x)
+    e = x._expr if x._expr.op is None else lazy_storage(x)
     return leaf(e.storage, e.spec, e.strides, e.offset, e.moves)
 
 
@@ -316,7 +318,7 @@ def detach(x: Tensor, /) -> Tensor:
 
 def detach_(x: Tensor, /) -> Tensor:
     """`x`, which gradients do not flow through any more."""
-    _retape(x, None)
+    _retape(strided("detach_", x), None)
     return x
 
 
@@ -417,7 +419,7 @@ def _layout(e: Expr) -> StridedView:
     return StridedView(e.spec.shape, e.strides, e.offset)
 
 
-tensor.taped_write = taped_write
+writes.taped_write = taped_write
 for _op, _rules in RULES.items():
     set_gradient(_op, *_rules)
 

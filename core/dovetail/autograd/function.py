@@ -9,7 +9,7 @@ from ..arguments import function as callable_
 from ..errors import DTypeError, GradientError
 from ..graph.expr import Expr, Spec, leaf
 from ..settings import current, record, restore
-from ..tensor.tensor import Tensor, lazily_stored, make
+from ..tensor.tensor import Tensor, lazy_storage, make
 from .engine import backward, checked, detach, requires_grad_
 from .namespace import zeros
 from .tape import Edge, Kept, Node, Sent, edge_to, keep, kept_value, unheld
@@ -165,7 +165,7 @@ def _output(
         return t
     out = _Output(node.name, t._expr.spec, (Edge(node, None),))
     out.number = i
-    e: Expr = t._expr if t._expr.op is None else lazily_stored(t)
+    e: Expr = t._expr if t._expr.op is None else lazy_storage(t)
     seen = leaf(e.storage, e.spec, e.strides, e.offset, e.moves)
     seen.tape = out
     return make(seen)

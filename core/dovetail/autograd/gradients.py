@@ -26,7 +26,9 @@ from ..layout import Shape, StridedView
 from ..ops import table as ops
 from ..ops.gradient import Rule
 from ..settings import current
-from ..tensor.tensor import Tensor, alias, apply, evaluated, make, view
+from ..tensor.host import evaluated
+from ..tensor.tensor import Tensor, alias, make
+from ..tensor.verbs import apply, slice_along, view
 from .namespace import ones, zeros
 from .tape import RuleContext
 
@@ -86,8 +88,8 @@ def _extremes(g: Tensor, c: RuleContext, x: Tensor, r: Tensor) -> Tensor:
 
 
 def _backwards(x: Tensor, axis: int) -> Tensor:
-    starts = tuple(n - 1 if d == axis else 0 for d, n in enumerate(x.shape))
-    return view(x, ("slice", starts, x.shape, tuple(-1 if d == axis else 1 for d in range(x.ndim))))
+    n = x.shape[axis]
+    return view(x, lay.slice_along(x.shape, axis, n - 1, n, -1))
 
 
 def _running(op: ops.Op, x: Tensor, axis: int) -> Tensor:
@@ -103,9 +105,7 @@ def _without_first(g: Tensor, c: RuleContext) -> Tensor:
     axis, included, _ = c.attrs
     if not included:
         return g
-    starts = tuple(int(d == axis) for d in range(g.ndim))
-    lengths = tuple(n - int(d == axis) for d, n in enumerate(g.shape))
-    return view(g, ("slice", starts, lengths, (1,) * g.ndim))
+    return slice_along(g, axis, 1, g.shape[axis] - 1)
 
 
 def _cumulative_sum(g: Tensor, c: RuleContext) -> Tensor:
@@ -153,11 +153,8 @@ def _neighbour(x: Tensor, axis: int, by: int) -> Tensor:
     n = x.shape[axis]
     if n == 0:
         return x
-    starts = tuple(int(by > 0 and d == axis) for d in range(x.ndim))
-    lengths = tuple(m - (d == axis) for d, m in enumerate(x.shape))
-    part = view(x, ("slice", starts, lengths, (1,) * x.ndim))
-    return _unsliced(part, x.shape, tuple(int(by < 0 and d == axis) for d in range(x.ndim)),
-                     lengths, (1,) * x.ndim)  # fmt: skip
+    _, *back = lay.slice_along(x.shape, axis, int(by < 0), n - 1)
+    return _unsliced(slice_along(x, axis, int(by > 0), n - 1), x.shape, *back)
 
 
 # --- matrix products -----------------------------------------------------------------------------
@@ -397,8 +394,7 @@ def _scatter_values(g: Tensor, c: RuleContext, rest: list[Tensor]) -> Tensor:
 def _concat(g: Tensor, c: RuleContext) -> Tensor:
     axis, i = c.attrs, c.position
     start = sum(s.shape[axis] for s in c.operands[:i] if s is not None)
-    starts = tuple(start if d == axis else 0 for d in range(g.ndim))
-    return view(g, ("slice", starts, c.spec().shape, (1,) * g.ndim))
+    return slice_along(g, axis, start, c.spec().shape[axis])
 
 
 def _to_device(g: Tensor, c: RuleContext) -> Tensor:

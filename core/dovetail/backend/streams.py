@@ -121,14 +121,12 @@ def _given(op: str, stream: Stream | None, dev: Device) -> Stream:
     """The stream given, or the current one."""
     if stream is None:
         return current_stream(dev)
-    given: Stream = instance(op, stream, "stream", Stream)
-    return given
+    return instance(op, stream, "stream", Stream)
 
 
 def stream(s: Stream) -> Stream:
     """A context manager in which work on the stream's device goes to `s`."""
-    given: Stream = instance("stream", s, "s", Stream)
-    return given
+    return instance("stream", s, "s", Stream)
 
 
 class Event:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
@@ -33,13 +33,19 @@ from ..errors import (
     ShapeError,
     ValueOverflow,
 )
-from ..graph.expr import node, spec
+from ..graph.expr import Spec, node, spec
 from ..layout import Shape
 from ..ops import table as ops
-from ..tensor import tensor
-from ..tensor.tensor import Tensor, apply, evaluate, fresh, from_host, make, required, view
+from ..tensor import operands
+from ..tensor.host import evaluate, fresh, from_host, values_of
+from ..tensor.operands import Scalar
+from ..tensor.tensor import Tensor, make, required, strided
+from ..tensor.verbs import apply, view
 from .datatypes import DeviceLike, DTypeLike, cast, move, real_dtype
-from .interop import adopt, from_dlpack
+from .interop import HasDLPack, adopt, from_dlpack
+
+ShapeLike: TypeAlias = int | Sequence[int] | np.ndarray | Tensor
+Fill: TypeAlias = Scalar | np.generic | np.ndarray | Tensor  # one number
 
 _default_dtype = float32
 
@@ -49,9 +55,9 @@ def get_default_dtype() -> DType:
     return _default_dtype
 
 
-def extents(op: str, shape: Any) -> Shape:
+def extents(op: str, shape: object) -> Shape:
     """A shape from an int or a sequence of ints. Raises: ShapeError."""
-    listed = shape.tolist() if isinstance(shape, Tensor | np.ndarray) else shape
+    listed = values_of(op, shape).tolist() if isinstance(shape, Tensor | np.ndarray) else shape
     try:
         return dimensions(op, integers(op, listed, "shape"))
     except ArgumentTypeError:
@@ -63,16 +69,16 @@ def extents(op: str, shape: Any) -> Shape:
 def generate(
     op: ops.Op,
     shape: Shape,
-    scalars: Sequence[Any],
+    scalars: Sequence[Scalar],
     kinds: Sequence[DType],
     out: DType,
-    where: DeviceLike,
+    wanted: DeviceLike,
     name: str = "",
 ) -> Tensor:
     """A pending tensor whose elements are a function of their linear index and of run-time
     scalars. `name` is the function's, where that is not the op's.
     """
-    s = spec(shape, out, usable(where, name or op.name), name or op.name)
+    s = spec(shape, out, usable(wanted, name or op.name), name or op.name)
     return make(node(op, tuple(scalars), s, (tuple(kinds), out)))
 
 
@@ -80,7 +86,7 @@ def generate(
 
 
 def asarray(
-    obj: Any, /, *, dtype: DTypeLike = None, device: DeviceLike = None, copy: bool | None = None
+    obj: object, /, *, dtype: DTypeLike = None, device: DeviceLike = None, copy: bool | None = None
 ) -> Tensor:
     """A tensor of `obj`: a number, nested lists, a NumPy array, a tensor, or anything with DLPack
     or `__array__`.
@@ -110,8 +116,9 @@ def asarray(
             )
         return _from_values(obj, want, device)
     if hasattr(obj, "__dlpack__"):
+        given: HasDLPack = obj  # type: ignore[assignment]  # from_dlpack checks the rest
         try:
-            shared = from_dlpack(obj, copy=copy if copy is False else None)
+            shared = from_dlpack(given, copy=copy if copy is False else None)
         except (DeviceError, BufferError):
             if copy is False or not hasattr(obj, "__array__"):
                 raise
@@ -120,24 +127,24 @@ def asarray(
     return _from_numpy(_host_values(obj), want, device, copy)
 
 
-tensor.as_tensor = asarray
+operands.as_tensor = asarray
 
 
-def _from_shared(x: Tensor, want: DType | None, where: DeviceLike, copy: bool | None) -> Tensor:
+def _from_shared(x: Tensor, want: DType | None, wanted: DeviceLike, copy: bool | None) -> Tensor:
     """Foreign memory is copied at once: who knows when that changes."""
     if copy is False:
-        return _from_tensor(x, want, where, False)
-    found = _from_tensor(x, want, where, True)
+        return _from_tensor(x, want, wanted, False)
+    found = _from_tensor(x, want, wanted, True)
     evaluate(found)
     return found
 
 
-def _host_values(obj: Any) -> np.ndarray[Any, Any]:
+def _host_values(obj: object) -> np.ndarray:
     """What has `__array__`, the array interface or the buffer protocol."""
     if hasattr(obj, "__array__") or hasattr(obj, "__array_interface__"):
         return np.asarray(obj)
     try:
-        return np.asarray(memoryview(obj))
+        return np.asarray(memoryview(obj))  # type: ignore[arg-type]  # it says so if not
     except (TypeError, ValueError):
         raise DTypeError(
             f"asarray: cannot make a tensor of {type(obj).__name__}; give numbers, nested lists, "
@@ -145,8 +152,8 @@ def _host_values(obj: Any) -> np.ndarray[Any, Any]:
         ) from None
 
 
-def _from_tensor(x: Tensor, want: DType | None, where: DeviceLike, copy: bool | None) -> Tensor:
-    target = x.device if where is None else usable(where, "asarray")
+def _from_tensor(x: Tensor, want: DType | None, wanted: DeviceLike, copy: bool | None) -> Tensor:
+    target = x.device if wanted is None else usable(wanted, "asarray")
     same = (want is None or want is x.dtype) and target is x.device
     if same and copy is not True:
         return x
@@ -161,63 +168,58 @@ def _from_tensor(x: Tensor, want: DType | None, where: DeviceLike, copy: bool | 
     return cast(move(x, target), want)
 
 
-def _from_numpy(
-    a: np.ndarray[Any, Any], want: DType | None, where: DeviceLike, copy: bool | None
-) -> Tensor:
+def _from_numpy(a: np.ndarray, want: DType | None, wanted: DeviceLike, copy: bool | None) -> Tensor:
     have = real_dtype("asarray", a.dtype)
     if copy is False:
         if want not in (None, have) or not a.dtype.isnative:
             raise ArgumentError(
                 f"asarray: {a.dtype} as {(want or have).name} needs a copy; copy=False forbids it"
             )
-        return adopt(a, have, device(where, "asarray"))
+        return adopt(a, have, device(wanted, "asarray"))
     native = a if a.dtype.isnative else a.astype(a.dtype.newbyteorder("="))
-    return cast(from_host(native, have, device(where, "asarray")), want)
+    return cast(from_host(native, have, device(wanted, "asarray")), want)
 
 
-def _from_values(obj: Any, want: DType | None, where: DeviceLike) -> Tensor:
+def _from_values(obj: object, want: DType | None, wanted: DeviceLike) -> Tensor:
     leaf = _first_leaf(obj)
     if isinstance(leaf, Tensor):
-        return _from_tensors(obj, want, where)
+        return _from_tensors(obj, want, leaf.device if wanted is None else wanted)
     values = _nested(obj, want)
     have = real_dtype("asarray", values.dtype)
     if want is None and have is float64 and not isinstance(leaf, np.generic | np.ndarray):
         want = _default_dtype
     if want is None or want is have:
-        return from_host(values, have, device(where, "asarray"))
+        return from_host(values, have, device(wanted, "asarray"))
     known = want.__numpy_dtype__
     if known is not None and (have.kind, want.kind) != ("f", "f"):
         return from_host(
-            _in_range(values, have, want).astype(known), want, device(where, "asarray")
+            _in_range(values, have, want).astype(known), want, device(wanted, "asarray")
         )
     with np.errstate(over="ignore"):
         narrow = values.astype(np.float32 if known is None else known)
-    return cast(from_host(narrow, dtype(narrow.dtype), device(where, "asarray")), want)
+    return cast(from_host(narrow, dtype(narrow.dtype), device(wanted, "asarray")), want)
 
 
-def _first_leaf(obj: Any) -> Any:
+def _first_leaf(obj: object) -> object:
     while isinstance(obj, list | tuple) and obj:
         obj = obj[0]
     return 0.0 if isinstance(obj, list | tuple) else obj
 
 
-def _from_tensors(obj: Any, want: DType | None, where: DeviceLike) -> Tensor:
+def _from_tensors(obj: object, want: DType | None, wanted: DeviceLike) -> Tensor:
     """Nested lists of tensors of one shape, as a stack of them on the host's side of things."""
-    values = _nested_tensors(obj)
-    return asarray(
-        values, dtype=want, device=where if where is not None else _first_leaf(obj).device
-    )
+    return asarray(_nested_tensors(obj), dtype=want, device=wanted)
 
 
-def _nested_tensors(obj: Any) -> np.ndarray[Any, Any]:
+def _nested_tensors(obj: object) -> np.ndarray:
     if isinstance(obj, list | tuple):
         parts = [_nested_tensors(part) for part in obj]
         _require_even(obj)
         return np.stack(parts)
-    return obj.numpy() if isinstance(obj, Tensor) else np.asarray(obj)
+    return strided("asarray", obj).numpy() if isinstance(obj, Tensor) else np.asarray(obj)
 
 
-def _nested(obj: Any, want: DType | None) -> np.ndarray[Any, Any]:
+def _nested(obj: object, want: DType | None) -> np.ndarray:
     try:
         values = np.array(obj)
     except ValueError:
@@ -235,10 +237,10 @@ def _nested(obj: Any, want: DType | None) -> np.ndarray[Any, Any]:
     return values
 
 
-def _require_even(obj: Any) -> None:
+def _require_even(obj: object) -> None:
     """Raises: ShapeError for the first place where nested lists differ in length."""
 
-    def walk(part: Any, at: str) -> Shape:
+    def walk(part: object, at: str) -> Shape:
         if not isinstance(part, list | tuple):
             return tuple(getattr(part, "shape", ()))
         shapes = [walk(p, f"{at}[{i}]") for i, p in enumerate(part)]
@@ -254,7 +256,7 @@ def _require_even(obj: Any) -> None:
     walk(obj, "obj")
 
 
-def _in_range(values: np.ndarray[Any, Any], have: DType, want: DType) -> np.ndarray[Any, Any]:
+def _in_range(values: np.ndarray, have: DType, want: DType) -> np.ndarray:
     if have.is_integer and want.is_integer and values.size:
         low, high = int(values.min()), int(values.max())
         if low < want.min or high > want.max:
@@ -266,17 +268,17 @@ def _in_range(values: np.ndarray[Any, Any], have: DType, want: DType) -> np.ndar
 # --- from nothing --------------------------------------------------------------------------------
 
 
-def empty(shape: Any, *, dtype: DTypeLike = None, device: DeviceLike = None) -> Tensor:
+def empty(shape: ShapeLike, *, dtype: DTypeLike = None, device: DeviceLike = None) -> Tensor:
     """A new tensor of this shape, whose contents are whatever the memory holds."""
     return make(fresh(_spec("empty", shape, dtype, device)))
 
 
-def _spec(op: str, shape: Any, dtype: DTypeLike, where: DeviceLike) -> Any:
+def _spec(op: str, shape: ShapeLike, dtype: DTypeLike, wanted: DeviceLike) -> Spec:
     found = _default_dtype if dtype is None else real_dtype(op, dtype)
-    return spec(extents(op, shape), found, usable(where, op), op)
+    return spec(extents(op, shape), found, usable(wanted, op), op)
 
 
-def zeros(shape: Any, *, dtype: DTypeLike = None, device: DeviceLike = None) -> Tensor:
+def zeros(shape: ShapeLike, *, dtype: DTypeLike = None, device: DeviceLike = None) -> Tensor:
     """A new tensor of this shape, filled with 0.
 
     >>> import dovetail as dt
@@ -286,13 +288,13 @@ def zeros(shape: Any, *, dtype: DTypeLike = None, device: DeviceLike = None) -> 
     return _constant("zeros", shape, 0, _default_dtype if dtype is None else dtype, device)
 
 
-def ones(shape: Any, *, dtype: DTypeLike = None, device: DeviceLike = None) -> Tensor:
+def ones(shape: ShapeLike, *, dtype: DTypeLike = None, device: DeviceLike = None) -> Tensor:
     """A new tensor of this shape, filled with 1."""
     return _constant("ones", shape, 1, _default_dtype if dtype is None else dtype, device)
 
 
 def full(
-    shape: Any, fill_value: Any, *, dtype: DTypeLike = None, device: DeviceLike = None
+    shape: ShapeLike, fill_value: Fill, *, dtype: DTypeLike = None, device: DeviceLike = None
 ) -> Tensor:
     """A new tensor of this shape, filled with one number; the dtype is that number's kind's unless
     given.
@@ -300,23 +302,25 @@ def full(
     return _full("full", shape, fill_value, dtype, device)
 
 
-def _full(op: str, shape: Any, value: Any, dtype: DTypeLike, where: DeviceLike) -> Tensor:
+def _full(op: str, shape: ShapeLike, value: Fill, dtype: DTypeLike, wanted: DeviceLike) -> Tensor:
     if isinstance(value, Tensor | np.generic | np.ndarray):
         dtype = value.dtype if dtype is None else dtype
         if value.size != 1:
             raise ShapeError(f"{op}: the value must be one number, not of shape {value.shape}")
-        value = value.item()
+        value = values_of(op, value).item()
     if dtype is None:
         dtype = next((k for k in (bool, int, float) if isinstance(value, k)), float)
-    return _constant(op, shape, value, dtype, where)
+    return _constant(op, shape, value, dtype, wanted)
 
 
-def _constant(op: str, shape: Any, value: Any, dtype: Any, where: DeviceLike) -> Tensor:
+def _constant(
+    op: str, shape: ShapeLike, value: object, dtype: DTypeLike, wanted: DeviceLike
+) -> Tensor:
     d = _default_dtype if dtype is float else real_dtype(op, dtype)
-    return generate(ops.FULL, extents(op, shape), (scalar(op, value, d),), (d,), d, where, op)
+    return generate(ops.FULL, extents(op, shape), (scalar(op, value, d),), (d,), d, wanted, op)
 
 
-def scalar(op: str, value: Any, d: DType) -> Any:
+def scalar(op: str, value: object, d: DType) -> bool | int | float:
     """A Python number as dtype `d` would hold it. Raises: ValueOverflow, DTypeError."""
     if isinstance(value, complex):
         raise NotYetError(f"{op}: complex numbers come with a later version")
@@ -354,24 +358,24 @@ def ones_like(x: Tensor, /, *, dtype: DTypeLike = None, device: DeviceLike = Non
 
 
 def full_like(
-    x: Tensor, /, fill_value: Any, *, dtype: DTypeLike = None, device: DeviceLike = None
+    x: Tensor, /, fill_value: Fill, *, dtype: DTypeLike = None, device: DeviceLike = None
 ) -> Tensor:
     """A new tensor of x's shape (and dtype and device, unless given), filled with one number."""
     dtype, device = _like("full_like", x, dtype, device)
     return _full("full_like", x.shape, fill_value, dtype, device)
 
 
-def _like(op: str, x: Tensor, dtype: DTypeLike, where: DeviceLike) -> tuple[DTypeLike, DeviceLike]:
+def _like(op: str, x: Tensor, dtype: DTypeLike, wanted: DeviceLike) -> tuple[DTypeLike, DeviceLike]:
     """Those of `x` where none are given."""
     required(op, x)
-    return x.dtype if dtype is None else dtype, x.device if where is None else where
+    return x.dtype if dtype is None else dtype, x.device if wanted is None else wanted
 
 
 def arange(
-    start: Any,
+    start: Fill,
     /,
-    stop: Any = None,
-    step: Any = 1,
+    stop: Fill | None = None,
+    step: Fill = 1,
     *,
     dtype: DTypeLike = None,
     device: DeviceLike = None,
@@ -408,21 +412,21 @@ def arange(
     return generate(ops.ARANGE, (count,), (first, by), (wide, wide), d, device)
 
 
-def _bound(op: str, value: Any, name: str) -> int | float:
+def _bound(op: str, value: object, name: str) -> int | float:
     """A number, also of a tensor or an array of one element."""
     if isinstance(value, Tensor | np.ndarray):
         if value.size != 1:
             raise ShapeError(f"{op}: {name} is one number, not of shape {value.shape}")
-        value = value.item()
+        value = values_of(op, value).item()
     if isinstance(value, complex):
         raise NotYetError(f"{op}: complex numbers come with a later version")
     return number(op, value, name)
 
 
-def _count(start: Any, stop: Any, step: Any, ints: bool) -> int:
+def _count(start: float, stop: float, step: float, ints: bool) -> int:
     """How many numbers there are. Raises: ArgumentError, ShapeError."""
     if ints:
-        found = -((start - stop) // step)
+        found = int(-((start - stop) // step))
     else:
         a, b, s = (real("arange", v, "every bound") for v in (start, stop, step))
         length = (b - a) / s
@@ -458,7 +462,7 @@ def linspace(
     return generate(ops.LINSPACE, (count,), scalars, (wide, wide, wide, int64), d, device)
 
 
-def _real_bound(op: str, value: Any, name: str) -> float:
+def _real_bound(op: str, value: object, name: str) -> float:
     return real(op, _bound(op, value, name), name)
 
 
@@ -495,7 +499,7 @@ def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
     return apply(ops.WHERE, (_below("triu", x, integer("triu", k, "k") - 1), _zero(x), x))
 
 
-def _zero(x: Tensor) -> Any:
+def _zero(x: Tensor) -> bool | int:
     return False if x.dtype is bool_ else 0
 
 
@@ -511,7 +515,7 @@ def _below(op: str, x: Tensor, k: int) -> Tensor:
 def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
     """Coordinate tensors of the grid that 1-dimensional tensors span; views, which share memory."""
     choice("meshgrid", indexing, "indexing", ("xy", "ij"))
-    arrays = tensor.brought("meshgrid", *arrays)
+    arrays = operands.brought("meshgrid", *arrays)
     if any(a.ndim != 1 for a in arrays):
         raise ShapeError(
             f"meshgrid: needs 1-dimensional tensors, not shapes {[a.shape for a in arrays]}"

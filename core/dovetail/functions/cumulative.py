@@ -5,22 +5,22 @@ The order is k ascending on every device; float16 and bfloat16 are accumulated i
 
 from __future__ import annotations
 
-from typing import Any
-
 from .. import layout as lay
 from ..arguments import flag, integer, named
 from ..dtypes import bool_
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..graph.expr import node, spec
 from ..ops import table as ops
-from ..tensor.tensor import Tensor, apply, make, required, view, write_out
-from .datatypes import real_dtype
+from ..tensor.tensor import Tensor, make, required, strided
+from ..tensor.verbs import apply, slice_along
+from ..tensor.writes import write_out
+from .datatypes import DTypeLike, real_dtype
 from .manipulation import concat
 
 
 def cumulative_sum(
-    x: Tensor, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False,
-    out: Tensor | None = None,
+    x: Tensor, /, *, axis: int | None = None, dtype: DTypeLike = None,
+    include_initial: bool = False, out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """The sums of the elements up to each one, along `axis` (needed above one dimension).
 
@@ -32,18 +32,18 @@ def cumulative_sum(
 
 
 def cumulative_prod(
-    x: Tensor, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False,
-    out: Tensor | None = None,
+    x: Tensor, /, *, axis: int | None = None, dtype: DTypeLike = None,
+    include_initial: bool = False, out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """The products of the elements up to each one; else as `cumulative_sum`, a 1 coming first."""
     return _running(ops.CUMULATIVE_PROD, x, axis, dtype, include_initial, out)
 
 
 def _running(
-    op: ops.Op, x: Tensor, axis: int | None, dtype: Any, initial: bool, out: Tensor | None
+    op: ops.Op, x: Tensor, axis: int | None, dtype: DTypeLike, initial: bool, out: Tensor | None
 ) -> Tensor:
     initial = flag(op.name, initial, "include_initial")
-    if required(op.name, x).ndim == 0:
+    if strided(op.name, x).ndim == 0:
         raise ShapeError(f"{op.name}: needs at least 1 dimension; see dt.reshape(x, (1,))")
     if axis is None and x.ndim > 1:
         raise ArgumentError(f"{op.name}: needs axis= for shape {x.shape}")
@@ -54,7 +54,7 @@ def _running(
         raise DTypeError(f"{op.name}: the result's dtype cannot be bool; see dt.any, dt.all")
     shape = (*x.shape[:d], x.shape[d] + initial, *x.shape[d + 1 :])
     result = make(node(op, (x._expr,), spec(shape, kind, x.device, op.name), attrs))
-    return result if out is None else write_out(op.name, out, result._expr)
+    return result if out is None else write_out(op.name, out, result)
 
 
 @named
@@ -76,15 +76,9 @@ def diff(
     x = concat(parts, axis=d) if n and len(parts) > 1 else x
     for _ in range(min(n, x.shape[d])):  # empty from there on
         op = ops.NOT_EQUAL if x.dtype is bool_ else ops.SUBTRACT
-        x = apply(op, (_part(x, d, 1), _part(x, d, 0)))
+        less = max(x.shape[d] - 1, 0)
+        x = apply(op, (slice_along(x, d, 1, less), slice_along(x, d, 0, less)))
     return x
-
-
-def _part(x: Tensor, d: int, start: int) -> Tensor:
-    """All but one of the slices along an axis."""
-    starts = tuple(start if i == d else 0 for i in range(x.ndim))
-    lengths = tuple(max(m - 1, 0) if i == d else m for i, m in enumerate(x.shape))
-    return view(x, ("slice", starts, lengths, (1,) * x.ndim))
 
 
 def install() -> None:

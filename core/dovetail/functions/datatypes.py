@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
@@ -17,14 +17,18 @@ from ..errors import ArgumentError, DTypeError, NotYetError
 from ..graph.expr import tape_of
 from ..ops.dtype_rules import common
 from ..ops.table import ASTYPE, COPY, TO_DEVICE
-from ..tensor.tensor import PYTHON_NUMBERS, Tensor, apply, dispatch, from_host, required
+from ..tensor.host import from_host
+from ..tensor.operands import PYTHON_NUMBERS, Scalar
+from ..tensor.tensor import Tensor, required
+from ..tensor.verbs import apply, dispatch
 from .transfer import queue_move
 
-DeviceLike = Device | str | None
-DTypeLike = DType | str | type | np.dtype[Any] | None
+DeviceLike: TypeAlias = Device | str | None
+DTypeLike: TypeAlias = DType | str | type | np.dtype | None
+Kind: TypeAlias = "DTypeLike | tuple[Kind, ...]"  # a dtype, or a name of several
 
 
-def real_dtype(op: str, given: Any) -> DType:
+def real_dtype(op: str, given: DTypeLike) -> DType:
     """The dtype named by `given`. Raises: DTypeError; NotYetError for complex."""
     found = dtype(given, op)
     if found in D.COMPLEX:
@@ -46,7 +50,7 @@ def move(x: Tensor, target: Device, non_blocking: bool = False) -> Tensor:
     if x.device is target:
         return x
     if type(x) is not Tensor:
-        return dispatch("to_device", (x,), x, target)  # type: ignore[no-any-return]
+        return dispatch("to_device", "to", (x,), x, target)
     queued = queue_move(x, target) if non_blocking else None
     if queued is not None:
         queued._expr.tape = tape_of(TO_DEVICE, (x._expr,), queued._expr.spec, None)
@@ -71,15 +75,15 @@ def astype(
     """
     required("astype", x)
     want = real_dtype("astype", dtype)
-    where = x.device if device is None else device_named(device, "astype")
-    found = move(cast(x, want), where)
+    target = x.device if device is None else device_named(device, "astype")
+    found = move(cast(x, want), target)
     return apply(COPY, (x,)) if flag("astype", copy, "copy") and found is x else found
 
 
 def to(
     x: Tensor,
     /,
-    *wanted: Any,
+    *wanted: Tensor | DTypeLike | DeviceLike,
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     copy: bool = False,
@@ -120,7 +124,7 @@ def can_cast(from_: Tensor | DTypeLike, to: DTypeLike, /) -> bool:
         return False
 
 
-def result_type(*operands: Tensor | DTypeLike | bool | int | float) -> DType:
+def result_type(*operands: Tensor | DTypeLike | Scalar) -> DType:
     """The dtype in which tensors, dtypes and Python numbers meet. Numbers only change the kind.
 
     >>> import dovetail as dt
@@ -135,7 +139,7 @@ def result_type(*operands: Tensor | DTypeLike | bool | int | float) -> DType:
     return common("result_type", kinds)
 
 
-def _dtype_of(op: str, v: Any) -> DType:
+def _dtype_of(op: str, v: Tensor | np.ndarray | DTypeLike) -> DType:
     return dtype(v.dtype, op) if isinstance(v, Tensor | np.ndarray) else dtype(v, op)
 
 
@@ -193,7 +197,7 @@ KINDS: dict[str, tuple[DType, ...]] = {
 }  # fmt: skip
 
 
-def isdtype(dtype: DTypeLike, kind: Any) -> bool:
+def isdtype(dtype: DTypeLike, kind: Kind) -> bool:
     """Whether a dtype is of a kind: a dtype, one of the standard's names of kinds, or a tuple of
     these.
     """

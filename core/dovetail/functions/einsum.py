@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 from ..arguments import named, refused
 from ..errors import ArgumentError, ShapeError
-from ..tensor.tensor import Array, Tensor, brought, view
+from ..tensor.operands import Array, brought
+from ..tensor.tensor import Tensor
+from ..tensor.verbs import view
 from .elementwise import multiply
 from .linalg import matmul
 from .manipulation import diagonal

@@ -16,18 +16,10 @@ from ..errors import DTypeError
 from ..ops import table as ops
 from ..ops.dtype_rules import common
 from ..ops.table import TABLE, Op
-from ..tensor.tensor import (
-    Array,
-    Operand,
-    Tensor,
-    apply,
-    brought,
-    dispatch,
-    operands,
-    required,
-    untaped,
-    write_out,
-)
+from ..tensor.operands import Array, Operand, brought, operands
+from ..tensor.tensor import Tensor, required, untaped
+from ..tensor.verbs import apply, dispatch
+from ..tensor.writes import write_out
 from .creation import full
 from .datatypes import cast
 from .statistics import all as all_
@@ -256,7 +248,7 @@ def round(x: Tensor, /, *, decimals: int = 0, out: Tensor | None = None) -> Tens
         return _round(x, out=out)
     scale = 10.0 ** math.fabs(decimals)
     found = _round(x * scale) / scale if decimals > 0 else _round(x / scale) * scale
-    return found if out is None else write_out("round", out, found._expr)
+    return found if out is None else write_out("round", out, found)
 
 
 def where(condition: Array, x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
@@ -316,7 +308,7 @@ def relu(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
 def softmax(x: Tensor, /, axis: int = -1) -> Tensor:
     """exp(x) divided by its sum along an axis, without overflow; one kernel."""
     if type(required("softmax", x)) is not Tensor:
-        return dispatch("softmax", (x,), x, lay.axis("softmax", axis, x.ndim))  # type: ignore[no-any-return]
+        return dispatch("softmax", "softmax", (x,), x, lay.axis("softmax", axis, x.ndim))
     axis = lay.axis("softmax", axis, x.ndim)
     e = exp(x - _shift(x, axis))
     return e / sum_(e, axis=axis, keepdims=True)
@@ -326,7 +318,8 @@ def softmax(x: Tensor, /, axis: int = -1) -> Tensor:
 def log_softmax(x: Tensor, /, axis: int = -1) -> Tensor:
     """The logarithm of softmax, accurate where that underflows; one kernel."""
     if type(required("log_softmax", x)) is not Tensor:
-        return dispatch("log_softmax", (x,), x, lay.axis("log_softmax", axis, x.ndim))  # type: ignore[no-any-return]
+        along = lay.axis("log_softmax", axis, x.ndim)
+        return dispatch("log_softmax", "log_softmax", (x,), x, along)
     axis = lay.axis("log_softmax", axis, x.ndim)
     d = x - _shift(x, axis)
     return d - log(sum_(exp(d), axis=axis, keepdims=True))
@@ -361,13 +354,13 @@ def isclose(
 
 def _floats(x1: Operand, x2: Operand) -> tuple[Tensor, Tensor]:
     """Both operands as tensors of floats; integers as float64."""
-    x1, x2 = operands("isclose", x1, x2)
-    device = next(x.device for x in (x1, x2) if isinstance(x, Tensor))
-    found = common("isclose", [x.dtype for x in (x1, x2) if isinstance(x, Tensor)])
+    given = operands("isclose", x1, x2)
+    device = next(x.device for x in given if isinstance(x, Tensor))
+    found = common("isclose", [x.dtype for x in given if isinstance(x, Tensor)])
     found = found if found.kind == "f" else float64
     a, b = (
         x if isinstance(x, Tensor) else full((), real("isclose", x, "x"), device=device)
-        for x in (x1, x2)
+        for x in given
     )
     return cast(a, found), cast(b, found)
 

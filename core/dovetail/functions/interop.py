@@ -24,7 +24,7 @@ from ctypes import (
     c_void_p,
 )
 from functools import partial
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 
@@ -42,8 +42,25 @@ from ..layout import Shape, StridedView
 from ..memory import Storage, foreign
 from ..ops.table import COPY
 from ..plugins.registry import devices
-from ..tensor.tensor import Tensor, apply, evaluate, evaluated, make
-from .datatypes import DeviceLike, isdtype, move
+from ..tensor.host import evaluate, evaluated
+from ..tensor.tensor import Tensor, make, strided
+from ..tensor.verbs import apply
+from .datatypes import DeviceLike, Kind, isdtype, move
+
+
+class GivesDLPack(Protocol):
+    """What can be asked for a DLPack capsule."""
+
+    def __dlpack__(self, **asked: object) -> object:
+        """The capsule."""
+
+
+class HasDLPack(GivesDLPack, Protocol):
+    """An array of another library, as DLPack has it."""
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """DLPack's (device type, index)."""
+
 
 HOST = 1  # DLPack's device type of memory that the CPU reads and writes
 VERSION = (1, 0)
@@ -108,7 +125,7 @@ _rename = ctypes.PYFUNCTYPE(ctypes.c_int, c_void_p, ctypes.c_char_p)(
 
 
 def share(
-    owner: Any,
+    owner: object,
     address: int,
     shape: Shape,
     strides: Shape,
@@ -134,13 +151,13 @@ def share(
     return make(leaf(storage, spec(shape, dtype, device, "asarray"), strides, -low))
 
 
-def address(a: np.ndarray[Any, Any]) -> int:
+def address(a: np.ndarray) -> int:
     """Where the elements begin. (`a.ctypes` imports, which nothing can while Python ends.)"""
     found: int = a.__array_interface__["data"][0]
     return found
 
 
-def adopt(a: np.ndarray[Any, Any], dtype: DType, device: Device) -> Tensor:
+def adopt(a: np.ndarray, dtype: DType, device: Device) -> Tensor:
     """A tensor over the memory of a NumPy array. Raises: ArgumentError where that cannot be."""
     whole = all(s % a.itemsize == 0 for s in a.strides)
     strides = tuple(s // a.itemsize for s in a.strides)
@@ -166,13 +183,13 @@ class _Owner:
     # In a slot, so that Python calls the other library's function itself: no Ctrl-C comes between.
     __del__: Callable[[], object]
 
-    def __init__(self, managed: Any) -> None:
+    def __init__(self, managed: _Managed | _Versioned) -> None:
         self.managed = managed
         if managed.deleter:
             self.__del__ = partial(_Deleter(managed.deleter), ctypes.addressof(managed))
 
 
-def from_dlpack(x: Any, /, *, device: DeviceLike = None, copy: bool | None = None) -> Tensor:
+def from_dlpack(x: HasDLPack, /, *, device: DeviceLike = None, copy: bool | None = None) -> Tensor:
     """A tensor over the memory of `x`, which has `__dlpack__`: of NumPy, PyTorch, JAX and others.
 
     The memory is shared if the device (the default one that can, unless given) uses it as it is;
@@ -199,7 +216,7 @@ def from_dlpack(x: Any, /, *, device: DeviceLike = None, copy: bool | None = Non
     return _copied(x, found, target, producer[0])
 
 
-def _shared(x: Any, target: Device) -> Tensor | None:
+def _shared(x: GivesDLPack, target: Device) -> Tensor | None:
     """A tensor over the memory of `x`, which the device reaches; None where it cannot use it."""
     owner = _received(_capsule(x))
     v = owner.managed.view
@@ -212,8 +229,8 @@ def _shared(x: Any, target: Device) -> Tensor | None:
     return share(owner, address, shape, strides, dtype, target, bool(flags & READ_ONLY))
 
 
-def _own(x: Tensor, where: DeviceLike, copy: bool | None) -> Tensor:
-    target = x.device if where is None else device_named(where, "from_dlpack")
+def _own(x: Tensor, wanted: DeviceLike, copy: bool | None) -> Tensor:
+    target = x.device if wanted is None else device_named(wanted, "from_dlpack")
     if target is not x.device and copy is False:
         raise SharingError(
             f"from_dlpack: a tensor on {x.device} is on {target} only by a copy, and copy=False "
@@ -223,7 +240,7 @@ def _own(x: Tensor, where: DeviceLike, copy: bool | None) -> Tensor:
     return apply(COPY, (x,)) if copy and found is x else found
 
 
-def _copied(x: Any, shared: Tensor | None, target: Device, kind: int) -> Tensor:
+def _copied(x: HasDLPack, shared: Tensor | None, target: Device, kind: int) -> Tensor:
     """Memory of our own with the contents of foreign memory, at once: who knows when that
     changes.
     """
@@ -248,10 +265,10 @@ def _copied(x: Any, shared: Tensor | None, target: Device, kind: int) -> Tensor:
 class _OnHost:
     """An array of another library, which that library copies to the host."""
 
-    def __init__(self, x: Any, kind: int, target: Device) -> None:
+    def __init__(self, x: GivesDLPack, kind: int, target: Device) -> None:
         self.x, self.kind, self.target = x, kind, target
 
-    def __dlpack__(self, **asked: Any) -> Any:
+    def __dlpack__(self, **asked: object) -> object:
         try:
             return self.x.__dlpack__(**asked, dl_device=(HOST, 0))
         except (TypeError, ValueError, NotImplementedError) as error:  # not all libraries do
@@ -288,7 +305,7 @@ def _home(kind: int, index: int) -> Device:
     return found[0]
 
 
-def _capsule(x: Any) -> Any:
+def _capsule(x: GivesDLPack) -> object:
     try:
         try:
             return x.__dlpack__(max_version=VERSION)
@@ -298,7 +315,7 @@ def _capsule(x: Any) -> Any:
         raise SharingError(f"from_dlpack: the other library refuses: {error}") from error
 
 
-def _received(capsule: Any) -> _Owner:
+def _received(capsule: object) -> _Owner:
     """Takes over what a capsule holds."""
     at = id(capsule)
     for name, form in _FORMS.items():
@@ -332,7 +349,9 @@ def _code(d: DType) -> int:
 
 # --- tensors as memory for others ----------------------------------------------------------------
 
-_exported: dict[int, tuple[Any, ...]] = {}  # address of a struct -> what must live as long as it
+_exported: dict[
+    int, tuple[_Managed | _Versioned, *tuple[object, ...]]
+] = {}  # address of a struct -> what must live as long as it
 
 
 def _release(address: int) -> None:
@@ -375,11 +394,11 @@ def dlpack(
     x: Tensor,
     /,
     *,
-    stream: Any = None,
+    stream: object = None,
     max_version: tuple[int, int] | None = None,
     dl_device: tuple[int, int] | None = None,
     copy: bool | None = None,
-) -> Any:
+) -> object:
     """A DLPack capsule of the tensor's memory, computed and synchronised; a versioned one if
     `max_version` allows.
 
@@ -407,8 +426,8 @@ def _on_host(x: Tensor, wanted: tuple[int, ...], copy: bool | None) -> Tensor:
     return move(x, host)
 
 
-def _managed(x: Tensor, name: bytes, flags: int) -> Any:
-    e = evaluated(x)
+def _managed(x: Tensor, name: bytes, flags: int) -> _Managed | _Versioned:
+    e = evaluated(strided("__dlpack__", x))
     storage = storage_of(e)
     if storage.read_only or lay.repeats(StridedView(e.spec.shape, e.strides, 0)):
         flags |= READ_ONLY
@@ -416,9 +435,9 @@ def _managed(x: Tensor, name: bytes, flags: int) -> Any:
         raise SharingError(
             "__dlpack__: read-only memory needs DLPack 1.0 (max_version); export x.copy() instead"
         )
-    where = opened(x.device)
-    backend = where.backend
-    wait(where, current_handle(x.device))
+    here = opened(x.device)
+    backend = here.backend
+    wait(here, current_handle(x.device))
     look(storage)
     at = storage.ptr.offset + e.offset * x.itemsize
     address = backend.host_address(storage.ptr.handle, at)
@@ -444,7 +463,7 @@ def _managed(x: Tensor, name: bytes, flags: int) -> Any:
 class NamespaceInfo:
     """What this namespace can do; see the Array API's inspection functions."""
 
-    def capabilities(self) -> dict[str, Any]:
+    def capabilities(self) -> dict[str, bool | int]:
         """Optional behaviour."""
         return {
             "boolean indexing": True, "data-dependent shapes": True, "max dimensions": DIMENSIONS,
@@ -469,7 +488,7 @@ class NamespaceInfo:
         return {kind: d for kind, d in wanted.items() if d in held}
 
     @named
-    def dtypes(self, *, device: DeviceLike = None, kind: Any = None) -> dict[str, DType]:
+    def dtypes(self, *, device: DeviceLike = None, kind: Kind | None = None) -> dict[str, DType]:
         """The standard's dtypes that a device has, all or those of a kind (see `isdtype`).
 
         float16 and bfloat16 are not the standard's: see `Capabilities.dtypes` for what there is.

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import copy
 import pickle
-from typing import Any
+from collections.abc import Callable
+from operator import index
+from typing import Any, SupportsIndex, TypeAlias
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -22,9 +24,14 @@ from ..errors import ArgumentError, DeviceError, GradientError, PluginError
 from ..graph.expr import Expr, leaf, spec, storage_of
 from ..layout import Shape, StridedView
 from ..ops import table as ops
-from ..tensor.tensor import Tensor, apply, evaluated, from_host, host_array, is_ours, make
+from ..tensor.host import evaluated, from_host, host_array, is_ours
+from ..tensor.tensor import Tensor, make
+from ..tensor.verbs import apply
 from .interop import share
 from .manipulation import as_strided
+
+Buffer: TypeAlias = bytes | bytearray | memoryview | pickle.PickleBuffer
+Reduced: TypeAlias = tuple[Callable[..., Tensor], tuple[object, ...]]  # for `pickle`
 
 
 def _flat(e: Expr, low: int, high: int) -> Tensor:
@@ -89,18 +96,19 @@ class _Memory:
     def __init__(self, e: Expr, low: int, high: int) -> None:
         self.elements, self.low, self.high = _flat(e, low, high), low, high
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Reduced:
         x = self.elements
         raw = host_array(x, np.dtype(f"V{x.itemsize}")).view(np.uint8)
         raw.flags.writeable = True  # or no receiver could use its memory as it is
-        data: Any = pickle.PickleBuffer(raw.data) if protocol >= 5 else raw.tobytes()
+        by_buffer = index(protocol) >= 5
+        data = pickle.PickleBuffer(raw.data) if by_buffer else raw.tobytes()
         return loaded_memory, (str(x.device), x.dtype, data)
 
 
 _sent: WeakValueDictionary[int, _Memory] = WeakValueDictionary()  # by id of the storage, see above
 
 
-def reduced(x: Tensor, protocol: Any) -> Any:
+def reduced(x: Tensor, protocol: SupportsIndex) -> Reduced:
     """For `pickle`: what makes the tensor again, of its memory's elements.
 
     Raises: GradientError for what is bound to what it was computed from.
@@ -118,27 +126,27 @@ def reduced(x: Tensor, protocol: Any) -> Any:
     return loaded, (memory, *view, x.requires_grad, x.grad)
 
 
-def loaded_memory(device: str, dtype: DType, data: Any) -> Tensor:
+def loaded_memory(device: str, dtype: DType, data: Buffer) -> Tensor:
     """The elements in a buffer as a vector on a device: over that memory where it may be written,
     the device uses it as it is, and it is no tensor's yet; else in memory of its own.
 
     Raises: DeviceError and its kind, naming the way out where there is no such device.
     """
     try:
-        where = usable(device)
+        target = usable(device)
     except (DeviceError, PluginError) as error:
         raise type(error)(
             f"pickle: it holds a tensor on {device}, which cannot be had here: {error}; or make "
             'the pickle of x.to("cpu")'
         ) from error
-    raw = np.frombuffer(data, np.uint8)
+    raw = np.frombuffer(data, np.uint8)  # type: ignore[arg-type]  # NumPy takes PickleBuffers
     if raw.size % dtype.itemsize:
         raise ArgumentError(f"pickle: {raw.size} bytes are no elements of {dtype.name}")
     shape = (raw.size // dtype.itemsize,)
     found = None
     if raw.flags.writeable and raw.size and not is_ours(data):
-        found = share(data, raw.ctypes.data, shape, (1,), dtype, where, False)
-    return from_host(raw.view(f"V{dtype.itemsize}"), dtype, where) if found is None else found
+        found = share(data, raw.ctypes.data, shape, (1,), dtype, target, False)
+    return from_host(raw.view(f"V{dtype.itemsize}"), dtype, target) if found is None else found
 
 
 def loaded(

@@ -9,32 +9,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import NoReturn
 
 from .. import layout as lay
 from .. import settings
 from ..arguments import integer, integers, named, shown
+from ..dtypes import DType
 from ..errors import ArgumentError, DeviceError, NotYetAttribute, ShapeError
 from ..graph.expr import Spec, node, spec
 from ..layout import Shape
 from ..ops import table as ops
 from ..recent import Recent
-from ..tensor.tensor import (
-    Array,
-    Tensor,
-    apply,
-    assign,
-    brought,
-    decides,
-    dispatch,
-    fitted,
-    is_viewable,
-    make,
-    reduce,
-    required,
-    view,
-    write_out,
-)
+from ..tensor.operands import Array, brought, decides
+from ..tensor.operators import Result
+from ..tensor.tensor import Tensor, make, required, strided
+from ..tensor.verbs import apply, dispatch, is_viewable, reduce, view
+from ..tensor.writes import write_out, write_result
 from . import manipulation
 
 
@@ -48,7 +38,7 @@ def matmul(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     """
     x1, x2 = brought("matmul", x1, x2)
     result = _matmul("matmul", x1, x2)
-    return result if out is None else write_out("matmul", out, result._expr)
+    return result if out is None else write_out("matmul", out, result)
 
 
 _products: Recent[tuple[Spec, Spec], Spec] = Recent(4096)  # of two matrices' specs
@@ -56,7 +46,7 @@ _products: Recent[tuple[Spec, Spec], Spec] = Recent(4096)  # of two matrices' sp
 
 def _matmul(name: str, x1: Tensor, x2: Tensor) -> Tensor:
     if type(x1) is not Tensor or type(x2) is not Tensor:
-        return dispatch("matmul", (x1, x2), x1, x2)  # type: ignore[no-any-return]
+        return dispatch("matmul", name, (x1, x2), x1, x2)
     how = ops.GENERATED if settings.current().reproducible else None
     known = _products.find((x1._expr.spec, x2._expr.spec))
     if known is not None:
@@ -96,7 +86,7 @@ def _expanded(x: Tensor, shape: Shape) -> Tensor:
     return x if x.shape == shape else view(x, ("expand", shape))
 
 
-def _converted(x: Tensor, dtype: Any) -> Tensor:
+def _converted(x: Tensor, dtype: DType) -> Tensor:
     return x if x.dtype is dtype else apply(ops.ASTYPE, (x,), dtype)
 
 
@@ -134,7 +124,7 @@ def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Tensor:
     if x1.shape[axis] != x2.shape[axis]:
         raise ShapeError(f"vecdot: axis {axis} of shapes {x1.shape} and {x2.shape} has two sizes")
     product = apply(ops.MULTIPLY, (x1, x2))
-    return reduce(ops.SUM, product, (product.ndim + axis,), False, dtype)
+    return reduce(ops.SUM, strided("vecdot", product), (product.ndim + axis,), False, dtype)
 
 
 @named
@@ -164,9 +154,13 @@ def tensordot(x1: Array, x2: Array, /, *, axes: Axes = 2) -> Tensor:
     free2 = tuple(d for d in range(x2.ndim) if d not in second)
     rows, columns = tuple(x1.shape[d] for d in free1), tuple(x2.shape[d] for d in free2)
     length = math.prod(x1.shape[d] for d in first)
-    a = view(view(x1, ("permute", free1 + first)), ("reshape", (math.prod(rows), length)))
-    b = view(view(x2, ("permute", second + free2)), ("reshape", (length, math.prod(columns))))
-    return view(_matmul("tensordot", a, b), ("reshape", rows + columns))
+    a = _as_matrix(x1, free1 + first, (math.prod(rows), length))
+    b = _as_matrix(x2, second + free2, (length, math.prod(columns)))
+    return view(_matmul("tensordot", a, b), ("reshape", rows + columns), "tensordot")
+
+
+def _as_matrix(x: Tensor, order: Shape, shape: Shape) -> Tensor:
+    return view(view(x, ("permute", order), "tensordot"), ("reshape", shape), "tensordot")
 
 
 def _paired_axes(axes: Axes, x1: Tensor, x2: Tensor) -> tuple[Shape, Shape]:
@@ -197,18 +191,16 @@ class reproducible(settings.Switch):
         super().__init__(reproducible=True)
 
 
-def _matmul_operator(self: Tensor, other: Any) -> Any:
+def _matmul_operator(self: Tensor, other: Array) -> Result:
     return NotImplemented if decides(other) else matmul(self, other)
 
 
-def _matmul_reflected(self: Tensor, other: Any) -> Any:
+def _matmul_reflected(self: Tensor, other: Array) -> Result:
     return NotImplemented if decides(other) else matmul(other, self)
 
 
-def _matmul_in_place(self: Tensor, other: Any) -> Any:
-    name, want = "matmul in place", self._expr.spec
-    assign("matmul", self, fitted(name, matmul(self, other)._expr, want))
-    return self
+def _matmul_in_place(self: Tensor, other: Array) -> Tensor:
+    return write_result("matmul", self, matmul(self, other))
 
 
 def install() -> None:
@@ -225,7 +217,7 @@ def install() -> None:
 install()
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> NoReturn:
     if name in _LATER:
         raise NotYetAttribute(f"dt.linalg.{name}: comes with a later version; see numpy.linalg")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -19,31 +19,22 @@ from ..graph.expr import leaf, node, spec, storage_of, tape_of
 from ..layout import Shape, StridedView
 from ..ops import table as ops
 from ..ops.dtype_rules import common
-from ..tensor.tensor import (
-    Array,
-    Tensor,
-    alias,
-    apply,
-    brought,
-    dispatch,
-    evaluated,
-    fresh,
-    from_host,
-    is_viewable,
-    make,
-    required,
-    view,
-)
+from ..tensor.host import evaluated, fresh, from_host, values_of
+from ..tensor.operands import Array, brought
+from ..tensor.tensor import Tensor, alias, make, required, strided
+from ..tensor.verbs import apply, dispatch, is_viewable, slice_along, view
 from .creation import extents
 from .datatypes import cast
 
 Axes = int | Sequence[int]
+Sizes = int | Sequence[int]  # one of several sizes or axes, or all of them
 
 
-_UNGIVEN: Any = object()  # what a parameter is that was not given by its name
+# What a parameter is that was not given by its name.
+_UNGIVEN: Any = object()
 
 
-def _ints(op: str, given: Any, by_name: Any = _UNGIVEN, name: str = "shape") -> Shape:
+def _ints(op: str, given: Sequence[Sizes], by_name: Sizes = _UNGIVEN, name: str = "shape") -> Shape:
     """`(2, 3)` out of `f(2, 3)`, `f((2, 3))` or `f(shape=(2, 3))`."""
     if by_name is not _UNGIVEN:
         if given:
@@ -59,7 +50,9 @@ def _ints(op: str, given: Any, by_name: Any = _UNGIVEN, name: str = "shape") -> 
 # --- views ---------------------------------------------------------------------------------------
 
 
-def reshape(x: Tensor, /, *sizes: Any, shape: Any = _UNGIVEN, copy: bool | None = None) -> Tensor:
+def reshape(
+    x: Tensor, /, *sizes: Sizes, shape: Sizes = _UNGIVEN, copy: bool | None = None
+) -> Tensor:
     """The same elements, in row-major order, as another shape; one size may be -1.
 
     A view where strides permit, else a copy. `copy=True` always copies, `copy=False` never: it
@@ -75,7 +68,7 @@ def reshape(x: Tensor, /, *sizes: Any, shape: Any = _UNGIVEN, copy: bool | None 
     wanted = lay.resolve_reshape("reshape", required("reshape", x).shape, new)
     m = ("reshape", wanted)
     copy = copy if copy is None else flag("reshape", copy, "copy")
-    if copy is False and not is_viewable(x, m):
+    if copy is False and not is_viewable(strided("reshape", x), m):
         raise ArgumentError(
             f"reshape: shape {x.shape} with strides {x.stride()} becomes {wanted} only by a "
             f"copy, and copy=False forbids it"
@@ -83,11 +76,11 @@ def reshape(x: Tensor, /, *sizes: Any, shape: Any = _UNGIVEN, copy: bool | None 
     return view(apply(ops.COPY, (x,)) if copy else x, m)
 
 
-def view_as(x: Tensor, /, *shape: Any) -> Tensor:
+def view_as(x: Tensor, /, *shape: Sizes) -> Tensor:
     """The same memory as another shape, as `x.view(...)`; one size may be -1. Raises: ShapeError
     if a copy is needed.
     """
-    wanted = lay.resolve_reshape("view", x.shape, _ints("view", shape))
+    wanted = lay.resolve_reshape("view", strided("view", x).shape, _ints("view", shape))
     if not is_viewable(x, ("reshape", wanted)):
         raise ShapeError(
             f"view: strides {x.stride()} of shape {x.shape} do not permit a view as {wanted}; "
@@ -96,7 +89,7 @@ def view_as(x: Tensor, /, *shape: Any) -> Tensor:
     return view(x, ("reshape", wanted))
 
 
-def permute_dims(x: Tensor, /, *order: Any, axes: Any = _UNGIVEN) -> Tensor:
+def permute_dims(x: Tensor, /, *order: Sizes, axes: Sizes = _UNGIVEN) -> Tensor:
     """A view with the axes in another order. Raises: AxisError unless each axis is named once."""
     given = _ints("permute_dims", order, axes, "axes")
     return _permuted("permute_dims", required("permute_dims", x), given)
@@ -108,7 +101,7 @@ def _permuted(op: str, x: Tensor, axes: Shape) -> Tensor:
         raise AxisError(
             f"{op}: axes {order} are not an order of the {x.ndim} axes of shape {x.shape}"
         )
-    return view(x, ("permute", order))
+    return view(x, ("permute", order), op)
 
 
 def swapaxes(x: Tensor, axis1: int, axis2: int, /) -> Tensor:
@@ -120,19 +113,20 @@ def _swapped(op: str, x: Tensor, axis1: int, axis2: int) -> Tensor:
     order = list(range(required(op, x).ndim))
     a, b = lay.axis(op, axis1, x.ndim), lay.axis(op, axis2, x.ndim)
     order[a], order[b] = b, a
-    return view(x, ("permute", tuple(order)))
+    return view(x, ("permute", tuple(order)), op)
 
 
-def transpose(x: Tensor, /, *axes: Any) -> Tensor:
+def transpose(x: Tensor, /, *axes: Sizes) -> Tensor:
     """A view: `transpose(x, a, b)` exchanges two axes as in PyTorch; without axes all are
     reversed, as in NumPy.
 
     A full order of axes, as a tuple, is `permute_dims`.
     """
     if not axes:
-        return view(x, ("permute", tuple(reversed(range(required("transpose", x).ndim)))))
+        order = tuple(reversed(range(required("transpose", x).ndim)))
+        return view(x, ("permute", order), "transpose")
     if len(axes) == 2:
-        return _swapped("transpose", x, *axes)
+        return _swapped("transpose", x, *axes)  # type: ignore[arg-type]  # checked there
     return _permuted("transpose", required("transpose", x), _ints("transpose", axes, name="axes"))
 
 
@@ -148,7 +142,7 @@ def moveaxis(x: Tensor, source: Axes, destination: Axes, /) -> Tensor:
     order = [i for i in range(x.ndim) if i not in src]
     for d, s in sorted(zip(dst, src, strict=True)):
         order.insert(d, s)
-    return view(x, ("permute", tuple(order)))
+    return view(x, ("permute", tuple(order)), "moveaxis")
 
 
 def _axes_list(op: str, given: Axes, ndim: int) -> list[int]:
@@ -163,18 +157,19 @@ def expand_dims(x: Tensor, /, axis: Axes = 0) -> Tensor:
     places = lay.axes("expand_dims", listed, ndim)
     rest = iter(x.shape)
     shape = tuple([1 if d in places else next(rest) for d in range(ndim)])
-    return view(x, ("reshape", dimensions("expand_dims", shape)))
+    return view(x, ("reshape", dimensions("expand_dims", shape)), "expand_dims")
 
 
 def squeeze(x: Tensor, /, axis: Axes | None = None) -> Tensor:
     """A view without these axes, whose size must be 1; without all axes of size 1 for None."""
     required("squeeze", x)
     if axis is None:
-        return view(x, ("reshape", tuple(n for n in x.shape if n != 1)))
+        return view(x, ("reshape", tuple(n for n in x.shape if n != 1)), "squeeze")
     gone = lay.axes("squeeze", axis, x.ndim)
     if any(x.shape[d] != 1 for d in gone):
         raise ShapeError(f"squeeze: axis {shown(axis)} of shape {x.shape} does not have size 1")
-    return view(x, ("reshape", tuple(n for d, n in enumerate(x.shape) if d not in gone)))
+    kept = tuple(n for d, n in enumerate(x.shape) if d not in gone)
+    return view(x, ("reshape", kept), "squeeze")
 
 
 def flip(x: Tensor, /, axis: Axes | None = None) -> Tensor:
@@ -182,10 +177,10 @@ def flip(x: Tensor, /, axis: Axes | None = None) -> Tensor:
     turned = lay.axes("flip", axis, required("flip", x).ndim)
     starts = tuple(n - 1 if d in turned else 0 for d, n in enumerate(x.shape))
     steps = tuple(-1 if d in turned else 1 for d in range(x.ndim))
-    return view(x, ("slice", starts, x.shape, steps))
+    return view(x, ("slice", starts, x.shape, steps), "flip")
 
 
-def broadcast_to(x: Tensor, /, *sizes: Any, shape: Any = _UNGIVEN) -> Tensor:
+def broadcast_to(x: Tensor, /, *sizes: Sizes, shape: Sizes = _UNGIVEN) -> Tensor:
     """A read-only view in which axes of size 1 are repeated without memory. Raises: ShapeError.
 
     >>> import dovetail as dt
@@ -200,10 +195,10 @@ def _broadcast(op: str, x: Tensor, wanted: Shape) -> Tensor:
     dimensions(op, wanted)
     if len(wanted) < required(op, x).ndim or (lay.broadcast_shapes(op, x.shape, wanted) != wanted):
         raise ShapeError(f"{op}: shape {x.shape} does not broadcast to {wanted}")
-    return view(x, ("expand", wanted))
+    return view(x, ("expand", wanted), op)
 
 
-def expand(x: Tensor, /, *shape: Any) -> Tensor:
+def expand(x: Tensor, /, *shape: Sizes) -> Tensor:
     """`broadcast_to`, where -1 keeps a size."""
     wanted = _ints("expand", shape)
     lead = len(wanted) - x.ndim
@@ -229,7 +224,8 @@ def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     """Views of the parts along an axis, without it."""
     d = lay.axis("unstack", axis, required("unstack", x).ndim)
     shape = x.shape[:d] + x.shape[d + 1 :]
-    return tuple(view(_part(x, d, i, 1), ("reshape", shape)) for i in range(x.shape[d]))
+    parts = (slice_along(x, d, i, 1, "unstack") for i in range(x.shape[d]))
+    return tuple(view(part, ("reshape", shape), "unstack") for part in parts)
 
 
 def split(x: Tensor, sizes: int | Sequence[int], /, *, axis: int = 0) -> tuple[Tensor, ...]:
@@ -249,32 +245,25 @@ def split(x: Tensor, sizes: int | Sequence[int], /, *, axis: int = 0) -> tuple[T
             f"split: sizes {shown(sizes)} do not make up the {n} of axis {d} of shape {x.shape}"
         )
     ends = np.cumsum([0, *sizes]).tolist()
-    return tuple(_part(x, d, a, b - a) for a, b in pairwise(ends))
-
-
-def _part(x: Tensor, axis: int, start: int, length: int) -> Tensor:
-    """A view of `length` consecutive places along one axis."""
-    starts = tuple(start if d == axis else 0 for d in range(x.ndim))
-    lengths = tuple(length if d == axis else n for d, n in enumerate(x.shape))
-    return view(x, ("slice", starts, lengths, (1,) * x.ndim))
+    return tuple(slice_along(x, d, a, b - a, "split") for a, b in pairwise(ends))
 
 
 def flatten(x: Tensor, /, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """The axes start_dim..end_dim made into one: a view where strides permit, else a copy."""
     if required("flatten", x).ndim == 0:
-        return view(x, ("reshape", (1,)))
+        return view(x, ("reshape", (1,)), "flatten")
     a, b = lay.axis("flatten", start_dim, x.ndim), lay.axis("flatten", end_dim, x.ndim)
     if a > b:
         raise AxisError(f"flatten: start_dim {start_dim} comes after end_dim {end_dim}")
     size = 1
     for n in x.shape[a : b + 1]:
         size *= n
-    return view(x, ("reshape", (*x.shape[:a], size, *x.shape[b + 1 :])))
+    return view(x, ("reshape", (*x.shape[:a], size, *x.shape[b + 1 :])), "flatten")
 
 
 def ravel(x: Tensor, /) -> Tensor:
     """All elements in row-major order along one axis: a view where strides permit, else a copy."""
-    return view(x, ("reshape", (required("ravel", x).size,)))
+    return view(x, ("reshape", (required("ravel", x).size,)), "ravel")
 
 
 def as_strided(
@@ -284,7 +273,7 @@ def as_strided(
 
     Raises: ShapeError where it would reach out of the storage.
     """
-    required("as_strided", x)
+    strided("as_strided", x)
     shape, strides = extents("as_strided", size), integers("as_strided", stride, "stride")
     if len(shape) != len(strides):
         raise ShapeError(f"as_strided: {len(shape)} sizes, but {len(strides)} strides")
@@ -324,15 +313,16 @@ def diagonal(x: Tensor, /, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Ten
     a, b = lay.axis("diagonal", dim1, x.ndim), lay.axis("diagonal", dim2, x.ndim)
     if a == b:
         raise AxisError(f"diagonal: axes {dim1} and {dim2} are the same")
-    seen = view(x, ("permute", (*(d for d in range(x.ndim) if d not in (a, b)), a, b)))
+    order = (*(d for d in range(x.ndim) if d not in (a, b)), a, b)
+    seen = view(x, ("permute", order), "diagonal")
     n, m = seen.shape[-2:]
     offset = max(-n, min(offset, m))  # beyond: nothing, too
     if type(seen) is not Tensor:
-        return dispatch("diagonal", (seen,), seen, offset)  # type: ignore[no-any-return]
+        return dispatch("diagonal", "diagonal", (seen,), seen, offset)
     length = max(min(n + min(offset, 0), m - max(offset, 0)), 0)
     if length:
-        seen = _part(_part(seen, seen.ndim - 2, max(-offset, 0), length), seen.ndim - 1,
-                     max(offset, 0), length)  # fmt: skip
+        down = slice_along(seen, seen.ndim - 2, max(-offset, 0), length)
+        seen = slice_along(down, seen.ndim - 1, max(offset, 0), length)
     strides = evaluated(seen).strides
     return as_strided(seen, (*seen.shape[:-2], length), (*strides[:-2], strides[-2] + strides[-1]))
 
@@ -367,7 +357,7 @@ def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Tensor:
         parts, axis = [ravel(a) for a in parts], 0
     d = lay.axis("concat", axis, parts[0].ndim)
     if any(type(a) is not Tensor for a in parts):
-        return dispatch("concat", parts, parts, d)  # type: ignore[no-any-return]
+        return dispatch("concat", "concat", parts, parts, d)
     rests = {a.shape[:d] + a.shape[d + 1 :] if a.ndim == parts[0].ndim else None for a in parts}
     if len(rests) > 1:
         raise ShapeError(
@@ -380,7 +370,7 @@ def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Tensor:
     whole = make(fresh(spec(joined, dtype, parts[0].device, "concat")))
     start = 0
     for a in parts:
-        run.write([cast(a, dtype)._expr], _part(whole, d, start, a.shape[d])._expr)
+        run.write([cast(a, dtype)._expr], slice_along(whole, d, start, a.shape[d])._expr)
         start += a.shape[d]
     whole._expr.tape = tape_of(ops.CONCAT, tuple(a._expr for a in parts), whole._expr.spec, d)
     return whole
@@ -434,7 +424,8 @@ def _roll(x: Tensor, shift: int, axis: int) -> Tensor:
     cut = -shift % n if n else 0
     if cut == 0:
         return x
-    return concat([_part(x, axis, cut, n - cut), _part(x, axis, 0, cut)], axis=axis)
+    parts = [slice_along(x, axis, a, k, "roll") for a, k in ((cut, n - cut), (0, cut))]
+    return concat(parts, axis=axis)
 
 
 @named
@@ -451,7 +442,9 @@ def repeat(
         x, axis = ravel(required("repeat", x)), 0
     d = lay.axis("repeat", axis, required("repeat", x).ndim)
     n = x.shape[d]
-    counts = repeats.tolist() if isinstance(repeats, Tensor | np.ndarray) else repeats
+    counts: object = repeats
+    if isinstance(repeats, Tensor | np.ndarray):
+        counts = values_of("repeat", repeats).tolist()
     times = integers("repeat", counts, "repeats")
     if len(times) != 1:
         return _repeat_each(x, times, d)
@@ -463,7 +456,7 @@ def repeat(
 
 
 def _repeat_each(x: Tensor, times: Shape, axis: int) -> Tensor:
-    n = x.shape[axis]
+    n = strided("repeat", x).shape[axis]
     if len(times) != n or any(t < 0 for t in times):
         raise ShapeError(
             f"repeat: repeats must be {n} counts for axis {axis} of shape {x.shape}, not "
@@ -495,5 +488,5 @@ def tile(x: Tensor, repetitions: int | Sequence[int], /) -> Tensor:
     split_shape = tuple(k for t, n in pairs for k in ((n,) if t == 1 else (1, n)))
     wide = tuple(k for t, n in pairs for k in ((n,) if t == 1 else (t, n)))
     dimensions("tile", wide)
-    found = view(view(x, ("reshape", split_shape)), ("expand", wide))
+    found = view(view(x, ("reshape", split_shape), "tile"), ("expand", wide), "tile")
     return copy(reshape(found, dimensions("tile", [t * n for t, n in pairs])))

@@ -13,7 +13,10 @@ from ..ops import table as ops
 from ..ops.table import TABLE, Op
 from ..tensor import layout_registry as layout_plugins
 from ..tensor import printing
-from ..tensor.tensor import Tensor, assign, beside, fitted, in_place
+from ..tensor.operands import beside
+from ..tensor.tensor import Tensor
+from ..tensor.verbs import in_place
+from ..tensor.writes import write_result
 from . import (
     creation,
     datatypes,
@@ -127,27 +130,22 @@ def _in_place(op: Op) -> Any:
     return method
 
 
-def _written(name: str, x: Tensor, value: Tensor) -> Tensor:
-    assign(name, x, fitted(f"{name} in place", value._expr, x._expr.spec))
-    return x
-
-
 @named
 def clip_(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """This tensor, after `clip` has been written into it."""
-    return _written("clip", x, elementwise.clip(x, min, max))
+    return write_result("clip", x, elementwise.clip(x, min, max))
 
 
 @named
 def relu_(x: Tensor) -> Tensor:
     """This tensor, after `relu` has been written into it."""
-    return _written("relu", x, elementwise.relu(x))
+    return write_result("relu", x, elementwise.relu(x))
 
 
 @named
 def fill_(x: Tensor, value: Any) -> Tensor:
     """This tensor, filled with one number."""
-    return _written("fill", x, creation.full(x.shape, value, dtype=x.dtype, device=x.device))
+    return write_result("fill", x, creation.full(x.shape, value, dtype=x.dtype, device=x.device))
 
 
 @named
@@ -163,7 +161,7 @@ def copy_(x: Tensor, other: Tensor, /) -> Tensor:
     """
     other = other if isinstance(other, Tensor) else beside("copy_", other, (x,))
     source = datatypes.move(other, x.device)
-    return _written("copy", x, datatypes.cast(source, x.dtype))
+    return write_result("copy", x, datatypes.cast(source, x.dtype))
 
 
 def to_device(x: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:

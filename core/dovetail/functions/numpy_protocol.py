@@ -12,12 +12,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from inspect import Signature, signature
-from typing import Any
+from types import ModuleType
+from typing import TypeAlias
 
 import numpy as np
 
 from ..errors import ArgumentError, DTypeError
-from ..tensor.tensor import ARRAYS, Tensor, beside, brought, decides, write_out
+from ..tensor.operands import ARRAYS, Array, Operand, beside, brought, decides
+from ..tensor.tensor import Tensor
+from ..tensor.writes import write_out
 from . import (
     creation,
     cumulative,
@@ -26,13 +29,17 @@ from . import (
     indexing,
     linalg,
     manipulation,
+    masks,
     sets,
     sorting,
     statistics,
 )
 from . import einsum as contraction
+from .datatypes import DeviceLike, DTypeLike
+from .statistics import Axis
 
-Function = Callable[..., Any]
+Function: TypeAlias = Callable[..., object]
+Maker: TypeAlias = Callable[..., Tensor]
 
 
 def _lacking(name: str, why: str = "dovetail has no such function") -> DTypeError:
@@ -44,7 +51,7 @@ def _signature(function: Function) -> Signature:
     return signature(function)
 
 
-def _called(name: str, ours: Function, args: Sequence[Any], given: dict[str, Any]) -> Any:
+def _called(name: str, ours: Function, args: Sequence[object], given: dict[str, object]) -> object:
     """What ours gives for NumPy's arguments. Raises: DTypeError for those that it does not take."""
     try:
         bound = _signature(ours).bind(*args, **given)
@@ -53,7 +60,9 @@ def _called(name: str, ours: Function, args: Sequence[Any], given: dict[str, Any
     return ours(*bound.args, **bound.kwargs)
 
 
-def _each(names: str, module: Any, adapt: Function = lambda ours: ours) -> dict[str, Function]:
+def _each(
+    names: str, module: ModuleType, adapt: Callable[[Maker], Function] = lambda ours: ours
+) -> dict[str, Function]:
     """A module's functions of these names, adapted."""
     return {n: adapt(getattr(module, n)) for n in names.split()}
 
@@ -75,58 +84,59 @@ _OTHER_NAME = {
 _SCIPYS = {"erf": elementwise.erf, "erfc": elementwise.erfc, "expit": elementwise.sigmoid}
 
 
-def _divmod(x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
+def _divmod(x1: Operand, x2: Operand) -> tuple[Tensor, Tensor]:
     return elementwise.floor_divide(x1, x2), elementwise.remainder(x1, x2)
 
 
-UFUNCS: dict[Any, Function] = {
+UFUNCS: dict[object, Function] = {
     **{getattr(np, name): f for name, f in _each(_SAME_NAME, elementwise).items()},
     **{getattr(np, name): getattr(elementwise, ours) for name, ours in _OTHER_NAME.items()},
     np.divmod: _divmod,
     np.matmul: linalg.matmul,
     np.vecdot: linalg.vecdot,
 }
-_REDUCTIONS: dict[Any, Function] = {
+_REDUCTIONS: dict[object, Maker] = {
     np.add: statistics.sum, np.multiply: statistics.prod, np.maximum: statistics.max,
     np.minimum: statistics.min, np.logical_and: statistics.all, np.logical_or: statistics.any,
 }  # fmt: skip
-_ACCUMULATIONS: dict[Any, Function] = {
+_ACCUMULATIONS: dict[object, Maker] = {
     np.add: cumulative.cumulative_sum, np.multiply: cumulative.cumulative_prod,
 }  # fmt: skip
 
 
-def array_ufunc(x: Tensor, ufunc: Any, method: str, *inputs: Any, **given: Any) -> Any:
+def array_ufunc(
+    x: Tensor, ufunc: np.ufunc, method: str, *inputs: object, out: Sequence[object] = (),
+    **given: object,
+) -> object:  # fmt: skip
     """dovetail's function for a ufunc of NumPy, of which some operand or `out=` is a tensor.
 
     Raises: DTypeError for ufuncs, methods and parameters that dovetail lacks; else as the function.
     """
-    outs = given.pop("out", ())
-    if any(decides(v) for v in (*inputs, *outs)):
+    if any(decides(v) for v in (*inputs, *out)):
         return NotImplemented
     name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
-    for out in outs:
-        if out is not None and not isinstance(out, Tensor):
-            raise DTypeError(
-                f"np.{name}: out= is a NumPy array, and an operand a tensor; give out= a tensor, "
-                "or the operand as np.asarray(x)"
-            )
+    targets = [o for o in out if o is None or isinstance(o, Tensor)]
+    if len(targets) < len(out):
+        raise DTypeError(
+            f"np.{name}: out= is a NumPy array, and an operand a tensor; give out= a tensor, "
+            "or the operand as np.asarray(x)"
+        )
     ours = _ufunc(ufunc, method)
     if ours is None:
         raise _lacking(name)
     if not any(isinstance(v, Tensor) for v in inputs):
-        inputs = tuple([beside(name, v, outs) if isinstance(v, ARRAYS) else v for v in inputs])
+        inputs = tuple([beside(name, v, out) if isinstance(v, ARRAYS) else v for v in inputs])
     made = _called(name, ours, inputs, given)
-    if not outs:
+    if not out:
         return made
     results = made if isinstance(made, tuple) else (made,)
     found = tuple(
-        r if out is None else write_out(name, out, r._expr)
-        for r, out in zip(results, outs, strict=True)
+        r if o is None else write_out(name, o, r) for r, o in zip(results, targets, strict=True)
     )
     return found if len(found) > 1 else found[0]
 
 
-def _ufunc(ufunc: Any, method: str) -> Function | None:
+def _ufunc(ufunc: np.ufunc, method: str) -> Function | None:
     if method == "__call__":
         return UFUNCS.get(ufunc) or _SCIPYS.get(ufunc.__name__)
     if method == "reduce" and ufunc in _REDUCTIONS:
@@ -139,26 +149,28 @@ def _ufunc(ufunc: Any, method: str) -> Function | None:
 
 
 @lru_cache
-def _reduced(ours: Function) -> Function:
-    def reduce(array: Any, axis: Any = 0, *, keepdims: bool = False, **dtype: Any) -> Tensor:
-        return _called(ours.__name__, ours, (array,), {"axis": axis, "keepdims": keepdims, **dtype})  # type: ignore[no-any-return]
+def _reduced(ours: Maker) -> Function:
+    def reduce(
+        array: Tensor, axis: Axis = 0, *, keepdims: bool = False, **dtype: DTypeLike
+    ) -> object:
+        return _called(ours.__name__, ours, (array,), {"axis": axis, "keepdims": keepdims, **dtype})
 
     return reduce
 
 
 @lru_cache
-def _accumulated(ours: Function) -> Function:
-    def accumulate(array: Any, axis: int = 0, dtype: Any = None) -> Tensor:
-        return ours(array, axis=axis, dtype=dtype)  # type: ignore[no-any-return]
+def _accumulated(ours: Maker) -> Function:
+    def accumulate(array: Tensor, axis: int = 0, dtype: DTypeLike = None) -> Tensor:
+        return ours(array, axis=axis, dtype=dtype)
 
     return accumulate
 
 
 @lru_cache
 def _outer(ours: Function) -> Function:
-    def outer(a: Any, b: Any) -> Any:
-        a, b = brought(ours.__name__, a, b)
-        return ours(manipulation.reshape(a, (*a.shape, *(1,) * b.ndim)), b)
+    def outer(a: Array, b: Array) -> object:
+        x, y = brought(ours.__name__, a, b)
+        return ours(manipulation.reshape(x, (*x.shape, *(1,) * y.ndim)), y)
 
     return outer
 
@@ -166,52 +178,62 @@ def _outer(ours: Function) -> Function:
 # --- functions, with NumPy's parameters ----------------------------------------------------------
 
 
-def _sums(ours: Function) -> Function:
+def _sums(ours: Maker) -> Function:
     def f(
-        a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False
+        a: Tensor,
+        axis: Axis = None,
+        dtype: DTypeLike = None,
+        out: Tensor | None = None,
+        keepdims: bool = False,
     ) -> Tensor:
-        return ours(a, axis=axis, dtype=dtype, out=out, keepdims=keepdims)  # type: ignore[no-any-return]
+        return ours(a, axis=axis, dtype=dtype, out=out, keepdims=keepdims)
 
     return f
 
 
-def _extremes(ours: Function) -> Function:
-    def f(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> Tensor:
-        return ours(a, axis=axis, out=out, keepdims=keepdims)  # type: ignore[no-any-return]
-
-    return f
-
-
-def _moments(ours: Function) -> Function:
+def _extremes(ours: Maker) -> Function:
     def f(
-        a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0,
-        keepdims: bool = False, *, correction: float | None = None,
+        a: Tensor, axis: Axis = None, out: Tensor | None = None, keepdims: bool = False
+    ) -> Tensor:
+        return ours(a, axis=axis, out=out, keepdims=keepdims)
+
+    return f
+
+
+def _moments(ours: Maker) -> Function:
+    def f(
+        a: Tensor, axis: Axis = None, dtype: DTypeLike = None, out: Tensor | None = None,
+        ddof: float = 0, keepdims: bool = False, *, correction: float | None = None,
     ) -> Tensor:  # fmt: skip
         n = ddof if correction is None else correction
         x = datatypes.cast(a, None if dtype is None else datatypes.real_dtype("std", dtype))
-        return ours(x, axis=axis, correction=n, keepdims=keepdims, out=out)  # type: ignore[no-any-return]
+        return ours(x, axis=axis, correction=n, keepdims=keepdims, out=out)
 
     return f
 
 
-def _running(ours: Function) -> Function:
-    def f(a: Any, axis: int | None = None, dtype: Any = None, out: Any = None) -> Tensor:
+def _running(ours: Maker) -> Function:
+    def f(
+        a: Tensor, axis: int | None = None, dtype: DTypeLike = None, out: Tensor | None = None
+    ) -> Tensor:
         x = manipulation.ravel(a) if axis is None else a
-        return ours(x, axis=axis or 0, dtype=dtype, out=out)  # type: ignore[no-any-return]
+        return ours(x, axis=axis or 0, dtype=dtype, out=out)
 
     return f
 
 
-def _in_order(ours: Function) -> Function:
-    def f(a: Any, axis: int | None = -1, kind: Any = None, *, stable: bool | None = None) -> Tensor:
-        return ours(manipulation.ravel(a) if axis is None else a, axis=-1 if axis is None else axis)  # type: ignore[no-any-return]
+def _in_order(ours: Maker) -> Function:
+    def f(
+        a: Tensor, axis: int | None = -1, kind: object = None, *, stable: bool | None = None
+    ) -> Tensor:
+        return ours(manipulation.ravel(a) if axis is None else a, axis=-1 if axis is None else axis)
 
     return f
 
 
-def _filled_like(ours: Function) -> Function:
-    def f(a: Any, dtype: Any = None, *, device: Any = None) -> Tensor:
-        return ours(a, dtype=dtype, device=device)  # type: ignore[no-any-return]
+def _filled_like(ours: Maker) -> Function:
+    def f(a: Tensor, dtype: DTypeLike = None, *, device: DeviceLike = None) -> Tensor:
+        return ours(a, dtype=dtype, device=device)
 
     return f
 
@@ -221,60 +243,66 @@ def _triangle(ours: Function) -> Function:
 
 
 def _close(ours: Function) -> Function:
-    def f(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
+    def f(
+        a: Operand, b: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+    ) -> object:
         return ours(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
 
     return f
 
 
-def _where(condition: Any, *choices: Any) -> Any:
-    return elementwise.where(condition, *choices) if choices else indexing.nonzero(condition)
+def _where(condition: Tensor, *choices: Operand) -> Tensor | tuple[Tensor, ...]:
+    return elementwise.where(condition, *choices) if choices else masks.nonzero(condition)
 
 
 def _clip(
-    a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: Any = None,
-    max: Any = None,
+    a: Tensor, a_min: Operand | None = None, a_max: Operand | None = None,
+    out: Tensor | None = None, *, min: Operand | None = None, max: Operand | None = None,
 ) -> Tensor:  # fmt: skip
     low, high = (min if a_min is None else a_min), (max if a_max is None else a_max)
     return elementwise.clip(a, low, high, out=out)
 
 
-def _transpose(a: Any, axes: Any = None) -> Tensor:
+def _transpose(a: Tensor, axes: Sequence[int] | None = None) -> Tensor:
     return manipulation.transpose(a) if axes is None else manipulation.permute_dims(a, tuple(axes))
 
 
-def _concatenate(arrays: Any, axis: int | None = 0, out: Any = None) -> Tensor:
+def _concatenate(
+    arrays: Sequence[Array], axis: int | None = 0, out: Tensor | None = None
+) -> Tensor:
     made = manipulation.concat(arrays, axis=axis)
-    return made if out is None else write_out("concatenate", out, made._expr)
+    return made if out is None else write_out("concatenate", out, made)
 
 
-def _stack(arrays: Any, axis: int = 0, out: Any = None) -> Tensor:
+def _stack(arrays: Sequence[Array], axis: int = 0, out: Tensor | None = None) -> Tensor:
     made = manipulation.stack(arrays, axis=axis)
-    return made if out is None else write_out("stack", out, made._expr)
+    return made if out is None else write_out("stack", out, made)
+
+
+def _with_dims(x: object, dims: int) -> Tensor | np.ndarray:
+    if not isinstance(x, Tensor):
+        return np.array(x, copy=None, ndmin=dims)
+    return manipulation.reshape(x, ((1,) * (dims - x.ndim) + x.shape)) if x.ndim < dims else x
 
 
 def _at_least(dims: int) -> Function:
-    def one(x: Any) -> Any:
-        if not isinstance(x, Tensor):
-            return (np.atleast_1d, np.atleast_2d)[dims - 1](x)
-        return manipulation.reshape(x, ((1,) * (dims - x.ndim) + x.shape)) if x.ndim < dims else x
-
-    def f(*arys: Any) -> Any:
-        return one(arys[0]) if len(arys) == 1 else tuple(map(one, arys))
+    def f(*arys: object) -> object:
+        found = tuple(_with_dims(x, dims) for x in arys)
+        return found[0] if len(found) == 1 else found
 
     return f
 
 
-def _vstack(tup: Any) -> Tensor:
-    return manipulation.concat([_at_least(2)(x) for x in tup])
+def _vstack(tup: Sequence[Array]) -> Tensor:
+    return manipulation.concat([_with_dims(x, 2) for x in tup])
 
 
-def _hstack(tup: Any) -> Tensor:
-    parts = [_at_least(1)(x) for x in tup]
+def _hstack(tup: Sequence[Array]) -> Tensor:
+    parts = [_with_dims(x, 1) for x in tup]
     return manipulation.concat(parts, axis=0 if parts[0].ndim == 1 else 1)
 
 
-def _broadcast_arrays(*args: Any) -> tuple[Any, ...]:
+def _broadcast_arrays(*args: object) -> tuple[Tensor | np.ndarray, ...]:
     """What is no tensor stays on the host, whatever it holds."""
     given = [x if isinstance(x, Tensor) else np.asarray(x) for x in args]
     shape = manipulation.broadcast_shapes(*(x.shape for x in given))
@@ -284,7 +312,7 @@ def _broadcast_arrays(*args: Any) -> tuple[Any, ...]:
     )
 
 
-def _split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
+def _split(ary: Tensor, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Tensor]:
     n = ary.shape[axis]
     if isinstance(indices_or_sections, int):
         if n % indices_or_sections:
@@ -299,32 +327,40 @@ def _split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
     return [manipulation.moveaxis(p, 0, axis) for p in parts]
 
 
-def _take(a: Any, indices: Any, axis: int | None = None) -> Tensor:
+def _take(a: Tensor, indices: Array, axis: int | None = None) -> Tensor:
     x = manipulation.ravel(a) if axis is None else a
     return indexing.take(x, indices, axis=axis or 0)
 
 
-def _diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
+def _diff(
+    a: Tensor,
+    n: int = 1,
+    axis: int = -1,
+    prepend: Tensor | None = None,
+    append: Tensor | None = None,
+) -> Tensor:
     return cumulative.diff(a, axis=axis, n=n, prepend=prepend, append=append)
 
 
-def _dot(a: Any, b: Any, out: Any = None) -> Tensor:
-    arrays = (Tensor, *ARRAYS)
-    a, b = brought("dot", a, b) if isinstance(a, arrays) and isinstance(b, arrays) else (a, b)
-    if not np.ndim(a) or not np.ndim(b):
+def _dot(a: Operand, b: Operand, out: Tensor | None = None) -> Tensor:
+    if not isinstance(a, (Tensor, *ARRAYS)) or not isinstance(b, (Tensor, *ARRAYS)):
         made = elementwise.multiply(a, b)
-    elif b.ndim <= 2:
-        made = linalg.matmul(a, b)
     else:
-        made = linalg.tensordot(a, b, axes=((-1,), (-2,)))
-    return made if out is None else write_out("dot", out, made._expr)
+        x, y = brought("dot", a, b)
+        if not x.ndim or not y.ndim:
+            made = elementwise.multiply(x, y)
+        elif y.ndim <= 2:
+            made = linalg.matmul(x, y)
+        else:
+            made = linalg.tensordot(x, y, axes=((-1,), (-2,)))
+    return made if out is None else write_out("dot", out, made)
 
 
-def _outer_product(a: Any, b: Any) -> Tensor:
+def _outer_product(a: Array, b: Array) -> Tensor:
     return linalg.outer(*map(manipulation.ravel, brought("outer", a, b)))
 
 
-def _einsum(subscripts: str, *operands: Any, optimize: Any = False) -> Tensor:
+def _einsum(subscripts: str, *operands: Array, optimize: object = False) -> Tensor:
     return contraction.einsum(subscripts, *operands)
 
 
@@ -388,8 +424,8 @@ _OURS: dict[str, Function] = {
     "take_along_axis": lambda arr, indices, axis=-1: indexing.take_along_axis(
         arr, indices, axis=axis
     ),
-    "nonzero": lambda a: indexing.nonzero(a),
-    "argwhere": lambda a: indexing.argwhere(a),
+    "nonzero": lambda a: masks.nonzero(a),
+    "argwhere": lambda a: masks.argwhere(a),
     "searchsorted": lambda a, v, side="left", sorter=None: indexing.searchsorted(
         a, v, side=side, sorter=sorter
     ),
@@ -413,17 +449,17 @@ result_type can_cast common_type min_scalar_type may_share_memory shares_memory 
 
 
 def _looking(function: Function) -> Function:
-    def f(*args: Any, **given: Any) -> Any:
+    def f(*args: object, **given: object) -> object:
         return function(*map(_on_host, args), **{k: _on_host(v) for k, v in given.items()})
 
     return f
 
 
-def _on_host(x: Any) -> Any:
+def _on_host(x: object) -> object:
     return x.numpy() if isinstance(x, Tensor) else x
 
 
-FUNCTIONS: dict[Any, Function] = {  # of this NumPy, which may lack some
+FUNCTIONS: dict[object, Function] = {  # of this NumPy, which may lack some
     getattr(where, name): ours
     for where, table in (
         (np, _OURS | _each(_LOOKING, np, _looking)),
@@ -435,8 +471,12 @@ FUNCTIONS: dict[Any, Function] = {  # of this NumPy, which may lack some
 
 
 def array_function(
-    x: Tensor, function: Any, types: Sequence[type], args: Sequence[Any], given: dict[str, Any]
-) -> Any:
+    x: Tensor,
+    function: Function,
+    types: Sequence[type],
+    args: Sequence[object],
+    given: dict[str, object],
+) -> object:
     """dovetail's function for one of NumPy's that was given a tensor.
 
     Raises: DTypeError for functions and parameters that dovetail lacks; else as the function.

@@ -10,26 +10,26 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from ..arguments import instance, integer, named, real, refused, sequence, shown
 from ..arguments import integers as ints
-from ..device import Device, usable
+from ..device import usable
 from ..dtypes import DType, bfloat16, float16, float32, float64, int64, uint32, uint64
 from ..errors import ArgumentError, DTypeError
 from ..graph.expr import spec
 from ..layout import Shape
 from ..ops import table as ops
-from ..tensor.tensor import Tensor, apply, from_host
+from ..tensor.host import from_host
+from ..tensor.tensor import Tensor
+from ..tensor.verbs import apply
 from .creation import extents, generate
-from .datatypes import real_dtype
+from .datatypes import DeviceLike, DTypeLike, real_dtype
 from .indexing import take
 
 Extents = int | Sequence[int]
-DeviceLike = Device | str | None
 _BITS = {float32: 24, float16: 11, bfloat16: 8}  # of a uniform number, so that it stays below 1
 
 
@@ -59,7 +59,8 @@ class Generator:
         with self._lock:
             self._seed, self._offset = (n % (1 << 64) for n in given)
 
-    def __reduce__(self) -> Any:  # a lock is neither copied nor sent
+    # A lock is neither copied nor sent.
+    def __reduce__(self) -> tuple[Callable[..., Generator], tuple[tuple[int, int]]]:
         return _at, (self.state,)
 
     def _reserve(self, n: int) -> tuple[int, int]:
@@ -71,7 +72,7 @@ class Generator:
 
     @named
     def uniform(
-        self, shape: Extents = (), *, low: float = 0.0, high: float = 1.0, dtype: Any = None,
+        self, shape: Extents = (), *, low: float = 0.0, high: float = 1.0, dtype: DTypeLike = None,
         device: DeviceLike = None,
     ) -> Tensor:  # fmt: skip
         """Floats spread evenly over low <= x < high, in float32 steps of 2**-24 (high - low).
@@ -95,7 +96,7 @@ class Generator:
 
     @named
     def normal(
-        self, shape: Extents = (), *, mean: float = 0.0, std: float = 1.0, dtype: Any = None,
+        self, shape: Extents = (), *, mean: float = 0.0, std: float = 1.0, dtype: DTypeLike = None,
         device: DeviceLike = None,
     ) -> Tensor:  # fmt: skip
         """Floats from the normal distribution, by Box and Muller's method.
@@ -114,7 +115,7 @@ class Generator:
 
     @named
     def integers(
-        self, low: int, high: int | None = None, shape: Extents = (), *, dtype: Any = None,
+        self, low: int, high: int | None = None, shape: Extents = (), *, dtype: DTypeLike = None,
         device: DeviceLike = None,
     ) -> Tensor:  # fmt: skip
         """Integers low <= k < high; 0 <= k < low, where `high` is not given. int64 unless told.
@@ -152,16 +153,16 @@ class Generator:
         return from_host(order.astype(np.int64), int64, keys.device)
 
     def _draw(
-        self, op: ops.Op, shape: Shape, scalars: Sequence[Any], kinds: Sequence[DType], d: DType,
-        where: DeviceLike,
+        self, op: ops.Op, shape: Shape, scalars: Sequence[int | float], kinds: Sequence[DType],
+        d: DType, wanted: DeviceLike,
     ) -> Tensor:  # fmt: skip
-        spec(shape, d, usable(where), op.name)  # first: what is refused draws nothing
-        place = self._reserve(int(np.prod(shape, dtype=object)))
-        scalars = (*place, *scalars)
-        return generate(op, shape, scalars, (uint64, uint64, *kinds), d, where)
+        spec(shape, d, usable(wanted), op.name)  # first: what is refused draws nothing
+        start = self._reserve(int(np.prod(shape, dtype=object)))
+        scalars = (*start, *scalars)
+        return generate(op, shape, scalars, (uint64, uint64, *kinds), d, wanted)
 
 
-def _float(name: str, dtype: Any) -> DType:
+def _float(name: str, dtype: DTypeLike) -> DType:
     d = float32 if dtype is None else real_dtype(name, dtype)
     if d.kind != "f":
         raise DTypeError(f"{name}: makes floats, not {d.name}; see dt.random.integers")
@@ -175,6 +176,7 @@ def _at(state: tuple[int, int]) -> Generator:
     return found
 
 
+# One for the whole process, under a lock: seeding it once seeds what every thread draws.
 _default = Generator()
 
 
@@ -204,7 +206,7 @@ def set_state(state: tuple[int, int]) -> None:
 
 
 def uniform(
-    shape: Extents = (), *, low: float = 0.0, high: float = 1.0, dtype: Any = None,
+    shape: Extents = (), *, low: float = 0.0, high: float = 1.0, dtype: DTypeLike = None,
     device: DeviceLike = None, generator: Generator | None = None,
 ) -> Tensor:  # fmt: skip
     """Floats spread evenly over low <= x < high; see `Generator.uniform`."""
@@ -213,7 +215,7 @@ def uniform(
 
 
 def normal(
-    shape: Extents = (), *, mean: float = 0.0, std: float = 1.0, dtype: Any = None,
+    shape: Extents = (), *, mean: float = 0.0, std: float = 1.0, dtype: DTypeLike = None,
     device: DeviceLike = None, generator: Generator | None = None,
 ) -> Tensor:  # fmt: skip
     """Floats from the normal distribution; see `Generator.normal`."""
@@ -222,7 +224,7 @@ def normal(
 
 
 def integers(
-    low: int, high: int | None = None, shape: Extents = (), *, dtype: Any = None,
+    low: int, high: int | None = None, shape: Extents = (), *, dtype: DTypeLike = None,
     device: DeviceLike = None, generator: Generator | None = None,
 ) -> Tensor:  # fmt: skip
     """Integers low <= k < high (0 <= k < low); see `Generator.integers`."""

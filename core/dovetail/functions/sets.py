@@ -12,12 +12,16 @@ from typing import NamedTuple
 from ..arguments import flag, named
 from ..dtypes import int64
 from ..ops import table as ops
-from ..tensor.tensor import Tensor, apply, operands, required, view
+from ..tensor.operands import operands
+from ..tensor.tensor import Tensor, required
+from ..tensor.verbs import apply, slice_along
 from .creation import full, zeros
 from .cumulative import cumulative_sum
 from .datatypes import cast, result_type
-from .indexing import fetch, place, searchsorted, true_positions
+from .index_writes import scatter_to
+from .indexing import fetch, searchsorted
 from .manipulation import concat, expand_dims, reshape
+from .masks import true_positions
 from .sorting import argsort, sort
 from .statistics import any as any_of
 
@@ -116,13 +120,12 @@ def isin(x1: Tensor | int | float, x2: Tensor | int | float, /, *, invert: bool 
     >>> dt.isin(dt.asarray([1, 2, 3], device="reference"), 2).tolist()
     [False, True, False]
     """
-    x1, x2 = operands("isin", x1, x2)
-    given = [a for a in (x1, x2) if isinstance(a, Tensor)]
+    given = operands("isin", x1, x2)
+    device = next(a.device for a in given if isinstance(a, Tensor))
     invert = flag("isin", invert, "invert")
-    d = result_type(x1, x2)
+    d = result_type(*given)
     x, among = (
-        cast(a, d) if isinstance(a, Tensor) else full((), a, dtype=d, device=given[0].device)
-        for a in (x1, x2)
+        cast(a, d) if isinstance(a, Tensor) else full((), a, dtype=d, device=device) for a in given
     )
     found = _is_in(x, reshape(among, (-1,)))
     return apply(ops.LOGICAL_NOT, (found,)) if invert else found
@@ -145,17 +148,17 @@ def _groups(ordered: Tensor) -> tuple[Tensor, Tensor]:
     run of equal ones starts. One host read.
     """
     n = ordered.size
-    before, after = (view(ordered, ("slice", (k,), (max(n - 1, 0),), (1,))) for k in (0, min(n, 1)))
+    before, after = (slice_along(ordered, 0, k, max(n - 1, 0)) for k in (0, min(n, 1)))
     new = apply(ops.NOT_EQUAL, (before, after))
     first = zeros((min(n, 1),), dtype=int64, device=ordered.device)
-    return new, concat((first, true_positions(new, ordered) + 1))
+    return new, concat((first, true_positions(new, ordered.device) + 1))
 
 
 def _lengths(starts: Tensor, n: int) -> Tensor:
     """How long the runs are."""
     count = starts.size
     last = full((min(count, 1),), n, dtype=int64, device=starts.device)
-    after = view(starts, ("slice", (min(count, 1),), (max(count - 1, 0),), (1,)))
+    after = slice_along(starts, 0, min(count, 1), max(count - 1, 0))
     return concat((after, last)) - starts
 
 
@@ -164,4 +167,4 @@ def _inverse(x: Tensor, order: Tensor, new: Tensor) -> Tensor:
     if not x.size:
         return zeros(x.shape, dtype=int64, device=x.device)
     run = cumulative_sum(new, include_initial=True)
-    return reshape(place(run, order), x.shape)
+    return reshape(scatter_to(run, order), x.shape)

@@ -15,7 +15,9 @@ from ..errors import ArgumentError, NotYetError, ShapeError
 from ..graph.expr import node, spec
 from ..ops import table as ops
 from ..ops.sort import HALF, Order, key_dtype
-from ..tensor.tensor import Tensor, evaluate, make, required, view
+from ..tensor.host import evaluate
+from ..tensor.tensor import Tensor, make, strided
+from ..tensor.verbs import slice_along, view
 from .indexing import fetch_along
 from .statistics import max as largest_of
 from .statistics import min as smallest_of
@@ -73,8 +75,7 @@ def topk(x: Tensor, k: int, /, *, axis: int = -1, largest: bool = True) -> TopK:
     if not 0 <= k <= size:
         raise ArgumentError(f"topk: k is {shown(k)} for axis {axis} of size {size}")
     order = _along(ops.ARGSORT, x, d, flag("topk", largest, "largest"))
-    lengths = (*x.shape[:d], k, *x.shape[d + 1 :])
-    first = view(order, ("slice", (0,) * x.ndim, lengths, (1,) * x.ndim))
+    first = slice_along(order, d, 0, k)
     return TopK(fetch_along(x, first, d), first)
 
 
@@ -84,7 +85,7 @@ def order_of(keys: Tensor, bits: int) -> Tensor:
 
 
 def _require(op: str, x: Tensor) -> Tensor:
-    if required(op, x).ndim == 0:
+    if strided(op, x).ndim == 0:
         raise ShapeError(f"{op}: needs at least 1 dimension; see dt.reshape(x, (1,))")
     return x
 

@@ -15,7 +15,9 @@ from ..errors import DTypeError, ShapeError
 from ..layout import Shape
 from ..ops import table as ops
 from ..ops.table import Op
-from ..tensor.tensor import Tensor, apply, dispatch, reduce, required, untaped, view, write_out
+from ..tensor.tensor import Tensor, required, strided, untaped
+from ..tensor.verbs import apply, dispatch, reduce, view
+from ..tensor.writes import write_out
 from .datatypes import DTypeLike, cast, real_dtype
 
 Axis = int | Sequence[int] | None
@@ -28,8 +30,8 @@ def _reduce(
     if type(keepdims) is not bool:
         keepdims = flag(op.name, keepdims, "keepdims")
     args = (op, x, lay.axes(op.name, axis, x.ndim), keepdims, attrs)
-    found = reduce(*args) if type(x) is Tensor else dispatch("reduce", (x,), *args)
-    return found if out is None else write_out(op.name, out, found._expr)
+    found = reduce(*args) if type(x) is Tensor else dispatch("reduce", op.name, (x,), *args)
+    return found if out is None else write_out(op.name, out, found)
 
 
 def _require_elements(op: str, x: Tensor, axis: Axis) -> None:
@@ -180,7 +182,7 @@ def var(
     """
     found = _variance("var", x, axis, correction, keepdims)
     result = cast(found, _floating(x))
-    return result if out is None else write_out("var", out, result._expr)
+    return result if out is None else write_out("var", out, result)
 
 
 @named
@@ -198,7 +200,7 @@ def std(
     none = apply(ops.EQUAL, (v, 0))  # where nothing varies the gradient is 0, not 0 / 0
     root = apply(ops.SQRT, (apply(ops.WHERE, (none, 1.0, v)),))
     result = cast(apply(ops.WHERE, (none, 0.0, root)), _floating(x))
-    return result if out is None else write_out("std", out, result._expr)
+    return result if out is None else write_out("std", out, result)
 
 
 def _floating(x: Tensor) -> DType:
@@ -207,7 +209,7 @@ def _floating(x: Tensor) -> DType:
 
 def _variance(op: str, x: Tensor, axis: Axis, correction: float, keepdims: bool) -> Tensor:
     """In float32 for floats of reduced precision: their squares would not do."""
-    axes = lay.axes(op, axis, required(op, x).ndim)
+    axes = lay.axes(op, axis, strided(op, x).ndim)
     correction, keepdims = real(op, correction, "correction"), flag(op, keepdims, "keepdims")
     n = math.prod(x.shape[d] for d in axes)
     wide = cast(x, x.dtype.compute)
@@ -220,7 +222,7 @@ def _variance(op: str, x: Tensor, axis: Axis, correction: float, keepdims: bool)
 @named
 def logsumexp(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """log(sum(exp(x))) over `axis`, without overflow."""
-    _require_elements("logsumexp", x, axis)
+    _require_elements("logsumexp", strided("logsumexp", x), axis)
     axes, keepdims = lay.axes("logsumexp", axis, x.ndim), flag("logsumexp", keepdims, "keepdims")
     top = reduce(ops.MAX, cast(x, _floating(x)), axes, True)
     top = untaped(apply(ops.WHERE, (apply(ops.ISFINITE, (top,)), top, 0.0)))

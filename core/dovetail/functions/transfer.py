@@ -23,7 +23,9 @@ from ..graph.expr import Expr, leaf, spec, storage_of
 from ..memory import CachingAllocator, DataPtr, Storage, foreign
 from ..ops.table import COPY
 from ..plugins.registry import devices
-from ..tensor.tensor import Tensor, apply, evaluated, fresh, make, required
+from ..tensor.host import evaluated, fresh
+from ..tensor.tensor import Tensor, make, strided
+from ..tensor.verbs import apply
 
 # --- copies in flight ----------------------------------------------------------------------------
 
@@ -31,7 +33,7 @@ from ..tensor.tensor import Tensor, apply, evaluated, fresh, make, required
 class _Copy:
     """A queued copy: the event behind it, and what gives the host's memory back."""
 
-    def __init__(self, device: Device, stream: Any, ptr: DataPtr) -> None:
+    def __init__(self, device: Device, stream: object, ptr: DataPtr) -> None:
         self.opened = opened(device)
         self.event = self.opened.backend.record_event(stream)
         before = getattr(ptr, "copy", None)
@@ -56,12 +58,12 @@ class _InFlight(DataPtr):
     __slots__ = ()
 
     @property
-    def handle(self) -> Any:
+    def handle(self) -> Any:  # a backend's, as `DataPtr` has it
         land(self)
         return self.handle  # it is a plain pointer's now
 
 
-def depart(ptr: DataPtr, device: Device, stream: Any) -> None:
+def depart(ptr: DataPtr, device: Device, stream: object) -> None:
     """Says that all copies of `device` queued on `stream` until now use host memory `ptr`."""
     _sweep()
     copy = _Copy(device, stream, ptr)
@@ -126,7 +128,7 @@ def _pinned(nbytes: int, host: Device, pinner: Device) -> DataPtr:
 
 def is_pinned(x: Tensor) -> bool:
     """Whether the tensor's memory is page-locked, by `pin_memory` or a copy in flight."""
-    return type(storage_of(evaluated(required("is_pinned", x))).ptr.context) is DataPtr
+    return type(storage_of(evaluated(strided("is_pinned", x))).ptr.context) is DataPtr
 
 
 def pin_memory(x: Tensor, device: Device | str | None = None) -> Tensor:
@@ -137,7 +139,7 @@ def pin_memory(x: Tensor, device: Device | str | None = None) -> Tensor:
 
     Example: batch.pin_memory().to("cuda", non_blocking=True)
     """
-    if not _on_host(required("pin_memory", x).device):
+    if not _on_host(strided("pin_memory", x).device):
         raise DeviceError(
             f"pin_memory: only the host's memory is page-locked, and x is on {x.device}; "
             f'x.to("cpu") first'
@@ -208,7 +210,7 @@ def _download(e: Expr, target: Device) -> Expr:
     return found
 
 
-def _way(device: Device) -> tuple[Any, Any]:
+def _way(device: Device) -> tuple[Backend, object]:
     """The device's backend, and the current stream."""
     return opened(device).backend, current_handle(device)
 
@@ -228,4 +230,5 @@ def _bytes_of(e: Expr) -> memoryview:
     backend.synchronize(stream)
     ptr, size = storage_of(e).ptr, e.spec.dtype.itemsize
     address = backend.host_address(ptr.handle, ptr.offset + e.offset * size)
+    assert address is not None, "memory that is not on the host"
     return memoryview((ctypes.c_ubyte * (e.spec.size * size)).from_address(address)).cast("B")

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from ..arguments import flag
 from ..engine import evaluate as run
 from ..engine import programs
-from ..errors import DTypeError
 from ..fusion.plan import Call, Step
 from ..memory.units import bytes_text
 from ..plugins.opened import Opened
-from ..tensor.tensor import Tensor
+from ..tensor.tensor import Tensor, strided
 
 
 @dataclass(frozen=True)
@@ -90,10 +89,7 @@ def explain(*tensors: Tensor, source: bool = False) -> Explanation:
     Raises: DTypeError for anything but tensors.
     """
     source = flag("explain", source, "source")
-    for x in tensors:
-        if not isinstance(x, Tensor):
-            raise DTypeError(f"explain: takes tensors, not {type(x).__name__}; see dt.asarray")
-    plans = run.planned([x._expr for x in tensors])
+    plans = run.planned([strided("explain", x)._expr for x in tensors])
     launches = tuple(_launch(where, step, source) for where, plan in plans for step in plan.steps)
     stored = tuple(f"{m.op} {m.spec}: {m.reason}" for _, p in plans for m in p.materialised)
     return Explanation(launches, stored)

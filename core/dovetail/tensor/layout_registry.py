@@ -21,7 +21,7 @@ class Hooks:
 
     @staticmethod
     @hookspec(firstresult=True)
-    def dovetail_layout_info() -> LayoutInfo:  # type: ignore[empty-body]
+    def dovetail_layout_info() -> LayoutInfo:  # type: ignore[empty-body]  # a spec
         """The layout, and what it adds to the public namespace."""
 
     @staticmethod
@@ -69,7 +69,7 @@ class LayoutRegistry(Registry):
             self.probe(name)
         return list(self._infos.values())
 
-    def find(self, where: str, name: str) -> Any:
+    def find(self, where: str, name: str) -> Any:  # whatever layouts add
         """What some layout adds to "functions" or "methods" under a name.
 
         Raises: AttributeError where none does; the plugin's own error if one could not be loaded.

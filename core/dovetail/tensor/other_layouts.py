@@ -15,16 +15,15 @@ for it. All public functions are made of these verbs, so they reach the plugin b
     to_dense(x)                          the same, strided
 
 A function that needs another verb, or one without a rule, raises LayoutError with its own name.
+What a verb is run for (`dispatch`) and what asks for strided memory (`strided`) say that name.
 """
 
 from __future__ import annotations
 
 import copy
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import FrameType
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -34,12 +33,15 @@ from ..graph.expr import Expr, node, spec
 from ..layout import Layout, Shape
 from ..ops import table as ops
 from ..ops.table import Op
-from .tensor import Tensor, apply, decides, make, view
+from .operands import decides
+from .operators import BINARY, COMPARISONS, UNARY, Operator, Result
+from .tensor import Tensor, make, without_meaning
+from .verbs import apply, view
 
 INTERFACE = (1, 1)  # of layout plugins; the group of entry points carries the first number
 KEEPS = frozenset(("apply", "view", "index", "concat", "softmax", "log_softmax", "to_device"))
 
-Rule = Callable[..., Any]
+Rule = Callable[..., Tensor]
 
 
 @dataclass(frozen=True)
@@ -52,8 +54,8 @@ class LayoutInfo:
     """
 
     layout: Layout
-    functions: Mapping[str, Any] = field(default_factory=dict)
-    methods: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    functions: Mapping[str, object] = field(default_factory=dict)
+    methods: Mapping[str, Callable[..., object]] = field(default_factory=dict)
     minimum_interface: tuple[int, int] = INTERFACE
     from_dense: Callable[[Tensor], Tensor] | None = None
     keeps: frozenset[str] = KEEPS
@@ -96,33 +98,35 @@ class LayoutTensor(Tensor):
         return sum(p.nbytes for p in self.parts)
 
     @property
-    def _expr(self) -> Expr:  # type: ignore[override]
-        """What only a strided tensor has: whoever asks has no rule for this layout."""
-        raise LayoutError(without_meaning(_asking("this op"), self))
+    def _expr(self) -> Expr:  # type: ignore[override]  # strided ones have a field
+        """What only a strided tensor has; who may be given others asks `tensor.strided` first, by
+        the name of a function."""
+        raise LayoutError(without_meaning("strided memory", self))
 
-    def answer(self, verb: str, *args: Any) -> Any:
-        """What the layout's rule for a verb gives. Raises: LayoutError where it has none."""
+    def run_rule(self, verb: str, name: str, *args: object) -> Tensor:
+        """What the layout's rule for a verb gives, on behalf of the function `name`.
+
+        Raises: LayoutError where it has none.
+        """
         found = self.rules.get(verb)
         other = _other_layout(self.layout, args)
         if found is None or other:
-            named = args and isinstance(args[0], Op)  # of apply and reduce
-            name = args[0].name if named else _asking(verb)
             raise LayoutError(without_meaning(name, self, f" and {other}" if other else ""))
         return found(*args)
 
     def to_dense(self) -> Tensor:
         """The same elements as a strided tensor."""
-        return self.answer("to_dense", self)  # type: ignore[no-any-return]
+        return self.run_rule("to_dense", "to_dense", self)
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
+    def __reduce_ex__(self, protocol: object) -> tuple[Rule, tuple[object, ...]]:
         """What makes the tensor again: a function of the plugin, and its arguments."""
         raise LayoutError(without_meaning("pickle", self))
 
-    def __copy__(self) -> Any:
+    def __copy__(self) -> Tensor:
         made, args = self.__reduce_ex__(4)
         return made(*map(copy.copy, args))
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+    def __deepcopy__(self, memo: dict[int, object]) -> Tensor:
         made, args = self.__reduce_ex__(4)
         return made(*copy.deepcopy(args, memo))
 
@@ -140,44 +144,18 @@ class LayoutTensor(Tensor):
     __hash__ = object.__hash__
 
 
-def _other_layout(layout: Layout, args: Sequence[Any]) -> str:
+def _other_layout(layout: Layout, args: Sequence[object]) -> str:
     """The name of a second layout among operands; empty if there is none but strided."""
     flat = (t for a in args for t in (a if isinstance(a, list | tuple) else (a,)))
-    found = (t.layout for t in flat if isinstance(t, LayoutTensor))
+    found: Iterator[Layout] = (t.layout for t in flat if isinstance(t, LayoutTensor))
     return next((other.name for other in found if other is not layout), "")
-
-
-def without_meaning(name: str, x: Tensor, beside: str = "") -> str:
-    """What is said where an op has no meaning for a tensor's layout."""
-    return (
-        f"{name}: has no meaning for the layout {x.layout.name}{beside} "
-        f"({x.dtype.name}{list(x.shape)} on {x.device}); convert it with x.to_dense()"
-    )
-
-
-def _asking(otherwise: str) -> str:
-    """The name of the public function that was called: of the outermost frame in this package."""
-    frame: FrameType | None = sys._getframe(1)
-    name = otherwise
-    while frame is not None and _package(frame) == _OURS:
-        if frame.f_globals.get("__name__") != __name__ and "<" not in frame.f_code.co_name:
-            name = frame.f_code.co_name
-        frame = frame.f_back
-    return name
-
-
-def _package(frame: FrameType) -> str:
-    return str(frame.f_globals.get("__package__") or "").split(".")[0]
-
-
-_OURS = _package(sys._getframe())
 
 
 # --- what a layout's own ops are made with -------------------------------------------------------
 
 
 def make_node(
-    op: Op, operands: Sequence[Tensor], shape: Shape, dtype: DType, attrs: Any = None
+    op: Op, operands: Sequence[Tensor], shape: Shape, dtype: DType, attrs: object = None
 ) -> Tensor:
     """The pending result of a row of one's own (`Op` of kind "kernel") on strided tensors."""
     args = tuple([t._expr for t in operands])
@@ -204,40 +182,26 @@ def scatter_rows(x: Tensor, values: Tensor, at: Tensor) -> Tensor:
 # --- operators: a new tensor each, also of `+=` --------------------------------------------------
 
 
-def _binary(op: Op, reflected: bool) -> Callable[[Any, Any], Any]:
-    def operator(self: Any, other: Any) -> Any:
-        if decides(other):
-            return NotImplemented
-        return apply(op, (other, self) if reflected else (self, other))
+def _binary(op: Op, reflected: bool) -> Operator:
+    def operator(self: Tensor, other: object) -> Result:
+        operands = (other, self) if reflected else (self, other)
+        return NotImplemented if decides(other) else apply(op, operands)
 
     return operator
 
 
-def _unary(op: Op) -> Callable[[Any], Any]:
+def _unary(op: Op) -> Callable[[Tensor], Tensor]:
     return lambda self: apply(op, (self,))
 
 
-_ARITHMETIC = {
-    "add": ops.ADD, "sub": ops.SUBTRACT, "mul": ops.MULTIPLY, "truediv": ops.DIVIDE,
-    "floordiv": ops.FLOOR_DIVIDE, "mod": ops.REMAINDER, "pow": ops.POW, "and": ops.BITWISE_AND,
-    "or": ops.BITWISE_OR, "xor": ops.BITWISE_XOR, "lshift": ops.LEFT_SHIFT,
-    "rshift": ops.RIGHT_SHIFT,
-}  # fmt: skip
-_COMPARISONS = {
-    "eq": ops.EQUAL, "ne": ops.NOT_EQUAL, "lt": ops.LESS, "le": ops.LESS_EQUAL, "gt": ops.GREATER,
-    "ge": ops.GREATER_EQUAL,
-}  # fmt: skip
-_UNARY = {"neg": ops.NEGATIVE, "pos": ops.POSITIVE, "abs": ops.ABS, "invert": ops.BITWISE_INVERT}
-
-
 def _install() -> None:
-    for name, op in _ARITHMETIC.items():
+    for name, op in BINARY.items():
         setattr(LayoutTensor, f"__{name}__", _binary(op, False))
         setattr(LayoutTensor, f"__i{name}__", _binary(op, False))
         setattr(LayoutTensor, f"__r{name}__", _binary(op, True))
-    for name, op in _COMPARISONS.items():
+    for name, op in COMPARISONS.items():
         setattr(LayoutTensor, f"__{name}__", _binary(op, False))
-    for name, op in _UNARY.items():
+    for name, op in UNARY.items():
         setattr(LayoutTensor, f"__{name}__", _unary(op))
 
 

@@ -4,13 +4,11 @@ corners are fetched.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from ..dtypes import bfloat16, float32
-from ..ops.table import ASTYPE
-from .tensor import Tensor, apply, evaluated, view
+from .host import evaluated, item, shown
+from .tensor import Tensor
+from .verbs import slice_along
 
 EDGE = 3  # items shown at either end of a long axis
 THRESHOLD = 1000  # elements up to which all are shown
@@ -18,34 +16,23 @@ WIDTH = 88
 PRECISION = 4
 
 
-def _fetched(x: Tensor) -> np.ndarray[Any, Any]:
-    """The values on the host. Halves are printed from float32, which holds them exactly."""
-    return (apply(ASTYPE, (x,), float32) if x.dtype is bfloat16 else x).numpy()
-
-
-def _corners(x: Tensor, axis: int = 0) -> np.ndarray[Any, Any]:
+def _corners(x: Tensor, axis: int = 0) -> np.ndarray:
     """The first and last `EDGE` items of each long axis, and one between them for the dots."""
     if axis == x.ndim:
-        return _fetched(x)
+        return shown(x)
     n = x.shape[axis]
     if n <= 2 * EDGE + 1:
         return _corners(x, axis + 1)
     low, high = (
-        _corners(_some(x, axis, s, k), axis + 1) for s, k in ((0, EDGE + 1), (n - EDGE, EDGE))
+        _corners(slice_along(x, axis, s, k), axis + 1) for s, k in ((0, EDGE + 1), (n - EDGE, EDGE))
     )
     return np.concatenate([low, high], axis)
-
-
-def _some(x: Tensor, axis: int, start: int, length: int) -> Tensor:
-    starts = tuple(start if d == axis else 0 for d in range(x.ndim))
-    lengths = tuple(length if d == axis else n for d, n in enumerate(x.shape))
-    return view(x, ("slice", starts, lengths, (1,) * x.ndim))
 
 
 def _text(x: Tensor, prefix: str) -> str:
     large = x.size > THRESHOLD
     evaluated(x)  # once, rather than for each corner
-    values = _corners(x) if large else _fetched(x)
+    values = _corners(x) if large else shown(x)
     return np.array2string(
         values, max_line_width=WIDTH, precision=PRECISION, separator=", ", prefix=prefix,
         threshold=0 if large else THRESHOLD, edgeitems=EDGE,
@@ -73,4 +60,4 @@ def text(x: Tensor) -> str:
 
 def formatted(x: Tensor, spec: str) -> str:
     """`format(x, spec)`: of one element as of its number."""
-    return format(x.item(), spec) if spec and x.size == 1 else text(x)
+    return format(item(x), spec) if spec and x.size == 1 else text(x)

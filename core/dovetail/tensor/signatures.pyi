@@ -7,7 +7,8 @@ from ..functions.datatypes import DeviceLike, DTypeLike
 from ..functions.sets import UniqueAll, UniqueCounts, UniqueInverse
 from ..functions.sorting import TopK
 from ..functions.statistics import Axis
-from .tensor import Operand, Tensor
+from .operands import Operand
+from .tensor import Tensor
 
 Number = bool | int | float
 

@@ -14,6 +14,8 @@ from ..errors import DovetailError
 from ..ops import table as ops
 from ..ops.table import Op
 from ..tensor import tensor as T
+from ..tensor.host import from_host
+from ..tensor.verbs import view
 from .values import Array, sample, specials
 
 STORED = tuple(d for d in ALL if d not in COMPLEX)
@@ -28,18 +30,18 @@ Place = Callable[[Array, DType, Device], T.Tensor]
 
 
 def dense(v: Array, d: DType, on: Device) -> T.Tensor:
-    return T.from_host(v, d, on)
+    return from_host(v, d, on)
 
 
 def transposed(v: Array, d: DType, on: Device) -> T.Tensor:
     axes = tuple(reversed(range(v.ndim)))
-    return T.view(T.from_host(np.ascontiguousarray(v.T), d, on), ("permute", axes))
+    return view(from_host(np.ascontiguousarray(v.T), d, on), ("permute", axes))
 
 
 def flipped(v: Array, d: DType, on: Device) -> T.Tensor:
     turned = np.ascontiguousarray(np.flip(v))
-    return T.view(
-        T.from_host(turned, d, on),
+    return view(
+        from_host(turned, d, on),
         ("slice", tuple(n - 1 for n in v.shape), v.shape, (-1,) * v.ndim),
     )
 
@@ -48,31 +50,31 @@ def spaced(v: Array, d: DType, on: Device) -> T.Tensor:
     """Every second element of every axis, from 1; what lies between is something else."""
     wide = np.resize(specials(d)[::-1], tuple(2 * n + 1 for n in v.shape))
     wide[tuple(slice(1, 2 * n, 2) for n in v.shape)] = v
-    return T.view(T.from_host(wide, d, on), ("slice", (1,) * v.ndim, v.shape, (2,) * v.ndim))
+    return view(from_host(wide, d, on), ("slice", (1,) * v.ndim, v.shape, (2,) * v.ndim))
 
 
 def repeated(v: Array, d: DType, on: Device) -> T.Tensor:
     """The first row again and again: stride zero."""
-    return T.view(T.from_host(np.ascontiguousarray(v[:1]), d, on), ("expand", v.shape))
+    return view(from_host(np.ascontiguousarray(v[:1]), d, on), ("expand", v.shape))
 
 
 def first_column(v: Array, d: DType, on: Device) -> T.Tensor:
     """The first column again and again: the inner stride is zero."""
-    return T.view(T.from_host(np.ascontiguousarray(v[:, :1]), d, on), ("expand", v.shape))
+    return view(from_host(np.ascontiguousarray(v[:, :1]), d, on), ("expand", v.shape))
 
 
 def a_row(v: Array, d: DType, on: Device) -> T.Tensor:
     """A row that broadcasts."""
-    return T.from_host(np.ascontiguousarray(v[0]), d, on)
+    return from_host(np.ascontiguousarray(v[0]), d, on)
 
 
 def single(v: Array, d: DType, on: Device) -> T.Tensor:
     """0-dimensional."""
-    return T.from_host(v.reshape(-1)[:1].reshape(()), d, on)
+    return from_host(v.reshape(-1)[:1].reshape(()), d, on)
 
 
 def empty(v: Array, d: DType, on: Device) -> T.Tensor:
-    return T.from_host(v[:0], d, on)
+    return from_host(v[:0], d, on)
 
 
 LAYOUTS: dict[str, tuple[Place, Place, Place]] = {
@@ -142,4 +144,4 @@ REDUCTIONS = [(op.name, d) for op in rows("reduce") for d in STORED if takes(op,
 
 
 def indices(values: Array, on: Device) -> T.Tensor:
-    return T.from_host(values.astype(np.int64), int64, on)
+    return from_host(values.astype(np.int64), int64, on)

@@ -24,6 +24,8 @@ from ..plugins.opened import Opened
 from ..plugins.registry import open_device
 from ..settings import eager
 from ..tensor import tensor as T
+from ..tensor import verbs
+from ..tensor.host import evaluated
 from .values import Array, held, is_nan, raw
 
 REFERENCE = "reference"
@@ -217,7 +219,7 @@ def differences(found: Array, expected: Array, d: DType) -> Array:
 
 def host(x: T.Tensor) -> Array:
     """A tensor's values, as the host holds them."""
-    e = T.evaluated(x if x.is_contiguous() else T.apply(ops.COPY, (x,)))
+    e = evaluated(x if x.is_contiguous() else verbs.apply(ops.COPY, (x,)))
     backend, ptr = open_device(x.device).backend, storage_of(e).ptr
     out = np.empty(x.shape, held(x.dtype))
     if out.size:

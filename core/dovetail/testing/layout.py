@@ -14,8 +14,9 @@ from ..device import Device, device
 from ..dtypes import DType, bfloat16, float32
 from ..errors import DeviceError, DovetailError, DTypeError, LayoutError
 from ..layout import Shape, strided
-from ..plugins.registry import Record, State
+from ..plugins.record import Record, State
 from ..tensor import tensor as T
+from ..tensor.host import from_host
 from ..tensor.layout_registry import registry
 from ..tensor.other_layouts import LayoutInfo, LayoutTensor
 from .kit import REFERENCE, Kit, differences, host
@@ -149,7 +150,7 @@ class Subject:
         key = (sample, d, on)
         if key not in self.known:
             try:
-                self.make(T.from_host(sample.array(d), d, on))
+                self.make(from_host(sample.array(d), d, on))
             except (LayoutError, DTypeError):
                 self.known[key] = False
             except Exception:  # a case will show it
@@ -206,7 +207,7 @@ class LayoutKit(Kit):
 
     def put(self, values: Array, d: DType, on: Device | None = None) -> tuple[Any, T.Tensor]:
         """An array in the layout, and strided."""
-        x = T.from_host(values, d, on or self.device)
+        x = from_host(values, d, on or self.device)
         return self.subject.make(x), x
 
     def has_rule(self, verb: str) -> bool:
@@ -246,7 +247,7 @@ class LayoutKit(Kit):
         self, operands: Sequence[tuple[Array, DType, bool]], on: Device
     ) -> tuple[list[Any], list[T.Tensor]]:
         """Operands as they are asked for, and all strided."""
-        made = [self.put(v, d, on) if ours else (None, T.from_host(v, d, on))
+        made = [self.put(v, d, on) if ours else (None, from_host(v, d, on))
                 for v, d, ours in operands]  # fmt: skip
         return [y if x is None else x for x, y in made], [y for _, y in made]
 

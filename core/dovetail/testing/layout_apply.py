@@ -9,7 +9,7 @@ import pytest
 
 from ..dtypes import ALL, COMPLEX, DType, bool_, float16, float32, float64, int32, int64, uint8
 from ..ops import table as ops
-from ..tensor import tensor as T
+from ..tensor.verbs import apply
 from .cases import operands, rows, takes
 from .layout import FEW, SOME, LayoutKit, Sample
 from .test_scalar_ops import named
@@ -30,7 +30,7 @@ SHAPES = (((4, 7), (1, 7)), ((4, 7), (7,)), ((1, 6), (6, 1)), ((3, 4, 5), (4, 1)
 
 
 def applied(name: str) -> Any:
-    return lambda *args: T.apply(ops.TABLE[name], args)
+    return lambda *args: apply(ops.TABLE[name], args)
 
 
 def given(name: str, d: DType, s: Sample, joint: bool = False) -> list[Any]:

@@ -17,6 +17,7 @@ from ..functions.datatypes import astype
 from ..plugins.registry import open_device
 from ..plugins.registry import registry as backends
 from ..tensor import tensor as T
+from ..tensor.host import from_host
 from ..tensor.other_layouts import LayoutTensor
 from .kit import host
 from .layout import SAMPLES, LayoutKit, Sample, stored
@@ -76,7 +77,7 @@ def test_something_is_held(kit: LayoutKit) -> None:
     kit.comparisons += 1
     for s in SAMPLES:
         if s not in kit.samples(SAMPLES):
-            x = T.from_host(s.array(float32), float32, kit.device)
+            x = from_host(s.array(float32), float32, kit.device)
             with pytest.raises(LayoutError, match=kit.name):
                 kit.subject.make(x)
 

@@ -16,6 +16,7 @@ from ..functions import linalg, statistics
 from ..functions import manipulation as m
 from ..functions.linalg import matmul, reproducible
 from ..tensor import tensor as T
+from ..tensor.host import from_host
 from .kit import host
 from .layout import FEW, LayoutKit, Refused, Sample, as_a_user, dense, unsigned_zeros
 from .test_scalar_ops import named
@@ -50,13 +51,13 @@ def gradients(
     f: Function, kit: LayoutKit, s: Sample, d: DType, ours: bool
 ) -> tuple[list[Array], list[bool]]:
     """The gradients by all operands, of a weighted sum of what `f` gives."""
-    leaves = [T.from_host(s.array(d, k), d, kit.device).requires_grad_() for k in range(2)]
-    leaves.append(T.from_host(Sample("full", s.shape).array(d, 5), d, kit.device).requires_grad_())
+    leaves = [from_host(s.array(d, k), d, kit.device).requires_grad_() for k in range(2)]
+    leaves.append(from_host(Sample("full", s.shape).array(d, 5), d, kit.device).requires_grad_())
     given: list[Any] = [kit.subject.make(x) if ours else x for x in leaves[:2]]
     flows = [x.requires_grad for x in given]
     found = dense(as_a_user(f, *given, leaves[2]))
     weights = Sample("full", found.shape).array(d, 9)
-    loss = statistics.sum(found * T.from_host(weights, d, kit.device))
+    loss = statistics.sum(found * from_host(weights, d, kit.device))
     back = grad(loss, leaves, allow_unused=True)
     return [
         np.zeros(x.shape, held(d)) if g is None else host(dense(g))

@@ -15,6 +15,7 @@ from ..functions import manipulation as m
 from ..functions.indexing import getitem
 from ..layout import Shape
 from ..tensor import tensor as T
+from ..tensor.host import from_host
 from .layout import FEW, SAMPLES, SOME, LayoutKit, Sample
 from .test_scalar_ops import named
 
@@ -66,7 +67,7 @@ def test_views(kit: LayoutKit, name: str, d: DType) -> None:
 
 
 def array(values: Any, on: Any) -> T.Tensor:
-    return T.from_host(np.asarray(values, np.int64), int64, on)
+    return from_host(np.asarray(values, np.int64), int64, on)
 
 
 INDICES: dict[str, tuple[Function, int]] = {
@@ -77,7 +78,7 @@ INDICES: dict[str, tuple[Function, int]] = {
     "no rows": (lambda x: x[array([], x.device)], 1),
     "rows of a slice": (lambda x: x[1:, array([0, 1], x.device)], 2),
     "a mask of rows": (
-        lambda x: x[T.from_host(np.arange(x.shape[0]) % 2 == 0, bool_, x.device)], 1,
+        lambda x: x[from_host(np.arange(x.shape[0]) % 2 == 0, bool_, x.device)], 1,
     ),
 }  # fmt: skip
 

@@ -17,13 +17,14 @@ from ..errors import DeviceError, LayoutError
 from ..functions import elementwise as e
 from ..functions import manipulation as m
 from ..functions import statistics
-from ..functions.indexing import setitem
+from ..functions.index_writes import setitem
 from ..functions.linalg import matmul
 from ..layout import Layout, Shape
 from ..plugins.registry import open_device
 from ..plugins.registry import registry as backends
 from ..settings import eager
 from ..tensor import tensor as T
+from ..tensor.host import from_host
 from ..tensor.other_layouts import LayoutTensor
 from .kit import host
 from .layout import FEW, LayoutKit, Sample, dense, stored
@@ -46,7 +47,7 @@ named = pytest.mark.parametrize("name", OPS)
 def source(kit: LayoutKit, s: Sample) -> tuple[T.Tensor, T.Tensor]:
     """The strided tensor that is put into the layout, and one without zeros; both pending."""
     x, y = (v.array(float32) for v in (s, Sample("full", s.shape)))
-    return T.from_host(x, float32, kit.device) + 0, T.from_host(y, float32, kit.device) + 0
+    return from_host(x, float32, kit.device) + 0, from_host(y, float32, kit.device) + 0
 
 
 def done(kit: LayoutKit, name: str, s: Sample) -> Any:

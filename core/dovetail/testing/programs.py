@@ -13,7 +13,8 @@ from ..device import device
 from ..dtypes import dtype
 from ..errors import DTypeError, ReadOnlyError
 from ..ops import table as ops
-from ..tensor import tensor as T
+from ..tensor import verbs, writes
+from ..tensor.host import from_host
 
 UNARY = ["exp", "abs", "negative", "square", "tanh", "floor", "sign"]
 BINARY = ["add", "subtract", "multiply", "maximum", "minimum", "divide"]
@@ -135,7 +136,7 @@ class Program:
 
     def run(self, name: str, eager: bool) -> list[Any]:
         """Every tensor's bits at the end (None for dropped or read-only-refused ones)."""
-        ts: list[Any] = [T.from_host(a, dtype(a.dtype), device(name)) for a in self.inputs]
+        ts: list[Any] = [from_host(a, dtype(a.dtype), device(name)) for a in self.inputs]
         if eager:
             with settings.eager():
                 self._run(ts)
@@ -153,15 +154,15 @@ class Program:
                     ts.append(None)
                 continue
             if kind == "unary":
-                ts.append(T.apply(ops.TABLE[step[1]], (ts[step[2]],)))
+                ts.append(verbs.apply(ops.TABLE[step[1]], (ts[step[2]],)))
             elif kind == "scalar":
-                ts.append(T.apply(ops.TABLE[step[1]], (ts[step[2]], step[3])))
+                ts.append(verbs.apply(ops.TABLE[step[1]], (ts[step[2]], step[3])))
             elif kind == "binary":
-                ts.append(T.apply(ops.TABLE[step[1]], (ts[step[2]], ts[step[3]])))
+                ts.append(verbs.apply(ops.TABLE[step[1]], (ts[step[2]], ts[step[3]])))
             elif kind == "view":
-                ts.append(T.view(ts[step[1]], step[2]))
+                ts.append(verbs.view(ts[step[1]], step[2]))
             elif kind == "reduce":
-                ts.append(T.reduce(ops.TABLE[step[1]], ts[step[2]], step[3], step[4]))
+                ts.append(verbs.reduce(ops.TABLE[step[1]], ts[step[2]], step[3], step[4]))
             elif kind == "look":
                 ts[step[1]].numpy()
             elif kind == "drop":
@@ -172,10 +173,10 @@ class Program:
     def _write(self, kind: str, step: tuple[Any, ...], ts: list[Any]) -> None:
         try:
             if kind == "in_place":
-                T.in_place(ops.TABLE[step[1]], ts[step[2]], ts[step[3]])
+                verbs.in_place(ops.TABLE[step[1]], ts[step[2]], ts[step[3]])
             else:
                 x, y = ts[step[1]], ts[step[2]]
-                T.assign("assign", x, T.fitted("assign", y._expr, x._expr.spec))
+                writes.write("assign", x, [writes.to_spec("assign", y._expr, x._expr.spec)])
         except (ReadOnlyError, DTypeError):
             pass
 

@@ -21,6 +21,8 @@ from ..ops import table as ops
 from ..ops.table import Op
 from ..settings import eager
 from ..tensor import tensor as T
+from ..tensor import verbs
+from ..tensor.host import from_host
 from .cases import MAPS, REDUCTIONS, Place, a_row, dense, first_column, indices, transposed
 from .kit import REFERENCE, Kit, host, kernels
 from .test_scalar_ops import named
@@ -38,7 +40,7 @@ def gradients(
     """The gradients of `f` with respect to each operand, for a gradient of ordinary numbers."""
     operands = [place(v, d, on) for place, v in zip(places, values, strict=False)]
     result, back = vjp(f, *operands)
-    found: Sequence[T.Tensor] = back(T.from_host(finite(d, result.shape, 99), d, on))
+    found: Sequence[T.Tensor] = back(from_host(finite(d, result.shape, 99), d, on))
     return found
 
 
@@ -65,7 +67,7 @@ def differentiable(op: Op) -> bool:
 
 
 def applied(op: Op) -> Function:
-    return lambda *operands: T.apply(op, operands)
+    return lambda *operands: verbs.apply(op, operands)
 
 
 ROWS = [(n, d) for n, d in MAPS if d in FLOATS and n != "where" and differentiable(ops.TABLE[n])]
@@ -95,7 +97,7 @@ def test_reductions(kit: Kit, name: str, d: DType) -> None:
         for place in (dense, transposed) if d is float32 else (dense,):
             check(
                 kit,
-                lambda x, a=axes: T.reduce(op, x, a, False),
+                lambda x, a=axes: verbs.reduce(op, x, a, False),
                 [finite(d, SHAPE, 1)],
                 d,
                 f"{name} over {axes}, {place.__name__}",

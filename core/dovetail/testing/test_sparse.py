@@ -18,6 +18,7 @@ from ..functions.statistics import sum as sum_
 from ..kernel.builder import Kernel, KernelBuilder
 from ..kernel.language import Value, fold_loop, load
 from ..tensor import tensor as T
+from ..tensor.host import from_host
 from ..tensor.layout_registry import registry
 from .kit import Kit
 from .test_scalar_ops import named
@@ -60,14 +61,14 @@ def matrix(d: DType, on: Device, seed: int = 0) -> Any:
     """Entries in no order, some positions twice."""
     rng = np.random.default_rng(seed)
     at = np.stack([rng.integers(0, ROWS, ENTRIES), rng.integers(0, COLUMNS, ENTRIES)])
-    values = T.from_host(finite(d, (ENTRIES,), seed), d, on)
+    values = from_host(finite(d, (ENTRIES,), seed), d, on)
     make = registry.find("functions", "sparse_coo_tensor")
-    return make(T.from_host(at, int64, on), values, (ROWS, COLUMNS))
+    return make(from_host(at, int64, on), values, (ROWS, COLUMNS))
 
 
 def dense(d: DType, on: Device, rows: int) -> T.Tensor:
     values: Array = finite(d, (rows, WIDTH), 3)
-    return T.from_host(values, d, on)
+    return from_host(values, d, on)
 
 
 RESULTS: dict[str, Callable[[DType, Device], T.Tensor]] = {

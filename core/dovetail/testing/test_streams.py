@@ -12,7 +12,7 @@ from ..backend.streams import Stream, default_stream
 from ..dtypes import float32
 from ..kernel.builder import Kernel, KernelBuilder
 from ..kernel.language import load
-from ..tensor import tensor as T
+from ..tensor.host import evaluate, from_host
 from .kit import Kit, host
 from .values import Array, finite, raw
 
@@ -106,15 +106,15 @@ def test_memory_is_not_reused_while_another_stream_reads_it(kit: Kit) -> None:
     values, zeros = finite(float32, N, 1), np.zeros(N, np.float32)
     other = Stream(kit.device)
     for _ in range(3):
-        x = T.from_host(values, float32, kit.device)
+        x = from_host(values, float32, kit.device)
         other.wait_stream(default_stream(kit.device))
         with other:
             y = x * 2.0
             for _ in range(10):
                 y = y + x
-            T.evaluate(y)
+            evaluate(y)
         del x
-        taking = [T.from_host(zeros, float32, kit.device) for _ in range(12)]  # more than is cached
+        taking = [from_host(zeros, float32, kit.device) for _ in range(12)]  # more than is cached
         kit.backend.synchronize()
         expected = values * np.float32(2)
         for _ in range(10):

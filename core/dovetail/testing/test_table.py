@@ -12,7 +12,8 @@ import pytest
 from ..device import Device, device
 from ..dtypes import DType, bfloat16, bool_, float32, float64, int32, int64
 from ..functions import creation
-from ..functions.indexing import getitem, index_add, searchsorted, setitem
+from ..functions.index_writes import index_add, setitem
+from ..functions.indexing import getitem, searchsorted
 from ..functions.linalg import matmul, reproducible
 from ..functions.random import Generator
 from ..functions.sorting import argsort, sort
@@ -21,6 +22,7 @@ from ..ops import sort as radix
 from ..ops import table as ops
 from ..ops.table import Op
 from ..tensor import tensor as T
+from ..tensor import verbs, writes
 from .cases import (
     CHEAP,
     CHEAP_MAPS,
@@ -57,7 +59,7 @@ def test_elementwise(kit: Kit, name: str, d: DType) -> None:
 
         def make(on: Device, layout: str = layout) -> T.Tensor:
             placed = [p(v, e, on) for p, v, e in zip(LAYOUTS[layout], values, dtypes, strict=False)]
-            return T.apply(op, placed)
+            return verbs.apply(op, placed)
 
         cases.append((make, f"{name} of {d.name}, {layout}"))
     kit.agree_all(cases)
@@ -75,7 +77,9 @@ def test_special_values_on_threads(kit: Kit, name: str, d: DType) -> None:
     values = [np.resize(c, size) for c in columns]
     for threads in kit.thread_counts():
         kit.agree(
-            lambda on: T.apply(op, [dense(v, e, on) for v, e in zip(values, dtypes, strict=True)]),
+            lambda on: verbs.apply(
+                op, [dense(v, e, on) for v, e in zip(values, dtypes, strict=True)]
+            ),
             f"{name} of {d.name}, {size} elements, threads: {threads}",
         )
 
@@ -87,7 +91,7 @@ def test_python_numbers(kit: Kit, name: str, d: DType) -> None:
     if op.arity == 1 or op is ops.WHERE:
         values, dtypes = grids(op, d), operands(op, d)
         placed = list(zip(values, dtypes, strict=True))
-        kit.agree(lambda on: T.apply(op, [dense(v, e, on) for v, e in placed]), name)
+        kit.agree(lambda on: verbs.apply(op, [dense(v, e, on) for v, e in placed]), name)
         return
     cases: list[Case] = []
     x = sample(d, (ROWS, COLUMNS), 3)
@@ -99,7 +103,7 @@ def test_python_numbers(kit: Kit, name: str, d: DType) -> None:
             def make(on: Device, number: Any = number, position: int = position) -> T.Tensor:
                 args: list[Any] = [number] * op.arity
                 args[position] = dense(x, d, on)
-                return T.apply(op, args)
+                return verbs.apply(op, args)
 
             cases.append((make, f"{name} of {d.name} and {number!r}, tensor at {position}"))
     kit.agree_all(cases)
@@ -127,7 +131,7 @@ def test_in_place(kit: Kit, name: str, d: DType) -> None:
             x, *others = (
                 p(v, d, on) for p, v in zip((place, dense, flipped), values, strict=False)
             )
-            return T.in_place(op, x, *others)
+            return verbs.in_place(op, x, *others)
 
         kit.agree(make, f"{name} of {d.name} in place, {place.__name__}")
 
@@ -143,14 +147,14 @@ def test_out_overlaps_an_operand(kit: Kit, name: str, d: DType) -> None:
         def make(on: Device, how: str = how) -> T.Tensor:
             base = dense(square if how == "transposed" else line, d, on)
             source, target = OVERLAPS[how](base)
-            T.apply(op, [source] * op.arity, out=target)
+            verbs.apply(op, [source] * op.arity, out=target)
             return base
 
         kit.agree(make, f"{name} of {d.name}, out= overlaps: {how}")
 
 
 def part(x: T.Tensor, start: int, length: int, step: int = 1) -> T.Tensor:
-    return T.view(x, ("slice", (start,), (length,), (step,)))
+    return verbs.view(x, ("slice", (start,), (length,), (step,)))
 
 
 OVERLAPS: dict[str, Callable[[T.Tensor], tuple[T.Tensor, T.Tensor]]] = {
@@ -158,7 +162,7 @@ OVERLAPS: dict[str, Callable[[T.Tensor], tuple[T.Tensor, T.Tensor]]] = {
     "shifted down": lambda x: (part(x, 1, 299), part(x, 0, 299)),
     "reversed": lambda x: (part(x, 0, 300), part(x, 299, 300, -1)),
     "every second": lambda x: (part(x, 0, 150), part(x, 0, 150, 2)),
-    "transposed": lambda x: (x, T.view(x, ("permute", (1, 0)))),
+    "transposed": lambda x: (x, verbs.view(x, ("permute", (1, 0)))),
     "itself": lambda x: (x, x),
 }
 
@@ -171,8 +175,8 @@ def test_assign_through_views(kit: Kit, d: DType) -> None:
 
         def make(on: Device, place: Place = place) -> T.Tensor:
             base = dense(sample(d, (2 * ROWS + 1, 2 * COLUMNS + 1), 2), d, on)
-            view = T.view(base, ("slice", (1, 1), (ROWS, COLUMNS), (2, 2)))
-            T.assign("assign", view, place(values, d, on)._expr)
+            view = verbs.view(base, ("slice", (1, 1), (ROWS, COLUMNS), (2, 2)))
+            writes.write("assign", view, [place(values, d, on)._expr])
             return base
 
         kit.agree(make, f"assign to every second {d.name}, from {place.__name__}")
@@ -189,12 +193,12 @@ def test_astype(kit: Kit, source: DType, target: DType) -> None:
     for place in (dense, transposed):
 
         def make(on: Device, place: Place = place) -> T.Tensor:
-            return T.apply(ops.ASTYPE, (place(x, source, on),), target)
+            return verbs.apply(ops.ASTYPE, (place(x, source, on),), target)
 
         cases.append((make, place.__name__))
     every = specials(source)
     cases.append(
-        (lambda on: T.apply(ops.ASTYPE, (dense(every, source, on),), target), "special values")
+        (lambda on: verbs.apply(ops.ASTYPE, (dense(every, source, on),), target), "special values")
     )
     kit.agree_all(cases)
 
@@ -278,8 +282,8 @@ def test_views(kit: Kit, d: DType) -> None:
         def make(on: Device, values: Array = values, moves: Sequence[Any] = moves) -> T.Tensor:
             x = dense(values, d, on)
             for m in moves:
-                x = T.view(x, m)
-            return T.apply(ops.COPY, (x,))
+                x = verbs.view(x, m)
+            return verbs.apply(ops.COPY, (x,))
 
         cases.append((make, f"a copy of {d.name} {shape}, {name}"))
     kit.agree_all(cases)
@@ -321,7 +325,7 @@ def test_reduce(kit: Kit, name: str, d: DType) -> None:
                     a: Any = axes,
                     k: bool = keep,
                 ) -> T.Tensor:
-                    return T.reduce(op, place(v, d, on), a, k)
+                    return verbs.reduce(op, place(v, d, on), a, k)
 
                 what = f"{name} of {d.name} {shape} over {axes}, {place.__name__}"
                 cases.append((make, what))
@@ -334,7 +338,7 @@ def test_reduce_long_on_threads(kit: Kit, name: str) -> None:
     for threads in kit.thread_counts():
         for axes in ((0,), (1,)):
             kit.agree(
-                lambda on, a=axes: T.reduce(op, dense(values, float32, on), a, False),  # type: ignore[misc]  # the defaults
+                lambda on, a=axes: verbs.reduce(op, dense(values, float32, on), a, False),  # type: ignore[misc]  # the defaults
                 f"{name} over {axes} of (3, 50000), threads: {threads}",
             )
 

@@ -30,7 +30,7 @@ from dovetail.extend import (
     legalize,
     parse_kernel,
 )
-from dovetail.tensor.tensor import from_host
+from dovetail.tensor.host import from_host
 from dovetail.testing.programs import check as check_program
 from dovetail.testing.test_layouts import matrix_product
 from dovetail_opencl import loader, plugin

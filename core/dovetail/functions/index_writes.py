@@ -1,0 +1,257 @@
+"""Writing at indices: `x[key] = value`, `scatter_`, `index_add_`. Integers, slices, `...` and None
+write through a view, arrays through the `scatter` row, in which the last of several values for one
+place wins.
+
+A node that is to be written is made in a function of its own, which holds nothing of it after: what
+nobody else refers to gets no memory, but is computed in the kernel that writes.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+
+from .. import layout as lay
+from ..arguments import named
+from ..dtypes import bool_
+from ..errors import DeviceError, ShapeError
+from ..graph.expr import Expr, node, spec
+from ..layout import Shape
+from ..ops import table as ops
+from ..tensor.host import fresh, from_host
+from ..tensor.operands import Operand
+from ..tensor.tensor import Tensor, make, required, strided
+from ..tensor.verbs import apply, pending_view, view
+from ..tensor.writes import to_spec, value_node, write, write_value
+from .index_keys import (
+    Key,
+    Part,
+    Positions,
+    Selection,
+    basic_view,
+    checked,
+    index_array,
+    is_array,
+    is_mask,
+    key_parts,
+    parts_along,
+    positions_along,
+    select,
+)
+
+How = Literal["set", "add"]
+
+
+def setitem(x: Tensor, key: Key, value: Operand) -> None:
+    """`x[key] = value`: the value is broadcast and cast to the memory of `x[key]`.
+
+    Where integer arrays name a place several times, the last value stays. A mask with a value that
+    does not depend on the number of its true elements needs no host read.
+    Raises: as `getitem`; DTypeError where the value's kind does not fit; ReadOnlyError.
+    """
+    parts = key_parts(strided("setitem", x), key)
+    if not any(is_array(p) for p in parts):
+        write_value("setitem", basic_view(x, parts), value)
+    elif not _written_by_mask(x, parts, value):
+        _scatter("setitem", select("setitem", x, parts), value, "set")
+
+
+# --- masks ----------------------------------------------------------------------------------------
+
+
+def _written_by_mask(x: Tensor, parts: list[Part], value: Operand) -> bool:
+    """Writes by `where`, if the only array is a mask and the value is the same under all of it."""
+    arrays = [part for part in parts if is_array(part)]
+    mask = arrays[0]
+    if len(arrays) > 1 or isinstance(mask, bool) or not is_mask(mask) or mask.ndim == 0:
+        return False
+    if any(not isinstance(p, slice) for p in parts if p is not mask):
+        return False
+    lead = next(i for i, p in enumerate(parts) if p is mask)
+    if tuple(mask.shape) != x.shape[lead : lead + mask.ndim]:
+        return False  # the general way raises the error
+    after = len(parts) - lead - 1
+    new = _value_at_mask(x, mask.ndim, lead, after, value)
+    if new is None:
+        return False
+    whole = [slice(None)] * mask.ndim
+    target = basic_view(x, [*parts[:lead], *whole, *parts[lead + 1 :]])
+    given = [new]
+    del new  # what it held, only the list holds now
+    write("setitem", target, [_chosen(_over(mask, after, x), given, target._expr)])
+    return True
+
+
+def _value_at_mask(x: Tensor, dims: int, lead: int, after: int, value: Operand) -> Expr | None:
+    """The value, with axes of size 1 for those of the mask; None where it has one value for each
+    true element.
+    """
+    e = value_node("setitem", value, x.dtype, x.device)
+    shape = e.spec.shape
+    cut = len(shape) - after - 1  # the value's axis along the true elements
+    if (cut >= 0 and shape[cut] != 1) or cut > lead:
+        return None
+    if cut < 0:
+        return e
+    return pending_view(e, ("reshape", (*shape[:cut], *(1,) * dims, *shape[cut + 1 :])))
+
+
+def _over(mask: Tensor | np.ndarray, after: int, x: Tensor) -> Expr:
+    """The mask's node, with axes of size 1 for those after it."""
+    if isinstance(mask, np.ndarray):
+        mask = from_host(mask, bool_, x.device)
+    return pending_view(strided("setitem", mask)._expr, ("reshape", (*mask.shape, *(1,) * after)))
+
+
+def _chosen(mask: Expr, new: list[Expr], old: Expr) -> Expr:
+    """`new` where the mask is true, else `old`."""
+    if mask.spec.device is not old.spec.device:
+        raise DeviceError(f"index: is on {mask.spec.device}, the tensor on {old.spec.device}")
+    return node(ops.WHERE, (mask, to_spec("setitem", new.pop(), old.spec), old), old.spec)
+
+
+# --- arrays ---------------------------------------------------------------------------------------
+
+
+def _scatter(name: str, s: Selection, value: Operand, how: How) -> None:
+    """Stores or adds a value at what a key selects."""
+    taken = [i.axis for i in s.indices]
+    kept = [d for d in s.result if d >= 0]
+    ones = [d for d in range(s.merged.ndim) if d not in taken and d not in kept]
+    rest = tuple(s.merged.shape[d] for d in kept) + (1,) * len(ones)
+    order = (*taken, *kept, *ones)
+    target = view(s.merged, ("permute", order))
+    if s.shares:
+        write(name, target, [_scattered(name, s, target, value, rest, how)], updates=True)
+    else:
+        back = ("permute", tuple(order.index(d) for d in range(len(order))))
+        whole = ("reshape", s.sliced.shape)
+        made = pending_view(_scattered(name, s, target, value, rest, how), back, whole)
+        given = [made]
+        del made  # what it held, only the list holds now
+        write(name, s.sliced, given)
+
+
+def _scattered(
+    name: str, s: Selection, target: Tensor, value: Operand, rest: Shape, how: How
+) -> Expr:
+    """The op that updates the target."""
+    rows = _value_rows(name, s, value_node(name, value, target.dtype, target.device), rest)
+    indices = [_index_rows(name, s, i, rest) for i in s.indices]
+    attrs = (how, len(s.indices) == 1 and s.indices[0].unique)
+    return node(ops.SCATTER, (target._expr, rows, *indices), target._expr.spec, attrs)
+
+
+def _value_rows(name: str, s: Selection, e: Expr, rest: Shape) -> Expr:
+    """The value as (number of places, *rest)."""
+    want, n = s.merged._expr.spec, math.prod(s.shape)
+    if e.spec.size == 1 and len(e.spec.shape) <= len(s.full_shape):
+        scalar = spec((), want.dtype, want.device)
+        one = to_spec(name, pending_view(e, ("reshape", ())), scalar)
+        return pending_view(one, ("reshape", (1,) * (1 + len(rest))), ("expand", (n, *rest)))
+    axes = range(len(s.full_shape))
+    front = tuple(axes[s.front : s.front + len(s.shape)])
+    order = front + tuple(d for d in axes if d not in front)
+    e = to_spec(name, e, spec(s.full_shape, want.dtype, want.device))
+    return pending_view(e, ("permute", order), ("reshape", (n, *rest)))
+
+
+def _index_rows(name: str, s: Selection, i: Positions, rest: Shape) -> Expr:
+    """An index's positions as (number of places, *rest)."""
+    n = math.prod(s.shape)
+    column = ("reshape", (n, *(1,) * len(rest)))
+    return pending_view(s.known(name, i), ("expand", s.shape), column, ("expand", (n, *rest)))
+
+
+def scatter_to(values: Tensor, positions: Tensor) -> Tensor:
+    """A vector with values[i] at positions[i], which are all of its places, each once."""
+    out = make(fresh(values._expr.spec))
+    args = (out._expr, values._expr, positions._expr)
+    write("scatter", out, [node(ops.SCATTER, args, out._expr.spec, ("set", True))], updates=True)
+    return out
+
+
+# --- functions ------------------------------------------------------------------------------------
+
+
+@named
+def index_add(x: Tensor, dim: int, index: Operand, source: Operand) -> Tensor:
+    """A copy of `x` after `index_add_`."""
+    return index_add_(apply(ops.COPY, (required("index_add", x),)), dim, index, source)
+
+
+@named
+def index_add_(x: Tensor, dim: int, index: Operand, source: Operand) -> Tensor:
+    """`x` after `source`'s slices along `dim` have been added to its slices at `index`.
+
+    Additions to one place happen one after the other, in the order of `index`: the same bits on
+    every device. float16 and bfloat16 are rounded after each.
+    Raises: IndexOutOfRange, ShapeError, DTypeError, ReadOnlyError.
+    """
+    d = lay.axis("index_add", dim, strided("index_add", x).ndim)
+    array = index_array("index_add", index)
+    if array.ndim != 1:
+        raise ShapeError(f"index_add: index is a vector, not of shape {tuple(array.shape)}")
+    _scatter("index_add", select("index_add", x, parts_along(x, d, array)), source, "add")
+    return x
+
+
+@named
+def scatter(x: Tensor, dim: int, index: Operand, src: Operand) -> Tensor:
+    """A copy of `x` after `scatter_`."""
+    return scatter_(apply(ops.COPY, (required("scatter", x),)), dim, index, src)
+
+
+@named
+def scatter_(x: Tensor, dim: int, index: Operand, src: Operand) -> Tensor:
+    """`x` after every element of `src` went to its own place, but at `index` along `dim`.
+
+    `index` has as many dimensions as `x`, and is no longer than it along the others. Of several
+    elements for one place the last one along `dim` stays.
+    Raises: IndexOutOfRange, ShapeError, DTypeError, ReadOnlyError.
+    """
+    return _scatter_along("scatter", x, dim, index, src, "set")
+
+
+@named
+def scatter_add_(x: Tensor, dim: int, index: Operand, src: Operand) -> Tensor:
+    """As `scatter_`, with the elements of `src` added, in order along `dim`."""
+    return _scatter_along("scatter_add", x, dim, index, src, "add")
+
+
+def _scatter_along(
+    name: str, x: Tensor, dim: int, index: Operand, src: Operand, how: How
+) -> Tensor:
+    d = lay.axis(name, dim, strided(name, x).ndim)
+    positions, asked = positions_along(name, x, index, d)
+    shape = positions.spec.shape
+    if any(n > m for i, (n, m) in enumerate(zip(shape, x.shape, strict=True)) if i != d):
+        raise ShapeError(f"{name}: indices of shape {shape} reach beyond shape {x.shape}")
+    e = to_spec(name, value_node(name, src, x.dtype, x.device), spec(shape, x.dtype, x.device))
+    operands = [e, positions if asked is None else checked(asked, positions)]
+    del e, positions  # what they held, only the list holds now
+    lengths = (*shape[:d], x.shape[d], *shape[d + 1 :])
+    order = (d, *(i for i in range(x.ndim) if i != d))
+    part = view(x, ("slice", (0,) * x.ndim, lengths, (1,) * x.ndim))
+    target = view(part, ("permute", order))
+    write(name, target, [_updating(target, operands, order, how)], updates=True)
+    return x
+
+
+def _updating(target: Tensor, operands: list[Expr], order: Shape, how: How) -> Expr:
+    """The op that updates the target with what is permuted as that is. It empties the list."""
+    given = [pending_view(e, ("permute", order)) for e in operands]
+    operands.clear()
+    return node(ops.SCATTER, (target._expr, *given), target._expr.spec, (how, False))
+
+
+def install() -> None:
+    """Gives Tensor its brackets for writing, and methods."""
+    setattr(Tensor, "__setitem__", setitem)  # noqa: B010 - Tensor declares no brackets
+    for rule in (index_add, index_add_, scatter, scatter_, scatter_add_):
+        setattr(Tensor, rule.__name__, rule)
+
+
+install()

@@ -1,0 +1,67 @@
+"""Masks as positions: where a tensor is true, or not zero. How many there are depends on data, so
+that takes one host read.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..arguments import named
+from ..device import Device
+from ..dtypes import bool_, int64
+from ..errors import ShapeError
+from ..graph.expr import node, spec
+from ..ops import table as ops
+from ..ops.kernels import BLOCK
+from ..tensor.host import from_host
+from ..tensor.tensor import Tensor, make, strided
+from ..tensor.verbs import apply, pending_view, slice_along, view
+from ..tensor.writes import write_value
+
+
+def true_positions(mask: np.ndarray | Tensor, device: Device) -> Tensor:
+    """The positions, in row-major order, at which a mask is true. One host read for a tensor."""
+    if isinstance(mask, np.ndarray):
+        return from_host(np.flatnonzero(mask), int64, device)
+    flat = pending_view(strided("index", mask)._expr, ("reshape", (mask.size,)))
+    blocks = -(-mask.size // BLOCK)
+    counted = node(ops.COUNT_BLOCKS, (flat,), spec((blocks,), int64, mask.device))
+    counts = make(counted).numpy()
+    before = from_host(np.cumsum(counts) - counts, int64, mask.device)
+    shape = (int(counts.sum()),)
+    return make(node(ops.TRUE_POSITIONS, (flat, before._expr), spec(shape, int64, mask.device)))
+
+
+def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
+    """For each axis of `x` the positions of the elements that are not zero, in row-major order.
+
+    How many there are is read by the host, once.
+    Raises: ShapeError for no dimensions.
+    """
+    if strided("nonzero", x).ndim == 0:
+        raise ShapeError("nonzero: needs at least 1 dimension; see dt.reshape(x, (1,))")
+    mask = x if x.dtype is bool_ else apply(ops.NOT_EQUAL, (x, 0))
+    flat, found = true_positions(mask, x.device), []
+    for extent in reversed(x.shape[1:]):
+        found.append(apply(ops.REMAINDER, (flat, max(extent, 1))))
+        flat = apply(ops.FLOOR_DIVIDE, (flat, max(extent, 1)))
+    return (flat, *reversed(found))
+
+
+@named
+def argwhere(x: Tensor, /) -> Tensor:
+    """The positions of the elements that are not zero, one row each; see `nonzero`."""
+    found = nonzero(x)
+    out = from_host(np.empty((found[0].size, x.ndim), np.int64), int64, x.device)
+    for d, column in enumerate(found):
+        cells = view(slice_along(out, 1, d, 1), ("reshape", (out.shape[0],)))
+        write_value("setitem", cells, column)
+    return out
+
+
+def install() -> None:
+    """Gives Tensor its method."""
+    setattr(Tensor, "nonzero", nonzero)  # noqa: B010 - Tensor declares none
+
+
+install()

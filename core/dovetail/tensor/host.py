@@ -1,0 +1,278 @@
+"""Values in and out: what the host puts into memory, and what it looks at (`x.numpy()`).
+
+Looking is what has pending work done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pickle import PickleBuffer
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from .. import layout as lay
+from ..backend import faults
+from ..backend.interface import Backend
+from ..backend.streams import current_handle, wait
+from ..device import Device, opened
+from ..dtypes import DType, float32
+from ..engine import evaluate as run
+from ..errors import ArgumentError, DTypeError, ShapeError
+from ..graph.expr import Expr, Spec, leaf, node, spec, storage_of
+from ..layout import StridedView
+from ..memory import DataPtr, Storage
+from ..ops import table as ops
+from .tensor import Tensor, alias, make, parts_of, required, strided
+
+Number: TypeAlias = bool | int | float
+
+# --- in -------------------------------------------------------------------------------------------
+
+
+def from_host(values: np.ndarray, dtype: DType, device: Device) -> Tensor:
+    """A new tensor with a copy of host values (of a NumPy dtype with dtype's bytes)."""
+    e = fresh(spec(values.shape, dtype, device, "asarray"))  # first: it is what fails by name
+    values = np.asarray(values, order="C")
+    ptr = e.storage.ptr
+    if values.size:
+        flat = values.reshape(-1).view(np.uint8).data
+        opened(device).backend.copy_in(ptr.handle, ptr.offset, flat, current_handle(device))
+    return make(e)
+
+
+def fresh(s: Spec) -> Expr:
+    """A leaf over newly allocated, uninitialised memory."""
+    nbytes = s.size * s.dtype.itemsize
+    ptr: DataPtr = opened(s.device).allocator.allocate(nbytes, current_handle(s.device))
+    return leaf(Storage(ptr, nbytes, s.device), s, s.strides, 0)
+
+
+# --- computed -------------------------------------------------------------------------------------
+
+
+def evaluate(*tensors: Tensor) -> None:
+    """Computes these tensors now, together."""
+    for t in tensors:
+        required("evaluate", t)
+    run.evaluate([p._expr for t in tensors for p in parts_of(t)])
+
+
+def evaluated(x: Tensor) -> Expr:
+    """The tensor's node, now a leaf in memory."""
+    e = x._expr
+    if e.op is not None:
+        run.evaluate((e,))
+    elif e.storage.pending is not None:
+        pending = storage_of(e).pending
+        if pending is not None:
+            run.evaluate((pending,))
+            storage_of(e)
+    return e
+
+
+def storage(x: Tensor) -> Storage:
+    """The memory that this tensor and its views share; computes a pending value."""
+    return storage_of(evaluated(strided("storage", x)))
+
+
+def data_ptr(x: Tensor) -> int:
+    """The address of the first element, for memory that the host can reach; else the driver's
+    handle.
+    """
+    e = evaluated(strided("data_ptr", x))
+    ptr = storage_of(e).ptr
+    at = ptr.offset + e.offset * x.itemsize
+    address = opened(x.device).backend.host_address(ptr.handle, at)
+    return int(address if address is not None else ptr.handle)
+
+
+# --- out ------------------------------------------------------------------------------------------
+
+
+def numpy(x: Tensor) -> np.ndarray:
+    """The values as a NumPy array; where the host reaches the memory, a read-only view of it.
+
+    The view shows later writes to the tensor; to write yourself, copy it.
+
+    Raises: DTypeError for bfloat16, which NumPy lacks; IndexOutOfRange, each time, where the
+    values come of a bad index.
+    """
+    dtype = x.dtype.__numpy_dtype__
+    if dtype is None:
+        raise DTypeError("numpy: NumPy has no bfloat16; use x.astype(dt.float32).numpy()")
+    return host_array(strided("numpy", x), dtype)
+
+
+def array(x: Tensor, dtype: np.dtype | None = None, copy: bool | None = None) -> np.ndarray:
+    """For `numpy.asarray(x)`."""
+    found = numpy(strided("__array__", x))
+    if dtype is not None and np.dtype(dtype) != found.dtype:
+        if copy is False:
+            raise ArgumentError("__array__: another dtype needs a copy, and copy=False forbids it")
+        return found.astype(dtype)
+    return found.copy() if copy else found
+
+
+def values_of(name: str, x: Tensor | np.ndarray | np.generic) -> np.ndarray | np.generic:
+    """The values of a tensor that a function has to look at, on behalf of that; of arrays: those.
+
+    Raises: LayoutError.
+    """
+    return shown(strided(name, x)) if isinstance(x, Tensor) else x
+
+
+def shown(x: Tensor) -> np.ndarray:
+    """The values as a NumPy array of any dtype that holds them exactly: bfloat16 as float32."""
+    e = x._expr
+    if x.dtype.__numpy_dtype__ is None:
+        wide = spec(e.spec.shape, float32, e.spec.device)
+        return numpy(make(node(ops.ASTYPE, (e,), wide, float32)))
+    return numpy(x)
+
+
+def item(x: Tensor) -> Number:
+    """The value of a tensor of one element, as a Python number. Raises: ShapeError."""
+    if x.size != 1:
+        raise ShapeError(f"item: needs exactly one element, not shape {x.shape}; see tolist()")
+    found: Number = shown(strided("item", x)).reshape(()).item()
+    return found
+
+
+def tolist(x: Tensor) -> Any:  # how deep the lists are depends on the shape
+    """The values as nested lists of Python numbers; a 0-dimensional tensor gives the number."""
+    return shown(strided("tolist", x)).tolist()
+
+
+def as_bool(x: Tensor) -> bool:
+    """For `bool(x)`."""
+    if x.size != 1:
+        raise ShapeError(
+            f"bool: the truth of a tensor of shape {x.shape} is ambiguous; use dt.any or dt.all"
+        )
+    return bool(item(x))
+
+
+def as_float(x: Tensor) -> float:
+    """For `float(x)`."""
+    return float(item(x))
+
+
+def as_int(x: Tensor) -> int:
+    """For `int(x)`."""
+    return int(item(x))
+
+
+def as_complex(x: Tensor) -> complex:
+    """For `complex(x)`."""
+    return complex(item(x))
+
+
+def as_index(x: Tensor) -> int:
+    """For `sequence[x]`."""
+    if not x.dtype.is_integer or x.size != 1:
+        raise DTypeError(f"index: needs one integer, not {x.dtype.name} of shape {x.shape}")
+    return int(item(x))
+
+
+def rows(x: Tensor) -> Iterator[Tensor]:
+    """For `iter(x)`: x[0], x[1], ... of what is computed once, before."""
+    if x.ndim == 0:
+        raise DTypeError("iter: iteration over a 0-dimensional tensor; see x.item()")
+    return _rows(x)
+
+
+def _rows(x: Tensor) -> Iterator[Tensor]:
+    evaluate(x)
+    for i in range(x.shape[0]):
+        yield _row(x, i)
+
+
+def _row(x: Tensor, i: int) -> Tensor:
+    """x[i], which general indexing takes four times as long for."""
+    if type(x) is not Tensor or x._expr.op is not None or x._expr.tape is not None:
+        return x[i]
+    e = x._expr
+    s = spec(e.spec.shape[1:], e.spec.dtype, e.spec.device)
+    return alias(x, make(leaf(storage_of(e), s, e.strides[1:], e.offset + i * e.strides[0])))
+
+
+# --- memory as NumPy sees it ----------------------------------------------------------------------
+
+
+def host_array(x: Tensor, dtype: np.dtype) -> np.ndarray:
+    """The values as a NumPy array of a dtype of that size: read-only over the memory itself where
+    the host reaches it, else a copy.
+    """
+    e = evaluated(x)
+    device = opened(x.device)
+    wait(device, current_handle(x.device))
+    faults.look(storage_of(e))
+    shared = _shared_array(e, device.backend, dtype)
+    return shared if shared is not None else _copied_array(x, device.backend, dtype)
+
+
+def _shared_array(e: Expr, backend: Backend, dtype: np.dtype) -> np.ndarray | None:
+    """A NumPy array over the leaf's memory, which it keeps alive; None where the host cannot reach
+    it.
+    """
+    storage = storage_of(e)
+    ptr = storage.ptr
+    low, high = lay.span(StridedView(e.spec.shape, e.strides, e.offset))
+    address = backend.host_address(ptr.handle, ptr.offset + low * dtype.itemsize)
+    if address is None:
+        return None
+    if high == low:
+        return np.empty(e.spec.shape, dtype)
+    storage.seen = True
+    raw = np.asarray(_HostMemory(address, (high - low) * dtype.itemsize, storage))
+    flat = raw.view(dtype)
+    strides = tuple(s * dtype.itemsize for s in e.strides)
+    start = (e.offset - low) * dtype.itemsize
+    out = np.ndarray(e.spec.shape, dtype, flat, start, strides)
+    out.flags.writeable = False  # a write would be seen, or not, by pending work
+    return out
+
+
+class _HostMemory:
+    """Memory as NumPy's array interface shows it; the storage lives as long as the array."""
+
+    def __init__(self, address: int, nbytes: int, storage: Storage) -> None:
+        self.__array_interface__ = {
+            "data": (address, False), "shape": (nbytes,), "typestr": "|u1", "version": 3,
+        }  # fmt: skip
+        self.storage = storage
+
+
+def is_ours(memory: object) -> bool:
+    """Whether a buffer shows the memory of a tensor of this process."""
+    while memory is not None and not isinstance(memory, _HostMemory):
+        if isinstance(memory, PickleBuffer):
+            memory = memory.raw()
+        memory = memory.obj if isinstance(memory, memoryview) else getattr(memory, "base", None)
+    return memory is not None
+
+
+def _copied_array(x: Tensor, backend: Backend, dtype: np.dtype) -> np.ndarray:
+    e = evaluated(x if x.is_contiguous() else make(node(ops.COPY, (x._expr,), x._expr.spec)))
+    ptr = storage_of(e).ptr
+    out = np.empty(e.spec.shape, dtype)
+    if out.size:
+        flat = out.reshape(-1).view(np.uint8).data
+        backend.copy_out(
+            flat, ptr.handle, ptr.offset + e.offset * dtype.itemsize, current_handle(x.device)
+        )
+    return out
+
+
+def install() -> None:
+    """Gives Tensor what the host reads it by."""
+    for name, rule in {
+        "numpy": numpy, "item": item, "tolist": tolist, "storage": storage, "data_ptr": data_ptr,
+        "__array__": array, "__bool__": as_bool, "__float__": as_float, "__int__": as_int,
+        "__complex__": as_complex, "__index__": as_index, "__iter__": rows,
+    }.items():  # fmt: skip
+        setattr(Tensor, name, rule)
+
+
+install()

@@ -1,0 +1,105 @@
+"""What may stand beside a tensor in an op: numbers, and arrays and lists, which are brought to its
+device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from ..dtypes import float32, float64
+from ..errors import DeviceError, DovetailError, DTypeError, GradientError
+from .tensor import Tensor
+
+PYTHON_NUMBERS = (bool, int, float, complex)
+ARRAYS = (np.ndarray, list, tuple, range)  # what is an operand without being a tensor or a number
+
+Scalar: TypeAlias = bool | int | float | complex
+Array: TypeAlias = Tensor | np.ndarray | Sequence[object]  # an operand that has a shape
+Operand: TypeAlias = Array | bool | int | float
+
+as_tensor: Callable[..., Tensor] | None = None  # creation's `asarray`
+
+
+def operands(op: str, *given: object) -> tuple[Tensor | Scalar, ...]:
+    """Tensors and Python numbers, at least one a tensor, all on one device; NumPy arrays and lists
+    are brought there.
+
+    Raises: DTypeError, DeviceError.
+    """
+    values = [x.item() if isinstance(x, np.generic) else x for x in given]
+    kept = (Tensor, *PYTHON_NUMBERS)
+    found = tuple([x if isinstance(x, kept) else beside(op, x, given) for x in values])
+    devices = {x.device for x in found if isinstance(x, Tensor)}
+    if not devices:
+        raise DTypeError(f"{op}: at least one operand has to be a tensor; see dt.asarray")
+    if len(devices) > 1:
+        names = " and ".join(sorted(map(str, devices)))
+        raise DeviceError(f"{op}: operands are on {names}; move one with x.to(device)")
+    return found
+
+
+def beside(name: str, x: object, among: Sequence[object]) -> Tensor:
+    """An operand that is a list or a NumPy array, as a tensor on the device of those among which it
+    stands. Raises: DTypeError for what is no operand, and where none of them is a tensor.
+    """
+    if not isinstance(x, ARRAYS) or decides(x):
+        raise DTypeError(
+            f"{name}: operands are tensors, NumPy arrays, lists and numbers, not "
+            f"{type(x).__name__}; see "
+            + ("`x is None`" if x is None and name in ("equal", "not_equal") else "dt.asarray")
+        )
+    tensors = [a for a in among if isinstance(a, Tensor)]
+    if not tensors:
+        raise DTypeError(f"{name}: at least one operand has to be a tensor; see dt.asarray")
+    require_untaped(name, x)
+    assert as_tensor is not None, "creation is not imported"
+    try:
+        made = as_tensor(x, device=tensors[0].device)
+        exact = made.dtype is float32 and any(t.dtype is float64 for t in tensors)
+        if exact and not isinstance(x, np.ndarray):  # no digit of a list is to be lost
+            made = as_tensor(x, dtype=float64, device=made.device)
+        return made
+    except DovetailError as error:
+        raise type(error)(f"{name}: {error}") from None
+
+
+def brought(name: str, *operands: object) -> tuple[Tensor, ...]:
+    """The operands as tensors: lists and NumPy arrays are brought to the device of the others.
+
+    Raises: DTypeError, also for numbers.
+    """
+    for x in operands:
+        if not isinstance(x, (Tensor, *ARRAYS)):
+            raise DTypeError(
+                f"{name}: operands are tensors, NumPy arrays and lists, not {type(x).__name__}; "
+                "see dt.asarray"
+            )
+    return tuple([x if isinstance(x, Tensor) else beside(name, x, operands) for x in operands])
+
+
+def require_untaped(name: str, x: object) -> None:
+    """Raises: GradientError for a list with a tensor whose gradient would be lost: lists are read
+    by value.
+    """
+    if isinstance(x, (list, tuple)):
+        for part in x:
+            require_untaped(name, part)
+    elif isinstance(x, Tensor) and x.requires_grad:
+        raise GradientError(
+            f"{name}: a list is read by value, and a tensor in this one requires a gradient; use "
+            "dt.stack, or x.detach()"
+        )
+
+
+def decides(other: object) -> bool:
+    """Whether an operand decides itself what an operator gives, as NumPy lets it: its class has an
+    `__array_ufunc__` of its own, or None for it.
+    """
+    found = getattr(type(other), "__array_ufunc__", _NUMPYS)
+    return found is not _NUMPYS and not isinstance(other, (Tensor, np.generic))
+
+
+_NUMPYS = np.ndarray.__array_ufunc__

@@ -1,0 +1,132 @@
+"""The operators of Tensor, and the attributes that are views: `x + y`, `x += y`, `-x`, `x.T`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import NotImplementedType
+
+from ..errors import ShapeError
+from ..graph.expr import binary_node
+from ..ops import table as ops
+from ..ops.table import Op
+from ..recent import Recent
+from .inference import SPECS, check_limits, inferred, of_operators
+from .operands import PYTHON_NUMBERS, decides
+from .tensor import Tensor, make
+from .verbs import apply, in_place, view
+
+Result = Tensor | NotImplementedType
+Operator = Callable[[Tensor, object], Result]
+
+
+def _binary(op: Op) -> tuple[Operator, Operator, Operator]:
+    """Operator, reflected operator and in-place operator of a binary op. The first is dovetail's
+    hot path.
+    """
+    known = of_operators[op] = Recent(SPECS)
+    specs = known.young
+
+    def forward(self: Tensor, other: object) -> Result:
+        a = self._expr
+        if type(other) is Tensor:
+            b = other._expr
+            found = specs.get((a.spec, b.spec))
+            if found is None:
+                found = inferred(known, (a.spec, b.spec), op, (a, b))
+            return make(binary_node(op, a, b, found[0]))
+        kind = type(other)
+        if kind in PYTHON_NUMBERS:
+            found = specs.get((a.spec, kind))
+            if found is None:
+                found = inferred(known, (a.spec, kind), op, (a, other))
+            if found[1] is not None:
+                low, high, _ = found[1][1]  # type: ignore[misc]  # of the number
+                if not low <= other <= high:  # type: ignore[operator]  # it is a number
+                    check_limits(op, (a, other), found[1])
+            return make(binary_node(op, a, other, found[0]))
+        return NotImplemented if decides(other) else apply(op, (self, other))
+
+    def reflected(self: Tensor, other: object) -> Result:
+        return NotImplemented if decides(other) else apply(op, (other, self))
+
+    def inplace(self: Tensor, other: object) -> Tensor:
+        return in_place(op, self, other)  # never NotImplemented, which would rebind the name
+
+    return forward, reflected, inplace
+
+
+def _unary(op: Op) -> Callable[[Tensor], Tensor]:
+    return lambda self: apply(op, (self,))
+
+
+BINARY = {
+    "add": ops.ADD, "sub": ops.SUBTRACT, "mul": ops.MULTIPLY, "truediv": ops.DIVIDE,
+    "floordiv": ops.FLOOR_DIVIDE, "mod": ops.REMAINDER, "pow": ops.POW, "and": ops.BITWISE_AND,
+    "or": ops.BITWISE_OR, "xor": ops.BITWISE_XOR, "lshift": ops.LEFT_SHIFT,
+    "rshift": ops.RIGHT_SHIFT,
+}  # fmt: skip
+COMPARISONS = {
+    "eq": ops.EQUAL, "ne": ops.NOT_EQUAL, "lt": ops.LESS, "le": ops.LESS_EQUAL, "gt": ops.GREATER,
+    "ge": ops.GREATER_EQUAL,
+}  # fmt: skip
+UNARY = {"neg": ops.NEGATIVE, "pos": ops.POSITIVE, "abs": ops.ABS, "invert": ops.BITWISE_INVERT}
+
+_power = _binary(ops.POW)[0]
+
+
+def power(self: Tensor, other: object) -> Result:
+    """`self ** other`. The power 2 is a multiplication."""
+    if type(other) is int and other == 2:
+        return apply(ops.SQUARE, (self,))
+    return _power(self, other)
+
+
+def divided(self: Tensor, other: object) -> tuple[Tensor, Tensor]:
+    """`divmod(self, other)`."""
+    return self // other, self % other  # type: ignore[operator]  # unchecked until here
+
+
+def divides(self: Tensor, other: object) -> tuple[Tensor, Tensor]:
+    """`divmod(other, self)`."""
+    return other // self, other % self  # type: ignore[operator]  # unchecked until here
+
+
+def contains(self: Tensor, value: object) -> bool:
+    """`value in self`: whether some element equals it."""
+    return bool((self == value).any())
+
+
+def transposed(self: Tensor) -> Tensor:
+    """The transpose of a matrix (a view). Raises: ShapeError for other than 2 dimensions."""
+    if self.ndim != 2:
+        raise ShapeError(f"T: needs 2 dimensions, not shape {self.shape}; see dt.permute_dims")
+    return view(self, ("permute", (1, 0)), "T")
+
+
+def matrices_transposed(self: Tensor) -> Tensor:
+    """The transpose of the last two dimensions (a view)."""
+    if self.ndim < 2:
+        raise ShapeError(f"mT: needs at least 2 dimensions, not shape {self.shape}")
+    axes = (*range(self.ndim - 2), self.ndim - 1, self.ndim - 2)
+    return view(self, ("permute", axes), "mT")
+
+
+def install() -> None:
+    """Gives Tensor its operators."""
+    for name, op in BINARY.items():
+        forward, reflected, inplace = _binary(op)
+        setattr(Tensor, f"__{name}__", forward)
+        setattr(Tensor, f"__r{name}__", reflected)
+        setattr(Tensor, f"__i{name}__", inplace)
+    for name, op in COMPARISONS.items():
+        setattr(Tensor, f"__{name}__", _binary(op)[0])
+    for name, op in UNARY.items():
+        setattr(Tensor, f"__{name}__", _unary(op))
+    for name, rule in {
+        "__pow__": power, "__divmod__": divided, "__rdivmod__": divides, "__contains__": contains,
+        "T": property(transposed), "mT": property(matrices_transposed),
+    }.items():  # fmt: skip
+        setattr(Tensor, name, rule)
+
+
+install()

@@ -1,0 +1,167 @@
+"""The few verbs that all functions of the public namespace are made of: `apply` (an elementwise
+op), `reduce`, `view` (a move that shares memory), `in_place`; and `dispatch`, which has another
+layout's rule for a verb do it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from .. import layout as lay
+from ..graph.expr import Expr, Spec, leaf, node, spec, storage_of, tape_of
+from ..layout import Move, Shape, StridedView
+from ..ops import table as ops
+from ..ops.table import Op
+from ..recent import Recent
+from .inference import applied, check_limits, inferred
+from .operands import PYTHON_NUMBERS, beside
+from .tensor import OtherLayout, Tensor, alias, lazy_storage, make
+from .writes import require_written_in_place, write_node_out, write_out, write_result
+
+Argument: TypeAlias = Expr | Tensor | bool | int | float | complex  # a Tensor: of another layout
+
+
+# --- of any layout --------------------------------------------------------------------------------
+
+
+def dispatch(verb: str, name: str, among: Sequence[object], *args: object) -> Tensor:
+    """Runs the rule for `verb` of the layout of the first operand that is not strided, on behalf of
+    the function `name`.
+
+    See `other_layouts`. Raises: LayoutError where that layout has no such rule.
+    """
+    x = next(x for x in among if isinstance(x, Tensor) and type(x) is not Tensor)
+    other: OtherLayout = x  # type: ignore[assignment]  # no Tensor itself, so a LayoutTensor
+    return other.run_rule(verb, name, *args)
+
+
+# --- elementwise ops ------------------------------------------------------------------------------
+
+
+def apply(
+    op: Op, args: Sequence[object], attrs: object = None, out: Tensor | None = None
+) -> Tensor:
+    """An elementwise op on tensors and Python numbers, with broadcasting.
+
+    Raises: ShapeError, DTypeError, DeviceError, ValueOverflow, naming op and operands.
+    """
+    if len(args) == 1 and out is None and type(args[0]) is Tensor:
+        a = args[0]._expr
+        found = applied.young.get((op, a.spec, attrs))
+        if found is None:
+            found = inferred(applied, (op, a.spec, attrs), op, (a,), attrs)
+        return make(node(op, (a,), found[0], attrs))
+    operands = tuple([a._expr if type(a) is Tensor else _operand(op, a, args) for a in args])
+    key = tuple([a.spec if type(a) is Expr else type(a) for a in operands])
+    found = applied.young.get((op, key, attrs))
+    if found is None:
+        if any(isinstance(a, Tensor) for a in operands):
+            given = [make(a) if type(a) is Expr else a for a in operands]
+            made = dispatch("apply", op.name, operands, op, given, attrs)
+            return made if out is None else write_out(op.name, out, made)
+        found = inferred(applied, (op, key, attrs), op, operands, attrs)
+    s, limits = found
+    if limits is not None:
+        check_limits(op, operands, limits)
+    if out is not None:
+        return write_node_out(op.name, out, node(op, operands, s, attrs))
+    return make(node(op, operands, s, attrs))
+
+
+def _operand(op: Op, x: object, among: Sequence[object]) -> Argument:
+    """What stands for an operand that is no strided tensor: a number, a tensor of another layout,
+    or the node of an array.
+    """
+    if type(x) in PYTHON_NUMBERS or isinstance(x, Tensor):
+        return x  # type: ignore[return-value]  # mypy does not see what `in` says
+    x = x.item() if isinstance(x, np.generic) else x  # a number, or what is none: a date, a text
+    for kind in PYTHON_NUMBERS:  # subclasses, such as an IntEnum
+        if isinstance(x, kind):
+            return kind(x)  # type: ignore[arg-type]  # it is one of `kind`
+    return beside(op.name, x, among)._expr
+
+
+def in_place(op: Op, x: Tensor, *others: object, attrs: object = None) -> Tensor:
+    """`x` after op(x, others) has been written into it. The result must have x's shape and a dtype
+    that fits.
+    """
+    require_written_in_place(op.name, x)
+    return write_result(op.name, x, apply(op, (x, *others), attrs))
+
+
+# --- reductions -----------------------------------------------------------------------------------
+
+
+def reduce(op: Op, x: Tensor, axes: Shape, keepdims: bool, attrs: object = None) -> Tensor:
+    """A reduction over `axes` (non-negative and sorted). With `keepdims` they stay, with size 1."""
+    e = x._expr
+    shape = e.spec.shape
+    _, dtype = op.dtypes(op.name, [e.spec.dtype], attrs)
+    kept = tuple([n for d, n in enumerate(shape) if d not in axes])
+    full = tuple([1 if d in axes else n for d, n in enumerate(shape)]) if keepdims else kept
+    return make(node(op, (e,), spec(full, dtype, e.spec.device, op.name), (axes, attrs)))
+
+
+# --- views ----------------------------------------------------------------------------------------
+
+Moved: TypeAlias = tuple[Spec, Shape, int]  # spec and strides after a move, and how far it starts
+
+# A move of a layout -> what that gives, which takes 1 us to find; False where it needs a copy.
+_moves: Recent[tuple[Spec, Shape, Move], Moved | Literal[False]] = Recent(8192)
+
+
+def view(x: Tensor, m: Move, name: str = "") -> Tensor:
+    """The tensor after a layout move, sharing memory; for a reshape that strides do not permit, a
+    copy. `name` is the function's, where that is not the move's.
+    """
+    if type(x) is not Tensor:
+        return dispatch("view", name or m[0], (x,), x, m)
+    e = x._expr
+    if e.op is not None:
+        e = lazy_storage(x)
+    found = _moves.young.get((e.spec, e.strides, m)) or _moved(e, m)
+    if not found:
+        return view(apply(ops.COPY, (x,)), m)
+    s, strides, offset = found
+    moves = (*e.moves, m) if storage_of(e).pending is not None else ()
+    seen = leaf(e.storage, s, strides, e.offset + offset, moves)
+    if e.tape is not None:
+        seen.tape = tape_of(ops.VIEW, (e,), s, m)
+    return alias(x, make(seen))
+
+
+def _moved(e: Expr, m: Move) -> Moved | Literal[False]:
+    key = (e.spec, e.strides, m)
+    found = _moves.find(key)
+    if found is None:
+        after = lay.move(StridedView(e.spec.shape, e.strides, 0), m)
+        found = False
+        if after is not None:
+            s = spec(after.shape, e.spec.dtype, e.spec.device, m[0])
+            found = (s, after.strides, after.offset)
+        _moves[key] = found
+    return found
+
+
+def slice_along(x: Tensor, axis: int, start: int, length: int, name: str = "") -> Tensor:
+    """A view of `length` consecutive places along one axis."""
+    return view(x, lay.slice_along(x.shape, axis, start, length), name)
+
+
+def is_viewable(x: Tensor, m: Move) -> bool:
+    """Whether the move shares memory."""
+    e = x._expr
+    strides = e.spec.strides if e.op is not None else e.strides
+    return lay.move(StridedView(e.spec.shape, strides, 0), m) is not None
+
+
+def pending_view(e: Expr, *moves: Move) -> Expr:
+    """A node after some moves, as a node: nothing is shared."""
+    for m in moves:
+        shape = lay.move_shape(e.spec.shape, m)
+        if shape != e.spec.shape or m[0] in ("permute", "slice"):
+            e = node(ops.VIEW, (e,), spec(shape, e.spec.dtype, e.spec.device), m)
+    return e

@@ -1,0 +1,273 @@
+"""Writing in place: `x[key] = v`, `x += y`, `x.add_(y)`, `out=`, `x.scatter_(...)`.
+
+Each of them says three things, once: the target (a tensor, whose memory its views share), the value
+(made a node of exactly the target's spec by `value_node` and `to_spec`), and the mode: the value
+replaces what is there, or is an op that updates it. Then there is one way, `write`.
+
+A value is handed on in a list of one, which is emptied by who takes it: what nothing else refers to
+gets no memory of its own, but is computed right into the target's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+
+from .. import layout as lay
+from .. import settings
+from ..arguments import BEYOND_FLOAT, shown
+from ..backend import faults
+from ..device import Device
+from ..dtypes import DType, dtype
+from ..engine import evaluate as run
+from ..errors import (
+    DeviceError,
+    DovetailError,
+    DTypeError,
+    GradientError,
+    LayoutError,
+    ReadOnlyError,
+    ShapeError,
+    ValueOverflow,
+)
+from ..graph.expr import Expr, Spec, is_any_asked, may_be_bad, node, overwritten, spec, storage_of
+from ..graph.ownership import is_alone
+from ..layout import StridedView
+from ..ops import table as ops
+from .host import from_host
+from .operands import PYTHON_NUMBERS, require_untaped
+from .tensor import Tensor, lazy_storage, make, strided
+
+Handed: TypeAlias = list[Expr]  # one value on its way into memory
+
+# autograd's: looks at the gradients before a write; what it returns is called after.
+taped_write: Callable[[str, Tensor, Expr], Callable[[], None] | None] | None = None
+
+
+# --- the one way ----------------------------------------------------------------------------------
+
+
+def write(name: str, x: Tensor, value: Handed, updates: bool = False) -> None:
+    """Makes `value` (of x's spec) the contents of `x`, as every view of the memory sees. Where it
+    `updates`, it is an op that does so in the memory of its first operand, which is `x`.
+    """
+    e = x._expr
+    if e.op is not None:  # nobody else can see a pending value through another view
+        if not ((is_any_asked() or faults.tainted) and may_be_bad(value[0])):
+            _replace(name, x, value)
+            return
+        e = lazy_storage(x)  # what it is now must stay where the write is an error
+    _require_writable(name, e)
+    note = _noted(name, x, value[0])
+    try:
+        if updates:
+            run.update(value.pop(), e)
+        else:
+            run.write(value, e)
+    except BaseException as error:
+        # Ours come before anything is written; Ctrl-C comes at any time, so values that were kept
+        # for gradients count as overwritten.
+        if not isinstance(error, DovetailError | MemoryError):
+            overwritten(e, name)
+        raise
+    overwritten(e, name)
+    if note is not None:
+        note()
+
+
+def _replace(name: str, x: Tensor, value: Handed) -> None:
+    """Has a tensor that is pending stand for another value. What is also someone else's (a leaf
+    always is) must not become one with it: later writes would be seen by both.
+    """
+    e = x._expr
+    if value[0].op is None or value[0].tape is not None or not is_alone(value):
+        value = [node(ops.COPY, (value[0],), value[0].spec)]
+    if not settings.current().grad:
+        value[0].tape = e.tape  # as of memory that is written: it is not recorded
+    x._expr = make(value.pop())._expr
+    overwritten(e, name)
+
+
+def _require_writable(name: str, e: Expr) -> None:
+    """Raises ReadOnlyError where a write must not happen or would have no meaning."""
+    if storage_of(e).read_only:
+        raise ReadOnlyError(
+            f"{name}: the memory of this {e.spec!r} is read-only; write to x.copy()"
+        )
+    if 0 in e.strides and lay.repeats(StridedView(e.spec.shape, e.strides, 0)):
+        raise ReadOnlyError(
+            f"{name}: cannot write to a broadcast view (shape {e.spec.shape}, strides "
+            f"{e.strides}): several elements share memory; write to x.copy()"
+        )
+
+
+def _noted(name: str, x: Tensor, value: Expr) -> Callable[[], None] | None:
+    """What is to be called after `value` has been written into x's memory, for the gradients' sake.
+
+    Raises: GradientError where the write would break a gradient.
+    """
+    if taped_write is None or (value.tape is None and x._expr.tape is None and x._aliases is None):
+        return None
+    return taped_write(name, x, value)
+
+
+# --- targets --------------------------------------------------------------------------------------
+
+
+def write_value(name: str, x: Tensor, value: object) -> None:
+    """Writes a tensor, a number or what NumPy understands, broadcast and cast."""
+    want = strided(name, x)._expr.spec
+    if isinstance(value, Tensor) and _is_same_memory(x._expr, strided(name, value)._expr):
+        return  # the last act of `x[key] += ...`
+    write(name, x, [to_spec(name, value_node(name, value, want.dtype, want.device), want)])
+
+
+def _is_same_memory(a: Expr, b: Expr) -> bool:
+    return (
+        a.op is None and b.op is None and a.storage is b.storage
+        and a.spec is b.spec and a.strides == b.strides and a.offset == b.offset
+    )  # fmt: skip
+
+
+def write_result(name: str, x: Tensor, made: Tensor) -> Tensor:
+    """Writes the result of op `name` on `x` into `x`, which is returned."""
+    if type(x) is not Tensor:
+        strided(f"{name} in place", x)
+    value = [_result(name, made)]
+    del made  # what it held, only the list holds now
+    want = x._expr.spec
+    if value[0].spec is not want:
+        value.append(to_spec(name, value.pop(), want, " in place"))
+    write(name, x, value)
+    return x
+
+
+def require_written_in_place(name: str, x: Tensor) -> None:
+    """Raises: LayoutError for a tensor of a layout that is not written in place."""
+    if type(x) is not Tensor:
+        raise LayoutError(
+            f"{name} in place: a tensor of layout {x.layout.name} is not written in place; "
+            f"use dt.{name}(), which returns a new one"
+        )
+
+
+def _result(name: str, made: Tensor) -> Expr:
+    if type(made) is not Tensor:
+        raise LayoutError(
+            f"{name} in place: the result has the layout {made.layout.name}, and the tensor it "
+            "would be written into is strided; convert the operand with to_dense()"
+        )
+    return made._expr
+
+
+def write_out(name: str, out: Tensor, result: Tensor) -> Tensor:
+    """Writes a result into `out=`, which must have exactly its shape, dtype and device."""
+    return write_node_out(name, out, strided(name, result)._expr)
+
+
+def write_node_out(name: str, out: Tensor, result: Expr) -> Tensor:
+    """As `write_out`, for a result that is no tensor yet, so that nothing holds it."""
+    if not isinstance(out, Tensor):
+        raise DTypeError(f"{name}: out= must be a tensor, not {type(out).__name__}")
+    have, want = strided(name, out)._expr.spec, result.spec
+    if have is not want:
+        error: type[DovetailError] = ShapeError if have.shape != want.shape else DTypeError
+        if have.device is not want.device:
+            error = DeviceError
+        raise error(f"{name}: out= is {have!r}, but the result is {want!r}; they must be the same")
+    if result.tape is not None:
+        raise GradientError(f"{name}: out= has no gradient; leave it out, or see dt.no_grad")
+    value = [result]
+    del result  # what it held, only the list holds now
+    write(name, out, value)
+    return out
+
+
+# --- values ---------------------------------------------------------------------------------------
+
+
+def value_node(name: str, value: object, want: DType, device: Device) -> Expr:
+    """The node of a value that is to be stored as dtype `want`: of a tensor, a number, or what
+    NumPy understands.
+
+    Raises: DTypeError, ShapeError, ValueOverflow.
+    """
+    if isinstance(value, Tensor):
+        return strided(name, value)._expr
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, PYTHON_NUMBERS):
+        return _number(name, value, want, device)
+    require_untaped(name, value)
+    array = array_of(name, value)
+    if array.dtype.kind == "O" and all(isinstance(v, int) for v in array.flat):
+        raise ValueOverflow(f"{name}: an int of {shown(value)} fits neither int64 nor uint64")
+    if array.dtype.kind not in "biuf":
+        raise DTypeError(f"{name}: cannot store a {type(value).__name__}; see dt.asarray")
+    if not isinstance(value, np.ndarray) and _fits(array.dtype.kind, want.kind):
+        array = array.astype(want.__numpy_dtype__ or np.float32)
+    return from_host(array, dtype(array.dtype), device)._expr
+
+
+def array_of(name: str, value: object) -> np.ndarray:
+    """What NumPy makes of lists. Raises: ShapeError, DTypeError."""
+    try:
+        return np.asarray(value)
+    except ValueError as error:
+        raise ShapeError(f"{name}: {shown(value)} is ragged; pad it to one length") from error
+    except TypeError as error:
+        raise DTypeError(f"{name}: {shown(value)} is no array; see dt.asarray") from error
+
+
+def _number(name: str, value: bool | int | float | complex, want: DType, device: Device) -> Expr:
+    """A 0-dimensional node. Raises: DTypeError, ValueOverflow."""
+    kind = {bool: "b", int: "i", float: "f"}.get(type(value), "c")
+    if not _fits(kind, want.kind):
+        raise DTypeError(f"{name}: {shown(value)} does not fit {want.name}; cast with astype()")
+    if type(value) is int and want.kind in "iu" and not want.min <= value <= want.max:
+        raise ValueOverflow(
+            f"{name}: {shown(value)} does not fit {want.name} ({want.min}..{want.max})"
+        )
+    if type(value) is int and not -BEYOND_FLOAT < value < BEYOND_FLOAT:
+        raise ValueOverflow(f"{name}: {shown(value)} does not fit {want.name}")
+    return node(ops.FULL, (value,), spec((), want, device), ((want,), want))
+
+
+def _fits(kind: str, into: str) -> bool:
+    order = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
+    return order[kind] <= order[into]
+
+
+def to_spec(name: str, e: Expr, want: Spec, how: str = "") -> Expr:
+    """`e` broadcast and cast to `want`, where that loses no kind of number (float into int is an
+    error). `how` is what messages add to the name.
+    """
+    have = e.spec
+    if have is want:
+        return e
+    if have.device is not want.device:
+        raise DeviceError(
+            f"{name}{how}: operands are on {have.device} and {want.device}; move one with "
+            "x.to(device)"
+        )
+    if have.dtype is not want.dtype:
+        order = "buif"
+        a, b = have.dtype.kind, want.dtype.kind
+        if order.index(a) > order.index(b) and (a, b) != ("i", "u"):
+            raise DTypeError(
+                f"{name}{how}: {have.dtype.name} does not fit into {want.dtype.name}; "
+                "cast it with astype()"
+            )
+        e = node(ops.ASTYPE, (e,), spec(have.shape, want.dtype, have.device), want.dtype)
+    if have.shape != want.shape:
+        if (
+            len(have.shape) > len(want.shape)
+            or lay.broadcast_shapes(f"{name}{how}", have.shape, want.shape) != want.shape
+        ):
+            raise ShapeError(
+                f"{name}{how}: a value of shape {have.shape} does not fit into shape {want.shape}"
+            )
+        e = node(ops.VIEW, (e,), want, ("expand", want.shape))
+    return e

@@ -1,0 +1,56 @@
+"""The verbs that all functions are made of, and what is said to tensors of another layout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import dovetail as dt
+import numpy as np
+import pytest
+from dovetail import layout as lay
+from dovetail.tensor.operands import operands
+from dovetail.tensor.verbs import slice_along
+
+
+def test_a_slice_along_one_axis_keeps_all_of_the_others() -> None:
+    assert lay.slice_along((2, 5, 3), 1, 4, 2, -3) == ("slice", (0, 4, 0), (2, 2, 3), (1, -3, 1))
+    a = np.arange(30).reshape(2, 5, 3)
+    x = dt.asarray(a, device="reference")
+    found = slice_along(x, 1, 2, 3)
+    np.testing.assert_array_equal(found.numpy(), a[:, 2:5])
+    found[:] = 0
+    assert x.sum().item() == a[:, :2].sum(), "it shares no memory"
+
+
+def test_numpys_numbers_come_as_pythons() -> None:
+    x = dt.asarray([1, 2, 3], dtype=dt.int8, device="reference")
+    found = operands("isin", x, np.int32(2))
+    assert found[0] is x and type(found[1]) is int
+    assert dt.isin(x, np.int32(2)).tolist() == [False, True, False]  # type: ignore[arg-type]
+
+
+def called_by_the_user(function: Callable[..., object], *args: object) -> object:
+    return function(*args)
+
+
+@pytest.mark.parametrize(
+    ("name", "f"),
+    [
+        ("sort", dt.sort), ("argsort", dt.argsort), ("topk", lambda x: dt.topk(x, 1)),
+        ("cumulative_prod", lambda x: dt.cumulative_prod(x, axis=0)), ("nonzero", dt.nonzero),
+        ("as_strided", lambda x: dt.as_strided(x, (1,), (1,))), ("view", lambda x: x.view(9)),
+        ("reshape", lambda x: dt.reshape(x, 9, copy=False)), ("std", dt.std),
+        ("logsumexp", dt.logsumexp), ("explain", dt.explain), ("detach_", lambda x: x.detach_()),
+        ("setitem", lambda x: x.__setitem__(0, 1)), ("item", lambda x: x.sum(1)[0].item()),
+        ("__dlpack__", lambda x: x.__dlpack__()), ("__array__", lambda x: np.asarray(x)),
+        ("is_pinned", lambda x: x.is_pinned()), ("full", lambda x: dt.full((2,), x[0, 0])),
+        ("add", lambda x: dt.add(dt.ones(3, device="reference"), 1, out=x)),
+        ("index_add", lambda x: dt.index_add(x, 0, [0], 1.0)), ("data_ptr", lambda x: x.data_ptr()),
+    ],
+)  # fmt: skip
+def test_what_needs_strided_memory_says_its_own_name_whoever_calls(
+    name: str, f: Callable[..., object]
+) -> None:
+    x = dt.asarray(np.eye(3), device="reference").to_sparse()
+    with pytest.raises(dt.LayoutError, match=f"^{name}: has no meaning for the layout sparse_coo"):
+        called_by_the_user(f, x)
