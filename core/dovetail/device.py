@@ -11,6 +11,8 @@ from . import environment
 from .arguments import shown
 from .errors import DeviceError, InternalError
 
+__all__ = ["Device", "default_device", "device", "set_default_device"]
+
 # data, not a branch: the only place in the core that spells a backend's device type
 DEFAULT = "cpu"
 VARIABLE = "DOVETAIL_DEFAULT_DEVICE"

@@ -14,6 +14,8 @@ from ..device import Device, device, opened, opened_devices
 from ..errors import ArgumentError, DeviceError, DTypeError
 from .interface import Backend
 
+__all__ = ["Event", "Stream", "current_stream", "default_stream", "stream", "synchronize"]
+
 
 def _backend(dev: Device) -> Backend:
     backend: Backend = opened(dev).backend

@@ -41,6 +41,11 @@ from ..tensor.tensor import Tensor, apply, evaluate, fresh, from_host, make, req
 from .datatypes import DeviceLike, DTypeLike, cast, move, real_dtype
 from .interop import adopt, from_dlpack
 
+__all__ = [
+    "arange", "asarray", "empty", "empty_like", "eye", "full", "full_like", "get_default_dtype",
+    "linspace", "meshgrid", "ones", "ones_like", "tril", "triu", "zeros", "zeros_like",
+]  # fmt: skip
+
 _default_dtype = float32
 
 

@@ -17,6 +17,8 @@ from ..tensor.tensor import Tensor, apply, make, required, view, write_out
 from .datatypes import real_dtype
 from .manipulation import concat
 
+__all__ = ["cumulative_prod", "cumulative_sum", "diff"]
+
 
 def cumulative_sum(
     x: Tensor, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False,
@@ -85,12 +87,3 @@ def _part(x: Tensor, d: int, start: int) -> Tensor:
     starts = tuple(start if i == d else 0 for i in range(x.ndim))
     lengths = tuple(max(m - 1, 0) if i == d else m for i, m in enumerate(x.shape))
     return view(x, ("slice", starts, lengths, (1,) * x.ndim))
-
-
-def install() -> None:
-    """Gives Tensor its methods."""
-    for rule in (cumulative_sum, cumulative_prod, diff):
-        setattr(Tensor, rule.__name__, rule)
-
-
-install()

@@ -19,6 +19,8 @@ from ..ops.table import ASTYPE, COPY, TO_DEVICE, common
 from ..tensor.tensor import PYTHON_NUMBERS, Tensor, apply, dispatch, from_host, required
 from .transfer import queue_move
 
+__all__ = ["astype", "can_cast", "finfo", "iinfo", "isdtype", "result_type"]
+
 DeviceLike = Device | str | None
 DTypeLike = DType | str | type | np.dtype[Any] | None
 

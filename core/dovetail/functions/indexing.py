@@ -55,6 +55,8 @@ from ..tensor.tensor import (
     writing,
 )
 
+__all__ = ["argwhere", "index_add", "nonzero", "scatter", "searchsorted", "take", "take_along_axis"]
+
 
 def getitem(x: Tensor, key: Any) -> Tensor:
     """`x[key]`: a view where the key has integers, slices, `...` and None only, else a copy.
@@ -766,15 +768,3 @@ def _update(name: str, target: Tensor, result: Expr) -> None:
     overwritten(target._expr, name)
     if note is not None:
         note()
-
-
-def install() -> None:
-    """Gives Tensor its brackets and methods."""
-    rules = (take, take_along_axis, nonzero, index_add, index_add_, scatter, scatter_, scatter_add_)
-    for rule in rules:
-        setattr(Tensor, rule.__name__, rule)
-    setattr(Tensor, "__getitem__", getitem)  # noqa: B010 - Tensor declares no brackets
-    setattr(Tensor, "__setitem__", setitem)  # noqa: B010
-
-
-install()

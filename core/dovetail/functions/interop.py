@@ -45,6 +45,8 @@ from ..plugins.registry import devices
 from ..tensor.tensor import Tensor, apply, evaluate, evaluated, make
 from .datatypes import DeviceLike, isdtype, move
 
+__all__ = ["array_namespace_info", "from_dlpack"]
+
 HOST = 1  # DLPack's device type of memory that the CPU reads and writes
 VERSION = (1, 0)
 READ_ONLY, COPIED = 1, 2  # flags

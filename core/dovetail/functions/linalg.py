@@ -22,11 +22,8 @@ from ..tensor.tensor import (
     Array,
     Tensor,
     apply,
-    assign,
     brought,
-    decides,
     dispatch,
-    fitted,
     is_viewable,
     make,
     reduce,
@@ -35,6 +32,8 @@ from ..tensor.tensor import (
     write_out,
 )
 from . import manipulation
+
+__all__ = ["diagonal", "matmul", "matrix_transpose", "outer", "reproducible", "tensordot", "vecdot"]
 
 
 def matmul(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
@@ -193,34 +192,6 @@ class reproducible(settings.Switch):
         super().__init__(reproducible=True)
 
 
-def _matmul_operator(self: Tensor, other: Any) -> Any:
-    return NotImplemented if decides(other) else matmul(self, other)
-
-
-def _matmul_reflected(self: Tensor, other: Any) -> Any:
-    return NotImplemented if decides(other) else matmul(other, self)
-
-
-def _matmul_in_place(self: Tensor, other: Any) -> Any:
-    name, want = "matmul in place", self._expr.spec
-    assign("matmul", self, fitted(name, matmul(self, other)._expr, want))
-    return self
-
-
-def install() -> None:
-    """Gives Tensor `@`, from both sides, and `@=`."""
-    for name, rule in {
-        "__matmul__": _matmul_operator,
-        "__rmatmul__": _matmul_reflected,
-        "__imatmul__": _matmul_in_place,
-        "matmul": matmul,
-    }.items():
-        setattr(Tensor, name, rule)
-
-
-install()
-
-
 def __getattr__(name: str) -> Any:
     if name in _LATER:
         raise NotYetAttribute(f"dt.linalg.{name}: comes with a later version; see numpy.linalg")
@@ -234,3 +205,7 @@ _LATER = frozenset(
         "svdvals", "trace", "vector_norm",
     )
 )  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return __all__

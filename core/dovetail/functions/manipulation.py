@@ -37,6 +37,13 @@ from ..tensor.tensor import (
 from .creation import extents
 from .datatypes import cast
 
+__all__ = [
+    "as_strided", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "concat", "contiguous",
+    "copy", "diagonal", "expand_dims", "flatten", "flip", "moveaxis", "permute_dims", "ravel",
+    "repeat", "reshape", "roll", "split", "squeeze", "stack", "swapaxes", "tile", "transpose",
+    "unstack",
+]  # fmt: skip
+
 Axes = int | Sequence[int]
 
 

@@ -28,6 +28,11 @@ from .creation import extents, generate
 from .datatypes import real_dtype
 from .indexing import take
 
+__all__ = [
+    "Generator", "default_rng", "get_state", "integers", "manual_seed", "normal", "permutation",
+    "set_state", "uniform",
+]  # fmt: skip
+
 Extents = int | Sequence[int]
 DeviceLike = Device | str | None
 _BITS = {float32: 24, float16: 11, bfloat16: 8}  # of a uniform number, so that it stays below 1
@@ -235,3 +240,7 @@ def permutation(
 ) -> Tensor:
     """The integers 0..x-1, or the slices of `x`, in random order; see `Generator.permutation`."""
     return _chosen("permutation", generator).permutation(x, device=device)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -21,6 +21,8 @@ from .manipulation import concat, expand_dims, reshape
 from .sorting import argsort, sort
 from .statistics import any as any_of
 
+__all__ = ["isin", "unique_all", "unique_counts", "unique_inverse", "unique_values"]
+
 FEW = 16  # elements that are compared with all others rather than searched
 
 

@@ -18,6 +18,11 @@ from ..ops.table import Op
 from ..tensor.tensor import Tensor, apply, dispatch, reduce, required, untaped, view, write_out
 from .datatypes import DTypeLike, cast, real_dtype
 
+__all__ = [
+    "all", "any", "argmax", "argmin", "count_nonzero", "logsumexp", "max", "mean", "min", "prod",
+    "std", "sum", "var",
+]  # fmt: skip
+
 Axis = int | Sequence[int] | None
 
 

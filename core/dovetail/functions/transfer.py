@@ -25,6 +25,8 @@ from ..ops.table import COPY
 from ..plugins.registry import devices
 from ..tensor.tensor import Tensor, apply, evaluated, fresh, make, required
 
+__all__ = ["pin_memory"]
+
 # --- copies in flight ----------------------------------------------------------------------------
 
 

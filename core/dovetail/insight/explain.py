@@ -12,6 +12,8 @@ from ..fusion.plan import Call, Plan, Step
 from ..plugins.registry import Opened
 from ..tensor.tensor import Tensor
 
+__all__ = ["explain"]
+
 
 @dataclass(frozen=True)
 class Launch:

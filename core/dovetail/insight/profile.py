@@ -17,6 +17,8 @@ from ..arguments import path as file_name
 from ..engine import evaluate as run
 from ..errors import ArgumentError
 
+__all__ = ["profile"]
+
 
 @dataclass
 class Line:

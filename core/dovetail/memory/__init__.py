@@ -29,6 +29,12 @@ from ..layout import LIMIT
 from .page import draw
 from .trace import Timeline, record
 
+__all__ = [
+    "Allocator", "BlockInfo", "CachingAllocator", "DataPtr", "SegmentInfo", "Stats", "Storage",
+    "empty_cache", "foreign", "get_allocator", "page", "reset_peak", "set_allocator", "set_limit",
+    "snapshot", "stats", "trace",
+]  # fmt: skip
+
 KIB, MIB = 1 << 10, 1 << 20
 ROUND = 512  # every block is a multiple of this, so blocks keep the alignment of their segment
 SMALL, SMALL_SEGMENT = MIB, 2 * MIB  # blocks up to SMALL come from segments of SMALL_SEGMENT
@@ -973,3 +979,7 @@ def caller() -> str:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def __dir__() -> list[str]:
+    return __all__

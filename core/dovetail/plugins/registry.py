@@ -29,6 +29,8 @@ from ..errors import DeviceError, DovetailError, PluginError, UnavailableError
 from ..memory import Allocator, make_allocator
 from ..recent import Shared
 
+__all__ = ["devices", "installed", "open_device", "records"]
+
 GROUPS = "dovetail.backends.v"
 GROUP = f"{GROUPS}{INTERFACE[0]}"
 
@@ -527,3 +529,7 @@ def records() -> list[Record]:
 
 
 set_opener(open_device)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -51,6 +51,25 @@ class LayoutInfo:
     minimum_interface: tuple[int, int] = INTERFACE
 
 
+# --- operators: a new tensor each, also of `+=` --------------------------------------------------
+
+
+def _binary(op: Op) -> tuple[Rule, Rule, Rule]:
+    """Operator, reflected operator and in-place operator of a binary op."""
+
+    def forward(self: Tensor, other: object) -> Tensor:
+        return NotImplemented if decides(other) else apply(op, (self, other))
+
+    def reflected(self: Tensor, other: object) -> Tensor:
+        return NotImplemented if decides(other) else apply(op, (other, self))
+
+    return forward, reflected, forward
+
+
+def _unary(op: Op) -> Rule:
+    return lambda self: apply(op, (self,))
+
+
 class LayoutTensor(Tensor):
     """A tensor of another layout: base of what layout plugins define.
 
@@ -126,6 +145,29 @@ class LayoutTensor(Tensor):
     __str__ = __repr__
     __hash__ = object.__hash__
 
+    __add__, __radd__, __iadd__ = _binary(ops.ADD)
+    __sub__, __rsub__, __isub__ = _binary(ops.SUBTRACT)
+    __mul__, __rmul__, __imul__ = _binary(ops.MULTIPLY)
+    __truediv__, __rtruediv__, __itruediv__ = _binary(ops.DIVIDE)
+    __floordiv__, __rfloordiv__, __ifloordiv__ = _binary(ops.FLOOR_DIVIDE)
+    __mod__, __rmod__, __imod__ = _binary(ops.REMAINDER)
+    __pow__, __rpow__, __ipow__ = _binary(ops.POW)
+    __and__, __rand__, __iand__ = _binary(ops.BITWISE_AND)
+    __or__, __ror__, __ior__ = _binary(ops.BITWISE_OR)
+    __xor__, __rxor__, __ixor__ = _binary(ops.BITWISE_XOR)
+    __lshift__, __rlshift__, __ilshift__ = _binary(ops.LEFT_SHIFT)
+    __rshift__, __rrshift__, __irshift__ = _binary(ops.RIGHT_SHIFT)
+    __eq__ = _binary(ops.EQUAL)[0]
+    __ne__ = _binary(ops.NOT_EQUAL)[0]
+    __lt__ = _binary(ops.LESS)[0]
+    __le__ = _binary(ops.LESS_EQUAL)[0]
+    __gt__ = _binary(ops.GREATER)[0]
+    __ge__ = _binary(ops.GREATER_EQUAL)[0]
+    __neg__ = _unary(ops.NEGATIVE)
+    __pos__ = _unary(ops.POSITIVE)
+    __abs__ = _unary(ops.ABS)
+    __invert__ = _unary(ops.BITWISE_INVERT)
+
 
 def without_meaning(name: str, x: Tensor) -> str:
     """What is said where an op has no meaning for a tensor's layout."""
@@ -179,46 +221,3 @@ def scatter_rows(x: Tensor, values: Tensor, at: Tensor) -> Tensor:
     column = view(at, ("reshape", (at.size, *(1,) * (values.ndim - 1))))
     positions = view(column, ("expand", values.shape))
     return make_node(ops.SCATTER, (x, values, positions), x.shape, x.dtype, ("set", True))
-
-
-# --- operators: a new tensor each, also of `+=` --------------------------------------------------
-
-
-def _binary(op: Op, reflected: bool) -> Callable[[Any, Any], Any]:
-    def operator(self: Any, other: Any) -> Any:
-        if decides(other):
-            return NotImplemented
-        return apply(op, (other, self) if reflected else (self, other))
-
-    return operator
-
-
-def _unary(op: Op) -> Callable[[Any], Any]:
-    return lambda self: apply(op, (self,))
-
-
-_ARITHMETIC = {
-    "add": ops.ADD, "sub": ops.SUBTRACT, "mul": ops.MULTIPLY, "truediv": ops.DIVIDE,
-    "floordiv": ops.FLOOR_DIVIDE, "mod": ops.REMAINDER, "pow": ops.POW, "and": ops.BITWISE_AND,
-    "or": ops.BITWISE_OR, "xor": ops.BITWISE_XOR, "lshift": ops.LEFT_SHIFT,
-    "rshift": ops.RIGHT_SHIFT,
-}  # fmt: skip
-_COMPARISONS = {
-    "eq": ops.EQUAL, "ne": ops.NOT_EQUAL, "lt": ops.LESS, "le": ops.LESS_EQUAL, "gt": ops.GREATER,
-    "ge": ops.GREATER_EQUAL,
-}  # fmt: skip
-_UNARY = {"neg": ops.NEGATIVE, "pos": ops.POSITIVE, "abs": ops.ABS, "invert": ops.BITWISE_INVERT}
-
-
-def _install() -> None:
-    for name, op in _ARITHMETIC.items():
-        setattr(LayoutTensor, f"__{name}__", _binary(op, False))
-        setattr(LayoutTensor, f"__i{name}__", _binary(op, False))
-        setattr(LayoutTensor, f"__r{name}__", _binary(op, True))
-    for name, op in _COMPARISONS.items():
-        setattr(LayoutTensor, f"__{name}__", _binary(op, False))
-    for name, op in _UNARY.items():
-        setattr(LayoutTensor, f"__{name}__", _unary(op))
-
-
-_install()

@@ -107,6 +107,8 @@ if TYPE_CHECKING:
 else:
     Methods = object
 
+__all__ = ["Tensor", "evaluate"]
+
 
 class Tensor(Methods):
     """An n-dimensional array on a device. Made by `dt.asarray`, `dt.zeros`, ... and by every op.
