@@ -162,7 +162,7 @@ def _matmul_in_place(self: Tensor, other: Array) -> Tensor:
 
 # --- all of them ----------------------------------------------------------------------------------
 
-_OTHER_NAMES: dict[str, object] = {  # PyTorch's and NumPy's spellings, and Python's
+OTHER_NAMES: dict[str, object] = {  # PyTorch's and NumPy's spellings, and Python's
     "view": manipulation.view_as,
     "permute": manipulation.permute_dims,
     "unsqueeze": manipulation.expand_dims,
@@ -189,7 +189,7 @@ _OTHER_NAMES: dict[str, object] = {  # PyTorch's and NumPy's spellings, and Pyth
     "__array_ufunc__": numpy_protocol.array_ufunc,
     "__array_function__": numpy_protocol.array_function,
 }
-_OWN: dict[str, object] = {
+OWN: dict[str, object] = {
     "clip_": clip_,
     "clamp_": clip_,
     "fill_": fill_,
@@ -206,16 +206,16 @@ _OWN: dict[str, object] = {
     "__reduce_ex__": keeping.reduced,
     "__getattr__": missing,
 }
-_IN_PLACE: dict[str, object] = {
+IN_PLACE: dict[str, object] = {
     f"{name}_": elementwise.in_place_form(op) for name, op in elementwise.FUNCTIONS.items()
 }
-_SHORT = {"mul_": "multiply_", "sub_": "subtract_", "div_": "divide_", "neg_": "negative_"}
+SHORT = {"mul_": "multiply_", "sub_": "subtract_", "div_": "divide_", "neg_": "negative_"}
 METHODS: dict[str, object] = {
     **{name: getattr(module, name) for module, names in SAME_NAMES for name in names},
-    **_OTHER_NAMES,
-    **_OWN,
-    **_IN_PLACE,
-    **{name: _IN_PLACE[long] for name, long in _SHORT.items()},
+    **OTHER_NAMES,
+    **OWN,
+    **IN_PLACE,
+    **{name: IN_PLACE[long] for name, long in SHORT.items()},
 }
 
 
