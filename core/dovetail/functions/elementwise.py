@@ -64,7 +64,7 @@ SENTENCES: dict[str, tuple[str, ...]] = {
     "maximum": ("The larger; NaN wins.", "[1, 5], [3, 4] -> [3, 5]"),
     "minimum": ("The smaller; NaN wins.", "[1, 5], [3, 4] -> [1, 4]"),
     "atan2": ("The angle of the point (x2, x1), in -pi..pi.",),
-    "hypot": ("x1**2 + x2**2), without overflow.", "hypot([3.0], [4.0] -> [5.0]"),
+    "hypot": ("sqrt(x1**2 + x2**2), without overflow.", "[3.0], [4.0] -> [5.0]"),
     "copysign": ("|x1| with the sign of x2.", "[1.0, 2.0], [-1.0, 1.0] -> [-1.0, 2.0]"),
     "nextafter": ("The next number of their dtype after x1 in the direction of x2.",),
     "logaddexp": ("log(exp(x1) + exp(x2)), without overflow.",),
@@ -111,11 +111,11 @@ SENTENCES: dict[str, tuple[str, ...]] = {
     # elementary functions: within 1 ulp, and the same bits on every device
     "exp": ("e to the power x.", "[0.0] -> [1.0]"),
     "exp2": ("2 to the power x.", "[3.0] -> [8.0]"),
-    "expm1": ("x) - 1, accurate near 0.", "expm1([0.0] -> [0.0]"),
+    "expm1": ("exp(x) - 1, accurate near 0.", "[0.0] -> [0.0]"),
     "log": ("The natural logarithm.", "[1.0] -> [0.0]"),
     "log2": ("The logarithm to base 2.", "[8.0] -> [3.0]"),
     "log10": ("The logarithm to base 10.", "[1.0] -> [0.0]"),
-    "log1p": ("1 + x), accurate near 0.", "log1p([0.0] -> [0.0]"),
+    "log1p": ("log(1 + x), accurate near 0.", "[0.0] -> [0.0]"),
     "sin": ("The sine of an angle in radians.", "[0.0] -> [0.0]"),
     "cos": ("The cosine of an angle in radians.", "[0.0] -> [1.0]"),
     "tan": ("The tangent of an angle in radians.", "[0.0] -> [0.0]"),
@@ -136,11 +136,11 @@ SENTENCES: dict[str, tuple[str, ...]] = {
 # --- what rows make -------------------------------------------------------------------------------
 
 # Rows of one or two operands that are no functions: `dt.astype` and `dt.copy` do more.
-_PARTS = ("astype", "copy")
+PARTS = ("astype", "copy")
 FUNCTIONS: dict[str, Op] = {  # the public functions that are one row each
     name: op
     for name, op in TABLE.items()
-    if op.kind == "map" and op.arity <= 2 and name not in _PARTS
+    if op.kind == "map" and op.arity <= 2 and name not in PARTS
 }
 
 
