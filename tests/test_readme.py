@@ -10,6 +10,7 @@ import runpy
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -217,6 +218,43 @@ assert work("cc") == work("reference")
     path = os.pathsep.join([str(tmp_path), str(ROOT / "core"), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "PYTHONPATH": path, "DOVETAIL_CACHE_DIR": str(tmp_path)}
     subprocess.run([sys.executable, "-c", program], env=environment, check=True)
+
+
+def examples(page: str) -> list[str]:
+    """The blocks of Python in a page that are no sessions."""
+    text = (ROOT / "docs" / page).read_text()
+    return [b for b in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if b[:3] != ">>>"]
+
+
+def run_alone(program: str, folder: Path) -> None:
+    """Runs a program in a process of its own, which finds plugins in `folder`."""
+    ours = [str(folder), str(ROOT / "core"), str(ROOT / "sparse")]
+    path = os.pathsep.join([*ours, os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PYTHONPATH": path, "DOVETAIL_CACHE_DIR": str(folder)}
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
+
+
+def test_the_layout_of_the_page_works(tmp_path: Path) -> None:
+    plugin, use = examples("writing-a-layout.md")
+    (tmp_path / "dovetail_diagonal.py").write_text(plugin)
+    page = (ROOT / "docs" / "writing-a-layout.md").read_text()
+    ((declared,),) = [re.findall(r"```toml\n(.*?)```", page, re.DOTALL)]
+    project = tomllib.loads(declared)["project"]
+    info = tmp_path / "dovetail_diagonal-1.0.dist-info"
+    info.mkdir()
+    said = f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
+    (info / "METADATA").write_text(said)
+    lines = [
+        f"[{group}]\n" + "".join(f"{name} = {module}\n" for name, module in entries.items())
+        for group, entries in project["entry-points"].items()
+    ]
+    (info / "entry_points.txt").write_text("".join(lines))
+    run_alone(use, tmp_path)
+
+
+def test_the_allocators_of_the_page_work(tmp_path: Path) -> None:
+    (program,) = examples("writing-an-allocator.md")
+    run_alone(program, tmp_path)
 
 
 # --- examples
