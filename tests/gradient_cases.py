@@ -48,7 +48,7 @@ def elementwise_cases() -> dict[str, Case]:
     """Each differentiable row of one or two operands, also with a Python number for one of them."""
     found: dict[str, Case] = {}
     for name, op in ops.TABLE.items():
-        if op.kind != "map" or op.arity > 2 or op.gradient is None or name == "astype":
+        if op.kind != "map" or op.arity > 2 or not op.gradient or name == "astype":
             continue
         low, high = DOMAINS.get(name, (-2.0, 2.0))
         x, y = uniform(4, 3, low=low, high=high), uniform(3, low=low, high=high) + 0.013

@@ -117,14 +117,17 @@ def test_programs_are_let_go_unless_a_plan_in_use_holds_them(
 GROW = """
 import gc, sys
 import dovetail as dt
-from dovetail import expr, ops, recall, run, tensor
+from dovetail.engine import evaluate as run, guards as recall
+from dovetail.functions import linalg
+from dovetail.graph import expr
+from dovetail.tensor import tensor
 
 name, shapes, kernels, scale = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
 dt.set_default_device(name)
 x = (dt.ones(3) * 2 + 1).tolist()
 where = dt.device(name).opened
 caches = [expr._SPECS, run._plans, recall._known, tensor._moved, where.programs]
-caches += [op.specs for op in ops.TABLE.values()]
+caches += [tensor._applied, linalg._products, *tensor._of_operators.values()]
 for c in caches:
     c.half = max(2, c.half // scale)
 

@@ -20,23 +20,27 @@ class DType:
     """One kind of number. Instances are unique: compare with `is`.
 
     Attributes: `name` ("float32"), `code` ("f32", as in kernel texts), `kind` ("b", "i", "u", "f",
-    "c"),
-    `itemsize` in bytes, `__numpy_dtype__` (None for bfloat16, which NumPy lacks).
+    "c"), `itemsize` in bytes, `compute` (in what its values are computed: float32 for floats of
+    reduced precision, else itself), `__numpy_dtype__` (None for bfloat16, which NumPy lacks).
     """
 
-    __slots__ = ("__numpy_dtype__", "bits", "code", "itemsize", "kind", "name")
+    __slots__ = ("__numpy_dtype__", "bits", "code", "compute", "itemsize", "kind", "name")
 
     name: str
     code: str
     kind: str
     itemsize: int
     bits: int
+    compute: DType
     __numpy_dtype__: np.dtype[Any] | None
 
-    def __init__(self, name: str, code: str, kind: str, itemsize: int) -> None:
+    def __init__(
+        self, name: str, code: str, kind: str, itemsize: int, in_numpy: bool = True
+    ) -> None:
         self.name, self.code, self.kind, self.itemsize = name, code, kind, itemsize
         self.bits = itemsize * 8
-        self.__numpy_dtype__ = None if name == "bfloat16" else np.dtype(name)
+        self.compute = float32 if kind == "f" and itemsize < 4 else self
+        self.__numpy_dtype__ = np.dtype(name) if in_numpy else None
 
     def __repr__(self) -> str:
         return f"dovetail.{self.name}"
@@ -74,9 +78,9 @@ uint8 = DType("uint8", "u8", "u", 1)
 uint16 = DType("uint16", "u16", "u", 2)
 uint32 = DType("uint32", "u32", "u", 4)
 uint64 = DType("uint64", "u64", "u", 8)
-float16 = DType("float16", "f16", "f", 2)
-bfloat16 = DType("bfloat16", "bf16", "f", 2)
 float32 = DType("float32", "f32", "f", 4)
+float16 = DType("float16", "f16", "f", 2)
+bfloat16 = DType("bfloat16", "bf16", "f", 2, in_numpy=False)
 float64 = DType("float64", "f64", "f", 8)
 complex64 = DType("complex64", "c64", "c", 8)
 complex128 = DType("complex128", "c128", "c", 16)

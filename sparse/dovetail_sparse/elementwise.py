@@ -21,7 +21,6 @@ from dovetail.extend import (
     arguments,
     broadcast_shapes,
     const,
-    float32,
     gather_at,
     int64,
     interpret,
@@ -93,10 +92,7 @@ class _Constant:
     """A number of a dtype, as a key: 0, 0.0, -0.0 and False are four."""
 
     def __init__(self, number: Any, dtype: DType) -> None:
-        self.number, self.dtype = (
-            number,
-            float32 if dtype.itemsize == 2 and dtype.kind == "f" else dtype,
-        )
+        self.number, self.dtype = number, dtype.compute
         self.key = (arguments.shown(number), self.dtype)
 
     def __eq__(self, other: object) -> bool:

@@ -97,8 +97,7 @@ def _mean(op: Op, x: COO, axes: Shape, dtype: DType) -> Tensor:
     n = math.prod(x.shape[d] for d in axes)
     if not n:
         return _of_nothing(op, x, axes, dtype)
-    wide = dt.float32 if dtype.itemsize == 2 else dtype
-    total = _sum(op, x, axes, wide)
+    total = _sum(op, x, axes, dtype.compute)
     return (total / float(n)).astype(dtype, copy=False)
 
 

@@ -14,7 +14,7 @@ from dovetail.backend.reference import interpret
 from dovetail.dtypes import DType, float32, float64
 from dovetail.kernel.builder import KernelBuilder
 from dovetail.kernel.language import Value, load
-from dovetail.ops import elementary
+from dovetail.ops.table import TABLE
 
 Array = Any
 INF, NAN = math.inf, math.nan
@@ -23,13 +23,13 @@ DTYPES = pytest.mark.parametrize("dtype", [float32, float64], ids=lambda d: d.na
 
 
 def evaluate(name: str, dtype: DType, *arrays: Any) -> Array:
-    """`elementary.name` of the arrays, computed by the reference interpreter."""
+    """The expression of the row `name` on the arrays, computed by the reference interpreter."""
     operands = [np.ascontiguousarray(a, dtype.__numpy_dtype__) for a in arrays]
     builder = KernelBuilder(name)
     index = builder.axis(builder.int("n"))
     inputs = [builder.buffer(f"x{i}", dtype, "r") for i in range(len(operands))]
     output = builder.buffer("out", dtype, "w")
-    function: Callable[..., Value] = getattr(elementary, name)
+    function: Callable[..., Value] = TABLE[name].expression
     builder.store(output, index, function(*(load(b, index) for b in inputs)))
     out = np.empty_like(operands[0])
     with np.errstate(all="ignore"):

@@ -15,8 +15,9 @@ from ..ops import table as ops
 from ..settings import DEPTH_LIMIT, current, record, restore
 from ..tensor import tensor
 from ..tensor.tensor import Tensor, apply, evaluate, make, required
-from . import gradients
-from .tape import Kept, Leaf, Node, keep
+from .gradients import RULES
+from .namespace import ones
+from .tape import Kept, Leaf, Node, keep, set_gradient
 
 Tensors = Tensor | Sequence[Tensor]
 # All gradients on their way are computed before one is so deep that it would be alone: what waited
@@ -136,7 +137,7 @@ def _incoming(name: str, t: Tensor, g: Tensor | None) -> Tensor:
                 f"{name}: the output has shape {t.shape}; only a scalar's gradient is implied, so "
                 "sum it, or give the gradient that comes in"
             )
-        return gradients.ones(t._expr.spec)
+        return ones(t._expr.spec)
     return checked(name, "the gradient that comes in", node_, g)
 
 
@@ -411,6 +412,8 @@ def _layout(e: Expr) -> StridedView:
 
 
 tensor.taped_write = taped_write
+for _op, _rules in RULES.items():
+    set_gradient(_op, *_rules)
 
 
 # --- methods -------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from ..graph.expr import Expr, Spec, leaf
 from ..settings import current, record, restore
 from ..tensor.tensor import Tensor, boxed, make
 from .engine import backward, checked, detach, requires_grad_
-from .gradients import zeros
+from .namespace import zeros
 from .tape import Edge, Kept, Node, edge_to, keep, kept_value, unheld
 
 

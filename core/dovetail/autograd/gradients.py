@@ -1,21 +1,16 @@
-"""The `gradient` column of the op table: a rule for each operand, in terms of tensors.
+"""Gradients of the ops whose rules take more than elementwise functions, in terms of tensors.
 
-A rule's parameters say what it needs, and so what is kept for it: `g` the gradient that comes in,
-`x`, `y`, `z` the first operands, `rest` those behind the ones that have rules, `r` the result, `c`
-the op's shapes and attributes. What comes out may have the result's shape where the operand was
-broadcast, and another dtype: both are put right centrally. None: no gradient.
+Those of elementwise rows stand in the rows (see `ops.gradient`, which says how a rule asks for what
+it needs). Here a rule may also name `rest`, the operands behind the ones that have rules, and `c`,
+the op's shapes and attributes. None: no gradient.
 
-Where a function has no derivative the choices are PyTorch's: |x| and sign give 0 at 0, relu 0 at 0;
-clip passes the gradient at its bounds; maximum and minimum of two tensors give half to each of two
-equals, and all of it to a tensor equal to a Python number; max and min over axes spread it evenly
-over all extremes (as `torch.amax`). Rounding, sign and floor division give zeros.
+max and min over axes spread the gradient evenly over all extremes (as `torch.amax`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from functools import reduce
 
 from .. import layout as lay
 from ..dtypes import int64
@@ -26,170 +21,14 @@ from ..functions.datatypes import cast, move
 from ..functions.linalg import matmul
 from ..functions.statistics import prod
 from ..functions.statistics import sum as sum_
-from ..graph.expr import Expr, Spec, asked_at, leaf, node, spec, tape_of
+from ..graph.expr import Expr, asked_at, leaf, node, spec, tape_of
 from ..layout import Shape, StridedView
 from ..ops import table as ops
-from ..ops.table import TABLE
+from ..ops.gradient import Rule
 from ..settings import current
 from ..tensor.tensor import Tensor, alias, apply, evaluated, make, view
-from .tape import RuleContext, set_gradient
-
-LN2, LN10, TWO_BY_ROOT_PI = math.log(2.0), math.log(10.0), 2.0 / math.sqrt(math.pi)
-
-
-def constant(value: float, s: Spec) -> Tensor:
-    """A number everywhere."""
-    return generate(ops.FULL, s.shape, (value,), (s.dtype,), s.dtype, s.device)
-
-
-def ones(s: Spec) -> Tensor:
-    """Ones."""
-    return constant(1.0, s)
-
-
-def zeros(s: Spec) -> Tensor:
-    """Zeros."""
-    return constant(0.0, s)
-
-
-def _nothing(g: Any) -> Tensor:
-    """Zeros: the op is constant between its jumps."""
-    return zeros(g._expr.spec)
-
-
-# --- elementwise, two operands -------------------------------------------------------------------
-
-
-def _pow_base(g: Any, x: Any, y: Any) -> Any:
-    if isinstance(y, Tensor):
-        none = ew.equal(y, 0)
-        steady = ew.where(none, 1.0, y)  # where the slope is infinite, its own gradient is NaN
-        return ew.where(none, 0.0, g * (steady * ew.pow(x, steady - 1.0)))
-    if y == 0:
-        return _nothing(g)
-    return g * y if y == 1 else g * (ew.pow(x, y - 1) * y)
-
-
-def _pow_exponent(g: Any, x: Any, y: Any, r: Any) -> Any:
-    """0 where the base is 0 and the exponent is not negative."""
-    if not isinstance(x, Tensor):
-        if x != 0:
-            return g * r * (math.log(x) if x > 0 else math.nan)
-        flat = y >= 0
-        return ew.where(flat, 0.0, ew.where(flat, 1.0, g * r) * -math.inf)
-    at_zero = ew.logical_and(ew.equal(x, 0), ew.greater_equal(y, 0))
-    if current().grad:  # the rule is differentiated in turn: nothing infinite may be on that way
-        x = ew.where(at_zero, 1.0, x)
-        r = ew.pow(x, y)
-    return ew.where(at_zero, 0.0, g * (r * ew.log(x)))
-
-
-def _extreme(worse: Callable[..., Any], at_least: Callable[..., Any]) -> Callable[..., Any]:
-    def rule(g: Any, x: Any, y: Any) -> Any:
-        if not isinstance(y, Tensor):
-            return ew.where(at_least(x, y), g, 0.0)
-        return ew.where(worse(x, y), 0.0, ew.where(ew.equal(x, y), g * 0.5, g))
-
-    return rule
-
-
-def _swapped(rule: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda g, x, y: rule(g, y, x)
-
-
-_maximum = _extreme(ew.less, ew.greater_equal)
-_minimum = _extreme(ew.greater, ew.less_equal)
-
-
-def _magnitude(g: Any, x: Any, y: Any) -> Any:
-    """copysign: the sign that came out, by the sign that went in; 0 at 0."""
-    return g * ew.sign(x) * ew.copysign(ones(x._expr.spec), y)
-
-
-def _by_square_sum(v: Any, x: Any, y: Any) -> Any:
-    """v / (x**2 + y**2), and 0 at the origin."""
-    total = x * x + y * y
-    return ew.where(ew.equal(total, 0), 0.0, v / total)
-
-
-_TWO: dict[str, tuple[Any, Any]] = {
-    "add": (lambda g: g, lambda g: g),
-    "subtract": (lambda g: g, lambda g: -g),
-    "multiply": (lambda g, y: g * y, lambda g, x: g * x),
-    "divide": (lambda g, y: g / y, lambda g, x, y: -g * ((x / y) / y)),
-    "floor_divide": (_nothing, _nothing),
-    "remainder": (lambda g: g, lambda g, x, y: -g * ew.floor_divide(x, y)),
-    "pow": (_pow_base, _pow_exponent),
-    "atan2": (
-        lambda g, x, y: g * _by_square_sum(y, x, y),
-        lambda g, x, y: g * _by_square_sum(-x, x, y),
-    ),
-    "hypot": (lambda g, x, r: g * (x / r), lambda g, y, r: g * (y / r)),
-    "copysign": (_magnitude, _nothing),
-    "logaddexp": (lambda g, x, y: g * ew.sigmoid(x - y), lambda g, x, y: g * ew.sigmoid(y - x)),
-    "maximum": (_maximum, _swapped(_maximum)),
-    "minimum": (_minimum, _swapped(_minimum)),
-}
-
-# --- elementwise, one operand --------------------------------------------------------------------
-
-_ONE: dict[str, Any] = {
-    "abs": lambda g, x: g * ew.sign(x),
-    "negative": lambda g: -g,
-    "positive": lambda g: g,
-    "copy": lambda g: g,
-    "astype": lambda g: g,
-    "sign": _nothing, "ceil": _nothing, "floor": _nothing, "trunc": _nothing, "round": _nothing,
-    "relu": lambda g, r: ew.where(r <= 0, 0.0, g),
-    "square": lambda g, x: g * (x * 2.0),
-    "reciprocal": lambda g, r: -g * (r * r),
-    "sqrt": lambda g, r: g / (r * 2.0),
-    "rsqrt": lambda g, r: g * (r * r * r * -0.5),
-    "cbrt": lambda g, r: g / (r * r * 3.0),
-    "exp": lambda g, r: g * r,
-    "exp2": lambda g, r: g * (r * LN2),
-    "expm1": lambda g, r: g * (r + 1.0),
-    "log": lambda g, x: g / x,
-    "log2": lambda g, x: g / (x * LN2),
-    "log10": lambda g, x: g / (x * LN10),
-    "log1p": lambda g, x: g / (x + 1.0),
-    "sin": lambda g, x: g * ew.cos(x),
-    "cos": lambda g, x: -g * ew.sin(x),
-    "tan": lambda g, r: g * (r * r + 1.0),
-    "asin": lambda g, x: g * ew.rsqrt(1.0 - x * x),
-    "acos": lambda g, x: -g * ew.rsqrt(1.0 - x * x),
-    "atan": lambda g, x: g / (x * x + 1.0),
-    "sinh": lambda g, x: g * ew.cosh(x),
-    "cosh": lambda g, x: g * ew.sinh(x),
-    "tanh": lambda g, r: g * (1.0 - r * r),
-    "asinh": lambda g, x: g * ew.rsqrt(x * x + 1.0),
-    "acosh": lambda g, x: g * ew.rsqrt(x * x - 1.0),
-    "atanh": lambda g, x: g / (1.0 - x * x),
-    "erf": lambda g, x: g * (ew.exp(-(x * x)) * TWO_BY_ROOT_PI),
-    "erfc": lambda g, x: g * (ew.exp(-(x * x)) * -TWO_BY_ROOT_PI),
-    "sigmoid": lambda g, r: g * (r * (1.0 - r)),
-}  # fmt: skip
-
-
-def _where_first(g: Any, x: Any) -> Any:
-    return ew.where(x, g, 0.0)
-
-
-def _where_second(g: Any, x: Any) -> Any:
-    return ew.where(x, 0.0, g)
-
-
-def _clip_value(g: Any, x: Any, y: Any, z: Any) -> Any:
-    return ew.where(ew.logical_and(ew.greater_equal(x, y), ew.less_equal(x, z)), g, 0.0)
-
-
-def _clip_low(g: Any, x: Any, y: Any, z: Any) -> Any:
-    return ew.where(ew.logical_and(ew.less(x, y), ew.less(y, z)), g, 0.0)
-
-
-def _clip_high(g: Any, x: Any, y: Any, z: Any) -> Any:
-    return ew.where(ew.logical_or(ew.greater(x, z), ew.greater(y, z)), g, 0.0)
-
+from .namespace import ones, zeros
+from .tape import RuleContext
 
 # --- reductions ----------------------------------------------------------------------------------
 
@@ -199,16 +38,16 @@ def _kept_axes(c: RuleContext) -> Shape:
     return tuple(1 if d in axes else n for d, n in enumerate(c.spec().shape))
 
 
-def _spread(g: Any, c: RuleContext) -> Any:
+def _spread(g: Tensor, c: RuleContext) -> Tensor:
     """A value of each row, at every element of it."""
     return view(view(g, ("reshape", _kept_axes(c))), ("expand", c.spec().shape))
 
 
-def _mean(g: Any, c: RuleContext) -> Any:
+def _mean(g: Tensor, c: RuleContext) -> Tensor:
     return _spread(g / float(max(math.prod(c.spec().shape[d] for d in c.attrs[0]), 1)), c)
 
 
-def _prod(g: Any, c: RuleContext, x: Any) -> Any:
+def _prod(g: Tensor, c: RuleContext, x: Tensor) -> Tensor:
     """Where one factor is 0, only its own derivative is not; where several are, none.
 
     That divides by factors and counts zeros, which has no derivative: where one may be wanted, the
@@ -224,7 +63,7 @@ def _prod(g: Any, c: RuleContext, x: Any) -> Any:
     return _spread(g, c) * ew.where(ew.equal(cast(zero, int64), count), others, 0.0)
 
 
-def _other_factors(x: Any, axes: Shape) -> Any:
+def _other_factors(x: Tensor, axes: Shape) -> Tensor:
     """For each element the product of all others of its row."""
     order = (*(d for d in range(x.ndim) if d not in axes), *axes)
     moved = view(x, ("permute", order))
@@ -235,7 +74,7 @@ def _other_factors(x: Any, axes: Shape) -> Any:
     return view(view(others, ("reshape", moved.shape)), ("permute", back))
 
 
-def _extremes(g: Any, c: RuleContext, x: Any, r: Any) -> Any:
+def _extremes(g: Tensor, c: RuleContext, x: Tensor, r: Tensor) -> Tensor:
     """Evenly over all that are the extreme one, or NaN."""
     best = view(r, ("reshape", _kept_axes(c)))
     here = ew.logical_or(ew.equal(x, best), ew.isnan(x))
@@ -246,20 +85,20 @@ def _extremes(g: Any, c: RuleContext, x: Any, r: Any) -> Any:
 # --- cumulative ----------------------------------------------------------------------------------
 
 
-def _backwards(x: Any, axis: int) -> Any:
+def _backwards(x: Tensor, axis: int) -> Tensor:
     starts = tuple(n - 1 if d == axis else 0 for d, n in enumerate(x.shape))
     return view(x, ("slice", starts, x.shape, tuple(-1 if d == axis else 1 for d in range(x.ndim))))
 
 
-def _running(op: ops.Op, x: Any, axis: int) -> Any:
+def _running(op: ops.Op, x: Tensor, axis: int) -> Tensor:
     return make(node(op, (x._expr,), x._expr.spec, (axis, False, None)))
 
 
-def _sum_from_here(x: Any, axis: int) -> Any:
+def _sum_from_here(x: Tensor, axis: int) -> Tensor:
     return _backwards(_running(ops.CUMULATIVE_SUM, _backwards(x, axis), axis), axis)
 
 
-def _without_first(g: Any, c: RuleContext) -> Any:
+def _without_first(g: Tensor, c: RuleContext) -> Tensor:
     """The gradient of a running result, without that of the initial value in front of it."""
     axis, included, _ = c.attrs
     if not included:
@@ -269,11 +108,11 @@ def _without_first(g: Any, c: RuleContext) -> Any:
     return view(g, ("slice", starts, lengths, (1,) * g.ndim))
 
 
-def _cumulative_sum(g: Any, c: RuleContext) -> Any:
+def _cumulative_sum(g: Tensor, c: RuleContext) -> Tensor:
     return _sum_from_here(_without_first(g, c), c.attrs[0])
 
 
-def _product_before(x: Any, axis: int) -> Any:
+def _product_before(x: Tensor, axis: int) -> Tensor:
     """The product of the elements in front of each one."""
     longer = tuple(n + (d == axis) for d, n in enumerate(x.shape))
     attrs = (axis, True, None)
@@ -281,7 +120,7 @@ def _product_before(x: Any, axis: int) -> Any:
     return view(run_, ("slice", (0,) * x.ndim, x.shape, (1,) * x.ndim))
 
 
-def _cumulative_prod(g: Any, c: RuleContext, x: Any) -> Any:
+def _cumulative_prod(g: Tensor, c: RuleContext, x: Tensor) -> Tensor:
     """What stands before an element, times the sum of what comes in times what follows it.
 
     s[i] = g[i] + x[i + 1] * s[i + 1] is that sum. Nothing is divided, so zeros are nothing special.
@@ -292,24 +131,24 @@ def _cumulative_prod(g: Any, c: RuleContext, x: Any) -> Any:
     return _product_before(x, axis) * _backwards(after, axis)
 
 
-def _recurrence(x: Any, b: Any, axis: int, lag: int) -> Any:
+def _recurrence(x: Tensor, b: Tensor, axis: int, lag: int) -> Tensor:
     return make(node(ops.RECURRENCE, (x._expr, b._expr), b._expr.spec, (axis, lag)))
 
 
-def _recurrence_term(g: Any, c: RuleContext, x: Any) -> Any:
+def _recurrence_term(g: Tensor, c: RuleContext, x: Tensor) -> Tensor:
     """The same recurrence backwards, with the factors one place off."""
     axis, lag = c.attrs
     back = _recurrence(_backwards(x, axis), _backwards(g, axis), axis, 1 - lag)
     return _backwards(back, axis)
 
 
-def _recurrence_factor(g: Any, c: RuleContext, x: Any, r: Any) -> Any:
+def _recurrence_factor(g: Tensor, c: RuleContext, x: Tensor, r: Tensor) -> Tensor:
     axis, lag = c.attrs
     flow = _recurrence_term(g, c, x)
     return _neighbour(flow, axis, 1) * r if lag else flow * _neighbour(r, axis, -1)
 
 
-def _neighbour(x: Any, axis: int, by: int) -> Any:
+def _neighbour(x: Tensor, axis: int, by: int) -> Tensor:
     """At each place the element 1 further (or -1), and 0 at the end."""
     n = x.shape[axis]
     if n == 0:
@@ -324,18 +163,18 @@ def _neighbour(x: Any, axis: int, by: int) -> Any:
 # --- matrix products -----------------------------------------------------------------------------
 
 
-def _matmul_left(g: Any, y: Any) -> Any:
+def _matmul_left(g: Tensor, y: Tensor) -> Tensor:
     return matmul(g, y.mT)
 
 
-def _matmul_right(g: Any, x: Any) -> Any:
+def _matmul_right(g: Tensor, x: Tensor) -> Tensor:
     return matmul(x.mT, g)
 
 
 # --- views ---------------------------------------------------------------------------------------
 
 
-def _view(g: Any, c: RuleContext) -> Any:
+def _view(g: Tensor, c: RuleContext) -> Tensor:
     shape, m = c.spec().shape, c.attrs
     if m[0] == "reshape":
         return view(g, ("reshape", shape))
@@ -344,7 +183,7 @@ def _view(g: Any, c: RuleContext) -> Any:
     return g if m[0] == "expand" else _unsliced(g, shape, *m[1:])
 
 
-def _unsliced(g: Any, shape: Shape, starts: Shape, lengths: Shape, steps: Shape) -> Any:
+def _unsliced(g: Tensor, shape: Shape, starts: Shape, lengths: Shape, steps: Shape) -> Tensor:
     """`g` where the slice took it from, and zeros elsewhere: read backwards, so that it fuses.
 
     With gaps it is written instead: dividing positions took 9 times as long.
@@ -362,32 +201,31 @@ def _unsliced(g: Any, shape: Shape, starts: Shape, lengths: Shape, steps: Shape)
     return _padded(g, shape, starts)
 
 
-def _padded(g: Any, shape: Shape, starts: Shape) -> Any:
+def _padded(g: Tensor, shape: Shape, starts: Shape) -> Tensor:
     cut = [d for d in range(len(shape)) if g.shape[d] != shape[d]]
     if not cut:
         return g
-    inside: Any = None
+    inside: list[Tensor] = []
     places: list[Expr] = []
     for d in cut:
         column = tuple(n if k == d else 1 for k, n in enumerate(shape))
         at = view(_count_from(-starts[d], shape[d], g), ("reshape", column))
-        there = ew.logical_and(at >= 0, at < g.shape[d])
-        inside = there if inside is None else ew.logical_and(inside, there)
+        inside.append(ew.logical_and(at >= 0, at < g.shape[d]))
         places.append(ew.clip(at, 0, g.shape[d] - 1)._expr)
     axes = tuple(-1 if d in cut else d for d in range(len(shape)))
     attrs = (shape, axes, tuple(cut), None)
     read = make(node(ops.GATHER, (g._expr, *places), spec(shape, g.dtype, g.device), attrs))
-    return ew.where(inside, read, 0.0)
+    return ew.where(reduce(ew.logical_and, inside), read, 0.0)
 
 
-def _count_from(first: int, n: int, like: Any) -> Any:
+def _count_from(first: int, n: int, like: Tensor) -> Tensor:
     return generate(ops.ARANGE, (n,), (first, 1), (int64, int64), int64, like.device)
 
 
 # --- memory: as_strided, and writes that other tensors see --------------------------------------
 
 
-def place(g: Any, layout: StridedView, size: int) -> Any:
+def place(g: Tensor, layout: StridedView, size: int) -> Tensor:
     """Memory of `size` elements: `g` at the places of `layout`, added where they meet; else 0."""
     if layout == lay.contiguous(layout.shape) and g.size == size:
         return view(g, ("reshape", (size,)))
@@ -418,7 +256,7 @@ def _meets_itself(layout: StridedView) -> bool:
     return False
 
 
-def _positions(layout: StridedView, like: Any) -> Any:
+def _positions(layout: StridedView, like: Tensor) -> Tensor:
     at = generate(ops.FULL, (), (layout.offset,), (int64,), int64, like.device)
     for d, (n, stride) in enumerate(zip(layout.shape, layout.strides, strict=True)):
         column = (n, *(1,) * (len(layout.shape) - d - 1))
@@ -426,7 +264,7 @@ def _positions(layout: StridedView, like: Any) -> Any:
     return view(view(at, ("expand", layout.shape)), ("reshape", (math.prod(layout.shape),)))
 
 
-def pick(memory: Any, layout: StridedView) -> Any:
+def pick(memory: Tensor, layout: StridedView) -> Tensor:
     """What a layout sees of a flat memory; shares it."""
     whole = lay.contiguous(memory.shape)
     e = evaluated(memory if memory.is_contiguous() else apply(ops.COPY, (memory,)))
@@ -436,23 +274,23 @@ def pick(memory: Any, layout: StridedView) -> Any:
     return alias(memory, make(seen))
 
 
-def _as_strided(g: Any, c: RuleContext) -> Any:
+def _as_strided(g: Tensor, c: RuleContext) -> Tensor:
     """Through the whole memory. What the operand itself does not see gets nothing."""
     source, seen, size = c.attrs
     return pick(place(g, seen, size), source)
 
 
-def _place(g: Any, c: RuleContext) -> Any:
+def _place(g: Tensor, c: RuleContext) -> Tensor:
     return pick(g, c.attrs[0])
 
 
-def _written_over(g: Any, c: RuleContext) -> Any:
+def _written_over(g: Tensor, c: RuleContext) -> Tensor:
     seen, written, size = c.attrs
     flat = place(ones(spec(written.shape, g.dtype, g.device)), written, size)
     return ew.where(ew.equal(pick(flat, seen), 0), g, 0.0)
 
 
-def _written_value(g: Any, c: RuleContext) -> Any:
+def _written_value(g: Tensor, c: RuleContext) -> Tensor:
     seen, written, size = c.attrs
     return apply(ops.COPY, (pick(place(g, seen, size), written),))
 
@@ -460,7 +298,7 @@ def _written_value(g: Any, c: RuleContext) -> Any:
 # --- gather and scatter --------------------------------------------------------------------------
 
 
-def _gather(g: Any, c: RuleContext, rest: list[Any]) -> Any:
+def _gather(g: Tensor, c: RuleContext, rest: list[Tensor]) -> Tensor:
     """Adds at the places that were read, in the order of the result: the same bits everywhere."""
     shape, axes, of, asked = c.attrs
     source = c.spec().shape
@@ -476,7 +314,7 @@ def _gather(g: Any, c: RuleContext, rest: list[Any]) -> Any:
     wide = tuple(shape[d] for d in tail) + (1,) * len(ones_)
     rows = (math.prod(shape[d] for d in lead), *wide)
 
-    def arranged(t: Any) -> Any:
+    def arranged(t: Tensor) -> Tensor:
         t = view(t, ("expand", shape)) if t.shape != shape else t
         return view(view(t, ("permute", (*lead, *tail))), ("reshape", rows))
 
@@ -501,19 +339,19 @@ def _is_one_of_each(shape: Shape, axes: Shape, of: Shape, source: Shape) -> bool
     return axes[of[0]] < 0 and all(axes[d] == d and shape[d] == source[d] for d in others)
 
 
-def _put(g: Any, index: Any, axis: int, source: Shape) -> Any:
+def _put(g: Tensor, index: Tensor, axis: int, source: Shape) -> Tensor:
     """`g` at the index along an axis, else 0: compared at every place, so that it fuses."""
     column = tuple(n if d == axis else 1 for d, n in enumerate(source))
     places = view(_count_from(0, source[axis], g), ("reshape", column))
     return ew.where(ew.equal(places, index), g, 0.0)
 
 
-def _from_start(i: Any, size: int, asked: Any) -> Any:
+def _from_start(i: Tensor, size: int, asked: object) -> Tensor:
     i = cast(i, int64)
     return i if asked is None else ew.where(i < 0, i + size, i)
 
 
-def _checked(i: Any, asked: Any, line: str | None) -> Any:
+def _checked(i: Tensor, asked: object, line: str | None) -> Tensor:
     """Indices counted from the start. Checked again: nothing says that the op itself has run."""
     e = node(ops.CHECKED_INDICES, (i._expr,), spec(i.shape, int64, i.device), asked)
     if line is not None:
@@ -521,7 +359,7 @@ def _checked(i: Any, asked: Any, line: str | None) -> Any:
     return make(e)
 
 
-def _taken(t: Any, indices: list[Any], shape: Shape) -> Any:
+def _taken(t: Tensor, indices: list[Tensor], shape: Shape) -> Tensor:
     """The elements at the places that a scatter wrote, of its values' shape."""
     k = len(indices)
     axes = (-1, *range(k, k + len(shape) - 1))
@@ -530,7 +368,7 @@ def _taken(t: Any, indices: list[Any], shape: Shape) -> Any:
     return make(node(ops.GATHER, operands, spec(shape, t.dtype, t.device), attrs))
 
 
-def _scatter_into(g: Any, c: RuleContext, rest: list[Any]) -> Any:
+def _scatter_into(g: Tensor, c: RuleContext, rest: list[Tensor]) -> Tensor:
     if c.attrs[0] == "add":
         return g
     values = zeros(spec(c.spec(1).shape, g.dtype, g.device))
@@ -538,7 +376,7 @@ def _scatter_into(g: Any, c: RuleContext, rest: list[Any]) -> Any:
     return make(node(ops.SCATTER, operands, g._expr.spec, ("set", True)))
 
 
-def _scatter_values(g: Any, c: RuleContext, rest: list[Any]) -> Any:
+def _scatter_values(g: Tensor, c: RuleContext, rest: list[Tensor]) -> Tensor:
     how, unique = c.attrs
     shape = c.spec(1).shape
     found = _taken(g, rest, shape)
@@ -555,45 +393,35 @@ def _scatter_values(g: Any, c: RuleContext, rest: list[Any]) -> Any:
 # --- made otherwise ------------------------------------------------------------------------------
 
 
-def _concat(g: Any, c: RuleContext) -> Any:
+def _concat(g: Tensor, c: RuleContext) -> Tensor:
     axis, i = c.attrs, c.position
     start = sum(s.shape[axis] for s in c.operands[:i] if s is not None)
     starts = tuple(start if d == axis else 0 for d in range(g.ndim))
     return view(g, ("slice", starts, c.spec().shape, (1,) * g.ndim))
 
 
-def _to_device(g: Any, c: RuleContext) -> Any:
+def _to_device(g: Tensor, c: RuleContext) -> Tensor:
     return move(g, c.spec().device)
 
 
-# --- the column ----------------------------------------------------------------------------------
+# --- the rules -----------------------------------------------------------------------------------
 
-
-def install() -> None:
-    """Fills the column."""
-    for name, pair in _TWO.items():
-        set_gradient(TABLE[name], *pair)
-    for name, rule in _ONE.items():
-        set_gradient(TABLE[name], rule)
-    set_gradient(ops.WHERE, None, _where_first, _where_second)
-    set_gradient(ops.CLIP, _clip_value, _clip_low, _clip_high)
-    set_gradient(ops.SUM, _spread)
-    set_gradient(ops.MEAN, _mean)
-    set_gradient(ops.PROD, _prod)
-    set_gradient(ops.MAX, _extremes)
-    set_gradient(ops.MIN, _extremes)
-    set_gradient(ops.CUMULATIVE_SUM, _cumulative_sum)
-    set_gradient(ops.CUMULATIVE_PROD, _cumulative_prod)
-    set_gradient(ops.RECURRENCE, _recurrence_factor, _recurrence_term)
-    set_gradient(ops.MATMUL, _matmul_left, _matmul_right)
-    set_gradient(ops.VIEW, _view)
-    set_gradient(ops.AS_STRIDED, _as_strided)
-    set_gradient(ops.PLACE, _place)
-    set_gradient(ops.WRITTEN, _written_over, _written_value)
-    set_gradient(ops.GATHER, _gather)
-    set_gradient(ops.SCATTER, _scatter_into, _scatter_values)
-    set_gradient(ops.CONCAT, _concat)
-    set_gradient(ops.TO_DEVICE, _to_device)
-
-
-install()
+RULES: dict[ops.Op, tuple[Rule, ...]] = {
+    ops.SUM: (_spread,),
+    ops.MEAN: (_mean,),
+    ops.PROD: (_prod,),
+    ops.MAX: (_extremes,),
+    ops.MIN: (_extremes,),
+    ops.CUMULATIVE_SUM: (_cumulative_sum,),
+    ops.CUMULATIVE_PROD: (_cumulative_prod,),
+    ops.RECURRENCE: (_recurrence_factor, _recurrence_term),
+    ops.MATMUL: (_matmul_left, _matmul_right),
+    ops.VIEW: (_view,),
+    ops.AS_STRIDED: (_as_strided,),
+    ops.PLACE: (_place,),
+    ops.WRITTEN: (_written_over, _written_value),
+    ops.GATHER: (_gather,),
+    ops.SCATTER: (_scatter_into, _scatter_values),
+    ops.CONCAT: (_concat,),
+    ops.TO_DEVICE: (_to_device,),
+}

@@ -18,9 +18,11 @@ from ..errors import GradientError
 from ..fusion.plan import CHEAP
 from ..graph import expr
 from ..graph.expr import Expr, Spec, Watch, twin, watched
+from ..ops.gradient import Functions, Rule
 from ..ops.table import Op
 from ..settings import Switch, current
 from ..tensor.tensor import Tensor, make
+from . import namespace
 
 RECIPE_LEAVES = 2  # a recipe that reads more tensors than this is not cheaper than its value
 
@@ -122,26 +124,41 @@ def check_unwritten(node: Node, what: str, spec: Spec, watch: Watch) -> None:
 OPERANDS = ("x", "y", "z")
 
 
-class Rule(NamedTuple):
-    """A gradient for one operand, and what it needs: positions of operands, names in order."""
+class Read(NamedTuple):
+    """A rule, and what it needs: names in order, positions of operands."""
 
-    function: Callable[..., Any]
+    rule: Rule
     needs: tuple[str, ...]
     operands: tuple[int, ...]
     rest: bool
     result: bool
 
 
-def rule_of(function: Callable[..., Any]) -> Rule:
-    """A rule reads what it needs off its own parameters."""
-    needs = tuple(signature(function).parameters)
+def _read(rule: Rule) -> Read:
+    """A rule's parameters say what it needs."""
+    needs = tuple(signature(rule).parameters)
     operands = tuple(OPERANDS.index(n) for n in needs if n in OPERANDS)
-    return Rule(function, needs, operands, "rest" in needs, "r" in needs)
+    return Read(rule, needs, operands, "rest" in needs, "r" in needs)
 
 
-def set_gradient(op: Op, *rules: Callable[..., Any] | None) -> None:
-    """Fills the op's column: a rule for each operand, or None where it has no gradient."""
-    op.gradient = tuple(None if f is None else rule_of(f) for f in rules)
+_DT: Functions[Tensor] = namespace
+Rules = tuple[Read | None, ...]
+_rules: dict[Op, Rules] = {}  # those of rows, once they were asked for, and those of set_gradient
+
+
+def set_gradient(op: Op, *rules: Rule | None) -> None:
+    """Sets the gradient of an op: a rule for each operand, or None where it has no gradient.
+
+    For rules that take more than the elementwise functions; others stand in the op's row.
+    """
+    _rules[op] = tuple([None if r is None else _read(r) for r in rules])
+
+
+def rules_of(op: Op) -> Rules:
+    """The rules for an op's operands; none where it has no gradient."""
+    if op not in _rules:
+        set_gradient(op, *op.gradient)
+    return _rules[op]
 
 
 # --- tapes ---------------------------------------------------------------------------------------
@@ -211,7 +228,7 @@ class Leaf(Node):
 class OpNode(Node):
     """An op of the table."""
 
-    __slots__ = ("attrs", "kept", "op", "operands", "result")
+    __slots__ = ("attrs", "kept", "op", "operands", "result", "rules")
 
     result: Watch  # where `needs_result`: whether it has been overwritten
 
@@ -222,28 +239,27 @@ class OpNode(Node):
         self.op, self.attrs = op, e.attrs
         self.operands = tuple([a.spec if type(a) is Expr else None for a in args])
         self.kept: dict[int, Kept] = {}
+        self.rules = rules_of(op)
         for i, edge in enumerate(self.edges):
             rule = self.rule(i) if edge is not None else None
             if rule is None:
                 continue
-            wanted: Any = rule.operands
+            wanted = rule.operands
             if rule.rest:
-                wanted = (*wanted, *range(len(op.gradient), len(args)))
+                wanted = (*wanted, *range(len(self.rules), len(args)))
             for k in wanted:
                 if k not in self.kept:
                     self.kept[k] = keep(args[k])
             if rule.result:
                 self.needs_result, self.result = True, watched(e)
 
-    def rule(self, i: int) -> Rule | None:
-        """The rule for operand `i`."""
-        rules = self.op.gradient
-        if rules is None:
-            return None
-        return rules[0] if self.op.arity == 0 else rules[i] if i < len(rules) else None
+    def rule(self, i: int) -> Read | None:
+        """The rule for operand `i`: any one's, of an op that takes any number of them."""
+        i = 0 if self.op.arity == 0 else i
+        return self.rules[i] if i < len(self.rules) else None
 
     def backward(self, g: Tensor, result: Kept | None) -> list[Any]:
-        if self.op.gradient is None:
+        if not self.rules:
             raise GradientError(
                 f"backward: {self.name} has no gradient; see x.detach(), or dt.autograd.Function"
             )
@@ -253,13 +269,15 @@ class OpNode(Node):
             if rule is None:
                 parts.append(None)
                 continue
-            part = rule.function(*[self._need(n, i, g, result) for n in rule.needs])
+            part = rule.rule(*[self._need(n, i, g, result) for n in rule.needs])
             parts.append(None if part is None else fitted_gradient(part, self.operands[i]))
         return parts
 
     def _need(self, name: str, i: int, g: Tensor, result: Kept | None) -> Any:
         if name == "g":
             return g
+        if name == "dt":
+            return _DT
         if name == "c":
             return RuleContext(self, i)
         if name == "r":
@@ -267,7 +285,7 @@ class OpNode(Node):
             check_unwritten(self, "its result", self.spec, self.result)
             return kept_value(self, "its result", result)
         if name == "rest":
-            span = range(len(self.op.gradient), len(self.operands))
+            span = range(len(self.rules), len(self.operands))
             return [kept_value(self, f"operand {k}", self.kept[k]) for k in span]
         k = OPERANDS.index(name)
         return kept_value(self, f"operand {k}", self.kept[k])

@@ -11,7 +11,7 @@ from ..errors import ShapeError
 from ..settings import current, record, restore
 from ..tensor.tensor import Tensor, required
 from .engine import Tensors, detach, grad, requires_grad_
-from .gradients import ones, zeros
+from .namespace import ones, zeros
 
 
 def _inputs(primals: Sequence[Tensor]) -> list[Tensor]:

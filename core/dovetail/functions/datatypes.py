@@ -15,7 +15,8 @@ from ..device import device as device_named
 from ..dtypes import DType, dtype
 from ..errors import ArgumentError, DTypeError, NotYetError
 from ..graph.expr import tape_of
-from ..ops.table import ASTYPE, COPY, TO_DEVICE, common
+from ..ops.dtype_rules import common
+from ..ops.table import ASTYPE, COPY, TO_DEVICE
 from ..tensor.tensor import PYTHON_NUMBERS, Tensor, apply, dispatch, from_host, required
 from .transfer import queue_move
 

@@ -19,7 +19,8 @@ from ..arguments import flag, integer, named, real
 from ..dtypes import DType, bool_, float32, float64, int64, uint64
 from ..errors import DTypeError
 from ..ops import table as ops
-from ..ops.table import TABLE, Op, common
+from ..ops.dtype_rules import DTypeRule, Dtypes, common
+from ..ops.table import TABLE, Op
 from ..tensor.tensor import (
     Array,
     Operand,
@@ -210,9 +211,9 @@ _KINDS = {bool_: "bool", int64: "signed integers", uint64: "unsigned integers", 
 
 
 @lru_cache
-def _dtypes_said(rule: Callable[..., ops.Dtypes], arity: int) -> str:
+def _dtypes_said(rule: DTypeRule, arity: int) -> str:
     """What a row's dtype rule takes and gives, found by asking it."""
-    found: dict[DType, ops.Dtypes] = {}
+    found: dict[DType, Dtypes] = {}
     for sample in _KINDS:
         try:
             found[sample] = rule("", [sample] * arity, None)
@@ -227,11 +228,11 @@ def _dtypes_said(rule: Callable[..., ops.Dtypes], arity: int) -> str:
     return f"{takes}; keeps the {'promoted ' if arity == 2 else ''}dtype"
 
 
-globals().update({name: _function(op) for name, op in FUNCTIONS.items()})
-
-__all__ = [
-    *FUNCTIONS, "allclose", "array_equal", "clip", "isclose", "log_softmax", "softmax", "where",
-]  # fmt: skip
+if not TYPE_CHECKING:  # for type checkers they are in the stub
+    globals().update({name: _function(op) for name, op in FUNCTIONS.items()})
+    __all__ = [
+        *FUNCTIONS, "allclose", "array_equal", "clip", "isclose", "log_softmax", "softmax", "where",
+    ]  # fmt: skip
 
 # --- more than a row ------------------------------------------------------------------------------
 

@@ -33,6 +33,7 @@ from ..graph.expr import Expr, asked_at, node, overwritten, spec
 from ..layout import Move, Shape
 from ..memory import caller
 from ..ops import table as ops
+from ..ops.kernels import BLOCK
 from ..tensor.tensor import (
     ARRAYS,
     PYTHON_NUMBERS,
@@ -389,7 +390,7 @@ def true_positions(mask: Any, x: Tensor) -> Tensor:
     if isinstance(mask, np.ndarray):
         return from_host(np.flatnonzero(mask), int64, x.device)
     flat = _moved(mask._expr, ("reshape", (mask.size,)))
-    blocks = -(-mask.size // ops.BLOCK)
+    blocks = -(-mask.size // BLOCK)
     counted = node(ops.COUNT_BLOCKS, (flat,), spec((blocks,), int64, mask.device))
     counts = make(counted).numpy()
     before = from_host(np.cumsum(counts) - counts, int64, mask.device)

@@ -15,9 +15,10 @@ from .. import layout as lay
 from .. import settings
 from ..arguments import integer, integers, named, shown
 from ..errors import ArgumentError, DeviceError, NotYetAttribute, ShapeError
-from ..graph.expr import node, spec
+from ..graph.expr import Spec, node, spec
 from ..layout import Shape
 from ..ops import table as ops
+from ..recent import Recent
 from ..tensor.tensor import (
     Array,
     Tensor,
@@ -49,11 +50,14 @@ def matmul(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     return result if out is None else write_out("matmul", out, result._expr)
 
 
+_products: Recent[tuple[Spec, Spec], Spec] = Recent(4096)  # of two matrices' specs
+
+
 def _matmul(name: str, x1: Tensor, x2: Tensor) -> Tensor:
     if type(x1) is not Tensor or type(x2) is not Tensor:
         return dispatch("matmul", (x1, x2), x1, x2)  # type: ignore[no-any-return]
     how = ops.GENERATED if settings.current().reproducible else None
-    known = ops.MATMUL.specs.find((x1._expr.spec, x2._expr.spec))
+    known = _products.find((x1._expr.spec, x2._expr.spec))
     if known is not None:
         return make(node(ops.MATMUL, (x1._expr, x2._expr), known, how))
     if x1.device is not x2.device:
@@ -81,7 +85,7 @@ def _matmul(name: str, x1: Tensor, x2: Tensor) -> Tensor:
     shape = (*batch, a.shape[-2], b.shape[-1])
     made = spec(shape, dtype, a.device, name)
     if x1.ndim == x2.ndim == 2 and x1.dtype is x2.dtype:
-        ops.MATMUL.specs[x1._expr.spec, x2._expr.spec] = made
+        _products[x1._expr.spec, x2._expr.spec] = made
     result = make(node(ops.MATMUL, tuple(operands), made, how))
     kept = batch + ((a.shape[-2],) if x1.ndim > 1 else ()) + ((b.shape[-1],) if x2.ndim > 1 else ())
     return result if kept == shape else view(result, ("reshape", kept))

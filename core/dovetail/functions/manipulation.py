@@ -18,7 +18,7 @@ from ..errors import ArgumentError, ArgumentTypeError, AxisError, DeviceError, S
 from ..graph.expr import leaf, node, spec, storage_of, tape_of
 from ..layout import Shape, StridedView
 from ..ops import table as ops
-from ..ops.table import common
+from ..ops.dtype_rules import common
 from ..tensor.tensor import (
     Array,
     Tensor,

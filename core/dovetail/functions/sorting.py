@@ -14,7 +14,7 @@ from ..dtypes import bfloat16, float16
 from ..errors import ArgumentError, NotYetError, ShapeError
 from ..graph.expr import node, spec
 from ..ops import table as ops
-from ..ops.sort import HALF, Order, code_dtype
+from ..ops.sort import HALF, Order, key_dtype
 from ..tensor.tensor import Tensor, evaluate, make, required, view
 from .indexing import fetch_along
 from .statistics import max as largest_of
@@ -116,7 +116,7 @@ def _ordered(op: ops.Op, x: Tensor, order: Order, zero: int) -> Tensor:
 
 
 def _order(x: Tensor, descending: bool) -> tuple[Order, int]:
-    """Which bits of the codes matter, and what is subtracted from integers."""
+    """Which bits of the keys matter, and what is subtracted from integers."""
     d = x.dtype
     if d.kind == "f":
         return Order(descending, _SAME_BITS.get(d, 0), 8 * max(d.itemsize, 4)), 0
@@ -127,8 +127,8 @@ def _order(x: Tensor, descending: bool) -> tuple[Order, int]:
         ends = smallest_of(x), largest_of(x)
         evaluate(*ends)
         low, high = (int(e.item()) for e in ends)
-    code = code_dtype(d)
-    return Order(descending, 0, max((high - low).bit_length(), 1)), low % (code.max + 1)
+    key = key_dtype(d)
+    return Order(descending, 0, max((high - low).bit_length(), 1)), low % (key.max + 1)
 
 
-_SAME_BITS = {float16: 13, bfloat16: 16}  # of the float32 that a half equals
+_SAME_BITS = {float16: 13, bfloat16: 16}  # 0 in the float32 that one equals

@@ -211,11 +211,11 @@ def _floating(x: Tensor) -> DType:
 
 
 def _variance(op: str, x: Tensor, axis: Axis, correction: float, keepdims: bool) -> Tensor:
-    """In float32 for halves: their squares would not do."""
+    """In float32 for floats of reduced precision: their squares would not do."""
     axes = lay.axes(op, axis, required(op, x).ndim)
     correction, keepdims = real(op, correction, "correction"), flag(op, keepdims, "keepdims")
     n = math.prod(x.shape[d] for d in axes)
-    wide = cast(x, float32) if _floating(x).itemsize == 2 else x
+    wide = cast(x, x.dtype.compute)
     away = wide - reduce(ops.MEAN, wide, axes, True)
     total = reduce(ops.SUM, apply(ops.SQUARE, (away,)), axes, keepdims)
     left = n - correction

@@ -26,7 +26,7 @@ from typing import Any
 
 from .. import layout as lay
 from ..backend.faults import Asked
-from ..dtypes import DType, bool_, float32, int64
+from ..dtypes import DType, bool_, int64
 from ..errors import InternalError
 from ..graph.expr import Expr
 from ..kernel.builder import Kernel, KernelBuilder
@@ -45,7 +45,8 @@ from ..kernel.language import (
     where,
 )
 from ..layout import Move, Shape, StridedView
-from ..ops.table import Op, convert
+from ..ops.arithmetic import convert
+from ..ops.table import Op
 
 REPEAT_LIMIT = 4  # a value repeated so often by broadcasting is stored if it costs over CHEAP
 CHEAP = 8
@@ -279,7 +280,7 @@ class Planner:
                 if type(a) is Expr:
                     self.uses[index[a]] += 1
         for i, e in enumerate(nodes):
-            if e.op is not None and e.op.kind in ("rows", "gather"):
+            if e.op is not None and e.op.kind in ("kernel", "gather"):
                 self._seed(i)
         self.scalar_at: dict[int, int] = {}
         count = 0
@@ -308,7 +309,7 @@ class Planner:
         """
         e = self.nodes[i]
         read, why = e.args[:1], "it is read at computed places or by a kernel of its own"
-        if e.op is not None and e.op.kind == "rows":
+        if e.op is not None and e.op.kind == "kernel":
             self.why.setdefault(i, "it is a kernel of its own")
             read, why = e.args, "a kernel of its own reads it"
         for a in read:
@@ -438,7 +439,7 @@ class Planner:
     def _place(self, i: int) -> None:
         """Puts a stored node into a kernel. Raises: _Store for another that has to be first."""
         e = self.nodes[i]
-        if e.op is not None and e.op.kind == "rows":
+        if e.op is not None and e.op.kind == "kernel":
             self._append(i, self._rows(i))
             return
         domain = self._domain(i)
@@ -727,7 +728,7 @@ class Planner:
             e = self.nodes[i]
             if e.op is None and e.storage.pending is not None:
                 self._cost[i] = self.cost(self.index[e.storage.pending])
-            elif e.op is None or i in self.why or e.op.kind in ("reduce", "rows"):
+            elif e.op is None or i in self.why or e.op.kind in ("reduce", "kernel"):
                 self._cost[i] = 0
             else:
                 below = sum(self.cost(self.index[a]) for a in e.args if type(a) is Expr)
@@ -789,7 +790,7 @@ class Planner:
         casts = (int64,) * len(terms)
         return Term("gather", dtype, e.op, tuple(terms), casts, access, extra=(extra, i, asked))
 
-    def _term_rows(self, i: int, e: Expr, path: Any, draft: Draft) -> Term:
+    def _term_kernel(self, i: int, e: Expr, path: Any, draft: Draft) -> Term:
         assert e.op is not None
         raise _Store(i, f"{e.op.name} is a kernel of its own")
 
@@ -926,7 +927,7 @@ class Emitter:
         key = (term.scalar, term.dtype)
         if key not in self._scalar:
             self.scalars.append(term.scalar)
-            wide = float32 if term.dtype.is_float and term.dtype.itemsize == 2 else term.dtype
+            wide = term.dtype.compute
             v = self.builder.scalar(f"c{len(self.scalars) - 1}", wide)
             self._scalar[key] = cast(v, term.dtype)
         return self._scalar[key]
@@ -1089,7 +1090,7 @@ class Emitter:
 
 
 def _widen(v: Value) -> Value:
-    return cast(v, float32) if v.dtype.is_float and v.dtype.itemsize == 2 else v
+    return cast(v, v.dtype.compute)
 
 
 def _names(terms: Sequence[Term]) -> str:
@@ -1256,7 +1257,7 @@ def _gather_chunks(
 
 
 class Site:
-    """Where a `rows` op builds its kernel: its operands, its result, and their run-time sizes and
+    """Where a kernel op builds its kernel: its operands, its result, and their run-time sizes and
     strides.
     """
 
@@ -1369,7 +1370,7 @@ class Site:
 
 
 class Launches:
-    """Where a `rows` op puts its kernels: one after the other, over its operands (the result is the
+    """Where a kernel op puts its kernels: one after the other, over its operands (the result is the
     last one) and temporaries, each named by its number.
     """
 

@@ -36,8 +36,6 @@ from .target import Capabilities
 Rule = Callable[[Value, tuple[Value, ...]], Value | None]
 Pass = Callable[[Kernel, Capabilities], Kernel]
 
-_HALVES = (float16, bfloat16)
-
 
 def legalize(kernel: Kernel, capabilities: Capabilities) -> Kernel:
     """An equivalent kernel that a device of these capabilities can run; the same if it already can.
@@ -177,7 +175,7 @@ def _is_long_way(v: Value) -> bool:
     if v.op != "cast":
         return False
     pair = (v.dtype, v.args[0].dtype)
-    return float32 not in pair and any(d in _HALVES for d in pair)
+    return float32 not in pair and any(d.compute is not d for d in pair)
 
 
 def _cast_by_float32(v: Value, args: tuple[Value, ...]) -> Value | None:
@@ -204,7 +202,7 @@ def _to_odd(x: Value) -> Value:
 
 def halves_as_integers(kernel: Kernel, capabilities: Capabilities) -> Kernel:
     """Buffers of halves that the device does not convert become uint16, casts integer work."""
-    lacking = [d for d in _HALVES if d not in capabilities.native_halves]
+    lacking = [d for d in _TO_BITS if d not in capabilities.native_halves]
     buffers = {b: Buffer(b.name, uint16, b.access) for b in kernel.buffers if b.dtype in lacking}
     if not buffers and not any(v.dtype in lacking for v in _values(kernel)):
         return kernel

@@ -8,12 +8,11 @@ import struct
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
-from ..dtypes import BY_CODE, DType, bfloat16, bool_, float16, float32, int64
+from ..dtypes import BY_CODE, DType, bool_, float32, int64
 from ..errors import InternalError
 from .builder import COMBINE_NAMES, Combine, Kernel, combine
 from .language import OPERANDS, OPS, Atomic, Block, Buffer, Loop, Store, Value
 
-_HALVES = (float16, bfloat16)
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _INDEX = re.compile(r"i\d+")
 _ATOMICS = ("add", "min", "max", "and", "or")
@@ -78,7 +77,7 @@ class _Verifier:
             self.operand(extent)
 
     def computable(self, d: DType, where: object) -> None:
-        if d.kind == "c" or d in _HALVES:
+        if d.kind == "c" or d.compute is not d:
             _broken(f"no value of dtype {d.name} is computed with", where)
 
     def operand(self, v: Value) -> None:

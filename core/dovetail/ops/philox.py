@@ -14,6 +14,7 @@ from ..dtypes import float32, float64, uint32, uint64
 from ..kernel.language import Value, cast, const, eq, floor, fma, sqrt, where
 from .coefficients import FORMATS
 from .elementary import log
+from .float_parts import high_product, poly
 
 ROUNDS = 10
 _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
@@ -76,15 +77,7 @@ def below(index: Value, seed: Value, offset: Value, n: Value, low: Value) -> Val
     Source: Lemire, "Fast random integer generation in an interval", 2019, without the rejection.
     """
     r = bits64(index, seed, offset)
-    return low + where(eq(n, 0), r, _high_product(r, n))
-
-
-def _high_product(a: Value, b: Value) -> Value:
-    """The upper half of the product of two uint64, by halves."""
-    a0, a1, b0, b1 = a & 0xFFFFFFFF, a >> 32, b & 0xFFFFFFFF, b >> 32
-    middle = a1 * b0 + ((a0 * b0) >> 32)
-    other = a0 * b1 + (middle & 0xFFFFFFFF)
-    return a1 * b1 + (middle >> 32) + (other >> 32)
+    return low + where(eq(n, 0), r, high_product(r, n))
 
 
 def normal32(index: Value, seed: Value, offset: Value) -> Value:
@@ -111,15 +104,7 @@ def _cos_of_turns(v: Value) -> Value:
     n = floor(v * 4.0 + 0.5)
     h = (v * 4.0 - n) * (math.pi / 2)
     z = h * h
-    cos = fma(z * z, _poly(f.cos, z), 1.0 - z * 0.5)
-    sin = fma(h * z, _poly(f.sin, z), h)
+    cos = fma(z * z, poly(f.cos, z), 1.0 - z * 0.5)
+    sin = fma(h * z, poly(f.sin, z), h)
     y = where(eq(n, 1.0) | eq(n, 3.0), sin, cos)
     return where(eq(n, 1.0) | eq(n, 2.0), -y, y)
-
-
-def _poly(coefficients: Sequence[float], z: Value) -> Value:
-    """Horner's rule."""
-    p = const(coefficients[-1], z.dtype)
-    for c in reversed(coefficients[:-1]):
-        p = fma(p, z, c)
-    return p

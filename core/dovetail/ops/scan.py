@@ -11,10 +11,10 @@ import math
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ..dtypes import int64
 from ..kernel.language import Value, const, fold_loop, reduce_loop, where
+from .site import KernelSite, Launches, LoopStep
 
 LONG = 1 << 19  # elements of a row, divided by the device's concurrency, that are worth cutting
 BLOCK = 1 << 8  # elements that a block has at least
@@ -31,7 +31,7 @@ class Running:
     rule: Callable[[Value, Value], Value]
     initial: int
 
-    def __call__(self, launches: Any) -> None:
+    def __call__(self, launches: Launches) -> None:
         shape, axis = launches.shape(0), launches.attrs[0]
         n = shape[axis]
         rows = math.prod(shape) // max(n, 1)
@@ -42,7 +42,7 @@ class Running:
         else:
             launches.launch(launches.op.name, self._run, 0, launches.result)
 
-    def _run(self, site: Any) -> None:
+    def _run(self, site: KernelSite) -> None:
         """Each row by one point."""
         axes = [d for d in range(site.rank(-1)) if d != site.attrs[0]]
         row = [site.axis(-1, d) for d in axes]
@@ -50,17 +50,17 @@ class Running:
         n = site.size(0, site.attrs[0])
         self._steps(site, row, const(0, int64), n, const(self.initial, site.casts[0]))
 
-    def _begin(self, site: Any, row: Sequence[Value]) -> None:
+    def _begin(self, site: KernelSite, row: Sequence[Value]) -> None:
         if site.attrs[1]:
             first = const(self.initial, site.casts[0])
             site.store(first, *_at(site, row, const(0, int64)))
 
     def _steps(
-        self, site: Any, row: Sequence[Value], start: Value, stop: Value, before: Value
+        self, site: KernelSite, row: Sequence[Value], start: Value, stop: Value, before: Value
     ) -> None:
         shift = int(site.attrs[1])
 
-        def step(k: Value, total: Value) -> Any:
+        def step(k: Value, total: Value) -> LoopStep:
             total = self.rule(total, site.read(0, *_at(site, row, k)))
             return (total,), [site.stored(total, *_at(site, row, k + shift))]
 
@@ -68,39 +68,39 @@ class Running:
 
     # --- in blocks
 
-    def _blocked(self, launches: Any, n: int) -> None:
+    def _blocked(self, launches: Launches, n: int) -> None:
         shape, axis = launches.shape(0), launches.attrs[0]
         rows = (*shape[:axis], *shape[axis + 1 :])
         size = launches.block(rows, n, BLOCK)
         sums = launches.temporary(launches.dtype(0), (*rows, -(-n // size)))
 
-        def block(site: Any, table: int) -> tuple[list[Value], Value, Value]:
+        def block(site: KernelSite, table: int) -> tuple[list[Value], Value, Value]:
             """A point's place in the table of sums, and the block's start and stop."""
             at = [site.axis(table, d) for d in range(len(rows) + 1)]
             start, n = at[-1] * site.number("block", size), site.size(0, axis)
             stop = start + site.number("block", size)
             return at, start, where(stop < n, stop, n)
 
-        def add_up(site: Any) -> None:
+        def add_up(site: KernelSite) -> None:
             at, start, stop = block(site, -1)
 
             def value(k: Value) -> Value:
-                return site.read(0, *_at(site, at[:-1], k))  # type: ignore[no-any-return]
+                return site.read(0, *_at(site, at[:-1], k))
 
             site.store(reduce_loop(self.combine, start, stop, value)[0], *at)
 
-        def run_sums(site: Any) -> None:
+        def run_sums(site: KernelSite) -> None:
             """Sums of blocks become what comes before each."""
             row = [site.axis(-1, d) for d in range(len(rows))]
 
-            def step(k: Value, before: Value) -> Any:
+            def step(k: Value, before: Value) -> LoopStep:
                 total = self.rule(before, site.current(*row, k))
                 return (total,), [site.stored(before, *row, k)]
 
             first = const(self.initial, launches.dtype(0))
             site.builder.effect(fold_loop(0, site.size(-1, len(rows)), (first,), step))
 
-        def run_on(site: Any) -> None:
+        def run_on(site: KernelSite) -> None:
             at, start, stop = block(site, 1)
             self._begin(site, at[:-1])
             self._steps(site, at[:-1], start, stop, site.read(1, *at))
@@ -111,7 +111,7 @@ class Running:
         launches.launch(name, run_on, 0, sums, launches.result)
 
 
-def _at(site: Any, row: Sequence[Value], k: Value) -> list[Value]:
+def _at(site: KernelSite, row: Sequence[Value], k: Value) -> list[Value]:
     """Position k of a row."""
     axis = site.attrs[0]
     return [*row[:axis], k, *row[axis:]]

@@ -14,10 +14,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ..dtypes import DType, bool_, float32, int64, uint32, uint64
-from ..kernel.language import Value, bitcast, cast, const, fold_loop, ne, quo, rem, where
+from ..kernel.language import Store, Value, bitcast, cast, const, fold_loop, ne, quo, rem, where
+from .site import KernelSite, Launches, LoopStep
 from .sort import HALF, NARROW, Passes, kept, upper
 
 # Units of concurrency from which ranges pay. 16 M float32 into 1 M places: they take 74 ms of the
@@ -28,7 +28,7 @@ FEW = 1 << 10  # values that never are
 COLUMNS_BUSY = 4  # columns for each unit of the device's concurrency that need no more points
 
 
-def scatter(launches: Any) -> None:
+def scatter(launches: Launches) -> None:
     """The launches of the op."""
     n, *rest = launches.shape(1)
     places = math.prod(launches.shape(0)[: len(launches.shape(0)) - len(rest)])
@@ -42,12 +42,12 @@ def scatter(launches: Any) -> None:
         launches.launch("scatter", _in_turn, *operands, changes=(-1,))
 
 
-def _in_turn(site: Any) -> None:
+def _in_turn(site: KernelSite) -> None:
     """One column for each point, or one value for each where no place is named twice."""
     lead = [site.axis(1, 0)] if site.attrs[1] else []
     rest = [site.axis(1, d) for d in range(1, site.rank(1))]
 
-    def stored(k: Value) -> Any:
+    def stored(k: Value) -> Store:
         at = [site.read(i, k, *rest) for i in range(2, len(site.casts))]
         return _put(site, site.read(1, k, *rest), at, rest)
 
@@ -57,7 +57,7 @@ def _in_turn(site: Any) -> None:
         site.builder.effect(fold_loop(0, site.size(1, 0), (), lambda k: ((), [stored(k)])))
 
 
-def _put(site: Any, value: Value, lead: Sequence[Value], rest: Sequence[Value]) -> Any:
+def _put(site: KernelSite, value: Value, lead: Sequence[Value], rest: Sequence[Value]) -> Store:
     at = (*lead, *rest)
     if site.attrs[0] == "set":
         return site.stored(value, *at)
@@ -68,7 +68,7 @@ def _put(site: Any, value: Value, lead: Sequence[Value], rest: Sequence[Value]) 
 # --- by ranges of places --------------------------------------------------------------------------
 
 
-def _by_range(launches: Any, n: int, places: int, rest: tuple[int, ...]) -> None:
+def _by_range(launches: Launches, n: int, places: int, rest: tuple[int, ...]) -> None:
     indices = range(2, launches.result)
     shared = all(launches.repeats(i, d + 1) for i in indices for d in range(len(rest)))
     rows = () if shared else rest
@@ -101,7 +101,7 @@ class _Ranges:
     shift: int
     inline: DType | None  # of the values, where they are moved
 
-    def packed(self, site: Any, row: Sequence[Value], k: Value) -> Value:
+    def packed(self, site: KernelSite, row: Sequence[Value], k: Value) -> Value:
         """What is moved for value k. The site's operands: what is read, values, indices."""
         at = (k, *(row or [const(0, int64)] * len(self.rest)))
         place = site.read(2, *at)
@@ -110,16 +110,16 @@ class _Ranges:
         below = k if self.inline is None else _bits(site.read(1, *at))
         return (cast(place, uint64) << HALF) | cast(below, uint64)
 
-    def put(self, count: int) -> Callable[[Any], None]:
+    def put(self, count: int) -> Callable[[KernelSite], None]:
         """The kernel of the ranges, given how many there are. Operands: values, what was moved."""
 
-        def build(site: Any) -> None:
+        def build(site: KernelSite) -> None:
             here = site.points("ranges", count)
             rest = [site.axis(0, 1 + d) for d in range(len(self.rest))]
             row = rest if self.rows else []
             start, stop = (self._first(site, row, here + k) for k in (0, 1))
 
-            def step(k: Value) -> Any:
+            def step(k: Value) -> LoopStep:
                 e = site.read(1, *row, k)
                 below = e & ((1 << HALF) - 1)
                 value = (
@@ -133,7 +133,7 @@ class _Ranges:
 
         return build
 
-    def _places(self, site: Any, place: Value) -> list[Value]:
+    def _places(self, site: KernelSite, place: Value) -> list[Value]:
         """The indices of a place."""
         found: list[Value] = []
         for i in range(len(self.lead) - 1, 0, -1):
@@ -142,7 +142,7 @@ class _Ranges:
             place = quo(place, extent)
         return [place, *reversed(found)]
 
-    def _first(self, site: Any, row: Sequence[Value], this: Value) -> Value:
+    def _first(self, site: KernelSite, row: Sequence[Value], this: Value) -> Value:
         """Where the values of a range begin: a binary search."""
         n, shift = site.size(1, len(row)), cast(site.number("shift", HALF + self.shift), uint64)
 
@@ -162,7 +162,7 @@ def _bits(x: Value) -> Value:
 
 
 def _of_bits(bits: Value, d: DType) -> Value:
-    """The value that `_bits` has packed; halves as float32."""
+    """The value that `_bits` has packed; reduced precision as float32."""
     if d.kind == "f":
         return bitcast(bits, float32)
     if d is bool_:

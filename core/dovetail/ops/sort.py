@@ -1,14 +1,14 @@
 """The stable radix sort, made of kernels: the same bits on every device, however it is spread.
 
-A vector is sorted by *codes*: unsigned integers in the order of its elements, so that floats and
-integers are alike. A pass orders by one digit of the codes, from the lowest digit to the highest:
+A vector is sorted by *keys*: unsigned integers in the order of its elements, so that floats and
+integers are alike. A pass orders by one digit of the keys, from the lowest digit to the highest:
 
 1. each block of elements counts its digits (`count`);
 2. for each digit a running sum over the blocks says how many stand before a block (`_sum_blocks`);
 3. each block moves its elements, in order, to their places (`move`).
 
-Rows are sorted side by side: blocks do not reach across rows. What is moved is the code alone where
-the sorted elements are wanted, and (code, position) in 64 bits where the order is. Codes of 64 bits
+Rows are sorted side by side: blocks do not reach across rows. What is moved is the key alone where
+the sorted elements are wanted, and (key, position) in 64 bits where the order is. Keys of 64 bits
 then take two rounds: the low halves first, then the high halves, fetched in the order so far.
 
 Short rows are sorted by rank instead: the number of elements that stand before each one.
@@ -20,7 +20,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from ..dtypes import DType, bool_, float32, float64, int32, int64, uint8, uint32, uint64
 from ..kernel.language import (
@@ -35,19 +34,20 @@ from ..kernel.language import (
     reduce_loop,
     where,
 )
+from .site import KernelSite, Launches, LoopStep
 
 NARROW, WIDE = 8, 10  # bits of a digit at most; the wide one in long rows, where it saves passes:
 LONG = 1 << 13  # 480 K keys of 29 bits take 2.1 ms in three passes, 2.9 in four
 RANKED = 1 << 15  # comparisons in a sort, for each unit of concurrency, that are faster than passes
 ROW_RANKED = 1 << 11  # and in each row: one of 45 elements takes 0.6 us either way
-HALF = 32  # bits of a position, and of the code beside it
+HALF = 32  # bits of a position, and of the key beside it
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a sort is asked for. Of the codes only the bits from `first` to before `stop` differ.
+    """What a sort is asked for. Of the keys only the bits from `first` to before `stop` differ.
 
-    The op's number is what is subtracted from integers to make codes.
+    The op's number is what is subtracted from integers to make keys.
     """
 
     descending: bool
@@ -55,24 +55,24 @@ class Order:
     stop: int
 
 
-# --- codes ----------------------------------------------------------------------------------------
+# --- keys -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class _Float:
-    """Codes of floats: first the numbers from -inf on, then NaNs. `zero` is -0's; +0's is the
-    next, and so it is from behind.
+    """Keys of floats: first the numbers from -inf on, then NaNs. `zero` is the key of -0, and
+    `zero` + 1 that of +0; in descending order it is the other way round.
     """
 
     dtype: DType
-    code: DType
+    key: DType
     signed: DType
     nans: int  # how many NaNs have each sign
     zero: int
 
     @property
     def numbers(self) -> int:
-        """How many codes are not NaNs'."""
+        """How many keys are not NaNs'."""
         return 2 * self.zero + 2
 
 
@@ -82,58 +82,61 @@ _FLOATS = {
 }
 
 
-def code_dtype(d: DType) -> DType:
-    """What the codes of elements of `d` are."""
+def key_dtype(d: DType) -> DType:
+    """What the keys of elements of `d` are."""
     return uint64 if d.itemsize == 8 else uint32
 
 
-def _code(x: Value, low: Value, descending: bool) -> Value:
-    """The code of a value: its order, but for zeros and NaNs, which `_key` joins."""
+def _key_of(x: Value, low: Value, descending: bool) -> Value:
+    """The key of a value: its order, but for zeros and NaNs, which `_canonical` joins."""
     if x.dtype.kind == "f":
-        return _float_code(x, descending)
+        return _float_key(x, descending)
     same_size = x.dtype.itemsize == low.dtype.itemsize
-    c = (bitcast(x, low.dtype) if same_size else cast(x, low.dtype)) - low
-    return ~c if descending else c
+    key = (bitcast(x, low.dtype) if same_size else cast(x, low.dtype)) - low
+    return ~key if descending else key
 
 
-def _float_code(x: Value, descending: bool) -> Value:
+def _float_key(x: Value, descending: bool) -> Value:
     """Source: the order of IEEE 754 bit patterns, turned so that negative NaNs stand last too."""
     f = _FLOATS[x.dtype.bits]
-    sign = bitcast(bitcast(x, f.signed) >> (f.dtype.bits - 1), f.code)
-    c = (bitcast(x, f.code) ^ (sign | (1 << (f.dtype.bits - 1)))) - f.nans
-    return _from_behind(c, f) if descending else c
+    sign = bitcast(bitcast(x, f.signed) >> (f.dtype.bits - 1), f.key)
+    key = (bitcast(x, f.key) ^ (sign | (1 << (f.dtype.bits - 1)))) - f.nans
+    return _from_behind(key, f) if descending else key
 
 
-def _from_behind(c: Value, f: _Float) -> Value:
-    """The numbers' codes in the other direction; NaNs stay last."""
-    return where(c < f.numbers, const(f.numbers - 1, f.code) - c, c)
+def _from_behind(key: Value, f: _Float) -> Value:
+    """The numbers' keys in the other direction; NaNs stay last."""
+    return where(key < f.numbers, const(f.numbers - 1, f.key) - key, key)
 
 
-def _element(c: Value, d: DType, low: Value, descending: bool) -> Value:
-    """The element of a code: float32 for halves, unsigned integers that wrap to smaller ones."""
+def _element(key: Value, d: DType, low: Value, descending: bool) -> Value:
+    """The element of a key: float32 for reduced precision, and unsigned integers that wrap to
+    smaller ones.
+    """
     if d.kind == "f":
-        f = _FLOATS[c.dtype.bits]
-        c = (_from_behind(c, f) if descending else c) + f.nans
-        sign = ~bitcast(bitcast(c, f.signed) >> (f.dtype.bits - 1), f.code)
-        return bitcast(c ^ (sign | (1 << (f.dtype.bits - 1))), f.dtype)
-    c = (~c if descending else c) + low
-    return ne(c, 0) if d is bool_ else c
+        f = _FLOATS[key.dtype.bits]
+        key = (_from_behind(key, f) if descending else key) + f.nans
+        sign = ~bitcast(bitcast(key, f.signed) >> (f.dtype.bits - 1), f.key)
+        return bitcast(key ^ (sign | (1 << (f.dtype.bits - 1))), f.dtype)
+    key = (~key if descending else key) + low
+    return ne(key, 0) if d is bool_ else key
 
 
-def _key(c: Value, d: DType) -> Value:
+def _canonical(key: Value, d: DType) -> Value:
     """What elements are ordered by: equal for both zeros, and for all NaNs."""
     if d.kind != "f":
-        return c
-    f = _FLOATS[c.dtype.bits]
-    nan = const(f.code.max, f.code)  # also where the low bits, the same in all halves, are left out
-    c = where(c < f.numbers, c, nan)
-    return where(eq(c, f.zero), const(f.zero + 1, f.code), c)
+        return key
+    f = _FLOATS[key.dtype.bits]
+    nan = const(f.key.max, f.key)  # also where low bits, 0 in reduced precision, are left out
+    key = where(key < f.numbers, key, nan)
+    return where(eq(key, f.zero), const(f.zero + 1, f.key), key)
 
 
 # --- the two ops ----------------------------------------------------------------------------------
 
-Read = Callable[[Any, Sequence[Value], Value], Value]  # (site, row, position) -> the element there
-Write = Callable[[Any, Any, Value], Value]  # (site, row, element) -> what is stored
+# (site, row, position) -> the element there; (site, row, element) -> what is stored
+Read = Callable[[KernelSite, Sequence[Value], Value], Value]
+Write = Callable[[KernelSite, Sequence[Value], Value], Value]
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +162,7 @@ class Passes:
         bits, most = self.stop - self.first, WIDE if self.n >= LONG else NARROW
         return -(-bits // -(-bits // most))
 
-    def run(self, launches: Any, source: int, target: int) -> None:
+    def run(self, launches: Launches, source: int, target: int) -> None:
         """Adds their launches: the first pass reads operand `source`, the last stores `target`."""
         shifts = range(self.first, self.stop, self.width)
         spare = [launches.temporary(self.dtype, (*self.rows, self.n)) for _ in shifts[1:3]]
@@ -171,58 +174,58 @@ class Passes:
             source, read = to, plain
 
 
-def plain(site: Any, row: Sequence[Value], k: Value) -> Value:
+def plain(site: KernelSite, row: Sequence[Value], k: Value) -> Value:
     """What a pass reads: what was moved before."""
-    return site.read(0, *row, k)  # type: ignore[no-any-return]
+    return site.read(0, *row, k)
 
 
-def kept(site: Any, row: Sequence[Value], e: Value) -> Value:
+def kept(site: KernelSite, row: Sequence[Value], e: Value) -> Value:
     """What a pass stores: what it has read."""
     return e
 
 
-def sort(launches: Any) -> None:
+def sort(launches: Launches) -> None:
     """Launches of the op `sort`: the elements of each row (along the last axis) in order."""
     d, order = launches.dtype(0), launches.attrs
     if _is_short(launches):
-        build = _by_rank(order.descending, lambda site, x, k: x)
+        build = _by_rank(order.descending, lambda x, k: x)
         launches.launch("sort_by_rank", build, 0, launches.result)
         return
-    code = code_dtype(d)
+    key = key_dtype(d)
 
-    def coded(site: Any, row: Sequence[Value], k: Value) -> Value:
-        return _code(site.read(1, *row, k), site.scalar(0, code), order.descending)
+    def read_key(site: KernelSite, row: Sequence[Value], k: Value) -> Value:
+        return _key_of(site.read(1, *row, k), site.scalar(0, key), order.descending)
 
-    def decoded(site: Any, row: Sequence[Value], c: Value) -> Value:
-        return _element(c, d, site.scalar(0, code), order.descending)
+    def to_element(site: KernelSite, row: Sequence[Value], c: Value) -> Value:
+        return _element(c, d, site.scalar(0, key), order.descending)
 
     *rows, n = launches.shape(0)
     bits = order.first, order.stop
-    passes = Passes((*rows,), n, (0,), code, lambda c: _key(c, d), *bits, coded, decoded)
+    passes = Passes((*rows,), n, (0,), key, lambda c: _canonical(c, d), *bits, read_key, to_element)
     passes.run(launches, 0, launches.result)
 
 
-def argsort(launches: Any) -> None:
+def argsort(launches: Launches) -> None:
     """Launches of the op `argsort`: the places of the elements of each row in order, as int64."""
     d, order = launches.dtype(0), launches.attrs
     if _is_short(launches):
-        build = _by_rank(order.descending, lambda site, x, k: k)
+        build = _by_rank(order.descending, lambda x, k: k)
         launches.launch("argsort_by_rank", build, 0, launches.result)
         return
-    code = code_dtype(d)
+    key = key_dtype(d)
 
-    def packed(site: Any, row: Sequence[Value], k: Value, high: int) -> Value:
+    def packed(site: KernelSite, row: Sequence[Value], k: Value, high: int) -> Value:
         """Position k under the low or high half of its element's key."""
-        c = _key(_code(site.read(1, *row, k), site.scalar(0, code), order.descending), d)
+        c = _canonical(_key_of(site.read(1, *row, k), site.scalar(0, key), order.descending), d)
         return (cast(c >> HALF if high else c, uint64) << HALF) | cast(k, uint64)
 
-    def low(site: Any, row: Sequence[Value], k: Value) -> Value:
+    def low(site: KernelSite, row: Sequence[Value], k: Value) -> Value:
         return packed(site, row, k, 0)
 
-    def high(site: Any, row: Sequence[Value], e: Value) -> Value:
+    def high(site: KernelSite, row: Sequence[Value], e: Value) -> Value:
         return packed(site, row, _position(e), 1)
 
-    def position(site: Any, row: Sequence[Value], e: Value) -> Value:
+    def position(site: KernelSite, row: Sequence[Value], e: Value) -> Value:
         return _position(e)
 
     *rows, n = launches.shape(0)
@@ -235,10 +238,10 @@ def argsort(launches: Any) -> None:
     moved(0, order.stop - HALF, plain, position).run(launches, between, launches.result)
 
 
-def _is_short(launches: Any) -> bool:
+def _is_short(launches: Launches) -> bool:
     *rows, n = launches.shape(0)
     several = RANKED * launches.concurrency // max(1, math.prod(rows))
-    return bool(n * n <= ROW_RANKED + several)
+    return n * n <= ROW_RANKED + several
 
 
 def _position(e: Value) -> Value:
@@ -267,7 +270,7 @@ class _Pass:
         """Which operand of the site of `move` are the counts: (*rows, blocks, digits)."""
         return 1 + len(self.of.given)
 
-    def run(self, launches: Any, source: int, target: int) -> None:
+    def run(self, launches: Launches, source: int, target: int) -> None:
         """Adds its three launches."""
         rows, n, given = self.of.rows, self.of.n, self.of.given
         digits = 1 << self.of.width
@@ -280,29 +283,29 @@ class _Pass:
         operands = (source, *given, table, totals, target)
         launches.launch("radix_move", move, *operands, changes=(self.table,))
 
-    def _count(self, site: Any, size: int) -> None:
+    def _count(self, site: KernelSite, size: int) -> None:
         at, start, stop = self._block(site, -1, size)
         zero, digits = const(0, uint32), site.size(-1, len(at))
         site.builder.effect(map_loop(0, digits, lambda d: [site.stored(zero, *at, d)]))
 
-        def step(k: Value) -> Any:
+        def step(k: Value) -> LoopStep:
             d = self._digit(site, self.read(site, at[:-1], k))
             return (), [site.stored(site.current(*at, d) + 1, *at, d)]
 
         site.builder.effect(fold_loop(start, stop, (), step))
 
-    def _move(self, site: Any, size: int) -> None:
+    def _move(self, site: KernelSite, size: int) -> None:
         table, totals = self.table, self.table + 1
         at, start, stop = self._block(site, table, size)
 
-        def begin(d: Value, before: Value) -> Any:
+        def begin(d: Value, before: Value) -> LoopStep:
             first = site.put(table, site.read(table, *at, d) + before, *at, d)
             return (before + site.read(totals, *at[:-1], d),), [first]
 
         digits = site.size(table, len(at))
         site.builder.effect(fold_loop(0, digits, (const(0, uint32),), begin))
 
-        def step(k: Value) -> Any:
+        def step(k: Value) -> LoopStep:
             e = self.read(site, at[:-1], k)
             d = self._digit(site, e)
             place = site.read(table, *at, d)
@@ -311,27 +314,27 @@ class _Pass:
 
         site.builder.effect(fold_loop(start, stop, (), step))
 
-    def _block(self, site: Any, table: int, size: int) -> tuple[list[Value], Value, Value]:
+    def _block(self, site: KernelSite, table: int, size: int) -> tuple[list[Value], Value, Value]:
         """Grid axes over the rows and blocks: a point's place in the table, its start and stop."""
         at = [site.axis(table, axis) for axis in range(len(self.of.rows) + 1)]
         start, n = at[-1] * site.number("block", size), site.number("n", self.of.n)
         stop = start + site.number("block", size)
         return at, start, where(stop < n, stop, n)
 
-    def _digit(self, site: Any, e: Value) -> Value:
+    def _digit(self, site: KernelSite, e: Value) -> Value:
         shift = cast(site.number("shift", self.shift), e.dtype)
         mask = cast(site.number("mask", (1 << self.of.width) - 1), e.dtype)
         return cast((self.of.digit(e) >> shift) & mask, int64)
 
 
-def _sum_blocks(site: Any) -> None:
+def _sum_blocks(site: KernelSite) -> None:
     """Counts become how often a digit stands in the blocks before; the result is how often in all.
 
     Operand 0 is (*rows, blocks, digits), the result (*rows, digits).
     """
     *row, d = [site.axis(-1, axis) for axis in range(site.rank(-1))]
 
-    def step(block: Value, before: Value) -> Any:
+    def step(block: Value, before: Value) -> LoopStep:
         here = site.read(0, *row, block, d)
         return (before + here,), [site.put(0, before, *row, block, d)]
 
@@ -344,11 +347,11 @@ def _sum_blocks(site: Any) -> None:
 
 
 def _by_rank(
-    descending: bool, write: Callable[[Any, Value, Value], Value]
-) -> Callable[[Any], None]:
+    descending: bool, write: Callable[[Value, Value], Value]
+) -> Callable[[KernelSite], None]:
     """A kernel that puts each element of a row where as many stand before it."""
 
-    def build(site: Any) -> None:
+    def build(site: KernelSite) -> None:
         *row, i = [site.axis(0, axis) for axis in range(site.rank(0))]
         mine = site.read(0, *row, i)
 
@@ -358,7 +361,7 @@ def _by_rank(
             return cast(less | (same & (j < i)), uint32)
 
         rank = reduce_loop("add", 0, site.size(0, len(row)), stands_before)[0]
-        site.store(write(site, mine, i), *row, cast(rank, int64))
+        site.store(write(mine, i), *row, cast(rank, int64))
 
     return build
 

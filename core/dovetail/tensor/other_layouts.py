@@ -201,7 +201,7 @@ _OURS = _package(sys._getframe())
 def make_node(
     op: Op, operands: Sequence[Tensor], shape: Shape, dtype: DType, attrs: Any = None
 ) -> Tensor:
-    """The pending result of a row of one's own (`Op` of kind "rows") on strided tensors."""
+    """The pending result of a row of one's own (`Op` of kind "kernel") on strided tensors."""
     args = tuple([t._expr for t in operands])
     return make(node(op, args, spec(shape, dtype, operands[0].device), attrs))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pickle import PickleBuffer
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import ref
 
 import numpy as np
@@ -61,13 +61,24 @@ PYTHON_NUMBERS = (bool, int, float, complex)
 
 
 Operator = Callable[["Tensor", Any], "Tensor"]
+# Of an op on operands: the result's spec, and for each operand the range that a Python int must fit
+# (None in place of all, where there are no ints).
+Limits = tuple[tuple[int, int, str] | None, ...]
+Inferred = tuple[Spec, Limits | None]
+SPECS = 4096  # combinations of operands whose results an operator remembers
+APPLIED = 1 << 15  # and those that `apply` remembers, of all ops
+Key = TypeVar("Key")
+# An operator's keys are the operands' specs, or the types of numbers; the others have the op first.
+_of_operators: dict[Op, Recent[tuple[Spec, Spec | type], Inferred]] = {}
+_applied: Recent[tuple[Op, Any, Any], Inferred] = Recent(APPLIED)  # the operands; the op's attrs
 
 
 def _operator(op: Op) -> tuple[Operator, Operator, Operator]:
     """Operator, reflected operator and in-place operator of a binary op. The first is dovetail's
     hot path.
     """
-    specs = op.specs.young
+    known = _of_operators[op] = Recent(SPECS)
+    specs = known.young
 
     def forward(self: Tensor, other: Any) -> Tensor:
         a = self._expr
@@ -75,15 +86,15 @@ def _operator(op: Op) -> tuple[Operator, Operator, Operator]:
             b = other._expr
             found = specs.get((a.spec, b.spec))
             if found is None:
-                found = inferred(op, (a.spec, b.spec), (a, b))
+                found = inferred(known, (a.spec, b.spec), op, (a, b))
             return make(binary_node(op, a, b, found[0]))
         kind = type(other)
         if kind in PYTHON_NUMBERS:
             found = specs.get((a.spec, kind))
             if found is None:
-                found = inferred(op, (a.spec, kind), (a, other))
+                found = inferred(known, (a.spec, kind), op, (a, other))
             if found[1] is not None:
-                low, high, _ = found[1][1]
+                low, high, _ = found[1][1]  # type: ignore[misc]  # an int's, which has one
                 if not low <= other <= high:
                     check_limits(op, (a, other), found[1])
             return make(binary_node(op, a, other, found[0]))
@@ -483,19 +494,19 @@ def apply(op: Op, args: Sequence[Any], attrs: Any = None, out: Tensor | None = N
     """
     if len(args) == 1 and out is None and type(args[0]) is Tensor:
         a = args[0]._expr
-        found = op.specs.young.get((a.spec, attrs))
+        found = _applied.young.get((op, a.spec, attrs))
         if found is None:
-            found = inferred(op, (a.spec, attrs), (a,), attrs)
+            found = inferred(_applied, (op, a.spec, attrs), op, (a,), attrs)
         return make(node(op, (a,), found[0], attrs))
     operands = tuple([a._expr if type(a) is Tensor else _operand(op, a, args) for a in args])
     key = tuple([a.spec if type(a) is Expr else type(a) for a in operands])
-    found = op.specs.young.get((key, attrs))
+    found = _applied.young.get((op, key, attrs))
     if found is None:
         if any(isinstance(a, Tensor) for a in operands):
             given = [make(a) if type(a) is Expr else a for a in operands]
             made = dispatch("apply", operands, op, given, attrs)
             return made if out is None else write_out(op.name, out, made._expr)
-        found = inferred(op, (key, attrs), operands, attrs)
+        found = inferred(_applied, (op, key, attrs), op, operands, attrs)
     s, limits = found
     if limits is not None:
         check_limits(op, operands, limits)
@@ -595,18 +606,18 @@ def decides(other: Any) -> bool:
 _NUMPYS = np.ndarray.__array_ufunc__
 
 
-def inferred(op: Op, key: Any, operands: Sequence[Any], attrs: Any = None) -> Any:
+def inferred(
+    known: Recent[Key, Inferred], key: Key, op: Op, operands: Sequence[Any], attrs: Any = None
+) -> Inferred:
     """What `infer` says, or said before, noted under `key`."""
-    found = op.specs.find(key)
+    found = known.find(key)
     if found is None:
-        found = op.specs[key] = infer(op, operands, attrs)
+        found = known[key] = infer(op, operands, attrs)
     return found
 
 
-def infer(op: Op, operands: Sequence[Any], attrs: Any) -> tuple[Spec, Any]:
-    """The Spec of an elementwise op's result, and for each operand the range that a Python int must
-    fit (None in place of all, where there are no ints).
-    """
+def infer(op: Op, operands: Sequence[Any], attrs: Any) -> Inferred:
+    """What is known of an elementwise op's result."""
     tensors = [a for a in operands if type(a) is Expr]
     if not tensors:
         raise DTypeError(f"{op.name}: at least one operand has to be a tensor; see dt.asarray")
@@ -632,7 +643,7 @@ def _range(d: DType) -> tuple[int, int, str]:
     return 1 - BEYOND_FLOAT, BEYOND_FLOAT - 1, d.name
 
 
-def check_limits(op: Op, operands: Sequence[Any], limits: Any) -> None:
+def check_limits(op: Op, operands: Sequence[Any], limits: Limits) -> None:
     """Raises ValueOverflow for a Python int that does not fit the dtype it takes part in."""
     for a, bounds in zip(operands, limits, strict=True):
         if bounds is not None and not bounds[0] <= a <= bounds[1]:

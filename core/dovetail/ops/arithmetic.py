@@ -1,0 +1,388 @@
+"""Arithmetic in the loop language: what the ops that a processor nearly has mean on every dtype.
+
+Everything is defined for every operand: integers wrap, division by 0 and shifts out of range have
+results, casts saturate, zeros have signs and NaN stays NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..dtypes import (
+    INTEGERS,
+    DType,
+    bfloat16,
+    bool_,
+    float16,
+    float32,
+    float64,
+    int32,
+    int64,
+    uint8,
+    uint32,
+    uint64,
+)
+from ..kernel.language import (
+    Value,
+    bitcast,
+    cast,
+    const,
+    eq,
+    floor,
+    fma,
+    fold_loop,
+    ne,
+    quo,
+    rem,
+    rint,
+    where,
+)
+from . import elementary
+
+
+def convert(x: Value, to: DType) -> Value:
+    """`x` as another dtype, everywhere defined: a float out of an integer's range saturates, NaN
+    gives 0.
+    """
+    if x.dtype is to:
+        return x
+    if to.kind == "b":
+        return ne(cast(x, x.dtype.compute), 0)
+    if x.dtype.kind == "f" and to.kind in "iu":
+        return _saturate(x, to)
+    if x.dtype.kind == "f" or to.kind != "f" or to.compute is to:
+        return cast(x, to)
+    return cast(
+        _towards_odd(x) if to is bfloat16 and x.dtype.itemsize > 2 else cast(x, to.compute), to
+    )
+
+
+def _towards_odd(x: Value) -> Value:
+    """An integer as the float32 beside it, of two the odd one, so that rounding that once more
+    rounds as if it were the first time. Source: Boldo and Melquiond 2008.
+    """
+    near = cast(x, float32)
+    again = _saturate(near, x.dtype)
+    b = bitcast(near, int32)
+    out = eq(again < x, const(0, x.dtype) <= x)
+    odd = bitcast(b + where(out, const(1, int32), const(-1, int32)), float32)
+    return where(eq(again, x) | ne(b & 1, 0), near, odd)
+
+
+def _saturate(x: Value, to: DType) -> Value:
+    x = cast(x, x.dtype.compute)
+    low, high = float(to.min), float(to.max + 1)  # exact: powers of two
+    inside = (const(low, x.dtype) <= x) & (x < high)
+    safe = cast(where(inside, x, 0.0), to)
+    too_high = where(const(high, x.dtype) <= x, const(to.max, to), safe)
+    return where(x < low, const(to.min, to), too_high)
+
+
+# --- sums, products, signs, order -----------------------------------------------------------------
+
+
+def add(x: Value, y: Value) -> Value:
+    """The sum; of bools: or."""
+    return x | y if x.dtype is bool_ else x + y
+
+
+def multiply(x: Value, y: Value) -> Value:
+    """The product; of bools: and."""
+    return x & y if x.dtype is bool_ else x * y
+
+
+def absolute(x: Value) -> Value:
+    """The absolute value; of the least integer itself."""
+    if x.dtype.kind == "f":
+        bits = uint64 if x.dtype is float64 else uint32
+        mask = const((1 << (x.dtype.bits - 1)) - 1, bits)
+        return bitcast(bitcast(x, bits) & mask, x.dtype)
+    return where(x < 0, const(0, x.dtype) - x, x) if x.dtype.kind == "i" else x
+
+
+def negative(x: Value) -> Value:
+    """The opposite, wrapping."""
+    return -x if x.dtype.kind in "fi" else const(0, x.dtype) - x
+
+
+def sign(x: Value) -> Value:
+    """-1, 0 or 1; NaN stays."""
+    if x.dtype.kind == "u":
+        return cast(ne(x, 0), x.dtype)
+    s = where(
+        x < 0,
+        const(-1, x.dtype),
+        where(const(0, x.dtype) < x, const(1, x.dtype), const(0, x.dtype)),
+    )
+    return where(ne(x, x), x, s) if x.dtype.kind == "f" else s
+
+
+def signbit(x: Value) -> Value:
+    """Whether the sign bit of a float is set."""
+    return bitcast(x, int64 if x.dtype is float64 else int32) < 0
+
+
+def copysign(x: Value, y: Value) -> Value:
+    """|x| with the sign of y."""
+    bits = uint64 if x.dtype is float64 else uint32
+    sign = const(1 << (x.dtype.bits - 1), bits)
+    return bitcast((bitcast(x, bits) & ~sign) | (bitcast(y, bits) & sign), x.dtype)
+
+
+def maximum(x: Value, y: Value) -> Value:
+    """The larger one; NaN wins. Of bools: or."""
+    if x.dtype is bool_:
+        return x | y
+    return where((x < y) | ne(y, y), y, x) if x.dtype.kind == "f" else where(x < y, y, x)
+
+
+def minimum(x: Value, y: Value) -> Value:
+    """The smaller one; NaN wins. Of bools: and."""
+    if x.dtype is bool_:
+        return x & y
+    return where((y < x) | ne(y, y), y, x) if x.dtype.kind == "f" else where(y < x, y, x)
+
+
+def clip(x: Value, low: Value, high: Value) -> Value:
+    """x between two bounds; the upper one wins."""
+    return minimum(maximum(x, low), high)
+
+
+def ordered(rule: Callable[[Value, Value], Value]) -> Callable[[Value, Value], Value]:
+    """Orders for bool too: as 0 and 1."""
+
+    def compare(x: Value, y: Value) -> Value:
+        if x.dtype is bool_:
+            x, y = cast(x, uint8), cast(y, uint8)
+        return rule(x, y)
+
+    return compare
+
+
+# --- division -------------------------------------------------------------------------------------
+
+
+def _guarded(y: Value, x: Value) -> Value:
+    """A divisor with which quo and rem are defined: 1 in place of 0 and of -1 under MIN."""
+    bad = eq(y, 0)
+    if y.dtype.kind == "i":
+        bad = bad | (eq(y, -1) & eq(x, y.dtype.min))
+    return where(bad, const(1, y.dtype), y)
+
+
+def floor_divide(x: Value, y: Value) -> Value:
+    """Integers: towards minus infinity; x // 0 is 0; MIN // -1 wraps to MIN."""
+    if x.dtype.kind == "f":
+        return _float_divmod(x, y)[0]
+    d = _guarded(y, x)
+    q = quo(x, d)
+    if x.dtype.kind == "i":
+        r = x - q * d
+        q = q - cast(ne(r, 0) & ((r ^ d) < 0), x.dtype)
+    return where(eq(y, 0), const(0, x.dtype), q)
+
+
+def remainder(x: Value, y: Value) -> Value:
+    """The sign of y; integers: x % 0 is 0."""
+    if x.dtype.kind == "f":
+        return _float_divmod(x, y)[1]
+    d = _guarded(y, x)
+    r = rem(x, d)
+    if x.dtype.kind == "i":
+        r = where(ne(r, 0) & ((r ^ d) < 0), r + d, r)
+    return where(eq(y, 0), const(0, x.dtype), r)
+
+
+def _float_divmod(x: Value, y: Value) -> tuple[Value, Value]:
+    """Floor quotient and remainder; the remainder has the sign of y and is that of exact
+    arithmetic, rounded once.
+
+    Special values are the Array API's: 1 // -inf is -0, 1 % -inf is -inf. The quotient is x / y,
+    rounded, where every float is an integer.
+    """
+    zero, inf = const(0.0, x.dtype), const(float("inf"), x.dtype)
+    rest = _reduced(x, y)
+    steps = floor(rest / y)
+    r = fma(-steps, y, rest)
+    # The quotient was rounded: the remainder may have come out on the wrong side of 0 or of y.
+    under = ne(r, zero) & signbit(_flip(r, y))
+    r, down = where(under, r + y, r), where(under, steps - 1.0, steps)
+    past = (absolute(y) <= absolute(r)) & ~under
+    r, steps = where(past, r - y, r), where(past, down + 1.0, down)
+    large = const(_INTEGERS_FROM[x.dtype], x.dtype) <= absolute(x / y)
+    q = where(large, x / y, steps)
+    small = absolute(x) < absolute(y)
+    opposite = signbit(_flip(x, y)) & ne(x, zero)
+    r = where(small, where(opposite, x + y, x), r)
+    q = where(small, where(opposite, const(-1.0, x.dtype), copysign(zero, _flip(x, y))), q)
+    q = where(eq(absolute(y), inf) & (absolute(x) < inf), copysign(zero, _flip(x, y)), q)
+    r = where(eq(r, zero), copysign(zero, y), r)
+    return where(eq(y, zero), x / y, q), r
+
+
+_INTEGERS_FROM = {float32: 2.0**24, float64: 2.0**53}  # every float from here on is an integer
+
+
+def _reduced(x: Value, y: Value) -> Value:
+    """x, but where x / y is large x minus a multiple of y: below |y|, and exact.
+
+    Long division of the mantissas, some bits of the quotient a step. With |r| <= d < 2 and a step
+    of p - 3 bits (p: those of a mantissa) the digit is wrong by less than 7/8, so |r| stays below
+    7/8 d; it is a multiple of d's last place, hence exact.
+    """
+    single = x.dtype is float32
+    digit, bits = (21, int32) if single else (50, int64)
+    steps = -(-(277 if single else 2098) // digit)  # exponents differ by no more
+    (m, x_exponent), (d, y_exponent) = _mantissa(x), _mantissa(y)
+    inverse = 1.0 / d
+
+    def step(_: Value, r: Value, left: Value) -> tuple[Value, ...]:
+        taken = where(left < 0, const(0, bits), where(left < digit, left, const(digit, bits)))
+        shifted = r * _two_to(taken, x.dtype)
+        return fma(-rint(shifted * inverse), d, shifted), left - taken
+
+    r = fold_loop(0, steps, (m, x_exponent - y_exponent), step).results[0]
+    half = y_exponent >> 1
+    rest = r * _two_to(half, x.dtype) * _two_to(y_exponent - half, x.dtype)
+    large = const(_INTEGERS_FROM[x.dtype], x.dtype) <= absolute(x / y)
+    usable = large & (absolute(x) < float("inf")) & ne(y, 0.0)
+    return where(usable, _flip(rest, x), x)
+
+
+def _mantissa(x: Value) -> tuple[Value, Value]:
+    """m and e with |x| = m * 2**e and 1 <= m < 2, of finite x other than 0."""
+    width, lift, least = _FORMATS[x.dtype]
+    tiny = absolute(x) < least
+    b = _pattern(absolute(where(tiny, x * 2.0**lift, x)))
+    bias = const((1 << (x.dtype.bits - width - 2)) - 1, b.dtype)
+    e = (b >> width) - bias - where(tiny, const(lift, b.dtype), const(0, b.dtype))
+    return bitcast((b & ((1 << width) - 1)) | (bias << width), x.dtype), e
+
+
+# Of a float: the bits of its mantissa; by how many powers of two its denormals are made normal; the
+# least normal.
+_FORMATS = {float32: (23, 24, 2.0**-126), float64: (52, 53, 2.0**-1022)}
+
+
+def _pattern(x: Value) -> Value:
+    """The bits of a float, as a signed integer."""
+    return bitcast(x, int64 if x.dtype is float64 else int32)
+
+
+def _two_to(e: Value, d: DType) -> Value:
+    """2**e as a normal float."""
+    width = _FORMATS[d][0]
+    return bitcast((e + const((1 << (d.bits - width - 2)) - 1, e.dtype)) << width, d)
+
+
+def _flip(x: Value, y: Value) -> Value:
+    """|x| with the sign of x * y."""
+    bits = uint64 if x.dtype is float64 else uint32
+    sign = const(1 << (x.dtype.bits - 1), bits)
+    return bitcast(bitcast(x, bits) ^ (bitcast(y, bits) & sign), x.dtype)
+
+
+# --- powers and shifts ----------------------------------------------------------------------------
+
+
+def power(x: Value, y: Value) -> Value:
+    """x to the power y."""
+    return elementary.pow(x, y) if x.dtype.kind == "f" else _integer_pow(x, y)
+
+
+def _integer_pow(x: Value, y: Value) -> Value:
+    """By squaring, wrapping. A negative exponent gives the truncated quotient: 0, or a power of 1
+    and -1.
+    """
+    one = const(1, x.dtype)
+
+    def step(k: Value, result: Value, base: Value, e: Value) -> tuple[Value, ...]:
+        result = where(ne(e & one, 0), result * base, result)
+        return result, base * base, bitcast(bitcast(e, _unsigned(e)) >> 1, e.dtype)
+
+    result = fold_loop(0, x.dtype.bits, (one, x, y), step).results[0]
+    if x.dtype.kind == "u":
+        return result
+    odd = ne(y & one, 0)
+    unit = where(
+        eq(x, 1), one, where(eq(x, -1), where(odd, const(-1, x.dtype), one), const(0, x.dtype))
+    )
+    return where(y < 0, unit, result)
+
+
+def _unsigned(v: Value) -> DType:
+    return next(d for d in INTEGERS if d.kind == "u" and d.itemsize == v.dtype.itemsize)
+
+
+def shift_left(x: Value, n: Value) -> Value:
+    """Amounts outside 0..bits-1 shift everything out."""
+    ok = _in_range(x, n)
+    return where(ok, x << where(ok, n, const(0, n.dtype)), const(0, x.dtype))
+
+
+def shift_right(x: Value, n: Value) -> Value:
+    """Amounts outside 0..bits-1 shift everything out."""
+    ok = _in_range(x, n)
+    out = (
+        where(x < 0, const(-1, x.dtype), const(0, x.dtype))
+        if x.dtype.kind == "i"
+        else const(0, x.dtype)
+    )
+    return where(ok, x >> where(ok, n, const(0, n.dtype)), out)
+
+
+def _in_range(x: Value, n: Value) -> Value:
+    ok = n < const(x.dtype.bits, n.dtype)
+    return ok & (const(0, n.dtype) <= n) if n.dtype.kind == "i" else ok
+
+
+# --- floats ---------------------------------------------------------------------------------------
+
+
+def nextafter(x: Value, y: Value) -> Value:
+    """The next float from x towards y. Source: the order of IEEE 754 bit patterns.
+
+    It sees reduced precision as it is: in float32, which holds it all, the next one is units away.
+    """
+    d = x.dtype
+    x, y = cast(x, d.compute), cast(y, d.compute)
+    unit = const(1 << _LOST_BITS.get(d, 0), _pattern(x).dtype)
+    outwards = eq(x < y, const(0, x.dtype) < x)
+    moved = bitcast(_pattern(x) + where(outwards, unit, -unit), x.dtype)
+    tiny = bitcast(unit, x.dtype)
+    if d is float16:
+        tiny = const(2.0**-24, float32)
+        moved = _next_float16(x, outwards, moved, tiny)
+    moved = where(eq(x, 0), copysign(tiny, y), moved)
+    return where(ne(x, x) | ne(y, y), x + y, where(eq(x, y), y, moved))
+
+
+_LOST_BITS = {float16: 13, bfloat16: 16}  # bits of a float32 that these lack
+
+
+def _next_float16(x: Value, outwards: Value, moved: Value, tiny: Value) -> Value:
+    """`moved`, but denormals are `tiny` apart, and before infinity comes 65504."""
+    size = absolute(x)
+    dense = (size < 2.0**-14) | (eq(size, 2.0**-14) & ~outwards)
+    moved = where(dense, copysign(where(outwards, size + tiny, size - tiny), x), moved)
+    return where(eq(size, float("inf")), copysign(const(65504.0, float32), x), moved)
+
+
+def ceil(x: Value) -> Value:
+    """The least integer that is not less."""
+    return -floor(-x) if x.dtype.kind == "f" else x
+
+
+def rounding(rule: Callable[[Value], Value]) -> Callable[[Value], Value]:
+    """A rule of floats for integers too, which are as they should be."""
+    return lambda x: rule(x) if x.dtype.kind == "f" else x
+
+
+def isinf(x: Value) -> Value:
+    """Whether infinite."""
+    return eq(absolute(x), float("inf")) if x.dtype.kind == "f" else ne(x, x)
+
+
+def isfinite(x: Value) -> Value:
+    """Whether neither infinite nor NaN."""
+    return absolute(x) < float("inf") if x.dtype.kind == "f" else eq(x, x)

@@ -1,0 +1,107 @@
+"""Kernels of the kernel ops that have one each; see also `sort`, `scan` and `scatter`."""
+
+from __future__ import annotations
+
+from ..dtypes import bool_, int64
+from ..kernel.language import Value, cast, const, eq, fma, fold_loop, ne, reduce_loop, where
+from .site import KernelSite, LoopStep
+
+BLOCK = 4096  # elements of a mask that one grid point looks through
+
+
+def matmul(site: KernelSite) -> None:
+    """(..., m, k) @ (..., k, n), k ascending; the last grid axis walks a row of the result."""
+    *batch, m, n = [site.axis(-1, d) for d in range(site.rank(-1))]
+    zero = const(0, site.casts[0].compute)
+
+    def step(k: Value, total: Value) -> tuple[Value, ...]:
+        x, y = site.read(0, *batch, m, k), site.read(1, *batch, k, n)
+        return (fma(x, y, total) if total.dtype.kind == "f" else total + x * y,)
+
+    length = site.size(0, site.rank(0) - 1)
+    site.store(fold_loop(0, length, (zero,), step).results[0], *batch, m, n)
+
+
+# --- masks and indices ----------------------------------------------------------------------------
+
+
+def _block(site: KernelSite) -> tuple[Value, Value, Value]:
+    """A grid axis over the blocks of operand 0, a vector: the block, its start and its stop."""
+    block = site.axis(1, 0)  # the result of count_blocks, the second operand of true_positions
+    start, n = block * BLOCK, site.size(0, 0)
+    return block, start, where(start + BLOCK < n, start + BLOCK, n)
+
+
+def count_blocks(site: KernelSite) -> None:
+    """The number of true elements in each block of a mask."""
+    block, start, stop = _block(site)
+    total = reduce_loop("add", start, stop, lambda k: cast(site.read(0, k), int64))[0]
+    site.store(total, block)
+
+
+def true_positions(site: KernelSite) -> None:
+    """The positions of the true elements of a mask, given how many there are before each block."""
+    block, start, stop = _block(site)
+
+    def step(k: Value, place: Value) -> LoopStep:
+        true = site.read(0, k)
+        return (place + cast(true, int64),), [site.stored(k, place, when=true)]
+
+    site.builder.effect(fold_loop(start, stop, (site.read(1, block),), step))
+
+
+def checked_indices(site: KernelSite) -> None:
+    """Indices along an axis, counted from its start. attrs: (the op that asks, the axis, its
+    size).
+    """
+    at = [site.axis(-1, d) for d in range(site.rank(-1))]
+    given, n = site.read(0, *at), site.number("n", site.attrs[2])
+    i = where(given < 0, given + n, given)
+    fine = (const(0, int64) <= i) & (i < n)
+    site.check(fine, given, site.attrs)
+    site.store(where(fine, i, 0), *at)  # others may read there before anybody looks
+
+
+def search(site: KernelSite) -> None:
+    """Where to insert values into a sorted vector. attrs: the side. Operand 2, if any, sorts it."""
+    at = [site.axis(-1, d) for d in range(site.rank(-1))]
+    n, wanted = site.size(0, 0), site.read(1, *at)
+    zero = const(0, int64)
+
+    def step(_: Value, low: Value, high: Value) -> tuple[Value, ...]:
+        middle = (low + high) >> 1
+        place = where(middle < n, middle, n - 1)
+        here = site.read(0, place if len(site.casts) == 2 else site.read(2, place))
+        right = _before(here, wanted) if site.attrs == "left" else ~_before(wanted, here)
+        right, open_ = right & (low < high), low < high
+        return where(right, middle + 1, low), where(open_ & ~right, middle, high)
+
+    rounds = site.number("rounds", site.extent(0, 0).bit_length())
+    site.store(fold_loop(0, rounds, (zero, n), step).results[0], *at)
+
+
+def _before(x: Value, y: Value) -> Value:
+    """Whether x stands before y in sorted order; NaN stands last."""
+    if x.dtype is bool_:
+        return ~x & y
+    return (x < y) | (ne(y, y) & eq(x, x)) if x.dtype.kind == "f" else x < y
+
+
+# --- recurrences ----------------------------------------------------------------------------------
+
+
+def recurrence(site: KernelSite) -> None:
+    """y[k] = x[k - lag] * y[k - 1] + b[k] along an axis, of x and b; y[0] = b[0]. attrs: (axis,
+    lag), the lag being 0 or 1: each is what the gradient of the other needs, backwards.
+    """
+    axis, lag = site.attrs
+    at = [const(0, int64) if d == axis else site.axis(-1, d) for d in range(site.rank(-1))]
+
+    def step(k: Value, total: Value, before: Value) -> LoopStep:
+        place = [*at[:axis], k, *at[axis + 1 :]]
+        factor, b = site.read(0, *place), site.read(1, *place)
+        total = where(eq(k, 0), b, fma(before if lag else factor, total, b))
+        return (total, factor), [site.stored(total, *place)]
+
+    zero = const(0, site.casts[0].compute)
+    site.builder.effect(fold_loop(0, site.size(0, axis), (zero, zero), step))
