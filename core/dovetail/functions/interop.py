@@ -464,7 +464,7 @@ class NamespaceInfo:
 
     def default_dtypes(self, *, device: DeviceLike = None) -> dict[str, DType]:
         """The dtypes of what is made from Python numbers, of the kinds that a device has."""
-        held = opened(device_named(device)).backend.info.capabilities.dtypes
+        held = opened(device_named(device, "default_dtypes")).backend.info.capabilities.dtypes
         wanted = {
             "real floating": D.float32, "complex floating": D.complex64,
             "integral": D.int64, "indexing": D.int64,
