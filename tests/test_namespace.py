@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import ast
 import importlib.metadata
+import importlib.util
 import inspect
+import re
+import shutil
+import subprocess
+import sys
 import types
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import dovetail as dt
 import pytest
-from dovetail.tensor.layout_registry import registry
+from dovetail import errors
+from dovetail.autograd.engine import METHODS
+from dovetail.functions import elementwise, methods
 
 # Array API 2025.12, the main namespace.
 STANDARD = """
@@ -28,53 +37,198 @@ searchsorted where isin unique_all unique_counts unique_inverse unique_values ar
 cumulative_prod cumulative_sum max mean min prod std sum var all any diff broadcast_shapes bool
 int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128
 """
-SIGNATURES = Path(dt.__file__).parent / "tensor" / "signatures.pyi"
-ATTACHED = SIGNATURES.with_name("attached.pyi")
+ROOT = Path(__file__).parent.parent
+FACES = ROOT / ".ci" / "faces.py"
 
 
-def declared() -> set[str]:
-    """The methods that type checkers know."""
-    bases = ("Methods", "Operators", "HostReads")
-    trees = (ast.parse(path.read_text()) for path in (SIGNATURES, ATTACHED))
-    classes = [n for t in trees for n in t.body if isinstance(n, ast.ClassDef) and n.name in bases]
-    body = [n for c in classes for n in c.body]
-    names = {
-        n.target.id for n in body if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)
-    }
-    return names | {n.name for n in body if isinstance(n, ast.FunctionDef)}
+def generator() -> Any:
+    """The module of `.ci/faces.py`, for the dovetail that this process has."""
+    spec = importlib.util.spec_from_file_location("faces", FACES)
+    assert spec is not None and spec.loader is not None
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
 
 
-def test_type_checkers_know_the_methods_that_there_are() -> None:
-    own = {name for name in vars(dt.Tensor) if not name.startswith("_")}
-    there = {name for name in dir(dt.Tensor) if hasattr(dt.Tensor, name)}
-    there |= {name for layout in registry.infos() for name in layout.methods}
-    assert declared() <= there
-    in_class = ast.parse((SIGNATURES.parent / "tensor.py").read_text())
-    written = {
-        n.name
-        for c in in_class.body
-        if isinstance(c, ast.ClassDef)
-        for n in c.body
-        if isinstance(n, ast.FunctionDef)
-    }
-    assert own - written <= declared(), "methods that type checkers do not know"
+# --- what is generated
+
+
+def test_the_generated_files_are_what_the_generator_writes() -> None:
+    assert list(generator().outdated().values()) == []
+
+
+def copied(tree: Path, change: str = "", into: str = "") -> subprocess.CompletedProcess[str]:
+    """What the check says of a copy of the core in which `change` has become `into`."""
+    for part in ("core/dovetail", "docs/reference", "sparse", ".ci"):
+        skip = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / part, tree / part, ignore=skip, dirs_exist_ok=True)
+    path = tree / "core" / "dovetail" / "functions" / "statistics.py"
+    text = path.read_text()
+    assert text.count(change or "def mean(") == 1
+    path.write_text(text.replace(change, into) if change else text)
+    return checked(tree, "--check")
+
+
+def checked(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(tree / ".ci" / "faces.py"), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=tree, check=False)
+
+
+def test_a_changed_parameter_fails_the_check_until_the_files_are_written(tmp_path: Path) -> None:
+    said = copied(tmp_path, "correction: float = 0.0,\n    keepdims: bool = False,\n    out: Tensor"
+                  " | None = None,\n) -> Tensor:\n    \"\"\"The variance",
+                  "correction: float = 1.0,\n    keepdims: bool = False,\n    out: Tensor"
+                  " | None = None,\n) -> Tensor:\n    \"\"\"The variance")  # fmt: skip
+    assert said.returncode == 1, said.stderr
+    assert "--- core/dovetail/tensor/signatures.pyi" in said.stdout
+    assert "--- docs/reference/reductions.md" in said.stdout
+    assert "+        correction: float = 1.0," in said.stdout
+    assert checked(tmp_path).returncode == 0
+    assert checked(tmp_path, "--check").returncode == 0
+
+
+def test_names_that_come_and_go_are_seen_by_the_generator(tmp_path: Path) -> None:
+    """What `__init__` lists and nobody has any more cannot be imported; it is written anew."""
+    said = copied(tmp_path, '"logsumexp", "max"', '"max"')
+    assert said.returncode == 1, said.stderr
+    assert "--- core/dovetail/__init__.py" in said.stdout
+    assert "-    def logsumexp(" in said.stdout
+
+
+def test_an_unchanged_copy_passes_the_check(tmp_path: Path) -> None:
+    said = copied(tmp_path)
+    assert (said.returncode, said.stdout) == (0, "all faces are true\n"), said.stderr
+
+
+# --- methods
+
+
+def assigned_to(tree: ast.Module, name: str) -> list[str]:
+    """Calls and assignments that put something on a class from outside."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("setattr", "type.__setattr__"):
+            found += [ast.unparse(node)] if ast.unparse(node.args[0]) == name else []
+        if isinstance(node, ast.Assign):
+            targets = [t for t in node.targets if isinstance(t, ast.Attribute)]
+            found += [ast.unparse(node) for t in targets if ast.unparse(t.value) == name]
+    return found
+
+
+def test_methods_are_put_on_the_class_in_one_place() -> None:
+    assert assigned_to(ast.parse("setattr(T, 'x', 1)\nT.y = 2\nU.z = 3"), "T") != []
+    places = {
+        path.relative_to(ROOT).as_posix(): found
+        for part in ("core", "sparse")
+        for path in (ROOT / part).rglob("*.py")
+        if (found := [
+            line for name in ("Tensor", "LayoutTensor", "tensor.Tensor")
+            for line in assigned_to(ast.parse(path.read_text()), name)
+        ])
+    }  # fmt: skip
+    assert places == {"core/dovetail/functions/methods.py": ["setattr(Tensor, name, method)"]}
+
+
+def test_no_method_is_given_twice() -> None:
+    """So the order in which they are put on the class decides nothing."""
+    here = [n for _, names in methods.SAME_NAMES for n in names]
+    tables = (here, methods.OTHER_NAMES, methods.OWN, methods.IN_PLACE, methods.SHORT, METHODS)
+    given = Counter(name for table in tables for name in table)
+    assert {name: n for name, n in given.items() if n > 1} == {}
+    tree = ast.parse((ROOT / "core/dovetail/tensor/tensor.py").read_text())
+    (written,) = (n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "Tensor")
+    own = {n.name for n in written.body if isinstance(n, ast.FunctionDef)}
+    assert own & given.keys() == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("add_", "(x1: 'Tensor', x2: 'Operand', /) -> 'Tensor'"),
+        ("exp_", "(x: 'Tensor', /) -> 'Tensor'"),
+        ("mul_", "(x1: 'Tensor', x2: 'Operand', /) -> 'Tensor'"),
+        ("add", "(x1: 'Operand', x2: 'Operand', /, *, out: 'Tensor | None' = None) -> 'Tensor'"),
+        ("__matmul__", "(self: 'Tensor', other: 'Array') -> 'Tensor'"),
+    ],
+)
+def test_methods_have_the_signatures_that_they_take(name: str, parameters: str) -> None:
+    assert str(inspect.signature(getattr(dt.Tensor, name))) == parameters
+
+
+def test_forms_in_place_say_what_they_write() -> None:
+    for name, op in elementwise.FUNCTIONS.items():
+        method = getattr(dt.Tensor, f"{name}_")
+        assert method.__name__ == f"{name}_"
+        assert method.__doc__ == f"This tensor, after `{name}` has been written into it."
+        assert len(inspect.signature(method).parameters) == op.arity
+
+
+# --- names
 
 
 def test_the_version_is_the_distributions() -> None:
     assert dt.__version__ == importlib.metadata.version("dovetail")
 
 
+# What may be seen in the modules that `dt` has; each name is a promise.
+SEEN = {
+    "memory": """Allocator BlockInfo CachingAllocator DataPtr SegmentInfo Stats Storage empty_cache
+        foreign get_allocator page reset_peak set_allocator set_limit snapshot stats trace""",
+    "plugins": "devices installed open_device records",
+    "linalg": "diagonal matmul matrix_transpose outer reproducible tensordot vecdot",
+    "random": """Generator default_rng get_state integers manual_seed normal permutation set_state
+        uniform""",
+    "autograd": """Context Function HookHandle backward checkpoint detach enable_grad grad gradcheck
+        gradgradcheck is_grad_enabled jvp no_grad set_grad_enabled set_gradient vjp""",
+}
+MODULES = {"autograd", "linalg", "memory", "plugins", "random"}
+
+
+def test_the_namespace_shows_public_names_only() -> None:
+    dir_ = {*dir(dt)}
+    assert dir_ == {*dt.__all__, "__array_api_version__", "__version__"}
+    assert {n for n in dir_ if isinstance(getattr(dt, n), types.ModuleType)} == MODULES
+    assert not dir_ & {"kernel", "ops", "functions", "engine", "math", "typing", "annotations"}
+
+
+@pytest.mark.parametrize("name", sorted(SEEN))
+def test_modules_of_the_namespace_show_public_names_only(name: str) -> None:
+    assert dir(getattr(dt, name)) == sorted(SEEN[name].split())
+
+
+def test_the_errors_are_what_their_module_shows() -> None:
+    assert dir(errors) == sorted(errors.__all__)
+    assert {*errors.__all__} == {
+        n for n, v in vars(errors).items() if isinstance(v, type) and not n.startswith("_")
+    } and {*errors.__all__} <= {*dt.__all__}
+
+
 def test_all_names_are_exported() -> None:
-    public = {
-        name
-        for name, value in vars(dt).items()
-        if not name.startswith("_") and not isinstance(value, types.ModuleType)
+    own = {n for n, v in vars(dt).items() if not isinstance(v, types.ModuleType)}
+    assert {n for n in own if not n.startswith("_")} | MODULES == {
+        n for n in dt.__all__ if not n.startswith("_")
     }
-    assert public - {"annotations", "NoReturn"} == set(dt.__all__) - {
-        name
-        for name in dt.__all__
-        if name.startswith("_") or isinstance(getattr(dt, name), types.ModuleType)
+
+
+def test_every_module_with_public_functions_lists_them() -> None:
+    """And what it lists is there."""
+    for name in generator().OFFERS:
+        module = importlib.import_module(f"dovetail.{name}")
+        assert [n for n in module.__all__ if not hasattr(module, n)] == [], name
+    folder = ROOT / "core" / "dovetail" / "functions"
+    own = {f"functions.{p.stem}" for p in folder.glob("*.py")} - {
+        f"functions.{n}"
+        for n in ("__init__", "index_keys", "keeping", "methods", "numpy_protocol", "random")
     }
+    assert own <= {*generator().OFFERS}
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    pages = "\n".join(p.read_text() for p in (ROOT / "docs" / "reference").glob("*.md"))
+    shown = {*re.findall(r"^### ([\w.]+)$", pages, re.M), *re.findall(r"`dt\.(\w+)`", pages)}
+    names = {*dt.__all__} - MODULES - {"e", "inf", "nan", "newaxis", "pi"}
+    under = {f"{m}.{n}" for m in SEEN for n in SEEN[m].split() if not hasattr(dt, n)}
+    assert (names | under) - shown == set()
 
 
 @pytest.mark.parametrize("name", sorted(n for n in dt.__all__ if inspect.isroutine(getattr(dt, n))))

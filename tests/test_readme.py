@@ -10,6 +10,7 @@ import runpy
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ PAGES = [
     ROOT / "README.md",
     ROOT / "ARCHITECTURE.md",
     ROOT / "SECURITY.md",
-    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
 ]
 SESSION = re.compile(r"```python\n(>>>.*?)```", re.DOTALL)
 
@@ -50,13 +51,13 @@ def test_the_readme_has_a_session() -> None:
     assert SESSION.search(PAGES[0].read_text())
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
 def test_sessions_print_what_the_page_says(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.import_module("dovetail.device"), "_default", None)
     assert failures(page.read_text(), page.name) == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
 def test_links_lead_somewhere(page: Path) -> None:
     targets = re.findall(r"\]\(([^)#:]+)\)", page.read_text())
     assert [t for t in targets if not (page.parent / t).exists()] == []
@@ -86,22 +87,61 @@ def test_the_architecture_names_every_module_of_the_core_in_its_package_and_no_o
     assert named == found
 
 
-ADDED = re.compile(
-    r"In `([\w/.]+)`,\s+after the line that begins `([^`]+)`:\n\n```(?:python|text)\n(.*?)```",
+# --- pages that change the core: what they say is done to a copy, and nothing else
+
+STEP = re.compile(
+    r"[Ii]n `([\w/.]+)`,\s+after\s+the\s+line\s+that\s+begins\s+`([^`]+)`:\n\n"
+    r"```(?:python|text)\n(.*?)```",
     re.DOTALL,
 )
-PLACES = ["core/dovetail/ops/table.py", "core/dovetail/functions/elementwise.py",
-         "core/dovetail/__init__.py", "core/dovetail/tensor/signatures.pyi",
-         "tests/ops/test_table_oracle.py"]  # fmt: skip
+
+
+def after_the_page(page: str, tree: Path) -> dict[str, str]:
+    """A copy of the sources in `tree`, after what a page says has been done to it, and the
+    generated files have been written; the environment in which it is the one that is imported.
+    """
+    for part in ("core", "sparse", "tests", "docs", ".ci"):
+        skip = shutil.ignore_patterns("__pycache__", "build")
+        shutil.copytree(ROOT / part, tree / part, ignore=skip)
+    for path, start, text in STEP.findall((ROOT / "docs" / page).read_text()):
+        lines = (tree / path).read_text().splitlines(keepends=True)
+        (at,) = (i for i, line in enumerate(lines) if line.lstrip().startswith(start))
+        lines.insert(at + 1, text)
+        (tree / path).write_text("".join(lines))
+    ours = [str(tree / part) for part in ("core", "sparse", "tests")]
+    others = [p for p in sys.path if p and not Path(p).is_relative_to(ROOT)]
+    backends = [str(p) for p in (ROOT / "backends").iterdir()]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*ours, *backends, *others])}
+    said(tree, environment, ".ci/faces.py")
+    return environment
+
+
+def said(tree: Path, environment: dict[str, str], *command: str) -> str:
+    """What a Python command prints in the copy; it has to succeed."""
+    done = subprocess.run(
+        [sys.executable, *command], cwd=tree, env=environment, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
+    return done.stdout
+
+
+def passed(tree: Path, environment: dict[str, str], chosen: str, *tests: str) -> int:
+    """How many tests of the copy pass; none may fail."""
+    command = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0", "-k", chosen, *tests)
+    return int(re.findall(r"(\d+) passed", said(tree, environment, *command))[0])
+
+
 USE_OF_SOFTSIGN = """
-import doctest, typing
+import doctest, inspect
 import dovetail as dt
 from dovetail.functions import elementwise
 from dovetail.autograd import gradcheck
 from dovetail.testing.test_table import unreached
 x = dt.asarray([1.0, -3.0], device="reference")
 assert dt.softsign(x).tolist() == x.softsign().tolist() == [0.5, -0.75]
-assert "softsign" in dt.__all__ and unreached() == []
+assert "softsign" in dt.__all__ and "softsign" in dir(dt) and unreached() == []
+assert str(inspect.signature(x.softsign_)) == "() -> 'Tensor'"
 point = dt.asarray([1.0, -3.0], dtype=dt.float64, device="reference").requires_grad_()
 assert gradcheck(dt.softsign, point)
 runner = doctest.DocTestRunner()
@@ -110,37 +150,51 @@ for test in doctest.DocTestFinder().find(dt.softsign, "softsign", elementwise, {
 assert runner.summarize() == (0, 2)
 assert x.softsign_().tolist() == [0.5, -0.75]
 """
+TYPES_OF_SOFTSIGN = """
+import dovetail as dt
+x = dt.ones(3)
+reveal_type(dt.softsign(x))
+reveal_type(x.softsign_())
+x.softsign_(1)
+"""
 
 
-def with_softsign(tree: Path) -> dict[str, str]:
-    """A copy of the core and its tests, after what the page says has been done to it."""
-    for part in ("core", "tests"):
-        shutil.copytree(ROOT / part, tree / part, ignore=shutil.ignore_patterns("__pycache__"))
-    steps = ADDED.findall((ROOT / "docs" / "adding-an-op.md").read_text())
-    assert list(dict.fromkeys(path for path, _, _ in steps)) == PLACES
-    for path, start, text in steps:
-        lines = (tree / path).read_text().splitlines(keepends=True)
-        (at,) = (i for i, line in enumerate(lines) if line.lstrip().startswith(start))
-        lines.insert(at + 1, text)
-        (tree / path).write_text("".join(lines))
-    others = [p for p in sys.path if p and not p.startswith(str(ROOT / "core"))]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(tree / "core"), *others])}
-
-
-def test_ops_are_added_as_the_page_says(tmp_path: Path) -> None:
+def test_ops_are_added_in_two_places_as_the_page_says(tmp_path: Path) -> None:
     """Where the page leaves out a place, this fails: nothing is done but what it says."""
-    environment = with_softsign(tmp_path)
+    environment = after_the_page("adding-an-op.md", tmp_path)
     (tmp_path / "use.py").write_text(USE_OF_SOFTSIGN)
-    tests = ["ops/test_table_oracle.py", "test_namespace.py", "functions/test_elementwise.py",
-             "autograd/test_autograd.py"]  # fmt: skip
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0"]
-    command += ["-k", "(softsign or every_row or namespace) and not cpu"]
-    for run in ([sys.executable, "use.py"], [*command, *(f"tests/{name}" for name in tests)]):
-        done = subprocess.run(
-            run, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
-    assert int(re.findall(r"(\d+) passed", done.stdout)[0]) > 10, done.stdout
+    said(tmp_path, environment, "use.py")
+    said(tmp_path, environment, ".ci/faces.py", "--check")
+    stub = (tmp_path / "core" / "dovetail" / "tensor" / "signatures.pyi").read_text()
+    assert "    def softsign(self, *, out: Tensor | None = None) -> Tensor: ...\n" in stub
+    assert "    def softsign_(self) -> Tensor: ...\n" in stub
+    reference = (tmp_path / "docs" / "reference" / "elementwise.md").read_text()
+    assert "### softsign\n\n```python\ndt.softsign(x: Tensor, /, *, out: Ten" in reference
+    chosen = "(softsign or every_row or namespace) and not cpu"
+    tests = ("ops/test_table_oracle.py", "test_namespace.py", "functions/test_elementwise.py")
+    found = [f"tests/{t}" for t in (*tests, "autograd/test_autograd.py")]
+    assert passed(tmp_path, environment, chosen, *found) > 10
+
+
+def test_type_checkers_know_an_added_op(tmp_path: Path) -> None:
+    pytest.importorskip("mypy")
+    environment = after_the_page("adding-an-op.md", tmp_path)
+    (tmp_path / "typed.py").write_text(TYPES_OF_SOFTSIGN)
+    environment["MYPYPATH"] = os.pathsep.join(str(tmp_path / p) for p in ("core", "sparse"))
+    command = [sys.executable, "-m", "mypy", "--follow-imports=silent", "typed.py"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True,
+                          check=False)  # fmt: skip
+    tensors = [line for line in done.stdout.splitlines() if "dovetail.tensor.tensor.Tensor" in line]
+    assert len(tensors) == 2, done.stdout + done.stderr
+    assert 'Too many arguments for "softsign_" of "Methods"' in done.stdout
+
+
+def test_a_dtype_is_added_as_the_page_says(tmp_path: Path) -> None:
+    environment = after_the_page("adding-a-dtype.md", tmp_path)
+    (program,) = [b for b in examples("adding-a-dtype.md") if b.startswith("import dovetail")]
+    (tmp_path / "use.py").write_text(program)
+    said(tmp_path, environment, "use.py")
+    assert "float8_e5m2" in (tmp_path / "docs" / "reference" / "datatypes.md").read_text()
 
 
 def test_reductions_are_added_as_the_page_says(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,6 +226,43 @@ assert work("cc") == work("reference")
     path = os.pathsep.join([str(tmp_path), str(ROOT / "core"), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "PYTHONPATH": path, "DOVETAIL_CACHE_DIR": str(tmp_path)}
     subprocess.run([sys.executable, "-c", program], env=environment, check=True)
+
+
+def examples(page: str) -> list[str]:
+    """The blocks of Python in a page that are no sessions."""
+    text = (ROOT / "docs" / page).read_text()
+    return [b for b in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if b[:3] != ">>>"]
+
+
+def run_alone(program: str, folder: Path) -> None:
+    """Runs a program in a process of its own, which finds plugins in `folder`."""
+    ours = [str(folder), str(ROOT / "core"), str(ROOT / "sparse")]
+    path = os.pathsep.join([*ours, os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PYTHONPATH": path, "DOVETAIL_CACHE_DIR": str(folder)}
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
+
+
+def test_the_layout_of_the_page_works(tmp_path: Path) -> None:
+    plugin, use = examples("writing-a-layout.md")
+    (tmp_path / "dovetail_diagonal.py").write_text(plugin)
+    page = (ROOT / "docs" / "writing-a-layout.md").read_text()
+    ((declared,),) = [re.findall(r"```toml\n(.*?)```", page, re.DOTALL)]
+    project = tomllib.loads(declared)["project"]
+    info = tmp_path / "dovetail_diagonal-1.0.dist-info"
+    info.mkdir()
+    said = f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
+    (info / "METADATA").write_text(said)
+    lines = [
+        f"[{group}]\n" + "".join(f"{name} = {module}\n" for name, module in entries.items())
+        for group, entries in project["entry-points"].items()
+    ]
+    (info / "entry_points.txt").write_text("".join(lines))
+    run_alone(use, tmp_path)
+
+
+def test_the_allocators_of_the_page_work(tmp_path: Path) -> None:
+    (program,) = examples("writing-an-allocator.md")
+    run_alone(program, tmp_path)
 
 
 # --- examples

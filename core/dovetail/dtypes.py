@@ -10,6 +10,11 @@ import numpy as np
 from .arguments import shown
 from .errors import DTypeError
 
+__all__ = [
+    "DType", "bfloat16", "bool_", "complex64", "complex128", "float16", "float32", "float64",
+    "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+]  # fmt: skip
+
 
 class DType:
     """One kind of number. Instances are unique: compare with `is`.

@@ -7,6 +7,14 @@ devices in question, and ends with a way out.
 
 from __future__ import annotations
 
+__all__ = [
+    "ArgumentError", "ArgumentTypeError", "AxisError", "CompileError", "DTypeError", "DeviceError",
+    "DovetailError", "DovetailWarning", "FallbackError", "GradientError", "IndexOutOfRange",
+    "InternalError", "LayoutError", "NotYetAttribute", "NotYetError", "OutOfMemoryError",
+    "PluginError", "ReadOnlyError", "ShapeError", "SharingError", "UnavailableError",
+    "ValueOverflow",
+]  # fmt: skip
+
 
 class DovetailError(Exception):
     """Base of every error raised on purpose by dovetail and its plugins."""
@@ -103,3 +111,7 @@ class InternalError(DovetailError, AssertionError):
             f"{what}\nThis is a bug in dovetail: please report it with the text below.\n{evidence}"
         )
         super().__init__(text)
+
+
+def __dir__() -> list[str]:
+    return __all__

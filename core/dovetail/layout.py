@@ -17,6 +17,8 @@ from typing import Any, NamedTuple, TypeAlias
 from .arguments import dimensions, integer, integers, shown
 from .errors import AxisError, ShapeError
 
+__all__ = ["sparse_coo", "strided"]
+
 LIMIT = 1 << 63  # sizes, strides and offsets are int64; so is a tensor's number of bytes
 Shape = tuple[int, ...]
 Move: TypeAlias = tuple[Any, ...]  # a name, then shapes: `("slice", starts, lengths, steps)`

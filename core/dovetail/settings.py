@@ -20,6 +20,8 @@ from threading import RLock
 from typing import Any, Protocol, Self
 from weakref import ref
 
+__all__ = ["eager"]
+
 # A pending chain deeper than this is computed: it bounds kernels, recursion and memory.
 DEPTH_LIMIT = 64
 # The same, or 0 while ops run at once in some context: reading that of one's own takes longer.

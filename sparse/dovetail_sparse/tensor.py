@@ -112,12 +112,12 @@ class COO(LayoutTensor):
         return self._values.is_leaf
 
     @property
-    def grad_fn(self) -> Any:
+    def grad_fn(self) -> Any:  # type: ignore[override]  # it cannot be set, nor a strided one's
         """The place on the tape of the op that made the values."""
         return self._values.grad_fn
 
     @property
-    def grad(self) -> COO | None:
+    def grad(self) -> COO | None:  # type: ignore[override]  # as above
         """The gradient of the values that `backward` has accumulated, at their positions."""
         g = self._values.grad
         return None if g is None else coo(self.pattern, g)
@@ -134,7 +134,7 @@ class COO(LayoutTensor):
             "x.to_dense()"
         )
 
-    def detach(self) -> COO:  # type: ignore[override]  # declared as an attribute
+    def detach(self) -> COO:
         """The same entries as a tensor that gradients do not flow through."""
         return coo(self.pattern, self._values.detach())
 

@@ -334,7 +334,7 @@ def test_moving_between_devices(device: dt.Device) -> None:
         (lambda x: dt.where(x, x, x), dt.DTypeError, "the condition must be bool"),
         (lambda x: dt.subtract(x > 0, x > 0), dt.DTypeError, "subtract: does not take bool"),
         (lambda x: dt.isclose(1, 2), dt.DTypeError, "at least one operand"),
-        (lambda x: x.add_(), dt.ArgumentError, "takes 1 operands"),
+        (lambda x: x.add_(), TypeError, "missing 1 required positional argument"),
         (lambda x: x.conj(), dt.NotYetError, "complex numbers"),
         (lambda x: dt.conj(x), dt.NotYetError, "complex numbers"),
         (lambda x: dt.no_such_function(x), AttributeError, "no_such_function"),

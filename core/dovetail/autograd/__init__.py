@@ -11,3 +11,7 @@ __all__ = [
     "gradcheck", "gradgradcheck", "is_grad_enabled", "jvp", "no_grad", "set_grad_enabled",
     "set_gradient", "vjp",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -424,7 +424,7 @@ for _op, _rules in RULES.items():
     set_gradient(_op, *_rules)
 
 
-# --- installation --------------------------------------------------------------------------------
+# --- methods -------------------------------------------------------------------------------------
 
 
 def _backward_method(
@@ -435,28 +435,29 @@ def _backward_method(
     backward(self, gradient, retain_graph=retain_graph, create_graph=create_graph, inputs=inputs)
 
 
-def _require(x: Tensor, on: bool) -> None:
+def _requires_grad(x: Tensor) -> bool:
+    """Whether gradients flow to or through this tensor."""
+    return x._expr.tape is not None
+
+
+def _require_grad(x: Tensor, on: bool) -> None:
     requires_grad_(x, on)
 
 
-def install() -> None:
-    """Gives Tensor its gradients."""
-    facts: dict[str, Any] = {
-        "requires_grad": property(
-            lambda self: self._expr.tape is not None, lambda self, on: _require(self, on),
-            doc="Whether gradients flow to or through this tensor.",
-        ),
-        "grad": property(get_grad, set_grad, doc=get_grad.__doc__),
-        "is_leaf": property(is_leaf, doc=is_leaf.__doc__),
-        "grad_fn": property(
-            lambda self: None if is_leaf(self) else self._expr.tape,
-            doc="The place on the tape of the op that made this tensor; None for a leaf.",
-        ),
-        "requires_grad_": requires_grad_, "detach": detach, "detach_": detach_,
-        "retain_grad": retain_grad, "register_hook": register_hook, "backward": _backward_method,
-    }  # fmt: skip
-    for name, fact in facts.items():
-        setattr(Tensor, name, fact)
+def _grad_fn(x: Tensor) -> Node | None:
+    """The place on the tape of the op that made this tensor; None for a leaf."""
+    return None if is_leaf(x) else x._expr.tape
 
 
-install()
+METHODS: dict[str, object] = {  # what tensors have of gradients
+    "requires_grad": property(_requires_grad, _require_grad),
+    "grad": property(get_grad, set_grad),
+    "is_leaf": property(is_leaf),
+    "grad_fn": property(_grad_fn),
+    "requires_grad_": requires_grad_,
+    "detach": detach,
+    "detach_": detach_,
+    "retain_grad": retain_grad,
+    "register_hook": register_hook,
+    "backward": _backward_method,
+}

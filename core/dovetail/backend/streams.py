@@ -15,6 +15,8 @@ from ..errors import ArgumentError, DeviceError, DTypeError
 from .faults import Faults
 from .interface import Backend, EventHandle, StreamHandle
 
+__all__ = ["Event", "Stream", "current_stream", "default_stream", "stream", "synchronize"]
+
 
 def _backend(dev: Device) -> Backend:
     backend: Backend = opened(dev).backend

@@ -428,6 +428,7 @@ def _train(pixels: Array, labels: Array, *matrices: Array) -> Work:
         with dt.no_grad():
             for i, (t, (m, v)) in enumerate(zip(w, moments, strict=True)):
                 g = t.grad
+                assert g is not None
                 m = m * FIRST + g * (1 - FIRST)
                 v = v * SECOND + g * g * (1 - SECOND)
                 t -= m * rate / (dt.sqrt(v) * spread + TINY)

@@ -82,8 +82,10 @@ class Adam:
         rate, spread = RATE / (1 - FIRST**self.steps), (1 - SECOND**self.steps) ** -0.5
         with dt.no_grad():
             for i, (t, (m, v)) in enumerate(zip(self.weights, self.moments, strict=True)):
-                m = m * FIRST + t.grad * (1 - FIRST)
-                v = v * SECOND + t.grad * t.grad * (1 - SECOND)
+                g = t.grad
+                assert g is not None
+                m = m * FIRST + g * (1 - FIRST)
+                v = v * SECOND + g * g * (1 - SECOND)
                 t -= m * rate / (dt.sqrt(v) * spread + TINY)
                 t.grad, self.moments[i] = None, (m, v)
 

@@ -47,6 +47,11 @@ from .interop import HasDLPack, adopt, from_dlpack
 ShapeLike: TypeAlias = int | Sequence[int] | np.ndarray | Tensor
 Fill: TypeAlias = Scalar | np.generic | np.ndarray | Tensor  # one number
 
+__all__ = [
+    "arange", "asarray", "empty", "empty_like", "eye", "full", "full_like", "get_default_dtype",
+    "linspace", "meshgrid", "ones", "ones_like", "tril", "triu", "zeros", "zeros_like",
+]  # fmt: skip
+
 _default_dtype = float32
 
 

@@ -17,6 +17,8 @@ from ..tensor.writes import write_out
 from .datatypes import DTypeLike, real_dtype
 from .manipulation import concat
 
+__all__ = ["cumulative_prod", "cumulative_sum", "diff"]
+
 
 def cumulative_sum(
     x: Tensor, /, *, axis: int | None = None, dtype: DTypeLike = None,
@@ -79,12 +81,3 @@ def diff(
         less = max(x.shape[d] - 1, 0)
         x = apply(op, (slice_along(x, d, 1, less), slice_along(x, d, 0, less)))
     return x
-
-
-def install() -> None:
-    """Gives Tensor its methods."""
-    for rule in (cumulative_sum, cumulative_prod, diff):
-        setattr(Tensor, rule.__name__, rule)
-
-
-install()

@@ -16,6 +16,8 @@ from .linalg import matmul
 from .manipulation import diagonal
 from .statistics import sum as sum_
 
+__all__ = ["einsum"]
+
 ELLIPSIS = "..."
 _HIDDEN = "\x01\x02\x03\x04\x05\x06\x07\x08\x0b\x0c\x0e\x0f\x10\x11\x12"  # labels of `...`
 

@@ -41,6 +41,8 @@ from .index_keys import (
     select,
 )
 
+__all__ = ["index_add", "scatter"]
+
 How = Literal["set", "add"]
 
 
@@ -245,13 +247,3 @@ def _updating(target: Tensor, operands: list[Expr], order: Shape, how: How) -> E
     given = [pending_view(e, ("permute", order)) for e in operands]
     operands.clear()
     return node(ops.SCATTER, (target._expr, *given), target._expr.spec, (how, False))
-
-
-def install() -> None:
-    """Gives Tensor its brackets for writing, and methods."""
-    setattr(Tensor, "__setitem__", setitem)  # noqa: B010 - Tensor declares no brackets
-    for rule in (index_add, index_add_, scatter, scatter_, scatter_add_):
-        setattr(Tensor, rule.__name__, rule)
-
-
-install()

@@ -36,6 +36,8 @@ from .index_keys import (
 
 ROWS_WORTH_CHECKING = 4  # elements read for each index
 
+__all__ = ["searchsorted", "take", "take_along_axis"]
+
 
 def getitem(x: Tensor, key: Key) -> Tensor:
     """`x[key]`: a view where the key has integers, slices, `...` and None only, else a copy.
@@ -169,14 +171,3 @@ def searchsorted(
     ops.SEARCHSORTED.dtypes("searchsorted", [e.spec.dtype for e in nodes], side)
     s = spec(wanted.spec.shape, int64, x1.device)
     return make(node(ops.SEARCHSORTED, tuple(nodes), s, side))
-
-
-def install() -> None:
-    """Gives Tensor its brackets for reading, and methods."""
-    for name, rule in {
-        "__getitem__": getitem, "take": take, "take_along_axis": take_along_axis,
-    }.items():  # fmt: skip
-        setattr(Tensor, name, rule)
-
-
-install()

@@ -41,9 +41,10 @@ def _flat(e: Expr, low: int, high: int) -> Tensor:
 
 
 def _require_leaf(name: str, x: Tensor) -> None:
-    if not x.is_leaf:
+    made_by = x.grad_fn
+    if made_by is not None:
         raise GradientError(
-            f"{name}: a result of {x.grad_fn.name} is bound to what it was computed from; "
+            f"{name}: a result of {made_by.name} is bound to what it was computed from; "
             "take x.detach(), which is not"
         )
 

@@ -20,12 +20,13 @@ from ..graph.expr import Spec, node, spec
 from ..layout import Shape
 from ..ops import table as ops
 from ..recent import Recent
-from ..tensor.operands import Array, brought, decides
-from ..tensor.operators import Result
+from ..tensor.operands import Array, brought
 from ..tensor.tensor import Tensor, make, required, strided
 from ..tensor.verbs import apply, dispatch, is_viewable, reduce, view
-from ..tensor.writes import write_out, write_result
+from ..tensor.writes import write_out
 from . import manipulation
+
+__all__ = ["diagonal", "matmul", "matrix_transpose", "outer", "reproducible", "tensordot", "vecdot"]
 
 
 def matmul(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
@@ -191,32 +192,6 @@ class reproducible(settings.Switch):
         super().__init__(reproducible=True)
 
 
-def _matmul_operator(self: Tensor, other: Array) -> Result:
-    return NotImplemented if decides(other) else matmul(self, other)
-
-
-def _matmul_reflected(self: Tensor, other: Array) -> Result:
-    return NotImplemented if decides(other) else matmul(other, self)
-
-
-def _matmul_in_place(self: Tensor, other: Array) -> Tensor:
-    return write_result("matmul", self, matmul(self, other))
-
-
-def install() -> None:
-    """Gives Tensor `@`, from both sides, and `@=`."""
-    for name, rule in {
-        "__matmul__": _matmul_operator,
-        "__rmatmul__": _matmul_reflected,
-        "__imatmul__": _matmul_in_place,
-        "matmul": matmul,
-    }.items():
-        setattr(Tensor, name, rule)
-
-
-install()
-
-
 def __getattr__(name: str) -> NoReturn:
     if name in _LATER:
         raise NotYetAttribute(f"dt.linalg.{name}: comes with a later version; see numpy.linalg")
@@ -230,3 +205,7 @@ _LATER = frozenset(
         "svdvals", "trace", "vector_norm",
     )
 )  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -26,6 +26,13 @@ from ..tensor.verbs import apply, dispatch, is_viewable, slice_along, view
 from .creation import extents
 from .datatypes import cast
 
+__all__ = [
+    "as_strided", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "concat", "contiguous",
+    "copy", "diagonal", "expand_dims", "flatten", "flip", "moveaxis", "permute_dims", "ravel",
+    "repeat", "reshape", "roll", "split", "squeeze", "stack", "swapaxes", "tile", "transpose",
+    "unstack",
+]  # fmt: skip
+
 Axes = int | Sequence[int]
 Sizes = int | Sequence[int]  # one of several sizes or axes, or all of them
 

@@ -18,6 +18,8 @@ from ..tensor.tensor import Tensor, make, strided
 from ..tensor.verbs import apply, pending_view, slice_along, view
 from ..tensor.writes import write_value
 
+__all__ = ["argwhere", "nonzero"]
+
 
 def true_positions(mask: np.ndarray | Tensor, device: Device) -> Tensor:
     """The positions, in row-major order, at which a mask is true. One host read for a tensor."""
@@ -57,11 +59,3 @@ def argwhere(x: Tensor, /) -> Tensor:
         cells = view(slice_along(out, 1, d, 1), ("reshape", (out.shape[0],)))
         write_value("setitem", cells, column)
     return out
-
-
-def install() -> None:
-    """Gives Tensor its method."""
-    setattr(Tensor, "nonzero", nonzero)  # noqa: B010 - Tensor declares none
-
-
-install()

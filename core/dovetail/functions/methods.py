@@ -1,86 +1,67 @@
-"""Functions as methods of Tensor: one table; `tensor/signatures.pyi` has it for type checkers."""
+"""The methods of Tensor: functions of other modules under their own names, or under others, and the
+forms in place. Here alone are they put on the class; `tensor/signatures.pyi`, which is generated,
+tells type checkers of them.
+"""
 
 from __future__ import annotations
 
 import sys
-from types import MethodType
-from typing import Any
+from collections.abc import Mapping
+from types import MethodType, ModuleType
 
 from ..arguments import choice, named
 from ..device import device as device_named
-from ..errors import ArgumentError, NotYetAttribute
-from ..ops import table as ops
-from ..ops.table import TABLE, Op
+from ..errors import NotYetAttribute
 from ..tensor import layout_registry as layout_plugins
 from ..tensor import printing
-from ..tensor.operands import beside
+from ..tensor.host import READS
+from ..tensor.operands import Array, Operand, beside, decides
+from ..tensor.operators import OPERATORS
 from ..tensor.tensor import Tensor
-from ..tensor.verbs import in_place
 from ..tensor.writes import write_result
 from . import (
     creation,
+    cumulative,
     datatypes,
     elementwise,
+    index_writes,
+    indexing,
     interop,
     keeping,
+    linalg,
     manipulation,
+    masks,
     numpy_protocol,
     sets,
     sorting,
     statistics,
     transfer,
 )
+from .datatypes import DeviceLike
+from .elementwise import Number
 
-MODULES: dict[Any, tuple[str, ...]] = {
-    elementwise: (
-        *elementwise.FUNCTIONS, "clip", "relu", "softmax", "log_softmax", "isclose", "allclose",
-    ),
-    statistics: (
-        "sum", "prod", "mean", "max", "min", "any", "all", "count_nonzero", "argmax", "argmin",
-        "var", "std", "logsumexp",
-    ),
-    manipulation: (
+# Functions that are methods under their own names.
+SAME_NAMES: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
+    (elementwise, (
+        *elementwise.FUNCTIONS, "clip", "softmax", "log_softmax", "isclose", "allclose",
+    )),
+    (statistics, (*statistics.__all__,)),
+    (cumulative, (*cumulative.__all__,)),
+    (manipulation, (
         "reshape", "permute_dims", "swapaxes", "transpose", "moveaxis", "expand_dims", "squeeze",
         "flip", "diagonal", "broadcast_to", "expand", "unstack", "split", "flatten", "ravel",
         "as_strided", "copy", "contiguous", "roll", "repeat", "tile",
-    ),
-    creation: ("tril", "triu"),
-    sorting: ("sort", "argsort", "topk"),
-    sets: ("unique_all", "unique_counts", "unique_inverse", "unique_values", "isin"),
-    datatypes: ("astype", "to"),
-    transfer: ("pin_memory", "is_pinned"),
-}  # fmt: skip
-OTHER_NAMES = {  # PyTorch's and NumPy's spellings, and Python's
-    "view": manipulation.view_as,
-    "permute": manipulation.permute_dims,
-    "unsqueeze": manipulation.expand_dims,
-    "clone": manipulation.copy,
-    "movedim": manipulation.moveaxis,
-    "mul": elementwise.multiply,
-    "sub": elementwise.subtract,
-    "div": elementwise.divide,
-    "neg": elementwise.negative,
-    "eq": elementwise.equal,
-    "ne": elementwise.not_equal,
-    "lt": elementwise.less,
-    "le": elementwise.less_equal,
-    "gt": elementwise.greater,
-    "ge": elementwise.greater_equal,
-    "clamp": elementwise.clip,
-    "__repr__": printing.represent,
-    "__str__": printing.text,
-    "__format__": printing.formatted,
-    "__dlpack__": interop.dlpack,
-    "__dlpack_device__": interop.dlpack_device,
-    "__array_ufunc__": numpy_protocol.array_ufunc,
-    "__array_function__": numpy_protocol.array_function,
-}
-IN_PLACE = {name: TABLE[name] for name in elementwise.FUNCTIONS} | {
-    "mul": ops.MULTIPLY,
-    "sub": ops.SUBTRACT,
-    "div": ops.DIVIDE,
-    "neg": ops.NEGATIVE,
-}
+    )),
+    (indexing, ("take", "take_along_axis")),
+    (masks, ("nonzero",)),
+    (index_writes, ("index_add", "index_add_", "scatter", "scatter_", "scatter_add_")),
+    (creation, ("tril", "triu")),
+    (sorting, (*sorting.__all__,)),
+    (sets, (*sets.__all__,)),
+    (linalg, ("matmul",)),
+    (datatypes, ("astype", "to")),
+    (transfer, ("pin_memory", "is_pinned")),
+)  # fmt: skip
 
 LATER = {
     "complex numbers": ("conj", "real", "imag", "angle"),
@@ -96,18 +77,21 @@ def refuse(where: str, name: str) -> None:
         raise NotYetAttribute(f"{where}.{name}: {WHAT[name]} come with a later version")
 
 
-def missing(x: Tensor, name: str) -> Any:
+def missing(x: Tensor, name: str) -> MethodType:
     """What Tensor says to a name that it does not have."""
     refuse("Tensor", name)
-    return MethodType(added("methods", name, "'Tensor' object has no attribute"), x)
+    method = added("methods", name, "'Tensor' object has no attribute")
+    assert callable(method)
+    return MethodType(method, x)
 
 
-def added(where: str, name: str, otherwise: str) -> Any:
+def added(where: str, name: str, otherwise: str) -> object:
     """What an installed layout adds under a name. Raises: AttributeError where none does."""
     if name.startswith("_"):
         raise AttributeError(f"{otherwise} {name!r}")
     try:
-        return layout_plugins.registry.find(where, name)
+        found: object = layout_plugins.registry.find(where, name)
+        return found
     except AttributeError as error:
         raise AttributeError(f"{otherwise} {name!r}") from error.__cause__
 
@@ -117,33 +101,14 @@ def to_dense(x: Tensor) -> Tensor:
     return x
 
 
-def _in_place(op: Op) -> Any:
-    def method(self: Tensor, *others: Any) -> Tensor:
-        if len(others) != op.arity - 1:
-            raise ArgumentError(
-                f"{op.name}_: takes {op.arity - 1} operands besides the tensor, not {len(others)}"
-            )
-        return in_place(op, self, *others)
-
-    method.__name__ = method.__qualname__ = f"{op.name}_"
-    method.__doc__ = f"This tensor, after `{op.name}` has been written into it."
-    return method
-
-
 @named
-def clip_(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
+def clip_(x: Tensor, min: Operand | None = None, max: Operand | None = None) -> Tensor:
     """This tensor, after `clip` has been written into it."""
     return write_result("clip", x, elementwise.clip(x, min, max))
 
 
 @named
-def relu_(x: Tensor) -> Tensor:
-    """This tensor, after `relu` has been written into it."""
-    return write_result("relu", x, elementwise.relu(x))
-
-
-@named
-def fill_(x: Tensor, value: Any) -> Tensor:
+def fill_(x: Tensor, value: Number) -> Tensor:
     """This tensor, filled with one number."""
     return write_result("fill", x, creation.full(x.shape, value, dtype=x.dtype, device=x.device))
 
@@ -164,7 +129,7 @@ def copy_(x: Tensor, other: Tensor, /) -> Tensor:
     return write_result("copy", x, datatypes.cast(source, x.dtype))
 
 
-def to_device(x: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
+def to_device(x: Tensor, device: DeviceLike, /, *, stream: object = None) -> Tensor:
     """The tensor on a device: itself if it is there, else a copy."""
     return datatypes.move(x, device_named(device, "to_device"))
 
@@ -172,7 +137,7 @@ def to_device(x: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
 VERSIONS = (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
 
-def array_namespace(x: Tensor, /, *, api_version: str | None = None) -> Any:
+def array_namespace(x: Tensor, /, *, api_version: str | None = None) -> ModuleType:
     """This library, for code written for the Array API. Raises: ArgumentError for unknown
     versions.
     """
@@ -180,31 +145,84 @@ def array_namespace(x: Tensor, /, *, api_version: str | None = None) -> Any:
     return sys.modules[__name__.partition(".")[0]]
 
 
-HERE = {
+# --- operators and brackets -----------------------------------------------------------------------
+
+
+def _matmul_operator(self: Tensor, other: Array) -> Tensor:
+    return NotImplemented if decides(other) else linalg.matmul(self, other)
+
+
+def _matmul_reflected(self: Tensor, other: Array) -> Tensor:
+    return NotImplemented if decides(other) else linalg.matmul(other, self)
+
+
+def _matmul_in_place(self: Tensor, other: Array) -> Tensor:
+    return write_result("matmul", self, linalg.matmul(self, other))
+
+
+# --- all of them ----------------------------------------------------------------------------------
+
+OTHER_NAMES: dict[str, object] = {  # PyTorch's and NumPy's spellings, and Python's
+    "view": manipulation.view_as,
+    "permute": manipulation.permute_dims,
+    "unsqueeze": manipulation.expand_dims,
+    "clone": manipulation.copy,
+    "movedim": manipulation.moveaxis,
+    "mul": elementwise.multiply,
+    "sub": elementwise.subtract,
+    "div": elementwise.divide,
+    "neg": elementwise.negative,
+    "eq": elementwise.equal,
+    "ne": elementwise.not_equal,
+    "lt": elementwise.less,
+    "le": elementwise.less_equal,
+    "gt": elementwise.greater,
+    "ge": elementwise.greater_equal,
+    "clamp": elementwise.clip,
+    "__getitem__": indexing.getitem,
+    "__setitem__": index_writes.setitem,
+    "__repr__": printing.represent,
+    "__str__": printing.text,
+    "__format__": printing.formatted,
+    "__dlpack__": interop.dlpack,
+    "__dlpack_device__": interop.dlpack_device,
+    "__array_ufunc__": numpy_protocol.array_ufunc,
+    "__array_function__": numpy_protocol.array_function,
+}
+OWN: dict[str, object] = {
     "clip_": clip_,
     "clamp_": clip_,
-    "relu_": relu_,
     "fill_": fill_,
     "zero_": zero_,
     "copy_": copy_,
     "to_device": to_device,
     "to_dense": to_dense,
+    "__matmul__": _matmul_operator,
+    "__rmatmul__": _matmul_reflected,
+    "__imatmul__": _matmul_in_place,
     "__array_namespace__": array_namespace,
     "__copy__": keeping.copied,
     "__deepcopy__": keeping.deep_copied,
     "__reduce_ex__": keeping.reduced,
     "__getattr__": missing,
 }
+IN_PLACE: dict[str, object] = {
+    f"{name}_": elementwise.in_place_form(op) for name, op in elementwise.FUNCTIONS.items()
+}
+SHORT = {"mul_": "multiply_", "sub_": "subtract_", "div_": "divide_", "neg_": "negative_"}
+METHODS: dict[str, object] = {
+    **{name: getattr(module, name) for module, names in SAME_NAMES for name in names},
+    **OTHER_NAMES,
+    **OWN,
+    **IN_PLACE,
+    **{name: IN_PLACE[long] for name, long in SHORT.items()},
+}
 
 
-def _install() -> None:
-    for module, names in MODULES.items():
-        for name in names:
-            setattr(Tensor, name, getattr(module, name))
-    for name, function in (*OTHER_NAMES.items(), *HERE.items()):
-        setattr(Tensor, name, function)
-    for name, op in IN_PLACE.items():
-        setattr(Tensor, f"{name}_", _in_place(op))
-
-
-_install()
+def install(gradients: Mapping[str, object]) -> None:
+    """Gives Tensor its methods: these, its operators and what the host reads it by, and those of
+    autograd, which is built upon functions.
+    """
+    for methods in (OPERATORS, READS, METHODS, gradients):
+        for name, method in methods.items():
+            setattr(Tensor, name, method)

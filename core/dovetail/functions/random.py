@@ -17,7 +17,7 @@ import numpy as np
 from ..arguments import instance, integer, named, real, refused, sequence, shown
 from ..arguments import integers as ints
 from ..device import usable
-from ..dtypes import DType, bfloat16, float16, float32, float64, int64, uint32, uint64
+from ..dtypes import DType, float32, float64, int64, uint32, uint64
 from ..errors import ArgumentError, DTypeError
 from ..graph.expr import spec
 from ..layout import Shape
@@ -26,11 +26,15 @@ from ..tensor.host import from_host
 from ..tensor.tensor import Tensor
 from ..tensor.verbs import apply
 from .creation import extents, generate
-from .datatypes import DeviceLike, DTypeLike, real_dtype
+from .datatypes import FORMATS, DeviceLike, DTypeLike, real_dtype
 from .indexing import take
 
+__all__ = [
+    "Generator", "default_rng", "get_state", "integers", "manual_seed", "normal", "permutation",
+    "set_state", "uniform",
+]  # fmt: skip
+
 Extents = int | Sequence[int]
-_BITS = {float32: 24, float16: 11, bfloat16: 8}  # of a uniform number, so that it stays below 1
 
 
 class Generator:
@@ -86,7 +90,7 @@ class Generator:
         if d is float64:
             u = self._draw(ops.RANDOM_UNIFORM64, sizes, (), (), d, device)
         else:
-            kept = _BITS[d]
+            kept, _ = FORMATS[d]  # bits, so that the number stays below 1
             u = self._draw(
                 ops.RANDOM_UNIFORM32, sizes, (32 - kept, 2.0**-kept), (uint32, float32), d, device
             )
@@ -237,3 +241,7 @@ def permutation(
 ) -> Tensor:
     """The integers 0..x-1, or the slices of `x`, in random order; see `Generator.permutation`."""
     return _chosen("permutation", generator).permutation(x, device=device)
+
+
+def __dir__() -> list[str]:
+    return __all__

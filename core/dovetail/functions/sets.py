@@ -25,6 +25,8 @@ from .masks import true_positions
 from .sorting import argsort, sort
 from .statistics import any as any_of
 
+__all__ = ["isin", "unique_all", "unique_counts", "unique_inverse", "unique_values"]
+
 FEW = 16  # elements that are compared with all others rather than searched
 
 

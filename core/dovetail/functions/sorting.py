@@ -22,6 +22,8 @@ from .indexing import fetch_along
 from .statistics import max as largest_of
 from .statistics import min as smallest_of
 
+__all__ = ["argsort", "sort", "topk"]
+
 RANGED = 1 << 13  # integers from which it pays to read their range first: fewer passes
 
 

@@ -27,6 +27,8 @@ from ..tensor.host import evaluated, fresh
 from ..tensor.tensor import Tensor, make, strided
 from ..tensor.verbs import apply
 
+__all__ = ["pin_memory"]
+
 # --- copies in flight ----------------------------------------------------------------------------
 
 

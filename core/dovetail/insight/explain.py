@@ -12,6 +12,8 @@ from ..memory.units import bytes_text
 from ..plugins.opened import Opened
 from ..tensor.tensor import Tensor, strided
 
+__all__ = ["explain"]
+
 
 @dataclass(frozen=True)
 class Launch:

@@ -20,6 +20,7 @@ from ..errors import ArgumentError
 
 if TYPE_CHECKING:
     from rich.table import Table
+__all__ = ["profile"]
 
 
 @dataclass

@@ -24,7 +24,7 @@ from .timeline import recorded
 
 __all__ = [
     "Allocator", "BlockInfo", "CachingAllocator", "DataPtr", "SegmentInfo", "Stats", "Storage",
-    "empty_cache", "foreign", "get_allocator", "make_allocator", "page", "reset_peak",
+    "empty_cache", "foreign", "get_allocator", "page", "reset_peak",
     "set_allocator", "set_limit", "snapshot", "stats", "trace",
 ]  # fmt: skip
 
@@ -110,3 +110,7 @@ def trace(on: bool) -> None:
     """Notes (or no longer) the source line of each allocation, for `snapshot`, `page` and
     OutOfMemoryError. It costs about 3 us."""
     CachingAllocator.trace(flag("trace", on, "on"))
+
+
+def __dir__() -> list[str]:
+    return __all__

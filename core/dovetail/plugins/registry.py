@@ -26,7 +26,7 @@ from .hooks import REQUIRED, Hooks
 from .opened import Opened
 from .record import BROKEN, Record, State
 
-__all__ = ["Registry", "devices", "installed", "open_device", "records", "registry"]
+__all__ = ["devices", "installed", "open_device", "records"]
 
 # Plugins that come with the core: data, loaded by the same path as an installed one.
 BUILT_IN = (Entry("reference", "dovetail.plugins.builtin"),)
@@ -338,3 +338,7 @@ def records() -> list[Record]:
 
 
 set_opener(open_device)
+
+
+def __dir__() -> list[str]:
+    return __all__

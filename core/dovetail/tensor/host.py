@@ -25,6 +25,8 @@ from ..memory import DataPtr, Storage
 from ..ops import table as ops
 from .tensor import Tensor, alias, make, parts_of, required, strided
 
+__all__ = ["evaluate"]
+
 Number: TypeAlias = bool | int | float
 
 # --- in -------------------------------------------------------------------------------------------
@@ -265,14 +267,9 @@ def _copied_array(x: Tensor, backend: Backend, dtype: np.dtype) -> np.ndarray:
     return out
 
 
-def install() -> None:
-    """Gives Tensor what the host reads it by."""
-    for name, rule in {
-        "numpy": numpy, "item": item, "tolist": tolist, "storage": storage, "data_ptr": data_ptr,
-        "__array__": array, "__bool__": as_bool, "__float__": as_float, "__int__": as_int,
-        "__complex__": as_complex, "__index__": as_index, "__iter__": rows,
-    }.items():  # fmt: skip
-        setattr(Tensor, name, rule)
-
-
-install()
+# What the host reads a tensor by: methods of Tensor.
+READS: dict[str, object] = {
+    "numpy": numpy, "item": item, "tolist": tolist, "storage": storage, "data_ptr": data_ptr,
+    "__array__": array, "__bool__": as_bool, "__float__": as_float, "__int__": as_int,
+    "__complex__": as_complex, "__index__": as_index, "__iter__": rows,
+}  # fmt: skip

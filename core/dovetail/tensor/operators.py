@@ -111,22 +111,19 @@ def matrices_transposed(self: Tensor) -> Tensor:
     return view(self, ("permute", axes), "mT")
 
 
-def install() -> None:
-    """Gives Tensor its operators."""
-    for name, op in BINARY.items():
-        forward, reflected, inplace = _binary(op)
-        setattr(Tensor, f"__{name}__", forward)
-        setattr(Tensor, f"__r{name}__", reflected)
-        setattr(Tensor, f"__i{name}__", inplace)
-    for name, op in COMPARISONS.items():
-        setattr(Tensor, f"__{name}__", _binary(op)[0])
-    for name, op in UNARY.items():
-        setattr(Tensor, f"__{name}__", _unary(op))
-    for name, rule in {
-        "__pow__": power, "__divmod__": divided, "__rdivmod__": divides, "__contains__": contains,
+def _all() -> dict[str, object]:
+    found: dict[str, object] = {
+        "__divmod__": divided, "__rdivmod__": divides, "__contains__": contains,
         "T": property(transposed), "mT": property(matrices_transposed),
-    }.items():  # fmt: skip
-        setattr(Tensor, name, rule)
+    }  # fmt: skip
+    for name, op in BINARY.items():
+        forms = _binary(op)
+        found |= {
+            f"__{n}__": form for n, form in zip((name, f"r{name}", f"i{name}"), forms, strict=True)
+        }
+    found |= {f"__{name}__": _binary(op)[0] for name, op in COMPARISONS.items()}
+    found |= {f"__{name}__": _unary(op) for name, op in UNARY.items()}
+    return {**found, "__pow__": power}
 
 
-install()
+OPERATORS = _all()  # methods of Tensor

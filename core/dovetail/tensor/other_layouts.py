@@ -34,7 +34,6 @@ from ..layout import Layout, Shape
 from ..ops import table as ops
 from ..ops.table import Op
 from .operands import decides
-from .operators import BINARY, COMPARISONS, UNARY, Operator, Result
 from .tensor import Tensor, make, without_meaning
 from .verbs import apply, view
 
@@ -59,6 +58,25 @@ class LayoutInfo:
     minimum_interface: tuple[int, int] = INTERFACE
     from_dense: Callable[[Tensor], Tensor] | None = None
     keeps: frozenset[str] = KEEPS
+
+
+# --- operators: a new tensor each, also of `+=` --------------------------------------------------
+
+
+def _binary(op: Op) -> tuple[Rule, Rule, Rule]:
+    """Operator, reflected operator and in-place operator of a binary op."""
+
+    def forward(self: Tensor, other: object) -> Tensor:
+        return NotImplemented if decides(other) else apply(op, (self, other))
+
+    def reflected(self: Tensor, other: object) -> Tensor:
+        return NotImplemented if decides(other) else apply(op, (other, self))
+
+    return forward, reflected, forward
+
+
+def _unary(op: Op) -> Rule:
+    return lambda self: apply(op, (self,))
 
 
 class LayoutTensor(Tensor):
@@ -143,6 +161,29 @@ class LayoutTensor(Tensor):
     __str__ = __repr__
     __hash__ = object.__hash__
 
+    __add__, __radd__, __iadd__ = _binary(ops.ADD)
+    __sub__, __rsub__, __isub__ = _binary(ops.SUBTRACT)
+    __mul__, __rmul__, __imul__ = _binary(ops.MULTIPLY)
+    __truediv__, __rtruediv__, __itruediv__ = _binary(ops.DIVIDE)
+    __floordiv__, __rfloordiv__, __ifloordiv__ = _binary(ops.FLOOR_DIVIDE)
+    __mod__, __rmod__, __imod__ = _binary(ops.REMAINDER)
+    __pow__, __rpow__, __ipow__ = _binary(ops.POW)
+    __and__, __rand__, __iand__ = _binary(ops.BITWISE_AND)
+    __or__, __ror__, __ior__ = _binary(ops.BITWISE_OR)
+    __xor__, __rxor__, __ixor__ = _binary(ops.BITWISE_XOR)
+    __lshift__, __rlshift__, __ilshift__ = _binary(ops.LEFT_SHIFT)
+    __rshift__, __rrshift__, __irshift__ = _binary(ops.RIGHT_SHIFT)
+    __eq__ = _binary(ops.EQUAL)[0]  # type: ignore[assignment]  # elementwise
+    __ne__ = _binary(ops.NOT_EQUAL)[0]  # type: ignore[assignment]  # elementwise
+    __lt__ = _binary(ops.LESS)[0]
+    __le__ = _binary(ops.LESS_EQUAL)[0]
+    __gt__ = _binary(ops.GREATER)[0]
+    __ge__ = _binary(ops.GREATER_EQUAL)[0]
+    __neg__ = _unary(ops.NEGATIVE)
+    __pos__ = _unary(ops.POSITIVE)
+    __abs__ = _unary(ops.ABS)
+    __invert__ = _unary(ops.BITWISE_INVERT)
+
 
 def _other_layout(layout: Layout, args: Sequence[object]) -> str:
     """The name of a second layout among operands; empty if there is none but strided."""
@@ -177,32 +218,3 @@ def scatter_rows(x: Tensor, values: Tensor, at: Tensor) -> Tensor:
     column = view(at, ("reshape", (at.size, *(1,) * (values.ndim - 1))))
     positions = view(column, ("expand", values.shape))
     return make_node(ops.SCATTER, (x, values, positions), x.shape, x.dtype, ("set", True))
-
-
-# --- operators: a new tensor each, also of `+=` --------------------------------------------------
-
-
-def _binary(op: Op, reflected: bool) -> Operator:
-    def operator(self: Tensor, other: object) -> Result:
-        operands = (other, self) if reflected else (self, other)
-        return NotImplemented if decides(other) else apply(op, operands)
-
-    return operator
-
-
-def _unary(op: Op) -> Callable[[Tensor], Tensor]:
-    return lambda self: apply(op, (self,))
-
-
-def _install() -> None:
-    for name, op in BINARY.items():
-        setattr(LayoutTensor, f"__{name}__", _binary(op, False))
-        setattr(LayoutTensor, f"__i{name}__", _binary(op, False))
-        setattr(LayoutTensor, f"__r{name}__", _binary(op, True))
-    for name, op in COMPARISONS.items():
-        setattr(LayoutTensor, f"__{name}__", _binary(op, False))
-    for name, op in UNARY.items():
-        setattr(LayoutTensor, f"__{name}__", _unary(op))
-
-
-_install()

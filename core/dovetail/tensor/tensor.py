@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 else:
     Attached = object
 
+__all__ = ["Tensor"]
+
 
 class Tensor(Attached):
     """An n-dimensional array on a device. Made by `dt.asarray`, `dt.zeros`, ... and by every op.

@@ -1,0 +1,490 @@
+"""Writes what follows from the modules' own `__all__`, signatures and docstrings: the imports of
+`dovetail/__init__.py`, the stubs that type checkers read, and the reference pages.
+
+`python .ci/faces.py` writes, `python .ci/faces.py --check` compares and fails where they differ.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import difflib
+import importlib
+import importlib.util
+import inspect
+import re
+import sys
+import textwrap
+import typing
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+ROOT = Path(__file__).resolve().parent.parent
+CORE = ROOT / "core" / "dovetail"
+INIT = CORE / "__init__.py"
+METHODS = CORE / "tensor" / "signatures.pyi"
+FUNCTIONS = CORE / "functions" / "signatures.pyi"
+REFERENCE = ROOT / "docs" / "reference"
+WIDTH = 100
+
+# The modules whose public names `dt` has: all that are in their `__all__`, or those listed.
+OFFERS: dict[str, str] = {
+    "autograd": "enable_grad grad is_grad_enabled no_grad set_grad_enabled",
+    "backend.streams": "",
+    "device": "",
+    "dtypes": "",
+    "errors": "",
+    "functions.creation": "",
+    "functions.cumulative": "",
+    "functions.datatypes": "",
+    "functions.einsum": "",
+    "functions.elementwise": "",
+    "functions.index_writes": "",
+    "functions.indexing": "",
+    "functions.interop": "",
+    "functions.linalg": "matmul matrix_transpose outer reproducible tensordot vecdot",
+    "functions.manipulation": "",
+    "functions.masks": "",
+    "functions.sets": "",
+    "functions.sorting": "",
+    "functions.statistics": "",
+    "functions.transfer": "",
+    "insight.explain": "",
+    "insight.profile": "",
+    "layout": "",
+    "plugins.registry": "devices",
+    "settings": "",
+    "tensor.host": "",
+    "tensor.tensor": "",
+}
+RENAMED = {"bool_": "bool", "array_namespace_info": "__array_namespace_info__"}
+BY_HAND = (  # in `__init__`
+    "autograd", "e", "inf", "linalg", "memory", "nan", "newaxis", "pi", "plugins", "random",
+)  # fmt: skip
+SHIPPED_LAYOUTS = ("dovetail_sparse.plugin",)  # their methods are in the stub of Tensor
+
+# The reference: by page its title, and the modules that it shows under the names they have in `dt`.
+PAGES: dict[str, tuple[str, dict[str, str]]] = {
+    "tensor": ("The tensor", {"tensor.tensor": "", "tensor.host": ""}),
+    "creation": ("Making tensors", {"functions.creation": "", "functions.interop": ""}),
+    "datatypes": ("Dtypes", {"dtypes": "", "functions.datatypes": ""}),
+    "elementwise": ("Elementwise functions", {"functions.elementwise": ""}),
+    "reductions": (
+        "Reductions and running sums",
+        {"functions.statistics": "", "functions.cumulative": ""},
+    ),
+    "shapes": ("Shapes and arrangement", {"functions.manipulation": ""}),
+    "indexing": (
+        "Indexing, sorting and sets",
+        {
+            "functions.indexing": "",
+            "functions.masks": "",
+            "functions.index_writes": "",
+            "functions.sorting": "",
+            "functions.sets": "",
+        },
+    ),
+    "linalg": ("Linear algebra", {"functions.linalg": "linalg", "functions.einsum": ""}),
+    "random": ("Random numbers", {"functions.random": "random"}),
+    "gradients": ("Gradients", {"autograd": "autograd"}),
+    "devices": (
+        "Devices, streams and layouts",
+        {
+            "device": "",
+            "plugins.registry": "plugins",
+            "backend.streams": "",
+            "functions.transfer": "",
+            "layout": "",
+        },
+    ),
+    "memory": ("Memory", {"memory": "memory"}),
+    "insight": ("When and how work runs", {"insight.explain": "", "insight.profile": "",
+                                           "settings": ""}),
+    "errors": ("Errors", {"errors": ""}),
+}  # fmt: skip
+
+
+def module(name: str) -> ModuleType:
+    """A module of the core."""
+    return importlib.import_module(f"dovetail.{name}")
+
+
+def natural(name: str) -> tuple[int, list[int | str]]:
+    """Order of names: constants, classes, others; numbers by value."""
+    kind = 0 if name.isupper() else 1 if name[0].isupper() else 2
+    return kind, [int(p) if p.isdigit() else p for p in re.split(r"(\d+)", name)]
+
+
+# --- dovetail/__init__.py ------------------------------------------------------------------------
+
+BEGIN = "# --- written by .ci/faces.py from the `__all__` of the modules"
+END = "# --- as far as here"
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names in lines of four spaces and more."""
+    indent = " " * 4
+    return textwrap.fill(
+        ", ".join(names) + ",", WIDTH, initial_indent=indent, subsequent_indent=indent
+    )
+
+
+def namespace() -> str:
+    """`__init__.py` with the imports and the `__all__` that follow from the modules."""
+    lines, public = [], [*BY_HAND]
+    for name, some in OFFERS.items():
+        given = some.split() or sorted(module(name).__all__, key=natural)
+        public += [RENAMED.get(n, n) for n in given]
+        renamed = [f"{n} as {RENAMED[n]}" if n in RENAMED else n for n in given]
+        one = f"from .{name} import {', '.join(renamed)}"
+        lines.append(one if len(one) <= WIDTH else f"from .{name} import (\n{listed(renamed)}\n)")
+    twice = sorted({n for n in public if public.count(n) > 1})
+    assert not twice, f"in several modules: {twice}"
+    names = listed(f'"{n}"' for n in sorted(public, key=natural))
+    text = INIT.read_text()
+    head, _, rest = text.partition(BEGIN)
+    begin, _, rest = rest.partition("\n")
+    _, end, tail = rest.partition(END)
+    assert end, f"{INIT} has no line that begins {END!r}"
+    written = ["# fmt: off", "# isort: off", *lines, "", f"__all__ = [\n{names}\n]",
+               "# fmt: on", "# isort: on"]  # fmt: skip
+    return f"{head}{BEGIN}{begin}\n" + "\n".join(written) + f"\n{END}{tail}"
+
+
+# --- signatures ----------------------------------------------------------------------------------
+
+
+@cache
+def origins(name: str) -> dict[str, str]:
+    """For each name at the top of a module the import that fetches it from where it is made."""
+    source = ast.parse(Path(str(sys.modules[name].__file__)).read_text())
+    is_package = hasattr(sys.modules[name], "__path__")
+    found: dict[str, str] = {}
+    for node in ast.walk(source):
+        if isinstance(node, ast.ImportFrom):
+            dots = "." * node.level + (node.module or "")
+            package = name if is_package else name.rpartition(".")[0]
+            base = importlib.util.resolve_name(dots, package) if node.level else dots
+            for a in node.names:
+                found[a.asname or a.name] = f"from {base} import {a.name}" + (
+                    f" as {a.asname}" if a.asname else ""
+                )
+        elif isinstance(node, ast.Import):
+            for a in node.names:
+                found[a.asname or a.name] = f"import {a.name}" + (
+                    f" as {a.asname}" if a.asname else ""
+                )
+    for node in source.body:
+        if isinstance(node, ast.ClassDef):
+            found[node.name] = f"from {name} import {node.name}"
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            for t in targets:
+                if isinstance(t, ast.Name):
+                    found[t.id] = f"from {name} import {t.id}"
+    return found
+
+
+def shown(default: object) -> str:
+    """A default, where it is a plain value."""
+    plain = (bool, int, float, str, type(None))
+    return repr(default) if isinstance(default, plain) or default == () else "..."
+
+
+class Stub:
+    """The lines of a stub and what they have to import."""
+
+    def __init__(self) -> None:
+        self.imports: dict[str, str] = {}
+
+    def typed(self, annotation: object, home: str) -> str:
+        """An annotation of the module `home`, whose names are imported from now on."""
+        text = annotation if isinstance(annotation, str) else "Any"
+        for node in ast.walk(ast.parse(text, mode="eval")):
+            if isinstance(node, ast.Name) and not hasattr(builtins, node.id):
+                fetched = origins(home)[node.id]
+                before = self.imports.setdefault(node.id, fetched)
+                assert before == fetched, f"two types of one name: {before!r} and {fetched!r}"
+        return text
+
+    def parts(self, function: Callable[..., object], method: bool) -> tuple[list[str], str]:
+        """The parameters of a function, as they are written, and what comes out."""
+        home = inspect.unwrap(function).__module__
+        signature = inspect.signature(function)
+        given = list(signature.parameters.values())[method:]
+        found = ["self"] if method else []
+        for i, p in enumerate(given):
+            if p.kind is p.KEYWORD_ONLY and not any(
+                q.kind in (p.KEYWORD_ONLY, p.VAR_POSITIONAL) for q in given[:i]
+            ):
+                found.append("*")
+            stars = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
+            default = "" if p.default is p.empty else f" = {shown(p.default)}"
+            found.append(f"{stars}{p.name}: {self.typed(p.annotation, home)}{default}")
+            last = i + 1 == len(given) or given[i + 1].kind is not p.POSITIONAL_ONLY
+            if p.kind is p.POSITIONAL_ONLY and last:
+                found.append("/")
+        return found, self.typed(signature.return_annotation, home)
+
+    def function(self, name: str, value: Callable[..., object], indent: str = "") -> Iterator[str]:
+        """A function or, indented, a method."""
+        parts, result = self.parts(value, bool(indent))
+        yield from wrapped(f"{indent}def {name}(", parts, f") -> {result}: ...", indent)
+
+    def method(self, name: str, value: object) -> Iterator[str]:
+        """A method of the class, or a property: as an attribute, which layouts may override."""
+        indent = " " * 4
+        if isinstance(value, property):
+            assert value.fget is not None
+            yield f"{indent}{name}: {self.parts(value.fget, True)[1]}"
+        else:
+            yield from self.function(name, typing.cast(Callable[..., object], value), indent)
+
+    def text(self, says: str, lines: Iterable[str]) -> str:
+        """The whole stub."""
+        body = list(lines)  # which says what is imported
+        plain = sorted({i for i in self.imports.values() if i.startswith("import ")})
+        by_module: dict[str, list[str]] = {}
+        for line in self.imports.values():
+            if line.startswith("from "):
+                where, _, what = line.removeprefix("from ").partition(" import ")
+                by_module.setdefault(where, []).append(what)
+        for where in sorted(by_module):
+            names = sorted(by_module[where], key=natural)
+            plain.append(f"from {where} import {', '.join(names)}")
+        head = [
+            "# Written by .ci/faces.py: what type checkers know of",
+            f"# {says}",
+            "# isort: off",
+        ]
+        return "\n".join([*head, "", *plain, "", *body]) + "\n"
+
+
+def wrapped(head: str, parts: list[str], tail: str, indent: str = "") -> Iterator[str]:
+    """A call in one line; or with its parts in a second line; or with each in its own."""
+    inside = ", ".join(parts)
+    if len(head + inside + tail) <= WIDTH:
+        yield head + inside + tail
+    elif len(indent) + 4 + len(inside) <= WIDTH:
+        yield from (head, f"{indent}    {inside}", f"{indent}{tail}")
+    else:
+        yield from (head, *(f"{indent}    {p}," for p in parts), f"{indent}{tail}")
+
+
+def methods() -> dict[str, object]:
+    """All methods of Tensor that its class does not have in its own lines, by name."""
+    found = {**module("functions.methods").METHODS, **module("autograd.engine").METHODS}
+    for name in SHIPPED_LAYOUTS:
+        found |= importlib.import_module(name).dovetail_layout_info().methods
+    found.pop("__getattr__")  # of unknown names type checkers are to say so
+    return dict(sorted(found.items(), key=lambda item: natural(item[0])))
+
+
+def method_stub() -> str:
+    """`tensor/signatures.pyi`."""
+    stub = Stub()
+    lines = [line for name, f in methods().items() for line in stub.method(name, f)]
+    return stub.text(
+        "the methods of Tensor that its class does not define.", ["class Methods:", *lines]
+    )
+
+
+def function_stub() -> str:
+    """`functions/signatures.pyi`: the functions that no `def` in `elementwise` makes."""
+    stub, elementwise = Stub(), module("functions.elementwise")
+    written = {
+        n.name
+        for n in ast.parse(Path(str(elementwise.__file__)).read_text()).body
+        if isinstance(n, ast.FunctionDef)
+    }
+    names = sorted({*elementwise.__all__} - written, key=natural)
+    lines = [line for n in names for line in stub.function(n, getattr(elementwise, n))]
+    return stub.text("the functions that are rows of the op table.", lines)
+
+
+# --- reference pages -----------------------------------------------------------------------------
+
+
+def prose(doc: str | None) -> str:
+    """A docstring as Markdown: examples fenced, `Raises:` and the like as items of a list."""
+    lines: list[str] = []
+    fenced = False
+    for line in inspect.cleandoc(doc or "").splitlines():
+        if line.startswith(">>>") and not fenced:
+            lines.append("```python")
+            fenced = True
+        elif fenced and not line:
+            lines.append("```")
+            fenced = False
+        if not fenced and not line.startswith("    "):
+            line = re.sub(r"(`[^`]*`)|\*", lambda m: m[1] or r"\*", line)
+            line = re.sub(r"^(Dtypes|Shapes|Raises|Source|Units|Attributes): ", r"- \1: ", line)
+            if line.startswith("- ") and lines and lines[-1] and not lines[-1].startswith("- "):
+                lines.append("")
+        lines.append(line)
+    return "\n".join([*lines, *(["```"] if fenced else [])])
+
+
+def called(name: str, value: Callable[..., object], method: bool = False) -> str:
+    """How a function is called, fenced."""
+    try:
+        parts, result = Stub().parts(value, method)
+    except (ValueError, TypeError):  # a class without a signature of its own
+        return ""
+    tail = f") -> {result}" if result != "Any" else ")"
+    lines = wrapped(f"{name}(", parts[1:] if method else parts, tail)
+    return "```python\n" + "\n".join(lines) + "\n```\n"
+
+
+def entry(name: str, value: object) -> str:
+    """A function or a class under a heading."""
+    text = f"### {name.removeprefix('dt.')}\n\n"
+    if inspect.isclass(value):
+        members = [f"#### {name.rpartition('.')[2]}.{n}\n\n{shape}" for n, shape in inside(value)]
+        return "\n\n".join([text + prose(value.__doc__), *members])
+    return (
+        text + called(name, typing.cast(Callable[..., object], value)) + "\n" + prose(value.__doc__)
+    )
+
+
+def inside(kind: type) -> Iterator[tuple[str, str]]:
+    """The public members of a class that it defines itself and describes."""
+    for name, value in vars(kind).items():
+        if name.startswith("_") or not getattr(value, "__doc__", None):
+            continue
+        if inspect.isfunction(value):
+            yield name, called(f"{kind.__name__}.{name}", value, True) + "\n" + prose(value.__doc__)
+        elif isinstance(value, property | classmethod | staticmethod):
+            yield name, prose(value.__doc__)
+
+
+def entries(name: str, prefix: str) -> Iterator[str]:
+    """What a module has for a page; constants together."""
+    namespace, constants = sys.modules["dovetail"], []
+    for own in sorted(module(name).__all__, key=natural):
+        value, public = getattr(module(name), own), RENAMED.get(own, own)
+        is_there = getattr(namespace, public, None) is value
+        full = f"dt.{public}" if is_there or not prefix else f"dt.{prefix}.{public}"
+        if inspect.isclass(value) or inspect.isroutine(value):
+            yield entry(full, value) if own != "Tensor" else of_tensor(value)
+        else:
+            constants.append(f"`{full}`")
+    if constants:
+        yield "\n".join(["### Constants", "", ", ".join(constants) + "."])
+
+
+def of_tensor(kind: type) -> str:
+    """The class Tensor: what is described here, and what is described as a function elsewhere."""
+    attached = methods()
+    own = [f"#### Tensor.{n}\n\n{text}" for n, text in inside(kind) if n not in attached]
+    rest, same, in_place, other = [], [], [], []
+    anchors = {
+        id(getattr(module(m), n)): (f"{page}.md#{n.lower()}", n)
+        for page, (_, modules) in PAGES.items()
+        for m, prefix in modules.items()
+        for n in (*module(m).__all__,)
+        if not prefix or n in OFFERS.get(m, "").split()
+    }
+    for name, value in attached.items():
+        link, function = anchors.get(id(value), ("", ""))
+        if name.startswith("__"):
+            continue
+        if link and name == function:
+            same.append(f"[{name}]({link})")
+        elif link:
+            other.append(f"`{name}` is [{function}]({link})")
+        elif "has been written" in str(value.__doc__):
+            in_place.append(f"`{name}`")
+        elif isinstance(value, property):
+            rest.append(f"#### Tensor.{name}\n\n{prose(value.__doc__)}")
+        else:
+            shape = called(f"Tensor.{name}", typing.cast(Callable[..., object], value), True)
+            rest.append(f"#### Tensor.{name}\n\n{shape}\n{prose(value.__doc__)}")
+    listed = (
+        ("### Functions that are methods too", ", ".join(same) + "."),
+        ("### Methods under other names", "; ".join(other) + "."),
+        ("### Methods that write their result into the tensor", ", ".join(in_place) + "."),
+    )
+    head = f"### Tensor\n\n{prose(kind.__doc__)}"
+    return "\n\n".join([head, *own, *rest, *(f"{title}\n\n{text}" for title, text in listed)])
+
+
+def pages() -> dict[Path, str]:
+    """Every page of the reference, and their list."""
+    found = {}
+    lines = ["# Reference", "", "Every public name, and how it is called.", ""]
+    for page, (title, modules) in PAGES.items():
+        text = [f"# {title}", "[All pages](README.md)"]
+        for name, prefix in modules.items():
+            text += [prose(module(name).__doc__)] if prefix else []
+            text += entries(name, prefix)
+        found[REFERENCE / f"{page}.md"] = "\n\n".join(t.strip("\n") for t in text) + "\n"
+        lines.append(f"- [{title}]({page}.md)")
+    found[REFERENCE / "README.md"] = "\n".join(lines) + "\n"
+    return found
+
+
+# --- all of it -----------------------------------------------------------------------------------
+
+
+def faces() -> dict[Path, str]:
+    """Every generated file and what belongs into it."""
+    return {
+        INIT: namespace(),
+        METHODS: method_stub(),
+        FUNCTIONS: function_stub(),
+        **pages(),
+    }
+
+
+def outdated() -> dict[Path, str]:
+    """The files that are not what they should be, and how they differ from that."""
+    wanted, found = faces(), {}
+    for path in {*wanted, *REFERENCE.glob("*.md")}:
+        have, want = path.read_text() if path.exists() else "", wanted.get(path, "")
+        if have != want:
+            name = path.relative_to(ROOT).as_posix()
+            lines = difflib.unified_diff(
+                have.splitlines(), want.splitlines(), name, "generated", lineterm="", n=1
+            )
+            found[path] = "\n".join(lines)
+    return dict(sorted(found.items()))
+
+
+def load() -> None:
+    """Imports this tree's dovetail by what its `__init__.py` should be: what that lists today may
+    be gone, and could not be imported.
+    """
+    sys.path[:0] = [str(ROOT / "core"), str(ROOT / "sparse")]
+    spec = importlib.util.spec_from_file_location(
+        "dovetail", INIT, submodule_search_locations=[str(CORE)]
+    )
+    assert spec is not None
+    package = sys.modules["dovetail"] = importlib.util.module_from_spec(spec)
+    exec(compile(namespace(), str(INIT), "exec"), vars(package))
+
+
+def main(arguments: list[str]) -> int:
+    """Writes, or compares."""
+    load()
+    found = outdated()
+    if arguments == ["--check"]:
+        for difference in found.values():
+            print(difference)
+        print(f"{len(found)} files differ: run .ci/faces.py" if found else "all faces are true")
+        return bool(found)
+    wanted = faces()
+    REFERENCE.mkdir(exist_ok=True)
+    for path in found:
+        if path in wanted:
+            path.write_text(wanted[path])
+        else:
+            path.unlink()
+        print(path.relative_to(ROOT))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
