@@ -173,13 +173,20 @@ class _Owner:
 
 
 def from_dlpack(x: Any, /, *, device: DeviceLike = None, copy: bool | None = None) -> Tensor:
-    """A tensor over the memory of `x`, which has `__dlpack__`: of NumPy, PyTorch, JAX and others.
+    """A tensor over the memory of another library's array: of NumPy, PyTorch, JAX and others.
 
-    The memory is shared if the device (the default one that can, unless given) uses it as it is;
-    else, or with `copy=True`, it is copied; with `copy=False` that is an error. Read-only memory
-    stays read-only.
+    The memory is shared if `device` (unless given, the default one that can) uses it as it is; else
+    it is copied. `copy`: True always copies, False fails where it would have to. Read-only memory
+    stays read-only; what is pending here reads shared memory when it runs.
+    Shapes: any, with any strides.
+    Dtypes: all real ones.
+    Raises: SharingError, a BufferError (`copy=False`), DeviceError, DTypeError.
+    Source: DLPack 1.0, https://dmlc.github.io/dlpack/latest/
 
-    Raises: BufferError (copy=False), DeviceError, DTypeError.
+    >>> import dovetail as dt
+    >>> import numpy as np
+    >>> dt.from_dlpack(np.arange(3), device="reference").tolist()
+    [0, 1, 2]
     """
     copy = copy if copy is None else flag("from_dlpack", copy, "copy")
     if isinstance(x, Tensor):
@@ -479,5 +486,12 @@ class NamespaceInfo:
 
 
 def array_namespace_info() -> NamespaceInfo:
-    """What this namespace can do, as the Array API's `__array_namespace_info__`."""
+    """What this namespace can do: capabilities, devices, default dtypes and dtypes.
+
+    Source: Array API 2025.12, inspection.
+
+    >>> import dovetail as dt
+    >>> dt.__array_namespace_info__().capabilities()["boolean indexing"]
+    True
+    """
     return NamespaceInfo()
