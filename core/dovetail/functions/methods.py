@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from inspect import cleandoc
 from types import MethodType
 from typing import Any
 
@@ -110,8 +111,27 @@ def added(where: str, name: str, otherwise: str) -> Any:
 
 
 def to_dense(x: Tensor) -> Tensor:
-    """The tensor itself: it is strided. Of another layout: the same elements, strided."""
+    """The tensor itself, being strided; of another layout, the same elements as a strided tensor.
+
+    Shapes: any; the result has the same.
+    Dtypes: all; the result has the same.
+    Raises: OutOfMemoryError.
+
+    >>> import dovetail as dt
+    >>> x = dt.eye(2, device="reference")
+    >>> x.to_dense() is x, x.to_sparse().to_dense().tolist()
+    (True, [[1.0, 0.0], [0.0, 1.0]])
+    """
     return x
+
+
+IN_PLACE_SAYS = """This tensor, after `dt.{0}` of it has been written into its memory.
+
+The result is broadcast to this tensor's shape and cast to its dtype, where that loses no kind
+of number. Every view of the memory sees it.
+Raises: ReadOnlyError; GradientError for a leaf that requires one; and as `dt.{0}`.
+
+`dt.{0}`: """
 
 
 def _in_place(op: Op) -> Any:
@@ -123,7 +143,9 @@ def _in_place(op: Op) -> Any:
         return in_place(op, self, *others)
 
     method.__name__ = method.__qualname__ = f"{op.name}_"
-    method.__doc__ = f"This tensor, after `{op.name}` has been written into it."
+    method.__doc__ = (
+        f"{IN_PLACE_SAYS.format(op.name)}{cleandoc(getattr(elementwise, op.name).__doc__)}"
+    )
     return method
 
 
@@ -134,32 +156,81 @@ def _written(name: str, x: Tensor, value: Tensor) -> Tensor:
 
 @named
 def clip_(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
-    """This tensor, after `clip` has been written into it."""
+    """This tensor, after `dt.clip` of it has been written into its memory.
+
+    `min`, `max`: the bounds, tensors or numbers; None is no bound.
+    Shapes: the bounds are broadcast to this one's.
+    Dtypes: all; the result is cast to this one's, where that loses no kind of number.
+    Raises: ShapeError, DTypeError, DeviceError, ReadOnlyError, GradientError for a leaf that
+    requires a gradient.
+
+    >>> import dovetail as dt
+    >>> dt.asarray([-1, 2, 9], device="reference").clip_(0, 5).tolist()
+    [0, 2, 5]
+    """
     return _written("clip", x, elementwise.clip(x, min, max))
 
 
 @named
 def relu_(x: Tensor) -> Tensor:
-    """This tensor, after `relu` has been written into it."""
+    """This tensor, after `dt.relu` of it has been written into its memory.
+
+    Shapes: any.
+    Dtypes: all; integers and floats.
+    Raises: DTypeError, ReadOnlyError, GradientError for a leaf that requires a gradient.
+
+    >>> import dovetail as dt
+    >>> dt.asarray([-1, 2], device="reference").relu_().tolist()
+    [0, 2]
+    """
     return _written("relu", x, elementwise.relu(x))
 
 
 @named
 def fill_(x: Tensor, value: Any) -> Tensor:
-    """This tensor, filled with one number."""
+    """This tensor, filled with one number.
+
+    `value`: a number, or a tensor or array of one element.
+    Shapes: any.
+    Dtypes: all; the number has to fit.
+    Raises: ValueOverflow, DTypeError, ShapeError, ReadOnlyError, GradientError for a leaf that
+    requires a gradient.
+
+    >>> import dovetail as dt
+    >>> dt.zeros(2, device="reference").fill_(7).tolist()
+    [7.0, 7.0]
+    """
     return _written("fill", x, creation.full(x.shape, value, dtype=x.dtype, device=x.device))
 
 
 @named
 def zero_(x: Tensor) -> Tensor:
-    """This tensor, filled with 0."""
+    """This tensor, filled with 0.
+
+    Shapes: any.
+    Dtypes: all; it keeps its own.
+    Raises: ReadOnlyError, GradientError for a leaf that requires a gradient.
+
+    >>> import dovetail as dt
+    >>> dt.ones(2, device="reference").zero_().tolist()
+    [0.0, 0.0]
+    """
     return fill_(x, 0)
 
 
 @named
 def copy_(x: Tensor, other: Tensor, /) -> Tensor:
-    """This tensor, after the elements of another one, broadcast and cast, have been copied into
-    it.
+    """This tensor, after the elements of another one have been copied into it.
+
+    `other`: a tensor on any device, or an array.
+    Shapes: `other` is broadcast to this one's.
+    Dtypes: all; `other` is cast to this one's, as by `dt.astype`.
+    Raises: ShapeError, DTypeError, ReadOnlyError, GradientError for a leaf that requires a
+    gradient.
+
+    >>> import dovetail as dt
+    >>> dt.zeros(3, device="reference").copy_([1, 2, 3]).tolist()
+    [1.0, 2.0, 3.0]
     """
     other = other if isinstance(other, Tensor) else beside("copy_", other, (x,))
     source = datatypes.move(other, x.device)
@@ -167,7 +238,17 @@ def copy_(x: Tensor, other: Tensor, /) -> Tensor:
 
 
 def to_device(x: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
-    """The tensor on a device: itself if it is there, else a copy."""
+    """The tensor on a device: itself if it is there, else a copy; as the Array API has it.
+
+    `stream` is not used: the current stream of the device is; see `dt.stream`, and `x.to`.
+    Shapes: any.
+    Dtypes: all that the device has.
+    Raises: DeviceError, UnavailableError, OutOfMemoryError.
+
+    >>> import dovetail as dt
+    >>> dt.zeros(2, device="reference").to_device("reference").device
+    device("reference")
+    """
     return datatypes.move(x, device_named(device, "to_device"))
 
 
@@ -175,8 +256,14 @@ VERSIONS = (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
 
 def array_namespace(x: Tensor, /, *, api_version: str | None = None) -> Any:
-    """This library, for code written for the Array API. Raises: ArgumentError for unknown
-    versions.
+    """This library, for code written for the Array API.
+
+    `api_version`: a version of the standard, 2021.12 to 2025.12, or None.
+    Raises: ArgumentError for unknown versions.
+
+    >>> import dovetail as dt
+    >>> dt.zeros(2, device="reference").__array_namespace__() is dt
+    True
     """
     choice("__array_namespace__", api_version, "api_version", VERSIONS)
     return sys.modules[__name__.partition(".")[0]]
