@@ -125,17 +125,31 @@ def _pinned(nbytes: int, host: Device, pinner: Device) -> DataPtr:
 
 
 def is_pinned(x: Tensor) -> bool:
-    """Whether the tensor's memory is page-locked, by `pin_memory` or a copy in flight."""
+    """Whether the tensor's memory is page-locked, by `pin_memory` or by a copy in flight.
+
+    Shapes: any.
+    Dtypes: all.
+    Raises: DTypeError for what is no tensor.
+
+    >>> import dovetail as dt
+    >>> dt.zeros(2, device="reference").is_pinned()
+    False
+    """
     return type(storage_of(evaluated(required("is_pinned", x))).ptr.context) is DataPtr
 
 
 def pin_memory(x: Tensor, device: Device | str | None = None) -> Tensor:
-    """A copy of a host tensor in page-locked memory, from and to which `device` (unless given, the
-    first one that can) copies while the host goes on; `x` itself if it is there already.
+    """A copy of a host tensor in page-locked memory, which a device reads while the host goes on.
 
+    `device`: the one that copies from and to it; unless given, the first that locks pages. `x`
+    itself if it is there already.
+    Shapes: any.
+    Dtypes: all.
     Raises: DeviceError where `x` is not on the host, or no device locks pages.
 
-    Example: batch.pin_memory().to("cuda", non_blocking=True)
+    >>> import dovetail as dt
+    >>> batch = dt.ones((64, 10), device="reference")
+    >>> batch.pin_memory().to("cuda", non_blocking=True)  # doctest: +SKIP
     """
     if not _on_host(required("pin_memory", x).device):
         raise DeviceError(
