@@ -129,7 +129,7 @@ IN_PLACE_SAYS = """This tensor, after `dt.{0}` of it has been written into its m
 
 The result is broadcast to this tensor's shape and cast to its dtype, where that loses no kind
 of number. Every view of the memory sees it.
-Raises: ReadOnlyError; GradientError for a leaf that requires one; and as `dt.{0}`.
+Raises: as `dt.{0}`; ReadOnlyError; GradientError for a leaf that requires one.
 
 `dt.{0}`: """
 
