@@ -512,17 +512,39 @@ registry = Registry()
 
 
 def open_device(dev: Device | str) -> Opened:
-    """The opened device `dev`; see `Registry.open`."""
+    """The opened device `dev`, the same one each time.
+
+    It has a backend, an allocator and library calls.
+    Raises: DeviceError for an unknown type or index, UnavailableError with reason and hint,
+    PluginError with the plugin's own traceback.
+
+    >>> import dovetail as dt
+    >>> dt.plugins.open_device("reference").device
+    device("reference")
+    """
     return registry.open(device(dev))
 
 
 def devices() -> list[Device]:
-    """Every device that can be used on this machine."""
+    """Every device that can be used on this machine.
+
+    Plugins are imported and probed for it; those that cannot be used are left out (`dovetail
+    doctor` says why).
+
+    >>> import dovetail as dt
+    >>> dt.device("reference") in dt.devices()
+    True
+    """
     return registry.devices()
 
 
 def records() -> list[Record]:
-    """Every known plugin, probed: what `dovetail doctor` prints."""
+    """What is known of every plugin, each probed: what `dovetail doctor` prints.
+
+    >>> import dovetail as dt
+    >>> [r.state.value for r in dt.plugins.records() if r.type == "reference"]
+    ['open']
+    """
     return [registry.probe(name) for name in registry.records()]
 
 
