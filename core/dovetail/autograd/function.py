@@ -136,7 +136,7 @@ class Function:
 
     @staticmethod
     def forward(ctx: Any, *args: Any) -> Any:
-        """The results, from the arguments. Nothing in here is recorded."""
+        """The results, from the arguments; nothing in here is recorded."""
         raise NotImplementedError("a Function needs forward(ctx, ...)")
 
     @staticmethod

@@ -80,7 +80,10 @@ class DataPtr:
             self.__del__ = partial(deleter, context)
 
     def release(self) -> None:
-        """Gives the memory back now. An error in the deleter is reported, not raised."""
+        """Gives the memory back now.
+
+        An error in the deleter is reported, not raised.
+        """
         heir = DataPtr(self.handle, self.offset, self.nbytes, self.device)
         with suppress(AttributeError):
             heir.__del__ = self.__del__
@@ -89,8 +92,7 @@ class DataPtr:
         del heir  # so that Python reports an error as for any other `__del__`
 
     def detach(self) -> Any:
-        """The context; from now on the caller gives the memory back, with
-        `Allocator.raw_deallocate`."""
+        """The context; from now on the caller gives the memory back, with `Allocator.raw_deallocate`."""
         with suppress(AttributeError):
             del self.__del__
         return self.context
