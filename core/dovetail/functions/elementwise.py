@@ -455,11 +455,7 @@ erfc = _unary(
     "1 - erf(x), accurate where that is small.",
     "erfc([0.0, 5.0]) -> [1.0, 1.5374598295869735e-12]",
 )
-sigmoid = _unary(
-    "sigmoid",
-    "The logistic function 1 / (1 + exp(-x)).",
-    "sigmoid([0.0, 2.0]) -> [0.5, 0.8807970881462097]",
-)
+sigmoid = _unary("sigmoid", "The logistic function 1 / (1 + exp(-x)).", "sigmoid([0.0]) -> [0.5]")
 
 # --- composed ------------------------------------------------------------------------------------
 

@@ -92,7 +92,7 @@ class DataPtr:
         del heir  # so that Python reports an error as for any other `__del__`
 
     def detach(self) -> Any:
-        """The context; from now on the caller gives the memory back, with `Allocator.raw_deallocate`."""
+        """The context, for the caller to give the memory back, with `Allocator.raw_deallocate`."""
         with suppress(AttributeError):
             del self.__del__
         return self.context
