@@ -189,8 +189,9 @@ class _Collected:
             self.found[n] = g
 
     def grown(self, recorded: bool) -> list[tuple[Node, Tensor]]:
-        """What every `grad` is to be. No two tensors may share its memory: somebody will write
-        there.
+        """What every `grad` is to be.
+
+        No two tensors may share its memory: somebody will write there.
         """
         made: list[tuple[Node, Tensor]] = []
         before = current()
