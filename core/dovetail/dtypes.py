@@ -131,9 +131,7 @@ def promote(a: DType, b: DType) -> DType:
     """The dtype of an op on `a` and `b`, after the Array API's promotion lattice.
 
     Beyond the standard: float16 with bfloat16 gives float32, and an integer with a float gives the
-    float,
-    as in PyTorch; bool with anything gives the other.
-
+    float, as in PyTorch; bool with anything gives the other.
     Raises: DTypeError for uint64 with a signed integer, which no dtype holds.
     Source: Array API 2025.12, type promotion rules.
     """
