@@ -1,5 +1,6 @@
-"""Making tensors: from Python and NumPy values, or from nothing. What a formula gives stays
-pending, so it fuses.
+"""Making tensors: from Python and NumPy values, or from nothing.
+
+What a formula gives stays pending, so it fuses.
 """
 
 from __future__ import annotations
@@ -74,8 +75,9 @@ def generate(
     where: DeviceLike,
     name: str = "",
 ) -> Tensor:
-    """A pending tensor whose elements are a function of their linear index and of run-time
-    scalars. `name` is the function's, where that is not the op's.
+    """A pending tensor whose elements are a function of their linear index and of scalars.
+
+    The scalars are given at run time. `name` is the function's, where that is not the op's.
     """
     s = spec(shape, out, usable(where, name or op.name), name or op.name)
     return make(node(op, tuple(scalars), s, (tuple(kinds), out)))
