@@ -39,9 +39,7 @@ def cast(x: Tensor, want: DType | None) -> Tensor:
 
 
 def move(x: Tensor, target: Device, non_blocking: bool = False) -> Tensor:
-    """The tensor on another device: itself if it is there, else a copy that went through the
-    host.
-    """
+    """The tensor on another device: itself if it is there, else a copy through the host."""
     if x.device is target:
         return x
     if type(x) is not Tensor:
