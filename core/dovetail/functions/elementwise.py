@@ -531,9 +531,7 @@ def clip(
 
 
 def _bound(x: Tensor, b: Operand | None) -> Operand | None:
-    """A Python number that lies outside of an integer dtype bounds nothing, or everything: its
-    nearest value.
-    """
+    """The bound as an integer dtype has it: its nearest value, for a number that lies outside."""
     if isinstance(b, int) and not isinstance(b, bool) and x.dtype.is_integer:
         return x.dtype.min if b < x.dtype.min else x.dtype.max if b > x.dtype.max else b
     return b
