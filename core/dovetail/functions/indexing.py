@@ -284,8 +284,9 @@ def _axes_taken(part: Any) -> int:
 
 
 class _Index(NamedTuple):
-    """Positions along an axis of the prepared tensor, which is `of` the user's. `known`: in range
-    and not negative.
+    """Positions along an axis of the prepared tensor, which is `of` the user's.
+
+    `known`: in range and not negative.
     """
 
     axis: int
@@ -413,8 +414,9 @@ def fetch(x: Tensor, positions: Tensor) -> Tensor:
 
 
 def fetch_along(x: Tensor, positions: Tensor, axis: int) -> Tensor:
-    """As `take_along_axis`, of positions that are known to be in range, and as long as `x` along
-    all other axes.
+    """As `take_along_axis`, of positions that are known to be in range.
+
+    They are as long as `x` along all other axes.
     """
     axes = tuple(-1 if d == axis else d for d in range(x.ndim))
     return _gather(x, [positions._expr], positions.shape, axes, (axis,))
@@ -540,8 +542,9 @@ def take_along_axis(x: Tensor, indices: Any, /, *, axis: int = -1) -> Tensor:
 
 
 def _positions_along(name: str, x: Tensor, indices: Any, d: int) -> tuple[Expr, Asked | None]:
-    """The node of an index array with as many dimensions as `x`, and what is to be checked of
-    it.
+    """The node of an index array along an axis, and what is to be checked of it.
+
+    The array must have as many dimensions as `x`. Raises: ShapeError.
     """
     array = _index_array(name, indices)
     if array.ndim != x.ndim:
