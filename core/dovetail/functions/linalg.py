@@ -296,7 +296,7 @@ def __getattr__(name: str) -> Any:
 _LATER = frozenset(
     (
         "cholesky", "cross", "det", "eigh", "eigvalsh", "inv", "matrix_norm",
-        "matrix_power", "matrix_rank", "outer", "pinv", "qr", "slogdet", "solve", "svd",
+        "matrix_power", "matrix_rank", "pinv", "qr", "slogdet", "solve", "svd",
         "svdvals", "trace", "vector_norm",
     )
 )  # fmt: skip
