@@ -1,5 +1,6 @@
-"""Shapes and arrangement. What strides can express is a view, which shares memory; the rest makes
-a new tensor.
+"""Shapes and arrangement of elements.
+
+What strides can express is a view, which shares memory; the rest makes a new tensor.
 """
 
 from __future__ import annotations
