@@ -167,8 +167,9 @@ def _flat(op: str, x: Tensor) -> Tensor:
 
 
 def _groups(ordered: Tensor) -> tuple[Tensor, Tensor]:
-    """Of a sorted vector: which elements but the first differ from their neighbour, and where each
-    run of equal ones starts. One host read.
+    """Of a sorted vector: which elements differ from the one before, and where runs start.
+
+    One host read.
     """
     n = ordered.size
     before, after = (view(ordered, ("slice", (k,), (max(n - 1, 0),), (1,))) for k in (0, min(n, 1)))
