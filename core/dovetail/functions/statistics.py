@@ -1,5 +1,6 @@
-"""Reductions: sums, extremes, their places, moments. `axis` is None (all), an int or a tuple of
-ints.
+"""Reductions: sums, extremes, their places, moments.
+
+`axis` is None (all), an int or a tuple of ints.
 """
 
 from __future__ import annotations
