@@ -1,8 +1,7 @@
-"""Copies between host and device that nobody waits for, and the page-locked memory which lets the
-device do them by itself.
+"""Copies between host and device that nobody waits for, and page-locked memory.
 
-While such a copy is in flight, whoever asks for the host's memory waits until it has landed: it can
-be observed in nothing but time.
+Such memory lets the device copy by itself. While a copy is in flight, whoever asks for the host's
+memory waits until it has landed: it can be observed in nothing but time.
 """
 
 from __future__ import annotations
@@ -50,8 +49,10 @@ _sweeping = RLock()
 
 
 class _InFlight(DataPtr):
-    """A pointer to host memory that a device still copies from or to. It becomes a plain one when
-    somebody asks where the memory is, and the copy has landed."""
+    """A pointer to host memory that a device still copies from or to.
+
+    It becomes a plain one when somebody asks where the memory is, and the copy has landed.
+    """
 
     __slots__ = ()
 
