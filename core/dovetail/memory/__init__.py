@@ -302,8 +302,10 @@ class Allocator(ABC):
 
 
 class Segment:
-    """Memory got from the device in one piece. Holds its allocator, which so lives as long as any
-    pointer."""
+    """Memory got from the device in one piece.
+
+    It holds its allocator, which so lives as long as any pointer.
+    """
 
     __slots__ = ("first", "handle", "nbytes", "owner", "pool")
 
@@ -372,9 +374,11 @@ class Block:
 
 
 class Pool:
-    """The blocks of one stream. `bins` are last-in-first-out by exact small size; the lists are
-    sorted for best fit. Large blocks have no bins: they are merged when freed, which costs 2 us
-    more."""
+    """The blocks of one stream.
+
+    `bins` are last-in-first-out by exact small size; the lists are sorted for best fit. Large
+    blocks have no bins: they are merged when freed, which costs 2 us more.
+    """
 
     __slots__ = ("bins", "large", "small", "stream")
 
@@ -613,8 +617,7 @@ class CachingAllocator(Allocator):
         return block
 
     def _grow(self, pool: Pool, size: int) -> Block:
-        """A block of at least `size` from the device, after releasing what can be where it
-        refuses."""
+        """A block of at least `size` from the device; where it refuses, after releasing what can be."""
         want = _segment_bytes(size)
         self._trim(want)
         for mend in (_nothing, self._settle, self._collect):
@@ -650,8 +653,7 @@ class CachingAllocator(Allocator):
         return self._serial
 
     def _trim(self, want: int) -> None:
-        """Keeps the cache in proportion where a device would never refuse: fresh host memory seems
-        endless."""
+        """Keeps the cache in proportion where a device never refuses: host memory seems endless."""
         bound = max(self._peak, self._live + want) * 3 // 2 + SLACK
         if self._reserved + want > bound:
             self._release(self._reserved + want - bound)
@@ -668,8 +670,7 @@ class CachingAllocator(Allocator):
         self._settle()
 
     def _release(self, nbytes: int) -> None:
-        """Returns unused segments to the device, the largest first, until `nbytes` are, or none is
-        left."""
+        """Returns unused segments to the device, the largest first, until `nbytes` are."""
         self.backend.synchronize()
         self._poll()
         for pool in self._pools.values():
@@ -730,8 +731,11 @@ class CachingAllocator(Allocator):
         self._state = IDLE
 
     def _give_up(self) -> None:
-        """Lets go of what was being done: what is not LIVE any more was freed already, and memory
-        in no segment goes back to the device."""
+        """Lets go of what was being done.
+
+        What is not LIVE any more was freed already, and memory in no segment goes back to the
+        device.
+        """
         while self._freed and self._freed[0].state != LIVE:
             del self._freed[0]
         self._waiting = [w for w in self._waiting if w[0].state == WAITING]
