@@ -21,10 +21,11 @@ KEY_BITS = 62  # of a linearised position; larger shapes are sorted by several k
 
 
 class Pattern:
-    """Positions of entries: a vector of int64 for each sparse dimension (`rows`), of one length.
+    """Positions of entries: for each sparse dimension a vector of int64 (`rows`), all of one length.
 
-    `unsorted`: by how many of the leading dimensions a stable sort makes the order lexicographic; 0
-    if it is. `unique`: no position is there twice.
+    `unsorted`: how many leading dimensions have to be sorted by, stably, for lexicographic order: 0
+    if entries are in that order, 1 for the transpose of a sorted matrix. `unique`: no position is
+    there twice.
     """
 
     __slots__ = (

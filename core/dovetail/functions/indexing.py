@@ -409,7 +409,7 @@ def true_positions(mask: Any, x: Tensor) -> Tensor:
 
 
 def fetch(x: Tensor, positions: Tensor) -> Tensor:
-    """The elements of a vector at positions that are known to be in range: nothing is checked."""
+    """The elements of a vector at positions that are known to be in range; nothing is checked."""
     return _gather(x, [positions._expr], positions.shape, (-1,) * positions.ndim, (0,))
 
 
@@ -423,7 +423,7 @@ def fetch_along(x: Tensor, positions: Tensor, axis: int) -> Tensor:
 
 
 def place(values: Tensor, positions: Tensor) -> Tensor:
-    """A vector with values[i] at positions[i], which are all of its places, each once."""
+    """A vector with values[i] at positions[i], which are a permutation of its places."""
     out = make(fresh(values._expr.spec))
     operands = [values._expr, positions._expr]
     _update("place", out, _scattered(out, operands, ("set", True)))

@@ -844,7 +844,7 @@ def view(x: Tensor, m: Move) -> Tensor:
     return alias(x, make(seen))
 
 
-_COPY = (None, (), 0)  # what a move is that strides do not permit
+_COPY = (None, (), 0)  # stands for a move that strides do not permit
 # a move of a layout -> spec, strides and offset: 1 us to work out
 _moved: Recent[Any, Any] = Recent(8192)
 
