@@ -21,7 +21,7 @@ KEY_BITS = 62  # of a linearised position; larger shapes are sorted by several k
 
 
 class Pattern:
-    """Positions of entries: for each sparse dimension a vector of int64 (`rows`), all of one length.
+    """Positions of entries: `rows` has a vector of int64 for each sparse dimension.
 
     `unsorted`: how many leading dimensions have to be sorted by, stably, for lexicographic order: 0
     if entries are in that order, 1 for the transpose of a sorted matrix. `unique`: no position is
