@@ -617,7 +617,7 @@ class CachingAllocator(Allocator):
         return block
 
     def _grow(self, pool: Pool, size: int) -> Block:
-        """A block of at least `size` from the device, which may have to be given others back first."""
+        """A block of at least `size` from the device, after giving back others if it refuses."""
         want = _segment_bytes(size)
         self._trim(want)
         for mend in (_nothing, self._settle, self._collect):
