@@ -20,10 +20,15 @@ _SPEC = re.compile(r"([a-z][a-z0-9_]{0,63})(?::([0-9]{1,9}))?")
 
 
 class Device:
-    """One device, e.g. `device("opencl:1")`. Instances are unique: compare with `is` or `==`.
+    """One device, such as `dt.device("opencl:1")`; instances are unique, so `is` compares them.
 
     Attributes: `type` ("opencl"), `index` (1), and `opened`: None until first used, then what
     stands behind it (`plugins.Opened`), so that the hot path is `dev.opened or open_device(dev)`.
+
+    >>> import dovetail as dt
+    >>> d = dt.device("opencl:1")
+    >>> d.type, d.index, d is dt.device("opencl:1")
+    ('opencl', 1, True)
     """
 
     __slots__ = ("index", "opened", "type")
@@ -54,9 +59,12 @@ _opener: Callable[[Device], Any] | None = None
 def device(spec: Device | str | None = None, op: str = "device") -> Device:
     """The device named by `spec`: "opencl", "opencl:1", a `Device`, or None for the default device.
 
-    Naming a device does not open it, nor look whether it exists.
-
+    Naming a device does not open it, nor look whether it exists. `op`: the name for the error.
     Raises: DeviceError for a malformed name, naming `op`.
+
+    >>> import dovetail as dt
+    >>> dt.device("opencl:1")
+    device("opencl:1")
     """
     if isinstance(spec, Device):
         return spec
@@ -78,8 +86,14 @@ def _parse(spec: Any, op: str) -> Device:
 
 
 def default_device() -> Device:
-    """The device of tensors made without `device=`: `set_default_device`, else
-    DOVETAIL_DEFAULT_DEVICE, else "cpu"."""
+    """The device of tensors made without `device=`.
+
+    `set_default_device` chose it, else the variable DOVETAIL_DEFAULT_DEVICE; else it is "cpu".
+
+    >>> import dovetail as dt
+    >>> dt.zeros(1, device=dt.default_device()).device is dt.default_device()
+    True
+    """
     return _default or set_default_device(_chosen())
 
 
@@ -94,7 +108,18 @@ def _chosen() -> str:
 
 
 def set_default_device(spec: Device | str) -> Device:
-    """Makes `spec` the default device, and returns it."""
+    """Makes `spec` the default device of this process, and returns it.
+
+    It is opened when it is first used.
+    Raises: DeviceError for a malformed name.
+
+    >>> import dovetail as dt
+    >>> before = dt.default_device()
+    >>> dt.set_default_device("reference")
+    device("reference")
+    >>> dt.zeros(2).device, dt.set_default_device(before) is before
+    (device("reference"), True)
+    """
     global _default
     _default = device(spec, "set_default_device")
     return _default

@@ -21,10 +21,11 @@ KEY_BITS = 62  # of a linearised position; larger shapes are sorted by several k
 
 
 class Pattern:
-    """Positions of entries: a vector of int64 for each sparse dimension (`rows`), of one length.
+    """Positions of entries: `rows` has a vector of int64 for each sparse dimension.
 
-    `unsorted`: by how many of the leading dimensions a stable sort makes the order lexicographic; 0
-    if it is. `unique`: no position is there twice.
+    `unsorted`: how many leading dimensions have to be sorted by, stably, for lexicographic order: 0
+    if entries are in that order, 1 for the transpose of a sorted matrix. `unique`: no position is
+    there twice.
     """
 
     __slots__ = (
@@ -172,8 +173,10 @@ class Pattern:
 
     @property
     def bounds(self) -> Tensor:
-        """Of a coalesced matrix: where each row starts among the entries, and where the last ends
-        (CSR's row pointer)."""
+        """Of a coalesced matrix: where each row starts among the entries, and where the last ends.
+
+        These are CSR's row pointers.
+        """
         if self._bounds is None:
             at = dt.arange(self.shape[0] + 1, device=self.device)
             self._bounds = dt.searchsorted(self.rows[0], at)

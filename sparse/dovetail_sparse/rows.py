@@ -107,8 +107,10 @@ def _wide(d: DType) -> DType:
 
 
 def _product(site: Any) -> None:
-    """product(dense, values, bounds, columns[, order]): a compressed matrix times a dense one, or
-    times a vector."""
+    """The row product(dense, values, bounds, columns[, order]): compressed matrix times dense.
+
+    The dense one is a matrix or a vector.
+    """
     row, *column = [site.axis(-1, d) for d in range(site.rank(-1))]
     ordered = len(site.casts) == 5
 
@@ -140,8 +142,10 @@ def _pairing(op: str, operands: Sequence[Any], attrs: Any) -> Any:
 
 
 def _spread(site: Any) -> None:
-    """spread(ends, low, high): for each run r and each entry of low[r]..high[r]-1 the pair of r and
-    that entry; those of run r end at ends[r] - 1. Runs may be empty."""
+    """The row spread(ends, low, high): the pairs of each run r and each entry of low[r]..high[r]-1.
+
+    Those of run r end at ends[r] - 1. Runs may be empty.
+    """
     run = site.axis(0, 0)
     low = site.read(1, run)
     n = site.read(2, run) - low
@@ -184,8 +188,9 @@ def _split(site: Any, d: Value) -> tuple[Value, Value]:
 
 
 class _Walk:
-    """A block of two ascending lists without repetition, walked in joint order; equal entries are
-    taken together, where the first of them stands.
+    """A block of two ascending lists without repetition, walked in joint order.
+
+    Equal entries are taken together, where the first of them stands.
     """
 
     def __init__(self, site: Any, begin: tuple[Value, Value], end: tuple[Value, Value]) -> None:
@@ -199,8 +204,9 @@ class _Walk:
         return choose(i < n, i, const(0, int64))
 
     def taken(self, i: Value, j: Value) -> tuple[Value, Value]:
-        """Whether entry i of the first list comes next, and entry j of the second: perhaps both,
-        and neither beyond the end of the block.
+        """Whether entry i of the first list comes next, and entry j of the second.
+
+        Perhaps both do, and neither beyond the end of the block.
         """
         here, there = i < self.end[0], j < self.end[1]
         x = self.site.read(0, self.inside(i, self.n))
@@ -218,8 +224,10 @@ def _walks(site: Any, point: Value) -> list[_Walk]:
 
 
 def _merging(site: Any, point: Value, emit: Any, carried: list[Value]) -> Any:
-    """Walks the blocks of a point. For each of them `emit(i, j, first, second, carried)` gives the
-    new carry, and effects; it is asked beyond the last entry too, where neither is taken.
+    """Walks the blocks of a point.
+
+    For each of them `emit(i, j, first, second, carried)` gives the new carry, and effects; it is
+    asked beyond the last entry too, where neither is taken.
     """
     walks = _walks(site, point)
 
@@ -335,8 +343,10 @@ def spread(low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def merged(keys: Tensor, others: Tensor) -> Tensor:
-    """Where each key of two ascending lists without repetition is in the first and in the second,
-    (2, different keys), or -1. One host read: how many there are."""
+    """Where each key of two ascending lists without repetition is in the first and in the second.
+
+    Shapes: (2, different keys); -1 is nowhere. One host read: how many there are.
+    """
     points = -(-(keys.shape[0] + others.shape[0]) // (BLOCK * WALKS))
     counts = make_node(MERGE_COUNTS, (keys, others), (points, WALKS), dt.int64)
     ends = dt.cumulative_sum(counts.reshape(-1))

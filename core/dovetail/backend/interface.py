@@ -1,9 +1,7 @@
-"""What a backend implements: a raw allocator, a compiler of kernels, a launch. Nothing else is
-asked of it.
+"""What a backend implements: a raw allocator, a compiler of kernels, a launch, and nothing else.
 
 A `Backend` is one opened device. It never sees a tensor, a layout, a shape rule or a gradient: only
-kernels,
-buffers (a handle of its own choosing and a byte offset), integers and scalars.
+kernels, buffers (a handle of its own choosing and a byte offset), integers and scalars.
 """
 
 from __future__ import annotations
@@ -178,12 +176,10 @@ class Backend(ABC):
         """Returns when everything queued on `stream` (None: on the device) is done."""
 
     def library_calls(self) -> Mapping[tuple[str, DType], Callable[..., Any]]:
-        """Vendor routines by op and dtype, e.g. ("matmul", float32), used in place of generated
-        kernels.
+        """Vendor routines by op and dtype, e.g. ("matmul", float32), in place of generated kernels.
 
         A routine is called as `routine(backend, inputs, output, stream)` with operands (handle,
-        byte offset, shape,
-        strides in elements, dtype), all of this dtype, and writes the output.
+        byte offset, shape, strides in elements, dtype), all of this dtype, and writes the output.
         """
         return {}
 

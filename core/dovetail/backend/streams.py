@@ -1,8 +1,8 @@
-"""Streams and events: queues of work on a device, and marks in them. On a host CPU they are in
-order.
+"""Streams and events: queues of work on a device, and marks in them.
 
 Work and memory belong to the current stream of the calling context; the default stream's handle is
-None."""
+None. On a host CPU streams are in order.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +30,18 @@ def wait(where: Any, stream: Any) -> None:
 
 
 class Stream:
-    """A queue of work on a device: in order in itself, unordered against other streams but for
-    events.
+    """A queue of work on a device, in order in itself.
 
-    Use it as a context manager, or through `stream(s)`: work of this context then goes to it.
+    Against other streams it is unordered, but for events. Use it as a context manager: work of this
+    context on its device then goes to it.
+
+    >>> import dovetail as dt
+    >>> with dt.Stream("reference") as s:
+    ...     x = dt.ones(3, device="reference") * 2
+    ...     dt.evaluate(x)
+    >>> s.synchronize()
+    >>> x.tolist()
+    [2.0, 2.0, 2.0]
     """
 
     __slots__ = ("device", "handle")
@@ -44,7 +52,7 @@ class Stream:
         self.device.opened.streams = True
 
     def synchronize(self) -> None:
-        """Returns when everything queued here is done.
+        """Returns when everything that is queued here is done.
 
         Raises: IndexOutOfRange, once, where the device met a bad index that nobody was told of.
         """
@@ -89,7 +97,14 @@ _defaults: dict[Device, Stream] = {}
 
 
 def default_stream(spec: Device | str | None = None) -> Stream:
-    """The stream of a device that work goes to unless told otherwise."""
+    """The stream of a device that work goes to unless told otherwise.
+
+    Raises: DeviceError for a malformed name.
+
+    >>> import dovetail as dt
+    >>> dt.default_stream("reference")
+    <Stream default of reference>
+    """
     dev = device(spec, "default_stream")
     found = _defaults.get(dev)
     if found is None:
@@ -100,7 +115,14 @@ def default_stream(spec: Device | str | None = None) -> Stream:
 
 
 def current_stream(spec: Device | str | None = None) -> Stream:
-    """The stream to which this context's work on a device goes."""
+    """The stream to which this context's work on a device goes.
+
+    Raises: DeviceError for a malformed name.
+
+    >>> import dovetail as dt
+    >>> dt.current_stream("reference") is dt.default_stream("reference")
+    True
+    """
     dev = device(spec, "current_stream")
     found: Stream | None = settings.current().streams.get(dev)
     return found or default_stream(dev)
@@ -120,12 +142,32 @@ def _given(op: str, stream: Stream | None, dev: Device) -> Stream:
 
 
 def stream(s: Stream) -> Stream:
-    """A context manager in which work on the stream's device goes to `s`."""
+    """The stream `s` itself, as a context in which work on its device goes to it.
+
+    Raises: ArgumentTypeError for what is no stream.
+
+    >>> import dovetail as dt
+    >>> s = dt.Stream("reference")
+    >>> with dt.stream(s):
+    ...     dt.current_stream("reference") is s
+    True
+    """
     return instance("stream", s, "s", Stream)  # type: ignore[no-any-return]
 
 
 class Event:
-    """A mark in a stream. Before `record`, it counts as passed."""
+    """A mark in a stream, which can be waited for and whose time can be taken.
+
+    Before `record` it counts as passed.
+
+    >>> import dovetail as dt
+    >>> begin, end = dt.Event("reference"), dt.Event("reference")
+    >>> begin.record()
+    >>> dt.evaluate(dt.ones(1000, device="reference") * 2)
+    >>> end.record()
+    >>> begin.elapsed_ms(end) >= 0
+    True
+    """
 
     __slots__ = ("_handle", "_recorded", "device")
 
@@ -138,7 +180,10 @@ class Event:
         raise DTypeError("pickle, copy: an Event is of this process; make one with Event()")
 
     def record(self, stream: Stream | None = None) -> None:
-        """Marks the present end of `stream` (None: the current one)."""
+        """Marks the present end of `stream`; of the current one for None.
+
+        Raises: DeviceError for a stream of another device.
+        """
         stream = _given("record", stream, self.device)
         if stream.device is not self.device:
             raise DeviceError(f"record: an event of {self.device} cannot be recorded on {stream!r}")
@@ -168,10 +213,12 @@ class Event:
         return not self._recorded or _backend(self.device).event_done(self._handle)
 
     def elapsed_ms(self, end: Event) -> float:
-        """Milliseconds on the device from this event to `end`.
+        """The time on the device from this event to `end`; waits for that.
 
+        Units: milliseconds.
         Raises: ArgumentError if one of them was not recorded, DeviceError if they are of two
-        devices."""
+        devices.
+        """
         if self.device is not instance("elapsed_ms", end, "end", Event).device:
             raise DeviceError(f"elapsed_ms: between {self.device} and {end.device} has no meaning")
         if not (self._recorded and end._recorded):
@@ -181,9 +228,14 @@ class Event:
 
 
 def synchronize(spec: Device | str | None = None) -> None:
-    """Returns when everything queued on a device (None: on every opened device) is done.
+    """Returns when everything queued on a device is done; on every opened device for None.
 
-    Raises: IndexOutOfRange, once, where the device met a bad index that nobody was told of.
+    Raises: IndexOutOfRange, once, where the device met a bad index that nobody was told of;
+    DeviceError for a malformed name.
+
+    >>> import dovetail as dt
+    >>> x = dt.ones(3, device="reference")
+    >>> dt.synchronize("reference")
     """
     for dev in opened_devices() if spec is None else [device(spec, "synchronize")]:
         if dev.opened is not None:

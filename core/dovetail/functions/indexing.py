@@ -64,7 +64,12 @@ def getitem(x: Tensor, key: Any) -> Tensor:
 
     A mask needs one host read: of how many of its elements are true. Indices in a tensor are
     checked on the device, so an error may come when the result is looked at.
-    Raises: IndexOutOfRange, DTypeError, ShapeError.
+    Raises: IndexOutOfRange, DTypeError, ShapeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([[1, 2], [3, 4]], device="reference")
+    >>> x[0].tolist(), x[:, [1, 0]].tolist(), x[x > 2].tolist()
+    ([1, 2], [[2, 1], [4, 3]], [3, 4])
     """
     parts = _filled(x, key)
     if not any(isinstance(p, _ARRAYS) for p in parts):
@@ -77,7 +82,14 @@ def setitem(x: Tensor, key: Any, value: Any) -> None:
 
     Where integer arrays name a place several times, the last value stays. A mask with a value that
     does not depend on the number of its true elements needs no host read.
-    Raises: as `getitem`; DTypeError where the value's kind does not fit; ReadOnlyError.
+    Raises: as `x[key]`; DTypeError where the value's kind does not fit; ReadOnlyError;
+    GradientError.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([1, -2, 3], device="reference")
+    >>> x[x < 0] = 0
+    >>> x.tolist()
+    [1, 0, 3]
     """
     parts = _filled(x, key)
     if any(isinstance(p, _ARRAYS) for p in parts):
@@ -275,8 +287,9 @@ def _axes_taken(part: Any) -> int:
 
 
 class _Index(NamedTuple):
-    """Positions along an axis of the prepared tensor, which is `of` the user's. `known`: in range
-    and not negative.
+    """Positions along an axis of the prepared tensor, which is `of` the user's.
+
+    `known`: in range and not negative.
     """
 
     axis: int
@@ -399,20 +412,21 @@ def true_positions(mask: Any, x: Tensor) -> Tensor:
 
 
 def fetch(x: Tensor, positions: Tensor) -> Tensor:
-    """The elements of a vector at positions that are known to be in range: nothing is checked."""
+    """The elements of a vector at positions that are known to be in range; nothing is checked."""
     return _gather(x, [positions._expr], positions.shape, (-1,) * positions.ndim, (0,))
 
 
 def fetch_along(x: Tensor, positions: Tensor, axis: int) -> Tensor:
-    """As `take_along_axis`, of positions that are known to be in range, and as long as `x` along
-    all other axes.
+    """As `take_along_axis`, of positions that are known to be in range.
+
+    They are as long as `x` along all other axes.
     """
     axes = tuple(-1 if d == axis else d for d in range(x.ndim))
     return _gather(x, [positions._expr], positions.shape, axes, (axis,))
 
 
 def place(values: Tensor, positions: Tensor) -> Tensor:
-    """A vector with values[i] at positions[i], which are all of its places, each once."""
+    """A vector with values[i] at positions[i], which are a permutation of its places."""
     out = make(fresh(values._expr.spec))
     operands = [values._expr, positions._expr]
     _update("place", out, _scattered(out, operands, ("set", True)))
@@ -472,8 +486,16 @@ def _gather(
 def take(x: Tensor, indices: Any, /, *, axis: int | None = None) -> Tensor:
     """The elements of `x` at `indices` along `axis`, which the axes of `indices` replace.
 
-    `axis` may be left out for one dimension. Indices in a tensor are checked when the work runs.
-    Raises: IndexOutOfRange, DTypeError, AxisError.
+    `indices`: integers, negative ones counted from the end. In a list or array they are checked at
+    once, in a tensor when the work runs. `axis` may be left out for one dimension.
+    Shapes: x.shape[:axis] + indices.shape + x.shape[axis + 1:].
+    Dtypes: x any; `indices` integers, not bool (see x[mask]).
+    Gradient: parts for one element are added in the order in which it was read.
+    Raises: IndexOutOfRange, DTypeError, AxisError, ArgumentError without axis.
+
+    >>> import dovetail as dt
+    >>> dt.take(dt.asarray([10, 20, 30], device="reference"), [2, 0, -1]).tolist()
+    [30, 10, 30]
     """
     required("take", x)
     if axis is None:
@@ -501,8 +523,16 @@ def _index_array(name: str, indices: Any) -> Any:
 def take_along_axis(x: Tensor, indices: Any, /, *, axis: int = -1) -> Tensor:
     """At each place the element of `x` there, except that its position along `axis` is `indices`'.
 
-    Both have as many dimensions, and broadcast along all others.
+    `indices` are as for `take`. Undoes `argsort`: take_along_axis(x, argsort(x)) is sorted.
+    Shapes: as many dimensions, broadcast along all but `axis`, along which the result is
+    `indices`'.
+    Dtypes: x any; `indices` integers, not bool.
     Raises: IndexOutOfRange, ShapeError, DTypeError, AxisError.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([[1, 2], [3, 4]], device="reference")
+    >>> dt.take_along_axis(x, dt.asarray([[1], [0]], device="reference"), axis=1).tolist()
+    [[2], [3]]
     """
     d = lay.axis("take_along_axis", axis, required("take_along_axis", x).ndim)
     index, asked = _positions_along("take_along_axis", x, indices, d)
@@ -515,8 +545,9 @@ def take_along_axis(x: Tensor, indices: Any, /, *, axis: int = -1) -> Tensor:
 
 
 def _positions_along(name: str, x: Tensor, indices: Any, d: int) -> tuple[Expr, Asked | None]:
-    """The node of an index array with as many dimensions as `x`, and what is to be checked of
-    it.
+    """The node of an index array along an axis, and what is to be checked of it.
+
+    The array must have as many dimensions as `x`. Raises: ShapeError.
     """
     array = _index_array(name, indices)
     if array.ndim != x.ndim:
@@ -531,8 +562,14 @@ def _positions_along(name: str, x: Tensor, indices: Any, d: int) -> tuple[Expr, 
 def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
     """For each axis of `x` the positions of the elements that are not zero, in row-major order.
 
-    How many there are is read by the host, once.
+    NaN is not zero. How many there are is read by the host, once.
+    Shapes: of at least 1 dimension; a vector comes for each.
+    Dtypes: all; gives int64.
     Raises: ShapeError for no dimensions.
+
+    >>> import dovetail as dt
+    >>> [at.tolist() for at in dt.nonzero(dt.asarray([[0, 3], [4, 0]], device="reference"))]
+    [[0, 1], [1, 0]]
     """
     if required("nonzero", x).ndim == 0:
         raise ShapeError("nonzero: needs at least 1 dimension; see dt.reshape(x, (1,))")
@@ -546,7 +583,17 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
 
 @named
 def argwhere(x: Tensor, /) -> Tensor:
-    """The positions of the elements that are not zero, one row each; see `nonzero`."""
+    """The positions of the elements that are not zero, one row each, in row-major order.
+
+    NaN is not zero. How many there are is read by the host, once.
+    Shapes: of at least 1 dimension; gives (number of them, dimensions).
+    Dtypes: all; gives int64.
+    Raises: ShapeError for no dimensions.
+
+    >>> import dovetail as dt
+    >>> dt.argwhere(dt.asarray([[0, 3], [4, 0]], device="reference")).tolist()
+    [[0, 1], [1, 0]]
+    """
     found = nonzero(x)
     out = from_host(np.empty((found[0].size, x.ndim), np.int64), int64, x.device)
     for d, column in enumerate(found):
@@ -559,9 +606,16 @@ def searchsorted(
 ) -> Tensor:
     """For each value of `x2` the position in the sorted vector `x1` before which it would stand.
 
-    `side`: before ("left") or after ("right") equal ones. `sorter` is what sorts `x1`, as argsort
-    gives it. NaN stands last. Binary search: one pass over `x2`.
-    Raises: ShapeError, ArgumentError, DTypeError.
+    `side`: before ("left") or after ("right") equal ones. `sorter`: what sorts `x1`, as `argsort`
+    gives it. NaN stands last. A binary search: one pass over `x2`.
+    Shapes: x1 is a vector; the result has x2's shape.
+    Dtypes: all, promoted for the comparison; `sorter` integers. Gives int64.
+    Raises: ShapeError, ArgumentError for another `side`, DTypeError, DeviceError, IndexOutOfRange
+    for a `sorter` that points out of x1.
+
+    >>> import dovetail as dt
+    >>> dt.searchsorted(dt.asarray([1, 3, 5], device="reference"), [3, 4]).tolist()
+    [1, 2]
     """
     choice("searchsorted", side, "side", ("left", "right"))
     x1, x2 = operands("searchsorted", x1, x2)
@@ -685,17 +739,35 @@ def _checked(asked: Asked, positions: Expr) -> Expr:
 
 @named
 def index_add(x: Tensor, dim: int, index: Any, source: Any) -> Tensor:
-    """A copy of `x` after `index_add_`."""
+    """A copy of `x` to whose slices at `index` along `dim` those of `source` have been added.
+
+    `source`: a tensor, an array or a number, broadcast. Additions to one place happen one after the
+    other, in the order of `index`, float16 and bfloat16 rounded after each: the same bits
+    everywhere.
+    Shapes: `index` is a vector; `source` has x's shape, with its length along `dim`.
+    Dtypes: `index` integers; `source` is cast to x's where that loses no kind of number.
+    Raises: IndexOutOfRange, ShapeError, DTypeError, AxisError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.index_add(dt.zeros(3, device="reference"), 0, [0, 0, 2], [1, 2, 3]).tolist()
+    [3.0, 0.0, 3.0]
+    """
     return index_add_(apply(ops.COPY, (required("index_add", x),)), dim, index, source)
 
 
 @named
 def index_add_(x: Tensor, dim: int, index: Any, source: Any) -> Tensor:
-    """`x` after `source`'s slices along `dim` have been added to its slices at `index`.
+    """`x`, after the slices of `source` along `dim` have been added to its slices at `index`.
 
-    Additions to one place happen one after the other, in the order of `index`: the same bits on
-    every device. float16 and bfloat16 are rounded after each.
-    Raises: IndexOutOfRange, ShapeError, DTypeError, ReadOnlyError.
+    Parameters, order and dtypes are as for `dt.index_add`.
+    Shapes: `index` is a vector; `source` has x's shape, with its length along `dim`.
+    Dtypes: `index` integers; `source` is cast to x's where that loses no kind of number.
+    Raises: IndexOutOfRange, ShapeError, DTypeError, AxisError, ReadOnlyError, GradientError for a
+    leaf that requires a gradient.
+
+    >>> import dovetail as dt
+    >>> dt.zeros(3, device="reference").index_add_(0, [0, 0, 2], [1, 2, 3]).tolist()
+    [3.0, 0.0, 3.0]
     """
     d = lay.axis("index_add", dim, required("index_add", x).ndim)
     array = _index_array("index_add", index)
@@ -709,24 +781,57 @@ def index_add_(x: Tensor, dim: int, index: Any, source: Any) -> Tensor:
 
 @named
 def scatter(x: Tensor, dim: int, index: Any, src: Any) -> Tensor:
-    """A copy of `x` after `scatter_`."""
+    """A copy of `x` with the elements of `src` put in at `index` along `dim`.
+
+    Every element keeps its own position along the other axes. In two dimensions, with dim 0:
+    out[index[i, j], j] = src[i, j]. Of several elements for one place the last one along `dim`
+    stays. `src` is a tensor, an array or a number, broadcast.
+    Shapes: `index` has as many dimensions as x, and is no longer than it along the others; `src`
+    has the shape of `index`.
+    Dtypes: `index` integers; `src` is cast to x's where that loses no kind of number.
+    Raises: IndexOutOfRange, ShapeError, DTypeError, AxisError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.scatter(dt.zeros(4, device="reference"), 0, [1, 3], [7, 9]).tolist()
+    [0.0, 7.0, 0.0, 9.0]
+    """
     return scatter_(apply(ops.COPY, (required("scatter", x),)), dim, index, src)
 
 
 @named
 def scatter_(x: Tensor, dim: int, index: Any, src: Any) -> Tensor:
-    """`x` after every element of `src` went to its own place, but at `index` along `dim`.
+    """`x`, after every element of `src` was written to its own place, but at `index` along `dim`.
 
-    `index` has as many dimensions as `x`, and is no longer than it along the others. Of several
-    elements for one place the last one along `dim` stays.
-    Raises: IndexOutOfRange, ShapeError, DTypeError, ReadOnlyError.
+    Parameters are as for `dt.scatter`: of several elements for one place the last one stays.
+    Shapes: `index` has as many dimensions as x, and is no longer than it along the others; `src`
+    has the shape of `index`.
+    Dtypes: `index` integers; `src` is cast to x's where that loses no kind of number.
+    Raises: IndexOutOfRange, ShapeError, DTypeError, AxisError, ReadOnlyError, GradientError for a
+    leaf that requires a gradient.
+
+    >>> import dovetail as dt
+    >>> dt.zeros(4, device="reference").scatter_(0, [1, 3], [7, 9]).tolist()
+    [0.0, 7.0, 0.0, 9.0]
     """
     return _scatter_along("scatter", x, dim, index, src, "set")
 
 
 @named
 def scatter_add_(x: Tensor, dim: int, index: Any, src: Any) -> Tensor:
-    """As `scatter_`, with the elements of `src` added, in order along `dim`."""
+    """`x`, after every element of `src` was added at its own place, but at `index` along `dim`.
+
+    Parameters are as for `dt.scatter`. Additions to one place happen one after the other, in order
+    along `dim`, float16 and bfloat16 rounded after each: the same bits on every device.
+    Shapes: `index` has as many dimensions as x, and is no longer than it along the others; `src`
+    has the shape of `index`.
+    Dtypes: `index` integers; `src` is cast to x's where that loses no kind of number.
+    Raises: IndexOutOfRange, ShapeError, DTypeError, AxisError, ReadOnlyError, GradientError for a
+    leaf that requires a gradient.
+
+    >>> import dovetail as dt
+    >>> dt.zeros(3, device="reference").scatter_add_(0, [0, 0, 2], [1, 2, 3]).tolist()
+    [3.0, 0.0, 3.0]
+    """
     return _scatter_along("scatter_add", x, dim, index, src, "add")
 
 

@@ -90,7 +90,17 @@ def added(where: str, name: str, otherwise: str) -> Any:
 
 
 def to_dense(x: Tensor) -> Tensor:
-    """The tensor itself: it is strided. Of another layout: the same elements, strided."""
+    """The tensor itself, being strided; of another layout, the same elements as a strided tensor.
+
+    Shapes: any; the result has the same.
+    Dtypes: all; the result has the same.
+    Raises: OutOfMemoryError.
+
+    >>> import dovetail as dt
+    >>> x = dt.eye(2, device="reference")
+    >>> x.to_dense() is x, x.to_sparse().to_dense().tolist()
+    (True, [[1.0, 0.0], [0.0, 1.0]])
+    """
     return x
 
 
@@ -113,14 +123,32 @@ def fill_(x: Tensor, value: Number) -> Tensor:
 
 @named
 def zero_(x: Tensor) -> Tensor:
-    """This tensor, filled with 0."""
+    """This tensor, filled with 0.
+
+    Shapes: any.
+    Dtypes: all; it keeps its own.
+    Raises: ReadOnlyError, GradientError for a leaf that requires a gradient.
+
+    >>> import dovetail as dt
+    >>> dt.ones(2, device="reference").zero_().tolist()
+    [0.0, 0.0]
+    """
     return fill_(x, 0)
 
 
 @named
 def copy_(x: Tensor, other: Tensor, /) -> Tensor:
-    """This tensor, after the elements of another one, broadcast and cast, have been copied into
-    it.
+    """This tensor, after the elements of another one have been copied into it.
+
+    `other`: a tensor on any device, or an array.
+    Shapes: `other` is broadcast to this one's.
+    Dtypes: all; `other` is cast to this one's, as by `dt.astype`.
+    Raises: ShapeError, DTypeError, ReadOnlyError, GradientError for a leaf that requires a
+    gradient.
+
+    >>> import dovetail as dt
+    >>> dt.zeros(3, device="reference").copy_([1, 2, 3]).tolist()
+    [1.0, 2.0, 3.0]
     """
     other = other if isinstance(other, Tensor) else beside("copy_", other, (x,))
     source = datatypes.move(other, x.device)

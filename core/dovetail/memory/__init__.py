@@ -48,10 +48,15 @@ R = TypeVar("R")
 
 
 class DataPtr:
-    """Memory on a device, given back when this object dies or is released, whichever is first,
-    exactly once.
+    """Memory on a device, given back exactly once: when this object dies or is released.
 
     `handle` and byte `offset` are what a backend takes; `deleter(context)` gives the memory back.
+
+    >>> import dovetail as dt
+    >>> ptr = dt.memory.get_allocator("reference").allocate(100)
+    >>> ptr.nbytes >= 100
+    True
+    >>> ptr.release()
     """
 
     __slots__ = ("__del__", "context", "copy", "device", "handle", "nbytes", "offset")
@@ -81,7 +86,10 @@ class DataPtr:
             self.__del__ = partial(deleter, context)
 
     def release(self) -> None:
-        """Gives the memory back now. An error in the deleter is reported, not raised."""
+        """Gives the memory back now.
+
+        An error in the deleter is reported, not raised.
+        """
         heir = DataPtr(self.handle, self.offset, self.nbytes, self.device)
         with suppress(AttributeError):
             heir.__del__ = self.__del__
@@ -90,8 +98,7 @@ class DataPtr:
         del heir  # so that Python reports an error as for any other `__del__`
 
     def detach(self) -> Any:
-        """The context; from now on the caller gives the memory back, with
-        `Allocator.raw_deallocate`."""
+        """The context, for the caller to give the memory back, with `Allocator.raw_deallocate`."""
         with suppress(AttributeError):
             del self.__del__
         return self.context
@@ -113,18 +120,35 @@ def foreign(
     owner: Any, handle: Any, nbytes: int, device: Device, offset: int = 0,
     deleter: Deleter | None = None,
 ) -> DataPtr:  # fmt: skip
-    """A DataPtr to memory that `owner` (an array, a DLPack capsule, a mapped file) keeps alive, at
-    least until `deleter(owner)` has returned."""
+    """A DataPtr to memory that `owner` keeps alive, at least until `deleter(owner)` has returned.
+
+    `owner`: an array, a DLPack capsule, a mapped file. `handle`, `offset`: what the backend takes,
+    and where in it the memory begins. `nbytes`: how much there is. `deleter`: called once at the
+    end.
+    Units: bytes.
+    Raises: nothing.
+
+    >>> import dovetail as dt
+    >>> a = bytearray(64)
+    >>> ptr = dt.memory.foreign(a, 0, len(a), dt.device("reference"))
+    >>> ptr.nbytes, ptr.context is a
+    (64, True)
+    """
     return DataPtr(handle, offset, nbytes, device, owner, deleter)
 
 
 class Storage:
     """A flat run of bytes on one device, shared by the views of it.
 
-    A storage without memory yet (`ptr` is None) has a `pending` expression instead.
-    `version` counts writes; `read_only` forbids them. `seen`: others than tensors may look.
-    `checks`: of the indices that its values come of, where they may be bad (`faults`). `watch`:
-    where somebody has saved what is there now (`expr`)."""
+    A storage without memory yet (`ptr` is None) has a `pending` expression instead. `read_only`
+    forbids writes. `seen`: others than tensors may look. `checks`: of the indices that its values
+    come of, where they may be bad (`faults`). `watch`: where somebody has saved what is there now
+    (`expr`).
+
+    >>> import dovetail as dt
+    >>> dt.zeros(3, device="reference").storage()
+    <Storage of 12 bytes on reference>
+    """
 
     __slots__ = (
         "__weakref__", "checks", "device", "nbytes", "pending", "ptr", "read_only", "readers",
@@ -152,8 +176,14 @@ class Storage:
 
 
 class Stats(dict[str, int]):
-    """Figures of one device's allocator, also as attributes. Bytes of blocks are rounded up to
-    512."""
+    """Figures of one device's allocator by name, also as attributes; see `stats`.
+
+    Units: bytes, of blocks rounded up to 512.
+
+    >>> import dovetail as dt
+    >>> sorted(dt.memory.stats("reference"))[:3]
+    ['allocations', 'cache_hits', 'cached_bytes']
+    """
 
     FIGURES = (
         "live_bytes",
@@ -183,8 +213,14 @@ class Stats(dict[str, int]):
 
 
 class BlockInfo(NamedTuple):
-    """One block in a snapshot: `state` is "live", "cached" or "waiting"; `where`, a source line, if
-    traced."""
+    """One block in a snapshot: offset and size in bytes, state, and the line that allocated it.
+
+    `state` is "live", "cached" or "waiting"; `where`, a source line, if traced.
+
+    >>> import dovetail as dt
+    >>> dt.memory.BlockInfo(0, 512, "live", None).nbytes
+    512
+    """
 
     offset: int
     nbytes: int
@@ -193,7 +229,16 @@ class BlockInfo(NamedTuple):
 
 
 class SegmentInfo(NamedTuple):
-    """One piece of memory got from the device, and the blocks that it is cut into, in order."""
+    """One piece of memory got from the device, and the blocks that it is cut into, in order.
+
+    Units: bytes.
+
+    >>> import dovetail as dt
+    >>> x = dt.ones(3, device="reference")
+    >>> dt.evaluate(x)
+    >>> sum(b.nbytes for b in dt.memory.snapshot("reference")[0].blocks) % 512
+    0
+    """
 
     nbytes: int
     stream: Any
@@ -201,14 +246,20 @@ class SegmentInfo(NamedTuple):
 
 
 class Allocator(ABC):
-    """Where the memory of one device comes from. Only `allocate` must be written."""
+    """Where the memory of one device comes from; only `allocate` must be written.
+
+    >>> import dovetail as dt
+    >>> isinstance(dt.memory.get_allocator("reference"), dt.memory.Allocator)
+    True
+    """
 
     timeline: Timeline | None = None  # what it did since `trace(True)`, if it notes that
 
     @abstractmethod
     def allocate(self, nbytes: int, stream: Any = None) -> DataPtr:
-        """`nbytes` >= 0 bytes for use on `stream` (a backend's handle; None: the default stream).
+        """Memory of `nbytes` >= 0 bytes for use on `stream`.
 
+        `stream` is a backend's handle; None is the default stream.
         Raises: OutOfMemoryError.
         """
 
@@ -229,8 +280,10 @@ class Allocator(ABC):
             deleter(context)
 
     def record_stream(self, ptr: DataPtr, stream: Any) -> None:  # noqa: B027 - nothing to do without reuse
-        """Says that `ptr` is used on `stream` too: it is not reused before that stream has passed
-        its end."""
+        """Says that `ptr` is used on `stream` too.
+
+        It is not reused before that stream has passed its end.
+        """
 
     def stats(self) -> Stats:
         """The figures; zeros where an allocator keeps none."""
@@ -255,8 +308,10 @@ class Allocator(ABC):
 
 
 class Segment:
-    """Memory got from the device in one piece. Holds its allocator, which so lives as long as any
-    pointer."""
+    """Memory got from the device in one piece.
+
+    It holds its allocator, which so lives as long as any pointer.
+    """
 
     __slots__ = ("first", "handle", "nbytes", "owner", "pool")
 
@@ -325,9 +380,11 @@ class Block:
 
 
 class Pool:
-    """The blocks of one stream. `bins` are last-in-first-out by exact small size; the lists are
-    sorted for best fit. Large blocks have no bins: they are merged when freed, which costs 2 us
-    more."""
+    """The blocks of one stream.
+
+    `bins` are last-in-first-out by exact small size; the lists are sorted for best fit. Large
+    blocks have no bins: they are merged when freed, which costs 2 us more.
+    """
 
     __slots__ = ("bins", "large", "small", "stream")
 
@@ -405,7 +462,15 @@ class CachingAllocator(Allocator):
 
     Ctrl-C, or a driver's error, may come anywhere. The truth is in the segments' blocks and their
     states, which change in single assignments; whoever comes next makes lists, bins and figures
-    anew from them. So a block becomes LIVE together with a pointer that will give it back."""
+    anew from them. So a block becomes LIVE together with a pointer that will give it back.
+
+    >>> import dovetail as dt
+    >>> backend = dt.plugins.open_device("reference").backend
+    >>> allocator = dt.memory.CachingAllocator(backend, dt.device("reference"))
+    >>> ptr = allocator.allocate(100)
+    >>> allocator.stats().live_bytes
+    512
+    """
 
     def __init__(self, backend: Backend, device: Device) -> None:
         self.backend, self.device = backend, device
@@ -434,8 +499,10 @@ class CachingAllocator(Allocator):
 
     # --- the fast path
     def allocate(self, nbytes: int, stream: Any = None) -> DataPtr:
-        """See `Allocator.allocate`. Zero bytes get a real block too, so that every handle is
-        valid."""
+        """See `Allocator.allocate`.
+
+        Zero bytes get a real block too, so that every handle is valid.
+        """
         size = (nbytes + (ROUND - 1)) & -ROUND or ROUND
         with self._lock:
             if self._state:
@@ -469,7 +536,7 @@ class CachingAllocator(Allocator):
         return self._give_back
 
     def record_stream(self, ptr: DataPtr, stream: Any) -> None:
-        """See `Allocator.record_stream`. Foreign memory is left to its owner."""
+        """See `Allocator.record_stream`; foreign memory is left to its owner."""
         block = ptr.context
         if isinstance(block, Block) and stream != block.segment.pool.stream:
             known = block.streams or []
@@ -556,8 +623,7 @@ class CachingAllocator(Allocator):
         return block
 
     def _grow(self, pool: Pool, size: int) -> Block:
-        """A block of at least `size` from the device, after releasing what can be where it
-        refuses."""
+        """A block of at least `size` from the device, after giving back others if it refuses."""
         want = _segment_bytes(size)
         self._trim(want)
         for mend in (_nothing, self._settle, self._collect):
@@ -593,8 +659,7 @@ class CachingAllocator(Allocator):
         return self._serial
 
     def _trim(self, want: int) -> None:
-        """Keeps the cache in proportion where a device would never refuse: fresh host memory seems
-        endless."""
+        """Keeps the cache in proportion where a device never refuses: host memory seems endless."""
         bound = max(self._peak, self._live + want) * 3 // 2 + SLACK
         if self._reserved + want > bound:
             self._release(self._reserved + want - bound)
@@ -611,8 +676,7 @@ class CachingAllocator(Allocator):
         self._settle()
 
     def _release(self, nbytes: int) -> None:
-        """Returns unused segments to the device, the largest first, until `nbytes` are, or none is
-        left."""
+        """Returns unused segments to the device, the largest first, until `nbytes` are."""
         self.backend.synchronize()
         self._poll()
         for pool in self._pools.values():
@@ -673,8 +737,11 @@ class CachingAllocator(Allocator):
         self._state = IDLE
 
     def _give_up(self) -> None:
-        """Lets go of what was being done: what is not LIVE any more was freed already, and memory
-        in no segment goes back to the device."""
+        """Lets go of what was being done.
+
+        What is not LIVE any more was freed already, and memory in no segment goes back to the
+        device.
+        """
         while self._freed and self._freed[0].state != LIVE:
             del self._freed[0]
         self._waiting = [w for w in self._waiting if w[0].state == WAITING]
@@ -884,9 +951,15 @@ _chosen: dict[str, tuple[int, Allocator | Factory]] = {}
 
 
 def set_allocator(device_type: str, allocator: Allocator | Factory, priority: int = 0) -> None:
-    """Makes `allocator`, or what it returns for (backend, device), the allocator of a device type.
+    """Sets the allocator of a device type, and returns nothing.
 
-    Ignored where one of higher priority was set. Pointers of the one before stay good.
+    `device_type`: such as "cpu". `allocator`: an `Allocator`, or a function of (backend, device)
+    that returns one. `priority`: the call is ignored where one of higher priority came before.
+    Pointers of the allocator before stay good.
+    Raises: ArgumentTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.memory.set_allocator("mine", dt.memory.CachingAllocator)
     """
     if not isinstance(device_type, str):
         raise refused("set_allocator", "device_type", 'a name such as "cpu"', device_type)
@@ -902,13 +975,21 @@ def set_allocator(device_type: str, allocator: Allocator | Factory, priority: in
 
 
 def make_allocator(dev: Device, backend: Backend) -> Allocator:
-    """The allocator for a device that is being opened."""
+    """The allocator for a device that is being opened: the one that was set for its type."""
     chosen = _chosen.get(dev.type, (0, CachingAllocator))[1]
     return chosen if isinstance(chosen, Allocator) else chosen(backend, dev)
 
 
 def get_allocator(spec: Device | str | None = None) -> Allocator:
-    """The allocator of a device, which is opened if need be."""
+    """The allocator of a device, which is opened if need be.
+
+    Raises: DeviceError for an unknown device, UnavailableError or PluginError for one that cannot
+    be had.
+
+    >>> import dovetail as dt
+    >>> type(dt.memory.get_allocator("reference")).__name__
+    'CachingAllocator'
+    """
     return _allocator("get_allocator", spec)
 
 
@@ -918,20 +999,56 @@ def _allocator(op: str, spec: Device | str | None) -> Allocator:
 
 
 def stats(spec: Device | str | None = None) -> Stats:
-    """The figures of a device's allocator."""
+    """The figures of a device's allocator, as a dict whose entries are attributes too.
+
+    `live_bytes`, `cached_bytes`, `reserved_bytes` and their peaks; counts of allocations and frees,
+    of those on the device, of hits of the cache, retries and refusals.
+    Units: bytes, of blocks rounded up to 512.
+    Raises: DeviceError for an unknown device, UnavailableError or PluginError for one that cannot
+    be had.
+
+    >>> import dovetail as dt
+    >>> before = dt.memory.stats("reference").live_bytes
+    >>> x = dt.zeros(100, device="reference")
+    >>> dt.evaluate(x)
+    >>> dt.memory.stats("reference").live_bytes - before
+    512
+    """
     return _allocator("stats", spec).stats()
 
 
 def snapshot(spec: Device | str | None = None) -> list[SegmentInfo]:
-    """Every segment got from a device, with its blocks."""
+    """Every segment got from a device, with its blocks, as a list.
+
+    A block's `where` is the source line that allocated it, while `trace(True)`.
+    Units: bytes.
+    Raises: DeviceError for an unknown device, UnavailableError or PluginError for one that cannot
+    be had.
+
+    >>> import dovetail as dt
+    >>> x = dt.zeros(100, device="reference")
+    >>> dt.evaluate(x)
+    >>> any(b.state == "live" for s in dt.memory.snapshot("reference") for b in s.blocks)
+    True
+    """
     return _allocator("snapshot", spec).snapshot()
 
 
 def page(path: str | os.PathLike[str], spec: Device | str | None = None) -> None:
-    """Writes a page for a browser: which lines hold a device's memory, and, if `trace(True)` was
-    called before the work, how that came about.
+    """Writes a page for a browser: which lines hold a device's memory; returns nothing.
 
-    The page is one file. A path that ends in .json gets what `dovetail memory FILE.json` draws."""
+    If `trace(True)` was called before the work, it shows how that came about. The page is one file,
+    at `path`; one that ends in .json gets what `dovetail memory FILE.json` draws.
+    Raises: OSError where the file cannot be written; ArgumentTypeError, DeviceError,
+    UnavailableError.
+
+    >>> import dovetail as dt
+    >>> import os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "now.html")
+    >>> dt.memory.page(path, "reference")
+    >>> os.path.getsize(path) > 1000
+    True
+    """
     name = file_name("page", path)
     of = device(spec, "page")
     allocator = get_allocator(of)
@@ -942,17 +1059,43 @@ def page(path: str | os.PathLike[str], spec: Device | str | None = None) -> None
 
 
 def reset_peak(spec: Device | str | None = None) -> None:
-    """Starts the peak figures of a device anew."""
+    """Starts the peak figures of a device anew, from the present ones; returns nothing.
+
+    Raises: DeviceError for an unknown device, UnavailableError or PluginError for one that cannot
+    be had.
+
+    >>> import dovetail as dt
+    >>> dt.memory.reset_peak("reference")
+    >>> s = dt.memory.stats("reference")
+    >>> s.peak_live_bytes == s.live_bytes
+    True
+    """
     _allocator("reset_peak", spec).reset_peak()
 
 
 def empty_cache(spec: Device | str | None = None) -> None:
-    """Returns to the device what is cached and unused."""
+    """Returns to the device what is cached and unused; returns nothing.
+
+    Raises: DeviceError for an unknown device, UnavailableError or PluginError for one that cannot
+    be had.
+
+    >>> import dovetail as dt
+    >>> dt.memory.empty_cache("reference")
+    """
     _allocator("empty_cache", spec).empty_cache()
 
 
 def set_limit(spec: Device | str | None, nbytes: int | None) -> None:
-    """Bounds what may be reserved on a device, in bytes; None: no bound."""
+    """Bounds what may be reserved on a device; returns nothing.
+
+    `nbytes`: the bound; None is no bound. What would go beyond it is an OutOfMemoryError.
+    Units: bytes.
+    Raises: ArgumentError for a negative number; DeviceError, UnavailableError, PluginError.
+
+    >>> import dovetail as dt
+    >>> dt.memory.set_limit("reference", 1 << 40)
+    >>> dt.memory.set_limit("reference", None)
+    """
     limit = nbytes if nbytes is None else integer("set_limit", nbytes, "nbytes", 0)
     _allocator("set_limit", spec).set_limit(limit)
 
@@ -963,8 +1106,17 @@ _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 def trace(on: bool) -> None:
-    """Notes (or no longer) the source line of each allocation, for `snapshot`, `page` and
-    OutOfMemoryError. It costs about 3 us."""
+    """Begins, or ends, to note the source line of each allocation; returns nothing.
+
+    `on`: which. `snapshot`, `page` and the text of OutOfMemoryError have the lines.
+    Units: it costs about 3 us for each allocation.
+    Raises: ArgumentTypeError for what is no bool.
+
+    >>> import dovetail as dt
+    >>> dt.memory.trace(True)
+    >>> x = dt.empty(100, device="reference")
+    >>> dt.memory.trace(False)
+    """
     global _tracing
     on = flag("trace", on, "on")
     if on != _tracing:

@@ -1,6 +1,7 @@
-"""What a record of an allocator's memory has to be: `memory_trace` makes it, `memory_page` draws
-it, `memory_replay` does it again. A file may come from anywhere, so all of it is checked, once,
-before anything is made of it.
+"""What a record of an allocator's memory has to be.
+
+`memory.trace` makes it, `memory.page` draws it, `commands.memory_replay` does it again. A file may
+come from anywhere, so all of it is checked, once, before anything is made of it.
 """
 
 from __future__ import annotations

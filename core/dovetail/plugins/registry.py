@@ -36,8 +36,10 @@ GROUP = f"{GROUPS}{INTERFACE[0]}"
 
 
 class Entry(NamedTuple):
-    """One entry point: a device type (`name`), and where its plugin is ("module" or
-    "module:object")."""
+    """One entry point: a device type (`name`), and where its plugin is (`value`).
+
+    A plugin is "module" or "module:object".
+    """
 
     name: str
     value: str
@@ -77,8 +79,10 @@ class Hooks:
     @staticmethod
     @hookspec(firstresult=True)
     def dovetail_probe(config: Mapping[str, str]) -> Sequence[DeviceInfo] | Unavailable:  # type: ignore[empty-body]
-        """The devices there are, or why there are none. `config` holds DOVETAIL_<TYPE>_<KEY> as
-        {key: value}."""
+        """The devices there are, or why there are none.
+
+        `config` holds DOVETAIL_<TYPE>_<KEY> as {key: value}.
+        """
 
     @staticmethod
     @hookspec(firstresult=True)
@@ -164,9 +168,11 @@ class Record:
 
 
 class Opened:
-    """A device in use: its backend, its allocator, the vendor routines it offers, and the programs
-    that it has loaded, by the text of their kernels: not even a device of the same kind can run
-    them."""
+    """A device in use: its backend, its allocator, the vendor routines it offers, and its programs.
+
+    Programs are those that it has loaded, by the text of their kernels: not even a device of the
+    same kind can run them.
+    """
 
     __slots__ = ("allocator", "backend", "device", "faults", "library_calls", "programs", "streams")
 
@@ -205,8 +211,7 @@ def installed(groups: str = GROUPS) -> list[Entry]:
 
 
 def offers() -> dict[str, str]:
-    """The backends that dovetail's own package metadata declares as extras: device type ->
-    distribution."""
+    """The backends that dovetail's own package metadata declares: device type -> distribution."""
     import importlib.metadata as metadata  # as above
 
     try:
@@ -218,16 +223,20 @@ def offers() -> dict[str, str]:
 
 
 def reinstall(distribution: str, option: str = "--upgrade") -> str:
-    """How to get a distribution anew. A command only for dovetail's own: anybody may register the
-    name of somebody's private plugin."""
+    """How to get a distribution anew.
+
+    A command only for dovetail's own: anybody may register the name of somebody's private plugin.
+    """
     if distribution in ("dovetail", *offers().values()):
         return f"pip install {option} {distribution}"
     return f"get {distribution} anew from where it came"
 
 
 class Registry:
-    """All plugins of one process. Discovers once, when first asked; safe to use from several
-    threads."""
+    """All plugins of one process; safe to use from several threads.
+
+    They are discovered once, when somebody first asks.
+    """
 
     what = "device type"
     groups, interface = GROUPS, INTERFACE
@@ -395,8 +404,10 @@ class Registry:
         return self._manager.subset_hook_caller(hook, others)(**arguments)
 
     def config(self, type: str) -> dict[str, str]:
-        """The settings for one device type, from the environment: DOVETAIL_CPU_THREADS=4 is
-        {"threads": "4"}."""
+        """The settings for one device type, from the environment.
+
+        DOVETAIL_CPU_THREADS=4 is {"threads": "4"}.
+        """
         prefix = f"DOVETAIL_{type.upper()}_"
         return {
             k.removeprefix(prefix).lower(): v
@@ -469,8 +480,10 @@ class Registry:
 
 
 def _import_early() -> None:
-    """Has imported what computing needs: nothing can be while Python ends, and then a `__del__` may
-    compute. NumPy's methods import when first called."""
+    """Has imported what computing needs: nothing can be while Python ends.
+
+    And then a `__del__` may compute. NumPy's methods import when first called.
+    """
     diskcache.ready()
     a = np.zeros(1, bool)
     a.sum(), a.any(), a.all(), a.max(), a.min(), a.mean(), a.prod(), str(a), repr(a)
@@ -514,17 +527,39 @@ registry = Registry()
 
 
 def open_device(dev: Device | str) -> Opened:
-    """The opened device `dev`; see `Registry.open`."""
+    """The opened device `dev`, the same one each time.
+
+    It has a backend, an allocator and library calls.
+    Raises: DeviceError for an unknown type or index, UnavailableError with reason and hint,
+    PluginError with the plugin's own traceback.
+
+    >>> import dovetail as dt
+    >>> dt.plugins.open_device("reference").device
+    device("reference")
+    """
     return registry.open(device(dev))
 
 
 def devices() -> list[Device]:
-    """Every device that can be used on this machine."""
+    """Every device that can be used on this machine.
+
+    Plugins are imported and probed for it; those that cannot be used are left out (`dovetail
+    doctor` says why).
+
+    >>> import dovetail as dt
+    >>> dt.device("reference") in dt.devices()
+    True
+    """
     return registry.devices()
 
 
 def records() -> list[Record]:
-    """Every known plugin, probed: what `dovetail doctor` prints."""
+    """What is known of every plugin, each probed: what `dovetail doctor` prints.
+
+    >>> import dovetail as dt
+    >>> [r.state.value for r in dt.plugins.records() if r.type == "reference"]
+    ['open']
+    """
     return [registry.probe(name) for name in registry.records()]
 
 

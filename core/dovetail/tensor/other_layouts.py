@@ -112,7 +112,10 @@ class LayoutTensor(Tensor):
         raise LayoutError(without_meaning(_asking("this op"), self))
 
     def answer(self, verb: str, *args: Any) -> Any:
-        """What the layout's rule for a verb gives. Raises: LayoutError where it has none."""
+        """What the layout's rule for a verb gives.
+
+        Raises: LayoutError where it has none.
+        """
         found = self.rules.get(verb)
         if found is None:
             named = args and isinstance(args[0], Op)  # of apply and reduce

@@ -122,10 +122,17 @@ __all__ = ["Tensor", "evaluate"]
 
 
 class Tensor(Methods):
-    """An n-dimensional array on a device. Made by `dt.asarray`, `dt.zeros`, ... and by every op.
+    """An n-dimensional array: a device, a layout and a dtype over memory or pending work.
 
-    What an op returns is computed when somebody looks; shape, dtype and device are known, and
-    errors raised, at once.
+    Tensors are made by `dt.asarray`, `dt.zeros`, ... and by every op. What an op returns is
+    computed when somebody looks at it; shape, dtype and device are known, and errors raised, at
+    once. Functions of `dt` that take a tensor first are methods too: `dt.sum(x)` is `x.sum()`;
+    those that end in "_" write into the tensor.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([[1.0, 2.0], [3.0, 4.0]], device="reference")
+    >>> (x * 2).sum(axis=0).tolist()
+    [8.0, 12.0]
     """
 
     __slots__ = ("__weakref__", "_aliases", "_expr")
@@ -140,74 +147,176 @@ class Tensor(Methods):
 
     @property
     def device(self) -> Device:
-        """Where the memory is."""
+        """The device that the memory is on.
+
+        >>> import dovetail as dt
+        >>> x = dt.zeros((2, 3), device="reference")
+        >>> x.device
+        device("reference")
+        """
         return self._expr.spec.device
 
     @property
     def dtype(self) -> DType:
-        """What the elements are."""
+        """What the elements are: the one DType, to be compared with `is`.
+
+        >>> import dovetail as dt
+        >>> x = dt.zeros((2, 3), device="reference")
+        >>> x.dtype is dt.float32
+        True
+        """
         return self._expr.spec.dtype
 
     @property
     def layout(self) -> lay.Layout:
-        """How memory is interpreted."""
+        """How memory is interpreted: `dt.strided`, or what a layout plugin adds.
+
+        >>> import dovetail as dt
+        >>> x = dt.zeros((2, 3), device="reference")
+        >>> x.layout is dt.strided
+        True
+        """
         return lay.strided
 
     @property
     def shape(self) -> Shape:
-        """The size of each dimension."""
+        """The size of each dimension, as a tuple of ints.
+
+        >>> import dovetail as dt
+        >>> x = dt.zeros((2, 3), device="reference")
+        >>> x.shape
+        (2, 3)
+        """
         return self._expr.spec.shape
 
     @property
     def ndim(self) -> int:
-        """The number of dimensions."""
+        """The number of dimensions.
+
+        >>> import dovetail as dt
+        >>> x = dt.zeros((2, 3), device="reference")
+        >>> x.ndim
+        2
+        """
         return len(self._expr.spec.shape)
 
     @property
     def size(self) -> int:
-        """The number of elements."""
+        """The number of elements.
+
+        >>> import dovetail as dt
+        >>> x = dt.zeros((2, 3), device="reference")
+        >>> x.size
+        6
+        """
         return self._expr.spec.size
 
     @property
     def itemsize(self) -> int:
-        """Bytes of one element."""
+        """The bytes of one element.
+
+        Units: bytes.
+
+        >>> import dovetail as dt
+        >>> x = dt.zeros((2, 3), device="reference")
+        >>> x.itemsize
+        4
+        """
         return self._expr.spec.dtype.itemsize
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all elements."""
+        """The bytes of all elements, each counted once.
+
+        Units: bytes; a broadcast view has more than its memory.
+
+        >>> import dovetail as dt
+        >>> x = dt.zeros((2, 3), device="reference")
+        >>> x.nbytes
+        24
+        """
         return self.size * self.itemsize
 
     def numel(self) -> int:
-        """The number of elements."""
+        """The number of elements, as PyTorch has it: `x.size`.
+
+        >>> import dovetail as dt
+        >>> x = dt.zeros((2, 3), device="reference")
+        >>> x.numel()
+        6
+        """
         return self.size
 
     def dim(self) -> int:
-        """The number of dimensions."""
+        """The number of dimensions, as PyTorch has it: `x.ndim`.
+
+        >>> import dovetail as dt
+        >>> x = dt.zeros((2, 3), device="reference")
+        >>> x.dim()
+        2
+        """
         return self.ndim
 
     def stride(self, axis: int | None = None) -> Any:
-        """The strides in elements, or that of one axis."""
+        """The strides, or that of one axis: how far it is to the next element.
+
+        Units: elements, not bytes.
+        Raises: AxisError.
+
+        >>> import dovetail as dt
+        >>> x = dt.zeros((2, 3), device="reference")
+        >>> x.stride(), x.T.stride(0)
+        ((3, 1), 1)
+        """
         e = self._expr
         strides = e.spec.strides if e.op is not None else e.strides
         return strides if axis is None else strides[lay.axis("stride", axis, self.ndim)]
 
     def storage_offset(self) -> int:
-        """The position of the first element in the storage, in elements."""
+        """The position of the first element in the storage.
+
+        Units: elements, not bytes.
+
+        >>> import dovetail as dt
+        >>> x = dt.zeros((2, 3), device="reference")
+        >>> x[1].storage_offset()
+        3
+        """
         return 0 if self._expr.op is not None else self._expr.offset
 
     def is_contiguous(self) -> bool:
-        """Whether the elements lie densely in row-major order."""
+        """Whether the elements lie densely in row-major order.
+
+        >>> import dovetail as dt
+        >>> x = dt.zeros((2, 3), device="reference")
+        >>> x.is_contiguous(), x.T.is_contiguous()
+        (True, False)
+        """
         e = self._expr
         return e.op is not None or lay.is_contiguous(e.spec.shape, e.strides)
 
     def storage(self) -> Storage:
-        """The memory that this tensor and its views share; computes a pending value."""
+        """The memory that this tensor and its views share; computes a pending value.
+
+        Raises: OutOfMemoryError, and what the work that is pending raises.
+
+        >>> import dovetail as dt
+        >>> x = dt.zeros((2, 3), device="reference")
+        >>> x.storage() is x[1].storage()
+        True
+        """
         return storage_of(evaluated(self))
 
     def data_ptr(self) -> int:
-        """The address of the first element, for memory that the host can reach; else the driver's
-        handle.
+        """The address of the first element, where the host can reach the memory.
+
+        Elsewhere it is the driver's handle of the memory. A pending value is computed.
+        Units: bytes.
+
+        >>> import dovetail as dt
+        >>> x = dt.zeros((2, 3), device="reference")
+        >>> x.data_ptr() % 64
+        0
         """
         e = evaluated(self)
         ptr = storage_of(e).ptr
@@ -217,14 +326,30 @@ class Tensor(Methods):
 
     @property
     def T(self) -> Tensor:
-        """The transpose of a matrix (a view). Raises: ShapeError for other than 2 dimensions."""
+        """The transpose of a matrix: a view.
+
+        Raises: ShapeError for other than 2 dimensions; see `dt.permute_dims`.
+
+        >>> import dovetail as dt
+        >>> x = dt.zeros((2, 3), device="reference")
+        >>> x.T.shape
+        (3, 2)
+        """
         if self.ndim != 2:
             raise ShapeError(f"T: needs 2 dimensions, not shape {self.shape}; see dt.permute_dims")
         return view(self, ("permute", (1, 0)))
 
     @property
     def mT(self) -> Tensor:
-        """The transpose of the last two dimensions (a view)."""
+        """The transpose of the last two dimensions: a view.
+
+        Raises: ShapeError below 2 dimensions.
+
+        >>> import dovetail as dt
+        >>> x = dt.zeros((2, 3), device="reference")
+        >>> x.mT.shape
+        (3, 2)
+        """
         if self.ndim < 2:
             raise ShapeError(f"mT: needs at least 2 dimensions, not shape {self.shape}")
         axes = (*range(self.ndim - 2), self.ndim - 1, self.ndim - 2)
@@ -235,10 +360,14 @@ class Tensor(Methods):
     def numpy(self) -> np.ndarray[Any, Any]:
         """The values as a NumPy array; where the host reaches the memory, a read-only view of it.
 
-        The view shows later writes to the tensor; to write yourself, copy it.
-
+        The view shows later writes to the tensor; to write yourself, copy it. A pending value is
+        computed.
         Raises: DTypeError for bfloat16, which NumPy lacks; IndexOutOfRange, each time, where the
         values come of a bad index.
+
+        >>> import dovetail as dt
+        >>> dt.zeros(2, device="reference").numpy()
+        array([0., 0.], dtype=float32)
         """
         dtype = self.dtype.__numpy_dtype__
         if dtype is None:
@@ -257,7 +386,15 @@ class Tensor(Methods):
         return found.copy() if copy else found
 
     def item(self) -> bool | int | float:
-        """The value of a tensor of one element, as a Python number. Raises: ShapeError."""
+        """The value of a tensor of one element, as a Python number.
+
+        A pending value is computed.
+        Raises: ShapeError for more or no elements; IndexOutOfRange where it comes of a bad index.
+
+        >>> import dovetail as dt
+        >>> dt.asarray([[7]], device="reference").item()
+        7
+        """
         if self.size != 1:
             raise ShapeError(
                 f"item: needs exactly one element, not shape {self.shape}; see tolist()"
@@ -266,7 +403,15 @@ class Tensor(Methods):
         return x.numpy().reshape(()).item()  # type: ignore[no-any-return]
 
     def tolist(self) -> Any:
-        """The values as nested lists of Python numbers; a 0-dimensional tensor gives the number."""
+        """The values as nested lists of Python numbers; a 0-dimensional tensor gives the number.
+
+        A pending value is computed.
+        Raises: IndexOutOfRange where the values come of a bad index.
+
+        >>> import dovetail as dt
+        >>> dt.asarray([[1, 2], [3, 4]], device="reference").tolist()
+        [[1, 2], [3, 4]]
+        """
         x = self if self.dtype.__numpy_dtype__ is not None else apply(ops.ASTYPE, (self,), float32)
         return x.numpy().tolist()
 
@@ -516,9 +661,9 @@ def apply(op: Op, args: Sequence[Any], attrs: Any = None, out: Tensor | None = N
 
 
 def dispatch(verb: str, among: Sequence[Any], *args: Any) -> Any:
-    """What the layout of the first tensor among some that is not strided says of a verb.
+    """What the layout of the first operand that is not strided gives for `verb`.
 
-    See `other_layouts.py`. Raises: LayoutError.
+    See `other_layouts.py`. Raises: LayoutError where that layout has no rule for the verb.
     """
     x: Any = next(x for x in among if isinstance(x, Tensor) and type(x) is not Tensor)
     return x.answer(verb, *args)
@@ -712,7 +857,7 @@ def view(x: Tensor, m: Move) -> Tensor:
     return alias(x, make(seen))
 
 
-_COPY = (None, (), 0)  # what a move is that strides do not permit
+_COPY = (None, (), 0)  # stands for a move that strides do not permit
 # a move of a layout -> spec, strides and offset: 1 us to work out
 _moved: Recent[Any, Any] = Recent(8192)
 
@@ -903,7 +1048,17 @@ def fresh(s: Spec) -> Expr:
 
 
 def evaluate(*tensors: Tensor) -> None:
-    """Computes these tensors now, together."""
+    """Computes these tensors now, together, so that they share kernels; returns nothing.
+
+    Shapes: any.
+    Dtypes: all.
+    Raises: OutOfMemoryError; IndexOutOfRange on devices that wait for their work; DTypeError for
+    what is no tensor.
+
+    >>> import dovetail as dt
+    >>> x = dt.zeros(3, device="reference") + 1
+    >>> dt.evaluate(x, x * 2)
+    """
     for t in tensors:
         required("evaluate", t)
     run.evaluate([p._expr for t in tensors for p in _parts(t)])
