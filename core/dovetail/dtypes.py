@@ -22,6 +22,10 @@ class DType:
     Attributes: `name` ("float32"), `code` ("f32", as in kernel texts), `kind` ("b", "i", "u", "f",
     "c"), `itemsize` in bytes, `compute` (in what its values are computed: float32 for floats of
     reduced precision, else itself), `__numpy_dtype__` (None for bfloat16, which NumPy lacks).
+
+    >>> import dovetail as dt
+    >>> dt.float32.name, dt.float32.itemsize, dt.float32.is_float
+    ('float32', 4, True)
     """
 
     __slots__ = ("__numpy_dtype__", "bits", "code", "compute", "itemsize", "kind", "name")

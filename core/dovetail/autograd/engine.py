@@ -540,7 +540,13 @@ def _backward_method(
 
 
 def _requires_grad(x: Tensor) -> bool:
-    """Whether gradients flow to or through this tensor."""
+    """Whether gradients flow to or through this tensor; it can be set on leaves.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray(1.0, device="reference").requires_grad_()
+    >>> x.requires_grad, (x * 2).requires_grad
+    (True, True)
+    """
     return x._expr.tape is not None
 
 
@@ -549,7 +555,13 @@ def _require_grad(x: Tensor, on: bool) -> None:
 
 
 def _grad_fn(x: Tensor) -> Node | None:
-    """The place on the tape of the op that made this tensor; None for a leaf."""
+    """The place on the tape of the op that made this tensor; None for a leaf.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray(1.0, device="reference").requires_grad_()
+    >>> x.grad_fn is None, (x * 2).grad_fn.name
+    (True, 'multiply')
+    """
     return None if is_leaf(x) else x._expr.tape
 
 

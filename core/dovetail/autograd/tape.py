@@ -179,9 +179,13 @@ _rules: dict[Op, Rules] = {}  # those of rows, once they were asked for, and tho
 
 
 def set_gradient(op: Op, *rules: Rule | None) -> None:
-    """Sets the gradient of an op: a rule for each operand, or None where it has no gradient.
+    """Sets the gradient of an op, and returns nothing.
 
-    For rules that take more than the elementwise functions; others stand in the op's row.
+    `rules`: for each operand a function, or None where it has no gradient. The names of its
+    parameters say what it needs: `g` the gradient that comes in, `x`, `y`, ... the operands, `r`
+    the result; what it names is kept. `op`: a row of the table. For rules that take more than the
+    elementwise functions; others stand in the op's row. See docs/adding-an-op.md.
+    Raises: nothing.
     """
     _rules[op] = tuple([None if r is None else _read(r) for r in rules])
 

@@ -46,91 +46,213 @@ if TYPE_CHECKING:
 Number = bool | int | float
 Function = Callable[..., Tensor]
 
-# Of a function its sentence, where "`name` of each element" does not do, and an example, which runs
-# as a doctest.
+# Of a function its sentence, where "`name` of each element" does not do, what else there is to say,
+# and an example, which runs as a doctest.
 SENTENCES: dict[str, tuple[str, ...]] = {
     # arithmetic
-    "add": ("x1 + x2; for bool: or.", "[1, 2], [3, 4] -> [4, 6]"),
+    "add": ("The sum x1 + x2; for bool: or.", "[1, 2], [3, 4] -> [4, 6]"),
     "subtract": ("x1 - x2.", "[5, 2], 1 -> [4, 1]"),
-    "multiply": ("x1 * x2; for bool: and.", "[1, 2], [3, 4] -> [3, 8]"),
-    "divide": ("x1 / x2, always a float.", "[1, 3], 2 -> [0.5, 1.5]"),
+    "multiply": ("The product x1 * x2; for bool: and.", "[1, 2], [3, 4] -> [3, 8]"),
+    "divide": (
+        "The quotient x1 / x2, always a float.",
+        "A number over 0 is infinite, 0 over 0 NaN.",
+        "[1, 3], 2 -> [0.5, 1.5]",
+    ),
     "floor_divide": (
-        "x1 / x2 rounded down; for integers x // 0 is 0.",
+        "The quotient x1 / x2 of exact arithmetic, rounded down.",
+        "For integers x // 0 is 0, and MIN // -1 wraps to MIN.",
+        "Gradient: 0 everywhere.",
         "[7, -7], 2 -> [3, -4]",
     ),
     "remainder": (
-        "What x1 leaves when divided by x2, with the sign of x2, exact; for integers x % 0 is 0.",
+        "What x1 leaves when divided by x2, with the sign of x2.",
+        "Of floats it is that of exact arithmetic, rounded once.",
+        "x % 0 is 0 for integers, NaN for floats.",
+        "Gradient: 1 for x1, -floor(x1 / x2) for x2.",
         "[7, -7], 3 -> [1, 2]",
     ),
-    "maximum": ("The larger; NaN wins.", "[1, 5], [3, 4] -> [3, 5]"),
-    "minimum": ("The smaller; NaN wins.", "[1, 5], [3, 4] -> [1, 4]"),
-    "atan2": ("The angle of the point (x2, x1), in -pi..pi.",),
-    "hypot": ("sqrt(x1**2 + x2**2), without overflow.", "[3.0], [4.0] -> [5.0]"),
-    "copysign": ("|x1| with the sign of x2.", "[1.0, 2.0], [-1.0, 1.0] -> [-1.0, 2.0]"),
-    "nextafter": ("The next number of their dtype after x1 in the direction of x2.",),
-    "logaddexp": ("log(exp(x1) + exp(x2)), without overflow.",),
-    "abs": ("The absolute value.", "[-1, 2] -> [1, 2]"),
-    "negative": ("-x.", "[1, -2] -> [-1, 2]"),
-    "positive": ("x, as a new tensor.", "[1, -2] -> [1, -2]"),
-    "sign": ("-1, 0 or 1; NaN stays.", "[-3, 0, 5] -> [-1, 0, 1]"),
-    "square": ("x * x.", "[2, 3] -> [4, 9]"),
-    "reciprocal": ("1 / x.", "[2.0, 4.0] -> [0.5, 0.25]"),
-    "sqrt": ("The square root, rounded correctly.", "[4.0, 9.0] -> [2.0, 3.0]"),
-    "rsqrt": ("1 / sqrt(x).", "[4.0] -> [0.5]"),
-    "cbrt": ("The cube root.", "[8.0, -27.0] -> [2.0, -3.0]"),
-    "ceil": ("The least integer that is not less.", "[1.2, -1.2] -> [2.0, -1.0]"),
-    "floor": ("The largest integer that is not more.", "[1.2, -1.2] -> [1.0, -2.0]"),
-    "trunc": ("x without its fraction.", "[1.7, -1.7] -> [1.0, -1.0]"),
-    "relu": ("max(x, 0); NaN stays.", "[-1.0, 2.0] -> [0.0, 2.0]"),
+    "maximum": (
+        "The larger of two elements; NaN wins.",
+        "Gradient: half to each where equal, all of it beside a number, all to both of NaN.",
+        "[1, 5], [3, 4] -> [3, 5]",
+    ),
+    "minimum": (
+        "The smaller of two elements; NaN wins.",
+        "Gradient: half to each where equal, all of it beside a number, all to both of NaN.",
+        "[1, 5], [3, 4] -> [1, 4]",
+    ),
+    "atan2": (
+        "The angle in radians of the point (x2, x1), in -pi..pi.",
+        "Gradient: 0 at (0, 0).",
+        "[1.0, 0.0], [0.0, -1.0] -> [1.5707963705062866, 3.1415927410125732]",
+    ),
+    "hypot": (
+        "The length sqrt(x1**2 + x2**2), without overflow.",
+        "Beside an infinite operand it is inf, also of NaN.",
+        "Gradient: NaN at (0, 0).",
+        "[3.0], [4.0] -> [5.0]",
+    ),
+    "copysign": (
+        "|x1| with the sign of x2.",
+        "The signs of -0.0 and of NaN count.",
+        "Gradient: 0 where x1 is 0.",
+        "[1.0, 2.0], [-1.0, 1.0] -> [-1.0, 2.0]",
+    ),
+    "nextafter": (
+        "The next number of their dtype after x1 in the direction of x2.",
+        "Gradient: none flows.",
+        "[1.0], [2.0] -> [1.0000001192092896]",
+    ),
+    "logaddexp": (
+        "log(exp(x1) + exp(x2)), without overflow.",
+        "Where the two terms cancel, the error is below 1 ulp of the larger operand.",
+        "[1000.0], [1000.0] -> [1000.6931762695312]",
+    ),
+    "pow": ("x1 to the power x2.", "[2, 3], 3 -> [8, 27]"),
+    "round": (
+        "The nearest integer; halves go to the even one.",
+        "Gradient: 0 everywhere.",
+        "[0.5, 1.5, 2.6] -> [0.0, 2.0, 3.0]",
+    ),
+    "abs": (
+        "The absolute value.",
+        "Of the least integer of a signed dtype it wraps to itself.",
+        "Gradient: 0 at 0.",
+        "[-1, 2] -> [1, 2]",
+    ),
+    "negative": ("-x.", "Integers wrap.", "[1, -2] -> [-1, 2]"),
+    "positive": ("x itself, as a new tensor.", "[1, -2] -> [1, -2]"),
+    "sign": (
+        "The sign of x: -1, 0 or 1; NaN stays.",
+        "Gradient: 0 everywhere.",
+        "[-3, 0, 5] -> [-1, 0, 1]",
+    ),
+    "square": ("x * x.", "Integers wrap.", "[2, 3] -> [4, 9]"),
+    "reciprocal": ("1 / x.", "Always a float; of 0 it is infinite.", "[2.0, 4.0] -> [0.5, 0.25]"),
+    "sqrt": (
+        "The square root; NaN below 0.",
+        "Gradient: infinite at 0.",
+        "[4.0, 9.0] -> [2.0, 3.0]",
+    ),
+    "rsqrt": (
+        "1 / sqrt(x).",
+        "NaN below 0, infinite at 0.",
+        "[4.0, 2.0] -> [0.5, 0.7071067690849304]",
+    ),
+    "cbrt": ("The cube root, also of negative numbers.", "[8.0, -27.0] -> [2.0, -3.0]"),
+    "ceil": (
+        "The least integer that is not less than x.",
+        "Integers stay as they are.",
+        "Gradient: 0 everywhere.",
+        "[1.2, -1.2] -> [2.0, -1.0]",
+    ),
+    "floor": (
+        "The largest integer that is not more than x.",
+        "Integers stay as they are.",
+        "Gradient: 0 everywhere.",
+        "[1.2, -1.2] -> [1.0, -2.0]",
+    ),
+    "trunc": (
+        "The integer part of x, without its fraction.",
+        "Integers stay as they are.",
+        "Gradient: 0 everywhere.",
+        "[1.7, -1.7] -> [1.0, -1.0]",
+    ),
+    "relu": ("max(x, 0); NaN stays.", "Gradient: 0 at 0.", "[-1.5, 0.0, 2.0] -> [0.0, 0.0, 2.0]"),
     # comparison and logic
-    "equal": ("x1 == x2.", "[1, 2], [1, 3] -> [True, False]"),
-    "not_equal": ("x1 != x2.", "[1, 2], [1, 3] -> [False, True]"),
-    "less": ("x1 < x2.", "[1, 2], 2 -> [True, False]"),
-    "less_equal": ("x1 <= x2.", "[1, 3], 2 -> [True, False]"),
-    "greater": ("x1 > x2.", "[1, 3], 2 -> [False, True]"),
-    "greater_equal": ("x1 >= x2.", "[1, 2], 2 -> [False, True]"),
-    "logical_and": ("Whether both.", "[1, 0], [2, 3] -> [True, False]"),
-    "logical_or": ("Whether one or both.", "[1, 0], [0, 0] -> [True, False]"),
-    "logical_xor": ("Whether one only.", "[1, 0], [2, 3] -> [False, True]"),
-    "logical_not": ("Whether zero.", "[0, 2] -> [True, False]"),
-    "bitwise_and": ("The bits in both.", "[6], [3] -> [2]"),
-    "bitwise_or": ("The bits in either.", "[6], [3] -> [7]"),
-    "bitwise_xor": ("The bits in one only.", "[6], [3] -> [5]"),
+    "equal": ("x1 == x2.", "NaN equals nothing; -0.0 equals 0.", "[1, 2], [1, 3] -> [True, False]"),
+    "not_equal": (
+        "x1 != x2.",
+        "NaN differs from everything; -0.0 equals 0.",
+        "[1, 2], [1, 3] -> [False, True]",
+    ),
+    "less": ("x1 < x2.", "False where one is NaN.", "[1, 2], 2 -> [True, False]"),
+    "less_equal": ("x1 <= x2.", "False where one is NaN.", "[1, 3], 2 -> [True, False]"),
+    "greater": ("x1 > x2.", "False where one is NaN.", "[1, 3], 2 -> [False, True]"),
+    "greater_equal": ("x1 >= x2.", "False where one is NaN.", "[1, 2], 2 -> [False, True]"),
+    "logical_and": ("Whether both are true.", "[1, 0], [2, 3] -> [True, False]"),
+    "logical_or": ("Whether one or both are true.", "[1, 0], [0, 0] -> [True, False]"),
+    "logical_xor": ("Whether one only is true.", "[1, 0], [2, 3] -> [False, True]"),
+    "logical_not": ("Whether x is zero, or False.", "[0, 2] -> [True, False]"),
+    "bitwise_and": ("The bits that are set in both.", "[6], [3] -> [2]"),
+    "bitwise_or": ("The bits that are set in one or both.", "[6], [3] -> [7]"),
+    "bitwise_xor": ("The bits that are set in one only.", "[6], [3] -> [5]"),
     "bitwise_left_shift": (
-        "x1 * 2**x2, wrapping; an amount out of range shifts everything out.",
+        "x1 * 2**x2, wrapping.",
+        "An amount below 0, or of all bits or more, shifts everything out.",
         "[3], [2] -> [12]",
     ),
     "bitwise_right_shift": (
-        "x1 / 2**x2 rounded down; an amount out of range shifts everything out.",
+        "x1 / 2**x2 rounded down.",
+        "An amount below 0, or of all bits or more, shifts everything out: 0, or -1 below 0.",
         "[12], [2] -> [3]",
     ),
-    "bitwise_invert": ("All bits flipped.", "[0, 5] -> [-1, -6]"),
-    "isnan": ("Whether NaN.", "[1.0] -> [False]"),
-    "isinf": ("Whether infinite.", "[1.0] -> [False]"),
-    "isfinite": ("Whether neither infinite nor NaN.", "[1.0] -> [True]"),
-    "signbit": ("Whether the sign bit is set: -0.0 has it.", "[-0.0] -> [True]"),
+    "bitwise_invert": ("All bits flipped; for bool: not.", "[0, 5] -> [-1, -6]"),
+    "isnan": ("Whether x is NaN.", "[1.0] -> [False]"),
+    "isinf": ("Whether x is inf or -inf.", "[1.0] -> [False]"),
+    "isfinite": ("Whether x is neither infinite nor NaN.", "[1.0] -> [True]"),
+    "signbit": ("Whether the sign bit is set: -0.0 has it.", "[1.0, -0.0] -> [False, True]"),
     # elementary functions: within 1 ulp, and the same bits on every device
-    "exp": ("e to the power x.", "[0.0] -> [1.0]"),
-    "exp2": ("2 to the power x.", "[3.0] -> [8.0]"),
-    "expm1": ("exp(x) - 1, accurate near 0.", "[0.0] -> [0.0]"),
-    "log": ("The natural logarithm.", "[1.0] -> [0.0]"),
-    "log2": ("The logarithm to base 2.", "[8.0] -> [3.0]"),
-    "log10": ("The logarithm to base 10.", "[1.0] -> [0.0]"),
-    "log1p": ("log(1 + x), accurate near 0.", "[0.0] -> [0.0]"),
-    "sin": ("The sine of an angle in radians.", "[0.0] -> [0.0]"),
-    "cos": ("The cosine of an angle in radians.", "[0.0] -> [1.0]"),
-    "tan": ("The tangent of an angle in radians.", "[0.0] -> [0.0]"),
-    "asin": ("The inverse sine, in -pi/2..pi/2.", "[0.0] -> [0.0]"),
-    "acos": ("The inverse cosine, in 0..pi.", "[1.0] -> [0.0]"),
-    "atan": ("The inverse tangent, in -pi/2..pi/2.", "[0.0] -> [0.0]"),
-    "sinh": ("The hyperbolic sine.", "[0.0] -> [0.0]"),
-    "cosh": ("The hyperbolic cosine.", "[0.0] -> [1.0]"),
-    "tanh": ("The hyperbolic tangent.", "[0.0] -> [0.0]"),
-    "asinh": ("The inverse hyperbolic sine.", "[0.0] -> [0.0]"),
-    "acosh": ("The inverse hyperbolic cosine.", "[1.0] -> [0.0]"),
-    "atanh": ("The inverse hyperbolic tangent.", "[0.0] -> [0.0]"),
-    "erf": ("The error function.", "[0.0] -> [0.0]"),
-    "erfc": ("1 - erf(x), accurate where that is small.", "[0.0] -> [1.0]"),
+    "exp": ("e to the power x.", "[0.0, 1.0] -> [1.0, 2.7182817459106445]"),
+    "exp2": ("2 to the power x.", "[3.0, 0.5] -> [8.0, 1.4142135381698608]"),
+    "expm1": ("exp(x) - 1, accurate near 0.", "[0.0, 1.0] -> [0.0, 1.718281865119934]"),
+    "log": (
+        "The natural logarithm; -inf at 0, NaN below.",
+        "[1.0, 2.0] -> [0.0, 0.6931471824645996]",
+    ),
+    "log2": (
+        "The logarithm to base 2; -inf at 0, NaN below.",
+        "[8.0, 3.0] -> [3.0, 1.5849624872207642]",
+    ),
+    "log10": (
+        "The logarithm to base 10; -inf at 0, NaN below.",
+        "[1000.0, 2.0] -> [3.0, 0.3010300099849701]",
+    ),
+    "log1p": (
+        "log(1 + x), accurate near 0; -inf at -1, NaN below.",
+        "[0.0, 1.0] -> [0.0, 0.6931471824645996]",
+    ),
+    "sin": (
+        "The sine of an angle in radians; NaN of infinity.",
+        "[0.0, 1.0] -> [0.0, 0.8414709568023682]",
+    ),
+    "cos": (
+        "The cosine of an angle in radians; NaN of infinity.",
+        "[0.0, 1.0] -> [1.0, 0.5403023362159729]",
+    ),
+    "tan": (
+        "The tangent of an angle in radians; NaN of infinity.",
+        "[0.0, 1.0] -> [0.0, 1.5574077367782593]",
+    ),
+    "asin": (
+        "The inverse sine in radians, in -pi/2..pi/2; NaN outside of -1..1.",
+        "[0.0, 1.0] -> [0.0, 1.5707963705062866]",
+    ),
+    "acos": (
+        "The inverse cosine in radians, in 0..pi; NaN outside of -1..1.",
+        "[1.0, 0.0] -> [0.0, 1.5707963705062866]",
+    ),
+    "atan": (
+        "The inverse tangent in radians, in -pi/2..pi/2.",
+        "[0.0, 1.0] -> [0.0, 0.7853981852531433]",
+    ),
+    "sinh": ("The hyperbolic sine.", "[0.0, 1.0] -> [0.0, 1.175201177597046]"),
+    "cosh": ("The hyperbolic cosine.", "[0.0, 1.0] -> [1.0, 1.5430806875228882]"),
+    "tanh": ("The hyperbolic tangent.", "[0.0, 1.0] -> [0.0, 0.7615941762924194]"),
+    "asinh": ("The inverse hyperbolic sine.", "[0.0, 1.0] -> [0.0, 0.8813735842704773]"),
+    "acosh": (
+        "The inverse hyperbolic cosine; NaN below 1.",
+        "[1.0, 2.0] -> [0.0, 1.316957950592041]",
+    ),
+    "atanh": (
+        "The inverse hyperbolic tangent; infinite at -1 and 1, NaN outside.",
+        "[0.0, 0.5] -> [0.0, 0.5493061542510986]",
+    ),
+    "erf": ("The error function.", "[0.0, 1.0] -> [0.0, 0.8427007794380188]"),
+    "erfc": (
+        "1 - erf(x), accurate where that is small.",
+        "[0.0, 5.0] -> [1.0, 1.5374598295869735e-12]",
+    ),
     "sigmoid": ("1 / (1 + exp(-x)).", "[0.0] -> [0.5]"),
 }
 
@@ -142,15 +264,6 @@ FUNCTIONS: dict[str, Op] = {  # the public functions that are one row each
     name: op
     for name, op in TABLE.items()
     if op.kind == "map" and op.arity <= 2 and name not in PARTS
-}
-_SHAPES = {
-    "x": "Shapes: any; the result has the same.",
-    "x1, x2": "Shapes: broadcast; a Python number has none, and takes the other operand's dtype.",
-}
-_ITS = {"x": "the same", "x1, x2": "the promoted one"}
-_RAISES = {
-    "x": "Raises: DTypeError.",
-    "x1, x2": "Raises: ShapeError, DTypeError, DeviceError, ValueOverflow, naming the operands.",
 }
 # The largest error found, in ulp, in float32 and float64, rounded up: docs/accuracy.md has it.
 ULP = {
@@ -207,25 +320,55 @@ def _function(op: Op) -> Function:
     return _described(made, op.name, "\n".join(_documented(op)))
 
 
+IN_PLACE_SAYS = """This tensor, after `dt.{0}` of it has been written into its memory.
+
+The result is broadcast to this tensor's shape and cast to its dtype, where that loses no kind
+of number. Every view of the memory sees it.
+Raises: as `dt.{0}`; ReadOnlyError; GradientError for a leaf that requires one.
+
+`dt.{0}`: {1}"""
+
+
 def in_place_form(op: Op) -> Function:
     """The method that writes a row's result into its first operand."""
     made = _unary_in_place(op) if op.arity == 1 else _binary_in_place(op)
-    doc = f"This tensor, after `{op.name}` has been written into it."
+    doc = IN_PLACE_SAYS.format(op.name, "\n".join(_documented(op)))
     return _described(made, f"{op.name}_", doc)
 
 
 def _documented(op: Op) -> Iterator[str]:
     """The lines of a row's docstring."""
     operands = "each element" if op.arity == 1 else "x1 and x2, element by element"
-    says, *example = SENTENCES.get(op.name, (f"`{op.name}` of {operands}.",))
-    yield from (says, "", f"Dtypes: {_dtypes_said(op.dtypes, op.arity)}.")
-    if op.arity == 2:
-        yield "Shapes: broadcast; a Python number takes the other operand's dtype."
-    yield "Raises: ShapeError, DTypeError, DeviceError, naming the operands."
-    for text in example:
-        given, result = text.split(" -> ")
-        given = given.replace("[", "dt.asarray([").replace("]", '], device="reference")')
+    says, *more = SENTENCES.get(op.name, (f"`{op.name}` of {operands}.",))
+    examples = [text for text in more if " -> " in text]
+    gradient = [text for text in more if text.startswith("Gradient:")]
+    yield from (says, "", *(text for text in more if text not in examples + gradient))
+    if op.arity == 1:
+        yield "Shapes: any; the result has the same."
+    else:
+        yield "Shapes: broadcast; a Python number has none, and takes the other operand's dtype."
+    yield f"Dtypes: {_dtypes_said(op.dtypes, op.arity)}."
+    yield from (*_accuracy(op.name), *gradient)
+    if op.arity == 1:
+        yield "Raises: DTypeError."
+    else:
+        yield "Raises: ShapeError, DTypeError, DeviceError, ValueOverflow, naming the operands."
+    for text in examples:
+        given, result = text.split(" -> ")  # a list goes where the other operand is
+        given = given.replace("[", "dt.asarray([", 1).replace("]", '], device="reference")', 1)
         yield from ("", ">>> import dovetail as dt", f">>> dt.{op.name}({given}).tolist()", result)
+
+
+def _accuracy(name: str) -> list[str]:
+    """What is known of the error of floats."""
+    if name in _ROUNDED:
+        return ["Accuracy: floats are correctly rounded (IEEE 754)."]
+    if name not in ULP:
+        return []
+    single, double = ULP[name]
+    bound = f"within {single:.2f} ulp in float32, {double:.2f} in float64, as measured"
+    found = [f"Accuracy: {bound} (docs/accuracy.md)."]
+    return found if name in _NOT_C99 else [*found, "Special values: as in C99, annex F."]
 
 
 _KINDS = {bool_: "bool", int64: "signed integers", uint64: "unsigned integers", float32: "floats"}
@@ -242,11 +385,11 @@ def _dtypes_said(rule: DTypeRule, arity: int) -> str:
             continue
     takes = "all" if len(found) == len(_KINDS) else ", ".join(_KINDS[d] for d in found)
     if all(result is bool_ for _, result in found.values()):
-        counting = ", nonzero counting as true" if found[float32][0][0] is bool_ else ""
+        counting = ", nonzero (NaN too) counting as true" if found[float32][0][0] is bool_ else ""
         return f"{takes}{counting}; gives bool"
     if int64 in found and found[int64][1] is float32:
         return "floats; integers and bool become float32"
-    return f"{takes}; keeps the {'promoted ' if arity == 2 else ''}dtype"
+    return f"{takes}; the result has the {'promoted one' if arity == 2 else 'same'}"
 
 
 if not TYPE_CHECKING:  # for type checkers they are in the stub

@@ -111,13 +111,35 @@ def _written(name: str, x: Tensor, value: Tensor) -> Tensor:
 
 @named
 def clip_(x: Tensor, min: Operand | None = None, max: Operand | None = None) -> Tensor:
-    """This tensor, after `clip` has been written into it."""
+    """This tensor, after `dt.clip` of it has been written into its memory.
+
+    `min`, `max`: the bounds, tensors or numbers; None is no bound.
+    Shapes: the bounds are broadcast to this one's.
+    Dtypes: all; the result is cast to this one's, where that loses no kind of number.
+    Raises: ShapeError, DTypeError, DeviceError, ReadOnlyError, GradientError for a leaf that
+    requires a gradient.
+
+    >>> import dovetail as dt
+    >>> dt.asarray([-1, 2, 9], device="reference").clip_(0, 5).tolist()
+    [0, 2, 5]
+    """
     return _written("clip", x, elementwise.clip(x, min, max))
 
 
 @named
 def fill_(x: Tensor, value: Number) -> Tensor:
-    """This tensor, filled with one number."""
+    """This tensor, filled with one number.
+
+    `value`: a number, or a tensor or array of one element.
+    Shapes: any.
+    Dtypes: all; the number has to fit.
+    Raises: ValueOverflow, DTypeError, ShapeError, ReadOnlyError, GradientError for a leaf that
+    requires a gradient.
+
+    >>> import dovetail as dt
+    >>> dt.zeros(2, device="reference").fill_(7).tolist()
+    [7.0, 7.0]
+    """
     return _written("fill", x, creation.full(x.shape, value, dtype=x.dtype, device=x.device))
 
 
@@ -156,7 +178,17 @@ def copy_(x: Tensor, other: Tensor, /) -> Tensor:
 
 
 def to_device(x: Tensor, device: DeviceLike, /, *, stream: object = None) -> Tensor:
-    """The tensor on a device: itself if it is there, else a copy."""
+    """The tensor on a device: itself if it is there, else a copy; as the Array API has it.
+
+    `stream` is not used: the current stream of the device is; see `dt.stream`, and `x.to`.
+    Shapes: any.
+    Dtypes: all that the device has.
+    Raises: DeviceError, UnavailableError, OutOfMemoryError.
+
+    >>> import dovetail as dt
+    >>> dt.zeros(2, device="reference").to_device("reference").device
+    device("reference")
+    """
     return datatypes.move(x, device_named(device, "to_device"))
 
 
@@ -164,8 +196,14 @@ VERSIONS = (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
 
 def array_namespace(x: Tensor, /, *, api_version: str | None = None) -> ModuleType:
-    """This library, for code written for the Array API. Raises: ArgumentError for unknown
-    versions.
+    """This library, for code written for the Array API.
+
+    `api_version`: a version of the standard, 2021.12 to 2025.12, or None.
+    Raises: ArgumentError for unknown versions.
+
+    >>> import dovetail as dt
+    >>> dt.zeros(2, device="reference").__array_namespace__() is dt
+    True
     """
     choice("__array_namespace__", api_version, "api_version", VERSIONS)
     return sys.modules[__name__.partition(".")[0]]

@@ -196,7 +196,15 @@ class Opened:
 
 
 def installed(groups: str = GROUPS) -> list[Entry]:
-    """The entry points of every installed plugin, of any interface version; metadata only."""
+    """The entry points of every installed plugin, of any interface version.
+
+    `groups`: how the names of their groups begin. Only metadata is read: nothing is imported.
+    Raises: nothing.
+
+    >>> import dovetail as dt
+    >>> all(entry.group.startswith("dovetail.") for entry in dt.plugins.installed())
+    True
+    """
     import importlib.metadata as metadata  # 16 ms, which `import dovetail` need not pay
 
     found = metadata.entry_points()
