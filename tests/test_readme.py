@@ -189,6 +189,14 @@ def test_type_checkers_know_an_added_op(tmp_path: Path) -> None:
     assert 'Too many arguments for "softsign_" of "Methods"' in done.stdout
 
 
+def test_a_dtype_is_added_as_the_page_says(tmp_path: Path) -> None:
+    environment = after_the_page("adding-a-dtype.md", tmp_path)
+    (program,) = [b for b in examples("adding-a-dtype.md") if b.startswith("import dovetail")]
+    (tmp_path / "use.py").write_text(program)
+    said(tmp_path, environment, "use.py")
+    assert "float8_e5m2" in (tmp_path / "docs" / "reference" / "datatypes.md").read_text()
+
+
 def test_reductions_are_added_as_the_page_says(monkeypatch: pytest.MonkeyPatch) -> None:
     page = (ROOT / "docs" / "adding-an-op.md").read_text()
     squares = re.findall(r"```python\n(SUM_OF_SQUARES.*?)```", page, re.DOTALL)[0]

@@ -51,8 +51,8 @@ def move(x: Tensor, target: Device, non_blocking: bool = False) -> Tensor:
     if queued is not None:
         queued._expr.tape = tape_of(TO_DEVICE, (x._expr,), queued._expr.spec, None)
         return queued
-    if x.dtype is D.bfloat16:
-        return cast(move(cast(x, D.float32), target), D.bfloat16)
+    if x.dtype.__numpy_dtype__ is None:
+        return cast(move(cast(x, x.dtype.compute), target), x.dtype)
     found = from_host(x.numpy(), x.dtype, target)
     found._expr.tape = tape_of(TO_DEVICE, (x._expr,), found._expr.spec, None)
     return found
@@ -185,9 +185,12 @@ class Iinfo:
     dtype: DType
 
 
-_FORMATS = {  # digits of the significand, and the largest exponent
-    D.float16: (11, 15), D.bfloat16: (8, 127), D.float32: (24, 127), D.float64: (53, 1023),
-}  # fmt: skip
+FORMATS = {  # digits of the significand, and the largest exponent
+    D.float16: (11, 15),
+    D.bfloat16: (8, 127),
+    D.float32: (24, 127),
+    D.float64: (53, 1023),
+}
 
 
 def finfo(type: Tensor | DTypeLike, /) -> Finfo:
@@ -205,9 +208,9 @@ def finfo(type: Tensor | DTypeLike, /) -> Finfo:
     d = _dtype_of("finfo", type)
     if d in D.COMPLEX:
         d = D.float32 if d is D.complex64 else D.float64
-    if d not in _FORMATS:
+    if d not in FORMATS:
         raise DTypeError(f"finfo: {d.name} is not a floating-point dtype; see dt.iinfo")
-    digits, top = _FORMATS[d]
+    digits, top = FORMATS[d]
     high = math.ldexp(2.0 - math.ldexp(1.0, 1 - digits), top)
     return Finfo(d.bits, math.ldexp(1.0, 1 - digits), high, -high, math.ldexp(1.0, 1 - top), d)
 

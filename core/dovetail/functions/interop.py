@@ -51,7 +51,9 @@ HOST = 1  # DLPack's device type of memory that the CPU reads and writes
 VERSION = (1, 0)
 READ_ONLY, COPIED = 1, 2  # flags
 CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
-BFLOAT_CODE = 4
+CODES_OF_FORMATS = {  # that have one to themselves
+    D.bfloat16: 4,
+}
 
 
 class _Device(Structure):
@@ -338,7 +340,7 @@ def _dtype(d: _DType) -> DType:
 
 
 def _code(d: DType) -> int:
-    return BFLOAT_CODE if d is D.bfloat16 else CODES[d.kind]
+    return CODES_OF_FORMATS.get(d, CODES[d.kind])
 
 
 # --- tensors as memory for others ----------------------------------------------------------------
@@ -486,7 +488,7 @@ class NamespaceInfo:
         float16 and bfloat16 are not the standard's: see `Capabilities.dtypes` for what there is.
         """
         held = opened(device_named(device, "dtypes")).backend.info.capabilities.dtypes
-        standard = [d for d in D.ALL if d in held and d not in (D.float16, D.bfloat16)]
+        standard = [d for d in D.ALL if d in held and d.compute is d]
         return {d.name: d for d in standard if kind is None or isdtype(d, kind)}
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from types import MethodType, ModuleType
-from typing import Any
 
 from ..arguments import choice, named
 from ..device import device as device_named
@@ -73,18 +72,21 @@ def refuse(where: str, name: str) -> None:
         raise NotYetAttribute(f"{where}.{name}: {WHAT[name]} come with a later version")
 
 
-def missing(x: Tensor, name: str) -> Any:
+def missing(x: Tensor, name: str) -> MethodType:
     """What Tensor says to a name that it does not have."""
     refuse("Tensor", name)
-    return MethodType(added("methods", name, "'Tensor' object has no attribute"), x)
+    method = added("methods", name, "'Tensor' object has no attribute")
+    assert callable(method)
+    return MethodType(method, x)
 
 
-def added(where: str, name: str, otherwise: str) -> Any:
+def added(where: str, name: str, otherwise: str) -> object:
     """What an installed layout adds under a name. Raises: AttributeError where none does."""
     if name.startswith("_"):
         raise AttributeError(f"{otherwise} {name!r}")
     try:
-        return layout_plugins.registry.find(where, name)
+        found: object = layout_plugins.registry.find(where, name)
+        return found
     except AttributeError as error:
         raise AttributeError(f"{otherwise} {name!r}") from error.__cause__
 

@@ -18,14 +18,14 @@ import numpy as np
 from ..arguments import instance, integer, named, real, refused, sequence, shown
 from ..arguments import integers as ints
 from ..device import Device, usable
-from ..dtypes import DType, bfloat16, float16, float32, float64, int64, uint32, uint64
+from ..dtypes import DType, float32, float64, int64, uint32, uint64
 from ..errors import ArgumentError, DTypeError
 from ..graph.expr import spec
 from ..layout import Shape
 from ..ops import table as ops
 from ..tensor.tensor import Tensor, apply, from_host
 from .creation import extents, generate
-from .datatypes import real_dtype
+from .datatypes import FORMATS, real_dtype
 from .indexing import take
 
 __all__ = [
@@ -35,7 +35,6 @@ __all__ = [
 
 Extents = int | Sequence[int]
 DeviceLike = Device | str | None
-_BITS = {float32: 24, float16: 11, bfloat16: 8}  # of a uniform number, so that it stays below 1
 
 
 class Generator:
@@ -113,7 +112,7 @@ class Generator:
         if d is float64:
             u = self._draw(ops.RANDOM_UNIFORM64, sizes, (), (), d, device)
         else:
-            kept = _BITS[d]
+            kept, _ = FORMATS[d]  # bits, so that the number stays below 1
             u = self._draw(
                 ops.RANDOM_UNIFORM32, sizes, (32 - kept, 2.0**-kept), (uint32, float32), d, device
             )

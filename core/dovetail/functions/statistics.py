@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from .. import layout as lay
 from ..arguments import flag, named, real
@@ -28,12 +27,12 @@ Axis = int | Sequence[int] | None
 
 
 def _reduce(
-    op: Op, x: Tensor, axis: Axis, keepdims: bool, out: Tensor | None, attrs: Any = None
+    op: Op, x: Tensor, axis: Axis, keepdims: bool, out: Tensor | None, dtype: DType | None = None
 ) -> Tensor:
     required(op.name, x)
     if type(keepdims) is not bool:
         keepdims = flag(op.name, keepdims, "keepdims")
-    args = (op, x, lay.axes(op.name, axis, x.ndim), keepdims, attrs)
+    args = (op, x, lay.axes(op.name, axis, x.ndim), keepdims, dtype)
     found = reduce(*args) if type(x) is Tensor else dispatch("reduce", (x,), *args)
     return found if out is None else write_out(op.name, out, found._expr)
 

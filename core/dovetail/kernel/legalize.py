@@ -8,7 +8,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 
-from ..dtypes import DType, bfloat16, float16, float32, float64, int32, uint16, uint32, uint64
+from ..dtypes import (
+    UNSIGNED,
+    DType,
+    bfloat16,
+    float16,
+    float32,
+    float64,
+    int32,
+    uint16,
+    uint32,
+    uint64,
+)
 from ..errors import DTypeError
 from .builder import Kernel
 from .language import (
@@ -203,7 +214,8 @@ def _to_odd(x: Value) -> Value:
 def halves_as_integers(kernel: Kernel, capabilities: Capabilities) -> Kernel:
     """Buffers of halves that the device does not convert become uint16, casts integer work."""
     lacking = [d for d in _TO_BITS if d not in capabilities.native_halves]
-    buffers = {b: Buffer(b.name, uint16, b.access) for b in kernel.buffers if b.dtype in lacking}
+    buffers = {b: Buffer(b.name, BITS_OF[b.dtype.itemsize], b.access)
+               for b in kernel.buffers if b.dtype in lacking}  # fmt: skip
     if not buffers and not any(v.dtype in lacking for v in _values(kernel)):
         return kernel
 
@@ -256,6 +268,7 @@ def _float16_value(bits: Value) -> Value:
     return bitcast(magnitude | ((wide & 0x8000) << 16), float32)
 
 
+BITS_OF = {d.itemsize: d for d in UNSIGNED}
 _TO_BITS = {float16: _float16_bits, bfloat16: _bfloat16_bits}
 _FROM_BITS = {float16: _float16_value, bfloat16: _bfloat16_value}
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import bfloat16, float32
+from ..dtypes import float32
 from ..ops.table import ASTYPE
 from .tensor import Tensor, apply, evaluated, view
 
@@ -20,7 +20,7 @@ PRECISION = 4
 
 def _fetched(x: Tensor) -> np.ndarray[Any, Any]:
     """The values on the host. Halves are printed from float32, which holds them exactly."""
-    return (apply(ASTYPE, (x,), float32) if x.dtype is bfloat16 else x).numpy()
+    return (apply(ASTYPE, (x,), float32) if x.dtype.__numpy_dtype__ is None else x).numpy()
 
 
 def _corners(x: Tensor, axis: int = 0) -> np.ndarray[Any, Any]:

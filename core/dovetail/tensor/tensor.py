@@ -371,7 +371,8 @@ class Tensor(Methods):
         """
         dtype = self.dtype.__numpy_dtype__
         if dtype is None:
-            raise DTypeError("numpy: NumPy has no bfloat16; use x.astype(dt.float32).numpy()")
+            name = self.dtype.name
+            raise DTypeError(f"numpy: NumPy has no {name}; use x.astype(dt.float32).numpy()")
         return host_array(self, dtype)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
