@@ -7,7 +7,7 @@ layout also uses the public functions.
 from pluggy import HookimplMarker
 
 from . import arguments
-from .autograd.tape import set_gradient
+from .autograd.tape import RuleContext, set_gradient
 from .backend.diskcache import read as cached_binary
 from .backend.diskcache import source_digest
 from .backend.diskcache import write as cache_binary
@@ -76,6 +76,8 @@ from .kernel.target import Capabilities
 from .kernel.unroll_jam import jam, jammed_axis
 from .kernel.verify import verify
 from .layout import Layout, axis, broadcast_shapes, sparse_coo
+from .ops import arithmetic, dtype_rules
+from .ops.site import KernelSite, Launches, LoopStep
 from .ops.table import Op
 from .tensor.other_layouts import (
     LayoutInfo,
@@ -114,13 +116,17 @@ __all__ = [
     "InternalError",
     "Kernel",
     "KernelBuilder",
+    "KernelSite",
     "Launch",
+    "Launches",
     "Layout",
     "LayoutInfo",
     "LayoutTensor",
     "Loop",
+    "LoopStep",
     "Op",
     "Program",
+    "RuleContext",
     "Statement",
     "Store",
     "Unavailable",
@@ -128,6 +134,7 @@ __all__ = [
     "along_rows",
     "apply",
     "arguments",
+    "arithmetic",
     "axis",
     "bfloat16",
     "bool_",
@@ -138,6 +145,7 @@ __all__ = [
     "choose",
     "combine",
     "const",
+    "dtype_rules",
     "eq",
     "float16",
     "float32",

@@ -60,8 +60,8 @@ def sparse_coo_tensor(
     shape = _shape(size, high, dims, stored)
     if count and check_invariants:
         _require_inside(low, high, shape)
-    rows = [at[d] for d in range(dims)]
-    pattern = Pattern(rows, shape[:dims], count, stored.device, indices=at)
+    coords = [at[d] for d in range(dims)]
+    pattern = Pattern(coords, shape[:dims], count, stored.device, indices=at)
     if is_coalesced:
         pattern = _claimed(pattern, check_invariants)
     made = coo(pattern, stored)
@@ -159,14 +159,14 @@ def _claimed(pattern: Pattern, check: bool) -> Pattern:
             f"{NAME}: is_coalesced=True, but the indices are not in lexicographic order without "
             "repetition; leave it out, and see x.coalesce()"
         )
-    return pattern.like(pattern.rows, unsorted=0, unique=True, indices=pattern.indices)
+    return pattern.like(pattern.coords, unsorted_dims=0, unique=True, indices=pattern.indices)
 
 
 def empty(shape: Shape, sparse_dim: int, dtype: dt.DType, device: dt.Device) -> COO:
     """A tensor without entries."""
-    rows = [dt.zeros(0, dtype=dt.int64, device=device) for _ in range(sparse_dim)]
+    coords = [dt.zeros(0, dtype=dt.int64, device=device) for _ in range(sparse_dim)]
     values = dt.zeros((0, *shape[sparse_dim:]), dtype=dtype, device=device)
-    return coo(Pattern(rows, shape[:sparse_dim], 0, device), values)
+    return coo(Pattern(coords, shape[:sparse_dim], 0, device), values)
 
 
 # --- to and from dense ---------------------------------------------------------------------------
@@ -199,16 +199,16 @@ def to_sparse(x: Tensor, sparse_dim: int | None = None) -> COO:
     if dims < x.ndim:
         there = dt.any(there, axis=tuple(range(dims, x.ndim)))
     if not dims:  # one entry, or none
-        rows: tuple[Tensor, ...] = ()
+        coords: tuple[Tensor, ...] = ()
         count = int(there.item())
         values = x.reshape(1, *x.shape)[:count]
     else:
-        rows = dt.nonzero(there)
-        count = rows[0].shape[0]
-        column = [r.reshape(count, *(1,) * (x.ndim - dims)) for r in rows]
+        coords = dt.nonzero(there)
+        count = coords[0].shape[0]
+        column = [r.reshape(count, *(1,) * (x.ndim - dims)) for r in coords]
         axes = (-1, *range(dims, x.ndim))
         values = gather_at(x, dict(enumerate(column)), (count, *x.shape[dims:]), axes)
-    pattern = Pattern(rows, x.shape[:dims], count, x.device, unsorted=0, unique=True)
+    pattern = Pattern(coords, x.shape[:dims], count, x.device, unsorted_dims=0, unique=True)
     return coo(pattern, values)
 
 
@@ -228,5 +228,5 @@ def to_dense(x: COO) -> Tensor:
     p, dense = x.pattern, x.shape[x.sparse_dim() :]
     blank = dt.zeros((math.prod(p.shape), *dense), dtype=x.dtype, device=x.device)
     if p.count:
-        blank = scatter_rows(blank, x.values(), linear(p.rows, p.shape, p))
+        blank = scatter_rows(blank, x.values(), linear(p.coords, p.shape, p))
     return blank.reshape(x.shape)

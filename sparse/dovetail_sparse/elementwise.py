@@ -33,6 +33,8 @@ from .tensor import COO, apply_to_values, coo
 
 Tensor = dt.Tensor
 
+# Algebra that no row says, and that f(0, ...) = 0 does not show: these hold for all numbers (for
+# products where 0 times infinity is what is not stored: 0).
 LINEAR = frozenset(("positive", "copy", "negative"))  # of a sum: the sum of it for each part
 PRODUCTS = frozenset(("multiply", "logical_and", "bitwise_and"))  # 0 where either operand is 0
 SCALINGS = frozenset(("multiply", "divide"))  # by a number that is neither 0, infinite nor NaN
@@ -178,7 +180,7 @@ def elements(y: Tensor, x: COO) -> Tensor:
         return y
     dense = range(dims, x.ndim)
     at = {
-        d - lead: p.rows[d].reshape(p.count, *(1,) * len(dense))
+        d - lead: p.coords[d].reshape(p.count, *(1,) * len(dense))
         for d in range(lead, dims)
         if y.shape[d - lead] != 1
     }

@@ -66,9 +66,9 @@ def _union(p: Pattern, q: Pattern) -> tuple[Pattern, Tensor, Tensor]:
     both = merged(mine[0], theirs[0])
     dt.evaluate(both)
     old, new = both[0], both[1]
-    rows = [_either(a, b, old, new) for a, b in zip(p.rows, q.rows, strict=True)]
-    dt.evaluate(*rows)
-    joint = Pattern(rows, p.shape, both.shape[1], p.device, unsorted=0, unique=True)
+    coords = [_either(a, b, old, new) for a, b in zip(p.coords, q.coords, strict=True)]
+    dt.evaluate(*coords)
+    joint = Pattern(coords, p.shape, both.shape[1], p.device, unsorted_dims=0, unique=True)
     return joint, old, new
 
 
@@ -80,7 +80,7 @@ def _either(a: Tensor, b: Tensor, old: Tensor, new: Tensor) -> Tensor:
 def _union_by_sorting(p: Pattern, q: Pattern) -> tuple[Pattern, Tensor, Tensor]:
     """`_union` for positions that no single number names."""
     both = Pattern(
-        [dt.concat([a, b]) for a, b in zip(p.rows, q.rows, strict=True)],
+        [dt.concat([a, b]) for a, b in zip(p.coords, q.coords, strict=True)],
         p.shape, p.count + q.count, p.device,
     )  # fmt: skip
     order = both.order_by(range(len(p.shape)))
@@ -89,8 +89,8 @@ def _union_by_sorting(p: Pattern, q: Pattern) -> tuple[Pattern, Tensor, Tensor]:
     end = dt.asarray([both.count], dtype=dt.int64, device=p.device)
     # of one position there are at most two entries, that of p first
     first, last = rows_at(order, starts), rows_at(order, dt.concat([starts[1:], end]) - 1)
-    rows = [rows_at(r, first) for r in both.rows]
-    pattern = Pattern(rows, p.shape, count, p.device, unsorted=0, unique=True)
+    coords = [rows_at(r, first) for r in both.coords]
+    pattern = Pattern(coords, p.shape, count, p.device, unsorted_dims=0, unique=True)
     old = dt.where(first < p.count, first, -1)
     return pattern, old, dt.where(last >= p.count, last - p.count, -1)
 

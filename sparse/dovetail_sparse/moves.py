@@ -12,7 +12,7 @@ import numpy as np
 
 from .construct import empty
 from .pattern import Pattern, linear, unravelled, zeros
-from .rows import rows_at, spread
+from .rows import expand, rows_at
 from .tensor import COO, coo
 
 Tensor = dt.Tensor
@@ -32,10 +32,10 @@ def fully_sparse(x: COO) -> COO:
     p, block = x.pattern, math.prod(dense)
     place = dt.arange(p.count * block, device=x.device)
     entry, inside = place // max(block, 1), place % max(block, 1)
-    rows = [rows_at(r, entry) for r in p.rows] + unravelled(inside, dense)
+    coords = [rows_at(r, entry) for r in p.coords] + unravelled(inside, dense)
     pattern = Pattern(
-        rows, x.shape, p.count * block, x.device,
-        unsorted=0 if p.unsorted == 0 and p.unique else None, unique=p.unique,
+        coords, x.shape, p.count * block, x.device,
+        unsorted_dims=0 if p.unsorted_dims == 0 and p.unique else None, unique=p.unique,
     )  # fmt: skip
     return coo(pattern, x.values().reshape(-1))
 
@@ -51,8 +51,8 @@ def _permute(x: COO, axes: Shape) -> COO:
     if sparse == (1, 0):
         return coo(_transposed(p), _turned_values(x, axes))
     pattern = p.like(
-        [p.rows[a] for a in sparse], tuple(p.shape[a] for a in sparse),
-        unsorted=_unsorted_after(sparse) if p.unsorted == 0 else None, unique=p.unique,
+        [p.coords[a] for a in sparse], tuple(p.shape[a] for a in sparse),
+        unsorted_dims=_unsorted_after(sparse) if p.unsorted_dims == 0 else None, unique=p.unique,
     )  # fmt: skip
     return coo(pattern, _turned_values(x, axes))
 
@@ -66,13 +66,16 @@ def _turned_values(x: COO, axes: Shape) -> Tensor:
 
 def _transposed(p: Pattern) -> Pattern:
     """Of a matrix. That of a coalesced one remembers where it is from, where its order is kept."""
-    if p.turned_from is not None:
-        return p.turned_from
+    if p.transposed_from is not None:
+        return p.transposed_from
     turned = p.like(
-        p.rows[::-1], p.shape[::-1], unsorted=1 if p.unsorted == 0 else None, unique=p.unique
+        p.coords[::-1],
+        p.shape[::-1],
+        unsorted_dims=1 if p.unsorted_dims == 0 else None,
+        unique=p.unique,
     )
     if p.is_coalesced and not turned.is_coalesced:
-        turned.turned_from = p
+        turned.transposed_from = p
     return turned
 
 
@@ -105,8 +108,10 @@ def _with_axes_before(p: Pattern, lead: int) -> Pattern:
     """The pattern with axes of size 1 in front."""
     if not lead:
         return p
-    shape, unsorted = (1,) * lead + p.shape, 0 if p.unsorted == 0 else None
-    return p.like([zeros(p)] * lead + list(p.rows), shape, unsorted=unsorted, unique=p.unique)
+    shape, unsorted_dims = (1,) * lead + p.shape, 0 if p.unsorted_dims == 0 else None
+    return p.like(
+        [zeros(p)] * lead + list(p.coords), shape, unsorted_dims=unsorted_dims, unique=p.unique
+    )
 
 
 def _repeated(x: COO, sizes: Shape) -> COO:
@@ -121,10 +126,15 @@ def _repeated(x: COO, sizes: Shape) -> COO:
     if first:
         turn, entry = place // max(p.count, 1), place % max(p.count, 1)
     copies = dict(zip(grown, unravelled(turn, tuple(sizes[d] for d in grown)), strict=True))
-    rows = [copies[d] if d in copies else rows_at(r, entry) for d, r in enumerate(p.rows)]
-    in_order = p.unsorted == 0 and (first or (last and p.unique))
+    coords = [copies[d] if d in copies else rows_at(r, entry) for d, r in enumerate(p.coords)]
+    in_order = p.unsorted_dims == 0 and (first or (last and p.unique))
     pattern = Pattern(
-        rows, sizes, p.count * repeats, x.device, unsorted=0 if in_order else None, unique=p.unique
+        coords,
+        sizes,
+        p.count * repeats,
+        x.device,
+        unsorted_dims=0 if in_order else None,
+        unique=p.unique,
     )
     return coo(pattern, rows_at(x.values(), entry))
 
@@ -138,7 +148,9 @@ def _slice(x: COO, starts: Shape, lengths: Shape, steps: Shape) -> COO:
     if any(lengths[d] == 0 for d in cut):
         return empty((*lengths[:dims], *values.shape[1:]), dims, x.dtype, x.device)
     inside = [
-        _within(p.rows[d], starts[d], lengths[d], steps[d]) for d in cut if lengths[d] != p.shape[d]
+        _within(p.coords[d], starts[d], lengths[d], steps[d])
+        for d in cut
+        if lengths[d] != p.shape[d]
     ]
     if inside:
         (at,) = dt.nonzero(reduce(dt.logical_and, inside))
@@ -150,15 +162,15 @@ def _renumbered(p: Pattern, cut: list[int], starts: Shape, lengths: Shape, steps
     """The pattern with positions counted along the slice, of which all are."""
     if not cut:
         return p
-    rows = list(p.rows)
+    coords = list(p.coords)
     for d in cut:
-        moved = rows[d] - starts[d] if starts[d] else rows[d]
-        rows[d] = moved if steps[d] == 1 else -moved if steps[d] == -1 else moved // steps[d]
+        moved = coords[d] - starts[d] if starts[d] else coords[d]
+        coords[d] = moved if steps[d] == 1 else -moved if steps[d] == -1 else moved // steps[d]
     turned = any(steps[d] < 0 and lengths[d] > 1 for d in cut)
     return p.like(
-        rows,
+        coords,
         lengths[: len(p.shape)],
-        unsorted=None if turned else p.unsorted,
+        unsorted_dims=None if turned else p.unsorted_dims,
         unique=p.unique,
     )
 
@@ -186,16 +198,16 @@ def _reshape(x: COO, shape: Shape) -> COO:
     p = x.pattern
     values = x.values().reshape(p.count, *shape[dims:])
     new = shape[:dims]
-    unsorted = 0 if p.unsorted == 0 else None
+    unsorted_dims = 0 if p.unsorted_dims == 0 else None
     if new == p.shape:
         return coo(p, values)
     if tuple(n for n in p.shape if n != 1) == tuple(n for n in new if n != 1) and p.count:
-        rest = iter([r for r, n in zip(p.rows, p.shape, strict=True) if n != 1])
-        rows = [zeros(p) if n == 1 else next(rest) for n in new]
+        rest = iter([r for r, n in zip(p.coords, p.shape, strict=True) if n != 1])
+        coords = [zeros(p) if n == 1 else next(rest) for n in new]
     else:
         _require_room("reshape", p.shape, x.shape)
-        rows = unravelled(linear(p.rows, p.shape, p), new)
-    return coo(p.like(rows, new, unsorted=unsorted, unique=p.unique), values)
+        coords = unravelled(linear(p.coords, p.shape, p), new)
+    return coo(p.like(coords, new, unsorted_dims=unsorted_dims, unique=p.unique), values)
 
 
 def _split(x: COO, shape: Shape) -> int | None:
@@ -312,12 +324,12 @@ def _joined(p: Pattern, named: list[int], wanted: list[Tensor]) -> tuple[Tensor,
     """The pairs (query, entry) that agree along the named axes; by query, then by entry."""
     sizes = [p.shape[a] for a in named]
     _require_room("index", tuple(sizes), p.shape)
-    sorted_ = p.unsorted == 0 and named == list(range(len(named)))
+    sorted_ = p.unsorted_dims == 0 and named == list(range(len(named)))
     order = None if sorted_ else p.order_by(named)
     keys = p.key(named) if order is None else rows_at(p.key(named), order)
     asked = linear(wanted, sizes, p)
     low, high = dt.searchsorted(keys, asked), dt.searchsorted(keys, asked, side="right")
-    query, place = spread(low, high)
+    query, place = expand(low, high)
     return query, place if order is None else rows_at(order, place)
 
 
@@ -327,7 +339,7 @@ def _arranged(
     """The result's axes, in the order that NumPy gives them."""
     looked_up = unravelled(query, shape)
     before: list[tuple[int, int]] = []
-    rows: list[Tensor] = []
+    coords: list[Tensor] = []
     sizes: list[int] = []
     axis = others = 0
     p = x.pattern
@@ -336,21 +348,21 @@ def _arranged(
         if part is None or part is Ellipsis:
             others += 1
             if part is None:
-                rows.append(dt.zeros(count, dtype=dt.int64, device=x.device))
+                coords.append(dt.zeros(count, dtype=dt.int64, device=x.device))
                 sizes.append(1)
             continue
         width = part.ndim if _is_mask(part) else 1
         if axis in named:
-            before.append((others, len(rows)))
+            before.append((others, len(coords)))
         elif axis < x.sparse_dim():
             others += 1
-            rows.append(rows_at(p.rows[axis], entry))
+            coords.append(rows_at(p.coords[axis], entry))
             sizes.append(x.shape[axis])
         axis += width
     at = before[0][1] if len(set(before)) == 1 else 0
     pattern = Pattern(
-        [*rows[:at], *looked_up, *rows[at:]], (*sizes[:at], *shape, *sizes[at:]), count, x.device,
-        unique=p.unique,
+        [*coords[:at], *looked_up, *coords[at:]], (*sizes[:at], *shape, *sizes[at:]), count,
+        x.device, unique=p.unique,
     )  # fmt: skip
     return coo(pattern, rows_at(x.values(), entry))
 
@@ -381,15 +393,15 @@ def concat(tensors: Sequence[Tensor], axis: int) -> COO:
     columns: list[list[Tensor]] = [[] for _ in range(dims)]
     for x in given:
         for d in range(dims):
-            row = x.pattern.rows[d]
+            row = x.pattern.coords[d]
             columns[d].append(row + first if d == axis and first else row)
         first += x.shape[axis]
-    in_order = axis == 0 and all(x.pattern.unsorted == 0 for x in given)
+    in_order = axis == 0 and all(x.pattern.unsorted_dims == 0 for x in given)
     pattern = Pattern(
         [dt.concat(c) for c in columns],
         tuple(first if d == axis else n for d, n in enumerate(given[0].shape[:dims])),
         sum(x.nnz for x in given), given[0].device,
-        unsorted=0 if in_order else None, unique=all(x.pattern.unique for x in given),
+        unsorted_dims=0 if in_order else None, unique=all(x.pattern.unique for x in given),
     )  # fmt: skip
     return coo(pattern, dt.concat([x.values() for x in given]))
 
@@ -403,11 +415,11 @@ def diagonal(x: COO, offset: int) -> COO:
     p = x.pattern
     n, m = p.shape[-2:]
     length = max(min(n, m - offset) if offset >= 0 else min(n + offset, m), 0)
-    (at,) = dt.nonzero(dt.equal(p.rows[-2] + offset, p.rows[-1]))
+    (at,) = dt.nonzero(dt.equal(p.coords[-2] + offset, p.coords[-1]))
     chosen = p.chosen(at)
-    last = chosen.rows[-2] if offset >= 0 else chosen.rows[-1]
+    last = chosen.coords[-2] if offset >= 0 else chosen.coords[-1]
     pattern = Pattern(
-        [*chosen.rows[:-2], last], (*p.shape[:-2], length), chosen.count, x.device,
-        unsorted=0 if p.unsorted == 0 else None, unique=p.unique,
+        [*chosen.coords[:-2], last], (*p.shape[:-2], length), chosen.count, x.device,
+        unsorted_dims=0 if p.unsorted_dims == 0 else None, unique=p.unique,
     )  # fmt: skip
     return coo(pattern, rows_at(x.values(), at))

@@ -21,42 +21,61 @@ KEY_BITS = 62  # of a linearised position; larger shapes are sorted by several k
 
 
 class Pattern:
-    """Positions of entries: `rows` has a vector of int64 for each sparse dimension.
+    """Positions of entries: a vector of int64 for each sparse dimension (`coords`), of one length.
 
-    `unsorted`: how many leading dimensions have to be sorted by, stably, for lexicographic order: 0
-    if entries are in that order, 1 for the transpose of a sorted matrix. `unique`: no position is
-    there twice.
+    `unsorted_dims`: how many of the leading dimensions a stable sort has to go by for the order to
+    be lexicographic; 0 where it is. `unique`: no position is there twice.
     """
 
     __slots__ = (
-        "_bounds", "_coalesced", "_indices", "_keys", "_order", "_transposed", "count", "device",
-        "rows", "shape", "turned_from", "unique", "unsorted",
+        "_bounds",
+        "_coalesced",
+        "_indices",
+        "_keys",
+        "_order",
+        "_transposed",
+        "coords",
+        "count",
+        "device",
+        "shape",
+        "transposed_from",
+        "unique",
+        "unsorted_dims",
     )  # fmt: skip
 
     def __init__(
-        self, rows: Sequence[Tensor], shape: Shape, count: int, device: dt.Device, *,
-        unsorted: int | None = None, unique: bool = False, indices: Tensor | None = None,
+        self, coords: Sequence[Tensor], shape: Shape, count: int, device: dt.Device, *,
+        unsorted_dims: int | None = None, unique: bool = False, indices: Tensor | None = None,
     ) -> None:  # fmt: skip
-        self.rows, self.shape, self.count, self.device = tuple(rows), shape, count, device
-        self.unsorted = len(shape) if unsorted is None else unsorted
+        self.coords, self.shape, self.count, self.device = tuple(coords), shape, count, device
+        self.unsorted_dims = len(shape) if unsorted_dims is None else unsorted_dims
         self.unique = unique
         if count <= 1:
-            self.unsorted, self.unique = 0, True
+            self.unsorted_dims, self.unique = 0, True
         self._indices = indices
         self._order: Tensor | None = None
         self._keys: dict[tuple[int, ...], Tensor] = {}
         self._coalesced: tuple[Pattern, Runs | None] | None = None
         self._bounds: Tensor | None = None
         self._transposed: tuple[Pattern, Tensor] | None = None
-        self.turned_from: Pattern | None = None  # the coalesced matrix of which it is the transpose
+        self.transposed_from: Pattern | None = (
+            None  # the coalesced matrix of which it is the transpose
+        )
 
     def __reduce__(self) -> Any:  # what is derived is derived again
-        return _again, (self.rows, self.shape, self.count, self.device, self.unsorted, self.unique)
+        return _again, (
+            self.coords,
+            self.shape,
+            self.count,
+            self.device,
+            self.unsorted_dims,
+            self.unique,
+        )
 
     @property
     def is_coalesced(self) -> bool:
         """Whether positions are in lexicographic order, each there once."""
-        return self.unsorted == 0 and self.unique
+        return self.unsorted_dims == 0 and self.unique
 
     @property
     def size(self) -> int:
@@ -67,7 +86,7 @@ class Pattern:
     def indices(self) -> Tensor:
         """The positions as one (dimensions, entries) tensor."""
         if self._indices is None:
-            self._indices = stacked(self.rows, self.count, self.device)
+            self._indices = stacked(self.coords, self.count, self.device)
         return self._indices
 
     # --- order
@@ -75,19 +94,19 @@ class Pattern:
     def key(self, dims: Sequence[int]) -> Tensor:
         """Positions along some dimensions as one number each, the last dimension fastest."""
         if len(dims) == 1:
-            return self.rows[dims[0]]
+            return self.coords[dims[0]]
         which = tuple(dims)
         if which not in self._keys:
-            rows, sizes = [self.rows[d] for d in dims], [self.shape[d] for d in dims]
-            self._keys[which] = linear(rows, sizes, self)
+            coords, sizes = [self.coords[d] for d in dims], [self.shape[d] for d in dims]
+            self._keys[which] = linear(coords, sizes, self)
         return self._keys[which]
 
     def order(self) -> Tensor | None:
         """What sorts the entries lexicographically, stably; None where they are sorted."""
-        if self.unsorted == 0:
+        if self.unsorted_dims == 0:
             return None
         if self._order is None:
-            self._order = self.order_by(range(self.unsorted))
+            self._order = self.order_by(range(self.unsorted_dims))
         return self._order
 
     def order_by(self, dims: Sequence[int]) -> Tensor:
@@ -145,23 +164,23 @@ class Pattern:
         return self._coalesced
 
     def _coalesce(self) -> tuple[Pattern, Runs | None]:
-        if self.turned_from is not None:
-            pattern, found = self.turned_from.transposed
+        if self.transposed_from is not None:
+            pattern, found = self.transposed_from.transposed
             return pattern, Runs(dt.arange(self.count, device=self.device), found, self.count)
-        if self.unsorted == len(self.shape) and self._is_ascending():
-            return self.like(self.rows, unsorted=0, unique=True, indices=self._indices), None
+        if self.unsorted_dims == len(self.shape) and self._is_ascending():
+            return self.like(self.coords, unsorted_dims=0, unique=True, indices=self._indices), None
         order = self.order()
         if self.unique:
             everything = dt.arange(self.count, device=self.device)
             runs = Runs(everything, order, self.count)
         else:
             runs = self.runs(range(len(self.shape)), order)
-        rows = [runs.firsts(r) for r in self.rows]
-        dt.evaluate(runs.starts, *rows)
+        coords = [runs.firsts(r) for r in self.coords]
+        dt.evaluate(runs.starts, *coords)
         self._keys.clear()
-        return Pattern(rows, self.shape, runs.starts.size, self.device, unsorted=0, unique=True), (
-            runs
-        )
+        return Pattern(
+            coords, self.shape, runs.starts.size, self.device, unsorted_dims=0, unique=True
+        ), (runs)
 
     def _is_ascending(self) -> bool:
         """Whether every position is behind the one before it."""
@@ -179,7 +198,7 @@ class Pattern:
         """
         if self._bounds is None:
             at = dt.arange(self.shape[0] + 1, device=self.device)
-            self._bounds = dt.searchsorted(self.rows[0], at)
+            self._bounds = dt.searchsorted(self.coords[0], at)
             dt.evaluate(self._bounds)
         return self._bounds
 
@@ -188,10 +207,10 @@ class Pattern:
         """Of a coalesced matrix: its transpose, coalesced, and the order of the entries there."""
         if self._transposed is None:
             order = self.order_by([1])
-            rows = [rows_at(r, order) for r in reversed(self.rows)]
-            dt.evaluate(order, *rows)
+            coords = [rows_at(r, order) for r in reversed(self.coords)]
+            dt.evaluate(order, *coords)
             other = Pattern(
-                rows, self.shape[::-1], self.count, self.device, unsorted=0, unique=True
+                coords, self.shape[::-1], self.count, self.device, unsorted_dims=0, unique=True
             )
             self._transposed = other, order
         return self._transposed
@@ -199,21 +218,21 @@ class Pattern:
     # --- others
 
     def like(
-        self, rows: Sequence[Tensor], shape: Shape | None = None, *, unsorted: int | None,
+        self, coords: Sequence[Tensor], shape: Shape | None = None, *, unsorted_dims: int | None,
         unique: bool, indices: Tensor | None = None,
     ) -> Pattern:  # fmt: skip
         """As many entries at other positions."""
         return Pattern(
-            rows, self.shape if shape is None else shape, self.count, self.device,
-            unsorted=unsorted, unique=unique, indices=indices,
+            coords, self.shape if shape is None else shape, self.count, self.device,
+            unsorted_dims=unsorted_dims, unique=unique, indices=indices,
         )  # fmt: skip
 
     def chosen(self, at: Tensor, shape: Shape | None = None) -> Pattern:
         """Some of the entries, in the same order."""
-        rows = [rows_at(r, at) for r in self.rows]
+        coords = [rows_at(r, at) for r in self.coords]
         return Pattern(
-            rows, self.shape if shape is None else shape, at.shape[0], self.device,
-            unsorted=self.unsorted, unique=self.unique,
+            coords, self.shape if shape is None else shape, at.shape[0], self.device,
+            unsorted_dims=self.unsorted_dims, unique=self.unique,
         )  # fmt: skip
 
 
@@ -222,10 +241,10 @@ def _bits(size: int) -> int:
     return max(size - 1, 0).bit_length()
 
 
-def linear(rows: Sequence[Tensor], shape: Sequence[int], like: Pattern) -> Tensor:
+def linear(coords: Sequence[Tensor], shape: Sequence[int], like: Pattern) -> Tensor:
     """Row-major numbers of positions."""
     total: Tensor | None = None
-    for row, n in zip(rows, shape, strict=True):
+    for row, n in zip(coords, shape, strict=True):
         total = row if total is None else total * n + row
     return zeros(like) if total is None else total
 
@@ -237,22 +256,27 @@ def zeros(like: Pattern) -> Tensor:
 
 def unravelled(key: Tensor, shape: Shape) -> list[Tensor]:
     """Positions from their row-major numbers: the opposite of `linear`."""
-    rows: list[Tensor] = []
+    coords: list[Tensor] = []
     for n in reversed(shape[1:]):
-        rows.append(key % max(n, 1))
+        coords.append(key % max(n, 1))
         key = key // max(n, 1)
-    return [key, *reversed(rows)] if shape else []
+    return [key, *reversed(coords)] if shape else []
 
 
-def stacked(rows: Sequence[Tensor], count: int, device: dt.Device) -> Tensor:
+def stacked(coords: Sequence[Tensor], count: int, device: dt.Device) -> Tensor:
     """Vectors as the rows of a matrix."""
-    if not rows:
+    if not coords:
         return dt.zeros((0, count), dtype=dt.int64, device=device)
-    return dt.stack(rows)
+    return dt.stack(coords)
 
 
 def _again(
-    rows: Sequence[Tensor], shape: Shape, count: int, device: dt.Device, unsorted: int, unique: bool
+    coords: Sequence[Tensor],
+    shape: Shape,
+    count: int,
+    device: dt.Device,
+    unsorted_dims: int,
+    unique: bool,
 ) -> Pattern:
     """A pattern out of a pickle or a copy."""
-    return Pattern(rows, shape, count, device, unsorted=unsorted, unique=unique)
+    return Pattern(coords, shape, count, device, unsorted_dims=unsorted_dims, unique=unique)

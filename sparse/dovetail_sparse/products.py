@@ -16,7 +16,7 @@ from dovetail.extend import broadcast_shapes, make_node
 
 from .moves import fully_sparse, view
 from .pattern import Pattern
-from .rows import PRODUCT, SAMPLED, rows_at, spread
+from .rows import PRODUCT, SAMPLED, expand, rows_at
 from .tensor import COO, coo
 
 Tensor = dt.Tensor
@@ -86,10 +86,10 @@ def _sparse_strided(a: COO, b: Tensor) -> Tensor:
     blocks = math.prod(batch)
     tall = view(a, ("reshape", (blocks, m, k))).coalesce()
     p = tall.pattern
-    rows = p.rows[0] * m + p.rows[1]
-    columns = p.rows[0] * k + p.rows[2] if b.ndim > 2 else p.rows[2]
+    rows = p.coords[0] * m + p.coords[1]
+    columns = p.coords[0] * k + p.coords[2] if b.ndim > 2 else p.coords[2]
     width = blocks * k if b.ndim > 2 else k
-    pattern = p.like([rows, columns], (blocks * m, width), unsorted=0, unique=True)
+    pattern = p.like([rows, columns], (blocks * m, width), unsorted_dims=0, unique=True)
     made = product(pattern, tall.values(), b.reshape(width, b.shape[-1]))
     return made.reshape(*batch, m, b.shape[-1])
 
@@ -151,7 +151,7 @@ class _Sampled(dt.autograd.Function):
     def forward(ctx: Any, p: Pattern, x: Tensor, y: Tensor) -> Tensor:
         ctx.p = p
         ctx.save_for_backward(x, y)
-        return make_node(SAMPLED, (x, y, *p.rows), (p.count,), x.dtype, x.dtype)
+        return make_node(SAMPLED, (x, y, *p.coords), (p.count,), x.dtype, x.dtype)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
@@ -173,7 +173,7 @@ def _product(p: Pattern, turned: bool, values: Tensor, dense: Tensor) -> Tensor:
         return dt.zeros(shape, dtype=dense.dtype, device=dense.device)
     if shape[1] == 1:  # a vector's elements do not share a load: rows are what is spread
         shape, dense = shape[:1], dense.reshape(-1)
-    operands = (dense, values, p.bounds, p.rows[1], *order)
+    operands = (dense, values, p.bounds, p.coords[1], *order)
     made = make_node(PRODUCT, operands, shape, dense.dtype, dense.dtype)
     return made.reshape(-1, 1) if dense.ndim == 1 else made
 
@@ -193,10 +193,10 @@ def _sparse_sparse(a: COO, b: COO) -> COO:
     b = _broadcast(b, (*batch, *b.shape[-2:])).coalesce()
     shape = (*batch, a.shape[-2], b.shape[-1])
     left, right = _meeting(a.pattern, b.pattern, lead)
-    rows = [rows_at(a.pattern.rows[d], left) for d in range(lead + 1)]
-    rows.append(rows_at(b.pattern.rows[lead + 1], right))
+    coords = [rows_at(a.pattern.coords[d], left) for d in range(lead + 1)]
+    coords.append(rows_at(b.pattern.coords[lead + 1], right))
     values = rows_at(a.values(), left) * rows_at(b.values(), right)
-    pattern = Pattern(rows, shape, left.shape[0], a.device)
+    pattern = Pattern(coords, shape, left.shape[0], a.device)
     return coo(pattern, values).coalesce()
 
 
@@ -208,4 +208,4 @@ def _meeting(p: Pattern, q: Pattern, lead: int) -> tuple[Tensor, Tensor]:
         return nothing, nothing
     asked, keys = p.key([*blocks, lead + 1]), q.key([*blocks, lead])  # q is in the order of its key
     low, high = dt.searchsorted(keys, asked), dt.searchsorted(keys, asked, side="right")
-    return spread(low, high)
+    return expand(low, high)

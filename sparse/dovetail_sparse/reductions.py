@@ -48,10 +48,10 @@ def _runs(p: Pattern, gone: Shape) -> tuple[Runs, Pattern]:
     left = [d for d in range(len(p.shape)) if d not in gone]
     order = None if gone == tuple(range(len(left), len(p.shape))) else p.order_by(left)
     runs = p.runs(left, order)
-    rows = [runs.firsts(p.rows[d]) for d in left]
+    coords = [runs.firsts(p.coords[d]) for d in left]
     shape = tuple(p.shape[d] for d in left)
     count = runs.starts.shape[0]
-    return runs, Pattern(rows, shape, count, p.device, unsorted=0, unique=True)
+    return runs, Pattern(coords, shape, count, p.device, unsorted_dims=0, unique=True)
 
 
 def _is_everything(p: Pattern, gone: Shape) -> bool:
@@ -90,7 +90,7 @@ def _sum(op: Op, x: COO, axes: Shape, dtype: DType) -> Tensor:
 def _nothing(p: Pattern, gone: Shape, values: Tensor) -> COO:
     left = [d for d in range(len(p.shape)) if d not in gone]
     shape = tuple(p.shape[d] for d in left)
-    return coo(Pattern([p.rows[d] for d in left], shape, 0, p.device), values)
+    return coo(Pattern([p.coords[d] for d in left], shape, 0, p.device), values)
 
 
 def _mean(op: Op, x: COO, axes: Shape, dtype: DType) -> Tensor:
@@ -181,9 +181,9 @@ def _place(op: Op, x: COO, axes: Shape, dtype: DType) -> Tensor:
     if not p.count or not total:
         return result.reshape(outer)
     runs, pattern = _runs(p, axes)
-    where = linear([p.rows[d] for d in axes], [p.shape[d] for d in axes], p)
+    where = linear([p.coords[d] for d in axes], [p.shape[d] for d in axes], p)
     found = _first_of_runs(op, x.values(), where, runs, n)
-    return scatter_rows(result, found, linear(pattern.rows, outer, pattern)).reshape(outer)
+    return scatter_rows(result, found, linear(pattern.coords, outer, pattern)).reshape(outer)
 
 
 def _first_of_runs(op: Op, values: Tensor, where: Tensor, runs: Runs, n: int) -> Tensor:

@@ -12,8 +12,10 @@ from .tensor import COO, coo
 def to_device(x: COO, device: dt.Device) -> COO:
     """The same entries on another device."""
     p = x.pattern
-    rows = [r.to(device=device) for r in p.rows]
-    moved = type(p)(rows, p.shape, p.count, device, unsorted=p.unsorted, unique=p.unique)
+    coords = [r.to(device=device) for r in p.coords]
+    moved = type(p)(
+        coords, p.shape, p.count, device, unsorted_dims=p.unsorted_dims, unique=p.unique
+    )
     return coo(moved, x.values().to(device=device))
 
 

@@ -47,7 +47,7 @@ def _entries(x: COO) -> list[tuple[str, str]]:
     for part in parts:
         values = x.values()[part].detach()
         values = values.astype(dt.float32) if x.dtype is dt.bfloat16 else values
-        at = [row[part].tolist() for row in x.pattern.rows]
+        at = [row[part].tolist() for row in x.pattern.coords]
         shown = [_value(v) for v in values.numpy()]
         places = zip(*at, strict=True) if at else [()] * len(shown)
         found += [(str(tuple(p)), v) for p, v in zip(places, shown, strict=True)]
@@ -108,7 +108,7 @@ def _counts(x: COO, cells: int) -> np.ndarray[Any, Any]:
     height, width = max(-(-n // step), 1), max(-(-m // step), 1)
     if not x.nnz:
         return np.zeros((height, width), np.int64)
-    *_, row, column = x.pattern.rows
+    *_, row, column = x.pattern.coords
     at = (row // step) * width + column // step
     ones = dt.ones_like(at)
     grid = dt.sparse_coo_tensor(

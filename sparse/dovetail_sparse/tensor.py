@@ -57,7 +57,7 @@ class COO(LayoutTensor):
     @property
     def parts(self) -> tuple[Tensor, ...]:
         """The vectors of positions, and the values."""
-        return (*self.pattern.rows, self._values)
+        return (*self.pattern.coords, self._values)
 
     @property
     def nnz(self) -> int:

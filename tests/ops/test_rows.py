@@ -1,0 +1,137 @@
+"""Rows: what every one has, what floats of reduced precision are computed in, ops of one's own."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+from typing import Any
+
+import dovetail as dt
+import pytest
+from dovetail import dtypes
+from dovetail.autograd import gradcheck
+from dovetail.autograd.tape import rules_of
+from dovetail.dtypes import DType, bool_, float16, float32, float64, int8, int64
+from dovetail.errors import InternalError
+from dovetail.extend import KernelSite, Launches
+from dovetail.kernel.language import Value
+from dovetail.ops import kernels
+from dovetail.ops.arithmetic import convert
+from dovetail.ops.table import ADD, ARGMAX, MATMUL, MEAN, SUM, TABLE, WRITTEN
+
+PAGE = Path(__file__).parents[2] / "docs" / "adding-an-op.md"
+
+
+@pytest.fixture
+def float8(monkeypatch: pytest.MonkeyPatch) -> DType:
+    """A float of one byte, such as dovetail may have one day."""
+    made = DType("float8_e4m3", "f8", "f", 1, in_numpy=False)
+    monkeypatch.setitem(dtypes._PROMOTED, (made, float32), float32)
+    return made
+
+
+# --- rows ----------------------------------------------------------------------------------------
+
+
+def test_nothing_changes_a_row() -> None:
+    for op in (*TABLE.values(), WRITTEN):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            op.cost = 3  # type: ignore[misc]  # that is the test
+
+
+def test_a_row_without_a_part_says_so() -> None:
+    with pytest.raises(InternalError):
+        SUM.build(None)  # type: ignore[arg-type]  # it is not looked at
+
+
+def test_a_gradient_is_that_of_the_row_or_of_the_table_of_rules() -> None:
+    assert len(ADD.gradient) == len(rules_of(ADD)) == 2
+    assert SUM.gradient == () and len(rules_of(SUM)) == 1
+    assert rules_of(TABLE["equal"]) == ()
+
+
+# --- reduced precision ---------------------------------------------------------------------------
+
+
+def test_floats_narrower_than_float32_are_computed_in_it(float8: DType) -> None:
+    assert {d.compute for d in (float8, float16, dt.bfloat16)} == {float32}
+    assert all(d.compute is d for d in (float32, float64, int8, int64, bool_))
+
+
+def test_dtype_rules_take_a_float_of_one_byte(float8: DType) -> None:
+    for op in (SUM, MEAN):
+        assert op.dtypes(op.name, [float8], None) == ((float32,), float8)
+    assert ARGMAX.dtypes("argmax", [float8], None) == ((float32,), int64)
+    assert ADD.dtypes("add", [float8, float32], None) == ((float32, float32), float32)
+    assert MATMUL.dtypes("matmul", [float8, float8], None) == ((float8, float8), float8)
+
+
+def casts(v: Value) -> list[DType]:
+    """What `v` is cast to, one after the other."""
+    return [*casts(v.args[0]), v.dtype] if v.op == "cast" else []
+
+
+def test_conversions_pass_by_float32_on_the_way_to_and_from_a_float_of_one_byte(
+    float8: DType,
+) -> None:
+    x, i = Value("param", float8, ()), Value("param", int64, ())
+    assert casts(convert(i, float8)) == [float32, float8]
+    truth = convert(x, bool_)
+    assert truth.op == "ne" and casts(truth.args[0]) == [float32]
+    stack, seen = [convert(x, int64)], list[DType]()
+    while stack:
+        v = stack.pop()
+        if v.op in ("lt", "le"):
+            seen += [a.dtype for a in v.args]
+        stack += v.args
+    assert set(seen) == {float32}, "compared with the bounds of int64 in float32"
+
+
+def test_a_matrix_product_adds_up_in_what_its_operands_are_computed_in(float8: DType) -> None:
+    class Site:
+        casts = (float8, float8)
+        stored: Value
+
+        def rank(self, operand: int) -> int:
+            return 2
+
+        def axis(self, operand: int, axis: int) -> Value:
+            return Value("index", int64, (), axis)
+
+        def size(self, operand: int, axis: int) -> Value:
+            return Value("param", int64, (), "n")
+
+        def read(self, operand: int, *at: Value) -> Value:
+            return Value("param", float32, (), operand)
+
+        def store(self, value: Value, *at: Value) -> None:
+            self.stored = value
+
+    site: Any = Site()
+    kernels.matmul(site)
+    assert site.stored.dtype is float32
+
+
+# --- an op of one's own --------------------------------------------------------------------------
+
+
+def test_the_kernel_op_of_the_page_works_and_has_a_gradient() -> None:
+    (code,) = re.findall(r"```python\n(from dovetail.extend.*?)```", PAGE.read_text(), re.DOTALL)
+    x = dt.asarray([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], dtype=dt.float64, device="reference")
+    names: dict[str, Any] = {"x": x}
+    exec(code, names)
+    assert names["total"].tolist() == [6.0, 15.0]
+
+    def total(x: dt.Tensor) -> Any:
+        made = names["make_node"](names["ROW_SUM"], (x,), x.shape[:1], x.dtype)
+        return made * made
+
+    assert gradcheck(total, x.requires_grad_())
+
+
+def test_every_member_of_a_kernel_site_is_on_the_page() -> None:
+    said = set(re.findall(r"\w+", PAGE.read_text()))
+    members = {n for n in vars(KernelSite) if not n.startswith("_")}
+    assert members > {"read", "store"} and members - said == set()
+    assert {n for n in vars(Launches) if not n.startswith("_")} > {"temporary", "launch"}
