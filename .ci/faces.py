@@ -307,10 +307,15 @@ def function_stub() -> str:
 # --- reference pages -----------------------------------------------------------------------------
 
 
+LABEL = re.compile(
+    r"^(?=[A-Z][a-z]+(?: [a-z]+)?: |(?:`\w+`(?:, )?)+: )"
+)  # `Shapes: ...`, `axis`: ...
+
+
 def prose(doc: str | None) -> str:
-    """A docstring as Markdown: examples fenced, `Raises:` and the like as items of a list."""
+    """A docstring as Markdown: examples fenced, lines with a label or of a parameter as a list."""
     lines: list[str] = []
-    fenced = False
+    fenced = item = False
     for line in inspect.cleandoc(doc or "").splitlines():
         if line.startswith(">>>") and not fenced:
             lines.append("```python")
@@ -320,9 +325,11 @@ def prose(doc: str | None) -> str:
             fenced = False
         if not fenced and not line.startswith("    "):
             line = re.sub(r"(`[^`]*`)|\*", lambda m: m[1] or r"\*", line)
-            line = re.sub(r"^(Dtypes|Shapes|Raises|Source|Units|Attributes): ", r"- \1: ", line)
-            if line.startswith("- ") and lines and lines[-1] and not lines[-1].startswith("- "):
+            begins = bool(lines) and LABEL.match(line) is not None
+            if begins and lines[-1] and not item:
                 lines.append("")
+            item = begins or (item and bool(line))
+            line = f"- {line}" if begins else f"  {line}" if item else line
         lines.append(line)
     return "\n".join([*lines, *(["```"] if fenced else [])])
 

@@ -1,6 +1,22 @@
 """dovetail: tensors whose devices are pip packages. `import dovetail as dt`.
 
-Names follow the Python array API standard, then PyTorch. See https://data-apis.org/array-api/2025.12/.
+Names follow the Python array API standard, then PyTorch; https://data-apis.org/array-api/2025.12/.
+
+What parameters of the same name mean in every function:
+
+- `x`, `x1`, `x2`: tensors. Beside a tensor, NumPy arrays, lists and Python numbers are operands
+  too; they go to its device, and numbers take its dtype, or change its kind at most.
+- `axis`: an int, counted from the end where it is negative; where several are possible a tuple
+  of them, or None for all.
+- `keepdims`: whether axes that a reduction takes away stay, with size 1.
+- `out`: a tensor of exactly the result's shape, dtype and device that the result is written into;
+  it is what comes back. It has no gradient.
+- `shape`: an int, or a tuple of ints.
+- `dtype`: a dovetail dtype, its name, a NumPy dtype, or Python's bool, int or float.
+- `device`, `spec`: "cpu", "opencl:1", ... or a `Device`; None is the default device.
+
+A value of another kind than a parameter takes is an ArgumentTypeError (a TypeError), what is no
+tensor a DTypeError, an axis out of range an AxisError. Every error is a DovetailError.
 """
 
 import math

@@ -23,7 +23,7 @@ _SPEC = re.compile(r"([a-z][a-z0-9_]{0,63})(?::([0-9]{1,9}))?")
 
 
 class Device:
-    """One device, e.g. `device("opencl:1")`. Instances are unique: compare with `is` or `==`.
+    """One device, such as `dt.device("opencl:1")`; instances are unique, so `is` compares them.
 
     Attributes: `type` ("opencl"), `index` (1), and `opened`: None until first used, then what
     stands behind it (`plugins.opened`), so that the hot path is `dev.opened or opened(dev)`.
@@ -57,9 +57,12 @@ _opener: Callable[[Device], Opened] | None = None
 def device(spec: Device | str | None = None, op: str = "device") -> Device:
     """The device named by `spec`: "opencl", "opencl:1", a `Device`, or None for the default device.
 
-    Naming a device does not open it, nor look whether it exists.
-
+    Naming a device does not open it, nor look whether it exists. `op`: the name for the error.
     Raises: DeviceError for a malformed name, naming `op`.
+
+    >>> import dovetail as dt
+    >>> dt.device("opencl:1")
+    device("opencl:1")
     """
     if isinstance(spec, Device):
         return spec
@@ -81,8 +84,14 @@ def _parse(spec: Any, op: str) -> Device:
 
 
 def default_device() -> Device:
-    """The device of tensors made without `device=`: `set_default_device`, else
-    DOVETAIL_DEFAULT_DEVICE, else "cpu"."""
+    """The device of tensors made without `device=`.
+
+    `set_default_device` chose it, else the variable DOVETAIL_DEFAULT_DEVICE; else it is "cpu".
+
+    >>> import dovetail as dt
+    >>> dt.zeros(1, device=dt.default_device()).device is dt.default_device()
+    True
+    """
     return _default or set_default_device(_chosen())
 
 

@@ -17,11 +17,15 @@ __all__ = [
 
 
 class DType:
-    """One kind of number. Instances are unique: compare with `is`.
+    """One kind of number, such as `dt.float32`; instances are unique, so `is` compares them.
 
     Attributes: `name` ("float32"), `code` ("f32", as in kernel texts), `kind` ("b", "i", "u", "f",
     "c"), `itemsize` in bytes, `compute` (in what its values are computed: float32 for floats of
     reduced precision, else itself), `__numpy_dtype__` (None for bfloat16, which NumPy lacks).
+
+    >>> import dovetail as dt
+    >>> dt.float32.name, dt.float32.itemsize, dt.float32.is_float
+    ('float32', 4, True)
     """
 
     __slots__ = ("__numpy_dtype__", "bits", "code", "compute", "itemsize", "kind", "name")
@@ -137,9 +141,7 @@ def promote(a: DType, b: DType) -> DType:
     """The dtype of an op on `a` and `b`, after the Array API's promotion lattice.
 
     Beyond the standard: float16 with bfloat16 gives float32, and an integer with a float gives the
-    float,
-    as in PyTorch; bool with anything gives the other.
-
+    float, as in PyTorch; bool with anything gives the other.
     Raises: DTypeError for uint64 with a signed integer, which no dtype holds.
     Source: Array API 2025.12, type promotion rules.
     """

@@ -1,8 +1,7 @@
 """Every error that dovetail raises: the user's kinds, and ours (`InternalError`).
 
 A user's error is also the Python built-in that its caller expects, names the op with the shapes,
-dtypes and
-devices in question, and ends with a way out.
+dtypes and devices in question, and ends with a way out.
 """
 
 from __future__ import annotations
@@ -21,8 +20,10 @@ class DovetailError(Exception):
 
 
 class DovetailWarning(UserWarning):
-    """Something outside of the program that dovetail goes on without: a variable of the environment
-    that makes no sense, a folder that others can write."""
+    """Something outside of the program that dovetail goes on without.
+
+    A variable of the environment that makes no sense, a folder that others can write.
+    """
 
 
 class ShapeError(DovetailError, ValueError):
@@ -86,9 +87,7 @@ class PluginError(DovetailError, RuntimeError):
 
 
 class UnavailableError(PluginError, DeviceError):
-    """A device is known, but cannot be had on this machine; the message has the reason and the
-    mend.
-    """
+    """A device is known, but cannot be had on this machine; the message has reason and mend."""
 
 
 class CompileError(DovetailError, RuntimeError):

@@ -120,7 +120,16 @@ _RECORDED, _UNRECORDED = Switch(grad=True), Switch(grad=False)
 
 
 class eager(Switch):
-    """A context in which each op runs at once, with the same bits; for debugging and timing."""
+    """A context in which each op runs at once, with the same bits; for debugging and timing.
+
+    It is of this thread, or asyncio task, alone.
+
+    >>> import dovetail as dt
+    >>> with dt.eager():
+    ...     x = dt.ones(3, device="reference") * 2  # is computed here
+    >>> len(dt.explain(x).launches)
+    0
+    """
 
     def __init__(self) -> None:
         super().__init__(eager=True)

@@ -26,18 +26,22 @@ def sparse_coo_tensor(
 ) -> COO:  # fmt: skip
     """A sparse tensor with `values` at `indices`; values at one position are to be added.
 
-    Shapes: indices (sparse dimensions, entries), values (entries, *dense dimensions), size both
-    sizes together; left out, it is as small as the indices permit. `is_coalesced` promises
-    lexicographic order without repetition. Indices are checked, which takes one host read of their
-    extremes unless they come from the host; `check_invariants=False` trusts them. Tensors are kept,
-    not copied: do not write to the indices afterwards.
-    Raises: IndexOutOfRange, ShapeError, DTypeError, ArgumentError.
+    `size`: the shape; left out, it is as small as the indices permit.
+    `requires_grad`: whether the gradient of the values is wanted.
+    `is_coalesced`: promises lexicographic order without repetition.
+    `check_invariants`: indices are checked, which takes one host read of their extremes unless they
+    come from the host; False trusts them. Tensors are kept, not copied: do not write to the indices
+    afterwards.
+    Shapes: indices (sparse dimensions, entries), values (entries, *dense dimensions), `size` both
+    sizes together.
+    Dtypes: indices are integers, kept as int64; values any, `dtype` if given.
+    Raises: IndexOutOfRange, ShapeError, DTypeError, DeviceError, ArgumentError for a broken
+    promise.
 
     >>> import dovetail as dt
-    >>> at = [[0, 1, 1], [2, 0, 2]]
-    >>> x = dt.sparse_coo_tensor(at, [3.0, 4.0, 5.0], (2, 3), device="reference")
+    >>> x = dt.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3), device="reference")
     >>> x.to_dense().tolist()
-    [[0.0, 0.0, 3.0], [4.0, 0.0, 5.0]]
+    [[0.0, 0.0, 3.0], [4.0, 0.0, 0.0]]
     """
     requires_grad, is_coalesced, check_invariants = (
         arguments.flag(NAME, value, name)
@@ -170,11 +174,18 @@ def empty(shape: Shape, sparse_dim: int, dtype: dt.DType, device: dt.Device) -> 
 
 @arguments.named
 def to_sparse(x: Tensor, sparse_dim: int | None = None) -> COO:
-    """The tensor with only what is not zero stored, coalesced; the first `sparse_dim` axes sparse.
+    """The elements of a tensor that are not zero as a sparse tensor, coalesced.
 
-    Where fewer than all are sparse, a block is stored if anything in it is not zero. How many there
-    are depends on data: two kernels with one host read between.
-    Raises: ArgumentError.
+    `sparse_dim`: how many of the first axes are sparse; all unless given. Where it is fewer, a
+    block is stored if anything in it is not zero. How many entries there are depends on data: two
+    kernels with one host read between. NaN is not zero.
+    Shapes: any; the result has the same.
+    Dtypes: all; the result has the same.
+    Raises: ArgumentError for `sparse_dim` out of range, DTypeError for what is no tensor.
+
+    >>> import dovetail as dt
+    >>> dt.asarray([[0, 5], [6, 0]], device="reference").to_sparse().indices().tolist()
+    [[0, 1], [1, 0]]
     """
     required("to_sparse", x)
     dims = (
@@ -202,7 +213,17 @@ def to_sparse(x: Tensor, sparse_dim: int | None = None) -> COO:
 
 
 def to_dense(x: COO) -> Tensor:
-    """The same elements as a strided tensor."""
+    """The same elements as a strided tensor; values at one position are added.
+
+    Shapes: any; the result has the same.
+    Dtypes: all; the result has the same.
+    Raises: LayoutError for what is not sparse, DTypeError, OutOfMemoryError.
+
+    >>> import dovetail as dt
+    >>> x = dt.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3), device="reference")
+    >>> dt.sparse.to_dense(x).tolist()
+    [[0.0, 0.0, 3.0], [4.0, 0.0, 0.0]]
+    """
     x = required_coo("to_dense", x).coalesce()
     p, dense = x.pattern, x.shape[x.sparse_dim() :]
     blank = dt.zeros((math.prod(p.shape), *dense), dtype=x.dtype, device=x.device)

@@ -29,9 +29,17 @@ def _host(x: COO) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
 
 @arguments.named
 def from_scipy(matrix: Any, *, dtype: Any = None, device: Any = None) -> COO:
-    """A SciPy sparse array or matrix (coo, csr, csc, or what has `tocoo`) as a sparse tensor.
+    """A SciPy sparse array or matrix as a sparse tensor.
 
-    Raises: ArgumentError for anything else.
+    `matrix`: in any of SciPy's forms.
+    Shapes: that of the matrix.
+    Dtypes: that of the matrix.
+    Raises: ArgumentError for anything else, DTypeError, NotYetError for complex numbers.
+
+    >>> import dovetail as dt
+    >>> import scipy.sparse
+    >>> dt.sparse.from_scipy(scipy.sparse.eye_array(3), device="reference").nnz
+    3
     """
     if not hasattr(matrix, "tocoo"):
         raise dt.ArgumentError(f"from_scipy: {type(matrix).__name__} is no SciPy sparse array")
@@ -44,9 +52,18 @@ def from_scipy(matrix: Any, *, dtype: Any = None, device: Any = None) -> COO:
 
 
 def to_scipy(x: COO, form: str = "coo") -> Any:
-    """A SciPy sparse array of the same elements: `form` is "coo", "csr" or "csc" (matrices).
+    """A SciPy sparse array with the same elements.
 
-    Raises: ArgumentError, ShapeError; ModuleNotFoundError without SciPy.
+    `form`: "coo", or of matrices also "csr" or "csc".
+    Shapes: any; dense dimensions become sparse ones.
+    Dtypes: all that NumPy has.
+    Raises: ArgumentError for another `form`, ShapeError for one of matrices only, LayoutError,
+    DTypeError for bfloat16; ModuleNotFoundError without SciPy.
+
+    >>> import dovetail as dt
+    >>> x = dt.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3), device="reference")
+    >>> dt.sparse.to_scipy(x, "csr").nnz
+    2
     """
     required_coo("to_scipy", x)
     arguments.choice("to_scipy", form, "form", ("coo", "csr", "csc"))
@@ -61,9 +78,17 @@ def to_scipy(x: COO, form: str = "coo") -> Any:
 
 @arguments.named
 def from_pydata(array: Any, *, dtype: Any = None, device: Any = None) -> COO:
-    """A `sparse.COO` (or what has `tocoo`) of PyData/sparse as a sparse tensor.
+    """A `sparse.COO` of PyData/sparse, or what has `tocoo`, as a sparse tensor.
 
-    Raises: ArgumentError for a fill value other than 0.
+    `array`: of PyData/sparse, with 0 as fill value.
+    Shapes: that of the array.
+    Dtypes: that of the array.
+    Raises: ArgumentError for another fill value than 0, and for what is no such array.
+
+    >>> import dovetail as dt
+    >>> import sparse  # doctest: +SKIP
+    >>> dt.sparse.from_pydata(sparse.eye(3), device="reference").nnz  # doctest: +SKIP
+    3
     """
     if not hasattr(array, "coords") and not hasattr(array, "tocoo"):
         raise dt.ArgumentError(
@@ -80,9 +105,16 @@ def from_pydata(array: Any, *, dtype: Any = None, device: Any = None) -> COO:
 
 
 def to_pydata(x: COO) -> Any:
-    """A `sparse.COO` of PyData/sparse of the same elements.
+    """A `sparse.COO` of PyData/sparse with the same elements.
 
-    Raises: DTypeError, LayoutError; ModuleNotFoundError without PyData/sparse.
+    Shapes: any; dense dimensions become sparse ones.
+    Dtypes: all that NumPy has.
+    Raises: DTypeError for bfloat16, LayoutError; ModuleNotFoundError without PyData/sparse.
+
+    >>> import dovetail as dt
+    >>> x = dt.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3), device="reference")
+    >>> dt.sparse.to_pydata(x).nnz  # doctest: +SKIP
+    2
     """
     x = fully_sparse(required_coo("to_pydata", x)).coalesce()
     indices, values = _host(x)
@@ -94,7 +126,21 @@ def to_pydata(x: COO) -> Any:
 
 @arguments.named
 def save(file: Any, x: COO) -> None:
-    """Writes a tensor to an .npz file, as `load` reads it; compressed."""
+    """Writes a tensor to an .npz file, as `load` reads it, compressed; returns nothing.
+
+    `file`: a path, or a file that is open for bytes.
+    Shapes: any.
+    Dtypes: all; bfloat16 is written as float32 with its name.
+    Raises: LayoutError for what is not sparse, DTypeError, OSError, ArgumentTypeError.
+
+    >>> import io
+    >>> import dovetail as dt
+    >>> x = dt.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3), device="reference")
+    >>> file = io.BytesIO()
+    >>> dt.sparse.save(file, x)
+    >>> file.tell() > 100
+    True
+    """
     required_coo("save", x)
     path = file if hasattr(file, "write") else os.fspath(arguments.path("save", file, "file"))
     values = x.values().astype(dt.float32) if x.dtype is dt.bfloat16 else x.values()
@@ -108,9 +154,20 @@ def save(file: Any, x: COO) -> None:
 def load(file: Any, *, device: Any = None) -> COO:
     """The tensor that `save` wrote, or SciPy's `save_npz` in coo, csr or csc form.
 
-    Nothing in a file is run: one that holds Python objects is refused.
+    `file`: a path, or a file that is open for bytes. Nothing in it is run: one that holds Python
+    objects is refused.
     Raises: ArgumentError for another or a damaged file, OSError for one that cannot be opened; what
     is wrong with its indices as `sparse_coo_tensor`.
+
+    >>> import io
+    >>> import dovetail as dt
+    >>> x = dt.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3), device="reference")
+    >>> file = io.BytesIO()
+    >>> dt.sparse.save(file, x)
+    >>> file.seek(0)
+    0
+    >>> dt.sparse.load(file, device="reference").to_dense().tolist()
+    [[0.0, 0.0, 3.0], [4.0, 0.0, 0.0]]
     """
     if not hasattr(file, "read"):
         arguments.path("load", file, "file")

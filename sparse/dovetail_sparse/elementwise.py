@@ -170,8 +170,10 @@ def _with_strided(op: Op, args: Sequence[Any], attrs: Any) -> COO:
 
 
 def elements(y: Tensor, x: COO) -> Tensor:
-    """The elements (blocks, of a hybrid tensor) of strided `y` where `x` has entries; it must
-    broadcast to x's shape."""
+    """The elements (blocks, of a hybrid tensor) of strided `y` where `x` has entries.
+
+    `y` must broadcast to x's shape.
+    """
     dims, p = x.sparse_dim(), x.pattern
     lead = x.ndim - y.ndim
     if not y.ndim or lead >= dims:

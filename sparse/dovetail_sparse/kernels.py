@@ -147,8 +147,9 @@ def _split(site: KernelSite, d: Value) -> tuple[Value, Value]:
 
 
 class _Walk:
-    """A block of two ascending lists without repetition, walked in joint order; equal entries are
-    taken together, where the first of them stands.
+    """A block of two ascending lists without repetition, walked in joint order.
+
+    Equal entries are taken together, where the first of them stands.
     """
 
     def __init__(
@@ -164,8 +165,9 @@ class _Walk:
         return choose(i < n, i, const(0, int64))
 
     def taken(self, i: Value, j: Value) -> tuple[Value, Value]:
-        """Whether entry i of the first list comes next, and entry j of the second: perhaps both,
-        and neither beyond the end of the block.
+        """Whether entry i of the first list comes next, and entry j of the second.
+
+        Perhaps both do, and neither beyond the end of the block.
         """
         here, there = i < self.end[0], j < self.end[1]
         x = self.site.read(0, self.inside(i, self.n))
@@ -187,8 +189,10 @@ Emit = Callable[[Value, Value, Value, Value, Value], tuple[Value, list[Store]]]
 
 
 def _merging(site: KernelSite, point: Value, emit: Emit, carried: list[Value]) -> Loop:
-    """Walks the blocks of a point. For each of them `emit(i, j, first, second, carried)` gives the
-    new carry, and effects; it is asked beyond the last entry too, where neither is taken.
+    """Walks the blocks of a point.
+
+    For each of them `emit(i, j, first, second, carried)` gives the new carry, and effects; it is
+    asked beyond the last entry too, where neither is taken.
     """
     walks = _walks(site, point)
 

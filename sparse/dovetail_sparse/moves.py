@@ -80,8 +80,10 @@ def _transposed(p: Pattern) -> Pattern:
 
 
 def _unsorted_after(axes: Shape) -> int:
-    """By how many of the first axes to sort again, where order was lexicographic before they were
-    exchanged: those behind them still stand as they did."""
+    """By how many of the first axes to sort again after an exchange of axes.
+
+    Order was lexicographic before; those behind the exchanged ones still stand as they did.
+    """
     kept = len(axes)
     while kept > 0 and (kept == len(axes) or axes[kept - 1] < axes[kept]):
         kept -= 1

@@ -192,8 +192,10 @@ class Pattern:
 
     @property
     def bounds(self) -> Tensor:
-        """Of a coalesced matrix: where each row starts among the entries, and where the last ends
-        (CSR's row pointer)."""
+        """Of a coalesced matrix: where each row starts among the entries, and where the last ends.
+
+        These are CSR's row pointers.
+        """
         if self._bounds is None:
             at = dt.arange(self.shape[0] + 1, device=self.device)
             self._bounds = dt.searchsorted(self.coords[0], at)

@@ -73,8 +73,10 @@ def expand(low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def merged(keys: Tensor, others: Tensor) -> Tensor:
-    """Where each key of two ascending lists without repetition is in the first and in the second,
-    (2, different keys), or -1. One host read: how many there are."""
+    """Where each key of two ascending lists without repetition is in the first and in the second.
+
+    Shapes: (2, different keys); -1 is nowhere. One host read: how many there are.
+    """
     points = -(-(keys.shape[0] + others.shape[0]) // (BLOCK * WALKS))
     counts = make_node(MERGE_COUNTS, (keys, others), (points, WALKS), dt.int64)
     ends = dt.cumulative_sum(counts.reshape(-1))

@@ -69,9 +69,16 @@ def html(x: COO) -> str:
 def spy(x: COO, cells: int = CELLS) -> str:
     """A picture of where entries are, as SVG text: darker where there are more.
 
-    Of the last two dimensions; those before them lie on top of each other. At most `cells` along
-    the longer side, each a part of the matrix.
-    Raises: ShapeError below 2 dimensions.
+    `cells`: how many there are at most along the longer side, each a part of the matrix. Of the
+    last two dimensions; those before them lie on top of each other.
+    Shapes: of at least 2 dimensions.
+    Dtypes: all.
+    Raises: ShapeError below 2 dimensions, LayoutError for what is not sparse, ArgumentError.
+
+    >>> import dovetail as dt
+    >>> x = dt.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3), device="reference")
+    >>> dt.sparse.spy(x)[:4]
+    '<svg'
     """
     if required_coo("spy", x).ndim < 2:
         raise dt.ShapeError(f"spy: needs at least 2 dimensions, not shape {x.shape}")

@@ -20,6 +20,11 @@ class COO(LayoutTensor):
     Each entry is a number or, of a hybrid tensor, a block over the dense dimensions, which come
     last. A position may be there several times until `coalesce()`: its element is the sum. Such
     tensors are not changed in place; `x += y` makes a new one. Gradients flow through `values()`.
+
+    >>> import dovetail as dt
+    >>> x = dt.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3), device="reference")
+    >>> x.nnz, x.to_dense().tolist()
+    (2, [[0.0, 0.0, 3.0], [4.0, 0.0, 0.0]])
     """
 
     __slots__ = ("_values", "pattern")
@@ -128,7 +133,10 @@ class COO(LayoutTensor):
         return self
 
     def backward(self, *args: Any, **options: Any) -> None:
-        """Not here: gradients start from a strided tensor. Raises: LayoutError."""
+        """Not here: gradients start from a strided tensor.
+
+        Raises: LayoutError.
+        """
         raise dt.LayoutError(
             "backward: gradients start from a strided tensor; sum it, or see x.values() and "
             "x.to_dense()"

@@ -26,10 +26,19 @@ def gradcheck(
     function: Function, inputs: Tensors, *, eps: float = 1e-6, atol: float = 1e-5,
     rtol: float = 1e-3, raise_exception: bool = True,
 ) -> bool:  # fmt: skip
-    """Whether the gradients of `function` are central differences, for all inputs that want one.
+    """Whether the gradients of a function agree with central differences.
 
-    Inputs are float64; other arguments are passed on. Raises: GradientError with the worst element,
-    unless `raise_exception` is False; DTypeError.
+    `function`: from tensors to tensors. `inputs`: its arguments; others than tensors are passed on.
+    `eps`: the step of the differences. `atol`, `rtol`: what they may differ by.
+    `raise_exception`: False returns False instead of an error.
+    Shapes: any; the function is called twice for each element.
+    Dtypes: inputs that require a gradient are float64.
+    Raises: GradientError with the worst element, DTypeError, ArgumentError.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([1.0, 2.0], dtype=dt.float64, device="reference").requires_grad_()
+    >>> dt.autograd.gradcheck(dt.tanh, x)
+    True
     """
     callable_("gradcheck", function)
     eps, atol, rtol = (
@@ -60,7 +69,21 @@ def gradgradcheck(
     function: Function, inputs: Tensors, *, eps: float = 1e-6, atol: float = 1e-5,
     rtol: float = 1e-3, raise_exception: bool = True,
 ) -> bool:  # fmt: skip
-    """`gradcheck` of the gradients themselves, with respect to inputs and incoming gradients."""
+    """Whether the gradients of a function's gradients agree with central differences.
+
+    They are those with respect to inputs and incoming gradients.
+    `function`: from tensors to tensors. `inputs`: its arguments; others than tensors are passed on.
+    `eps`: the step of the differences. `atol`, `rtol`: what they may differ by.
+    `raise_exception`: False returns False instead of an error.
+    Shapes: any; the function is called twice for each element.
+    Dtypes: inputs that require a gradient are float64.
+    Raises: GradientError with the worst element, DTypeError, ArgumentError.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([1.0, 2.0], dtype=dt.float64, device="reference").requires_grad_()
+    >>> dt.autograd.gradgradcheck(dt.tanh, x)
+    True
+    """
     callable_("gradgradcheck", function)
     args: list[Any] = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
     wanted = [i for i, a in enumerate(args) if isinstance(a, Tensor) and a.requires_grad]

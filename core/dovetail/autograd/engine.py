@@ -34,12 +34,23 @@ def backward(
     outputs: Tensors, gradients: Tensors | None = None, *, retain_graph: bool | None = None,
     create_graph: bool = False, inputs: Tensors | None = None,
 ) -> None:  # fmt: skip
-    """Adds to `grad` of every leaf (or only of `inputs`) the gradient of the sum of `outputs`.
+    """Adds to `grad` of the leaves the gradient of the sum of `outputs`, and returns nothing.
 
-    `gradients` are those of something else with respect to `outputs`; for scalars they may be left
-    out. Unless `retain_graph`, what was kept for the way back is released. With `create_graph` the
-    gradients are recorded themselves, so they have gradients.
-    Raises: GradientError, ShapeError, DTypeError.
+    `gradients`: those of something else with respect to `outputs`; for scalars they may be left
+    out.
+    `retain_graph`: whether what was kept for the way back stays; unless given, as `create_graph`.
+    `create_graph`: True records the gradients themselves, so that they have gradients.
+    `inputs`: the only leaves whose `grad` is added to.
+    Shapes: `gradients` have those of `outputs`.
+    Dtypes: floats.
+    Raises: GradientError where no gradient flows there, or what is needed was released or
+    overwritten; ShapeError, DTypeError, DeviceError. After an error no `grad` has changed.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([1.0, 2.0], device="reference").requires_grad_()
+    >>> dt.autograd.backward((x * x).sum())
+    >>> x.grad.tolist()
+    [2.0, 4.0]
     """
     retain_graph, create_graph = _flags("backward", retain_graph, create_graph)
     roots = _roots("backward", outputs, gradients)
@@ -70,9 +81,14 @@ def grad(
 ) -> Any:  # fmt: skip
     """The gradients of the sum of `outputs` with respect to `inputs`: one, or a tuple.
 
-    They stay pending, so they fuse with what is done with them; no `grad` changes. An input that
-    the outputs do not depend on is an error, or None with `allow_unused`.
-    Raises: GradientError, ShapeError, DTypeError.
+    They stay pending, so they fuse with what is done with them; no `grad` changes.
+    `grad_outputs`: gradients of something else with respect to `outputs`; for scalars left out.
+    `retain_graph`, `create_graph` are as for `dt.autograd.backward`.
+    `allow_unused`: an input that the outputs do not depend on is an error, or None with True.
+    Shapes: those of `inputs`; `grad_outputs` have those of `outputs`.
+    Dtypes: floats.
+    Raises: GradientError where no gradient flows there, or what is needed was released or
+    overwritten; ShapeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([1.0, 2.0], device="reference").requires_grad_()
@@ -176,8 +192,9 @@ class _Collected:
             self.found[n] = g
 
     def grown(self, recorded: bool) -> list[tuple[Node, Tensor]]:
-        """What every `grad` is to be. No two tensors may share its memory: somebody will write
-        there.
+        """What every `grad` is to be.
+
+        No two tensors may share its memory: somebody will write there.
         """
         made: list[tuple[Node, Tensor]] = []
         before = current()
@@ -280,7 +297,15 @@ def _leading_to(roots: list[tuple[Tensor, Tensor]], wanted: set[Node]) -> set[No
 def requires_grad_(x: Tensor, requires_grad: bool = True) -> Tensor:
     """`x`, from now on a leaf whose gradient is wanted, or not.
 
+    `requires_grad`: whether it is.
+    Shapes: any.
+    Dtypes: floats.
     Raises: DTypeError for other than floats, GradientError for what is no leaf.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([1.0, 2.0], device="reference").requires_grad_()
+    >>> x.requires_grad, x.requires_grad_(False).requires_grad
+    (True, False)
     """
     tape = required("requires_grad_", x)._expr.tape
     requires_grad = flag("requires_grad_", requires_grad, "requires_grad")
@@ -312,7 +337,17 @@ def _seen(x: Tensor) -> Expr:
 
 
 def detach(x: Tensor, /) -> Tensor:
-    """The same memory as a tensor that gradients do not flow through."""
+    """The same memory as a tensor that gradients do not flow through.
+
+    Shapes: any; the result has the same.
+    Dtypes: all; the result has the same.
+    Raises: DTypeError for what is no tensor.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([1.0, 2.0], device="reference").requires_grad_()
+    >>> x.detach().requires_grad
+    False
+    """
     return make(_seen(required("detach", x)))
 
 
@@ -323,12 +358,29 @@ def detach_(x: Tensor, /) -> Tensor:
 
 
 def is_leaf(x: Tensor) -> bool:
-    """Whether no recorded op made this tensor."""
+    """Whether no recorded op made this tensor.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([1.0, 2.0], device="reference").requires_grad_()
+    >>> x.is_leaf, (x * 2).is_leaf
+    (True, False)
+    """
     return x._expr.tape is None or type(x._expr.tape) is Leaf
 
 
 def get_grad(x: Tensor) -> Tensor | None:
-    """The gradient that `backward` has accumulated here."""
+    """The gradient that `backward` has accumulated here; None before.
+
+    It can be set, to a tensor of this shape and dtype or to None.
+    Raises: GradientError, ShapeError, DTypeError where it is set.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([1.0, 2.0], device="reference").requires_grad_()
+    >>> x.sum().backward()
+    >>> x.grad.tolist()
+    [1.0, 1.0]
+    >>> x.grad = None
+    """
     return None if x._expr.tape is None else x._expr.tape.grad
 
 
@@ -343,7 +395,20 @@ def set_grad(x: Tensor, g: Tensor | None) -> None:
 
 
 def retain_grad(x: Tensor) -> None:
-    """Has `backward` leave this result's gradient in `grad`, as it does for leaves."""
+    """Has `backward` leave this result's gradient in `grad`, as it does for leaves.
+
+    Shapes: any.
+    Dtypes: floats.
+    Raises: GradientError where no gradient flows through it.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([1.0, 2.0], device="reference").requires_grad_()
+    >>> y = x * 2
+    >>> y.retain_grad()
+    >>> y.sum().backward()
+    >>> y.grad.tolist()
+    [1.0, 1.0]
+    """
     n = _taped("retain_grad", x)
     n.retains = type(n) is not Leaf
 
@@ -352,19 +417,41 @@ _hook_count = count()
 
 
 class HookHandle:
-    """What takes a hook away again."""
+    """What `register_hook` returns, to take the hook away again.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([1.0, 2.0], device="reference").requires_grad_()
+    >>> handle = x.register_hook(lambda g: g * 10)
+    >>> handle.remove()
+    >>> x.sum().backward()
+    >>> x.grad.tolist()
+    [1.0, 1.0]
+    """
 
     def __init__(self, node_: Node, key: int) -> None:
         self._node, self._key = node_, key
 
     def remove(self) -> None:
-        """The hook is not called any more."""
+        """Takes the hook away: it is not called any more."""
         if self._node.hooks is not None:
             self._node.hooks.pop(self._key, None)
 
 
 def register_hook(x: Tensor, hook: Callable[[Tensor], Tensor | None]) -> HookHandle:
-    """Has `hook(gradient)` called when x's gradient is known; what it returns takes its place."""
+    """Has `hook` called with x's gradient when that is known; returns a handle to `remove()` it.
+
+    `hook`: takes the gradient, and returns None, or a tensor that takes its place.
+    Shapes: what the hook returns has x's.
+    Dtypes: floats.
+    Raises: GradientError where no gradient flows through x, ArgumentTypeError for no function.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([1.0, 2.0], device="reference").requires_grad_()
+    >>> handle = x.register_hook(lambda g: g * 10)
+    >>> x.sum().backward()
+    >>> x.grad.tolist()
+    [10.0, 10.0]
+    """
     function("register_hook", hook, "hook")
     n = _taped("register_hook", x)
     if n.hooks is None:
@@ -431,12 +518,32 @@ def _backward_method(
     self: Tensor, gradient: Tensor | None = None, *, retain_graph: bool | None = None,
     create_graph: bool = False, inputs: Tensors | None = None,
 ) -> None:  # fmt: skip
-    """Adds to `grad` of the leaves that this tensor depends on; see `dt.autograd.backward`."""
+    """Adds to `grad` of the leaves that this tensor depends on, and returns nothing.
+
+    `gradient`: that of something else with respect to this tensor; for a scalar it may be left out.
+    `retain_graph`, `create_graph`, `inputs` are as for `dt.autograd.backward`.
+    Shapes: `gradient` has that of this tensor.
+    Dtypes: floats.
+    Raises: GradientError where no gradient flows there, or what is needed was released or
+    overwritten; ShapeError, DTypeError, DeviceError. After an error no `grad` has changed.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([1.0, 2.0], device="reference").requires_grad_()
+    >>> (x * x).sum().backward()
+    >>> x.grad.tolist()
+    [2.0, 4.0]
+    """
     backward(self, gradient, retain_graph=retain_graph, create_graph=create_graph, inputs=inputs)
 
 
 def _requires_grad(x: Tensor) -> bool:
-    """Whether gradients flow to or through this tensor."""
+    """Whether gradients flow to or through this tensor; it can be set on leaves.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray(1.0, device="reference").requires_grad_()
+    >>> x.requires_grad, (x * 2).requires_grad
+    (True, True)
+    """
     return x._expr.tape is not None
 
 
@@ -445,7 +552,13 @@ def _require_grad(x: Tensor, on: bool) -> None:
 
 
 def _grad_fn(x: Tensor) -> Node | None:
-    """The place on the tape of the op that made this tensor; None for a leaf."""
+    """The place on the tape of the op that made this tensor; None for a leaf.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray(1.0, device="reference").requires_grad_()
+    >>> x.grad_fn is None, (x * 2).grad_fn.name
+    (True, 'multiply')
+    """
     return None if is_leaf(x) else x._expr.tape
 
 

@@ -16,7 +16,22 @@ from .tape import Edge, Kept, Node, Sent, edge_to, keep, kept_value, unheld
 
 
 class Context:
-    """What `forward` hands on to `backward`. Any attribute may be set on it."""
+    """What `Function.forward` hands on to `backward`; any attribute may be set on it.
+
+    >>> import dovetail as dt
+    >>> class Twice(dt.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x, factor):
+    ...         ctx.factor = factor
+    ...         return x * factor
+    ...     @staticmethod
+    ...     def backward(ctx, g):
+    ...         return g * ctx.factor, None
+    >>> x = dt.asarray(1.0, device="reference").requires_grad_()
+    >>> Twice.apply(x, 2.0).backward()
+    >>> x.grad.item()
+    2.0
+    """
 
     def __init__(self, name: str, needs: tuple[bool, ...]) -> None:
         self._name, self.needs_input_grad = name, needs
@@ -30,7 +45,10 @@ class Context:
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
-        """What was kept. Raises: GradientError where it has been released or overwritten."""
+        """What was kept by `save_for_backward`, as a tuple.
+
+        Raises: GradientError where it has been released or overwritten.
+        """
         node = self._node
         assert node is not None
         if node.released:
@@ -118,7 +136,7 @@ class Function:
 
     @staticmethod
     def forward(ctx: Any, *args: Any) -> Any:
-        """The results, from the arguments. Nothing in here is recorded."""
+        """The results, from the arguments; nothing in here is recorded."""
         raise NotImplementedError("a Function needs forward(ctx, ...)")
 
     @staticmethod
@@ -175,10 +193,17 @@ def _output(
 
 
 def checkpoint(function: Callable[..., Any], *args: Any) -> Any:
-    """`function(*args)`, of which nothing is kept for the way back: it is computed again then.
+    """What `function(*args)` gives, with nothing kept for the way back: it is computed again then.
 
     It must do the same both times, so draw no random numbers in it. Tensors that `function` uses
     without getting them as arguments receive gradients in `backward`, and none from `dt.grad`.
+    Raises: ArgumentTypeError for what is no function, and what the function raises.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([0.0, 1.0], device="reference").requires_grad_()
+    >>> dt.autograd.checkpoint(lambda x: dt.exp(x) * x, x).sum().backward()
+    >>> x.grad.tolist()[0]
+    1.0
     """
     return _Checkpoint.apply(callable_("checkpoint", function), *args)
 

@@ -29,28 +29,60 @@ REMATERIALISED_LEAVES = 2  # what reads more tensors than this is not cheaper to
 
 
 class no_grad(Switch):
-    """A context, or a decorator, in which ops are not recorded for gradients."""
+    """A context, or a decorator, in which ops are not recorded for gradients.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([1.0, 2.0], device="reference").requires_grad_()
+    >>> with dt.no_grad():
+    ...     y = x * 2
+    >>> y.requires_grad
+    False
+    """
 
     def __init__(self) -> None:
         super().__init__(grad=False)
 
 
 class enable_grad(Switch):
-    """A context, or a decorator, in which ops are recorded, as they are by default."""
+    """A context, or a decorator, in which ops are recorded for gradients, as they are by default.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([1.0, 2.0], device="reference").requires_grad_()
+    >>> with dt.no_grad(), dt.enable_grad():
+    ...     y = x * 2
+    >>> y.requires_grad
+    True
+    """
 
     def __init__(self) -> None:
         super().__init__(grad=True)
 
 
 class set_grad_enabled(Switch):
-    """A context, or a decorator, in which recording is on or off, as told."""
+    """A context, or a decorator, in which ops are recorded for gradients or not, as `enabled` says.
+
+    Raises: ArgumentTypeError for what is no bool.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([1.0, 2.0], device="reference").requires_grad_()
+    >>> with dt.set_grad_enabled(False):
+    ...     y = x * 2
+    >>> y.requires_grad
+    False
+    """
 
     def __init__(self, enabled: bool) -> None:
         super().__init__(grad=flag("set_grad_enabled", enabled, "enabled"))
 
 
 def is_grad_enabled() -> bool:
-    """Whether ops are being recorded in this context; a new thread begins with that."""
+    """Whether ops are being recorded for gradients in this context; a new thread begins with that.
+
+    >>> import dovetail as dt
+    >>> with dt.no_grad():
+    ...     dt.is_grad_enabled()
+    False
+    """
     return current().grad
 
 
@@ -151,9 +183,13 @@ _rules: dict[Op, Rules] = {}  # those of rows, once they were asked for, and tho
 
 
 def set_gradient(op: Op, *rules: Rule | None) -> None:
-    """Sets the gradient of an op: a rule for each operand, or None where it has no gradient.
+    """Sets the gradient of an op, and returns nothing.
 
-    For rules that take more than the elementwise functions; others stand in the op's row.
+    `rules`: for each operand a function, or None where it has no gradient. The names of its
+    parameters say what it needs: `g` the gradient that comes in, `x`, `y`, ... the operands, `r`
+    the result; what it names is kept. `op`: a row of the table. For rules that take more than the
+    elementwise functions; others stand in the op's row. See docs/adding-an-op.md.
+    Raises: nothing.
     """
     _rules[op] = tuple([None if r is None else _read(r) for r in rules])
 

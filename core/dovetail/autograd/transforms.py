@@ -33,7 +33,14 @@ def _recorded(function: Callable[..., Any], inputs: list[Tensor]) -> Any:
 
 @named
 def vjp(function: Callable[..., Any], *primals: Tensor) -> tuple[Any, Callable[..., Any]]:
-    """function(*primals), and a function from gradients of that to those of the primals, a tuple.
+    """What a function gives, and a function that takes gradients back to the primals.
+
+    `function`: from tensors to a tensor or a tuple of them. `primals`: where, as its arguments. The
+    function that comes back takes a gradient for each output, and gives a tuple of those of
+    primals.
+    Shapes: gradients have those of what they are gradients of.
+    Dtypes: floats.
+    Raises: DTypeError for what is no tensor, ShapeError for another number of gradients.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([1.0, 2.0], device="reference")
@@ -63,10 +70,18 @@ def vjp(function: Callable[..., Any], *primals: Tensor) -> tuple[Any, Callable[.
 
 @named
 def jvp(function: Callable[..., Any], primals: Tensors, tangents: Tensors) -> tuple[Any, Any]:
-    """function(*primals), and its derivative in the direction of `tangents`.
+    """What a function gives, and its derivative in the direction of `tangents`.
 
-    The gradient of a vector-Jacobian product with respect to its vector: two passes back.
-    Raises: ShapeError unless tangents and primals agree in number and shapes.
+    `function`: from tensors to a tensor or a tuple of them. `primals`: where, one or a tuple. It is
+    the gradient of a vector-Jacobian product with respect to its vector: two passes back.
+    Shapes: `tangents` have those of `primals`.
+    Dtypes: floats.
+    Raises: ShapeError unless tangents and primals agree in number and shapes; DTypeError.
+
+    >>> import dovetail as dt
+    >>> x, v = (dt.asarray(a, device="reference") for a in ([1.0, 2.0], [1.0, 0.0]))
+    >>> dt.autograd.jvp(dt.square, x, v)[1].tolist()
+    [2.0, 0.0]
     """
     callable_("jvp", function)
     points, directions = _outputs("jvp", primals), _outputs("jvp", tangents)

@@ -40,7 +40,16 @@ def wait(where: Opened, stream: StreamHandle) -> None:
 class Stream:
     """A queue of work on a device: in order in itself, against other streams by events alone.
 
-    Use it as a context manager, or through `stream(s)`: work of this context then goes to it.
+    Against other streams it is unordered, but for events. Use it as a context manager: work of this
+    context on its device then goes to it.
+
+    >>> import dovetail as dt
+    >>> with dt.Stream("reference") as s:
+    ...     x = dt.ones(3, device="reference") * 2
+    ...     dt.evaluate(x)
+    >>> s.synchronize()
+    >>> x.tolist()
+    [2.0, 2.0, 2.0]
     """
 
     __slots__ = ("device", "handle")
@@ -51,7 +60,7 @@ class Stream:
         opened(self.device).streams = True
 
     def synchronize(self) -> None:
-        """Returns when everything queued here is done.
+        """Returns when everything that is queued here is done.
 
         Raises: IndexOutOfRange, once, where the device met a bad index that nobody was told of.
         """
@@ -96,7 +105,14 @@ _defaults: dict[Device, Stream] = {}
 
 
 def default_stream(spec: Device | str | None = None) -> Stream:
-    """The stream of a device that work goes to unless told otherwise."""
+    """The stream of a device that work goes to unless told otherwise.
+
+    Raises: DeviceError for a malformed name.
+
+    >>> import dovetail as dt
+    >>> dt.default_stream("reference")
+    <Stream default of reference>
+    """
     dev = device(spec, "default_stream")
     found = _defaults.get(dev)
     if found is None:
@@ -107,7 +123,14 @@ def default_stream(spec: Device | str | None = None) -> Stream:
 
 
 def current_stream(spec: Device | str | None = None) -> Stream:
-    """The stream to which this context's work on a device goes."""
+    """The stream to which this context's work on a device goes.
+
+    Raises: DeviceError for a malformed name.
+
+    >>> import dovetail as dt
+    >>> dt.current_stream("reference") is dt.default_stream("reference")
+    True
+    """
     dev = device(spec, "current_stream")
     found: Stream | None = settings.current().streams.get(dev)
     return found or default_stream(dev)
@@ -132,7 +155,18 @@ def stream(s: Stream) -> Stream:
 
 
 class Event:
-    """A mark in a stream. Before `record`, it counts as passed."""
+    """A mark in a stream, which can be waited for and whose time can be taken.
+
+    Before `record` it counts as passed.
+
+    >>> import dovetail as dt
+    >>> begin, end = dt.Event("reference"), dt.Event("reference")
+    >>> begin.record()
+    >>> dt.evaluate(dt.ones(1000, device="reference") * 2)
+    >>> end.record()
+    >>> begin.elapsed_ms(end) >= 0
+    True
+    """
 
     __slots__ = ("_handle", "_recorded", "device")
 
@@ -145,7 +179,10 @@ class Event:
         raise DTypeError("pickle, copy: an Event is of this process; make one with Event()")
 
     def record(self, stream: Stream | None = None) -> None:
-        """Marks the present end of `stream` (None: the current one)."""
+        """Marks the present end of `stream`; of the current one for None.
+
+        Raises: DeviceError for a stream of another device.
+        """
         stream = _given("record", stream, self.device)
         if stream.device is not self.device:
             raise DeviceError(f"record: an event of {self.device} cannot be recorded on {stream!r}")
@@ -175,10 +212,12 @@ class Event:
         return not self._recorded or _backend(self.device).event_done(self._handle)
 
     def elapsed_ms(self, end: Event) -> float:
-        """Milliseconds on the device from this event to `end`.
+        """The time on the device from this event to `end`; waits for that.
 
+        Units: milliseconds.
         Raises: ArgumentError if one of them was not recorded, DeviceError if they are of two
-        devices."""
+        devices.
+        """
         if self.device is not instance("elapsed_ms", end, "end", Event).device:
             raise DeviceError(f"elapsed_ms: between {self.device} and {end.device} has no meaning")
         if not (self._recorded and end._recorded):
@@ -188,9 +227,14 @@ class Event:
 
 
 def synchronize(spec: Device | str | None = None) -> None:
-    """Returns when everything queued on a device (None: on every opened device) is done.
+    """Returns when everything queued on a device is done; on every opened device for None.
 
-    Raises: IndexOutOfRange, once, where the device met a bad index that nobody was told of.
+    Raises: IndexOutOfRange, once, where the device met a bad index that nobody was told of;
+    DeviceError for a malformed name.
+
+    >>> import dovetail as dt
+    >>> x = dt.ones(3, device="reference")
+    >>> dt.synchronize("reference")
     """
     for dev in opened_devices() if spec is None else [device(spec, "synchronize")]:
         if dev.opened is not None:

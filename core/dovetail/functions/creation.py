@@ -1,5 +1,6 @@
-"""Making tensors: from Python and NumPy values, or from nothing. What a formula gives stays
-pending, so it fuses.
+"""Making tensors: from Python and NumPy values, or from nothing.
+
+What a formula gives stays pending, so it fuses.
 """
 
 from __future__ import annotations
@@ -56,7 +57,12 @@ _default_dtype = float32
 
 
 def get_default_dtype() -> DType:
-    """The dtype of tensors made from Python floats: float32 unless changed."""
+    """The dtype of tensors made from Python floats, and of `zeros`, `ones`, ...: float32.
+
+    >>> import dovetail as dt
+    >>> dt.get_default_dtype()
+    dovetail.float32
+    """
     return _default_dtype
 
 
@@ -80,8 +86,9 @@ def generate(
     wanted: DeviceLike,
     name: str = "",
 ) -> Tensor:
-    """A pending tensor whose elements are a function of their linear index and of run-time
-    scalars. `name` is the function's, where that is not the op's.
+    """A pending tensor whose elements are a function of their linear index and of scalars.
+
+    The scalars are given at run time. `name` is the function's, where that is not the op's.
     """
     s = spec(shape, out, usable(wanted, name or op.name), name or op.name)
     return make(node(op, tuple(scalars), s, (tuple(kinds), out)))
@@ -93,16 +100,16 @@ def generate(
 def asarray(
     obj: object, /, *, dtype: DTypeLike = None, device: DeviceLike = None, copy: bool | None = None
 ) -> Tensor:
-    """A tensor of `obj`: a number, nested lists, a NumPy array, a tensor, or anything with DLPack
-    or `__array__`.
+    """A tensor of numbers, nested lists, an array or anything else with DLPack or `__array__`.
 
-    Python floats give the default dtype (float32), ints int64, bools bool; arrays keep their
-    dtype. What is a tensor already, with this dtype and on this device, is returned as it is
-    unless `copy=True`; everything else is copied, unless `copy=False`, which shares the memory of
-    the array or fails.
-
+    What is a tensor already, of this dtype and on this device, is returned as it is. All else is
+    copied, also the memory of arrays. `copy`: True always copies; False never does: it shares the
+    memory of an array, or fails.
+    Shapes: that of `obj`; lists must not be ragged.
+    Dtypes: of arrays their own; Python floats give the default dtype (float32), ints int64, bools
+    bool; `dtype` is another one. A number that it cannot hold is an error.
     Raises: ShapeError for ragged lists, DTypeError, ValueOverflow, NotYetError (complex),
-    ArgumentError (copy=False).
+    ArgumentError (`copy=False`), DeviceError.
 
     >>> import dovetail as dt
     >>> dt.asarray([[1, 2], [3, 4]], device="reference").shape
@@ -286,6 +293,10 @@ def _spec(op: str, shape: ShapeLike, dtype: DTypeLike, wanted: DeviceLike) -> Sp
 def zeros(shape: ShapeLike, *, dtype: DTypeLike = None, device: DeviceLike = None) -> Tensor:
     """A new tensor of this shape, filled with 0.
 
+    Shapes: `shape` is an int or a tuple of ints.
+    Dtypes: `dtype`, the default one (float32) unless given.
+    Raises: ShapeError, DTypeError, DeviceError.
+
     >>> import dovetail as dt
     >>> dt.zeros((2,), dtype=dt.int32, device="reference").tolist()
     [0, 0]
@@ -301,8 +312,16 @@ def ones(shape: ShapeLike, *, dtype: DTypeLike = None, device: DeviceLike = None
 def full(
     shape: ShapeLike, fill_value: Fill, *, dtype: DTypeLike = None, device: DeviceLike = None
 ) -> Tensor:
-    """A new tensor of this shape, filled with one number; the dtype is that number's kind's unless
-    given.
+    """A new tensor of this shape, filled with one number.
+
+    `fill_value`: a number, or a tensor or array of one element, which the host reads.
+    Shapes: `shape` is an int or a tuple of ints.
+    Dtypes: `dtype`; unless given that of `fill_value`: of Python's float float32, of int int64.
+    Raises: ShapeError, DTypeError, DeviceError, ValueOverflow for a number that does not fit.
+
+    >>> import dovetail as dt
+    >>> dt.full(2, 7, device="reference").tolist()
+    [7, 7]
     """
     return _full("full", shape, fill_value, dtype, device)
 
@@ -345,19 +364,46 @@ def scalar(op: str, value: object, d: DType) -> bool | int | float:
 
 
 def empty_like(x: Tensor, /, *, dtype: DTypeLike = None, device: DeviceLike = None) -> Tensor:
-    """A new tensor of x's shape (and dtype and device, unless given), with arbitrary contents."""
+    """A new tensor of x's shape, dtype and device, whose contents are whatever the memory holds.
+
+    Shapes: any.
+    Dtypes: x's, unless `dtype` is given.
+    Raises: DTypeError, DeviceError, OutOfMemoryError.
+
+    >>> import dovetail as dt
+    >>> dt.empty_like(dt.zeros((2, 3), device="reference")).shape
+    (2, 3)
+    """
     dtype, device = _like("empty_like", x, dtype, device)
     return make(fresh(_spec("empty_like", x.shape, dtype, device)))
 
 
 def zeros_like(x: Tensor, /, *, dtype: DTypeLike = None, device: DeviceLike = None) -> Tensor:
-    """A new tensor of x's shape (and dtype and device, unless given), filled with 0."""
+    """A new tensor of x's shape, dtype and device, filled with 0.
+
+    Shapes: any; of sparse ones the result is strided.
+    Dtypes: x's, unless `dtype` is given.
+    Raises: DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.zeros_like(dt.asarray([5, 6], device="reference")).tolist()
+    [0, 0]
+    """
     dtype, device = _like("zeros_like", x, dtype, device)
     return _constant("zeros_like", x.shape, 0, dtype, device)
 
 
 def ones_like(x: Tensor, /, *, dtype: DTypeLike = None, device: DeviceLike = None) -> Tensor:
-    """A new tensor of x's shape (and dtype and device, unless given), filled with 1."""
+    """A new tensor of x's shape, dtype and device, filled with 1.
+
+    Shapes: any; of sparse ones the result is strided.
+    Dtypes: x's, unless `dtype` is given.
+    Raises: DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.ones_like(dt.asarray([5, 6], device="reference")).tolist()
+    [1, 1]
+    """
     dtype, device = _like("ones_like", x, dtype, device)
     return _constant("ones_like", x.shape, 1, dtype, device)
 
@@ -365,7 +411,17 @@ def ones_like(x: Tensor, /, *, dtype: DTypeLike = None, device: DeviceLike = Non
 def full_like(
     x: Tensor, /, fill_value: Fill, *, dtype: DTypeLike = None, device: DeviceLike = None
 ) -> Tensor:
-    """A new tensor of x's shape (and dtype and device, unless given), filled with one number."""
+    """A new tensor of x's shape, dtype and device, filled with one number.
+
+    `fill_value`: a number, or a tensor or array of one element, which the host reads.
+    Shapes: any.
+    Dtypes: x's, unless `dtype` is given.
+    Raises: DTypeError, DeviceError, ShapeError, ValueOverflow for a number that does not fit.
+
+    >>> import dovetail as dt
+    >>> dt.full_like(dt.zeros(2, device="reference"), 7).tolist()
+    [7.0, 7.0]
+    """
     dtype, device = _like("full_like", x, dtype, device)
     return _full("full_like", x.shape, fill_value, dtype, device)
 
@@ -385,9 +441,14 @@ def arange(
     dtype: DTypeLike = None,
     device: DeviceLike = None,
 ) -> Tensor:
-    """The numbers from `start` (0, if only one is given) up to but excluding `stop`, `step` apart.
+    """The numbers from `start` up to but excluding `stop`, `step` apart.
 
-    Raises: ArgumentError for a zero step.
+    Given alone, `start` is where they stop, and they begin at 0. Number k is start + k * step, so
+    errors do not add up.
+    Shapes: (ceil((stop - start) / step),), or (0,).
+    Dtypes: `dtype`; unless given int64 where all three are ints, else the default one (float32).
+    Raises: ArgumentError for a zero step or no finite number of them, DTypeError for bool,
+    ValueOverflow, ShapeError.
 
     >>> import dovetail as dt
     >>> dt.arange(2, 8, 3, device="reference").tolist()
@@ -451,8 +512,16 @@ def linspace(
     device: DeviceLike = None,
     endpoint: bool = True,
 ) -> Tensor:
-    """`num` numbers evenly from `start` to `stop`; both ends are exact. Without `endpoint`, `stop`
-    is left out.
+    """`num` numbers evenly from `start` to `stop`; both ends are exact.
+
+    `endpoint`: False leaves `stop` out.
+    Shapes: (num,).
+    Dtypes: `dtype`, the default one (float32) unless given; integers are truncated.
+    Raises: ArgumentError for a negative `num`, DTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.linspace(0, 1, 5, device="reference").tolist()
+    [0.0, 0.25, 0.5, 0.75, 1.0]
     """
     d = _default_dtype if dtype is None else real_dtype("linspace", dtype)
     start, stop = (
@@ -480,7 +549,17 @@ def eye(
     dtype: DTypeLike = None,
     device: DeviceLike = None,
 ) -> Tensor:
-    """A matrix with ones on its k-th diagonal and zeros elsewhere."""
+    """A matrix with ones on one diagonal and zeros elsewhere.
+
+    `n_rows`, `n_cols`: its sizes; a square unless `n_cols` is given. `k`: which diagonal: 0 is the
+    main one, above it positive, below it negative.
+    Dtypes: `dtype`, the default one (float32) unless given.
+    Raises: ShapeError, DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.eye(2, 3, device="reference").tolist()
+    [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
+    """
     d = _default_dtype if dtype is None else real_dtype("eye", dtype)
     shape = extents("eye", (n_rows, n_rows if n_cols is None else n_cols))
     diagonal = _diagonal("eye", k, shape)
@@ -494,13 +573,33 @@ def _diagonal(op: str, k: int, shape: Shape) -> int:
 
 @named
 def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
-    """The lower triangles of matrices: what is above the k-th diagonal becomes 0."""
+    """The lower triangles of matrices: what is above the k-th diagonal becomes 0.
+
+    `k`: which diagonal: 0 is the main one, above it positive, below it negative.
+    Shapes: of at least 2 dimensions; the matrices are in the last two. The result has the same.
+    Dtypes: all.
+    Raises: ShapeError below 2 dimensions.
+
+    >>> import dovetail as dt
+    >>> dt.tril(dt.asarray([[1, 2], [3, 4]], device="reference")).tolist()
+    [[1, 0], [3, 4]]
+    """
     return apply(ops.WHERE, (_below("tril", x, k), x, _zero(x)))
 
 
 @named
 def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
-    """The upper triangles of matrices: what is below the k-th diagonal becomes 0."""
+    """The upper triangles of matrices: what is below the k-th diagonal becomes 0.
+
+    `k`: which diagonal: 0 is the main one, above it positive, below it negative.
+    Shapes: of at least 2 dimensions; the matrices are in the last two. The result has the same.
+    Dtypes: all.
+    Raises: ShapeError below 2 dimensions.
+
+    >>> import dovetail as dt
+    >>> dt.triu(dt.asarray([[1, 2], [3, 4]], device="reference")).tolist()
+    [[1, 2], [0, 4]]
+    """
     return apply(ops.WHERE, (_below("triu", x, integer("triu", k, "k") - 1), _zero(x), x))
 
 
@@ -518,7 +617,18 @@ def _below(op: str, x: Tensor, k: int) -> Tensor:
 
 @named
 def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
-    """Coordinate tensors of the grid that 1-dimensional tensors span; views, which share memory."""
+    """Coordinate tensors of the grid that vectors span, as a tuple of views.
+
+    `indexing`: "xy" has the first vector along axis 1 (of pictures), "ij" each along its own axis.
+    Shapes: vectors; each result has all their sizes.
+    Dtypes: all, one for all vectors.
+    Raises: ShapeError for other than vectors, DTypeError for several dtypes, ArgumentError.
+
+    >>> import dovetail as dt
+    >>> x, y = dt.meshgrid(dt.asarray([1, 2], device="reference"), [3, 4])
+    >>> x.tolist(), y.tolist()
+    ([[1, 2], [1, 2]], [[3, 3], [4, 4]])
+    """
     choice("meshgrid", indexing, "indexing", ("xy", "ij"))
     arrays = operands.brought("meshgrid", *arrays)
     if any(a.ndim != 1 for a in arrays):

@@ -24,11 +24,19 @@ def cumulative_sum(
     x: Tensor, /, *, axis: int | None = None, dtype: DTypeLike = None,
     include_initial: bool = False, out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """The sums of the elements up to each one, along `axis` (needed above one dimension).
+    """The sums of the elements up to each one, along `axis`.
 
-    With `include_initial` a 0 comes first, and the axis is one longer. Integers and bool sum to
-    int64 or uint64 unless `dtype` is given. k ascending: the same bits on every device.
+    `axis` is needed above one dimension. `include_initial`: a 0 comes first, and the axis is one
+    longer. `dtype` is one to which the elements are cast first.
+    Shapes: of at least 1 dimension; the result has the same.
+    Dtypes: all; integers and bool give int64 or uint64, float16 and bfloat16 are summed in float32.
+    Order: k ascending, one after the other: the same bits on every device.
     Raises: ArgumentError without axis, AxisError, DTypeError, ShapeError for no dimensions.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([1, 2, 3], device="reference")
+    >>> dt.cumulative_sum(x).tolist(), dt.cumulative_sum(x, include_initial=True).tolist()
+    ([1, 3, 6], [0, 1, 3, 6])
     """
     return _running(ops.CUMULATIVE_SUM, x, axis, dtype, include_initial, out)
 
@@ -37,7 +45,20 @@ def cumulative_prod(
     x: Tensor, /, *, axis: int | None = None, dtype: DTypeLike = None,
     include_initial: bool = False, out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """The products of the elements up to each one; else as `cumulative_sum`, a 1 coming first."""
+    """The products of the elements up to each one, along `axis`.
+
+    `axis` is needed above one dimension. `include_initial`: a 1 comes first, and the axis is one
+    longer. `dtype` is one to which the elements are cast first.
+    Shapes: of at least 1 dimension; the result has the same.
+    Dtypes: all; integers and bool give int64 or uint64, float16 and bfloat16 use float32.
+    Order: k ascending, one after the other: the same bits on every device.
+    Gradient: exact where elements are 0, and so are all higher derivatives.
+    Raises: ArgumentError without axis, AxisError, DTypeError, ShapeError for no dimensions.
+
+    >>> import dovetail as dt
+    >>> dt.cumulative_prod(dt.asarray([1, 2, 3], device="reference")).tolist()
+    [1, 2, 6]
+    """
     return _running(ops.CUMULATIVE_PROD, x, axis, dtype, include_initial, out)
 
 
@@ -64,11 +85,17 @@ def diff(
     x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = None,
     append: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """The differences of neighbours along `axis`, taken `n` times; the axis is n shorter, or empty.
+    """The differences of neighbours along `axis`, taken `n` times.
 
     `prepend` and `append` are joined to `x` first, unless n is 0. For bool: whether neighbours
     differ.
-    Raises: ArgumentError for n < 0, ShapeError, AxisError.
+    Shapes: of at least 1 dimension; the axis is n shorter, or empty.
+    Dtypes: all; integers wrap.
+    Raises: ArgumentError for n < 0, ShapeError, AxisError, DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.diff(dt.asarray([1, 4, 9], device="reference")).tolist()
+    [3, 5]
     """
     n = integer("diff", n, "n", 0)
     if required("diff", x).ndim == 0:

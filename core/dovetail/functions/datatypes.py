@@ -46,9 +46,7 @@ def cast(x: Tensor, want: DType | None) -> Tensor:
 
 
 def move(x: Tensor, target: Device, non_blocking: bool = False) -> Tensor:
-    """The tensor on another device: itself if it is there, else a copy that went through the
-    host.
-    """
+    """The tensor on another device: itself if it is there, else a copy through the host."""
     if x.device is target:
         return x
     if type(x) is not Tensor:
@@ -67,9 +65,14 @@ def move(x: Tensor, target: Device, non_blocking: bool = False) -> Tensor:
 def astype(
     x: Tensor, dtype: DTypeLike, /, *, copy: bool = True, device: DeviceLike = None
 ) -> Tensor:
-    """`x` as another dtype. A float out of an integer's range saturates, NaN gives 0, fractions go.
+    """The elements of `x` as another dtype.
 
-    With `copy=False`, `x` itself where it has the dtype.
+    `copy`: False gives `x` itself where nothing changes.
+    Shapes: any; the result has the same.
+    Dtypes: all. A float that becomes an integer is truncated, saturates out of its range, and NaN
+    gives 0; an integer to another one wraps; to a float it rounds once, to nearest.
+    Gradient: flows between floats.
+    Raises: DTypeError, NotYetError for complex, DeviceError.
 
     >>> import dovetail as dt
     >>> dt.astype(dt.asarray([1.7, -300.0], device="reference"), dt.uint8).tolist()
@@ -91,11 +94,16 @@ def to(
     copy: bool = False,
     non_blocking: bool = False,
 ) -> Tensor:
-    """`x` on a device or of a dtype, or both, in either order; `x` itself where nothing changes.
+    """`x` on a device or of a dtype, or both; `x` itself where nothing changes.
 
-    With `non_blocking`, a copy between the host and a device goes on while the host does; to the
-    device that needs `x.pin_memory()`. Whoever looks at either tensor sees it done. But memory that
-    NumPy shares must not be changed meanwhile.
+    What is `wanted`: a device, a dtype or a tensor that has both, in any order. `copy`: a copy
+    always.
+    `non_blocking`: a copy between the host and a device goes on while the host does; to the device
+    that needs `x.pin_memory()`. Whoever looks at either tensor sees it done, but memory that NumPy
+    shares must not be changed meanwhile.
+    Shapes: any; the result has the same.
+    Dtypes: all, as for `dt.astype`.
+    Raises: DTypeError, DeviceError, UnavailableError, OutOfMemoryError.
 
     >>> import dovetail as dt
     >>> dt.ones(2, device="reference").to(dt.int8).dtype
@@ -116,8 +124,17 @@ def to(
 
 
 def can_cast(from_: Tensor | DTypeLike, to: DTypeLike, /) -> bool:
-    """Whether promotion could turn the one into the other, so that no kind or range of numbers is
+    """Whether promotion could turn one dtype into another, so that no kind of number is lost.
+
+    `from_`: a tensor or a dtype. `to`: a dtype. Integers go to every float, though digits may be
     lost.
+    Shapes: any.
+    Dtypes: all.
+    Raises: DTypeError for what is no dtype.
+
+    >>> import dovetail as dt
+    >>> dt.can_cast(dt.int8, dt.int16), dt.can_cast(dt.float32, dt.int8)
+    (True, False)
     """
     source, target = _dtype_of("can_cast", from_), dtype(to, "can_cast")
     try:
@@ -176,7 +193,17 @@ FORMATS = {  # digits of the significand, and the largest exponent
 
 
 def finfo(type: Tensor | DTypeLike, /) -> Finfo:
-    """The limits of a floating-point dtype. Raises: DTypeError for others."""
+    """The limits of a floating-point dtype: bits, eps, max, min, smallest_normal, dtype.
+
+    `type`: a dtype, or a tensor of it.
+    Shapes: any.
+    Dtypes: floats; of complex ones their parts'.
+    Raises: DTypeError for others.
+
+    >>> import dovetail as dt
+    >>> dt.finfo(dt.float16).max
+    65504.0
+    """
     d = _dtype_of("finfo", type)
     if d in D.COMPLEX:
         d = D.float32 if d is D.complex64 else D.float64
@@ -188,7 +215,17 @@ def finfo(type: Tensor | DTypeLike, /) -> Finfo:
 
 
 def iinfo(type: Tensor | DTypeLike, /) -> Iinfo:
-    """The limits of an integer dtype. Raises: DTypeError for others."""
+    """The limits of an integer dtype: bits, max, min, dtype.
+
+    `type`: a dtype, or a tensor of it.
+    Shapes: any.
+    Dtypes: integers.
+    Raises: DTypeError for others.
+
+    >>> import dovetail as dt
+    >>> dt.iinfo(dt.int8).max
+    127
+    """
     d = _dtype_of("iinfo", type)
     if not d.is_integer:
         raise DTypeError(f"iinfo: {d.name} is not an integer dtype; see dt.finfo")

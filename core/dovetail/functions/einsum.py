@@ -35,10 +35,13 @@ def einsum(subscripts: str, /, *operands: Array) -> Tensor:
 
     Labels that are not in the result are summed over; a label twice in one operand is its diagonal;
     "..." stands for the axes without a label. Without "->" the result has the labels that occur
-    once, in alphabetical order. Several operands are taken from left to right, two at a time, by
-    `matmul`: its order of summation applies. Of a sparse and a strided operand without a label to
-    sum over, the result is sparse.
-    Raises: ArgumentError, ShapeError, DTypeError, DeviceError.
+    once, in alphabetical order. Of a sparse and a strided operand without a label to sum over, the
+    result is sparse.
+    Shapes: one label for each axis; an axis of the result has the size of its label.
+    Dtypes: integers and floats, promoted, as for `matmul`; sums keep the dtype.
+    Order: operands are taken from left to right, two at a time, by `matmul`: a vendor routine's
+    order, unless within `dt.reproducible()`.
+    Raises: ArgumentError for subscripts that make no sense, ShapeError, DTypeError, DeviceError.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([[1, 2], [3, 4]], device="reference")

@@ -44,7 +44,12 @@ def getitem(x: Tensor, key: Key) -> Tensor:
 
     A mask needs one host read: of how many of its elements are true. Indices in a tensor are
     checked on the device, so an error may come when the result is looked at.
-    Raises: IndexOutOfRange, DTypeError, ShapeError.
+    Raises: IndexOutOfRange, DTypeError, ShapeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([[1, 2], [3, 4]], device="reference")
+    >>> x[0].tolist(), x[:, [1, 0]].tolist(), x[x > 2].tolist()
+    ([1, 2], [[2, 1], [4, 3]], [3, 4])
     """
     parts = key_parts(x, key)
     if not any(is_array(p) for p in parts):
@@ -88,13 +93,14 @@ def _gather(
 
 
 def fetch(x: Tensor, positions: Tensor) -> Tensor:
-    """The elements of a vector at positions that are known to be in range: nothing is checked."""
+    """The elements of a vector at positions that are known to be in range; nothing is checked."""
     return _gather(x, [positions._expr], positions.shape, (-1,) * positions.ndim, (0,))
 
 
 def fetch_along(x: Tensor, positions: Tensor, axis: int) -> Tensor:
-    """As `take_along_axis`, of positions that are known to be in range, and as long as `x` along
-    all other axes.
+    """As `take_along_axis`, of positions that are known to be in range.
+
+    They are as long as `x` along all other axes.
     """
     axes = tuple(-1 if d == axis else d for d in range(x.ndim))
     return _gather(x, [positions._expr], positions.shape, axes, (axis,))
@@ -107,8 +113,16 @@ def fetch_along(x: Tensor, positions: Tensor, axis: int) -> Tensor:
 def take(x: Tensor, indices: Array, /, *, axis: int | None = None) -> Tensor:
     """The elements of `x` at `indices` along `axis`, which the axes of `indices` replace.
 
-    `axis` may be left out for one dimension. Indices in a tensor are checked when the work runs.
-    Raises: IndexOutOfRange, DTypeError, AxisError.
+    `indices`: integers, negative ones counted from the end. In a list or array they are checked at
+    once, in a tensor when the work runs. `axis` may be left out for one dimension.
+    Shapes: x.shape[:axis] + indices.shape + x.shape[axis + 1:].
+    Dtypes: x any; `indices` integers, not bool (see x[mask]).
+    Gradient: parts for one element are added in the order in which it was read.
+    Raises: IndexOutOfRange, DTypeError, AxisError, ArgumentError without axis.
+
+    >>> import dovetail as dt
+    >>> dt.take(dt.asarray([10, 20, 30], device="reference"), [2, 0, -1]).tolist()
+    [30, 10, 30]
     """
     required("take", x)
     if axis is None:
@@ -123,8 +137,16 @@ def take(x: Tensor, indices: Array, /, *, axis: int | None = None) -> Tensor:
 def take_along_axis(x: Tensor, indices: Array, /, *, axis: int = -1) -> Tensor:
     """At each place the element of `x` there, except that its position along `axis` is `indices`'.
 
-    Both have as many dimensions, and broadcast along all others.
+    `indices` are as for `take`. Undoes `argsort`: take_along_axis(x, argsort(x)) is sorted.
+    Shapes: as many dimensions, broadcast along all but `axis`, along which the result is
+    `indices`'.
+    Dtypes: x any; `indices` integers, not bool.
     Raises: IndexOutOfRange, ShapeError, DTypeError, AxisError.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([[1, 2], [3, 4]], device="reference")
+    >>> dt.take_along_axis(x, dt.asarray([[1], [0]], device="reference"), axis=1).tolist()
+    [[2], [3]]
     """
     d = lay.axis("take_along_axis", axis, required("take_along_axis", x).ndim)
     index, asked = positions_along("take_along_axis", x, indices, d)
@@ -142,9 +164,16 @@ def searchsorted(
 ) -> Tensor:
     """For each value of `x2` the position in the sorted vector `x1` before which it would stand.
 
-    `side`: before ("left") or after ("right") equal ones. `sorter` is what sorts `x1`, as argsort
-    gives it. NaN stands last. Binary search: one pass over `x2`.
-    Raises: ShapeError, ArgumentError, DTypeError.
+    `side`: before ("left") or after ("right") equal ones. `sorter`: what sorts `x1`, as `argsort`
+    gives it. NaN stands last. A binary search: one pass over `x2`.
+    Shapes: x1 is a vector; the result has x2's shape.
+    Dtypes: all, promoted for the comparison; `sorter` integers. Gives int64.
+    Raises: ShapeError, ArgumentError for another `side`, DTypeError, DeviceError, IndexOutOfRange
+    for a `sorter` that points out of x1.
+
+    >>> import dovetail as dt
+    >>> dt.searchsorted(dt.asarray([1, 3, 5], device="reference"), [3, 4]).tolist()
+    [1, 2]
     """
     choice("searchsorted", side, "side", ("left", "right"))
     given = operands("searchsorted", x1, x2)

@@ -196,11 +196,18 @@ class _Owner:
 def from_dlpack(x: HasDLPack, /, *, device: DeviceLike = None, copy: bool | None = None) -> Tensor:
     """A tensor over the memory of `x`, which has `__dlpack__`: of NumPy, PyTorch, JAX and others.
 
-    The memory is shared if the device (the default one that can, unless given) uses it as it is;
-    else, or with `copy=True`, it is copied; with `copy=False` that is an error. Read-only memory
-    stays read-only.
+    The memory is shared if `device` (unless given, the default one that can) uses it as it is; else
+    it is copied. `copy`: True always copies, False fails where it would have to. Read-only memory
+    stays read-only; what is pending here reads shared memory when it runs.
+    Shapes: any, with any strides.
+    Dtypes: all real ones.
+    Raises: SharingError, a BufferError (`copy=False`), DeviceError, DTypeError.
+    Source: DLPack 1.0, https://dmlc.github.io/dlpack/latest/
 
-    Raises: BufferError (copy=False), DeviceError, DTypeError.
+    >>> import dovetail as dt
+    >>> import numpy as np
+    >>> dt.from_dlpack(np.arange(3), device="reference").tolist()
+    [0, 1, 2]
     """
     copy = copy if copy is None else flag("from_dlpack", copy, "copy")
     if isinstance(x, Tensor):
@@ -293,8 +300,9 @@ def _reaches(d: Device, kind: int, index: int = 0) -> bool:
 
 
 def _home(kind: int, index: int) -> Device:
-    """Where memory of a DLPack device is to live: the default device if that uses it, or if it is
-    the host's.
+    """Where memory of a DLPack device is to live.
+
+    That is the default device if it uses that memory, or if the memory is the host's.
     """
     default = default_device()
     if kind == HOST or _reaches(default, kind, index):
@@ -375,16 +383,17 @@ _discard_callback = _capsule_destructor(_discard)
 
 @atexit.register
 def _outlive() -> None:
-    """Other libraries may let go of our memory after Python has gone: from now on, they call
-    nobody.
-    """
+    """Makes what was exported safe to let go of after Python has gone: nobody is called then."""
     for managed, *_ in _exported.values():
         managed.deleter = None
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(managed))
 
 
 def dlpack_device(x: Tensor) -> tuple[int, int]:
-    """DLPack's (device type, index) of a tensor. Raises: BufferError where its device has none."""
+    """DLPack's (device type, index) of a tensor.
+
+    Raises: SharingError, a BufferError, where its device has none.
+    """
     kind = opened(x.device).backend.dlpack_type
     if kind is None:
         raise SharingError(
@@ -406,8 +415,9 @@ def dlpack(
     """A DLPack capsule of the tensor's memory, computed and synchronised; a versioned one if
     `max_version` allows.
 
-    Raises: BufferError where the memory cannot be had as asked: read-only memory without versions,
-    another device.
+    It is a versioned one if `max_version` allows.
+    Raises: SharingError, a BufferError, where the memory cannot be had as asked: read-only memory
+    without versions, another device.
     """
     here = dlpack_device(x) if dl_device is None or opened(x.device).backend.dlpack_type else (0, 0)
     if dl_device is not None and tuple(dl_device) != here:
@@ -503,5 +513,12 @@ class NamespaceInfo:
 
 
 def array_namespace_info() -> NamespaceInfo:
-    """What this namespace can do, as the Array API's `__array_namespace_info__`."""
+    """What this namespace can do: capabilities, devices, default dtypes and dtypes.
+
+    Source: Array API 2025.12, inspection.
+
+    >>> import dovetail as dt
+    >>> dt.__array_namespace_info__().capabilities()["boolean indexing"]
+    True
+    """
     return NamespaceInfo()

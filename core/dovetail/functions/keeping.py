@@ -53,8 +53,9 @@ def _require_leaf(name: str, x: Tensor) -> None:
 
 
 def copied(x: Tensor) -> Tensor:
-    """For `copy.copy`: the same elements in memory of their own. Of a leaf that requires a gradient
-    it is another one; else it is `x.copy()`.
+    """For `copy.copy`: the same elements in memory of their own.
+
+    Of a leaf that requires a gradient it is another one; else it is `x.copy()`.
     """
     if not x.requires_grad or not x.is_leaf:
         return apply(ops.COPY, (x,))
@@ -131,6 +132,8 @@ def loaded_memory(device: str, dtype: DType, data: Buffer) -> Tensor:
     """The elements in a buffer as a vector on a device: over that memory where it may be written,
     the device uses it as it is, and it is no tensor's yet; else in memory of its own.
 
+    It is over that memory where it may be written, the device uses it as it is, and it is no
+    tensor's yet; else in memory of its own.
     Raises: DeviceError and its kind, naming the way out where there is no such device.
     """
     try:

@@ -30,12 +30,22 @@ __all__ = ["diagonal", "matmul", "matrix_transpose", "outer", "reproducible", "t
 
 
 def matmul(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
-    """The matrix product over the last two axes; those before them broadcast.
+    """The matrix product over the last two axes; those before them are broadcast.
 
-    A 1-dimensional operand is a row (first) or a column (second); the result lacks that axis.
-    Sums run in the dtype of the result (float16 and bfloat16 in float32), k ascending, unless the
-    device has a vendor routine; see `reproducible`.
-    Raises: ShapeError, DTypeError (bool has no product), DeviceError.
+    A vector is a row as first operand, a column as second; the result lacks that axis.
+    Shapes: (..., n, k) and (..., k, m) give (..., n, m); (k,) and (k,) give (). With k = 0: zeros.
+    Dtypes: integers and floats; the result has the promoted dtype. Integers wrap; float16 and
+    bfloat16 are summed in float32 and rounded once.
+    Order: of floats that of the device's vendor routine (a BLAS), where it has one. Within
+    `dt.reproducible()`, and everywhere else: k ascending, with one fused multiply-add each, so the
+    same bits on every device.
+    Raises: ShapeError where columns and rows do not fit, DTypeError (bool has no product; see
+    `dt.any`), DeviceError.
+
+    >>> import dovetail as dt
+    >>> a = dt.asarray([[1, 2], [3, 4]], device="reference")
+    >>> dt.matmul(a, a).tolist(), (a @ [1, 1]).tolist()
+    ([[7, 10], [15, 22]], [3, 7])
     """
     x1, x2 = brought("matmul", x1, x2)
     result = _matmul("matmul", x1, x2)
@@ -92,7 +102,16 @@ def _converted(x: Tensor, dtype: DType) -> Tensor:
 
 
 def matrix_transpose(x: Tensor, /) -> Tensor:
-    """A view of `x` with its last two axes exchanged. Raises: ShapeError below 2 dimensions."""
+    """A view of `x` with its last two axes exchanged; the same as `x.mT`.
+
+    Shapes: (..., n, m) gives (..., m, n).
+    Dtypes: all.
+    Raises: ShapeError below 2 dimensions.
+
+    >>> import dovetail as dt
+    >>> dt.matrix_transpose(dt.asarray([[1, 2], [3, 4]], device="reference")).tolist()
+    [[1, 3], [2, 4]]
+    """
     if required("matrix_transpose", x).ndim < 2:
         raise ShapeError(f"matrix_transpose: needs at least 2 dimensions, not shape {x.shape}")
     return x.mT
@@ -100,7 +119,16 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
 
 @named
 def outer(x1: Array, x2: Array, /) -> Tensor:
-    """The products of every element of one vector with every element of the other, (n, m)."""
+    """The products of every element of one vector with every element of the other.
+
+    Shapes: (n,) and (m,) give (n, m).
+    Dtypes: all, promoted, as for `multiply`.
+    Raises: ShapeError unless both are vectors; DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.outer(dt.asarray([1, 2], device="reference"), [3, 4]).tolist()
+    [[3, 4], [6, 8]]
+    """
     x1, x2 = brought("outer", x1, x2)
     if x1.ndim != 1 or x2.ndim != 1:
         raise ShapeError(f"outer: needs two vectors, not shapes {x1.shape} and {x2.shape}")
@@ -109,10 +137,20 @@ def outer(x1: Array, x2: Array, /) -> Tensor:
 
 @named
 def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Tensor:
-    """The sum of the products along `axis` (counted from the end), after broadcasting.
+    """The sum of the products of two tensors along `axis`, after broadcasting.
 
-    It is a reduction, in the canonical order: the same bits on every device, unlike `matmul`.
-    Raises: ShapeError where the axis has two sizes, AxisError, DTypeError for bool.
+    `axis` is counted from the end: -1 is the last.
+    Shapes: broadcast; the axis, of one size in both, goes.
+    Dtypes: integers and floats; the result has the promoted dtype, in which it is summed (float16
+    and bfloat16 in float32).
+    Order: it is a reduction, in the canonical order (docs/numerics.md): the same bits on every
+    device, unlike `matmul` outside of `dt.reproducible()`.
+    Raises: ShapeError where the axis has two sizes, AxisError, ArgumentError for an axis that is
+    not negative, DTypeError for bool, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.vecdot(dt.asarray([[1, 2], [3, 4]], device="reference"), [10, 1]).tolist()
+    [12, 34]
     """
     x1, x2 = brought("vecdot", x1, x2)
     (_, _), dtype = ops.MATMUL.dtypes("vecdot", [x1.dtype, x2.dtype], None)
@@ -130,7 +168,17 @@ def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Tensor:
 
 @named
 def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
-    """A view of the `offset`-th diagonals of the last two axes; see `dt.diagonal`."""
+    """A view of the diagonals of the last two axes; see `dt.diagonal`.
+
+    `offset`: 0 is the main diagonal, above it positive, below it negative.
+    Shapes: (..., n, m) gives (..., length).
+    Dtypes: all.
+    Raises: ShapeError below 2 dimensions.
+
+    >>> import dovetail as dt
+    >>> dt.linalg.diagonal(dt.asarray([[1, 2], [3, 4]], device="reference")).tolist()
+    [1, 4]
+    """
     return manipulation.diagonal(x, offset, -2, -1)
 
 
@@ -139,11 +187,20 @@ Axes = int | tuple[int | Sequence[int], int | Sequence[int]]
 
 @named
 def tensordot(x1: Array, x2: Array, /, *, axes: Axes = 2) -> Tensor:
-    """The sum of products over pairs of axes.
+    """The sum of products over pairs of axes, as one `matmul`.
 
-    `axes` is a number, of the last axes of x1 and the first of x2, or two lists (or two axes). It
-    is one `matmul` of the operands with those axes brought together.
-    Raises: ShapeError, AxisError, ArgumentError, DTypeError.
+    `axes`: a number n, for the last n axes of x1 and the first n of x2; or two lists of axes, or
+    two axes, which go together in order.
+    Shapes: the free axes of x1, then those of x2.
+    Dtypes: integers and floats, promoted, as for `matmul`.
+    Order: that of `matmul`: a vendor routine's, unless within `dt.reproducible()`.
+    Raises: ShapeError where the sizes of a pair differ, AxisError, ArgumentError, DTypeError,
+    DeviceError.
+
+    >>> import dovetail as dt
+    >>> a = dt.asarray([[1, 2], [3, 4]], device="reference")
+    >>> dt.tensordot(a, a, axes=([0, 1], [0, 1])).item()
+    30
     """
     x1, x2 = brought("tensordot", x1, x2)
     first, second = _paired_axes(axes, x1, x2)
@@ -183,9 +240,18 @@ def _paired_axes(axes: Axes, x1: Tensor, x2: Tensor) -> tuple[Shape, Shape]:
 
 
 class reproducible(settings.Switch):
-    """A context in which no vendor routine is used: every result has the same bits on every device.
+    """A context in which every result has the same bits on every device: no vendor routine is used.
 
-    Matrix products written in it take the generated kernel: k ascending, fused multiply-add.
+    Products of matrices that are written in it take the generated kernel: k ascending, with one
+    fused multiply-add each. What counts is where the product is written, not when it is computed;
+    without it only products of float matrices can differ (docs/numerics.md).
+
+    >>> import dovetail as dt
+    >>> a = dt.ones((2, 2), device="reference")
+    >>> with dt.reproducible():
+    ...     y = a @ a
+    >>> y.tolist()
+    [[2.0, 2.0], [2.0, 2.0]]
     """
 
     def __init__(self) -> None:
@@ -201,7 +267,7 @@ def __getattr__(name: str) -> NoReturn:
 _LATER = frozenset(
     (
         "cholesky", "cross", "det", "eigh", "eigvalsh", "inv", "matrix_norm",
-        "matrix_power", "matrix_rank", "outer", "pinv", "qr", "slogdet", "solve", "svd",
+        "matrix_power", "matrix_rank", "pinv", "qr", "slogdet", "solve", "svd",
         "svdvals", "trace", "vector_norm",
     )
 )  # fmt: skip

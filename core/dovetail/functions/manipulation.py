@@ -1,5 +1,6 @@
-"""Shapes and arrangement. What strides can express is a view, which shares memory; the rest makes
-a new tensor.
+"""Shapes and arrangement of elements.
+
+What strides can express is a view, which shares memory; the rest makes a new tensor.
 """
 
 from __future__ import annotations
@@ -65,6 +66,11 @@ def reshape(
     A view where strides permit, else a copy. `copy=True` always copies, `copy=False` never: it
     fails instead.
 
+    It is a view where strides permit, else a copy. The sizes are given one by one, as a tuple, or
+    as `shape`; one may be -1: what is left.
+    `copy`: True always copies; False never does, and fails where it would have to.
+    Shapes: any of as many elements.
+    Dtypes: all.
     Raises: ShapeError; ArgumentError where `copy=False` cannot be.
 
     >>> import dovetail as dt
@@ -112,7 +118,16 @@ def _permuted(op: str, x: Tensor, axes: Shape) -> Tensor:
 
 
 def swapaxes(x: Tensor, axis1: int, axis2: int, /) -> Tensor:
-    """A view with two axes exchanged."""
+    """A view of `x` with `axis1` and `axis2` exchanged.
+
+    Shapes: any; the two sizes change places.
+    Dtypes: all.
+    Raises: AxisError.
+
+    >>> import dovetail as dt
+    >>> dt.swapaxes(dt.zeros((2, 3, 4), device="reference"), 0, 2).shape
+    (4, 3, 2)
+    """
     return _swapped("swapaxes", x, axis1, axis2)
 
 
@@ -127,7 +142,16 @@ def transpose(x: Tensor, /, *axes: Sizes) -> Tensor:
     """A view: `transpose(x, a, b)` exchanges two axes as in PyTorch; without axes all are
     reversed, as in NumPy.
 
-    A full order of axes, as a tuple, is `permute_dims`.
+    `transpose(x, a, b)` exchanges a and b, as in PyTorch; `transpose(x)` is NumPy's; a whole order
+    of axes, as a tuple, is that of `permute_dims`.
+    Shapes: any; the sizes go with their axes.
+    Dtypes: all.
+    Raises: AxisError.
+
+    >>> import dovetail as dt
+    >>> x = dt.zeros((2, 3, 4), device="reference")
+    >>> dt.transpose(x).shape, dt.transpose(x, 0, 1).shape
+    ((4, 3, 2), (3, 2, 4))
     """
     if not axes:
         order = tuple(reversed(range(required("transpose", x).ndim)))
@@ -138,7 +162,17 @@ def transpose(x: Tensor, /, *axes: Sizes) -> Tensor:
 
 
 def moveaxis(x: Tensor, source: Axes, destination: Axes, /) -> Tensor:
-    """A view with some axes moved to other places, the rest staying in order."""
+    """A view of `x` with some axes at other places, the rest staying in order.
+
+    `source` and `destination`: an axis, or as many of them, of x and of the result.
+    Shapes: any; the sizes go with their axes.
+    Dtypes: all.
+    Raises: AxisError, also for one axis twice.
+
+    >>> import dovetail as dt
+    >>> dt.moveaxis(dt.zeros((2, 3, 4), device="reference"), 0, -1).shape
+    (3, 4, 2)
+    """
     required("moveaxis", x)
     src, dst = _axes_list("moveaxis", source, x.ndim), _axes_list("moveaxis", destination, x.ndim)
     if len(src) != len(dst) or len(set(src)) < len(src) or len(set(dst)) < len(dst):
@@ -158,7 +192,17 @@ def _axes_list(op: str, given: Axes, ndim: int) -> list[int]:
 
 
 def expand_dims(x: Tensor, /, axis: Axes = 0) -> Tensor:
-    """A view with axes of size 1 put in, at these places of the result."""
+    """A view of `x` with axes of size 1 put in.
+
+    `axis`: where they stand in the result; one place or several.
+    Shapes: any.
+    Dtypes: all.
+    Raises: AxisError, ShapeError beyond 64 dimensions.
+
+    >>> import dovetail as dt
+    >>> dt.expand_dims(dt.zeros(3, device="reference"), axis=(0, -1)).shape
+    (1, 3, 1)
+    """
     listed = integers("expand_dims", axis, "axis")
     ndim = required("expand_dims", x).ndim + len(listed)
     places = lay.axes("expand_dims", listed, ndim)
@@ -168,7 +212,17 @@ def expand_dims(x: Tensor, /, axis: Axes = 0) -> Tensor:
 
 
 def squeeze(x: Tensor, /, axis: Axes | None = None) -> Tensor:
-    """A view without these axes, whose size must be 1; without all axes of size 1 for None."""
+    """A view of `x` without some axes of size 1.
+
+    `axis`: one or several; None takes away all of size 1.
+    Shapes: any.
+    Dtypes: all.
+    Raises: ShapeError where the size is not 1, AxisError.
+
+    >>> import dovetail as dt
+    >>> dt.squeeze(dt.zeros((1, 3, 1), device="reference"), axis=0).shape
+    (3, 1)
+    """
     required("squeeze", x)
     if axis is None:
         return view(x, ("reshape", tuple(n for n in x.shape if n != 1)), "squeeze")
@@ -180,7 +234,16 @@ def squeeze(x: Tensor, /, axis: Axes | None = None) -> Tensor:
 
 
 def flip(x: Tensor, /, axis: Axes | None = None) -> Tensor:
-    """A view with the order along some axes (all, for None) reversed."""
+    """A view of `x` with the order along some axes reversed; along all for None.
+
+    Shapes: any; the result has the same.
+    Dtypes: all.
+    Raises: AxisError.
+
+    >>> import dovetail as dt
+    >>> dt.flip(dt.asarray([[1, 2], [3, 4]], device="reference"), axis=1).tolist()
+    [[2, 1], [4, 3]]
+    """
     turned = lay.axes("flip", axis, required("flip", x).ndim)
     starts = tuple(n - 1 if d in turned else 0 for d, n in enumerate(x.shape))
     steps = tuple(-1 if d in turned else 1 for d in range(x.ndim))
@@ -214,21 +277,48 @@ def expand(x: Tensor, /, *shape: Sizes) -> Tensor:
 
 
 def broadcast_arrays(*arrays: Array) -> tuple[Tensor, ...]:
-    """Views of the common shape."""
+    """Views of tensors, all of their common shape, as a tuple.
+
+    Shapes: broadcast.
+    Dtypes: all; each keeps its own.
+    Raises: ShapeError, DeviceError, DTypeError for what is neither tensor nor array.
+
+    >>> import dovetail as dt
+    >>> x, y = dt.broadcast_arrays(dt.zeros((2, 1), device="reference"), [1, 2, 3])
+    >>> x.shape, y.shape
+    ((2, 3), (2, 3))
+    """
     arrays = brought("broadcast_arrays", *arrays)
     shape = lay.broadcast_shapes("broadcast_arrays", *(a.shape for a in arrays))
     return tuple(view(a, ("expand", shape)) for a in arrays)
 
 
 def broadcast_shapes(*shapes: Shape) -> Shape:
-    """The common shape of some shapes. Raises: ShapeError."""
+    """The common shape to which some shapes are broadcast.
+
+    `shapes`: ints or tuples of ints. Sizes are matched from the last axis on; they agree, or are 1.
+    Raises: ShapeError.
+
+    >>> import dovetail as dt
+    >>> dt.broadcast_shapes((2, 1), (3,))
+    (2, 3)
+    """
     return lay.broadcast_shapes(
         "broadcast_shapes", *[extents("broadcast_shapes", s) for s in shapes]
     )
 
 
 def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
-    """Views of the parts along an axis, without it."""
+    """Views of the parts of `x` along `axis`, without that axis, as a tuple.
+
+    Shapes: of at least 1 dimension.
+    Dtypes: all.
+    Raises: AxisError.
+
+    >>> import dovetail as dt
+    >>> [row.tolist() for row in dt.unstack(dt.asarray([[1, 2], [3, 4]], device="reference"))]
+    [[1, 2], [3, 4]]
+    """
     d = lay.axis("unstack", axis, required("unstack", x).ndim)
     shape = x.shape[:d] + x.shape[d + 1 :]
     parts = (slice_along(x, d, i, 1, "unstack") for i in range(x.shape[d]))
@@ -236,8 +326,18 @@ def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
 
 
 def split(x: Tensor, sizes: int | Sequence[int], /, *, axis: int = 0) -> tuple[Tensor, ...]:
-    """Views of consecutive parts along an axis: of these sizes, or of one size (the last part may
-    be smaller).
+    """Views of consecutive parts of `x` along `axis`, as a tuple.
+
+    `sizes`: a list of sizes that make up the axis, or one size (the last part may be smaller).
+    Shapes: of at least 1 dimension.
+    Dtypes: all.
+    Raises: ShapeError where the sizes do not make up the axis, ArgumentError for a size below 1,
+    AxisError.
+
+    >>> import dovetail as dt
+    >>> x = dt.arange(5, device="reference")
+    >>> [part.tolist() for part in dt.split(x, 2)], [part.tolist() for part in dt.split(x, [1, 4])]
+    ([[0, 1], [2, 3], [4]], [[0], [1, 2, 3, 4]])
     """
     d = lay.axis("split", axis, required("split", x).ndim)
     n = x.shape[d]
@@ -256,7 +356,17 @@ def split(x: Tensor, sizes: int | Sequence[int], /, *, axis: int = 0) -> tuple[T
 
 
 def flatten(x: Tensor, /, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-    """The axes start_dim..end_dim made into one: a view where strides permit, else a copy."""
+    """`x` with some neighbouring axes made into one: a view where strides permit, else a copy.
+
+    `start_dim`, `end_dim`: the first and the last of them; all unless given.
+    Shapes: any; of no dimensions comes one element.
+    Dtypes: all.
+    Raises: AxisError.
+
+    >>> import dovetail as dt
+    >>> dt.flatten(dt.zeros((2, 3, 4), device="reference"), 1).shape
+    (2, 12)
+    """
     if required("flatten", x).ndim == 0:
         return view(x, ("reshape", (1,)), "flatten")
     a, b = lay.axis("flatten", start_dim, x.ndim), lay.axis("flatten", end_dim, x.ndim)
@@ -276,9 +386,18 @@ def ravel(x: Tensor, /) -> Tensor:
 def as_strided(
     x: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
 ) -> Tensor:
-    """A view of x's storage with any shape, strides and offset, in elements.
+    """A view of the storage of `x` with any shape, strides and offset.
 
+    `size`: the shape. `stride`: for each axis the way from one element to the next.
+    `storage_offset`: where the first element lies; x's unless given.
+    Units: elements, not bytes.
+    Shapes: any; several elements may share memory, and then the view is read-only.
+    Dtypes: all.
     Raises: ShapeError where it would reach out of the storage.
+
+    >>> import dovetail as dt
+    >>> dt.as_strided(dt.arange(5, device="reference"), (3, 3), (1, 1)).tolist()  # windows
+    [[0, 1, 2], [1, 2, 3], [2, 3, 4]]
     """
     strided("as_strided", x)
     shape, strides = extents("as_strided", size), integers("as_strided", stride, "stride")
@@ -305,9 +424,12 @@ def as_strided(
 
 
 def diagonal(x: Tensor, /, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """A view of the elements whose place along `dim2` less that along `dim1` is `offset`.
+    """A view of the diagonals of `x` over two axes, which become the last axis.
 
-    The diagonal becomes the last axis, in place of these two. Of a sparse tensor: a new one.
+    `dim1`, `dim2`: the axes. `offset`: an element's place along `dim2` less that along `dim1`. Of a
+    sparse tensor: a new one.
+    Shapes: of at least 2 dimensions; an `offset` beyond the matrix gives no elements.
+    Dtypes: all.
     Raises: AxisError for one axis twice, ShapeError below 2 dimensions.
 
     >>> import dovetail as dt
@@ -338,19 +460,42 @@ def diagonal(x: Tensor, /, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Ten
 
 
 def copy(x: Tensor, /) -> Tensor:
-    """A new contiguous tensor of the same elements."""
+    """A new contiguous tensor of the same elements; gradients flow through it.
+
+    Shapes: any.
+    Dtypes: all.
+    Raises: DTypeError for what is no tensor.
+
+    >>> import dovetail as dt
+    >>> x = dt.zeros(2, device="reference")
+    >>> y = dt.copy(x).fill_(1)
+    >>> x.tolist(), y.tolist()
+    ([0.0, 0.0], [1.0, 1.0])
+    """
     return apply(ops.COPY, (required("copy", x),))
 
 
 def contiguous(x: Tensor, /) -> Tensor:
-    """`x` itself where it is dense and row-major, else a copy that is."""
+    """`x` itself where its elements lie densely in row-major order, else a copy that does so.
+
+    Shapes: any.
+    Dtypes: all.
+    Raises: DTypeError for what is no tensor.
+
+    >>> import dovetail as dt
+    >>> x = dt.zeros((2, 3), device="reference")
+    >>> dt.contiguous(x) is x, dt.contiguous(x.T).stride()
+    (True, (2, 1))
+    """
     return x if required("contiguous", x).is_contiguous() else copy(x)
 
 
 def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Tensor:
-    """The tensors one after the other along an existing axis; all raveled first for None. Dtypes
-    are promoted.
+    """The tensors one after the other along an existing axis.
 
+    `arrays`: a list or tuple of them. `axis`: None ravels all of them first.
+    Shapes: of as many dimensions, alike but along the axis.
+    Dtypes: all; the result has the promoted one.
     Raises: ShapeError unless the other sizes agree, DeviceError, DTypeError, ArgumentError for no
     tensors.
 
@@ -393,8 +538,17 @@ def _require_same_device(op: str, parts: Sequence[Tensor]) -> None:
 
 @named
 def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Tensor:
-    """The tensors, of one shape, one after the other along a new axis. Raises: ShapeError,
-    DeviceError.
+    """The tensors one after the other along a new axis.
+
+    `arrays`: a list or tuple of them. `axis`: where the new one stands in the result.
+    Shapes: all alike.
+    Dtypes: all; the result has the promoted one.
+    Raises: ShapeError, DeviceError, DTypeError, AxisError, ArgumentError for no tensors.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([1, 2], device="reference")
+    >>> dt.stack([x, x * 10], axis=1).tolist()
+    [[1, 10], [2, 20]]
     """
     parts = brought("stack", *sequence("stack", arrays, "arrays", "tensors"))
     _require_same_device("stack", parts)
@@ -407,8 +561,17 @@ def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Tensor:
 
 
 def roll(x: Tensor, /, shift: Axes, *, axis: Axes | None = None) -> Tensor:
-    """A new tensor with the elements moved along axes, those that fall off coming in again;
-    raveled for None.
+    """A new tensor with the elements moved along some axes, those that fall off coming in again.
+
+    `shift`: how far, towards higher indices; one for all axes or one for each. `axis`: None moves
+    along the raveled tensor.
+    Shapes: any; the result has the same.
+    Dtypes: all.
+    Raises: AxisError, ArgumentError where there are not as many shifts as axes.
+
+    >>> import dovetail as dt
+    >>> dt.roll(dt.asarray([1, 2, 3], device="reference"), 1).tolist()
+    [3, 1, 2]
     """
     required("roll", x)
     shifts = integers("roll", shift, "shift")
@@ -439,11 +602,18 @@ def _roll(x: Tensor, shift: int, axis: int) -> Tensor:
 def repeat(
     x: Tensor, repeats: int | Sequence[int] | Tensor, /, *, axis: int | None = None
 ) -> Tensor:
-    """Each element along an axis so many times in a row; raveled for None.
+    """Each element along an axis so many times in a row.
+
+    `repeats`: one count, or one for each element along the axis (a tensor of them is read by the
+    host). `axis`: None ravels x first.
+    Shapes: any; the axis becomes as long as the sum of the counts.
+    Dtypes: all.
+    Raises: ShapeError for another number of counts, ArgumentError for a negative one, AxisError.
 
     >>> import dovetail as dt
-    >>> dt.repeat(dt.arange(2, device="reference"), 2).tolist()
-    [0, 0, 1, 1]
+    >>> x = dt.arange(2, device="reference")
+    >>> dt.repeat(x, 2).tolist(), dt.repeat(x, [3, 1]).tolist()
+    ([0, 0, 1, 1], [0, 0, 0, 1])
     """
     if axis is None:
         x, axis = ravel(required("repeat", x)), 0
@@ -486,7 +656,17 @@ def _repeat_each(x: Tensor, times: Shape, axis: int) -> Tensor:
 
 @named
 def tile(x: Tensor, repetitions: int | Sequence[int], /) -> Tensor:
-    """The whole tensor repeated along each axis."""
+    """The whole tensor repeated along each axis.
+
+    `repetitions`: how often, for the last axes, as an int or a tuple; 1 for those left out.
+    Shapes: any; each size is multiplied.
+    Dtypes: all.
+    Raises: ShapeError for a negative number of repetitions.
+
+    >>> import dovetail as dt
+    >>> dt.tile(dt.asarray([1, 2], device="reference"), (2, 2)).tolist()
+    [[1, 2, 1, 2], [1, 2, 1, 2]]
+    """
     required("tile", x)
     times = extents("tile", repetitions)
     times = (1,) * (x.ndim - len(times)) + times

@@ -97,7 +97,17 @@ def added(where: str, name: str, otherwise: str) -> object:
 
 
 def to_dense(x: Tensor) -> Tensor:
-    """The tensor itself: it is strided. Of another layout: the same elements, strided."""
+    """The tensor itself, being strided; of another layout, the same elements as a strided tensor.
+
+    Shapes: any; the result has the same.
+    Dtypes: all; the result has the same.
+    Raises: OutOfMemoryError.
+
+    >>> import dovetail as dt
+    >>> x = dt.eye(2, device="reference")
+    >>> x.to_dense() is x, x.to_sparse().to_dense().tolist()
+    (True, [[1.0, 0.0], [0.0, 1.0]])
+    """
     return x
 
 
@@ -115,14 +125,32 @@ def fill_(x: Tensor, value: Number) -> Tensor:
 
 @named
 def zero_(x: Tensor) -> Tensor:
-    """This tensor, filled with 0."""
+    """This tensor, filled with 0.
+
+    Shapes: any.
+    Dtypes: all; it keeps its own.
+    Raises: ReadOnlyError, GradientError for a leaf that requires a gradient.
+
+    >>> import dovetail as dt
+    >>> dt.ones(2, device="reference").zero_().tolist()
+    [0.0, 0.0]
+    """
     return fill_(x, 0)
 
 
 @named
 def copy_(x: Tensor, other: Tensor, /) -> Tensor:
-    """This tensor, after the elements of another one, broadcast and cast, have been copied into
-    it.
+    """This tensor, after the elements of another one have been copied into it.
+
+    `other`: a tensor on any device, or an array.
+    Shapes: `other` is broadcast to this one's.
+    Dtypes: all; `other` is cast to this one's, as by `dt.astype`.
+    Raises: ShapeError, DTypeError, ReadOnlyError, GradientError for a leaf that requires a
+    gradient.
+
+    >>> import dovetail as dt
+    >>> dt.zeros(3, device="reference").copy_([1, 2, 3]).tolist()
+    [1.0, 2.0, 3.0]
     """
     other = other if isinstance(other, Tensor) else beside("copy_", other, (x,))
     source = datatypes.move(other, x.device)
@@ -130,7 +158,17 @@ def copy_(x: Tensor, other: Tensor, /) -> Tensor:
 
 
 def to_device(x: Tensor, device: DeviceLike, /, *, stream: object = None) -> Tensor:
-    """The tensor on a device: itself if it is there, else a copy."""
+    """The tensor on a device: itself if it is there, else a copy; as the Array API has it.
+
+    `stream` is not used: the current stream of the device is; see `dt.stream`, and `x.to`.
+    Shapes: any.
+    Dtypes: all that the device has.
+    Raises: DeviceError, UnavailableError, OutOfMemoryError.
+
+    >>> import dovetail as dt
+    >>> dt.zeros(2, device="reference").to_device("reference").device
+    device("reference")
+    """
     return datatypes.move(x, device_named(device, "to_device"))
 
 
@@ -138,8 +176,14 @@ VERSIONS = (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
 
 def array_namespace(x: Tensor, /, *, api_version: str | None = None) -> ModuleType:
-    """This library, for code written for the Array API. Raises: ArgumentError for unknown
-    versions.
+    """This library, for code written for the Array API.
+
+    `api_version`: a version of the standard, 2021.12 to 2025.12, or None.
+    Raises: ArgumentError for unknown versions.
+
+    >>> import dovetail as dt
+    >>> dt.zeros(2, device="reference").__array_namespace__() is dt
+    True
     """
     choice("__array_namespace__", api_version, "api_version", VERSIONS)
     return sys.modules[__name__.partition(".")[0]]

@@ -57,7 +57,12 @@ class UniqueInverse(NamedTuple):
 def unique_all(x: Tensor, /) -> UniqueAll:
     """The distinct elements, where each is first, which one every element is, and how often.
 
-    `indices` are positions in row-major order, `inverse_indices` have the shape of `x`.
+    A tuple (values, indices, inverse_indices, counts). NaNs are distinct from each other and stand
+    last; of -0 and 0 the one that came first stays. How many there are is read by the host.
+    Shapes: any; `inverse_indices` has x's, the others are vectors; `indices` are positions in
+    row-major order.
+    Dtypes: all; positions and counts are int64.
+    Raises: DTypeError for what is no tensor.
 
     >>> import dovetail as dt
     >>> [part.tolist() for part in dt.unique_all(dt.asarray([5, 3, 5], device="reference"))]
@@ -73,7 +78,13 @@ def unique_all(x: Tensor, /) -> UniqueAll:
 
 @named
 def unique_counts(x: Tensor, /) -> UniqueCounts:
-    """The distinct elements, and how often each occurs.
+    """The distinct elements in ascending order, and how often each occurs: (values, counts).
+
+    NaNs are distinct from each other and stand last; of -0 and 0 the one that came first stays. How
+    many there are is read by the host.
+    Shapes: any; the results are vectors.
+    Dtypes: all; positions and counts are int64.
+    Raises: DTypeError for what is no tensor.
 
     >>> import dovetail as dt
     >>> [part.tolist() for part in dt.unique_counts(dt.asarray([5, 3, 5], device="reference"))]
@@ -86,7 +97,13 @@ def unique_counts(x: Tensor, /) -> UniqueCounts:
 
 @named
 def unique_inverse(x: Tensor, /) -> UniqueInverse:
-    """The distinct elements, and which of them every element of `x` is.
+    """The distinct elements, and which of them every element is: (values, inverse_indices).
+
+    NaNs are distinct from each other and stand last; of -0 and 0 the one that came first stays. How
+    many there are is read by the host.
+    Shapes: any; `inverse_indices` has x's, `values` is a vector.
+    Dtypes: all; positions and counts are int64.
+    Raises: DTypeError for what is no tensor.
 
     >>> import dovetail as dt
     >>> [part.tolist() for part in dt.unique_inverse(dt.asarray([5, 3, 5], device="reference"))]
@@ -101,7 +118,13 @@ def unique_inverse(x: Tensor, /) -> UniqueInverse:
 
 @named
 def unique_values(x: Tensor, /) -> Tensor:
-    """The distinct elements of `x`, in order.
+    """The distinct elements of `x`, in ascending order.
+
+    NaNs are distinct from each other and stand last; of -0 and 0 the one that came first stays. How
+    many there are is read by the host.
+    Shapes: any; the result is a vector.
+    Dtypes: all.
+    Raises: DTypeError for what is no tensor.
 
     >>> import dovetail as dt
     >>> dt.unique_values(dt.asarray([5, 3, 5], device="reference")).tolist()
@@ -113,10 +136,13 @@ def unique_values(x: Tensor, /) -> Tensor:
 
 @named
 def isin(x1: Tensor | int | float, x2: Tensor | int | float, /, *, invert: bool = False) -> Tensor:
-    """Whether each element of `x1` is (with `invert`: is not) an element of `x2`, as bool.
+    """Whether each element of `x1` is an element of `x2`.
 
-    NaN is in nothing. One pass over `x1`, and a sort of `x2` if it is not small.
-    Raises: DTypeError where their dtypes have none in common, or neither is a tensor.
+    `invert`: whether it is not. NaN is in nothing. One pass over `x1`, and a sort of `x2` if it is
+    not small.
+    Shapes: any; the result has x1's.
+    Dtypes: all, promoted for the comparison; gives bool.
+    Raises: DTypeError where their dtypes have none in common, or neither is a tensor; DeviceError.
 
     >>> import dovetail as dt
     >>> dt.isin(dt.asarray([1, 2, 3], device="reference"), 2).tolist()
@@ -146,8 +172,9 @@ def _flat(op: str, x: Tensor) -> Tensor:
 
 
 def _groups(ordered: Tensor) -> tuple[Tensor, Tensor]:
-    """Of a sorted vector: which elements but the first differ from their neighbour, and where each
-    run of equal ones starts. One host read.
+    """Of a sorted vector: which elements differ from the one before, and where runs start.
+
+    One host read.
     """
     n = ordered.size
     before, after = (slice_along(ordered, 0, k, max(n - 1, 0)) for k in (0, min(n, 1)))

@@ -37,13 +37,17 @@ class TopK(NamedTuple):
 def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """The elements of `x` in order along `axis`, equal ones in the order in which they were.
 
-    NaN stands last, also where `descending`; -0 and 0 are equal. It is always `stable`. The range
-    of many integers is read by the host, once.
+    It is always stable, whatever `stable` says. `descending`: the largest first; equal ones keep
+    their order then too. NaN stands last, also where `descending`; -0 and 0 are equal. The range of
+    many integers is read by the host, once.
+    Shapes: of at least 1 dimension; the result has the same.
+    Dtypes: all; the result has the same.
+    Gradient: each goes where its element came from.
     Raises: AxisError, DTypeError, ShapeError for no dimensions.
 
     >>> import dovetail as dt
-    >>> dt.sort(dt.asarray([3, 1, 2], device="reference")).tolist()
-    [1, 2, 3]
+    >>> dt.sort(dt.asarray([3.0, dt.nan, 1.0, 2.0], device="reference")).tolist()
+    [1.0, 2.0, 3.0, nan]
     """
     _require("sort", x)
     descending = _descending("sort", descending, stable)
@@ -56,7 +60,12 @@ def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool
 def argsort(
     x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True
 ) -> Tensor:
-    """The positions along `axis` of the elements of `x` in order, as int64; see `sort`.
+    """The positions along `axis` of the elements of `x` in order, as int64.
+
+    The order is that of `sort`: stable whatever `stable` says, NaN last, also where `descending`.
+    Shapes: of at least 1 dimension; the result has the same.
+    Dtypes: all; gives int64.
+    Raises: AxisError, DTypeError, ShapeError for no dimensions.
 
     >>> import dovetail as dt
     >>> dt.argsort(dt.asarray([3, 1, 2], device="reference")).tolist()
@@ -67,10 +76,18 @@ def argsort(
 
 
 def topk(x: Tensor, k: int, /, *, axis: int = -1, largest: bool = True) -> TopK:
-    """The `k` largest (or smallest) elements along `axis`, in order, and their positions.
+    """The `k` largest elements along `axis`, in order, and their positions: (values, indices).
 
-    Of equal ones the first come first; NaN stands last, unlike PyTorch's.
-    Raises: ArgumentError for k out of range; else as `sort`.
+    `largest`: False takes the smallest. Of equal ones the first come first (stable); NaN stands
+    last, unlike PyTorch's.
+    Shapes: of at least 1 dimension; both results have size k along the axis.
+    Dtypes: all; positions are int64.
+    Raises: ArgumentError for k out of range; AxisError, DTypeError, ShapeError for no dimensions.
+
+    >>> import dovetail as dt
+    >>> values, indices = dt.topk(dt.asarray([1, 9, 3], device="reference"), 2)
+    >>> values.tolist(), indices.tolist()
+    ([9, 3], [1, 2])
     """
     d = lay.axis("topk", axis, _require("topk", x).ndim)
     k, size = integer("topk", k, "k"), x.shape[d]

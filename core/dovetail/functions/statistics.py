@@ -1,5 +1,6 @@
-"""Reductions: sums, extremes, their places, moments. `axis` is None (all), an int or a tuple of
-ints.
+"""Reductions: sums, extremes, their places, moments.
+
+`axis` is None (all), an int or a tuple of ints.
 """
 
 from __future__ import annotations
@@ -56,11 +57,20 @@ def sum(
     keepdims: bool = False,
     out: Tensor | None = None,
 ) -> Tensor:
-    """The sum over `axis`. Integers and bool are summed in int64 or uint64 unless `dtype` is given.
+    """The sum of the elements over `axis`.
+
+    Integers and bool are summed in int64 or uint64, floats in their own dtype; `dtype` is another
+    one to which the elements are cast first. The sum of no elements is 0.
+    Shapes: any; the axes go, or stay with size 1 with `keepdims`.
+    Dtypes: all; float16 and bfloat16 are summed in float32 and rounded once.
+    Order: the canonical one (docs/numerics.md): 32 lanes, in chunks of 4096 elements. So the bits
+    depend on the number of elements alone: not on device, threads, axis, strides or fusion.
+    Raises: AxisError; DTypeError where `dtype` is bool.
 
     >>> import dovetail as dt
-    >>> dt.sum(dt.asarray([[1, 2], [3, 4]], device="reference"), axis=0).tolist()
-    [4, 6]
+    >>> x = dt.asarray([[1, 2], [3, 4]], device="reference")
+    >>> dt.sum(x).item(), dt.sum(x, axis=0).tolist()
+    (10, [4, 6])
     """
     return _reduce(ops.SUM, x, axis, keepdims, out, _chosen("sum", dtype))
 
@@ -74,7 +84,20 @@ def prod(
     keepdims: bool = False,
     out: Tensor | None = None,
 ) -> Tensor:
-    """The product over `axis`; dtypes as for `sum`."""
+    """The product of the elements over `axis`.
+
+    `dtype` is as for `sum`. The product of no elements is 1.
+    Shapes: any; the axes go, or stay with size 1 with `keepdims`.
+    Dtypes: all; integers and bool give int64 or uint64, float16 and bfloat16 are multiplied in
+    float32 and rounded once.
+    Order: the canonical one (docs/numerics.md), as for `sum`: the same bits on every device.
+    Gradient: exact where elements are 0, and so are all higher derivatives.
+    Raises: AxisError; DTypeError where `dtype` is bool.
+
+    >>> import dovetail as dt
+    >>> dt.prod(dt.asarray([[1, 2], [3, 4]], device="reference"), axis=1).tolist()
+    [2, 12]
+    """
     return _reduce(ops.PROD, x, axis, keepdims, out, _chosen("prod", dtype))
 
 
@@ -96,14 +119,36 @@ def mean(
     keepdims: bool = False,
     out: Tensor | None = None,
 ) -> Tensor:
-    """The arithmetic mean over `axis`; of integers, in float32. Of nothing: NaN."""
+    """The arithmetic mean of the elements over `axis`.
+
+    The mean of no elements is NaN.
+    Shapes: any; the axes go, or stay with size 1 with `keepdims`.
+    Dtypes: all; integers and bool give float32, float16 and bfloat16 are summed in float32 and
+    rounded once. `dtype` is one to which the elements are cast first.
+    Order: the canonical one (docs/numerics.md), as for `sum`: the same bits on every device.
+    Raises: AxisError; DTypeError where `dtype` is bool.
+
+    >>> import dovetail as dt
+    >>> dt.mean(dt.asarray([[1, 2], [3, 4]], device="reference"), axis=0).tolist()
+    [2.0, 3.0]
+    """
     return _reduce(ops.MEAN, cast(required("mean", x), _chosen("mean", dtype)), axis, keepdims, out)
 
 
 def max(
     x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
 ) -> Tensor:
-    """The largest element over `axis`; NaN wins. Raises: ShapeError where there are no elements."""
+    """The largest element over `axis`; NaN where one of them is NaN.
+
+    Shapes: any with elements along `axis`; the axes go, or stay with size 1 with `keepdims`.
+    Dtypes: all; the result has the same.
+    Gradient: spread evenly over all largest elements (as `torch.amax`), or over the NaNs.
+    Raises: ShapeError where there are no elements, AxisError.
+
+    >>> import dovetail as dt
+    >>> dt.max(dt.asarray([[1, 9], [5, 4]], device="reference"), axis=0).tolist()
+    [5, 9]
+    """
     _require_elements("max", x, axis)
     return _reduce(ops.MAX, x, axis, keepdims, out)
 
@@ -111,8 +156,16 @@ def max(
 def min(
     x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
 ) -> Tensor:
-    """The smallest element over `axis`; NaN wins. Raises: ShapeError where there are no
-    elements.
+    """The smallest element over `axis`; NaN where one of them is NaN.
+
+    Shapes: any with elements along `axis`; the axes go, or stay with size 1 with `keepdims`.
+    Dtypes: all; the result has the same.
+    Gradient: spread evenly over all smallest elements (as `torch.amin`), or over the NaNs.
+    Raises: ShapeError where there are no elements, AxisError.
+
+    >>> import dovetail as dt
+    >>> dt.min(dt.asarray([[1, 9], [5, 4]], device="reference"), axis=0).tolist()
+    [1, 4]
     """
     _require_elements("min", x, axis)
     return _reduce(ops.MIN, x, axis, keepdims, out)
@@ -121,29 +174,64 @@ def min(
 def any(
     x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
 ) -> Tensor:
-    """Whether some element over `axis` is nonzero."""
+    """Whether some element over `axis` is nonzero.
+
+    NaN counts as nonzero; of no elements: False.
+    Shapes: any; the axes go, or stay with size 1 with `keepdims`.
+    Dtypes: all; gives bool.
+    Raises: AxisError.
+
+    >>> import dovetail as dt
+    >>> dt.any(dt.asarray([[0, 0], [0, 4]], device="reference"), axis=1).tolist()
+    [False, True]
+    """
     return _reduce(ops.ANY, x, axis, keepdims, out)
 
 
 def all(
     x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
 ) -> Tensor:
-    """Whether every element over `axis` is nonzero."""
+    """Whether every element over `axis` is nonzero.
+
+    NaN counts as nonzero; of no elements: True.
+    Shapes: any; the axes go, or stay with size 1 with `keepdims`.
+    Dtypes: all; gives bool.
+    Raises: AxisError.
+
+    >>> import dovetail as dt
+    >>> dt.all(dt.asarray([[1, 2], [0, 4]], device="reference"), axis=1).tolist()
+    [True, False]
+    """
     return _reduce(ops.ALL, x, axis, keepdims, out)
 
 
 def count_nonzero(
     x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
 ) -> Tensor:
-    """How many elements over `axis` are nonzero, as int64."""
+    """How many elements over `axis` are nonzero.
+
+    NaN counts as nonzero.
+    Shapes: any; the axes go, or stay with size 1 with `keepdims`.
+    Dtypes: all; gives int64.
+    Raises: AxisError.
+
+    >>> import dovetail as dt
+    >>> dt.count_nonzero(dt.asarray([3, 0, 5], device="reference")).item()
+    2
+    """
     return _reduce(ops.COUNT_NONZERO, x, axis, keepdims, out)
 
 
 def argmax(
     x: Tensor, /, axis: int | None = None, *, keepdims: bool = False, out: Tensor | None = None
 ) -> Tensor:
-    """Where the first largest element along `axis` is (of all elements, in row-major order, for
-    None), as int64.
+    """The position of the largest element along `axis`, as int64.
+
+    It is that of the first one where several are equal, of the first NaN where there is one. With
+    None it counts in row-major order over all elements; several axes at once are not taken.
+    Shapes: any with elements along `axis`; the axis goes, or stays with size 1 with `keepdims`.
+    Dtypes: all; gives int64.
+    Raises: ShapeError where there are no elements, AxisError.
 
     >>> import dovetail as dt
     >>> dt.argmax(dt.asarray([3, 9, 9], device="reference")).item()
@@ -155,8 +243,17 @@ def argmax(
 def argmin(
     x: Tensor, /, axis: int | None = None, *, keepdims: bool = False, out: Tensor | None = None
 ) -> Tensor:
-    """Where the first smallest element along `axis` is (of all elements, in row-major order, for
-    None), as int64.
+    """The position of the smallest element along `axis`, as int64.
+
+    It is that of the first one where several are equal, of the first NaN where there is one. With
+    None it counts in row-major order over all elements; several axes at once are not taken.
+    Shapes: any with elements along `axis`; the axis goes, or stays with size 1 with `keepdims`.
+    Dtypes: all; gives int64.
+    Raises: ShapeError where there are no elements, AxisError.
+
+    >>> import dovetail as dt
+    >>> dt.argmin(dt.asarray([3, 9, 9], device="reference")).item()
+    0
     """
     return _place(ops.ARGMIN, x, axis, keepdims, out)
 
@@ -177,12 +274,19 @@ def var(
     keepdims: bool = False,
     out: Tensor | None = None,
 ) -> Tensor:
-    """The variance over `axis`: squared distances from the mean, over n - correction. One kernel,
-    two passes.
+    """The variance over `axis`: the mean of the squared distances from the mean.
+
+    `correction`: c in the divisor n - c; 1 gives the unbiased estimate. Where n - c is not above 0,
+    as for no elements, the result is NaN or infinite. One kernel, two passes.
+    Shapes: any; the axes go, or stay with size 1 with `keepdims`.
+    Dtypes: all; integers and bool give float32, float16 and bfloat16 are computed in float32.
+    Order: the canonical one (docs/numerics.md) for both sums: the same bits on every device.
+    Raises: AxisError, ArgumentError for a `correction` that is no number.
 
     >>> import dovetail as dt
-    >>> dt.var(dt.asarray([1.0, 3.0], device="reference")).item()
-    1.0
+    >>> x = dt.asarray([1.0, 3.0], device="reference")
+    >>> dt.var(x).item(), dt.var(x, correction=1).item()
+    (1.0, 2.0)
     """
     found = _variance("var", x, axis, correction, keepdims)
     result = cast(found, _floating(x))
@@ -199,7 +303,19 @@ def std(
     keepdims: bool = False,
     out: Tensor | None = None,
 ) -> Tensor:
-    """The standard deviation over `axis`: the square root of `var`."""
+    """The standard deviation over `axis`: the square root of `var`.
+
+    `correction`: c in the divisor n - c; see `var`, also for what there is of no elements.
+    Shapes: any; the axes go, or stay with size 1 with `keepdims`.
+    Dtypes: all; integers and bool give float32, float16 and bfloat16 are computed in float32.
+    Order: the canonical one (docs/numerics.md): the same bits on every device.
+    Gradient: 0 where all elements are equal.
+    Raises: AxisError, ArgumentError for a `correction` that is no number.
+
+    >>> import dovetail as dt
+    >>> dt.std(dt.asarray([1.0, 3.0], device="reference")).item()
+    1.0
+    """
     v = _variance("std", x, axis, correction, keepdims)
     none = apply(ops.EQUAL, (v, 0))  # where nothing varies the gradient is 0, not 0 / 0
     root = apply(ops.SQRT, (apply(ops.WHERE, (none, 1.0, v)),))

@@ -1,8 +1,7 @@
-"""Copies between host and device that nobody waits for, and the page-locked memory which lets the
-device do them by itself.
+"""Copies between host and device that nobody waits for, and page-locked memory.
 
-While such a copy is in flight, whoever asks for the host's memory waits until it has landed: it can
-be observed in nothing but time.
+Such memory lets the device copy by itself. While a copy is in flight, whoever asks for the host's
+memory waits until it has landed: it can be observed in nothing but time.
 """
 
 from __future__ import annotations
@@ -54,8 +53,10 @@ _sweeping = RLock()
 
 
 class _InFlight(DataPtr):
-    """A pointer to host memory that a device still copies from or to. It becomes a plain one when
-    somebody asks where the memory is, and the copy has landed."""
+    """A pointer to host memory that a device still copies from or to.
+
+    It becomes a plain one when somebody asks where the memory is, and the copy has landed.
+    """
 
     __slots__ = ()
 
@@ -134,12 +135,17 @@ def is_pinned(x: Tensor) -> bool:
 
 
 def pin_memory(x: Tensor, device: Device | str | None = None) -> Tensor:
-    """A copy of a host tensor in page-locked memory, from and to which `device` (unless given, the
-    first one that can) copies while the host goes on; `x` itself if it is there already.
+    """A copy of a host tensor in page-locked memory, which a device reads while the host goes on.
 
+    `device`: the one that copies from and to it; unless given, the first that locks pages. `x`
+    itself if it is there already.
+    Shapes: any.
+    Dtypes: all.
     Raises: DeviceError where `x` is not on the host, or no device locks pages.
 
-    Example: batch.pin_memory().to("cuda", non_blocking=True)
+    >>> import dovetail as dt
+    >>> batch = dt.ones((64, 10), device="reference")
+    >>> batch.pin_memory().to("cuda", non_blocking=True)  # doctest: +SKIP
     """
     if not _on_host(strided("pin_memory", x).device):
         raise DeviceError(

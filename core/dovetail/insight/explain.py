@@ -84,11 +84,21 @@ class Explanation:
 
 
 def explain(*tensors: Tensor, source: bool = False) -> Explanation:
-    """How the pending work of these tensors would be done, together. It stays pending.
+    """How the pending work of these tensors would be done, together: launches, reasons, kernels.
 
-    With `source` each kernel is compiled (not run) to show what the backend generates for it.
+    Nothing runs, and it stays pending. `source`: True also compiles each kernel, to show what the
+    backend generates for it. What comes back is printed, or looked at: `launches`, `stored`,
+    `nbytes`, `fresh`.
+    Shapes: any.
+    Dtypes: all.
+    Units: bytes for what launches move and allocate.
+    Raises: DTypeError for anything but tensors; CompileError with `source`.
 
-    Raises: DTypeError for anything but tensors.
+    >>> import dovetail as dt
+    >>> x = dt.asarray([[1.0, 2.0], [3.0, 4.0]], device="reference")
+    >>> why = dt.explain(dt.softmax(x * 2))
+    >>> len(why.launches), why.fresh
+    (1, 16)
     """
     source = flag("explain", source, "source")
     plans = run.planned([strided("explain", x)._expr for x in tensors])

@@ -132,6 +132,17 @@ def _cells(line: Line, whole: float) -> tuple[str, ...]:
 def profile(path: str | os.PathLike[str] | None = None) -> Profile:
     """A context that notes what evaluation does; at its end the trace goes to `path`, if given.
 
-    Example: `with dt.profile("trace.json") as p: ...`, then `print(p.summary())`.
+    `path`: a file for Perfetto (https://ui.perfetto.dev), or None. While a profile is taken every
+    launch is waited for, so that its time is its own; results are the same.
+    Units: `p.seconds` and those of `p.lines()` in seconds, `p.summary()` in ms, us and GB/s (10^9
+    bytes a second), `p.events` in nanoseconds.
+    Raises: ArgumentError where one profile is entered twice, ArgumentTypeError for another `path`.
+
+    >>> import dovetail as dt
+    >>> x = dt.ones(1000, device="reference")
+    >>> with dt.profile() as p:
+    ...     dt.evaluate(x * 2)
+    >>> [line.count for line in p.lines() if line.name.startswith("launch")]
+    [1]
     """
     return Profile(path)

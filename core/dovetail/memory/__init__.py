@@ -33,9 +33,15 @@ _chosen: dict[str, tuple[int, Allocator | Factory]] = {}
 
 
 def set_allocator(device_type: str, allocator: Allocator | Factory, priority: int = 0) -> None:
-    """Makes `allocator`, or what it returns for (backend, device), the allocator of a device type.
+    """Sets the allocator of a device type, and returns nothing.
 
-    Ignored where one of higher priority was set. Pointers of the one before stay good.
+    `device_type`: such as "cpu". `allocator`: an `Allocator`, or a function of (backend, device)
+    that returns one. `priority`: the call is ignored where one of higher priority came before.
+    Pointers of the allocator before stay good.
+    Raises: ArgumentTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.memory.set_allocator("mine", dt.memory.CachingAllocator)
     """
     if not isinstance(device_type, str):
         raise refused("set_allocator", "device_type", 'a name such as "cpu"', device_type)
@@ -51,13 +57,21 @@ def set_allocator(device_type: str, allocator: Allocator | Factory, priority: in
 
 
 def make_allocator(dev: Device, backend: Backend) -> Allocator:
-    """The allocator for a device that is being opened."""
+    """The allocator for a device that is being opened: the one that was set for its type."""
     chosen = _chosen.get(dev.type, (0, CachingAllocator))[1]
     return chosen if isinstance(chosen, Allocator) else chosen(backend, dev)
 
 
 def get_allocator(spec: Device | str | None = None) -> Allocator:
-    """The allocator of a device, which is opened if need be."""
+    """The allocator of a device, which is opened if need be.
+
+    Raises: DeviceError for an unknown device, UnavailableError or PluginError for one that cannot
+    be had.
+
+    >>> import dovetail as dt
+    >>> type(dt.memory.get_allocator("reference")).__name__
+    'CachingAllocator'
+    """
     return _allocator("get_allocator", spec)
 
 
@@ -67,20 +81,56 @@ def _allocator(op: str, spec: Device | str | None) -> Allocator:
 
 
 def stats(spec: Device | str | None = None) -> Stats:
-    """The figures of a device's allocator."""
+    """The figures of a device's allocator, as a dict whose entries are attributes too.
+
+    `live_bytes`, `cached_bytes`, `reserved_bytes` and their peaks; counts of allocations and frees,
+    of those on the device, of hits of the cache, retries and refusals.
+    Units: bytes, of blocks rounded up to 512.
+    Raises: DeviceError for an unknown device, UnavailableError or PluginError for one that cannot
+    be had.
+
+    >>> import dovetail as dt
+    >>> before = dt.memory.stats("reference").live_bytes
+    >>> x = dt.zeros(100, device="reference")
+    >>> dt.evaluate(x)
+    >>> dt.memory.stats("reference").live_bytes - before
+    512
+    """
     return _allocator("stats", spec).stats()
 
 
 def snapshot(spec: Device | str | None = None) -> list[SegmentInfo]:
-    """Every segment got from a device, with its blocks."""
+    """Every segment got from a device, with its blocks, as a list.
+
+    A block's `where` is the source line that allocated it, while `trace(True)`.
+    Units: bytes.
+    Raises: DeviceError for an unknown device, UnavailableError or PluginError for one that cannot
+    be had.
+
+    >>> import dovetail as dt
+    >>> x = dt.zeros(100, device="reference")
+    >>> dt.evaluate(x)
+    >>> any(b.state == "live" for s in dt.memory.snapshot("reference") for b in s.blocks)
+    True
+    """
     return _allocator("snapshot", spec).snapshot()
 
 
 def page(path: str | os.PathLike[str], spec: Device | str | None = None) -> None:
-    """Writes a page for a browser: which lines hold a device's memory, and, if `trace(True)` was
-    called before the work, how that came about.
+    """Writes a page for a browser: which lines hold a device's memory; returns nothing.
 
-    The page is one file. A path that ends in .json gets what `dovetail memory FILE.json` draws."""
+    If `trace(True)` was called before the work, it shows how that came about. The page is one file,
+    at `path`; one that ends in .json gets what `dovetail memory FILE.json` draws.
+    Raises: OSError where the file cannot be written; ArgumentTypeError, DeviceError,
+    UnavailableError.
+
+    >>> import dovetail as dt
+    >>> import os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "now.html")
+    >>> dt.memory.page(path, "reference")
+    >>> os.path.getsize(path) > 1000
+    True
+    """
     name = file_name("page", path)
     of = device(spec, "page")
     allocator = get_allocator(of)
@@ -91,17 +141,43 @@ def page(path: str | os.PathLike[str], spec: Device | str | None = None) -> None
 
 
 def reset_peak(spec: Device | str | None = None) -> None:
-    """Starts the peak figures of a device anew."""
+    """Starts the peak figures of a device anew, from the present ones; returns nothing.
+
+    Raises: DeviceError for an unknown device, UnavailableError or PluginError for one that cannot
+    be had.
+
+    >>> import dovetail as dt
+    >>> dt.memory.reset_peak("reference")
+    >>> s = dt.memory.stats("reference")
+    >>> s.peak_live_bytes == s.live_bytes
+    True
+    """
     _allocator("reset_peak", spec).reset_peak()
 
 
 def empty_cache(spec: Device | str | None = None) -> None:
-    """Returns to the device what is cached and unused."""
+    """Returns to the device what is cached and unused; returns nothing.
+
+    Raises: DeviceError for an unknown device, UnavailableError or PluginError for one that cannot
+    be had.
+
+    >>> import dovetail as dt
+    >>> dt.memory.empty_cache("reference")
+    """
     _allocator("empty_cache", spec).empty_cache()
 
 
 def set_limit(spec: Device | str | None, nbytes: int | None) -> None:
-    """Bounds what may be reserved on a device, in bytes; None: no bound."""
+    """Bounds what may be reserved on a device; returns nothing.
+
+    `nbytes`: the bound; None is no bound. What would go beyond it is an OutOfMemoryError.
+    Units: bytes.
+    Raises: ArgumentError for a negative number; DeviceError, UnavailableError, PluginError.
+
+    >>> import dovetail as dt
+    >>> dt.memory.set_limit("reference", 1 << 40)
+    >>> dt.memory.set_limit("reference", None)
+    """
     limit = nbytes if nbytes is None else integer("set_limit", nbytes, "nbytes", 0)
     _allocator("set_limit", spec).set_limit(limit)
 

@@ -1,5 +1,4 @@
-"""A snapshot of an allocator -> one HTML page: figures, a timeline, the lines that hold memory, and
-every segment with its blocks.
+"""A snapshot of an allocator as one HTML page.
 
 Everything is drawn here, as SVG, with what `page.html` says of colours; the page's script
 only adds what follows the pointer. Nothing is fetched from anywhere.
@@ -127,8 +126,10 @@ class Series(NamedTuple):
 
 
 def timeline(record: Record, lines: Sequence[Line]) -> Series | None:
-    """What to plot; None without a trace. Of each stretch of events, the one with most memory live
-    is kept."""
+    """What to plot; None without a trace.
+
+    Of each stretch of events, the one with most memory live is kept.
+    """
     events = record["events"]
     if len(events) < 2:
         return None

@@ -18,10 +18,12 @@ NO_BLOCK = -1  # of events of segments, and of blocks that were there before
 
 
 class Event(NamedTuple):
-    """A block allocated (`change` > 0) or freed (< 0) by a source line, used on another stream
-    (0, with its number), or a segment got or given back (0), and what the bytes of the device then
-    were: `cached` ones are in segments without any live block, `fragmented` ones are free between
-    live blocks."""
+    """Something that happened to memory, and what the bytes of the device then were.
+
+    A block allocated (`change` > 0) or freed (< 0) by a source line, used on another stream (0,
+    with its number), or a segment got or given back (0). `cached` bytes are in segments without any
+    live block, `fragmented` ones are free between live blocks.
+    """
 
     at: float  # seconds of time.perf_counter
     change: int

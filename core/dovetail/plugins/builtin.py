@@ -1,5 +1,7 @@
-"""The plugin that comes with the core: the reference interpreter as a device. Loaded like any other
-plugin."""
+"""The plugin that comes with the core: the reference interpreter as a device.
+
+It is loaded like any other plugin.
+"""
 
 from __future__ import annotations
 

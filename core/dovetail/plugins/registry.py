@@ -34,8 +34,10 @@ _ALLOWED, _STRICT = "DOVETAIL_BACKENDS", "DOVETAIL_STRICT_PLUGINS"
 
 
 class Registry:
-    """All plugins of one process. Discovers once, when first asked; safe to use from several
-    threads."""
+    """All plugins of one process; safe to use from several threads.
+
+    They are discovered once, when somebody first asks.
+    """
 
     what = "device type"
     groups, interface = GROUPS, INTERFACE
@@ -203,8 +205,10 @@ class Registry:
         return self._manager.subset_hook_caller(hook, others)(**arguments)
 
     def config(self, type: str) -> dict[str, str]:
-        """The settings for one device type, from the environment: DOVETAIL_CPU_THREADS=4 is
-        {"threads": "4"}."""
+        """The settings for one device type, from the environment.
+
+        DOVETAIL_CPU_THREADS=4 is {"threads": "4"}.
+        """
         prefix = f"DOVETAIL_{type.upper()}_"
         return {
             k.removeprefix(prefix).lower(): v
@@ -277,8 +281,10 @@ class Registry:
 
 
 def _import_early() -> None:
-    """Has imported what computing needs: nothing can be while Python ends, and then a `__del__` may
-    compute. NumPy's methods import when first called."""
+    """Has imported what computing needs: nothing can be while Python ends.
+
+    And then a `__del__` may compute. NumPy's methods import when first called.
+    """
     diskcache.ready()
     a = np.zeros(1, bool)
     a.sum(), a.any(), a.all(), a.max(), a.min(), a.mean(), a.prod(), str(a), repr(a)
@@ -323,17 +329,39 @@ registry = Registry()
 
 
 def open_device(dev: Device | str) -> Opened:
-    """The opened device `dev`; see `Registry.open`."""
+    """The opened device `dev`, the same one each time.
+
+    It has a backend, an allocator and library calls.
+    Raises: DeviceError for an unknown type or index, UnavailableError with reason and hint,
+    PluginError with the plugin's own traceback.
+
+    >>> import dovetail as dt
+    >>> dt.plugins.open_device("reference").device
+    device("reference")
+    """
     return registry.open(device(dev))
 
 
 def devices() -> list[Device]:
-    """Every device that can be used on this machine."""
+    """Every device that can be used on this machine.
+
+    Plugins are imported and probed for it; those that cannot be used are left out (`dovetail
+    doctor` says why).
+
+    >>> import dovetail as dt
+    >>> dt.device("reference") in dt.devices()
+    True
+    """
     return registry.devices()
 
 
 def records() -> list[Record]:
-    """Every known plugin, probed: what `dovetail doctor` prints."""
+    """What is known of every plugin, each probed: what `dovetail doctor` prints.
+
+    >>> import dovetail as dt
+    >>> [r.state.value for r in dt.plugins.records() if r.type == "reference"]
+    ['open']
+    """
     return [registry.probe(name) for name in registry.records()]
 
 

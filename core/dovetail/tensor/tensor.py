@@ -34,8 +34,15 @@ __all__ = ["Tensor"]
 class Tensor(Attached):
     """An n-dimensional array on a device. Made by `dt.asarray`, `dt.zeros`, ... and by every op.
 
-    What an op returns is computed when somebody looks; shape, dtype and device are known, and
-    errors raised, at once.
+    Tensors are made by `dt.asarray`, `dt.zeros`, ... and by every op. What an op returns is
+    computed when somebody looks at it; shape, dtype and device are known, and errors raised, at
+    once. Functions of `dt` that take a tensor first are methods too: `dt.sum(x)` is `x.sum()`;
+    those that end in "_" write into the tensor.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([[1.0, 2.0], [3.0, 4.0]], device="reference")
+    >>> (x * 2).sum(axis=0).tolist()
+    [8.0, 12.0]
     """
 
     __slots__ = ("__weakref__", "_aliases", "_expr")
@@ -48,50 +55,114 @@ class Tensor(Attached):
 
     @property
     def device(self) -> Device:
-        """Where the memory is."""
+        """The device that the memory is on.
+
+        >>> import dovetail as dt
+        >>> x = dt.zeros((2, 3), device="reference")
+        >>> x.device
+        device("reference")
+        """
         return self._expr.spec.device
 
     @property
     def dtype(self) -> DType:
-        """What the elements are."""
+        """What the elements are: the one DType, to be compared with `is`.
+
+        >>> import dovetail as dt
+        >>> x = dt.zeros((2, 3), device="reference")
+        >>> x.dtype is dt.float32
+        True
+        """
         return self._expr.spec.dtype
 
     @property
     def layout(self) -> lay.Layout:
-        """How memory is interpreted."""
+        """How memory is interpreted: `dt.strided`, or what a layout plugin adds.
+
+        >>> import dovetail as dt
+        >>> x = dt.zeros((2, 3), device="reference")
+        >>> x.layout is dt.strided
+        True
+        """
         return lay.strided
 
     @property
     def shape(self) -> Shape:
-        """The size of each dimension."""
+        """The size of each dimension, as a tuple of ints.
+
+        >>> import dovetail as dt
+        >>> x = dt.zeros((2, 3), device="reference")
+        >>> x.shape
+        (2, 3)
+        """
         return self._expr.spec.shape
 
     @property
     def ndim(self) -> int:
-        """The number of dimensions."""
+        """The number of dimensions.
+
+        >>> import dovetail as dt
+        >>> x = dt.zeros((2, 3), device="reference")
+        >>> x.ndim
+        2
+        """
         return len(self._expr.spec.shape)
 
     @property
     def size(self) -> int:
-        """The number of elements."""
+        """The number of elements.
+
+        >>> import dovetail as dt
+        >>> x = dt.zeros((2, 3), device="reference")
+        >>> x.size
+        6
+        """
         return self._expr.spec.size
 
     @property
     def itemsize(self) -> int:
-        """Bytes of one element."""
+        """The bytes of one element.
+
+        Units: bytes.
+
+        >>> import dovetail as dt
+        >>> x = dt.zeros((2, 3), device="reference")
+        >>> x.itemsize
+        4
+        """
         return self._expr.spec.dtype.itemsize
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all elements."""
+        """The bytes of all elements, each counted once.
+
+        Units: bytes; a broadcast view has more than its memory.
+
+        >>> import dovetail as dt
+        >>> x = dt.zeros((2, 3), device="reference")
+        >>> x.nbytes
+        24
+        """
         return self.size * self.itemsize
 
     def numel(self) -> int:
-        """The number of elements."""
+        """The number of elements, as PyTorch has it: `x.size`.
+
+        >>> import dovetail as dt
+        >>> x = dt.zeros((2, 3), device="reference")
+        >>> x.numel()
+        6
+        """
         return self.size
 
     def dim(self) -> int:
-        """The number of dimensions."""
+        """The number of dimensions, as PyTorch has it: `x.ndim`.
+
+        >>> import dovetail as dt
+        >>> x = dt.zeros((2, 3), device="reference")
+        >>> x.dim()
+        2
+        """
         return self.ndim
 
     @overload
@@ -110,7 +181,13 @@ class Tensor(Attached):
         return 0 if e.op is not None else e.offset
 
     def is_contiguous(self) -> bool:
-        """Whether the elements lie densely in row-major order."""
+        """Whether the elements lie densely in row-major order.
+
+        >>> import dovetail as dt
+        >>> x = dt.zeros((2, 3), device="reference")
+        >>> x.is_contiguous(), x.T.is_contiguous()
+        (True, False)
+        """
         e = self._expr
         return e.op is not None or lay.is_contiguous(e.spec.shape, e.strides)
 

@@ -1,0 +1,36 @@
+"""Pages and docstrings name files that there are."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = [
+    *(ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md")),
+    *sorted(p for p in (ROOT / "docs").glob("*.md") if p.name != "adding-an-op.md"),
+]  # what that page names, tests/test_readme.py opens
+NAMED = re.compile(r"`([\w./-]+\.(?:py|pyi|html|toml))`")
+
+
+def absent(text: str) -> list[str]:
+    """The files that a text names and that are nowhere under the root."""
+    found = []
+    for name in NAMED.findall(text):
+        whole = "/" in name and (ROOT / name.partition("/")[0]).is_dir()
+        there = (ROOT / name).exists() if whole else any(ROOT.glob(f"*/**/{name}"))
+        found += [] if there else [name]
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_files_that_a_page_names_are_there(page: Path) -> None:
+    assert absent(page.read_text()) == []
+
+
+def test_an_absent_file_is_seen() -> None:
+    assert absent("`tests/nowhere.py`, `nowhere.py`, `tests/test_docs.py`, `expr.py`") == [
+        "tests/nowhere.py", "nowhere.py",
+    ]  # fmt: skip

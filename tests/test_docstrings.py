@@ -1,0 +1,255 @@
+"""Every public docstring says what a user has to know, and its example is true."""
+
+from __future__ import annotations
+
+import builtins
+import doctest
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dovetail as dt
+import pytest
+from dovetail import errors
+
+SPACES: dict[str, Any] = {
+    "dt": dt, "dt.linalg": dt.linalg, "dt.random": dt.random, "dt.autograd": dt.autograd,
+    "dt.memory": dt.memory, "dt.sparse": dt.sparse, "dt.plugins": dt.plugins,
+}  # fmt: skip
+LISTED = {  # of modules without `__all__`
+    "dt.linalg": "diagonal matmul matrix_transpose outer reproducible tensordot vecdot",
+    "dt.random": "Generator default_rng get_state integers manual_seed normal permutation "
+    "set_state uniform",
+    "dt.memory": "Allocator BlockInfo CachingAllocator DataPtr SegmentInfo Stats Storage "
+    "empty_cache foreign get_allocator page reset_peak set_allocator set_limit snapshot stats "
+    "trace",
+    "dt.plugins": "devices open_device records",
+}
+# Parameters that mean the same everywhere: the docstring of `dovetail` says what.
+EVERYWHERE = {"x", "x1", "x2", "axis", "keepdims", "out", "shape", "dtype", "device", "spec"}
+# Where a rule has no meaning: what is not asked for, and why.
+EXCEPT = {
+    "dt.autograd.set_gradient": "an example",  # is in docs/adding-an-op.md, which is run
+}
+TENSORS = re.compile(r"\b(Tensors?|Array|Operand|COO)\b")
+RAISES = re.compile(r"^Raises: (.*?)(?:\n\n|\n(?=[A-Z]\w+:)|\Z)", re.DOTALL | re.MULTILINE)
+PARAMETER = re.compile(r"^`(\w+)`(?:, `(\w+)`)*:", re.MULTILINE)
+
+
+# --- what is public ------------------------------------------------------------------------------
+
+
+def public() -> Iterator[tuple[str, Any]]:
+    for space, module in SPACES.items():
+        for name in getattr(module, "__all__", None) or LISTED[space].split():
+            yield f"{space}.{name}", getattr(module, name)
+
+
+def members(of: type) -> Iterator[tuple[str, Any]]:
+    """The public methods and properties that dovetail's own classes define."""
+    for name in dir(of):
+        home = next(c for c in of.__mro__ if name in vars(c))
+        found = vars(home)[name]
+        found = getattr(found, "__func__", found)  # of a static or class method
+        if (
+            not name.startswith("_")
+            and home.__module__.startswith("dovetail")
+            and (inspect.isroutine(found) or isinstance(found, property))
+        ):
+            yield name, found
+
+
+FUNCTIONS = {name: value for name, value in public() if inspect.isroutine(value)}
+METHODS = {f"Tensor.{n}": m for n, m in members(dt.Tensor) if m not in FUNCTIONS.values()}
+WHOLE = FUNCTIONS | METHODS
+CLASSES = {
+    name: value
+    for name, value in public()
+    if inspect.isclass(value) and not issubclass(value, Exception)
+}
+TENSORS_OWN = dict(members(dt.Tensor))
+OTHERS = {
+    f"{name}.{n}": m
+    for name, c in CLASSES.items()
+    for n, m in members(c)
+    if TENSORS_OWN.get(n) is not m
+}
+
+
+def said(value: Any) -> str:
+    return inspect.getdoc(value) or ""
+
+
+def parameters(value: Any) -> dict[str, str]:
+    """The parameters of a function and their hints."""
+    if not inspect.isroutine(value):
+        return {}
+    found = inspect.signature(value).parameters
+    return {n: str(p.annotation) for n, p in found.items() if n not in ("self", "cls")}
+
+
+def self_evident(value: Any) -> set[str]:
+    """Parameters that need no line: those that mean the same everywhere, and `*tensors`."""
+    found = inspect.signature(value).parameters.values()
+    return EVERYWHERE | {p.name for p in found if p.kind is p.VAR_POSITIONAL}
+
+
+def in_place(name: str) -> bool:
+    """Whether it is a form that writes; it says what its function says."""
+    return name.startswith("Tensor.") and name.endswith("_")
+
+
+# --- what each of them says ----------------------------------------------------------------------
+
+
+def first_line(text: str) -> list[str]:
+    """What is wrong with the shape of a docstring."""
+    first, *rest = text.splitlines() or [""]
+    found = []
+    if not first.endswith(".") or re.search(r"[.!?] [A-Z]", first):
+        found.append("a first line that is one sentence")
+    if rest and rest[0]:
+        found.append("an empty line after the first")
+    return found + [f"a line of {len(li)}" for li in text.splitlines() if len(li) > 96]
+
+
+def errors_named(text: str) -> set[str]:
+    """The names that stand after `Raises:`."""
+    listed = " ".join(RAISES.findall(text))
+    return set(re.findall(r"\b[A-Z]\w+(?:Error|Overflow|Range)\b", listed))
+
+
+def parameters_named(text: str) -> set[str]:
+    """The names that begin a line, as in "`axis`: which"."""
+    return {n for m in PARAMETER.finditer(text) for n in re.findall(r"`(\w+)`", m.group())}
+
+
+def wrong(name: str, value: Any) -> list[str]:
+    """What a public docstring lacks."""
+    text, given = said(value), parameters(value)
+    found, wanted = first_line(text), []
+    if any(TENSORS.search(hint) for hint in given.values()):
+        wanted += ["Shapes:", "Dtypes:"]
+    wanted += ["Dtypes:"] if "dtype" in given else []
+    wanted += ["Raises:"] if given else []
+    found += [label for label in dict.fromkeys(wanted) if label not in text]
+    found += [] if ">>> " in text else ["an example"]
+    if given and not in_place(name):
+        found += [f"`{p}`" for p in given if p not in self_evident(value) and f"`{p}`" not in text]
+        found += [f"no parameter `{p}`" for p in parameters_named(text) - {*given}]
+    known = {*vars(errors), *vars(builtins)}
+    found += [f"no error {n}" for n in errors_named(text) if n not in known]
+    return [f for f in found if f != EXCEPT.get(name)]
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_docstrings_are_whole(name: str) -> None:
+    assert wrong(name, WHOLE[name]) == []
+
+
+@pytest.mark.parametrize("name", [*CLASSES, *OTHERS])
+def test_first_lines_are_sentences(name: str) -> None:
+    assert first_line(said((CLASSES | OTHERS)[name])) == []
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_classes_have_an_example(name: str) -> None:
+    assert ">>> " in said(CLASSES[name])
+
+
+def test_what_a_docstring_lacks_is_seen() -> None:
+    def f(x: dt.Tensor, k: int, *, dtype: Any = None) -> None:
+        """What comes back. And more
+        of it.
+
+        `n`: not there.
+        Raises: ShapeErorr, NoSuchError.
+        """
+
+    assert wrong("f", f) == [
+        "a first line that is one sentence", "an empty line after the first",
+        "Shapes:", "Dtypes:", "an example", "`k`", "no parameter `n`", "no error NoSuchError",
+    ]  # fmt: skip
+
+
+def test_the_namespace_says_what_parameters_mean_everywhere() -> None:
+    assert [p for p in sorted(EVERYWHERE) if f"`{p}`" not in said(dt)] == []
+
+
+def test_exceptions_are_needed() -> None:
+    lacking = {n for n in EXCEPT if ">>> " not in said(WHOLE[n])}
+    assert lacking == {*EXCEPT}
+
+
+# --- examples ------------------------------------------------------------------------------------
+
+EXAMPLES = {
+    id(value): (name, said(value))
+    for name, value in (WHOLE | CLASSES | OTHERS).items()
+    if ">>> " in said(value)
+}
+
+
+def failures(name: str, text: str) -> str:
+    """What the examples in a docstring print otherwise than it says."""
+    told: list[str] = []
+    test = doctest.DocTestParser().get_doctest(text, {}, name, name, 0)
+    doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=told.append)
+    return "".join(told)
+
+
+@pytest.mark.parametrize("name, text", EXAMPLES.values(), ids=lambda part: part.split("\n")[0])
+def test_examples_print_what_they_say(name: str, text: str) -> None:
+    assert failures(name, text) == ""
+
+
+def test_a_wrong_example_is_seen() -> None:
+    assert "Expected" in failures("f", ">>> 1 + 1\n3\n")
+
+
+# --- sources, units, accuracy --------------------------------------------------------------------
+
+SUMS = "sum prod mean var std logsumexp softmax log_softmax vecdot"
+PRODUCTS = "matmul tensordot einsum"
+DRAWN = "uniform normal integers permutation default_rng"
+NAMED = {
+    **{f"dt.{n}": "canonical" for n in SUMS.split()},
+    **{f"dt.{n}": "`dt.reproducible()`" for n in PRODUCTS.split()},
+    **{f"dt.random.{n}": "Philox4x32-10" for n in DRAWN.split()},
+    **{f"dt.{n}": "stable" for n in ("sort", "argsort", "topk")},
+    **{f"dt.memory.{n}": "Units: bytes" for n in ("stats", "snapshot", "set_limit", "foreign")},
+    **{f"Tensor.{n}": "Units: bytes" for n in ("itemsize", "nbytes", "data_ptr")},
+    **{f"Tensor.{n}": "Units: elements" for n in ("stride", "storage_offset")},
+    "dt.as_strided": "Units: elements",
+    "dt.explain": "Units: bytes",
+    "dt.profile": "in seconds",
+    "dt.Event.elapsed_ms": "Units: milliseconds",
+    "dt.from_dlpack": "Source: DLPack",
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_orders_sources_and_units_are_said(name: str) -> None:
+    assert NAMED[name] in said((WHOLE | OTHERS)[name])
+
+
+ROW = re.compile(r"^\| (\w+) \| float(32|64) \|.*?\| ([\d.]+) \| [^|]+ \|$", re.MULTILINE)
+MEASURED = {
+    (name, bits): float(ulp)
+    for name, bits, ulp in ROW.findall(
+        (Path(__file__).parent.parent / "docs" / "accuracy.md").read_text()
+    )
+}
+
+
+@pytest.mark.parametrize("name", sorted({name for name, _ in MEASURED}))
+def test_bounds_are_those_that_were_measured(name: str) -> None:
+    """Rounded up to two digits; an error of half an ulp may stand as that."""
+    bound = re.search(
+        r"within ([\d.]+) ulp in float32, ([\d.]+) in float64", said(getattr(dt, name))
+    )
+    assert bound is not None
+    for bits, stated in zip(("32", "64"), map(float, bound.groups()), strict=True):
+        assert MEASURED[name, bits] <= stated < MEASURED[name, bits] + 0.0101
