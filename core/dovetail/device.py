@@ -26,7 +26,12 @@ class Device:
     """One device, such as `dt.device("opencl:1")`; instances are unique, so `is` compares them.
 
     Attributes: `type` ("opencl"), `index` (1), and `opened`: None until first used, then what
-    stands behind it (`plugins.opened`), so that the hot path is `dev.opened or opened(dev)`.
+    stands behind it (`plugins.Opened`), so that the hot path is `dev.opened or open_device(dev)`.
+
+    >>> import dovetail as dt
+    >>> d = dt.device("opencl:1")
+    >>> d.type, d.index, d is dt.device("opencl:1")
+    ('opencl', 1, True)
     """
 
     __slots__ = ("index", "opened", "type")
@@ -106,8 +111,18 @@ def _chosen() -> str:
 
 
 def set_default_device(spec: Device | str) -> Device:
-    """Makes `spec` the default device of the whole process, and returns it: threads that are
-    started to load or to compute are to make tensors where the program said.
+    """Makes `spec` the default device of this process, and returns it.
+
+    It belongs to the process, not to a context: threads that are started to load or to compute are to
+    make tensors where the program said. It is opened when it is first used.
+    Raises: DeviceError for a malformed name.
+
+    >>> import dovetail as dt
+    >>> before = dt.default_device()
+    >>> dt.set_default_device("reference")
+    device("reference")
+    >>> dt.zeros(2).device, dt.set_default_device(before) is before
+    (device("reference"), True)
     """
     global _default
     _default = device(spec, "set_default_device")

@@ -352,7 +352,18 @@ def detach(x: Tensor, /) -> Tensor:
 
 
 def detach_(x: Tensor, /) -> Tensor:
-    """`x`, which gradients do not flow through any more."""
+    """`x`, which gradients do not flow through any more.
+
+    Shapes: any.
+    Dtypes: all.
+    Raises: nothing.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([1.0, 2.0], device="reference").requires_grad_()
+    >>> y = x * 2
+    >>> y.detach_().requires_grad
+    False
+    """
     _retape(strided("detach_", x), None)
     return x
 

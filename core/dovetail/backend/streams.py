@@ -150,7 +150,16 @@ def _given(op: str, stream: Stream | None, dev: Device) -> Stream:
 
 
 def stream(s: Stream) -> Stream:
-    """A context manager in which work on the stream's device goes to `s`."""
+    """The stream `s` itself, as a context in which work on its device goes to it.
+
+    Raises: ArgumentTypeError for what is no stream.
+
+    >>> import dovetail as dt
+    >>> s = dt.Stream("reference")
+    >>> with dt.stream(s):
+    ...     dt.current_stream("reference") is s
+    True
+    """
     return instance("stream", s, "s", Stream)
 
 

@@ -281,7 +281,16 @@ def _in_range(values: np.ndarray, have: DType, want: DType) -> np.ndarray:
 
 
 def empty(shape: ShapeLike, *, dtype: DTypeLike = None, device: DeviceLike = None) -> Tensor:
-    """A new tensor of this shape, whose contents are whatever the memory holds."""
+    """A new tensor of this shape, whose contents are whatever the memory holds.
+
+    Shapes: `shape` is an int or a tuple of ints.
+    Dtypes: `dtype`, the default one (float32) unless given.
+    Raises: ShapeError, DTypeError, DeviceError, OutOfMemoryError.
+
+    >>> import dovetail as dt
+    >>> dt.empty((2, 3), device="reference").shape
+    (2, 3)
+    """
     return make(fresh(_spec("empty", shape, dtype, device)))
 
 
@@ -305,7 +314,16 @@ def zeros(shape: ShapeLike, *, dtype: DTypeLike = None, device: DeviceLike = Non
 
 
 def ones(shape: ShapeLike, *, dtype: DTypeLike = None, device: DeviceLike = None) -> Tensor:
-    """A new tensor of this shape, filled with 1."""
+    """A new tensor of this shape, filled with 1.
+
+    Shapes: `shape` is an int or a tuple of ints.
+    Dtypes: `dtype`, the default one (float32) unless given.
+    Raises: ShapeError, DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.ones((2,), dtype=dt.int32, device="reference").tolist()
+    [1, 1]
+    """
     return _constant("ones", shape, 1, _default_dtype if dtype is None else dtype, device)
 
 

@@ -144,7 +144,12 @@ def can_cast(from_: Tensor | DTypeLike, to: DTypeLike, /) -> bool:
 
 
 def result_type(*operands: Tensor | DTypeLike | Scalar) -> DType:
-    """The dtype in which tensors, dtypes and Python numbers meet. Numbers only change the kind.
+    """The dtype in which tensors, dtypes and Python numbers meet.
+
+    Numbers change the kind at most: bool, integer, float.
+    Shapes: any.
+    Dtypes: all, by the promotion rules of the Array API and those of docs/numerics.md.
+    Raises: DTypeError where no dtype holds both, ArgumentError where there are only numbers.
 
     >>> import dovetail as dt
     >>> dt.result_type(dt.int8, dt.int16, 1.5)
@@ -240,8 +245,16 @@ KINDS: dict[str, tuple[DType, ...]] = {
 
 
 def isdtype(dtype: DTypeLike, kind: Kind) -> bool:
-    """Whether a dtype is of a kind: a dtype, one of the standard's names of kinds, or a tuple of
-    these.
+    """Whether a dtype is of a kind.
+
+    `kind`: a dtype; "bool", "signed integer", "unsigned integer", "integral", "real floating",
+    "complex floating" or "numeric"; or a tuple of these.
+    Dtypes: all.
+    Raises: ArgumentError for an unknown kind, DTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.isdtype(dt.int8, "integral"), dt.isdtype(dt.int8, ("bool", dt.float32))
+    (True, False)
     """
     d = D.dtype(dtype, "isdtype")
     if isinstance(kind, tuple):

@@ -51,7 +51,14 @@ def setitem(x: Tensor, key: Key, value: Operand) -> None:
 
     Where integer arrays name a place several times, the last value stays. A mask with a value that
     does not depend on the number of its true elements needs no host read.
-    Raises: as `getitem`; DTypeError where the value's kind does not fit; ReadOnlyError.
+    Raises: as `x[key]`; DTypeError where the value's kind does not fit; ReadOnlyError;
+    GradientError.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([1, -2, 3], device="reference")
+    >>> x[x < 0] = 0
+    >>> x.tolist()
+    [1, 0, 3]
     """
     parts = key_parts(strided("setitem", x), key)
     if not any(is_array(p) for p in parts):
@@ -180,17 +187,35 @@ def scatter_to(values: Tensor, positions: Tensor) -> Tensor:
 
 @named
 def index_add(x: Tensor, dim: int, index: Operand, source: Operand) -> Tensor:
-    """A copy of `x` after `index_add_`."""
+    """A copy of `x` to whose slices at `index` along `dim` those of `source` have been added.
+
+    `source`: a tensor, an array or a number, broadcast. Additions to one place happen one after the
+    other, in the order of `index`, float16 and bfloat16 rounded after each: the same bits
+    everywhere.
+    Shapes: `index` is a vector; `source` has x's shape, with its length along `dim`.
+    Dtypes: `index` integers; `source` is cast to x's where that loses no kind of number.
+    Raises: IndexOutOfRange, ShapeError, DTypeError, AxisError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.index_add(dt.zeros(3, device="reference"), 0, [0, 0, 2], [1, 2, 3]).tolist()
+    [3.0, 0.0, 3.0]
+    """
     return index_add_(apply(ops.COPY, (required("index_add", x),)), dim, index, source)
 
 
 @named
 def index_add_(x: Tensor, dim: int, index: Operand, source: Operand) -> Tensor:
-    """`x` after `source`'s slices along `dim` have been added to its slices at `index`.
+    """`x`, after the slices of `source` along `dim` have been added to its slices at `index`.
 
-    Additions to one place happen one after the other, in the order of `index`: the same bits on
-    every device. float16 and bfloat16 are rounded after each.
-    Raises: IndexOutOfRange, ShapeError, DTypeError, ReadOnlyError.
+    Parameters, order and dtypes are as for `dt.index_add`.
+    Shapes: `index` is a vector; `source` has x's shape, with its length along `dim`.
+    Dtypes: `index` integers; `source` is cast to x's where that loses no kind of number.
+    Raises: IndexOutOfRange, ShapeError, DTypeError, AxisError, ReadOnlyError, GradientError for a
+    leaf that requires a gradient.
+
+    >>> import dovetail as dt
+    >>> dt.zeros(3, device="reference").index_add_(0, [0, 0, 2], [1, 2, 3]).tolist()
+    [3.0, 0.0, 3.0]
     """
     d = lay.axis("index_add", dim, strided("index_add", x).ndim)
     array = index_array("index_add", index)
@@ -202,24 +227,57 @@ def index_add_(x: Tensor, dim: int, index: Operand, source: Operand) -> Tensor:
 
 @named
 def scatter(x: Tensor, dim: int, index: Operand, src: Operand) -> Tensor:
-    """A copy of `x` after `scatter_`."""
+    """A copy of `x` with the elements of `src` put in at `index` along `dim`.
+
+    Every element keeps its own position along the other axes. In two dimensions, with dim 0:
+    out[index[i, j], j] = src[i, j]. Of several elements for one place the last one along `dim`
+    stays. `src` is a tensor, an array or a number, broadcast.
+    Shapes: `index` has as many dimensions as x, and is no longer than it along the others; `src`
+    has the shape of `index`.
+    Dtypes: `index` integers; `src` is cast to x's where that loses no kind of number.
+    Raises: IndexOutOfRange, ShapeError, DTypeError, AxisError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.scatter(dt.zeros(4, device="reference"), 0, [1, 3], [7, 9]).tolist()
+    [0.0, 7.0, 0.0, 9.0]
+    """
     return scatter_(apply(ops.COPY, (required("scatter", x),)), dim, index, src)
 
 
 @named
 def scatter_(x: Tensor, dim: int, index: Operand, src: Operand) -> Tensor:
-    """`x` after every element of `src` went to its own place, but at `index` along `dim`.
+    """`x`, after every element of `src` was written to its own place, but at `index` along `dim`.
 
-    `index` has as many dimensions as `x`, and is no longer than it along the others. Of several
-    elements for one place the last one along `dim` stays.
-    Raises: IndexOutOfRange, ShapeError, DTypeError, ReadOnlyError.
+    Parameters are as for `dt.scatter`: of several elements for one place the last one stays.
+    Shapes: `index` has as many dimensions as x, and is no longer than it along the others; `src`
+    has the shape of `index`.
+    Dtypes: `index` integers; `src` is cast to x's where that loses no kind of number.
+    Raises: IndexOutOfRange, ShapeError, DTypeError, AxisError, ReadOnlyError, GradientError for a
+    leaf that requires a gradient.
+
+    >>> import dovetail as dt
+    >>> dt.zeros(4, device="reference").scatter_(0, [1, 3], [7, 9]).tolist()
+    [0.0, 7.0, 0.0, 9.0]
     """
     return _scatter_along("scatter", x, dim, index, src, "set")
 
 
 @named
 def scatter_add_(x: Tensor, dim: int, index: Operand, src: Operand) -> Tensor:
-    """As `scatter_`, with the elements of `src` added, in order along `dim`."""
+    """`x`, after every element of `src` was added at its own place, but at `index` along `dim`.
+
+    Parameters are as for `dt.scatter`. Additions to one place happen one after the other, in order
+    along `dim`, float16 and bfloat16 rounded after each: the same bits on every device.
+    Shapes: `index` has as many dimensions as x, and is no longer than it along the others; `src`
+    has the shape of `index`.
+    Dtypes: `index` integers; `src` is cast to x's where that loses no kind of number.
+    Raises: IndexOutOfRange, ShapeError, DTypeError, AxisError, ReadOnlyError, GradientError for a
+    leaf that requires a gradient.
+
+    >>> import dovetail as dt
+    >>> dt.zeros(3, device="reference").scatter_add_(0, [0, 0, 2], [1, 2, 3]).tolist()
+    [3.0, 0.0, 3.0]
+    """
     return _scatter_along("scatter_add", x, dim, index, src, "add")
 
 

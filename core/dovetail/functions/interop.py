@@ -156,7 +156,10 @@ def share(
 
 
 def address(a: np.ndarray) -> int:
-    """Where the elements begin. (`a.ctypes` imports, which nothing can while Python ends.)"""
+    """Where the elements begin.
+
+    `a.ctypes` imports, which nothing can while Python ends.
+    """
     found: int = a.__array_interface__["data"][0]
     return found
 
@@ -252,9 +255,7 @@ def _own(x: Tensor, wanted: DeviceLike, copy: bool | None) -> Tensor:
 
 
 def _copied(x: HasDLPack, shared: Tensor | None, target: Device, kind: int) -> Tensor:
-    """Memory of our own with the contents of foreign memory, at once: who knows when that
-    changes.
-    """
+    """Memory of our own with the contents of foreign memory, copied at once: that may change."""
     if shared is None:
         host = next((d for d in devices() if _reaches(d, HOST)), None)
         if host is not None:

@@ -90,8 +90,16 @@ def reshape(
 
 
 def view_as(x: Tensor, /, *shape: Sizes) -> Tensor:
-    """The same memory as another shape, as `x.view(...)`; one size may be -1. Raises: ShapeError
-    if a copy is needed.
+    """The same memory as another shape, never a copy: `x.view(2, 3)`, `x.view((2, 3))`.
+
+    `shape`: the sizes; one may be -1: what is left. Other than in PyTorch it takes no dtype.
+    Shapes: any of as many elements, as far as the strides permit.
+    Dtypes: all.
+    Raises: ShapeError, also where a copy would be needed; see `reshape`.
+
+    >>> import dovetail as dt
+    >>> dt.arange(6, device="reference").view(2, -1).tolist()
+    [[0, 1, 2], [3, 4, 5]]
     """
     wanted = lay.resolve_reshape("view", strided("view", x).shape, _ints("view", shape))
     if not is_viewable(x, ("reshape", wanted)):
@@ -103,7 +111,17 @@ def view_as(x: Tensor, /, *shape: Sizes) -> Tensor:
 
 
 def permute_dims(x: Tensor, /, *order: Sizes, axes: Sizes = _UNGIVEN) -> Tensor:
-    """A view with the axes in another order. Raises: AxisError unless each axis is named once."""
+    """A view of `x` with its axes in another order.
+
+    The order is given one by one, as a tuple, or as `axes`: axis k of the result is axes[k] of x.
+    Shapes: any; the result has the sizes in the new order.
+    Dtypes: all.
+    Raises: AxisError unless each axis is named once.
+
+    >>> import dovetail as dt
+    >>> dt.permute_dims(dt.zeros((2, 3, 4), device="reference"), (2, 0, 1)).shape
+    (4, 2, 3)
+    """
     given = _ints("permute_dims", order, axes, "axes")
     return _permuted("permute_dims", required("permute_dims", x), given)
 
@@ -139,8 +157,7 @@ def _swapped(op: str, x: Tensor, axis1: int, axis2: int) -> Tensor:
 
 
 def transpose(x: Tensor, /, *axes: Sizes) -> Tensor:
-    """A view: `transpose(x, a, b)` exchanges two axes as in PyTorch; without axes all are
-    reversed, as in NumPy.
+    """A view of `x` with two axes exchanged or, without `axes`, with all of them reversed.
 
     `transpose(x, a, b)` exchanges a and b, as in PyTorch; `transpose(x)` is NumPy's; a whole order
     of axes, as a tuple, is that of `permute_dims`.
@@ -251,7 +268,12 @@ def flip(x: Tensor, /, axis: Axes | None = None) -> Tensor:
 
 
 def broadcast_to(x: Tensor, /, *sizes: Sizes, shape: Sizes = _UNGIVEN) -> Tensor:
-    """A read-only view in which axes of size 1 are repeated without memory. Raises: ShapeError.
+    """A read-only view of `x` in which axes of size 1 are repeated, without memory for it.
+
+    The sizes are given one by one, as a tuple, or as `shape`.
+    Shapes: x's axes are matched with the last of the result; they agree, or x's has size 1.
+    Dtypes: all.
+    Raises: ShapeError. A write to the result is a ReadOnlyError.
 
     >>> import dovetail as dt
     >>> dt.broadcast_to(dt.arange(2, device="reference"), (2, 2)).tolist()
@@ -269,7 +291,17 @@ def _broadcast(op: str, x: Tensor, wanted: Shape) -> Tensor:
 
 
 def expand(x: Tensor, /, *shape: Sizes) -> Tensor:
-    """`broadcast_to`, where -1 keeps a size."""
+    """A read-only view of `x`, as by `dt.broadcast_to`, where -1 keeps a size.
+
+    `shape`: the sizes, one by one or as a tuple.
+    Shapes: x's axes are matched with the last of the result; they agree, or x's has size 1.
+    Dtypes: all.
+    Raises: ShapeError.
+
+    >>> import dovetail as dt
+    >>> dt.zeros((3, 1), device="reference").expand(2, -1, 4).shape
+    (2, 3, 4)
+    """
     wanted = _ints("expand", shape)
     lead = len(wanted) - x.ndim
     kept = tuple([x.shape[d - lead] if n == -1 and d >= lead else n for d, n in enumerate(wanted)])
@@ -379,7 +411,16 @@ def flatten(x: Tensor, /, start_dim: int = 0, end_dim: int = -1) -> Tensor:
 
 
 def ravel(x: Tensor, /) -> Tensor:
-    """All elements in row-major order along one axis: a view where strides permit, else a copy."""
+    """All elements in row-major order along one axis: a view where strides permit, else a copy.
+
+    Shapes: any.
+    Dtypes: all.
+    Raises: DTypeError for what is no tensor.
+
+    >>> import dovetail as dt
+    >>> dt.ravel(dt.asarray([[1, 2], [3, 4]], device="reference")).tolist()
+    [1, 2, 3, 4]
+    """
     return view(x, ("reshape", (required("ravel", x).size,)), "ravel")
 
 

@@ -37,8 +37,14 @@ def true_positions(mask: np.ndarray | Tensor, device: Device) -> Tensor:
 def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
     """For each axis of `x` the positions of the elements that are not zero, in row-major order.
 
-    How many there are is read by the host, once.
+    NaN is not zero. How many there are is read by the host, once.
+    Shapes: of at least 1 dimension; a vector comes for each.
+    Dtypes: all; gives int64.
     Raises: ShapeError for no dimensions.
+
+    >>> import dovetail as dt
+    >>> [at.tolist() for at in dt.nonzero(dt.asarray([[0, 3], [4, 0]], device="reference"))]
+    [[0, 1], [1, 0]]
     """
     if strided("nonzero", x).ndim == 0:
         raise ShapeError("nonzero: needs at least 1 dimension; see dt.reshape(x, (1,))")
@@ -52,7 +58,17 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
 
 @named
 def argwhere(x: Tensor, /) -> Tensor:
-    """The positions of the elements that are not zero, one row each; see `nonzero`."""
+    """The positions of the elements that are not zero, one row each, in row-major order.
+
+    NaN is not zero. How many there are is read by the host, once.
+    Shapes: of at least 1 dimension; gives (number of them, dimensions).
+    Dtypes: all; gives int64.
+    Raises: ShapeError for no dimensions.
+
+    >>> import dovetail as dt
+    >>> dt.argwhere(dt.asarray([[0, 3], [4, 0]], device="reference")).tolist()
+    [[0, 1], [1, 0]]
+    """
     found = nonzero(x)
     out = from_host(np.empty((found[0].size, x.ndim), np.int64), int64, x.device)
     for d, column in enumerate(found):

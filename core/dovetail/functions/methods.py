@@ -113,13 +113,35 @@ def to_dense(x: Tensor) -> Tensor:
 
 @named
 def clip_(x: Tensor, min: Operand | None = None, max: Operand | None = None) -> Tensor:
-    """This tensor, after `clip` has been written into it."""
+    """This tensor, after `dt.clip` of it has been written into its memory.
+
+    `min`, `max`: the bounds, tensors or numbers; None is no bound.
+    Shapes: the bounds are broadcast to this one's.
+    Dtypes: all; the result is cast to this one's, where that loses no kind of number.
+    Raises: ShapeError, DTypeError, DeviceError, ReadOnlyError, GradientError for a leaf that
+    requires a gradient.
+
+    >>> import dovetail as dt
+    >>> dt.asarray([-1, 2, 9], device="reference").clip_(0, 5).tolist()
+    [0, 2, 5]
+    """
     return write_result("clip", x, elementwise.clip(x, min, max))
 
 
 @named
 def fill_(x: Tensor, value: Number) -> Tensor:
-    """This tensor, filled with one number."""
+    """This tensor, filled with one number.
+
+    `value`: a number, or a tensor or array of one element.
+    Shapes: any.
+    Dtypes: all; the number has to fit.
+    Raises: ValueOverflow, DTypeError, ShapeError, ReadOnlyError, GradientError for a leaf that
+    requires a gradient.
+
+    >>> import dovetail as dt
+    >>> dt.zeros(2, device="reference").fill_(7).tolist()
+    [7.0, 7.0]
+    """
     return write_result("fill", x, creation.full(x.shape, value, dtype=x.dtype, device=x.device))
 
 

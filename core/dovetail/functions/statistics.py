@@ -341,7 +341,18 @@ def _variance(op: str, x: Tensor, axis: Axis, correction: float, keepdims: bool)
 
 @named
 def logsumexp(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
-    """log(sum(exp(x))) over `axis`, without overflow."""
+    """The logarithm of the sum of exp(x) over `axis`, without overflow; one kernel.
+
+    The largest element is taken off first and added again at the end. Of -inf alone it is -inf.
+    Shapes: any with elements along `axis`; the axes go, or stay with size 1 with `keepdims`.
+    Dtypes: signed and unsigned integers (giving float32) and floats.
+    Order: the canonical one (docs/numerics.md): the same bits on every device.
+    Raises: ShapeError where there are no elements, AxisError.
+
+    >>> import dovetail as dt
+    >>> dt.logsumexp(dt.asarray([1000.0, -dt.inf], device="reference")).item()
+    1000.0
+    """
     _require_elements("logsumexp", strided("logsumexp", x), axis)
     axes, keepdims = lay.axes("logsumexp", axis, x.ndim), flag("logsumexp", keepdims, "keepdims")
     top = reduce(ops.MAX, cast(x, _floating(x)), axes, True)

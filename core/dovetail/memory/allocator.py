@@ -10,8 +10,14 @@ from .timeline import Timeline
 
 
 class Stats(dict[str, int]):
-    """Figures of one device's allocator, also as attributes. Bytes of blocks are rounded up to
-    512."""
+    """Figures of one device's allocator by name, also as attributes; see `stats`.
+
+    Units: bytes, of blocks rounded up to 512.
+
+    >>> import dovetail as dt
+    >>> sorted(dt.memory.stats("reference"))[:3]
+    ['allocations', 'cache_hits', 'cached_bytes']
+    """
 
     FIGURES = (
         "live_bytes",
@@ -41,8 +47,14 @@ class Stats(dict[str, int]):
 
 
 class BlockInfo(NamedTuple):
-    """One block in a snapshot: `state` is "live", "cached" or "waiting"; `where`, a source line, if
-    traced."""
+    """One block in a snapshot: offset and size in bytes, state, and the line that allocated it.
+
+    `state` is "live", "cached" or "waiting"; `where`, a source line, if traced.
+
+    >>> import dovetail as dt
+    >>> dt.memory.BlockInfo(0, 512, "live", None).nbytes
+    512
+    """
 
     offset: int
     nbytes: int
@@ -51,7 +63,16 @@ class BlockInfo(NamedTuple):
 
 
 class SegmentInfo(NamedTuple):
-    """One piece of memory got from the device, and the blocks that it is cut into, in order."""
+    """One piece of memory got from the device, and the blocks that it is cut into, in order.
+
+    Units: bytes.
+
+    >>> import dovetail as dt
+    >>> x = dt.ones(3, device="reference")
+    >>> dt.evaluate(x)
+    >>> sum(b.nbytes for b in dt.memory.snapshot("reference")[0].blocks) % 512
+    0
+    """
 
     nbytes: int
     stream: StreamHandle
@@ -59,14 +80,20 @@ class SegmentInfo(NamedTuple):
 
 
 class Allocator(ABC):
-    """Where the memory of one device comes from. Only `allocate` must be written."""
+    """Where the memory of one device comes from; only `allocate` must be written.
+
+    >>> import dovetail as dt
+    >>> isinstance(dt.memory.get_allocator("reference"), dt.memory.Allocator)
+    True
+    """
 
     timeline: Timeline | None = None  # what it did since `trace(True)`, if it notes that
 
     @abstractmethod
     def allocate(self, nbytes: int, stream: StreamHandle = None) -> DataPtr:
-        """`nbytes` >= 0 bytes for use on `stream` (a backend's handle; None: the default stream).
+        """Memory of `nbytes` >= 0 bytes for use on `stream`.
 
+        `stream` is a backend's handle; None is the default stream.
         Raises: OutOfMemoryError.
         """
 
@@ -87,8 +114,10 @@ class Allocator(ABC):
             deleter(context)
 
     def record_stream(self, ptr: DataPtr, stream: StreamHandle) -> None:  # noqa: B027 - nothing to do without reuse
-        """Says that `ptr` is used on `stream` too: it is not reused before that stream has passed
-        its end."""
+        """Says that `ptr` is used on `stream` too.
+
+        It is not reused before that stream has passed its end.
+        """
 
     def stats(self) -> Stats:
         """The figures; zeros where an allocator keeps none."""

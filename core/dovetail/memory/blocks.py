@@ -26,8 +26,10 @@ def segment_bytes(size: int) -> int:
 
 
 class Segment:
-    """Memory got from the device in one piece. Holds its allocator, which so lives as long as any
-    pointer."""
+    """Memory got from the device in one piece.
+
+    It holds its allocator, which so lives as long as any pointer.
+    """
 
     __slots__ = ("first", "handle", "nbytes", "owner", "pool")
 
@@ -112,9 +114,11 @@ class Block:
 
 
 class Pool:
-    """The blocks of one stream. `bins` are last-in-first-out by exact small size; the lists are
-    sorted for best fit. Large blocks have no bins: they are merged when freed, which costs 2 us
-    more."""
+    """The blocks of one stream.
+
+    `bins` are last-in-first-out by exact small size; the lists are sorted for best fit. Large
+    blocks have no bins: they are merged when freed, which costs 2 us more.
+    """
 
     __slots__ = ("bins", "large", "small", "stream")
 

@@ -33,7 +33,15 @@ class CachingAllocator(Growing):
 
     Ctrl-C, or a driver's error, may come anywhere. The truth is in the segments' blocks and their
     states, which change in single assignments; whoever comes next makes lists, bins and figures
-    anew from them. So a block becomes LIVE together with a pointer that will give it back."""
+    anew from them. So a block becomes LIVE together with a pointer that will give it back.
+
+    >>> import dovetail as dt
+    >>> backend = dt.plugins.open_device("reference").backend
+    >>> allocator = dt.memory.CachingAllocator(backend, dt.device("reference"))
+    >>> ptr = allocator.allocate(100)
+    >>> allocator.stats().live_bytes
+    512
+    """
 
     every: ClassVar[weakref.WeakSet[CachingAllocator]] = weakref.WeakSet()
     _traced: ClassVar[bool] = False  # whether all of them, and new ones, note what they do
@@ -51,8 +59,10 @@ class CachingAllocator(Growing):
 
     # --- the fast path
     def allocate(self, nbytes: int, stream: StreamHandle = None) -> DataPtr:
-        """See `Allocator.allocate`. Zero bytes get a real block too, so that every handle is
-        valid."""
+        """See `Allocator.allocate`.
+
+        Zero bytes get a real block too, so that every handle is valid.
+        """
         size = (nbytes + (ROUND - 1)) & -ROUND or ROUND
         with self._lock:
             if self._state:
@@ -88,7 +98,7 @@ class CachingAllocator(Growing):
         return self._give_back
 
     def record_stream(self, ptr: DataPtr, stream: StreamHandle) -> None:
-        """See `Allocator.record_stream`. Foreign memory is left to its owner."""
+        """See `Allocator.record_stream`; foreign memory is left to its owner."""
         block = ptr.context
         if isinstance(block, Block) and stream != block.segment.pool.stream:
             known = block.streams or []
@@ -173,8 +183,11 @@ class CachingAllocator(Growing):
         self._poll()
 
     def _give_up(self) -> None:
-        """Lets go of what was being done: what is not LIVE any more was freed already, and memory
-        in no segment goes back to the device."""
+        """Lets go of what was being done.
+
+        What is not LIVE any more was freed already, and memory in no segment goes back to the
+        device.
+        """
         while self._freed and self._freed[0].state != LIVE:
             del self._freed[0]
         self._waiting.mend()

@@ -38,8 +38,7 @@ class Growing(Mending):
         """Takes back what was freed."""
 
     def _grow(self, pool: Pool, size: int) -> Block:
-        """A block of at least `size` from the device, after releasing what can be where it
-        refuses."""
+        """A block of at least `size` from the device, after giving back others if it refuses."""
         want = segment_bytes(size)
         self._trim(want)
         for mend in (_nothing, self._settle, self._collect):
@@ -59,8 +58,7 @@ class Growing(Mending):
         return segment.first
 
     def _trim(self, want: int) -> None:
-        """Keeps the cache in proportion where a device would never refuse: fresh host memory seems
-        endless."""
+        """Keeps the cache in proportion where a device never refuses: host memory seems endless."""
         bound = max(self._peak, self._live + want) * 3 // 2 + SLACK
         if self._segments.nbytes + want > bound:
             self._release(self._segments.nbytes + want - bound)
@@ -77,8 +75,7 @@ class Growing(Mending):
         self._settle()
 
     def _release(self, nbytes: int) -> None:
-        """Returns unused segments to the device, the largest first, until `nbytes` are, or none is
-        left."""
+        """Returns unused segments to the device, the largest first, until `nbytes` are."""
         self.backend.synchronize()
         self._poll()
         for pool in self._pools.values():

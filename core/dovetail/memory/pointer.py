@@ -21,10 +21,15 @@ Deleter = Callable[[Context], object]
 
 
 class DataPtr:
-    """Memory on a device, given back when this object dies or is released, whichever is first,
-    exactly once.
+    """Memory on a device, given back exactly once: when this object dies or is released.
 
     `handle` and byte `offset` are what a backend takes; `deleter(context)` gives the memory back.
+
+    >>> import dovetail as dt
+    >>> ptr = dt.memory.get_allocator("reference").allocate(100)
+    >>> ptr.nbytes >= 100
+    True
+    >>> ptr.release()
     """
 
     __slots__ = ("__del__", "context", "copy", "device", "handle", "nbytes", "offset")
@@ -54,7 +59,10 @@ class DataPtr:
             self.__del__ = partial(deleter, context)
 
     def release(self) -> None:
-        """Gives the memory back now. An error in the deleter is reported, not raised."""
+        """Gives the memory back now.
+
+        An error in the deleter is reported, not raised.
+        """
         heir = DataPtr(self.handle, self.offset, self.nbytes, self.device)
         with suppress(AttributeError):
             heir.__del__ = self.__del__
@@ -63,8 +71,7 @@ class DataPtr:
         del heir  # so that Python reports an error as for any other `__del__`
 
     def detach(self) -> Context:
-        """The context; from now on the caller gives the memory back, with
-        `Allocator.raw_deallocate`."""
+        """The context, for the caller to give the memory back, with `Allocator.raw_deallocate`."""
         with suppress(AttributeError):
             del self.__del__
         return self.context
@@ -87,6 +94,18 @@ def foreign(
     owner: object, handle: Handle, nbytes: int, device: Device, offset: int = 0,
     deleter: Deleter | None = None,
 ) -> DataPtr:  # fmt: skip
-    """A DataPtr to memory that `owner` (an array, a DLPack capsule, a mapped file) keeps alive, at
-    least until `deleter(owner)` has returned."""
+    """A DataPtr to memory that `owner` keeps alive, at least until `deleter(owner)` has returned.
+
+    `owner`: an array, a DLPack capsule, a mapped file. `handle`, `offset`: what the backend takes,
+    and where in it the memory begins. `nbytes`: how much there is. `deleter`: called once at the
+    end.
+    Units: bytes.
+    Raises: nothing.
+
+    >>> import dovetail as dt
+    >>> a = bytearray(64)
+    >>> ptr = dt.memory.foreign(a, 0, len(a), dt.device("reference"))
+    >>> ptr.nbytes, ptr.context is a
+    (64, True)
+    """
     return DataPtr(handle, offset, nbytes, device, owner, deleter)

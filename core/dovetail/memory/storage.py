@@ -17,10 +17,15 @@ if TYPE_CHECKING:
 class Storage:
     """A flat run of bytes on one device, shared by the views of it.
 
-    A storage without memory yet (`ptr` is None) has a `pending` expression instead.
-    `read_only` forbids writes. `seen`: others than tensors may look.
-    `checks`: of the indices that its values come of, where they may be bad (`faults`). `watch`:
-    where somebody has saved what is there now (`expr`)."""
+    A storage without memory yet (`ptr` is None) has a `pending` expression instead. `read_only`
+    forbids writes. `seen`: others than tensors may look. `checks`: of the indices that its values
+    come of, where they may be bad (`faults`). `watch`: where somebody has saved what is there now
+    (`expr`).
+
+    >>> import dovetail as dt
+    >>> dt.zeros(3, device="reference").storage()
+    <Storage of 12 bytes on reference>
+    """
 
     __slots__ = (
         "__weakref__", "checks", "device", "nbytes", "pending", "ptr", "read_only", "readers",

@@ -25,8 +25,10 @@ class Hooks:
     @staticmethod
     @hookspec(firstresult=True)
     def dovetail_probe(config: Mapping[str, str]) -> Sequence[DeviceInfo] | Unavailable:  # type: ignore[empty-body]  # pluggy calls plugins'
-        """The devices there are, or why there are none. `config` holds DOVETAIL_<TYPE>_<KEY> as
-        {key: value}."""
+        """The devices there are, or why there are none.
+
+        `config` holds DOVETAIL_<TYPE>_<KEY> as {key: value}.
+        """
 
     @staticmethod
     @hookspec(firstresult=True)

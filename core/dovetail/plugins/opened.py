@@ -19,9 +19,11 @@ LibraryCalls: TypeAlias = Mapping[tuple[str, DType], Callable[..., object]]
 
 
 class Opened:
-    """A device in use: its backend, its allocator, the vendor routines it offers, and the programs
-    that it has loaded, by the text of their kernels: not even a device of the same kind can run
-    them."""
+    """A device in use: its backend, its allocator, the vendor routines it offers, and its programs.
+
+    Programs are those that it has loaded, by the text of their kernels: not even a device of the
+    same kind can run them.
+    """
 
     __slots__ = ("allocator", "backend", "device", "faults", "library_calls", "programs", "streams")
 

@@ -54,7 +54,17 @@ def fresh(s: Spec) -> Expr:
 
 
 def evaluate(*tensors: Tensor) -> None:
-    """Computes these tensors now, together."""
+    """Computes these tensors now, together, so that they share kernels; returns nothing.
+
+    Shapes: any.
+    Dtypes: all.
+    Raises: OutOfMemoryError; IndexOutOfRange on devices that wait for their work; DTypeError for
+    what is no tensor.
+
+    >>> import dovetail as dt
+    >>> x = dt.zeros(3, device="reference") + 1
+    >>> dt.evaluate(x, x * 2)
+    """
     for t in tensors:
         required("evaluate", t)
     run.evaluate([p._expr for t in tensors for p in parts_of(t)])
@@ -74,13 +84,28 @@ def evaluated(x: Tensor) -> Expr:
 
 
 def storage(x: Tensor) -> Storage:
-    """The memory that this tensor and its views share; computes a pending value."""
+    """The memory that this tensor and its views share; computes a pending value.
+
+    Raises: OutOfMemoryError, and what the work that is pending raises.
+
+    >>> import dovetail as dt
+    >>> x = dt.zeros((2, 3), device="reference")
+    >>> x.storage() is x[1].storage()
+    True
+    """
     return storage_of(evaluated(strided("storage", x)))
 
 
 def data_ptr(x: Tensor) -> int:
-    """The address of the first element, for memory that the host can reach; else the driver's
-    handle.
+    """The address of the first element, where the host can reach the memory.
+
+    Elsewhere it is the driver's handle of the memory. A pending value is computed.
+    Units: bytes.
+
+    >>> import dovetail as dt
+    >>> x = dt.zeros((2, 3), device="reference")
+    >>> x.data_ptr() % 64
+    0
     """
     e = evaluated(strided("data_ptr", x))
     ptr = storage_of(e).ptr
@@ -95,10 +120,14 @@ def data_ptr(x: Tensor) -> int:
 def numpy(x: Tensor) -> np.ndarray:
     """The values as a NumPy array; where the host reaches the memory, a read-only view of it.
 
-    The view shows later writes to the tensor; to write yourself, copy it.
-
+    The view shows later writes to the tensor; to write yourself, copy it. A pending value is
+    computed.
     Raises: DTypeError for bfloat16, which NumPy lacks; IndexOutOfRange, each time, where the
     values come of a bad index.
+
+    >>> import dovetail as dt
+    >>> dt.zeros(2, device="reference").numpy()
+    array([0., 0.], dtype=float32)
     """
     dtype = x.dtype.__numpy_dtype__
     if dtype is None:
@@ -134,7 +163,15 @@ def shown(x: Tensor) -> np.ndarray:
 
 
 def item(x: Tensor) -> Number:
-    """The value of a tensor of one element, as a Python number. Raises: ShapeError."""
+    """The value of a tensor of one element, as a Python number.
+
+    A pending value is computed.
+    Raises: ShapeError for more or no elements; IndexOutOfRange where it comes of a bad index.
+
+    >>> import dovetail as dt
+    >>> dt.asarray([[7]], device="reference").item()
+    7
+    """
     if x.size != 1:
         raise ShapeError(f"item: needs exactly one element, not shape {x.shape}; see tolist()")
     found: Number = shown(strided("item", x)).reshape(()).item()
@@ -142,7 +179,15 @@ def item(x: Tensor) -> Number:
 
 
 def tolist(x: Tensor) -> Any:  # how deep the lists are depends on the shape
-    """The values as nested lists of Python numbers; a 0-dimensional tensor gives the number."""
+    """The values as nested lists of Python numbers; a 0-dimensional tensor gives the number.
+
+    A pending value is computed.
+    Raises: IndexOutOfRange where the values come of a bad index.
+
+    >>> import dovetail as dt
+    >>> dt.asarray([[1, 2], [3, 4]], device="reference").tolist()
+    [[1, 2], [3, 4]]
+    """
     return shown(strided("tolist", x)).tolist()
 
 

@@ -97,14 +97,30 @@ def contains(self: Tensor, value: object) -> bool:
 
 
 def transposed(self: Tensor) -> Tensor:
-    """The transpose of a matrix (a view). Raises: ShapeError for other than 2 dimensions."""
+    """The transpose of a matrix: a view.
+
+    Raises: ShapeError for other than 2 dimensions; see `dt.permute_dims`.
+
+    >>> import dovetail as dt
+    >>> x = dt.zeros((2, 3), device="reference")
+    >>> x.T.shape
+    (3, 2)
+    """
     if self.ndim != 2:
         raise ShapeError(f"T: needs 2 dimensions, not shape {self.shape}; see dt.permute_dims")
     return view(self, ("permute", (1, 0)), "T")
 
 
 def matrices_transposed(self: Tensor) -> Tensor:
-    """The transpose of the last two dimensions (a view)."""
+    """The transpose of the last two dimensions: a view.
+
+    Raises: ShapeError below 2 dimensions.
+
+    >>> import dovetail as dt
+    >>> x = dt.zeros((2, 3), device="reference")
+    >>> x.mT.shape
+    (3, 2)
+    """
     if self.ndim < 2:
         raise ShapeError(f"mT: needs at least 2 dimensions, not shape {self.shape}")
     axes = (*range(self.ndim - 2), self.ndim - 1, self.ndim - 2)

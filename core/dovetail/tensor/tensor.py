@@ -32,7 +32,7 @@ __all__ = ["Tensor"]
 
 
 class Tensor(Attached):
-    """An n-dimensional array on a device. Made by `dt.asarray`, `dt.zeros`, ... and by every op.
+    """An n-dimensional array: a device, a layout and a dtype over memory or pending work.
 
     Tensors are made by `dt.asarray`, `dt.zeros`, ... and by every op. What an op returns is
     computed when somebody looks at it; shape, dtype and device are known, and errors raised, at
@@ -170,13 +170,30 @@ class Tensor(Attached):
     @overload
     def stride(self, axis: int) -> int: ...
     def stride(self, axis: int | None = None) -> Shape | int:
-        """The strides in elements, or that of one axis."""
+        """The strides, or that of one axis: how far it is to the next element.
+
+        Units: elements, not bytes.
+        Raises: AxisError.
+
+        >>> import dovetail as dt
+        >>> x = dt.zeros((2, 3), device="reference")
+        >>> x.stride(), x.T.stride(0)
+        ((3, 1), 1)
+        """
         e = strided("stride", self)._expr
         strides = e.spec.strides if e.op is not None else e.strides
         return strides if axis is None else strides[lay.axis("stride", axis, self.ndim)]
 
     def storage_offset(self) -> int:
-        """The position of the first element in the storage, in elements."""
+        """The position of the first element in the storage.
+
+        Units: elements, not bytes.
+
+        >>> import dovetail as dt
+        >>> x = dt.zeros((2, 3), device="reference")
+        >>> x[1].storage_offset()
+        3
+        """
         e = strided("storage_offset", self)._expr
         return 0 if e.op is not None else e.offset
 
