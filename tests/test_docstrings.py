@@ -13,6 +13,7 @@ from typing import Any
 import dovetail as dt
 import pytest
 from dovetail import errors
+from dovetail.tensor.host import READS
 
 SPACES: dict[str, Any] = {
     "dt": dt, "dt.linalg": dt.linalg, "dt.random": dt.random, "dt.autograd": dt.autograd,
@@ -83,10 +84,12 @@ def said(value: Any) -> str:
 
 
 def parameters(value: Any) -> dict[str, str]:
-    """The parameters of a function and their hints."""
+    """The parameters of a function and their hints, without the tensor of what the host reads."""
     if not inspect.isroutine(value):
         return {}
-    found = inspect.signature(value).parameters
+    found = dict(inspect.signature(value).parameters)
+    if value in READS.values():
+        found.pop("x")
     return {n: str(p.annotation) for n, p in found.items() if n not in ("self", "cls")}
 
 

@@ -113,8 +113,8 @@ def _chosen() -> str:
 def set_default_device(spec: Device | str) -> Device:
     """Makes `spec` the default device of this process, and returns it.
 
-    It belongs to the process, not to a context: threads that are started to load or to compute are to
-    make tensors where the program said. It is opened when it is first used.
+    It belongs to the process, not to a context: threads that are started to load or to compute
+    are to make tensors where the program said. It is opened when it is first used.
     Raises: DeviceError for a malformed name.
 
     >>> import dovetail as dt

@@ -40,6 +40,7 @@ def installed(groups: str = GROUPS) -> list[Entry]:
     """The entry points of every installed plugin, of any interface version.
 
     Only metadata is read; no plugin is imported. `groups`: how the names of their groups begin.
+    Raises: nothing of its own.
 
     >>> from dovetail import plugins
     >>> "dovetail.backends.v1" in {e.group for e in plugins.installed()}
