@@ -62,7 +62,7 @@ def test_an_index_that_is_not_there_is_an_error(kit: Kit) -> None:
 
 
 PROBE = """
-from dovetail.plugins import registry
+from dovetail.plugins.registry import registry
 print([d.fingerprint for d in registry.probe({0!r}).devices if d.index == {1}][0])
 """
 
