@@ -23,7 +23,6 @@ from .plan import Call, Operand, Step
 from .reasons import Kind, Reason
 from .terms import No, Refusal, casts_of, resident
 
-
 NUMBER = -2  # in place of an operand: an integer that is no size or stride of one
 
 
