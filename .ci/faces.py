@@ -36,11 +36,13 @@ OFFERS: dict[str, str] = {
     "device": "",
     "dtypes": "",
     "errors": "",
+    "functions.copies": "",
     "functions.creation": "",
     "functions.cumulative": "",
     "functions.datatypes": "",
     "functions.einsum": "",
     "functions.elementwise": "",
+    "functions.from_values": "",
     "functions.index_writes": "",
     "functions.indexing": "",
     "functions.interop": "",
@@ -68,14 +70,17 @@ SHIPPED_LAYOUTS = ("dovetail_sparse.plugin",)  # their methods are in the stub o
 # The reference: by page its title, and the modules that it shows under the names they have in `dt`.
 PAGES: dict[str, tuple[str, dict[str, str]]] = {
     "tensor": ("The tensor", {"tensor.tensor": "", "tensor.host": ""}),
-    "creation": ("Making tensors", {"functions.creation": "", "functions.interop": ""}),
+    "creation": (
+        "Making tensors",
+        {"functions.from_values": "", "functions.creation": "", "functions.interop": ""},
+    ),
     "datatypes": ("Dtypes", {"dtypes": "", "functions.datatypes": ""}),
     "elementwise": ("Elementwise functions", {"functions.elementwise": ""}),
     "reductions": (
         "Reductions and running sums",
         {"functions.statistics": "", "functions.cumulative": ""},
     ),
-    "shapes": ("Shapes and arrangement", {"functions.manipulation": ""}),
+    "shapes": ("Shapes and arrangement", {"functions.manipulation": "", "functions.copies": ""}),
     "indexing": (
         "Indexing, sorting and sets",
         {

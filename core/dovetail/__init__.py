@@ -43,9 +43,10 @@ from .errors import (
     LayoutError, NotYetAttribute, NotYetError, OutOfMemoryError, PluginError, ReadOnlyError,
     ShapeError, SharingError, UnavailableError, ValueOverflow,
 )
+from .functions.copies import concat, contiguous, copy, repeat, roll, stack, tile
 from .functions.creation import (
-    arange, asarray, empty, empty_like, eye, full, full_like, get_default_dtype, linspace, meshgrid,
-    ones, ones_like, tril, triu, zeros, zeros_like,
+    arange, empty, empty_like, eye, full, full_like, get_default_dtype, linspace, meshgrid, ones,
+    ones_like, tril, triu, zeros, zeros_like,
 )
 from .functions.cumulative import cumulative_prod, cumulative_sum, diff
 from .functions.datatypes import astype, can_cast, finfo, iinfo, isdtype, result_type
@@ -60,14 +61,14 @@ from .functions.elementwise import (
     round, rsqrt, sigmoid, sign, signbit, sin, sinh, softmax, sqrt, square, subtract, tan, tanh,
     trunc, where,
 )
+from .functions.from_values import asarray
 from .functions.index_writes import index_add, scatter
 from .functions.indexing import searchsorted, take, take_along_axis
 from .functions.interop import array_namespace_info as __array_namespace_info__, from_dlpack
 from .functions.linalg import matmul, matrix_transpose, outer, reproducible, tensordot, vecdot
 from .functions.manipulation import (
-    as_strided, broadcast_arrays, broadcast_shapes, broadcast_to, concat, contiguous, copy,
-    diagonal, expand_dims, flatten, flip, moveaxis, permute_dims, ravel, repeat, reshape, roll,
-    split, squeeze, stack, swapaxes, tile, transpose, unstack,
+    as_strided, broadcast_arrays, broadcast_shapes, broadcast_to, diagonal, expand_dims, flatten,
+    flip, moveaxis, permute_dims, ravel, reshape, split, squeeze, swapaxes, transpose, unstack,
 )
 from .functions.masks import argwhere, nonzero
 from .functions.sets import isin, unique_all, unique_counts, unique_inverse, unique_values

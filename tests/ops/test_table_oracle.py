@@ -20,7 +20,8 @@ import mpmath  # type: ignore[import-untyped]
 import numpy as np
 import pytest
 from dovetail import dtypes
-from dovetail.functions.elementwise import FUNCTIONS, SENTENCES
+from dovetail.functions.elementwise import FUNCTIONS
+from dovetail.functions.sentences import SENTENCES
 from dovetail.graph.expr import node, spec
 from dovetail.ops import table as ops
 from dovetail.tensor.tensor import make

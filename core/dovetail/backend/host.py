@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -39,6 +38,6 @@ class _Foreign:
 
 def array_at(
     address: int, shape: Sequence[int], strides: Sequence[int], dtype: DType
-) -> np.ndarray[Any, Any]:
+) -> np.ndarray:
     """An array over the host's memory; strides in elements."""
     return np.asarray(_Foreign(address, shape, strides, dtype))

@@ -40,7 +40,7 @@ PARTS = {
 }  # demos of their own
 REFERENCE = "reference"  # the interpreter: right, but slow, so it gets a part of the digits
 PART = 500
-Array = np.ndarray[Any, Any]
+Array = np.ndarray
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Making tensors: from Python and NumPy values, or from nothing.
+"""Making tensors from nothing: filled, as ranges, as grids.
 
 What a formula gives stays pending, so it fuses.
 """
@@ -23,12 +23,11 @@ from ..arguments import (
     real,
     shown,
 )
-from ..device import device, usable
-from ..dtypes import DType, bool_, dtype, float32, float64, int64
+from ..device import usable
+from ..dtypes import DType, bool_, float32, float64, int64
 from ..errors import (
     ArgumentError,
     ArgumentTypeError,
-    DeviceError,
     DTypeError,
     NotYetError,
     ShapeError,
@@ -38,18 +37,17 @@ from ..graph.expr import Spec, node, spec
 from ..layout import Shape
 from ..ops import table as ops
 from ..tensor import operands
-from ..tensor.host import evaluate, fresh, from_host, values_of
+from ..tensor.host import fresh, values_of
 from ..tensor.operands import Scalar
-from ..tensor.tensor import Tensor, make, required, strided
+from ..tensor.tensor import Tensor, make, required
 from ..tensor.verbs import apply, view
-from .datatypes import DeviceLike, DTypeLike, cast, move, real_dtype
-from .interop import HasDLPack, adopt, from_dlpack
+from .datatypes import DeviceLike, DTypeLike, real_dtype
 
 ShapeLike: TypeAlias = int | Sequence[int] | np.ndarray | Tensor
 Fill: TypeAlias = Scalar | np.generic | np.ndarray | Tensor  # one number
 
 __all__ = [
-    "arange", "asarray", "empty", "empty_like", "eye", "full", "full_like", "get_default_dtype",
+    "arange", "empty", "empty_like", "eye", "full", "full_like", "get_default_dtype",
     "linspace", "meshgrid", "ones", "ones_like", "tril", "triu", "zeros", "zeros_like",
 ]  # fmt: skip
 
@@ -92,192 +90,6 @@ def generate(
     """
     s = spec(shape, out, usable(wanted, name or op.name), name or op.name)
     return make(node(op, tuple(scalars), s, (tuple(kinds), out)))
-
-
-# --- from values ---------------------------------------------------------------------------------
-
-
-def asarray(
-    obj: object, /, *, dtype: DTypeLike = None, device: DeviceLike = None, copy: bool | None = None
-) -> Tensor:
-    """A tensor of numbers, nested lists, an array or anything else with DLPack or `__array__`.
-
-    What is a tensor already, of this dtype and on this device, is returned as it is. All else is
-    copied, also the memory of arrays. `copy`: True always copies; False never does: it shares the
-    memory of an array, or fails.
-    Shapes: that of `obj`; lists must not be ragged.
-    Dtypes: of arrays their own; Python floats give the default dtype (float32), ints int64, bools
-    bool; `dtype` is another one. A number that it cannot hold is an error.
-    Raises: ShapeError for ragged lists, DTypeError, ValueOverflow, NotYetError (complex),
-    ArgumentError (`copy=False`), DeviceError.
-
-    >>> import dovetail as dt
-    >>> dt.asarray([[1, 2], [3, 4]], device="reference").shape
-    (2, 2)
-    """
-    want = None if dtype is None else real_dtype("asarray", dtype)
-    copy = copy if copy is None else flag("asarray", copy, "copy")
-    if isinstance(obj, Tensor):
-        return _from_tensor(obj, want, device, copy)
-    if isinstance(obj, np.ndarray):
-        return _from_numpy(obj, want, device, copy)
-    if isinstance(obj, bool | int | float | complex | np.generic | list | tuple | range):
-        if copy is False:
-            raise ArgumentError(
-                f"asarray: copy=False cannot share the memory of a {type(obj).__name__}"
-            )
-        return _from_values(obj, want, device)
-    if hasattr(obj, "__dlpack__"):
-        given: HasDLPack = obj  # type: ignore[assignment]  # from_dlpack checks the rest
-        try:
-            shared = from_dlpack(given, copy=copy if copy is False else None)
-        except (DeviceError, BufferError):
-            if copy is False or not hasattr(obj, "__array__"):
-                raise
-        else:
-            return _from_shared(shared, want, device, copy)
-    return _from_numpy(_host_values(obj), want, device, copy)
-
-
-operands.as_tensor = asarray
-
-
-def _from_shared(x: Tensor, want: DType | None, wanted: DeviceLike, copy: bool | None) -> Tensor:
-    """Foreign memory is copied at once: who knows when that changes."""
-    if copy is False:
-        return _from_tensor(x, want, wanted, False)
-    found = _from_tensor(x, want, wanted, True)
-    evaluate(found)
-    return found
-
-
-def _host_values(obj: object) -> np.ndarray:
-    """What has `__array__`, the array interface or the buffer protocol."""
-    if hasattr(obj, "__array__") or hasattr(obj, "__array_interface__"):
-        return np.asarray(obj)
-    try:
-        return np.asarray(memoryview(obj))  # type: ignore[arg-type]  # it says so if not
-    except (TypeError, ValueError):
-        raise DTypeError(
-            f"asarray: cannot make a tensor of {type(obj).__name__}; give numbers, nested lists, "
-            f"or an array"
-        ) from None
-
-
-def _from_tensor(x: Tensor, want: DType | None, wanted: DeviceLike, copy: bool | None) -> Tensor:
-    target = x.device if wanted is None else usable(wanted, "asarray")
-    same = (want is None or want is x.dtype) and target is x.device
-    if same and copy is not True:
-        return x
-    if copy is False:
-        raise ArgumentError(
-            f"asarray: {x.dtype.name} on {x.device} as {(want or x.dtype).name} on {target} "
-            f"needs a copy, "
-            "and copy=False forbids it"
-        )
-    if same:
-        return apply(ops.COPY, (x,))
-    return cast(move(x, target), want)
-
-
-def _from_numpy(a: np.ndarray, want: DType | None, wanted: DeviceLike, copy: bool | None) -> Tensor:
-    have = real_dtype("asarray", a.dtype)
-    if copy is False:
-        if want not in (None, have) or not a.dtype.isnative:
-            raise ArgumentError(
-                f"asarray: {a.dtype} as {(want or have).name} needs a copy; copy=False forbids it"
-            )
-        return adopt(a, have, device(wanted, "asarray"))
-    native = a if a.dtype.isnative else a.astype(a.dtype.newbyteorder("="))
-    return cast(from_host(native, have, device(wanted, "asarray")), want)
-
-
-def _from_values(obj: object, want: DType | None, wanted: DeviceLike) -> Tensor:
-    leaf = _first_leaf(obj)
-    if isinstance(leaf, Tensor):
-        return _from_tensors(obj, want, leaf.device if wanted is None else wanted)
-    values = _nested(obj, want)
-    have = real_dtype("asarray", values.dtype)
-    if want is None and have is float64 and not isinstance(leaf, np.generic | np.ndarray):
-        want = _default_dtype
-    if want is None or want is have:
-        return from_host(values, have, device(wanted, "asarray"))
-    known = want.__numpy_dtype__
-    if known is not None and (have.kind, want.kind) != ("f", "f"):
-        return from_host(
-            _in_range(values, have, want).astype(known), want, device(wanted, "asarray")
-        )
-    with np.errstate(over="ignore"):
-        narrow = values.astype(np.float32 if known is None else known)
-    return cast(from_host(narrow, dtype(narrow.dtype), device(wanted, "asarray")), want)
-
-
-def _first_leaf(obj: object) -> object:
-    while isinstance(obj, list | tuple) and obj:
-        obj = obj[0]
-    return 0.0 if isinstance(obj, list | tuple) else obj
-
-
-def _from_tensors(obj: object, want: DType | None, wanted: DeviceLike) -> Tensor:
-    """Nested lists of tensors of one shape, as a stack of them on the host's side of things."""
-    return asarray(_nested_tensors(obj), dtype=want, device=wanted)
-
-
-def _nested_tensors(obj: object) -> np.ndarray:
-    if isinstance(obj, list | tuple):
-        parts = [_nested_tensors(part) for part in obj]
-        _require_even(obj)
-        return np.stack(parts)
-    return strided("asarray", obj).numpy() if isinstance(obj, Tensor) else np.asarray(obj)
-
-
-def _nested(obj: object, want: DType | None) -> np.ndarray:
-    try:
-        values = np.array(obj)
-    except ValueError:
-        _require_even(obj)
-        raise
-    if values.dtype == object:
-        _require_even(obj)
-        if all(isinstance(v, int) for v in values.flat):
-            raise ValueOverflow("asarray: an integer fits neither int64 nor uint64; use floats")
-    if values.dtype == object or values.dtype.kind not in "biufc":
-        found = next((v for v in values.flat if not isinstance(v, int | float)), values.dtype)
-        raise DTypeError(f"asarray: cannot make numbers of {type(found).__name__}")
-    if values.size == 0 and values.dtype == np.float64 and want is None:
-        return values.astype(np.float32)
-    return values
-
-
-def _require_even(obj: object) -> None:
-    """Raises: ShapeError for the first place where nested lists differ in length."""
-
-    def walk(part: object, at: str) -> Shape:
-        if not isinstance(part, list | tuple):
-            return tuple(getattr(part, "shape", ()))
-        shapes = [walk(p, f"{at}[{i}]") for i, p in enumerate(part)]
-        for i, s in enumerate(shapes):
-            if s != shapes[0]:
-                raise ShapeError(
-                    f"asarray: nested lists are ragged: {at}[0] has shape {shapes[0]}, but "
-                    f"{at}[{i}] has {s}; "
-                    "pad them to one length"
-                )
-        return (len(part), *(shapes[0] if shapes else ()))
-
-    walk(obj, "obj")
-
-
-def _in_range(values: np.ndarray, have: DType, want: DType) -> np.ndarray:
-    if have.is_integer and want.is_integer and values.size:
-        low, high = int(values.min()), int(values.max())
-        if low < want.min or high > want.max:
-            bad = low if low < want.min else high
-            raise ValueOverflow(f"asarray: {bad} does not fit {want.name} ({want.min}..{want.max})")
-    return values
-
-
-# --- from nothing --------------------------------------------------------------------------------
 
 
 def empty(shape: ShapeLike, *, dtype: DTypeLike = None, device: DeviceLike = None) -> Tensor:

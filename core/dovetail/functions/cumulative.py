@@ -14,8 +14,8 @@ from ..ops import table as ops
 from ..tensor.tensor import Tensor, make, required, strided
 from ..tensor.verbs import apply, slice_along
 from ..tensor.writes import write_out
+from .copies import concat
 from .datatypes import DTypeLike, real_dtype
-from .manipulation import concat
 
 __all__ = ["cumulative_prod", "cumulative_sum", "diff"]
 

@@ -20,6 +20,7 @@ from ..tensor.operators import OPERATORS
 from ..tensor.tensor import Tensor
 from ..tensor.writes import write_result
 from . import (
+    copies,
     creation,
     cumulative,
     datatypes,
@@ -50,8 +51,9 @@ SAME_NAMES: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
     (manipulation, (
         "reshape", "permute_dims", "swapaxes", "transpose", "moveaxis", "expand_dims", "squeeze",
         "flip", "diagonal", "broadcast_to", "expand", "unstack", "split", "flatten", "ravel",
-        "as_strided", "copy", "contiguous", "roll", "repeat", "tile",
+        "as_strided",
     )),
+    (copies, ("copy", "contiguous", "roll", "repeat", "tile")),
     (indexing, ("take", "take_along_axis")),
     (masks, ("nonzero",)),
     (index_writes, ("index_add", "index_add_", "scatter", "scatter_", "scatter_add_")),
@@ -232,7 +234,7 @@ OTHER_NAMES: dict[str, object] = {  # PyTorch's and NumPy's spellings, and Pytho
     "view": manipulation.view_as,
     "permute": manipulation.permute_dims,
     "unsqueeze": manipulation.expand_dims,
-    "clone": manipulation.copy,
+    "clone": copies.copy,
     "movedim": manipulation.moveaxis,
     "mul": elementwise.multiply,
     "sub": elementwise.subtract,

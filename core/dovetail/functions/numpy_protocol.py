@@ -22,6 +22,7 @@ from ..tensor.operands import ARRAYS, Array, Operand, beside, brought, decides
 from ..tensor.tensor import Tensor
 from ..tensor.writes import write_out
 from . import (
+    copies,
     creation,
     cumulative,
     datatypes,
@@ -270,12 +271,12 @@ def _transpose(a: Tensor, axes: Sequence[int] | None = None) -> Tensor:
 def _concatenate(
     arrays: Sequence[Array], axis: int | None = 0, out: Tensor | None = None
 ) -> Tensor:
-    made = manipulation.concat(arrays, axis=axis)
+    made = copies.concat(arrays, axis=axis)
     return made if out is None else write_out("concatenate", out, made)
 
 
 def _stack(arrays: Sequence[Array], axis: int = 0, out: Tensor | None = None) -> Tensor:
-    made = manipulation.stack(arrays, axis=axis)
+    made = copies.stack(arrays, axis=axis)
     return made if out is None else write_out("stack", out, made)
 
 
@@ -294,12 +295,12 @@ def _at_least(dims: int) -> Function:
 
 
 def _vstack(tup: Sequence[Array]) -> Tensor:
-    return manipulation.concat([_with_dims(x, 2) for x in tup])
+    return copies.concat([_with_dims(x, 2) for x in tup])
 
 
 def _hstack(tup: Sequence[Array]) -> Tensor:
     parts = [_with_dims(x, 1) for x in tup]
-    return manipulation.concat(parts, axis=0 if parts[0].ndim == 1 else 1)
+    return copies.concat(parts, axis=0 if parts[0].ndim == 1 else 1)
 
 
 def _broadcast_arrays(*args: object) -> tuple[Tensor | np.ndarray, ...]:
@@ -405,14 +406,14 @@ _OURS: dict[str, Function] = {
     "squeeze": lambda a, axis=None: manipulation.squeeze(a, axis),
     "flip": lambda m, axis=None: manipulation.flip(m, axis),
     "ravel": lambda a: manipulation.ravel(a),
-    "copy": lambda a: manipulation.copy(a),
+    "copy": lambda a: copies.copy(a),
     "broadcast_to": lambda array, shape: manipulation.broadcast_to(array, shape),
     "concatenate": _concatenate,
     "stack": _stack,
     "split": _split,
-    "roll": lambda a, shift, axis=None: manipulation.roll(a, shift, axis=axis),
-    "repeat": lambda a, repeats, axis=None: manipulation.repeat(a, repeats, axis=axis),
-    "tile": lambda A, reps: manipulation.tile(A, reps),
+    "roll": lambda a, shift, axis=None: copies.roll(a, shift, axis=axis),
+    "repeat": lambda a, repeats, axis=None: copies.repeat(a, repeats, axis=axis),
+    "tile": lambda A, reps: copies.tile(A, reps),
     "diagonal": lambda a, offset=0, axis1=0, axis2=1: manipulation.diagonal(
         a, offset, axis1, axis2
     ),

@@ -15,12 +15,13 @@ from ..ops import table as ops
 from ..tensor.operands import operands
 from ..tensor.tensor import Tensor, required
 from ..tensor.verbs import apply, slice_along
+from .copies import concat
 from .creation import full, zeros
 from .cumulative import cumulative_sum
 from .datatypes import cast, result_type
 from .index_writes import scatter_to
 from .indexing import fetch, searchsorted
-from .manipulation import concat, expand_dims, reshape
+from .manipulation import expand_dims, reshape
 from .masks import true_positions
 from .sorting import argsort, sort
 from .statistics import any as any_of

@@ -82,7 +82,7 @@ class CachingAllocator(Growing):
                 tracer = self._tracer
                 give_back = block.give_back if tracer is None else tracer.allocated(block)
                 # at once, and no call after it
-                ptr.__del__, block.state = give_back, LIVE  # type: ignore[assignment]  # `_cut` set it
+                ptr.__del__, block.state = give_back, LIVE  # type: ignore[assignment]  # set by `_cut`
                 self._allocations += 1
                 self._live += block.size
                 if self._live > self._peak:

@@ -26,7 +26,7 @@ class Hooks:
 
     @staticmethod
     @hookspec(firstresult=True)
-    def dovetail_conformance() -> Mapping[str, str]:  # type: ignore[empty-body]
+    def dovetail_conformance() -> Mapping[str, str]:  # type: ignore[empty-body]  # a hook
         """Declared gaps: {pattern of the layout kit's case names: reason}. Optional."""
 
 

@@ -11,9 +11,8 @@ import pytest
 from ..autograd import grad
 from ..dtypes import DType, float32, float64
 from ..errors import LayoutError
+from ..functions import copies, linalg, statistics
 from ..functions import elementwise as e
-from ..functions import linalg, statistics
-from ..functions import manipulation as m
 from ..functions.linalg import matmul, reproducible
 from ..tensor import tensor as T
 from ..tensor.host import from_host
@@ -40,7 +39,7 @@ FUNCTIONS: dict[str, tuple[str, str, Function]] = {
     "mean of columns": ("mean", "reduce", lambda x, y, z: statistics.mean(x, axis=0)),
     "transpose": ("matrix_transpose", "view", lambda x, y, z: linalg.matrix_transpose(x)),
     "slice": ("index", "view", lambda x, y, z: x[1:4]),
-    "concat": ("concat", "concat", lambda x, y, z: m.concat([x, y], axis=0)),
+    "concat": ("concat", "concat", lambda x, y, z: copies.concat([x, y], axis=0)),
     "product of matrices": ("matmul", "matmul", lambda x, y, z: matmul(x, z.mT)),
     "product from the left": ("matmul", "matmul", lambda x, y, z: matmul(z.mT, x)),
     "product of both": ("matmul", "matmul", lambda x, y, z: matmul(x, y.mT)),

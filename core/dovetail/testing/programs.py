@@ -29,7 +29,7 @@ class Program:
         self.rng = np.random.default_rng(seed)
         self.steps: list[tuple[Any, ...]] = []
         self.shapes: list[tuple[int, ...]] = []
-        self.inputs: list[np.ndarray[Any, Any]] = []
+        self.inputs: list[np.ndarray] = []
         for _ in range(self.random.randint(1, 3)):
             nd = self.random.randint(0, 3)
             shape = tuple(self.random.choice([1, 2, 3, 5, 33, 70]) for _ in range(nd))

@@ -13,7 +13,7 @@ from ..autograd import vjp
 from ..autograd.tape import rules_of
 from ..device import Device, device
 from ..dtypes import DType, bfloat16, float16, float32, float64
-from ..functions import cumulative, manipulation, statistics
+from ..functions import copies, cumulative, manipulation, statistics
 from ..functions.elementwise import exp, tanh, where
 from ..functions.indexing import getitem
 from ..functions.linalg import matmul, reproducible
@@ -123,7 +123,7 @@ GRAPHS: dict[str, tuple[Function, Sequence[tuple[int, ...]]]] = {
     "layer": (lambda x, w, b: tanh(matmul(x, w) + b), ((9, 20), (20, 33), (33,))),
     "batched product": (matmul, ((3, 5, 7), (7, 4))),
     "moved": (lambda x: manipulation.permute_dims(x[1:, ::-2], (1, 0)) * x[3, 0], (SHAPE,)),
-    "concatenated": (lambda x, y: manipulation.concat([x * y, y[:3]], axis=0), (SHAPE, SHAPE)),
+    "concatenated": (lambda x, y: copies.concat([x * y, y[:3]], axis=0), (SHAPE, SHAPE)),
     "running sum": (lambda x: cumulative.cumulative_sum(x * x, axis=1), (SHAPE,)),
 }  # fmt: skip
 

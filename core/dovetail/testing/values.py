@@ -10,7 +10,7 @@ import numpy as np
 
 from ..dtypes import DType, bfloat16, bool_, float16, float32, uint16
 
-Array = np.ndarray[Any, Any]
+Array = np.ndarray
 
 # Where elementary functions change their ways: overflow of exp, halves of pi, powers of two,
 # big arguments of sin.
@@ -21,7 +21,7 @@ _TURNS = (
 )  # fmt: skip
 
 
-def held(d: DType) -> np.dtype[Any]:
+def held(d: DType) -> np.dtype:
     """The NumPy dtype in which the host holds values of `d`."""
     found = (uint16 if d is bfloat16 else d).__numpy_dtype__
     assert found is not None

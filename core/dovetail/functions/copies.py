@@ -1,0 +1,246 @@
+"""Tensors in another arrangement, in memory of their own: copies, joined, repeated, rolled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from .. import layout as lay
+from ..arguments import dimensions, integer, integers, named, sequence, shown
+from ..dtypes import int64
+from ..engine import evaluate as run
+from ..errors import ArgumentError, DeviceError, ShapeError
+from ..graph.expr import node, spec, tape_of
+from ..layout import Shape
+from ..ops import table as ops
+from ..ops.dtype_rules import common
+from ..tensor.host import fresh, from_host, values_of
+from ..tensor.operands import Array, brought
+from ..tensor.tensor import Tensor, make, required, strided
+from ..tensor.verbs import apply, dispatch, slice_along, view
+from .creation import extents
+from .datatypes import cast
+from .manipulation import Axes, expand_dims, ravel, reshape
+
+__all__ = ["concat", "contiguous", "copy", "repeat", "roll", "stack", "tile"]
+
+
+def copy(x: Tensor, /) -> Tensor:
+    """A new contiguous tensor of the same elements; gradients flow through it.
+
+    Shapes: any.
+    Dtypes: all.
+    Raises: DTypeError for what is no tensor.
+
+    >>> import dovetail as dt
+    >>> x = dt.zeros(2, device="reference")
+    >>> y = dt.copy(x).fill_(1)
+    >>> x.tolist(), y.tolist()
+    ([0.0, 0.0], [1.0, 1.0])
+    """
+    return apply(ops.COPY, (required("copy", x),))
+
+
+def contiguous(x: Tensor, /) -> Tensor:
+    """`x` itself where its elements lie densely in row-major order, else a copy that does so.
+
+    Shapes: any.
+    Dtypes: all.
+    Raises: DTypeError for what is no tensor.
+
+    >>> import dovetail as dt
+    >>> x = dt.zeros((2, 3), device="reference")
+    >>> dt.contiguous(x) is x, dt.contiguous(x.T).stride()
+    (True, (2, 1))
+    """
+    return x if required("contiguous", x).is_contiguous() else copy(x)
+
+
+def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Tensor:
+    """The tensors one after the other along an existing axis.
+
+    `arrays`: a list or tuple of them. `axis`: None ravels all of them first.
+    Shapes: of as many dimensions, alike but along the axis.
+    Dtypes: all; the result has the promoted one.
+    Raises: ShapeError unless the other sizes agree, DeviceError, DTypeError, ArgumentError for no
+    tensors.
+
+    >>> import dovetail as dt
+    >>> dt.concat([dt.ones(1, device="reference"), dt.zeros(2, device="reference")]).tolist()
+    [1.0, 0.0, 0.0]
+    """
+    parts = [*brought("concat", *sequence("concat", arrays, "arrays", "tensors"))]
+    _require_same_device("concat", parts)
+    if axis is None:
+        parts, axis = [ravel(a) for a in parts], 0
+    d = lay.axis("concat", axis, parts[0].ndim)
+    if any(type(a) is not Tensor for a in parts):
+        return dispatch("concat", "concat", parts, parts, d)
+    rests = {a.shape[:d] + a.shape[d + 1 :] if a.ndim == parts[0].ndim else None for a in parts}
+    if len(rests) > 1:
+        raise ShapeError(
+            f"concat: shapes {', '.join(str(a.shape) for a in parts)} differ besides axis {d}; "
+            f"see dt.stack"
+        )
+    dtype = common("concat", [a.dtype for a in parts])
+    first = parts[0].shape
+    joined = dimensions("concat", (*first[:d], sum(a.shape[d] for a in parts), *first[d + 1 :]))
+    whole = make(fresh(spec(joined, dtype, parts[0].device, "concat")))
+    start = 0
+    for a in parts:
+        run.write([cast(a, dtype)._expr], slice_along(whole, d, start, a.shape[d])._expr)
+        start += a.shape[d]
+    whole._expr.tape = tape_of(ops.CONCAT, tuple(a._expr for a in parts), whole._expr.spec, d)
+    return whole
+
+
+def _require_same_device(op: str, parts: Sequence[Tensor]) -> None:
+    if not parts:
+        raise ArgumentError(f"{op}: needs at least one tensor")
+    if len({a.device for a in parts}) > 1:
+        names = " and ".join(sorted({str(a.device) for a in parts}))
+        raise DeviceError(f"{op}: tensors are on {names}; move them with x.to(device)")
+
+
+@named
+def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Tensor:
+    """The tensors one after the other along a new axis.
+
+    `arrays`: a list or tuple of them. `axis`: where the new one stands in the result.
+    Shapes: all alike.
+    Dtypes: all; the result has the promoted one.
+    Raises: ShapeError, DeviceError, DTypeError, AxisError, ArgumentError for no tensors.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([1, 2], device="reference")
+    >>> dt.stack([x, x * 10], axis=1).tolist()
+    [[1, 10], [2, 20]]
+    """
+    parts = brought("stack", *sequence("stack", arrays, "arrays", "tensors"))
+    _require_same_device("stack", parts)
+    if len({a.shape for a in parts}) > 1:
+        raise ShapeError(
+            f"stack: shapes {', '.join(str(a.shape) for a in parts)} differ; see dt.concat"
+        )
+    d = lay.axis("stack", axis, parts[0].ndim + 1)
+    return concat([expand_dims(a, axis=d) for a in parts], axis=d)
+
+
+def roll(x: Tensor, /, shift: Axes, *, axis: Axes | None = None) -> Tensor:
+    """A new tensor with the elements moved along some axes, those that fall off coming in again.
+
+    `shift`: how far, towards higher indices; one for all axes or one for each. `axis`: None moves
+    along the raveled tensor.
+    Shapes: any; the result has the same.
+    Dtypes: all.
+    Raises: AxisError, ArgumentError where there are not as many shifts as axes.
+
+    >>> import dovetail as dt
+    >>> dt.roll(dt.asarray([1, 2, 3], device="reference"), 1).tolist()
+    [3, 1, 2]
+    """
+    required("roll", x)
+    shifts = integers("roll", shift, "shift")
+    if axis is None:
+        if len(shifts) != 1:
+            raise ArgumentError("roll: several shifts need as many axes")
+        return reshape(_roll(ravel(x), shifts[0], 0), x.shape, copy=True)
+    axes = integers("roll", axis, "axis")
+    shifts = shifts * len(axes) if len(shifts) == 1 else shifts
+    if len(shifts) != len(axes):
+        raise ArgumentError(f"roll: {len(shifts)} shifts, but {len(axes)} axes")
+    found = x
+    for s, a in zip(shifts, axes, strict=True):
+        found = _roll(found, s, lay.axis("roll", a, x.ndim))
+    return found if found is not x else copy(x)
+
+
+def _roll(x: Tensor, shift: int, axis: int) -> Tensor:
+    n = x.shape[axis]
+    cut = -shift % n if n else 0
+    if cut == 0:
+        return x
+    parts = [slice_along(x, axis, a, k, "roll") for a, k in ((cut, n - cut), (0, cut))]
+    return concat(parts, axis=axis)
+
+
+@named
+def repeat(
+    x: Tensor, repeats: int | Sequence[int] | Tensor, /, *, axis: int | None = None
+) -> Tensor:
+    """Each element along an axis so many times in a row.
+
+    `repeats`: one count, or one for each element along the axis (a tensor of them is read by the
+    host). `axis`: None ravels x first.
+    Shapes: any; the axis becomes as long as the sum of the counts.
+    Dtypes: all.
+    Raises: ShapeError for another number of counts, ArgumentError for a negative one, AxisError.
+
+    >>> import dovetail as dt
+    >>> x = dt.arange(2, device="reference")
+    >>> dt.repeat(x, 2).tolist(), dt.repeat(x, [3, 1]).tolist()
+    ([0, 0, 1, 1], [0, 0, 0, 1])
+    """
+    if axis is None:
+        x, axis = ravel(required("repeat", x)), 0
+    d = lay.axis("repeat", axis, required("repeat", x).ndim)
+    n = x.shape[d]
+    counts: object = repeats
+    if isinstance(repeats, Tensor | np.ndarray):
+        counts = values_of("repeat", repeats).tolist()
+    times = integers("repeat", counts, "repeats")
+    if len(times) != 1:
+        return _repeat_each(x, times, d)
+    repeats = integer("repeat", times[0], "repeats", 0)
+    dimensions("repeat", (n * repeats,))
+    inner = (*x.shape[: d + 1], repeats, *x.shape[d + 1 :])
+    wide = view(expand_dims(x, axis=d + 1), ("expand", inner))
+    return copy(reshape(wide, (*x.shape[:d], n * repeats, *x.shape[d + 1 :])))
+
+
+def _repeat_each(x: Tensor, times: Shape, axis: int) -> Tensor:
+    n = strided("repeat", x).shape[axis]
+    if len(times) != n or any(t < 0 for t in times):
+        raise ShapeError(
+            f"repeat: repeats must be {n} counts for axis {axis} of shape {x.shape}, not "
+            f"{shown(times)}"
+        )
+    dimensions("repeat", (sum(times),))
+    places = np.repeat(np.arange(n), times)
+    shape = (*x.shape[:axis], places.size, *x.shape[axis + 1 :])
+    index = from_host(places.reshape(-1, *(1,) * (x.ndim - axis - 1)), int64, x.device)
+    source_axes = tuple(-1 if d == axis else d for d in range(x.ndim))
+    return make(
+        node(
+            ops.GATHER,
+            (x._expr, index._expr),
+            spec(shape, x.dtype, x.device),
+            (shape, source_axes, (axis,), None),
+        )
+    )
+
+
+@named
+def tile(x: Tensor, repetitions: int | Sequence[int], /) -> Tensor:
+    """The whole tensor repeated along each axis.
+
+    `repetitions`: how often, for the last axes, as an int or a tuple; 1 for those left out.
+    Shapes: any; each size is multiplied.
+    Dtypes: all.
+    Raises: ShapeError for a negative number of repetitions.
+
+    >>> import dovetail as dt
+    >>> dt.tile(dt.asarray([1, 2], device="reference"), (2, 2)).tolist()
+    [[1, 2, 1, 2], [1, 2, 1, 2]]
+    """
+    required("tile", x)
+    times = extents("tile", repetitions)
+    times = (1,) * (x.ndim - len(times)) + times
+    shape = (1,) * (len(times) - x.ndim) + x.shape
+    pairs = list(zip(times, shape, strict=True))
+    split_shape = tuple(k for t, n in pairs for k in ((n,) if t == 1 else (1, n)))
+    wide = tuple(k for t, n in pairs for k in ((n,) if t == 1 else (t, n)))
+    dimensions("tile", wide)
+    found = view(view(x, ("reshape", split_shape), "tile"), ("expand", wide), "tile")
+    return copy(reshape(found, dimensions("tile", [t * n for t, n in pairs])))
