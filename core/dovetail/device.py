@@ -49,7 +49,7 @@ class Device:
     def __repr__(self) -> str:
         return f'device("{self}")'
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return (device, (str(self),))
 
 

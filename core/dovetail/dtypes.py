@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -36,7 +35,7 @@ class DType:
     itemsize: int
     bits: int
     compute: DType
-    __numpy_dtype__: np.dtype[Any] | None
+    __numpy_dtype__: np.dtype | None
 
     def __init__(
         self, name: str, code: str, kind: str, itemsize: int, in_numpy: bool = True
@@ -49,7 +48,7 @@ class DType:
     def __repr__(self) -> str:
         return f"dovetail.{self.name}"
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return (dtype, (self.name,))
 
     @property
@@ -102,7 +101,7 @@ _FROM_NUMPY = {d.__numpy_dtype__: d for d in ALL if d.__numpy_dtype__ is not Non
 _FROM_PYTHON = {bool: bool_, int: int64, float: float32, complex: complex64}
 
 
-def dtype(spec: Any, op: str = "dtype") -> DType:
+def dtype(spec: object, op: str = "dtype") -> DType:
     """The dtype named by `spec`: a dovetail dtype, its name, a NumPy dtype or scalar type, or
     bool/int/float.
 
@@ -126,7 +125,7 @@ def dtype(spec: Any, op: str = "dtype") -> DType:
     return known
 
 
-def _of_numpy(spec: Any) -> DType | None:
+def _of_numpy(spec: str | type | np.dtype) -> DType | None:
     try:
         return _FROM_NUMPY.get(np.dtype(spec).newbyteorder("="))
     except (TypeError, ValueError, SyntaxError):  # what NumPy says to words that name no dtype

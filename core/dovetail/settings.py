@@ -105,7 +105,7 @@ restore = _current.set
 class Switch(ContextDecorator):
     """A context, or a decorator, in which some settings are changed."""
 
-    def __init__(self, **changes: Any) -> None:
+    def __init__(self, **changes: object) -> None:
         self.changes: Mapping[str, Any] = changes
 
     def __enter__(self) -> Self:
