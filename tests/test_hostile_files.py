@@ -8,7 +8,6 @@ import json
 import os
 import pickle
 import random
-import time
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -30,7 +29,6 @@ from fake_device import make
 from places import GOLDEN
 
 KERNELS = sorted(GOLDEN.glob("*.txt"))
-SOON = 5.0  # seconds for one file, on a busy machine
 STUFF = (
     b"", b"\0", b"\xff\xfe", b"9" * 5000, b"-1", b"1e999", b"NaN", b"null", b"[" * 3000,
     b"(" * 3000,
@@ -61,14 +59,11 @@ def mutated(data: bytes, rng: random.Random) -> bytes:
 
 def answered(load: Callable[[], object]) -> bool:
     """Whether a loader took a file. Any error but a named one of dovetail's fails the test."""
-    begun = time.perf_counter()
     try:
         load()
     except DovetailError as error:
         assert str(error) and "\n" not in str(error)
         return False
-    finally:
-        assert time.perf_counter() - begun < SOON
     return True
 
 
@@ -145,9 +140,7 @@ def test_the_command_answers_any_record_with_a_page_or_one_line(
     whole = json.dumps(record).encode()
     for n in range(count):
         file.write_bytes(mutated(whole, rng) if n % 3 == 0 else text_of(changed(record, rng)))
-        begun = time.perf_counter()
         status = memory_command([str(file), "-o", str(page)])
-        assert time.perf_counter() - begun < SOON
         said = capsys.readouterr().err
         if status == 0:
             drawn += 1

@@ -124,14 +124,14 @@ from dovetail.engine import evaluate as run
 from dovetail.engine import guards
 from dovetail.functions import linalg
 from dovetail.graph import expr
-from dovetail.tensor import tensor
+from dovetail.tensor import inference, verbs
 
 name, shapes, kernels, scale = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
 dt.set_default_device(name)
 x = (dt.ones(3) * 2 + 1).tolist()
 where = dt.device(name).opened
-caches = [expr._SPECS, run._plans, guards._known, tensor._moved, where.programs]
-caches += [tensor._applied, linalg._products, *tensor._of_operators.values()]
+caches = [expr._SPECS, run._plans, guards._known, verbs._moves, where.programs]
+caches += [inference.applied, linalg._products, *inference.of_operators.values()]
 for c in caches:
     c.half = max(2, c.half // scale)
 

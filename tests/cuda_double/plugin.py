@@ -3,6 +3,7 @@ cuda_double.plugin`, with the folder `tests` on PYTHONPATH."""
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 from dovetail.device import opened_devices
+from dovetail.engine.programs import holders
 
 from . import driver, nvrtc
 
@@ -37,6 +39,12 @@ def installed() -> Iterator[None]:
         for device in opened_devices():  # nobody may come across them without the double
             if device.type == "cuda":
                 device.opened = None
+        for (
+            cache
+        ) in holders:  # plans hold on to the device, whose memory is given back by the double
+            cache.turn()
+            cache.turn()
+        gc.collect()
 
 
 def pytest_addoption() -> None:

@@ -256,7 +256,7 @@ def test_idle_threads_sleep(backend: Any, threads: Any) -> None:
     threads(4)
     run_large(backend, backend.compile(row_sums()), np.ones((3000, 1000), "f4"))
     wait_for_sleepers(backend, 3)
-    assert backend._launcher.pool._fields[SLEEPERS] == 3
+    assert backend._launcher.pool._fields[SLEEPERS] >= 3
 
 
 def wait_for_sleepers(backend: Any, count: int) -> None:
