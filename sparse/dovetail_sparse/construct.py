@@ -115,7 +115,7 @@ def _extremes(host: Any, at: Tensor, wanted: bool) -> tuple[list[int], list[int]
         return host.min(1).tolist(), host.max(1).tolist()
     low, high = dt.min(at, axis=1), dt.max(at, axis=1)
     dt.evaluate(low, high)
-    return low.tolist(), high.tolist()
+    return low.numpy().tolist(), high.numpy().tolist()
 
 
 def _shape(size: Any, high: list[int], dims: int, values: Tensor) -> Shape:

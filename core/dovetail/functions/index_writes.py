@@ -18,6 +18,7 @@ from ..arguments import named
 from ..dtypes import bool_
 from ..errors import DeviceError, ShapeError
 from ..graph.expr import Expr, node, spec
+from ..graph.ownership import Holder, take
 from ..layout import Shape
 from ..ops import table as ops
 from ..tensor.host import fresh, from_host
@@ -83,28 +84,26 @@ def _written_by_mask(x: Tensor, parts: list[Part], value: Operand) -> bool:
         return False  # the general way raises the error
     after = len(parts) - lead - 1
     new = _value_at_mask(x, mask.ndim, lead, after, value)
-    if new is None:
+    if not new:
         return False
     whole = [slice(None)] * mask.ndim
     target = basic_view(x, [*parts[:lead], *whole, *parts[lead + 1 :]])
-    given = [new]
-    del new  # what it held, only the list holds now
-    write("setitem", target, [_chosen(_over(mask, after, x), given, target._expr)])
+    write("setitem", target, [_chosen(_over(mask, after, x), new, target._expr)])
     return True
 
 
-def _value_at_mask(x: Tensor, dims: int, lead: int, after: int, value: Operand) -> Expr | None:
-    """The value, with axes of size 1 for those of the mask; None where it has one value for each
+def _value_at_mask(x: Tensor, dims: int, lead: int, after: int, value: Operand) -> Holder[Expr]:
+    """The value, with axes of size 1 for those of the mask; nothing where it has one value for each
     true element.
     """
     e = value_node("setitem", value, x.dtype, x.device)
     shape = e.spec.shape
     cut = len(shape) - after - 1  # the value's axis along the true elements
     if (cut >= 0 and shape[cut] != 1) or cut > lead:
-        return None
+        return []
     if cut < 0:
-        return e
-    return pending_view(e, ("reshape", (*shape[:cut], *(1,) * dims, *shape[cut + 1 :])))
+        return [e]
+    return [pending_view(e, ("reshape", (*shape[:cut], *(1,) * dims, *shape[cut + 1 :])))]
 
 
 def _over(mask: Tensor | np.ndarray, after: int, x: Tensor) -> Expr:
@@ -114,11 +113,11 @@ def _over(mask: Tensor | np.ndarray, after: int, x: Tensor) -> Expr:
     return pending_view(strided("setitem", mask)._expr, ("reshape", (*mask.shape, *(1,) * after)))
 
 
-def _chosen(mask: Expr, new: list[Expr], old: Expr) -> Expr:
+def _chosen(mask: Expr, new: Holder[Expr], old: Expr) -> Expr:
     """`new` where the mask is true, else `old`."""
     if mask.spec.device is not old.spec.device:
         raise DeviceError(f"index: is on {mask.spec.device}, the tensor on {old.spec.device}")
-    return node(ops.WHERE, (mask, to_spec("setitem", new.pop(), old.spec), old), old.spec)
+    return node(ops.WHERE, (mask, to_spec("setitem", take(new), old.spec), old), old.spec)
 
 
 # --- arrays ---------------------------------------------------------------------------------------
@@ -137,10 +136,11 @@ def _scatter(name: str, s: Selection, value: Operand, how: How) -> None:
     else:
         back = ("permute", tuple(order.index(d) for d in range(len(order))))
         whole = ("reshape", s.sliced.shape)
-        made = pending_view(_scattered(name, s, target, value, rest, how), back, whole)
-        given = [made]
-        del made  # what it held, only the list holds now
-        write(name, s.sliced, given)
+        write(
+            name,
+            s.sliced,
+            [pending_view(_scattered(name, s, target, value, rest, how), back, whole)],
+        )
 
 
 def _scattered(
@@ -285,19 +285,24 @@ def _scatter_along(
     name: str, x: Tensor, dim: int, index: Operand, src: Operand, how: How
 ) -> Tensor:
     d = lay.axis(name, dim, strided(name, x).ndim)
-    positions, asked = positions_along(name, x, index, d)
-    shape = positions.spec.shape
-    if any(n > m for i, (n, m) in enumerate(zip(shape, x.shape, strict=True)) if i != d):
-        raise ShapeError(f"{name}: indices of shape {shape} reach beyond shape {x.shape}")
-    e = to_spec(name, value_node(name, src, x.dtype, x.device), spec(shape, x.dtype, x.device))
-    operands = [e, positions if asked is None else checked(asked, positions)]
-    del e, positions  # what they held, only the list holds now
+    operands = _source_and_positions(name, x, d, index, src)
+    shape = operands[0].spec.shape
     lengths = (*shape[:d], x.shape[d], *shape[d + 1 :])
     order = (d, *(i for i in range(x.ndim) if i != d))
     part = view(x, ("slice", (0,) * x.ndim, lengths, (1,) * x.ndim))
     target = view(part, ("permute", order))
     write(name, target, [_updating(target, operands, order, how)], updates=True)
     return x
+
+
+def _source_and_positions(name: str, x: Tensor, d: int, index: Operand, src: Operand) -> list[Expr]:
+    """What `scatter` takes besides its target, of the indices' shape."""
+    positions, asked = positions_along(name, x, index, d)
+    shape = positions.spec.shape
+    if any(n > m for i, (n, m) in enumerate(zip(shape, x.shape, strict=True)) if i != d):
+        raise ShapeError(f"{name}: indices of shape {shape} reach beyond shape {x.shape}")
+    e = to_spec(name, value_node(name, src, x.dtype, x.device), spec(shape, x.dtype, x.device))
+    return [e, positions if asked is None else checked(asked, positions)]
 
 
 def _updating(target: Tensor, operands: list[Expr], order: Shape, how: How) -> Expr:

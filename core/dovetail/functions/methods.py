@@ -127,7 +127,7 @@ def clip_(x: Tensor, min: Operand | None = None, max: Operand | None = None) -> 
     >>> dt.asarray([-1, 2, 9], device="reference").clip_(0, 5).tolist()
     [0, 2, 5]
     """
-    return write_result("clip", x, elementwise.clip(x, min, max))
+    return write_result("clip", x, [elementwise.clip(x, min, max)])
 
 
 @named
@@ -144,7 +144,7 @@ def fill_(x: Tensor, value: Number) -> Tensor:
     >>> dt.zeros(2, device="reference").fill_(7).tolist()
     [7.0, 7.0]
     """
-    return write_result("fill", x, creation.full(x.shape, value, dtype=x.dtype, device=x.device))
+    return write_result("fill", x, [creation.full(x.shape, value, dtype=x.dtype, device=x.device)])
 
 
 @named
@@ -178,7 +178,7 @@ def copy_(x: Tensor, other: Tensor, /) -> Tensor:
     """
     other = other if isinstance(other, Tensor) else beside("copy_", other, (x,))
     source = datatypes.move(other, x.device)
-    return write_result("copy", x, datatypes.cast(source, x.dtype))
+    return write_result("copy", x, [datatypes.cast(source, x.dtype)])
 
 
 def to_device(x: Tensor, device: DeviceLike, /, *, stream: object = None) -> Tensor:
@@ -225,7 +225,7 @@ def _matmul_reflected(self: Tensor, other: Array) -> Tensor:
 
 
 def _matmul_in_place(self: Tensor, other: Array) -> Tensor:
-    return write_result("matmul", self, linalg.matmul(self, other))
+    return write_result("matmul", self, [linalg.matmul(self, other)])
 
 
 # --- all of them ----------------------------------------------------------------------------------

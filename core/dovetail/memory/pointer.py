@@ -67,8 +67,7 @@ class DataPtr:
         with suppress(AttributeError):
             heir.__del__ = self.__del__
             del self.__del__  # no call stands between the two, so no Ctrl-C either
-        self.context = None
-        del heir  # so that Python reports an error as for any other `__del__`
+        self.context = None  # the heir ends here: Python reports an error as of any `__del__`
 
     def detach(self) -> Context:
         """The context, for the caller to give the memory back, with `Allocator.raw_deallocate`."""

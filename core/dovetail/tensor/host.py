@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pickle import PickleBuffer
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from .tensor import Tensor, alias, make, parts_of, required, strided
 __all__ = ["evaluate"]
 
 Number: TypeAlias = bool | int | float
+Nested: TypeAlias = "Number | list[Nested]"
 
 # --- in -------------------------------------------------------------------------------------------
 
@@ -178,7 +179,7 @@ def item(x: Tensor) -> Number:
     return found
 
 
-def tolist(x: Tensor) -> Any:  # how deep the lists are depends on the shape
+def tolist(x: Tensor) -> Nested:
     """The values as nested lists of Python numbers; a 0-dimensional tensor gives the number.
 
     A pending value is computed.
@@ -188,7 +189,8 @@ def tolist(x: Tensor) -> Any:  # how deep the lists are depends on the shape
     >>> dt.asarray([[1, 2], [3, 4]], device="reference").tolist()
     [[1, 2], [3, 4]]
     """
-    return shown(strided("tolist", x)).tolist()
+    found: Nested = shown(strided("tolist", x)).tolist()
+    return found
 
 
 def as_bool(x: Tensor) -> bool:

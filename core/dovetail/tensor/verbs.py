@@ -67,7 +67,7 @@ def apply(
     if limits is not None:
         check_limits(op, operands, limits)
     if out is not None:
-        return write_node_out(op.name, out, node(op, operands, s, attrs))
+        return write_node_out(op.name, out, [node(op, operands, s, attrs)])
     return make(node(op, operands, s, attrs))
 
 
@@ -89,7 +89,7 @@ def in_place(op: Op, x: Tensor, *others: object, attrs: object = None) -> Tensor
     that fits.
     """
     require_written_in_place(op.name, x)
-    return write_result(op.name, x, apply(op, (x, *others), attrs))
+    return write_result(op.name, x, [apply(op, (x, *others), attrs)])
 
 
 # --- reductions -----------------------------------------------------------------------------------

@@ -4,14 +4,13 @@ Each of them says three things, once: the target (a tensor, whose memory its vie
 (made a node of exactly the target's spec by `value_node` and `to_spec`), and the mode: the value
 replaces what is there, or is an op that updates it. Then there is one way, `write`.
 
-A value is handed on in a list of one, which is emptied by who takes it: what nothing else refers to
+A value is handed on in a `Holder`, which is emptied by who takes it: what nothing else refers to
 gets no memory of its own, but is computed right into the target's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
 
 import numpy as np
 
@@ -33,14 +32,12 @@ from ..errors import (
     ValueOverflow,
 )
 from ..graph.expr import Expr, Spec, is_any_asked, may_be_bad, node, overwritten, spec, storage_of
-from ..graph.ownership import is_alone
+from ..graph.ownership import Holder, is_alone, take
 from ..layout import StridedView
 from ..ops import table as ops
 from .host import from_host
 from .operands import PYTHON_NUMBERS, require_untaped
 from .tensor import Tensor, lazy_storage, make, strided
-
-Handed: TypeAlias = list[Expr]  # one value on its way into memory
 
 # autograd's: looks at the gradients before a write; what it returns is called after.
 taped_write: Callable[[str, Tensor, Expr], Callable[[], None] | None] | None = None
@@ -49,7 +46,7 @@ taped_write: Callable[[str, Tensor, Expr], Callable[[], None] | None] | None = N
 # --- the one way ----------------------------------------------------------------------------------
 
 
-def write(name: str, x: Tensor, value: Handed, updates: bool = False) -> None:
+def write(name: str, x: Tensor, value: Holder[Expr], updates: bool = False) -> None:
     """Makes `value` (of x's spec) the contents of `x`, as every view of the memory sees. Where it
     `updates`, it is an op that does so in the memory of its first operand, which is `x`.
     """
@@ -77,7 +74,7 @@ def write(name: str, x: Tensor, value: Handed, updates: bool = False) -> None:
         note()
 
 
-def _replace(name: str, x: Tensor, value: Handed) -> None:
+def _replace(name: str, x: Tensor, value: Holder[Expr]) -> None:
     """Has a tensor that is pending stand for another value. What is also someone else's (a leaf
     always is) must not become one with it: later writes would be seen by both.
     """
@@ -131,12 +128,11 @@ def _is_same_memory(a: Expr, b: Expr) -> bool:
     )  # fmt: skip
 
 
-def write_result(name: str, x: Tensor, made: Tensor) -> Tensor:
+def write_result(name: str, x: Tensor, made: Holder[Tensor]) -> Tensor:
     """Writes the result of op `name` on `x` into `x`, which is returned."""
     if type(x) is not Tensor:
         strided(f"{name} in place", x)
-    value = [_result(name, made)]
-    del made  # what it held, only the list holds now
+    value = [_result(name, take(made))]
     want = x._expr.spec
     if value[0].spec is not want:
         value.append(to_spec(name, value.pop(), want, " in place"))
@@ -164,24 +160,22 @@ def _result(name: str, made: Tensor) -> Expr:
 
 def write_out(name: str, out: Tensor, result: Tensor) -> Tensor:
     """Writes a result into `out=`, which must have exactly its shape, dtype and device."""
-    return write_node_out(name, out, strided(name, result)._expr)
+    return write_node_out(name, out, [strided(name, result)._expr])
 
 
-def write_node_out(name: str, out: Tensor, result: Expr) -> Tensor:
-    """As `write_out`, for a result that is no tensor yet, so that nothing holds it."""
+def write_node_out(name: str, out: Tensor, result: Holder[Expr]) -> Tensor:
+    """As `write_out`, for a result that is no tensor yet, so that nothing else holds it."""
     if not isinstance(out, Tensor):
         raise DTypeError(f"{name}: out= must be a tensor, not {type(out).__name__}")
-    have, want = strided(name, out)._expr.spec, result.spec
+    have, want = strided(name, out)._expr.spec, result[0].spec
     if have is not want:
         error: type[DovetailError] = ShapeError if have.shape != want.shape else DTypeError
         if have.device is not want.device:
             error = DeviceError
         raise error(f"{name}: out= is {have!r}, but the result is {want!r}; they must be the same")
-    if result.tape is not None:
+    if result[0].tape is not None:
         raise GradientError(f"{name}: out= has no gradient; leave it out, or see dt.no_grad")
-    value = [result]
-    del result  # what it held, only the list holds now
-    write(name, out, value)
+    write(name, out, result)
     return out
 
 
