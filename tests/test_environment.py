@@ -35,7 +35,7 @@ SENSE = {
     "DOVETAIL_CACHE_MIB": {"", " 4 ", "1.5"},
     "DOVETAIL_BACKENDS": {"", "\n"},
     "DOVETAIL_STRICT_PLUGINS": {""},
-    "DOVETAIL_TRACE": {""},
+    "DOVETAIL_TRACE": {"", "\n"},
     "DOVETAIL_CPU_THREADS": {*NONSENSE},  # no such setting: nobody reads it
 }
 GONE = {"DOVETAIL_DEFAULT_DEVICE": {"abc", "nan"}, "DOVETAIL_BACKENDS": {*NONSENSE} - {"", "\n"}}

@@ -332,3 +332,13 @@ def test_values_are_brought_together_by_ranges_of_places(
     x, want = on(name, np.zeros((40, 3), dtype)), np.zeros((40, 3), dtype)
     np.add.at(want, (over, [[0, 1, 2]]), values)
     np.testing.assert_array_equal(x.scatter_add_(0, on(name, over), on(name, values)).numpy(), want)
+
+
+@pytest.mark.parametrize("step", [2**62, -(2**62), 2**70])
+@pytest.mark.parametrize("name", DEVICES)
+def test_a_step_beyond_all_memory_takes_one_element(name: str, step: int) -> None:
+    a = np.arange(6.0).reshape(3, 2)
+    x = on(name, a)
+    assert x[::step].tolist() == (a[:1] if step > 0 else a[-1:]).tolist()
+    x[::step] = 7.0
+    assert int((x == 7.0).sum()) == 2

@@ -106,3 +106,13 @@ def test_under_no_grad_first_changes_nothing() -> None:
         dt.evaluate(s.coalesce(), s @ dt.ones((5, 2), dtype=dt.float64))
     dt.sum(s @ dt.ones((5, 2), dtype=dt.float64)).backward()
     assert v.grad is not None and v.grad.tolist() == [2.0] * 9
+
+
+def test_functions_of_autograd_take_a_sparse_tensor_or_name_themselves() -> None:
+    s = x(dt.asarray(np.arange(9.0)))
+    assert dt.autograd.detach(s).layout is dt.sparse_coo
+    y = dt.ones(3).requires_grad_().sum()
+    with pytest.raises(dt.LayoutError, match=r"^backward: "):
+        dt.autograd.backward(y, s)
+    with pytest.raises(dt.LayoutError, match=r"^grad: "):
+        dt.grad(y, dt.ones(3), s)

@@ -163,7 +163,7 @@ def checked(name: str, what: str, node_: Node, g: object) -> Tensor:
     """`g`, where it has the spec of the tensor. Raises: DTypeError, ShapeError, DeviceError."""
     if not isinstance(g, Tensor):
         raise DTypeError(f"{name}: {what} is a {type(g).__name__}, not a tensor")
-    want, have = node_.spec, g._expr.spec
+    want, have = node_.spec, strided(name, g)._expr.spec
     if have is not want:
         kind: type[DovetailError] = ShapeError if have.shape != want.shape else DTypeError
         kind = kind if have.device is want.device else DeviceError
@@ -307,7 +307,7 @@ def requires_grad_(x: Tensor, requires_grad: bool = True) -> Tensor:
     >>> x.requires_grad, x.requires_grad_(False).requires_grad
     (True, False)
     """
-    tape = required("requires_grad_", x)._expr.tape
+    tape = strided("requires_grad_", x)._expr.tape
     requires_grad = flag("requires_grad_", requires_grad, "requires_grad")
     if requires_grad and tape is None:
         if x.dtype.kind != "f":
@@ -348,7 +348,9 @@ def detach(x: Tensor, /) -> Tensor:
     >>> x.detach().requires_grad
     False
     """
-    return make(_seen(required("detach", x)))
+    if type(x) is not Tensor and type(required("detach", x)).detach is not Tensor.detach:
+        return x.detach()  # as its layout has it
+    return make(_seen(strided("detach", x)))
 
 
 def detach_(x: Tensor, /) -> Tensor:

@@ -122,7 +122,8 @@ def _slice(part: slice, extent: int) -> Slice:
         raise ArgumentError("index: the step of a slice cannot be zero") from None
     except TypeError:
         raise DTypeError(f"index: {part} needs integers or None") from None
-    return start, len(range(start, stop, step)), step
+    length = len(range(start, stop, step))
+    return start, length, step if length > 1 else 1  # which else may be beyond all memory
 
 
 def _integer(part: object) -> int:

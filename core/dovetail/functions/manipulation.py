@@ -439,6 +439,8 @@ def as_strided(
     shape, strides = extents("as_strided", size), integers("as_strided", stride, "stride")
     if len(shape) != len(strides):
         raise ShapeError(f"as_strided: {len(shape)} sizes, but {len(strides)} strides")
+    if any(abs(s) * x.itemsize >= lay.LIMIT for s in strides):
+        raise ShapeError(f"as_strided: strides {shown(strides)} reach beyond 2**63 bytes")
     e = evaluated(x)
     storage, offset = (
         storage_of(e),
