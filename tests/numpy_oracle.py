@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ int64, float32, float64 = np.dtype("i8"), np.dtype("f4"), np.dtype("f8")
 LADDER = [bool, int64, float32, float64]  # an op's dtype is the highest of its operands'
 LARGEST = 2**12  # of values; sums and products may reach EXACT on the way
 EXACT = 2**24
+MANY = 2**17  # elements of a result, so that no program asks for all memory
 
 Host = np.ndarray[Any, Any]
 
@@ -42,6 +44,12 @@ def fit(a: Host) -> Host:
     if a.dtype.kind == "f" and (a != np.rint(a)).any():
         raise Unfit("fractions")
     return a
+
+
+def few(*shape: int) -> None:
+    """Refuses a result of too many elements, before it is made."""
+    if math.prod(shape) > MANY:
+        raise Unfit("a large result")
 
 
 def exact(total: Any) -> None:
@@ -165,7 +173,9 @@ def _operands(*xs: Any, arithmetic: Any = True) -> list[Host]:
     d = builtins.max([*(x.dtype for x in tensors), *weak], key=LADDER.index)
     if arithmetic and d == bool:
         raise Unfit("bool has rules of its own")
-    return [np.asarray(x.a if isinstance(x, Array) else x).astype(d) for x in xs]
+    found = [np.asarray(x.a if isinstance(x, Array) else x).astype(d) for x in xs]
+    few(*np.broadcast_shapes(*(a.shape for a in found)))
+    return found
 
 
 def _elementwise(rule: Callable[..., Any], arithmetic: Any = True) -> Callable[..., Array]:
@@ -340,6 +350,8 @@ def diff(x: Array, axis: int) -> Array:
 
 
 def matmul(x: Array, y: Array, out: Array | None = None) -> Array:
+    if x.ndim > 1 and y.ndim > 1:
+        few(*np.broadcast_shapes(x.shape[:-2], y.shape[:-2]), x.shape[-2], y.shape[-1])
     found = _product(x, y, np.matmul)
     return found if out is None else _out(found, out)
 
@@ -356,10 +368,12 @@ def _product(x: Array, y: Array, rule: Callable[[Host, Host], Any]) -> Array:
 def outer(x: Array, y: Array) -> Array:
     if x.ndim != 1 or y.ndim != 1:
         raise Unfit("not vectors")
+    few(*x.shape, *y.shape)
     return _product(x, y, np.outer)
 
 
 def tensordot(x: Array, y: Array, axes: Any) -> Array:
+    few(*x.shape[: x.ndim - axes], *y.shape[axes:])
     return _product(x, y, lambda a, b: np.tensordot(a, b, axes))
 
 
