@@ -10,7 +10,7 @@ from .. import layout as lay
 from ..arguments import dimensions, integer, integers, named, sequence, shown
 from ..dtypes import int64
 from ..engine import evaluate as run
-from ..errors import ArgumentError, DeviceError, ShapeError
+from ..errors import ArgumentError, DeviceError, OutOfMemoryError, ShapeError
 from ..graph.expr import node, spec, tape_of
 from ..layout import Shape
 from ..ops import table as ops
@@ -207,7 +207,10 @@ def _repeat_each(x: Tensor, times: Shape, axis: int) -> Tensor:
             f"{shown(times)}"
         )
     dimensions("repeat", (sum(times),))
-    places = np.repeat(np.arange(n), times)
+    try:
+        places = np.repeat(np.arange(n), times)
+    except MemoryError as error:
+        raise OutOfMemoryError(f"repeat: no memory for {sum(times):,} places") from error
     shape = (*x.shape[:axis], places.size, *x.shape[axis + 1 :])
     index = from_host(places.reshape(-1, *(1,) * (x.ndim - axis - 1)), int64, x.device)
     source_axes = tuple(-1 if d == axis else d for d in range(x.ndim))
