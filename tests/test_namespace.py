@@ -188,7 +188,7 @@ MODULES = {"autograd", "linalg", "memory", "plugins", "random"}
 
 def test_the_namespace_shows_public_names_only() -> None:
     dir_ = {*dir(dt)}
-    assert dir_ == {*dt.__all__, "__array_api_version__", "__version__"}
+    assert dir_ == {*dt.__all__, "__array_api_version__", "__config__", "__version__"}
     assert {n for n in dir_ if isinstance(getattr(dt, n), types.ModuleType)} == MODULES
     assert not dir_ & {"kernel", "ops", "functions", "engine", "math", "typing", "annotations"}
 

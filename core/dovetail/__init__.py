@@ -22,7 +22,9 @@ tensor a DTypeError, an axis out of range an AxisError. Every error is a Dovetai
 import math
 import typing
 
-from . import autograd, memory
+from . import compiled as _compiled  # first: it says where the others are found
+
+from . import autograd, memory  # isort: skip
 from .autograd.engine import METHODS as _METHODS_OF_GRADIENTS
 from .functions import linalg, methods, random
 from .plugins import registry as plugins
@@ -127,10 +129,11 @@ __array_api_version__ = "2025.12"
 __version__ = "0.1.0"  # as in pyproject.toml: reading the metadata would take 16 ms
 
 methods.install(_METHODS_OF_GRADIENTS)
+__config__ = _compiled.config()  # how this dovetail was built: "hot_path" is compiled, or python
 
 
 def __dir__() -> list[str]:  # no submodules, which importing them puts here
-    return [*__all__, "__array_api_version__", "__version__"]
+    return [*__all__, "__array_api_version__", "__config__", "__version__"]
 
 
 if typing.TYPE_CHECKING:  # what the layouts that are shipped with dovetail add

@@ -112,5 +112,12 @@ class InternalError(DovetailError, AssertionError):
         super().__init__(text)
 
 
+def of_this_process(what: str) -> DTypeError:
+    """The error for whoever would copy or send it."""
+    return DTypeError(
+        f"pickle, copy: {what} is memory of this process; copy or send a tensor over it"
+    )
+
+
 def __dir__() -> list[str]:
     return __all__

@@ -24,8 +24,22 @@ __all__ = ["eager"]
 
 # A pending chain deeper than this is computed: it bounds kernels, recursion and memory.
 DEPTH_LIMIT = 64
-# The same, or 0 while ops run at once in some context: reading that of one's own takes longer.
-depth_limit = DEPTH_LIMIT
+
+
+class Limits:
+    """`depth` is the same, or 0 while ops run at once in some context: reading that of one's own
+    takes longer.
+    """
+
+    __slots__ = ("depth",)
+
+    depth: int
+
+    def __init__(self) -> None:
+        self.depth = DEPTH_LIMIT
+
+
+limits = Limits()
 
 
 class Block(Protocol):
@@ -142,17 +156,15 @@ _noting = RLock()
 
 
 def _note_eager(made: Settings) -> None:
-    global depth_limit
     with _noting:
         _eager.append(ref(made))
-        depth_limit = 0
+        limits.depth = 0
 
 
 def is_eager() -> bool:
     """Whether ops run at once in this context; asked for each op while they do so in any."""
-    global depth_limit
     with _noting:
         _eager[:] = [r for r in _eager if r() is not None]
         if not _eager:
-            depth_limit = DEPTH_LIMIT
+            limits.depth = DEPTH_LIMIT
     return current().eager

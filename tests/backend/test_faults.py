@@ -236,8 +236,9 @@ def checked_run(
 
 def check_whole(backend: Faulty, allocator: Any) -> None:
     """Statistics and segments agree with the driver's, but for the cells of `faults`."""
-    cells = [n for n in backend.live.values() if n == 256 * 8]
-    kept = {h: n for h, n in backend.live.items() if n != 256 * 8}
+    sizes = {256 * 8, 8 * 8}
+    cells = [n for n in backend.live.values() if n in sizes]
+    kept = {h: n for h, n in backend.live.items() if n not in sizes}
     whole, backend.live, used = backend.live, kept, backend.used
     backend.used -= sum(cells)
     try:

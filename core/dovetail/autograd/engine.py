@@ -329,6 +329,8 @@ def _retape(x: Tensor, tape: Node | None) -> None:
     """The same value with another tape; nodes made of it before keep theirs."""
     x._expr = _seen(x)
     x._expr.tape = tape
+    if x._aliases is not None and tape is not None:
+        x._aliases.taped = True
 
 
 def _seen(x: Tensor) -> Expr:
@@ -484,7 +486,7 @@ def taped_write(name: str, x: Tensor, value: Expr) -> Callable[[], None] | None:
     """
     if not current().grad:
         return None
-    group = {id(t): t for r in x._aliases or () if (t := r()) is not None}
+    group = {id(t): t for t in (x._aliases.live() if x._aliases is not None else ())}
     group.setdefault(id(x), x)
     if value.tape is None and all(t._expr.tape is None for t in group.values()):
         return None

@@ -9,6 +9,7 @@ before anything is written in place, checks are settled at once.
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 CELLS = 256  # checks on one stream that are not settled; the next one settles them
 WIDTH = 8  # bytes of a cell: the bad index
+PROMPT = 8  # cells for one launch that is waited for
 
 tainted = False  # whether any tensor may hold what comes of a bad index
 
@@ -58,6 +60,13 @@ class Fault:
         """The error, which is about to be raised."""
         self.told = True
         return out_of_range(self.asked, self.index, self.line)
+
+
+class Prompt(NamedTuple):
+    """Cells that the host reads as soon as a launch has returned; they belong to no stream."""
+
+    handle: Handle
+    cells: ctypes.Array[ctypes.c_int64]
 
 
 class Check:
@@ -95,8 +104,8 @@ _pending = 0  # devices with checks that are not settled
 class Faults:
     """The error cells of one device. `pending`: whether any check is not settled."""
 
-    __slots__ = ("__weakref__", "_backend", "_cells", "_free", "_lock", "_untold", "_waiting",
-                 "pending")  # fmt: skip
+    __slots__ = ("__weakref__", "_backend", "_cells", "_free", "_lock", "_prompt", "_untold",
+                 "_waiting", "pending")  # fmt: skip
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
@@ -108,6 +117,18 @@ class Faults:
         self._untold: deque[Fault] = deque(maxlen=CELLS)
         self._lock = threading.RLock()
         self.pending = False
+        self._prompt: Prompt | None = None
+
+    def prompt(self) -> Prompt | None:
+        """Cells for launches that are waited for; None where the host cannot look at them itself,
+        or launches return before the work is done.
+        """
+        if self._prompt is None and not self._backend.asynchronous:
+            handle = self._allocate(PROMPT * WIDTH)
+            address = self._backend.host_address(handle, 0)
+            if address is not None:
+                self._prompt = Prompt(handle, (ctypes.c_int64 * PROMPT).from_address(address))
+        return self._prompt
 
     def check(self, asked: Asked, stream: StreamHandle) -> Check:
         """A check for a launch on `stream`, which sets `queued` when it has been queued."""

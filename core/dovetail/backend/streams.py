@@ -139,7 +139,7 @@ def current_stream(spec: Device | str | None = None) -> Stream:
 def current_handle(dev: Device) -> StreamHandle:
     """The backend's handle of the current stream; None is the default stream."""
     current = settings.current().streams
-    return current[dev].handle if dev in current else None
+    return current[dev].handle if current and dev in current else None
 
 
 def _given(op: str, stream: Stream | None, dev: Device) -> Stream:

@@ -27,6 +27,7 @@ from rich.markup import escape
 from rich.progress import track
 from rich.table import Table
 
+from ..compiled import config
 from ..dtypes import float32
 from ..kernel.builder import Kernel, KernelBuilder
 from ..kernel.language import load
@@ -229,6 +230,7 @@ def _report(findings: Sequence[Finding]) -> dict[str, Any]:
     return {
         "python": platform.python_version(),
         "platform": platform.platform(),
+        "hot_path": config()["hot_path"],
         "well": all(f.well for f in findings),
         "plugins": [{**asdict(f), "well": f.well} for f in findings],
         "not_installed": _missing(findings),
@@ -237,7 +239,9 @@ def _report(findings: Sequence[Finding]) -> dict[str, Any]:
 
 def _print(findings: Sequence[Finding]) -> None:
     console = Console(soft_wrap=True)
-    console.print(f"Python {platform.python_version()} on {platform.platform()}", highlight=False)
+    python = f"Python {platform.python_version()} on {platform.platform()}"
+    hot_path = "compiled" if config()["hot_path"] == "compiled" else "not compiled: runs as Python"
+    console.print(f"{python}; the hot path is {hot_path}", highlight=False)
     table = Table("type", "state", "plugin", "devices", "kernel")
     for f in findings:
         plugin = f"{f.distribution} {f.version}".rstrip()

@@ -8,21 +8,19 @@ import os
 import threading
 import time
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from ..backend import faults
 from ..backend.faults import Check
 from ..backend.streams import current_handle
 from ..device import Device
 from ..device import opened as open_device
-from ..dtypes import DType
 from ..fusion import passes as fusion
 from ..fusion.decisions import Graph
 from ..fusion.plan import Overlap, Plan, Step, Target
 from ..graph.expr import Expr, node, readers, settle, storage_of
 from ..graph.ownership import Holder, is_alone, take
 from ..kernel.builder import Kernel
-from ..layout import StridedView
 from ..memory.pointer import StreamHandle
 from ..memory.storage import Storage
 from ..ops.table import COPY
@@ -30,6 +28,8 @@ from ..plugins.opened import Opened
 from ..recent import Recent
 from . import events, guards, programs
 from .events import counters as counters  # where those who count find them
+from .guards import match, match_into
+from .launching import Slots, addresses, call, launch
 from .programs import BoundCall, BoundPlan, BoundStep
 from .walk import Walk
 
@@ -37,6 +37,7 @@ PLAN_LIMIT = 8192  # cached plans
 
 lock = threading.RLock()
 _plans: Recent[tuple[Hashable, ...], BoundPlan] = programs.holding(PLAN_LIMIT)
+_OVERLAPS = BoundPlan(Plan([], 0, (), []), [], 0)  # in place of one: planning raises `Overlap`
 
 
 if hasattr(os, "register_at_fork"):  # a child must find graphs and plans whole, and nobody inside
@@ -56,9 +57,9 @@ def evaluate(exprs: Sequence[Expr], asked: bool = True) -> None:
             _refuse_bad(exprs)
         if len(exprs) == 1 and exprs[0].op is not None:
             root = exprs[0]
-            if not events.profiles and guards.match(root, current_handle(root.spec.device)):
-                counters.evaluations += 1
-                counters.launches += 1
+            device = root.spec.device
+            waits = asked and device.opened is not None and not device.opened.backend.asynchronous
+            if not events.profiles and match(root, current_handle(device), waits):
                 return
             Evaluation(exprs).run(asked)
             return
@@ -109,28 +110,27 @@ def _source(e: Expr) -> Expr | None:
 # --- writing into memory that is there ------------------------------------------------------------
 
 
-def write(value: Holder[Expr], target: Expr) -> None:
+def write(value: Holder[Expr], target: Expr, others: int = 0) -> None:
     """Stores a value, of the same shape and dtype, into the memory that leaf `target` views.
 
-    It is taken from its holder: what nobody else refers to gets no memory of its own.
+    It is taken from its holder: what nobody else refers to gets no memory of its own, nor what only
+    so many `others` do, who will find it in the target; where that was read for it, they do not.
     """
     with lock:
         storage = _in_memory(target)
-        if is_alone(value) and not _read_by_others(storage, value[0]):
+        if is_alone(value, others) and not _read_by_others(storage, value[0]):
             stream = current_handle(target.spec.device)
-            if not events.profiles and guards.match_into(value[0], target, stream):
-                counters.evaluations += 1
-                counters.launches += 1
+            if not events.profiles and match_into(value[0], target, stream, others):
                 _written(storage)
                 return
-        _store(node(COPY, (take(value),), target.spec), target)
+        _store([node(COPY, (take(value),), target.spec)], target, others)
 
 
 def update(value: Expr, target: Expr) -> None:
     """As `write`, for a node that nobody else holds, of an op that updates what `target` holds."""
     with lock:
         _in_memory(target)
-        _store(value, target)
+        _store([value], target)
 
 
 def _in_memory(target: Expr) -> Storage:
@@ -141,15 +141,25 @@ def _in_memory(target: Expr) -> Storage:
     return storage_of(target)
 
 
-def _store(value: Expr, target: Expr) -> None:
+def _store(value: Holder[Expr], target: Expr, others: int = 0) -> None:
     storage = storage_of(target)
-    _flush(storage, value)
+    _flush(storage, value[0])
+    if _is_stored(value[0], target, others):
+        _written(storage)
+    else:  # by way of other memory
+        evaluate(value)
+        write(value, target)
+
+
+def _is_stored(value: Expr, target: Expr, others: int) -> bool:
+    """Computes a value right into the target, unless it reads there what it would overwrite."""
+    evaluation = Evaluation([value], target)
+    evaluation.overlook(others)
     try:
-        Evaluation([value], target).run()
+        evaluation.run()
     except Overlap:
-        Evaluation([value]).run()
-        Evaluation([node(COPY, (value,), value.spec)], target).run()
-    _written(storage)
+        return False
+    return True
 
 
 def _written(storage: Storage) -> None:
@@ -186,7 +196,6 @@ def _graph(root: Expr) -> set[Expr]:
 
 # --- one evaluation -------------------------------------------------------------------------------
 
-Slots: TypeAlias = list[Any]  # handle and byte offset of each slot
 Checks: TypeAlias = dict[int, tuple[Check, ...]]  # by the position of the node that they belong to
 
 
@@ -200,18 +209,31 @@ class Evaluation(Walk):
         counters.evaluations += 1
         self._execute(self._bound(), asked)
 
+    def overlook(self, others: int) -> None:
+        """Takes what is stored for a value that nobody else holds, though so many do."""
+        if others and self.target is not None and not self.aim(self.target).overlaps:
+            self.uses[-2] += others  # the last is the copy into the target
+
     def plan(self) -> Plan:
         """The launches; what is not known is neither compiled nor kept."""
         key, held, roots, target = self._whole_key()
         known = _plans.find(key)
-        return self._planned(held, roots, target) if known is None else known.plan
+        if known is None or known is _OVERLAPS:
+            return self._planned(held, roots, target)
+        return known.plan
 
     def _bound(self) -> BoundPlan:
         """The launches, known under the graph's structure from now on."""
         key, held, roots, target = self._whole_key()
         known = _plans.young.get(key) or _plans.find(key)
+        if known is _OVERLAPS:
+            raise Overlap
         if known is None:
-            made = self._planned(held, roots, target)
+            try:
+                made = self._planned(held, roots, target)
+            except Overlap:
+                _plans[key] = _OVERLAPS
+                raise
             counters.plans += 1
             given = len(self.leaves) + (target is not None)
             known = programs.bound(open_device(self.device), made, len(self.scalars), given)
@@ -252,34 +274,25 @@ class Evaluation(Walk):
         opened = device.opened or open_device(device)
         stream = current_handle(device)
         waits = t is not None or (asked and not opened.backend.asynchronous)
+        if plan.is_prompt(opened, waits) and not events.profiles and not faults.tainted:
+            launch(opened, plan, self.nodes, self.leaves, self.scalars, t, stream)
+            return
         checks = self._carried(waits) if faults.tainted else {}
-        at: Slots = []
-        for e in self.leaves:
-            ptr = e.storage.ptr
-            at.append(ptr.handle)
-            at.append(ptr.offset + e.offset * e.spec.dtype.itemsize if e.offset else ptr.offset)
-        if t is not None:
-            ptr = t.storage.ptr
-            at += (ptr.handle, ptr.offset + t.offset * t.spec.dtype.itemsize)
+        at = addresses(self.leaves, t)
         if opened.streams:
             opened.share(stream, (e.storage for e in (*self.leaves, *([] if t is None else [t]))))
         at += plan.blank
         keep = plan.none.copy()
         allocate, scalars = opened.allocator.allocate, self.scalars
-        profiled = events.profiles
         for step in plan.steps:
             for slot, nbytes in step.fresh:
                 keep[slot] = ptr = allocate(nbytes, stream)
                 at[2 * slot] = ptr.handle
                 at[2 * slot + 1] = ptr.offset
-            if step.simple and not profiled:
-                numbers = scalars if step.all_scalars else [scalars[i] for i in step.scalars]
-                step.run(step.pick(at), numbers, stream)
-                counters.launches += 1
-            elif isinstance(step, BoundStep):
+            if isinstance(step, BoundStep):
                 if not step.empty:
                     for i, check in _launch(opened, step, at, scalars, stream):
-                        check.line = getattr(self.nodes[i], "asked_at", None)
+                        check.line = self.nodes[i].asked_at
                         checks[i] = (*checks.get(i, ()), check)
                     if step.step.checks and waits:
                         faults.demand([check for found in checks.values() for check in found])
@@ -355,16 +368,6 @@ def _launch(
 
 
 def _call(opened: Opened, bound: BoundCall, at: Slots, stream: StreamHandle) -> None:
-    begun, call = time.perf_counter_ns(), bound.call
-
-    def view(part: tuple[int, StridedView, DType]) -> tuple[object, ...]:
-        slot, layout, dtype = part
-        start = at[2 * slot + 1] + layout.offset * dtype.itemsize
-        return at[2 * slot], start, layout.shape, layout.strides, dtype
-
-    inputs = tuple(view(p) for p in call.inputs)
-    opened.library_calls[call.op.name, call.inputs[0][2]](
-        opened.backend, inputs, view(call.output), stream
-    )
-    counters.calls += 1
-    events.note(f"call {call.op.name}", begun, bytes=call.nbytes)
+    begun = time.perf_counter_ns()
+    call(opened, bound, at, stream)
+    events.note(f"call {bound.call.op.name}", begun, bytes=bound.call.nbytes)

@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass
 from typing import TypedDict, Unpack
 
 
-@dataclass
 class Counters:
     """What evaluation has done since the process began."""
 
-    evaluations: int = 0
-    plans: int = 0  # graphs of a structure not seen before
-    launches: int = 0
-    compiles: int = 0
-    disk_hits: int = 0
-    compile_seconds: float = 0.0
-    calls: int = 0  # vendor routines
+    __slots__ = (
+        "calls", "compile_seconds", "compiles", "disk_hits", "evaluations", "launches", "plans",
+        "recognised",
+    )  # fmt: skip
+
+    evaluations: int
+    recognised: int  # of those: known from their roots on, without a key
+    plans: int  # graphs of a structure not seen before
+    launches: int
+    compiles: int
+    disk_hits: int
+    compile_seconds: float
+    calls: int  # vendor routines
+
+    def __init__(self) -> None:
+        self.evaluations = self.recognised = self.plans = self.launches = self.calls = 0
+        self.compiles = self.disk_hits = 0
+        self.compile_seconds = 0.0
 
 
 class Details(TypedDict, total=False):

@@ -1,93 +1,216 @@
-"""Recognising a graph that has been evaluated before, at the least cost in Python.
+"""Recognising a graph that has been evaluated before, without building anything.
 
-For a graph that became one launch, a function is generated from its key that compares a new graph
-with it, node by node and without building anything, and on a match allocates, launches and settles
-the root. It takes 3 us off an evaluation that takes 7 us by way of its key. It answers False to
-whatever is not exactly the same; `evaluate` then goes the long way, which knows everything.
+What plans depend on is in a graph's key (`walk`). A `Known` graph has it entry by entry, and beside
+each node what the key says of it; a new graph is compared with that from its root on, which is
+quicker than making its key. Where all is the same, the nodes found lie where the plan expects them,
+and it is launched. What is not exactly the same goes the long way, which knows everything.
 
-For x * 2.5 + y it is, but for names:
-
-    def guard(n0, stream, t=None):
-        if n0.op is not OP0 or n0.attrs is not None or n0.spec is not SPEC0: return False
-        n1, n2 = n0.args
-        if type(n1) is not Expr or n1.op is not OP1 or n1.spec is not SPEC1: return False
-        if count(n1) > 3: return False  # somebody holds it: it would have to be stored
-        n3, c0 = n1.args
-        ... n2 and n3 are leaves of the same spec and strides, in memory; c0 is a float ...
-        ptr = opened.allocator.allocate(4096, stream)
-        launch((ptr.handle, ptr.offset, n3.storage.ptr.handle, ...), (c0,), stream)
-        settle(n0, Storage(ptr, 4096, device))
-        return True
-
-What is written into memory that is there (`x += y`) has a function of the same kind, with the leaf
-`t` that views this memory: it takes 5 us where the long way takes 15.
-
-A guard sees every mismatch that the key sees, but for two that change nothing: whether anybody
-holds the root, which is stored anyway, and one leaf in two places where there were two of one kind.
+All mismatches are seen that a key sees, but for two that change nothing: whether anybody holds the
+root, which is stored anyway, and one leaf in two places where there were two of one kind.
 """
 
 from __future__ import annotations
 
-import os
-from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, TypeAlias
 
 from ..backend import faults
 from ..device import opened as open_device
 from ..fusion.plan import Target
-from ..graph.expr import Expr, settle
-from ..graph.ownership import IN_VARIABLE, count
+from ..graph.expr import Expr
+from ..graph.ownership import is_held_alike
 from ..memory.pointer import StreamHandle
-from ..memory.storage import Storage
 from ..ops.table import COPY
 from ..recent import Recent
-from .programs import BoundPlan, BoundStep, holding
-from .walk import LEAF, PENDING, Walk
+from .events import counters
+from .launching import Number, launch
+from .programs import BoundPlan, holding
+from .walk import PENDING, Walk
 
-Guard: TypeAlias = Callable[..., bool]  # of a root, a stream and, for a write, a leaf
 KEPT = 4  # graphs with the same root op and Spec that are compared; beyond, the oldest goes
-# Beside this file, so that whoever looks for the user's line passes over it.
-GENERATED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "guard")
 NODES = 48  # larger graphs are not worth it
 LIMIT = 4096  # root ops and Specs whose graphs are kept
-EQUAL = frozenset(("strides", "attrs"))  # of what keys have of nodes; the rest is unique
-
-_known: Recent[tuple[Hashable, ...], tuple[Guard, ...]] = holding(LIMIT)
 
 
-def match(root: Expr, stream: StreamHandle) -> bool:
-    """Evaluates `root` if its graph is known; whether it was."""
+class Entry:
+    """What a key says of one node."""
+
+    __slots__ = ("args", "attrs", "first", "op", "spec", "strides", "types")
+
+    op: Any
+    spec: Any
+    attrs: Any
+    strides: Any  # of a leaf
+    args: tuple[int, ...]  # positions of arguments; -1: a number
+    types: tuple[Any, ...]  # of the arguments that are numbers; None elsewhere
+    first: int  # how many numbers other nodes have before
+
+    def __init__(self, part: Sequence[Hashable], is_leaf: bool, first: int) -> None:
+        self.op = self.attrs = self.strides = None
+        self.first = first
+        if is_leaf:
+            self.spec, self.strides = part
+            self.args = self.types = ()
+        else:
+            self.op, self.attrs, self.spec = part[: len(PENDING)]
+            given = part[len(PENDING) :]
+            self.args = tuple([a if isinstance(a, int) else -1 for a in given])
+            self.types = tuple([None if isinstance(a, int) else a for a in given])
+
+
+Entries: TypeAlias = list[Entry]
+
+
+class Known:
+    """A graph that was evaluated before, and the plan that it became."""
+
+    __slots__ = (
+        "entries", "held", "leaves", "numbers", "opened", "overlaps", "plan", "root", "target",
+        "uses",
+    )  # fmt: skip
+
+    entries: Entries
+    uses: list[int]  # how often each node is an argument
+    held: list[bool | None]  # whether something else holds it; None of leaves and the root
+    leaves: list[int]  # positions
+    numbers: int  # how many there are
+    root: int
+    plan: BoundPlan
+    target: Target | None
+    overlaps: bool  # whether the target's memory is read, too
+    opened: Any
+
+    def __init__(
+        self, walk: Walk, plan: BoundPlan, held: Sequence[int], target: Target | None, root: int
+    ) -> None:
+        self.entries, numbers = [], 0
+        for e, part in zip(walk.nodes, walk.parts(), strict=True):
+            made = Entry(part, e.op is None, numbers)
+            self.entries.append(made)
+            numbers += made.args.count(-1)
+        self.numbers = numbers
+        self.uses = list(walk.uses)
+        self.held = [
+            None if e.op is None or i >= root else i in held for i, e in enumerate(walk.nodes)
+        ]
+        self.leaves = [i for i, e in enumerate(walk.nodes) if e.op is None]
+        self.root, self.plan, self.target = root, plan, target
+        self.overlaps = target is not None and bool(target.overlaps)
+        self.opened = open_device(walk.device)
+
+
+_known: Recent[tuple[Hashable, ...], tuple[Known, ...]] = holding(LIMIT)
+
+
+def match(root: Expr, stream: StreamHandle, waits: bool = False) -> bool:
+    """Evaluates `root` if its graph is known; whether it was. `waits`: for what indices were."""
     key = (root.op, root.spec)
-    for guard in _known.young.get(key) or _known.find(key) or ():  # noqa: SIM110 - quicker
-        if guard(root, stream):
+    young = _known.young
+    for known in young.get(key) or _known.find(key) or ():
+        if run(known, root, None, stream, waits):
             return True
     return False
 
 
-def match_into(value: Expr, target: Expr, stream: StreamHandle) -> bool:
-    """Writes `value`, that nobody else holds, into what the leaf `target` views, if graph and leaf
-    are known; whether it did. Nothing else that is pending may read this memory.
+def match_into(value: Expr, target: Expr, stream: StreamHandle, others: int = 0) -> bool:
+    """Writes `value`, that only so many others hold, into what the leaf `target` views, if graph
+    and leaf are known; whether it did. Nothing else that is pending may read this memory. Where
+    others hold the value, it must not have been read there.
     """
     key = (value.op, value.spec, target.strides)
-    for guard in _known.young.get(key) or _known.find(key) or ():
-        if guard(value, stream, target):
+    young = _known.young
+    for known in young.get(key) or _known.find(key) or ():
+        if not (others and known.overlaps) and run(known, value, target, stream, True):
             return True
     return False
+
+
+def run(known: Known, root: Expr, target: Expr | None, stream: StreamHandle, waits: bool) -> bool:
+    """Launches what is known, if that is the graph of `root`; whether it is."""
+    if known.plan.checks and not known.plan.is_prompt(known.opened, waits):
+        return False
+    found: list[Any] = [None] * len(known.entries)
+    numbers: list[Any] = [None] * known.numbers
+    if not is_same(known.entries, known.root, root, found, numbers):
+        return False
+    leaves = [found[i] for i in known.leaves]
+    if target is not None and not is_same_memory(leaves, target, known.target):
+        return False
+    if faults.tainted and is_any_bad(leaves, target):
+        return False
+    if not is_held_alike(found, known.uses, known.held):
+        return False
+    launch(known.opened, known.plan, found, leaves, numbers, target, stream)
+    counters.evaluations += 1
+    counters.recognised += 1
+    return True
+
+
+def is_same(
+    entries: Entries, i: int, e: Expr, found: list[Any], numbers: list[Number | None]
+) -> bool:
+    """Whether node `e`, and what it needs, is as entry `i` says. Notes what is found where."""
+    entry = entries[i]
+    if e.op is not entry.op or e.spec is not entry.spec:
+        return False
+    if entry.op is None:
+        if e.storage.pending is not None:
+            return False
+        if e.strides is not entry.strides and e.strides != entry.strides:
+            return False
+        found[i] = e
+        return True
+    if e.attrs is not entry.attrs and e.attrs != entry.attrs:
+        return False
+    args, known, number = e.args, entry.args, entry.first
+    if len(args) != len(known):
+        return False
+    for k in range(len(known)):
+        j = known[k]
+        a = args[k]
+        if j < 0:
+            if type(a) is not entry.types[k]:
+                return False
+            numbers[number] = a
+            number += 1
+        elif found[j] is not None:
+            if found[j] is not a:
+                return False
+        elif type(a) is not Expr or not is_same(entries, j, a, found, numbers):
+            return False
+    found[i] = e
+    return True
+
+
+def is_same_memory(leaves: Sequence[Expr], t: Expr, known: Target | None) -> bool:
+    """Whether those leaves that were what is written are so again, and no others."""
+    assert known is not None
+    for slot in range(len(leaves)):
+        e = leaves[slot]
+        if slot in known.same:
+            if e.storage is not t.storage or e.offset != t.offset:
+                return False
+        elif e.storage is t.storage:
+            return False
+    return True
+
+
+def is_any_bad(leaves: Sequence[Expr], target: Expr | None) -> bool:
+    """Whether a value may come of a bad index."""
+    for e in leaves:
+        if e.storage.checks:
+            return True
+    return target is not None and bool(target.storage.checks)
 
 
 def add(walk: Walk, plan: BoundPlan, held: Sequence[int], target: Target | None) -> None:
-    """Guards for a graph, if it is of the simple kind: one launch, for whose leaves nothing is
-    pending, that stores the one root, and perhaps what else is held.
+    """Notes a graph, if it is of the simple kind: for its leaves nothing is pending, and what it
+    stores is the one root, and perhaps what else is held.
     """
-    if len(walk.nodes) > NODES or len(walk.roots) != 1 or walk.lazy_leaves or len(plan.steps) != 1:
+    if len(walk.nodes) > NODES or len(walk.roots) != 1 or walk.lazy_leaves:
         return
-    step, root = plan.steps[0], walk.nodes[-1]
-    if not isinstance(step, BoundStep) or not step.simple or step.drops:
-        return
+    root = walk.nodes[-1]
     if all(i != len(walk.nodes) - 1 for i, _ in plan.kept):
-        return
-    if len(step.fresh) != len(plan.kept) - (target is not None):
         return
     key: tuple[Hashable, ...] = (root.op, root.spec)
     if target is not None:
@@ -96,134 +219,5 @@ def add(walk: Walk, plan: BoundPlan, held: Sequence[int], target: Target | None)
             return
         root = copied
         key = (root.op, root.spec, target.strides)
-    made = _Writer(walk, plan, step, held, target).guard(walk.index[root])
+    made = Known(walk, plan, held, target, walk.index[root])
     _known[key] = (made, *(_known.find(key) or ()))[:KEPT]
-
-
-class _Writer:
-    """Writes the guard of one graph."""
-
-    def __init__(
-        self,
-        walk: Walk,
-        plan: BoundPlan,
-        step: BoundStep,
-        held: Sequence[int],
-        target: Target | None,
-    ) -> None:
-        self.walk, self.parts, self.target = walk, walk.parts(), target
-        self.step, self.held = step.step, held
-        fresh = {slot for slot, _ in step.fresh}
-        self.stored = {i: slot for i, slot in plan.kept if slot in fresh}
-        self.lines: list[str] = []
-        opened = open_device(walk.device)
-        self.names: dict[str, object] = {
-            "__name__": __name__, "Expr": Expr, "count": count, "settle": settle,
-            "Storage": Storage, "faults": faults, "opened": opened, "launch": step.run,
-            "device": opened.device,
-        }  # fmt: skip
-        self.seen: dict[int, str] = {}  # position of a node -> its variable
-        self.variables = Counter[int]()  # how many variables each node is in so far
-        self.scalars: dict[int, list[str]] = {}  # position of a node -> its numbers
-
-    def guard(self, root: int) -> Guard:
-        self.node(root, "n0", True)
-        self.launch()
-        text = "def guard(n0, stream, t=None):\n    " + "\n    ".join(self.lines)
-        exec(compile(text, GENERATED, "exec"), self.names)
-        made: Any = self.names.pop("guard")  # which refers to the names: no circle
-        return made  # type: ignore[no-any-return]  # it has just been compiled
-
-    def constant(self, fact: str, value: object) -> str:
-        name = f"{fact.upper()}{len(self.names)}"
-        self.names[name] = value
-        return name
-
-    def unless(self, *wrong: str) -> None:
-        self.lines.append(f"if {' or '.join(wrong)}: return False")
-
-    def node(self, i: int, name: str, root: bool = False) -> None:
-        """Compares the node in variable `name` with node `i`, as the key has it, and then what it
-        needs.
-        """
-        self.seen[i] = name
-        op = self.walk.nodes[i].op
-        wrong = [] if root else [f"type({name}) is not Expr"]
-        if op is None:  # first: others have no strides
-            wrong.append(f"{name}.op is not None")
-        wrong += map(self.other, [name] * 3, LEAF if op is None else PENDING, self.parts[i])
-        if op is None:
-            self.unless(*wrong, f"{name}.storage.pending is not None")
-            return
-        args = self.parts[i][len(PENDING) :]
-        if op.kind != "map":  # whose number of arguments is fixed
-            wrong.append(f"len({name}.args) != {len(args)}")
-        if not root:
-            known = self.walk.uses[i] + IN_VARIABLE + self.variables[i] - 1
-            wrong.append(f"count({name}) {'<=' if i in self.held else '>'} {known}")
-        self.unless(*wrong)
-        self.arguments(i, args, name)
-
-    def other(self, name: str, fact: str, value: object) -> str:
-        """Whether a fact of the node in a variable is another one than the key has."""
-        if value is None:
-            return f"{name}.{fact} is not None"
-        return f"{name}.{fact} {'!=' if fact in EQUAL else 'is not'} {self.constant(fact, value)}"
-
-    def arguments(self, i: int, args: Sequence[object], name: str) -> None:
-        names = [f"{name}{'abcdefgh'[k % 8]}{k // 8 or ''}" for k in range(len(args))]
-        if names:
-            self.lines.append(f"{', '.join(names)}, = {name}.args")
-        self.variables.update(a for a in args if isinstance(a, int))
-        for a, variable in zip(args, names, strict=True):
-            if not isinstance(a, int):
-                self.unless(f"type({variable}) is not {self.constant('TYPE', a)}")
-                self.scalars.setdefault(i, []).append(variable)
-            elif a in self.seen:
-                self.unless(f"{variable} is not {self.seen[a]}")
-            else:
-                self.node(a, variable)
-
-    def launch(self) -> None:
-        nodes = self.walk.nodes
-        leaves = [i for i, e in enumerate(nodes) if e.op is None]
-        if self.target is not None:
-            self.same_memory(leaves, self.target)
-        handles = []
-        for slot, _ in self.step.buffers:
-            if slot < len(leaves):
-                handles.append(_memory(self.seen[leaves[slot]], nodes[leaves[slot]]))
-            elif slot in self.stored.values() or self.walk.target is None:
-                handles.append(f"ptr{slot}.handle, ptr{slot}.offset")
-            else:
-                handles.append(_memory("t", self.walk.target))
-        scalars = [s for i in range(len(nodes)) for s in self.scalars.get(i, ())]
-        numbers = "".join(f"{scalars[k]}, " for k in self.step.scalars)
-        fresh = dict(self.step.fresh)
-        used = [self.seen[i] for i in leaves] + ["t"] * (self.target is not None)
-        checked = " or ".join(f"{n}.storage.checks" for n in used)
-        shared = "".join(f"{n}.storage, " for n in used)
-        self.lines += [
-            *([f"if faults.tainted and ({checked}): return False"] if used else ()),
-            f"if opened.streams: opened.share(stream, ({shared}))",
-            *(f"ptr{s} = opened.allocator.allocate({n}, stream)" for s, n in fresh.items()),
-            f"launch(({', '.join(handles)},), ({numbers}), stream)",
-            *(f"settle({self.seen[i]}, Storage(ptr{s}, {fresh[s]}, device))"
-              for i, s in self.stored.items()),
-            "return True",
-        ]  # fmt: skip
-
-    def same_memory(self, leaves: Sequence[int], target: Target) -> None:
-        """Those leaves that were what is written must be so again, and no others."""
-        for slot, i in enumerate(leaves):
-            n = self.seen[i]
-            if slot in target.same:
-                self.unless(f"{n}.storage is not t.storage", f"{n}.offset != t.offset")
-            else:
-                self.unless(f"{n}.storage is t.storage")
-
-
-def _memory(name: str, leaf: Expr) -> str:
-    """Handle and byte offset of a leaf in a variable."""
-    size = leaf.spec.dtype.itemsize
-    return f"{name}.storage.ptr.handle, {name}.storage.ptr.offset + {name}.offset * {size}"

@@ -6,15 +6,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from ..backend import diskcache
+from ..backend.faults import PROMPT, Asked
 from ..backend.interface import Launch, Program
-from ..fusion.plan import Call, Plan, Step
+from ..dtypes import DType
+from ..fusion.plan import Call, Operand, Plan, Step
 from ..kernel.builder import Kernel
 from ..kernel.legalize import legalize
+from ..layout import Shape
 from ..memory.pointer import DataPtr
 from ..plugins.opened import Opened
 from ..recent import Recent
@@ -36,41 +38,85 @@ def holding(limit: int) -> Recent[K, V]:
 # --- bound plans ----------------------------------------------------------------------------------
 
 
-@dataclass(eq=False, slots=True)
 class BoundStep:
     """A step that can be launched."""
+
+    __slots__ = (
+        "all_scalars", "checks", "drops", "empty", "fresh", "offsets", "pick", "run", "scalars",
+        "step",
+    )  # fmt: skip
 
     step: Step
     fresh: tuple[tuple[int, int], ...]
     drops: tuple[int, ...]
     scalars: tuple[int, ...]
     all_scalars: bool  # those are all of them, in order
-    simple: bool  # no static offsets, no error cells, not empty
     empty: bool  # nothing to do
+    checks: tuple[tuple[int, int, Asked], ...]  # error cells: slot, node, for what
+    offsets: tuple[tuple[int, int], ...]  # of arguments: static ones, that are added
     run: Launch
     pick: Callable[[Sequence[object]], tuple[object, ...]]  # arguments, of all handles and offsets
 
+    def __init__(self, step: Step, scalars: int, run: Launch) -> None:
+        self.step, self.run = step, run
+        self.fresh, self.drops, self.scalars = step.fresh, step.drops, step.scalars
+        self.all_scalars = step.scalars == tuple(range(scalars))
+        self.empty = 0 in step.grid
+        self.checks = () if self.empty else step.checks
+        self.offsets = tuple((2 * k + 1, o) for k, (_, o) in enumerate(step.buffers) if o)
+        self.pick = itemgetter(*(k for slot, _ in step.buffers for k in (2 * slot, 2 * slot + 1)))
 
-@dataclass(eq=False, slots=True)
+
+Part = tuple[int, int, Shape, Shape, DType]  # slot, byte offset, shape, strides
+
+
 class BoundCall:
     """A vendor's routine."""
+
+    __slots__ = ("call", "drops", "fresh", "inputs", "output", "routine")
 
     call: Call
     fresh: tuple[tuple[int, int], ...]
     drops: tuple[int, ...]
-    simple: Literal[False] = False
+    inputs: tuple[Part, ...]
+    output: Part
+    routine: Callable[..., object]
+
+    def __init__(self, opened: Opened, call: Call) -> None:
+        self.call, self.fresh, self.drops = call, call.fresh, call.drops
+        self.inputs, self.output = tuple([_part(p) for p in call.inputs]), _part(call.output)
+        self.routine = opened.library_calls[call.op.name, call.inputs[0].dtype]
 
 
-@dataclass(eq=False, slots=True)
+def _part(p: Operand) -> Part:
+    return p.slot, p.view.offset * p.dtype.itemsize, p.view.shape, p.view.strides, p.dtype
+
+
 class BoundPlan:
     """A plan whose steps can be launched."""
+
+    __slots__ = ("blank", "checks", "guarded", "kept", "none", "plan", "steps")
 
     plan: Plan
     steps: list[BoundStep | BoundCall]
     kept: tuple[tuple[int, int], ...]
     none: list[DataPtr | None]  # None for each slot
     blank: list[object]  # handle and offset of each slot that is not there when it starts
-    guarded: bool = False  # whether guards know it
+    checks: int  # the most error cells of a step
+    guarded: bool  # whether guards know it
+
+    def is_prompt(self, opened: Opened, waits: bool) -> bool:
+        """Whether all is known of it when its launches return, if that is waited for."""
+        if self.checks == 0:
+            return True
+        return waits and self.checks <= PROMPT and opened.faults.prompt() is not None
+
+    def __init__(self, plan: Plan, steps: list[BoundStep | BoundCall], given: int) -> None:
+        self.plan, self.steps, self.kept = plan, steps, plan.kept
+        self.none = [None] * plan.slots
+        self.blank = [None, 0] * (plan.slots - given)
+        self.checks = max([len(s.checks) for s in steps if isinstance(s, BoundStep)], default=0)
+        self.guarded = False
 
 
 def bound(opened: Opened, plan: Plan, scalars: int, given: int) -> BoundPlan:
@@ -78,31 +124,17 @@ def bound(opened: Opened, plan: Plan, scalars: int, given: int) -> BoundPlan:
     starts. Compiles what is not known.
     """
     steps: list[BoundStep | BoundCall] = [
-        _bound(opened, step, scalars)
-        if isinstance(step, Step)
-        else BoundCall(step, step.fresh, step.drops)
+        BoundStep(step, scalars, _launch(opened, step)) if isinstance(step, Step)
+        else BoundCall(opened, step)
         for step in plan.steps
-    ]
-    blank: list[object] = [None, 0] * (plan.slots - given)
-    return BoundPlan(plan, steps, plan.kept, [None] * plan.slots, blank)
+    ]  # fmt: skip
+    return BoundPlan(plan, steps, given)
 
 
-def _bound(opened: Opened, step: Step, scalars: int) -> BoundStep:
-    run: Launch = _nothing
-    empty = 0 in step.grid
-    if not empty:
-        run = opened.backend.bind(program(opened, step.kernel), step.ints, step.grid)
-    return BoundStep(
-        step,
-        step.fresh,
-        step.drops,
-        step.scalars,
-        step.scalars == tuple(range(scalars)),
-        not empty and not step.checks and not any(offset for _, offset in step.buffers),
-        empty,
-        run,
-        itemgetter(*(k for slot, _ in step.buffers for k in (2 * slot, 2 * slot + 1))),
-    )
+def _launch(opened: Opened, step: Step) -> Launch:
+    if 0 in step.grid:
+        return _nothing
+    return opened.backend.bind(program(opened, step.kernel), step.ints, step.grid)
 
 
 def _nothing(buffers: object, scalars: object, stream: object) -> None:

@@ -23,7 +23,8 @@ from ..layout import Shape
 from ..ops import table as ops
 from ..tensor.host import fresh, from_host
 from ..tensor.operands import Operand
-from ..tensor.tensor import Tensor, make, required, strided
+from ..tensor.slicing import basic_leaf
+from ..tensor.tensor import Tensor, alias, make, required, strided
 from ..tensor.verbs import apply, pending_view, view
 from ..tensor.writes import to_spec, value_node, write, write_value
 from .index_keys import (
@@ -61,6 +62,10 @@ def setitem(x: Tensor, key: Key, value: Operand) -> None:
     >>> x.tolist()
     [1, 0, 3]
     """
+    e = basic_leaf(x, key)
+    if e is not None:
+        write_value("setitem", alias(x, make(e)), value)
+        return
     parts = key_parts(strided("setitem", x), key)
     if not any(is_array(p) for p in parts):
         write_value("setitem", basic_view(x, parts), value)

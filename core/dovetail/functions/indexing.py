@@ -17,7 +17,8 @@ from ..layout import Shape
 from ..memory.tracing import caller
 from ..ops import table as ops
 from ..tensor.operands import ARRAYS, Array, Operand, beside, operands
-from ..tensor.tensor import Tensor, make, required, strided
+from ..tensor.slicing import basic_leaf
+from ..tensor.tensor import Tensor, alias, make, required, strided
 from ..tensor.verbs import dispatch, pending_view, view
 from ..tensor.writes import value_node
 from .index_keys import (
@@ -51,6 +52,9 @@ def getitem(x: Tensor, key: Key) -> Tensor:
     >>> x[0].tolist(), x[:, [1, 0]].tolist(), x[x > 2].tolist()
     ([1, 2], [[2, 1], [4, 3]], [3, 4])
     """
+    e = basic_leaf(x, key)
+    if e is not None:
+        return alias(x, make(e))
     parts = key_parts(x, key)
     if not any(is_array(p) for p in parts):
         return basic_view(x, parts)

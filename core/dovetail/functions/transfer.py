@@ -10,7 +10,7 @@ import ctypes
 from collections import deque
 from functools import partial
 from threading import RLock
-from typing import Any, cast
+from typing import cast
 
 from ..backend.faults import carried, look
 from ..backend.interface import Backend
@@ -38,7 +38,7 @@ class _Copy:
         self.opened = opened(device)
         self.event = self.opened.backend.record_event(stream)
         before = getattr(ptr, "copy", None)
-        self.give_back = before.give_back if before else getattr(ptr, "__del__", None)
+        self.give_back = before.give_back if before else getattr(ptr, "give_back", None)
         self.context = ptr.context  # lives as long as the copy
 
     def done(self) -> bool:
@@ -52,39 +52,11 @@ _orphans: deque[_Copy] = deque()  # of pointers that have died; their memory is 
 _sweeping = RLock()
 
 
-class _InFlight(DataPtr):
-    """A pointer to host memory that a device still copies from or to.
-
-    It becomes a plain one when somebody asks where the memory is, and the copy has landed.
-    """
-
-    __slots__ = ()
-
-    @property
-    def handle(self) -> Any:  # a backend's, as `DataPtr` has it
-        land(self)
-        return self.handle  # it is a plain pointer's now
-
-
 def depart(ptr: DataPtr, device: Device, stream: object) -> None:
     """Says that all copies of `device` queued on `stream` until now use host memory `ptr`."""
     _sweep()
     copy = _Copy(device, stream, ptr)
-    ptr.__del__, ptr.copy = partial(_orphans.append, copy), copy
-    ptr.__class__ = _InFlight
-
-
-def land(ptr: DataPtr) -> None:
-    """Returns when no copy uses `ptr`."""
-    copy = getattr(ptr, "copy", None)
-    if copy is not None:
-        copy.wait()
-        ptr.__class__ = DataPtr
-        ptr.__del__, ptr.copy = copy.give_back or _nothing, None
-
-
-def _nothing() -> None:
-    pass
+    ptr.depart(copy, partial(_orphans.append, copy))
 
 
 def _sweep() -> None:

@@ -17,10 +17,11 @@ from ..dtypes import DType
 from ..errors import ShapeError
 from ..layout import LIMIT, Move, Shape, contiguous_strides
 from ..recent import Shared
+from .weak import weakly
 
 if TYPE_CHECKING:
     from ..device import Device
-    from ..memory import Storage
+    from ..memory.storage import Storage
     from ..ops.table import Op
 
 Args: TypeAlias = tuple[Any, ...]  # nodes and Python numbers: which is where, the op says
@@ -116,7 +117,7 @@ class Expr:
     tape: Tape
     watch: Watch | None  # while pending; a leaf's is its storage's
     readers: list[ref[Expr]] | None  # the pending nodes that have this one as an argument, noted
-    asked_at: str  # only of a node that checks indices when it runs: the source line that asked
+    asked_at: str | None  # of a node that checks indices when it runs: the source line that asked
 
 
 # Every node that may still be pending; the dead and the done are dropped in passing. The first
@@ -141,9 +142,9 @@ def node(op: Op, args: Args, spec: Spec, attrs: Attrs = None) -> Expr:
             if a.tape is not None:
                 taped = True
     e.depth = depth + 1
-    e.readers = None
+    e.readers = e.asked_at = None
     e.tape = record(e) if taped else None
-    _log.append(ref(e))
+    _log.append(weakly(e))
     if len(_log) > _log_limit:
         prune()
     return e
@@ -162,9 +163,9 @@ def binary_node(op: Op, a: Expr, b: object, spec: Spec) -> Expr:
         if b.tape is not None:
             taped = b.tape
     e.depth = depth + 1
-    e.readers = None
+    e.readers = e.asked_at = None
     e.tape = None if taped is None else record(e)
-    _log.append(ref(e))
+    _log.append(weakly(e))
     if len(_log) > _log_limit:
         prune()
     return e
@@ -289,7 +290,7 @@ def may_be_bad(e: Expr) -> bool:
                 return True
             if storage.pending is not None:
                 stack.append(storage.pending)
-        elif hasattr(a, "asked_at"):
+        elif a.asked_at is not None:
             return True
         else:
             stack += [b for b in a.args if type(b) is Expr]
@@ -316,7 +317,7 @@ def leaf(
     e.op, e.args, e.attrs, e.spec = None, (), None, spec
     e.depth = 0 if storage.pending is None else storage.pending.depth
     e.storage, e.strides, e.offset, e.moves = storage, strides, offset, moves
-    e.tape = e.readers = e.watch = None
+    e.tape = e.readers = e.watch = e.asked_at = None
     return e
 
 
@@ -333,9 +334,9 @@ def rematerialised(e: Expr) -> Expr:
     """A pending node with the same value: who holds it has it computed again, not materialised."""
     t = Expr()
     t.op, t.args, t.attrs, t.spec, t.depth, t.tape = e.op, e.args, e.attrs, e.spec, e.depth, e.tape
-    t.readers = t.watch = None
-    _log.append(ref(t))
-    if hasattr(e, "asked_at"):
+    t.readers = t.watch = t.asked_at = None
+    _log.append(weakly(t))
+    if e.asked_at is not None:
         ask(t, e.asked_at)
     return t
 

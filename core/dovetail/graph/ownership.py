@@ -1,9 +1,9 @@
 """Who else holds a value: a pending node that nobody else refers to needs no memory of its own.
 
-Reference counts say it, at no cost to whoever makes and drops values. They are read here, by C code
-that goes through a list, and by guards, of their variables; and compared with what the same way
-says of an object that nothing else holds: what Python's own frames add (3.14 adds less than 3.13)
-is never assumed.
+Reference counts say it, at no cost to whoever makes and drops values. They are read here alone, by
+C code that goes through a list, and compared with what the same way says of an object that nothing
+else holds: what Python's own frames add (3.14 adds less than 3.13) is never assumed. Compiled,
+`ownership.pyx` takes the place of this file, and reads them as they are.
 
 A value on its way to whoever may be the last to hold it travels in a `Holder`, and not in a
 variable, which would be one more that does: `take` hands it on.
@@ -17,7 +17,6 @@ from typing import TypeAlias, TypeVar
 
 T = TypeVar("T")
 Holder: TypeAlias = list[T]  # of one value
-count = getrefcount  # by which guards ask of a variable, to compare it with `IN_VARIABLE`
 
 
 def take(holder: Holder[T]) -> T:
@@ -25,9 +24,9 @@ def take(holder: Holder[T]) -> T:
     return holder.pop()
 
 
-def is_alone(holder: Holder[T]) -> bool:
-    """Whether nothing but `holder` refers to its value."""
-    return next(map(getrefcount, holder)) == IN_HOLDER
+def is_alone(holder: Holder[T], others: int = 0) -> bool:
+    """Whether nothing but `holder` refers to its value, and so many others."""
+    return next(map(getrefcount, holder)) - others == IN_HOLDER
 
 
 def shared(nodes: Sequence[object], uses: Iterable[int]) -> list[int]:
@@ -36,6 +35,18 @@ def shared(nodes: Sequence[object], uses: Iterable[int]) -> list[int]:
     """
     counted = zip(map(getrefcount, nodes), uses, strict=True)
     return [i for i, (n, known) in enumerate(counted) if n - known > IN_INDEX]
+
+
+def is_held_alike(
+    nodes: Sequence[object], uses: Iterable[int], held: Iterable[bool | None]
+) -> bool:
+    """Whether something refers to those of which `held` says so, besides this list and as many
+    others as `uses` says, and nothing to the others; None where that is not asked.
+    """
+    for n, known, expected in zip(map(getrefcount, nodes), uses, held, strict=True):
+        if expected is not None and (n - known > IN_HOLDER) is not expected:
+            return False
+    return True
 
 
 # --- what each of these ways says of what nothing else holds --------------------------------------
@@ -54,12 +65,5 @@ def _in_index() -> int:
     return _of_first(nodes, dict.fromkeys(nodes))
 
 
-def _in_variable() -> int:
-    args = (_Probe(),)
-    (variable,) = args
-    return getrefcount(variable) - 1  # which is that of `args`
-
-
 IN_HOLDER = _of_first([_Probe()])
 IN_INDEX = _in_index()
-IN_VARIABLE = _in_variable()

@@ -18,7 +18,7 @@ from ..device import Device, device, opened, opened_devices
 from .allocator import Allocator, BlockInfo, SegmentInfo, Stats
 from .caching import CachingAllocator
 from .drawing import draw
-from .pointer import DataPtr, foreign
+from .pointer import DataPtr, Deleter, Handle
 from .storage import Storage
 from .timeline import recorded
 
@@ -199,3 +199,24 @@ def trace(on: bool) -> None:
 
 def __dir__() -> list[str]:
     return __all__
+
+
+def foreign(
+    owner: object, handle: Handle, nbytes: int, device: Device, offset: int = 0,
+    deleter: Deleter | None = None,
+) -> DataPtr:  # fmt: skip
+    """A DataPtr to memory that `owner` keeps alive, at least until `deleter(owner)` has returned.
+
+    `owner`: an array, a DLPack capsule, a mapped file. `handle`, `offset`: what the backend takes,
+    and where in it the memory begins. `nbytes`: how much there is. `deleter`: called once at the
+    end.
+    Units: bytes.
+    Raises: nothing.
+
+    >>> import dovetail as dt
+    >>> a = bytearray(64)
+    >>> ptr = dt.memory.foreign(a, 0, len(a), dt.device("reference"))
+    >>> ptr.nbytes, ptr.context is a
+    (64, True)
+    """
+    return DataPtr(handle, offset, nbytes, device, owner, deleter)

@@ -139,7 +139,7 @@ class Pool:
     def insert(self, block: Block) -> None:
         """Makes a block free, merged with its free neighbours."""
         for other in (block.prev, block.next):
-            if other is not None and other.state is FREE:
+            if other is not None and other.state == FREE:
                 self.remove(other)
                 block = merge(*((other, block) if other is block.prev else (block, other)))
         block.state = FREE

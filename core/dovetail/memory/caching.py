@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections import deque
 from collections.abc import Hashable
 from functools import partial
 from typing import ClassVar
@@ -13,23 +12,18 @@ from typing import ClassVar
 from ..backend.interface import Backend
 from ..device import Device
 from .allocator import SegmentInfo, Stats
-from .blocks import LIVE, ROUND, SMALL, UNUSED, WAITING, Block, Pool
+from .blocks import LIVE, SMALL, WAITING, Block, Pool
 from .growing import Growing
-from .mending import BUSY, IDLE, TORN
 from .pointer import DataPtr, Deleter, StreamHandle
 from .segments import RawMemory
 from .timeline import Timeline
 from .tracing import Tracer
 
-_new = object.__new__
-
 
 class CachingAllocator(Growing):
     """The allocator of every device: keeps freed memory for reuse on the same stream.
 
-    Deleters only append to a deque, which whoever next holds the lock drains: a `__del__` may run
-    at any moment, also inside this class, through the garbage collector. Allocate and free from the
-    cache cost under 1.5 us.
+    What it has in its cache it hands out in `front`.
 
     Ctrl-C, or a driver's error, may come anywhere. The truth is in the segments' blocks and their
     states, which change in single assignments; whoever comes next makes lists, bins and figures
@@ -48,50 +42,12 @@ class CachingAllocator(Growing):
 
     def __init__(self, backend: Backend, device: Device) -> None:
         super().__init__(backend, device)
-        self._freed: deque[Block] = deque()
         self._give_back: Deleter = self._freed.append
-        self._default = Pool(None)
         self._pools[None] = self._default
         weakref.finalize(self, _free_all, backend, self._segments.handles).atexit = False
         self.every.add(self)
         if self._traced:
             self.watch(True)
-
-    # --- the fast path
-    def allocate(self, nbytes: int, stream: StreamHandle = None) -> DataPtr:
-        """See `Allocator.allocate`.
-
-        Zero bytes get a real block too, so that every handle is valid.
-        """
-        size = (nbytes + (ROUND - 1)) & -ROUND or ROUND
-        with self._lock:
-            if self._state:
-                if self._state == BUSY:
-                    return self._strays.allocate(nbytes)
-                self._restore()
-            self._state = BUSY
-            try:
-                if self._freed:
-                    self._drain()
-                pool = self._default if stream is None else self._pool(stream)
-                waiting = pool.bins.get(size)
-                block = waiting.pop() if waiting else self._miss(pool, size)
-                ptr = _new(DataPtr)
-                ptr.handle, ptr.offset, ptr.nbytes = block.handle, block.offset, nbytes
-                ptr.device, ptr.context = self.device, block
-                tracer = self._tracer
-                give_back = block.give_back if tracer is None else tracer.allocated(block)
-                # at once, and no call after it
-                ptr.__del__, block.state = give_back, LIVE  # type: ignore[assignment]  # set by `_cut`
-                self._allocations += 1
-                self._live += block.size
-                if self._live > self._peak:
-                    self._peak = self._live
-            except BaseException:
-                self._state = TORN
-                raise
-            self._state = IDLE
-        return ptr
 
     def raw_deleter(self) -> Deleter:
         """See `Allocator.raw_deleter`."""
@@ -110,24 +66,6 @@ class CachingAllocator(Growing):
     def _share(self, block: Block, stream: StreamHandle) -> None:
         if self._tracer is not None:
             self._tracer.shared(block, stream)
-
-    def _drain(self) -> None:
-        freed = self._freed
-        while freed:
-            block = freed[0]
-            if block.streams is not None:
-                self._set_aside(block)
-                continue
-            if self._tracer is not None:
-                self._tracer.freed(block)
-            block.state = UNUSED
-            self._live -= block.size
-            self._frees += 1
-            del freed[0]
-            if block.bin is not None:
-                block.bin.append(block)
-            else:
-                block.segment.pool.insert(block)
 
     def _set_aside(self, block: Block) -> None:
         """Takes back what others may still be using. Where the driver raises, it stays in line."""
@@ -163,7 +101,7 @@ class CachingAllocator(Growing):
             pool.insert(block.split(size, self._segments.next()))
         block.bin = pool.bin(size) if size <= SMALL else None
         if block.give_back is None:
-            block.give_back = partial(self._freed.append, block)
+            block.give_back = self._returning(block)
         return block
 
     # --- after an exception in the middle of something

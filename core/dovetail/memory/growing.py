@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-from abc import abstractmethod
 from collections import Counter
 from collections.abc import Hashable
 
@@ -12,9 +11,10 @@ from ..device import Device
 from ..errors import OutOfMemoryError
 from .allocator import SegmentInfo, Stats
 from .blocks import Block, Pool, Segment, segment_bytes
-from .mending import BUSY, Mending
+from .front import BUSY
+from .mending import Mending
+from .pointer import DataPtr
 from .segments import Segments, Strays, Waiting
-from .tracing import Tracer
 from .units import MIB, bytes_text
 
 SLACK = 64 * MIB  # reserved memory stays under 1.5 times the peak of live memory, plus this
@@ -24,18 +24,15 @@ class Growing(Mending):
     """An allocator that asks its device for segments, and returns those that are not in use."""
 
     def __init__(self, backend: Backend, device: Device) -> None:
-        super().__init__()
-        self.backend, self.device = backend, device
+        super().__init__(device)
+        self.backend = backend
         self._pools: dict[Hashable, Pool] = {}
         self._segments, self._waiting = Segments(backend), Waiting(backend)
         self._strays = Strays(backend, device)
-        self._live = self._peak = self._allocations = self._frees = 0
         self._misses = self._retries = self._refusals = 0
-        self._tracer: Tracer | None = None  # notes what is done, while somebody wants to know
 
-    @abstractmethod
-    def _drain(self) -> None:
-        """Takes back what was freed."""
+    def _aside(self, nbytes: int) -> DataPtr:
+        return self._strays.allocate(nbytes)
 
     def _grow(self, pool: Pool, size: int) -> Block:
         """A block of at least `size` from the device, after giving back others if it refuses."""

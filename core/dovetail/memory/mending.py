@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import threading
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import TypeVar
 
 from .allocator import Allocator
+from .front import BUSY, IDLE, TORN, Front
 
 R = TypeVar("R")
 
-IDLE, BUSY, TORN = range(3)  # nobody is inside; somebody is; somebody was, and left by an exception
 
-
-class Mending(Allocator):
+class Mending(Front, Allocator):
     """An allocator under a lock, whose lists and figures can be made anew."""
-
-    def __init__(self) -> None:
-        self._lock = threading.RLock()
-        # BUSY: the lock's holder is inside, so a finaliser that allocates gets memory uncached
-        self._state = IDLE
 
     @abstractmethod
     def _mend(self) -> None:

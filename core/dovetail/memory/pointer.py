@@ -9,15 +9,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn, Protocol, TypeAlias
 
 from ..device import Device
-from ..errors import DTypeError
+from ..errors import of_this_process
 
 Handle: TypeAlias = Any  # an address, or an object of a driver's: the backend's own affair
 StreamHandle: TypeAlias = Any  # likewise; None is the default stream
 Context: TypeAlias = Any  # whatever a deleter needs
 Deleter = Callable[[Context], object]
+
+
+class Copy(Protocol):
+    """A copy that a device makes from or to host memory."""
+
+    @property
+    def give_back(self) -> Callable[[], object] | None:
+        """What gives the host's memory back, once it has landed."""
+
+    def wait(self) -> None:
+        """Returns when it has landed."""
 
 
 class DataPtr:
@@ -34,12 +45,12 @@ class DataPtr:
 
     __slots__ = ("__del__", "context", "copy", "device", "handle", "nbytes", "offset")
 
-    copy: Any  # of host memory, once a device has copied from or to it: see `transfer`
-
     # What gives the memory back, if anything does: called once by Python (PEP 442), which reports
     # errors in it. It lies in a slot, and is no method: at the start of a function in Python Ctrl-C
     # may come, and then this would not be done, and Python would print that it was not.
     __del__: Callable[[], object]
+    give_back: Callable[[], object]  # the same, by another name
+    copy: Copy | None  # of host memory: the last that a device makes from or to it
 
     def __init__(
         self,
@@ -58,6 +69,10 @@ class DataPtr:
         if deleter is not None:
             self.__del__ = partial(deleter, context)
 
+    def address(self) -> Handle:
+        """The handle, for the hot path, which is compiled: there it takes no look-up."""
+        return self.handle
+
     def release(self) -> None:
         """Gives the memory back now.
 
@@ -75,6 +90,23 @@ class DataPtr:
             del self.__del__
         return self.context
 
+    def depart(self, copy: Copy, give_back: Callable[[], object]) -> None:
+        """Says that host memory is used by a copy.
+
+        Until that has landed, `give_back` is what the end of this pointer calls, and whoever asks
+        for the handle waits.
+        """
+        self.__del__, self.copy = give_back, copy
+        self.__class__ = _InFlight
+
+    def land(self) -> None:
+        """Returns when no copy uses the memory."""
+        copy = getattr(self, "copy", None)
+        if copy is not None:
+            copy.wait()
+            self.__class__ = DataPtr
+            self.__del__, self.copy = copy.give_back or _nothing, None
+
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise of_this_process("a DataPtr")
 
@@ -82,29 +114,22 @@ class DataPtr:
         return f"<DataPtr {self.handle!r}+{self.offset}, {self.nbytes} bytes on {self.device}>"
 
 
-def of_this_process(what: str) -> DTypeError:
-    """The error for whoever would copy or send it."""
-    return DTypeError(
-        f"pickle, copy: {what} is memory of this process; copy or send a tensor over it"
-    )
+DataPtr.give_back = DataPtr.__del__  # type: ignore[misc]  # the slot, which mypy takes for a method
 
 
-def foreign(
-    owner: object, handle: Handle, nbytes: int, device: Device, offset: int = 0,
-    deleter: Deleter | None = None,
-) -> DataPtr:  # fmt: skip
-    """A DataPtr to memory that `owner` keeps alive, at least until `deleter(owner)` has returned.
+class _InFlight(DataPtr):
+    """A pointer to host memory that a device still copies from or to.
 
-    `owner`: an array, a DLPack capsule, a mapped file. `handle`, `offset`: what the backend takes,
-    and where in it the memory begins. `nbytes`: how much there is. `deleter`: called once at the
-    end.
-    Units: bytes.
-    Raises: nothing.
-
-    >>> import dovetail as dt
-    >>> a = bytearray(64)
-    >>> ptr = dt.memory.foreign(a, 0, len(a), dt.device("reference"))
-    >>> ptr.nbytes, ptr.context is a
-    (64, True)
+    It becomes a plain one when somebody asks where the memory is, and the copy has landed.
     """
-    return DataPtr(handle, offset, nbytes, device, owner, deleter)
+
+    __slots__ = ()
+
+    @property
+    def handle(self) -> Handle:
+        self.land()
+        return self.handle  # it is a plain pointer's now
+
+
+def _nothing() -> None:
+    pass

@@ -57,7 +57,7 @@ class Segments:
 
     def unused(self) -> list[Segment]:
         """Those of one free block, the largest first."""
-        found = [s for s in self.known.values() if s.first.state is FREE and s.first.next is None]
+        found = [s for s in self.known.values() if s.first.state == FREE and s.first.next is None]
         return sorted(found, key=lambda s: -s.nbytes)
 
     def give_back(self, segment: Segment) -> None:

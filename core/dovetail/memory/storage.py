@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..device import Device
-from .pointer import DataPtr, of_this_process
+from ..errors import of_this_process
+from .pointer import DataPtr
 
 if TYPE_CHECKING:
     from weakref import ref
@@ -56,3 +57,8 @@ class Storage:
 
     def __repr__(self) -> str:
         return f"<Storage of {self.nbytes} bytes on {self.device}>"
+
+
+def storage_over(ptr: DataPtr, device: Device) -> Storage:
+    """The storage of memory that has just been allocated."""
+    return Storage(ptr, ptr.nbytes, device)

@@ -6,17 +6,43 @@ from collections.abc import Callable
 from types import NotImplementedType
 
 from ..errors import ShapeError
-from ..graph.expr import binary_node
+from ..graph.expr import Spec, binary_node
 from ..ops import table as ops
 from ..ops.table import Op
 from ..recent import Recent
-from .inference import SPECS, check_limits, inferred, of_operators
+from .fields import expr_of
+from .inference import SPECS, Inferred, check_limits, inferred, of_operators
 from .operands import PYTHON_NUMBERS, decides
 from .tensor import Tensor, make
 from .verbs import apply, in_place, view
 
 Result = Tensor | NotImplementedType
 Operator = Callable[[Tensor, object], Result]
+Key = tuple[Spec, Spec | type]  # operands' specs, or the types of numbers
+
+
+def recorded(
+    op: Op, known: Recent[Key, Inferred], specs: dict[Key, Inferred], x: Tensor, other: object
+) -> Result:
+    """`x op other`. `specs`: the young ones of what the operator knows."""
+    a = expr_of(x)
+    if type(other) is Tensor:
+        b = expr_of(other)
+        found = specs.get((a.spec, b.spec))
+        if found is None:
+            found = inferred(known, (a.spec, b.spec), op, (a, b))
+        return make(binary_node(op, a, b, found[0]))
+    kind = type(other)
+    if kind in PYTHON_NUMBERS:
+        found = specs.get((a.spec, kind))
+        if found is None:
+            found = inferred(known, (a.spec, kind), op, (a, other))
+        if found[1] is not None:
+            low, high, _ = found[1][1]  # type: ignore[misc]  # of the number
+            if not low <= other <= high:  # type: ignore[operator]  # it is a number
+                check_limits(op, (a, other), found[1])
+        return make(binary_node(op, a, other, found[0]))
+    return NotImplemented if decides(other) else apply(op, (x, other))
 
 
 def _binary(op: Op) -> tuple[Operator, Operator, Operator]:
@@ -27,24 +53,7 @@ def _binary(op: Op) -> tuple[Operator, Operator, Operator]:
     specs = known.young
 
     def forward(self: Tensor, other: object) -> Result:
-        a = self._expr
-        if type(other) is Tensor:
-            b = other._expr
-            found = specs.get((a.spec, b.spec))
-            if found is None:
-                found = inferred(known, (a.spec, b.spec), op, (a, b))
-            return make(binary_node(op, a, b, found[0]))
-        kind = type(other)
-        if kind in PYTHON_NUMBERS:
-            found = specs.get((a.spec, kind))
-            if found is None:
-                found = inferred(known, (a.spec, kind), op, (a, other))
-            if found[1] is not None:
-                low, high, _ = found[1][1]  # type: ignore[misc]  # of the number
-                if not low <= other <= high:  # type: ignore[operator]  # it is a number
-                    check_limits(op, (a, other), found[1])
-            return make(binary_node(op, a, other, found[0]))
-        return NotImplemented if decides(other) else apply(op, (self, other))
+        return recorded(op, known, specs, self, other)
 
     def reflected(self: Tensor, other: object) -> Result:
         return NotImplemented if decides(other) else apply(op, (other, self))

@@ -17,7 +17,9 @@ from ..engine import evaluate as run
 from ..errors import DTypeError, LayoutError
 from ..graph.expr import Expr, leaf
 from ..layout import Shape
-from ..memory import Storage
+from ..memory.storage import Storage
+from ..settings import limits
+from .fields import bind, made
 
 if TYPE_CHECKING:
     from .attached import HostReads, Operators
@@ -48,7 +50,7 @@ class Tensor(Attached):
     __slots__ = ("__weakref__", "_aliases", "_expr")
 
     _expr: Expr
-    _aliases: list[ref[Tensor]] | None  # all tensors over the same memory, once there are several
+    _aliases: Aliases | None
 
     def __init__(self) -> None:
         raise DTypeError("Tensor: make tensors with dt.asarray, dt.zeros, dt.empty, ...")
@@ -216,6 +218,9 @@ class Tensor(Attached):
     __hash__ = object.__hash__
 
 
+bind(Tensor)
+
+
 def required(op: str, x: object) -> Tensor:
     """`x`, which is a tensor. Raises: DTypeError."""
     if not isinstance(x, Tensor):
@@ -256,10 +261,8 @@ def without_meaning(name: str, x: Tensor, beside: str = "") -> str:
 
 def make(e: Expr) -> Tensor:
     """The tensor of a node."""
-    t = _new(Tensor)
-    t._expr = e
-    t._aliases = None
-    if e.depth > settings.depth_limit:
+    t = made(Tensor, e)
+    if e.depth > limits.depth:
         _bound(e)
     return t
 
@@ -271,19 +274,41 @@ def _bound(e: Expr) -> None:
         run.evaluate((e,), eager)
 
 
-_new = object.__new__
+class Aliases:
+    """The tensors over one memory, once there are several: a write to one concerns the gradients of
+    the others. `taped`: whether any of them may have a tape.
+    """
+
+    __slots__ = ("refs", "taped")
+
+    refs: list[ref[Tensor]]
+    taped: bool
+
+    def __init__(self, first: Tensor) -> None:
+        self.refs, self.taped = [ref(first)], first._expr.tape is not None
+
+    def add(self, y: Tensor) -> None:
+        """Notes another one."""
+        self.refs.append(ref(y))
+        e = y._expr
+        if e.tape is not None:
+            self.taped = True
+        n = len(self.refs)
+        if n >= 64 and not n & (n - 1):  # when doubled, so that many live ones cost no more each
+            self.refs = [r for r in self.refs if r() is not None]
+
+    def live(self) -> list[Tensor]:
+        """Those that are still there."""
+        return [t for r in self.refs if (t := r()) is not None]
 
 
 def alias(x: Tensor, y: Tensor) -> Tensor:
-    """`y`, noted as sharing x's memory: a write to one concerns the gradients of the other."""
+    """`y`, noted as sharing x's memory."""
     group = x._aliases
     if group is None:
-        group = x._aliases = [ref(x)]
-    group.append(ref(y))
+        group = x._aliases = Aliases(x)
+    group.add(y)
     y._aliases = group
-    n = len(group)
-    if n >= 64 and not n & (n - 1):  # when doubled, so that many live ones cost no more each
-        group[:] = [r for r in group if r() is not None]
     return y
 
 

@@ -49,16 +49,16 @@ def apply(
     Raises: ShapeError, DTypeError, DeviceError, ValueOverflow, naming op and operands.
     """
     if len(args) == 1 and out is None and type(args[0]) is Tensor:
-        a = args[0]._expr
-        found = applied.young.get((op, a.spec, attrs))
+        e = args[0]._expr
+        found = applied.young.get((op, e.spec, attrs))
         if found is None:
-            found = inferred(applied, (op, a.spec, attrs), op, (a,), attrs)
-        return make(node(op, (a,), found[0], attrs))
+            found = inferred(applied, (op, e.spec, attrs), op, (e,), attrs)
+        return make(node(op, (e,), found[0], attrs))
     operands = tuple([a._expr if type(a) is Tensor else _operand(op, a, args) for a in args])
     key = tuple([a.spec if type(a) is Expr else type(a) for a in operands])
     found = applied.young.get((op, key, attrs))
     if found is None:
-        if any(isinstance(a, Tensor) for a in operands):
+        if _is_any_other(operands):
             given = [make(a) if type(a) is Expr else a for a in operands]
             made = dispatch("apply", op.name, operands, op, given, attrs)
             return made if out is None else write_out(op.name, out, made)
@@ -69,6 +69,11 @@ def apply(
     if out is not None:
         return write_node_out(op.name, out, [node(op, operands, s, attrs)])
     return make(node(op, operands, s, attrs))
+
+
+def _is_any_other(operands: Sequence[Argument]) -> bool:
+    """Whether an operand is a tensor of another layout."""
+    return any(isinstance(a, Tensor) for a in operands)
 
 
 def _operand(op: Op, x: object, among: Sequence[object]) -> Argument:

@@ -46,9 +46,12 @@ taped_write: Callable[[str, Tensor, Expr], Callable[[], None] | None] | None = N
 # --- the one way ----------------------------------------------------------------------------------
 
 
-def write(name: str, x: Tensor, value: Holder[Expr], updates: bool = False) -> None:
+def write(
+    name: str, x: Tensor, value: Holder[Expr], updates: bool = False, others: int = 0
+) -> None:
     """Makes `value` (of x's spec) the contents of `x`, as every view of the memory sees. Where it
-    `updates`, it is an op that does so in the memory of its first operand, which is `x`.
+    `updates`, it is an op that does so in the memory of its first operand, which is `x`. So many
+    `others` as hold it will find it there.
     """
     e = x._expr
     if e.op is not None:  # nobody else can see a pending value through another view
@@ -62,7 +65,7 @@ def write(name: str, x: Tensor, value: Holder[Expr], updates: bool = False) -> N
         if updates:
             run.update(value.pop(), e)
         else:
-            run.write(value, e)
+            run.write(value, e, others)
     except BaseException as error:
         # Ours come before anything is written; Ctrl-C comes at any time, so values that were kept
         # for gradients count as overwritten.
@@ -105,9 +108,11 @@ def _noted(name: str, x: Tensor, value: Expr) -> Callable[[], None] | None:
 
     Raises: GradientError where the write would break a gradient.
     """
-    if taped_write is None or (value.tape is None and x._expr.tape is None and x._aliases is None):
-        return None
-    return taped_write(name, x, value)
+    if value.tape is None and x._expr.tape is None:
+        group = x._aliases
+        if group is None or not group.taped:
+            return None
+    return None if taped_write is None else taped_write(name, x, value)
 
 
 # --- targets --------------------------------------------------------------------------------------
@@ -118,7 +123,21 @@ def write_value(name: str, x: Tensor, value: object) -> None:
     want = strided(name, x)._expr.spec
     if isinstance(value, Tensor) and _is_same_memory(x._expr, strided(name, value)._expr):
         return  # the last act of `x[key] += ...`
-    write(name, x, [to_spec(name, value_node(name, value, want.dtype, want.device), want)])
+    if type(value) is Tensor and value._expr.op is not None and value._expr.spec is want:
+        _move(name, x, value)
+    else:
+        write(name, x, [to_spec(name, value_node(name, value, want.dtype, want.device), want)])
+
+
+def _move(name: str, x: Tensor, value: Tensor) -> None:
+    """Writes what is pending right into x's memory, though its tensor holds it, which then stands
+    for a copy of what is there: taken before that is written again, if anybody still has it.
+    """
+    before = x._expr
+    write(name, x, [value._expr], others=1)
+    after = x._expr
+    if value._expr.op is not None and before is after and value._expr.tape is None:
+        value._expr = node(ops.COPY, (after,), after.spec)
 
 
 def _is_same_memory(a: Expr, b: Expr) -> bool:

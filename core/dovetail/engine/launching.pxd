@@ -1,0 +1,29 @@
+# What the compiled form of `launching.py` knows of its types.
+cimport cython
+
+from dovetail.engine.events cimport Counters
+from dovetail.engine.programs cimport BoundCall, BoundPlan, BoundStep
+from dovetail.graph.expr cimport Expr, settle
+from dovetail.memory.pointer cimport DataPtr
+from dovetail.memory.storage cimport Storage, storage_over
+from dovetail.plugins.opened cimport Opened
+
+
+cdef Counters counters
+
+
+@cython.locals(at=list, e=Expr, ptr=DataPtr)
+cpdef list addresses(leaves, Expr target)
+@cython.locals(at=list, keep=list, slot=Py_ssize_t, i=Py_ssize_t, ptr=DataPtr)
+cpdef launch(
+    Opened opened, BoundPlan plan, list nodes, list leaves, list numbers, Expr target, object stream
+)
+@cython.locals(args=tuple)
+cpdef run(BoundStep step, list at, object numbers, object stream)
+cpdef call(Opened opened, BoundCall bound, list at, object stream)
+@cython.locals(slot=Py_ssize_t)
+cpdef tuple part(list at, tuple p)
+@cython.locals(k=Py_ssize_t, slot=Py_ssize_t, i=Py_ssize_t)
+cpdef run_checked(
+    Opened opened, BoundStep step, list at, list nodes, object numbers, object stream
+)

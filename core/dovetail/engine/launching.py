@@ -1,0 +1,128 @@
+"""The steps of a bound plan, launched: the one loop between a known graph and its kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from ..backend.faults import WIDTH, out_of_range
+from ..graph.expr import Expr, settle
+from ..memory.pointer import StreamHandle
+from ..memory.storage import storage_over
+from ..plugins.opened import Opened
+from .events import counters
+from .programs import BoundCall, BoundPlan, BoundStep, Part
+
+Slots: TypeAlias = list[Any]  # handle and byte offset of each slot
+Number: TypeAlias = float | int | bool
+
+
+def addresses(leaves: Sequence[Expr], target: Expr | None) -> Slots:
+    """Handle and byte offset of what is in memory when a plan starts."""
+    at: Slots = []
+    for e in leaves:
+        ptr = e.storage.ptr
+        at.append(ptr.address())
+        at.append(ptr.offset + e.offset * e.spec.dtype.itemsize if e.offset else ptr.offset)
+    if target is not None:
+        e = target
+        ptr = e.storage.ptr
+        at.append(ptr.address())
+        at.append(ptr.offset + e.offset * e.spec.dtype.itemsize if e.offset else ptr.offset)
+    return at
+
+
+def launch(
+    opened: Opened,
+    plan: BoundPlan,
+    nodes: Sequence[Expr],
+    leaves: Sequence[Expr],
+    numbers: Sequence[Number],
+    target: Expr | None,
+    stream: StreamHandle,
+) -> None:
+    """Runs a plan that is prompt; the nodes that it keeps are leaves afterwards.
+
+    Raises: IndexOutOfRange, before anything is written.
+    """
+    if opened.streams:
+        opened.share(stream, [e.storage for e in (*leaves, *([] if target is None else [target]))])
+    at = addresses(leaves, target)
+    at += plan.blank
+    keep = plan.none.copy()
+    allocate = opened.allocator.allocate
+    for step in plan.steps:
+        for slot, nbytes in step.fresh:
+            ptr = allocate(nbytes, stream)
+            keep[slot] = ptr
+            at[2 * slot] = ptr.address()
+            at[2 * slot + 1] = ptr.offset
+        if isinstance(step, BoundStep):
+            if step.checks:
+                run_checked(opened, step, at, nodes, numbers, stream)
+            else:
+                run(step, at, numbers, stream)
+        else:
+            call(opened, step, at, stream)
+        for slot in step.drops:
+            keep[slot] = None
+    for i, slot in plan.kept:
+        kept = keep[slot]
+        if kept is not None:  # None: it went into the target
+            settle(nodes[i], storage_over(kept, opened.device))
+
+
+def run(step: BoundStep, at: Slots, numbers: Sequence[Number], stream: StreamHandle) -> None:
+    """One launch."""
+    if step.empty:
+        return
+    args = step.pick(at)
+    if step.offsets:
+        args = shifted(args, step.offsets)
+    if not step.all_scalars:
+        numbers = [numbers[i] for i in step.scalars]
+    step.run(args, numbers, stream)
+    counters.launches += 1
+
+
+def run_checked(
+    opened: Opened,
+    step: BoundStep,
+    at: Slots,
+    nodes: Sequence[Expr],
+    numbers: Sequence[Number],
+    stream: StreamHandle,
+) -> None:
+    """One launch that notes bad indices. Raises: IndexOutOfRange."""
+    prompt = opened.faults.prompt()
+    assert prompt is not None, "the plan is not prompt"
+    handle, cells = prompt
+    for k, (slot, _, _) in enumerate(step.checks):
+        cells[k] = 0  # an interrupt may have left something
+        at[2 * slot], at[2 * slot + 1] = handle, k * WIDTH
+    run(step, at, numbers, stream)
+    for k, (_, i, asked) in enumerate(step.checks):
+        index = cells[k]
+        if index or asked.size == 0:  # where nothing is in range, 0 is not either
+            raise out_of_range(asked, index, nodes[i].asked_at)
+
+
+def shifted(args: tuple[Any, ...], offsets: Sequence[tuple[int, int]]) -> tuple[Any, ...]:
+    """Arguments with static offsets added."""
+    found = list(args)
+    for k, offset in offsets:
+        found[k] += offset
+    return tuple(found)
+
+
+def call(opened: Opened, bound: BoundCall, at: Slots, stream: StreamHandle) -> None:
+    """One call of a vendor's routine."""
+    inputs = tuple([part(at, p) for p in bound.inputs])
+    bound.routine(opened.backend, inputs, part(at, bound.output), stream)
+    counters.calls += 1
+
+
+def part(at: Slots, p: Part) -> tuple[object, ...]:
+    """A value as a vendor's routine takes it."""
+    slot, start, shape, strides, dtype = p
+    return at[2 * slot], at[2 * slot + 1] + start, shape, strides, dtype

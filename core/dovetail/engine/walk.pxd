@@ -1,0 +1,11 @@
+# What the compiled form of `walk.py` knows of its types.
+cimport cython
+
+from dovetail.graph.expr cimport Expr, storage_of
+from dovetail.memory.storage cimport Storage
+
+
+@cython.locals(pending=Expr, i=Py_ssize_t, n=Py_ssize_t, mine=list, numbers=list)
+cpdef Py_ssize_t visit(
+    Expr e, object walk, dict index, list nodes, list uses, list key
+) except -1

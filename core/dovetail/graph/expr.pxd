@@ -1,0 +1,59 @@
+# What the compiled form of `expr.py` knows of its types: the source is the same.
+cimport cython
+
+from dovetail.graph.weak cimport weakly
+from dovetail.memory.storage cimport Storage
+
+
+@cython.final
+@cython.freelist(64)
+cdef class Spec:
+    cdef object __weakref__
+    cdef public tuple shape
+    cdef public object dtype
+    cdef public object device
+    cdef public object size
+    cdef public tuple strides
+
+
+@cython.final
+@cython.freelist(256)
+cdef class Expr:
+    cdef object __weakref__
+    cdef public object op
+    cdef public tuple args
+    cdef public object attrs
+    cdef public Spec spec
+    cdef public Py_ssize_t depth
+    cdef public Storage storage
+    cdef public tuple strides
+    cdef public object offset
+    cdef public tuple moves
+    cdef public object tape
+    cdef public object watch
+    cdef public list readers
+    cdef public object asked_at
+
+
+cdef list _log
+cdef Py_ssize_t _log_limit
+cdef Py_ssize_t _noted
+
+cpdef Spec spec(tuple shape, object dtype, object device, object op=*)
+@cython.locals(e=Expr, x=Expr, depth=Py_ssize_t, taped=bint)
+cpdef Expr node(object op, tuple args, Spec spec, object attrs=*)
+@cython.locals(e=Expr, x=Expr, depth=Py_ssize_t)
+cpdef Expr binary_node(object op, Expr a, object b, Spec spec)
+@cython.locals(storage=Storage, pending=Expr)
+cpdef Storage storage_of(Expr e)
+@cython.locals(e=Expr, pending=Expr)
+cpdef Expr leaf(Storage storage, Spec spec, tuple strides, object offset, tuple moves=*)
+cpdef settle(Expr e, Storage storage)
+@cython.locals(noted=list, e=Expr)
+cpdef list readers(Storage storage)
+@cython.locals(first=Py_ssize_t, e=Expr, x=Expr)
+cpdef _note_readers()
+@cython.locals(storage=Storage)
+cpdef _note_reader(object r, Expr read)
+cpdef overwritten(Expr e, object name)
+cpdef _holder(Expr e)

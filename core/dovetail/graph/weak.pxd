@@ -1,0 +1,1 @@
+cpdef object weakly(object x)

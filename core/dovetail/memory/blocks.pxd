@@ -1,0 +1,33 @@
+# What the compiled form of `blocks.py` knows of its types.
+cimport cython
+
+
+cdef class Segment:
+    cdef public Block first
+    cdef public object handle
+    cdef public object nbytes
+    cdef public object owner
+    cdef public Pool pool
+
+
+@cython.freelist(64)
+cdef class Block:
+    cdef public list bin
+    cdef public object give_back
+    cdef public object handle
+    cdef public Block next
+    cdef public object offset
+    cdef public Block prev
+    cdef public Segment segment
+    cdef public object serial
+    cdef public Py_ssize_t size
+    cdef public int state
+    cdef public list streams
+    cdef public object where
+
+
+cdef class Pool:
+    cdef public dict bins
+    cdef public list large
+    cdef public list small
+    cdef public object stream

@@ -1,0 +1,100 @@
+"""Pointers: `pointer.py`, compiled. What differs is the end of one: nothing of Python's stands
+between it and what gives the memory back.
+"""
+
+cimport cython
+
+from ..errors import of_this_process
+
+Handle = StreamHandle = Context = Deleter = object
+
+
+@cython.freelist(64)
+@cython.no_gc_clear  # what gives the memory back is there until the end
+cdef class DataPtr:
+    """Memory on a device, given back exactly once: when this object dies or is released.
+
+    `handle` and byte `offset` are what a backend takes; `deleter(context)` gives the memory back.
+
+    >>> import dovetail as dt
+    >>> ptr = dt.memory.get_allocator("reference").allocate(100)
+    >>> ptr.nbytes >= 100
+    True
+    >>> ptr.release()
+    """
+
+    def __init__(self, handle, offset, nbytes, device, context=None, deleter=None):
+        self._handle = handle
+        self.offset = offset
+        self.nbytes = nbytes
+        self.device = device
+        self.context = context
+        if deleter is not None:
+            self.give_back = _Call(deleter, context)
+
+    cdef inline object address(self):
+        if self.copy is not None:
+            self.land()
+        return self._handle
+
+    @property
+    def handle(self):
+        """What a backend takes; it waits for a copy that uses the memory."""
+        return self.address()
+
+    @handle.setter
+    def handle(self, handle):
+        self._handle = handle
+
+    def __dealloc__(self):
+        if self.give_back is not None:
+            self.give_back()
+
+    def release(self):
+        """Gives the memory back now.
+
+        An error in the deleter is reported, not raised.
+        """
+        heir = DataPtr(self._handle, self.offset, self.nbytes, self.device)
+        heir.give_back, self.give_back = self.give_back, None
+        self.context = None
+
+    def detach(self):
+        """The context, for the caller to give the memory back, with `Allocator.raw_deallocate`."""
+        self.give_back = None
+        return self.context
+
+    def depart(self, copy, give_back):
+        """Says that host memory is used by a copy.
+
+        Until that has landed, `give_back` is what the end of this pointer calls, and whoever asks
+        for the handle waits.
+        """
+        self.give_back, self.copy = give_back, copy
+
+    def land(self):
+        """Returns when no copy uses the memory."""
+        if self.copy is not None:
+            copy = self.copy
+            copy.wait()
+            self.give_back, self.copy = copy.give_back, None
+
+    def __reduce_ex__(self, protocol):
+        raise of_this_process("a DataPtr")
+
+    def __repr__(self):
+        return f"<DataPtr {self.handle!r}+{self.offset}, {self.nbytes} bytes on {self.device}>"
+
+
+@cython.final
+cdef class _Call:
+    """A deleter and its context: `functools.partial` refers to its own dict, too."""
+
+    cdef object deleter
+    cdef object context
+
+    def __init__(self, deleter, context):
+        self.deleter, self.context = deleter, context
+
+    def __call__(self):
+        self.deleter(self.context)

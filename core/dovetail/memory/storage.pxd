@@ -1,0 +1,20 @@
+cimport cython
+
+from dovetail.memory.pointer cimport DataPtr
+
+
+@cython.freelist(64)
+cdef class Storage:
+    cdef object __weakref__
+    cdef public object checks
+    cdef public object device
+    cdef public object nbytes
+    cdef public object pending
+    cdef public DataPtr ptr
+    cdef public bint read_only
+    cdef public list readers
+    cdef public bint seen
+    cdef public object watch
+
+
+cpdef Storage storage_over(DataPtr ptr, object device)

@@ -1,0 +1,10 @@
+# What the compiled form of `opened.py` knows of its types.
+cdef class Opened:
+    cdef object __weakref__
+    cdef public object allocator
+    cdef public object backend
+    cdef public object device
+    cdef public object faults
+    cdef public object library_calls
+    cdef public object programs
+    cdef public bint streams

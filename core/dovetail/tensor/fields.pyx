@@ -1,0 +1,55 @@
+"""The fields of a Tensor: `fields.py`, compiled. A slot is read at its offset, not looked up."""
+
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF, Py_INCREF
+
+from dovetail.graph.expr cimport Expr
+
+
+cdef extern from "Python.h":
+    ctypedef struct PyMemberDef:
+        Py_ssize_t offset
+    ctypedef struct PyTypeObject:
+        PyObject* (*tp_alloc)(PyTypeObject*, Py_ssize_t)
+
+cdef extern from "structmember.h":
+    pass
+
+cdef extern from *:
+    """
+    static Py_ssize_t dovetail_offset(PyObject *descriptor) {
+        return ((PyMemberDescrObject *)descriptor)->d_member->offset;
+    }
+    """
+    Py_ssize_t dovetail_offset(object descriptor)
+
+cdef Py_ssize_t _expr_at = 0, _aliases_at = 0
+
+
+def bind(tensor):
+    """Says which class this is about."""
+    global _expr_at, _aliases_at
+    _expr_at = dovetail_offset(tensor.__dict__["_expr"])
+    _aliases_at = dovetail_offset(tensor.__dict__["_aliases"])
+
+
+cpdef Expr expr_of(object x):
+    """The node of a strided tensor."""
+    cdef PyObject* found = (<PyObject**>((<char*><void*>x) + _expr_at))[0]
+    if found == NULL:
+        raise AttributeError("_expr")
+    return <Expr>found
+
+
+cpdef object made(object kind, Expr e):
+    """A tensor of a node."""
+    cdef PyObject* found = (<PyTypeObject*>kind).tp_alloc(<PyTypeObject*>kind, 0)
+    if found == NULL:
+        raise MemoryError
+    cdef object x = <object>found
+    Py_DECREF(x)  # `found` was one reference, and `x` is another
+    Py_INCREF(e)
+    (<PyObject**>((<char*><void*>x) + _expr_at))[0] = <PyObject*>e
+    Py_INCREF(None)
+    (<PyObject**>((<char*><void*>x) + _aliases_at))[0] = <PyObject*>None
+    return x

@@ -1,0 +1,67 @@
+"""`x[key]` of integers and slices, over memory that is there: the view, at one go.
+
+The general way is in `functions.index_keys`: it knows every key, layout and gradient, and says what
+is wrong. It takes four times as long.
+"""
+
+from __future__ import annotations
+
+from ..graph.expr import Expr, leaf, spec
+from .fields import expr_of
+from .tensor import Tensor
+
+
+def basic_leaf(x: Tensor, key: object) -> Expr | None:
+    """The leaf that a key selects of a tensor in memory; None where this is for the general way."""
+    if type(x) is not Tensor:
+        return None
+    e = expr_of(x)
+    if e.op is not None or e.storage.pending is not None or e.tape is not None:
+        return None
+    whole, steps = e.spec.shape, e.strides
+    parts = key if type(key) is tuple else (key,)
+    used, ndim = len(parts), len(whole)
+    if used > ndim:
+        return None
+    offset = e.offset
+    shape, strides = [], []
+    for d in range(used):
+        part = parts[d]
+        kind = type(part)
+        extent = whole[d]
+        step = steps[d]
+        if kind is int:
+            if part < 0:
+                part += extent
+            if not 0 <= part < extent:
+                return None
+            offset += part * step
+        elif kind is slice:
+            start, stop, by = part.start, part.stop, part.step
+            if by is None and type(start) is int and stop is None and 0 <= start < extent:
+                length = extent - start
+            elif by is None and start is None and type(stop) is int and 0 < stop <= extent:
+                start, length = 0, stop
+            else:
+                try:
+                    start, stop, by = part.indices(extent)
+                except (TypeError, ValueError):
+                    return None
+                length = len(range(start, stop, by))
+                if length == 0:
+                    return None
+                if by != 1 and length > 1:
+                    offset += start * step
+                    start, step = 0, step * by
+            offset += start * step
+            shape.append(length)
+            strides.append(step)
+        else:
+            return None
+    if used < ndim:
+        shape += whole[used:]
+        strides += steps[used:]
+    if 0 in shape:
+        return None
+    s = spec(tuple(shape), e.spec.dtype, e.spec.device)
+    return leaf(e.storage, s, tuple(strides), offset)

@@ -1,0 +1,22 @@
+# What the compiled form of `tensor.py` knows of its types.
+cimport cython
+
+from dovetail.graph.expr cimport Expr, leaf
+from dovetail.settings cimport Limits
+from dovetail.tensor.fields cimport made
+
+cdef Limits limits
+
+
+cdef class Aliases:
+    cdef public list refs
+    cdef public bint taped
+    @cython.locals(n=Py_ssize_t, e=Expr)
+    cpdef add(self, object y)
+
+
+cpdef object make(Expr e)
+@cython.locals(group=Aliases)
+cpdef object alias(object x, object y)
+@cython.locals(e=Expr)
+cpdef Expr lazy_storage(object x)

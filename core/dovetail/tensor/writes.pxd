@@ -1,0 +1,21 @@
+# What the compiled form of `writes.py` knows of its types.
+cimport cython
+
+from dovetail.graph.expr cimport Expr, Spec, node, overwritten, spec, storage_of
+from dovetail.tensor.tensor cimport Aliases, make
+
+
+@cython.locals(e=Expr)
+cpdef write(object name, object x, list value, bint updates=*, Py_ssize_t others=*)
+cpdef _require_writable(object name, Expr e)
+@cython.locals(group=Aliases)
+cpdef _noted(object name, object x, Expr value)
+@cython.locals(want=Spec)
+cpdef write_value(object name, object x, object value)
+cpdef bint _is_same_memory(Expr a, Expr b) except -1
+@cython.locals(value=list, want=Spec)
+cpdef write_result(object name, object x, list made)
+@cython.locals(have=Spec, want=Spec)
+cpdef write_node_out(object name, object out, list result)
+@cython.locals(have=Spec)
+cpdef Expr to_spec(object name, Expr e, Spec want, object how=*)
