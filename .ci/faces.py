@@ -46,6 +46,7 @@ OFFERS: dict[str, str] = {
     "functions.index_writes": "",
     "functions.indexing": "",
     "functions.interop": "",
+    "functions.jit": "",
     "functions.linalg": "matmul matrix_transpose outer reproducible tensordot vecdot",
     "functions.manipulation": "",
     "functions.masks": "",
@@ -107,6 +108,7 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
     "memory": ("Memory", {"memory": "memory"}),
     "insight": ("When and how work runs", {"insight.explain": "", "insight.profile": "",
                                            "settings": ""}),
+    "jit": ("Captured functions", {"functions.jit": ""}),
     "errors": ("Errors", {"errors": ""}),
 }  # fmt: skip
 

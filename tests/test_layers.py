@@ -86,8 +86,9 @@ MAY_IMPORT = {
     "memory": "backend",
     "plugins": "backend memory",
     "engine": "kernel graph ops backend fusion memory plugins",
-    "tensor": "graph ops backend memory plugins engine",
-    "functions": "graph ops backend memory plugins engine tensor",
+    "capture": "graph ops backend fusion memory plugins engine",
+    "tensor": "graph ops backend memory plugins engine capture",
+    "functions": "graph ops backend memory plugins engine capture tensor",
     "insight": "fusion memory plugins engine tensor",
     "autograd": "graph ops fusion engine tensor functions",
     "commands": "kernel memory plugins engine tensor",
@@ -163,6 +164,7 @@ def test_the_contract_allows_nothing_that_is_not_used_and_no_circle() -> None:
 # What each room takes from other distributions; everything else is the standard library's.
 TAKES = {
     "numpy": "arguments autograd backend commands dtypes functions plugins tensor testing",
+    "optree": "functions",  # when a captured function meets a container
     "platformdirs": "backend",
     "pluggy": "extend plugins tensor",
     "rich": "commands insight",

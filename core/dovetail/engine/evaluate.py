@@ -28,7 +28,7 @@ from ..memory.storage import Storage
 from ..ops.table import COPY
 from ..plugins.opened import Opened
 from ..recent import Recent
-from . import events, guards, programs
+from . import events, guards, programs, recording
 from .events import counters as counters  # where those who count find them
 from .programs import BoundCall, BoundPlan, BoundStep
 from .walk import Walk
@@ -56,7 +56,7 @@ def evaluate(exprs: Sequence[Expr], asked: bool = True) -> None:
             _refuse_bad(exprs)
         if len(exprs) == 1 and exprs[0].op is not None:
             root = exprs[0]
-            if not events.profiles and guards.match(root, current_handle(root.spec.device)):
+            if not _is_noted() and guards.match(root, current_handle(root.spec.device)):
                 counters.evaluations += 1
                 counters.launches += 1
                 return
@@ -64,6 +64,11 @@ def evaluate(exprs: Sequence[Expr], asked: bool = True) -> None:
             return
         for roots in _by_device(exprs):
             Evaluation(roots).run(asked)
+
+
+def _is_noted() -> bool:
+    """Whether somebody wants to know of each launch: a profile, or a function's capture."""
+    return bool(events.profiles or recording.active)
 
 
 def _refuse_bad(exprs: Sequence[Expr]) -> None:
@@ -118,7 +123,7 @@ def write(value: Holder[Expr], target: Expr) -> None:
         storage = _in_memory(target)
         if is_alone(value) and not _read_by_others(storage, value[0]):
             stream = current_handle(target.spec.device)
-            if not events.profiles and guards.match_into(value[0], target, stream):
+            if not _is_noted() and guards.match_into(value[0], target, stream):
                 counters.evaluations += 1
                 counters.launches += 1
                 _written(storage)
@@ -197,8 +202,12 @@ class Evaluation(Walk):
 
     def run(self, asked: bool = True) -> None:
         """Raises: IndexOutOfRange, before anything is written, or where an answer is waited for."""
+        recorder = recording.current()
+        if recorder is not None:
+            recorder.run(self, asked)
+            return
         counters.evaluations += 1
-        self._execute(self._bound(), asked)
+        self.execute(self.bound(), asked)
 
     def plan(self) -> Plan:
         """The launches; what is not known is neither compiled nor kept."""
@@ -206,7 +215,7 @@ class Evaluation(Walk):
         known = _plans.find(key)
         return self._planned(held, roots, target) if known is None else known.plan
 
-    def _bound(self) -> BoundPlan:
+    def bound(self) -> BoundPlan:
         """The launches, known under the graph's structure from now on."""
         key, held, roots, target = self._whole_key()
         known = _plans.young.get(key) or _plans.find(key)
@@ -247,7 +256,8 @@ class Evaluation(Walk):
         events.note("plan", begun, steps=len(plan.steps))
         return plan
 
-    def _execute(self, plan: BoundPlan, asked: bool) -> None:
+    def execute(self, plan: BoundPlan, asked: bool) -> None:
+        """Launches. Raises: as `run`."""
         device, t = self.device, self.target
         opened = device.opened or open_device(device)
         stream = current_handle(device)

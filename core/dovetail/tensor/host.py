@@ -18,6 +18,7 @@ from ..backend.streams import current_handle, wait
 from ..device import Device, opened
 from ..dtypes import DType, float32
 from ..engine import evaluate as run
+from ..engine import recording
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..graph.expr import Expr, Spec, leaf, node, spec, storage_of
 from ..layout import StridedView
@@ -38,6 +39,8 @@ def from_host(values: np.ndarray, dtype: DType, device: Device) -> Tensor:
     e = fresh(spec(values.shape, dtype, device, "asarray"))  # first: it is what fails by name
     values = np.asarray(values, order="C")
     ptr = e.storage.ptr
+    if recording.active and (recorder := recording.current()) is not None:
+        recorder.filled(e.storage, values.tobytes())
     if values.size:
         flat = values.reshape(-1).view(np.uint8).data
         opened(device).backend.copy_in(ptr.handle, ptr.offset, flat, current_handle(device))
@@ -48,7 +51,10 @@ def fresh(s: Spec) -> Expr:
     """A leaf over newly allocated, uninitialised memory."""
     nbytes = s.size * s.dtype.itemsize
     ptr: DataPtr = opened(s.device).allocator.allocate(nbytes, current_handle(s.device))
-    return leaf(Storage(ptr, nbytes, s.device), s, s.strides, 0)
+    storage = Storage(ptr, nbytes, s.device)
+    if recording.active and (recorder := recording.current()) is not None:
+        recorder.born(storage)
+    return leaf(storage, s, s.strides, 0)
 
 
 # --- computed -------------------------------------------------------------------------------------
@@ -94,6 +100,7 @@ def storage(x: Tensor) -> Storage:
     >>> x.storage() is x[1].storage()
     True
     """
+    recording.refuse("storage() asks for a tensor's memory")
     return storage_of(evaluated(strided("storage", x)))
 
 
@@ -108,6 +115,7 @@ def data_ptr(x: Tensor) -> int:
     >>> x.data_ptr() % 64
     0
     """
+    recording.refuse("data_ptr() asks for a tensor's memory")
     e = evaluated(strided("data_ptr", x))
     ptr = storage_of(e).ptr
     at = ptr.offset + e.offset * x.itemsize
@@ -253,6 +261,7 @@ def host_array(x: Tensor, dtype: np.dtype) -> np.ndarray:
     """The values as a NumPy array of a dtype of that size: read-only over the memory itself where
     the host reaches it, else a copy.
     """
+    recording.refuse(f"the host reads a tensor, {x._expr.spec!r},")
     e = evaluated(x)
     device = opened(x.device)
     wait(device, current_handle(x.device))
