@@ -15,15 +15,17 @@ from ..arguments import refused
 from ..engine import evaluate as run
 from ..engine import recording
 from ..errors import ArgumentError, ArgumentTypeError, DTypeError
-from ..settings import current
+from ..settings import Settings, current
 from ..tensor.host import evaluated
 from ..tensor.tensor import Tensor
-from .captures import MISS, Capture, Failed, Session
+from .calls import MISS, Call
+from .captures import Capture, Failed, Session
 from .containers import SIMPLE, Flat, Static, flattened, rebuilt, static, strided_leaf
 
 __all__ = ["jit"]
 
 KINDS = 64  # of arguments, that a function is captured for; beyond, the oldest goes
+LATEST = 4  # captures that are tried without looking them up; and those of one kind
 
 
 class Captured:
@@ -44,6 +46,7 @@ class Captured:
         self._static = static_argnames
         self._positions = _positions(function, static_argnames)
         self._captures: dict[Hashable, list[Capture | Failed]] = {}
+        self._latest: tuple[Call, ...] = ()  # whatever the arguments
         self._lock = threading.RLock()
         self.captures = 0
 
@@ -57,17 +60,39 @@ class Captured:
         if recording.active and recording.current() is not None:
             return self._function(*args, **options)  # part of what is being captured
         settings = current()
+        if not options:
+            for call in self._latest:
+                result = call(args, None, settings)
+                if result is not MISS:
+                    return result
         if settings.eager:
             return self._function(*args, **options)
         flat = self._flat(args, options)
+        if flat.tree is not None:
+            for call in self._latest:
+                result = call(flat.leaves, flat.tree, settings)
+                if result is not MISS:
+                    return result
+        return self._found(flat, settings)
+
+    def _found(self, flat: Flat, settings: Settings) -> Any:
+        """What a call gives that none of the latest captures is for."""
         leaves, key = _key(self._name, flat, (settings.grad, settings.reproducible))
         for capture in self._captures.get(key, ()):
-            if type(capture) is Failed:
-                return self._function(*args, **options)
-            result = capture.call(leaves)  # type: ignore[union-attr]  # no Failed
+            if isinstance(capture, Failed):
+                return self._run(flat, [x.value if type(x) is Static else x for x in leaves])
+            result = capture.call(leaves, flat.tree, settings)
             if result is not MISS:
+                self._latest = (capture.call, *self._latest)[:LATEST]
                 return result
-        return self._capture(flat, leaves, key)
+        return self._capture(Flat(leaves, flat.tree), key, settings)
+
+    def _run(self, flat: Flat, leaves: Sequence[object]) -> Any:
+        """The function itself, given the leaves of its arguments."""
+        if flat.tree is None:
+            return self._function(*leaves)
+        args, options = rebuilt(flat, leaves)
+        return self._function(*args, **options)
 
     @property
     def _name(self) -> str:
@@ -87,16 +112,12 @@ class Captured:
             return Flat(args, None)
         return flattened((args, options))
 
-    def _capture(self, flat: Flat, leaves: Sequence[Any], key: Hashable) -> Any:
+    def _capture(self, flat: Flat, key: Hashable, settings: Settings) -> Any:
         with self._lock:
-            session = Session(self._name, [self._function], leaves)
+            session = Session(self._name, [self._function], flat.leaves, flat.tree, settings)
             given = session.traced()
             try:
-                if flat.tree is None:
-                    result, capture = session.run(lambda: self._function(*given))
-                else:
-                    args, options = rebuilt(flat, given)
-                    result, capture = session.run(lambda: self._function(*args, **options))
+                result, capture = session.run(lambda: self._run(flat, given))
             except (DTypeError, ArgumentTypeError) as error:
                 if "TracedFloat" in str(error):
                     error.args = (
@@ -108,7 +129,9 @@ class Captured:
             self.captures += 1
             if len(self._captures) >= KINDS and key not in self._captures:
                 del self._captures[next(iter(self._captures))]
-            self._captures[key] = [capture, *self._captures.get(key, ())][:4]
+            self._captures[key] = [capture, *self._captures.get(key, ())][:LATEST]
+            if isinstance(capture, Capture):
+                self._latest = (capture.call, *self._latest)[:LATEST]
             return result
 
 
