@@ -36,6 +36,7 @@ OFFERS: dict[str, str] = {
     "device": "",
     "dtypes": "",
     "errors": "",
+    "functions.control_flow": "",
     "functions.copies": "",
     "functions.creation": "",
     "functions.cumulative": "",
@@ -108,7 +109,7 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
     "memory": ("Memory", {"memory": "memory"}),
     "insight": ("When and how work runs", {"insight.explain": "", "insight.profile": "",
                                            "settings": ""}),
-    "jit": ("Captured functions", {"functions.jit": ""}),
+    "jit": ("Captured functions", {"functions.jit": "", "functions.control_flow": ""}),
     "errors": ("Errors", {"errors": ""}),
 }  # fmt: skip
 

@@ -86,6 +86,7 @@ class Recorder:
         self.inputs: list[int] = []
         self.from_outer: dict[int, Place] = {}  # slot -> the outer recorder's place
         self.held: dict[int, Storage] = {}
+        self._kept: list[Storage] = []  # what acts need that are to be done
         self._resolve = resolve
         self._slots = 0
         self._known: dict[int, tuple[ref[Storage], int, int]] = {}  # slot, its first byte
@@ -115,6 +116,35 @@ class Recorder:
     def _pretended(self, s: Spec) -> Storage:
         nbytes = s.size * s.dtype.itemsize
         return Storage(DataPtr(None, 0, nbytes, s.device), nbytes, s.device)
+
+    def allocated(self, s: Spec) -> Expr:
+        """A leaf over new memory, for an act to write."""
+        if self.dry:
+            storage = self._pretended(s)
+            self._know(storage, self.temporary(storage.nbytes))
+        else:
+            nbytes = s.size * s.dtype.itemsize
+            ptr = open_device(s.device).allocator.allocate(nbytes, self.stream)
+            storage = Storage(ptr, nbytes, s.device)
+            self.born(storage)
+            self._kept.append(storage)
+        return leaf(storage, s, s.strides, 0)
+
+    def perform(self, act: Act) -> None:
+        """Does an act, and notes it."""
+        if not self.dry:
+            opened = open_device(self.device or default_device())
+            act.run(opened, self._live(), self.environment.values, self.stream)
+        self.acts.append(act)
+
+    def _live(self) -> list[Any]:
+        """Handles and offsets of all slots, as they are now."""
+        at: list[Any] = [None, 0] * self._slots
+        for found, slot, begin in self._known.values():
+            storage = found()
+            if storage is not None and storage.ptr is not None:
+                at[2 * slot : 2 * slot + 2] = storage.ptr.handle, storage.ptr.offset + begin
+        return at
 
     def temporary(self, nbytes: int) -> int:
         """A slot of this program's own."""
@@ -147,6 +177,7 @@ class Recorder:
             slot = self.input()
             outer, begin = self.outer._slot_of(storage)
             self.from_outer[slot] = Place(outer, 0)
+            self._kept.append(storage)
             return slot, begin
         found = None if self._resolve is None else self._resolve(storage)
         if found is not None:
@@ -159,6 +190,11 @@ class Recorder:
         """Where a leaf begins."""
         slot, begin = self._slot_of(storage_of(e))
         return Place(slot, e.offset * e.spec.dtype.itemsize - begin)
+
+    def needed(self, e: Expr) -> Place:
+        """The same, for an act to be done, until which this memory is kept."""
+        self._kept.append(storage_of(e))
+        return self.place(e)
 
     # --- what is pending from before
     def is_earlier(self, e: Expr) -> bool:
@@ -175,7 +211,14 @@ class Recorder:
             engine.evaluate(earlier, asked=False)
 
     def _earlier_of(self, evaluation: Evaluation) -> list[Expr]:
-        return [e for e in evaluation.nodes if e.op is not None and self.is_earlier(e)]
+        """Those that are asked for, or that what was made since reads."""
+        found = [r for r in evaluation.roots if r.op is not None and self.is_earlier(r)]
+        for e in evaluation.nodes:
+            read = (e.storage.pending,) if e.op is None else () if self.is_earlier(e) else e.args
+            found += [
+                a for a in read if type(a) is Expr and a.op is not None and self.is_earlier(a)
+            ]
+        return list(dict.fromkeys(found))
 
     # --- evaluations
     def run(self, evaluation: Evaluation, asked: bool) -> None:

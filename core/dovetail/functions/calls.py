@@ -294,7 +294,7 @@ class _Writer:
         tree = f.result.tree
         if tree.is_leaf():
             self.lines.append(f"return {values[0]}")
-        elif tree.type is tuple and tree.num_leaves == tree.num_children:
+        elif tree.type is tuple and tree.num_nodes == tree.num_leaves + 1:
             self.lines.append(f"return ({''.join(v + ', ' for v in values)})")
         else:
             around = self.constant("around", Flat((), tree))
