@@ -89,7 +89,7 @@ MAY_IMPORT = {
     "capture": "graph ops backend fusion memory plugins engine",
     "tensor": "graph ops backend memory plugins engine capture",
     "functions": "graph ops backend memory plugins engine capture tensor",
-    "insight": "fusion memory plugins engine tensor",
+    "insight": "fusion memory plugins engine capture tensor",
     "autograd": "graph ops fusion engine tensor functions",
     "commands": "kernel memory plugins engine tensor",
     "testing": "kernel graph ops backend fusion memory plugins engine tensor functions autograd",

@@ -107,9 +107,7 @@ def read(opened: Opened, at: At, p: Place, nbytes: int, stream: StreamHandle) ->
 class Form(Act):
     """An act with programs in it."""
 
-    launches = 0  # those inside count themselves
-    what = ""
-
+    # launches: those inside count themselves
     @property
     @abstractmethod
     def parts(self) -> tuple[Part, ...]:
@@ -119,11 +117,6 @@ class Form(Act):
     def programs(self) -> tuple[Program, ...]:
         """The same, alone."""
         return tuple(p.program for p in self.parts)
-
-    @property
-    @abstractmethod
-    def written(self) -> tuple[Place, ...]:
-        """Where it writes."""
 
 
 class Repeat(Form):

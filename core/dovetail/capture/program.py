@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from ..backend import faults
@@ -52,6 +52,17 @@ class Act(ABC):
     """One thing that a program does."""
 
     launches = 0
+    what = ""  # for people
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        """The programs in it."""
+        return ()
+
+    @property
+    def written(self) -> tuple[Place, ...]:
+        """Where it writes."""
+        return ()
 
     @abstractmethod
     def places(self) -> Iterator[Place]:
@@ -93,6 +104,13 @@ class Launch(Act):
         cells = {slot for slot, _, _ in self.step.checks}
         pairs = zip(self.step.buffers, self.buffers, strict=True)
         return (p for (slot, _), p in pairs if slot not in cells)
+
+    @property
+    def written(self) -> tuple[Place, ...]:
+        cells = {slot for slot, _, _ in self.step.checks}
+        access = (b.access for b in self.step.kernel.buffers)
+        found = zip(self.step.buffers, self.buffers, access, strict=True)
+        return tuple(p for (slot, _), p, how in found if how != "r" and slot not in cells)
 
     def moved(self, move: Callable[[Place], Place]) -> Launch:
         cells = {slot for slot, _, _ in self.step.checks}
@@ -154,6 +172,10 @@ class Call(Act):
     def places(self) -> Iterator[Place]:
         return (x.place for x in (*self.inputs, self.output))
 
+    @property
+    def written(self) -> tuple[Place, ...]:
+        return (self.output.place,)
+
     def moved(self, move: Callable[[Place], Place]) -> Call:
         inputs = tuple(x._replace(place=move(x.place)) for x in self.inputs)
         output = self.output._replace(place=move(self.output.place))
@@ -182,6 +204,10 @@ class Fill(Act):
     def places(self) -> Iterator[Place]:
         return iter((self.place,))
 
+    @property
+    def written(self) -> tuple[Place, ...]:
+        return (self.place,)
+
     def moved(self, move: Callable[[Place], Place]) -> Fill:
         return Fill(move(self.place), self.values)
 
@@ -198,8 +224,8 @@ class Effect(Act):
     Its results, if `variable` is given, go to `env` from there on.
     """
 
-    def __init__(self, what: str, action: Callable[[], Any], variable: int | None = None) -> None:
-        self.what, self.action, self.variable = what, action, variable
+    def __init__(self, action: Callable[[], Any], variable: int | None = None) -> None:
+        self.action, self.variable = action, variable
 
     def places(self) -> Iterator[Place]:
         return iter(())
@@ -251,8 +277,9 @@ class Program:
 
     def __init__(
         self, opened: Opened, inputs: int, held: tuple[Storage, ...], sizes: tuple[int, ...],
-        arena: int, acts: tuple[Act, ...], written: frozenset[int],
+        arena: int, acts: tuple[Act, ...], written: frozenset[int], name: str,
     ) -> None:  # fmt: skip
+        self.name = name
         self.opened, self.inputs, self.held, self.sizes = opened, inputs, held, sizes
         self.arena, self.acts, self.written = arena, acts, written
         self._replay: Replay | None = None
@@ -262,13 +289,13 @@ class Program:
         """Kernels and routines, those of loops once."""
         return sum(act.launches for act in self.acts)
 
-    def steps(self) -> Iterator[Launch | Call]:
-        """Every kernel and routine, those of loops and branches once."""
+    def steps(self, inside: str = "") -> Iterator[tuple[str, Launch | Call]]:
+        """Every kernel and routine, those of loops and branches once, and what it is inside of."""
         for act in self.acts:
             if isinstance(act, Launch | Call):
-                yield act
-            for part in getattr(act, "programs", ()):
-                yield from part.steps()
+                yield inside, act
+            for part in act.programs:
+                yield from part.steps(f"{inside}{act.what}: ")
 
     def begun(self) -> At:
         """The part of `at` that holds constants."""
@@ -277,6 +304,8 @@ class Program:
     def replay(self, at: At, env: Env, stream: StreamHandle) -> None:
         """Does it all again."""
         if events.profiles:
+            if self.name:
+                events.note(f"replay {self.name}", time.perf_counter_ns())
             for act in self.acts:
                 act.run(self.opened, at, env, stream)
             counters.launches += self.launches
@@ -334,6 +363,20 @@ def arranged(
     return found, whole
 
 
+def needed(acts: Sequence[Act], born: Container[int], wanted: Iterable[int]) -> list[Act]:
+    """The acts without launches that write only where nobody reads: values that a function held
+    while it ran. `born`: the slots that are the program's own; `wanted`: those of results.
+    """
+    live, found = {*wanted}, []
+    for act in reversed(acts):
+        is_launch = isinstance(act, Launch) and not act.step.checks
+        if is_launch and all(p.slot in born and p.slot not in live for p in act.written):
+            continue
+        live |= {p.slot for p in act.places()}
+        found.append(act)
+    return found[::-1]
+
+
 def touched(acts: Iterable[Act]) -> dict[int, tuple[int, int]]:
     """Of each slot, the first and the last act that reads or writes it."""
     found: dict[int, tuple[int, int]] = {}
@@ -342,8 +385,3 @@ def touched(acts: Iterable[Act]) -> dict[int, tuple[int, int]]:
             first, _ = found.get(p.slot, (k, k))
             found[p.slot] = (first, k)
     return found
-
-
-def writes(step: Step) -> Sequence[int]:
-    """Positions among the buffers of those that its kernel writes."""
-    return [i for i, b in enumerate(step.kernel.buffers) if b.access != "r"]

@@ -31,8 +31,8 @@ from .program import (
     Program,
     Strided,
     arranged,
+    needed,
     touched,
-    writes,
 )
 
 # Where memory is that a recorder has not seen: its slot among the inputs (and the byte at which
@@ -320,26 +320,27 @@ class Recorder:
         values = (0, 0) if self.dry else reserve()
         first = self.environment.variable(values[0])
         self._drawn = (first, self.environment.variable(values[1]))
-        self.acts.append(Effect("draw", reserve, first))
+        self.acts.append(Effect(reserve, first))
         return values
 
     def drawn(self, args: tuple[Any, ...]) -> None:
         """See `recording.Recorder`."""
         self.environment.tag(args, self._drawn)
 
-    def act(self, what: str, action: Callable[[], object]) -> None:
+    def act(self, action: Callable[[], object]) -> None:
         """See `recording.Recorder`."""
         if not self.dry:
             action()
-        self.acts.append(Effect(what, action))
+        self.acts.append(Effect(action))
 
     # --- the end
-    def program(self, results: Sequence[Place]) -> Program:
+    def program(self, results: Sequence[Place], name: str = "") -> Program:
         """What was noted, with memory for results: every slot born here that one of them is in.
 
         Slots are numbered anew; `results` are to be found by `renumbered`.
         """
         acts = self._with_constants(results)
+        acts = needed(acts, self.sizes, (p.slot for p in results))
         spans = touched(acts)
         wanted = [*dict.fromkeys(p.slot for p in results if p.slot in self.sizes)]
         inner = {s: n for s, n in self.sizes.items() if s in spans and s not in wanted}
@@ -354,7 +355,7 @@ class Recorder:
             return Place(renumbered[p.slot], p.offset)
 
         self.renumbered = move
-        written = {p.slot for act in acts for p in written_by(act)}
+        written = {p.slot for act in acts for p in act.written}
         return Program(
             open_device(self.device or default_device()),
             len(self.inputs),
@@ -363,12 +364,13 @@ class Recorder:
             arena,
             tuple(act.moved(move) for act in acts),
             frozenset(i for i, s in enumerate([*self.inputs, *held]) if s in written),
+            name,
         )
 
     def _with_constants(self, results: Sequence[Place]) -> list[Act]:
         """The acts; what the host has filled and nothing writes is kept, and not filled again."""
         others = [act for act in self.acts if not isinstance(act, Fill)]
-        changed = {p.slot for act in others for p in written_by(act)} | {p.slot for p in results}
+        changed = {p.slot for act in others for p in act.written} | {p.slot for p in results}
         found = []
         for act in self.acts:
             if isinstance(act, Fill) and act.place.slot in self.held:
@@ -378,17 +380,6 @@ class Recorder:
                 del self.held[act.place.slot]
             found.append(act)
         return found
-
-
-def written_by(act: Act) -> list[Place]:
-    """Where an act writes."""
-    if isinstance(act, Launch):
-        return [act.buffers[i] for i in writes(act.step)]
-    if isinstance(act, Call):
-        return [act.output.place]
-    if isinstance(act, Fill):
-        return [act.place]
-    return list(getattr(act, "written", ()))
 
 
 @contextmanager

@@ -44,7 +44,7 @@ class Recorder(Protocol):
     def drawn(self, args: tuple[Any, ...]) -> None:
         """Says that the first two of a node's arguments are those that were drawn last."""
 
-    def act(self, what: str, action: Callable[[], object]) -> None:
+    def act(self, action: Callable[[], object]) -> None:
         """Does something that every replay is to do in the same place."""
 
 

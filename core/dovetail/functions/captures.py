@@ -22,6 +22,7 @@ from .containers import Flat, Static, flattened, rebuilt, strided_leaf
 class Capture(NamedTuple):
     """What a function did for arguments of one kind, and what does it again."""
 
+    arguments: str  # for people
     program: Program
     call: Call
 
@@ -152,7 +153,7 @@ class Session:
         same = {id(c.tensor): c for c in self.candidates}
         exprs = [_in_memory(t) for t in tensors]
         places = [recorder.place(e) for e in exprs]
-        program = recorder.program(places)
+        program = recorder.program(places, self.name)
         made = [
             Made(same.get(id(t)), recorder.renumbered(p), e.spec, e.strides)
             for t, p, e in zip(tensors, places, exprs, strict=True)
@@ -161,7 +162,14 @@ class Session:
             self.name, program, self.leaves, self.tree, self.settings, self.candidates,
             self.inputs, recorder.environment, self.floats, made, result, gradients,
         )  # fmt: skip
-        return Capture(program, call_of(facts))
+        return Capture(", ".join(map(_shown, self.leaves)), program, call_of(facts))
+
+
+def _shown(x: object) -> str:
+    """An argument, for people."""
+    if isinstance(x, Tensor):
+        return repr(x._expr.spec)
+    return repr(x.value) if isinstance(x, Static) else "a float"
 
 
 def _in_memory(t: Tensor) -> Expr:

@@ -106,9 +106,10 @@ def cond(
 ) -> Any:
     """What `true_fn(*operands)` gives where `pred` is true, else what `false_fn(*operands)` gives.
 
-    `pred`: a bool, or a tensor of one element, which the host reads when it is known. In a captured
-    function both are captured, and give the same containers with tensors of the same shapes and
-    dtypes; one of them runs. See `dt.where` for a choice by element.
+    `pred`: a bool, or a tensor of one element, which the host reads when it is known. `true_fn`,
+    `false_fn`: functions of `operands`, whatever these are. In a captured function both are
+    captured, and give the same containers with tensors of the same shapes and dtypes; one of them
+    runs. See `dt.where` for a choice by element.
     Shapes: any.
     Dtypes: all.
     Gradient: through the one that runs; none inside a captured function.
@@ -372,14 +373,12 @@ class _Loop:
     ) -> Part | None:
         """The body, of an index, the parts and what is carried; None where gradients flow."""
         inner = _Inner(self.recorder, self.device)
-        index = self._index(indexed)
         with recorded_by(inner.recorder):
             inputs = [inner.recorder.placeholder(e.spec) for e in self.first]
             xs = [inner.recorder.placeholder(_row(e.spec)) for e in self.given]
             carried = rebuilt(self.carried, [make(e) for e in inputs])
-            made, y = _pair(
-                self.name, step(index, rebuilt(self.parts, list(map(make, xs))), carried)
-            )
+            given = rebuilt(self.parts, list(map(make, xs)))
+            made, y = _pair(self.name, step(self._index(indexed), given, carried))
             results = _carried_on(self.name, self.carried, made)
             self.ys = tensor_leaves(self.name, y, _first(self.carried))
             tensors = [*results, *self.ys.leaves]

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..arguments import function as callable_
 from ..arguments import refused
+from ..capture.program import Program
 from ..engine import evaluate as run
 from ..engine import recording
 from ..errors import ArgumentError, ArgumentTypeError, DTypeError
@@ -50,6 +51,12 @@ class Captured:
         self._lock = threading.RLock()
         self.captures = 0
 
+    @property
+    def programs(self) -> list[tuple[str, Program]]:
+        """What is replayed for which arguments; what `dt.explain` shows."""
+        every = [c for found in self._captures.values() for c in found]
+        return [(c.arguments, c.program) for c in every if isinstance(c, Capture)]
+
     def __repr__(self) -> str:
         return f"<dt.jit of {self.__name__}, captured {self.captures} times>"
 
@@ -78,14 +85,25 @@ class Captured:
     def _found(self, flat: Flat, settings: Settings) -> Any:
         """What a call gives that none of the latest captures is for."""
         leaves, key = _key(self._name, flat, (settings.grad, settings.reproducible))
+        flat = Flat(leaves, flat.tree)
+        result = self._known(flat, key, settings)
+        if result is MISS:
+            with self._lock:  # others may have captured it meanwhile
+                result = self._known(flat, key, settings)
+                if result is MISS:
+                    result = self._capture(flat, key, settings)
+        return result
+
+    def _known(self, flat: Flat, key: Hashable, settings: Settings) -> Any:
+        """What a capture of arguments of this kind gives, or MISS."""
         for capture in self._captures.get(key, ()):
             if isinstance(capture, Failed):
-                return self._run(flat, [x.value if type(x) is Static else x for x in leaves])
-            result = capture.call(leaves, flat.tree, settings)
+                return self._run(flat, [x.value if type(x) is Static else x for x in flat.leaves])
+            result = capture.call(flat.leaves, flat.tree, settings)
             if result is not MISS:
                 self._latest = (capture.call, *self._latest)[:LATEST]
                 return result
-        return self._capture(Flat(leaves, flat.tree), key, settings)
+        return MISS
 
     def _run(self, flat: Flat, leaves: Sequence[object]) -> Any:
         """The function itself, given the leaves of its arguments."""
@@ -113,26 +131,25 @@ class Captured:
         return flattened((args, options))
 
     def _capture(self, flat: Flat, key: Hashable, settings: Settings) -> Any:
-        with self._lock:
-            session = Session(self._name, [self._function], flat.leaves, flat.tree, settings)
-            given = session.traced()
-            try:
-                result, capture = session.run(lambda: self._run(flat, given))
-            except (DTypeError, ArgumentTypeError) as error:
-                if "TracedFloat" in str(error):
-                    error.args = (
-                        f"{error.args[0]}. A float argument of a captured function is no Python "
-                        "number: name it in static_argnames to have its value",
-                        *error.args[1:],
-                    )
-                raise
-            self.captures += 1
-            if len(self._captures) >= KINDS and key not in self._captures:
-                del self._captures[next(iter(self._captures))]
-            self._captures[key] = [capture, *self._captures.get(key, ())][:LATEST]
-            if isinstance(capture, Capture):
-                self._latest = (capture.call, *self._latest)[:LATEST]
-            return result
+        session = Session(self._name, [self._function], flat.leaves, flat.tree, settings)
+        given = session.traced()
+        try:
+            result, capture = session.run(lambda: self._run(flat, given))
+        except (DTypeError, ArgumentTypeError) as error:
+            if "TracedFloat" in str(error):
+                error.args = (
+                    f"{error.args[0]}. A float argument of a captured function is no Python "
+                    "number: name it in static_argnames to have its value",
+                    *error.args[1:],
+                )
+            raise
+        self.captures += 1
+        if len(self._captures) >= KINDS and key not in self._captures:
+            del self._captures[next(iter(self._captures))]
+        self._captures[key] = [capture, *self._captures.get(key, ())][:LATEST]
+        if isinstance(capture, Capture):
+            self._latest = (capture.call, *self._latest)[:LATEST]
+        return result
 
 
 class _Bound:

@@ -57,7 +57,7 @@ class Generator:
         self._lock = threading.Lock()
         self._seed = self._offset = 0
         if seed is None:
-            _done("seed from the system's entropy", self._seed_anew)
+            _done(self._seed_anew)
         else:
             self.manual_seed(integer("Generator", seed, "seed"))
 
@@ -87,7 +87,7 @@ class Generator:
         if len(given) != 2:
             raise refused("set_state", "state", "two ints, (seed, offset)", state)
         seed, offset = given
-        _done("set the state", partial(self._become, seed, offset))
+        _done(partial(self._become, seed, offset))
 
     # A lock is neither copied nor sent.
     def __reduce__(self) -> tuple[Callable[..., Generator], tuple[tuple[int, int]]]:
@@ -238,13 +238,13 @@ def _float(name: str, dtype: DTypeLike) -> DType:
     return d
 
 
-def _done(what: str, action: Callable[[], object]) -> None:
+def _done(action: Callable[[], object]) -> None:
     """Does something to a generator, now and in replays of what is being captured."""
     recorder = recording.current()
     if recorder is None:
         action()
     else:
-        recorder.act(what, action)
+        recorder.act(action)
 
 
 def _at(state: tuple[int, int]) -> Generator:
