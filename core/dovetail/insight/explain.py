@@ -89,7 +89,6 @@ class Explanation:
     __repr__ = __str__
 
 
-@dataclass(frozen=True)
 class Replay:
     """What a captured function does for arguments of one kind. Sizes are in bytes.
 
@@ -97,10 +96,11 @@ class Replay:
     `results`: what each call allocates besides.
     """
 
-    arguments: str
-    launches: tuple[Launch, ...]
-    arena: int
-    results: int
+    def __init__(
+        self, arguments: str, launches: tuple[Launch, ...], arena: int, results: int
+    ) -> None:
+        self.arguments, self.launches = arguments, launches
+        self.arena, self.results = arena, results
 
     @property
     def nbytes(self) -> int:
@@ -121,12 +121,11 @@ class Replay:
     __repr__ = __str__
 
 
-@dataclass(frozen=True)
 class Replays:
     """What a captured function does, for each kind of arguments it was captured for."""
 
-    name: str
-    captures: tuple[Replay, ...]
+    def __init__(self, name: str, captures: tuple[Replay, ...]) -> None:
+        self.name, self.captures = name, captures
 
     def __str__(self) -> str:
         if not self.captures:
