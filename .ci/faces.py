@@ -36,6 +36,7 @@ OFFERS: dict[str, str] = {
     "device": "",
     "dtypes": "",
     "errors": "",
+    "functions.captured_files": "",
     "functions.control_flow": "",
     "functions.copies": "",
     "functions.creation": "",
@@ -109,7 +110,10 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
     "memory": ("Memory", {"memory": "memory"}),
     "insight": ("When and how work runs", {"insight.explain": "", "insight.profile": "",
                                            "settings": ""}),
-    "jit": ("Captured functions", {"functions.jit": "", "functions.control_flow": ""}),
+    "jit": (
+        "Captured functions",
+        {"functions.jit": "", "functions.control_flow": "", "functions.captured_files": ""},
+    ),
     "errors": ("Errors", {"errors": ""}),
 }  # fmt: skip
 

@@ -43,6 +43,7 @@ from .errors import (
     InternalError, LayoutError, NotYetAttribute, NotYetError, OutOfMemoryError, PluginError,
     ReadOnlyError, ShapeError, SharingError, UnavailableError, ValueOverflow,
 )
+from .functions.captured_files import load_function, save_function
 from .functions.control_flow import cond, fori_loop, scan, while_loop
 from .functions.copies import concat, contiguous, copy, repeat, roll, stack, tile
 from .functions.creation import (
@@ -106,19 +107,20 @@ __all__ = [
     "float32", "float64", "floor", "floor_divide", "fori_loop", "from_dlpack", "full", "full_like",
     "get_default_dtype", "grad", "greater", "greater_equal", "hypot", "iinfo", "index_add", "inf",
     "int8", "int16", "int32", "int64", "is_grad_enabled", "isclose", "isdtype", "isfinite", "isin",
-    "isinf", "isnan", "jit", "less", "less_equal", "linalg", "linspace", "log", "log1p", "log2",
-    "log10", "log_softmax", "logaddexp", "logical_and", "logical_not", "logical_or", "logical_xor",
-    "logsumexp", "matmul", "matrix_transpose", "max", "maximum", "mean", "memory", "meshgrid",
-    "min", "minimum", "moveaxis", "multiply", "nan", "negative", "newaxis", "nextafter", "no_grad",
-    "nonzero", "not_equal", "ones", "ones_like", "outer", "permute_dims", "pi", "pin_memory",
-    "plugins", "positive", "pow", "prod", "profile", "random", "ravel", "reciprocal", "relu",
-    "remainder", "repeat", "reproducible", "reshape", "result_type", "roll", "round", "rsqrt",
-    "scan", "scatter", "searchsorted", "set_default_device", "set_grad_enabled", "sigmoid", "sign",
-    "signbit", "sin", "sinh", "softmax", "sort", "sparse_coo", "split", "sqrt", "square", "squeeze",
-    "stack", "std", "stream", "strided", "subtract", "sum", "swapaxes", "synchronize", "take",
-    "take_along_axis", "tan", "tanh", "tensordot", "tile", "topk", "transpose", "tril", "triu",
-    "trunc", "uint8", "uint16", "uint32", "uint64", "unique_all", "unique_counts", "unique_inverse",
-    "unique_values", "unstack", "var", "vecdot", "where", "while_loop", "zeros", "zeros_like",
+    "isinf", "isnan", "jit", "less", "less_equal", "linalg", "linspace", "load_function", "log",
+    "log1p", "log2", "log10", "log_softmax", "logaddexp", "logical_and", "logical_not",
+    "logical_or", "logical_xor", "logsumexp", "matmul", "matrix_transpose", "max", "maximum",
+    "mean", "memory", "meshgrid", "min", "minimum", "moveaxis", "multiply", "nan", "negative",
+    "newaxis", "nextafter", "no_grad", "nonzero", "not_equal", "ones", "ones_like", "outer",
+    "permute_dims", "pi", "pin_memory", "plugins", "positive", "pow", "prod", "profile", "random",
+    "ravel", "reciprocal", "relu", "remainder", "repeat", "reproducible", "reshape", "result_type",
+    "roll", "round", "rsqrt", "save_function", "scan", "scatter", "searchsorted",
+    "set_default_device", "set_grad_enabled", "sigmoid", "sign", "signbit", "sin", "sinh",
+    "softmax", "sort", "sparse_coo", "split", "sqrt", "square", "squeeze", "stack", "std", "stream",
+    "strided", "subtract", "sum", "swapaxes", "synchronize", "take", "take_along_axis", "tan",
+    "tanh", "tensordot", "tile", "topk", "transpose", "tril", "triu", "trunc", "uint8", "uint16",
+    "uint32", "uint64", "unique_all", "unique_counts", "unique_inverse", "unique_values", "unstack",
+    "var", "vecdot", "where", "while_loop", "zeros", "zeros_like",
 ]
 # fmt: on
 # isort: on

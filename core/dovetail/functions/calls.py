@@ -19,7 +19,7 @@ from ..device import opened as open_device
 from ..engine import evaluate as run
 from ..graph.expr import Expr, Spec, leaf, readers, storage_of
 from ..layout import Shape
-from ..memory import Storage
+from ..memory import DataPtr, Storage
 from ..settings import Settings, current
 from ..tensor.host import evaluated
 from ..tensor.tensor import Tensor, alias, make
@@ -53,6 +53,15 @@ class Candidate:
         """Its node."""
         return self.tensor._expr
 
+    def forget(self) -> Tensor:
+        """Keeps of the tensor only what it is like, which comes back."""
+        e = self.tensor._expr
+        spec, strides, offset = e.spec, e.strides, e.offset
+        ptr = DataPtr(None, 0, 0, spec.device)
+        self.tensor = make(leaf(Storage(ptr, 0, spec.device), spec, strides, offset))
+        self.tape = None
+        return self.tensor
+
 
 class Made(NamedTuple):
     """A result: a tensor that is a candidate, or a view of an input, a constant or new memory."""
@@ -77,7 +86,7 @@ class Facts(NamedTuple):
     program: Program
     leaves: Sequence[Any]  # of the arguments
     tree: Any  # of the arguments; None where there are no containers
-    settings: Settings
+    settings: Settings | None  # of the context; None where they do not matter
     candidates: list[Candidate]
     inputs: list[Candidate]
     environment: Environment
@@ -147,11 +156,12 @@ class _Writer:
         """Whether the arguments are of the kind that was captured."""
         leaves, settings = self.f.leaves, self.f.settings
         tree = "tree is not None" if self.f.tree is None else "tree != TREE"
-        self.unless(
-            f"len(leaves) != {len(leaves)}", tree, f"settings.grad is not {settings.grad}",
-            f"settings.reproducible is not {settings.reproducible}", "settings.eager",
-            "device.opened is not opened",
-        )  # fmt: skip
+        self.unless(f"len(leaves) != {len(leaves)}", tree, "device.opened is not opened")
+        if settings is not None:
+            self.unless(
+                f"settings.grad is not {settings.grad}",
+                f"settings.reproducible is not {settings.reproducible}", "settings.eager",
+            )  # fmt: skip
         names = [f"a{i}" for i in range(len(leaves))]
         if names:
             self.lines.append(f"{', '.join(names)}, = leaves")

@@ -23,8 +23,13 @@ class Capture(NamedTuple):
     """What a function did for arguments of one kind, and what does it again."""
 
     arguments: str  # for people
-    program: Program
+    facts: Facts
     call: Call
+
+    @property
+    def program(self) -> Program:
+        """What is replayed."""
+        return self.facts.program
 
 
 class Failed(NamedTuple):
@@ -162,10 +167,14 @@ class Session:
             self.name, program, self.leaves, self.tree, self.settings, self.candidates,
             self.inputs, recorder.environment, self.floats, made, result, gradients,
         )  # fmt: skip
-        return Capture(", ".join(map(_shown, self.leaves)), program, call_of(facts))
+        call = call_of(facts)
+        kept = {c.argument: c.forget() for c in self.candidates}  # no tensor of the user's
+        leaves = [kept.get(i, x) for i, x in enumerate(self.leaves)]
+        shown = ", ".join(map(shown_leaf, leaves))
+        return Capture(shown, facts._replace(leaves=leaves), call)
 
 
-def _shown(x: object) -> str:
+def shown_leaf(x: object) -> str:
     """An argument, for people."""
     if isinstance(x, Tensor):
         return repr(x._expr.spec)

@@ -54,8 +54,12 @@ class Captured:
     @property
     def programs(self) -> list[tuple[str, Program]]:
         """What is replayed for which arguments; what `dt.explain` shows."""
+        return [(c.arguments, c.program) for c in self.captured()]
+
+    def captured(self) -> list[Capture]:
+        """Its captures, in order."""
         every = [c for found in self._captures.values() for c in found]
-        return [(c.arguments, c.program) for c in every if isinstance(c, Capture)]
+        return [c for c in every if isinstance(c, Capture)]
 
     def __repr__(self) -> str:
         return f"<dt.jit of {self.__name__}, captured {self.captures} times>"
