@@ -56,7 +56,9 @@ class Candidate:
     def forget(self) -> Tensor:
         """Keeps of the tensor only what it is like, which comes back."""
         e = self.tensor._expr
-        spec, strides, offset = e.spec, e.strides, e.offset
+        spec, strides, offset = e.spec, e.spec.strides, 0
+        if e.op is None:
+            strides, offset = e.strides, e.offset
         ptr = DataPtr(None, 0, 0, spec.device)
         self.tensor = make(leaf(Storage(ptr, 0, spec.device), spec, strides, offset))
         self.tape = None
