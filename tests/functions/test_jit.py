@@ -347,6 +347,46 @@ def test_functions_of_several_launches(device: dt.Device) -> None:
     assert same(f, lambda: (vector(),), 3).captures == 1
 
 
+def test_a_function_that_binds_its_closure_anew_runs_as_always(device: dt.Device) -> None:
+    class Model:
+        def __init__(self) -> None:
+            self.weight, self.seen = vector(), [vector()]
+
+        def step(self, x: dt.Tensor) -> dt.Tensor:
+            self.weight = self.weight * 2
+            self.seen.append(x + 1)
+            return self.weight * x
+
+    mine, theirs = Model(), Model()
+    captured = dt.jit(mine.step)
+    for seed in range(6):
+        x = vector(seed=seed)
+        assert bits(captured(x)) == bits(theirs.step(x))
+        assert bits([mine.weight, *mine.seen]) == bits([theirs.weight, *theirs.seen])
+    assert captured.captures == 0
+
+
+def test_state_that_the_first_call_makes_does_not_matter(device: dt.Device) -> None:
+    class Momentum:
+        def __init__(self) -> None:
+            self.state: dict[str, dt.Tensor] = {}
+
+        def step(self, x: dt.Tensor, g: dt.Tensor) -> None:
+            speed = self.state.setdefault("speed", dt.zeros(8))
+            speed *= 0.5
+            speed += g
+            x -= speed
+
+    mine, theirs = Momentum(), Momentum()
+    captured = dt.jit(mine.step)
+    x, y = vector(), vector()
+    for seed in range(5):
+        captured(x, vector(seed=seed))
+        theirs.step(y, vector(seed=seed))
+        assert bits(x) == bits(y)
+    assert captured.captures == 1
+
+
 # --- random numbers
 
 

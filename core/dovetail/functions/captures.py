@@ -33,9 +33,12 @@ class Capture(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """Why a kind of arguments is not captured: the function runs as always."""
+    """Why a kind of arguments is not captured: the function runs as always. `once`: the next call
+    may be another matter.
+    """
 
     reason: str
+    once: bool = False
 
 
 class Session:
@@ -51,10 +54,9 @@ class Session:
         ]
         mine = {id(c.tensor) for c in self.candidates}
         statics = [x.value for x in leaves if isinstance(x, Static)]
+        self.roots = [*roots, *statics]
         self.candidates += [
-            Candidate(t, path=path)
-            for path, t in tensors_of([*roots, *statics])
-            if id(t) not in mine
+            Candidate(t, path=path) for path, t in tensors_of(self.roots) if id(t) not in mine
         ]
         for c in [*self.candidates]:
             if c.taped and c.tensor.is_leaf and (g := c.tensor.grad) is not None:
@@ -148,6 +150,12 @@ class Session:
         if any(c.tensor._expr.tape is not c.tape for c in self.candidates):
             return Failed("it changes what an argument's gradient flows through")
         mine = {id(c.tensor) for c in self.candidates}
+        found = tensors_of(self.roots)
+        bound = {id(t) for _, t in found} | {id(x) for x in self.leaves}
+        if any(id(t) not in mine for _, t in found):
+            return Failed("it binds a name, an attribute or a place to a new tensor", once=True)
+        if any(c.path is not None and id(c.tensor) not in bound for c in self.candidates):
+            return Failed("it lets go of a tensor of its closure", once=True)
         for t in tensors:
             if id(t) not in mine and t._expr.tape is not None and not _is_spent(t._expr.tape):
                 return Failed("gradients flow through its results")

@@ -26,6 +26,7 @@ from .containers import SIMPLE, Flat, Static, flattened, rebuilt, static, stride
 __all__ = ["jit"]
 
 KINDS = 64  # of arguments, that a function is captured for; beyond, the oldest goes
+TRIES = 3  # to capture a function that binds names to new tensors, as the first call of one may
 LATEST = 4  # captures that are tried without looking them up; and those of one kind
 
 
@@ -48,6 +49,7 @@ class Captured:
         self._positions = _positions(function, static_argnames)
         self._captures: dict[Hashable, list[Capture | Failed]] = {}
         self._latest: tuple[Call, ...] = ()  # whatever the arguments
+        self._tries: dict[Hashable, int] = {}  # how often it changed what it leads to
         self._lock = threading.RLock()
         self.captures = 0
 
@@ -147,7 +149,11 @@ class Captured:
                     *error.args[1:],
                 )
             raise
-        self.captures += 1
+        if isinstance(capture, Failed) and capture.once:
+            tries = self._tries[key] = self._tries.get(key, 0) + 1
+            if tries < TRIES:
+                return result
+        self.captures += isinstance(capture, Capture)
         if len(self._captures) >= KINDS and key not in self._captures:
             del self._captures[next(iter(self._captures))]
         self._captures[key] = [capture, *self._captures.get(key, ())][:LATEST]
