@@ -16,8 +16,7 @@ from ..engine.evaluate import Evaluation
 from ..engine.programs import BoundCall, BoundPlan, BoundStep
 from ..errors import CaptureError
 from ..fusion.plan import Operand
-from ..graph import expr
-from ..graph.expr import Expr, Spec, leaf, settle, storage_of
+from ..graph.expr import Expr, Spec, leaf, pending, settle, storage_of
 from ..memory.pointer import DataPtr, StreamHandle
 from ..memory.storage import Storage
 from .program import (
@@ -69,19 +68,14 @@ class Environment:
         return Number(args[k], own[0])
 
 
-class Recorder:
-    """Notes acts. Where it is `dry`, nothing is launched: memory has no contents, and what is made
-    meanwhile is good for nothing but its shapes.
-    """
+class Slots:
+    """The memory that a recorder has seen: which slot of the program it is in."""
 
     def __init__(
-        self, device: Device | None, dry: bool, resolve: Resolver | None = None,
-        outer: Recorder | None = None,
-    ) -> None:  # fmt: skip
+        self, device: Device | None, dry: bool, resolve: Resolver | None, outer: Recorder | None
+    ) -> None:
         self.device, self.dry, self.outer = device, dry, outer
-        self.environment: Environment = Environment() if outer is None else outer.environment
         self.stream: StreamHandle = None if device is None else current_handle(device)
-        self.acts: list[Act] = []
         self.sizes: dict[int, int] = {}  # bytes of the slots that are born here
         self.inputs: list[int] = []
         self.from_outer: dict[int, Place] = {}  # slot -> the outer recorder's place
@@ -90,10 +84,7 @@ class Recorder:
         self._resolve = resolve
         self._slots = 0
         self._known: dict[int, tuple[ref[Storage], int, int]] = {}  # slot, its first byte
-        self._drawn = (0, 0)
-        self._earlier = {id(e): r for r in expr._log if (e := r()) is not None and e.op is not None}
 
-    # --- memory
     def _new_slot(self) -> int:
         self._slots += 1
         return self._slots - 1
@@ -130,13 +121,6 @@ class Recorder:
             self._kept.append(storage)
         return leaf(storage, s, s.strides, 0)
 
-    def perform(self, act: Act) -> None:
-        """Does an act, and notes it."""
-        if not self.dry:
-            opened = open_device(self.device or default_device())
-            act.run(opened, self._live(), self.environment.values, self.stream)
-        self.acts.append(act)
-
     def _live(self) -> list[Any]:
         """Handles and offsets of all slots, as they are now."""
         at: list[Any] = [None, 0] * self._slots
@@ -156,12 +140,6 @@ class Recorder:
         """See `recording.Recorder`."""
         self._require_device(storage.device)
         self._know(storage, self.temporary(storage.nbytes))
-
-    def filled(self, storage: Storage, values: bytes) -> None:
-        """See `recording.Recorder`."""
-        slot = self._slot_of(storage)[0]
-        self.held[slot] = storage
-        self.acts.append(Fill(Place(slot, 0), values))
 
     def _slot_of(self, storage: Storage) -> tuple[int, int]:
         """The slot, and the byte of the storage at which it begins."""
@@ -195,6 +173,49 @@ class Recorder:
         """The same, for an act to be done, until which this memory is kept."""
         self._kept.append(storage_of(e))
         return self.place(e)
+
+    def _require_device(self, device: Device) -> None:
+        if self.device is None:  # the first work says it
+            self.device, self.stream = device, current_handle(device)
+        if device is not self.device:
+            raise CaptureError(
+                f"dt.jit: work on {device} in a function captured on {self.device}: a captured "
+                "function has one device; move tensors with x.to(device) before it is called"
+            )
+        if current_handle(device) is not self.stream:
+            raise CaptureError(
+                "dt.jit: dt.stream() in a captured function: it runs on the stream that is current "
+                "where it is called"
+            )
+
+
+class Recorder(Slots):
+    """Notes acts. Where it is `dry`, nothing is launched: memory has no contents, and what is made
+    meanwhile is good for nothing but its shapes.
+    """
+
+    def __init__(
+        self, device: Device | None, dry: bool, resolve: Resolver | None = None,
+        outer: Recorder | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(device, dry, resolve, outer)
+        self.environment: Environment = Environment() if outer is None else outer.environment
+        self.acts: list[Act] = []
+        self._drawn = (0, 0)
+        self._earlier = {id(e): ref(e) for e in pending()}
+
+    def filled(self, storage: Storage, values: bytes) -> None:
+        """See `recording.Recorder`."""
+        slot = self._slot_of(storage)[0]
+        self.held[slot] = storage
+        self.acts.append(Fill(Place(slot, 0), values))
+
+    def perform(self, act: Act) -> None:
+        """Does an act, and notes it."""
+        if not self.dry:
+            opened = open_device(self.device or default_device())
+            act.run(opened, self._live(), self.environment.values, self.stream)
+        self.acts.append(act)
 
     # --- what is pending from before
     def is_earlier(self, e: Expr) -> bool:
@@ -250,20 +271,6 @@ class Recorder:
         if earlier:
             self._settle(earlier)
         return bool(earlier)
-
-    def _require_device(self, device: Device) -> None:
-        if self.device is None:  # the first work says it
-            self.device, self.stream = device, current_handle(device)
-        if device is not self.device:
-            raise CaptureError(
-                f"dt.jit: work on {device} in a function captured on {self.device}: a captured "
-                "function has one device; move tensors with x.to(device) before it is called"
-            )
-        if current_handle(device) is not self.stream:
-            raise CaptureError(
-                "dt.jit: dt.stream() in a captured function: it runs on the stream that is current "
-                "where it is called"
-            )
 
     def _pretend(self, evaluation: Evaluation, plan: BoundPlan, given: int) -> None:
         for i, slot in plan.kept:
