@@ -10,7 +10,7 @@ import operator
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import accumulate
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..backend.faults import WIDTH, Asked
 from ..backend.streams import current_handle
@@ -32,6 +32,8 @@ from .forms import Branch, Carried, Part, Repeat, Scanned, While
 from .program import Act, Call, Effect, Fill, Launch, Number, Place, Program, Strided
 from .recorder import Environment
 from .traced import TracedFloat
+
+Json: TypeAlias = Any  # what files hold: numbers, texts, lists, and dicts of them
 
 Range = tuple[int, int]  # bytes that may be touched, from where a slot begins
 Reserve = Callable[[int], tuple[int, int]]
@@ -55,7 +57,7 @@ class Writer:
         self.kernels: dict[str, int] = {}
         self.blobs: list[bytes] = []
 
-    def content(self) -> dict[str, Any]:
+    def content(self) -> dict[str, Json]:
         """What programs refer to."""
         return {"kernels": list(self.kernels), "blobs": [len(b) for b in self.blobs]}
 
@@ -64,12 +66,12 @@ class Writer:
         self.blobs.append(values)
         return len(self.blobs) - 1
 
-    def environment(self, e: Environment) -> Any:
+    def environment(self, e: Environment) -> Json:
         """The numbers that differ from call to call."""
         formulas = [[v, f.__name__, [list(n) for n in given]] for v, f, given in e.formulas]
         return {"values": e.values, "formulas": formulas}
 
-    def program(self, p: Program) -> Any:
+    def program(self, p: Program) -> Json:
         """A program."""
         return {
             "inputs": p.inputs,
@@ -87,7 +89,7 @@ class Writer:
             backend.copy_out(memoryview(found), s.ptr.handle, s.ptr.offset, stream)
         return self.blob(bytes(found))
 
-    def _act(self, a: Act) -> Any:
+    def _act(self, a: Act) -> Json:
         if isinstance(a, Launch):
             return self._launch(a)
         if isinstance(a, Call):
@@ -111,7 +113,7 @@ class Writer:
             return ["branch", *parts, list(a.truth), [list(p) for p in a.results]]
         raise CaptureError(f"save_function: {type(a).__name__} is in no file")
 
-    def _launch(self, a: Launch) -> Any:
+    def _launch(self, a: Launch) -> Json:
         step, text = a.step, str(a.step.kernel)
         cells = {slot: asked for slot, _, asked in step.checks}
         buffers = [
@@ -122,7 +124,7 @@ class Writer:
         numbers = [list(n) for n in a.numbers]
         return ["launch", kernel, list(step.ints), list(step.grid), buffers, numbers, step.nbytes]
 
-    def _effect(self, a: Effect) -> Any:
+    def _effect(self, a: Effect) -> Json:
         action = a.action
         if isinstance(action, partial) and action.func == default_reserve:
             return ["draw", action.args[0], a.variable]
@@ -131,11 +133,11 @@ class Writer:
             "generators, and no seeds"
         )
 
-    def _part(self, p: Part) -> Any:
+    def _part(self, p: Part) -> Json:
         arena = None if p.arena is None else list(p.arena)
         return [self.program(p.program), [list(x) for x in p.outer], arena]
 
-    def _carried(self, carried: Sequence[Carried]) -> Any:
+    def _carried(self, carried: Sequence[Carried]) -> Json:
         return [
             [
                 list(c.first), list(c.buffer), None if c.other is None else list(c.other),
@@ -145,26 +147,26 @@ class Writer:
         ]  # fmt: skip
 
 
-def _strided(x: Strided) -> Any:
+def _strided(x: Strided) -> Json:
     return [list(x.place), list(x.shape), list(x.strides), x.dtype.name]
 
 
 # --- reading --------------------------------------------------------------------------------------
 
 
-def within(n: Any, end: int) -> int:
+def within(n: Json, end: int) -> int:
     """A number in 0..end-1. Raises: ValueError."""
     if type(n) is not int or not 0 <= n < end:
         raise ValueError(f"{n!r} is out of range")
     return n
 
 
-def natural(shape: Any) -> tuple[int, ...]:
+def natural(shape: Json) -> tuple[int, ...]:
     """Sizes. Raises: ValueError."""
     return tuple(within(n, 1 << 62) for n in shape)
 
 
-def whole(numbers: Any, count: int) -> tuple[int, ...]:
+def whole(numbers: Json, count: int) -> tuple[int, ...]:
     """So many integers. Raises: ValueError."""
     found = tuple(within(abs(n), 1 << 62) * (1 if n >= 0 else -1) for n in numbers)
     if len(found) != count:
@@ -175,7 +177,7 @@ def whole(numbers: Any, count: int) -> tuple[int, ...]:
 class Reader:
     """Makes programs of plain data, for a device."""
 
-    def __init__(self, content: Any, blobs: memoryview, device: Device) -> None:
+    def __init__(self, content: Json, blobs: memoryview, device: Device) -> None:
         self.opened, self.device = open_device(device), device
         self.kernels = [_kernel(str(text)) for text in content["kernels"]]
         sizes = natural(content["blobs"])
@@ -185,7 +187,7 @@ class Reader:
         self.blobs = [bytes(blobs[e - n : e]) for n, e in zip(sizes, ends, strict=True)]
         self.made: Environment = Environment()
 
-    def blob(self, n: Any) -> bytes:
+    def blob(self, n: Json) -> bytes:
         """A run of bytes."""
         return self.blobs[within(n, len(self.blobs))]
 
@@ -196,7 +198,7 @@ class Reader:
             stream = current_handle(self.device)
             self.opened.backend.copy_in(ptr.handle, ptr.offset, memoryview(values), stream)
 
-    def environment(self, e: Any) -> Environment:
+    def environment(self, e: Json) -> Environment:
         """The numbers that differ from call to call; read before programs are."""
         self.made.values = [_number(x) for x in e["values"]]
         for variable, name, given in e["formulas"]:
@@ -204,20 +206,20 @@ class Reader:
             self.made.formulas.append((self.variable(variable), FORMULAS[name], numbers))
         return self.made
 
-    def variable(self, n: Any) -> int:
+    def variable(self, n: Json) -> int:
         """The number of a variable."""
         return within(n, len(self.made.values))
 
-    def number(self, n: Any) -> Number:
+    def number(self, n: Json) -> Number:
         """A scalar."""
         value, variable = n
         return Number(_number(value), None if variable is None else self.variable(variable))
 
-    def traced(self, n: Any) -> TracedFloat:
+    def traced(self, n: Json) -> TracedFloat:
         """What stands for a variable among results."""
         return TracedFloat(self.made, 0.0, self.variable(n))
 
-    def program(self, p: Any, given: Sequence[Range], name: str = "") -> Program:
+    def program(self, p: Json, given: Sequence[Range], name: str = "") -> Program:
         """A program whose inputs may be touched as far as `given`."""
         if len(given) != p["inputs"]:
             raise ValueError(f"{p['inputs']} inputs where there are {len(given)}")
@@ -240,7 +242,7 @@ class Reader:
         return made
 
     # --- acts
-    def _act(self, a: Any, slots: Sequence[Range]) -> Act:
+    def _act(self, a: Json, slots: Sequence[Range]) -> Act:
         kind, *rest = a
         makers: dict[str, Callable[..., Act]] = {
             "launch": self._launch, "call": self._call, "fill": self._fill, "draw": self._draw,
@@ -248,7 +250,7 @@ class Reader:
         }  # fmt: skip
         return makers[kind](slots, *rest)
 
-    def _place(self, slots: Sequence[Range], p: Any, low: int, high: int) -> Place:
+    def _place(self, slots: Sequence[Range], p: Json, low: int, high: int) -> Place:
         """A place of which the bytes from `low` to `high` are touched."""
         slot, offset = p
         least, most = slots[within(slot, len(slots))]
@@ -260,8 +262,8 @@ class Reader:
         return Place(slot, offset)
 
     def _launch(
-        self, slots: Sequence[Range], kernel: Any, ints: Any, grid: Any, buffers: Any,
-        numbers: Any, nbytes: Any,
+        self, slots: Sequence[Range], kernel: Json, ints: Json, grid: Json, buffers: Json,
+        numbers: Json, nbytes: Json,
     ) -> Launch:  # fmt: skip
         k = self.kernels[within(kernel, len(self.kernels))]
         sizes, extents = whole(ints, len(k.ints)), natural(grid)
@@ -292,7 +294,7 @@ class Reader:
         found = tuple(self.number(n) for n in numbers)
         return Launch(bound, tuple(places), found, (None,) * len(checks))
 
-    def _call(self, slots: Sequence[Range], name: Any, operands: Any, nbytes: Any) -> Call:
+    def _call(self, slots: Sequence[Range], name: Json, operands: Json, nbytes: Json) -> Call:
         made = []
         for place, shape, strides, kind in operands:
             d, sizes = dtype(str(kind)), natural(shape)
@@ -310,17 +312,17 @@ class Reader:
             raise ValueError(f"shapes {a}, {b}, {output.shape} are no product")
         return Call(op, tuple(inputs), output, within(nbytes, 1 << 62))
 
-    def _fill(self, slots: Sequence[Range], place: Any, blob: Any) -> Fill:
+    def _fill(self, slots: Sequence[Range], place: Json, blob: Json) -> Fill:
         values = self.blob(blob)
         return Fill(self._place(slots, place, 0, len(values)), values)
 
-    def _draw(self, slots: Sequence[Range], n: Any, variable: Any) -> Effect:
+    def _draw(self, slots: Sequence[Range], n: Json, variable: Json) -> Effect:
         assert default_reserve is not None, "random is not imported"
         self.variable(variable + 1)
         return Effect(partial(default_reserve, within(n, 1 << 64)), self.variable(variable))
 
     # --- loops and branches
-    def _part(self, slots: Sequence[Range], part: Any, given: Sequence[Range]) -> Part:
+    def _part(self, slots: Sequence[Range], part: Json, given: Sequence[Range]) -> Part:
         """A program in another, given some of its inputs; the others are the other's."""
         inner, outer, arena = part
         places = tuple(self._place(slots, p, 0, 0) for p in outer)
@@ -331,7 +333,9 @@ class Reader:
         own = None if arena is None else self._place(slots, arena, 0, program.arena)
         return Part(program, places, own)
 
-    def _carry(self, slots: Sequence[Range], carried: Any) -> tuple[tuple[Carried, ...], list[int]]:
+    def _carry(
+        self, slots: Sequence[Range], carried: Json
+    ) -> tuple[tuple[Carried, ...], list[int]]:
         found, sizes = [], []
         for first, buffer, other, copy in carried:
             (n,) = natural(copy["sizes"])
@@ -347,15 +351,15 @@ class Reader:
         if part.program.sizes != tuple(sizes):
             raise ValueError(f"results of {part.program.sizes} bytes where {sizes} are expected")
 
-    def _scan(self, slots: Sequence[Range], scanned: Any, rounds: int) -> tuple[Scanned, ...]:
+    def _scan(self, slots: Sequence[Range], scanned: Json, rounds: int) -> tuple[Scanned, ...]:
         return tuple(
             Scanned(self._place(slots, p, 0, within(step, 1 << 62) * rounds), step)
             for p, step in scanned
         )
 
     def _repeat(
-        self, slots: Sequence[Range], body: Any, bounds: Any, variable: Any, carried: Any,
-        inputs: Any, results: Any, reverse: Any,
+        self, slots: Sequence[Range], body: Json, bounds: Json, variable: Json, carried: Json,
+        inputs: Json, results: Json, reverse: Json,
     ) -> Repeat:  # fmt: skip
         low, high = (
             self._place(slots, b, 0, 8) if isinstance(b, list) else whole([b], 1)[0] for b in bounds
@@ -372,7 +376,7 @@ class Reader:
         return Repeat(part, (low, high), index, carry, xs, ys, bool(reverse))
 
     def _while(
-        self, slots: Sequence[Range], condition: Any, body: Any, truth: Any, carried: Any
+        self, slots: Sequence[Range], condition: Json, body: Json, truth: Json, carried: Json
     ) -> While:
         carry, sizes = self._carry(slots, carried)
         asked, done = (self._part(slots, p, [(0, n) for n in sizes]) for p in (condition, body))
@@ -381,7 +385,7 @@ class Reader:
         return While(asked, self._place(slots, truth, 0, 1), done, carry)
 
     def _branch(
-        self, slots: Sequence[Range], yes: Any, no: Any, truth: Any, results: Any
+        self, slots: Sequence[Range], yes: Json, no: Json, truth: Json, results: Json
     ) -> Branch:
         parts = self._part(slots, yes, []), self._part(slots, no, [])
         sizes = parts[0].program.sizes
@@ -396,7 +400,7 @@ def _kernel(text: str) -> Kernel:
     return kernel
 
 
-def _number(x: Any) -> float | int | bool:
+def _number(x: Json) -> float | int | bool:
     if type(x) not in (bool, int, float):
         raise ValueError(f"{x!r} is no number")
     return x  # type: ignore[no-any-return]  # it is one

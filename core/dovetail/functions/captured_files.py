@@ -12,7 +12,7 @@ import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -37,13 +37,15 @@ from .creation import zeros
 from .jit import Captured
 from .manipulation import as_strided
 
+Json: TypeAlias = Any  # what files hold; and arguments of any kind
+
 __all__ = ["load_function", "save_function"]
 
 MAGIC = b"dovetail: a captured function, 1\n"
 DIGEST = 32  # bytes
 
 
-def save_function(f: Any, path: str | os.PathLike[str]) -> None:
+def save_function(f: Json, path: str | os.PathLike[str]) -> None:
     """Writes what a captured function does to a file, with its kernels; returns nothing.
 
     `f`: what `dt.jit` gave, and was called; each kind of arguments that it was captured for is
@@ -139,9 +141,9 @@ class Loaded:
     def __repr__(self) -> str:
         return f"<captured function {self.__name__}, from a file>"
 
-    def __call__(self, *args: Any, **options: Any) -> Any:
+    def __call__(self, *args: Json, **options: Json) -> Json:
         settings, tree = current(), None
-        leaves: Sequence[Any] = args
+        leaves: Sequence[Json] = args
         for _, call in self._calls:
             result = MISS if options else call(leaves, None, settings)
             if result is not MISS:
@@ -158,14 +160,14 @@ class Loaded:
         )
 
 
-def _calls(content: Any, blobs: memoryview, device: Device | str | None) -> list[tuple[str, Call]]:
+def _calls(content: Json, blobs: memoryview, device: Device | str | None) -> list[tuple[str, Call]]:
     return [_loaded(c, content, blobs, device) for c in content["captures"]]
 
 
 # --- one capture ----------------------------------------------------------------------------------
 
 
-def _saved(capture: Capture, writer: Writer) -> dict[str, Any]:
+def _saved(capture: Capture, writer: Writer) -> dict[str, Json]:
     f = capture.facts
     if f.gradients or any(c.gradient_of is not None for c in f.inputs):
         raise CaptureError("save_function: a function that sets gradients is in no file")
@@ -184,12 +186,12 @@ def _saved(capture: Capture, writer: Writer) -> dict[str, Any]:
     }
 
 
-def _encoded(tree: Any) -> Any:
+def _encoded(tree: Json) -> Json:
     """Containers around numbers of leaves, as JSON has them."""
     return _container(tree.unflatten(list(range(tree.num_leaves))))
 
 
-def _container(x: object) -> Any:
+def _container(x: object) -> Json:
     if x is None or type(x) is int:
         return x
     if type(x) in (list, tuple):
@@ -202,7 +204,7 @@ def _container(x: object) -> Any:
     )
 
 
-def _decoded(x: Any) -> Any:
+def _decoded(x: Json) -> Json:
     if x is None or type(x) is int:
         return x
     kind, parts = x
@@ -211,14 +213,14 @@ def _decoded(x: Any) -> Any:
     return {"list": list, "tuple": tuple}[kind](_decoded(a) for a in parts)
 
 
-def _leaf(x: object, c: Candidate | None) -> Any:
+def _leaf(x: object, c: Candidate | None) -> Json:
     if c is not None:
         s = c.expr.spec
         return ["tensor", list(s.shape), s.dtype.name, list(c.expr.strides)]
     return ["static", _plain(x.value)] if isinstance(x, Static) else ["float"]
 
 
-def _plain(x: object) -> Any:
+def _plain(x: object) -> Json:
     if x is None or type(x) in (bool, int, float, str):
         return x
     raise CaptureError(
@@ -227,7 +229,7 @@ def _plain(x: object) -> Any:
     )
 
 
-def _input(c: Candidate, writer: Writer) -> Any:
+def _input(c: Candidate, writer: Writer) -> Json:
     if c.argument is not None:
         return ["argument", c.argument]
     found = None if c.path is None else c.path.read()
@@ -244,13 +246,13 @@ def _whole(x: Tensor) -> Tensor:
     return as_strided(x.detach(), (n,), (1,), 0)
 
 
-def _made(m: Made) -> Any:
+def _made(m: Made) -> Json:
     if m.same is not None and m.same.argument is not None:
         return ["argument", m.same.argument]
     return ["view", list(m.place), list(m.spec.shape), m.spec.dtype.name, list(m.strides)]
 
 
-def _value(x: object) -> Any:
+def _value(x: object) -> Json:
     if type(x) is Position:
         return ["made", int(x)]
     variable = getattr(x, "variable", None)
@@ -258,7 +260,7 @@ def _value(x: object) -> Any:
 
 
 def _loaded(
-    c: Any, content: Any, blobs: memoryview, chosen: Device | str | None
+    c: Json, content: Json, blobs: memoryview, chosen: Device | str | None
 ) -> tuple[str, Call]:
     device = usable(str(c["device"]) if chosen is None else chosen)
     reader = Reader(content, blobs, device)
@@ -284,7 +286,7 @@ def _loaded(
     return ", ".join(map(shown_leaf, leaves)), call_of(facts)
 
 
-def _argument(x: Any, device: Device) -> Any:
+def _argument(x: Json, device: Device) -> Json:
     if x[0] != "tensor":
         return 0.0 if x[0] == "float" else Static(x[1])
     _, shape, name, strides = x
@@ -294,7 +296,7 @@ def _argument(x: Any, device: Device) -> Any:
 
 
 def _candidate(
-    x: Any, arguments: dict[int, Candidate], reader: Reader, device: Device
+    x: Json, arguments: dict[int, Candidate], reader: Reader, device: Device
 ) -> Candidate:
     if x[0] == "argument":
         return arguments[x[1]]
@@ -319,7 +321,7 @@ def _range(c: Candidate) -> tuple[int, int]:
 
 
 def _remade(
-    m: Any, arguments: dict[int, Candidate], inputs: list[Candidate], program: Program,
+    m: Json, arguments: dict[int, Candidate], inputs: list[Candidate], program: Program,
     device: Device,
 ) -> Made:  # fmt: skip
     if m[0] == "argument":
@@ -338,7 +340,7 @@ def _remade(
     return Made(None, Place(slot, offset), s, steps)
 
 
-def _revalued(v: Any, reader: Reader, made: int) -> Any:
+def _revalued(v: Json, reader: Reader, made: int) -> Json:
     kind, x = v
     if kind == "made":
         return Position(within(x, made))

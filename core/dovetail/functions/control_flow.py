@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..arguments import flag, integer, shown
 from ..arguments import function as callable_
@@ -31,14 +31,16 @@ from ..tensor.verbs import apply
 from .containers import Flat, flattened, rebuilt, tensor_leaves
 from .copies import stack
 
+Tree: TypeAlias = Any  # containers of tensors and numbers
+
 __all__ = ["cond", "fori_loop", "scan", "while_loop"]
 
 # --- the four -------------------------------------------------------------------------------------
 
 
 def fori_loop(
-    lower: int | Tensor, upper: int | Tensor, body: Callable[[Tensor, Any], Any], init: Any
-) -> Any:
+    lower: int | Tensor, upper: int | Tensor, body: Callable[[Tensor, Tree], Tree], init: Tree
+) -> Tree:
     """What is carried after `body(i, carried)` for i = lower, ..., upper - 1; `init` before that.
 
     `lower`, `upper`: ints, or tensors of one, which the host reads. `body`: a function of the
@@ -72,7 +74,7 @@ def fori_loop(
     return _rounds(name, body, carried, range(known[0], known[1]))
 
 
-def while_loop(cond: Callable[[Any], Any], body: Callable[[Any], Any], init: Any) -> Any:
+def while_loop(cond: Callable[[Tree], Tree], body: Callable[[Tree], Tree], init: Tree) -> Tree:
     """What is carried after `body(carried)` as long as `cond(carried)` is true; `init` before that.
 
     `cond`: a function of what is carried that gives a bool, a tensor of one element, which the host
@@ -102,8 +104,8 @@ def while_loop(cond: Callable[[Any], Any], body: Callable[[Any], Any], init: Any
 
 
 def cond(
-    pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any
-) -> Any:
+    pred: Tree, true_fn: Callable[..., Tree], false_fn: Callable[..., Tree], *operands: Tree
+) -> Tree:
     """What `true_fn(*operands)` gives where `pred` is true, else what `false_fn(*operands)` gives.
 
     `pred`: a bool, or a tensor of one element, which the host reads when it is known. `true_fn`,
@@ -140,9 +142,9 @@ def cond(
 
 
 def scan(
-    f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any = None, length: int | None = None,
-    reverse: bool = False,
-) -> tuple[Any, Any]:  # fmt: skip
+    f: Callable[[Tree, Tree], tuple[Tree, Tree]], init: Tree, xs: Tree = None,
+    length: int | None = None, reverse: bool = False,
+) -> tuple[Tree, Tree]:  # fmt: skip
     """What is carried in the end, and what each round gave, stacked: `carried, y = f(carried, x)`.
 
     `xs`: tensors, or containers of them, of which `f` gets one part after the other along the first
@@ -197,7 +199,7 @@ def _is_plain(flat: Flat) -> bool:
     return current().eager or any(t._expr.tape is not None for t in _recorded(flat))
 
 
-def _rounds(name: str, body: Callable[[Any, Any], Any], carried: Flat, indices: range) -> Any:
+def _rounds(name: str, body: Callable[[Tree, Tree], Tree], carried: Flat, indices: range) -> Tree:
     """A loop of which each round is an ordinary piece of the program."""
     value = rebuilt(carried, carried.leaves)
     device = carried.leaves[0].device if carried.leaves else default_device()
@@ -207,8 +209,8 @@ def _rounds(name: str, body: Callable[[Any, Any], Any], carried: Flat, indices: 
 
 
 def _steps(
-    name: str, f: Callable[[Any, Any], Any], carried: Flat, parts: Flat, n: int, reverse: bool
-) -> tuple[Any, Any]:
+    name: str, f: Callable[[Tree, Tree], Tree], carried: Flat, parts: Flat, n: int, reverse: bool
+) -> tuple[Tree, Tree]:
     """The same for `scan`."""
     value, made = rebuilt(carried, carried.leaves), []
     for k in range(n - 1, -1, -1) if reverse else range(n):
@@ -222,7 +224,7 @@ def _steps(
     return value, rebuilt(made[0], columns)
 
 
-def _pair(name: str, made: Any) -> tuple[Any, Any]:
+def _pair(name: str, made: Tree) -> tuple[Tree, Tree]:
     if not isinstance(made, tuple) or len(made) != 2:
         raise ArgumentTypeError(
             f"{name}: f gives a pair, what is carried and a y, not {shown(made)}"
@@ -369,7 +371,7 @@ class _Loop:
         self.y_specs: list[Spec] = []
 
     def captured(
-        self, step: Callable[[Tensor, Any, Any], Any], indexed: bool = False
+        self, step: Callable[[Tensor, Tree, Tree], Tree], indexed: bool = False
     ) -> Part | None:
         """The body, of an index, the parts and what is carried; None where gradients flow."""
         inner = _Inner(self.recorder, self.device)
@@ -420,7 +422,7 @@ class _Loop:
 
     def repeated(
         self, part: Part | None, bounds: Sequence[int | Place], reverse: bool
-    ) -> tuple[Any, Any]:
+    ) -> tuple[Tree, Tree]:
         """What the loop gives."""
         assert part is not None
         recorder = self.recorder
@@ -448,7 +450,7 @@ class _Loop:
         made = rebuilt(self.carried, [make(e) for e in exprs])
         return made, rebuilt(self.ys, [make(e) for e in ys])
 
-    def repeated_while(self, condition: Callable[[Any], Any], part: Part | None) -> Any:
+    def repeated_while(self, condition: Callable[[Tree], Tree], part: Part | None) -> Tree:
         """What a loop gives that goes on while a condition holds."""
         assert part is not None
         inner = _Inner(self.recorder, self.device)
@@ -474,7 +476,7 @@ class _Branch:
     """One of the functions of `cond`, captured."""
 
     def __init__(
-        self, name: str, recorder: Recorder, device: Device, function: Callable[[], Any]
+        self, name: str, recorder: Recorder, device: Device, function: Callable[[], Tree]
     ) -> None:
         inner = _Inner(recorder, device)
         with recorded_by(inner.recorder):
@@ -488,7 +490,7 @@ class _Branch:
         self.part = inner.part(places)
 
 
-def _chosen(name: str, recorder: Recorder, truth: Place, yes: _Branch, no: _Branch) -> Any:
+def _chosen(name: str, recorder: Recorder, truth: Place, yes: _Branch, no: _Branch) -> Tree:
     if yes.flat.tree != no.flat.tree:
         raise DTypeError(
             f"{name}: true_fn gives {yes.flat.tree}, and false_fn {no.flat.tree}; they must give "
