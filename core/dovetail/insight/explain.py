@@ -4,8 +4,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 from ..arguments import flag
 from ..capture.program import Call as CapturedCall
@@ -21,8 +20,7 @@ from ..tensor.tensor import Tensor, strided
 __all__ = ["explain"]
 
 
-@dataclass(frozen=True)
-class Launch:
+class Launch(NamedTuple):
     """One kernel, or one call of a vendor's routine, and why it exists. Sizes are in bytes."""
 
     name: str
@@ -53,7 +51,6 @@ class Launch:
         return f"grid {' x '.join(map(str, self.grid))}" if self.grid else "no grid of its own"
 
 
-@dataclass(frozen=True)
 class Explanation:
     """What is pending, in the order in which it would run. `print` it, or look at its parts.
 
@@ -61,8 +58,8 @@ class Explanation:
     memory, with the reason; what is not named there is computed where it is used, never stored.
     """
 
-    launches: tuple[Launch, ...]
-    stored: tuple[str, ...]
+    def __init__(self, launches: tuple[Launch, ...], stored: tuple[str, ...]) -> None:
+        self.launches, self.stored = launches, stored
 
     @property
     def nbytes(self) -> int:
@@ -175,7 +172,7 @@ def _replay(arguments: str, program: Program, source: bool) -> Replay:
 def _act(where: Opened, how: str, act: CapturedLaunch | CapturedCall, source: bool) -> Launch:
     if isinstance(act, CapturedLaunch):
         made = _launch(where, act.step, source)
-        return replace(made, name=how + made.name, fresh=0)
+        return made._replace(name=how + made.name, fresh=0)
     name = how + act.op.name
     return Launch(name, str(where.device), "", "", "", "vendor routine", (), act.nbytes, 0)
 
