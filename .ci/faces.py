@@ -36,6 +36,8 @@ OFFERS: dict[str, str] = {
     "device": "",
     "dtypes": "",
     "errors": "",
+    "functions.captured_files": "",
+    "functions.control_flow": "",
     "functions.copies": "",
     "functions.creation": "",
     "functions.cumulative": "",
@@ -46,6 +48,7 @@ OFFERS: dict[str, str] = {
     "functions.index_writes": "",
     "functions.indexing": "",
     "functions.interop": "",
+    "functions.jit": "",
     "functions.linalg": "matmul matrix_transpose outer reproducible tensordot vecdot",
     "functions.manipulation": "",
     "functions.masks": "",
@@ -107,6 +110,10 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
     "memory": ("Memory", {"memory": "memory"}),
     "insight": ("When and how work runs", {"insight.explain": "", "insight.profile": "",
                                            "settings": ""}),
+    "jit": (
+        "Captured functions",
+        {"functions.jit": "", "functions.control_flow": "", "functions.captured_files": ""},
+    ),
     "errors": ("Errors", {"errors": ""}),
 }  # fmt: skip
 

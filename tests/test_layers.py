@@ -86,9 +86,10 @@ MAY_IMPORT = {
     "memory": "backend",
     "plugins": "backend memory",
     "engine": "kernel graph ops backend fusion memory plugins",
-    "tensor": "graph ops backend memory plugins engine",
-    "functions": "graph ops backend memory plugins engine tensor",
-    "insight": "fusion memory plugins engine tensor",
+    "capture": "kernel graph ops backend fusion memory plugins engine",
+    "tensor": "graph ops backend memory plugins engine capture",
+    "functions": "kernel graph ops backend memory plugins engine capture tensor",
+    "insight": "fusion memory plugins engine capture tensor",
     "autograd": "graph ops fusion engine tensor functions",
     "commands": "kernel memory plugins engine tensor",
     "testing": "kernel graph ops backend fusion memory plugins engine tensor functions autograd",
@@ -164,6 +165,7 @@ def test_the_contract_allows_nothing_that_is_not_used_and_no_circle() -> None:
 # What each room takes from other distributions; everything else is the standard library's.
 TAKES = {
     "numpy": "arguments autograd backend commands dtypes functions plugins tensor testing",
+    "optree": "functions",  # when a captured function meets a container
     "platformdirs": "backend",
     "pluggy": "extend plugins tensor",
     "rich": "commands insight",

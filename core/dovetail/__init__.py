@@ -40,11 +40,13 @@ from .dtypes import (
     int32, int64, uint8, uint16, uint32, uint64,
 )
 from .errors import (
-    ArgumentError, ArgumentTypeError, AxisError, CompileError, DTypeError, DeviceError,
-    DovetailError, DovetailWarning, FallbackError, GradientError, IndexOutOfRange, InternalError,
-    LayoutError, NotYetAttribute, NotYetError, OutOfMemoryError, PluginError, ReadOnlyError,
-    ShapeError, SharingError, UnavailableError, ValueOverflow,
+    ArgumentError, ArgumentTypeError, AxisError, CaptureError, CompileError, DTypeError,
+    DeviceError, DovetailError, DovetailWarning, FallbackError, GradientError, IndexOutOfRange,
+    InternalError, LayoutError, NotYetAttribute, NotYetError, OutOfMemoryError, PluginError,
+    ReadOnlyError, ShapeError, SharingError, UnavailableError, ValueOverflow,
 )
+from .functions.captured_files import load_function, save_function
+from .functions.control_flow import cond, fori_loop, scan, while_loop
 from .functions.copies import concat, contiguous, copy, repeat, roll, stack, tile
 from .functions.creation import (
     arange, empty, empty_like, eye, full, full_like, get_default_dtype, linspace, meshgrid, ones,
@@ -67,6 +69,7 @@ from .functions.from_values import asarray
 from .functions.index_writes import index_add, scatter
 from .functions.indexing import searchsorted, take, take_along_axis
 from .functions.interop import array_namespace_info as __array_namespace_info__, from_dlpack
+from .functions.jit import jit
 from .functions.linalg import matmul, matrix_transpose, outer, reproducible, tensordot, vecdot
 from .functions.manipulation import (
     as_strided, broadcast_arrays, broadcast_shapes, broadcast_to, diagonal, expand_dims, flatten,
@@ -88,37 +91,38 @@ from .tensor.host import evaluate
 from .tensor.tensor import Tensor
 
 __all__ = [
-    "ArgumentError", "ArgumentTypeError", "AxisError", "CompileError", "DType", "DTypeError",
-    "Device", "DeviceError", "DovetailError", "DovetailWarning", "Event", "FallbackError",
-    "GradientError", "IndexOutOfRange", "InternalError", "LayoutError", "NotYetAttribute",
-    "NotYetError", "OutOfMemoryError", "PluginError", "ReadOnlyError", "ShapeError", "SharingError",
-    "Stream", "Tensor", "UnavailableError", "ValueOverflow", "__array_namespace_info__", "abs",
-    "acos", "acosh", "add", "all", "allclose", "any", "arange", "argmax", "argmin", "argsort",
-    "argwhere", "array_equal", "as_strided", "asarray", "asin", "asinh", "astype", "atan", "atan2",
-    "atanh", "autograd", "bfloat16", "bitwise_and", "bitwise_invert", "bitwise_left_shift",
-    "bitwise_or", "bitwise_right_shift", "bitwise_xor", "bool", "broadcast_arrays",
-    "broadcast_shapes", "broadcast_to", "can_cast", "cbrt", "ceil", "clip", "complex64",
-    "complex128", "concat", "contiguous", "copy", "copysign", "cos", "cosh", "count_nonzero",
-    "cumulative_prod", "cumulative_sum", "current_stream", "default_device", "default_stream",
-    "device", "devices", "diagonal", "diff", "divide", "e", "eager", "einsum", "empty",
-    "empty_like", "enable_grad", "equal", "erf", "erfc", "evaluate", "exp", "exp2", "expand_dims",
-    "explain", "expm1", "eye", "finfo", "flatten", "flip", "float16", "float32", "float64", "floor",
-    "floor_divide", "from_dlpack", "full", "full_like", "get_default_dtype", "grad", "greater",
-    "greater_equal", "hypot", "iinfo", "index_add", "inf", "int8", "int16", "int32", "int64",
-    "is_grad_enabled", "isclose", "isdtype", "isfinite", "isin", "isinf", "isnan", "less",
-    "less_equal", "linalg", "linspace", "log", "log1p", "log2", "log10", "log_softmax", "logaddexp",
-    "logical_and", "logical_not", "logical_or", "logical_xor", "logsumexp", "matmul",
-    "matrix_transpose", "max", "maximum", "mean", "memory", "meshgrid", "min", "minimum",
-    "moveaxis", "multiply", "nan", "negative", "newaxis", "nextafter", "no_grad", "nonzero",
-    "not_equal", "ones", "ones_like", "outer", "permute_dims", "pi", "pin_memory", "plugins",
-    "positive", "pow", "prod", "profile", "random", "ravel", "reciprocal", "relu", "remainder",
-    "repeat", "reproducible", "reshape", "result_type", "roll", "round", "rsqrt", "scatter",
-    "searchsorted", "set_default_device", "set_grad_enabled", "sigmoid", "sign", "signbit", "sin",
-    "sinh", "softmax", "sort", "sparse_coo", "split", "sqrt", "square", "squeeze", "stack", "std",
-    "stream", "strided", "subtract", "sum", "swapaxes", "synchronize", "take", "take_along_axis",
-    "tan", "tanh", "tensordot", "tile", "topk", "transpose", "tril", "triu", "trunc", "uint8",
-    "uint16", "uint32", "uint64", "unique_all", "unique_counts", "unique_inverse", "unique_values",
-    "unstack", "var", "vecdot", "where", "zeros", "zeros_like",
+    "ArgumentError", "ArgumentTypeError", "AxisError", "CaptureError", "CompileError", "DType",
+    "DTypeError", "Device", "DeviceError", "DovetailError", "DovetailWarning", "Event",
+    "FallbackError", "GradientError", "IndexOutOfRange", "InternalError", "LayoutError",
+    "NotYetAttribute", "NotYetError", "OutOfMemoryError", "PluginError", "ReadOnlyError",
+    "ShapeError", "SharingError", "Stream", "Tensor", "UnavailableError", "ValueOverflow",
+    "__array_namespace_info__", "abs", "acos", "acosh", "add", "all", "allclose", "any", "arange",
+    "argmax", "argmin", "argsort", "argwhere", "array_equal", "as_strided", "asarray", "asin",
+    "asinh", "astype", "atan", "atan2", "atanh", "autograd", "bfloat16", "bitwise_and",
+    "bitwise_invert", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor",
+    "bool", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "can_cast", "cbrt", "ceil",
+    "clip", "complex64", "complex128", "concat", "cond", "contiguous", "copy", "copysign", "cos",
+    "cosh", "count_nonzero", "cumulative_prod", "cumulative_sum", "current_stream",
+    "default_device", "default_stream", "device", "devices", "diagonal", "diff", "divide", "e",
+    "eager", "einsum", "empty", "empty_like", "enable_grad", "equal", "erf", "erfc", "evaluate",
+    "exp", "exp2", "expand_dims", "explain", "expm1", "eye", "finfo", "flatten", "flip", "float16",
+    "float32", "float64", "floor", "floor_divide", "fori_loop", "from_dlpack", "full", "full_like",
+    "get_default_dtype", "grad", "greater", "greater_equal", "hypot", "iinfo", "index_add", "inf",
+    "int8", "int16", "int32", "int64", "is_grad_enabled", "isclose", "isdtype", "isfinite", "isin",
+    "isinf", "isnan", "jit", "less", "less_equal", "linalg", "linspace", "load_function", "log",
+    "log1p", "log2", "log10", "log_softmax", "logaddexp", "logical_and", "logical_not",
+    "logical_or", "logical_xor", "logsumexp", "matmul", "matrix_transpose", "max", "maximum",
+    "mean", "memory", "meshgrid", "min", "minimum", "moveaxis", "multiply", "nan", "negative",
+    "newaxis", "nextafter", "no_grad", "nonzero", "not_equal", "ones", "ones_like", "outer",
+    "permute_dims", "pi", "pin_memory", "plugins", "positive", "pow", "prod", "profile", "random",
+    "ravel", "reciprocal", "relu", "remainder", "repeat", "reproducible", "reshape", "result_type",
+    "roll", "round", "rsqrt", "save_function", "scan", "scatter", "searchsorted",
+    "set_default_device", "set_grad_enabled", "sigmoid", "sign", "signbit", "sin", "sinh",
+    "softmax", "sort", "sparse_coo", "split", "sqrt", "square", "squeeze", "stack", "std", "stream",
+    "strided", "subtract", "sum", "swapaxes", "synchronize", "take", "take_along_axis", "tan",
+    "tanh", "tensordot", "tile", "topk", "transpose", "tril", "triu", "trunc", "uint8", "uint16",
+    "uint32", "uint64", "unique_all", "unique_counts", "unique_inverse", "unique_values", "unstack",
+    "var", "vecdot", "where", "while_loop", "zeros", "zeros_like",
 ]
 # fmt: on
 # isort: on

@@ -7,11 +7,11 @@ dtypes and devices in question, and ends with a way out.
 from __future__ import annotations
 
 __all__ = [
-    "ArgumentError", "ArgumentTypeError", "AxisError", "CompileError", "DTypeError", "DeviceError",
-    "DovetailError", "DovetailWarning", "FallbackError", "GradientError", "IndexOutOfRange",
-    "InternalError", "LayoutError", "NotYetAttribute", "NotYetError", "OutOfMemoryError",
-    "PluginError", "ReadOnlyError", "ShapeError", "SharingError", "UnavailableError",
-    "ValueOverflow",
+    "ArgumentError", "ArgumentTypeError", "AxisError", "CaptureError", "CompileError", "DTypeError",
+    "DeviceError", "DovetailError", "DovetailWarning", "FallbackError", "GradientError",
+    "IndexOutOfRange", "InternalError", "LayoutError", "NotYetAttribute", "NotYetError",
+    "OutOfMemoryError", "PluginError", "ReadOnlyError", "ShapeError", "SharingError",
+    "UnavailableError", "ValueOverflow",
 ]  # fmt: skip
 
 
@@ -88,6 +88,10 @@ class PluginError(DovetailError, RuntimeError):
 
 class UnavailableError(PluginError, DeviceError):
     """A device is known, but cannot be had on this machine; the message has reason and mend."""
+
+
+class CaptureError(DovetailError, RuntimeError):
+    """A function cannot be captured, or a captured one not be replayed; the message says why."""
 
 
 class CompileError(DovetailError, RuntimeError):

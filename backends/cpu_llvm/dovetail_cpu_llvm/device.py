@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -109,6 +110,7 @@ def matmul(
         np.matmul(a, b, out=out)
 
 
+@lru_cache(1024)  # 3 us to make, and products in a loop have the same memory again
 def _array(operand: StridedOperand) -> np.ndarray[Any, Any]:
     address, offset, shape, strides, dtype = operand
     return array_at(address + offset, shape, strides, dtype)

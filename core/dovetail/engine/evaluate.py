@@ -26,7 +26,7 @@ from ..memory.storage import Storage
 from ..ops.table import COPY
 from ..plugins.opened import Opened
 from ..recent import Recent
-from . import events, guards, programs
+from . import events, guards, programs, recording
 from .events import counters as counters  # where those who count find them
 from .guards import match, match_into
 from .launching import Slots, addresses, call, launch
@@ -59,12 +59,17 @@ def evaluate(exprs: Sequence[Expr], asked: bool = True) -> None:
             root = exprs[0]
             device = root.spec.device
             waits = asked and device.opened is not None and not device.opened.backend.asynchronous
-            if not events.profiles and match(root, current_handle(device), waits):
+            if not _is_noted() and match(root, current_handle(device), waits):
                 return
             Evaluation(exprs).run(asked)
             return
         for roots in _by_device(exprs):
             Evaluation(roots).run(asked)
+
+
+def _is_noted() -> bool:
+    """Whether somebody wants to know of each launch: a profile, or a function's capture."""
+    return bool(events.profiles or recording.active)
 
 
 def _refuse_bad(exprs: Sequence[Expr]) -> None:
@@ -120,7 +125,7 @@ def write(value: Holder[Expr], target: Expr, others: int = 0) -> None:
         storage = _in_memory(target)
         if is_alone(value, others) and not _read_by_others(storage, value[0]):
             stream = current_handle(target.spec.device)
-            if not events.profiles and match_into(value[0], target, stream, others):
+            if not _is_noted() and match_into(value[0], target, stream, others):
                 _written(storage)
                 return
         _store([node(COPY, (take(value),), target.spec)], target, others)
@@ -206,8 +211,12 @@ class Evaluation(Walk):
 
     def run(self, asked: bool = True) -> None:
         """Raises: IndexOutOfRange, before anything is written, or where an answer is waited for."""
+        recorder = recording.current()
+        if recorder is not None:
+            recorder.run(self, asked)
+            return
         counters.evaluations += 1
-        self._execute(self._bound(), asked)
+        self.execute(self.bound(), asked)
 
     def overlook(self, others: int) -> None:
         """Takes what is stored for a value that nobody else holds, though so many do."""
@@ -222,7 +231,7 @@ class Evaluation(Walk):
             return self._planned(held, roots, target)
         return known.plan
 
-    def _bound(self) -> BoundPlan:
+    def bound(self) -> BoundPlan:
         """The launches, known under the graph's structure from now on."""
         key, held, roots, target = self._whole_key()
         known = _plans.young.get(key) or _plans.find(key)
@@ -269,7 +278,8 @@ class Evaluation(Walk):
         events.note("plan", begun, steps=len(plan.steps))
         return plan
 
-    def _execute(self, plan: BoundPlan, asked: bool) -> None:
+    def execute(self, plan: BoundPlan, asked: bool) -> None:
+        """Launches. Raises: as `run`."""
         device, t = self.device, self.target
         opened = device.opened or open_device(device)
         stream = current_handle(device)

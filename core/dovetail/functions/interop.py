@@ -36,6 +36,7 @@ from ..backend.streams import current_handle, wait
 from ..device import Device, default_device, opened
 from ..device import device as device_named
 from ..dtypes import DType
+from ..engine import recording
 from ..errors import ArgumentError, DeviceError, DTypeError, SharingError
 from ..graph.expr import leaf, spec, storage_of
 from ..layout import Shape, StridedView
@@ -442,6 +443,7 @@ def _on_host(x: Tensor, wanted: tuple[int, ...], copy: bool | None) -> Tensor:
 
 
 def _managed(x: Tensor, name: bytes, flags: int) -> _Managed | _Versioned:
+    recording.refuse("__dlpack__() asks for a tensor's memory")
     e = evaluated(strided("__dlpack__", x))
     storage = storage_of(e)
     if storage.read_only or lay.repeats(StridedView(e.spec.shape, e.strides, 0)):

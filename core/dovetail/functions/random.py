@@ -11,13 +11,16 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
 from ..arguments import instance, integer, named, real, refused, sequence, shown
 from ..arguments import integers as ints
+from ..capture import written
 from ..device import usable
 from ..dtypes import DType, float32, float64, int64, uint32, uint64
+from ..engine import recording
 from ..errors import ArgumentError, DTypeError
 from ..graph.expr import spec
 from ..layout import Shape
@@ -53,8 +56,18 @@ class Generator:
 
     def __init__(self, seed: int | None = None) -> None:
         self._lock = threading.Lock()
-        seed = int.from_bytes(os.urandom(8)) if seed is None else seed
-        self.manual_seed(integer("Generator", seed, "seed"))
+        self._seed = self._offset = 0
+        if seed is None:
+            _done(self._seed_anew)
+        else:
+            self.manual_seed(integer("Generator", seed, "seed"))
+
+    def _seed_anew(self) -> None:
+        self._become(int.from_bytes(os.urandom(8)), 0)
+
+    def _become(self, seed: int, offset: int) -> None:
+        with self._lock:
+            self._seed, self._offset = seed % (1 << 64), offset % (1 << 64)
 
     def manual_seed(self, seed: int) -> Generator:
         """The generator, at the start of the stream of `seed`, which is taken modulo 2**64.
@@ -74,8 +87,8 @@ class Generator:
         given = ints("set_state", sequence("set_state", state, "state", "two ints"), "state")
         if len(given) != 2:
             raise refused("set_state", "state", "two ints, (seed, offset)", state)
-        with self._lock:
-            self._seed, self._offset = (n % (1 << 64) for n in given)
+        seed, offset = given
+        _done(partial(self._become, seed, offset))
 
     # A lock is neither copied nor sent.
     def __reduce__(self) -> tuple[Callable[..., Generator], tuple[tuple[int, int]]]:
@@ -210,9 +223,13 @@ class Generator:
         d: DType, wanted: DeviceLike,
     ) -> Tensor:  # fmt: skip
         spec(shape, d, usable(wanted), op.name)  # first: what is refused draws nothing
-        start = self._reserve(int(np.prod(shape, dtype=object)))
-        scalars = (*start, *scalars)
-        return generate(op, shape, scalars, (uint64, uint64, *kinds), d, wanted)
+        n = int(np.prod(shape, dtype=object))
+        recorder = recording.current()
+        start = self._reserve(n) if recorder is None else recorder.draw(partial(self._reserve, n))
+        args = (*start, *scalars)
+        if recorder is not None:
+            recorder.drawn(args)
+        return generate(op, shape, args, (uint64, uint64, *kinds), d, wanted)
 
 
 def _float(name: str, dtype: DTypeLike) -> DType:
@@ -220,6 +237,15 @@ def _float(name: str, dtype: DTypeLike) -> DType:
     if d.kind != "f":
         raise DTypeError(f"{name}: makes floats, not {d.name}; see dt.random.integers")
     return d
+
+
+def _done(action: Callable[[], object]) -> None:
+    """Does something to a generator, now and in replays of what is being captured."""
+    recorder = recording.current()
+    if recorder is None:
+        action()
+    else:
+        recorder.act(action)
 
 
 def _at(state: tuple[int, int]) -> Generator:
@@ -231,6 +257,7 @@ def _at(state: tuple[int, int]) -> Generator:
 
 # One for the whole process, under a lock: seeding it once seeds what every thread draws.
 _default = Generator()
+written.default_reserve = _default._reserve
 
 
 def _chosen(op: str, generator: Generator | None) -> Generator:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from .. import layout as lay
 from ..arguments import flag, integer, shown
 from ..dtypes import bfloat16, float16
+from ..engine import recording
 from ..errors import ArgumentError, NotYetError, ShapeError
 from ..graph.expr import node, spec
 from ..ops import table as ops
@@ -141,7 +142,7 @@ def _order(x: Tensor, descending: bool) -> tuple[Order, int]:
     if d.kind == "b":
         return Order(descending, 0, 1), 0
     low, high = d.min, d.max
-    if d.itemsize >= 4 and x.size >= RANGED:
+    if d.itemsize >= 4 and x.size >= RANGED and recording.current() is None:
         ends = smallest_of(x), largest_of(x)
         evaluate(*ends)
         low, high = (int(e.item()) for e in ends)

@@ -17,6 +17,7 @@ from ..backend.interface import Backend
 from ..backend.streams import current_handle
 from ..device import Device, opened, opened_devices
 from ..device import device as device_named
+from ..engine import recording
 from ..errors import DeviceError
 from ..graph.expr import Expr, leaf, spec, storage_of
 from ..memory import CachingAllocator, DataPtr, Storage, foreign
@@ -210,6 +211,7 @@ def _on_host(device: Device) -> bool:
 
 def _contiguous(x: Tensor) -> Expr:
     """The tensor's node, in memory without gaps."""
+    recording.refuse("a tensor moves between devices")
     return evaluated(x if x.is_contiguous() else apply(COPY, (x,)))
 
 

@@ -186,6 +186,11 @@ def prune() -> None:
         _log_limit = max(512, 2 * len(live))
 
 
+def pending() -> list[Expr]:
+    """Every node that has not been computed, and that somebody holds."""
+    return [e for r in _log.copy() if (e := r()) is not None and e.op is not None]
+
+
 def _is_pending(e: Expr | None) -> bool:
     return e is not None and e.op is not None
 

@@ -1,10 +1,15 @@
-"""`dt.explain(x)`: how the pending work of x would be done. Nothing runs, and it stays pending."""
+"""`dt.explain(x)`: how the pending work of x would be done. Nothing runs, and it stays pending.
+`dt.explain(f)`: what a captured function does.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any, NamedTuple, overload
 
 from ..arguments import flag
+from ..capture.program import Call as CapturedCall
+from ..capture.program import Launch as CapturedLaunch
+from ..capture.program import Program
 from ..engine import evaluate as run
 from ..engine import programs
 from ..fusion.plan import Call, Step
@@ -15,8 +20,7 @@ from ..tensor.tensor import Tensor, strided
 __all__ = ["explain"]
 
 
-@dataclass(frozen=True)
-class Launch:
+class Launch(NamedTuple):
     """One kernel, or one call of a vendor's routine, and why it exists. Sizes are in bytes."""
 
     name: str
@@ -47,7 +51,6 @@ class Launch:
         return f"grid {' x '.join(map(str, self.grid))}" if self.grid else "no grid of its own"
 
 
-@dataclass(frozen=True)
 class Explanation:
     """What is pending, in the order in which it would run. `print` it, or look at its parts.
 
@@ -55,8 +58,8 @@ class Explanation:
     memory, with the reason; what is not named there is computed where it is used, never stored.
     """
 
-    launches: tuple[Launch, ...]
-    stored: tuple[str, ...]
+    def __init__(self, launches: tuple[Launch, ...], stored: tuple[str, ...]) -> None:
+        self.launches, self.stored = launches, stored
 
     @property
     def nbytes(self) -> int:
@@ -83,12 +86,63 @@ class Explanation:
     __repr__ = __str__
 
 
-def explain(*tensors: Tensor, source: bool = False) -> Explanation:
+class Replay:
+    """What a captured function does for arguments of one kind. Sizes are in bytes.
+
+    `launches`: in order, those of loops and branches once. `arena`: where intermediate values lie;
+    `results`: what each call allocates besides.
+    """
+
+    def __init__(
+        self, arguments: str, launches: tuple[Launch, ...], arena: int, results: int
+    ) -> None:
+        self.arguments, self.launches = arguments, launches
+        self.arena, self.results = arena, results
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that all launches read and write, those of loops once."""
+        return sum(step.nbytes for step in self.launches)
+
+    def __str__(self) -> str:
+        count = len(self.launches)
+        lines = [
+            f"Of ({self.arguments}): {count} launch{'' if count == 1 else 'es'}, "
+            f"{bytes_text(self.nbytes)} moved, an arena of {bytes_text(self.arena)}, "
+            f"{bytes_text(self.results)} of results."
+        ]
+        for number, step in enumerate(self.launches, 1):
+            lines += ["", f"{number}. {step}"]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+class Replays:
+    """What a captured function does, for each kind of arguments it was captured for."""
+
+    def __init__(self, name: str, captures: tuple[Replay, ...]) -> None:
+        self.name, self.captures = name, captures
+
+    def __str__(self) -> str:
+        if not self.captures:
+            return f"{self.name} has not been captured: it has not been called."
+        return "\n\n".join([f"{self.name}, captured:", *map(str, self.captures)])
+
+    __repr__ = __str__
+
+
+@overload
+def explain(*tensors: Tensor, source: bool = False) -> Explanation: ...
+@overload
+def explain(*tensors: Any, source: bool = False) -> Replays: ...
+def explain(*tensors: Any, source: bool = False) -> Explanation | Replays:
     """How the pending work of these tensors would be done, together: launches, reasons, kernels.
 
-    Nothing runs, and it stays pending. `source`: True also compiles each kernel, to show what the
-    backend generates for it. What comes back is printed, or looked at: `launches`, `stored`,
-    `nbytes`, `fresh`.
+    Nothing runs, and it stays pending. `tensors`: or one function that `dt.jit` gave; then what is
+    replayed for each kind of arguments, as `captures`, each with `launches` and the bytes of its
+    `arena`. `source`: True also compiles each kernel, to show what the backend generates for it.
+    What comes back is printed, or looked at: `launches`, `stored`, `nbytes`, `fresh`.
     Shapes: any.
     Dtypes: all.
     Units: bytes for what launches move and allocate.
@@ -101,10 +155,26 @@ def explain(*tensors: Tensor, source: bool = False) -> Explanation:
     (1, 16)
     """
     source = flag("explain", source, "source")
+    if len(tensors) == 1 and hasattr(tensors[0], "programs"):
+        f = tensors[0]
+        return Replays(f.__name__, tuple(_replay(given, p, source) for given, p in f.programs))
     plans = run.planned([strided("explain", x)._expr for x in tensors])
     launches = tuple(_launch(where, step, source) for where, plan in plans for step in plan.steps)
     stored = tuple(f"{m.op} {m.spec}: {m.reason}" for _, p in plans for m in p.materialised)
     return Explanation(launches, stored)
+
+
+def _replay(arguments: str, program: Program, source: bool) -> Replay:
+    launches = tuple(_act(program.opened, how, act, source) for how, act in program.steps())
+    return Replay(arguments, launches, program.arena, sum(program.sizes))
+
+
+def _act(where: Opened, how: str, act: CapturedLaunch | CapturedCall, source: bool) -> Launch:
+    if isinstance(act, CapturedLaunch):
+        made = _launch(where, act.step, source)
+        return made._replace(name=how + made.name, fresh=0)
+    name = how + act.op.name
+    return Launch(name, str(where.device), "", "", "", "vendor routine", (), act.nbytes, 0)
 
 
 def _launch(where: Opened, step: Step | Call, source: bool) -> Launch:

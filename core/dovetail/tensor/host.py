@@ -18,6 +18,7 @@ from ..backend.interface import Backend
 from ..backend.streams import current_handle, wait
 from ..device import Device, opened
 from ..dtypes import DType, float32
+from ..engine import recording
 from ..engine.evaluate import evaluate as evaluate_nodes
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..graph.expr import Expr, Spec, leaf, node, spec, storage_of
@@ -41,6 +42,8 @@ def from_host(values: np.ndarray, dtype: DType, device: Device) -> Tensor:
     e = fresh(spec(values.shape, dtype, device, "asarray"))  # first: it is what fails by name
     values = np.asarray(values, order="C")
     ptr = e.storage.ptr
+    if recording.active and (recorder := recording.current()) is not None:
+        recorder.filled(e.storage, values.tobytes())
     if values.size:
         flat = values.reshape(-1).view(np.uint8).data
         opened(device).backend.copy_in(ptr.handle, ptr.offset, flat, current_handle(device))
@@ -51,7 +54,10 @@ def fresh(s: Spec) -> Expr:
     """A leaf over newly allocated, uninitialised memory."""
     nbytes = s.size * s.dtype.itemsize
     ptr: DataPtr = opened(s.device).allocator.allocate(nbytes, current_handle(s.device))
-    return leaf(Storage(ptr, nbytes, s.device), s, s.strides, 0)
+    storage = Storage(ptr, nbytes, s.device)
+    if recording.active and (recorder := recording.current()) is not None:
+        recorder.born(storage)
+    return leaf(storage, s, s.strides, 0)
 
 
 # --- computed -------------------------------------------------------------------------------------
@@ -100,6 +106,7 @@ def storage(x: Tensor) -> Storage:
     >>> x.storage() is x[1].storage()
     True
     """
+    recording.refuse("storage() asks for a tensor's memory")
     return storage_of(evaluated(strided("storage", x)))
 
 
@@ -114,6 +121,7 @@ def data_ptr(x: Tensor) -> int:
     >>> x.data_ptr() % 64
     0
     """
+    recording.refuse("data_ptr() asks for a tensor's memory")
     e = evaluated(strided("data_ptr", x))
     ptr = storage_of(e).ptr
     at = ptr.offset + e.offset * x.itemsize
@@ -181,7 +189,8 @@ def item(x: Tensor) -> Number:
     """
     if x.size != 1:
         raise ShapeError(f"item: needs exactly one element, not shape {x.shape}; see tolist()")
-    read = _READ.get(strided("item", x).dtype.name)
+    recording.refuse(f"the host reads a tensor, {strided('item', x)._expr.spec!r},")
+    read = _READ.get(x.dtype.name)
     address = None if read is None else _host_address(evaluated(x))
     if read is None or address is None:
         found: Number = shown(x).reshape(()).item()
@@ -283,6 +292,7 @@ def host_array(x: Tensor, dtype: np.dtype) -> np.ndarray:
     """The values as a NumPy array of a dtype of that size: read-only over the memory itself where
     the host reaches it, else a copy.
     """
+    recording.refuse(f"the host reads a tensor, {x._expr.spec!r},")
     e = evaluated(x)
     device = opened(x.device)
     wait(device, current_handle(x.device))

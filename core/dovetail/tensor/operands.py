@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from ..capture.traced import TracedFloat
 from ..dtypes import float32, float64
 from ..errors import DeviceError, DovetailError, DTypeError, GradientError
 from .tensor import Tensor
@@ -30,6 +31,7 @@ def operands(op: str, *given: object) -> tuple[Tensor | Scalar, ...]:
     Raises: DTypeError, DeviceError.
     """
     values = [x.item() if isinstance(x, np.generic) else x for x in given]
+    values = [x.taken() if type(x) is TracedFloat else x for x in values]
     kept = (Tensor, *PYTHON_NUMBERS)
     found = tuple([x if isinstance(x, kept) else beside(op, x, given) for x in values])
     devices = {x.device for x in found if isinstance(x, Tensor)}

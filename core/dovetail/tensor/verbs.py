@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from .. import layout as lay
+from ..capture.traced import TracedFloat
 from ..graph.expr import Expr, Spec, leaf, node, spec, storage_of, tape_of
 from ..layout import Move, Shape, StridedView
 from ..ops import table as ops
@@ -82,6 +83,8 @@ def _operand(op: Op, x: object, among: Sequence[object]) -> Argument:
     """
     if type(x) in PYTHON_NUMBERS or isinstance(x, Tensor):
         return x  # type: ignore[return-value]  # mypy does not see what `in` says
+    if type(x) is TracedFloat:
+        return x.taken()
     x = x.item() if isinstance(x, np.generic) else x  # a number, or what is none: a date, a text
     for kind in PYTHON_NUMBERS:  # subclasses, such as an IntEnum
         if isinstance(x, kind):

@@ -18,9 +18,11 @@ from .. import layout as lay
 from .. import settings
 from ..arguments import BEYOND_FLOAT, shown
 from ..backend import faults
+from ..capture.traced import TracedFloat
 from ..device import Device
 from ..dtypes import DType, dtype
 from ..engine import evaluate as run
+from ..engine import recording
 from ..errors import (
     DeviceError,
     DovetailError,
@@ -54,6 +56,9 @@ def write(
     `others` as hold it will find it there.
     """
     e = x._expr
+    recorder = recording.current()
+    if recorder is not None and e.op is not None and recorder.is_earlier(e):
+        recorder.settle_earlier(e)  # so that a replay writes there, too
     if e.op is not None:  # nobody else can see a pending value through another view
         if not ((is_any_asked() or faults.tainted) and may_be_bad(value[0])):
             _replace(name, x, value)
@@ -211,6 +216,8 @@ def value_node(name: str, value: object, want: DType, device: Device) -> Expr:
         return strided(name, value)._expr
     if isinstance(value, np.generic):
         value = value.item()
+    if type(value) is TracedFloat:
+        value = value.taken()
     if isinstance(value, PYTHON_NUMBERS):
         return _number(name, value, want, device)
     require_untaped(name, value)

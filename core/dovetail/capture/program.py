@@ -1,0 +1,387 @@
+"""What a captured function does to memory, as plain data, and the Python that does it again.
+
+A program's memory is a list of *slots*: those given to it (inputs), those it keeps (constants), its
+results, and one arena in which everything else has a fixed place. To replay it is to run its acts
+in order with `at`, the handle and byte offset of each slot, and `env`, the numbers that may differ
+from call to call.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from ..backend import faults
+from ..dtypes import DType
+from ..engine import events
+from ..engine.events import counters
+from ..engine.programs import BoundStep
+from ..fusion.plan import Step
+from ..layout import Shape
+from ..memory.pointer import StreamHandle
+from ..memory.storage import Storage
+from ..ops.table import Op
+from ..plugins.opened import Opened
+
+ROUND = 512  # to which places in an arena are rounded, as the allocator's blocks are
+At: TypeAlias = list[Any]  # handle and byte offset of each slot
+Env: TypeAlias = list[Any]  # numbers that differ from call to call
+Replay: TypeAlias = Callable[[At, Env, StreamHandle], None]
+# Beside this file, so that whoever looks for the user's line passes over it.
+GENERATED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "replay")
+
+
+class Place(NamedTuple):
+    """Somewhere in memory: so many bytes after the beginning of a slot."""
+
+    slot: int
+    offset: int
+
+
+class Number(NamedTuple):
+    """A launch's scalar: a value, or what `env` has at a place."""
+
+    value: float | int | bool
+    variable: int | None = None
+
+
+class Act(ABC):
+    """One thing that a program does."""
+
+    launches = 0
+    what = ""  # for people
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        """The programs in it."""
+        return ()
+
+    @property
+    def written(self) -> tuple[Place, ...]:
+        """Where it writes."""
+        return ()
+
+    @abstractmethod
+    def places(self) -> Iterator[Place]:
+        """Where it reads and writes."""
+
+    @abstractmethod
+    def moved(self, move: Callable[[Place], Place]) -> Act:
+        """The same with its memory elsewhere."""
+
+    @abstractmethod
+    def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
+        """Does it, noting events."""
+
+    def text(self, names: Names) -> str:
+        """Python that does it in a replay where nobody looks."""
+        run, opened = names.name(self.run), names.name(names.opened)
+        return f"{run}({opened}, at, env, stream)"
+
+
+class Launch(Act):
+    """A kernel. `buffers`: where each of the step's begins, its offset included. `lines`: of each
+    of its checks, the source line that asked for it.
+    """
+
+    launches = 1
+
+    def __init__(
+        self, bound: BoundStep, buffers: tuple[Place, ...], numbers: tuple[Number, ...],
+        lines: tuple[str | None, ...] = (),
+    ) -> None:  # fmt: skip
+        self.bound, self.buffers, self.numbers, self.lines = bound, buffers, numbers, lines
+
+    @property
+    def step(self) -> Step:
+        """What it was planned as."""
+        return self.bound.step
+
+    def places(self) -> Iterator[Place]:
+        cells = {slot for slot, _, _ in self.step.checks}
+        pairs = zip(self.step.buffers, self.buffers, strict=True)
+        return (p for (slot, _), p in pairs if slot not in cells)
+
+    @property
+    def written(self) -> tuple[Place, ...]:
+        cells = {slot for slot, _, _ in self.step.checks}
+        access = (b.access for b in self.step.kernel.buffers)
+        found = zip(self.step.buffers, self.buffers, access, strict=True)
+        return tuple(p for (slot, _), p, how in found if how != "r" and slot not in cells)
+
+    def moved(self, move: Callable[[Place], Place]) -> Launch:
+        cells = {slot for slot, _, _ in self.step.checks}
+        pairs = zip(self.step.buffers, self.buffers, strict=True)
+        buffers = tuple(p if slot in cells else move(p) for (slot, _), p in pairs)
+        return Launch(self.bound, buffers, self.numbers, self.lines)
+
+    def text(self, names: Names) -> str:
+        if self.step.checks:
+            return super().text(names)
+        handles = "".join(f"h{p.slot}, {names.sum(p)}, " for p in self.buffers)
+        numbers = "".join(
+            f"{names.name(n.value) if n.variable is None else f'env[{n.variable}]'}, "
+            for n in self.numbers
+        )
+        return f"{names.name(self.bound.run)}(({handles}), ({numbers}), stream)"
+
+    def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
+        """Raises: IndexOutOfRange: a replay waits to learn that indices were in range."""
+        begun = time.perf_counter_ns()
+        args: list[Any] = []
+        made: dict[int, faults.Check] = {}
+        for (slot, _, purpose), line in zip(self.step.checks, self.lines, strict=True):
+            check = made[slot] = opened.faults.check(purpose, stream)
+            check.line = line
+        for (slot, _), p in zip(self.step.buffers, self.buffers, strict=True):
+            if slot in made:
+                args += opened.faults.place(made[slot])
+            else:
+                args += (at[2 * p.slot], at[2 * p.slot + 1] + p.offset)
+        values = [n.value if n.variable is None else env[n.variable] for n in self.numbers]
+        try:
+            self.bound.run(tuple(args), values, stream)
+        finally:
+            for check in made.values():
+                check.queued = True
+        if made:
+            faults.demand([*made.values()])
+        _note(opened, f"launch {self.step.kernel.name}", begun, stream, self.step)
+
+
+class Strided(NamedTuple):
+    """What a vendor's routine reads or writes. Strides are in elements."""
+
+    place: Place
+    shape: Shape
+    strides: Shape
+    dtype: DType
+
+
+class Call(Act):
+    """A vendor's routine."""
+
+    launches = 1
+
+    def __init__(self, op: Op, inputs: tuple[Strided, ...], output: Strided, nbytes: int) -> None:
+        self.op, self.inputs, self.output, self.nbytes = op, inputs, output, nbytes
+
+    def places(self) -> Iterator[Place]:
+        return (x.place for x in (*self.inputs, self.output))
+
+    @property
+    def written(self) -> tuple[Place, ...]:
+        return (self.output.place,)
+
+    def moved(self, move: Callable[[Place], Place]) -> Call:
+        inputs = tuple(x._replace(place=move(x.place)) for x in self.inputs)
+        output = self.output._replace(place=move(self.output.place))
+        return Call(self.op, inputs, output, self.nbytes)
+
+    def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
+        begun = time.perf_counter_ns()
+        inputs = tuple(_operand(at, x) for x in self.inputs)
+        routine = opened.library_calls[self.op.name, self.inputs[0].dtype]
+        routine(opened.backend, inputs, _operand(at, self.output), stream)
+        counters.calls += 1
+        events.note(f"call {self.op.name}", begun, bytes=self.nbytes)
+
+
+def _operand(at: At, x: Strided) -> tuple[Any, ...]:
+    slot, offset = x.place
+    return at[2 * slot], at[2 * slot + 1] + offset, x.shape, x.strides, x.dtype
+
+
+class Fill(Act):
+    """Values that the host puts somewhere."""
+
+    def __init__(self, place: Place, values: bytes) -> None:
+        self.place, self.values = place, values
+
+    def places(self) -> Iterator[Place]:
+        return iter((self.place,))
+
+    @property
+    def written(self) -> tuple[Place, ...]:
+        return (self.place,)
+
+    def moved(self, move: Callable[[Place], Place]) -> Fill:
+        return Fill(move(self.place), self.values)
+
+    def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
+        slot, offset = self.place
+        if self.values:
+            source = memoryview(self.values)
+            opened.backend.copy_in(at[2 * slot], at[2 * slot + 1] + offset, source, stream)
+
+
+class Effect(Act):
+    """Something that has nothing to do with memory: random numbers are drawn, a seed is set.
+
+    Its results, if `variable` is given, go to `env` from there on.
+    """
+
+    def __init__(self, action: Callable[[], Any], variable: int | None = None) -> None:
+        self.action, self.variable = action, variable
+
+    def places(self) -> Iterator[Place]:
+        return iter(())
+
+    def moved(self, move: Callable[[Place], Place]) -> Effect:
+        return self
+
+    def text(self, names: Names) -> str:
+        v = self.variable
+        into = "" if v is None else f"env[{v}], env[{v + 1}] = "
+        return f"{into}{names.name(self.action)}()"
+
+    def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
+        made = self.action()
+        if self.variable is not None:
+            env[self.variable : self.variable + 2] = made
+
+
+class Names:
+    """The names that generated code has of objects; and sums of offsets, each made once."""
+
+    def __init__(self, opened: Opened) -> None:
+        self.opened = opened
+        self.objects: dict[str, Any] = {}
+        self._known: dict[int, str] = {}
+        self.sums: dict[Place, str] = {}
+
+    def name(self, value: object) -> str:
+        """A name of this very object."""
+        found = self._known.get(id(value))
+        if found is None:
+            found = self._known[id(value)] = f"x{len(self.objects)}"
+            self.objects[found] = value
+        return found
+
+    def sum(self, p: Place) -> str:
+        """The byte offset of a place."""
+        if not p.offset:
+            return f"o{p.slot}"
+        return self.sums.setdefault(p, f"s{len(self.sums)}")
+
+
+class Program:
+    """Acts in order, and what memory they need: slots stand in `at` in the order of these fields.
+
+    `sizes`: bytes of the results that are to be allocated. `arena`: bytes of the last slot.
+    `written`: the inputs and constants that acts write.
+    """
+
+    def __init__(
+        self, opened: Opened, inputs: int, held: tuple[Storage, ...], sizes: tuple[int, ...],
+        arena: int, acts: tuple[Act, ...], written: frozenset[int], name: str,
+    ) -> None:  # fmt: skip
+        self.name = name
+        self.opened, self.inputs, self.held, self.sizes = opened, inputs, held, sizes
+        self.arena, self.acts, self.written = arena, acts, written
+        self._replay: Replay | None = None
+
+    @property
+    def launches(self) -> int:
+        """Kernels and routines, those of loops once."""
+        return sum(act.launches for act in self.acts)
+
+    def steps(self, inside: str = "") -> Iterator[tuple[str, Launch | Call]]:
+        """Every kernel and routine, those of loops and branches once, and what it is inside of."""
+        for act in self.acts:
+            if isinstance(act, Launch | Call):
+                yield inside, act
+            for part in act.programs:
+                yield from part.steps(f"{inside}{act.what}: ")
+
+    def begun(self) -> At:
+        """The part of `at` that holds constants."""
+        return [x for s in self.held for x in (s.ptr.handle, s.ptr.offset)]
+
+    def replay(self, at: At, env: Env, stream: StreamHandle) -> None:
+        """Does it all again."""
+        if events.profiles:
+            if self.name:
+                events.note(f"replay {self.name}", time.perf_counter_ns())
+            for act in self.acts:
+                act.run(self.opened, at, env, stream)
+            counters.launches += self.launches
+            return
+        run = self._replay
+        if run is None:
+            run = self._replay = self._generated()
+        run(at, env, stream)
+
+    def _generated(self) -> Replay:
+        """A function of Python in which everything is bound that does not change."""
+        names = Names(self.opened)
+        body = [act.text(names) for act in self.acts]
+        slots = self.inputs + len(self.held) + len(self.sizes) + bool(self.arena)
+        unpacked = ", ".join(f"h{i}, o{i}" for i in range(slots))
+        lines = [f"{unpacked}, = at"] if slots else []
+        lines += [f"{name} = o{p.slot} + {p.offset}" for p, name in names.sums.items()]
+        lines += [*body, f"counters.launches += {self.launches}"]
+        text = "def replay(at, env, stream):\n    " + "\n    ".join(lines)
+        scope: dict[str, Any] = {"__name__": __name__, "counters": counters, **names.objects}
+        exec(compile(text, GENERATED, "exec"), scope)
+        made: Replay = scope.pop("replay")
+        return made
+
+
+def _note(opened: Opened, name: str, begun: int, stream: StreamHandle, step: Step) -> None:
+    if events.profiles:
+        opened.backend.synchronize(stream)
+        live = opened.allocator.stats().live_bytes
+        events.note(name, begun, grid=step.grid, bytes=step.nbytes, live=live)
+
+
+# --- the arena ------------------------------------------------------------------------------------
+
+
+def arranged(
+    sizes: dict[int, int], spans: dict[int, tuple[int, int]]
+) -> tuple[dict[int, int], int]:
+    """Where each slot lies in an arena, and how large that is: slots whose spans (first and last
+    act) do not meet may lie in one place. The largest first, each at the lowest place that is free.
+    """
+    placed: list[tuple[int, int, int, int]] = []  # begin, end, first, last
+    found: dict[int, int] = {}
+    whole = 0
+    for slot in sorted(sizes, key=lambda s: (-sizes[s], s)):
+        first, last = spans[slot]
+        size = -(-max(sizes[slot], 1) // ROUND) * ROUND
+        at = 0
+        for begin, end, a, b in sorted(placed):
+            if a <= last and first <= b and begin < at + size and at < end:
+                at = end
+        placed.append((at, at + size, first, last))
+        found[slot] = at
+        whole = max(whole, at + size)
+    return found, whole
+
+
+def needed(acts: Sequence[Act], born: Container[int], wanted: Iterable[int]) -> list[Act]:
+    """The acts without launches that write only where nobody reads: values that a function held
+    while it ran. `born`: the slots that are the program's own; `wanted`: those of results.
+    """
+    live, found = {*wanted}, []
+    for act in reversed(acts):
+        is_launch = isinstance(act, Launch) and not act.step.checks
+        if is_launch and all(p.slot in born and p.slot not in live for p in act.written):
+            continue
+        live |= {p.slot for p in act.places()}
+        found.append(act)
+    return found[::-1]
+
+
+def touched(acts: Iterable[Act]) -> dict[int, tuple[int, int]]:
+    """Of each slot, the first and the last act that reads or writes it."""
+    found: dict[int, tuple[int, int]] = {}
+    for k, act in enumerate(acts):
+        for p in act.places():
+            first, _ = found.get(p.slot, (k, k))
+            found[p.slot] = (first, k)
+    return found

@@ -1,0 +1,99 @@
+"""A float argument of a captured function: a number that may be another one at the next call."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from types import NotImplementedType
+from typing import Any, NoReturn, TypeAlias
+
+from ..engine import recording
+from ..errors import CaptureError
+from .program import Number
+from .recorder import Environment
+
+
+class TracedFloat:
+    """Stands for a Python float. What is computed of it and of numbers is computed again, in
+    Python, at each call; beside a tensor it is a float like any other.
+    """
+
+    __slots__ = ("environment", "value", "variable")
+
+    def __init__(self, environment: Environment, value: float, variable: int) -> None:
+        self.environment, self.value, self.variable = environment, value, variable
+
+    def taken(self) -> float:
+        """A float that a node may have as an argument."""
+        if recording.current() is None:
+            raise CaptureError(
+                "dt.jit: a float argument of a captured function is used after it was captured; "
+                "return what you need"
+            )
+        number = self.value * 1.0  # an object of its own, by which it is known again
+        self.environment.tag(number, (self.variable,))
+        return number
+
+    def __float__(self) -> float:
+        recording.refuse("a float argument is asked for its value")
+        return self.value
+
+    def __bool__(self) -> bool:
+        return bool(float(self))
+
+    def __repr__(self) -> str:
+        return f"<a float argument, {self.value} while it is captured>"
+
+    def _refused(self, *args: object) -> NoReturn:
+        recording.refuse("a float argument is compared or asked for its value")
+        raise CaptureError("dt.jit: a float argument is used after its function was captured")
+
+    __lt__ = __le__ = __gt__ = __ge__ = __int__ = __index__ = __round__ = _refused
+    __trunc__ = __floor__ = __ceil__ = __complex__ = _refused
+    __eq__ = __ne__ = _refused
+    __hash__ = object.__hash__
+
+
+Result: TypeAlias = TracedFloat | NotImplementedType
+_REFUSED: Result = NotImplemented
+
+
+def _computed(self: TracedFloat, compute: Callable[..., Any], *args: object) -> Result:
+    numbers, values = [], []
+    for a in args:
+        if type(a) is TracedFloat:
+            numbers.append(Number(a.value, a.variable))
+        elif isinstance(a, (bool, int, float)):
+            numbers.append(Number(a))
+        else:
+            return _REFUSED
+        values.append(numbers[-1].value)
+    value: float = compute(*values)
+    environment = self.environment
+    variable = environment.variable(value)
+    environment.formulas.append((variable, compute, tuple(numbers)))
+    return TracedFloat(environment, value, variable)
+
+
+def _install() -> None:
+    for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
+        compute = getattr(operator, name)
+
+        def forward(self: TracedFloat, other: object, compute: Any = compute) -> Result:
+            return _computed(self, compute, self, other)
+
+        def reflected(self: TracedFloat, other: object, compute: Any = compute) -> Result:
+            return _computed(self, compute, other, self)
+
+        setattr(TracedFloat, f"__{name}__", forward)
+        setattr(TracedFloat, f"__r{name}__", reflected)
+    for name in ("neg", "pos", "abs"):
+        compute = getattr(operator, name)
+
+        def unary(self: TracedFloat, compute: Any = compute) -> Result:
+            return _computed(self, compute, self)
+
+        setattr(TracedFloat, f"__{name}__", unary)
+
+
+_install()

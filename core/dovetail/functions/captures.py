@@ -1,0 +1,211 @@
+"""How a function is captured: it runs as always, noted by a recorder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from ..capture.program import Program
+from ..capture.recorder import Recorder, recorded_by
+from ..capture.traced import TracedFloat
+from ..device import Device
+from ..engine import evaluate as run
+from ..graph.expr import Expr, storage_of
+from ..memory import Storage
+from ..settings import Settings
+from ..tensor.tensor import Tensor
+from .calls import Call, Candidate, Facts, Gradient, Made, Position, call_of
+from .closures import tensors_of
+from .containers import Flat, Static, flattened, rebuilt, strided_leaf
+
+
+class Capture(NamedTuple):
+    """What a function did for arguments of one kind, and what does it again."""
+
+    arguments: str  # for people
+    facts: Facts
+    call: Call
+
+    @property
+    def program(self) -> Program:
+        """What is replayed."""
+        return self.facts.program
+
+
+class Failed(NamedTuple):
+    """Why a kind of arguments is not captured: the function runs as always. `once`: the next call
+    may be another matter.
+    """
+
+    reason: str
+    once: bool = False
+
+
+class Session:
+    """A function that is being run and noted."""
+
+    def __init__(
+        self, name: str, roots: list[object], leaves: Sequence[Any], tree: object,
+        settings: Settings,
+    ) -> None:  # fmt: skip
+        self.name, self.leaves, self.tree, self.settings = name, leaves, tree, settings
+        self.candidates = [
+            Candidate(x, argument=i) for i, x in enumerate(leaves) if isinstance(x, Tensor)
+        ]
+        mine = {id(c.tensor) for c in self.candidates}
+        statics = [x.value for x in leaves if isinstance(x, Static)]
+        self.roots = [*roots, *statics]
+        self.candidates += [
+            Candidate(t, path=path) for path, t in tensors_of(self.roots) if id(t) not in mine
+        ]
+        for c in [*self.candidates]:
+            if c.taped and c.tensor.is_leaf and (g := c.tensor.grad) is not None:
+                self.candidates.append(Candidate(g, gradient_of=c))
+        self.inputs: list[Candidate] = []
+        self.device = self._device()
+        self.recorder = Recorder(self.device, False, self._resolve)
+        self.floats: list[tuple[int, int]] = []
+
+    def _device(self) -> Device | None:
+        """The device of the first argument; where there is none, the first work says it."""
+        return next((c.tensor.device for c in self.candidates if c.argument is not None), None)
+
+    def traced(self) -> list[object]:
+        """The leaves that the function gets."""
+        return [self._traced(i, x) for i, x in enumerate(self.leaves)]
+
+    def _traced(self, i: int, x: object) -> object:
+        if isinstance(x, Static):
+            return x.value
+        if isinstance(x, float):
+            environment = self.recorder.environment
+            variable = environment.variable(x)
+            self.floats.append((i, variable))
+            return TracedFloat(environment, x, variable)
+        return x
+
+    def _resolve(self, storage: Storage) -> tuple[int, int] | None:
+        for c in self.candidates:
+            e = c.tensor._expr
+            if e.op is None and storage_of(e) is storage:
+                self.inputs.append(c)
+                c.input = self.recorder.input()
+                return c.input, e.offset * e.spec.dtype.itemsize
+        return None
+
+    def run(self, function: Callable[[], object]) -> tuple[object, Capture | Failed]:
+        """What the function gives, and its capture."""
+        with recorded_by(self.recorder):
+            result = function()
+            flat = flattened(result)
+            for x in flat.leaves:
+                if isinstance(x, Tensor):
+                    strided_leaf(self.name, x)
+            tensors, leaves = self._results(flat)
+            gradients = self._gradients(tensors)
+            pending = [t._expr for t in tensors]
+            if pending:
+                run.evaluate(pending)
+        failed = self._failed(tensors)
+        shown = rebuilt(flat, [x.value if type(x) is TracedFloat else x for x in flat.leaves])
+        if failed is not None:
+            return shown, failed
+        return shown, self._capture(tensors, Flat(leaves, flat.tree), gradients)
+
+    def _results(self, flat: Flat) -> tuple[list[Tensor], list[object]]:
+        """The tensors among the results, each once, and what stands for each leaf."""
+        tensors: list[Tensor] = []
+        position: dict[int, int] = {}
+        leaves: list[object] = []
+        for x in flat.leaves:
+            if isinstance(x, Tensor):
+                if id(x) not in position:
+                    position[id(x)] = len(tensors)
+                    tensors.append(x)
+                leaves.append(Position(position[id(x)]))
+            else:
+                leaves.append(x)
+        return tensors, leaves
+
+    def _gradients(self, tensors: list[Tensor]) -> list[Gradient]:
+        """Whose `grad` has changed; the new ones are added to the results."""
+        found: list[Gradient] = []
+        before = {id(c.gradient_of): c.tensor for c in self.candidates if c.gradient_of is not None}
+        for c in self.candidates:
+            if c.gradient_of is not None or not c.taped or not c.tensor.is_leaf:
+                continue
+            now = c.tensor.grad
+            if now is before.get(id(c)):
+                continue
+            k = None
+            if now is not None:
+                k = next((k for k, t in enumerate(tensors) if t is now), None)
+                if k is None:
+                    k = len(tensors)
+                    tensors.append(now)
+            found.append((c, k))
+        return found
+
+    def _failed(self, tensors: list[Tensor]) -> Failed | None:
+        if any(c.tensor._expr.tape is not c.tape for c in self.candidates):
+            return Failed("it changes what an argument's gradient flows through")
+        mine = {id(c.tensor) for c in self.candidates}
+        found = tensors_of(self.roots)
+        bound = {id(t) for _, t in found} | {id(x) for x in self.leaves}
+        if any(id(t) not in mine for _, t in found):
+            return Failed("it binds a name, an attribute or a place to a new tensor", once=True)
+        if any(c.path is not None and id(c.tensor) not in bound for c in self.candidates):
+            return Failed("it lets go of a tensor of its closure", once=True)
+        for t in tensors:
+            if id(t) not in mine and t._expr.tape is not None and not _is_spent(t._expr.tape):
+                return Failed("gradients flow through its results")
+        return None
+
+    def _capture(self, tensors: list[Tensor], result: Flat, gradients: list[Gradient]) -> Capture:
+        recorder = self.recorder
+        same = {id(c.tensor): c for c in self.candidates}
+        exprs = [_in_memory(t) for t in tensors]
+        places = [recorder.place(e) for e in exprs]
+        program = recorder.program(places, self.name)
+        made = [
+            Made(same.get(id(t)), recorder.renumbered(p), e.spec, e.strides)
+            for t, p, e in zip(tensors, places, exprs, strict=True)
+        ]
+        facts = Facts(
+            self.name, program, self.leaves, self.tree, self.settings, self.candidates,
+            self.inputs, recorder.environment, self.floats, made, result, gradients,
+        )  # fmt: skip
+        call = call_of(facts)
+        kept = {c.argument: c.forget() for c in self.candidates}  # no tensor of the user's
+        leaves = [kept.get(i, x) for i, x in enumerate(self.leaves)]
+        shown = ", ".join(map(shown_leaf, leaves))
+        return Capture(shown, facts._replace(leaves=leaves), call)
+
+
+def shown_leaf(x: object) -> str:
+    """An argument, for people."""
+    if isinstance(x, Tensor):
+        return repr(x._expr.spec)
+    return repr(x.value) if isinstance(x, Static) else "a float"
+
+
+def _in_memory(t: Tensor) -> Expr:
+    """The leaf of a tensor that has been computed."""
+    e = t._expr
+    storage_of(e)
+    return e
+
+
+def _is_spent(tape: Any) -> bool:
+    """Whether some of what a gradient would flow through has been released."""
+    seen: set[int] = set()
+    stack = [tape]
+    while stack:
+        n = stack.pop()
+        if id(n) in seen:
+            continue
+        seen.add(id(n))
+        if n.released:
+            return True
+        stack += [e.node for e in n.edges if e is not None]
+    return False

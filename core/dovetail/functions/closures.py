@@ -1,0 +1,140 @@
+"""The tensors that a function uses without getting them as arguments: where it finds them, so that
+they can be read there again.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any, NamedTuple, TypeAlias
+
+from ..tensor.tensor import Tensor
+
+OBJECTS = 20_000  # that are looked at
+_OPAQUE = (str, bytes, int, float, complex, type(None), type, CodeType, Tensor)
+_PACKAGE = __name__.partition(".")[0]
+
+Step: TypeAlias = tuple[Callable[[Any, Any], Any], object]  # what reads a part, and which
+
+
+class Path(NamedTuple):
+    """The way from an object to a tensor."""
+
+    root: object
+    steps: tuple[Step, ...]
+
+    def read(self) -> object:
+        """What is there now; None where the way has gone."""
+        found: Any = self.root
+        try:
+            for read, key in self.steps:
+                found = read(found, key)
+        except (AttributeError, LookupError, TypeError, ValueError):
+            return None
+        return found
+
+
+def _cell(function: Any, i: Any) -> object:
+    return function.__closure__[i].cell_contents
+
+
+def _global(function: Any, name: Any) -> object:
+    return function.__globals__[name]
+
+
+def _default(function: Any, i: Any) -> object:
+    return function.__defaults__[i]
+
+
+def _keyword_default(function: Any, name: Any) -> object:
+    return function.__kwdefaults__[name]
+
+
+def _item(container: Any, key: Any) -> object:
+    return container[key]
+
+
+def tensors_of(roots: list[object]) -> list[tuple[Path, Tensor]]:
+    """The tensors that functions and objects lead to: by closures, by the global names that code
+    has, by containers and attributes. Each once; the shortest way to it.
+    """
+    found: list[tuple[Path, Tensor]] = []
+    seen: set[int] = set()
+    waiting: list[tuple[Path, object]] = [(Path(r, ()), r) for r in roots]
+    names: set[str] = set()
+    for path, value in waiting:  # it grows meanwhile
+        if id(value) in seen or len(seen) > OBJECTS:
+            continue
+        seen.add(id(value))
+        if type(value) is Tensor:
+            found.append((path, value))
+        for step, part in _parts(value, names):
+            if not isinstance(part, _OPAQUE) or type(part) is Tensor:
+                waiting.append((Path(path.root, (*path.steps, step)), part))
+    return found
+
+
+def _parts(value: object, names: set[str]) -> Iterator[tuple[Step, object]]:
+    """What an object leads to; `names`: those that code met so far has."""
+    if isinstance(value, FunctionType):
+        if value.__module__ is not None and value.__module__.partition(".")[0] == _PACKAGE:
+            return
+        yield from _parts_of_function(value, names)
+    elif isinstance(value, MethodType):
+        yield (getattr, "__func__"), value.__func__
+        yield (getattr, "__self__"), value.__self__
+    elif isinstance(value, functools.partial):
+        for name in ("func", "args", "keywords"):
+            yield (getattr, name), getattr(value, name)
+    elif isinstance(value, (list, tuple)):
+        for i, part in enumerate(value):
+            yield (_item, i), part
+    elif isinstance(value, dict):
+        for key, part in list(value.items()):
+            yield (_item, key), part
+    elif isinstance(value, ModuleType):
+        if value.__name__.partition(".")[0] != _PACKAGE:
+            for name in sorted(names & {*vars(value)}):
+                yield (getattr, name), vars(value)[name]
+    elif not isinstance(value, _OPAQUE):
+        yield from _attributes(value)
+
+
+def _parts_of_function(f: FunctionType, names: set[str]) -> Iterator[tuple[Step, object]]:
+    for i, cell in enumerate(f.__closure__ or ()):
+        try:
+            yield (_cell, i), cell.cell_contents
+        except ValueError:  # not bound yet
+            continue
+    used = _names(f.__code__)
+    names |= used
+    for name in sorted(used & {*f.__globals__}):
+        yield (_global, name), f.__globals__[name]
+    for i, part in enumerate(f.__defaults__ or ()):
+        yield (_default, i), part
+    for name, part in (f.__kwdefaults__ or {}).items():
+        yield (_keyword_default, name), part
+    if (wrapped := getattr(f, "__wrapped__", None)) is not None:
+        yield (getattr, "__wrapped__"), wrapped
+
+
+def _names(code: CodeType) -> set[str]:
+    """Those of globals and attributes, in nested functions too."""
+    found = {*code.co_names}
+    for part in code.co_consts:
+        if isinstance(part, CodeType):
+            found |= _names(part)
+    return found
+
+
+def _attributes(value: object) -> Iterator[tuple[Step, object]]:
+    if type(value).__module__ in ("builtins", "numpy"):
+        return
+    for name, part in list(getattr(value, "__dict__", {}).items()):
+        yield (getattr, name), part
+    for kind in type(value).__mro__:
+        slots = kind.__dict__.get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if not name.startswith("__") and hasattr(value, name):
+                yield (getattr, name), getattr(value, name)

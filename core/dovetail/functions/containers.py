@@ -1,0 +1,93 @@
+"""Arguments and results of captured functions: nested containers of tensors, and what is static."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..arguments import shown
+from ..errors import CaptureError, DTypeError, LayoutError
+from ..tensor.tensor import Tensor
+from .from_values import asarray
+
+SIMPLE = frozenset((Tensor, float, int, bool, str, bytes))  # leaves that need not be looked into
+
+
+class Static:
+    """An argument that is part of what a capture is for. No tuple: that would be a container."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Hashable) -> None:
+        self.value = value
+
+
+class Flat(NamedTuple):
+    """The leaves of containers, and what they were in; None where there is no container."""
+
+    leaves: Sequence[Any]
+    tree: Any
+
+
+def flattened(value: object) -> Flat:
+    """The leaves of nested lists, tuples, dicts, named tuples and whatever optree knows."""
+    import optree  # here, so that `import dovetail` stays light
+
+    whole: Any = value  # any object is a tree
+    leaves, tree = optree.tree_flatten(whole)
+    return Flat(leaves, tree)
+
+
+def rebuilt(flat: Flat, leaves: Sequence[object]) -> Any:
+    """Containers of the same kind around other leaves."""
+    return flat.tree.unflatten(leaves)
+
+
+def static(name: str, value: object) -> Hashable:
+    """`value`, which can be part of a key. Raises: CaptureError."""
+    try:
+        hash(value)
+    except TypeError:
+        raise CaptureError(
+            f"{name}: an argument is {_described(value)}, which is neither a tensor, a container "
+            "of tensors nor hashable; pass dt.asarray(...) of an array, a tuple for a list"
+        ) from None
+    return value
+
+
+def _described(value: object) -> str:
+    if isinstance(value, np.ndarray):
+        return f"a NumPy array of shape {value.shape}"
+    return shown(value)
+
+
+def strided_leaf(name: str, x: Tensor) -> Tensor:
+    """Raises: LayoutError for a tensor that is not strided."""
+    if type(x) is not Tensor:
+        raise LayoutError(
+            f"{name}: a tensor of the layout {x.layout.name} is no argument or result of a "
+            "captured function; pass its parts, or x.to_dense()"
+        )
+    return x
+
+
+def tensor_leaves(name: str, value: object, like: Tensor | None = None) -> Flat:
+    """As `flattened`, of what a loop carries: numbers become tensors beside the others.
+
+    Raises: DTypeError for other leaves.
+    """
+    flat = flattened(value)
+    tensors = [x for x in flat.leaves if isinstance(x, Tensor)]
+    first = tensors[0] if tensors else like
+    found = [_carried(name, x, first) for x in flat.leaves]
+    return Flat(found, flat.tree)
+
+
+def _carried(name: str, x: object, like: Tensor | None) -> Tensor:
+    if isinstance(x, Tensor):
+        return strided_leaf(name, x)
+    if isinstance(x, (bool, int, float, np.generic)):
+        return asarray(x, device=None if like is None else like.device)
+    raise DTypeError(f"{name}: carries tensors and numbers, in containers, not {shown(x)}")

@@ -1,0 +1,536 @@
+"""Loops and branches that a captured function may have: `fori_loop`, `while_loop`, `cond`, `scan`.
+
+Names and meaning are JAX's. Bodies are captured, so they get tensors and give tensors; what a body
+writes in place is written in each round. Where gradients flow through a loop whose length is known,
+its rounds are recorded one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, TypeAlias
+
+from ..arguments import flag, integer, shown
+from ..arguments import function as callable_
+from ..capture.forms import Branch, Carried, Part, Repeat, Scanned, While
+from ..capture.program import Place, Program
+from ..capture.recorder import Recorder, recorded_by
+from ..device import Device, default_device, usable
+from ..dtypes import bool_, int64, uint8
+from ..engine import evaluate as run
+from ..engine import recording
+from ..errors import ArgumentTypeError, CaptureError, DTypeError, GradientError, ShapeError
+from ..graph.expr import Expr, Spec, node, spec, storage_of
+from ..ops import table as ops
+from ..settings import current
+from ..tensor.host import evaluated
+from ..tensor.tensor import Tensor, make
+from ..tensor.verbs import apply
+from .containers import Flat, flattened, rebuilt, tensor_leaves
+from .copies import stack
+
+Tree: TypeAlias = Any  # containers of tensors and numbers
+
+__all__ = ["cond", "fori_loop", "scan", "while_loop"]
+
+# --- the four -------------------------------------------------------------------------------------
+
+
+def fori_loop(
+    lower: int | Tensor, upper: int | Tensor, body: Callable[[Tensor, Tree], Tree], init: Tree
+) -> Tree:
+    """What is carried after `body(i, carried)` for i = lower, ..., upper - 1; `init` before that.
+
+    `lower`, `upper`: ints, or tensors of one, which the host reads. `body`: a function of the
+    index, an int64 tensor of no dimensions, and of what is carried: tensors and numbers, or
+    containers of them. It gives the same containers, with tensors of the same shapes and dtypes.
+    Shapes: those of `init`.
+    Dtypes: those of `init`; Python numbers become tensors.
+    Gradient: through each round, where `lower` and `upper` are ints.
+    Raises: ShapeError, DTypeError where the body gives something else; CaptureError where it asks
+    for values; GradientError where gradients flow through a loop of unknown length.
+
+    >>> import dovetail as dt
+    >>> x = dt.ones(2, device="reference")
+    >>> dt.fori_loop(0, 3, lambda i, x: x * 2 + i, x).tolist()
+    [12.0, 12.0]
+    """
+    name = "fori_loop"
+    callable_(name, body, "body")
+    bounds = [_bound(name, n, k) for k, n in (("lower", lower), ("upper", upper))]
+    carried = tensor_leaves(name, init)
+    known = [b for b in bounds if isinstance(b, int)]
+    if _is_plain(carried) and len(known) == 2:
+        return _rounds(name, body, carried, range(known[0], known[1]))
+    with _recorder(carried, *bounds) as (recorder, device):
+        loop = _Loop(name, recorder, device, carried)
+        part = loop.captured(lambda i, xs, c: (body(i, c), ()), indexed=True)
+        if not loop.taped:
+            return loop.repeated(part, [_length(recorder, b) for b in bounds], False)[0]
+    if len(known) < 2:
+        raise GradientError(f"{name}: gradients flow through it, so its bounds must be ints")
+    return _rounds(name, body, carried, range(known[0], known[1]))
+
+
+def while_loop(cond: Callable[[Tree], Tree], body: Callable[[Tree], Tree], init: Tree) -> Tree:
+    """What is carried after `body(carried)` as long as `cond(carried)` is true; `init` before that.
+
+    `cond`: a function of what is carried that gives a bool, a tensor of one element, which the host
+    reads in each round. `body`: a function that gives what is carried next, as for `fori_loop`.
+    Shapes: those of `init`.
+    Dtypes: those of `init`; Python numbers become tensors.
+    Raises: ShapeError, DTypeError where the body gives something else; CaptureError where it asks
+    for values; GradientError where gradients would flow through it: see `scan` and `fori_loop`.
+
+    >>> import dovetail as dt
+    >>> x = dt.ones((), device="reference")
+    >>> dt.while_loop(lambda x: x < 100, lambda x: x * 2, x).item()
+    128.0
+    """
+    name = "while_loop"
+    callable_(name, cond, "cond"), callable_(name, body, "body")
+    carried = tensor_leaves(name, init)
+    with _recorder(carried) as (recorder, device):
+        loop = _Loop(name, recorder, device, carried)
+        part = loop.captured(lambda i, xs, c: (body(c), ()))
+        if loop.taped or any(t._expr.tape is not None for t in _recorded(carried)):
+            raise GradientError(
+                f"{name}: no gradients flow through a loop of unknown length; use dt.fori_loop or "
+                "dt.scan, or dt.no_grad()"
+            )
+        return loop.repeated_while(cond, part)
+
+
+def cond(
+    pred: Tree, true_fn: Callable[..., Tree], false_fn: Callable[..., Tree], *operands: Tree
+) -> Tree:
+    """What `true_fn(*operands)` gives where `pred` is true, else what `false_fn(*operands)` gives.
+
+    `pred`: a bool, or a tensor of one element, which the host reads when it is known. `true_fn`,
+    `false_fn`: functions of `operands`, whatever these are. In a captured function both are
+    captured, and give the same containers with tensors of the same shapes and dtypes; one of them
+    runs. See `dt.where` for a choice by element.
+    Shapes: any.
+    Dtypes: all.
+    Gradient: through the one that runs; none inside a captured function.
+    Raises: ShapeError, DTypeError where the two give something else in a captured function;
+    GradientError where gradients would flow through it there.
+
+    >>> import dovetail as dt
+    >>> x = dt.ones(2, device="reference")
+    >>> dt.cond(x.sum() > 1, lambda x: x * 2, lambda x: -x, x).tolist()
+    [2.0, 2.0]
+    """
+    name = "cond"
+    callable_(name, true_fn, "true_fn"), callable_(name, false_fn, "false_fn")
+    if isinstance(pred, Tensor) and pred.size != 1:
+        raise ShapeError(f"{name}: pred is one bool, not of shape {pred.shape}; see dt.where")
+    recorder = recording.current()
+    if not isinstance(pred, Tensor) or recorder is None:
+        return true_fn(*operands) if pred else false_fn(*operands)
+    assert isinstance(recorder, Recorder)
+    truth = _truth(pred)
+    run.evaluate([truth])
+    place = recorder.needed(truth)
+    branches = [
+        _Branch(name, recorder, truth.spec.device, partial(f, *operands))
+        for f in (true_fn, false_fn)
+    ]
+    return _chosen(name, recorder, place, *branches)
+
+
+def scan(
+    f: Callable[[Tree, Tree], tuple[Tree, Tree]], init: Tree, xs: Tree = None,
+    length: int | None = None, reverse: bool = False,
+) -> tuple[Tree, Tree]:  # fmt: skip
+    """What is carried in the end, and what each round gave, stacked: `carried, y = f(carried, x)`.
+
+    `xs`: tensors, or containers of them, of which `f` gets one part after the other along the first
+    axis; None gives None to `f`, `length` times. `reverse`: True begins with the last part.
+    Shapes: what is carried has those of `init`, what is stacked a first axis of that length.
+    Dtypes: those of `init` and of what `f` gives; Python numbers become tensors.
+    Gradient: through each round.
+    Raises: ShapeError, DTypeError where what is carried changes, or the lengths differ;
+    CaptureError where `f` asks for values.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([1.0, 2.0, 3.0], device="reference")
+    >>> total, sums = dt.scan(lambda c, x: (c + x, c + x), dt.zeros((), device="reference"), x)
+    >>> total.item(), sums.tolist()
+    (6.0, [1.0, 3.0, 6.0])
+    """
+    name = "scan"
+    callable_(name, f, "f")
+    reverse = flag(name, reverse, "reverse")
+    parts = tensor_leaves(name, xs)
+    like = parts.leaves[0] if parts.leaves else None
+    carried = tensor_leaves(name, init, like)
+    n = _common_length(name, parts, length)
+    if _is_plain(Flat([*carried.leaves, *parts.leaves], None)) or not n:
+        return _steps(name, f, carried, parts, n, reverse)
+    with _recorder(carried, *parts.leaves) as (recorder, device):
+        loop = _Loop(name, recorder, device, carried, parts)
+        part = loop.captured(lambda i, xs, c: f(c, xs))
+        if not loop.taped:
+            return loop.repeated(part, [0, n], reverse)
+    return _steps(name, f, carried, parts, n, reverse)
+
+
+# --- the way in -----------------------------------------------------------------------------------
+
+
+def _bound(name: str, value: int | Tensor, what: str) -> int | Tensor:
+    if not isinstance(value, Tensor):
+        return integer(name, value, what)
+    if value.size != 1 or not value.dtype.is_integer:
+        raise DTypeError(f"{name}: {what} is one integer, not {value._expr.spec!r}")
+    return value
+
+
+def _recorded(flat: Flat) -> list[Tensor]:
+    """The tensors, where gradients are recorded."""
+    return list(flat.leaves) if current().grad else []
+
+
+def _is_plain(flat: Flat) -> bool:
+    """Whether rounds are to be done one by one: gradients flow, or each op runs at once."""
+    return current().eager or any(t._expr.tape is not None for t in _recorded(flat))
+
+
+def _rounds(name: str, body: Callable[[Tree, Tree], Tree], carried: Flat, indices: range) -> Tree:
+    """A loop of which each round is an ordinary piece of the program."""
+    value = rebuilt(carried, carried.leaves)
+    device = carried.leaves[0].device if carried.leaves else default_device()
+    for i in indices:
+        value = rebuilt(carried, _carried_on(name, carried, body(_index(i, device), value)))
+    return value
+
+
+def _steps(
+    name: str, f: Callable[[Tree, Tree], Tree], carried: Flat, parts: Flat, n: int, reverse: bool
+) -> tuple[Tree, Tree]:
+    """The same for `scan`."""
+    value, made = rebuilt(carried, carried.leaves), []
+    for k in range(n - 1, -1, -1) if reverse else range(n):
+        value, y = _pair(name, f(value, rebuilt(parts, [x[k] for x in parts.leaves])))
+        value = rebuilt(carried, _carried_on(name, carried, value))
+        made.append(tensor_leaves(name, y, _first(carried)))
+    if not made:
+        raise ShapeError(f"{name}: over no parts at all, so that what f gives is not known")
+    made = made[::-1] if reverse else made
+    columns = [stack([m.leaves[k] for m in made]) for k in range(len(made[0].leaves))]
+    return value, rebuilt(made[0], columns)
+
+
+def _pair(name: str, made: Tree) -> tuple[Tree, Tree]:
+    if not isinstance(made, tuple) or len(made) != 2:
+        raise ArgumentTypeError(
+            f"{name}: f gives a pair, what is carried and a y, not {shown(made)}"
+        )
+    return made
+
+
+def _first(flat: Flat) -> Tensor | None:
+    return flat.leaves[0] if flat.leaves else None
+
+
+def _carried_on(name: str, carried: Flat, made: object) -> list[Tensor]:
+    """What a body gave, which must be what it got. Raises: DTypeError, ShapeError."""
+    flat = tensor_leaves(name, made, _first(carried))
+    if flat.tree != carried.tree:
+        raise DTypeError(
+            f"{name}: the body got {carried.tree} to carry and gave {flat.tree}; they must be the "
+            "same containers"
+        )
+    for before, after in zip(carried.leaves, flat.leaves, strict=True):
+        want, have = before._expr.spec, after._expr.spec
+        if want is not have:
+            error = ShapeError if want.shape != have.shape else DTypeError
+            raise error(
+                f"{name}: the body got {want!r} to carry and gave {have!r}; they must be the same, "
+                "so cast with astype(), or begin with what it gives"
+            )
+    return list(flat.leaves)
+
+
+def _common_length(name: str, parts: Flat, length: int | None) -> int:
+    found = {x.shape[0] if x.ndim else -1 for x in parts.leaves}
+    if length is not None:
+        found.add(integer(name, length, "length", 0))
+    if len(found) != 1 or -1 in found:
+        what = "have no first axis" if -1 in found else f"have lengths {sorted(found)}"
+        raise ShapeError(f"{name}: xs and length {what}; give tensors of one length, or length")
+    return found.pop()
+
+
+def _index(i: int, device: Device) -> Tensor:
+    """The index of a round: a number that is given when it runs."""
+    args = (*[i],)  # an object of its own, by which it may be known again
+    return make(node(ops.FULL, args, spec((), int64, device), ((int64,), int64)))
+
+
+def _truth(pred: Tensor) -> Expr:
+    """A node of one bool."""
+    e = pred.reshape(())._expr
+    if e.spec.dtype is not bool_:
+        e = apply(ops.NOT_EQUAL, (make(e), 0))._expr
+    return apply(ops.COPY, (make(e),))._expr
+
+
+@contextmanager
+def _recorder(carried: Flat, *others: object) -> Iterator[tuple[Recorder, Device]]:
+    """The recorder of this thread, or one for the while, and the device of a loop."""
+    tensors = [x for x in (*carried.leaves, *others) if isinstance(x, Tensor)]
+    device = tensors[0].device if tensors else usable(None)
+    found = recording.current()
+    if found is not None:
+        assert isinstance(found, Recorder)
+        yield found, device
+        return
+    made = Recorder(device, False)
+    with recorded_by(made):
+        yield made, device
+
+
+def _length(recorder: Recorder, b: int | Tensor) -> int | Place:
+    """A bound, or where it will be."""
+    if isinstance(b, int):
+        return b
+    e = apply(ops.COPY, (b.reshape(()).astype(int64),))._expr
+    run.evaluate([e])
+    return recorder.needed(e)
+
+
+# --- captured bodies ------------------------------------------------------------------------------
+
+
+class _Inner:
+    """A piece of a program that is captured without being run."""
+
+    def __init__(self, outer: Recorder, device: Device) -> None:
+        self.outer, self.device = outer, device
+        self.recorder = Recorder(device, True, outer=outer)
+
+    def finished(
+        self, tensors: Sequence[Tensor], inputs: Sequence[Expr]
+    ) -> tuple[list[Place], list[bool]]:
+        """Where results are: each in memory of its own, without gaps, or what was given in the
+        same position.
+        """
+        pending = [t._expr for t in tensors]
+        if pending:
+            run.evaluate(pending)
+        found: list[Place] = []
+        same: list[bool] = []
+        for k, t in enumerate(tensors):
+            e = evaluated(t)
+            p = self.recorder.place(e)
+            own = e.offset == 0 and e.strides == e.spec.strides
+            is_same = k < len(inputs) and own and storage_of(e) is storage_of(inputs[k])
+            taken = {x.slot for x in found}
+            if not is_same and not (own and self._is_new(p, e) and p.slot not in taken):
+                e = _copied(e)
+                p = self.recorder.place(e)
+            found.append(p)
+            same.append(is_same)
+        return found, same
+
+    def _is_new(self, p: Place, e: Expr) -> bool:
+        size = self.recorder.sizes.get(p.slot)
+        return size == e.spec.size * e.spec.dtype.itemsize and p.slot not in self.recorder.held
+
+    def part(self, results: Sequence[Place]) -> Part:
+        """What was captured, as a part of the outer program."""
+        program = self.recorder.program(results)
+        outer = tuple(self.recorder.from_outer.values())
+        arena = None
+        if program.arena:
+            arena = self.outer.place(
+                self.outer.allocated(spec((program.arena,), uint8, self.device))
+            )
+        return Part(program, outer, arena)
+
+
+class _Loop:
+    """A loop that is being captured, as an act of the recorder that is current."""
+
+    def __init__(
+        self, name: str, recorder: Recorder, device: Device, carried: Flat,
+        parts: Flat | None = None,
+    ) -> None:  # fmt: skip
+        self.name, self.recorder, self.device = name, recorder, device
+        self.carried, self.parts = carried, parts or Flat([], flattened(()).tree)
+        self.taped = False  # whether a gradient flows through what the body gives
+        self.first = [_contiguous(t) for t in carried.leaves]
+        self.given = [_contiguous(t) for t in self.parts.leaves]
+        self.variable: int | None = None
+        self.same: list[bool] = []
+        self.ys = Flat([], self.parts.tree)
+        self.y_specs: list[Spec] = []
+
+    def captured(
+        self, step: Callable[[Tensor, Tree, Tree], Tree], indexed: bool = False
+    ) -> Part | None:
+        """The body, of an index, the parts and what is carried; None where gradients flow."""
+        inner = _Inner(self.recorder, self.device)
+        with recorded_by(inner.recorder):
+            inputs = [inner.recorder.placeholder(e.spec) for e in self.first]
+            xs = [inner.recorder.placeholder(_row(e.spec)) for e in self.given]
+            carried = rebuilt(self.carried, [make(e) for e in inputs])
+            given = rebuilt(self.parts, list(map(make, xs)))
+            made, y = _pair(self.name, step(self._index(indexed), given, carried))
+            results = _carried_on(self.name, self.carried, made)
+            self.ys = tensor_leaves(self.name, y, _first(self.carried))
+            tensors = [*results, *self.ys.leaves]
+            self.taped = any(t._expr.tape is not None for t in tensors)
+            if self.taped:
+                return None
+            places, same = inner.finished(tensors, inputs)
+        self.same = same[: len(inputs)]
+        self.y_specs = [t._expr.spec for t in self.ys.leaves]
+        return inner.part(places)
+
+    def _index(self, indexed: bool) -> Tensor:
+        if not indexed:
+            return _index(0, self.device)
+        environment = self.recorder.environment
+        self.variable = environment.variable(0)
+        made = _index(0, self.device)
+        environment.tag(made._expr.args, (self.variable,))
+        return made
+
+    def buffers(self, *parts: Part) -> tuple[list[Expr], tuple[Carried, ...]]:
+        """What is carried after the loop, and how. What parts write is copied before: `init` stays
+        as it is.
+        """
+        recorder, exprs, found = self.recorder, [], []
+        for k, (e, same) in enumerate(zip(self.first, self.same, strict=True)):
+            copy = _copying(self.device, e.spec)
+            if same or any(k in p.program.written for p in parts):
+                e = self.first[k] = _copied(e)
+            if same:
+                exprs.append(e)
+                found.append(Carried(recorder.place(e), recorder.place(e), None, copy))
+            else:
+                a, b = recorder.allocated(e.spec), recorder.allocated(e.spec)
+                exprs.append(a)
+                places = [recorder.place(x) for x in (e, a, b)]
+                found.append(Carried(places[0], places[1], places[2], copy))
+        return exprs, tuple(found)
+
+    def repeated(
+        self, part: Part | None, bounds: Sequence[int | Place], reverse: bool
+    ) -> tuple[Tree, Tree]:
+        """What the loop gives."""
+        assert part is not None
+        recorder = self.recorder
+        exprs, carried = self.buffers(part)
+        for k in range(len(self.given)):
+            if len(carried) + k in part.program.written:
+                self.given[k] = _copied(self.given[k])
+        n = self.given[0].spec.shape[0] if self.given else bounds[1]
+        ys = [
+            recorder.allocated(spec((n, *s.shape), s.dtype, s.device, self.name))
+            for s in self.y_specs
+            if isinstance(n, int)
+        ]
+        recorder.perform(
+            Repeat(
+                part,
+                (bounds[0], bounds[1]),
+                self.variable,
+                carried,
+                tuple(_scanned(recorder, e) for e in self.given),
+                tuple(_scanned(recorder, e) for e in ys),
+                reverse,
+            )
+        )
+        made = rebuilt(self.carried, [make(e) for e in exprs])
+        return made, rebuilt(self.ys, [make(e) for e in ys])
+
+    def repeated_while(self, condition: Callable[[Tree], Tree], part: Part | None) -> Tree:
+        """What a loop gives that goes on while a condition holds."""
+        assert part is not None
+        inner = _Inner(self.recorder, self.device)
+        with recorded_by(inner.recorder):
+            inputs = [make(inner.recorder.placeholder(e.spec)) for e in self.first]
+            truth = condition(rebuilt(self.carried, inputs))
+            if not isinstance(truth, Tensor):
+                raise CaptureError(
+                    f"{self.name}: cond gives {shown(truth)}, no tensor, so that it is the same in "
+                    "each round; compare what is carried"
+                )
+            if truth.size != 1:
+                raise ShapeError(f"{self.name}: cond gives one bool, not shape {truth.shape}")
+            places, _ = inner.finished([make(_truth(truth))], [])
+        asked = inner.part(places)
+        exprs, carried = self.buffers(asked, part)
+        place = self.recorder.place(self.recorder.allocated(spec((), bool_, self.device)))
+        self.recorder.perform(While(asked, place, part, carried))
+        return rebuilt(self.carried, [make(e) for e in exprs])
+
+
+class _Branch:
+    """One of the functions of `cond`, captured."""
+
+    def __init__(
+        self, name: str, recorder: Recorder, device: Device, function: Callable[[], Tree]
+    ) -> None:
+        inner = _Inner(recorder, device)
+        with recorded_by(inner.recorder):
+            self.flat = tensor_leaves(name, function())
+            if any(t._expr.tape is not None for t in self.flat.leaves):
+                raise GradientError(
+                    f"{name}: no gradients flow through it in a captured function; use dt.where"
+                )
+            places, _ = inner.finished(self.flat.leaves, [])
+            self.specs = [t._expr.spec for t in self.flat.leaves]
+        self.part = inner.part(places)
+
+
+def _chosen(name: str, recorder: Recorder, truth: Place, yes: _Branch, no: _Branch) -> Tree:
+    if yes.flat.tree != no.flat.tree:
+        raise DTypeError(
+            f"{name}: true_fn gives {yes.flat.tree}, and false_fn {no.flat.tree}; they must give "
+            "the same containers"
+        )
+    for a, b in zip(yes.specs, no.specs, strict=True):
+        if a is not b:
+            error = ShapeError if a.shape != b.shape else DTypeError
+            raise error(f"{name}: true_fn gives {a!r} where false_fn gives {b!r}")
+    exprs = [recorder.allocated(s) for s in yes.specs]
+    places = tuple(recorder.place(e) for e in exprs)
+    recorder.perform(Branch(truth, (yes.part, no.part), places))
+    return rebuilt(yes.flat, [make(e) for e in exprs])
+
+
+def _contiguous(t: Tensor) -> Expr:
+    """The leaf of a tensor, in memory without gaps."""
+    e = evaluated(t)
+    return e if t.is_contiguous() else _copied(e)
+
+
+def _copied(e: Expr) -> Expr:
+    e = apply(ops.COPY, (make(e),))._expr
+    run.evaluate([e])
+    return e
+
+
+def _row(s: Spec) -> Spec:
+    return spec(s.shape[1:], s.dtype, s.device)
+
+
+def _scanned(recorder: Recorder, e: Expr) -> Scanned:
+    row = _row(e.spec)
+    return Scanned(recorder.place(e), row.size * row.dtype.itemsize)
+
+
+def _copying(device: Device, s: Spec) -> Program:
+    """What copies a value of this spec."""
+    recorder = Recorder(device, True)
+    with recorded_by(recorder):
+        e = apply(ops.COPY, (make(recorder.placeholder(s)),))._expr
+        run.evaluate([e])
+    return recorder.program([recorder.place(e)])

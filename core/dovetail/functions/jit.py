@@ -1,0 +1,269 @@
+"""`dt.jit`: a function whose work is noted the first time, and done again without Python's part."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import update_wrapper
+from inspect import Parameter, signature
+from typing import Any
+
+import numpy as np
+
+from ..arguments import function as callable_
+from ..arguments import refused
+from ..capture.program import Program
+from ..engine import evaluate as run
+from ..engine import recording
+from ..errors import ArgumentError, ArgumentTypeError, DTypeError
+from ..settings import Settings, current
+from ..tensor.host import evaluated
+from ..tensor.tensor import Tensor
+from .calls import MISS, Call
+from .captures import Capture, Failed, Session
+from .containers import SIMPLE, Flat, Static, flattened, rebuilt, static, strided_leaf
+
+__all__ = ["jit"]
+
+KINDS = 64  # of arguments, that a function is captured for; beyond, the oldest goes
+TRIES = 3  # to capture a function that binds names to new tensors, as the first call of one may
+LATEST = 4  # captures that are tried without looking them up; and those of one kind
+
+
+class Captured:
+    """A function that is captured when it is called, and replayed when it is called again.
+
+    Made by `dt.jit`. `captures` counts how often it was captured.
+
+    >>> import dovetail as dt
+    >>> f = dt.jit(lambda x: x * 2 + 1)
+    >>> f(dt.ones(2, device="reference")).tolist(), f.captures
+    ([3.0, 3.0], 1)
+    """
+
+    def __init__(self, function: Callable[..., Any], static_argnames: frozenset[str]) -> None:
+        self.__name__ = type(function).__name__  # of what has no name itself
+        update_wrapper(self, function)
+        self._function = function
+        self._static = static_argnames
+        self._positions = _positions(function, static_argnames)
+        self._captures: dict[Hashable, list[Capture | Failed]] = {}
+        self._latest: tuple[Call, ...] = ()  # whatever the arguments
+        self._tries: dict[Hashable, int] = {}  # how often it changed what it leads to
+        self._lock = threading.RLock()
+        self.captures = 0
+
+    @property
+    def programs(self) -> list[tuple[str, Program]]:
+        """What is replayed for which arguments; what `dt.explain` shows."""
+        return [(c.arguments, c.program) for c in self.captured()]
+
+    def captured(self) -> list[Capture]:
+        """Its captures, in order."""
+        every = [c for found in self._captures.values() for c in found]
+        return [c for c in every if isinstance(c, Capture)]
+
+    def __repr__(self) -> str:
+        return f"<dt.jit of {self.__name__}, captured {self.captures} times>"
+
+    def __get__(self, instance: object, owner: type | None = None) -> Callable[..., Any]:
+        return self if instance is None else _Bound(self, instance)
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        if recording.active and recording.current() is not None:
+            return self._function(*args, **options)  # part of what is being captured
+        settings = current()
+        if not options:
+            for call in self._latest:
+                result = call(args, None, settings)
+                if result is not MISS:
+                    return result
+        if settings.eager:
+            return self._function(*args, **options)
+        flat = self._flat(args, options)
+        if flat.tree is not None:
+            for call in self._latest:
+                result = call(flat.leaves, flat.tree, settings)
+                if result is not MISS:
+                    return result
+        return self._found(flat, settings)
+
+    def _found(self, flat: Flat, settings: Settings) -> Any:
+        """What a call gives that none of the latest captures is for."""
+        leaves, key = _key(self._name, flat, (settings.grad, settings.reproducible))
+        flat = Flat(leaves, flat.tree)
+        result = self._known(flat, key, settings)
+        if result is MISS:
+            with self._lock:  # others may have captured it meanwhile
+                result = self._known(flat, key, settings)
+                if result is MISS:
+                    result = self._capture(flat, key, settings)
+        return result
+
+    def _known(self, flat: Flat, key: Hashable, settings: Settings) -> Any:
+        """What a capture of arguments of this kind gives, or MISS."""
+        for capture in self._captures.get(key, ()):
+            if isinstance(capture, Failed):
+                return self._run(flat, [x.value if type(x) is Static else x for x in flat.leaves])
+            result = capture.call(flat.leaves, flat.tree, settings)
+            if result is not MISS:
+                self._latest = (capture.call, *self._latest)[:LATEST]
+                return result
+        return MISS
+
+    def _run(self, flat: Flat, leaves: Sequence[object]) -> Any:
+        """The function itself, given the leaves of its arguments."""
+        if flat.tree is None:
+            return self._function(*leaves)
+        args, options = rebuilt(flat, leaves)
+        return self._function(*args, **options)
+
+    @property
+    def _name(self) -> str:
+        return f"dt.jit of {self.__name__}"
+
+    def _flat(self, args: tuple[Any, ...], options: dict[str, Any]) -> Flat:
+        if self._static:
+            args = tuple(
+                Static(static(self._name, a)) if i in self._positions else a
+                for i, a in enumerate(args)
+            )
+            options = {
+                k: Static(static(self._name, v)) if k in self._static else v
+                for k, v in options.items()
+            }
+        if not options and all(type(a) in SIMPLE for a in args):
+            return Flat(args, None)
+        return flattened((args, options))
+
+    def _capture(self, flat: Flat, key: Hashable, settings: Settings) -> Any:
+        session = Session(self._name, [self._function], flat.leaves, flat.tree, settings)
+        given = session.traced()
+        try:
+            result, capture = session.run(lambda: self._run(flat, given))
+        except (DTypeError, ArgumentTypeError) as error:
+            if "TracedFloat" in str(error):
+                error.args = (
+                    f"{error.args[0]}. A float argument of a captured function is no Python "
+                    "number: name it in static_argnames to have its value",
+                    *error.args[1:],
+                )
+            raise
+        if isinstance(capture, Failed) and capture.once:
+            tries = self._tries[key] = self._tries.get(key, 0) + 1
+            if tries < TRIES:
+                return result
+        self.captures += isinstance(capture, Capture)
+        if len(self._captures) >= KINDS and key not in self._captures:
+            del self._captures[next(iter(self._captures))]
+        self._captures[key] = [capture, *self._captures.get(key, ())][:LATEST]
+        if isinstance(capture, Capture):
+            self._latest = (capture.call, *self._latest)[:LATEST]
+        return result
+
+
+class _Bound:
+    """A captured function of a class, of one instance."""
+
+    def __init__(self, captured: Captured, instance: object) -> None:
+        self.__func__, self.__self__ = captured, instance
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        return self.__func__(self.__self__, *args, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__func__, name)
+
+
+def _positions(function: Callable[..., Any], names: frozenset[str]) -> frozenset[int]:
+    """Where arguments of these names stand. Raises: ArgumentError for a name that is none."""
+    if not names:
+        return frozenset()
+    try:
+        parameters = signature(function).parameters
+    except (TypeError, ValueError):
+        return frozenset()
+    takes_any = any(p.kind is Parameter.VAR_KEYWORD for p in parameters.values())
+    unknown = sorted(names - {*parameters})
+    if unknown and not takes_any:
+        raise ArgumentError(
+            f"jit: static_argnames has {', '.join(unknown)}, of which the function takes none; it "
+            f"takes {', '.join(parameters)}"
+        )
+    return frozenset(i for i, n in enumerate(parameters) if n in names)
+
+
+def _key(name: str, flat: Flat, settings: Hashable) -> tuple[list[Any], Hashable]:
+    """The leaves, in memory, and what captures of them are found by."""
+    leaves: list[Any] = []
+    key: list[Hashable] = [settings, flat.tree]
+    pending: list[Tensor] = []
+    for x in flat.leaves:
+        if type(x) is Tensor:
+            e = x._expr
+            if e.op is not None or e.storage.pending is not None:
+                pending.append(x)
+        elif isinstance(x, Tensor):
+            strided_leaf(name, x)
+    if pending:
+        run.evaluate([x._expr for x in pending])
+        for x in pending:
+            evaluated(x)
+    for x in flat.leaves:
+        if type(x) is Tensor:
+            e = x._expr
+            key.append(e.spec)
+            key.append(e.strides)
+            if e.tape is not None:
+                key.append((True, x.is_leaf and x.grad is not None))
+        elif isinstance(x, float):
+            x = float(x)
+            key.append(float)
+        else:
+            if isinstance(x, np.floating):
+                x = float(x)
+                leaves.append(x)
+                key.append(float)
+                continue
+            if type(x) is not Static:
+                x = Static(static(name, x))
+            key.append((type(x.value), x.value))
+        leaves.append(x)
+    return leaves, tuple(key)
+
+
+def jit(
+    function: Callable[..., Any] | None = None, *, static_argnames: str | Iterable[str] = ()
+) -> Any:
+    """A function that does what `function` does, captured: later calls take Python's part away.
+
+    The first call with tensors of new shapes, dtypes or devices runs as always, while what it does
+    to memory is noted; later ones do that again, with the same bits. Arguments and results are
+    tensors, or containers of them; ints, bools, strings and other hashable values are static: for
+    each value there is a capture. Floats may change without one. `static_argnames`: names of
+    arguments that are static whatever they are. It can be a decorator, with or without arguments.
+    docs/jit.md has the rules.
+    Raises: ArgumentTypeError for what is no function, ArgumentError for names that it does not
+    have. The function it gives raises CaptureError for what cannot be captured.
+
+    >>> import dovetail as dt
+    >>> @dt.jit
+    ... def step(u, rate):
+    ...     return u + rate * (1 - u)
+    >>> u = dt.zeros(2, device="reference")
+    >>> for rate in (0.5, 0.25):
+    ...     u = step(u, rate)
+    >>> u.tolist(), step.captures
+    ([0.625, 0.625], 1)
+    """
+    if isinstance(static_argnames, str):
+        static_argnames = (static_argnames,)
+    try:
+        names = frozenset(static_argnames)
+    except TypeError:
+        raise refused("jit", "static_argnames", "names of arguments", static_argnames) from None
+    if not all(isinstance(n, str) for n in names):
+        raise refused("jit", "static_argnames", "names of arguments", static_argnames)
+    if function is None:
+        return lambda f: jit(f, static_argnames=names)
+    return Captured(callable_("jit", function), names)

@@ -1,0 +1,197 @@
+"""Where a kernel reads and writes, for given sizes: intervals of the indices into its buffers.
+
+They say what is true of every launch with these integers, never less: an index that depends on
+data is known only as far as the kernel itself compares it before it uses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from ..dtypes import DType
+from .builder import Kernel
+from .language import Atomic, Block, Loop, Store, Value
+
+Interval = tuple[int, int]  # the least and the largest value
+Known = Mapping[int, Interval]  # by id of a value, what a condition says of it
+MOST = 4096  # values that one index is made of; beyond, nothing is said
+
+
+class Unbounded(Exception):
+    """Nothing can be said of an index."""
+
+
+def reach(kernel: Kernel, ints: Sequence[int], grid: Sequence[int]) -> dict[str, Interval]:
+    """For each buffer that a launch may touch, the least and the largest index.
+
+    Raises: Unbounded.
+    """
+    if 0 in grid:
+        return {}
+    return _Reach(kernel, dict(zip(kernel.ints, ints, strict=True)), grid).run()
+
+
+def whole(d: DType) -> Interval:
+    """All values of a dtype of integers or bools."""
+    return (0, 1) if d.kind == "b" else (int(d.min), int(d.max))
+
+
+class _Reach:
+    def __init__(self, kernel: Kernel, ints: Mapping[str, int], grid: Sequence[int]) -> None:
+        self.kernel, self.ints, self.grid = kernel, ints, grid
+        self.loops: dict[int, Interval] = {}  # by id of a loop, its variable
+        self.found: dict[str, Interval] = {}
+        self.work = 0
+
+    def run(self) -> dict[str, Interval]:
+        self.block(self.kernel.body)
+        return self.found
+
+    def block(self, block: Block) -> None:
+        for s in block:
+            if isinstance(s, Loop):
+                start, stop = self.value(s.start, {}), self.value(s.stop, {})
+                if stop[1] > start[0]:  # else it runs no iteration
+                    self.loops[id(s)] = (start[0], stop[1] - 1)
+                    self.block(s.body)
+            elif isinstance(s, Store | Atomic):
+                self.touch(s.buffer.name, s.index, s.when)
+            elif s.op == "load":
+                self.touch(s.attr.name, s.args[0], s.args[1] if len(s.args) == 2 else None)
+
+    def touch(self, name: str, index: Value, when: Value | None) -> None:
+        self.work = 0
+        known: dict[int, Interval] = {}
+        if when is not None:
+            known = self.told(when, True, {})
+            if any(low > high for low, high in known.values()):
+                return
+        low, high = self.value(index, known)
+        if (low, high) == whole(index.dtype):
+            raise Unbounded(name)
+        a, b = self.found.get(name, (low, high))
+        self.found[name] = (min(a, low), max(b, high))
+
+    # --- conditions
+    def told(self, c: Value, holds: bool, known: Known) -> dict[int, Interval]:
+        """What is known where a condition holds, or does not."""
+        found = dict(known)
+        if c.op == "not":
+            return self.told(c.args[0], not holds, found)
+        if (c.op == "and" and holds) or (c.op == "or" and not holds):
+            for a in (*c.args, *c.args):  # twice: what is told of one may narrow the other
+                found = self.told(a, holds, found)
+        elif c.op in ("lt", "le", "eq") and c.args[0].dtype.is_integer:
+            a, b = c.args if holds or c.op == "eq" else c.args[::-1]
+            strict = (c.op == "lt") == holds
+            if c.op != "eq":
+                self.compared(a, b, int(strict), found)
+            elif holds:
+                self.compared(a, b, 0, found)
+                self.compared(b, a, 0, found)
+        return found
+
+    def compared(self, a: Value, b: Value, apart: int, found: dict[int, Interval]) -> None:
+        """Notes that a + apart <= b."""
+        (a_low, a_high), (b_low, b_high) = self.value(a, found), self.value(b, found)
+        found[id(a)] = a_low, min(a_high, b_high - apart)
+        found[id(b)] = max(b_low, a_low + apart), b_high
+
+    # --- values
+    def value(self, v: Value, known: Known) -> Interval:
+        """The least and the largest value; all of its dtype where nothing is known."""
+        self.work += 1
+        if self.work > MOST:
+            raise Unbounded(self.kernel.name)
+        low, high = self.computed(v, known)
+        all_low, all_high = whole(v.dtype) if v.dtype.kind != "f" else (low, high)
+        if low < all_low or high > all_high:  # it may wrap
+            low, high = all_low, all_high
+        if id(v) in known:
+            low, high = max(low, known[id(v)][0]), min(high, known[id(v)][1])
+        return low, high
+
+    def computed(self, v: Value, known: Known) -> Interval:
+        if v.op == "const":
+            return int(v.attr), int(v.attr)
+        if v.op == "param" and v.attr in self.ints:
+            return self.ints[v.attr], self.ints[v.attr]
+        if v.op == "index":
+            return 0, self.grid[v.attr] - 1
+        if v.op == "loopvar":
+            return self.loops[id(v.attr[0])]
+        if v.op == "where":
+            return self.chosen(v, known)
+        if v.op in ("lt", "le", "eq", "ne"):
+            return 0, 1
+        if v.op == "cast" and v.args[0].dtype.kind in "biu":
+            return self.value(v.args[0], known)
+        rule = _RULES.get(v.op)
+        if rule is None or not v.dtype.is_integer:
+            if v.dtype.kind == "f":
+                raise Unbounded(self.kernel.name)
+            return whole(v.dtype)
+        return rule(*[self.value(a, known) for a in v.args]) or whole(v.dtype)
+
+    def chosen(self, v: Value, known: Known) -> Interval:
+        """One or the other value, each where the condition says so."""
+        c, a, b = v.args
+        found = []
+        for x, holds in ((a, True), (b, False)):
+            told = self.told(c, holds, known)
+            if all(low <= high for low, high in told.values()):
+                found.append(self.value(x, told))
+        if not found:  # neither can be, as far as is known
+            raise Unbounded(self.kernel.name)
+        return min(low for low, _ in found), max(high for _, high in found)
+
+
+def _product(a: Interval, b: Interval) -> Interval:
+    ends = [x * y for x in a for y in b]
+    return min(ends), max(ends)
+
+
+def _quotient(a: Interval, b: Interval) -> Interval | None:
+    if b[0] <= 0:
+        return None
+    ends = [abs(x) // y * (1 if x >= 0 else -1) for x in a for y in b]
+    return min(ends), max(ends)
+
+
+def _remainder(a: Interval, b: Interval) -> Interval | None:
+    if b[0] <= 0:
+        return None
+    most = b[1] - 1
+    return (0 if a[0] >= 0 else max(-most, a[0])), (0 if a[1] < 0 else min(most, a[1]))
+
+
+def _both(a: Interval, b: Interval) -> Interval | None:
+    tops = [x[1] for x in (a, b) if x[0] >= 0]
+    return (0, min(tops)) if tops else None
+
+
+def _shifted(a: Interval, b: Interval) -> Interval | None:
+    if b[0] < 0 or b[1] > 63:
+        return None
+    ends = [x >> y for x in a for y in b]
+    return min(ends), max(ends)
+
+
+def _raised(a: Interval, b: Interval) -> Interval | None:
+    if b[0] < 0 or b[1] > 63:
+        return None
+    ends = [x << y for x in a for y in b]
+    return min(ends), max(ends)
+
+
+_RULES: dict[str, Callable[..., Interval | None]] = {
+    "add": lambda a, b: (a[0] + b[0], a[1] + b[1]),
+    "sub": lambda a, b: (a[0] - b[1], a[1] - b[0]),
+    "neg": lambda a: (-a[1], -a[0]),
+    "mul": _product,
+    "quo": _quotient,
+    "rem": _remainder,
+    "and": _both,
+    "shr": _shifted,
+    "shl": _raised,
+}
