@@ -243,9 +243,8 @@ def section(found: Sequence[Found], peers: Sequence[str]) -> str:
             BEGIN, "## The sweep", "",
             "Every public function and form of indexing, by `python bench/sweep.py --write`:",
             f"{versions}.",
-            f"{THREADS} threads for each contestant, who take turns. A ratio is the median",
-            "of a peer's time by ours: above 1 dovetail is faster. Recording and evaluation included.",
-            "",
+            f"{THREADS} threads for each contestant, who take turns. A ratio is the median of a",
+            "peer's time by ours, recording and evaluation included: above 1 we are faster.", "",
             *markdown(means(found, peers)), "",
             f"Rows below {ENOUGH} times the faster peer's speed, worst first "
             f"({len(behind)} of {len(found)}):", "",

@@ -80,6 +80,9 @@ OPERANDS: dict[str, Callable[[int, str], Array]] = {
     "few": lambda n, kind: np.random.default_rng(11).integers(0, 100, n).astype(kind),
     "square": lambda n, kind: _drawn(12, _side(n) ** 2, kind, 0.1, 0.9).reshape(_side(n), -1),
     "second": lambda n, kind: _drawn(13, _side(n) ** 2, kind, 0.1, 0.9).reshape(_side(n), -1),
+    "near": lambda n, kind: _drawn(21, n, kind, 1 - 2e-3, 1 + 2e-3),
+    "near_square": lambda n, kind: OPERANDS["near"](_side(n) ** 2, kind).reshape(_side(n), -1),
+    "near_narrow": lambda n, kind: OPERANDS["near"](n, kind).reshape(-1, 32),
     "narrow": lambda n, kind: _drawn(14, n, kind, 0.1, 0.9).reshape(-1, 32),
     "rows": lambda n, kind: np.random.default_rng(20).permutation(_side(n)),
     "row": lambda n, kind: _drawn(15, _side(n), kind, 0.1, 0.9),
@@ -201,12 +204,15 @@ for _name in ("sum", "prod", "max", "min", "mean", "var", "std", "all", "any", "
     _torch = {"max": "amax", "min": "amin"}.get(_name, _name)
     _more = ", correction=0" if _name in ("var", "std") else ""
     _kinds = "fi" if _name in ("sum", "max", "min", "prod", "count_nonzero") else "f"
-    _row(_name, eval(f"lambda xp, x: xp.{_name}(x{_more})"),
-         eval(f"lambda xp, x: xp.{_torch}(x{_more})"), _kinds, arranged=True)  # fmt: skip
+    _near = "near" if _name == "prod" else ""  # products of others would be denormal
+    _of = _near or "x"
+    _row(_name, eval(f"lambda xp, {_of}: xp.{_name}({_of}{_more})"),
+         eval(f"lambda xp, {_of}: xp.{_torch}({_of}{_more})"), _kinds, arranged=True)  # fmt: skip
     for _label, _of, _axis in (
         ("(axis=0)", "square", 0), ("(axis=1)", "square", 1),
         ("(axis=0) of (n/32, 32)", "narrow", 0), ("(axis=1) of (n/32, 32)", "narrow", 1),
     ):  # fmt: skip
+        _of = f"{_near}_{_of}" if _near else _of
         _row(_name + _label, eval(f"lambda xp, {_of}: xp.{_name}({_of}, axis={_axis}{_more})"),
              eval(f"lambda xp, {_of}: xp.{_torch}({_of}, dim={_axis}{_more})"))  # fmt: skip
 for _name in ("argmax", "argmin"):
@@ -322,7 +328,7 @@ def _set(key: object, value: Callable[..., Foreign]) -> Callable[..., None]:
     return write
 
 
-_written("x[i] = 1.0", _set(7, lambda y: 1.0), "fi", most=64 * K)
+_written("x[i] = 1", _set(7, lambda y: 1), "fi", most=64 * K)
 _written("x[a:b] = y", _set(slice(3, -3), lambda y: y[3:-3]), "fi")
 _written("x[10:] = y[10:]", _set(slice(10, None), lambda y: y[10:]), "fi")
 _written("x[:] = 0", _set(slice(None), lambda y: 0), "fi")
