@@ -9,8 +9,8 @@ What the lanes are depends on the `Schedule`:
 - "rows": each innermost map or reduce loop spreads its own iterations over lanes, point by point;
 - "points": one point at a time (one lane).
 
-The layers: `emit` (text), `values` (operations, memory), `loops` (blocks), `reduction`, and here
-the grid.
+The layers: `emit` (text), `values` (operations, memory), `loops` (blocks), `reduction` with
+`places`, and here the grid.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from dovetail.extend import Kernel, Loop, Store, Value, bool_
 
 from .emit import Lane, memory_type
 from .loops import Loops
+from .places import Places, finds_places
 from .reduction import Reduction
 from .schedule import Schedule
 
@@ -32,7 +33,7 @@ class _Renderer(Loops):
     """Renders the function: its parameters, and the tiles of its grid."""
 
     def reduce(self, loop: Loop) -> None:
-        Reduction(self, loop).render()
+        (Places if finds_places(self, loop) else Reduction)(self, loop).render()
 
     def module(self) -> str:
         self.parameters()
