@@ -105,6 +105,10 @@ class Values(Emitter):
             return Lane(self.apply(v, [x.text for x in lanes], 1))
         if v.dtype is int64 and (affine := self.affine(v.op, lanes)):
             return affine
+        if v.op in ("lt", "le") and [(x.form, x.stride) for x in lanes] == [("a", "1"), ("u", "0")]:
+            left = self.let(f"sub i64 {lanes[1].text}, {lanes[0].text}")
+            left = self.i64("add", left, "1") if v.op == "le" else left
+            return Lane(self.first_lanes(left, self.width), "v")
         return Lane(self.apply(v, [self.vector(a) for a in v.args], self.width), "v")
 
     def affine(self, op: str, lanes: list[Lane]) -> Lane | None:
@@ -193,6 +197,17 @@ class Values(Emitter):
         self.do(f"store i64 0, ptr {nowhere}")
         return self.let(f"select i1 {when}, ptr {pointer}, ptr {nowhere}")
 
+    def harmless(self, place: str, active: str) -> str:
+        """`place` where some lane is `active`: a masked load from where there is no memory is no
+        fault, but takes some processors hundreds of cycles.
+        """
+        if active == self.mask:
+            return place
+        bits = f"{self.wide('i1')} {active}"
+        some = self.let(f"call i1 @llvm.vector.reduce.or.v{self.width}i1({bits})")
+        nowhere = self.slot(f"[{self.width} x i64]")
+        return self.let(f"select i1 {some}, ptr {place}, ptr {nowhere}")
+
     def active(self, when: Value | None) -> str | None:
         """The lanes that take part: those of the mask for which `when` holds. None: all."""
         if when is None:
@@ -228,7 +243,7 @@ class Values(Emitter):
         if self.is_contiguous(index):
             place = self.address(buffer, f"i64 {self.lane(index).text}")
             if active is not None:
-                return self.masked_load(buffer.dtype, place, active)
+                return self.masked_load(buffer.dtype, self.harmless(place, active), active)
             return self.let(f"load {t}, ptr {place}, align {align}")
         self.fetch_ahead(buffer, self.lane(index))
         places = self.address(buffer, f"{self.wide('i64')} {self.vector(index)}")
