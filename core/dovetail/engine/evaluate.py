@@ -37,6 +37,7 @@ PLAN_LIMIT = 8192  # cached plans
 
 lock = threading.RLock()
 _plans: Recent[tuple[Hashable, ...], BoundPlan] = programs.holding(PLAN_LIMIT)
+_overlapping: Recent[tuple[Hashable, ...], bool] = Recent(PLAN_LIMIT)  # keys of no plan: Overlap
 
 
 if hasattr(os, "register_at_fork"):  # a child must find graphs and plans whole, and nobody inside
@@ -144,12 +145,30 @@ def _in_memory(target: Expr) -> Storage:
 def _store(value: Expr, target: Expr) -> None:
     storage = storage_of(target)
     _flush(storage, value)
+    if not _stored_at_once(value, target):
+        apart = _source_of_copy(value)
+        Evaluation([apart]).run()
+        Evaluation([node(COPY, (apart,), apart.spec)], target).run()
+    _written(storage)
+
+
+def _source_of_copy(value: Expr) -> Expr:
+    """What is to be in memory before it is copied: pending work that a copy is of, since that may
+    be held and would be stored as well.
+    """
+    source = value.args[0] if value.op is COPY else value
+    return source if source.op is not None and source.spec is value.spec else value
+
+
+def _stored_at_once(value: Expr, target: Expr) -> bool:
+    """Whether a value could be computed right into the target. A function of its own: while an
+    Overlap is handled, its traceback holds the graph, of which all would then be materialised.
+    """
     try:
         Evaluation([value], target).run()
     except Overlap:
-        Evaluation([value]).run()
-        Evaluation([node(COPY, (value,), value.spec)], target).run()
-    _written(storage)
+        return False
+    return True
 
 
 def _written(storage: Storage) -> None:
@@ -211,7 +230,13 @@ class Evaluation(Walk):
         key, held, roots, target = self._whole_key()
         known = _plans.young.get(key) or _plans.find(key)
         if known is None:
-            made = self._planned(held, roots, target)
+            if _overlapping.find(key):
+                raise Overlap
+            try:
+                made = self._planned(held, roots, target)
+            except Overlap:
+                _overlapping[key] = True
+                raise
             counters.plans += 1
             given = len(self.leaves) + (target is not None)
             known = programs.bound(open_device(self.device), made, len(self.scalars), given)
