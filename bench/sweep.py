@@ -234,17 +234,19 @@ def markdown(rows: Sequence[Sequence[str]]) -> list[str]:
     return [texts[0], "|---" * len(rows[0]) + "|", *texts[1:]]
 
 
-def section(found: Sequence[Found], peers: Sequence[str]) -> str:
+def section(found: Sequence[Found], peers: Sequence[str], least: bool = False) -> str:
     """The sweep's part of the page: the means, and every row that is behind the faster peer."""
     behind = [f for f in found if f.worst < ENOUGH]
+    ratio = "that of the least times" if least else "the median of those of all rounds"
     versions = ", ".join(f"{k} {v}" for k, v in setting().items())
     return "\n".join(
         [
             BEGIN, "## The sweep", "",
             "Every public function and form of indexing, by `python bench/sweep.py --write`:",
             f"{versions}.",
-            f"{THREADS} threads for each contestant, who take turns. A ratio is the median of a",
-            "peer's time by ours, recording and evaluation included: above 1 we are faster.", "",
+            f"{THREADS} threads for each contestant, who take turns. A ratio is a peer's time by",
+            f"ours, {ratio}, recording and evaluation included: above 1 we are",
+            "faster.", "",
             *markdown(means(found, peers)), "",
             f"Rows below {ENOUGH} times the faster peer's speed, worst first "
             f"({len(behind)} of {len(found)}):", "",
@@ -253,9 +255,9 @@ def section(found: Sequence[Found], peers: Sequence[str]) -> str:
     )  # fmt: skip
 
 
-def write(found: Sequence[Found], peers: Sequence[str]) -> None:
+def write(found: Sequence[Found], peers: Sequence[str], least: bool = False) -> None:
     """Puts the section on the page, in its old place or at the end."""
-    text, made = PAGE.read_text(), section(found, peers)
+    text, made = PAGE.read_text(), section(found, peers, least)
     if BEGIN in text:
         text = text[: text.index(BEGIN)] + made + text[text.index(END) + len(END) :]
     else:
@@ -308,7 +310,7 @@ def main() -> int:
     if asked.json:
         asked.json.write_text(json.dumps([asdict(f) for f in found], indent=1))
     if asked.write:
-        write(found, asked.peers)
+        write(found, asked.peers, asked.least)
     return 0
 
 

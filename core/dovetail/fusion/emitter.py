@@ -125,11 +125,10 @@ class Emitter:
         return self._below[key]
 
     def _join(self, term: Term, point: Point) -> Value:
-        *others, last = term.args
-        found = self.value(last, point)
-        for t, part in zip(reversed(others), reversed(term.parts[:-1]), strict=True):
-            found = where(self._is_below(part.at, part.stop, point), self.value(t, point), found)
-        return found
+        *others, found = (widened(self.value(t, point)) for t in term.args)
+        for v, part in zip(reversed(others), reversed(term.parts[:-1]), strict=True):
+            found = where(self._is_below(part.at, part.stop, point), v, found)
+        return cast(found, term.dtype)
 
     def _operand(self, term: Term, to: DType, point: Point) -> Value:
         if term.what == "scalar":
