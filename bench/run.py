@@ -12,6 +12,7 @@ from pathlib import Path
 from dovetail.commands import bench
 from dovetail.commands.bench_cases import PEERS, all_cases
 from dovetail.commands.bench_sparse import sparse_cases
+from sweep import BEGIN
 
 try:
     import opencl_cases
@@ -19,6 +20,11 @@ except ImportError:  # dovetail-opencl is not installed
     opencl_cases = None
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
+
+
+def kept(page: str) -> str:
+    """What `sweep.py` has written on the page."""
+    return f"\n{page[page.index(BEGIN) :]}" if BEGIN in page else ""
 
 
 def main() -> int:
@@ -47,7 +53,7 @@ def main() -> int:
     if asked.json:
         asked.json.write_text(report.json())
     if asked.write:
-        PAGE.write_text(report.markdown())
+        PAGE.write_text(report.markdown() + kept(PAGE.read_text()))
     return int(any(r.met(report.copy_rate) is False for r in report.results))
 
 

@@ -5,6 +5,8 @@ A *move* is an index transformation as plain data, so that it can be recorded, h
 on any layout:
     ("permute", axes)  ("expand", shape)  ("slice", starts, lengths, steps)  ("reshape", shape)
 `slice` with a negative step flips; axes of size 1 are added and dropped by `reshape`.
+`("pad", axis, start, size)` makes an axis part of a longer one, of which only the places that it
+had may be looked at: kernels see what is joined so, and no tensor is ever laid out so.
 """
 
 from __future__ import annotations
@@ -137,11 +139,17 @@ def _reshape(a: StridedView, shape: Shape) -> StridedView | None:
     return None if strides is None else StridedView(shape, strides, a.offset)
 
 
+def _pad(a: StridedView, axis: int, start: int, size: int) -> StridedView:
+    shape = (*a.shape[:axis], size, *a.shape[axis + 1 :])
+    return StridedView(shape, a.strides, a.offset - start * a.strides[axis])
+
+
 _MOVES: dict[str, Callable[..., StridedView | None]] = {
     "permute": _permute,
     "expand": _expand,
     "slice": _slice,
     "reshape": _reshape,
+    "pad": _pad,
 }
 
 
@@ -156,6 +164,8 @@ def move_shape(shape: Shape, m: Move) -> Shape:
     """The shape after a move."""
     if m[0] == "permute":
         return tuple(shape[i] for i in m[1])
+    if m[0] == "pad":
+        return (*shape[: m[1]], m[3], *shape[m[1] + 1 :])
     return m[2] if m[0] == "slice" else m[1]  # type: ignore[no-any-return]  # a move's are shapes
 
 

@@ -159,6 +159,37 @@ def test_concat_and_stack(device: dt.Device, axis: int | None) -> None:
             assert one.storage() is stacked.storage()
 
 
+def test_rolls_are_index_arithmetic_in_the_kernel_that_reads_them(device: dt.Device) -> None:
+    """A step of the Game of Life's neighbourhood: one launch, where each roll was two copies."""
+    cells = np.random.default_rng(1).integers(0, 2, (20, 33))
+    shifts = [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j]
+    x = dt.asarray(cells, device=device)
+    found = sum((dt.roll(x, s, axis=(0, 1)) for s in shifts), start=x * 0)
+    assert str(dt.explain(found)).startswith("1 launch,")
+    expected = sum(np.roll(cells, s, (0, 1)) for s in shifts)
+    np.testing.assert_array_equal(found.numpy(), expected)
+
+
+@pytest.mark.parametrize("repeated", [
+    lambda xp, x: xp.tile(x, (2, 3)), lambda xp, x: xp.repeat(x, 3, axis=1),
+    lambda xp, x: xp.roll(x, 4), lambda xp, x: xp.repeat(x, 2),
+])  # fmt: skip
+def test_what_repeats_or_rolls_is_one_launch(repeated: Any, device: dt.Device) -> None:
+    x = np.arange(35, dtype="f4").reshape(5, 7)
+    found = repeated(dt, dt.asarray(x, device=device))
+    assert str(dt.explain(found)).startswith("1 launch,")
+    np.testing.assert_array_equal(found.numpy(), repeated(np, x))
+
+
+def test_writing_what_was_joined_changes_nothing_of_the_join(device: dt.Device) -> None:
+    x = dt.asarray([1, 2, 3], device=device)
+    joined, rolled = dt.concat([x, x]), dt.roll(x, 1)
+    x[0] = 9
+    assert (joined.tolist(), rolled.tolist()) == ([1, 2, 3, 1, 2, 3], [3, 1, 2])
+    assert dt.roll(x, 0).add_(1).tolist() == [10, 3, 4]
+    assert x.tolist() == [9, 2, 3]
+
+
 def test_concat_promotes_casts_and_takes_pending_parts(device: dt.Device) -> None:
     x = dt.asarray([1, 2], dtype=dt.int8)
     found = dt.concat(

@@ -70,6 +70,23 @@ def test_places(device: dt.Device, name: str) -> None:
     assert x.argmax().item() == x.argmin().item() == 1
 
 
+@pytest.mark.parametrize("n", [1, 31, 33, 4096, 4100, 40_000])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i1", "u8", "?"])
+def test_places_among_equals_and_extremes(device: dt.Device, dtype: str, n: int) -> None:
+    """The first of the best, also where nothing is better than what a search starts from."""
+    lowest = {"f": -np.inf, "i": -128, "u": 0, "?": False}[dtype[0]]
+    one_higher = np.full(n, lowest, dtype)
+    one_higher[n // 2 :] = 1
+    samples = [np.full(n, lowest, dtype), one_higher, one_higher[::-1]]
+    if dtype[0] == "f":
+        with_nan = np.full(n, -np.inf, dtype)
+        with_nan[n // 3 :: 7] = np.nan
+        samples += [with_nan, -one_higher]
+    for sample in samples:
+        x = dt.asarray(sample, device=device)
+        assert (x.argmax().item(), x.argmin().item()) == (sample.argmax(), sample.argmin())
+
+
 def test_nan_wins(device: dt.Device) -> None:
     x = dt.asarray([[1.0, np.nan], [-np.inf, np.inf]])
     np.testing.assert_array_equal(x.max(1).numpy(), [np.nan, np.inf])

@@ -31,6 +31,9 @@ GRAPHS = {
     "broadcast_cheap_value": "root = (y + 1) * x",
     "broadcast_costly_value": "root = dt.exp(dt.sin(y) * dt.cos(y)) * x",
     "concat_writes_a_part": "into = dt.empty((2, 64, 33), device=x.device)[1]\nroot = x * y + 1",
+    "concat_in_its_reader": "root = dt.concat([x, y.reshape(1, 33) + 1]) * 2",
+    "concat_of_costly_part": "root = dt.concat([dt.exp(dt.sin(x)), x])",
+    "concat_of_gather_and_sum": "root = dt.concat([x[i], x.sum(axis=0, keepdims=True)])",
     "costly_value_in_two_kernels": """\
 n = dt.random.normal((300,), device=x.device)
 root = (n * 2).sum() + n[:100].prod()""",
@@ -49,6 +52,8 @@ roots = [a + 1, dt.sum(a, axis=1), dt.sum(a, axis=0)]""",
     "in_place_over_itself": "into = x\nroot = x * 2 + y",
     "in_place_over_shifted_self": "into = x[1:]\nroot = x[:-1] * 2",
     "in_place_slice": "into = x[::2, 3:20]\nroot = dt.exp(y[3:20])",
+    "rolled_in_place": "into = x\nroot = dt.roll(x, 1, axis=0)",
+    "rolled_neighbours": "root = dt.roll(x, (1, 1), axis=(0, 1)) + dt.roll(x, -1, axis=1)",
     "scatter_into_leaf": "root = scattered(x, x[:20] * 2, i)",
     "layer_norm": """\
 away = x - x.mean(axis=1, keepdims=True)

@@ -146,8 +146,9 @@ class Emitter:
         return "<" + ", ".join(f"{scalar} {j}" for j in range(self.width)) + ">"
 
     def first_lanes(self, count: str, width: int) -> str:
-        """A mask of the first `count` lanes. Counts beyond the width mean all lanes."""
+        """A mask of the first `count` lanes: all of them for more, none for less than one."""
         count = self.least(count, str(width))
+        count = self.let(f"call i64 @llvm.smax.i64(i64 {count}, i64 0)")
         small = "i8" if width < 128 else "i16"
         left = self.splat(small, self.let(f"trunc i64 {count} to {small}"))
         return self.let(f"icmp slt {self.wide(small)} {self.iota(small)}, {left}")

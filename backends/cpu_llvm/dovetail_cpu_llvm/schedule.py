@@ -24,7 +24,10 @@ TILE = 16384  # points of the innermost axis in one tile of a straight-line kern
 PANEL_BYTES = 4096  # of a row in a tile of reductions along columns: 1 kB takes 1.5 times as long
 PANELS = 4  # column panels for each thread, at least
 SIDE = 64  # points along both axes of a tile that is transposed: blocks stay in the first cache
+LONG_SIDE = 256  # of it along the axis on which memory is contiguous: long pieces are read
 JAM = 4  # rows of a product that are computed at once
+STREAMED = 1 << 25  # bytes of a result from which it is stored past the caches,
+TURNED = 1 << 22  # and where it is transposed: there lines would be evicted before they are full
 UNKNOWN_TRIPS = 64  # what a loop with bounds that are not known at launch is reckoned to take
 
 
@@ -55,6 +58,7 @@ class Schedule:
     transposed: frozenset[int] = frozenset()
     shared: frozenset[int] = frozenset()
     divisions: Mapping[int, tuple[Value, ...]] = field(default_factory=dict)
+    streams: int = 0  # bytes of a result from which it is stored past the caches; 0: never
 
     @property
     def blocked(self) -> tuple[int, ...]:
@@ -107,11 +111,13 @@ def _in_lockstep(kernel: Kernel, native: int, loops: list[Loop]) -> Schedule:
         return Schedule("lanes", width, native, tile, rank, shared=uniform, panel=True)
     second, transposed = (-1, frozenset[int]()) if loops else _transposed_loads(kernel, native)
     if not transposed:
-        return Schedule("lanes", width, native, width if loops else TILE, rank)
+        tile, streams = (width, 0) if loops else (TILE, STREAMED)
+        return Schedule("lanes", width, native, tile, rank, streams=streams)
     width = min(width, SIDE)
     return Schedule(
-        "lanes", width, native, SIDE, rank, second=second, side=SIDE, transposed=transposed
-    )
+        "lanes", width, native, SIDE, rank, second=second, side=LONG_SIDE, transposed=transposed,
+        streams=TURNED,
+    )  # fmt: skip
 
 
 def _plain(kernel: Kernel) -> list[Value]:

@@ -9,6 +9,7 @@ from dovetail.extend import OPERANDS, Atomic, Buffer, DType, Kernel, Store, Valu
 from .emit import Emitter, Lane, constant, memory_type, scalar_type
 from .schedule import Schedule
 
+LINE = 64  # bytes of a line of the caches
 AHEAD, FETCHES = 8, 8  # vectors between a fetch and its use; fetches for each vector
 
 # op -> {kinds: template}; {t}: the type, {s}: its suffix in intrinsic names, then the arguments
@@ -63,6 +64,7 @@ class Values(Emitter):
         self.row = self.first = ""  # of the block: the present row in it, the first column of it
         self.results: dict[int, tuple[str, str]] = {}  # of a panel: array, position of its vectors
         self.given: dict[int, Lane] = {}  # values that are known in a better form than computed
+        self.streams = ""  # an i1: whether stores go past the caches; "": never
         self.vector_number = ""  # of a panel: which vector is at hand
 
     def lane(self, v: Value) -> Lane:
@@ -105,6 +107,10 @@ class Values(Emitter):
             return Lane(self.apply(v, [x.text for x in lanes], 1))
         if v.dtype is int64 and (affine := self.affine(v.op, lanes)):
             return affine
+        if v.op in ("lt", "le") and [(x.form, x.stride) for x in lanes] == [("a", "1"), ("u", "0")]:
+            left = self.let(f"sub i64 {lanes[1].text}, {lanes[0].text}")
+            left = self.i64("add", left, "1") if v.op == "le" else left
+            return Lane(self.first_lanes(left, self.width), "v")
         return Lane(self.apply(v, [self.vector(a) for a in v.args], self.width), "v")
 
     def affine(self, op: str, lanes: list[Lane]) -> Lane | None:
@@ -193,6 +199,17 @@ class Values(Emitter):
         self.do(f"store i64 0, ptr {nowhere}")
         return self.let(f"select i1 {when}, ptr {pointer}, ptr {nowhere}")
 
+    def harmless(self, place: str, active: str) -> str:
+        """`place` where some lane is `active`: a masked load from where there is no memory is no
+        fault, but takes some processors hundreds of cycles.
+        """
+        if active == self.mask:
+            return place
+        bits = f"{self.wide('i1')} {active}"
+        some = self.let(f"call i1 @llvm.vector.reduce.or.v{self.width}i1({bits})")
+        nowhere = self.slot(f"[{self.width} x i64]")
+        return self.let(f"select i1 {some}, ptr {place}, ptr {nowhere}")
+
     def active(self, when: Value | None) -> str | None:
         """The lanes that take part: those of the mask for which `when` holds. None: all."""
         if when is None:
@@ -228,7 +245,7 @@ class Values(Emitter):
         if self.is_contiguous(index):
             place = self.address(buffer, f"i64 {self.lane(index).text}")
             if active is not None:
-                return self.masked_load(buffer.dtype, place, active)
+                return self.masked_load(buffer.dtype, self.harmless(place, active), active)
             return self.let(f"load {t}, ptr {place}, align {align}")
         self.fetch_ahead(buffer, self.lane(index))
         places = self.address(buffer, f"{self.wide('i64')} {self.vector(index)}")
@@ -287,12 +304,25 @@ class Values(Emitter):
             return
         place = self.address(s.buffer, f"i64 {self.lane(s.index).text}")
         if active is None:
-            self.do(f"store {t} {text}, ptr {place}, align {align}")
+            plain = f"store {t} {text}, ptr {place}, align {align}"
+            self.streamed(plain, f"store {t} {text}, ptr {place}, align {LINE}", place)
         else:
             self.do(
                 f"call void @llvm.masked.store.{self.suffix(d)}.p0("
                 f"{t} {text}, ptr align {align} {place}, {self.bits(active)})"
             )
+
+    def streamed(self, plain: str, aligned: str, place: str) -> None:
+        """A store past the caches, where that pays and `place` is at the start of a line."""
+        if not self.streams:
+            self.do(plain)
+            return
+        low = self.let(f"and i64 {self.let(f'ptrtoint ptr {place} to i64')}, {LINE - 1}")
+        fits = self.let(f"and i1 {self.streams}, {self.let(f'icmp eq i64 {low}, 0')}")
+        with self.when(fits):
+            self.do(f"{aligned}, !nontemporal !{{i32 1}}")
+        with self.when(self.let(f"xor i1 {fits}, true")):
+            self.do(plain)
 
     def atomic(self, s: Atomic) -> None:
         assert self.width == 1
@@ -304,7 +334,7 @@ class Values(Emitter):
         """A vector of the row at hand, from the transposed block."""
         m = memory_type(v.dtype)
         across = self.let(f"sub i64 {self.index[-1].text}, {self.first}")
-        down = self.let(f"mul i64 {self.row}, {self.schedule.side}")
+        down = self.let(f"mul i64 {self.row}, {self.schedule.tile}")
         at = self.let(f"add i64 {down}, {across}")
         place = self.let(f"getelementptr {m}, ptr {self.transposed[id(v)]}, i64 {at}")
         return self.let(f"load {self.wide(m)}, ptr {place}, align {v.dtype.itemsize}")

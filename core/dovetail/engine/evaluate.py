@@ -123,7 +123,8 @@ def write(value: Holder[Expr], target: Expr, others: int = 0) -> None:
     """
     with lock:
         storage = _in_memory(target)
-        if is_alone(value, others) and not _read_by_others(storage, value[0]):
+        known = value[0].op is None or is_alone(value, others)
+        if known and not _read_by_others(storage, value[0]):
             stream = current_handle(target.spec.device)
             if not _is_noted() and match_into(value[0], target, stream, others):
                 _written(storage)
@@ -152,12 +153,24 @@ def _store(value: Holder[Expr], target: Expr, others: int = 0) -> None:
     if _is_stored(value[0], target, others):
         _written(storage)
     else:  # by way of other memory
-        evaluate(value)
-        write(value, target)
+        apart = [_source_of_copy(value[0])]
+        evaluate(apart)
+        write(apart, target)
+
+
+def _source_of_copy(value: Expr) -> Expr:
+    """What is to be in memory before it is copied: pending work that a copy is of, since that may
+    be held and would be stored as well.
+    """
+    source: Expr = value.args[0] if value.op is COPY else value
+    return source if source.op is not None and source.spec is value.spec else value
 
 
 def _is_stored(value: Expr, target: Expr, others: int) -> bool:
-    """Computes a value right into the target, unless it reads there what it would overwrite."""
+    """Whether a value could be computed right into the target: not where it reads there what it
+    would overwrite. A function of its own: while an Overlap is handled, its traceback holds the
+    graph, of which all would then be materialised.
+    """
     evaluation = Evaluation([value], target)
     evaluation.overlook(others)
     try:

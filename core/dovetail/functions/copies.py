@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,19 +12,22 @@ from ..arguments import dimensions, integer, integers, named, sequence, shown
 from ..dtypes import int64
 from ..engine import evaluate as run
 from ..errors import ArgumentError, DeviceError, OutOfMemoryError, ShapeError
-from ..graph.expr import node, spec, tape_of
+from ..graph.expr import Expr, node, spec, tape_of
 from ..layout import Shape
 from ..ops import table as ops
 from ..ops.dtype_rules import common
 from ..tensor.host import fresh, from_host, values_of
 from ..tensor.operands import Array, brought
 from ..tensor.tensor import Tensor, make, required, strided
-from ..tensor.verbs import apply, dispatch, slice_along, view
+from ..tensor.verbs import apply, dispatch, is_viewable, pending_view, slice_along, view
 from .creation import extents
 from .datatypes import cast
 from .manipulation import Axes, expand_dims, ravel, reshape
 
 __all__ = ["concat", "contiguous", "copy", "repeat", "roll", "stack", "tile"]
+
+JOINED = 4  # tensors up to which `concat` is index arithmetic where it is read, not copies
+ROW = 64  # elements of a row of the result, at least: in shorter ones vectors have little to do
 
 
 def copy(x: Tensor, /) -> Tensor:
@@ -84,6 +88,9 @@ def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Tensor:
             f"see dt.stack"
         )
     dtype = common("concat", [a.dtype for a in parts])
+    row = sum(math.prod(a.shape[d:]) for a in parts)
+    if len(parts) <= JOINED and row >= ROW:
+        return _joined([cast(a, dtype)._expr for a in parts], d)
     first = parts[0].shape
     joined = dimensions("concat", (*first[:d], sum(a.shape[d] for a in parts), *first[d + 1 :]))
     whole = make(fresh(spec(joined, dtype, parts[0].device, "concat")))
@@ -93,6 +100,14 @@ def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Tensor:
         start += a.shape[d]
     whole._expr.tape = tape_of(ops.CONCAT, tuple(a._expr for a in parts), whole._expr.spec, d)
     return whole
+
+
+def _joined(parts: Sequence[Expr], axis: int) -> Tensor:
+    """A pending tensor of these, one after the other."""
+    first = parts[0].spec
+    size = sum(e.spec.shape[axis] for e in parts)
+    shape = dimensions("concat", (*first.shape[:axis], size, *first.shape[axis + 1 :]))
+    return make(node(ops.CONCAT, tuple(parts), spec(shape, first.dtype, first.device), axis))
 
 
 def _require_same_device(op: str, parts: Sequence[Tensor]) -> None:
@@ -145,7 +160,9 @@ def roll(x: Tensor, /, shift: Axes, *, axis: Axes | None = None) -> Tensor:
     if axis is None:
         if len(shifts) != 1:
             raise ArgumentError("roll: several shifts need as many axes")
-        return reshape(_roll(ravel(x), shifts[0], 0), x.shape, copy=True)
+        flat = ravel(x)
+        rolled = _roll(flat, shifts[0], 0)
+        return reshape(rolled, x.shape, copy=rolled is flat or None)
     axes = integers("roll", axis, "axis")
     shifts = shifts * len(axes) if len(shifts) == 1 else shifts
     if len(shifts) != len(axes):
@@ -161,8 +178,11 @@ def _roll(x: Tensor, shift: int, axis: int) -> Tensor:
     cut = -shift % n if n else 0
     if cut == 0:
         return x
-    parts = [slice_along(x, axis, a, k, "roll") for a, k in ((cut, n - cut), (0, cut))]
-    return concat(parts, axis=axis)
+    if type(x) is not Tensor:
+        halves = [slice_along(x, axis, a, k, "roll") for a, k in ((cut, n - cut), (0, cut))]
+        return concat(halves, axis=axis)
+    places = (lay.slice_along(x.shape, axis, a, k) for a, k in ((cut, n - cut), (0, cut)))
+    return _joined([pending_view(x._expr, m) for m in places], axis)
 
 
 @named
@@ -196,7 +216,7 @@ def repeat(
     dimensions("repeat", (n * repeats,))
     inner = (*x.shape[: d + 1], repeats, *x.shape[d + 1 :])
     wide = view(expand_dims(x, axis=d + 1), ("expand", inner))
-    return copy(reshape(wide, (*x.shape[:d], n * repeats, *x.shape[d + 1 :])))
+    return _copied(wide, (*x.shape[:d], n * repeats, *x.shape[d + 1 :]))
 
 
 def _repeat_each(x: Tensor, times: Shape, axis: int) -> Tensor:
@@ -246,4 +266,10 @@ def tile(x: Tensor, repetitions: int | Sequence[int], /) -> Tensor:
     wide = tuple(k for t, n in pairs for k in ((n,) if t == 1 else (t, n)))
     dimensions("tile", wide)
     found = view(view(x, ("reshape", split_shape), "tile"), ("expand", wide), "tile")
-    return copy(reshape(found, dimensions("tile", [t * n for t, n in pairs])))
+    return _copied(found, dimensions("tile", [t * n for t, n in pairs]))
+
+
+def _copied(x: Tensor, shape: Shape) -> Tensor:
+    """The elements as another shape, in new memory: one copy, also where no view could be that."""
+    m = ("reshape", shape)
+    return copy(view(x, m)) if is_viewable(x, m) else view(copy(x), m)

@@ -41,7 +41,7 @@ from ..tensor.host import fresh, values_of
 from ..tensor.operands import Scalar
 from ..tensor.tensor import Tensor, make, required
 from ..tensor.verbs import apply, view
-from .datatypes import DeviceLike, DTypeLike, real_dtype
+from .datatypes import DeviceLike, DTypeLike, cast, real_dtype
 
 ShapeLike: TypeAlias = int | Sequence[int] | np.ndarray | Tensor
 Fill: TypeAlias = Scalar | np.generic | np.ndarray | Tensor  # one number
@@ -392,13 +392,17 @@ def eye(
     """
     d = _default_dtype if dtype is None else real_dtype("eye", dtype)
     shape = extents("eye", (n_rows, n_rows if n_cols is None else n_cols))
-    diagonal = _diagonal("eye", k, shape)
-    return generate(ops.EYE, shape, (max(shape[1], 1), diagonal), (int64, int64), d, device)
+    columns, diagonal = _places("eye", shape, k, device)
+    return cast(apply(ops.EQUAL, (columns, diagonal)), d)
 
 
-def _diagonal(op: str, k: int, shape: Shape) -> int:
-    """Which diagonal of a matrix; one that lies outside is as good as the next one outside."""
-    return max(-shape[0] - 1, min(integer(op, k, "k"), shape[1] + 1))
+def _places(op: str, shape: Shape, k: int, device: DeviceLike) -> tuple[Tensor, Tensor]:
+    """The columns of a matrix, and where each of its rows meets the k-th diagonal."""
+    n, m = shape
+    k = max(-n - 1, min(integer(op, k, "k"), m + 1))  # beyond it all are alike
+    rows = generate(ops.POSITION, (n, 1), (), (), int64, device, op)
+    columns = generate(ops.POSITION, (m,), (), (), int64, device, op)
+    return columns, apply(ops.ADD, (rows, k))
 
 
 @named
@@ -440,9 +444,8 @@ def _zero(x: Tensor) -> bool | int:
 def _below(op: str, x: Tensor, k: int) -> Tensor:
     if required(op, x).ndim < 2:
         raise ShapeError(f"{op}: needs at least 2 dimensions, not shape {x.shape}")
-    shape = x.shape[-2:]
-    scalars = (max(shape[1], 1), _diagonal(op, k, shape))
-    return generate(ops.TRIANGLE, shape, scalars, (int64, int64), bool_, x.device)
+    n, m = x.shape[-2:]
+    return apply(ops.LESS_EQUAL, _places(op, (n, m), k, x.device))
 
 
 @named

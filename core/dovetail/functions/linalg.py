@@ -52,7 +52,9 @@ def matmul(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     return result if out is None else write_out("matmul", out, result)
 
 
-_products: Recent[tuple[Spec, Spec], Spec] = Recent(4096)  # of two matrices' specs
+# The specs of two matrices or vectors of one dtype -> that of their product as matrices, and its
+# shape where that is another one.
+_products: Recent[tuple[Spec, Spec], tuple[Spec, Shape | None]] = Recent(4096)
 
 
 def _matmul(name: str, x1: Tensor, x2: Tensor) -> Tensor:
@@ -61,7 +63,10 @@ def _matmul(name: str, x1: Tensor, x2: Tensor) -> Tensor:
     how = ops.GENERATED if settings.current().reproducible else None
     known = _products.find((x1._expr.spec, x2._expr.spec))
     if known is not None:
-        return make(node(ops.MATMUL, (x1._expr, x2._expr), known, how))
+        made, seen = known
+        a, b = _row(x1), _column(x2)
+        result = make(node(ops.MATMUL, (a._expr, b._expr), made, how))
+        return result if seen is None else view(result, ("reshape", seen))
     if x1.device is not x2.device:
         raise DeviceError(
             f"{name}: operands are on {x1.device} and {x2.device}; move one with x.to(device)"
@@ -70,8 +75,7 @@ def _matmul(name: str, x1: Tensor, x2: Tensor) -> Tensor:
         raise ShapeError(
             f"{name}: shapes {x1.shape} and {x2.shape}: each needs 1 dimension; see dt.multiply"
         )
-    a = x1 if x1.ndim > 1 else view(x1, ("reshape", (1, *x1.shape)))
-    b = x2 if x2.ndim > 1 else view(x2, ("reshape", (*x2.shape, 1)))
+    a, b = _row(x1), _column(x2)
     (_, _), dtype = ops.MATMUL.dtypes(name, [a.dtype, b.dtype], None)
     if a.shape[-1] != b.shape[-2]:
         raise ShapeError(
@@ -86,11 +90,19 @@ def _matmul(name: str, x1: Tensor, x2: Tensor) -> Tensor:
     operands = [_converted(_expanded(t, (*batch, *t.shape[-2:])), dtype)._expr for t in (a, b)]
     shape = (*batch, a.shape[-2], b.shape[-1])
     made = spec(shape, dtype, a.device, name)
-    if x1.ndim == x2.ndim == 2 and x1.dtype is x2.dtype:
-        _products[x1._expr.spec, x2._expr.spec] = made
-    result = make(node(ops.MATMUL, tuple(operands), made, how))
     kept = batch + ((a.shape[-2],) if x1.ndim > 1 else ()) + ((b.shape[-1],) if x2.ndim > 1 else ())
+    if x1.ndim <= 2 and x2.ndim <= 2 and x1.dtype is x2.dtype:
+        _products[x1._expr.spec, x2._expr.spec] = made, None if kept == shape else kept
+    result = make(node(ops.MATMUL, tuple(operands), made, how))
     return result if kept == shape else view(result, ("reshape", kept))
+
+
+def _row(x: Tensor) -> Tensor:
+    return x if x.ndim > 1 else view(x, ("reshape", (1, *x.shape)))
+
+
+def _column(x: Tensor) -> Tensor:
+    return x if x.ndim > 1 else view(x, ("reshape", (*x.shape, 1)))
 
 
 def _expanded(x: Tensor, shape: Shape) -> Tensor:

@@ -25,12 +25,12 @@ from ..errors import ArgumentError, DTypeError
 from ..graph.expr import spec
 from ..layout import Shape
 from ..ops import table as ops
-from ..tensor.host import from_host
 from ..tensor.tensor import Tensor
 from ..tensor.verbs import apply
 from .creation import extents, generate
 from .datatypes import FORMATS, DeviceLike, DTypeLike, real_dtype
 from .indexing import take
+from .sorting import order_of
 
 __all__ = [
     "Generator", "default_rng", "get_state", "integers", "manual_seed", "normal", "permutation",
@@ -199,7 +199,7 @@ class Generator:
     def permutation(self, x: int | Tensor, *, device: DeviceLike = None) -> Tensor:
         """The integers 0..x-1, or the slices of a tensor `x` along its first axis, in random order.
 
-        Random 64-bit keys are drawn on the device and sorted by the host, ties by position.
+        Random 64-bit keys are drawn and sorted on the device, ties by position.
         Shapes: (x,), or that of the tensor.
         Dtypes: int64, or that of the tensor.
         Raises: ArgumentError for a tensor of no dimensions or a negative int, DeviceError.
@@ -215,8 +215,7 @@ class Generator:
             return take(x, self.permutation(x.shape[0], device=x.device), axis=0)
         x = integer("permutation", x, "x", 0)
         keys = self.integers(0, 1 << 64, (x,), dtype=uint64, device=device)
-        order = np.argsort(keys.numpy(), kind="stable")
-        return from_host(order.astype(np.int64), int64, keys.device)
+        return order_of(keys, 64)
 
     def _draw(
         self, op: ops.Op, shape: Shape, scalars: Sequence[int | float], kinds: Sequence[DType],
@@ -395,7 +394,7 @@ def permutation(
 ) -> Tensor:
     """The integers 0..x-1, or the slices of a tensor `x` along its first axis, in random order.
 
-    Random 64-bit keys are drawn on the device and sorted by the host, ties by position.
+    Random 64-bit keys are drawn and sorted on the device, ties by position.
     `generator`: whose stream is used; unless given, the default one.
     Shapes: (x,), or that of the tensor.
     Dtypes: int64, or that of the tensor.

@@ -13,7 +13,7 @@ from ..kernel.language import Buffer, Store, Value, cast, const, load, quo, redu
 from ..layout import Shape
 from ..ops.arithmetic import convert
 from .decisions import Decisions
-from .groups import Access, Output, Term
+from .groups import Access, Output, Part, Term
 from .plan import Step
 from .reasons import Reason
 
@@ -34,6 +34,7 @@ class Emitter:
         self._scalar: dict[tuple[int, DType], Value] = {}
         self._done: dict[tuple[int, tuple[int, ...]], Value] = {}
         self._reduced: dict[int, tuple[Value, ...]] = {}
+        self._below: dict[tuple[Shape, int, int, tuple[int, ...]], Value] = {}
         self._alive: list[tuple[Term, Point]] = []  # so that no id in `_done` names something else
         # (node, number of the index) -> where it is bad, the index, for what it is read
         self.failures: dict[tuple[int, int], tuple[Value, Value, Asked]] = {}
@@ -80,7 +81,9 @@ class Emitter:
             for a, ss in zip(accesses, strides, strict=True)
         }
         self._offsets = {
-            id(a): self.integer("o", a.offset) for a in accesses if a.slot < 0 and a.offset
+            id(a): self.integer("o", a.offset)
+            for a in accesses
+            if (a.slot < 0 and a.offset) or a.offset < 0
         }
 
     def index(self, access: Access, where_: Sequence[Value]) -> Value:
@@ -102,9 +105,30 @@ class Emitter:
         return self._done[key]
 
     def _load(self, term: Term, point: Point) -> Value:
-        a = term.access
+        a, there = term.access, None
         assert a is not None
-        return load(self.buffer(a.slot, a.dtype, a.offset, "r"), self.index(a, point))
+        for part in term.parts:
+            inside = self._inside(part, point)
+            there = inside if there is None else there & inside
+        offset = max(a.offset, 0)  # what is below comes with the index: no address is outside
+        return load(self.buffer(a.slot, a.dtype, offset, "r"), self.index(a, point), there)
+
+    def _inside(self, part: Part, point: Point) -> Value:
+        below = self._is_below(part.at, part.stop, point)
+        return ~self._is_below(part.at, part.start, point) & below if part.start else below
+
+    def _is_below(self, at: Access, stop: int, point: Point) -> Value:
+        """Whether a place is below `stop`: one value for all who ask the same."""
+        key = (at.strides, at.offset, stop, tuple(map(id, point)))
+        if key not in self._below:
+            self._below[key] = self.index(at, point) < self.integer("e", stop)
+        return self._below[key]
+
+    def _join(self, term: Term, point: Point) -> Value:
+        *others, found = (widened(self.value(t, point)) for t in term.args)
+        for v, part in zip(reversed(others), reversed(term.parts[:-1]), strict=True):
+            found = where(self._is_below(part.at, part.stop, point), v, found)
+        return cast(found, term.dtype)
 
     def _operand(self, term: Term, to: DType, point: Point) -> Value:
         if term.what == "scalar":
@@ -193,6 +217,7 @@ class Emitter:
         "generate": _generate,
         "reduce": _reduce,
         "gather": _gather,
+        "join": _join,
     }
 
     def check(self, node: int, number: int, fine: Value, given: Value, asked: Asked) -> None:
@@ -260,5 +285,5 @@ def traffic(accesses: Sequence[Access], extents: Shape) -> int:
     for a in accesses:
         if a.slot >= 0:
             seen = math.prod(n for n, s in zip(extents, a.strides, strict=True) if s != 0)
-            total += seen * a.dtype.itemsize
+            total += min(seen, a.most) * a.dtype.itemsize
     return total

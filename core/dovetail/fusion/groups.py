@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from ..backend.faults import Asked
 from ..dtypes import DType
-from ..layout import Shape
+from ..layout import LIMIT, Shape
 from ..ops.table import Op
 from .domain import Domain, Path
 from .plan import Operand
@@ -16,15 +16,16 @@ class Access:
     """One way in which a kernel touches a buffer: element strides over the domain's axes.
 
     Slot -1 is no memory: a linear index. `computed`: whether it also depends on indices that are
-    data.
+    data. `most`: how many elements there are to touch, of what is joined.
     """
 
-    __slots__ = ("computed", "dtype", "offset", "slot", "strides")
+    __slots__ = ("computed", "dtype", "most", "offset", "slot", "strides")
 
     def __init__(
-        self, slot: int, dtype: DType, strides: Shape, offset: int, computed: bool = False
-    ) -> None:
-        self.slot, self.dtype, self.strides = slot, dtype, strides
+        self, slot: int, dtype: DType, strides: Shape, offset: int, computed: bool = False,
+        most: int = LIMIT,
+    ) -> None:  # fmt: skip
+        self.slot, self.dtype, self.strides, self.most = slot, dtype, strides, most
         self.offset, self.computed = offset, computed
 
 
@@ -36,13 +37,26 @@ class Gathered(NamedTuple):
     asked: tuple[Asked, ...]  # for what each index is read, if they are to be checked
 
 
-What: TypeAlias = Literal["load", "scalar", "map", "generate", "gather", "reduce"]
+class Part(NamedTuple):
+    """Places along an axis that is joined: those from `start` on and below `stop`. `at` says which
+    place a point of the domain is at.
+    """
+
+    at: Access
+    start: int
+    stop: int
+
+
+What: TypeAlias = Literal["load", "scalar", "map", "generate", "gather", "reduce", "join"]
 
 
 class Term:
-    """A value computed on the fly at a point of the domain; `dtype`: what comes out."""
+    """A value computed on the fly at a point of the domain; `dtype`: what comes out.
 
-    __slots__ = ("access", "args", "casts", "dtype", "gathered", "op", "scalar", "what")
+    `parts` of a join: where each operand is; of a load: where there is something to be loaded.
+    """
+
+    __slots__ = ("access", "args", "casts", "dtype", "gathered", "op", "parts", "scalar", "what")
 
     def __init__(
         self,
@@ -54,9 +68,10 @@ class Term:
         access: Access | None = None,
         scalar: int = -1,
         gathered: Gathered | None = None,
+        parts: tuple[Part, ...] = (),
     ) -> None:
         self.what, self.dtype, self.op, self.args, self.casts = what, dtype, op, args, casts
-        self.access, self.scalar, self.gathered = access, scalar, gathered
+        self.access, self.scalar, self.gathered, self.parts = access, scalar, gathered, parts
 
 
 class Output(NamedTuple):

@@ -21,6 +21,8 @@ class Kind(Enum):
     CHECKED = "its indices are checked before a reduction reads it"
     TOO_LARGE = "the kernel would grow too large"
     COSTLY_TWICE = "it is costly, and two kernels need it"
+    COSTLY_PART = "it is costly, and only a part of what is joined"
+    GATHERED_PART = "it is read at computed places, and only a part of what is joined"
     COSTLY_REPEATED = "it is costly and repeated by broadcasting"
     # of launches that no node asked for
     CHUNKS = "few, long rows: each chunk of rows is reduced by itself"

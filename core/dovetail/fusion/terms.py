@@ -21,7 +21,7 @@ from ..ops.table import Op
 from . import cost
 from .decisions import Decisions
 from .domain import Path, same_elements, through
-from .groups import Access, Gathered, Group, Term
+from .groups import Access, Gathered, Group, Part, Term
 from .plan import Operand
 from .reasons import Kind, Reason
 
@@ -128,7 +128,7 @@ def _written(d: Decisions, i: int, path: Path, group: Group) -> Term | Refusal:
     seen = seen_through(d, i, d.base(i), path)
     if not isinstance(seen, StridedView):
         return seen
-    return _load(d.slot_of[i], d.graph.nodes[i].spec.dtype, seen, group)
+    return _load(d, i, d.slot_of[i], seen, path, group)
 
 
 def _same_point(d: Decisions, i: int, path: Path, group: Group) -> Term | Refusal:
@@ -147,10 +147,41 @@ def _is_same(shape: Shape, path: Path, own: Path) -> bool:
     return False
 
 
-def _load(slot: int, dtype: DType, seen: StridedView, group: Group) -> Term:
-    access = Access(slot, dtype, seen.strides, seen.offset)
+def _load(d: Decisions, i: int, slot: int, seen: StridedView, path: Path, group: Group) -> Term:
+    spec = d.graph.nodes[i].spec
+    parts, most = _padded(spec.shape, path, group)
+    access = Access(slot, spec.dtype, seen.strides, seen.offset, most=most)
     group.accesses.append(access)
-    return Term("load", dtype, access=access)
+    return Term("load", spec.dtype, access=access, parts=parts)
+
+
+def _padded(shape: Shape, path: Path, group: Group) -> tuple[tuple[Part, ...], int]:
+    """Where a node of this shape, seen through `path`, is: everywhere, unless that pads it. And how
+    many of its elements are seen there at most.
+    """
+    parts, most = list[Part](), lay.LIMIT
+    for k, (m, _) in enumerate(path):
+        if m[0] == "pad":
+            _, axis, start, size = m
+            most = min(most, math.prod(shape))
+            at = _place(lay.move_shape(shape, m), axis, path[k + 1 :], group)
+            if at is not None and (start, start + shape[axis]) != (0, size):
+                parts.append(Part(at, start, start + shape[axis]))
+        shape = lay.move_shape(shape, m)
+    return tuple(parts), most
+
+
+def _place(shape: Shape, axis: int, path: Path, group: Group) -> Access | None:
+    """The position along an axis of this shape, seen through `path`; None where strides do not
+    permit it.
+    """
+    along = tuple(int(d == axis) for d in range(len(shape)))
+    seen = through(StridedView(shape, along, 0), path)
+    if not isinstance(seen, StridedView):
+        return None
+    at = Access(-1, int64, seen.strides, seen.offset)
+    group.accesses.append(at)
+    return at
 
 
 def _leaf(d: Decisions, i: int, path: Path, draft: Draft) -> Term | Refusal:
@@ -161,7 +192,7 @@ def _leaf(d: Decisions, i: int, path: Path, draft: Draft) -> Term | Refusal:
     seen = seen_through(d, i, StridedView(e.spec.shape, e.strides, 0), path)
     if not isinstance(seen, StridedView):
         return seen
-    return _load(d.graph.leaf_slot[i], e.spec.dtype, seen, draft.group)
+    return _load(d, i, d.graph.leaf_slot[i], seen, path, draft.group)
 
 
 def _operands(
@@ -258,6 +289,8 @@ def _reduce(d: Decisions, i: int, op: Op, path: Path, draft: Draft) -> Term | Re
 
 def _gather(d: Decisions, i: int, op: Op, path: Path, draft: Draft) -> Term | Refusal:
     e = d.graph.nodes[i]
+    if any(m[0] == "pad" for m, _ in path):
+        return Needs(i, Reason(Kind.GATHERED_PART))
     shape, source_axes, index_axes, asked = e.attrs
     if draft.group.domain.axes and asked:
         return Needs(i, Reason(Kind.CHECKED))
@@ -292,12 +325,34 @@ def _indices(d: Decisions, e: Expr, path: Path, draft: Draft) -> list[Term] | Re
     return terms
 
 
+def _join(d: Decisions, i: int, op: Op, path: Path, draft: Draft) -> Term | Refusal:
+    """Each operand is seen as part of the whole; which one a point is in says its place."""
+    e = d.graph.nodes[i]
+    axis, size = e.attrs, e.spec.shape[e.attrs]
+    at = _place(e.spec.shape, axis, path, draft.group)
+    if at is None:
+        return Needs(i, Reason(Kind.RESHAPED))
+    start, terms, parts = 0, list[Term](), list[Part]()
+    for a in e.args:
+        j, stop = d.graph.index[a], start + a.spec.shape[axis]
+        if len(e.args) > 1 and j not in d.materialised and cost.on_the_fly(d, j) > cost.CHEAP:
+            return Needs(j, Reason(Kind.COSTLY_PART))
+        found = term(d, j, ((("pad", axis, start, size), i), *path), draft)
+        if not isinstance(found, Term):
+            return found
+        terms.append(found)
+        parts.append(Part(at, start, stop))
+        start = stop
+    return Term("join", e.spec.dtype, op, tuple(terms), parts=tuple(parts))
+
+
 _RULES: dict[str, Callable[[Decisions, int, Op, Path, Draft], Term | Refusal]] = {
     "map": _map,
     "view": _view,
     "generate": _generate,
     "reduce": _reduce,
     "gather": _gather,
+    "join": _join,
 }
 
 

@@ -7,6 +7,7 @@ Kinds of row:
 - `reduce`: over axes. `before(value, k)` gives what is combined, `after(results, n)` what comes
   out.
 - `gather`: reads its first argument at computed places.
+- `join`: its arguments one after the other along an axis.
 - `kernel`: has a kernel of its own, `build(site)`, or several: matmul, cumulative sums, searches.
 - `view`: a `layout` move of one argument.
 - `made`: not evaluated at all; the row is there for its gradient.
@@ -24,7 +25,7 @@ from typing import Literal, NoReturn
 
 from ..dtypes import bool_, int64, uint8
 from ..errors import InternalError
-from ..kernel.language import Value, cast, const, eq, floor, ne, quo, rint, sqrt, trunc, where
+from ..kernel.language import Value, cast, const, eq, floor, ne, rint, sqrt, trunc, where
 from . import arithmetic as ar
 from . import dtype_rules as rules
 from . import elementary as el
@@ -36,7 +37,7 @@ from .dtype_rules import DTypeRule, fixed, floating, same
 from .gradient import LN2, LN10, TWO_BY_ROOT_PI, Rule, flat
 from .site import Attrs, KernelSite, Launches
 
-Kind = Literal["map", "generate", "reduce", "gather", "kernel", "view", "made"]
+Kind = Literal["map", "generate", "reduce", "gather", "join", "kernel", "view", "made"]
 GENERATED = "generated"  # as attrs: no vendor routine, whatever the device offers
 
 
@@ -204,16 +205,10 @@ def _linspace(i: Value, start: Value, stop: Value, step: Value, gaps: Value) -> 
     return where(i < gaps - i, up, down)
 
 
-def _column_less_row(i: Value, columns: Value) -> Value:
-    return i - quo(i, columns) * (columns + 1)
-
-
 FULL = _generate("full", lambda i, x: x, 1, 0)
 ARANGE = _generate("arange", lambda i, start, step: start + convert(i, start.dtype) * step, 2, 2)
 LINSPACE = _generate("linspace", _linspace, 4, 4)
-# Matrices: the scalars are the number of columns and a diagonal.
-EYE = _generate("eye", lambda i, columns, k: eq(_column_less_row(i, columns), k), 2, 4)
-TRIANGLE = _generate("triangle", lambda i, columns, k: _column_less_row(i, columns) <= k, 2, 4)
+POSITION = _generate("position", lambda i: i, 0, 0)
 
 
 # --- reductions -----------------------------------------------------------------------------------
@@ -263,8 +258,9 @@ VIEW = _row(Op("view", "view", rules.as_given, cost=0))  # attrs: a layout move
 # None in the last place all are known to be in range and not negative.
 GATHER = _row(Op("gather", "gather", rules.gathering, cost=4))
 
+CONCAT = _row(Op("concat", "join", rules.as_given, cost=2, arity=0))  # attrs: the axis
+
 # What is made otherwise than by evaluating a node: the rows are there for their gradients.
-CONCAT = Op("concat", "made", arity=0)  # attrs: the axis
 AS_STRIDED = Op("as_strided", "made")  # attrs: the operand's layout, the result's
 PLACE = Op("place", "made")  # memory with the operand put in; attrs: (layout, size)
 TO_DEVICE = Op("to_device", "made")

@@ -12,6 +12,7 @@ import pytest
 from ..device import Device, device
 from ..dtypes import DType, bfloat16, bool_, float32, float64, int32, int64
 from ..functions import creation
+from ..functions.copies import concat
 from ..functions.index_writes import index_add, setitem
 from ..functions.indexing import getitem, searchsorted
 from ..functions.linalg import matmul, reproducible
@@ -212,6 +213,7 @@ GENERATED: dict[str, Callable[[DType, Device], T.Tensor]] = {
     ),
     "eye": lambda d, on: creation.eye(7, 40, k=2, dtype=d, device=on),
     "triangle": lambda d, on: creation.triu(creation.full((3, 17, 9), 5, dtype=d, device=on), k=-1),
+    "position": lambda d, on: creation.tril(creation.full((9, 70), 5, dtype=d, device=on), k=3),
 }
 
 
@@ -286,6 +288,39 @@ def test_views(kit: Kit, d: DType) -> None:
             return verbs.apply(ops.COPY, (x,))
 
         cases.append((make, f"a copy of {d.name} {shape}, {name}"))
+    kit.agree_all(cases)
+
+
+# --- joins
+
+
+def halves(x: T.Tensor) -> T.Tensor:
+    return concat([x[:, 30:], x[:, :30]], axis=1)
+
+
+JOINS: dict[str, Callable[[T.Tensor, T.Tensor], T.Tensor]] = {
+    "rows": lambda x, y: concat([x, y]),
+    "columns": lambda x, y: concat([x, y[:, 3:], x[:, ::-2]], axis=1),
+    "transposed": lambda x, y: concat([x.T, y.T], axis=1).T,
+    "of joins": lambda x, y: concat([halves(x), halves(halves(y))]),
+    "of what is computed": lambda x, y: concat([verbs.apply(ops.EQUAL, (x, y)), y == y]),
+    "seen in part": lambda x, y: concat([x, y], axis=1)[3:40:5, 100:9:-3],
+    "with nothing": lambda x, y: concat([x[:0], y, x[:0]]),
+}
+
+
+@pytest.mark.parametrize("d", STORED, ids=named)
+def test_join(kit: Kit, d: DType) -> None:
+    x, y = (sample(d, (ROWS, COLUMNS), seed) for seed in (1, 2))
+    cases: list[Case] = []
+    for name, join in JOINS.items():
+        for place in (dense, transposed):
+
+            def make(on: Device, place: Place = place, join: Any = join) -> T.Tensor:
+                found: T.Tensor = join(place(x, d, on), place(y, d, on))
+                return found
+
+            cases.append((make, f"{name} of {d.name}, {place.__name__}"))
     kit.agree_all(cases)
 
 
@@ -549,8 +584,8 @@ def test_matmul_of_a_vendor_is_close(kit: Kit, d: DType) -> None:
 # own, and is named here.
 BY_NAME = {
     "gather", "count_blocks", "true_positions", "checked_indices", "scatter", "searchsorted",
-    "cumulative_sum", "cumulative_prod", "recurrence", "sort", "argsort", "matmul", *GENERATED,
-    *RANDOM,
+    "concat", "cumulative_sum", "cumulative_prod", "recurrence", "sort", "argsort", "matmul",
+    *GENERATED, *RANDOM,
 }  # fmt: skip
 
 

@@ -1,0 +1,318 @@
+"""Every public function and form of indexing beside NumPy and PyTorch: `python bench/sweep.py`.
+
+The rows are in `sweep_rows.py`. Each is measured at several sizes, for each dtype and arrangement
+that it takes; contestants take turns in every round, and have two threads each. A ratio is the
+median, over the rounds, of a peer's time by ours: above 1 dovetail is faster. Work is recorded,
+evaluated and its result dropped each time; results are compared with NumPy's before. The table
+begins with the row that is furthest behind the faster peer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import math
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+
+import dovetail as dt
+import numpy as np
+from dovetail.commands.bench import respawned, seconds_text, setting
+from dovetail.commands.bench_cases import THREADS, Array, Foreign, K, M, Work, count_text, peer
+from sweep_rows import OPERANDS, ROWS, Row
+
+PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
+BEGIN, END = "<!-- sweep: begin -->", "<!-- sweep: end -->"
+SIZES = {"64": 64, "1K": K, "64K": 64 * K, "1M": M, "16M": 16 * M}
+DTYPES = ("float32", "float64", "int64")
+ARRANGEMENTS = ("contiguous", "transposed", "sliced")
+PEERS = ("numpy", "torch")
+PAUSE = 5e-3  # seconds before a turn: the last contestant's threads may still be spinning
+ENOUGH = 0.9  # of the faster peer's speed: what lies below is listed on the page
+TOLERANCE = {"float32": 2e-3, "float64": 1e-6, "int64": 0.0}
+SHAKY = ("matmul", "tensordot", "prod", "cumulative")  # compared in relation to the largest element
+
+
+@dataclass
+class Found:
+    """One line of the table: medians of seconds, and of ratios to ours by peer."""
+
+    row: str
+    size: int
+    dtype: str
+    arrangement: str
+    seconds: dict[str, float] = field(default_factory=dict)
+    ratios: dict[str, float] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def worst(self) -> float:
+        """The ratio to the faster peer."""
+        return min(self.ratios.values(), default=math.inf)
+
+    @property
+    def title(self) -> str:
+        """What was done to what."""
+        return f"{self.row}, {self.dtype}, {self.arrangement}, {count_text(self.size)}"
+
+
+# --- contestants ----------------------------------------------------------------------------------
+
+
+def _arranged(a: Array, arrangement: str, n: int) -> Array:
+    """`a` as it lies otherwise: a transposed matrix, or every second element of a longer one."""
+    if arrangement == "transposed":
+        side = 1 << (n.bit_length() - 1) // 2
+        return np.ascontiguousarray(a.reshape(side, -1)).T
+    if arrangement == "sliced":
+        longer = np.zeros(2 * a.size, a.dtype)
+        longer[::2] = a
+        return longer[::2]
+    return a
+
+
+def _works(row: Row, n: int, dtype: str, arrangement: str, peers: Sequence[str]) -> dict[str, Work]:
+    """What each contestant does, on operands of its own."""
+    given = {name: OPERANDS[name](n, dtype) for name in row.operands}
+    contestants = {"dovetail": (dt, row.compute), "numpy": (np, row.numpy or row.compute)}
+    if "torch" in peers:
+        contestants["torch"] = (peer("torch"), row.torch)
+    brought: Mapping[str, Callable[[Array], Foreign]] = {
+        "dovetail": dt.asarray,
+        "numpy": lambda a: a,
+        "torch": lambda a: peer("torch").from_numpy(a),
+    }
+    found: dict[str, Work] = {}
+    for name, (namespace, compute) in contestants.items():
+        arrays = [_arranged(a.copy(), arrangement, n) for a in given.values()]
+        work = partial(compute, namespace, *map(brought[name], arrays))
+        found[name] = partial(_evaluated, work) if name == "dovetail" else work
+    return found
+
+
+def _evaluated(work: Work) -> Foreign:
+    result = work()
+    if isinstance(result, dt.Tensor):
+        dt.evaluate(result)
+    return result
+
+
+def _agrees(row: Row, got: Foreign, truth: Foreign, dtype: str) -> bool:
+    a, b = np.asarray(got), np.asarray(truth)
+    if row.name.startswith("empty"):
+        return a.shape == b.shape
+    if a.shape != b.shape:
+        return False
+    if a.dtype.kind not in "f" or b.dtype.kind not in "f":
+        return bool((a == b).all())
+    rough = np.abs(b[np.isfinite(b)]).max(initial=0) if row.name.startswith(SHAKY) else 1.0
+    within = max(TOLERANCE[dtype], 2e-6)
+    return bool(np.allclose(a, b, rtol=within, atol=within * rough, equal_nan=True))
+
+
+# --- measuring ------------------------------------------------------------------------------------
+
+
+def measure(row: Row, n: int, dtype: str, arrangement: str, asked: argparse.Namespace) -> Found:
+    """One line: checked, then timed in rounds of `asked.sample` seconds for each contestant."""
+    found = Found(row.name, n, dtype, arrangement)
+    works = _checked(row, found, _works(row, n, dtype, arrangement, asked.peers))
+    repeats = {name: _repeats(work, asked.sample) for name, work in works.items()}
+    times: dict[str, list[float]] = {name: [] for name in works}
+    order = list(works)
+    gc.collect()
+    gc.disable()
+    try:
+        for turn in range(asked.rounds):
+            for name in order[turn % len(order) :] + order[: turn % len(order)]:
+                time.sleep(PAUSE)
+                _timed(works[name], 1 if repeats[name] < 3 else 3)
+                times[name].append(_timed(works[name], repeats[name]))
+    finally:
+        gc.enable()
+    typical = min if asked.least else statistics.median
+    found.seconds = {name: typical(t) for name, t in times.items()}
+    for name in order[1:]:
+        pairs = zip(times[name], times["dovetail"], strict=True)
+        found.ratios[name] = statistics.median(theirs / ours for theirs, ours in pairs)
+        if asked.least:
+            found.ratios[name] = found.seconds[name] / found.seconds["dovetail"]
+    return found
+
+
+def _checked(row: Row, found: Found, works: dict[str, Work]) -> dict[str, Work]:
+    """Those who gave NumPy's result. Raises: ArithmeticError where dovetail did not."""
+    truth = np.copy(np.asarray(works["numpy"]()))
+    for name in [name for name in works if name != "numpy"]:
+        try:
+            fine = _agrees(row, works[name](), truth, found.dtype)
+            reason = "" if fine else "gives something else"
+        except (TypeError, RuntimeError, AttributeError, NotImplementedError) as error:
+            if name == "dovetail":
+                raise
+            reason = str(error).splitlines()[0][:80]
+        if reason and name == "dovetail":
+            raise ArithmeticError(f"dovetail computed {found.title} wrongly")
+        if reason:
+            found.missing[name] = reason
+            del works[name]
+    return works
+
+
+def _timed(work: Work, repeats: int) -> float:
+    begun = time.perf_counter()
+    for _ in range(repeats):
+        work()
+    return (time.perf_counter() - begun) / repeats
+
+
+def _repeats(work: Work, sample: float) -> int:
+    once = min(_timed(work, 1) for _ in range(3))
+    return max(1, min(10_000, int(sample / max(once, 1e-7))))
+
+
+def lines(asked: argparse.Namespace) -> Iterator[tuple[Row, int, str, str]]:
+    """What is measured: every row that was asked for, in every form that it has."""
+    for row in ROWS.values():
+        if asked.only and not any(text in row.name for text in asked.only):
+            continue
+        for size in asked.sizes:
+            n = SIZES[size]
+            for dtype in asked.dtypes:
+                if n > row.most or dtype[0] not in row.kinds:
+                    continue
+                for arrangement in asked.arrangements if row.arranged else ("contiguous",):
+                    if arrangement in asked.arrangements:
+                        yield row, n, dtype, arrangement
+
+
+# --- showing --------------------------------------------------------------------------------------
+
+
+def table(found: Sequence[Found], peers: Sequence[str]) -> list[list[str]]:
+    """Headings and rows, the worst first."""
+    heads = ["row", "dtype", "operands", "size", "dovetail", *peers, *(f"x {p}" for p in peers)]
+    made = [heads]
+    for f in sorted(found, key=lambda f: f.worst):
+        times = [seconds_text(f.seconds[p]) if p in f.seconds else "" for p in ("dovetail", *peers)]
+        ratios = [f"{f.ratios[p]:.2f}" if p in f.ratios else "" for p in peers]
+        made.append([f.row, f.dtype, f.arrangement, count_text(f.size), *times, *ratios])
+    return made
+
+
+def means(found: Sequence[Found], peers: Sequence[str]) -> list[list[str]]:
+    """Geometric means by size, and how many rows are behind."""
+    made = [["size", *(f"x {p}, geometric mean" for p in peers), "rows", f"below {ENOUGH}"]]
+    for n in sorted({f.size for f in found}):
+        here = [f for f in found if f.size == n]
+        logs = [[math.log(f.ratios[p]) for f in here if p in f.ratios] for p in peers]
+        texts = [f"{math.exp(statistics.fmean(x)):.2f}" if x else "" for x in logs]
+        behind = sum(f.worst < ENOUGH for f in here)
+        made.append([count_text(n), *texts, str(len(here)), str(behind)])
+    return made
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """A table for the terminal."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    )
+
+
+def markdown(rows: Sequence[Sequence[str]]) -> list[str]:
+    """A table for a page."""
+    escaped = [[cell.replace("|", r"\|") for cell in row] for row in rows]
+    texts = [f"| {' | '.join(row)} |" for row in escaped]
+    return [texts[0], "|---" * len(rows[0]) + "|", *texts[1:]]
+
+
+def section(found: Sequence[Found], peers: Sequence[str], least: bool = False) -> str:
+    """The sweep's part of the page: the means, and every row that is behind the faster peer."""
+    behind = [f for f in found if f.worst < ENOUGH]
+    ratio = "that of the least times" if least else "the median of those of all rounds"
+    versions = ", ".join(f"{k} {v}" for k, v in setting().items())
+    return "\n".join(
+        [
+            BEGIN, "## The sweep", "",
+            "Every public function and form of indexing, by `python bench/sweep.py --write`:",
+            f"{versions}.",
+            f"{THREADS} threads for each contestant, who take turns. A ratio is a peer's time by",
+            f"ours, {ratio}, recording and evaluation included: above 1 we are",
+            "faster.", "",
+            *markdown(means(found, peers)), "",
+            f"Rows below {ENOUGH} times the faster peer's speed, worst first "
+            f"({len(behind)} of {len(found)}):", "",
+            *markdown(table(behind, peers)), END,
+        ]
+    )  # fmt: skip
+
+
+def write(found: Sequence[Found], peers: Sequence[str], least: bool = False) -> None:
+    """Puts the section on the page, in its old place or at the end."""
+    text, made = PAGE.read_text(), section(found, peers, least)
+    if BEGIN in text:
+        text = text[: text.index(BEGIN)] + made + text[text.index(END) + len(END) :]
+    else:
+        text = f"{text.rstrip()}\n\n{made}\n"
+    PAGE.write_text(text)
+
+
+def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """The options. `--quick` is float32, contiguous, 64 K and 1 M elements, few rounds."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", nargs="*", default=[], help="only rows whose name contains one")
+    parser.add_argument("--sizes", nargs="*", choices=SIZES)
+    parser.add_argument("--dtypes", nargs="*", choices=DTYPES)
+    parser.add_argument("--arrangements", nargs="*", choices=ARRANGEMENTS)
+    parser.add_argument("--peers", nargs="*", default=list(PEERS), choices=PEERS)
+    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--sample", type=float, default=0.0, help="milliseconds of a turn")
+    parser.add_argument("--least", action="store_true", help="minima: on a machine others use too")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--json", type=Path, help="write the figures here")
+    parser.add_argument("--write", action="store_true", help="write the section of the page")
+    asked = parser.parse_args(arguments)
+    asked.sizes = asked.sizes or (["64K", "1M"] if asked.quick else list(SIZES))
+    asked.dtypes = asked.dtypes or list(("float32",) if asked.quick else DTYPES)
+    asked.arrangements = asked.arrangements or list(
+        ARRANGEMENTS[:1] if asked.quick else ARRANGEMENTS
+    )
+    asked.rounds = asked.rounds or (3 if asked.quick else 7)
+    asked.sample = (asked.sample or (2.0 if asked.quick else 8.0)) / 1e3
+    asked.peers = list(dict.fromkeys(["numpy", *asked.peers]))  # who says what is right
+    return asked
+
+
+def main() -> int:
+    """Measures and prints; 0."""
+    asked = parsed()
+    status = respawned(sys.argv)
+    if status is not None:
+        return status
+    found = []
+    for row, n, dtype, arrangement in lines(asked):
+        found.append(measure(row, n, dtype, arrangement, asked))
+        print(f"\r{len(found)} {found[-1].title:60.60}", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    print(aligned(table(found, asked.peers)))
+    print(aligned(means(found, asked.peers)))
+    for f in found:
+        for name, reason in f.missing.items():
+            print(f"{f.title}: {name}: {reason}")
+    if asked.json:
+        asked.json.write_text(json.dumps([asdict(f) for f in found], indent=1))
+    if asked.write:
+        write(found, asked.peers, asked.least)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,65 @@
+"""`bench/sweep.py`: its rows cover the namespace, give NumPy's results, and its page keeps the
+rest."""
+
+import importlib
+import re
+import sys
+from pathlib import Path
+
+import dovetail as dt
+import pytest
+
+BENCH = Path(__file__).parents[2] / "bench"
+
+# What the standard's main namespace has beside functions of tensors that take time to compute.
+NOT_TIMED = {
+    "asarray", "broadcast_shapes", "can_cast", "finfo", "from_dlpack", "iinfo", "isdtype",
+    "result_type",
+}  # fmt: skip
+
+
+@pytest.fixture
+def sweep(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCH))
+    yield importlib.import_module("sweep")
+    for name in ("sweep", "sweep_rows"):
+        sys.modules.pop(name, None)
+
+
+def _standard():
+    text = (BENCH.parent / "tests" / "array_api_2025_12.txt").read_text()
+    return {n for n in re.findall(r"^(\w+)\(", text, re.M) if hasattr(dt, n)}
+
+
+def test_every_function_of_the_standard_has_a_row(sweep):
+    words = {w for name in sweep.ROWS for w in re.findall(r"\w+", name)}
+    assert sorted(_standard() - words - NOT_TIMED) == []
+
+
+def test_every_row_gives_what_numpy_gives(sweep):
+    for row, n, dtype, arrangement in sweep.lines(sweep.parsed(["--sizes", "64"])):
+        found = sweep.Found(row.name, n, dtype, arrangement)
+        works = sweep._works(row, n, dtype, arrangement, ["numpy"])
+        assert "dovetail" in sweep._checked(row, found, works), found.title
+
+
+def test_a_wrong_result_is_noticed(sweep):
+    wrong = sweep.Row("add", lambda xp, x: x + (1 if xp is dt else 2), lambda t, x: x)
+    works = sweep._works(wrong, 64, "float32", "contiguous", ["numpy"])
+    with pytest.raises(ArithmeticError, match="add"):
+        sweep._checked(wrong, sweep.Found("add", 64, "float32", "contiguous"), works)
+
+
+def test_the_page_keeps_what_others_wrote(sweep, tmp_path, monkeypatch):
+    page = tmp_path / "benchmarks.md"
+    page.write_text("# Benchmarks\n\nbefore\n")
+    monkeypatch.setattr(sweep, "PAGE", page)
+    slow = sweep.Found("add", 64, "float32", "contiguous", {"dovetail": 2.0}, {"numpy": 0.25})
+    fast = sweep.Found("sum", 64, "float32", "contiguous", {"dovetail": 2.0}, {"numpy": 4.0})
+    sweep.write([fast], ["numpy"])
+    page.write_text(page.read_text() + "after\n")
+    sweep.write([fast, slow], ["numpy"])
+    text = page.read_text()
+    assert text.startswith("# Benchmarks\n\nbefore\n") and text.endswith("after\n")
+    assert "| add | float32" in text and "| sum | float32" not in text
+    assert "| 64 | 1.00 | 2 | 1 |" in text

@@ -1,0 +1,53 @@
+"""Writes of what reads the memory that is written, at other places: a value apart, then a copy."""
+
+from __future__ import annotations
+
+import dovetail as dt
+import numpy as np
+import pytest
+from dovetail.engine import evaluate
+from dovetail.engine.events import counters
+
+N = 50
+
+
+@pytest.fixture
+def u(device: dt.Device) -> dt.Tensor:
+    return dt.asarray(np.arange(N, dtype="f4"), device=device)
+
+
+def _smooth(u: dt.Tensor | np.ndarray) -> None:
+    u[1:-1] = (u[:-2] + u[2:]) * 0.5 + u[1:-1]
+
+
+def test_a_stencil_in_place_gives_what_numpy_gives(u: dt.Tensor) -> None:
+    expected = np.arange(N, dtype="f4")
+    for _ in range(3):
+        _smooth(u)
+        _smooth(expected)
+    np.testing.assert_array_equal(u.numpy(), expected)
+
+
+def test_an_overlap_is_found_out_once(u: dt.Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
+    _smooth(u)
+    monkeypatch.setattr(evaluate.fusion, "plan", None)  # from now on everything is known
+    plans = counters.plans
+    _smooth(u)
+    assert counters.plans == plans
+
+
+def test_what_an_overlap_needs_on_the_way_is_not_stored(u: dt.Tensor) -> None:
+    """Of the value's launch: three parts of `u` are read, and one result is written."""
+    with dt.profile() as p:
+        _smooth(u)
+    moved = [e["details"]["bytes"] for e in p.events if e["name"].startswith("launch")]
+    assert moved == [4 * 4 * (N - 2), 2 * 4 * (N - 2)]
+
+
+def test_the_value_of_an_overlapping_write_stays_what_it_was(u: dt.Tensor) -> None:
+    value = u[:-1] * 2
+    u[1:] = value
+    u[1:] = u[:-1]
+    np.testing.assert_array_equal(value.numpy(), np.arange(N - 1, dtype="f4") * 2)
+    expected = np.concatenate([[0, 0], np.arange(N - 2, dtype="f4") * 2])
+    np.testing.assert_array_equal(u.numpy(), expected)
