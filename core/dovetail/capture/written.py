@@ -290,7 +290,7 @@ class Reader:
             within(nbytes, 1 << 62), tuple(checks),
         )  # fmt: skip
         run = self.opened.backend.bind(programs.program(self.opened, k), sizes, extents)
-        bound = BoundStep(step, (), (), (), False, not checks, False, run, operator.itemgetter(0))
+        bound = BoundStep(step, 0, run)
         found = tuple(self.number(n) for n in numbers)
         return Launch(bound, tuple(places), found, (None,) * len(checks))
 

@@ -336,7 +336,7 @@ def _is_taped(x: Tensor) -> bool:
     group = x._aliases
     if group is None or not current().grad:
         return False
-    return any(t._expr.tape is not None for r in group if (t := r()) is not None)
+    return group.taped and any(t._expr.tape is not None for t in group.live())
 
 
 def _about_to_write(storage: Storage) -> None:
