@@ -70,7 +70,7 @@ dt.empty(2**60)
 dt.zeros(2**58).numpy()
 dt.linspace(0, 1, 2**60).tolist()
 dt.evaluate(wide(2**60) + 1)
-dt.concat([wide(2**60)])
+dt.evaluate(dt.concat([wide(2**60)]))
 dt.asarray(np.broadcast_to(np.float32(1), (2**60,)))
 """.strip().splitlines()
 

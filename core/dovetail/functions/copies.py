@@ -272,4 +272,5 @@ def tile(x: Tensor, repetitions: int | Sequence[int], /) -> Tensor:
 def _copied(x: Tensor, shape: Shape) -> Tensor:
     """The elements as another shape, in new memory: one copy, also where no view could be that."""
     m = ("reshape", shape)
-    return copy(view(x, m)) if is_viewable(x, m) else view(copy(x), m)
+    shares = type(x) is not Tensor or is_viewable(x, m)
+    return copy(view(x, m)) if shares else view(copy(x), m)

@@ -17,6 +17,6 @@ cdef class Front:
     cpdef DataPtr allocate(self, object nbytes, object stream=*)
     cpdef _drain(self)
     cdef _hand_out(self, DataPtr ptr, Block block, object nbytes)
-    cdef DataPtr _allocate(self, DataPtr ptr, object nbytes, Py_ssize_t size, object stream)
+    cdef DataPtr _allocate(self, DataPtr ptr, object nbytes, object size, object stream)
     cdef _drain_small(self)
     cdef _take_back(self, Block block)

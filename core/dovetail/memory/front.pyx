@@ -10,6 +10,7 @@ import threading
 
 IDLE, BUSY, TORN = range(3)  # nobody is inside; somebody is; somebody was, and left by an exception
 
+BEYOND = 1 << 62
 cdef int AT_REST = 0, INSIDE = 1, BROKEN = 2  # the same
 cdef int WITH_NOBODY = 0, WITH_SOMEBODY = 2  # states of blocks: UNUSED, LIVE
 
@@ -34,7 +35,10 @@ cdef class Front:
         """
         cdef DataPtr ptr = DataPtr.__new__(DataPtr)
         cdef Block block
-        cdef Py_ssize_t size = ((<Py_ssize_t>nbytes + 511) & -512) or 512  # ROUND
+        cdef Py_ssize_t size
+        if nbytes >= BEYOND:  # which nobody has: an error that says so
+            return self._allocate(ptr, nbytes, (nbytes + 511) & -512, stream)
+        size = ((<Py_ssize_t>nbytes + 511) & -512) or 512  # ROUND
         if self._state == AT_REST and stream is None and self._tracer is None:
             self._drain_small()
             waiting = self._default.bins.get(size)
@@ -53,7 +57,7 @@ cdef class Front:
         if self._live > self._peak:
             self._peak = self._live
 
-    cdef DataPtr _allocate(self, DataPtr ptr, object nbytes, Py_ssize_t size, object stream):
+    cdef DataPtr _allocate(self, DataPtr ptr, object nbytes, object size, object stream):
         """The same in full."""
         cdef Block block
         cdef Pool pool

@@ -105,8 +105,8 @@ def work(x: Any) -> Any:
     y = x
     for k in range(5):
         y = y * 2 + k
-        dt.evaluate(y)
         x = dt.concat([x, y])
+        dt.evaluate(y, x)
     return x
 
 
