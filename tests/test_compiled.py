@@ -113,6 +113,15 @@ def test_a_manylinux_wheel_is_built_and_runs_compiled(tmp_path: Path) -> None:
     assert found[1] == ran(False, code)[1]
 
 
+@pytest.mark.parametrize("name", ["__add__", "__mul__", "__lt__", "__getitem__", "__setitem__"])
+def test_operators_called_by_hand_with_no_tensor_are_errors(name: str) -> None:
+    """Compiled code reads a tensor's fields where they lie: it must look before it does."""
+    x = dt.ones(3, device="reference")
+    for other in (3, None, "x", object(), [1.0, 2.0], dt.float32):
+        with pytest.raises((TypeError, AttributeError, dt.DovetailError)):
+            getattr(dt.Tensor, name)(other, *((0, 1.0) if name == "__setitem__" else (x,)))
+
+
 def test_nonsense_in_the_variable_is_named_once() -> None:
     environ = {**os.environ, "DOVETAIL_PURE": "perhaps"}
     code = "import dovetail; print(dovetail.__config__['hot_path'])"

@@ -12,7 +12,9 @@ cdef extern from "Python.h":
     ctypedef struct PyTypeObject:
         PyObject* (*tp_alloc)(PyTypeObject*, Py_ssize_t)
 
-cdef extern from "structmember.h":
+    bint PyObject_TypeCheck(object, PyTypeObject*)
+
+cdef extern from "structmember.h":  # PyMemberDef
     pass
 
 cdef extern from *:
@@ -24,20 +26,24 @@ cdef extern from *:
     Py_ssize_t dovetail_offset(object descriptor)
 
 cdef Py_ssize_t _expr_at = 0, _aliases_at = 0
+cdef object _tensor = None
 
 
 def bind(tensor):
     """Says which class this is about."""
-    global _expr_at, _aliases_at
+    global _expr_at, _aliases_at, _tensor
+    _tensor = tensor
     _expr_at = dovetail_offset(tensor.__dict__["_expr"])
     _aliases_at = dovetail_offset(tensor.__dict__["_aliases"])
 
 
 cpdef Expr expr_of(object x):
     """The node of a strided tensor."""
-    cdef PyObject* found = (<PyObject**>((<char*><void*>x) + _expr_at))[0]
+    cdef PyObject* found = NULL
+    if _tensor is not None and PyObject_TypeCheck(x, <PyTypeObject*>_tensor):
+        found = (<PyObject**>((<char*><void*>x) + _expr_at))[0]
     if found == NULL:
-        raise AttributeError("_expr")
+        return x._expr  # which is an error, and says so
     return <Expr>found
 
 
