@@ -9,6 +9,7 @@ from typing import Any
 
 import dovetail as dt
 import numpy as np
+from dovetail.extend import arguments
 
 from .construct import empty
 from .pattern import Pattern, linear, unravelled, zeros
@@ -310,7 +311,7 @@ def _picked(x: COO, parts: list[Any], basic: dict[int, Any], arrays: dict[int, T
             i = range(x.shape[axis])[part] if -x.shape[axis] <= part < x.shape[axis] else None
             if i is None:
                 raise dt.IndexOutOfRange(
-                    f"index: {part} is out of range for axis {axis} of size {x.shape[axis]}"
+                    f"index: {arguments.shown(part)} is out of range for axis {axis} of size {x.shape[axis]}"
                 )
             arrays[axis] = dt.asarray(i, dtype=dt.int64, device=x.device)
     named = sorted(arrays)

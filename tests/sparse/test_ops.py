@@ -287,6 +287,7 @@ def test_users_mistakes_name_op_and_operands() -> None:
         (lambda: x + made("cube"), dt.ShapeError, "broadcast"),
         (lambda: x[9], dt.IndexOutOfRange, "index 9|9 is out of range"),
         (lambda: x[[9]], dt.IndexOutOfRange, "9 is out of range for axis 0"),
+        (lambda: x[[0], 10**5000], dt.IndexOutOfRange, "is out of range for axis 1"),
         (lambda: (x > 0) @ (x > 0).T, dt.DTypeError, "bool"),
         (lambda: dt.max(x[:0]), dt.ShapeError, "no elements"),
         (lambda: dt.diagonal(x, 0, 1, 1), dt.AxisError, "the same"),
