@@ -311,7 +311,8 @@ def _picked(x: COO, parts: list[Any], basic: dict[int, Any], arrays: dict[int, T
             i = range(x.shape[axis])[part] if -x.shape[axis] <= part < x.shape[axis] else None
             if i is None:
                 raise dt.IndexOutOfRange(
-                    f"index: {arguments.shown(part)} is out of range for axis {axis} of size {x.shape[axis]}"
+                    f"index: {arguments.shown(part)} is out of range for axis {axis} of size "
+                    f"{x.shape[axis]}"
                 )
             arrays[axis] = dt.asarray(i, dtype=dt.int64, device=x.device)
     named = sorted(arrays)
