@@ -20,7 +20,7 @@ from dovetail.tensor.operands import Array, Operand
 from dovetail.tensor.tensor import Tensor
 from dovetail_sparse.tensor import COO
 from types import ModuleType
-from typing import Any, SupportsIndex
+from typing import SupportsIndex
 
 class Methods:
     def __array_function__(
@@ -40,7 +40,7 @@ class Methods:
         **given: object,
     ) -> object: ...
     def __copy__(self) -> Tensor: ...
-    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor: ...
+    def __deepcopy__(self, memo: dict[int, object]) -> Tensor: ...
     def __dlpack__(
         self,
         *,
