@@ -19,7 +19,7 @@ from ..tensor.tensor import Tensor, lazy_storage, make, required, strided
 from ..tensor.verbs import apply
 from .gradients import RULES
 from .namespace import ones
-from .tape import Kept, Leaf, Node, Sent, keep, set_gradient
+from .tape import HookHandle, Kept, Leaf, Node, Sent, keep, set_gradient
 
 Tensors = Tensor | Sequence[Tensor]
 # All gradients on their way are computed before one is so deep that it would be alone: what waited
@@ -451,27 +451,6 @@ def retain_grad(x: Tensor) -> None:
 
 
 _hook_count = count()
-
-
-class HookHandle:
-    """What `register_hook` returns, to take the hook away again.
-
-    >>> import dovetail as dt
-    >>> x = dt.asarray([1.0, 2.0], device="reference").requires_grad_()
-    >>> handle = x.register_hook(lambda g: g * 10)
-    >>> handle.remove()
-    >>> x.sum().backward()
-    >>> x.grad.tolist()
-    [1.0, 1.0]
-    """
-
-    def __init__(self, node_: Node, key: int) -> None:
-        self._node, self._key = node_, key
-
-    def remove(self) -> None:
-        """Takes the hook away: it is not called any more."""
-        if self._node.hooks is not None:
-            self._node.hooks.pop(self._key, None)
 
 
 def register_hook(x: Tensor, hook: Callable[[Tensor], Tensor | None]) -> HookHandle:

@@ -4,8 +4,8 @@
 
 import numpy as np
 from collections.abc import Callable, Sequence
-from dovetail.autograd.engine import HookHandle, Tensors
-from dovetail.autograd.tape import Node
+from dovetail.autograd.engine import Tensors
+from dovetail.autograd.tape import HookHandle, Node
 from dovetail.device import Device
 from dovetail.functions.datatypes import DTypeLike, DeviceLike
 from dovetail.functions.elementwise import Number
