@@ -214,7 +214,7 @@ class Stub:
     def typed(self, annotation: object, home: str) -> str:
         """An annotation of the module `home`, whose names are imported from now on."""
         text = annotation if isinstance(annotation, str) else "Any"
-        for node in ast.walk(ast.parse(text, mode="eval")):
+        for node in ast.walk(ast.parse(f"[{text}]", mode="eval")):  # it may begin with a star
             if isinstance(node, ast.Name) and not hasattr(builtins, node.id):
                 fetched = origins(home)[node.id]
                 before = self.imports.setdefault(node.id, fetched)

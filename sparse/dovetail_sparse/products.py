@@ -100,7 +100,7 @@ def _strided_sparse(a: Tensor, b: COO) -> Tensor:
     if a.ndim > 2 or b.ndim > 2:
         return _sparse_strided(b.mT, turned).mT  # type: ignore[arg-type]  # the transpose of a COO is one
     b = b.coalesce()
-    return _Product.apply(b.pattern, True, b.values(), turned).mT  # type: ignore[no-any-return]  # apply is anyone's
+    return _Product.apply(b.pattern, True, b.values(), turned).mT
 
 
 def _broadcast(x: COO, shape: Shape) -> COO:
@@ -119,7 +119,7 @@ def _one_sparse_matrix(a: COO, b: Tensor) -> Tensor:
 
 def product(p: Pattern, values: Tensor, dense: Tensor) -> Tensor:
     """The product of a coalesced sparse matrix and a strided one."""
-    return _Product.apply(p, False, values, dense)  # type: ignore[no-any-return]  # apply is anyone's
+    return _Product.apply(p, False, values, dense)
 
 
 class _Product(dt.autograd.Function):

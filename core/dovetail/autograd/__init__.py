@@ -1,9 +1,9 @@
 """Reverse-mode gradients. Most used: `x.backward()`, `dt.grad`, `dt.no_grad`."""
 
 from .check import gradcheck, gradgradcheck
-from .engine import HookHandle, backward, detach, grad
+from .engine import backward, detach, grad
 from .function import Context, Function, checkpoint
-from .tape import enable_grad, is_grad_enabled, no_grad, set_grad_enabled, set_gradient
+from .tape import HookHandle, enable_grad, is_grad_enabled, no_grad, set_grad_enabled, set_gradient
 from .transforms import jvp, vjp
 
 __all__ = [

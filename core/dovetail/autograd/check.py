@@ -15,10 +15,8 @@ from ..functions.from_values import asarray
 from ..tensor.tensor import Tensor, required
 from .engine import Tensors, detach, grad, requires_grad_
 
-Array: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
-Function: TypeAlias = Callable[
-    ..., Any
-]  # of tensors and other arguments, to one or several tensors
+Array: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
+Function: TypeAlias = Callable[..., object]  # of tensors and others, to one or several tensors
 
 
 @named
@@ -93,7 +91,7 @@ def gradgradcheck(
         for t in _listed("gradgradcheck", function(*args)) if t.requires_grad
     ]  # fmt: skip
 
-    def first(*given: Any) -> Any:
+    def first(*given: Tensor) -> tuple[Tensor, ...]:
         points, ws = given[: len(args)], given[len(args) :]
         outs = [t for t in _listed("gradgradcheck", function(*points)) if t.requires_grad]
         found = grad(outs, [points[i] for i in wanted], ws, create_graph=True, allow_unused=True)

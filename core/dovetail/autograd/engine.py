@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from itertools import count
-from typing import Any
+from typing import Literal, overload
 
 from ..arguments import flag, function
 from ..errors import DeviceError, DovetailError, DTypeError, GradientError, ShapeError
@@ -19,7 +19,7 @@ from ..tensor.tensor import Tensor, lazy_storage, make, required, strided
 from ..tensor.verbs import apply
 from .gradients import RULES
 from .namespace import ones
-from .tape import Kept, Leaf, Node, Sent, keep, set_gradient
+from .tape import HookHandle, Kept, Leaf, Node, Sent, keep, set_gradient
 
 Tensors = Tensor | Sequence[Tensor]
 # All gradients on their way are computed before one is so deep that it would be alone: what waited
@@ -75,10 +75,32 @@ def backward(
         n.grad = g
 
 
+@overload
+def grad(
+    outputs: Tensors, inputs: Tensor, grad_outputs: Tensors | None = None, *,
+    retain_graph: bool | None = None, create_graph: bool = False,
+    allow_unused: Literal[False] = False,
+) -> Tensor: ...  # fmt: skip
+@overload
+def grad(
+    outputs: Tensors, inputs: Sequence[Tensor], grad_outputs: Tensors | None = None, *,
+    retain_graph: bool | None = None, create_graph: bool = False,
+    allow_unused: Literal[False] = False,
+) -> tuple[Tensor, ...]: ...  # fmt: skip
+@overload
+def grad(
+    outputs: Tensors, inputs: Tensor, grad_outputs: Tensors | None = None, *,
+    retain_graph: bool | None = None, create_graph: bool = False, allow_unused: bool,
+) -> Tensor | None: ...  # fmt: skip
+@overload
+def grad(
+    outputs: Tensors, inputs: Sequence[Tensor], grad_outputs: Tensors | None = None, *,
+    retain_graph: bool | None = None, create_graph: bool = False, allow_unused: bool,
+) -> tuple[Tensor | None, ...]: ...  # fmt: skip
 def grad(
     outputs: Tensors, inputs: Tensors, grad_outputs: Tensors | None = None, *,
     retain_graph: bool | None = None, create_graph: bool = False, allow_unused: bool = False,
-) -> Any:  # fmt: skip
+) -> Tensor | tuple[Tensor | None, ...] | None:  # fmt: skip
     """The gradients of the sum of `outputs` with respect to `inputs`: one, or a tuple.
 
     They stay pending, so they fuse with what is done with them; no `grad` changes.
@@ -228,7 +250,7 @@ def _run(roots: list[tuple[Tensor, Tensor]], into: _Collected, create_graph: boo
             sent[n], results[n] = g, result
             heappush(heap, (-n.order, n))
 
-    def pass_on(n: Node, g: Any, result: Kept | None) -> bool:
+    def pass_on(n: Node, g: Sent, result: Kept | None) -> bool:
         """Sends on what has come to a node; whether that is deep. When it returns nothing here
         holds a gradient, so none is stored for that.
         """
@@ -429,27 +451,6 @@ def retain_grad(x: Tensor) -> None:
 
 
 _hook_count = count()
-
-
-class HookHandle:
-    """What `register_hook` returns, to take the hook away again.
-
-    >>> import dovetail as dt
-    >>> x = dt.asarray([1.0, 2.0], device="reference").requires_grad_()
-    >>> handle = x.register_hook(lambda g: g * 10)
-    >>> handle.remove()
-    >>> x.sum().backward()
-    >>> x.grad.tolist()
-    [1.0, 1.0]
-    """
-
-    def __init__(self, node_: Node, key: int) -> None:
-        self._node, self._key = node_, key
-
-    def remove(self) -> None:
-        """Takes the hook away: it is not called any more."""
-        if self._node.hooks is not None:
-            self._node.hooks.pop(self._key, None)
 
 
 def register_hook(x: Tensor, hook: Callable[[Tensor], Tensor | None]) -> HookHandle:

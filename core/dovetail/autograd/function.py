@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol, TypeVar, TypeVarTuple, cast
 
 from ..arguments import function as callable_
 from ..errors import DTypeError, GradientError
@@ -13,6 +13,10 @@ from ..tensor.tensor import Tensor, lazy_storage, make
 from .engine import backward, checked, detach, requires_grad_
 from .namespace import zeros
 from .tape import Edge, Kept, Node, Sent, edge_to, keep, kept_value, unheld
+
+Ts = TypeVarTuple("Ts")  # what a function takes
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 
 
 class Context:
@@ -44,7 +48,7 @@ class Context:
         self._saved = tensors
 
     @property
-    def saved_tensors(self) -> tuple[Any, ...]:
+    def saved_tensors(self) -> tuple[Tensor | None, ...]:
         """What was kept by `save_for_backward`, as a tuple.
 
         Raises: GradientError where it has been released or overwritten.
@@ -54,8 +58,7 @@ class Context:
         if node.released:
             raise GradientError(f"{self._name}: what it saved has been released; see retain_graph")
         return tuple(
-            None if k is None else kept_value(node, f"tensor {i}", k)
-            for i, k in enumerate(self._kept)
+            None if k is None else _kept_tensor(node, i, k) for i, k in enumerate(self._kept)
         )
 
     _saved: tuple[Tensor | None, ...] = ()
@@ -65,13 +68,24 @@ class Context:
         self._constant.update(map(id, tensors))
 
 
+def _kept_tensor(node: Node, i: int, kept: Kept) -> Tensor:
+    found = kept_value(node, f"tensor {i}", kept)
+    assert isinstance(found, Tensor)
+    return found
+
+
+def _own(method: Callable[..., object]) -> Callable[..., object]:
+    """A method that subclasses write with parameters of their own."""
+    return method
+
+
 class _FunctionNode(Node):
     """A call of a Function; what flows in is a dict: number of the result -> its gradient."""
 
     __slots__ = ("context", "function", "results")
 
     context: Context
-    function: type[Function]
+    function: type[_Backward]
     results: list[Spec]
 
     def backward(self, g: dict[int, Tensor], result: Kept | None) -> list[Sent | None]:
@@ -100,6 +114,19 @@ class _FunctionNode(Node):
             self.released, self.context._kept = False, kept
 
         return restore
+
+
+class _Backward(Protocol):
+    @staticmethod
+    @_own
+    def backward(ctx: Context, *gradients: Tensor) -> object: ...
+
+
+class _Own(_Backward, Protocol[*Ts, R_co]):
+    """What a subclass of Function has."""
+
+    @staticmethod
+    def forward(ctx: Context, /, *args: *Ts) -> R_co: ...
 
 
 class _Output(Node):
@@ -135,17 +162,19 @@ class Function:
     """
 
     @staticmethod
-    def forward(ctx: Any, *args: Any) -> Any:
+    @_own
+    def forward(ctx: Context, *args: object) -> object:
         """The results, from the arguments; nothing in here is recorded."""
         raise NotImplementedError("a Function needs forward(ctx, ...)")
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Any) -> Any:
+    @_own
+    def backward(ctx: Context, *gradients: Tensor) -> object:
         """A gradient for each argument, from one for each result."""
         raise NotImplementedError("a Function needs backward(ctx, *gradients)")
 
     @classmethod
-    def apply(cls, *args: Any) -> Any:
+    def apply(cls: type[_Own[*Ts, R]], *args: *Ts) -> R:
         """The results of `forward`, through which gradients flow by `backward`."""
         edges = tuple(edge_to(a._expr) if isinstance(a, Tensor) else None for a in args)
         context = Context(cls.__name__, tuple(e is not None for e in edges))
@@ -155,12 +184,8 @@ class Function:
             made = cls.forward(context, *args)
         finally:
             restore(before)
-        results = made if isinstance(made, tuple) else (made,)
-        for t in results:
-            if not isinstance(t, Tensor):
-                raise DTypeError(
-                    f"{cls.__name__}: forward returned a {type(t).__name__}, no tensor"
-                )
+        every = made if isinstance(made, tuple) else (made,)
+        results = [_result(cls.__name__, t) for t in every]
         if not current().grad or not any(context.needs_input_grad):
             return made
         node = _FunctionNode(cls.__name__, results[0]._expr.spec, edges)
@@ -173,7 +198,14 @@ class Function:
             None if t is None else keep(renamed.get(id(t), t)._expr) for t in context._saved
         ]
         context._saved = ()
-        return tuple(outputs) if isinstance(made, tuple) else outputs[0]
+        # Of the kind that `forward` gave: each tensor with a tape.
+        return cast(R, tuple(outputs) if isinstance(made, tuple) else outputs[0])
+
+
+def _result(name: str, t: object) -> Tensor:
+    if not isinstance(t, Tensor):
+        raise DTypeError(f"{name}: forward returned a {type(t).__name__}, no tensor")
+    return t
 
 
 def _output(
@@ -192,7 +224,7 @@ def _output(
 # --- checkpoint ----------------------------------------------------------------------------------
 
 
-def checkpoint(function: Callable[..., Any], *args: Any) -> Any:
+def checkpoint(function: Callable[[*Ts], R], *args: *Ts) -> R:
     """What `function(*args)` gives, with nothing kept for the way back: it is computed again then.
 
     It must do the same both times, so draw no random numbers in it. Tensors that `function` uses
@@ -205,12 +237,14 @@ def checkpoint(function: Callable[..., Any], *args: Any) -> Any:
     >>> x.grad.tolist()[0]
     1.0
     """
-    return _Checkpoint.apply(callable_("checkpoint", function), *args)
+    callable_("checkpoint", function)
+    made: R = _Checkpoint.apply(function, *args)
+    return made
 
 
 class _Checkpoint(Function):
     @staticmethod
-    def forward(ctx: Any, function: Any, *args: Any) -> Any:
+    def forward(ctx: Any, function: Callable[..., object], *args: object) -> Any:
         ctx.function = function
         ctx.args = [a if isinstance(a, Tensor) else None for a in args]
         ctx.save_for_backward(*ctx.args)
@@ -218,7 +252,7 @@ class _Checkpoint(Function):
         return function(*args)
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> Any:
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         saved, again = ctx.saved_tensors, []
         for kept, plain, needs in zip(saved, ctx.args, ctx.needs_input_grad[1:], strict=True):
             t = plain if kept is None else detach(kept)

@@ -260,6 +260,27 @@ class Node:
         return a + b
 
 
+class HookHandle:
+    """What `register_hook` returns, to take the hook away again.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([1.0, 2.0], device="reference").requires_grad_()
+    >>> handle = x.register_hook(lambda g: g * 10)
+    >>> handle.remove()
+    >>> x.sum().backward()
+    >>> x.grad.tolist()
+    [1.0, 1.0]
+    """
+
+    def __init__(self, node_: Node, key: int) -> None:
+        self._node, self._key = node_, key
+
+    def remove(self) -> None:
+        """Takes the hook away: it is not called any more."""
+        if self._node.hooks is not None:
+            self._node.hooks.pop(self._key, None)
+
+
 class Leaf(Node):
     """A tensor that requires a gradient and is no op's result."""
 

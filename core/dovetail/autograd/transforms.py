@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TypeAlias, TypeVar, overload
 
 from ..arguments import function as callable_
 from ..arguments import named
@@ -12,6 +12,10 @@ from ..settings import current, record, restore
 from ..tensor.tensor import Tensor, required
 from .engine import Tensors, detach, grad, requires_grad_
 from .namespace import ones, zeros
+
+Made: TypeAlias = Tensor | tuple[Tensor, ...]  # as many as a function gives
+Back: TypeAlias = Callable[..., tuple[Tensor, ...]]
+R = TypeVar("R")
 
 
 def _inputs(primals: Sequence[Tensor]) -> list[Tensor]:
@@ -22,7 +26,7 @@ def _outputs(op: str, made: object) -> list[Tensor]:
     return [required(op, t) for t in (made if isinstance(made, (list, tuple)) else [made])]
 
 
-def _recorded(function: Callable[..., Any], inputs: list[Tensor]) -> Any:
+def _recorded(function: Callable[..., R], inputs: list[Tensor]) -> R:
     before = current()
     try:
         record(True)
@@ -31,8 +35,14 @@ def _recorded(function: Callable[..., Any], inputs: list[Tensor]) -> Any:
         restore(before)
 
 
+@overload
+def vjp(function: Callable[..., Tensor], *primals: Tensor) -> tuple[Tensor, Back]: ...
+@overload
+def vjp(
+    function: Callable[..., Sequence[Tensor]], *primals: Tensor
+) -> tuple[tuple[Tensor, ...], Back]: ...
 @named
-def vjp(function: Callable[..., Any], *primals: Tensor) -> tuple[Any, Callable[..., Any]]:
+def vjp(function: Callable[..., Tensor | Sequence[Tensor]], *primals: Tensor) -> tuple[Made, Back]:
     """What a function gives, and a function that takes gradients back to the primals.
 
     `function`: from tensors to a tensor or a tuple of them. `primals`: where, as its arguments. The
@@ -68,8 +78,18 @@ def vjp(function: Callable[..., Any], *primals: Tensor) -> tuple[Any, Callable[.
     return (plain[0] if isinstance(made, Tensor) else tuple(plain)), back
 
 
+@overload
+def jvp(
+    function: Callable[..., Tensor], primals: Tensors, tangents: Tensors
+) -> tuple[Tensor, Tensor]: ...
+@overload
+def jvp(
+    function: Callable[..., Sequence[Tensor]], primals: Tensors, tangents: Tensors
+) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]: ...
 @named
-def jvp(function: Callable[..., Any], primals: Tensors, tangents: Tensors) -> tuple[Any, Any]:
+def jvp(
+    function: Callable[..., Tensor | Sequence[Tensor]], primals: Tensors, tangents: Tensors
+) -> tuple[Made, Made]:
     """What a function gives, and its derivative in the direction of `tangents`.
 
     `function`: from tensors to a tensor or a tuple of them. `primals`: where, one or a tuple. It is
@@ -99,9 +119,9 @@ def jvp(function: Callable[..., Any], primals: Tensors, tangents: Tensors) -> tu
     pairs = [
         (g, d) for g, d in zip(found, directions, strict=False) if g is not None and g.requires_grad
     ]
-    along: Any = [None] * len(outs)
+    reach: Sequence[Tensor | None] = [None] * len(outs)
     if pairs:
-        along = grad([g for g, _ in pairs], weights, [d for _, d in pairs], allow_unused=True)
-    along = [zeros(t._expr.spec) if d is None else d for t, d in zip(outs, along, strict=True)]
+        reach = grad([g for g, _ in pairs], weights, [d for _, d in pairs], allow_unused=True)
+    along = [zeros(t._expr.spec) if d is None else d for t, d in zip(outs, reach, strict=True)]
     plain = [detach(t) for t in outs]
     return (plain[0], along[0]) if isinstance(made, Tensor) else (tuple(plain), tuple(along))

@@ -131,7 +131,7 @@ class Launch(Act):
     def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
         """Raises: IndexOutOfRange: a replay waits to learn that indices were in range."""
         begun = time.perf_counter_ns()
-        args: list[Any] = []
+        args: list[object] = []
         made: dict[int, faults.Check] = {}
         for (slot, _, purpose), line in zip(self.step.checks, self.lines, strict=True):
             check = made[slot] = opened.faults.check(purpose, stream)
@@ -190,7 +190,7 @@ class Call(Act):
         events.note(f"call {self.op.name}", begun, bytes=self.nbytes)
 
 
-def _operand(at: At, x: Strided) -> tuple[Any, ...]:
+def _operand(at: At, x: Strided) -> tuple[object, ...]:
     slot, offset = x.place
     return at[2 * slot], at[2 * slot + 1] + offset, x.shape, x.strides, x.dtype
 
@@ -249,7 +249,7 @@ class Names:
 
     def __init__(self, opened: Opened) -> None:
         self.opened = opened
-        self.objects: dict[str, Any] = {}
+        self.objects: dict[str, object] = {}
         self._known: dict[int, str] = {}
         self.sums: dict[Place, str] = {}
 

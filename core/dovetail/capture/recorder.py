@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 from weakref import ref
 
 from ..backend.streams import current_handle
@@ -16,13 +15,15 @@ from ..engine.evaluate import Evaluation
 from ..engine.programs import BoundCall, BoundPlan, BoundStep
 from ..errors import CaptureError
 from ..fusion.plan import Operand
-from ..graph.expr import Expr, Spec, leaf, pending, settle, storage_of
+from ..graph.expr import Args, Expr, Spec, leaf, pending, settle, storage_of
 from ..memory.pointer import DataPtr, StreamHandle
 from ..memory.storage import Storage
 from .program import (
     Act,
+    At,
     Call,
     Effect,
+    Env,
     Fill,
     Launch,
     Number,
@@ -45,9 +46,9 @@ class Environment:
     """
 
     def __init__(self) -> None:
-        self.values: list[Any] = []
+        self.values: Env = []
         # What is computed of others, at the start of a replay: into which variable, what, of which.
-        self.formulas: list[tuple[int, Callable[..., Any], tuple[Number, ...]]] = []
+        self.formulas: list[tuple[int, Callable[..., object], tuple[Number, ...]]] = []
         self._tagged: dict[int, tuple[object, tuple[int | None, ...]]] = {}  # by id, held
 
     def variable(self, value: object) -> int:
@@ -59,7 +60,7 @@ class Environment:
         """Says that a node's arguments, or a number, stand for these variables."""
         self._tagged[id(what)] = (what, variables)
 
-    def number(self, args: tuple[Any, ...], k: int) -> Number:
+    def number(self, args: Args, k: int) -> Number:
         """What the number at `k` of a node's arguments stands for."""
         _, of_args = self._tagged.get(id(args), (None, ()))
         if k < len(of_args):
@@ -121,9 +122,9 @@ class Slots:
             self._kept.append(storage)
         return leaf(storage, s, s.strides, 0)
 
-    def _live(self) -> list[Any]:
+    def _live(self) -> At:
         """Handles and offsets of all slots, as they are now."""
-        at: list[Any] = [None, 0] * self._slots
+        at: At = [None, 0] * self._slots
         for found, slot, begin in self._known.values():
             storage = found()
             if storage is not None and storage.ptr is not None:
@@ -330,7 +331,7 @@ class Recorder(Slots):
         self.acts.append(Effect(reserve, first))
         return values
 
-    def drawn(self, args: tuple[Any, ...]) -> None:
+    def drawn(self, args: Args) -> None:
         """See `recording.Recorder`."""
         self.environment.tag(args, self._drawn)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from types import NotImplementedType
-from typing import Any, NoReturn, TypeAlias
+from typing import NoReturn, TypeAlias
 
 from ..engine import recording
 from ..errors import CaptureError
@@ -54,11 +54,12 @@ class TracedFloat:
     __hash__ = object.__hash__
 
 
+Formula: TypeAlias = Callable[..., float]
 Result: TypeAlias = TracedFloat | NotImplementedType
 _REFUSED: Result = NotImplemented
 
 
-def _computed(self: TracedFloat, compute: Callable[..., Any], *args: object) -> Result:
+def _computed(self: TracedFloat, compute: Formula, *args: object) -> Result:
     numbers, values = [], []
     for a in args:
         if type(a) is TracedFloat:
@@ -68,7 +69,7 @@ def _computed(self: TracedFloat, compute: Callable[..., Any], *args: object) -> 
         else:
             return _REFUSED
         values.append(numbers[-1].value)
-    value: float = compute(*values)
+    value = compute(*values)
     environment = self.environment
     variable = environment.variable(value)
     environment.formulas.append((variable, compute, tuple(numbers)))
@@ -79,10 +80,10 @@ def _install() -> None:
     for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
         compute = getattr(operator, name)
 
-        def forward(self: TracedFloat, other: object, compute: Any = compute) -> Result:
+        def forward(self: TracedFloat, other: object, compute: Formula = compute) -> Result:
             return _computed(self, compute, self, other)
 
-        def reflected(self: TracedFloat, other: object, compute: Any = compute) -> Result:
+        def reflected(self: TracedFloat, other: object, compute: Formula = compute) -> Result:
             return _computed(self, compute, other, self)
 
         setattr(TracedFloat, f"__{name}__", forward)
@@ -90,7 +91,7 @@ def _install() -> None:
     for name in ("neg", "pos", "abs"):
         compute = getattr(operator, name)
 
-        def unary(self: TracedFloat, compute: Any = compute) -> Result:
+        def unary(self: TracedFloat, compute: Formula = compute) -> Result:
             return _computed(self, compute, self)
 
         setattr(TracedFloat, f"__{name}__", unary)

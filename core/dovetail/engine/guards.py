@@ -17,10 +17,12 @@ from typing import Any, TypeAlias
 from ..backend import faults
 from ..device import opened as open_device
 from ..fusion.plan import Target
-from ..graph.expr import Expr
+from ..graph.expr import Attrs, Expr, Spec
 from ..graph.ownership import is_held_alike
+from ..layout import Shape
 from ..memory.pointer import StreamHandle
-from ..ops.table import COPY
+from ..ops.table import COPY, Op
+from ..plugins.opened import Opened
 from ..recent import Recent
 from .events import counters
 from .launching import Number, launch
@@ -37,15 +39,15 @@ class Entry:
 
     __slots__ = ("args", "attrs", "first", "op", "spec", "strides", "types")
 
-    op: Any
-    spec: Any
-    attrs: Any
-    strides: Any  # of a leaf
+    op: Op | None
+    spec: Spec
+    attrs: Attrs
+    strides: Shape | None  # of a leaf
     args: tuple[int, ...]  # positions of arguments; -1: a number
-    types: tuple[Any, ...]  # of the arguments that are numbers; None elsewhere
+    types: tuple[type[Number] | None, ...]  # of the arguments that are numbers; None elsewhere
     first: int  # how many numbers other nodes have before
 
-    def __init__(self, part: Sequence[Hashable], is_leaf: bool, first: int) -> None:
+    def __init__(self, part: Sequence[Any], is_leaf: bool, first: int) -> None:
         self.op = self.attrs = self.strides = None
         self.first = first
         if is_leaf:
@@ -78,7 +80,7 @@ class Known:
     plan: BoundPlan
     target: Target | None
     overlaps: bool  # whether the target's memory is read, too
-    opened: Any
+    opened: Opened
 
     def __init__(
         self, walk: Walk, plan: BoundPlan, held: Sequence[int], target: Target | None, root: int

@@ -7,10 +7,10 @@ thread that captures it.
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ..errors import CaptureError
-from ..graph.expr import Expr
+from ..graph.expr import Args, Expr
 from ..memory.storage import Storage
 from ..memory.tracing import caller
 
@@ -41,7 +41,7 @@ class Recorder(Protocol):
     def draw(self, reserve: Callable[[], tuple[int, int]]) -> tuple[int, int]:
         """Two numbers of a stream's, which every replay is to reserve anew."""
 
-    def drawn(self, args: tuple[Any, ...]) -> None:
+    def drawn(self, args: Args) -> None:
         """Says that the first two of a node's arguments are those that were drawn last."""
 
     def act(self, action: Callable[[], object]) -> None:

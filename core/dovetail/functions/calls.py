@@ -86,8 +86,8 @@ class Facts(NamedTuple):
 
     name: str
     program: Program
-    leaves: Sequence[Any]  # of the arguments
-    tree: Any  # of the arguments; None where there are no containers
+    leaves: Sequence[object]  # of the arguments
+    tree: object  # of the arguments; None where there are no containers
     settings: Settings | None  # of the context; None where they do not matter
     candidates: list[Candidate]
     inputs: list[Candidate]
@@ -98,8 +98,9 @@ class Facts(NamedTuple):
     gradients: list[Gradient]
 
 
-# Of the leaves of the arguments, the containers around them, and the settings of the context.
-Call: TypeAlias = Callable[[Sequence[Any], Any, Settings], Any]
+# Of the leaves of the arguments, the containers around them, and the settings of the context; to
+# whatever the function gives, or MISS.
+Call: TypeAlias = Callable[[Sequence[object], object, Settings], Any]
 
 
 def call_of(facts: Facts) -> Call:

@@ -45,7 +45,7 @@ MAGIC = b"dovetail: a captured function, 1\n"
 DIGEST = 32  # bytes
 
 
-def save_function(f: Json, path: str | os.PathLike[str]) -> None:
+def save_function(f: Captured[..., object], path: str | os.PathLike[str]) -> None:
     """Writes what a captured function does to a file, with its kernels; returns nothing.
 
     `f`: what `dt.jit` gave, and was called; each kind of arguments that it was captured for is
@@ -141,9 +141,9 @@ class Loaded:
     def __repr__(self) -> str:
         return f"<captured function {self.__name__}, from a file>"
 
-    def __call__(self, *args: Json, **options: Json) -> Json:
+    def __call__(self, *args: object, **options: object) -> Json:
         settings, tree = current(), None
-        leaves: Sequence[Json] = args
+        leaves: Sequence[object] = args
         for _, call in self._calls:
             result = MISS if options else call(leaves, None, settings)
             if result is not MISS:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from ..capture.program import Program
 from ..capture.recorder import Recorder, recorded_by
@@ -17,6 +17,8 @@ from ..tensor.tensor import Tensor
 from .calls import Call, Candidate, Facts, Gradient, Made, Position, call_of
 from .closures import tensors_of
 from .containers import Flat, Static, flattened, rebuilt, strided_leaf
+
+R = TypeVar("R")
 
 
 class Capture(NamedTuple):
@@ -45,7 +47,7 @@ class Session:
     """A function that is being run and noted."""
 
     def __init__(
-        self, name: str, roots: list[object], leaves: Sequence[Any], tree: object,
+        self, name: str, roots: list[object], leaves: Sequence[object], tree: object,
         settings: Settings,
     ) -> None:  # fmt: skip
         self.name, self.leaves, self.tree, self.settings = name, leaves, tree, settings
@@ -93,7 +95,7 @@ class Session:
                 return c.input, e.offset * e.spec.dtype.itemsize
         return None
 
-    def run(self, function: Callable[[], object]) -> tuple[object, Capture | Failed]:
+    def run(self, function: Callable[[], R]) -> tuple[R, Capture | Failed]:
         """What the function gives, and its capture."""
         with recorded_by(self.recorder):
             result = function()

@@ -7,7 +7,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType, MethodType, ModuleType
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from ..tensor.tensor import Tensor
 
@@ -15,7 +15,7 @@ OBJECTS = 20_000  # that are looked at
 _OPAQUE = (str, bytes, int, float, complex, type(None), type, CodeType, Tensor)
 _PACKAGE = __name__.partition(".")[0]
 
-Step: TypeAlias = tuple[Callable[[Any, Any], Any], object]  # what reads a part, and which
+Step: TypeAlias = tuple[Callable[..., object], object]  # what reads a part of what, and which
 
 
 class Path(NamedTuple):
@@ -26,7 +26,7 @@ class Path(NamedTuple):
 
     def read(self) -> object:
         """What is there now; None where the way has gone."""
-        found: Any = self.root
+        found = self.root
         try:
             for read, key in self.steps:
                 found = read(found, key)
@@ -35,23 +35,29 @@ class Path(NamedTuple):
         return found
 
 
-def _cell(function: Any, i: Any) -> object:
-    return function.__closure__[i].cell_contents
+class _Container(Protocol):
+    def __getitem__(self, key: object, /) -> object: ...
 
 
-def _global(function: Any, name: Any) -> object:
+def _cell(function: FunctionType, i: int) -> object:
+    return (function.__closure__ or ())[i].cell_contents
+
+
+def _global(function: FunctionType, name: str) -> object:
     return function.__globals__[name]
 
 
-def _default(function: Any, i: Any) -> object:
-    return function.__defaults__[i]
+def _default(function: FunctionType, i: int) -> object:
+    found: tuple[object, ...] = function.__defaults__ or ()
+    return found[i]
 
 
-def _keyword_default(function: Any, name: Any) -> object:
-    return function.__kwdefaults__[name]
+def _keyword_default(function: FunctionType, name: str) -> object:
+    found: dict[str, object] = function.__kwdefaults__ or {}
+    return found[name]
 
 
-def _item(container: Any, key: Any) -> object:
+def _item(container: _Container, key: object) -> object:
     return container[key]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, TypeVar, TypeVarTuple
 
 from ..arguments import flag, integer, shown
 from ..arguments import function as callable_
@@ -31,7 +31,13 @@ from ..tensor.verbs import apply
 from .containers import Flat, flattened, rebuilt, tensor_leaves
 from .copies import stack
 
-Tree: TypeAlias = Any  # containers of tensors and numbers
+# Tensors and numbers, or containers of them: what is carried, parts of what is scanned, what a
+# round gives; and any arguments and results.
+C = TypeVar("C")
+X = TypeVar("X")
+Y = TypeVar("Y")
+R = TypeVar("R")
+Ts = TypeVarTuple("Ts")
 
 __all__ = ["cond", "fori_loop", "scan", "while_loop"]
 
@@ -39,8 +45,8 @@ __all__ = ["cond", "fori_loop", "scan", "while_loop"]
 
 
 def fori_loop(
-    lower: int | Tensor, upper: int | Tensor, body: Callable[[Tensor, Tree], Tree], init: Tree
-) -> Tree:
+    lower: int | Tensor, upper: int | Tensor, body: Callable[[Tensor, C], C], init: C
+) -> C:
     """What is carried after `body(i, carried)` for i = lower, ..., upper - 1; `init` before that.
 
     `lower`, `upper`: ints, or tensors of one, which the host reads. `body`: a function of the
@@ -68,13 +74,14 @@ def fori_loop(
         loop = _Loop(name, recorder, device, carried)
         part = loop.captured(lambda i, xs, c: (body(i, c), ()), indexed=True)
         if not loop.taped:
-            return loop.repeated(part, [_length(recorder, b) for b in bounds], False)[0]
+            made: C = loop.repeated(part, [_length(recorder, b) for b in bounds], False)[0]
+            return made
     if len(known) < 2:
         raise GradientError(f"{name}: gradients flow through it, so its bounds must be ints")
     return _rounds(name, body, carried, range(known[0], known[1]))
 
 
-def while_loop(cond: Callable[[Tree], Tree], body: Callable[[Tree], Tree], init: Tree) -> Tree:
+def while_loop(cond: Callable[[C], object], body: Callable[[C], C], init: C) -> C:
     """What is carried after `body(carried)` as long as `cond(carried)` is true; `init` before that.
 
     `cond`: a function of what is carried that gives a bool, a tensor of one element, which the host
@@ -104,8 +111,8 @@ def while_loop(cond: Callable[[Tree], Tree], body: Callable[[Tree], Tree], init:
 
 
 def cond(
-    pred: Tree, true_fn: Callable[..., Tree], false_fn: Callable[..., Tree], *operands: Tree
-) -> Tree:
+    pred: object, true_fn: Callable[[*Ts], R], false_fn: Callable[[*Ts], R], *operands: *Ts
+) -> R:
     """What `true_fn(*operands)` gives where `pred` is true, else what `false_fn(*operands)` gives.
 
     `pred`: a bool, or a tensor of one element, which the host reads when it is known. `true_fn`,
@@ -138,13 +145,14 @@ def cond(
         _Branch(name, recorder, truth.spec.device, partial(f, *operands))
         for f in (true_fn, false_fn)
     ]
-    return _chosen(name, recorder, place, *branches)
+    made: R = _chosen(name, recorder, place, *branches)
+    return made
 
 
 def scan(
-    f: Callable[[Tree, Tree], tuple[Tree, Tree]], init: Tree, xs: Tree = None,
+    f: Callable[[C, X], tuple[C, Y]], init: C, xs: X | None = None,
     length: int | None = None, reverse: bool = False,
-) -> tuple[Tree, Tree]:  # fmt: skip
+) -> tuple[C, Y]:  # fmt: skip
     """What is carried in the end, and what each round gave, stacked: `carried, y = f(carried, x)`.
 
     `xs`: tensors, or containers of them, of which `f` gets one part after the other along the first
@@ -172,7 +180,11 @@ def scan(
         return _steps(name, f, carried, parts, n, reverse)
     with _recorder(carried, *parts.leaves) as (recorder, device):
         loop = _Loop(name, recorder, device, carried, parts)
-        part = loop.captured(lambda i, xs, c: f(c, xs))
+
+        def step(i: Tensor, x: X, c: C) -> tuple[C, Y]:
+            return f(c, x)
+
+        part = loop.captured(step)
         if not loop.taped:
             return loop.repeated(part, [0, n], reverse)
     return _steps(name, f, carried, parts, n, reverse)
@@ -199,9 +211,9 @@ def _is_plain(flat: Flat) -> bool:
     return current().eager or any(t._expr.tape is not None for t in _recorded(flat))
 
 
-def _rounds(name: str, body: Callable[[Tree, Tree], Tree], carried: Flat, indices: range) -> Tree:
+def _rounds(name: str, body: Callable[[Tensor, C], C], carried: Flat, indices: range) -> C:
     """A loop of which each round is an ordinary piece of the program."""
-    value = rebuilt(carried, carried.leaves)
+    value: C = rebuilt(carried, carried.leaves)
     device = carried.leaves[0].device if carried.leaves else default_device()
     for i in indices:
         value = rebuilt(carried, _carried_on(name, carried, body(_index(i, device), value)))
@@ -209,10 +221,11 @@ def _rounds(name: str, body: Callable[[Tree, Tree], Tree], carried: Flat, indice
 
 
 def _steps(
-    name: str, f: Callable[[Tree, Tree], Tree], carried: Flat, parts: Flat, n: int, reverse: bool
-) -> tuple[Tree, Tree]:
+    name: str, f: Callable[[C, X], tuple[C, Y]], carried: Flat, parts: Flat, n: int, reverse: bool
+) -> tuple[C, Y]:
     """The same for `scan`."""
-    value, made = rebuilt(carried, carried.leaves), []
+    made: list[Flat] = []
+    value: C = rebuilt(carried, carried.leaves)
     for k in range(n - 1, -1, -1) if reverse else range(n):
         value, y = _pair(name, f(value, rebuilt(parts, [x[k] for x in parts.leaves])))
         value = rebuilt(carried, _carried_on(name, carried, value))
@@ -224,7 +237,7 @@ def _steps(
     return value, rebuilt(made[0], columns)
 
 
-def _pair(name: str, made: Tree) -> tuple[Tree, Tree]:
+def _pair(name: str, made: tuple[C, Y]) -> tuple[C, Y]:
     if not isinstance(made, tuple) or len(made) != 2:
         raise ArgumentTypeError(
             f"{name}: f gives a pair, what is carried and a y, not {shown(made)}"
@@ -371,15 +384,15 @@ class _Loop:
         self.y_specs: list[Spec] = []
 
     def captured(
-        self, step: Callable[[Tensor, Tree, Tree], Tree], indexed: bool = False
+        self, step: Callable[[Tensor, X, C], tuple[C, Y]], indexed: bool = False
     ) -> Part | None:
         """The body, of an index, the parts and what is carried; None where gradients flow."""
         inner = _Inner(self.recorder, self.device)
         with recorded_by(inner.recorder):
             inputs = [inner.recorder.placeholder(e.spec) for e in self.first]
             xs = [inner.recorder.placeholder(_row(e.spec)) for e in self.given]
-            carried = rebuilt(self.carried, [make(e) for e in inputs])
-            given = rebuilt(self.parts, list(map(make, xs)))
+            carried: C = rebuilt(self.carried, [make(e) for e in inputs])
+            given: X = rebuilt(self.parts, list(map(make, xs)))
             made, y = _pair(self.name, step(self._index(indexed), given, carried))
             results = _carried_on(self.name, self.carried, made)
             self.ys = tensor_leaves(self.name, y, _first(self.carried))
@@ -422,7 +435,7 @@ class _Loop:
 
     def repeated(
         self, part: Part | None, bounds: Sequence[int | Place], reverse: bool
-    ) -> tuple[Tree, Tree]:
+    ) -> tuple[Any, Any]:
         """What the loop gives."""
         assert part is not None
         recorder = self.recorder
@@ -450,7 +463,7 @@ class _Loop:
         made = rebuilt(self.carried, [make(e) for e in exprs])
         return made, rebuilt(self.ys, [make(e) for e in ys])
 
-    def repeated_while(self, condition: Callable[[Tree], Tree], part: Part | None) -> Tree:
+    def repeated_while(self, condition: Callable[[C], object], part: Part | None) -> C:
         """What a loop gives that goes on while a condition holds."""
         assert part is not None
         inner = _Inner(self.recorder, self.device)
@@ -469,14 +482,15 @@ class _Loop:
         exprs, carried = self.buffers(asked, part)
         place = self.recorder.place(self.recorder.allocated(spec((), bool_, self.device)))
         self.recorder.perform(While(asked, place, part, carried))
-        return rebuilt(self.carried, [make(e) for e in exprs])
+        carried_on: C = rebuilt(self.carried, [make(e) for e in exprs])
+        return carried_on
 
 
 class _Branch:
     """One of the functions of `cond`, captured."""
 
     def __init__(
-        self, name: str, recorder: Recorder, device: Device, function: Callable[[], Tree]
+        self, name: str, recorder: Recorder, device: Device, function: Callable[[], object]
     ) -> None:
         inner = _Inner(recorder, device)
         with recorded_by(inner.recorder):
@@ -490,7 +504,7 @@ class _Branch:
         self.part = inner.part(places)
 
 
-def _chosen(name: str, recorder: Recorder, truth: Place, yes: _Branch, no: _Branch) -> Tree:
+def _chosen(name: str, recorder: Recorder, truth: Place, yes: _Branch, no: _Branch) -> Any:
     if yes.flat.tree != no.flat.tree:
         raise DTypeError(
             f"{name}: true_fn gives {yes.flat.tree}, and false_fn {no.flat.tree}; they must give "

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import update_wrapper
 from inspect import Parameter, signature
-from typing import Any
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
 import numpy as np
 
@@ -29,8 +29,13 @@ KINDS = 64  # of arguments, that a function is captured for; beyond, the oldest 
 TRIES = 3  # to capture a function that binds names to new tensors, as the first call of one may
 LATEST = 4  # captures that are tried without looking them up; and those of one kind
 
+P = ParamSpec("P")  # what the function takes
+Rest = ParamSpec("Rest")  # but for the instance, where it is a method
+R = TypeVar("R")
+Instance = TypeVar("Instance")
 
-class Captured:
+
+class Captured(Generic[P, R]):
     """A function that is captured when it is called, and replayed when it is called again.
 
     Made by `dt.jit`. `captures` counts how often it was captured.
@@ -41,10 +46,10 @@ class Captured:
     ([3.0, 3.0], 1)
     """
 
-    def __init__(self, function: Callable[..., Any], static_argnames: frozenset[str]) -> None:
+    def __init__(self, function: Callable[P, R], static_argnames: frozenset[str]) -> None:
         self.__name__ = type(function).__name__  # of what has no name itself
         update_wrapper(self, function)
-        self._function = function
+        self._function: Callable[..., R] = function
         self._static = static_argnames
         self._positions = _positions(function, static_argnames)
         self._captures: dict[Hashable, list[Capture | Failed]] = {}
@@ -66,16 +71,27 @@ class Captured:
     def __repr__(self) -> str:
         return f"<dt.jit of {self.__name__}, captured {self.captures} times>"
 
-    def __get__(self, instance: object, owner: type | None = None) -> Callable[..., Any]:
-        return self if instance is None else _Bound(self, instance)
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+    @overload
+    def __get__(
+        self: Captured[Concatenate[Instance, Rest], R],
+        instance: Instance,
+        owner: type | None = None,
+    ) -> _Bound[Rest, R]: ...
+    def __get__(self, instance: object, owner: type | None = None) -> object:
+        if instance is None:
+            return self
+        bound: _Bound[..., R] = _Bound(self, instance)
+        return bound
 
-    def __call__(self, *args: Any, **options: Any) -> Any:
+    def __call__(self, *args: P.args, **options: P.kwargs) -> R:
         if recording.active and recording.current() is not None:
             return self._function(*args, **options)  # part of what is being captured
         settings = current()
         if not options:
             for call in self._latest:
-                result = call(args, None, settings)
+                result: R = call(args, None, settings)
                 if result is not MISS:
                     return result
         if settings.eager:
@@ -88,11 +104,11 @@ class Captured:
                     return result
         return self._found(flat, settings)
 
-    def _found(self, flat: Flat, settings: Settings) -> Any:
+    def _found(self, flat: Flat, settings: Settings) -> R:
         """What a call gives that none of the latest captures is for."""
         leaves, key = _key(self._name, flat, (settings.grad, settings.reproducible))
         flat = Flat(leaves, flat.tree)
-        result = self._known(flat, key, settings)
+        result: R = self._known(flat, key, settings)
         if result is MISS:
             with self._lock:  # others may have captured it meanwhile
                 result = self._known(flat, key, settings)
@@ -105,13 +121,13 @@ class Captured:
         for capture in self._captures.get(key, ()):
             if isinstance(capture, Failed):
                 return self._run(flat, [x.value if type(x) is Static else x for x in flat.leaves])
-            result = capture.call(flat.leaves, flat.tree, settings)
+            result: R = capture.call(flat.leaves, flat.tree, settings)
             if result is not MISS:
                 self._latest = (capture.call, *self._latest)[:LATEST]
                 return result
         return MISS
 
-    def _run(self, flat: Flat, leaves: Sequence[object]) -> Any:
+    def _run(self, flat: Flat, leaves: Sequence[object]) -> R:
         """The function itself, given the leaves of its arguments."""
         if flat.tree is None:
             return self._function(*leaves)
@@ -122,7 +138,7 @@ class Captured:
     def _name(self) -> str:
         return f"dt.jit of {self.__name__}"
 
-    def _flat(self, args: tuple[Any, ...], options: dict[str, Any]) -> Flat:
+    def _flat(self, args: tuple[object, ...], options: Mapping[str, object]) -> Flat:
         if self._static:
             args = tuple(
                 Static(static(self._name, a)) if i in self._positions else a
@@ -136,7 +152,7 @@ class Captured:
             return Flat(args, None)
         return flattened((args, options))
 
-    def _capture(self, flat: Flat, key: Hashable, settings: Settings) -> Any:
+    def _capture(self, flat: Flat, key: Hashable, settings: Settings) -> R:
         session = Session(self._name, [self._function], flat.leaves, flat.tree, settings)
         given = session.traced()
         try:
@@ -162,20 +178,20 @@ class Captured:
         return result
 
 
-class _Bound:
+class _Bound(Generic[P, R]):
     """A captured function of a class, of one instance."""
 
-    def __init__(self, captured: Captured, instance: object) -> None:
+    def __init__(self, captured: Captured[..., R], instance: object) -> None:
         self.__func__, self.__self__ = captured, instance
 
-    def __call__(self, *args: Any, **options: Any) -> Any:
+    def __call__(self, *args: P.args, **options: P.kwargs) -> R:
         return self.__func__(self.__self__, *args, **options)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self.__func__, name)
 
 
-def _positions(function: Callable[..., Any], names: frozenset[str]) -> frozenset[int]:
+def _positions(function: Callable[..., object], names: frozenset[str]) -> frozenset[int]:
     """Where arguments of these names stand. Raises: ArgumentError for a name that is none."""
     if not names:
         return frozenset()
@@ -193,9 +209,9 @@ def _positions(function: Callable[..., Any], names: frozenset[str]) -> frozenset
     return frozenset(i for i, n in enumerate(parameters) if n in names)
 
 
-def _key(name: str, flat: Flat, settings: Hashable) -> tuple[list[Any], Hashable]:
+def _key(name: str, flat: Flat, settings: Hashable) -> tuple[list[object], Hashable]:
     """The leaves, in memory, and what captures of them are found by."""
-    leaves: list[Any] = []
+    leaves: list[object] = []
     key: list[Hashable] = [settings, flat.tree]
     pending: list[Tensor] = []
     for x in flat.leaves:
@@ -232,9 +248,17 @@ def _key(name: str, flat: Flat, settings: Hashable) -> tuple[list[Any], Hashable
     return leaves, tuple(key)
 
 
+@overload
 def jit(
-    function: Callable[..., Any] | None = None, *, static_argnames: str | Iterable[str] = ()
-) -> Any:
+    function: Callable[P, R], *, static_argnames: str | Iterable[str] = ()
+) -> Captured[P, R]: ...
+@overload
+def jit(
+    function: None = None, *, static_argnames: str | Iterable[str] = ()
+) -> Callable[[Callable[P, R]], Captured[P, R]]: ...
+def jit(
+    function: Callable[P, R] | None = None, *, static_argnames: str | Iterable[str] = ()
+) -> Captured[P, R] | Callable[[Callable[P, R]], Captured[P, R]]:
     """A function that does what `function` does, captured: later calls take Python's part away.
 
     The first call with tensors of new shapes, dtypes or devices runs as always, while what it does
@@ -266,4 +290,5 @@ def jit(
         raise refused("jit", "static_argnames", "names of arguments", static_argnames)
     if function is None:
         return lambda f: jit(f, static_argnames=names)
-    return Captured(callable_("jit", function), names)
+    callable_("jit", function)
+    return Captured(function, names)

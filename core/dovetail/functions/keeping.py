@@ -12,7 +12,7 @@ import copy
 import pickle
 from collections.abc import Callable
 from operator import index
-from typing import Any, SupportsIndex, TypeAlias
+from typing import SupportsIndex, TypeAlias
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -62,7 +62,7 @@ def copied(x: Tensor) -> Tensor:
     return _with_gradient(apply(ops.COPY, (x.detach(),)), copy.copy(x.grad))
 
 
-def deep_copied(x: Tensor, memo: dict[int, Any]) -> Tensor:
+def deep_copied(x: Tensor, memo: dict[int, object]) -> Tensor:
     """For `copy.deepcopy`: a copy of the storage, once for all tensors over it, and x's view of it.
 
     Raises: GradientError for what is bound to what it was computed from.
@@ -72,8 +72,12 @@ def deep_copied(x: Tensor, memo: dict[int, Any]) -> Tensor:
     storage = storage_of(e)
     if id(storage) not in memo:
         memo[id(storage)] = apply(ops.COPY, (_flat(e, 0, storage.nbytes // x.itemsize),))
-        memo.setdefault(id(memo), []).append(storage)  # which keeps its id, as copy.py does
-    found = as_strided(memo[id(storage)], e.spec.shape, e.strides, e.offset)
+        held = memo.setdefault(id(memo), [])
+        assert isinstance(held, list)
+        held.append(storage)  # which keeps its id, as copy.py does
+    whole = memo[id(storage)]
+    assert isinstance(whole, Tensor)
+    found = as_strided(whole, e.spec.shape, e.strides, e.offset)
     return _with_gradient(found, copy.deepcopy(x.grad, memo)) if x.requires_grad else found
 
 

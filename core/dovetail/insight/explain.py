@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, overload
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol, TypeGuard, overload
 
 from ..arguments import flag
 from ..capture.program import Call as CapturedCall
@@ -132,11 +133,24 @@ class Replays:
     __repr__ = __str__
 
 
+class Captured(Protocol):
+    """What `dt.jit` gives: `programs` are those that are replayed, and for which arguments."""
+
+    __name__: str
+
+    @property
+    def programs(self) -> Sequence[tuple[str, Program]]: ...
+
+
+def _is_captured(x: object) -> TypeGuard[Captured]:
+    return hasattr(x, "programs")
+
+
 @overload
 def explain(*tensors: Tensor, source: bool = False) -> Explanation: ...
 @overload
-def explain(*tensors: Any, source: bool = False) -> Replays: ...
-def explain(*tensors: Any, source: bool = False) -> Explanation | Replays:
+def explain(*tensors: Captured, source: bool = False) -> Replays: ...
+def explain(*tensors: Tensor | Captured, source: bool = False) -> Explanation | Replays:
     """How the pending work of these tensors would be done, together: launches, reasons, kernels.
 
     Nothing runs, and it stays pending. `tensors`: or one function that `dt.jit` gave; then what is
@@ -155,8 +169,7 @@ def explain(*tensors: Any, source: bool = False) -> Explanation | Replays:
     (1, 16)
     """
     source = flag("explain", source, "source")
-    if len(tensors) == 1 and hasattr(tensors[0], "programs"):
-        f = tensors[0]
+    if len(tensors) == 1 and _is_captured(f := tensors[0]):
         return Replays(f.__name__, tuple(_replay(given, p, source) for given, p in f.programs))
     plans = run.planned([strided("explain", x)._expr for x in tensors])
     launches = tuple(_launch(where, step, source) for where, plan in plans for step in plan.steps)

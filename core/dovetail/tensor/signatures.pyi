@@ -4,8 +4,8 @@
 
 import numpy as np
 from collections.abc import Callable, Sequence
-from dovetail.autograd.engine import HookHandle, Tensors
-from dovetail.autograd.tape import Node
+from dovetail.autograd.engine import Tensors
+from dovetail.autograd.tape import HookHandle, Node
 from dovetail.device import Device
 from dovetail.functions.datatypes import DTypeLike, DeviceLike
 from dovetail.functions.elementwise import Number
@@ -20,7 +20,7 @@ from dovetail.tensor.operands import Array, Operand
 from dovetail.tensor.tensor import Tensor
 from dovetail_sparse.tensor import COO
 from types import ModuleType
-from typing import Any, SupportsIndex
+from typing import SupportsIndex
 
 class Methods:
     def __array_function__(
@@ -40,7 +40,7 @@ class Methods:
         **given: object,
     ) -> object: ...
     def __copy__(self) -> Tensor: ...
-    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor: ...
+    def __deepcopy__(self, memo: dict[int, object]) -> Tensor: ...
     def __dlpack__(
         self,
         *,

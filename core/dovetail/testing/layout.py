@@ -48,7 +48,7 @@ def apart(shape: Shape) -> Array:
     return found
 
 
-MASKS: dict[str, Callable[[Shape, np.random.Generator], Any]] = {
+MASKS: dict[str, Callable[[Shape, np.random.Generator], Array]] = {
     "full": lambda shape, rng: np.ones(shape, bool),
     "scattered": lambda shape, rng: rng.random(shape) < 0.3,
     "nothing": lambda shape, rng: np.zeros(shape, bool),
@@ -245,13 +245,13 @@ class LayoutKit(Kit):
 
     def both(
         self, operands: Sequence[tuple[Array, DType, bool]], on: Device
-    ) -> tuple[list[Any], list[T.Tensor]]:
+    ) -> tuple[list[T.Tensor], list[T.Tensor]]:
         """Operands as they are asked for, and all strided."""
         made = [self.put(v, d, on) if ours else (None, from_host(v, d, on))
                 for v, d, ours in operands]  # fmt: skip
         return [y if x is None else x for x, y in made], [y for _, y in made]
 
-    def _is_due(self, found: DovetailError, wanted: Any, name: str, what: str) -> None:
+    def _is_due(self, found: DovetailError, wanted: object, name: str, what: str) -> None:
         """Fails unless an error is that of a strided tensor; Refused for a LayoutError."""
         if isinstance(found, LayoutError):
             self.named(found, name, what)
@@ -330,7 +330,9 @@ class LayoutKit(Kit):
         assert named, self.failure(f"{what}: an error that does not begin with {name}: {text}", "")
         assert WAY_OUT.search(text), self.failure(f"{what}: an error without a way out: {text}", "")
 
-    def raises_alike(self, name: str, f: Function, operands: Sequence[Any], what: str) -> None:
+    def raises_alike(
+        self, name: str, f: Function, operands: Sequence[tuple[Array, DType, bool]], what: str
+    ) -> None:
         """Fails unless a wrong call raises what it raises of strided tensors, by name."""
         ruled, plain = self.both(operands, self.device)
         wanted, found = _outcome(f, plain), _outcome(f, ruled)
@@ -360,11 +362,11 @@ def stored(x: Any) -> list[Array]:
     return [host(p) for p in parts(x)]
 
 
-def _rules(operands: Sequence[Any]) -> Mapping[str, object]:
+def _rules(operands: Sequence[object]) -> Mapping[str, object]:
     return next(x.rules for x in operands if isinstance(x, LayoutTensor))
 
 
-def _outcome(f: Function, operands: Sequence[Any]) -> Any:
+def _outcome(f: Function, operands: Sequence[object]) -> Any:
     """What a call gives, an error of dovetail's included."""
     try:
         return as_a_user(f, *operands)

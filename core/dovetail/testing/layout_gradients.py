@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +20,7 @@ from .layout import FEW, LayoutKit, Refused, Sample, as_a_user, dense, unsigned_
 from .test_scalar_ops import named
 from .values import Array, held
 
-Function = Callable[[Any, Any, T.Tensor], Any]
+Function = Callable[[T.Tensor, T.Tensor, T.Tensor], T.Tensor]
 MOVES = "slice|view|permute|expand"  # a layout may not know which function asked for a move
 # Of two tensors of the layout and a strided one without zeros: the op's name, its verb.
 FUNCTIONS: dict[str, tuple[str, str, Function]] = {
@@ -52,7 +51,7 @@ def gradients(
     """The gradients by all operands, of a weighted sum of what `f` gives."""
     leaves = [from_host(s.array(d, k), d, kit.device).requires_grad_() for k in range(2)]
     leaves.append(from_host(Sample("full", s.shape).array(d, 5), d, kit.device).requires_grad_())
-    given: list[Any] = [kit.subject.make(x) if ours else x for x in leaves[:2]]
+    given: list[T.Tensor] = [kit.subject.make(x) if ours else x for x in leaves[:2]]
     flows = [x.requires_grad for x in given]
     found = dense(as_a_user(f, *given, leaves[2]))
     weights = Sample("full", found.shape).array(d, 9)

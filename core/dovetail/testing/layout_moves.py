@@ -19,8 +19,8 @@ from ..tensor.host import from_host
 from .layout import FEW, SAMPLES, SOME, LayoutKit, Sample
 from .test_scalar_ops import named
 
-Function = Callable[[Any], Any]
-VIEWS: dict[str, tuple[str, Callable[[Any], Any], int]] = {
+Function = Callable[[T.Tensor], T.Tensor]
+VIEWS: dict[str, tuple[str, Function, int]] = {
     "permute": ("permute_dims", lambda x: m.permute_dims(x, tuple(range(x.ndim))[::-1]), 0),
     "permute inner": ("permute_dims", lambda x: m.permute_dims(x, (0, 2, 1)), 3),
     "transpose": ("matrix_transpose", linalg.matrix_transpose, 2),

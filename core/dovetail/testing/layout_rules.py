@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -30,7 +29,7 @@ from .kit import host
 from .layout import FEW, LayoutKit, Sample, dense, stored
 from .values import Array
 
-OPS: dict[str, Callable[[Any, T.Tensor], Any]] = {
+OPS: dict[str, Callable[[T.Tensor, T.Tensor], T.Tensor]] = {
     "itself": lambda x, y: x,
     "negative": lambda x, y: -x,
     "add": lambda x, y: x + x,
@@ -50,7 +49,7 @@ def source(kit: LayoutKit, s: Sample) -> tuple[T.Tensor, T.Tensor]:
     return from_host(x, float32, kit.device) + 0, from_host(y, float32, kit.device) + 0
 
 
-def done(kit: LayoutKit, name: str, s: Sample) -> Any:
+def done(kit: LayoutKit, name: str, s: Sample) -> T.Tensor | None:
     """The op's result; None where the layout refuses it."""
     x, y = source(kit, s)
     try:
@@ -59,7 +58,7 @@ def done(kit: LayoutKit, name: str, s: Sample) -> Any:
         return None
 
 
-def bits(x: Any) -> Array:
+def bits(x: T.Tensor) -> Array:
     return host(dense(x))
 
 
@@ -100,7 +99,7 @@ def test_writes_are_not_seen(kit: LayoutKit, name: str) -> None:
             kit.equal(bits(ours), s.array(float32), float32, f"{s}, what it gave was written")
 
 
-WRITES: dict[str, tuple[str, Callable[[Any, T.Tensor], object]]] = {
+WRITES: dict[str, tuple[str, Callable[[T.Tensor, T.Tensor], object]]] = {
     "x[...] = 1": ("setitem", lambda x, y: setitem(x, ..., 1)),
     "x.add_(x)": ("add", lambda x, y: x.add_(x)),
     "x.add_(strided)": ("add", lambda x, y: x.add_(y)),
@@ -136,7 +135,7 @@ def test_augmented_assignment_makes_a_new_tensor(kit: LayoutKit) -> None:
 # --- mistakes
 
 
-MISTAKES: dict[str, tuple[str, Callable[..., Any], Shape | None]] = {
+MISTAKES: dict[str, tuple[str, Callable[..., object], Shape | None]] = {
     "shapes do not broadcast": ("add", lambda x, y: x + y, (5, 4)),
     "axis out of range": ("sum", lambda x, y: statistics.sum(x, axis=7), None),
     "axis twice": ("permute_dims", lambda x, y: m.permute_dims(x, (0, 0)), None),
@@ -169,14 +168,14 @@ class Foreign(LayoutTensor):
     shape: Shape
 
 
-def foreign(x: T.Tensor) -> Any:
-    made: Any = object.__new__(Foreign)
+def foreign(x: T.Tensor) -> Foreign:
+    made: Foreign = object.__new__(Foreign)
     made.device, made.dtype, made.shape = x.device, x.dtype, x.shape
     made.layout, made.parts = lay.layout("foreign"), (x,)
     return made
 
 
-MIXED: dict[str, Callable[[Any, Any], Any]] = {
+MIXED: dict[str, Callable[[T.Tensor, T.Tensor], T.Tensor]] = {
     "add": lambda x, y: x + y,
     "multiply": lambda x, y: x * y,
     "matmul": lambda x, y: matmul(x, y),

@@ -134,7 +134,7 @@ class Program:
     def drop(self) -> None:
         self.steps.append(("drop", self.pick()))
 
-    def run(self, name: str, eager: bool) -> list[Any]:
+    def run(self, name: str, eager: bool) -> list[np.ndarray | None]:
         """Every tensor's bits at the end (None for dropped or read-only-refused ones)."""
         ts: list[Any] = [from_host(a, dtype(a.dtype), device(name)) for a in self.inputs]
         if eager:
@@ -181,7 +181,7 @@ class Program:
             pass
 
 
-def same_bits(a: Any, b: Any) -> bool:
+def same_bits(a: np.ndarray | None, b: np.ndarray | None) -> bool:
     """Equal values, all NaNs alike, zeros by sign."""
     if a is None or b is None:
         return a is b

@@ -105,12 +105,12 @@ def test_reductions(kit: Kit, name: str, d: DType) -> None:
             )
 
 
-def softmax(x: Any) -> Any:
+def softmax(x: T.Tensor) -> T.Tensor:
     e = exp(x - statistics.max(x, axis=-1, keepdims=True))
     return e / statistics.sum(e, axis=-1, keepdims=True)
 
 
-def normalised(x: Any) -> Any:
+def normalised(x: T.Tensor) -> T.Tensor:
     centred = x - statistics.mean(x, axis=-1, keepdims=True)
     return centred / (statistics.mean(centred * centred, axis=-1, keepdims=True) + 1e-5) ** 0.5
 
@@ -145,7 +145,7 @@ def test_gather_adds_up_in_order(kit: Kit, d: DType) -> None:
 
 @pytest.mark.parametrize("d", FLOATS, ids=named)
 def test_second_derivatives(kit: Kit, d: DType) -> None:
-    def slope(x: Any) -> Any:
+    def slope(x: T.Tensor) -> Any:
         _, back = vjp(lambda v: tanh(v) * v, x)
         return back(x * 0 + 1)[0]
 

@@ -4,7 +4,6 @@ what waits for it."""
 from __future__ import annotations
 
 import threading
-from typing import Any
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from ..backend.streams import Stream, default_stream
 from ..dtypes import float32
 from ..kernel.builder import Kernel, KernelBuilder
 from ..kernel.language import load
+from ..memory.pointer import StreamHandle
 from ..tensor.host import evaluate, from_host
 from .kit import Kit, host
 from .values import Array, finite, raw
@@ -37,21 +37,21 @@ class Queue:
         self.launch = self.backend.bind(kit.program(doubled()), (N,), (N,))
         self.expected = np.zeros(N, np.float32)
 
-    def fill(self, value: float, stream: Any) -> None:
+    def fill(self, value: float, stream: StreamHandle) -> None:
         self.expected[:] = value
         self.backend.copy_in(self.ptr.handle, self.ptr.offset, raw(self.expected), stream)
 
-    def work(self, times: int, stream: Any) -> None:
+    def work(self, times: int, stream: StreamHandle) -> None:
         for _ in range(times):
             self.launch((self.ptr.handle, self.ptr.offset), (), stream)
             self.expected = self.expected * np.float32(2) + np.float32(1)
 
-    def read(self, stream: Any) -> Array:
+    def read(self, stream: StreamHandle) -> Array:
         found = np.empty(N, np.float32)
         self.backend.copy_out(raw(found), self.ptr.handle, self.ptr.offset, stream)
         return found
 
-    def check(self, stream: Any, what: str) -> None:
+    def check(self, stream: StreamHandle, what: str) -> None:
         self.kit.same(self.read(stream), self.expected, float32, what, lambda: str(doubled()))
 
 

@@ -19,6 +19,7 @@ from ..functions.linalg import matmul, reproducible
 from ..functions.random import Generator
 from ..functions.sorting import argsort, sort
 from ..graph.expr import node, spec
+from ..layout import Shape
 from ..ops import sort as radix
 from ..ops import table as ops
 from ..ops.table import Op
@@ -101,8 +102,8 @@ def test_python_numbers(kit: Kit, name: str, d: DType) -> None:
     ]:
         for position in range(op.arity):
 
-            def make(on: Device, number: Any = number, position: int = position) -> T.Tensor:
-                args: list[Any] = [number] * op.arity
+            def make(on: Device, number: float = number, position: int = position) -> T.Tensor:
+                args: list[T.Tensor | float] = [number] * op.arity
                 args[position] = dense(x, d, on)
                 return verbs.apply(op, args)
 
@@ -298,7 +299,8 @@ def halves(x: T.Tensor) -> T.Tensor:
     return concat([x[:, 30:], x[:, :30]], axis=1)
 
 
-JOINS: dict[str, Callable[[T.Tensor, T.Tensor], T.Tensor]] = {
+Join = Callable[[T.Tensor, T.Tensor], T.Tensor]
+JOINS: dict[str, Join] = {
     "rows": lambda x, y: concat([x, y]),
     "columns": lambda x, y: concat([x, y[:, 3:], x[:, ::-2]], axis=1),
     "transposed": lambda x, y: concat([x.T, y.T], axis=1).T,
@@ -316,7 +318,7 @@ def test_join(kit: Kit, d: DType) -> None:
     for name, join in JOINS.items():
         for place in (dense, transposed):
 
-            def make(on: Device, place: Place = place, join: Any = join) -> T.Tensor:
+            def make(on: Device, place: Place = place, join: Join = join) -> T.Tensor:
                 found: T.Tensor = join(place(x, d, on), place(y, d, on))
                 return found
 
@@ -357,7 +359,7 @@ def test_reduce(kit: Kit, name: str, d: DType) -> None:
                     on: Device,
                     place: Place = place,
                     v: Array = values,
-                    a: Any = axes,
+                    a: Shape = axes,
                     k: bool = keep,
                 ) -> T.Tensor:
                     return verbs.reduce(op, place(v, d, on), a, k)
@@ -537,7 +539,9 @@ def test_recurrence(kit: Kit, d: DType) -> None:
     for shape, axis in (((300,), 0), ((ROWS, COLUMNS), 0), ((ROWS, COLUMNS), 1), ((4, 0), 1)):
         for lag in (0, 1):
 
-            def make(on: Device, shape: Any = shape, axis: int = axis, lag: int = lag) -> T.Tensor:
+            def make(
+                on: Device, shape: Shape = shape, axis: int = axis, lag: int = lag
+            ) -> T.Tensor:
                 x, b = (dense(finite(d, shape, s), d, on)._expr for s in (1, 2))
                 return T.make(node(ops.RECURRENCE, (x, b), b.spec, (axis, lag)))
 
