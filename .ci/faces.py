@@ -12,6 +12,7 @@ import difflib
 import importlib
 import importlib.util
 import inspect
+import os
 import re
 import sys
 import textwrap
@@ -482,6 +483,8 @@ def load() -> None:
     )
     assert spec is not None
     package = sys.modules["dovetail"] = importlib.util.module_from_spec(spec)
+    os.environ["DOVETAIL_PURE"] = "1"  # compiled functions do not say all that is read here
+    importlib.import_module("dovetail.compiled")  # first, as `__init__` does
     exec(compile(namespace(), str(INIT), "exec"), vars(package))
 
 
