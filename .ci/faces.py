@@ -119,6 +119,10 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
 }  # fmt: skip
 
 
+# Modules that are loaded when one of their names is first asked for: a tenth of an import's time.
+LATE = ("functions.captured_files", "functions.control_flow", "functions.jit")
+
+
 def module(name: str) -> ModuleType:
     """A module of the core."""
     return importlib.import_module(f"dovetail.{name}")
@@ -146,13 +150,19 @@ def listed(names: Iterable[str]) -> str:
 
 def namespace() -> str:
     """`__init__.py` with the imports and the `__all__` that follow from the modules."""
-    lines, public = [], [*BY_HAND]
+    lines, public, late = [], [*BY_HAND], {}
     for name, some in OFFERS.items():
         given = some.split() or sorted(module(name).__all__, key=natural)
         public += [RENAMED.get(n, n) for n in given]
         renamed = [f"{n} as {RENAMED[n]}" if n in RENAMED else n for n in given]
         one = f"from .{name} import {', '.join(renamed)}"
+        if name in LATE:
+            late[one] = dict.fromkeys(given, name)
+            continue
         lines.append(one if len(one) <= WIDTH else f"from .{name} import (\n{listed(renamed)}\n)")
+    lines += ["", "_LATE = {  # name -> the module that is loaded when it is first asked for"]
+    lines += [f'    "{n}": "{m}",' for names in late.values() for n, m in names.items()]
+    lines += ["}", "if typing.TYPE_CHECKING:", *(f"    {one}" for one in late)]
     twice = sorted({n for n in public if public.count(n) > 1})
     assert not twice, f"in several modules: {twice}"
     names = listed(f'"{n}"' for n in sorted(public, key=natural))

@@ -19,6 +19,7 @@ A value of another kind than a parameter takes is an ArgumentTypeError (a TypeEr
 tensor a DTypeError, an axis out of range an AxisError. Every error is a DovetailError.
 """
 
+import importlib
 import math
 import typing
 
@@ -45,8 +46,6 @@ from .errors import (
     InternalError, LayoutError, NotYetAttribute, NotYetError, OutOfMemoryError, PluginError,
     ReadOnlyError, ShapeError, SharingError, UnavailableError, ValueOverflow,
 )
-from .functions.captured_files import load_function, save_function
-from .functions.control_flow import cond, fori_loop, scan, while_loop
 from .functions.copies import concat, contiguous, copy, repeat, roll, stack, tile
 from .functions.creation import (
     arange, empty, empty_like, eye, full, full_like, get_default_dtype, linspace, meshgrid, ones,
@@ -69,7 +68,6 @@ from .functions.from_values import asarray
 from .functions.index_writes import index_add, scatter
 from .functions.indexing import searchsorted, take, take_along_axis
 from .functions.interop import array_namespace_info as __array_namespace_info__, from_dlpack
-from .functions.jit import jit
 from .functions.linalg import matmul, matrix_transpose, outer, reproducible, tensordot, vecdot
 from .functions.manipulation import (
     as_strided, broadcast_arrays, broadcast_shapes, broadcast_to, diagonal, expand_dims, flatten,
@@ -89,6 +87,20 @@ from .plugins.registry import devices
 from .settings import eager
 from .tensor.host import evaluate
 from .tensor.tensor import Tensor
+
+_LATE = {  # name -> the module that is loaded when it is first asked for
+    "load_function": "functions.captured_files",
+    "save_function": "functions.captured_files",
+    "cond": "functions.control_flow",
+    "fori_loop": "functions.control_flow",
+    "scan": "functions.control_flow",
+    "while_loop": "functions.control_flow",
+    "jit": "functions.jit",
+}
+if typing.TYPE_CHECKING:
+    from .functions.captured_files import load_function, save_function
+    from .functions.control_flow import cond, fori_loop, scan, while_loop
+    from .functions.jit import jit
 
 __all__ = [
     "ArgumentError", "ArgumentTypeError", "AxisError", "CaptureError", "CompileError", "DType",
@@ -146,5 +158,10 @@ if typing.TYPE_CHECKING:  # what the layouts that are shipped with dovetail add
 else:
 
     def __getattr__(name):
+        if name in _LATE:
+            found = globals()[name] = getattr(
+                importlib.import_module(f".{_LATE[name]}", __name__), name
+            )
+            return found
         methods.refuse("dt", name)
         return methods.added("functions", name, "module 'dovetail' has no attribute")

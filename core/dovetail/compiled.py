@@ -7,7 +7,6 @@ and with DOVETAIL_PURE=1, the sources run as they are: the same results, the sam
 
 from __future__ import annotations
 
-import platform
 import sys
 from collections.abc import Sequence
 from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec, PathFinder
@@ -60,8 +59,8 @@ def config() -> dict[str, object]:
     return {
         "hot_path": "compiled" if found else "python",
         "compiled_modules": found,
-        "python": platform.python_version(),
-        "machine": platform.machine(),
+        "python": sys.version.partition(" ")[0],
+        "platform": sys.platform,
     }
 
 

@@ -17,7 +17,7 @@ from ..backend.streams import current_handle
 from ..device import Device
 from ..device import opened as open_device
 from ..dtypes import dtype
-from ..engine import programs
+from ..engine import programs, recording
 from ..engine.programs import BoundStep
 from ..errors import CaptureError
 from ..fusion.plan import Step
@@ -36,7 +36,6 @@ from .traced import TracedFloat
 Json: TypeAlias = Any  # what files hold: numbers, texts, lists, and dicts of them
 
 Range = tuple[int, int]  # bytes that may be touched, from where a slot begins
-Reserve = Callable[[int], tuple[int, int]]
 FORMULAS = {
     f.__name__: f
     for f in (
@@ -44,7 +43,6 @@ FORMULAS = {
         operator.mod, operator.pow, operator.neg, operator.pos, operator.abs,
     )
 }  # fmt: skip
-default_reserve: Reserve | None = None  # of the default random generator: set by `functions`
 
 
 # --- writing --------------------------------------------------------------------------------------
@@ -126,7 +124,7 @@ class Writer:
 
     def _effect(self, a: Effect) -> Json:
         action = a.action
-        if isinstance(action, partial) and action.func == default_reserve:
+        if isinstance(action, partial) and action.func == recording.default_reserve:
             return ["draw", action.args[0], a.variable]
         raise CaptureError(
             "save_function: only draws from the default random generator are in a file, no other "
@@ -317,9 +315,10 @@ class Reader:
         return Fill(self._place(slots, place, 0, len(values)), values)
 
     def _draw(self, slots: Sequence[Range], n: Json, variable: Json) -> Effect:
-        assert default_reserve is not None, "random is not imported"
+        reserve = recording.default_reserve
+        assert reserve is not None, "random is not imported"
         self.variable(variable + 1)
-        return Effect(partial(default_reserve, within(n, 1 << 64)), self.variable(variable))
+        return Effect(partial(reserve, within(n, 1 << 64)), self.variable(variable))
 
     # --- loops and branches
     def _part(self, slots: Sequence[Range], part: Json, given: Sequence[Range]) -> Part:

@@ -53,6 +53,8 @@ class _OfThread(threading.local):
 
 
 _mine = _OfThread()
+# The default random generator's, set by `functions`: numbers that a replay reserves anew.
+default_reserve: Callable[[int], tuple[int, int]] | None = None
 _counting = threading.Lock()
 active = 0  # recorders that are in use, on any thread
 

@@ -7,7 +7,6 @@ when the verifier has accepted them and it is known that they stay within the me
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Sequence
@@ -43,6 +42,12 @@ __all__ = ["load_function", "save_function"]
 
 MAGIC = b"dovetail: a captured function, 1\n"
 DIGEST = 32  # bytes
+
+
+def _digest(data: bytes) -> bytes:
+    import hashlib  # 5 ms, which `import dovetail` need not pay
+
+    return hashlib.sha256(data).digest()
 
 
 def save_function(f: Captured[..., object], path: str | os.PathLike[str]) -> None:
@@ -82,7 +87,7 @@ def save_function(f: Captured[..., object], path: str | os.PathLike[str]) -> Non
         ) from None
     text = json.dumps(content).encode()
     rest = len(text).to_bytes(8, "little") + text + b"".join(writer.blobs)
-    where.write_bytes(MAGIC + hashlib.sha256(rest).digest() + rest)
+    where.write_bytes(MAGIC + _digest(rest) + rest)
 
 
 def load_function(
@@ -107,7 +112,7 @@ def load_function(
     begin = len(MAGIC) + DIGEST
     if not data.startswith(MAGIC):
         raise CaptureError(f"{name}: {path} is no file that dt.save_function wrote")
-    if len(data) < begin + 8 or hashlib.sha256(data[begin:]).digest() != data[len(MAGIC) : begin]:
+    if len(data) < begin + 8 or _digest(data[begin:]) != data[len(MAGIC) : begin]:
         raise CaptureError(
             f"{name}: {path} has been cut short or changed since dt.save_function wrote it; "
             "save it again"

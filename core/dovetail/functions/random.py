@@ -17,7 +17,6 @@ import numpy as np
 
 from ..arguments import instance, integer, named, real, refused, sequence, shown
 from ..arguments import integers as ints
-from ..capture import written
 from ..device import usable
 from ..dtypes import DType, float32, float64, int64, uint32, uint64
 from ..engine import recording
@@ -256,7 +255,7 @@ def _at(state: tuple[int, int]) -> Generator:
 
 # One for the whole process, under a lock: seeding it once seeds what every thread draws.
 _default = Generator()
-written.default_reserve = _default._reserve
+recording.default_reserve = _default._reserve
 
 
 def _chosen(op: str, generator: Generator | None) -> Generator:
