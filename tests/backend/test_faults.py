@@ -446,3 +446,10 @@ def test_children_of_a_fork_compute(name: str) -> None:
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert done.returncode == 0 and "well" in done.stdout, done.stderr
+
+
+def test_where_the_host_reaches_no_memory_cells_are_asked_for_once(faulty: Any) -> None:
+    dev, backend = faulty()
+    backend.host_address = lambda handle, offset: None
+    assert [dev.opened.faults.prompt() for _ in range(3)] == [None] * 3
+    assert backend.calls["allocate"] == 1 and backend.live == {}

@@ -186,3 +186,16 @@ def test_pending_readers_of_what_is_written_come_first(device: str) -> None:
         x += y
         assert np.array_equal(reader.numpy(), before * 3)
         assert np.array_equal(x.numpy(), before + y.numpy())
+
+
+def test_what_is_written_gets_no_memory_of_its_own(device: str) -> None:
+    """Though Python's stack holds it, as `v` does here, until the statement is over."""
+    x, y = tensors(device, (9,), (9,))
+    a, old = x.numpy().copy(), dt.memory.stats(device).allocations
+    for k in range(4):
+        v = x[:-2] * k + x[2:]
+        y[1:-1] = v
+        assert dt.memory.stats(device).allocations == old
+    y[1:-1] = 0.0  # who still has the value keeps it
+    np.testing.assert_array_equal(v.numpy(), a[:-2] * np.float32(3) + a[2:])
+    assert float(y[1:-1].sum()) == 0.0

@@ -104,8 +104,8 @@ _pending = 0  # devices with checks that are not settled
 class Faults:
     """The error cells of one device. `pending`: whether any check is not settled."""
 
-    __slots__ = ("__weakref__", "_backend", "_cells", "_free", "_lock", "_prompt", "_untold",
-                 "_waiting", "pending")  # fmt: skip
+    __slots__ = ("__weakref__", "_backend", "_cells", "_free", "_lock", "_may_be_prompt", "_prompt",
+                 "_untold", "_waiting", "pending")  # fmt: skip
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
@@ -117,16 +117,20 @@ class Faults:
         self._untold: deque[Fault] = deque(maxlen=CELLS)
         self._lock = threading.RLock()
         self.pending = False
+        self._may_be_prompt = True
         self._prompt: Prompt | None = None
 
     def prompt(self) -> Prompt | None:
         """Cells for launches that are waited for; None where the host cannot look at them itself,
         or launches return before the work is done.
         """
-        if self._prompt is None and not self._backend.asynchronous:
+        if self._prompt is None and self._may_be_prompt and not self._backend.asynchronous:
             handle = self._allocate(PROMPT * WIDTH)
             address = self._backend.host_address(handle, 0)
-            if address is not None:
+            if address is None:
+                self._may_be_prompt = False
+                self._backend.free(handle, PROMPT * WIDTH)
+            else:
                 self._prompt = Prompt(handle, (ctypes.c_int64 * PROMPT).from_address(address))
         return self._prompt
 

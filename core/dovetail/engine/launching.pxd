@@ -12,8 +12,10 @@ from dovetail.plugins.opened cimport Opened
 cdef Counters counters
 
 
-@cython.locals(at=list, e=Expr, ptr=DataPtr)
+@cython.locals(at=list, e=Expr)
 cpdef list addresses(leaves, Expr target)
+@cython.locals(ptr=DataPtr)
+cpdef place(list at, Expr e)
 @cython.locals(at=list, keep=list, slot=Py_ssize_t, i=Py_ssize_t, ptr=DataPtr)
 cpdef launch(
     Opened opened, BoundPlan plan, list nodes, list leaves, list numbers, Expr target, object stream

@@ -21,15 +21,17 @@ def addresses(leaves: Sequence[Expr], target: Expr | None) -> Slots:
     """Handle and byte offset of what is in memory when a plan starts."""
     at: Slots = []
     for e in leaves:
-        ptr = e.storage.ptr
-        at.append(ptr.address())
-        at.append(ptr.offset + e.offset * e.spec.dtype.itemsize if e.offset else ptr.offset)
+        place(at, e)
     if target is not None:
-        e = target
-        ptr = e.storage.ptr
-        at.append(ptr.address())
-        at.append(ptr.offset + e.offset * e.spec.dtype.itemsize if e.offset else ptr.offset)
+        place(at, target)
     return at
+
+
+def place(at: Slots, e: Expr) -> None:
+    """Adds handle and byte offset of a leaf."""
+    ptr = e.storage.ptr
+    at.append(ptr.address())
+    at.append(ptr.offset + e.offset * e.spec.dtype.itemsize if e.offset else ptr.offset)
 
 
 def launch(

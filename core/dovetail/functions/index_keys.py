@@ -27,6 +27,7 @@ from ..layout import Shape
 from ..memory.tracing import caller
 from ..ops import table as ops
 from ..tensor.host import from_host
+from ..tensor.slicing import span
 from ..tensor.tensor import Tensor, strided
 from ..tensor.verbs import is_viewable, view
 from ..tensor.writes import array_of
@@ -117,13 +118,11 @@ def basic_view(x: Tensor, parts: Sequence[Part]) -> Tensor:
 
 def _slice(part: slice, extent: int) -> Slice:
     try:
-        start, stop, step = part.indices(extent)
+        return span(part, extent)
     except ValueError:
         raise ArgumentError("index: the step of a slice cannot be zero") from None
     except TypeError:
         raise DTypeError(f"index: {part} needs integers or None") from None
-    length = len(range(start, stop, step))
-    return start, length, step if length > 1 else 1  # which else may be beyond all memory
 
 
 def _integer(part: object) -> int:

@@ -37,25 +37,13 @@ def basic_leaf(x: Tensor, key: object) -> Expr | None:
                 return None
             offset += part * step
         elif kind is slice:
-            start, stop, by = part.start, part.stop, part.step
-            if by is None and type(start) is int and stop is None and 0 <= start < extent:
-                length = extent - start
-            elif by is None and start is None and type(stop) is int and 0 < stop <= extent:
-                start, length = 0, stop
-            else:
-                try:
-                    start, stop, by = part.indices(extent)
-                except (TypeError, ValueError):
-                    return None
-                length = len(range(start, stop, by))
-                if length == 0:
-                    return None
-                if by != 1 and length > 1:
-                    offset += start * step
-                    start, step = 0, step * by
+            try:
+                start, length, by = span(part, extent)
+            except (TypeError, ValueError):
+                return None
             offset += start * step
             shape.append(length)
-            strides.append(step)
+            strides.append(step * by)
         else:
             return None
     if used < ndim:
@@ -65,3 +53,10 @@ def basic_leaf(x: Tensor, key: object) -> Expr | None:
         return None
     s = spec(tuple(shape), e.spec.dtype, e.spec.device)
     return leaf(e.storage, s, tuple(strides), offset)
+
+
+def span(part: slice, extent: int) -> tuple[int, int, int]:
+    """Start, length and step of a slice along an axis. Raises: as `slice.indices` does."""
+    start, stop, step = part.indices(extent)
+    length = len(range(start, stop, step))
+    return start, length, step if length > 1 else 1  # which else may be beyond all memory
