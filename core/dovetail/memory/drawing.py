@@ -146,7 +146,7 @@ def timeline(record: Record, lines: Sequence[Line]) -> Series | None:
         if i in keep:
             times.append(at)
             rows.append({**held, "fragmented": fragmented, "cached": cached})
-    return Series(times, {name: [max(0, row[name]) for row in rows] for name in rows[0]})
+    return Series(times, {name: [row[name] for row in rows] for name in rows[0]})
 
 
 def _kept(events: Sequence[Sequence[Json]]) -> Iterator[int]:
