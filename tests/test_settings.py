@@ -155,11 +155,11 @@ def test_recording_is_as_quick_as_before_once_nobody_runs_ops_at_once() -> None:
     with dt.eager(), dt.no_grad():
         kept: contextvars.Context | None = contextvars.copy_context()
     assert not runs_at_once() and kept is not None and kept.run(runs_at_once)
-    assert settings.limits.depth == 0
+    assert settings.flags.depth == 0
     kept = None
     gc.collect()
     dt.ones(1, device="reference")
-    assert settings.limits.depth == settings.DEPTH_LIMIT
+    assert settings.flags.depth == settings.DEPTH_LIMIT
 
 
 def test_long_chains_are_bounded_while_another_thread_runs_ops_at_once(

@@ -26,20 +26,22 @@ __all__ = ["eager"]
 DEPTH_LIMIT = 64
 
 
-class Limits:
-    """`depth` is the same, or 0 while ops run at once in some context: reading that of one's own
-    takes longer.
-    """
+class Flags:
+    """What the hot path asks of the process each time, in one place that is quick to look at."""
 
-    __slots__ = ("depth",)
+    __slots__ = ("depth", "noted", "tainted")
 
-    depth: int
+    depth: (
+        int  # as above, or 0 while ops run at once in some context: to ask one's own takes longer
+    )
+    noted: int  # profiles and captures under way, which want to know of each launch
+    tainted: bool  # whether any tensor may hold what comes of a bad index
 
     def __init__(self) -> None:
-        self.depth = DEPTH_LIMIT
+        self.depth, self.noted, self.tainted = DEPTH_LIMIT, 0, False
 
 
-limits = Limits()
+flags = Flags()
 
 
 class Block(Protocol):
@@ -158,7 +160,7 @@ _noting = RLock()
 def _note_eager(made: Settings) -> None:
     with _noting:
         _eager.append(ref(made))
-        limits.depth = 0
+        flags.depth = 0
 
 
 def is_eager() -> bool:
@@ -166,5 +168,5 @@ def is_eager() -> bool:
     with _noting:
         _eager[:] = [r for r in _eager if r() is not None]
         if not _eager:
-            limits.depth = DEPTH_LIMIT
+            flags.depth = DEPTH_LIMIT
     return current().eager

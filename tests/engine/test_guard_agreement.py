@@ -154,7 +154,7 @@ def test_guards_and_keys_agree(forgotten: Callable[[], set[Any]]) -> None:
             other = changed(graph, rng, len(given))
             key, fewer = looked_at(other, given)
             root, held = build(other, given)
-            matched = guards.match(root._expr, None)
+            matched = guards.match(root._expr)
             if matched and fewer < count:
                 seen["a leaf twice"] += 1
             else:
@@ -208,7 +208,7 @@ def test_guards_and_keys_of_writes_agree(forgotten: Callable[[], set[Any]]) -> N
                 continue
             expected = at_once(other, given)
             value, held = value_of(other, given)
-            matched = guards.match_into(value[0], given[to]._expr, None)
+            matched = guards.match_into(value[0], given[to]._expr)
             if matched and fewer < count:
                 seen["a leaf twice"] += 1
             else:

@@ -20,6 +20,7 @@ from weakref import ref
 
 from ..arguments import shown
 from ..errors import IndexOutOfRange, OutOfMemoryError
+from ..settings import flags
 from .interface import Backend, Handle, StreamHandle
 
 if TYPE_CHECKING:
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 CELLS = 256  # checks on one stream that are not settled; the next one settles them
 WIDTH = 8  # bytes of a cell: the bad index
 PROMPT = 8  # cells for one launch that is waited for
-
-tainted = False  # whether any tensor may hold what comes of a bad index
 
 
 class Asked(NamedTuple):
@@ -96,7 +95,7 @@ class Check:
 
 
 _numbers = count()
-_flags = threading.RLock()  # of `tainted`, and of what it follows from:
+_flags = threading.RLock()  # of `flags.tainted`, and of what it follows from:
 _bad: list[ref[Check]] = []  # known to be bad; of interest while some tensor carries them
 _pending = 0  # devices with checks that are not settled
 
@@ -224,9 +223,8 @@ class Faults:
 
 
 def _retaint() -> None:
-    global tainted
     _bad[:] = [r for r in _bad if r() is not None]
-    tainted = _pending > 0 or len(_bad) > 0
+    flags.tainted = _pending > 0 or len(_bad) > 0
 
 
 def carried(storages: Iterable[Storage]) -> tuple[Check, ...]:

@@ -5,7 +5,6 @@ on disk) -> launches.
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Callable, Hashable, Sequence
 from typing import TypeAlias
@@ -26,23 +25,25 @@ from ..memory.storage import Storage
 from ..ops.table import COPY
 from ..plugins.opened import Opened
 from ..recent import Recent
+from ..settings import flags
 from . import events, guards, programs, recording
 from .events import counters as counters  # where those who count find them
 from .guards import match, match_into
 from .launching import Slots, addresses, call, launch
 from .programs import BoundCall, BoundPlan, BoundStep
+from .turn import Turn
 from .walk import Walk
 
 PLAN_LIMIT = 8192  # cached plans
 
-lock = threading.RLock()
+lock = _turn = Turn()  # the second is compiled to a typed variable, which others do not see
 _plans: Recent[tuple[Hashable, ...], BoundPlan] = programs.holding(PLAN_LIMIT)
-_OVERLAPS = BoundPlan(Plan([], 0, (), []), [], 0)  # in place of one: planning raises `Overlap`
+_OVERLAPS = BoundPlan(Plan([], 0, (), []), [])  # in place of one: planning raises `Overlap`
 
 
 if hasattr(os, "register_at_fork"):  # a child must find graphs and plans whole, and nobody inside
     os.register_at_fork(
-        before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release
+        before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release_in_child
     )
 
 
@@ -52,24 +53,20 @@ def evaluate(exprs: Sequence[Expr], asked: bool = True) -> None:
     Raises: IndexOutOfRange, on devices that wait for their work, if that was `asked` for; else
     whoever looks at what comes of a bad index gets it.
     """
-    with lock:
-        if faults.tainted and asked:
-            _refuse_bad(exprs)
-        if len(exprs) == 1 and exprs[0].op is not None:
-            root = exprs[0]
-            device = root.spec.device
-            waits = asked and device.opened is not None and not device.opened.backend.asynchronous
-            if not _is_noted() and match(root, current_handle(device), waits):
-                return
-            Evaluation(exprs).run(asked)
+    _turn.held(_evaluate, exprs, asked)
+
+
+def _evaluate(exprs: Sequence[Expr], asked: bool) -> None:
+    if flags.tainted and asked:
+        _refuse_bad(exprs)
+    if len(exprs) == 1 and exprs[0].op is not None:
+        root = exprs[0]
+        if not flags.noted and match(root, asked):
             return
-        for roots in _by_device(exprs):
-            Evaluation(roots).run(asked)
-
-
-def _is_noted() -> bool:
-    """Whether somebody wants to know of each launch: a profile, or a function's capture."""
-    return bool(events.profiles or recording.active)
+        Evaluation(exprs).run(asked)
+        return
+    for roots in _by_device(exprs):
+        Evaluation(roots).run(asked)
 
 
 def _refuse_bad(exprs: Sequence[Expr]) -> None:
@@ -123,12 +120,11 @@ def write(value: Holder[Expr], target: Expr, others: int = 0) -> None:
     """
     with lock:
         storage = _in_memory(target)
-        known = value[0].op is None or is_alone(value, others)
-        if known and not _read_by_others(storage, value[0]):
-            stream = current_handle(target.spec.device)
-            if not _is_noted() and match_into(value[0], target, stream, others):
-                _written(storage)
-                return
+        known = not flags.noted and (value[0].op is None or is_alone(value, others))
+        known = known and not _read_by_others(storage, value[0])
+        if known and match_into(value[0], target, others):
+            _written(storage)
+            return
         _store([node(COPY, (take(value),), target.spec)], target, others)
 
 
@@ -257,8 +253,7 @@ class Evaluation(Walk):
                 _plans[key] = _OVERLAPS
                 raise
             counters.plans += 1
-            given = len(self.leaves) + (target is not None)
-            known = programs.bound(open_device(self.device), made, len(self.scalars), given)
+            known = programs.bound(open_device(self.device), made, len(self.scalars))
             _plans[key] = known
         elif not known.guarded:  # the second time: more are likely
             known.guarded = True
@@ -297,16 +292,15 @@ class Evaluation(Walk):
         opened = device.opened or open_device(device)
         stream = current_handle(device)
         waits = t is not None or (asked and not opened.backend.asynchronous)
-        if plan.is_prompt(opened, waits) and not events.profiles and not faults.tainted:
+        if plan.is_prompt(opened, waits) and not events.profiles and not flags.tainted:
             launch(opened, plan, self.nodes, self.leaves, self.scalars, t, stream)
             return
-        checks = self._carried(waits) if faults.tainted else {}
-        at = addresses(self.leaves, t)
+        checks = self._carried(waits) if flags.tainted else {}
+        at = addresses(plan, self.leaves, t)
         if opened.streams:
             opened.share(stream, (e.storage for e in (*self.leaves, *([] if t is None else [t]))))
-        at += plan.blank
         keep = plan.none.copy()
-        allocate, scalars = opened.allocator.allocate, self.scalars
+        allocate, scalars = opened.allocate, self.scalars
         for step in plan.steps:
             for slot, nbytes in step.fresh:
                 keep[slot] = ptr = allocate(nbytes, stream)
@@ -319,7 +313,7 @@ class Evaluation(Walk):
                         checks[i] = (*checks.get(i, ()), check)
                     if step.step.checks and waits:
                         faults.demand([check for found in checks.values() for check in found])
-            else:
+            elif isinstance(step, BoundCall):
                 _call(opened, step, at, stream)
             if step.drops:
                 for slot in step.drops:

@@ -6,6 +6,8 @@ import threading
 import time
 from typing import TypedDict, Unpack
 
+from ..settings import flags
+
 
 class Counters:
     """What evaluation has done since the process began."""
@@ -60,13 +62,16 @@ def begin(events: list[Event]) -> None:
     global profiles
     with _changing:
         profiles = (*profiles, events)
+        flags.noted += 1
 
 
 def end(events: list[Event]) -> None:
     """From now on they are not. Profiles that overlap may end in any order."""
     global profiles
     with _changing:
+        before = len(profiles)
         profiles = tuple(p for p in profiles if p is not events)
+        flags.noted -= before - len(profiles)
 
 
 def note(name: str, begun: int, **details: Unpack[Details]) -> None:

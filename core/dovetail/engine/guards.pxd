@@ -1,14 +1,18 @@
 # What the compiled form of `guards.py` knows of its types.
 cimport cython
 
+from dovetail.backend.streams cimport current_handle
 from dovetail.engine.events cimport Counters
 from dovetail.engine.launching cimport launch
 from dovetail.engine.programs cimport BoundPlan
 from dovetail.graph.expr cimport Expr, Spec
 from dovetail.plugins.opened cimport Opened
 from dovetail.graph.ownership cimport is_held_alike
+from dovetail.settings cimport Flags
 
 cdef Counters counters
+cdef Flags flags
+cdef list NO_NUMBERS
 
 
 cdef class Entry:
@@ -35,11 +39,11 @@ cdef class Known:
 
 
 @cython.locals(known=Known, young=dict)
-cpdef bint match(Expr root, object stream, bint waits=*) except -1
+cpdef bint match(Expr root, bint waits=*) except -1
 @cython.locals(known=Known, young=dict)
-cpdef bint match_into(Expr value, Expr target, object stream, Py_ssize_t others=*) except -1
-@cython.locals(found=list, numbers=list, leaves=list, i=Py_ssize_t)
-cpdef bint run(Known known, Expr root, Expr target, object stream, bint waits) except -1
+cpdef bint match_into(Expr value, Expr target, Py_ssize_t others=*) except -1
+@cython.locals(found=list, numbers=list, leaves=list, i=Py_ssize_t, opened=Opened)
+cpdef bint run(Known known, Expr root, Expr target, bint waits) except -1
 @cython.locals(entry=Entry, args=tuple, known=tuple, number=Py_ssize_t, k=Py_ssize_t, j=Py_ssize_t)
 cpdef bint is_same(list entries, Py_ssize_t i, Expr e, list found, list numbers) except -1
 @cython.locals(e=Expr, slot=Py_ssize_t)

@@ -14,16 +14,16 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any, TypeAlias
 
-from ..backend import faults
+from ..backend.streams import current_handle
 from ..device import opened as open_device
 from ..fusion.plan import Target
 from ..graph.expr import Attrs, Expr, Spec
 from ..graph.ownership import is_held_alike
 from ..layout import Shape
-from ..memory.pointer import StreamHandle
 from ..ops.table import COPY, Op
 from ..plugins.opened import Opened
 from ..recent import Recent
+from ..settings import flags
 from .events import counters
 from .launching import Number, launch
 from .programs import BoundPlan, holding
@@ -102,19 +102,22 @@ class Known:
 
 
 _known: Recent[tuple[Hashable, ...], tuple[Known, ...]] = holding(LIMIT)
+NO_NUMBERS: list[Any] = []
 
 
-def match(root: Expr, stream: StreamHandle, waits: bool = False) -> bool:
-    """Evaluates `root` if its graph is known; whether it was. `waits`: for what indices were."""
+def match(root: Expr, waits: bool = False) -> bool:
+    """Evaluates `root` if its graph is known; whether it was. `waits`: for what indices were, where
+    that is known when launches return.
+    """
     key = (root.op, root.spec)
     young = _known.young
-    for known in young.get(key) or _known.find(key) or ():
-        if run(known, root, None, stream, waits):
+    for known in young.get(key) or _known.find(key) or ():  # noqa: SIM110  # compiled, no closure
+        if run(known, root, None, waits):
             return True
     return False
 
 
-def match_into(value: Expr, target: Expr, stream: StreamHandle, others: int = 0) -> bool:
+def match_into(value: Expr, target: Expr, others: int = 0) -> bool:
     """Writes `value`, that only so many others hold, into what the leaf `target` views, if graph
     and leaf are known; whether it did. Nothing else that is pending may read this memory. Where
     others hold the value, it must not have been read there.
@@ -122,27 +125,29 @@ def match_into(value: Expr, target: Expr, stream: StreamHandle, others: int = 0)
     key = (value.op, value.spec, target.strides)
     young = _known.young
     for known in young.get(key) or _known.find(key) or ():
-        if not (others and known.overlaps) and run(known, value, target, stream, True):
+        if not (others and known.overlaps) and run(known, value, target, True):
             return True
     return False
 
 
-def run(known: Known, root: Expr, target: Expr | None, stream: StreamHandle, waits: bool) -> bool:
+def run(known: Known, root: Expr, target: Expr | None, waits: bool) -> bool:
     """Launches what is known, if that is the graph of `root`; whether it is."""
     if known.plan.checks and not known.plan.is_prompt(known.opened, waits):
         return False
     found: list[Any] = [None] * len(known.entries)
-    numbers: list[Any] = [None] * known.numbers
+    numbers: list[Any] = [None] * known.numbers if known.numbers else NO_NUMBERS
     if not is_same(known.entries, known.root, root, found, numbers):
         return False
     leaves = [found[i] for i in known.leaves]
     if target is not None and not is_same_memory(leaves, target, known.target):
         return False
-    if faults.tainted and is_any_bad(leaves, target):
+    if flags.tainted and is_any_bad(leaves, target):
         return False
     if not is_held_alike(found, known.uses, known.held):
         return False
-    launch(known.opened, known.plan, found, leaves, numbers, target, stream)
+    opened = known.opened
+    stream = current_handle(opened.device) if opened.streams else None
+    launch(opened, known.plan, found, leaves, numbers, target, stream)
     counters.evaluations += 1
     counters.recognised += 1
     return True

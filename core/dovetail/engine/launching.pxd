@@ -2,7 +2,7 @@
 cimport cython
 
 from dovetail.engine.events cimport Counters
-from dovetail.engine.programs cimport BoundCall, BoundPlan, BoundStep
+from dovetail.engine.programs cimport Bound, BoundCall, BoundPlan, BoundStep
 from dovetail.graph.expr cimport Expr, settle
 from dovetail.memory.pointer cimport DataPtr
 from dovetail.memory.storage cimport Storage, storage_over
@@ -12,14 +12,18 @@ from dovetail.plugins.opened cimport Opened
 cdef Counters counters
 
 
-@cython.locals(at=list, e=Expr)
-cpdef list addresses(leaves, Expr target)
+@cython.locals(at=list, k=Py_ssize_t, e=Expr)
+cpdef list addresses(BoundPlan plan, list leaves, Expr target)
 @cython.locals(ptr=DataPtr)
-cpdef place(list at, Expr e)
-@cython.locals(at=list, keep=list, slot=Py_ssize_t, i=Py_ssize_t, ptr=DataPtr)
+cpdef place(list at, Py_ssize_t k, Expr e)
+@cython.locals(
+    at=list, keep=list, slot=Py_ssize_t, i=Py_ssize_t, ptr=DataPtr, kept=DataPtr, step=Bound
+)
 cpdef launch(
     Opened opened, BoundPlan plan, list nodes, list leaves, list numbers, Expr target, object stream
 )
+@cython.locals(found=list, k=Py_ssize_t, j=Py_ssize_t)
+cdef tuple picked(list at, tuple which)
 @cython.locals(args=tuple)
 cpdef run(BoundStep step, list at, object numbers, object stream)
 cpdef call(Opened opened, BoundCall bound, list at, object stream)

@@ -17,21 +17,23 @@ Slots: TypeAlias = list[Any]  # handle and byte offset of each slot
 Number: TypeAlias = float | int | bool
 
 
-def addresses(leaves: Sequence[Expr], target: Expr | None) -> Slots:
-    """Handle and byte offset of what is in memory when a plan starts."""
-    at: Slots = []
+def addresses(plan: BoundPlan, leaves: Sequence[Expr], target: Expr | None) -> Slots:
+    """Handle and byte offset of each slot, as far as that is in memory when the plan starts."""
+    at: Slots = plan.blank[:]
+    k = 0
     for e in leaves:
-        place(at, e)
+        place(at, k, e)
+        k += 2
     if target is not None:
-        place(at, target)
+        place(at, k, target)
     return at
 
 
-def place(at: Slots, e: Expr) -> None:
-    """Adds handle and byte offset of a leaf."""
+def place(at: Slots, k: int, e: Expr) -> None:
+    """Puts handle and byte offset of a leaf there."""
     ptr = e.storage.ptr
-    at.append(ptr.address())
-    at.append(ptr.offset + e.offset * e.spec.dtype.itemsize if e.offset else ptr.offset)
+    at[k] = ptr.address()
+    at[k + 1] = ptr.offset + e.offset * e.spec.dtype.itemsize if e.offset else ptr.offset
 
 
 def launch(
@@ -49,10 +51,9 @@ def launch(
     """
     if opened.streams:
         opened.share(stream, [e.storage for e in (*leaves, *([] if target is None else [target]))])
-    at = addresses(leaves, target)
-    at += plan.blank
-    keep = plan.none.copy()
-    allocate = opened.allocator.allocate
+    at = addresses(plan, leaves, target)
+    keep = plan.none[:]
+    allocate = opened.allocate
     for step in plan.steps:
         for slot, nbytes in step.fresh:
             ptr = allocate(nbytes, stream)
@@ -64,7 +65,7 @@ def launch(
                 run_checked(opened, step, at, nodes, numbers, stream)
             else:
                 run(step, at, numbers, stream)
-        else:
+        elif isinstance(step, BoundCall):
             call(opened, step, at, stream)
         for slot in step.drops:
             keep[slot] = None
@@ -78,13 +79,22 @@ def run(step: BoundStep, at: Slots, numbers: Sequence[Number], stream: StreamHan
     """One launch."""
     if step.empty:
         return
-    args = step.pick(at)
+    args = picked(at, step.picked)
     if step.offsets:
         args = shifted(args, step.offsets)
     if not step.all_scalars:
         numbers = [numbers[i] for i in step.scalars]
     step.run(args, numbers, stream)
     counters.launches += 1
+
+
+def picked(at: Slots, which: tuple[int, ...]) -> tuple[object, ...]:
+    """Those of handles and offsets."""
+    found: list[object] = [None] * len(which)
+    for k in range(len(which)):
+        j = which[k]
+        found[k] = at[j]
+    return tuple(found)
 
 
 def run_checked(

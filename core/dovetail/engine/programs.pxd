@@ -1,24 +1,25 @@
 # What the compiled form of `programs.py` knows of its types.
-cdef class BoundStep:
-    cdef public object step
+cdef class Bound:
     cdef public tuple fresh
     cdef public tuple drops
+
+
+cdef class BoundStep(Bound):
+    cdef public object step
     cdef public tuple scalars
     cdef public bint all_scalars
     cdef public bint empty
     cdef public tuple checks
     cdef public tuple offsets
     cdef public object run
-    cdef public object pick
+    cdef public tuple picked
 
 
-cdef class BoundCall:
+cdef class BoundCall(Bound):
     cdef public object call
     cdef public tuple inputs
     cdef public tuple output
     cdef public object routine
-    cdef public tuple fresh
-    cdef public tuple drops
 
 
 cdef class BoundPlan:

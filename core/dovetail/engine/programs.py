@@ -5,8 +5,7 @@ backend's compiler, and are bound to what is fixed about each launch.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Sequence
-from operator import itemgetter
+from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 
 from ..backend import diskcache
@@ -38,52 +37,60 @@ def holding(limit: int) -> Recent[K, V]:
 # --- bound plans ----------------------------------------------------------------------------------
 
 
-class BoundStep:
+class Bound:
+    """What is to be done: a launch, or a call."""
+
+    __slots__ = ("drops", "fresh")
+
+    fresh: tuple[tuple[int, int], ...]  # slots that get memory before it, and how many bytes
+    drops: tuple[int, ...]  # slots that nobody needs after it
+
+    def __init__(self, step: Step | Call) -> None:
+        self.fresh, self.drops = step.fresh, step.drops
+
+
+class BoundStep(Bound):
     """A step that can be launched."""
 
     __slots__ = (
-        "all_scalars", "checks", "drops", "empty", "fresh", "offsets", "pick", "run", "scalars",
-        "step",
+        "all_scalars", "checks", "empty", "offsets", "picked", "run", "scalars", "step",
     )  # fmt: skip
 
     step: Step
-    fresh: tuple[tuple[int, int], ...]
-    drops: tuple[int, ...]
     scalars: tuple[int, ...]
     all_scalars: bool  # those are all of them, in order
     empty: bool  # nothing to do
     checks: tuple[tuple[int, int, Asked], ...]  # error cells: slot, node, for what
     offsets: tuple[tuple[int, int], ...]  # of arguments: static ones, that are added
     run: Launch
-    pick: Callable[[Sequence[object]], tuple[object, ...]]  # arguments, of all handles and offsets
+    picked: tuple[int, ...]  # which of all handles and offsets are arguments
 
     def __init__(self, step: Step, scalars: int, run: Launch) -> None:
-        self.step, self.run = step, run
-        self.fresh, self.drops, self.scalars = step.fresh, step.drops, step.scalars
+        super().__init__(step)
+        self.step, self.run, self.scalars = step, run, step.scalars
         self.all_scalars = step.scalars == tuple(range(scalars))
         self.empty = 0 in step.grid
         self.checks = () if self.empty else step.checks
         self.offsets = tuple((2 * k + 1, o) for k, (_, o) in enumerate(step.buffers) if o)
-        self.pick = itemgetter(*(k for slot, _ in step.buffers for k in (2 * slot, 2 * slot + 1)))
+        self.picked = tuple([k for slot, _ in step.buffers for k in (2 * slot, 2 * slot + 1)])
 
 
 Part = tuple[int, int, Shape, Shape, DType]  # slot, byte offset, shape, strides
 
 
-class BoundCall:
+class BoundCall(Bound):
     """A vendor's routine."""
 
-    __slots__ = ("call", "drops", "fresh", "inputs", "output", "routine")
+    __slots__ = ("call", "inputs", "output", "routine")
 
     call: Call
-    fresh: tuple[tuple[int, int], ...]
-    drops: tuple[int, ...]
     inputs: tuple[Part, ...]
     output: Part
     routine: Callable[..., object]
 
     def __init__(self, opened: Opened, call: Call) -> None:
-        self.call, self.fresh, self.drops = call, call.fresh, call.drops
+        super().__init__(call)
+        self.call = call
         self.inputs, self.output = tuple([_part(p) for p in call.inputs]), _part(call.output)
         self.routine = opened.library_calls[call.op.name, call.inputs[0].dtype]
 
@@ -98,10 +105,10 @@ class BoundPlan:
     __slots__ = ("blank", "checks", "guarded", "kept", "none", "plan", "steps")
 
     plan: Plan
-    steps: list[BoundStep | BoundCall]
+    steps: list[Bound]
     kept: tuple[tuple[int, int], ...]
     none: list[DataPtr | None]  # None for each slot
-    blank: list[object]  # handle and offset of each slot that is not there when it starts
+    blank: list[object]  # handle and offset of each slot, where nothing is in memory
     checks: int  # the most error cells of a step
     guarded: bool  # whether guards know it
 
@@ -111,24 +118,22 @@ class BoundPlan:
             return True
         return waits and self.checks <= PROMPT and opened.faults.prompt() is not None
 
-    def __init__(self, plan: Plan, steps: list[BoundStep | BoundCall], given: int) -> None:
+    def __init__(self, plan: Plan, steps: list[Bound]) -> None:
         self.plan, self.steps, self.kept = plan, steps, plan.kept
         self.none = [None] * plan.slots
-        self.blank = [None, 0] * (plan.slots - given)
+        self.blank = [None, 0] * plan.slots
         self.checks = max([len(s.checks) for s in steps if isinstance(s, BoundStep)], default=0)
         self.guarded = False
 
 
-def bound(opened: Opened, plan: Plan, scalars: int, given: int) -> BoundPlan:
-    """A plan for a graph of so many scalars, of whose slots the first `given` are there when it
-    starts. Compiles what is not known.
-    """
-    steps: list[BoundStep | BoundCall] = [
+def bound(opened: Opened, plan: Plan, scalars: int) -> BoundPlan:
+    """A plan for a graph of so many scalars. Compiles what is not known."""
+    steps: list[Bound] = [
         BoundStep(step, scalars, _launch(opened, step)) if isinstance(step, Step)
         else BoundCall(opened, step)
         for step in plan.steps
     ]  # fmt: skip
-    return BoundPlan(plan, steps, given)
+    return BoundPlan(plan, steps)
 
 
 def _launch(opened: Opened, step: Step) -> Launch:

@@ -13,6 +13,7 @@ from ..errors import CaptureError
 from ..graph.expr import Args, Expr
 from ..memory.storage import Storage
 from ..memory.tracing import caller
+from ..settings import flags
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,7 +70,9 @@ def become(recorder: Recorder | None) -> Recorder | None:
     global active
     before = _mine.recorder
     with _counting:
-        active += (recorder is not None) - (before is not None)
+        change = (recorder is not None) - (before is not None)
+        active += change
+        flags.noted += change
         _mine.recorder = recorder
     return before
 

@@ -20,7 +20,7 @@ from ..engine import evaluate as run
 from ..graph.expr import Expr, Spec, leaf, readers, storage_of
 from ..layout import Shape
 from ..memory import DataPtr, Storage
-from ..settings import Settings, current
+from ..settings import Settings, current, flags
 from ..tensor.host import evaluated
 from ..tensor.tensor import Tensor, alias, make
 from .closures import Path
@@ -117,7 +117,7 @@ class _Writer:
         self.names: dict[str, Any] = {
             "__name__": __name__, "Tensor": Tensor, "MISS": MISS, "evaluated": evaluated,
             "Storage": Storage, "leaf": leaf, "make": make, "alias": alias, "lock": run.lock,
-            "faults": faults, "opened": opened, "device": opened.device,
+            "faults": faults, "flags": flags, "opened": opened, "device": opened.device,
             "current_handle": current_handle, "replay": program.replay, "held": program.begun(),
             "is_taped": _is_taped, "about_to_write": _about_to_write, "written": _written,
             "storage_of": storage_of, "rebuilt": rebuilt, "TREE": facts.tree,
@@ -259,7 +259,7 @@ class _Writer:
         if numbers:
             storages = "".join(f"s{n}, " for n in numbers)
             lines += [
-                f"if faults.tainted and ({' or '.join(f's{n}.checks' for n in numbers)}):",
+                f"if flags.tainted and ({' or '.join(f's{n}.checks' for n in numbers)}):",
                 f"    faults.demand(faults.carried(({storages})))",
                 f"if opened.streams: opened.share(stream, ({storages}))",
             ]

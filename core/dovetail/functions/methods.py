@@ -13,7 +13,7 @@ from ..arguments import choice, named
 from ..device import device as device_named
 from ..errors import NotYetAttribute
 from ..tensor import layout_registry as layout_plugins
-from ..tensor import printing
+from ..tensor import printing, slots
 from ..tensor.host import READS
 from ..tensor.operands import Array, Operand, beside, decides
 from ..tensor.operators import OPERATORS
@@ -294,3 +294,4 @@ def install(gradients: Mapping[str, object]) -> None:
     for methods in (OPERATORS, READS, METHODS, gradients):
         for name, method in methods.items():
             setattr(Tensor, name, method)
+    slots.fill(Tensor)

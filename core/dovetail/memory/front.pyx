@@ -40,8 +40,16 @@ cdef class Front:
             return self._allocate(ptr, nbytes, (nbytes + 511) & -512, stream)
         size = ((<Py_ssize_t>nbytes + 511) & -512) or 512  # ROUND
         if self._state == AT_REST and stream is None and self._tracer is None:
-            self._drain_small()
             waiting = self._default.bins.get(size)
+            if self._freed:
+                block = self._freed[-1]
+                if waiting is not None and block.bin is waiting and block.streams is None:
+                    self._freed.pop()  # at once the same one again, as loops do
+                    self._take_back(block)
+                    self._hand_out(ptr, block, nbytes)
+                    return ptr
+                self._drain_small()
+                waiting = self._default.bins.get(size)
             if waiting:
                 block = (<list>waiting).pop()
                 self._hand_out(ptr, block, nbytes)

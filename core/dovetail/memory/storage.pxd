@@ -17,4 +17,5 @@ cdef class Storage:
     cdef public object watch
 
 
+@cython.locals(made=Storage)
 cpdef Storage storage_over(DataPtr ptr, object device)

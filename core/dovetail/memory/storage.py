@@ -61,4 +61,8 @@ class Storage:
 
 def storage_over(ptr: DataPtr, device: Device) -> Storage:
     """The storage of memory that has just been allocated."""
-    return Storage(ptr, ptr.nbytes, device)
+    made = Storage.__new__(Storage)
+    made.ptr, made.nbytes, made.device = ptr, ptr.nbytes, device
+    made.pending = made.watch = made.readers = None
+    made.checks, made.read_only, made.seen = (), False, False
+    return made

@@ -1,7 +1,8 @@
 # What the compiled form of `opened.py` knows of its types.
 cdef class Opened:
     cdef object __weakref__
-    cdef public object allocator
+    cdef public object _allocator
+    cdef public object allocate
     cdef public object backend
     cdef public object device
     cdef public object faults

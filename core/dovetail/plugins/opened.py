@@ -10,7 +10,7 @@ from ..backend.interface import Backend, Program
 from ..device import Device
 from ..dtypes import DType
 from ..memory.allocator import Allocator
-from ..memory.pointer import StreamHandle
+from ..memory.pointer import DataPtr, StreamHandle
 from ..memory.storage import Storage
 from ..recent import Shared
 
@@ -25,7 +25,12 @@ class Opened:
     same kind can run them.
     """
 
-    __slots__ = ("allocator", "backend", "device", "faults", "library_calls", "programs", "streams")
+    __slots__ = (
+        "_allocator", "allocate", "backend", "device", "faults", "library_calls", "programs",
+        "streams",
+    )  # fmt: skip
+
+    allocate: Callable[[int, StreamHandle], DataPtr]  # the allocator's
 
     def __init__(
         self,
@@ -39,6 +44,15 @@ class Opened:
         self.faults = Faults(backend)
         self.programs: Shared[str, Program] = Shared(backend.programs_kept)
         self.streams = False  # whether there are others than the default one
+
+    @property
+    def allocator(self) -> Allocator:
+        """What gives it memory."""
+        return self._allocator
+
+    @allocator.setter
+    def allocator(self, allocator: Allocator) -> None:
+        self._allocator, self.allocate = allocator, allocator.allocate
 
     def share(self, stream: StreamHandle, storages: Iterable[Storage]) -> None:
         """Says that work on `stream` uses this memory: it may belong to another one."""

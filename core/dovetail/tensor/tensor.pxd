@@ -2,10 +2,10 @@
 cimport cython
 
 from dovetail.graph.expr cimport Expr, leaf
-from dovetail.settings cimport Limits
+from dovetail.settings cimport Flags
 from dovetail.tensor.fields cimport made
 
-cdef Limits limits
+cdef Flags flags
 
 
 cdef class Aliases:

@@ -18,7 +18,7 @@ from ..errors import DTypeError, LayoutError
 from ..graph.expr import Expr, leaf
 from ..layout import Shape
 from ..memory.storage import Storage
-from ..settings import limits
+from ..settings import flags
 from .fields import bind, made
 
 if TYPE_CHECKING:
@@ -262,7 +262,7 @@ def without_meaning(name: str, x: Tensor, beside: str = "") -> str:
 def make(e: Expr) -> Tensor:
     """The tensor of a node."""
     t = made(Tensor, e)
-    if e.depth > limits.depth:
+    if e.depth > flags.depth:
         _bound(e)
     return t
 

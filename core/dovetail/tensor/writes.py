@@ -17,7 +17,6 @@ import numpy as np
 from .. import layout as lay
 from .. import settings
 from ..arguments import BEYOND_FLOAT, shown
-from ..backend import faults
 from ..capture.traced import TracedFloat
 from ..device import Device
 from ..dtypes import DType, dtype
@@ -37,6 +36,7 @@ from ..graph.expr import Expr, Spec, is_any_asked, may_be_bad, node, overwritten
 from ..graph.ownership import Holder, is_alone, take
 from ..layout import StridedView
 from ..ops import table as ops
+from ..settings import flags
 from .host import from_host
 from .operands import PYTHON_NUMBERS, require_untaped
 from .tensor import Tensor, lazy_storage, make, strided
@@ -60,7 +60,7 @@ def write(
     if recorder is not None and e.op is not None and recorder.is_earlier(e):
         recorder.settle_earlier(e)  # so that a replay writes there, too
     if e.op is not None:  # nobody else can see a pending value through another view
-        if not ((is_any_asked() or faults.tainted) and may_be_bad(value[0])):
+        if not ((is_any_asked() or flags.tainted) and may_be_bad(value[0])):
             _replace(name, x, value)
             return
         e = lazy_storage(x)  # what it is now must stay where the write is an error

@@ -1,0 +1,2 @@
+# What the compiled form of `streams.py` knows of its types.
+cpdef object current_handle(object dev)

@@ -1,0 +1,15 @@
+# What other modules know of the compiled form of `turn.py`.
+cdef extern from "pythread.h":
+    ctypedef void* PyThread_type_lock
+
+
+cdef class Turn:
+    cdef PyThread_type_lock _gate
+    cdef unsigned long _owner
+    cdef Py_ssize_t _depth
+    cdef Py_ssize_t _waiting
+    cdef bint _shut
+    cpdef object held(self, object work, object x, object y)
+    cdef int _enter(self) except -1
+    cdef _leave(self)
+    cdef int _wait(self, unsigned long me) except -1

@@ -1,0 +1,1 @@
+# Compiled from `slots.pyx`; nobody calls its functions but Python, by the slots of Tensor.

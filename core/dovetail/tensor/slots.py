@@ -1,0 +1,14 @@
+"""The slots by which Python finds Tensor's operators: compiled (`slots.pyx`), the most used of them
+lead straight to what records an op, not by a look at the class.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .tensor import Tensor
+
+
+def fill(tensor: type[Tensor]) -> None:
+    """Fills them, when the class has all of its methods."""

@@ -1,0 +1,83 @@
+"""The slots by which Python finds Tensor's operators: `slots.py`, compiled.
+
+A class of Python's has a function in each slot that looks the method up and calls it, which takes
+longer than recording an op does. What stands in the slots here records at once where operands are
+tensors and numbers, and calls the method otherwise. Whoever sets `Tensor.__add__` gets the usual
+slot back.
+"""
+
+from dovetail.graph.expr cimport Expr
+from dovetail.tensor.operators cimport recorded
+from dovetail.tensor.slicing cimport basic_leaf
+from dovetail.tensor.tensor cimport alias, make
+
+from ..ops import table as ops
+from .inference import of_operators
+
+cdef extern from "Python.h":
+    ctypedef object (*Binary "binaryfunc")(object, object)
+    ctypedef struct Numbers "PyNumberMethods":
+        Binary nb_add
+        Binary nb_subtract
+        Binary nb_multiply
+        Binary nb_true_divide
+    ctypedef struct Mapping "PyMappingMethods":
+        Binary mp_subscript
+    ctypedef struct Type "PyTypeObject":
+        Numbers* tp_as_number
+        Mapping* tp_as_mapping
+
+cdef enum:
+    ADD, SUBTRACT, MULTIPLY, DIVIDE, COUNT
+
+cdef type _tensor = None
+cdef Binary _usual_subscript = NULL
+cdef list _ops = [ops.ADD, ops.SUBTRACT, ops.MULTIPLY, ops.DIVIDE]
+cdef list _known = [of_operators[op] for op in _ops]
+cdef list _specs = [known.young for known in _known]
+cdef list _forward = [], _reflected = []
+
+
+cdef inline object _binary(int k, object a, object b):
+    if type(a) is _tensor and (type(b) is _tensor or type(b) is float or type(b) is int):
+        return recorded(_ops[k], _known[k], <dict>_specs[k], a, b)
+    if type(a) is _tensor:
+        return _forward[k](a, b)
+    return _reflected[k](b, a) if type(b) is _tensor else NotImplemented
+
+
+cdef object _add(object a, object b):
+    return _binary(ADD, a, b)
+
+
+cdef object _subtract(object a, object b):
+    return _binary(SUBTRACT, a, b)
+
+
+cdef object _multiply(object a, object b):
+    return _binary(MULTIPLY, a, b)
+
+
+cdef object _divide(object a, object b):
+    return _binary(DIVIDE, a, b)
+
+
+cdef object _subscript(object x, object key):
+    cdef Expr e = basic_leaf(x, key)
+    return _usual_subscript(x, key) if e is None else alias(x, make(e))
+
+
+def fill(type tensor):
+    """Fills them, when the class has all of its methods."""
+    global _tensor, _usual_subscript
+    cdef Numbers* numbers = (<Type*>tensor).tp_as_number
+    cdef Mapping* mapping = (<Type*>tensor).tp_as_mapping
+    if _tensor is not None:
+        return
+    _tensor = tensor
+    for name in ("add", "sub", "mul", "truediv"):
+        _forward.append(tensor.__dict__[f"__{name}__"])
+        _reflected.append(tensor.__dict__[f"__r{name}__"])
+    numbers.nb_add, numbers.nb_subtract = _add, _subtract
+    numbers.nb_multiply, numbers.nb_true_divide = _multiply, _divide
+    _usual_subscript, mapping.mp_subscript = mapping.mp_subscript, _subscript
