@@ -17,8 +17,9 @@ from ..device import opened as open_device
 from ..fusion import passes as fusion
 from ..fusion.decisions import Graph
 from ..fusion.plan import Overlap, Plan, Step, Target
-from ..graph.expr import Expr, node, readers, settle, storage_of
+from ..graph.expr import Expr, is_read, node, readers, settle, storage_of
 from ..graph.ownership import Holder, is_alone, take
+from ..graph.turn import Turn
 from ..kernel.builder import Kernel
 from ..memory.pointer import StreamHandle
 from ..memory.storage import Storage
@@ -31,7 +32,6 @@ from .events import counters as counters  # where those who count find them
 from .guards import match, match_into
 from .launching import Slots, addresses, call, launch
 from .programs import BoundCall, BoundPlan, BoundStep
-from .turn import Turn
 from .walk import Walk
 
 PLAN_LIMIT = 8192  # cached plans
@@ -53,7 +53,7 @@ def evaluate(exprs: Sequence[Expr], asked: bool = True) -> None:
     Raises: IndexOutOfRange, on devices that wait for their work, if that was `asked` for; else
     whoever looks at what comes of a bad index gets it.
     """
-    _turn.held(_evaluate, exprs, asked)
+    _turn.held(_evaluate, (exprs, asked))
 
 
 def _evaluate(exprs: Sequence[Expr], asked: bool) -> None:
@@ -118,14 +118,17 @@ def write(value: Holder[Expr], target: Expr, others: int = 0) -> None:
     It is taken from its holder: what nobody else refers to gets no memory of its own, nor what only
     so many `others` do, who will find it in the target; where that was read for it, they do not.
     """
-    with lock:
-        storage = _in_memory(target)
-        known = not flags.noted and (value[0].op is None or is_alone(value, others))
-        known = known and not _read_by_others(storage, value[0])
-        if known and match_into(value[0], target, others):
-            _written(storage)
-            return
-        _store([node(COPY, (take(value),), target.spec)], target, others)
+    _turn.held(_write, (value, target, others))
+
+
+def _write(value: Holder[Expr], target: Expr, others: int) -> None:
+    storage = _in_memory(target)
+    known = not flags.noted and (value[0].op is None or is_alone(value, others))
+    known = known and not is_read(storage, value[0])
+    if known and match_into(value[0], target, others):
+        _written(storage)
+        return
+    _store([node(COPY, (take(value),), target.spec)], target, others)
 
 
 def update(value: Expr, target: Expr) -> None:
@@ -180,11 +183,6 @@ def _written(storage: Storage) -> None:
     """Notes a write; who sees the memory by other means sees it done."""
     if storage.seen and (opened := open_device(storage.device)).backend.asynchronous:
         opened.backend.synchronize(current_handle(storage.device))
-
-
-def _read_by_others(storage: Storage, value: Expr) -> bool:
-    found = readers(storage)
-    return len(found) > 1 or (len(found) == 1 and found[0] is not value)
 
 
 def _flush(storage: Storage, value: Expr) -> None:

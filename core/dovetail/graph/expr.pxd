@@ -1,6 +1,7 @@
 # What the compiled form of `expr.py` knows of its types: the source is the same.
 cimport cython
 
+from dovetail.graph.turn cimport Turn
 from dovetail.graph.weak cimport weakly
 from dovetail.memory.storage cimport Storage
 
@@ -35,6 +36,7 @@ cdef class Expr:
     cdef public object asked_at
 
 
+cdef Turn _pruning
 cdef list _log
 cdef Py_ssize_t _log_limit
 cdef Py_ssize_t _noted
@@ -53,6 +55,8 @@ cpdef settle(Expr e, Storage storage)
 cpdef list readers(Storage storage)
 @cython.locals(first=Py_ssize_t, e=Expr, x=Expr)
 cpdef _note_readers()
+@cython.locals(noted=list, e=Expr)
+cpdef bint is_read(Storage storage, Expr by) except -1
 @cython.locals(storage=Storage)
 cpdef _note_reader(object r, Expr read)
 cpdef overwritten(Expr e, object name)

@@ -8,7 +8,6 @@ arguments.
 from __future__ import annotations
 
 import math
-from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import ref
 
@@ -17,6 +16,7 @@ from ..dtypes import DType
 from ..errors import ShapeError
 from ..layout import LIMIT, Move, Shape, contiguous_strides
 from ..recent import Shared
+from .turn import Turn
 from .weak import weakly
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Spec:
 
 SPEC_LIMIT = 16384  # specs kept that nobody uses
 _SPECS: Shared[tuple[Shape, DType, Device], Spec] = Shared(SPEC_LIMIT)
-_making = RLock()
+_making = Turn()
 
 
 def spec(shape: Shape, dtype: DType, device: Device, op: str = "tensor") -> Spec:
@@ -125,7 +125,7 @@ class Expr:
 _log: list[ref[Expr]] = []
 _log_limit = 512
 _noted = 0
-_pruning = RLock()
+_pruning = Turn()
 _asked: list[ref[Expr]] = []  # the nodes with `asked_at` that may still be pending
 record: Any = None  # autograd's function of a node of which some operand has a tape: its tape
 
@@ -203,7 +203,8 @@ def readers(storage: Storage) -> list[Expr]:
     Each node is noted where it reads once, when somebody asks after it was made; so that recording
     costs nothing, and a write does not look at all that is pending.
     """
-    _note_readers()
+    if _noted != len(_log):
+        _pruning.held(_note_readers, ())
     noted = storage.readers
     if noted is None:
         return []
@@ -212,16 +213,32 @@ def readers(storage: Storage) -> list[Expr]:
     return list(live)
 
 
+def is_read(storage: Storage, by: Expr) -> bool:
+    """Whether any other pending node than this reads the storage directly. As for `readers`."""
+    if _noted != len(_log):
+        _pruning.held(_note_readers, ())
+    noted, kept = storage.readers, None
+    if noted is None:
+        return False
+    for r in noted:
+        e = r()
+        if e is by:
+            kept = r
+        elif e is not None and e.op is not None:
+            return True
+    storage.readers = None if kept is None else [kept]
+    return False
+
+
 def _note_readers() -> None:
     global _noted
-    with _pruning:
-        first, _noted = _noted, len(_log)
-        for r in _log[first:_noted]:
-            e = r()
-            if e is not None:
-                for a in e.args:
-                    if type(a) is Expr:
-                        _note_reader(r, a)
+    first, _noted = _noted, len(_log)
+    for r in _log[first:_noted]:
+        e = r()
+        if e is not None:
+            for a in e.args:
+                if type(a) is Expr:
+                    _note_reader(r, a)
 
 
 def _note_reader(r: ref[Expr], read: Expr) -> None:

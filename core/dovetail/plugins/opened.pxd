@@ -3,9 +3,11 @@ cdef class Opened:
     cdef object __weakref__
     cdef public object _allocator
     cdef public object allocate
+    cdef public bint asynchronous
     cdef public object backend
     cdef public object device
     cdef public object faults
+    cdef public object host_address
     cdef public object library_calls
     cdef public object programs
     cdef public bint streams

@@ -26,8 +26,8 @@ class Opened:
     """
 
     __slots__ = (
-        "_allocator", "allocate", "backend", "device", "faults", "library_calls", "programs",
-        "streams",
+        "_allocator", "allocate", "asynchronous", "backend", "device", "faults", "host_address",
+        "library_calls", "programs", "streams",
     )  # fmt: skip
 
     allocate: Callable[[int, StreamHandle], DataPtr]  # the allocator's
@@ -41,6 +41,7 @@ class Opened:
     ) -> None:
         self.backend, self.allocator, self.device = backend, allocator, device
         self.library_calls = library_calls
+        self.asynchronous, self.host_address = backend.asynchronous, backend.host_address
         self.faults = Faults(backend)
         self.programs: Shared[str, Program] = Shared(backend.programs_kept)
         self.streams = False  # whether there are others than the default one

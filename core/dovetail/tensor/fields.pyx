@@ -47,6 +47,24 @@ cpdef Expr expr_of(object x):
     return <Expr>found
 
 
+cpdef bint is_strided(object x):
+    """Whether it is a Tensor over strided memory: of that class, and no other."""
+    return type(x) is _tensor
+
+
+cpdef object aliases_of(object x):
+    """The tensors over the same memory, once there are several."""
+    cdef PyObject* found = NULL
+    if type(x) is _tensor:
+        found = (<PyObject**>((<char*><void*>x) + _aliases_at))[0]
+    return x._aliases if found == NULL else <object>found
+
+
+cpdef become_alias(object x, object group):
+    """Says that it is one of these."""
+    x._aliases = group
+
+
 cpdef object made(object kind, Expr e):
     """A tensor of a node."""
     cdef PyObject* found = (<PyTypeObject*>kind).tp_alloc(<PyTypeObject*>kind, 0)

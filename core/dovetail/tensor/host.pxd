@@ -2,13 +2,21 @@
 cimport cython
 
 from dovetail.engine.evaluate cimport evaluate as evaluate_nodes
-from dovetail.graph.expr cimport Expr, leaf, node, spec, storage_of
+from dovetail.graph.expr cimport Expr, Spec, leaf, node, spec, storage_of
+from dovetail.memory.pointer cimport DataPtr
 from dovetail.memory.storage cimport Storage
-from dovetail.tensor.fields cimport expr_of
+from dovetail.plugins.opened cimport Opened
+from dovetail.settings cimport Flags
+from dovetail.tensor.fields cimport expr_of, is_strided
+from dovetail.tensor.reading cimport element
 from dovetail.tensor.tensor cimport make
+
+cdef Flags flags
 
 
 @cython.locals(e=Expr, pending=Expr)
 cpdef Expr evaluated(object x)
-@cython.locals(storage=Storage)
+@cython.locals(e=Expr, s=Spec)
+cpdef item(object x)
+@cython.locals(storage=Storage, device=Opened, ptr=DataPtr)
 cpdef _host_address(Expr e)

@@ -5,10 +5,9 @@ Looking is what has pending work done.
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Iterator
 from pickle import PickleBuffer
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -26,7 +25,10 @@ from ..layout import StridedView
 from ..memory.pointer import DataPtr
 from ..memory.storage import Storage
 from ..ops import table as ops
-from .fields import expr_of
+from ..plugins.opened import Opened
+from ..settings import flags
+from .fields import expr_of, is_strided
+from .reading import element
 from .tensor import Tensor, alias, make, parts_of, required, strided
 
 __all__ = ["evaluate"]
@@ -187,35 +189,32 @@ def item(x: Tensor) -> Number:
     >>> dt.asarray([[7]], device="reference").item()
     7
     """
-    if x.size != 1:
-        raise ShapeError(f"item: needs exactly one element, not shape {x.shape}; see tolist()")
-    recording.refuse(f"the host reads a tensor, {strided('item', x)._expr.spec!r},")
-    read = _READ.get(x.dtype.name)
-    address = None if read is None else _host_address(evaluated(x))
-    if read is None or address is None:
-        found: Number = shown(x).reshape(()).item()
-        return found
-    value: Number = read.from_address(address).value
+    e = expr_of(x if is_strided(x) else strided("item", x))
+    s = e.spec
+    if s.size != 1:
+        raise ShapeError(f"item: needs exactly one element, not shape {s.shape}; see tolist()")
+    if flags.noted:
+        recording.refuse(f"the host reads a tensor, {s!r},")
+    address = _host_address(evaluated(x))
+    value: Number | None = None if address is None else element(s.dtype.name, address)
+    if value is None:  # C does not know the dtype, or the host cannot reach it
+        value = shown(x).reshape(()).item()
     return value
-
-
-# What reads one element; of other dtypes NumPy does.
-_READ: dict[str, type[ctypes._SimpleCData[Any]]] = {
-    "bool": ctypes.c_bool, "float32": ctypes.c_float, "float64": ctypes.c_double,
-    "int8": ctypes.c_int8, "int16": ctypes.c_int16, "int32": ctypes.c_int32,
-    "int64": ctypes.c_int64, "uint8": ctypes.c_uint8, "uint16": ctypes.c_uint16,
-    "uint32": ctypes.c_uint32, "uint64": ctypes.c_uint64,
-}  # fmt: skip
 
 
 def _host_address(e: Expr) -> int | None:
     """Where the host reads the first element of a leaf, once the work on its device is done."""
-    device = opened(e.spec.device)
-    wait(device, current_handle(e.spec.device))
+    device: Opened = opened(e.spec.device)
+    if device.asynchronous or device.faults.pending:
+        wait(device, current_handle(e.spec.device))
     storage = storage_of(e)
-    faults.look(storage)
+    if storage.checks:
+        faults.look(storage)
     ptr = storage.ptr
-    return device.backend.host_address(ptr.handle, ptr.offset + e.offset * e.spec.dtype.itemsize)
+    found: int | None = device.host_address(
+        ptr.handle, ptr.offset + e.offset * e.spec.dtype.itemsize
+    )
+    return found
 
 
 def tolist(x: Tensor) -> Nested:

@@ -5,6 +5,7 @@ from dovetail.graph.expr cimport Expr, binary_node
 from dovetail.tensor.fields cimport expr_of
 from dovetail.tensor.tensor cimport make
 from dovetail.tensor.verbs cimport apply, view
+from dovetail.tensor.writes cimport write_result
 
 
 @cython.locals(a=Expr, b=Expr, found=tuple)

@@ -15,6 +15,7 @@ from .inference import SPECS, Inferred, check_limits, inferred, of_operators
 from .operands import PYTHON_NUMBERS, decides
 from .tensor import Tensor, make
 from .verbs import apply, in_place, view
+from .writes import write_result
 
 Result = Tensor | NotImplementedType
 Operator = Callable[[Tensor, object], Result]
@@ -59,6 +60,8 @@ def _binary(op: Op) -> tuple[Operator, Operator, Operator]:
         return NotImplemented if decides(other) else apply(op, (other, self))
 
     def inplace(self: Tensor, other: object) -> Tensor:
+        if type(self) is Tensor and (type(other) is Tensor or type(other) in PYTHON_NUMBERS):
+            return write_result(op.name, self, [recorded(op, known, specs, self, other)])
         return in_place(op, self, other)  # never NotImplemented, which would rebind the name
 
     return forward, reflected, inplace

@@ -3,7 +3,8 @@ cimport cython
 
 from dovetail.graph.expr cimport Expr, leaf
 from dovetail.settings cimport Flags
-from dovetail.tensor.fields cimport made
+from dovetail.graph.weak cimport weakly
+from dovetail.tensor.fields cimport aliases_of, become_alias, expr_of, made
 
 cdef Flags flags
 

@@ -16,10 +16,11 @@ from ..dtypes import DType
 from ..engine import evaluate as run
 from ..errors import DTypeError, LayoutError
 from ..graph.expr import Expr, leaf
+from ..graph.weak import weakly
 from ..layout import Shape
 from ..memory.storage import Storage
 from ..settings import flags
-from .fields import bind, made
+from .fields import aliases_of, become_alias, bind, expr_of, made
 
 if TYPE_CHECKING:
     from .attached import HostReads, Operators
@@ -289,8 +290,8 @@ class Aliases:
 
     def add(self, y: Tensor) -> None:
         """Notes another one."""
-        self.refs.append(ref(y))
-        e = y._expr
+        self.refs.append(weakly(y))
+        e = expr_of(y)
         if e.tape is not None:
             self.taped = True
         n = len(self.refs)
@@ -304,11 +305,12 @@ class Aliases:
 
 def alias(x: Tensor, y: Tensor) -> Tensor:
     """`y`, noted as sharing x's memory."""
-    group = x._aliases
+    group = aliases_of(x)
     if group is None:
-        group = x._aliases = Aliases(x)
+        group = Aliases(x)
+        become_alias(x, group)
     group.add(y)
-    y._aliases = group
+    become_alias(y, group)
     return y
 
 

@@ -2,7 +2,15 @@
 cimport cython
 
 from dovetail.graph.expr cimport Expr, Spec, node, overwritten, spec, storage_of
+from dovetail.engine.evaluate cimport update as update_memory
+from dovetail.engine.evaluate cimport write as write_memory
+from dovetail.settings cimport Flags
+from dovetail.tensor.fields cimport aliases_of, expr_of, is_strided
 from dovetail.tensor.tensor cimport Aliases, make
+
+cdef Flags flags
+cdef dict _KINDS
+cdef dict _ORDER
 
 
 @cython.locals(e=Expr)
@@ -12,10 +20,15 @@ cpdef _require_writable(object name, Expr e)
 cpdef _noted(object name, object x, Expr value)
 @cython.locals(want=Spec)
 cpdef write_value(object name, object x, object value)
+cpdef bint _is_pending(Expr e, Spec want) except -1
 cpdef bint _is_same_memory(Expr a, Expr b) except -1
+cpdef Expr _result(object name, object made)
 @cython.locals(value=list, want=Spec)
 cpdef write_result(object name, object x, list made)
 @cython.locals(have=Spec, want=Spec)
 cpdef write_node_out(object name, object out, list result)
+cpdef Expr value_node(object name, object value, object want, object device)
+cpdef Expr _number(object name, object value, object want, object device)
+cpdef bint _fits(str kind, str into) except -1
 @cython.locals(have=Spec)
 cpdef Expr to_spec(object name, Expr e, Spec want, object how=*)

@@ -20,8 +20,9 @@ from ..arguments import BEYOND_FLOAT, shown
 from ..capture.traced import TracedFloat
 from ..device import Device
 from ..dtypes import DType, dtype
-from ..engine import evaluate as run
 from ..engine import recording
+from ..engine.evaluate import update as update_memory
+from ..engine.evaluate import write as write_memory
 from ..errors import (
     DeviceError,
     DovetailError,
@@ -37,6 +38,7 @@ from ..graph.ownership import Holder, is_alone, take
 from ..layout import StridedView
 from ..ops import table as ops
 from ..settings import flags
+from .fields import aliases_of, expr_of, is_strided
 from .host import from_host
 from .operands import PYTHON_NUMBERS, require_untaped
 from .tensor import Tensor, lazy_storage, make, strided
@@ -55,8 +57,8 @@ def write(
     `updates`, it is an op that does so in the memory of its first operand, which is `x`. So many
     `others` as hold it will find it there.
     """
-    e = x._expr
-    recorder = recording.current()
+    e = expr_of(x)
+    recorder = recording.current() if flags.noted else None
     if recorder is not None and e.op is not None and recorder.is_earlier(e):
         recorder.settle_earlier(e)  # so that a replay writes there, too
     if e.op is not None:  # nobody else can see a pending value through another view
@@ -68,9 +70,9 @@ def write(
     note = _noted(name, x, value[0])
     try:
         if updates:
-            run.update(value.pop(), e)
+            update_memory(value.pop(), e)
         else:
-            run.write(value, e, others)
+            write_memory(value, e, others)
     except BaseException as error:
         # Ours come before anything is written; Ctrl-C comes at any time, so values that were kept
         # for gradients count as overwritten.
@@ -113,8 +115,8 @@ def _noted(name: str, x: Tensor, value: Expr) -> Callable[[], None] | None:
 
     Raises: GradientError where the write would break a gradient.
     """
-    if value.tape is None and x._expr.tape is None:
-        group = x._aliases
+    if value.tape is None and expr_of(x).tape is None:
+        group = aliases_of(x)
         if group is None or not group.taped:
             return None
     return None if taped_write is None else taped_write(name, x, value)
@@ -125,13 +127,14 @@ def _noted(name: str, x: Tensor, value: Expr) -> Callable[[], None] | None:
 
 def write_value(name: str, x: Tensor, value: object) -> None:
     """Writes a tensor, a number or what NumPy understands, broadcast and cast."""
-    want = strided(name, x)._expr.spec
-    if isinstance(value, Tensor) and _is_same_memory(x._expr, strided(name, value)._expr):
-        return  # the last act of `x[key] += ...`
-    if type(value) is Tensor and value._expr.op is not None and value._expr.spec is want:
-        _move(name, x, value)
-    else:
-        write(name, x, [to_spec(name, value_node(name, value, want.dtype, want.device), want)])
+    want = expr_of(x if is_strided(x) else strided(name, x)).spec
+    if is_strided(value):
+        if _is_same_memory(expr_of(x), expr_of(value)):
+            return  # the last act of `x[key] += ...`
+        if _is_pending(expr_of(value), want):
+            _move(name, x, value)
+            return
+    write(name, x, [to_spec(name, value_node(name, value, want.dtype, want.device), want)])
 
 
 def _move(name: str, x: Tensor, value: Tensor) -> None:
@@ -139,10 +142,14 @@ def _move(name: str, x: Tensor, value: Tensor) -> None:
     for a copy of what is there: taken before that is written again, if anybody still has it.
     """
     before = x._expr
-    write(name, x, [value._expr], others=1)
+    write(name, x, [expr_of(value)], others=1)
     after = x._expr
     if value._expr.op is not None and before is after and value._expr.tape is None:
         value._expr = node(ops.COPY, (after,), after.spec)
+
+
+def _is_pending(e: Expr, want: Spec) -> bool:
+    return e.op is not None and e.spec is want
 
 
 def _is_same_memory(a: Expr, b: Expr) -> bool:
@@ -154,10 +161,10 @@ def _is_same_memory(a: Expr, b: Expr) -> bool:
 
 def write_result(name: str, x: Tensor, made: Holder[Tensor]) -> Tensor:
     """Writes the result of op `name` on `x` into `x`, which is returned."""
-    if type(x) is not Tensor:
+    if not is_strided(x):
         strided(f"{name} in place", x)
     value = [_result(name, take(made))]
-    want = x._expr.spec
+    want = expr_of(x).spec
     if value[0].spec is not want:
         value.append(to_spec(name, value.pop(), want, " in place"))
     write(name, x, value)
@@ -174,12 +181,12 @@ def require_written_in_place(name: str, x: Tensor) -> None:
 
 
 def _result(name: str, made: Tensor) -> Expr:
-    if type(made) is not Tensor:
+    if not is_strided(made):
         raise LayoutError(
             f"{name} in place: the result has the layout {made.layout.name}, and the tensor it "
             "would be written into is strided; convert the operand with to_dense()"
         )
-    return made._expr
+    return expr_of(made)
 
 
 def write_out(name: str, out: Tensor, result: Tensor) -> Tensor:
@@ -212,6 +219,8 @@ def value_node(name: str, value: object, want: DType, device: Device) -> Expr:
 
     Raises: DTypeError, ShapeError, ValueOverflow.
     """
+    if type(value) in _KINDS:
+        return _number(name, value, want, device)  # type: ignore[arg-type]  # it is one of those
     if isinstance(value, Tensor):
         return strided(name, value)._expr
     if isinstance(value, np.generic):
@@ -222,13 +231,17 @@ def value_node(name: str, value: object, want: DType, device: Device) -> Expr:
         return _number(name, value, want, device)
     require_untaped(name, value)
     array = array_of(name, value)
-    if array.dtype.kind == "O" and all(isinstance(v, int) for v in array.flat):
+    if array.dtype.kind == "O" and _is_of_ints(array):
         raise ValueOverflow(f"{name}: an int of {shown(value)} fits neither int64 nor uint64")
     if array.dtype.kind not in "biuf":
         raise DTypeError(f"{name}: cannot store a {type(value).__name__}; see dt.asarray")
     if not isinstance(value, np.ndarray) and _fits(array.dtype.kind, want.kind):
         array = array.astype(want.__numpy_dtype__ or np.float32)
     return from_host(array, dtype(array.dtype), device)._expr
+
+
+def _is_of_ints(array: np.ndarray) -> bool:
+    return all(isinstance(v, int) for v in array.flat)
 
 
 def array_of(name: str, value: object) -> np.ndarray:
@@ -243,8 +256,7 @@ def array_of(name: str, value: object) -> np.ndarray:
 
 def _number(name: str, value: bool | int | float | complex, want: DType, device: Device) -> Expr:
     """A 0-dimensional node. Raises: DTypeError, ValueOverflow."""
-    kind = {bool: "b", int: "i", float: "f"}.get(type(value), "c")
-    if not _fits(kind, want.kind):
+    if not _fits(_KINDS.get(type(value), "c"), want.kind):
         raise DTypeError(f"{name}: {shown(value)} does not fit {want.name}; cast with astype()")
     if type(value) is int and want.kind in "iu" and not want.min <= value <= want.max:
         raise ValueOverflow(
@@ -255,9 +267,12 @@ def _number(name: str, value: bool | int | float | complex, want: DType, device:
     return node(ops.FULL, (value,), spec((), want, device), ((want,), want))
 
 
+_KINDS: dict[type, str] = {bool: "b", int: "i", float: "f"}
+_ORDER = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
+
+
 def _fits(kind: str, into: str) -> bool:
-    order = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
-    return order[kind] <= order[into]
+    return _ORDER[kind] <= _ORDER[into]
 
 
 def to_spec(name: str, e: Expr, want: Spec, how: str = "") -> Expr:

@@ -1,4 +1,4 @@
-"""Whose turn it is to evaluate: `turn.py`, compiled.
+"""Whose turn it is: `turn.py`, compiled.
 
 While nobody waits there is no lock, only a note of who is inside: Python's own lock keeps threads
 from reading it half written. Who must wait shuts the gate on behalf of who is inside, and stands
@@ -30,11 +30,11 @@ cdef class Turn:
         if self._gate != NULL:
             PyThread_free_lock(self._gate)
 
-    cpdef object held(self, object work, object x, object y):
-        """What `work(x, y)` gives, done inside."""
+    cpdef object held(self, object work, tuple args):
+        """What `work(*args)` gives, done inside."""
         self._enter()
         try:
-            return work(x, y)
+            return work(*args)
         finally:
             self._leave()
 

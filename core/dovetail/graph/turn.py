@@ -1,14 +1,13 @@
-"""Whose turn it is to evaluate: one thread's at a time."""
+"""Whose turn it is: a lock for one thread at a time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from threading import RLock
-from typing import TypeVar
+from typing import TypeVar, TypeVarTuple
 
-X = TypeVar("X")
-Y = TypeVar("Y")
-Z = TypeVar("Z")
+P = TypeVarTuple("P")
+R = TypeVar("R")
 
 
 class Turn:
@@ -22,10 +21,10 @@ class Turn:
         self._lock = RLock()
         self.acquire, self.release = self._lock.acquire, self._lock.release
 
-    def held(self, work: Callable[[X, Y], Z], x: X, y: Y) -> Z:
-        """What `work(x, y)` gives, done inside."""
+    def held(self, work: Callable[[*P], R], args: tuple[*P]) -> R:
+        """What `work(*args)` gives, done inside."""
         with self._lock:
-            return work(x, y)
+            return work(*args)
 
     def release_in_child(self) -> None:
         """Gives it up after a fork, where nobody else waits any more."""

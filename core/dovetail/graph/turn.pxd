@@ -9,7 +9,7 @@ cdef class Turn:
     cdef Py_ssize_t _depth
     cdef Py_ssize_t _waiting
     cdef bint _shut
-    cpdef object held(self, object work, object x, object y)
+    cpdef object held(self, object work, tuple args)
     cdef int _enter(self) except -1
     cdef _leave(self)
     cdef int _wait(self, unsigned long me) except -1

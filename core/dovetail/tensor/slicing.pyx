@@ -1,0 +1,110 @@
+"""`x[key]` of integers and slices: `slicing.py`, compiled. Shapes are compared with those of specs
+that were found lately before any tuple is made of them.
+"""
+
+from cpython.slice cimport PySlice_AdjustIndices, PySlice_Unpack
+
+from dovetail.graph.expr cimport Expr, Spec, leaf, spec
+from dovetail.tensor.fields cimport expr_of, is_strided
+
+from ..arguments import DIMENSIONS
+
+cdef enum:
+    MOST = 64  # dimensions
+    LATELY = 256  # specs
+
+assert DIMENSIONS <= MOST
+
+cdef list _parents = [None] * LATELY, _found = [None] * LATELY
+
+
+cpdef Expr basic_leaf(object x, object key):
+    """The leaf that a key selects of a tensor in memory; None where this is for the general way."""
+    if not is_strided(x):
+        return None
+    cdef Expr e = expr_of(x)
+    if e.op is not None or e.storage.pending is not None or e.tape is not None:
+        return None
+    cdef tuple whole = e.spec.shape, steps = e.strides
+    cdef tuple parts = key if type(key) is tuple else (key,)
+    cdef Py_ssize_t used = len(parts), ndim = len(whole), kept = 0, offset = e.offset
+    cdef Py_ssize_t d, extent, step, start, stop, by, length
+    cdef Py_ssize_t shape[MOST]
+    cdef Py_ssize_t strides[MOST]
+    if used > ndim:
+        return None
+    for d in range(ndim):
+        extent, step = whole[d], steps[d]
+        if d >= used:
+            shape[kept], strides[kept] = extent, step
+            kept += 1
+            continue
+        part = parts[d]
+        if type(part) is int:
+            try:
+                start = part
+            except OverflowError:
+                return None
+            if start < 0:
+                start += extent
+            if not 0 <= start < extent:
+                return None
+            offset += start * step
+        elif type(part) is slice:
+            try:
+                PySlice_Unpack(part, &start, &stop, &by)
+            except (TypeError, ValueError):
+                return None
+            length = PySlice_AdjustIndices(extent, &start, &stop, by)
+            if length == 0:
+                return None
+            offset += start * step
+            shape[kept], strides[kept] = length, step * (by if length > 1 else 1)
+            kept += 1
+        else:
+            return None
+        if extent == 0:
+            return None
+    return leaf(e.storage, _of_shape(e.spec, shape, kept), _in_tuple(strides, kept), offset)
+
+
+cdef Spec _of_shape(Spec parent, Py_ssize_t* shape, Py_ssize_t ndim):
+    """As `parent`, but for the shape."""
+    cdef Py_ssize_t d, place = (<Py_ssize_t><void*>parent) >> 4
+    cdef Spec found
+    for d in range(ndim):
+        place = place * 31 + shape[d]
+    place &= LATELY - 1
+    if _parents[place] is parent:
+        found = <Spec>_found[place]
+        if _is_shape(found.shape, shape, ndim):
+            return found
+    found = spec(_in_tuple(shape, ndim), parent.dtype, parent.device)
+    _parents[place], _found[place] = None, found  # in this order: both change, or none is believed
+    _parents[place] = parent
+    return found
+
+
+cdef bint _is_shape(tuple known, Py_ssize_t* shape, Py_ssize_t ndim) except -1:
+    cdef Py_ssize_t d
+    if len(known) != ndim:
+        return False
+    for d in range(ndim):
+        if <Py_ssize_t>known[d] != shape[d]:
+            return False
+    return True
+
+
+cdef tuple _in_tuple(Py_ssize_t* numbers, Py_ssize_t count):
+    if count == 1:
+        return (numbers[0],)
+    if count == 2:
+        return (numbers[0], numbers[1])
+    return tuple([numbers[d] for d in range(count)])
+
+
+cpdef tuple span(object part, object extent):
+    """Start, length and step of a slice along an axis. Raises: as `slice.indices` does."""
+    start, stop, step = part.indices(extent)
+    length = len(range(start, stop, step))
+    return start, length, step if length > 1 else 1  # which else may be beyond all memory
