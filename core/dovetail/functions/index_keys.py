@@ -261,7 +261,7 @@ def checked(asked: Asked, e: Expr) -> Expr:
 # --- a key with arrays ----------------------------------------------------------------------------
 
 
-@dataclass
+@dataclass(eq=False)
 class Selection:
     """What a key with arrays selects: a tensor after the basic part of the key, with one axis under
     each array.
