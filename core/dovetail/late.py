@@ -1,5 +1,6 @@
-"""Names of a package that are fetched when somebody first asks for them, and then are its own: an
-import of dovetail takes no time for what most programs never use.
+"""Names of a package that are fetched when somebody first asks for them, and then are its own.
+
+An import of dovetail takes no time for what most programs never use.
 """
 
 from __future__ import annotations

@@ -22,8 +22,9 @@ ROWS_BUSY = 4  # rows for each unit that need not be cut
 
 
 class Running(NamedTuple):
-    """The launches of a running combination. The op's attrs: (axis, whether the initial value comes
-    first, dtype).
+    """The launches of a running combination.
+
+    The op's attrs: (axis, whether the initial value comes first, dtype).
     """
 
     combine: str

@@ -90,8 +90,10 @@ def _by_range(launches: Launches, n: int, places: int, rest: tuple[int, ...]) ->
 
 
 class _Ranges(NamedTuple):
-    """Ranges of 2**shift places. What is moved is a place over a position, or, where one fits
-    beside it, over the value itself: fetching these took longer than all passes.
+    """Ranges of 2**shift places.
+
+    What is moved is a place over a position, or, where one fits beside it, over the value itself:
+    fetching these took longer than all passes.
     """
 
     lead: tuple[int, ...]  # the extents of x along its indexed axes

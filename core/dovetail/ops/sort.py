@@ -58,8 +58,10 @@ class Order(NamedTuple):
 
 
 class _Float(NamedTuple):
-    """Keys of floats: first the numbers from -inf on, then NaNs. `zero` is the key of -0, and
-    `zero` + 1 that of +0; in descending order it is the other way round.
+    """Keys of floats: first the numbers from -inf on, then NaNs.
+
+    `zero` is the key of -0, and `zero` + 1 that of +0; in descending order it is the other way
+    round.
     """
 
     dtype: DType
@@ -108,8 +110,9 @@ def _from_behind(key: Value, f: _Float) -> Value:
 
 
 def _element(key: Value, d: DType, low: Value, descending: bool) -> Value:
-    """The element of a key: float32 for reduced precision, and unsigned integers that wrap to
-    smaller ones.
+    """The element of a key.
+
+    It is float32 for reduced precision; unsigned integers wrap to smaller ones.
     """
     if d.kind == "f":
         f = _FLOATS[key.dtype.bits]
