@@ -251,11 +251,8 @@ def _address(library: Any, name: str) -> int:
 
 
 def _linked(compiler: Compiler, fingerprint: str, imports: dict[str, int]) -> Any:
-    """The entry and the pool, in memory.
-
-    Their object code, the same for every kernel, is kept on disk; one that does not link is made
-    and written anew.
-    """
+    """The entry and the pool, in memory. Their object code, the same for every kernel, is kept on
+    disk; one that does not link is made and written anew."""
     ir, symbols = runtime_ir(compiler.machine.triple) + _IR, ("launch", "worker")
     kept = cached_binary(fingerprint, ir)
     if kept is not None:

@@ -1,7 +1,5 @@
-"""What a call of a captured function does.
-
-It looks whether the arguments are of the kind that was captured, reads where they are, gives the
-program memory, and makes tensors of the results.
+"""What a call of a captured function does: it looks whether the arguments are of the kind that was
+captured, reads where they are, gives the program memory, and makes tensors of the results.
 
 The Python that does so is generated for each capture, so nothing is looked up that does not change.
 """
