@@ -154,6 +154,28 @@ def test_docstrings_are_whole(name: str) -> None:
     assert wrong(name, WHOLE[name]) == []
 
 
+def hints(value: Any) -> list[str]:
+    """The hints of a function or a property, and what it returns."""
+    function = value.fget if isinstance(value, property) else value
+    if not inspect.isroutine(function):
+        return []
+    signature = inspect.signature(function)
+    return [str(p.annotation) for p in signature.parameters.values()] + [
+        str(signature.return_annotation)
+    ]
+
+
+def vague(texts: list[str]) -> bool:
+    return any(re.search(r"\bAny\b", text) for text in texts)
+
+
+def test_no_hint_of_what_is_public_is_any() -> None:
+    assert vague(hints(said)) and not vague(hints(vague))
+    assert [name for name, value in (WHOLE | OTHERS).items() if vague(hints(value))] == []
+    attributes = {n: list(getattr(c, "__annotations__", {}).values()) for n, c in CLASSES.items()}
+    assert [name for name, texts in attributes.items() if vague([*map(str, texts)])] == []
+
+
 @pytest.mark.parametrize("name", [*CLASSES, *OTHERS])
 def test_first_lines_are_sentences(name: str) -> None:
     assert first_line(said((CLASSES | OTHERS)[name])) == []

@@ -40,7 +40,7 @@ class Device:
 
     type: str
     index: int
-    opened: Any  # an `Opened`, or None
+    opened: Opened | None
 
     def __init__(self, type: str, index: int) -> None:
         self.type, self.index, self.opened = type, index, None
