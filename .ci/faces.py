@@ -120,7 +120,10 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
 
 
 # Modules that are loaded when one of their names is first asked for: a tenth of an import's time.
-LATE = ("functions.captured_files", "functions.control_flow", "functions.jit")
+LATE = (
+    "functions.captured_files", "functions.control_flow", "functions.jit",
+    "insight.explain", "insight.profile",
+)  # fmt: skip
 
 
 def module(name: str) -> ModuleType:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -35,3 +36,10 @@ def test_an_absent_file_is_seen() -> None:
     assert absent("`tests/nowhere.py`, `nowhere.py`, `tests/test_docs.py`, `expr.py`") == [
         "tests/nowhere.py", "nowhere.py",
     ]  # fmt: skip
+
+
+def test_the_glossary_says_each_word_once() -> None:
+    glossary = (ROOT / "ARCHITECTURE.md").read_text().partition("## Glossary")[2]
+    words = re.findall(r"^- \*\*(.+?)\*\*", glossary, re.MULTILINE)
+    assert len(words) > 40
+    assert [word for word, times in Counter(words).items() if times > 1] == []

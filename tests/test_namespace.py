@@ -199,6 +199,15 @@ def test_modules_of_the_namespace_show_public_names_only(name: str) -> None:
     assert dir(getattr(dt, name)) == sorted(SEEN[name].split())
 
 
+@pytest.mark.parametrize("name", sorted(SEEN))
+def test_names_of_modules_are_there_also_those_that_are_fetched_late(name: str) -> None:
+    module = getattr(dt, name)
+    for public in SEEN[name].split():
+        assert getattr(module, public) is vars(module)[public]
+    with pytest.raises(AttributeError, match=f"module 'dovetail.*{name}.*' has no .*'stat'"):
+        _ = module.stat
+
+
 def test_the_errors_are_what_their_module_shows() -> None:
     assert dir(errors) == sorted(errors.__all__)
     assert {*errors.__all__} == {

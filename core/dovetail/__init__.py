@@ -19,7 +19,6 @@ A value of another kind than a parameter takes is an ArgumentTypeError (a TypeEr
 tensor a DTypeError, an axis out of range an AxisError. Every error is a DovetailError.
 """
 
-import importlib
 import math
 import typing
 
@@ -28,6 +27,7 @@ from . import compiled as _compiled  # first: it says where the others are found
 from . import autograd, memory  # isort: skip
 from .autograd.engine import METHODS as _METHODS_OF_GRADIENTS
 from .functions import linalg, methods, random
+from .late import late as _fetched_late
 from .plugins import registry as plugins
 
 # --- written by .ci/faces.py from the `__all__` of the modules ------------------------------------
@@ -80,8 +80,6 @@ from .functions.statistics import (
     all, any, argmax, argmin, count_nonzero, logsumexp, max, mean, min, prod, std, sum, var,
 )
 from .functions.transfer import pin_memory
-from .insight.explain import explain
-from .insight.profile import profile
 from .layout import sparse_coo, strided
 from .plugins.registry import devices
 from .settings import eager
@@ -96,11 +94,15 @@ _LATE = {  # name -> the module that is loaded when it is first asked for
     "scan": "functions.control_flow",
     "while_loop": "functions.control_flow",
     "jit": "functions.jit",
+    "explain": "insight.explain",
+    "profile": "insight.profile",
 }
 if typing.TYPE_CHECKING:
     from .functions.captured_files import load_function, save_function
     from .functions.control_flow import cond, fori_loop, scan, while_loop
     from .functions.jit import jit
+    from .insight.explain import explain
+    from .insight.profile import profile
 
 __all__ = [
     "ArgumentError", "ArgumentTypeError", "AxisError", "CaptureError", "CompileError", "DType",
@@ -145,7 +147,6 @@ __array_api_version__ = "2025.12"
 __version__ = "0.1.0"  # as in pyproject.toml: reading the metadata would take 16 ms
 
 methods.install(_METHODS_OF_GRADIENTS)
-__config__ = _compiled.config()  # how this dovetail was built: "hot_path" is compiled, or python
 
 
 def __dir__() -> list[str]:  # no submodules, which importing them puts here
@@ -155,13 +156,14 @@ def __dir__() -> list[str]:  # no submodules, which importing them puts here
 if typing.TYPE_CHECKING:  # what the layouts that are shipped with dovetail add
     import dovetail_sparse as sparse  # noqa: F401
     from dovetail_sparse import sparse_coo_tensor as sparse_coo_tensor
+
+    __config__: dict[str, object]
 else:
 
     def __getattr__(name):
         if name in _LATE:
-            found = globals()[name] = getattr(
-                importlib.import_module(f".{_LATE[name]}", __name__), name
-            )
-            return found
+            return _fetched_late(__name__, _LATE)(name)
+        if name == "__config__":  # how this dovetail was built: "hot_path" is compiled, or python
+            return _compiled.config()
         methods.refuse("dt", name)
         return methods.added("functions", name, "module 'dovetail' has no attribute")

@@ -1,5 +1,7 @@
-"""The way in for what users give beside tensors: each function here returns the value, or raises an
-error that names the op, the parameter and what came.
+"""The way in for what users give beside tensors.
+
+Each function here returns the value, or raises an error that names the op, the parameter and what
+came.
 
 Integers are what `operator.index` takes, except arrays: an axis in a tensor would have to be read
 from its device. Tensors themselves are asked for with `tensor.required`.

@@ -26,12 +26,12 @@ class Sources:
     def find_spec(
         name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The spec of a source; None where no compiled module is in its way."""
+        """The spec of a source."""
         if not name.startswith(f"{PACKAGE}."):
             return None
         found = PathFinder.find_spec(name, path, target)
         if found is None or not is_extension(found):
-            return None
+            return found
         return spec_from_file_location(name, source_of(found))
 
 

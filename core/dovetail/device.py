@@ -1,5 +1,7 @@
-"""A device: where memory is and where work runs. A name and an index; what stands behind it is a
-plugin's."""
+"""A device: where memory is and where work runs.
+
+A name and an index; what stands behind it is a plugin's.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,7 @@ class Device:
 
     type: str
     index: int
-    opened: Any  # an `Opened`, or None
+    opened: Opened | None
 
     def __init__(self, type: str, index: int) -> None:
         self.type, self.index, self.opened = type, index, None
@@ -101,8 +103,10 @@ def default_device() -> Device:
 
 
 def _chosen() -> str:
-    """What the environment names. A device that is not there is an error when it is used: nothing
-    runs elsewhere because of that."""
+    """What the environment names.
+
+    A device that is not there is an error when it is used: nothing runs elsewhere because of that.
+    """
     spec = environment.text(VARIABLE) or DEFAULT
     if _SPEC.fullmatch(spec):
         return spec
@@ -130,8 +134,10 @@ def set_default_device(spec: Device | str) -> Device:
 
 
 def set_opener(opener: Callable[[Device], Opened]) -> None:
-    """Says how devices are opened. `plugins` does, which knows; the stages before it only ask
-    `opened`."""
+    """Says how devices are opened.
+
+    `plugins` does, which knows; the stages before it only ask `opened`.
+    """
     global _opener
     _opener = opener
 

@@ -102,8 +102,9 @@ _FROM_PYTHON = {bool: bool_, int: int64, float: float32, complex: complex64}
 
 
 def dtype(spec: object, op: str = "dtype") -> DType:
-    """The dtype named by `spec`: a dovetail dtype, its name, a NumPy dtype or scalar type, or
-    bool/int/float.
+    """The dtype that `spec` names.
+
+    `spec`: a dovetail dtype, its name, a NumPy dtype or scalar type, or bool/int/float.
 
     Python's `float` means the default floating dtype, float32; `int` means int64.
 

@@ -1,5 +1,6 @@
-"""The variables DOVETAIL_*, read in one place: what makes no sense is named once, with its value,
-and the default stands.
+"""The variables DOVETAIL_*, read in one place.
+
+What makes no sense is named once, with its value, and the default stands.
 
 | variable | what | default |
 |---|---|---|

@@ -54,6 +54,7 @@ from .dtypes import (
 )
 from .environment import whole as whole_setting
 from .errors import ArgumentError, CompileError, DeviceError, DovetailError, InternalError
+from .functions.datatypes import DeviceLike, DTypeLike
 from .functions.sorting import order_of
 from .kernel.analysis import (
     Stride,
@@ -138,8 +139,10 @@ __all__ = [
     "CompileError",
     "Compiled",
     "DType",
+    "DTypeLike",
     "DeviceError",
     "DeviceInfo",
+    "DeviceLike",
     "DovetailError",
     "EventHandle",
     "Handle",

@@ -1,5 +1,6 @@
-"""Strided layout: pure functions of shape, strides and offset (all in elements). No memory, no
-dtype.
+"""Strided layout: pure functions of shape, strides and offset (all in elements).
+
+No memory, no dtype.
 
 A *move* is an index transformation as plain data, so that it can be recorded, hashed and replayed
 on any layout:
@@ -102,8 +103,9 @@ def span(layout: StridedView) -> tuple[int, int]:
 
 
 def repeats(layout: StridedView) -> bool:
-    """Whether some dimension visits one element again and again (stride 0): writing there has no
-    meaning.
+    """Whether some dimension visits one element again and again (stride 0).
+
+    Writing there has no meaning.
     """
     return 0 not in layout.shape and any(
         n > 1 and s == 0 for n, s in zip(layout.shape, layout.strides, strict=True)

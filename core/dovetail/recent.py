@@ -16,8 +16,11 @@ V = TypeVar("V")
 
 
 class Recent(Generic[K, V]):
-    """At most `limit` entries. `young` has those used lately: it stays the same dict, and the hot
-    path asks it first, since `get` of a dict alone is quick."""
+    """At most `limit` entries.
+
+    `young` has those used lately: it stays the same dict, and the hot path asks it first, since
+    `get` of a dict alone is quick.
+    """
 
     __slots__ = ("_old", "half", "young")
 
@@ -49,8 +52,11 @@ class Recent(Generic[K, V]):
 
 
 class Shared(Recent[K, V]):
-    """As `Recent`, for objects of which there must be one only: what has gone, but is still in use
-    elsewhere, is found again. `find` and `[]=` belong under a lock."""
+    """As `Recent`, for objects of which there must be one only.
+
+    What has gone, but is still in use elsewhere, is found again. `find` and `[]=` belong under a
+    lock.
+    """
 
     __slots__ = ("_gone",)
 

@@ -8,7 +8,15 @@ from typing import Any
 
 import dovetail as dt
 import numpy as np
-from dovetail.extend import arguments, gather_at, int64, required, scatter_rows
+from dovetail.extend import (
+    DeviceLike,
+    DTypeLike,
+    arguments,
+    gather_at,
+    int64,
+    required,
+    scatter_rows,
+)
 
 from .pattern import Pattern, linear
 from .tensor import COO, coo, required_coo
@@ -20,9 +28,9 @@ NAME = "sparse_coo_tensor"
 
 @arguments.named
 def sparse_coo_tensor(
-    indices: Any, values: Any, size: Sequence[int] | None = None, *, dtype: Any = None,
-    device: Any = None, requires_grad: bool = False, is_coalesced: bool = False,
-    check_invariants: bool = True,
+    indices: object, values: object, size: Sequence[int] | None = None, *,
+    dtype: DTypeLike = None, device: DeviceLike = None, requires_grad: bool = False,
+    is_coalesced: bool = False, check_invariants: bool = True,
 ) -> COO:  # fmt: skip
     """A sparse tensor with `values` at `indices`; values at one position are to be added.
 
@@ -52,7 +60,7 @@ def sparse_coo_tensor(
     )  # fmt: skip
     stored = _values(values, dtype, device, indices)
     host = None if isinstance(indices, Tensor) else _host_indices(indices)
-    at: Tensor = indices if host is None else dt.asarray(host, device=stored.device)
+    at = indices if isinstance(indices, Tensor) else dt.asarray(host, device=stored.device)
     _require_fit(at, stored)
     at = at.astype(int64, copy=False)
     count, dims = at.shape[1], at.shape[0]
@@ -68,7 +76,7 @@ def sparse_coo_tensor(
     return made.requires_grad_() if requires_grad else made
 
 
-def _values(values: Any, dtype: Any, device: Any, indices: Any) -> Tensor:
+def _values(values: object, dtype: DTypeLike, device: DeviceLike, indices: object) -> Tensor:
     if isinstance(values, Tensor):
         found = values if device is None else values.to(device=device)
         return found if dtype is None else found.astype(dtype, copy=False)
@@ -77,7 +85,7 @@ def _values(values: Any, dtype: Any, device: Any, indices: Any) -> Tensor:
     return dt.asarray(values, dtype=dtype, device=device)
 
 
-def _host_indices(indices: Any) -> np.ndarray[Any, Any]:
+def _host_indices(indices: object) -> np.ndarray[Any, Any]:
     try:
         found = np.asarray(indices)
     except (TypeError, ValueError):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import importlib
 import os
 from contextlib import nullcontext
-from typing import Any
+from typing import IO, Any, TypeAlias
 
 import dovetail as dt
 import numpy as np
-from dovetail.extend import arguments
+from dovetail.extend import DeviceLike, DTypeLike, arguments
 
 from .construct import sparse_coo_tensor
 from .moves import fully_sparse
@@ -17,6 +17,9 @@ from .tensor import COO, required_coo
 
 Tensor = dt.Tensor
 FORMAT = "dovetail sparse_coo 1"
+File: TypeAlias = str | os.PathLike[str] | IO[bytes]
+SciPyArray: TypeAlias = Any  # one of scipy.sparse, which has no types
+PyDataArray: TypeAlias = Any  # a `COO` of PyData/sparse, which has none either
 
 
 def _host(x: COO) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
@@ -28,7 +31,7 @@ def _host(x: COO) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
 
 
 @arguments.named
-def from_scipy(matrix: Any, *, dtype: Any = None, device: Any = None) -> COO:
+def from_scipy(matrix: object, *, dtype: DTypeLike = None, device: DeviceLike = None) -> COO:
     """A SciPy sparse array or matrix as a sparse tensor.
 
     `matrix`: in any of SciPy's forms.
@@ -51,7 +54,7 @@ def from_scipy(matrix: Any, *, dtype: Any = None, device: Any = None) -> COO:
     )  # fmt: skip
 
 
-def to_scipy(x: COO, form: str = "coo") -> Any:
+def to_scipy(x: COO, form: str = "coo") -> SciPyArray:
     """A SciPy sparse array with the same elements.
 
     `form`: "coo", or of matrices also "csr" or "csc".
@@ -77,7 +80,7 @@ def to_scipy(x: COO, form: str = "coo") -> Any:
 
 
 @arguments.named
-def from_pydata(array: Any, *, dtype: Any = None, device: Any = None) -> COO:
+def from_pydata(array: object, *, dtype: DTypeLike = None, device: DeviceLike = None) -> COO:
     """A `sparse.COO` of PyData/sparse, or what has `tocoo`, as a sparse tensor.
 
     `array`: of PyData/sparse, with 0 as fill value.
@@ -94,7 +97,9 @@ def from_pydata(array: Any, *, dtype: Any = None, device: Any = None) -> COO:
         raise dt.ArgumentError(
             f"from_pydata: {type(array).__name__} is no sparse array of PyData/sparse"
         )
-    found = array if hasattr(array, "coords") else array.tocoo()
+    found: PyDataArray = array
+    if not hasattr(array, "coords"):
+        found = found.tocoo()
     if found.fill_value != 0:
         raise dt.ArgumentError(
             f"from_pydata: the fill value is {found.fill_value!r}; only 0 has a meaning here"
@@ -104,7 +109,7 @@ def from_pydata(array: Any, *, dtype: Any = None, device: Any = None) -> COO:
     )
 
 
-def to_pydata(x: COO) -> Any:
+def to_pydata(x: COO) -> PyDataArray:
     """A `sparse.COO` of PyData/sparse with the same elements.
 
     Shapes: any; dense dimensions become sparse ones.
@@ -125,7 +130,7 @@ def to_pydata(x: COO) -> Any:
 
 
 @arguments.named
-def save(file: Any, x: COO) -> None:
+def save(file: File, x: COO) -> None:
     """Writes a tensor to an .npz file, as `load` reads it, compressed; returns nothing.
 
     `file`: a path, or a file that is open for bytes.
@@ -151,7 +156,7 @@ def save(file: Any, x: COO) -> None:
 
 
 @arguments.named
-def load(file: Any, *, device: Any = None) -> COO:
+def load(file: File, *, device: DeviceLike = None) -> COO:
     """The tensor that `save` wrote, or SciPy's `save_npz` in coo, csr or csc form.
 
     `file`: a path, or a file that is open for bytes. Nothing in it is run: one that holds Python
@@ -206,10 +211,9 @@ def _scipy_indices(found: _Arrays) -> Any:
 class _Arrays:
     """The arrays in an .npz file, each checked when it is taken."""
 
-    def __init__(self, file: Any) -> None:
+    def __init__(self, file: File) -> None:
         self.file = file
-        opened = isinstance(file, (str, os.PathLike))
-        with open(file, "rb") if opened else nullcontext(file) as f:
+        with open(file, "rb") if isinstance(file, str | os.PathLike) else nullcontext(file) as f:
             try:
                 with np.load(f, allow_pickle=False) as held:
                     self.arrays = {name: held[name] for name in held.files}

@@ -1,5 +1,7 @@
-"""What the layout kit (`dovetail test-layout sparse_coo`) is told: what of a strided tensor has no
-meaning here, or another one."""
+"""What the layout kit (`dovetail test-layout sparse_coo`) is told of this layout.
+
+That is what of a strided tensor has no meaning here, or another one.
+"""
 
 from __future__ import annotations
 

@@ -71,8 +71,10 @@ def owners(site: KernelSite) -> None:
 
 
 def product(site: KernelSite) -> None:
-    """product(dense, values, bounds, columns[, order]): a compressed matrix times a dense one, or
-    times a vector."""
+    """product(dense, values, bounds, columns[, order]): a compressed times a dense matrix.
+
+    Or times a vector.
+    """
     row, *column = [site.axis(-1, d) for d in range(site.rank(-1))]
     ordered = len(site.casts) == 5
 
@@ -103,8 +105,11 @@ def sampled(site: KernelSite) -> None:
 
 
 def expand(site: KernelSite) -> None:
-    """expand(ends, low, high): for each run r and each entry of low[r]..high[r]-1 the pair of r and
-    that entry; those of run r end at ends[r] - 1. Runs may be empty."""
+    """expand(ends, low, high): each run with each of its entries, as pairs.
+
+    For each run r and each entry of low[r]..high[r]-1 the pair of r and that entry; those of run r
+    end at ends[r] - 1. Runs may be empty.
+    """
     run = site.axis(0, 0)
     low = site.read(1, run)
     n = site.read(2, run) - low

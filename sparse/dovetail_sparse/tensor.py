@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import dovetail as dt
-from dovetail.extend import LayoutTensor, Op, apply, required, sparse_coo
+from dovetail.extend import Layout, LayoutTensor, Op, apply, required, sparse_coo
 
 from .pattern import Pattern
 from .rows import Runs, rows_at
@@ -45,7 +45,7 @@ class COO(LayoutTensor):
         return self._values.dtype
 
     @property
-    def layout(self) -> Any:
+    def layout(self) -> Layout:
         """`dt.sparse_coo`."""
         return sparse_coo
 
@@ -117,7 +117,7 @@ class COO(LayoutTensor):
         return self._values.is_leaf
 
     @property
-    def grad_fn(self) -> Any:  # type: ignore[override]  # it cannot be set, nor a strided one's
+    def grad_fn(self) -> object:  # type: ignore[override]  # it cannot be set, nor a strided one's
         """The place on the tape of the op that made the values."""
         return self._values.grad_fn
 
@@ -132,7 +132,7 @@ class COO(LayoutTensor):
         self._values.requires_grad_(requires_grad)
         return self
 
-    def backward(self, *args: Any, **options: Any) -> None:
+    def backward(self, *args: object, **options: object) -> None:
         """Not here: gradients start from a strided tensor.
 
         Raises: LayoutError.

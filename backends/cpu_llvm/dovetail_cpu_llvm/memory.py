@@ -15,8 +15,10 @@ _LIMIT = 1 << 63  # bytes: larger sizes would wrap in C
 
 
 class _Address(int):
-    """The address of memory that is given back with its last reference, unless it was before: so
-    an interrupt loses none."""
+    """The address of memory that is given back with its last reference, unless it was before.
+
+    So an interrupt loses none.
+    """
 
     pages: mmap.mmap
 

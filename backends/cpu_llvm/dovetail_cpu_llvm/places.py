@@ -21,8 +21,9 @@ def finds_places(r: Loops, loop: Loop) -> bool:
 
 
 class Places(Reduction):
-    """A lane notes in which turn it has found its best element so far, which says where that is. As
-    a later one has to be better, ties need no look: 1 M elements take 85 us instead of 209.
+    """A lane notes in which turn it has found its best element so far, which says where that is.
+
+    As a later one has to be better, ties need no look: 1 M elements take 85 us instead of 209.
     """
 
     def chunk_vectorized(self, c: str) -> None:

@@ -71,8 +71,10 @@ class Reduction:
                 r.env[id(v)] = Lane(text, r.form)
 
     def lanes_used(self) -> str:
-        """How many lanes of level 0 the tree must see: a power of two. Beyond them is only the
-        identity, and x combined with it is x, since every lane has begun with it.
+        """How many lanes of level 0 the tree must see: a power of two.
+
+        Beyond them is only the identity, and x combined with it is x, since every lane has begun
+        with it.
         """
         r = self.r
         less = r.let(f"sub i64 {self.count}, 1")

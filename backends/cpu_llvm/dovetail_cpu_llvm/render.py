@@ -71,8 +71,10 @@ class _Renderer(Loops):
         self.blocks = [self.parameter("i64") for _ in k.grid]
 
     def pays_to_stream(self) -> str:
-        """An i1: whether so much is stored that no cache would keep it. A store past the caches
-        need not read the line first: a transposed copy of 4096 x 4096 takes 7 ms instead of 20.
+        """An i1: whether so much is stored that no cache would keep it.
+
+        A store past the caches need not read the line first: a transposed copy of 4096 x 4096 takes
+        7 ms instead of 20.
         """
         if not self.schedule.streams:
             return ""
@@ -170,9 +172,11 @@ class _Renderer(Loops):
             self.row_of_points(*columns)
 
     def panel_tile(self, start: str, stop: str) -> None:
-        """Each loop runs over all columns of a tile before the next statement, so rows are read in
-        long pieces. Values that differ between columns are rendered where they are used; only
-        results of reductions are kept, one vector for each `width` columns."""
+        """Runs each loop over all columns of a tile before the next statement.
+
+        So rows are read in long pieces. Values that differ between columns are rendered where they
+        are used; only results of reductions are kept, one vector for each `width` columns.
+        """
         self.columns = start, stop
         shift = self.schedule.width.bit_length() - 1
         columns = self.let(f"sub i64 {stop}, {start}")

@@ -162,8 +162,10 @@ def _transposed_loads(kernel: Kernel, native: int) -> tuple[int, frozenset[int]]
 
 
 def _is_panel(kernel: Kernel) -> bool:
-    """Whether the kernel is reductions with plain bodies, then effects (so that no store comes
-    between a load and a use of it, wherever that is rendered)."""
+    """Whether the kernel is reductions with plain bodies, then effects.
+
+    So no store comes between a load and a use of it, wherever that is rendered.
+    """
     effects = [s for s in kernel.body if isinstance(s, Store) or _is_map(s)]
     others = [s for s in kernel.body if isinstance(s, Loop) and not _is_map(s)]
     first = kernel.body.index(effects[0]) if effects else 0
@@ -206,8 +208,11 @@ def _can_vectorize(loop: Loop) -> bool:
 
 
 def _lockstep(kernel: Kernel, loops: list[Loop]) -> bool:
-    """Whether lanes are points of the innermost axis: for all straight-line kernels, and where that
-    axis, rather than a loop, is the one along which memory is contiguous."""
+    """Whether lanes are points of the innermost axis.
+
+    They are for all straight-line kernels, and where that axis, rather than a loop, is the one
+    along which memory is contiguous.
+    """
     if not kernel.grid or any(isinstance(s, Atomic) for s in walk(kernel.body)):
         return False
     if not loops:

@@ -200,8 +200,10 @@ class Values(Emitter):
         return self.let(f"select i1 {when}, ptr {pointer}, ptr {nowhere}")
 
     def harmless(self, place: str, active: str) -> str:
-        """`place` where some lane is `active`: a masked load from where there is no memory is no
-        fault, but takes some processors hundreds of cycles.
+        """`place` where some lane is `active`.
+
+        A masked load from where there is no memory is no fault, but takes some processors hundreds
+        of cycles.
         """
         if active == self.mask:
             return place
@@ -255,8 +257,10 @@ class Values(Emitter):
         )
 
     def fetch_ahead(self, buffer: Buffer, lane: Lane) -> None:
-        """Fetches what a gather at a constant stride will read: the hardware sees no pattern in
-        gathers. 4 M elements at stride -1, 2 or 4 took 1.9 ns each without, 0.15 to 0.4 with.
+        """Fetches what a gather at a constant stride will read.
+
+        The hardware sees no pattern in gathers. 4 M elements at stride -1, 2 or 4 took 1.9 ns each
+        without, 0.15 to 0.4 with.
         """
         if lane.form != "a":
             return

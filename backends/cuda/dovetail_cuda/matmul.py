@@ -129,8 +129,10 @@ def library_calls() -> dict[tuple[str, DType], LibraryCall]:
 
 
 def _read(m: Matrix) -> tuple[int, int] | None:
-    """How cuBLAS is to read a matrix that it takes to be its transpose, and its leading dimension;
-    None where it cannot."""
+    """How cuBLAS is to read a matrix that it takes to be its transpose.
+
+    With its leading dimension; None where it cannot.
+    """
     (_, rows, columns), (_, row, column) = m.shape, m.strides
     if (columns == 1 or column == 1) and (rows == 1 or row >= columns):
         return AS_IT_IS, max(row if rows > 1 else columns, 1)
@@ -140,8 +142,11 @@ def _read(m: Matrix) -> tuple[int, int] | None:
 
 
 def _stacks(*operands: StridedOperand) -> Iterator[tuple[Matrix, ...]]:
-    """The operands (handle, byte offset, shape, strides, dtype) as stacks along their last batch
-    axis; one of one matrix where they have none. Nothing where the result is empty."""
+    """The operands as stacks along their last batch axis.
+
+    Each is (handle, byte offset, shape, strides, dtype); one of one matrix where they have no such
+    axis. Nothing where the result is empty.
+    """
     *batch, _, _ = operands[-1][2]
     if 0 in operands[-1][2]:
         return

@@ -27,8 +27,11 @@ class Memory:
         return self._owned(d.cuMemAlloc, (nbytes,), d.cuMemFree, f"cuMemAlloc of {nbytes} bytes")
 
     def _owned(self, call: Any, arguments: tuple[int, ...], undo: Any, doing: str) -> int:
-        """The address that the driver gives. An interrupt loses none: `extend` and `map` are one
-        step, and what nobody took is found, and given back, the next time."""
+        """The address that the driver gives.
+
+        An interrupt loses none: `extend` and `map` are one step, and what nobody took is found, and
+        given back, the next time.
+        """
         if arguments[0] >= LIMIT:
             raise MemoryError(f"cuda: {doing}: no device has so many")
         with self._lock:

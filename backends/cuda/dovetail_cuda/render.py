@@ -181,9 +181,10 @@ class WarpStyle(CudaStyle):
 
 
 class ColumnStyle(WarpStyle):
-    """LANES warps for as many neighbouring points: for reductions along columns. Lane j of each
-    point is in warp j, whose threads read neighbours. All of a block come to every barrier, so
-    those beyond the grid's end compute the last point in vain.
+    """LANES warps for as many neighbouring points: for reductions along columns.
+
+    Lane j of each point is in warp j, whose threads read neighbours. All of a block come to every
+    barrier, so those beyond the grid's end compute the last point in vain.
     """
 
     threads: ClassVar[int] = LANES * LANES

@@ -93,8 +93,10 @@ def shared_bytes(loops: Sequence[Loop]) -> int:
 
 
 def uniform(kernel: Kernel, loops: Sequence[Loop]) -> bool:
-    """Whether all points along the last axis have the same bounds: then they come to the same
-    barriers."""
+    """Whether all points along the last axis have the same bounds.
+
+    Then they come to the same barriers.
+    """
     varies = varies_along(kernel.body, grid_index(len(kernel.grid) - 1), memory=True)
     return not any(varies(v) for loop in loops for v in (loop.start, loop.stop))
 
@@ -107,8 +109,11 @@ def launch_shape(kernel: Kernel, chosen: Schedule, grid: Sequence[int]) -> Shape
 
 @lru_cache(KNOWN)
 def across(kernel: Kernel) -> bool:
-    """Whether a kernel without loops reads a transpose: neighbours along the last axis but one load
-    neighbours there, and those along the last one do not. Threads of a block should be both."""
+    """Whether a kernel without loops reads a transpose.
+
+    Points that are neighbours along the last axis but one load neighbours there, and those along
+    the last one do not. Threads of a block should be both.
+    """
     axis = len(kernel.grid) - 1
     if axis < 1 or any(isinstance(s, Loop) for s in kernel.body):
         return False

@@ -95,8 +95,11 @@ class Compiler(ScheduledCompiler[Entry]):
 
 
 def groups(device: Any) -> bool:
-    """Whether groups of work items are fast: on GPUs, and where Intel's compiler makes vectors of
-    them. PoCL does better with one item per point: sums of 4096 rows of 4096 take 2 ms, not 13."""
+    """Whether groups of work items are fast.
+
+    They are on GPUs, and where Intel's compiler makes vectors of them. PoCL does better with one
+    item per point: sums of 4096 rows of 4096 take 2 ms, not 13.
+    """
     cpu = device.type & cl.device_type.CPU != 0
     fast = not cpu or "cl_intel_vec_len_hint" in device.extensions
     return fast and device.max_work_group_size >= LANES

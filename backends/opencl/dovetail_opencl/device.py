@@ -27,7 +27,10 @@ from .process import end_without_driver
 
 
 class Queue(cl.CommandQueue):
-    """A stream: a queue, in order. (pyopencl's own cannot be referred to weakly.)"""
+    """A stream: a queue, in order.
+
+    (pyopencl's own cannot be referred to weakly.)
+    """
 
 
 class OpenCLBackend(BindingBackend):

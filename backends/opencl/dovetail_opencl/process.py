@@ -10,9 +10,11 @@ _ending_in = 0  # the process that will
 
 
 def end_without_driver() -> None:
-    """Has this process end without the driver's destructors, which would wait for threads that are
-    not here: Intel's runtime does so for its queues. Python has ended by then; C's files are
-    flushed. What other C libraries do at exit is left out, too."""
+    """Has this process end without the driver's destructors.
+
+    They would wait for threads that are not here: Intel's runtime does so for its queues. Python
+    has ended by then; C's files are flushed. What other C libraries do at exit is left out, too.
+    """
     global _ending_in
     libc = ctypes.CDLL(None)
     if _ending_in != os.getpid() and hasattr(libc, "on_exit"):  # glibc's: it is told the status

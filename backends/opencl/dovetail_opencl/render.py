@@ -138,8 +138,11 @@ class OpenCLStyle(CStyle):
 
 
 class TiledStyle(OpenCLStyle):
-    """For reductions along columns: work items of a group keep in step, so that they read the same
-    rows at the same time. The last group begins early, and does some points once more."""
+    """Renders reductions along columns.
+
+    Work items of a group keep in step, so that they read the same rows at the same time. The last
+    group begins early, and does some points once more.
+    """
 
     def points(self, extents: Sequence[str], lanes: bool) -> list[str]:
         others, size = super().points(extents, True)[2:], "(long)get_local_size(0)"

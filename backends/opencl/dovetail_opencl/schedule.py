@@ -37,8 +37,10 @@ KNOWN = 1024  # kernels of which schedules are kept
 
 @lru_cache(KNOWN)
 def schedules(kernel: Kernel, groups: bool) -> dict[str, Schedule]:
-    """The schedules of a kernel, the first choice first. `groups`: the device is good at work items
-    that work together."""
+    """The schedules of a kernel, the first choice first.
+
+    `groups`: the device is good at work items that work together.
+    """
     plain = {PLAIN: Schedule(kernel, STYLE)}
     if shareable(kernel) and along_rows(kernel):
         return {LANED: Schedule(kernel, STYLE, lanes=True)} | plain if groups else plain

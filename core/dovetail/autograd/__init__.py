@@ -1,10 +1,24 @@
 """Reverse-mode gradients. Most used: `x.backward()`, `dt.grad`, `dt.no_grad`."""
 
-from .check import gradcheck, gradgradcheck
+from typing import TYPE_CHECKING
+
+from ..late import late
 from .engine import backward, detach, grad
-from .function import Context, Function, checkpoint
 from .tape import HookHandle, enable_grad, is_grad_enabled, no_grad, set_grad_enabled, set_gradient
-from .transforms import jvp, vjp
+
+if TYPE_CHECKING:
+    from .check import gradcheck, gradgradcheck
+    from .function import Context, Function, checkpoint
+    from .transforms import jvp, vjp
+else:
+    __getattr__ = late(
+        __name__,
+        {
+            **dict.fromkeys(("gradcheck", "gradgradcheck"), "check"),
+            **dict.fromkeys(("Context", "Function", "checkpoint"), "function"),
+            **dict.fromkeys(("jvp", "vjp"), "transforms"),
+        },
+    )
 
 __all__ = [
     "Context", "Function", "HookHandle", "backward", "checkpoint", "detach", "enable_grad", "grad",

@@ -251,8 +251,9 @@ def _run(roots: list[tuple[Tensor, Tensor]], into: _Collected, create_graph: boo
             heappush(heap, (-n.order, n))
 
     def pass_on(n: Node, g: Sent, result: Kept | None) -> bool:
-        """Sends on what has come to a node; whether that is deep. When it returns nothing here
-        holds a gradient, so none is stored for that.
+        """Sends on what has come to a node; whether that is deep.
+
+        When it returns nothing here holds a gradient, so none is stored for that.
         """
         into.take(n, g)
         if not n.edges or (needed is not None and n not in needed):

@@ -302,8 +302,7 @@ def _gather(g: Tensor, c: RuleContext, rest: list[Tensor]) -> Tensor:
     if _is_one_of_each(shape, axes, of, source):
         return _put(g, _from_start(rest[0], source[of[0]], asked), of[0], source)
     if asked is not None:
-        line = getattr(c.node, "asked_at", None)
-        rest = [_checked(i, a, line) for i, a in zip(rest, asked, strict=True)]
+        rest = [_checked(i, a, c.line) for i, a in zip(rest, asked, strict=True)]
     lead = [d for d, a in enumerate(axes) if a < 0]
     tail = [d for d, a in enumerate(axes) if a >= 0]
     tail.sort(key=lambda d: axes[d])

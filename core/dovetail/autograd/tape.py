@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from inspect import signature
 from itertools import count
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from ..arguments import flag
 from ..errors import GradientError
@@ -343,7 +343,7 @@ class OpNode(Node):
         if name == "dt":
             return _DT
         if name == "c":
-            return RuleContext(self, i)
+            return _Context(self, i)
         if name == "r":
             assert result is not None
             check_unwritten(self, "its result", self.spec, self.result)
@@ -368,27 +368,55 @@ class OpNode(Node):
         return restore
 
 
-class RuleContext(NamedTuple):
+class RuleContext(Protocol):
     """What a rule can ask of its op, besides values."""
-
-    node: OpNode
-    position: int  # of the operand whose gradient is wanted
 
     @property
     def attrs(self) -> Attrs:
         """What is static about the op."""
-        return self.node.attrs
 
-    def spec(self, i: int | None = None) -> Spec:
-        """Shape, dtype and device of operand `i`, else of the one whose gradient is wanted."""
-        found = self.node.operands[self.position if i is None else i]
-        assert found is not None
-        return found
+    @property
+    def position(self) -> int:
+        """That of the operand whose gradient is wanted."""
 
     @property
     def operands(self) -> tuple[Spec | None, ...]:
-        """The specs of all operands."""
+        """The specs of all operands; None for one that is no node."""
+
+    @property
+    def line(self) -> str | None:
+        """The source line that asked for an op which checks indices."""
+
+    def spec(self, i: int | None = None) -> Spec:
+        """Shape, dtype and device of operand `i`, else of the one whose gradient is wanted."""
+
+
+class _Context(NamedTuple):
+    """The context of the rule at `position` of a node's."""
+
+    node: OpNode
+    position: int
+
+    @property
+    def attrs(self) -> Attrs:
+        """See `RuleContext`."""
+        return self.node.attrs
+
+    @property
+    def operands(self) -> tuple[Spec | None, ...]:
+        """See `RuleContext`."""
         return self.node.operands
+
+    @property
+    def line(self) -> str | None:
+        """See `RuleContext`."""
+        return getattr(self.node, "asked_at", None)
+
+    def spec(self, i: int | None = None) -> Spec:
+        """See `RuleContext`."""
+        found = self.operands[self.position if i is None else i]
+        assert found is not None
+        return found
 
 
 def fitted_gradient(g: Tensor, want: Spec) -> Tensor:

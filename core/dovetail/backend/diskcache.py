@@ -142,8 +142,10 @@ def _others_write(found: os.stat_result) -> bool:
 
 
 def _alone(group: int) -> bool:
-    """Whether a group is the user's own, with nobody else in it: many systems make one for each
-    user, and open to it whatever that user makes."""
+    """Whether a group is the user's own, with nobody else in it.
+
+    Many systems make one for each user, and open to it whatever that user makes.
+    """
     import grp
     import pwd
 
@@ -156,8 +158,11 @@ def _alone(group: int) -> bool:
 
 
 def _content(path: Path, most: int, names: int = 1) -> bytes:
-    """What a file holds that has up to `names` names. Raises: _Untrusted where it is not the user's
-    alone, no plain file, or too long; OSError where it is a link, or is not there."""
+    """What a file holds that has up to `names` names.
+
+    Raises: _Untrusted where it is not the user's alone, no plain file, or too long; OSError where
+    it is a link, or is not there.
+    """
     file = os.open(path, os.O_RDONLY | _NO_LINK)
     try:
         found = os.fstat(file)
@@ -313,8 +318,10 @@ def source_digest(folder: Path) -> str:
 
 
 def prune() -> None:
-    """Removes what killed processes have left, and the files not written for longest until the rest
-    fits three quarters of the bound."""
+    """Removes what killed processes have left, and the files written longest ago.
+
+    It stops where the rest fits three quarters of the bound.
+    """
     folder, bound = directory(), limit()
     if folder is None:
         return

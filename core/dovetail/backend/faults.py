@@ -120,8 +120,9 @@ class Faults:
         self._prompt: Prompt | None = None
 
     def prompt(self) -> Prompt | None:
-        """Cells for launches that are waited for; None where the host cannot look at them itself,
-        or launches return before the work is done.
+        """Cells for launches that are waited for.
+
+        None where the host cannot look at them itself, or launches return before the work is done.
         """
         if self._prompt is None and self._may_be_prompt and not self._backend.asynchronous:
             handle = self._allocate(PROMPT * WIDTH)

@@ -171,8 +171,9 @@ class Backend(ABC):
         """Runs (or queues) a program over a grid of these extents, none of which is 0."""
 
     def bind(self, program: Compiled, ints: Sequence[int], grid: Sequence[int]) -> Launch:
-        """`launch` with everything fixed but buffers, scalars and stream. What it returns is called
-        often: a fast version is worth the while.
+        """`launch` with everything fixed but buffers, scalars and stream.
+
+        What it returns is called often: a fast version is worth the while.
         """
         frozen_ints, frozen_grid = tuple(ints), tuple(grid)
 

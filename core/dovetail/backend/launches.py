@@ -41,8 +41,10 @@ class BindingBackend(Backend):
 
 
 def scalar_argument(dtype: DType) -> Callable[[Scalar], np.generic]:
-    """What makes a kernel's scalar argument of a Python number, as its dtype holds it: integers
-    wrap, floats overflow to infinity."""
+    """What makes a kernel's scalar argument of a Python number, as its dtype holds it.
+
+    Integers wrap, floats overflow to infinity.
+    """
     if dtype.kind == "b":
         return lambda x: np.uint8(bool(x))
     numpy = np.dtype(dtype.__numpy_dtype__).type

@@ -52,8 +52,10 @@ class ScheduledProgram(Program, Generic[Built]):
 
 
 class ScheduledCompiler(ABC, Generic[Built]):
-    """Builds kernels in schedules, and keeps on disk what it built. `refusals`: the errors by which
-    `revive` says that a binary is no good, ValueError apart."""
+    """Builds kernels in schedules, and keeps on disk what it built.
+
+    `refusals`: the errors by which `revive` says that a binary is no good, ValueError apart.
+    """
 
     fingerprint: str
     refusals: tuple[type[Exception], ...] = ()
@@ -107,8 +109,11 @@ class ScheduledCompiler(ABC, Generic[Built]):
 
 
 def sealed(source: str, binary: bytes) -> bytes:
-    """A binary behind a digest of what belongs together: drivers crash on one that is cut short,
-    and a new version of the core may render a kernel otherwise."""
+    """A binary behind a digest of what belongs together.
+
+    Drivers crash on one that is cut short, and a new version of the core may render a kernel
+    otherwise.
+    """
     return diskcache.digest(source.encode() + binary) + binary
 
 

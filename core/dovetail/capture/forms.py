@@ -1,5 +1,6 @@
-"""Acts that hold programs: loops and branches. What decides how often, or which, may be read by the
-host from memory.
+"""Acts that hold programs: loops and branches.
+
+What decides how often, or which, may be read by the host from memory.
 
 What a loop carries lies in buffers of its own. Where the body makes a new value it goes to the one
 of two buffers in which the last one is not, so that nothing is copied from round to round; where
@@ -53,8 +54,9 @@ class Part(NamedTuple):
 
 
 class Carried(NamedTuple):
-    """A value that goes from round to round. `other`: the second buffer, where there are two;
-    `copy`: what copies one of them.
+    """A value that goes from round to round.
+
+    `other`: the second buffer, where there are two; `copy`: what copies one of them.
     """
 
     first: Place  # what is there before the first round
@@ -120,8 +122,9 @@ class Form(Act):
 
 
 class Repeat(Form):
-    """A body, so many times: `fori_loop`, `scan`. `bounds`: first and end of the index, or where
-    they are read from, as int64.
+    """A body, so many times: `fori_loop`, `scan`.
+
+    `bounds`: first and end of the index, or where they are read from, as int64.
     """
 
     what = "repeat"

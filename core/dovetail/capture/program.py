@@ -83,8 +83,10 @@ class Act(ABC):
 
 
 class Launch(Act):
-    """A kernel. `buffers`: where each of the step's begins, its offset included. `lines`: of each
-    of its checks, the source line that asked for it.
+    """A kernel.
+
+    `buffers`: where each of the step's begins, its offset included. `lines`: of each of its checks,
+    the source line that asked for it.
     """
 
     launches = 1
@@ -344,8 +346,10 @@ def _note(opened: Opened, name: str, begun: int, stream: StreamHandle, step: Ste
 def arranged(
     sizes: dict[int, int], spans: dict[int, tuple[int, int]]
 ) -> tuple[dict[int, int], int]:
-    """Where each slot lies in an arena, and how large that is: slots whose spans (first and last
-    act) do not meet may lie in one place. The largest first, each at the lowest place that is free.
+    """Where each slot lies in an arena, and how large that is.
+
+    Slots whose spans (first and last act) do not meet may lie in one place. The largest first, each
+    at the lowest place that is free.
     """
     placed: list[tuple[int, int, int, int]] = []  # begin, end, first, last
     found: dict[int, int] = {}
@@ -364,8 +368,10 @@ def arranged(
 
 
 def needed(acts: Sequence[Act], born: Container[int], wanted: Iterable[int]) -> list[Act]:
-    """The acts without launches that write only where nobody reads: values that a function held
-    while it ran. `born`: the slots that are the program's own; `wanted`: those of results.
+    """The acts without launches that write only where nobody reads.
+
+    They are values that a function held while it ran. `born`: the slots that are the program's own;
+    `wanted`: those of results.
     """
     live, found = {*wanted}, []
     for act in reversed(acts):

@@ -41,8 +41,10 @@ Resolver = Callable[[Storage], tuple[int, int] | None]
 
 
 class Environment:
-    """The numbers of a captured function and of what is nested in it: those that differ from call
-    to call, and where they came from. `value`: what they are while it is captured.
+    """The numbers of a captured function and of what is nested in it.
+
+    They are those that differ from call to call, with where they came from. `value`: what they are
+    while it is captured.
     """
 
     def __init__(self) -> None:
@@ -191,8 +193,10 @@ class Slots:
 
 
 class Recorder(Slots):
-    """Notes acts. Where it is `dry`, nothing is launched: memory has no contents, and what is made
-    meanwhile is good for nothing but its shapes.
+    """Notes acts.
+
+    Where it is `dry`, nothing is launched: memory has no contents, and what is made meanwhile is
+    good for nothing but its shapes.
     """
 
     def __init__(

@@ -14,8 +14,10 @@ from .recorder import Environment
 
 
 class TracedFloat:
-    """Stands for a Python float. What is computed of it and of numbers is computed again, in
-    Python, at each call; beside a tensor it is a float like any other.
+    """Stands for a Python float.
+
+    What is computed of it and of numbers is computed again, in Python, at each call; beside a
+    tensor it is a float like any other.
     """
 
     __slots__ = ("environment", "value", "variable")

@@ -1,5 +1,6 @@
-"""`dovetail bench`: dovetail beside NumPy, PyTorch, JAX and numexpr, in one process and on the same
-data.
+"""`dovetail bench`: dovetail beside NumPy, PyTorch, JAX and numexpr.
+
+All in one process and on the same data.
 
 Each case is run by every contestant that is installed, in rounds that alternate between them, so
 that a machine that slows down slows all of them. A time is the median of the rounds; a ratio is one

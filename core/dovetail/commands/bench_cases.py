@@ -27,9 +27,12 @@ Array = np.ndarray[Foreign, Foreign]
 
 @dataclass(frozen=True)
 class Target:
-    """One thing that is promised. `of`: a peer, or several as "numpy|torch" (the faster of them),
-    whose time is to be at least `bound` times ours; "copy", of as many bytes, which we are to take
-    at most `bound` times as long as; or "" for a figure that is to be at most `bound`."""
+    """One thing that is promised.
+
+    `of`: a peer, or several as "numpy|torch" (the faster of them), whose time is to be at least
+    `bound` times ours; "copy", of as many bytes, which we are to take at most `bound` times as long
+    as; or "" for a figure that is to be at most `bound`.
+    """
 
     of: str
     bound: float

@@ -1,5 +1,7 @@
-"""What `dovetail bench` measures of the caching allocator: a request that the cache serves, and
-random traces of few and of many blocks."""
+"""What `dovetail bench` measures of the caching allocator.
+
+A request that the cache serves, and random traces of few and of many blocks.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""`dovetail demo`: scikit-learn's 1,797 handwritten digits, sorted without their labels, on every
-device at hand.
+"""`dovetail demo`: 1,797 handwritten digits, sorted without their labels, on every device at hand.
+
+They are scikit-learn's.
 
 Principal components by subspace iteration, then k-means from several seeds, in plain tensor
 operations. Every device must give the same bits: each has a digest of its results, and the demo

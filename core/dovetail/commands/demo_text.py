@@ -1,5 +1,6 @@
-"""`dovetail demo text WORDS`: searches the source of Python's standard library, and ranks its
-modules, with sparse tensors.
+"""`dovetail demo text WORDS`: a search in the source of Python's standard library.
+
+It ranks the modules, with sparse tensors.
 
 Every word of every module becomes one (module, word, 1) triple; coalescing them counts. TF-IDF and
 a product with the query give the best modules for it; a second tensor, of who imports whom, gives

@@ -1,5 +1,6 @@
-"""`dovetail demo train`: a network of two layers learns scikit-learn's handwritten digits, on every
-device at hand.
+"""`dovetail demo train`: a network of two layers learns to read handwritten digits.
+
+They are scikit-learn's; it learns on every device at hand.
 
 The network, its loss and Adam are written here on top of gradients. Everything runs under
 `dt.reproducible()`, so all devices must arrive at the same bits: each has a digest of its weights

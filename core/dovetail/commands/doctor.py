@@ -1,8 +1,10 @@
-"""`dovetail doctor`: checks every plugin, each in a process of its own, so that none can hang or
-crash the rest.
+"""`dovetail doctor`: checks every plugin, each in a process of its own.
+
+So none can hang or crash the rest.
 
 A healthy plugin is imported, probed, opened, and compiles and runs one kernel. The exit status is 0
-if every plugin is well or merely has no device here."""
+if every plugin is well or merely has no device here.
+"""
 
 from __future__ import annotations
 
@@ -45,8 +47,10 @@ _COUNT = 1000
 
 @dataclass
 class Finding:
-    """What the doctor found out about one device type or layout. `state` is a `plugins.State`, or
-    hung or crashed."""
+    """What the doctor found out about one device type or layout.
+
+    `state` is a `plugins.State`, or hung or crashed.
+    """
 
     type: str
     state: str
@@ -163,8 +167,11 @@ def examine(record: Record, time_limit: float = TIME_LIMIT) -> Finding:
 def _run(
     command: Sequence[str], environ: Mapping[str, str], time_limit: float
 ) -> tuple[int | None, str, str]:
-    """The exit status (None: too late), and what was printed. By way of files, and with all of the
-    process's children ended: one that lives on would hold a pipe open."""
+    """The exit status (None: too late), and what was printed.
+
+    By way of files, and with all of the process's children ended: one that lives on would hold a
+    pipe open.
+    """
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(
             command, env=environ, stdin=subprocess.DEVNULL, stdout=out, stderr=errors,

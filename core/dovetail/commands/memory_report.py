@@ -1,5 +1,6 @@
-"""`dovetail memory`: how fast a device allocates, reuses and copies memory, and what its allocator
-counted.
+"""`dovetail memory`: how fast a device allocates, reuses and copies memory.
+
+And what its allocator counted.
 
     dovetail memory DEVICE --record FILE.json SCRIPT ...   runs a script, traced
     dovetail memory FILE.json                              draws that as a page for a browser

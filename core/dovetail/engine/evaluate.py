@@ -1,5 +1,6 @@
-"""Evaluation: graph -> plan (cached under the graph's structure) -> programs (cached in memory and
-on disk) -> launches.
+"""Evaluation: from a graph to its plan, its programs and their launches.
+
+Plans are cached under the graph's structure, programs in memory and on disk.
 """
 
 from __future__ import annotations
@@ -158,17 +159,19 @@ def _store(value: Holder[Expr], target: Expr, others: int = 0) -> None:
 
 
 def _source_of_copy(value: Expr) -> Expr:
-    """What is to be in memory before it is copied: pending work that a copy is of, since that may
-    be held and would be stored as well.
+    """What is to be in memory before it is copied.
+
+    That is pending work that a copy is of, since it may be held and would be stored as well.
     """
     source: Expr = value.args[0] if value.op is COPY else value
     return source if source.op is not None and source.spec is value.spec else value
 
 
 def _is_stored(value: Expr, target: Expr, others: int) -> bool:
-    """Whether a value could be computed right into the target: not where it reads there what it
-    would overwrite. A function of its own: while an Overlap is handled, its traceback holds the
-    graph, of which all would then be materialised.
+    """Whether a value could be computed right into the target.
+
+    It could not where it reads there what it would overwrite. A function of its own: while an
+    Overlap is handled, its traceback holds the graph, of which all would then be materialised.
     """
     evaluation = Evaluation([value], target)
     evaluation.overlook(others)
@@ -355,8 +358,9 @@ def _launch(
     scalars: Sequence[float | int | bool],
     stream: StreamHandle,
 ) -> list[tuple[int, Check]]:
-    """A launch in full: with static offsets, traced, or with error cells, whose checks it returns,
-    each with the node that it belongs to.
+    """A launch in full: with static offsets, traced, or with error cells.
+
+    Their checks come back, each with the node that it belongs to.
     """
     made, step = [], bound.step
     for slot, i, purpose in step.checks:

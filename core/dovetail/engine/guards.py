@@ -106,8 +106,9 @@ NO_NUMBERS: list[Any] = []
 
 
 def match(root: Expr, waits: bool = False) -> bool:
-    """Evaluates `root` if its graph is known; whether it was. `waits`: for what indices were, where
-    that is known when launches return.
+    """Evaluates `root` if its graph is known; whether it was.
+
+    `waits`: for what indices were, where that is known when launches return.
     """
     key = (root.op, root.spec)
     young = _known.young
@@ -118,9 +119,10 @@ def match(root: Expr, waits: bool = False) -> bool:
 
 
 def match_into(value: Expr, target: Expr, others: int = 0) -> bool:
-    """Writes `value`, that only so many others hold, into what the leaf `target` views, if graph
-    and leaf are known; whether it did. Nothing else that is pending may read this memory. Where
-    others hold the value, it must not have been read there.
+    """Writes `value` into what the leaf `target` views, if graph and leaf are known.
+
+    Whether it did is what comes back. Only so many others hold the value. Nothing else that is
+    pending may read this memory. Where others hold the value, it must not have been read there.
     """
     key = (value.op, value.spec, target.strides)
     young = _known.young
@@ -211,8 +213,10 @@ def is_any_bad(leaves: Sequence[Expr], target: Expr | None) -> bool:
 
 
 def add(walk: Walk, plan: BoundPlan, held: Sequence[int], target: Target | None) -> None:
-    """Notes a graph, if it is of the simple kind: for its leaves nothing is pending, and what it
-    stores is the one root, and perhaps what else is held.
+    """Notes a graph, if it is of the simple kind.
+
+    For its leaves nothing is pending, and what it stores is the one root, and perhaps what else is
+    held.
     """
     if len(walk.nodes) > NODES or len(walk.roots) != 1 or walk.lazy_leaves:
         return

@@ -1,5 +1,7 @@
-"""Plans made ready to be launched: their kernels' programs come from memory, from disk, or from the
-backend's compiler, and are bound to what is fixed about each launch.
+"""Plans made ready to be launched.
+
+Their kernels' programs come from memory, from disk, or from the backend's compiler, and are bound
+to what is fixed about each launch.
 """
 
 from __future__ import annotations
@@ -169,8 +171,11 @@ def compile_all(opened: Opened, kernels: dict[str, Kernel]) -> None:
 
 
 def _keep(opened: Opened, text: str, program: Program) -> None:
-    """Keeps a program. Where the oldest are let go, so are the plans that nobody used lately: they
-    hold programs, too. Those of plans in use stay, and are found again."""
+    """Keeps a program.
+
+    Where the oldest are let go, so are the plans that nobody used lately: they hold programs, too.
+    Those of plans in use stay, and are found again.
+    """
     if len(opened.programs.young) >= opened.programs.half:
         for cache in holders:
             cache.turn()

@@ -1,5 +1,6 @@
-"""Who is told of what evaluation does to memory while a function is captured: the recorder of the
-thread that captures it.
+"""Who is told of what evaluation does to memory while a function is captured.
+
+That is the recorder of the thread that captures it.
 
 `active` is looked at wherever something is skipped for speed: while anybody records, nothing is.
 """

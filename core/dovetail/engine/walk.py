@@ -26,8 +26,9 @@ def visit(
     uses: list[int],
     key: list[Hashable],
 ) -> int:
-    """Appends `e` and what it needs to the graph; its position. No closure: a cycle would keep
-    memory alive.
+    """Appends `e` and what it needs to the graph; its position.
+
+    No closure: a cycle would keep memory alive.
     """
     op = e.op
     if op is None:
@@ -79,8 +80,9 @@ class Walk:
     )  # fmt: skip
 
     def __init__(self, roots: Sequence[Expr], target: Expr | None = None) -> None:
-        """`target`: the leaf into which the one root is to be written. Written for speed: this is
-        most of the cost of a small evaluation.
+        """`target`: the leaf into which the one root is to be written.
+
+        Written for speed: this is most of the cost of a small evaluation.
         """
         self.nodes = nodes = []  # type: list[Expr]
         self.index = index = {}  # type: dict[Expr, int]
@@ -96,8 +98,9 @@ class Walk:
         self.device: Device = roots[0].spec.device
 
     def held(self) -> tuple[int, ...]:
-        """Pending nodes that something outside of this graph refers to: a tensor, or another
-        pending graph.
+        """Pending nodes that something outside of this graph refers to.
+
+        That is a tensor, or another pending graph.
         """
         held = self._held_lazily() if self.lazy_leaves else []
         nodes = self.nodes
@@ -105,8 +108,9 @@ class Walk:
         return tuple(held)
 
     def _held_lazily(self) -> list[int]:
-        """The same for nodes that are reached through a storage that waits for them: somebody
-        holds one of its leaves, or the storage itself.
+        """The same for nodes that are reached through a storage that waits for them.
+
+        Somebody holds one of its leaves, or the storage itself.
         """
         leaves: dict[Storage, int] = {}  # how many leaves of this graph are over it
         sources: list[int] = []

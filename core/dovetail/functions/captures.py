@@ -35,8 +35,9 @@ class Capture(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """Why a kind of arguments is not captured: the function runs as always. `once`: the next call
-    may be another matter.
+    """Why a kind of arguments is not captured: the function runs as always.
+
+    `once`: the next call may be another matter.
     """
 
     reason: str

@@ -1,5 +1,6 @@
-"""The tensors that a function uses without getting them as arguments: where it finds them, so that
-they can be read there again.
+"""The tensors that a function uses without getting them as arguments.
+
+What is noted is where it finds them, so that they can be read there again.
 """
 
 from __future__ import annotations
@@ -62,8 +63,10 @@ def _item(container: _Container, key: object) -> object:
 
 
 def tensors_of(roots: list[object]) -> list[tuple[Path, Tensor]]:
-    """The tensors that functions and objects lead to: by closures, by the global names that code
-    has, by containers and attributes. Each once; the shortest way to it.
+    """The tensors that functions and objects lead to.
+
+    They do by closures, by the global names that code has, by containers and attributes. Each once;
+    the shortest way to it.
     """
     found: list[tuple[Path, Tensor]] = []
     seen: set[int] = set()

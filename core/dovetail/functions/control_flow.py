@@ -329,8 +329,9 @@ class _Inner:
     def finished(
         self, tensors: Sequence[Tensor], inputs: Sequence[Expr]
     ) -> tuple[list[Place], list[bool]]:
-        """Where results are: each in memory of its own, without gaps, or what was given in the
-        same position.
+        """Where results are.
+
+        Each is in memory of its own, without gaps, or is what was given in the same position.
         """
         pending = [t._expr for t in tensors]
         if pending:
@@ -415,8 +416,9 @@ class _Loop:
         return made
 
     def buffers(self, *parts: Part) -> tuple[list[Expr], tuple[Carried, ...]]:
-        """What is carried after the loop, and how. What parts write is copied before: `init` stays
-        as it is.
+        """What is carried after the loop, and how.
+
+        What parts write is copied before: `init` stays as it is.
         """
         recorder, exprs, found = self.recorder, [], []
         for k, (e, same) in enumerate(zip(self.first, self.same, strict=True)):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -167,8 +166,7 @@ def _dtype_of(op: str, v: Tensor | np.ndarray | DTypeLike) -> DType:
     return dtype(v.dtype, op) if isinstance(v, Tensor | np.ndarray) else dtype(v, op)
 
 
-@dataclass(frozen=True)
-class Finfo:
+class Finfo(NamedTuple):
     """The limits of a floating-point dtype."""
 
     bits: int
@@ -179,8 +177,7 @@ class Finfo:
     dtype: DType
 
 
-@dataclass(frozen=True)
-class Iinfo:
+class Iinfo(NamedTuple):
     """The limits of an integer dtype."""
 
     bits: int

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from .. import layout as lay
@@ -99,7 +99,7 @@ def _described(function: Function, name: str, doc: str) -> Function:
 
 def _function(op: Op) -> Function:
     made = _unary(op) if op.arity == 1 else _binary(op)
-    return _described(made, op.name, "\n".join(_documented(op)))
+    return _described(made, op.name, _documented(op))
 
 
 IN_PLACE_SAYS = """This tensor, after `dt.{0}` of it has been written into its memory.
@@ -114,12 +114,17 @@ Raises: as `dt.{0}`; ReadOnlyError; GradientError for a leaf that requires one.
 def in_place_form(op: Op) -> Function:
     """The method that writes a row's result into its first operand."""
     made = _unary_in_place(op) if op.arity == 1 else _binary_in_place(op)
-    doc = IN_PLACE_SAYS.format(op.name, "\n".join(_documented(op)))
+    doc = IN_PLACE_SAYS.format(op.name, _documented(op))
     return _described(made, f"{op.name}_", doc)
 
 
-def _documented(op: Op) -> Iterator[str]:
-    """The lines of a row's docstring."""
+@cache  # its function and its method have it
+def _documented(op: Op) -> str:
+    """A row's docstring."""
+    return "\n".join(_lines(op))
+
+
+def _lines(op: Op) -> Iterator[str]:
     operands = "each element" if op.arity == 1 else "x1 and x2, element by element"
     says, *more = SENTENCES.get(op.name, (f"`{op.name}` of {operands}.",))
     examples = [text for text in more if " -> " in text]

@@ -1,5 +1,6 @@
-"""What stands in the brackets of `x[key]`, by NumPy's rules: integers, slices, `...`, None, integer
-arrays and masks.
+"""What stands in the brackets of `x[key]`, by NumPy's rules.
+
+It is integers, slices, `...`, None, integer arrays and masks.
 
 Integers, slices, `...` and None make a view. Arrays become positions along axes, and so do masks.
 Indices given as lists or NumPy arrays are checked at once, those in tensors when the work runs.
@@ -193,8 +194,9 @@ def index_array(name: str, indices: object) -> Tensor | np.ndarray:
 
 
 class Positions(NamedTuple):
-    """Positions along an axis of the merged tensor, which is `of` the user's. `known`: in range
-    and not negative.
+    """Positions along an axis of the merged tensor, which is `of` the user's.
+
+    `known`: in range and not negative.
     """
 
     axis: int
@@ -237,9 +239,7 @@ def _checked_on_host(part: np.ndarray, asked: Asked, device: Device) -> Tensor:
 
 
 def positions_along(name: str, x: Tensor, indices: object, d: int) -> tuple[Expr, Asked | None]:
-    """The node of an index array with as many dimensions as `x`, and what is to be checked of
-    it.
-    """
+    """The node of an index array with as many dimensions as `x`, and its check."""
     array = index_array(name, indices)
     if array.ndim != x.ndim:
         raise ShapeError(
@@ -261,10 +261,11 @@ def checked(asked: Asked, e: Expr) -> Expr:
 # --- a key with arrays ----------------------------------------------------------------------------
 
 
-@dataclass
+@dataclass(eq=False)
 class Selection:
-    """What a key with arrays selects: a tensor after the basic part of the key, with one axis under
-    each array.
+    """What a key with arrays selects.
+
+    It is a tensor after the basic part of the key, with one axis under each array.
     """
 
     sliced: Tensor

@@ -1,6 +1,7 @@
-"""Writing at indices: `x[key] = value`, `scatter_`, `index_add_`. Integers, slices, `...` and None
-write through a view, arrays through the `scatter` row, in which the last of several values for one
-place wins.
+"""Writing at indices: `x[key] = value`, `scatter_`, `index_add_`.
+
+Integers, slices, `...` and None write through a view, arrays through the `scatter` row, in which
+the last of several values for one place wins.
 
 A node that is to be written is made in a function of its own, which holds nothing of it after: what
 nobody else refers to gets no memory, but is computed in the kernel that writes.
@@ -98,8 +99,9 @@ def _written_by_mask(x: Tensor, parts: list[Part], value: Operand) -> bool:
 
 
 def _value_at_mask(x: Tensor, dims: int, lead: int, after: int, value: Operand) -> Holder[Expr]:
-    """The value, with axes of size 1 for those of the mask; nothing where it has one value for each
-    true element.
+    """The value, with axes of size 1 for those of the mask.
+
+    Nothing comes back where it has one value for each true element.
     """
     e = value_node("setitem", value, x.dtype, x.device)
     shape = e.spec.shape

@@ -1,5 +1,6 @@
-"""Reading at indices: `x[key]`, `take`, `searchsorted`. Arrays of integers read through the
-`gather` row; `index_keys` says what keys are.
+"""Reading at indices: `x[key]`, `take`, `searchsorted`.
+
+Arrays of integers read through the `gather` row; `index_keys` says what keys are.
 """
 
 from __future__ import annotations

@@ -414,8 +414,9 @@ def dlpack(
     dl_device: tuple[int, int] | None = None,
     copy: bool | None = None,
 ) -> object:
-    """A DLPack capsule of the tensor's memory, computed and synchronised; a versioned one if
-    `max_version` allows.
+    """A DLPack capsule of the tensor's memory, computed and synchronised.
+
+    It is a versioned one if `max_version` allows.
 
     It is a versioned one if `max_version` allows.
     Raises: SharingError, a BufferError, where the memory cannot be had as asked: read-only memory

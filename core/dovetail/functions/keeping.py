@@ -133,8 +133,10 @@ def reduced(x: Tensor, protocol: SupportsIndex) -> Reduced:
 
 
 def loaded_memory(device: str, dtype: DType, data: Buffer) -> Tensor:
-    """The elements in a buffer as a vector on a device: over that memory where it may be written,
-    the device uses it as it is, and it is no tensor's yet; else in memory of its own.
+    """The elements in a buffer as a vector on a device.
+
+    It lies over that memory where that may be written, the device uses it as it is, and it is no
+    tensor's yet; else in memory of its own.
 
     It is over that memory where it may be written, the device uses it as it is, and it is no
     tensor's yet; else in memory of its own.

@@ -1,5 +1,6 @@
-"""Masks as positions: where a tensor is true, or not zero. How many there are depends on data, so
-that takes one host read.
+"""Masks as positions: where a tensor is true, or not zero.
+
+How many there are depends on data, so that takes one host read.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""The methods of Tensor: functions of other modules under their own names, or under others, and the
-forms in place. Here alone are they put on the class; `tensor/signatures.pyi`, which is generated,
-tells type checkers of them.
+"""The methods of Tensor, which are put on the class here alone.
+
+They are functions of other modules under their own names, or under others, and the forms in place.
+`tensor/signatures.pyi`, which is generated, tells type checkers of them.
 """
 
 from __future__ import annotations
@@ -288,8 +289,10 @@ METHODS: dict[str, object] = {
 
 
 def install(gradients: Mapping[str, object]) -> None:
-    """Gives Tensor its methods: these, its operators and what the host reads it by, and those of
-    autograd, which is built upon functions.
+    """Gives Tensor its methods.
+
+    They are these, its operators and what the host reads it by, and those of autograd, which is
+    built upon functions.
     """
     for methods in (OPERATORS, READS, METHODS, gradients):
         for name, method in methods.items():

@@ -30,9 +30,11 @@ def operands(e: Expr) -> Iterator[Expr]:
 
 
 class Graph:
-    """What is to be planned: nodes, arguments first; `leaf_slot`: position -> slot, for leaves with
-    memory; the roots, and the pending nodes that somebody else holds; and for what device. The
-    first root is written where `target` is, if one is given.
+    """What is to be planned.
+
+    `nodes`, arguments first; `leaf_slot`: position -> slot, for leaves with memory; the roots, and
+    the pending nodes that somebody else holds; and for what device. The first root is written where
+    `target` is, if one is given.
     """
 
     def __init__(
@@ -109,8 +111,9 @@ class Decisions:
         self.steps: list[Step | Call] = []
 
     def materialise(self, i: int, reason: Reason, order: Shape = ()) -> None:
-        """Decides that a node is written to memory, with its axes in this order, row-major if
-        none is given.
+        """Decides that a node is written to memory.
+
+        Its axes have this order there, row-major if none is given.
         """
         if i in self.materialised:
             raise InternalError(f"fusion asks twice to materialise node {i}", str(reason))

@@ -82,8 +82,9 @@ def through(base: StridedView, path: Path) -> StridedView | int:
 
 
 def same_elements(a: StridedView, b: StridedView) -> bool:
-    """Whether two layouts of one shape visit the same elements; strides of size-1 axes do not
-    count.
+    """Whether two layouts of one shape visit the same elements.
+
+    Strides of size-1 axes do not count.
     """
     pairs = zip(a.shape, a.strides, b.strides, strict=True)
     return a.offset == b.offset and all(n == 1 or s == t for n, s, t in pairs)

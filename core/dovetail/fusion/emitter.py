@@ -21,8 +21,9 @@ Point: TypeAlias = tuple[Value, ...]  # indices: the grid's, then those along th
 
 
 class Emitter:
-    """Builds one kernel: parameters with their run-time values, accesses as indices, terms as
-    Values.
+    """Builds one kernel.
+
+    It has parameters with their run-time values, accesses as indices, terms as Values.
     """
 
     def __init__(self, name: str) -> None:
@@ -73,8 +74,9 @@ class Emitter:
         return [self.builder.axis(p) for p in params]
 
     def place(self, accesses: Sequence[Access], strides: Sequence[Shape]) -> None:
-        """Gives every access its stride parameters: 0 and 1 are static, everything else is run-
-        time.
+        """Gives every access its stride parameters.
+
+        Strides 0 and 1 are static, all others are run-time integers.
         """
         self._strides = {
             id(a): [None if s == 0 else 1 if s == 1 else self.integer("s", s) for s in ss]
@@ -95,8 +97,9 @@ class Emitter:
         return total
 
     def value(self, term: Term, point: Point) -> Value:
-        """The value of a term at a point: the grid's indices, then those along the row, if inside a
-        row loop.
+        """The value of a term at a point.
+
+        A point is the grid's indices, then those along the row, if inside a row loop.
         """
         key = (id(term), tuple(map(id, point)))
         if key not in self._done:

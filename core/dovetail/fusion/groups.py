@@ -38,8 +38,9 @@ class Gathered(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Places along an axis that is joined: those from `start` on and below `stop`. `at` says which
-    place a point of the domain is at.
+    """Places along an axis that is joined: those from `start` on and below `stop`.
+
+    `at` says which place a point of the domain is at.
     """
 
     at: Access

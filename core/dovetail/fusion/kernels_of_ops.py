@@ -27,8 +27,9 @@ NUMBER = -2  # in place of an operand: an integer that is no size or stride of o
 
 
 class OpSite:
-    """Where an op with kernels of its own builds one: its operands, its result, and their sizes
-    and strides at run time.
+    """Where an op with kernels of its own builds one.
+
+    It knows its operands, its result, and their sizes and strides at run time.
     """
 
     def __init__(
@@ -142,8 +143,10 @@ class OpSite:
 
 
 class OpLaunches:
-    """Where an op puts its kernels: one after the other, over its operands (the result is the last
-    one) and temporaries, each named by its number.
+    """Where an op puts its kernels, one after the other.
+
+    They are over its operands (the result is the last one) and temporaries, each named by its
+    number.
     """
 
     def __init__(self, d: Decisions, kernels: OwnKernels) -> None:
@@ -192,8 +195,10 @@ class OpLaunches:
         self, name: str, build: Callable[[OpSite], None], *operands: int,
         changes: Sequence[int] = (), why: str = "",
     ) -> None:  # fmt: skip
-        """Adds a kernel. Operand k of its site is `operands[k]`, the last one its result;
-        `changes` are those, by k, that it reads and writes.
+        """Adds a kernel.
+
+        Operand k of its site is `operands[k]`, the last one its result; `changes` are those, by k,
+        that it reads and writes.
         """
         reason = Reason(Kind.WORDS, why) if why else self._d.materialised[self._node]
         self._launch(name, build, operands, changes, reason)

@@ -79,8 +79,9 @@ class _Placing:
                 undone -= 1
 
     def _first(self, i: int, needs: Needs) -> None:
-        """Node `i` is placed again when another one is materialised. What computes that on the fly
-        somewhere begins anew.
+        """Node `i` is placed again when another one is materialised.
+
+        What computes that on the fly somewhere begins anew.
         """
         self.d.materialise(needs.node, needs.reason, needs.order)
         self.tries[i] = self.tries.get(i, 0) + 1
@@ -128,8 +129,9 @@ class _Placing:
         return self._begin(i, domain)
 
     def _is_last(self, group: Group, i: int) -> bool:
-        """What is written into existing memory is written last: earlier kernels may read the old
-        contents.
+        """What is written into existing memory is written last.
+
+        Earlier kernels may read the old contents.
         """
         return not self.d.graph.is_target(i) or group.index == len(self.d.kernels) - 1
 
@@ -193,8 +195,9 @@ class _Placing:
         return None
 
     def _draft(self, i: int, domain: Domain) -> Draft:
-        """A new kernel for a node, or what has been built of it before another node had to be
-        materialised first.
+        """A new kernel for a node, or what has been built of it so far.
+
+        That is so where another node had to be materialised first.
         """
         draft = self.drafts.get(i)
         if draft is None or draft.group.domain != domain:
@@ -230,9 +233,10 @@ class _Placing:
         self._note(before, draft)
 
     def _require_row_major(self, group: Group) -> Needs | None:
-        """What is to be materialised for rows that no single stride walks: what is reduced, in the
-        order of the domain. Where that is materialised anyhow, or viewed in a way that this order
-        does not permit, rows are walked by division.
+        """What is to be materialised for rows that no single stride walks.
+
+        It is what is reduced, in the order of the domain. Where that is materialised anyhow, or
+        viewed in a way that this order does not permit, rows are walked by division.
         """
         d, order = self.d, group.domain.order
         for i, path in group.memo:

@@ -8,8 +8,10 @@ from .reasons import Kind, Reason
 
 
 def seed(d: Decisions) -> None:
-    """Materialises what was asked for, what somebody holds, what has kernels of its own, and what
-    is read at computed places or by such a kernel.
+    """Materialises what is stored however kernels are cut.
+
+    That is what was asked for, what somebody holds, what has kernels of its own, and what is read
+    at computed places or by such a kernel.
     """
     found = {i: Reason(Kind.HELD) for i in d.graph.held}
     found |= {i: Reason(Kind.ASKED) for i in d.graph.roots}

@@ -65,8 +65,9 @@ def casts_of(op: Op, e: Expr) -> tuple[DType, ...]:
 
 
 def seen_through(d: Decisions, i: int, base: StridedView, path: Path) -> StridedView | Needs:
-    """`base`, the layout of node `i`, as seen through `path`; where strides do not permit it, what
-    is to be materialised.
+    """`base`, the layout of node `i`, as seen through `path`.
+
+    Where strides do not permit that: what is to be materialised.
     """
     found = through(base, path)
     if isinstance(found, StridedView):
@@ -156,8 +157,9 @@ def _load(d: Decisions, i: int, slot: int, seen: StridedView, path: Path, group:
 
 
 def _padded(shape: Shape, path: Path, group: Group) -> tuple[tuple[Part, ...], int]:
-    """Where a node of this shape, seen through `path`, is: everywhere, unless that pads it. And how
-    many of its elements are seen there at most.
+    """Where a node of this shape, seen through `path`, is: everywhere, unless that pads it.
+
+    And how many of its elements are seen there at most.
     """
     parts, most = list[Part](), lay.LIMIT
     for k, (m, _) in enumerate(path):
@@ -172,8 +174,9 @@ def _padded(shape: Shape, path: Path, group: Group) -> tuple[tuple[Part, ...], i
 
 
 def _place(shape: Shape, axis: int, path: Path, group: Group) -> Access | None:
-    """The position along an axis of this shape, seen through `path`; None where strides do not
-    permit it.
+    """The position along an axis of this shape, seen through `path`.
+
+    None where strides do not permit it.
     """
     along = tuple(int(d == axis) for d in range(len(shape)))
     seen = through(StridedView(shape, along, 0), path)
@@ -231,8 +234,9 @@ def _map(d: Decisions, i: int, op: Op, path: Path, draft: Draft) -> Term | Refus
 
 
 def _repeats(shape: Shape, path: Path, group: Group) -> bool:
-    """Whether a value seen so is repeated along the grid. Along the rows of a kernel it is computed
-    once per row.
+    """Whether a value seen so is repeated along the grid.
+
+    Along the rows of a kernel it is computed once per row.
     """
     if not any(m[0] == "expand" for m, _ in path):
         return False
@@ -360,8 +364,9 @@ _RULES: dict[str, Callable[[Decisions, int, Op, Path, Draft], Term | Refusal]] =
 
 
 def resident(d: Decisions, i: int, draft: Draft | None, path: Path = ()) -> Operand | Refusal:
-    """A node that is in memory, seen through `path`. `draft`: what reads it, None for kernels of
-    an op's own.
+    """A node that is in memory, seen through `path`.
+
+    `draft`: what reads it, None for kernels of an op's own.
     """
     e = d.graph.nodes[i]
     if i in d.materialised and (draft is None or i != draft.node):

@@ -50,8 +50,10 @@ _making = Turn()
 
 
 def spec(shape: Shape, dtype: DType, device: Device, op: str = "tensor") -> Spec:
-    """The one Spec for these three. Raises: ShapeError, on behalf of `op`, where it is too large
-    for any device."""
+    """The one Spec for these three.
+
+    Raises: ShapeError, on behalf of `op`, where it is too large for any device.
+    """
     return _SPECS.young.get((shape, dtype, device)) or _spec((shape, dtype, device), op)
 
 
@@ -79,8 +81,9 @@ def _made(key: tuple[Shape, DType, Device], op: str) -> Spec:
 
 
 class Watch:
-    """Whether a value that somebody has saved has been overwritten in place since: `writer` is the
-    name of the op that did it first.
+    """Whether a value that somebody has saved has been overwritten in place since.
+
+    `writer` is the name of the op that did it first.
     """
 
     __slots__ = ("writer",)
@@ -92,8 +95,9 @@ class Watch:
 
 
 class Expr:
-    """A node. Pending: `op`, `args` (nodes and Python numbers), `attrs` (what is static about the
-    op).
+    """A node.
+
+    Pending: `op`, `args` (nodes and Python numbers), `attrs` (what is static about the op).
 
     Leaf (`op` is None): `storage`, `strides`, `offset`; `moves` say how a view of a storage that is
     itself still
@@ -152,8 +156,9 @@ def node(op: Op, args: Args, spec: Spec, attrs: Attrs = None) -> Expr:
 
 
 def binary_node(op: Op, a: Expr, b: object, spec: Spec) -> Expr:
-    """`node` for two operands of which the first is a node: the hot path of recording, 0.15 us
-    shorter.
+    """`node` for two operands of which the first is a node.
+
+    It is the hot path of recording, 0.15 us shorter.
     """
     e = Expr.__new__(Expr)
     e.op, e.args, e.attrs, e.spec, e.watch = op, (a, b), None, spec, None
@@ -322,8 +327,9 @@ def may_be_bad(e: Expr) -> bool:
 
 
 def storage_of(e: Expr) -> Storage:
-    """The storage of a leaf; where it was made for a pending node that has been computed since,
-    that node's.
+    """The storage of a leaf.
+
+    Where it was made for a pending node that has been computed since, it is that node's.
     """
     storage = e.storage
     pending = storage.pending

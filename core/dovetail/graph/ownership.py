@@ -30,8 +30,9 @@ def is_alone(holder: Holder[T], others: int = 0) -> bool:
 
 
 def shared(nodes: Sequence[object], uses: Iterable[int]) -> list[int]:
-    """Positions of those that something refers to, besides this list, a dict of which they are the
-    keys, and as many others as `uses` says.
+    """Positions of the nodes that something else refers to.
+
+    Not counted are this list, a dict of which they are the keys, and as many others as `uses` says.
     """
     counted = zip(map(getrefcount, nodes), uses, strict=True)
     return [i for i, (n, known) in enumerate(counted) if n - known > IN_INDEX]
@@ -40,8 +41,9 @@ def shared(nodes: Sequence[object], uses: Iterable[int]) -> list[int]:
 def is_held_alike(
     nodes: Sequence[object], uses: Iterable[int], held: Iterable[bool | None]
 ) -> bool:
-    """Whether something refers to those of which `held` says so, besides this list and as many
-    others as `uses` says, and nothing to the others; None where that is not asked.
+    """Whether something refers to those nodes of which `held` says so, and to no others.
+
+    Not counted are this list and as many others as `uses` says. Of nodes with None it is not asked.
     """
     for n, known, expected in zip(map(getrefcount, nodes), uses, held, strict=True):
         if expected is not None and (n - known > IN_HOLDER) is not expected:

@@ -11,8 +11,9 @@ R = TypeVar("R")
 
 
 class Turn:
-    """A lock that the thread which holds it may take again; as `threading.RLock`, compiled it is
-    quicker (`turn.pyx`).
+    """A lock that the thread which holds it may take again.
+
+    It is as `threading.RLock`; compiled it is quicker (`turn.pyx`).
     """
 
     __slots__ = ("_lock", "acquire", "release")

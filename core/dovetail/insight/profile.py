@@ -6,6 +6,7 @@ changes.
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Iterator
@@ -60,8 +61,6 @@ class Profile:
         self._ended = time.perf_counter_ns()
         events.end(self.events)
         if self.path is not None:
-            import json  # here and not above: `import dovetail` stays quick
-
             self.path.write_text(json.dumps({"traceEvents": list(self._trace_events())}))
 
     @property

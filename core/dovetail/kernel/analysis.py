@@ -39,8 +39,10 @@ def reductions(kernel: Kernel) -> list[Loop]:
 
 
 def stride_along(block: Block, variable: Value) -> Callable[[Value], Stride]:
-    """A function that gives the stride of each value in `block` along `variable`. What is computed
-    outside of the block does not depend on it."""
+    """A function that gives the stride of each value in `block` along `variable`.
+
+    What is computed outside of the block does not depend on it.
+    """
     known: dict[int, Stride] = {}
 
     def stride(v: Value) -> Stride:
@@ -76,8 +78,11 @@ def _stride(v: Value, parts: list[Stride]) -> Stride:
 
 
 def varies_along(block: Block, variable: Value, memory: bool = False) -> Callable[[Value], bool]:
-    """A function that says whether a value in `block` may depend on `variable`. What loops carry
-    may, and with `memory` whatever is loaded: something else could have been written there."""
+    """A function that says whether a value in `block` may depend on `variable`.
+
+    What loops carry may, and with `memory` whatever is loaded: something else could have been
+    written there.
+    """
     found: set[int] = set()
 
     def varies(v: Value) -> bool:
@@ -103,8 +108,10 @@ def along_rows(kernel: Kernel) -> bool:
 
 
 def shareable(kernel: Kernel) -> bool:
-    """Whether a group of work items can do a point: a reduction is there to be shared, and all of
-    them may run what is not."""
+    """Whether a group of work items can do a point.
+
+    A reduction is there to be shared, and all of them may run what is not.
+    """
     folds = [s for s in kernel.body if isinstance(s, Loop) and s.kind == "fold"]
     effects = any(isinstance(s, (Store, Atomic)) for s in walk(tuple(folds)))
     return bool(reductions(kernel)) and not effects
@@ -114,8 +121,11 @@ def shareable(kernel: Kernel) -> bool:
 
 
 def trip_count(loop: Loop, ints: Mapping[str, int], at: int | None = None) -> int | None:
-    """How many iterations a loop has in a launch with these integers; None where its bounds depend
-    on more. `at`: what to take every grid index and loop variable for, where that is enough."""
+    """How many iterations a loop has in a launch with these integers.
+
+    None where its bounds depend on more. `at`: what to take every grid index and loop variable for,
+    where that is enough.
+    """
     start, stop = (_number(v, ints, at) for v in (loop.start, loop.stop))
     return None if start is None or stop is None else max(0, stop - start)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..dtypes import DType, int64
 from ..errors import InternalError
@@ -281,8 +282,7 @@ def _free_loops(loop: Loop, scheduler: _Scheduler) -> set[Loop | None]:
 # --- how partial results combine -----------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Combine:
+class Combine(NamedTuple):
     """How two partial results become one: `body` computes `result` from the "arg" Values."""
 
     name: str

@@ -17,8 +17,10 @@ EXTENT = "spread"  # the int64 parameter that comes last: the new extent of the 
 
 
 def coarsen(kernel: Kernel, count: int) -> Kernel | None:
-    """The kernel in which point i of the last axis also does points i + m, i + 2 * m, and so on,
-    `count` in all, where m = -(-extent // count) is one more int64, and the axis' new extent.
+    """The kernel in which one point of the last axis does the work of `count`.
+
+    Point i also does points i + m, i + 2 * m, and so on, where m = -(-extent // count) is one more
+    int64, and the axis' new extent.
 
     None where that is not possible: the kernel has a loop, an atomic, or a buffer that it both
     reads and writes.
@@ -42,8 +44,10 @@ def coarsen(kernel: Kernel, count: int) -> Kernel | None:
 
 
 def _points(kernel: Kernel, count: int, step: Value) -> list[_Point]:
-    """The first point and those that it does as well, in one block. Where there is no such point,
-    it has the index of the first."""
+    """The first point and those that it does as well, in one block.
+
+    Where there is no such point, it has the index of the first.
+    """
     axis = len(kernel.grid) - 1
     at = here = grid_index(axis)
     points = [first := _Point(axis, here, None)]

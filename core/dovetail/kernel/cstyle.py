@@ -138,8 +138,10 @@ class CStyle:
         return []
 
     def rows(self) -> list[str]:
-        """What stands before each LANES iterations that all work items of a group come to, where
-        each does a point by itself."""
+        """What stands before each LANES iterations that a whole group comes to.
+
+        All work items of the group do, each for a point of its own.
+        """
         return []
 
     unrolled: ClassVar[str] = ""  # before loops over lanes, where those are to be registers

@@ -92,8 +92,11 @@ class Buffer:
 
 @dataclass(eq=False, slots=True)
 class Value:
-    """One operation. `attr`: const -> the Python number; param -> its name; index -> the grid axis;
-    load -> the Buffer; loopvar, carry, result -> (Loop, position)."""
+    """One operation.
+
+    `attr`: const -> the Python number; param -> its name; index -> the grid axis; load -> the
+    Buffer; loopvar, carry, result -> (Loop, position).
+    """
 
     op: str
     dtype: DType

@@ -11,8 +11,11 @@ from .cstyle import CStyle
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """What is rendered, and how. `lanes`: a group of LANES work items does a point. `joined`: by
-    axis, how many of its points one work item does; each is an int64 parameter more."""
+    """What is rendered, and how.
+
+    `lanes`: a group of LANES work items does a point. `joined`: by axis, how many of its points one
+    work item does; each is an int64 parameter more.
+    """
 
     kernel: Kernel
     style: CStyle

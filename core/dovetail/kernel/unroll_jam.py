@@ -19,8 +19,9 @@ EXTENT = {False: "jammed", True: "jammed_apart"}
 
 
 def unroll_jam(kernel: Kernel, count: int, axis: int = -2, apart: bool = False) -> Kernel | None:
-    """The kernel in which a point does what `count` neighbours along an axis did: the last axis but
-    one, unless given.
+    """The kernel in which a point does what `count` neighbours along an axis did.
+
+    The axis is the last but one, unless given.
 
     None where that makes no sense: there must be one fold, without effects, that loads something
     which all of the neighbours need. The new kernel takes one more int64, m = -(-extent // count),
@@ -61,8 +62,10 @@ def _worth(kernel: Kernel, loop: Loop, axis: int) -> bool:
 
 
 def _points(kernel: Kernel, count: int, axis: int, step: Value | None) -> list[PointCloner]:
-    """The points that become one: neighbours, or `step` apart. Where there is no such point, it has
-    the index of the last."""
+    """The points that become one: neighbours, or `step` apart.
+
+    Where there is no such point, it has the index of the last.
+    """
     extent, index = kernel.grid[axis], grid_index(axis)
     first = index * count if step is None else index
     points = [PointCloner(axis, first, None)]

@@ -7,20 +7,22 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from ..arguments import flag, function, integer, refused
-from ..arguments import path as file_name
 from ..backend.interface import Backend
 from ..device import Device, device, opened, opened_devices
+from ..late import late
 from .allocator import Allocator, BlockInfo, SegmentInfo, Stats
 from .caching import CachingAllocator
-from .drawing import draw
 from .pointer import DataPtr, Deleter, Handle
 from .storage import Storage
-from .timeline import recorded
+
+if TYPE_CHECKING:
+    from .drawing import page
+else:
+    __getattr__ = late(__name__, {"page": "drawing"})
 
 __all__ = [
     "Allocator", "BlockInfo", "CachingAllocator", "DataPtr", "SegmentInfo", "Stats", "Storage",
@@ -114,30 +116,6 @@ def snapshot(spec: Device | str | None = None) -> list[SegmentInfo]:
     True
     """
     return _allocator("snapshot", spec).snapshot()
-
-
-def page(path: str | os.PathLike[str], spec: Device | str | None = None) -> None:
-    """Writes a page for a browser: which lines hold a device's memory; returns nothing.
-
-    If `trace(True)` was called before the work, it shows how that came about. The page is one file,
-    at `path`; one that ends in .json gets what `dovetail memory FILE.json` draws.
-    Raises: OSError where the file cannot be written; ArgumentTypeError, DeviceError,
-    UnavailableError.
-
-    >>> import dovetail as dt
-    >>> import os, tempfile
-    >>> path = os.path.join(tempfile.mkdtemp(), "now.html")
-    >>> dt.memory.page(path, "reference")
-    >>> os.path.getsize(path) > 1000
-    True
-    """
-    name = file_name("page", path)
-    of = device(spec, "page")
-    allocator = get_allocator(of)
-    found = recorded(str(of), allocator.stats(), allocator.snapshot(), allocator.timeline)
-    text = json.dumps(found) if os.fspath(name).endswith(".json") else draw(found)
-    with open(name, "w", encoding="utf-8", errors="backslashreplace") as f:  # names of files
-        f.write(text)
 
 
 def reset_peak(spec: Device | str | None = None) -> None:

@@ -1,5 +1,7 @@
-"""What a caching allocator cuts memory into: segments got from the device, their blocks, and for
-each stream a pool of those that are free.
+"""What a caching allocator cuts memory into.
+
+There are segments got from the device, their blocks, and for each stream a pool of those that are
+free.
 """
 
 from __future__ import annotations

@@ -7,14 +7,21 @@ only adds what follows the pointer. Nothing is fetched from anywhere.
 from __future__ import annotations
 
 import json
+import os
 import re
+from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
 from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
+from ..arguments import path as file_name
+from ..device import Device, device, opened
+from .allocator import Allocator
 from .record import Json, Record, check
+from .timeline import recorded
 from .units import UNITS, bytes_text
 
 FRAME = Path(__file__).with_name("page.html")
@@ -24,6 +31,30 @@ SEGMENTS = 200  # drawn at most, the largest ones
 WIDTH, HEIGHT = 960, 300  # of the timeline's plot
 LEFT, RIGHT, TOP, BOTTOM = 76, 12, 10, 30  # of what is around it
 _SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
+
+
+def page(path: str | os.PathLike[str], spec: Device | str | None = None) -> None:
+    """Writes a page for a browser: which lines hold a device's memory; returns nothing.
+
+    If `trace(True)` was called before the work, it shows how that came about. The page is one file,
+    at `path`; one that ends in .json gets what `dovetail memory FILE.json` draws.
+    Raises: OSError where the file cannot be written; ArgumentTypeError, DeviceError,
+    UnavailableError.
+
+    >>> import dovetail as dt
+    >>> import os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "now.html")
+    >>> dt.memory.page(path, "reference")
+    >>> os.path.getsize(path) > 1000
+    True
+    """
+    name = file_name("page", path)
+    of = device(spec, "page")
+    allocator: Allocator = opened(of).allocator
+    found = recorded(str(of), allocator.stats(), allocator.snapshot(), allocator.timeline)
+    text = json.dumps(found) if os.fspath(name).endswith(".json") else draw(found)
+    with open(name, "w", encoding="utf-8", errors="backslashreplace") as f:  # names of files
+        f.write(text)
 
 
 def draw(record: Record) -> str:
@@ -48,9 +79,6 @@ def draw(record: Record) -> str:
 
 def _digest(script: str) -> str:
     """By which a browser knows the page's own script: it runs no other."""
-    from base64 import b64encode  # with hashlib 6 ms, which `import dovetail` need not pay
-    from hashlib import sha256
-
     return b64encode(sha256(script.encode()).digest()).decode()
 
 

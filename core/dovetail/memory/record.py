@@ -1,6 +1,7 @@
-"""What a record of an allocator's memory has to be: `timeline` makes it, `drawing` draws
-it, `replay` does it again. A file may come from anywhere, so all of it is checked, once,
-before anything is made of it.
+"""What a record of an allocator's memory has to be.
+
+`timeline` makes it, `drawing` draws it, `replay` does it again. A file may come from anywhere, so
+all of it is checked, once, before anything is made of it.
 """
 
 from __future__ import annotations

@@ -73,8 +73,11 @@ def steps_of(record: Record) -> Iterator[Step]:
 
 
 class Replay:
-    """A trace in progress. `stream` gives the handle for a stream's number, 0 apart; `live` are the
-    blocks there are, `refused` those that the device had no memory for."""
+    """A trace in progress.
+
+    `stream` gives the handle for a stream's number, 0 apart; `live` are the blocks there are,
+    `refused` those that the device had no memory for.
+    """
 
     def __init__(self, allocator: Allocator, stream: Callable[[int], StreamHandle]) -> None:
         self.allocator, self._new_stream = allocator, stream
@@ -83,8 +86,11 @@ class Replay:
         self.refused: set[int] = set()
 
     def do(self, step: Step) -> None:
-        """Does one step. What is said of blocks that are not live is passed over: they were
-        refused, or are from before the trace."""
+        """Does one step.
+
+        What is said of blocks that are not live is passed over: they were refused, or are from
+        before the trace.
+        """
         getattr(self, "_" + step.verb)(*step.numbers)
 
     def stream(self, number: int) -> StreamHandle:

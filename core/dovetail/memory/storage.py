@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from ..device import Device
 from ..errors import of_this_process
@@ -34,7 +34,7 @@ class Storage:
     )  # fmt: skip
 
     ptr: DataPtr
-    pending: Any  # the deferred expression that will fill it, while `ptr` is None
+    pending: Expr | None  # the deferred expression that will fill it, while `ptr` is None
     checks: tuple[Check, ...]
     watch: Watch | None
     readers: list[ref[Expr]] | None  # the pending nodes that read it, as far as `expr` noted them

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from .pointer import Deleter, StreamHandle
-from .record import Json
 
 if TYPE_CHECKING:
     from .allocator import SegmentInfo
+    from .record import Json
 
 LIMIT = 200_000  # events kept, the latest ones: about 30 MB
 NO_BLOCK = -1  # of events of segments, and of blocks that were there before

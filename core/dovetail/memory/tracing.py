@@ -16,8 +16,10 @@ _OURS = {__name__.partition(".")[0]}  # packages whose lines nobody has written 
 
 
 def pass_over(place: str) -> None:
-    """Says that the lines of a package are not the user's: a plugin's, by the "module:object" that
-    it is loaded from."""
+    """Says that the lines of a package are not the user's.
+
+    It is a plugin's, known by the "module:object" that it is loaded from.
+    """
     _OURS.add(re.split("[.:]", place.strip())[0])
 
 

@@ -41,8 +41,9 @@ from . import elementary
 
 
 def convert(x: Value, to: DType) -> Value:
-    """`x` as another dtype, everywhere defined: a float out of an integer's range saturates, NaN
-    gives 0.
+    """`x` as another dtype, everywhere defined.
+
+    A float out of an integer's range saturates, NaN gives 0.
     """
     if x.dtype is to:
         return x
@@ -58,8 +59,9 @@ def convert(x: Value, to: DType) -> Value:
 
 
 def _towards_odd(x: Value) -> Value:
-    """An integer as the float32 beside it, of two the odd one, so that rounding that once more
-    rounds as if it were the first time. Source: Boldo and Melquiond 2008.
+    """An integer as the float32 beside it, of two the odd one.
+
+    Rounding that once more rounds as if it were the first time. Source: Boldo and Melquiond 2008.
     """
     near = cast(x, float32)
     again = _saturate(near, x.dtype)
@@ -194,8 +196,9 @@ def remainder(x: Value, y: Value) -> Value:
 
 
 def _float_divmod(x: Value, y: Value) -> tuple[Value, Value]:
-    """Floor quotient and remainder; the remainder has the sign of y and is that of exact
-    arithmetic, rounded once.
+    """Floor quotient and remainder.
+
+    The remainder has the sign of y and is that of exact arithmetic, rounded once.
 
     Special values are the Array API's: 1 // -inf is -0, 1 % -inf is -inf. The quotient is x / y,
     rounded, where every float is an integer.
@@ -291,8 +294,9 @@ def power(x: Value, y: Value) -> Value:
 
 
 def _integer_pow(x: Value, y: Value) -> Value:
-    """By squaring, wrapping. A negative exponent gives the truncated quotient: 0, or a power of 1
-    and -1.
+    """By squaring, wrapping.
+
+    A negative exponent gives the truncated quotient: 0, or a power of 1 and -1.
     """
     one = const(1, x.dtype)
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..dtypes import DType, float32, float64, uint32, uint64
 
 
-@dataclass(frozen=True)
-class Format:
+class Format(NamedTuple):
     """What differs between float32 and float64.
 
     Polynomials are near-minimax fits (weighted least squares, iterated after Lawson), lowest power

@@ -51,8 +51,9 @@ def true_positions(site: KernelSite) -> None:
 
 
 def checked_indices(site: KernelSite) -> None:
-    """Indices along an axis, counted from its start. attrs: (the op that asks, the axis, its
-    size).
+    """Indices along an axis, counted from its start.
+
+    attrs: (the op that asks, the axis, its size).
     """
     at = [site.axis(-1, d) for d in range(site.rank(-1))]
     given, n = site.read(0, *at), site.number("n", site.attrs[2])
@@ -91,8 +92,10 @@ def _before(x: Value, y: Value) -> Value:
 
 
 def recurrence(site: KernelSite) -> None:
-    """y[k] = x[k - lag] * y[k - 1] + b[k] along an axis, of x and b; y[0] = b[0]. attrs: (axis,
-    lag), the lag being 0 or 1: each is what the gradient of the other needs, backwards.
+    """y[k] = x[k - lag] * y[k - 1] + b[k] along an axis, of x and b; y[0] = b[0].
+
+    attrs: (axis, lag), the lag being 0 or 1: each is what the gradient of the other needs,
+    backwards.
     """
     axis, lag = site.attrs
     at = [const(0, int64) if d == axis else site.axis(-1, d) for d in range(site.rank(-1))]

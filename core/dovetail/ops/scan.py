@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..dtypes import int64
 from ..kernel.language import Value, const, fold_loop, reduce_loop, where
@@ -21,17 +21,18 @@ BLOCK = 1 << 8  # elements that a block has at least
 ROWS_BUSY = 4  # rows for each unit that need not be cut
 
 
-@dataclass(frozen=True, slots=True)
-class Running:
-    """The launches of a running combination. The op's attrs: (axis, whether the initial value comes
-    first, dtype).
+class Running(NamedTuple):
+    """The launches of a running combination.
+
+    The op's attrs: (axis, whether the initial value comes first, dtype).
     """
 
     combine: str
     rule: Callable[[Value, Value], Value]
     initial: int
 
-    def __call__(self, launches: Launches) -> None:
+    def run(self, launches: Launches) -> None:
+        """Adds them."""
         shape, axis = launches.shape(0), launches.attrs[0]
         n = shape[axis]
         rows = math.prod(shape) // max(n, 1)
@@ -40,9 +41,9 @@ class Running:
         if long and launches.dtype(0).kind in "iu":
             self._blocked(launches, n)
         else:
-            launches.launch(launches.op.name, self._run, 0, launches.result)
+            launches.launch(launches.op.name, self._whole, 0, launches.result)
 
-    def _run(self, site: KernelSite) -> None:
+    def _whole(self, site: KernelSite) -> None:
         """Each row by one point."""
         axes = [d for d in range(site.rank(-1)) if d != site.attrs[0]]
         row = [site.axis(-1, d) for d in axes]
@@ -117,5 +118,5 @@ def _at(site: KernelSite, row: Sequence[Value], k: Value) -> list[Value]:
     return [*row[:axis], k, *row[axis:]]
 
 
-running_sum = Running("add", operator.add, 0)
-running_product = Running("mul", operator.mul, 1)
+running_sum = Running("add", operator.add, 0).run
+running_product = Running("mul", operator.mul, 1).run

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..dtypes import DType, bool_, float32, int64, uint32, uint64
 from ..kernel.language import Store, Value, bitcast, cast, const, fold_loop, ne, quo, rem, where
@@ -89,10 +89,11 @@ def _by_range(launches: Launches, n: int, places: int, rest: tuple[int, ...]) ->
     launches.launch("scatter_ranges", ranges.put(count), 1, moved, launches.result, changes=(-1,))
 
 
-@dataclass(frozen=True, slots=True)
-class _Ranges:
-    """Ranges of 2**shift places. What is moved is a place over a position, or, where one fits
-    beside it, over the value itself: fetching these took longer than all passes.
+class _Ranges(NamedTuple):
+    """Ranges of 2**shift places.
+
+    What is moved is a place over a position, or, where one fits beside it, over the value itself:
+    fetching these took longer than all passes.
     """
 
     lead: tuple[int, ...]  # the extents of x along its indexed axes

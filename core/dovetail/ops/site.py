@@ -86,8 +86,9 @@ class KernelSite(Protocol):
 
 
 class Launches(Protocol):
-    """Where an op of several kernels puts them: one after the other, over its operands, its result
-    and temporaries, each named by its number.
+    """Where an op of several kernels puts them, one after the other.
+
+    They are over its operands, its result and temporaries, each named by its number.
     """
 
     @property
@@ -125,6 +126,8 @@ class Launches(Protocol):
         self, name: str, build: Callable[[KernelSite], None], *operands: int,
         changes: Sequence[int] = (), why: str = "",
     ) -> None:  # fmt: skip
-        """Adds a kernel. Operand k of its site is `operands[k]`, the last one its result;
-        `changes` are those, by k, that it reads and writes.
+        """Adds a kernel.
+
+        Operand k of its site is `operands[k]`, the last one its result; `changes` are those, by k,
+        that it reads and writes.
         """

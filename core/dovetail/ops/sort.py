@@ -18,8 +18,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from ..dtypes import DType, bool_, float32, float64, int32, int64, uint8, uint32, uint64
 from ..kernel.language import (
@@ -43,8 +43,7 @@ ROW_RANKED = 1 << 11  # and in each row: one of 45 elements takes 0.6 us either 
 HALF = 32  # bits of a position, and of the key beside it
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+class Order(NamedTuple):
     """What a sort is asked for. Of the keys only the bits from `first` to before `stop` differ.
 
     The op's number is what is subtracted from integers to make keys.
@@ -58,10 +57,11 @@ class Order:
 # --- keys -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Float:
-    """Keys of floats: first the numbers from -inf on, then NaNs. `zero` is the key of -0, and
-    `zero` + 1 that of +0; in descending order it is the other way round.
+class _Float(NamedTuple):
+    """Keys of floats: first the numbers from -inf on, then NaNs.
+
+    `zero` is the key of -0, and `zero` + 1 that of +0; in descending order it is the other way
+    round.
     """
 
     dtype: DType
@@ -110,8 +110,9 @@ def _from_behind(key: Value, f: _Float) -> Value:
 
 
 def _element(key: Value, d: DType, low: Value, descending: bool) -> Value:
-    """The element of a key: float32 for reduced precision, and unsigned integers that wrap to
-    smaller ones.
+    """The element of a key.
+
+    It is float32 for reduced precision; unsigned integers wrap to smaller ones.
     """
     if d.kind == "f":
         f = _FLOATS[key.dtype.bits]
@@ -139,8 +140,7 @@ Read = Callable[[KernelSite, Sequence[Value], Value], Value]
 Write = Callable[[KernelSite, Sequence[Value], Value], Value]
 
 
-@dataclass(frozen=True, slots=True)
-class Passes:
+class Passes(NamedTuple):
     """Passes over rows: what is read first, the digits by which it is moved, what is stored last.
 
     Operand 0 of a site is what the pass reads, operands 1, 2, ... are `given`.
@@ -256,8 +256,7 @@ def upper(e: Value) -> Value:
 # --- a pass ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Pass:
+class _Pass(NamedTuple):
     """One pass of several: by the digit at `shift`."""
 
     of: Passes

@@ -1,5 +1,6 @@
-"""THE table: one row per op. A row says what the op means; nothing else in dovetail knows an op by
-name.
+"""THE table: one row per op.
+
+A row says what the op means; nothing else in dovetail knows an op by name.
 
 Kinds of row:
 - `map`: elementwise with broadcasting. `expression(*values)` in the loop language.
@@ -47,8 +48,10 @@ def _nothing(*args: object) -> NoReturn:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Op:
-    """One row. `cost` is about the number of vector instructions for one value: fusion weighs
-    recomputing by it.
+    """One row.
+
+    `cost` is about the number of vector instructions for one value: fusion weighs recomputing by
+    it.
     """
 
     name: str

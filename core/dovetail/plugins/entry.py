@@ -33,7 +33,7 @@ class Entry(NamedTuple):
         return plugin
 
 
-_OFFER = re.compile(r"""(dovetail-[\w-]+)[^;]*;.*extra\s*==\s*['"](\w+)['"]""")
+_OFFER = r"""(dovetail-[\w-]+)[^;]*;.*extra\s*==\s*['"](\w+)['"]"""
 
 
 def installed(groups: str = GROUPS) -> list[Entry]:
@@ -67,7 +67,7 @@ def offers() -> dict[str, str]:
         requires = metadata.requires("dovetail") or []
     except metadata.PackageNotFoundError:
         return {}
-    found = (_OFFER.match(line) for line in requires)
+    found = (re.match(_OFFER, line) for line in requires)
     return {match[2]: match[1] for match in found if match}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import traceback
 from dataclasses import dataclass, field
 
 from ..backend.interface import DeviceInfo
@@ -31,7 +30,7 @@ BROKEN = frozenset(
 )
 
 
-@dataclass
+@dataclass(eq=False)
 class Record:
     """What is known of one device type's plugin."""
 
@@ -54,7 +53,7 @@ class Record:
     ) -> None:
         """Notes why the plugin cannot be used, with its own traceback."""
         self.state, self.reason, self.hint = state, reason, hint
-        self.traceback = "" if error is None else "".join(traceback.format_exception(error))
+        self.traceback = "" if error is None else _text(error)
 
     def error(self) -> PluginError:
         """The error for whoever asks for this device type."""
@@ -67,3 +66,9 @@ class Record:
         if self.hint:
             text += f"\nTo mend it: {self.hint}"
         return UnavailableError(text) if self.state is State.UNAVAILABLE else PluginError(text)
+
+
+def _text(error: BaseException) -> str:
+    import traceback  # 1 ms, which `import dovetail` need not pay
+
+    return "".join(traceback.format_exception(error))

@@ -288,8 +288,9 @@ def _row(x: Tensor, i: int) -> Tensor:
 
 
 def host_array(x: Tensor, dtype: np.dtype) -> np.ndarray:
-    """The values as a NumPy array of a dtype of that size: read-only over the memory itself where
-    the host reaches it, else a copy.
+    """The values as a NumPy array of a dtype of that size.
+
+    It is read-only over the memory itself where the host reaches it, else a copy.
     """
     recording.refuse(f"the host reads a tensor, {x._expr.spec!r},")
     e = evaluated(x)
@@ -301,8 +302,9 @@ def host_array(x: Tensor, dtype: np.dtype) -> np.ndarray:
 
 
 def _shared_array(e: Expr, backend: Backend, dtype: np.dtype) -> np.ndarray | None:
-    """A NumPy array over the leaf's memory, which it keeps alive; None where the host cannot reach
-    it.
+    """A NumPy array over the leaf's memory, which it keeps alive.
+
+    None where the host cannot reach it.
     """
     storage = storage_of(e)
     ptr = storage.ptr

@@ -1,5 +1,6 @@
-"""What may stand beside a tensor in an op: numbers, and arrays and lists, which are brought to its
-device.
+"""What may stand beside a tensor in an op.
+
+It is numbers, and arrays and lists, which are brought to its device.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ as_tensor: Callable[..., Tensor] | None = None  # creation's `asarray`
 
 
 def operands(op: str, *given: object) -> tuple[Tensor | Scalar, ...]:
-    """Tensors and Python numbers, at least one a tensor, all on one device; NumPy arrays and lists
-    are brought there.
+    """Tensors and Python numbers, at least one a tensor, all on one device.
+
+    NumPy arrays and lists are brought there.
 
     Raises: DTypeError, DeviceError.
     """
@@ -44,8 +46,9 @@ def operands(op: str, *given: object) -> tuple[Tensor | Scalar, ...]:
 
 
 def beside(name: str, x: object, among: Sequence[object]) -> Tensor:
-    """An operand that is a list or a NumPy array, as a tensor on the device of those among which it
-    stands. Raises: DTypeError for what is no operand, and where none of them is a tensor.
+    """A list or a NumPy array as a tensor on the device of those that it stands among.
+
+    Raises: DTypeError for what is no operand, and where none of them is a tensor.
     """
     if not isinstance(x, ARRAYS) or decides(x):
         raise DTypeError(
@@ -83,8 +86,9 @@ def brought(name: str, *operands: object) -> tuple[Tensor, ...]:
 
 
 def require_untaped(name: str, x: object) -> None:
-    """Raises: GradientError for a list with a tensor whose gradient would be lost: lists are read
-    by value.
+    """Refuses a list with a tensor whose gradient would be lost: lists are read by value.
+
+    Raises: GradientError.
     """
     if isinstance(x, (list, tuple)):
         for part in x:
@@ -97,8 +101,9 @@ def require_untaped(name: str, x: object) -> None:
 
 
 def decides(other: object) -> bool:
-    """Whether an operand decides itself what an operator gives, as NumPy lets it: its class has an
-    `__array_ufunc__` of its own, or None for it.
+    """Whether an operand decides itself what an operator gives, as NumPy lets it.
+
+    Its class has an `__array_ufunc__` of its own, or None for it.
     """
     found = getattr(type(other), "__array_ufunc__", _NUMPYS)
     return found is not _NUMPYS and not isinstance(other, (Tensor, np.generic))

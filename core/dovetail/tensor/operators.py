@@ -47,8 +47,9 @@ def recorded(
 
 
 def _binary(op: Op) -> tuple[Operator, Operator, Operator]:
-    """Operator, reflected operator and in-place operator of a binary op. The first is dovetail's
-    hot path.
+    """Operator, reflected operator and in-place operator of a binary op.
+
+    The first is dovetail's hot path.
     """
     known = of_operators[op] = Recent(SPECS)
     specs = known.young

@@ -117,8 +117,10 @@ class LayoutTensor(Tensor):
 
     @property
     def _expr(self) -> Expr:  # type: ignore[override]  # strided ones have a field
-        """What only a strided tensor has; who may be given others asks `tensor.strided` first, by
-        the name of a function."""
+        """What only a strided tensor has.
+
+        Who may be given other tensors asks `tensor.strided` first, by the name of a function.
+        """
         raise LayoutError(without_meaning("strided memory", self))
 
     def run_rule(self, verb: str, name: str, *args: object) -> Tensor:

@@ -1,5 +1,6 @@
-"""How tensors look: `tensor([[1., 2.]], dtype=float32, device="cpu")`. Of a large one only the
-corners are fetched.
+"""How tensors look: `tensor([[1., 2.]], dtype=float32, device="cpu")`.
+
+Of a large one only the corners are fetched.
 """
 
 from __future__ import annotations

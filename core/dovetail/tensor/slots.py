@@ -1,5 +1,7 @@
-"""The slots by which Python finds Tensor's operators: compiled (`slots.pyx`), the most used of them
-lead straight to what records an op, not by a look at the class.
+"""The slots by which Python finds Tensor's operators.
+
+Compiled (`slots.pyx`), the most used of them lead straight to what records an op, not by a look at
+the class.
 """
 
 from __future__ import annotations

@@ -276,8 +276,10 @@ def _bound(e: Expr) -> None:
 
 
 class Aliases:
-    """The tensors over one memory, once there are several: a write to one concerns the gradients of
-    the others. `taped`: whether any of them may have a tape.
+    """The tensors over one memory, once there are several.
+
+    A write to one concerns the gradients of the others. `taped`: whether any of them may have a
+    tape.
     """
 
     __slots__ = ("refs", "taped")

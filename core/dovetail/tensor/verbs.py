@@ -1,6 +1,7 @@
-"""The few verbs that all functions of the public namespace are made of: `apply` (an elementwise
-op), `reduce`, `view` (a move that shares memory), `in_place`; and `dispatch`, which has another
-layout's rule for a verb do it.
+"""The few verbs that all functions of the public namespace are made of.
+
+`apply` (an elementwise op), `reduce`, `view` (a move that shares memory), `in_place`; and
+`dispatch`, which has another layout's rule for a verb do it.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ Argument: TypeAlias = Expr | Tensor | bool | int | float | complex  # a Tensor: 
 
 
 def dispatch(verb: str, name: str, among: Sequence[object], *args: object) -> Tensor:
-    """Runs the rule for `verb` of the layout of the first operand that is not strided, on behalf of
-    the function `name`.
+    """What the layout of the first operand that is not strided answers to `verb`.
+
+    Its rule runs on behalf of the function `name`.
 
     See `other_layouts`. Raises: LayoutError where that layout has no such rule.
     """
@@ -78,8 +80,9 @@ def _is_any_other(operands: Sequence[Argument]) -> bool:
 
 
 def _operand(op: Op, x: object, among: Sequence[object]) -> Argument:
-    """What stands for an operand that is no strided tensor: a number, a tensor of another layout,
-    or the node of an array.
+    """What stands for an operand that is no strided tensor.
+
+    It is a number, a tensor of another layout, or the node of an array.
     """
     if type(x) in PYTHON_NUMBERS or isinstance(x, Tensor):
         return x  # type: ignore[return-value]  # mypy does not see what `in` says
@@ -93,8 +96,9 @@ def _operand(op: Op, x: object, among: Sequence[object]) -> Argument:
 
 
 def in_place(op: Op, x: Tensor, *others: object, attrs: object = None) -> Tensor:
-    """`x` after op(x, others) has been written into it. The result must have x's shape and a dtype
-    that fits.
+    """`x` after op(x, others) has been written into it.
+
+    The result must have x's shape and a dtype that fits.
     """
     require_written_in_place(op.name, x)
     return write_result(op.name, x, [apply(op, (x, *others), attrs)])
@@ -122,8 +126,10 @@ _moves: Recent[tuple[Spec, Shape, Move], Moved | Literal[False]] = Recent(8192)
 
 
 def view(x: Tensor, m: Move, name: str = "") -> Tensor:
-    """The tensor after a layout move, sharing memory; for a reshape that strides do not permit, a
-    copy. `name` is the function's, where that is not the move's.
+    """The tensor after a layout move, sharing memory.
+
+    It is a copy for a reshape that strides do not permit. `name` is the function's, where that is
+    not the move's.
     """
     if type(x) is not Tensor:
         return dispatch("view", name or m[0], (x,), x, m)

@@ -53,9 +53,10 @@ taped_write: Callable[[str, Tensor, Expr], Callable[[], None] | None] | None = N
 def write(
     name: str, x: Tensor, value: Holder[Expr], updates: bool = False, others: int = 0
 ) -> None:
-    """Makes `value` (of x's spec) the contents of `x`, as every view of the memory sees. Where it
-    `updates`, it is an op that does so in the memory of its first operand, which is `x`. So many
-    `others` as hold it will find it there.
+    """Makes `value` (of x's spec) the contents of `x`, as every view of the memory sees.
+
+    Where it `updates`, it is an op that does so in the memory of its first operand, which is `x`.
+    So many `others` as hold it will find it there.
     """
     e = expr_of(x)
     recorder = recording.current() if flags.noted else None
@@ -85,8 +86,10 @@ def write(
 
 
 def _replace(name: str, x: Tensor, value: Holder[Expr]) -> None:
-    """Has a tensor that is pending stand for another value. What is also someone else's (a leaf
-    always is) must not become one with it: later writes would be seen by both.
+    """Has a tensor that is pending stand for another value.
+
+    What is also someone else's (a leaf always is) must not become one with it: later writes would
+    be seen by both.
     """
     e = x._expr
     if value[0].op is None or value[0].tape is not None or not is_alone(value):
@@ -138,8 +141,10 @@ def write_value(name: str, x: Tensor, value: object) -> None:
 
 
 def _move(name: str, x: Tensor, value: Tensor) -> None:
-    """Writes what is pending right into x's memory, though its tensor holds it, which then stands
-    for a copy of what is there: taken before that is written again, if anybody still has it.
+    """Writes what is pending right into x's memory, though its tensor holds it.
+
+    That then stands for a copy of what is there: taken before that is written again, if anybody
+    still has it.
     """
     before = x._expr
     write(name, x, [expr_of(value)], others=1)
@@ -214,8 +219,9 @@ def write_node_out(name: str, out: Tensor, result: Holder[Expr]) -> Tensor:
 
 
 def value_node(name: str, value: object, want: DType, device: Device) -> Expr:
-    """The node of a value that is to be stored as dtype `want`: of a tensor, a number, or what
-    NumPy understands.
+    """The node of a value that is to be stored as dtype `want`.
+
+    The value is a tensor, a number, or what NumPy understands.
 
     Raises: DTypeError, ShapeError, ValueOverflow.
     """
@@ -276,8 +282,9 @@ def _fits(kind: str, into: str) -> bool:
 
 
 def to_spec(name: str, e: Expr, want: Spec, how: str = "") -> Expr:
-    """`e` broadcast and cast to `want`, where that loses no kind of number (float into int is an
-    error). `how` is what messages add to the name.
+    """`e` broadcast and cast to `want`, where that loses no kind of number.
+
+    A float into an int is an error. `how` is what messages add to the name.
     """
     have = e.spec
     if have is want:

@@ -84,7 +84,7 @@ class Kit:
 
     def _elsewhere(self) -> dict[str, int]:
         others = [d for d in opened_devices() if d is not self.device]
-        return {str(d): d.opened.allocator.stats().allocations for d in others}
+        return {str(d): d.opened.allocator.stats().allocations for d in others if d.opened}
 
     # --- kernels
 
