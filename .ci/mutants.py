@@ -42,7 +42,10 @@ ALSO = {
     "autograd": ["tests/functions/test_statistics.py"],
     "tensor": ["tests/functions"],
 }
-EVERY = ["tests/test_random_programs.py"]
+EVERY = [
+    "tests/test_random_programs.py",
+    "tests/test_namespace.py::test_modules_of_the_namespace_show_public_names_only",
+]
 PYTEST = ["-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", "--tb=line"]
 KIT = ["-m", "dovetail.commands.cli", "test-backend", "reference", "--sample", "40", "-x"]
 

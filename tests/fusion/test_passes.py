@@ -8,7 +8,7 @@ import dovetail as dt
 import golden_plans
 import pytest
 from dovetail.dtypes import float32
-from dovetail.fusion import passes
+from dovetail.fusion import cost, passes
 from dovetail.fusion.decisions import Decisions
 from dovetail.fusion.domain import Domain
 from dovetail.fusion.groups import Access, Group, OwnKernels
@@ -174,6 +174,19 @@ def test_a_broken_rule_is_seen(after: str, breaks: Callable[[Decisions], None], 
     assert any(said in rule for rule in broken(d))
     with pytest.raises(dt.InternalError, match=f"fusion, after {after}: "):
         verify(d, after)
+
+
+@pytest.mark.parametrize("limit", [0, 6, 7])
+def test_a_kernel_is_within_its_limit_or_of_one_value_that_is_not(
+    limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cost, "NODE_LIMIT", limit)
+    d = decided("group")
+    verify(d, "group")
+    groups = [k for k in d.kernels if isinstance(k, Group)]
+    beyond = [len(group.outputs) for group in groups if group.size > limit]
+    assert {*beyond} == ({1} if limit == 0 else set())
+    assert max(len(group.outputs) for group in groups) == (1 if limit == 0 else 2)
 
 
 def test_a_pass_that_breaks_a_rule_is_an_error_in_tests(monkeypatch: pytest.MonkeyPatch) -> None:
