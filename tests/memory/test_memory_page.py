@@ -206,7 +206,7 @@ def test_of_each_stretch_of_the_plot_the_latest_of_the_highest_events_is_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(drawing, "POINTS", 4)
-    live = [5, 1, 9, 9, 2, 1, 1, 1, 0, 0, 0, 7, 1, 3, 2, 1, 1]
+    live = [5, 1, 9, 9, 2, 1, 1, 1, 0, 0, 0, 7, 1, 3, 2, 2, 1]
     found = written_down(*((1000.0 + k, n, 0) for k, n in enumerate(live)))
     series = timeline(found, by_line(found))
     assert series is not None
