@@ -263,6 +263,11 @@ def test_events_that_are_all_at_one_time_are_drawn() -> None:
     assert {x for x, _ in found["h0"]} == {76.0}
 
 
+def test_a_plot_of_nothing_is_flat() -> None:
+    found = outlines(draw(written_down((0.0, 0, 0), (1.0, 0, 0))))
+    assert found and {y for area in found.values() for _, y in area} == {270.0}
+
+
 @pytest.mark.parametrize(
     ("top", "unit", "said"),
     [
