@@ -42,7 +42,10 @@ ALSO = {
     "autograd": ["tests/functions/test_statistics.py"],
     "tensor": ["tests/functions"],
 }
-EVERY = ["tests/test_random_programs.py"]
+EVERY = [
+    "tests/test_random_programs.py",
+    "tests/test_namespace.py::test_modules_of_the_namespace_show_public_names_only",
+]
 PYTEST = ["-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", "--tb=line"]
 KIT = ["-m", "dovetail.commands.cli", "test-backend", "reference", "--sample", "40", "-x"]
 
@@ -101,7 +104,7 @@ def changes(node: ast.AST) -> Iterator[Callable[[], ast.AST | None]]:
         yield lambda: _with(node, args=[node.args[1], node.args[0], *node.args[2:]])
     if isinstance(node, ast.Call) and node.keywords and node.keywords[-1].arg != "strict":
         yield lambda: _with(node, keywords=node.keywords[:-1])
-    if isinstance(node, ast.Return) and node.value is not None:
+    if isinstance(node, ast.Return) and ast.unparse(node) not in ("return", "return None"):
         yield lambda: _with(node, value=ast.Constant(None))
     if isinstance(node, ast.Expr | ast.AugAssign | ast.Delete | ast.Raise) and not _text(node):
         yield lambda: ast.Pass()
@@ -119,7 +122,7 @@ def _text(node: ast.AST) -> bool:
 
 
 def places(tree: ast.Module) -> Iterator[ast.AST]:
-    """What may be changed: all but annotations, docstrings and the texts of errors."""
+    """What may be changed: all but annotations, docstrings, the texts of errors and `strict`."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             yield from _below(node)
@@ -130,6 +133,8 @@ def _below(node: ast.AST) -> Iterator[ast.AST]:
         if name in ("annotation", "returns", "decorator_list", "type_params", "msg", "exc"):
             continue
         for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, ast.keyword) and child.arg == "strict":
+                continue
             if isinstance(child, ast.AST) and not isinstance(child, ast.JoinedStr | ast.Assert):
                 yield child
                 yield from _below(child)

@@ -91,6 +91,9 @@ root = a @ (x * 2)""",
     "split_rows": "root = dt.sum(v * 2)",
     "split_rows_in_chunks_of_chunks": """\
 root = dt.max(dt.broadcast_to(y[:2], (1 << 25, 2)) + 1, axis=0)""",
+    "sums_repeated_and_flattened": """\
+a = dt.broadcast_to(dt.sum(x, axis=1, keepdims=True), x.shape)
+root = dt.reshape(a, (a.size,))[:64] + 1""",
     "std_of_long_rows": "root = dt.std(v)",
     "top_of_rows": "root = dt.topk(x, 3).values",
     "unique_values": "root = dt.unique_values(i)",

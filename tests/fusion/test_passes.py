@@ -8,10 +8,10 @@ import dovetail as dt
 import golden_plans
 import pytest
 from dovetail.dtypes import float32
-from dovetail.fusion import passes
+from dovetail.fusion import cost, passes
 from dovetail.fusion.decisions import Decisions
 from dovetail.fusion.domain import Domain
-from dovetail.fusion.groups import Access, Group, OwnKernels
+from dovetail.fusion.groups import Access, Group, OwnKernels, SplitRows
 from dovetail.fusion.plan import Step
 from dovetail.fusion.reasons import Kind, Reason
 from dovetail.fusion.verify import broken, verify
@@ -116,10 +116,24 @@ def change_the_domain(d: Decisions) -> None:
     first_group(d).domain = Domain((3, 5), ())
 
 
+def count_wrongly(d: Decisions) -> None:
+    first_group(d).index += 1
+
+
+def walk_an_axis_too_few(d: Decisions) -> None:
+    a = first_group(d).accesses[0]
+    a.strides = a.strides[1:]
+
+
 def write_elsewhere(d: Decisions) -> None:
     out = first_group(d).outputs[0]
     other = Access(99, float32, out.access.strides, 0)
     first_group(d).outputs[0] = out._replace(access=other)
+    first_group(d).accesses.append(other)
+
+
+def write_unnoticed(d: Decisions) -> None:
+    first_group(d).accesses.remove(first_group(d).outputs[0].access)
 
 
 def grow(d: Decisions) -> None:
@@ -159,7 +173,10 @@ def drop_too_early(d: Decisions) -> None:
         ("group", lose_a_home, "other nodes than those that are materialised"),
         ("group", read_before_it_is_written, "which nothing has written"),
         ("group", change_the_domain, "does not fit the domain"),
+        ("group", count_wrongly, "counts as number"),
+        ("group", walk_an_axis_too_few, "has an access with strides"),
         ("group", write_elsewhere, "is written where nobody looks for it"),
+        ("group", write_unnoticed, "is written where nobody looks for it"),
         ("group", grow, "has 1000 values"),
         ("group", walk_rows_by_two_strides, "no single stride walks the rows"),
         ("emit", allocate_twice, "again"),
@@ -174,6 +191,27 @@ def test_a_broken_rule_is_seen(after: str, breaks: Callable[[Decisions], None], 
     assert any(said in rule for rule in broken(d))
     with pytest.raises(dt.InternalError, match=f"fusion, after {after}: "):
         verify(d, after)
+
+
+@pytest.mark.parametrize("limit", [0, 6, 7])
+def test_a_kernel_is_within_its_limit_or_of_one_value_that_is_not(
+    limit: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cost, "NODE_LIMIT", limit)
+    d = decided("group")
+    verify(d, "group")
+    groups = [k for k in d.kernels if isinstance(k, Group)]
+    beyond = [len(group.outputs) for group in groups if group.size > limit]
+    assert {*beyond} == ({1} if limit == 0 else set())
+    assert max(len(group.outputs) for group in groups) == (1 if limit == 0 else 2)
+
+
+def test_rows_that_are_split_may_be_such_that_no_single_stride_walks_them() -> None:
+    program = "held = dt.reshape(v, (20, 5, 2000)) * 2\nroot = dt.sum(held, axis=(0, 2))"
+    d = decided("group", program)
+    verify(d, "group")
+    split = d.kernels[-1]
+    assert isinstance(split, SplitRows) and not split.group.row_is_coalescible()
 
 
 def test_a_pass_that_breaks_a_rule_is_an_error_in_tests(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -188,6 +188,104 @@ def test_the_plot_keeps_the_peak_and_stacks_to_what_is_reserved(traced: CachingA
     assert max(held) == traced.stats().peak_live_bytes
 
 
+def written_down(*events: tuple[float, int, int], before: int = 0) -> dict[str, Any]:
+    """A record of these events, each of (time, live bytes, cached bytes), of one line."""
+    _, allocator = make()
+    found = recorded(allocator)
+    found["lines"], found["before"] = [None, "a.py:1"], [[1, before]]
+    found["written"] = "then"
+    held = [before, *(live for _, live, _ in events)]
+    found["events"] = [
+        [at, live - held[i], 1, live, cached, 0, -1, 0]
+        for i, (at, live, cached) in enumerate(events)
+    ]
+    return found
+
+
+def test_of_each_stretch_of_the_plot_the_latest_of_the_highest_events_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(drawing, "POINTS", 4)
+    live = [5, 1, 9, 9, 2, 1, 1, 1, 0, 0, 0, 7, 1, 3, 2, 2, 1]
+    found = written_down(*((1000.0 + k, n, 0) for k, n in enumerate(live)))
+    series = timeline(found, by_line(found))
+    assert series is not None
+    assert [t - 1000 for t in series.times] == [0, 3, 4, 11, 13, 16]
+    assert series.layers["h0"] == [5, 9, 2, 7, 3, 1]
+
+
+def test_what_was_live_before_is_in_the_plot_from_its_beginning() -> None:
+    found = written_down((0.0, 300, 0), (1.0, 700, 0), before=300)
+    series = timeline(found, by_line(found))
+    assert series is not None and series.top == 700
+    assert series.layers == {"h0": [300, 700], "fragmented": [0, 0], "cached": [0, 0]}
+
+
+def test_a_plot_is_of_two_events_or_more() -> None:
+    one, two = written_down((0.0, 300, 0)), written_down((0.0, 300, 0), (1.0, 700, 0))
+    assert timeline(one, by_line(one)) is None and timeline(two, by_line(two)) is not None
+
+
+def outlines(text: str) -> dict[str, list[tuple[float, float]]]:
+    """The corners of each area of a page's timeline."""
+    areas = re.findall(r'class="area [a-z0-9]+" data-hue="([a-z0-9]+)" d="M(.*?)Z"', text)
+    return {
+        name: [(float(x), float(y)) for x, y in (p.split(",") for p in path.split("L"))]
+        for name, path in areas
+    }
+
+
+def test_areas_go_in_steps_at_the_times_of_events_one_above_the_other() -> None:
+    events = [(0.0, 100, 50), (10.0, 300, 0), (40.0, 200, 800)]
+    found = outlines(draw(written_down(*events)))
+    wide, high = 960 - 76 - 12, 300 - 10 - 30
+
+    def place(at: float, nbytes: int) -> tuple[float, float]:
+        return round(76 + wide * at / 40, 1), round(270 - high * nbytes / 1040, 1)
+
+    low = [place(0, 100), place(10, 100), place(10, 300), place(40, 300), place(40, 200)]
+    top = [place(0, 150), place(10, 150), place(10, 300), place(40, 300), place(40, 1000)]
+    floor = [place(at, 0) for at in (0, 10, 10, 40, 40)]
+    assert found == {
+        "h0": low + floor[::-1], "fragmented": low + low[::-1], "cached": top + low[::-1],
+    }  # fmt: skip
+
+
+def test_a_record_is_drawn_alike_whenever_it_began() -> None:
+    events = [(float(k), 100 * (k * 7 % 13), 50) for k in range(3000)]
+    later = [(at + 4096.0, live, cached) for at, live, cached in events]
+    first, second = draw(written_down(*events)), draw(written_down(*later))
+    assert first == second and len(outlines(first)["h0"]) > 1200
+
+
+def test_events_that_are_all_at_one_time_are_drawn() -> None:
+    found = outlines(draw(written_down((5.0, 100, 0), (5.0, 300, 0), (5.0, 200, 0))))
+    assert {x for x, _ in found["h0"]} == {76.0}
+
+
+def test_a_plot_of_nothing_is_flat() -> None:
+    found = outlines(draw(written_down((0.0, 0, 0), (1.0, 0, 0))))
+    assert found and {y for area in found.values() for _, y in area} == {270.0}
+
+
+@pytest.mark.parametrize(
+    ("top", "unit", "said"),
+    [
+        (5, 1, [0, 1, 2, 3, 4, 5]),
+        (5.5, 1, [0, 2, 4]),
+        (6, 1, [0, 2, 4, 6]),
+        (11, 1, [0, 5, 10]),
+        (26, 1, [0, 10, 20]),
+        (100, 1, [0, 20, 40, 60, 80, 100]),
+        (101, 1, [0, 50, 100]),
+        (7 * MIB, MIB, [0, 2 * MIB, 4 * MIB, 6 * MIB]),
+        (0, 1, [0]),
+    ],
+)
+def test_ticks_are_few_and_round(top: float, unit: float, said: list[float]) -> None:
+    assert drawing._ticks(top, unit) == said
+
+
 @pytest.mark.parametrize(
     ("n", "text"),
     [(0, "0 bytes"), (1023, "1023 bytes"), (3 * MIB // 2, "1.5 MiB"), (5 << 40, "5.0 TiB")],

@@ -278,7 +278,7 @@ def _output(d: Decisions, draft: Draft) -> Output | Refusal:
 
 def _access(d: Decisions, i: int, path: Path) -> Access | Needs:
     """What writes a node from a kernel's domain."""
-    seen = seen_through(d, i, d.base(i), path)
+    seen = seen_through(d.base(i), path)
     if not isinstance(seen, StridedView):
         return seen
     return Access(d.slot_of[i], d.graph.nodes[i].spec.dtype, seen.strides, seen.offset)

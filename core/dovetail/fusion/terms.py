@@ -64,16 +64,16 @@ def casts_of(op: Op, e: Expr) -> tuple[DType, ...]:
     return op.dtypes(op.name, kinds, e.attrs)[0]
 
 
-def seen_through(d: Decisions, i: int, base: StridedView, path: Path) -> StridedView | Needs:
-    """`base`, the layout of node `i`, as seen through `path`.
+def seen_through(base: StridedView, path: Path) -> StridedView | Needs:
+    """The layout `base` of a node as seen through `path`.
 
     Where strides do not permit that: what is to be materialised.
     """
     found = through(base, path)
     if isinstance(found, StridedView):
         return found
-    blocked = i if found < 0 or found in d.materialised else found
-    return Needs(blocked, Reason(Kind.RESHAPED))
+    assert found >= 0  # moves of a domain's own add axes of size 1, which all strides permit
+    return Needs(found, Reason(Kind.RESHAPED))
 
 
 def term(d: Decisions, i: int, path: Path, draft: Draft) -> Term | Refusal:
@@ -126,7 +126,7 @@ def _written(d: Decisions, i: int, path: Path, group: Group) -> Term | Refusal:
         return No.HERE
     if home == group.index:
         return _same_point(d, i, path, group)
-    seen = seen_through(d, i, d.base(i), path)
+    seen = seen_through(d.base(i), path)
     if not isinstance(seen, StridedView):
         return seen
     return _load(d, i, d.slot_of[i], seen, path, group)
@@ -192,7 +192,7 @@ def _leaf(d: Decisions, i: int, path: Path, draft: Draft) -> Term | Refusal:
     view = d.graph.view_of(i)
     if view is not None:
         return term(d, view[0], view[1] + path, draft)
-    seen = seen_through(d, i, StridedView(e.spec.shape, e.strides, 0), path)
+    seen = seen_through(StridedView(e.spec.shape, e.strides, 0), path)
     if not isinstance(seen, StridedView):
         return seen
     return _load(d, i, d.graph.leaf_slot[i], seen, path, draft.group)
@@ -256,7 +256,7 @@ def _view(d: Decisions, i: int, op: Op, path: Path, draft: Draft) -> Term | Refu
 
 def _generate(d: Decisions, i: int, op: Op, path: Path, draft: Draft) -> Term | Refusal:
     e = d.graph.nodes[i]
-    seen = seen_through(d, i, lay.contiguous(e.spec.shape), path)
+    seen = seen_through(lay.contiguous(e.spec.shape), path)
     if not isinstance(seen, StridedView):
         return seen
     access = Access(-1, int64, seen.strides, seen.offset)
@@ -272,7 +272,7 @@ def _reduce(d: Decisions, i: int, op: Op, path: Path, draft: Draft) -> Term | Re
     e, domain, memo = d.graph.nodes[i], draft.group.domain, draft.group.memo
     if d.graph.rows[i] != domain:
         return Needs(i, Reason(Kind.OTHER_ROWS))
-    seen = seen_through(d, i, lay.contiguous(e.spec.shape), path)
+    seen = seen_through(lay.contiguous(e.spec.shape), path)
     if not isinstance(seen, StridedView):
         return seen
     own = domain.path(e.spec.shape)
@@ -305,7 +305,7 @@ def _gather(d: Decisions, i: int, op: Op, path: Path, draft: Draft) -> Term | Re
         return No.TARGET  # nothing is written before the indices have been checked
     base = source.view
     strides = tuple(0 if a < 0 else base.strides[a] for a in source_axes)
-    seen = seen_through(d, i, StridedView(shape, strides, base.offset), path)
+    seen = seen_through(StridedView(shape, strides, base.offset), path)
     if not isinstance(seen, StridedView):
         return seen
     terms = _indices(d, e, path, draft)
@@ -388,7 +388,7 @@ def resident(d: Decisions, i: int, draft: Draft | None, path: Path = ()) -> Oper
 def _seen_operand(
     d: Decisions, i: int, slot: int, base: StridedView, path: Path
 ) -> Operand | Refusal:
-    seen = seen_through(d, i, base, path)
+    seen = seen_through(base, path)
     if not isinstance(seen, StridedView):
         return seen
     return Operand(slot, seen, d.graph.nodes[i].spec.dtype)
