@@ -8,13 +8,13 @@ from call to call.
 
 from __future__ import annotations
 
-import os
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from ..backend import faults
+from ..backend.interface import QueuedLaunch
 from ..dtypes import DType
 from ..engine import events
 from ..engine.events import counters
@@ -25,13 +25,11 @@ from ..memory.pointer import StreamHandle
 from ..memory.storage import Storage
 from ..ops.table import Op
 from ..plugins.opened import Opened
+from .replay import At as At
+from .replay import Env as Env
+from .replay import Replayer
 
 ROUND = 512  # to which places in an arena are rounded, as the allocator's blocks are
-At: TypeAlias = list[Any]  # handle and byte offset of each slot
-Env: TypeAlias = list[Any]  # numbers that differ from call to call
-Replay: TypeAlias = Callable[[At, Env, StreamHandle], None]
-# Beside this file, so that whoever looks for the user's line passes over it.
-GENERATED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "replay")
 
 
 class Place(NamedTuple):
@@ -76,10 +74,9 @@ class Act(ABC):
     def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
         """Does it, noting events."""
 
-    def text(self, names: Names) -> str:
-        """Python that does it in a replay where nobody looks."""
-        run, opened = names.name(self.run), names.name(names.opened)
-        return f"{run}({opened}, at, env, stream)"
+    def queued(self) -> QueuedLaunch | None:
+        """Itself, where it is a launch that may be part of a sequence."""
+        return None
 
 
 class Launch(Act):
@@ -118,15 +115,8 @@ class Launch(Act):
         buffers = tuple(p if slot in cells else move(p) for (slot, _), p in pairs)
         return Launch(self.bound, buffers, self.numbers, self.lines)
 
-    def text(self, names: Names) -> str:
-        if self.step.checks:
-            return super().text(names)
-        handles = "".join(f"h{p.slot}, {names.sum(p)}, " for p in self.buffers)
-        numbers = "".join(
-            f"{names.name(n.value) if n.variable is None else f'env[{n.variable}]'}, "
-            for n in self.numbers
-        )
-        return f"{names.name(self.bound.run)}(({handles}), ({numbers}), stream)"
+    def queued(self) -> QueuedLaunch | None:
+        return None if self.step.checks else QueuedLaunch(self.bound.run, self.buffers, self.numbers)
 
     def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
         """Raises: IndexOutOfRange: a replay waits to learn that indices were in range."""
@@ -233,39 +223,10 @@ class Effect(Act):
     def moved(self, move: Callable[[Place], Place]) -> Effect:
         return self
 
-    def text(self, names: Names) -> str:
-        v = self.variable
-        into = "" if v is None else f"env[{v}], env[{v + 1}] = "
-        return f"{into}{names.name(self.action)}()"
-
     def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
         made = self.action()
         if self.variable is not None:
             env[self.variable : self.variable + 2] = made
-
-
-class Names:
-    """The names that generated code has of objects; and sums of offsets, each made once."""
-
-    def __init__(self, opened: Opened) -> None:
-        self.opened = opened
-        self.objects: dict[str, object] = {}
-        self._known: dict[int, str] = {}
-        self.sums: dict[Place, str] = {}
-
-    def name(self, value: object) -> str:
-        """A name of this very object."""
-        found = self._known.get(id(value))
-        if found is None:
-            found = self._known[id(value)] = f"x{len(self.objects)}"
-            self.objects[found] = value
-        return found
-
-    def sum(self, p: Place) -> str:
-        """The byte offset of a place."""
-        if not p.offset:
-            return f"o{p.slot}"
-        return self.sums.setdefault(p, f"s{len(self.sums)}")
 
 
 class Program:
@@ -282,7 +243,7 @@ class Program:
         self.name = name
         self.opened, self.inputs, self.held, self.sizes = opened, inputs, held, sizes
         self.arena, self.acts, self.written = arena, acts, written
-        self._replay: Replay | None = None
+        self.replay = Replayer(opened, acts, self.launches, name)
 
     @property
     def launches(self) -> int:
@@ -300,35 +261,6 @@ class Program:
     def begun(self) -> At:
         """The part of `at` that holds constants."""
         return [x for s in self.held for x in (s.ptr.handle, s.ptr.offset)]
-
-    def replay(self, at: At, env: Env, stream: StreamHandle) -> None:
-        """Does it all again."""
-        if events.profiles:
-            if self.name:
-                events.note(f"replay {self.name}", time.perf_counter_ns())
-            for act in self.acts:
-                act.run(self.opened, at, env, stream)
-            counters.launches += self.launches
-            return
-        run = self._replay
-        if run is None:
-            run = self._replay = self._generated()
-        run(at, env, stream)
-
-    def _generated(self) -> Replay:
-        """A function of Python in which everything is bound that does not change."""
-        names = Names(self.opened)
-        body = [act.text(names) for act in self.acts]
-        slots = self.inputs + len(self.held) + len(self.sizes) + bool(self.arena)
-        unpacked = ", ".join(f"h{i}, o{i}" for i in range(slots))
-        lines = [f"{unpacked}, = at"] if slots else []
-        lines += [f"{name} = o{p.slot} + {p.offset}" for p, name in names.sums.items()]
-        lines += [*body, f"counters.launches += {self.launches}"]
-        text = "def replay(at, env, stream):\n    " + "\n    ".join(lines)
-        scope: dict[str, Any] = {"__name__": __name__, "counters": counters, **names.objects}
-        exec(compile(text, GENERATED, "exec"), scope)
-        made: Replay = scope.pop("replay")
-        return made
 
 
 def _note(opened: Opened, name: str, begun: int, stream: StreamHandle, step: Step) -> None:

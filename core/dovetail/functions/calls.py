@@ -276,7 +276,7 @@ class _Writer:
             sizes["arena"] = program.arena
         lines += [f"{name} = allocate({size}, stream)" for name, size in sizes.items()]
         at += [f"{name}.handle, {name}.offset, " for name in sizes]
-        lines.append(f"replay(({''.join(at)}), env, stream)")
+        lines.append(f"replay([{''.join(at)}], env, stream)")
         lines += [f"written(NAME, {s})" for s in written]
         self.lines += ["stream = current_handle(device)", "with lock:"]
         self.lines += ["    " + line for line in lines]
