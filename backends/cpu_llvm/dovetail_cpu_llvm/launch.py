@@ -2,9 +2,9 @@
 
 `PyCFunction_NewEx` wraps the generated `launch`, whose `self` is (block, program, fixed): the block
 is what does not change from call to call, packed into bytes; the program keeps the code alive;
-`fixed` is what sequences of launches are made of. A call takes about 0.1 us. Arguments of kernels are 8-byte slots: buffer addresses, ints, scalars, the
-extents of the grid, the extents of a tile. They are put together on the caller's stack, so launches
-are re-entrant.
+`fixed` is what sequences of launches are made of. A call takes about 0.1 us. Arguments of kernels
+are 8-byte slots: buffer addresses, ints, scalars, the extents of the grid, the extents of a tile.
+They are put together on the caller's stack, so launches are re-entrant.
 """
 
 from __future__ import annotations

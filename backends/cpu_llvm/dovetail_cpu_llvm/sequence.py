@@ -8,7 +8,6 @@ runs one kernel after the other. Where that takes long the GIL is released for a
 from __future__ import annotations
 
 import ctypes
-import operator
 import struct
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -24,7 +23,7 @@ class Fixed(NamedTuple):
     function: int
     tiles: int
     shared: bool  # by the threads of the pool
-    operations: int
+    operations: float
     slots: list[int]
     first_scalar: int  # its slot
     kinds: list[int]  # of scalars
@@ -205,7 +204,7 @@ def block(launches: Sequence[QueuedLaunch], release_from: int, state: int) -> by
     buffers: list[int] = []
     numbers: list[int] = []
     runs: list[int] = []
-    operations = 0
+    operations = 0.0
     for launch, places, scalars in launches:
         own, first = _fixed(launch), len(words)
         operations += own.operations
@@ -236,4 +235,4 @@ def _bits(value: Scalar, kind: int) -> int:
         return int.from_bytes(ctypes.c_float(value), "little")
     if kind == FLOAT64:
         return int.from_bytes(ctypes.c_double(value), "little", signed=True)
-    return int(bool(value)) if kind == BOOL else ctypes.c_int64(operator.index(value)).value
+    return int(bool(value)) if kind == BOOL else ctypes.c_int64(int(value)).value

@@ -116,7 +116,9 @@ class Launch(Act):
         return Launch(self.bound, buffers, self.numbers, self.lines)
 
     def queued(self) -> QueuedLaunch | None:
-        return None if self.step.checks else QueuedLaunch(self.bound.run, self.buffers, self.numbers)
+        return (
+            None if self.step.checks else QueuedLaunch(self.bound.run, self.buffers, self.numbers)
+        )
 
     def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
         """Raises: IndexOutOfRange: a replay waits to learn that indices were in range."""

@@ -14,7 +14,10 @@ cdef class Replayer:
     cdef public Py_ssize_t launches
     cdef public str name
     cdef public list steps
+    cpdef run(self, list at, list env, object stream)
 
 
 cdef class OneByOne:
     cdef public list launches
+    @cython.locals(handles=list, slot=Py_ssize_t)
+    cpdef launch(self, object queued, list at, list env, object stream)

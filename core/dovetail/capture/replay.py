@@ -1,4 +1,4 @@
-"""Acts done again: runs of launches by the backend as one call, where it has one, all else in turn."""
+"""Acts done again: launches in one piece where the backend has one for them, all else in turn."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ class Replayer:
         self.opened, self.acts, self.launches, self.name = opened, acts, launches, name
         self.steps: list[Replay] | None = None
 
-    def __call__(self, at: At, env: Env, stream: StreamHandle) -> None:
+    def run(self, at: At, env: Env, stream: StreamHandle) -> None:
+        """Does them, on this memory and with these numbers."""
         if events.profiles:
             self._noted(at, env, stream)
         else:
@@ -86,10 +87,15 @@ class OneByOne:
         self.launches = launches
 
     def __call__(self, at: At, env: Env, stream: StreamHandle) -> None:
-        for launch, buffers, scalars in self.launches:
-            handles: list[object] = []
-            for slot, offset in buffers:
-                handles.append(at[2 * slot])
-                handles.append(at[2 * slot + 1] + offset)
-            numbers = [x if k is None else env[k] for x, k in scalars]
-            launch(tuple(handles), numbers, stream)
+        for queued in self.launches:
+            self.launch(queued, at, env, stream)
+
+    def launch(self, queued: QueuedLaunch, at: At, env: Env, stream: StreamHandle) -> None:
+        """One of them."""
+        start, buffers, scalars = queued
+        handles: list[object] = []
+        for slot, offset in buffers:
+            handles.append(at[2 * slot])
+            handles.append(at[2 * slot + 1] + offset)
+        numbers = [x if k is None else env[k] for x, k in scalars]
+        start(tuple(handles), numbers, stream)

@@ -14,9 +14,10 @@ from ..graph.expr import Expr, storage_of
 from ..memory import Storage
 from ..settings import Settings
 from ..tensor.tensor import Tensor
-from .calls import Call, Candidate, Facts, Gradient, Made, Position, call_of
+from .calls import Call
 from .closures import tensors_of
 from .containers import Flat, Static, flattened, rebuilt, strided_leaf
+from .facts import Candidate, Facts, Gradient, Made, Position, call_of
 
 R = TypeVar("R")
 

@@ -203,7 +203,8 @@ def readers(storage: Storage) -> list[Expr]:
     Each node is noted where it reads once, when somebody asks after it was made; so that recording
     costs nothing, and a write does not look at all that is pending.
     """
-    _note_readers()
+    if _noted != len(_log):
+        _note_readers()
     noted = storage.readers
     if noted is None:
         return []
