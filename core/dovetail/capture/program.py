@@ -11,14 +11,16 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from ..backend import faults
-from ..backend.interface import QueuedLaunch
+from ..backend.faults import PROMPT
+from ..backend.interface import QueuedLaunch, Replay
 from ..dtypes import DType
 from ..engine import events
 from ..engine.events import counters
-from ..engine.programs import BoundStep
+from ..engine.programs import BoundStep, Part
 from ..fusion.plan import Step
 from ..layout import Shape
 from ..memory.pointer import StreamHandle
@@ -27,7 +29,7 @@ from ..ops.table import Op
 from ..plugins.opened import Opened
 from .replay import At as At
 from .replay import Env as Env
-from .replay import Replayer
+from .replay import Checked, Replayer, Routine
 
 ROUND = 512  # to which places in an arena are rounded, as the allocator's blocks are
 
@@ -78,6 +80,10 @@ class Act(ABC):
         """Itself, where it is a launch that may be part of a sequence."""
         return None
 
+    def step(self, opened: Opened) -> Replay:
+        """What does it in a replay where nobody looks."""
+        return partial(self.run, opened)
+
 
 class Launch(Act):
     """A kernel. `buffers`: where each of the step's begins, its offset included. `lines`: of each
@@ -93,31 +99,31 @@ class Launch(Act):
         self.bound, self.buffers, self.numbers, self.lines = bound, buffers, numbers, lines
 
     @property
-    def step(self) -> Step:
+    def planned(self) -> Step:
         """What it was planned as."""
         return self.bound.step
 
     def places(self) -> Iterator[Place]:
-        cells = {slot for slot, _, _ in self.step.checks}
-        pairs = zip(self.step.buffers, self.buffers, strict=True)
+        cells = {slot for slot, _, _ in self.planned.checks}
+        pairs = zip(self.planned.buffers, self.buffers, strict=True)
         return (p for (slot, _), p in pairs if slot not in cells)
 
     @property
     def written(self) -> tuple[Place, ...]:
-        cells = {slot for slot, _, _ in self.step.checks}
-        access = (b.access for b in self.step.kernel.buffers)
-        found = zip(self.step.buffers, self.buffers, access, strict=True)
+        cells = {slot for slot, _, _ in self.planned.checks}
+        access = (b.access for b in self.planned.kernel.buffers)
+        found = zip(self.planned.buffers, self.buffers, access, strict=True)
         return tuple(p for (slot, _), p, how in found if how != "r" and slot not in cells)
 
     def moved(self, move: Callable[[Place], Place]) -> Launch:
-        cells = {slot for slot, _, _ in self.step.checks}
-        pairs = zip(self.step.buffers, self.buffers, strict=True)
+        cells = {slot for slot, _, _ in self.planned.checks}
+        pairs = zip(self.planned.buffers, self.buffers, strict=True)
         buffers = tuple(p if slot in cells else move(p) for (slot, _), p in pairs)
         return Launch(self.bound, buffers, self.numbers, self.lines)
 
     def queued(self) -> QueuedLaunch | None:
         return (
-            None if self.step.checks else QueuedLaunch(self.bound.run, self.buffers, self.numbers)
+            None if self.planned.checks else QueuedLaunch(self.bound.run, self.buffers, self.numbers)
         )
 
     def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
@@ -125,10 +131,10 @@ class Launch(Act):
         begun = time.perf_counter_ns()
         args: list[object] = []
         made: dict[int, faults.Check] = {}
-        for (slot, _, purpose), line in zip(self.step.checks, self.lines, strict=True):
+        for (slot, _, purpose), line in zip(self.planned.checks, self.lines, strict=True):
             check = made[slot] = opened.faults.check(purpose, stream)
             check.line = line
-        for (slot, _), p in zip(self.step.buffers, self.buffers, strict=True):
+        for (slot, _), p in zip(self.planned.buffers, self.buffers, strict=True):
             if slot in made:
                 args += opened.faults.place(made[slot])
             else:
@@ -141,7 +147,7 @@ class Launch(Act):
                 check.queued = True
         if made:
             faults.demand([*made.values()])
-        _note(opened, f"launch {self.step.kernel.name}", begun, stream, self.step)
+        _note(opened, f"launch {self.planned.kernel.name}", begun, stream, self.planned)
 
 
 class Strided(NamedTuple):
@@ -173,18 +179,21 @@ class Call(Act):
         output = self.output._replace(place=move(self.output.place))
         return Call(self.op, inputs, output, self.nbytes)
 
+    def step(self, opened: Opened) -> Replay:
+        inputs = [_part(x) for x in self.inputs]
+        return Routine(opened.backend, self._routine(opened), inputs, _part(self.output))
+
+    def _routine(self, opened: Opened) -> Callable[..., object]:
+        return opened.library_calls[self.op.name, self.inputs[0].dtype]
+
     def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
         begun = time.perf_counter_ns()
-        inputs = tuple(_operand(at, x) for x in self.inputs)
-        routine = opened.library_calls[self.op.name, self.inputs[0].dtype]
-        routine(opened.backend, inputs, _operand(at, self.output), stream)
-        counters.calls += 1
+        self.step(opened)(at, env, stream)
         events.note(f"call {self.op.name}", begun, bytes=self.nbytes)
 
 
-def _operand(at: At, x: Strided) -> tuple[object, ...]:
-    slot, offset = x.place
-    return at[2 * slot], at[2 * slot + 1] + offset, x.shape, x.strides, x.dtype
+def _part(x: Strided) -> Part:
+    return x.place.slot, x.place.offset, x.shape, x.strides, x.dtype
 
 
 class Fill(Act):
@@ -303,7 +312,7 @@ def needed(acts: Sequence[Act], born: Container[int], wanted: Iterable[int]) -> 
     """
     live, found = {*wanted}, []
     for act in reversed(acts):
-        is_launch = isinstance(act, Launch) and not act.step.checks
+        is_launch = isinstance(act, Launch) and not act.planned.checks
         if is_launch and all(p.slot in born and p.slot not in live for p in act.written):
             continue
         live |= {p.slot for p in act.places()}

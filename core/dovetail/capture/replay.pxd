@@ -2,6 +2,7 @@
 cimport cython
 
 from dovetail.engine.events cimport Counters
+from dovetail.engine.launching cimport part
 from dovetail.plugins.opened cimport Opened
 
 
@@ -19,5 +20,21 @@ cdef class Replayer:
 
 cdef class OneByOne:
     cdef public list launches
-    @cython.locals(handles=list, slot=Py_ssize_t)
-    cpdef launch(self, object queued, list at, list env, object stream)
+
+
+cdef class Checked:
+    cdef public object queued
+    cdef public list cells
+    cdef public object prompt
+
+
+cdef class Routine:
+    cdef public object backend
+    cdef public object routine
+    cdef public list inputs
+    cdef public tuple output
+
+
+@cython.locals(found=list, slot=Py_ssize_t)
+cpdef tuple handles(tuple buffers, list at)
+cpdef list numbers(tuple scalars, list env)

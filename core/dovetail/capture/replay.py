@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeAlias
 
-from ..backend.interface import QueuedLaunch, Replay
+from ..backend.faults import WIDTH, Asked, Prompt, out_of_range
+from ..backend.interface import Backend, QueuedLaunch, Replay, Scalar
 from ..engine import events
+from ..engine.evaluate import lock
 from ..engine.events import counters
+from ..engine.launching import part
+from ..engine.programs import Part
 from ..memory.pointer import StreamHandle
 from ..plugins.opened import Opened
 
 At: TypeAlias = list[Any]  # handle and byte offset of each slot
 Env: TypeAlias = list[Any]  # numbers that differ from call to call
+Buffers: TypeAlias = tuple[tuple[int, int], ...]  # slots, and bytes there
+Scalars: TypeAlias = tuple[tuple[Scalar, int | None], ...]  # values, or numbers of `env`
 
 
 class Repeatable(Protocol):
@@ -25,6 +30,9 @@ class Repeatable(Protocol):
 
     def queued(self) -> QueuedLaunch | None:
         """Itself, where it is a launch that may be part of a sequence."""
+
+    def step(self, opened: Opened) -> Replay:
+        """What does it where nobody looks."""
 
 
 class Replayer:
@@ -68,7 +76,7 @@ class Replayer:
             else:
                 steps += self._sequence(waiting)
                 waiting = []
-                steps.append(partial(act.run, self.opened))
+                steps.append(act.step(self.opened))
         return steps + self._sequence(waiting)
 
     def _sequence(self, launches: list[QueuedLaunch]) -> list[Replay]:
@@ -88,14 +96,62 @@ class OneByOne:
 
     def __call__(self, at: At, env: Env, stream: StreamHandle) -> None:
         for queued in self.launches:
-            self.launch(queued, at, env, stream)
+            queued.launch(handles(queued.buffers, at), numbers(queued.scalars, env), stream)
 
-    def launch(self, queued: QueuedLaunch, at: At, env: Env, stream: StreamHandle) -> None:
-        """One of them."""
-        start, buffers, scalars = queued
-        handles: list[object] = []
-        for slot, offset in buffers:
-            handles.append(at[2 * slot])
-            handles.append(at[2 * slot + 1] + offset)
-        numbers = [x if k is None else env[k] for x, k in scalars]
-        start(tuple(handles), numbers, stream)
+
+class Checked:
+    """A launch that notes bad indices, where the host sees them when it returns. `cells`: of each
+    error cell which buffer it is, what the index was for, and the source line that asked.
+
+    Raises: IndexOutOfRange.
+    """
+
+    __slots__ = ("cells", "prompt", "queued")
+
+    def __init__(
+        self, queued: QueuedLaunch, cells: list[tuple[int, Asked, str | None]], prompt: Prompt
+    ) -> None:
+        self.queued, self.cells, self.prompt = queued, cells, prompt
+
+    def __call__(self, at: At, env: Env, stream: StreamHandle) -> None:
+        args = [*handles(self.queued.buffers, at)]
+        handle, found = self.prompt
+        with lock:  # these cells belong to whoever has it
+            for k, (buffer, _, _) in enumerate(self.cells):
+                found[k] = 0
+                args[2 * buffer], args[2 * buffer + 1] = handle, k * WIDTH
+            self.queued.launch(tuple(args), numbers(self.queued.scalars, env), stream)
+            for k, (_, asked, line) in enumerate(self.cells):
+                index = found[k]
+                if index or asked.size == 0:  # where nothing is in range, 0 is not either
+                    raise out_of_range(asked, index, line)
+
+
+class Routine:
+    """A vendor's routine; operands as `launching.part` has them."""
+
+    __slots__ = ("backend", "inputs", "output", "routine")
+
+    def __init__(
+        self, backend: Backend, routine: Callable[..., object], inputs: list[Part], output: Part
+    ) -> None:
+        self.backend, self.routine, self.inputs, self.output = backend, routine, inputs, output
+
+    def __call__(self, at: At, env: Env, stream: StreamHandle) -> None:
+        given = tuple([part(at, x) for x in self.inputs])
+        self.routine(self.backend, given, part(at, self.output), stream)
+        counters.calls += 1
+
+
+def handles(buffers: Buffers, at: At) -> tuple[object, ...]:
+    """Handle and byte offset of each buffer."""
+    found: list[object] = []
+    for slot, offset in buffers:
+        found.append(at[2 * slot])
+        found.append(at[2 * slot + 1] + offset)
+    return tuple(found)
+
+
+def numbers(scalars: Scalars, env: Env) -> list[Scalar]:
+    """The scalars of a launch."""
+    return [x if k is None else env[k] for x, k in scalars]

@@ -184,7 +184,7 @@ def _replay(arguments: str, program: Program, source: bool) -> Replay:
 
 def _act(where: Opened, how: str, act: CapturedLaunch | CapturedCall, source: bool) -> Launch:
     if isinstance(act, CapturedLaunch):
-        made = _launch(where, act.step, source)
+        made = _launch(where, act.planned, source)
         return made._replace(name=how + made.name, fresh=0)
     name = how + act.op.name
     return Launch(name, str(where.device), "", "", "", "vendor routine", (), act.nbytes, 0)
