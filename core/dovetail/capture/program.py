@@ -122,9 +122,22 @@ class Launch(Act):
         return Launch(self.bound, buffers, self.numbers, self.lines)
 
     def queued(self) -> QueuedLaunch | None:
-        return (
-            None if self.planned.checks else QueuedLaunch(self.bound.run, self.buffers, self.numbers)
-        )
+        return None if self.planned.checks else self._queued
+
+    def step(self, opened: Opened) -> Replay:
+        checks, prompt = self.planned.checks, opened.faults.prompt()
+        if prompt is None or len(checks) > PROMPT:
+            return super().step(opened)
+        buffers = [slot for slot, _ in self.planned.buffers]
+        asked = zip(checks, self.lines, strict=True)
+        cells = [(buffers.index(slot), purpose, line) for (slot, _, purpose), line in asked]
+        marked = {k for k, _, _ in cells}
+        places = (Place(0, 0) if k in marked else p for k, p in enumerate(self.buffers))
+        return Checked(self._queued._replace(buffers=tuple(places)), cells, prompt)
+
+    @property
+    def _queued(self) -> QueuedLaunch:
+        return QueuedLaunch(self.bound.run, self.buffers, self.numbers)
 
     def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
         """Raises: IndexOutOfRange: a replay waits to learn that indices were in range."""
