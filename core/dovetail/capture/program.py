@@ -19,7 +19,6 @@ from ..backend.faults import PROMPT
 from ..backend.interface import QueuedLaunch, Replay
 from ..dtypes import DType
 from ..engine import events
-from ..engine.events import counters
 from ..engine.programs import BoundStep, Part
 from ..fusion.plan import Step
 from ..layout import Shape
@@ -28,8 +27,8 @@ from ..memory.storage import Storage
 from ..ops.table import Op
 from ..plugins.opened import Opened
 from .replay import At as At
-from .replay import Env as Env
 from .replay import Checked, Replayer, Routine
+from .replay import Env as Env
 
 ROUND = 512  # to which places in an arena are rounded, as the allocator's blocks are
 
