@@ -1,5 +1,6 @@
 """Reverse-mode gradients. Most used: `x.backward()`, `dt.grad`, `dt.no_grad`."""
 
+from . import captured as _captured  # noqa: F401 - captured functions find it in `recording`
 from .check import gradcheck, gradgradcheck
 from .engine import backward, detach, grad
 from .function import Context, Function, checkpoint

@@ -31,6 +31,7 @@ cdef class Beside:
 cdef class Given:
     cdef public Py_ssize_t beside
     cdef public Storage held
+    cdef public bint hidden
     cdef public Py_ssize_t made
     cdef public object offset
     cdef public Py_ssize_t same
@@ -47,6 +48,7 @@ cdef class Call:
     cdef public Py_ssize_t count
     cdef public object device
     cdef public list floats
+    cdef public object flow
     cdef public int form
     cdef public list formulas
     cdef public list given
@@ -66,8 +68,9 @@ cdef class Call:
     cdef public list written
     cdef public list written_held
 
-    @cython.locals(tensors=list, exprs=list, w=Wanted, e=Expr, env=list, pointers=list)
     cpdef run(self, leaves, tree, settings)
+    @cython.locals(tensors=list, exprs=list, w=Wanted, e=Expr, pointers=list)
+    cpdef given_numbers(self, leaves, list env, settings)
     @cython.locals(i=Py_ssize_t)
     cpdef bint _is_for(self, leaves, tree, settings) except -1
     @cython.locals(e=Expr)

@@ -5,7 +5,7 @@ captured, reads where they are, gives the program memory, and makes tensors of t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..backend import faults
 from ..backend.streams import current_handle
@@ -31,6 +31,10 @@ from .containers import Flat, Static, rebuilt
 MISS = object()  # what a call returns that the capture is not for
 NONE = -1  # in place of a number
 LEAF, TUPLE, NOTHING, OTHER = range(4)  # what a function gives: one value, several, None, trees
+
+
+# Of the tensors that were read, those that were made, and the numbers.
+Flowing: TypeAlias = Callable[[list[Tensor], list[Tensor], Env], None]
 
 
 class Wanted:
@@ -67,7 +71,9 @@ class Beside:
 class Given:
     """A tensor that a call gives: one that was read, or a view of memory."""
 
-    __slots__ = ("beside", "held", "made", "offset", "same", "source", "spec", "start", "strides")
+    __slots__ = (
+        "beside", "held", "hidden", "made", "offset", "same", "source", "spec", "start", "strides",
+    )  # fmt: skip
 
     same: int  # the number of the tensor that it is, or NONE
     source: int  # the number of the tensor over whose memory it is, or NONE
@@ -78,11 +84,13 @@ class Given:
     offset: int  # in bytes, from where that begins
     start: int  # the same in elements
     beside: int  # the number of an earlier result over the same memory, or NONE
+    hidden: bool  # whether it is none that the user gets, but saved for the way back
 
     def __init__(self, spec: Spec, strides: Shape, offset: int) -> None:
         self.spec, self.strides, self.offset = spec, strides, offset
         self.start, self.held = offset // spec.dtype.itemsize, None
         self.same = self.source = self.made = self.beside = NONE
+        self.hidden = False
 
 
 class Call:
@@ -92,9 +100,9 @@ class Call:
     """
 
     __slots__ = (
-        "around", "beside", "constants", "count", "device", "floats", "form", "formulas", "given",
-        "gradients", "held", "inputs", "name", "opened", "replay", "settings", "sizes", "statics",
-        "template", "tree", "values", "wanted", "written", "written_held",
+        "around", "beside", "constants", "count", "device", "floats", "flow", "form", "formulas",
+        "given", "gradients", "held", "inputs", "name", "opened", "replay", "settings", "sizes",
+        "statics", "template", "tree", "values", "wanted", "written", "written_held",
     )  # fmt: skip
 
     # what it is for
@@ -120,6 +128,7 @@ class Call:
     name: str
     # what it gives
     given: list[Given]
+    flow: Flowing | None  # has gradients flow through a result
     gradients: list[tuple[int, int]]  # whose, and which result it is, or NONE
     form: int  # LEAF, TUPLE, ...
     values: list[tuple[int, int, object]]  # result, or variable, or constant
@@ -129,6 +138,10 @@ class Call:
         """What the function gives for these leaves of arguments, or MISS."""
         if not self._is_for(leaves, tree, settings):
             return MISS
+        return self.given_numbers(leaves, self._environment(leaves), settings)
+
+    def given_numbers(self, leaves: Sequence[object], env: Env, settings: Settings) -> Any:
+        """The same for leaves whose numbers are known, and arguments that need no look."""
         tensors: list[Tensor] = []
         exprs: list[Expr] = []
         for w in self.wanted:
@@ -148,7 +161,6 @@ class Call:
             exprs.append(e)
         if not self._is_shared_alike(tensors, exprs):
             return MISS
-        env = self._environment(leaves)
         stream = current_handle(self.device) if settings.streams else None
         with lock:
             pointers = self._replayed(exprs, env, stream)
@@ -270,7 +282,7 @@ class Call:
     def _result(
         self, tensors: list[Tensor], exprs: list[Expr], env: Env, pointers: list[DataPtr]
     ) -> Any:
-        if self.form == NOTHING and not self.gradients:
+        if self.form == NOTHING and not self.gradients:  # so no gradient flows
             return None
         new = [storage_over(ptr, self.device) for ptr in pointers]
         made: list[Tensor] = []
@@ -281,6 +293,8 @@ class Call:
         for n, k in self.gradients:
             e = exprs[n]
             e.tape.grad = None if k == NONE else made[k]
+        if self.flow is not None:
+            self.flow(tensors, made, env)
         if self.form == NOTHING:
             return None
         values = []
@@ -308,7 +322,7 @@ class Call:
         else:
             storage = new[g.made] if g.held is None else g.held
         y = make(leaf(storage, g.spec, g.strides, start))
-        return y if beside is None else alias(beside, y)
+        return y if beside is None or g.hidden else alias(beside, y)
 
 
 def is_taped(x: Tensor) -> bool:

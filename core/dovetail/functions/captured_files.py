@@ -175,8 +175,10 @@ def _calls(content: Json, blobs: memoryview, device: Device | str | None) -> lis
 
 def _saved(capture: Capture, writer: Writer) -> dict[str, Json]:
     f = capture.facts
-    if f.gradients or any(c.gradient_of is not None for c in f.inputs):
-        raise CaptureError("save_function: a function that sets gradients is in no file")
+    if f.saved is not None or f.gradients or any(c.gradient_of is not None for c in f.inputs):
+        raise CaptureError(
+            "save_function: a function with gradients is in no file; save it under dt.no_grad()"
+        )
     by_leaf = {c.argument: c for c in f.candidates if c.argument is not None}
     return {
         "device": str(f.program.opened.device),

@@ -83,11 +83,18 @@ class Facts(NamedTuple):
     made: list[Made]
     result: Flat  # leaves: positions in `made`, or values
     gradients: list[Gradient]
+    saved: int | None = None  # where gradients flow: so many of `made`, the last, are for that
 
 
 def call_of(facts: Facts) -> Call:
     """What replays a capture, and says where that is for other arguments."""
     return _Maker(facts).call
+
+
+def numbered_call(facts: Facts) -> tuple[Call, dict[int, int]]:
+    """The same, and by the ids of candidates the numbers of their tensors."""
+    maker = _Maker(facts)
+    return maker.call, maker.numbers
 
 
 class _Maker:
@@ -138,7 +145,10 @@ class _Maker:
         ]
 
     def is_needed(self, c: Candidate) -> bool:
-        """Whether a tensor is needed though it is no input: its `grad` is set, it is returned."""
+        """Whether a tensor is needed though it is no input: its `grad` is set, it is returned,
+        gradients flow there."""
+        if self.f.saved is not None and c.taped:
+            return True
         return any(g is c for g, _ in self.f.gradients) or any(m.same is c for m in self.f.made)
 
     def sharing(self) -> None:
@@ -172,7 +182,7 @@ class _Maker:
             call.given.append(self.made(m, [x.place.slot for x in f.made]))
         call.gradients = [(self.number(c), NONE if k is None else k) for c, k in f.gradients]
         call.values, call.around = [_value(x) for x in f.result.leaves], Flat((), f.result.tree)
-        call.form = _form(f.result.tree)
+        call.form, call.flow = _form(f.result.tree), None
 
     def made(self, m: Made, slots: list[int]) -> Given:
         """How a result is made; `slots`: of all results."""
@@ -187,6 +197,7 @@ class _Maker:
             given.held = program.held[held]
         else:
             given.made = held - len(program.held)
+        given.hidden = len(self.call.given) >= len(slots) - (self.f.saved or 0)
         first = slots.index(slot)
         if first < len(self.call.given):
             given.beside = first

@@ -60,7 +60,9 @@ class Captured(Latest, Generic[P, R]):
     @property
     def programs(self) -> list[tuple[str, Program]]:
         """What is replayed for which arguments; what `dt.explain` shows."""
-        return [(c.arguments, c.program) for c in self.captured()]
+        found = [(c.arguments, c.program) for c in self.captured()]
+        backs = [(c.arguments, c.flow.program) for c in self.captured() if c.flow is not None]
+        return found + [(f"{arguments}, the way back", program) for arguments, program in backs]
 
     def captured(self) -> list[Capture]:
         """Its captures, in order."""
