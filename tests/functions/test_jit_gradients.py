@@ -1,4 +1,4 @@
-"""Gradients that flow from the result of a captured function: a captured way back, the same bits."""
+"""Gradients that flow from the result of a captured function: on a captured way, the same bits."""
 
 from __future__ import annotations
 

@@ -4,9 +4,11 @@ cimport cython
 from dovetail.engine.events cimport Counters
 from dovetail.engine.launching cimport part
 from dovetail.plugins.opened cimport Opened
+from dovetail.settings cimport Flags
 
 
 cdef Counters counters
+cdef Flags flags
 
 
 cdef class Replayer:

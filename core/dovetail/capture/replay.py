@@ -15,6 +15,7 @@ from ..engine.launching import part
 from ..engine.programs import Part
 from ..memory.pointer import StreamHandle
 from ..plugins.opened import Opened
+from ..settings import flags
 
 At: TypeAlias = list[Any]  # handle and byte offset of each slot
 Env: TypeAlias = list[Any]  # numbers that differ from call to call
@@ -48,7 +49,7 @@ class Replayer:
 
     def run(self, at: At, env: Env, stream: StreamHandle) -> None:
         """Does them, on this memory and with these numbers."""
-        if events.profiles:
+        if flags.noted and events.profiles:
             self._noted(at, env, stream)
         else:
             steps = self.steps
