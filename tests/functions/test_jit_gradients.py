@@ -248,3 +248,18 @@ def test_it_is_in_no_file(tmp_path: Path) -> None:
     captured(w)
     with pytest.raises(dt.CaptureError, match="gradients"):
         dt.save_function(captured, tmp_path / "f")
+
+
+def test_explain_shows_the_way_back_and_why_there_is_none(device: dt.Device) -> None:
+    captured, w = dt.jit(lambda x, w: (x * w).sum()), vector().requires_grad_()
+    captured(vector(), w)
+    captured(vector(4), vector(4))
+    assert len(dt.explain(captured).captures) == 3
+    forward, back = dt.explain(captured, vector(), w).captures
+    assert back.arguments == f"{forward.arguments}, the way back" and back.launches
+    ((only),) = dt.explain(captured, vector(4), vector(4)).captures
+    assert "way back" not in only.arguments
+    assert "not been captured" in str(dt.explain(captured, vector(5), vector(5)))
+    plain = dt.jit(twice)
+    plain(vector(), w)
+    assert "gradients flow" in str(dt.explain(plain, vector(), w))

@@ -15,7 +15,7 @@ from ..arguments import refused
 from ..capture.program import Program
 from ..engine import evaluate as run
 from ..errors import ArgumentError, ArgumentTypeError, DTypeError
-from ..settings import Settings
+from ..settings import Settings, current
 from ..tensor.host import evaluated
 from ..tensor.tensor import Tensor
 from .calls import MISS, Latest
@@ -60,9 +60,15 @@ class Captured(Latest, Generic[P, R]):
     @property
     def programs(self) -> list[tuple[str, Program]]:
         """What is replayed for which arguments; what `dt.explain` shows."""
-        found = [(c.arguments, c.program) for c in self.captured()]
-        backs = [(c.arguments, c.flow.program) for c in self.captured() if c.flow is not None]
-        return found + [(f"{arguments}, the way back", program) for arguments, program in backs]
+        return _programs(self.captured())
+
+    def explained(self, args: tuple[object, ...]) -> tuple[list[tuple[str, Program]], list[str]]:
+        """The same for arguments like these; and why it runs as always for such, where it does."""
+        settings = current()
+        key = _key(self._name, self._flat(args, {}), (settings.grad, settings.reproducible))[1]
+        found = self._captures.get(key, ())
+        reasons = [c.reason for c in found if isinstance(c, Failed)]
+        return _programs([c for c in found if isinstance(c, Capture)]), reasons
 
     def captured(self) -> list[Capture]:
         """Its captures, in order."""
@@ -189,6 +195,12 @@ class _Bound(Generic[P, R]):
 
     def __getattr__(self, name: str) -> object:
         return getattr(self.__func__, name)
+
+
+def _programs(captures: Sequence[Capture]) -> list[tuple[str, Program]]:
+    found = [(c.arguments, c.program) for c in captures]
+    backs = [(c.arguments, c.flow.program) for c in captures if c.flow is not None]
+    return found + [(f"{arguments}, the way back", program) for arguments, program in backs]
 
 
 def _positions(function: Callable[..., object], names: frozenset[str]) -> frozenset[int]:
