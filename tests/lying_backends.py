@@ -10,7 +10,15 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
-from dovetail.backend.interface import Backend, BackendInfo, DeviceInfo, Handles, Program
+from dovetail.backend.interface import (
+    Backend,
+    BackendInfo,
+    DeviceInfo,
+    Handles,
+    Program,
+    QueuedLaunch,
+    Replay,
+)
 from dovetail.backend.reference import ReferenceBackend, ReferenceProgram
 from dovetail.dtypes import float16, float32, float64, int32
 from dovetail.kernel.builder import Kernel
@@ -509,6 +517,21 @@ def _make_sequential(loop: Loop) -> None:
     loop.carry, loop.update, loop.body = (carry,), (total,), (*loop.body, total)
 
 
+class ShuffledSequence(Honest):
+    """Does the launches of a sequence in another order."""
+
+    shown_by = "test_streams and sequence"
+
+    def sequence(self, launches: Sequence[QueuedLaunch]) -> Replay:
+        def replay(at: list[Any], variables: list[Any], stream: Any) -> None:
+            for launch, buffers, scalars in reversed(launches):
+                handles = [x for k, o in buffers for x in (at[2 * k], at[2 * k + 1] + o)]
+                numbers = [x if k is None else variables[k] for x, k in scalars]
+                launch(tuple(handles), numbers, stream)
+
+        return replay
+
+
 # --- about gaps
 
 
@@ -536,7 +559,7 @@ class MisspellsItsGap(UnfusedFma):
 LIES = (
     WrongOffset, LeakingFree, HandsOutTwice, IgnoresEvents, DropsSynchronize, SaysDone, StaleBinary,
     WorksElsewhere, IgnoredStride, DropsTheLast, FlushesDenormals, UnfusedFma, Contracts,
-    TruncatesHalves, WrongOrder,
+    TruncatesHalves, WrongOrder, ShuffledSequence,
 )  # fmt: skip
 MORE_LIES = (  # of the same kinds
     Unaligned, ShortCopy, HostDoesNotWait, CoarseScalars, NarrowIntegers, WrongRounding,

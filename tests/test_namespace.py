@@ -225,8 +225,8 @@ def test_all_names_are_exported() -> None:
 
 
 INNER = (
-    "__init__", "calls", "captures", "closures", "containers", "index_keys", "keeping", "methods",
-    "numpy_protocol", "random", "sentences",
+    "__init__", "calls", "captures", "closures", "containers", "facts", "flows", "index_keys",
+    "keeping", "methods", "numpy_protocol", "random", "sentences",
 )  # fmt: skip
 
 

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import math
 import os
 from collections.abc import Callable
 from typing import Any
 
+from cuda.bindings.driver import (
+    CUDA_KERNEL_NODE_PARAMS as CUDA_KERNEL_NODE_PARAMS,
+)
 from cuda.bindings.driver import (
     CUcontext,
     CUdevice,
@@ -21,6 +25,9 @@ from cuda.bindings.driver import (
     CUevent_flags,
     CUfunction,
     CUfunction_attribute,
+    CUgraph,
+    CUgraphExec,
+    CUgraphNode,
     CUmodule,
     CUresult,
     CUstream,
@@ -478,20 +485,29 @@ def cuLaunchKernel(
     kernelParams: Any,
     extra: Any,
 ) -> None:
-    context, function, stream = machine.context(), machine.get(f, Function), machine.stream(hStream)
-    grid, block = (gridDimX, gridDimY, gridDimZ), (blockDimX, blockDimY, blockDimZ)
+    context, stream = machine.context(), machine.stream(hStream)
+    sizes = (gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ)
+    prepared = _prepared(f, sizes, sharedMemBytes, kernelParams, extra)
+    context.scheduler.enqueue(stream, lambda: prepared(context))
+
+
+def _prepared(
+    f: Any, sizes: tuple[int, ...], shared: int, kernelParams: Any, extra: Any
+) -> Callable[[Context], None]:
+    """A launch, checked, with a copy of its arguments, to be done in its turn."""
+    function = machine.get(f, Function)
     most = (2**31 - 1, 65535, 65535, 1024, 1024, 64)
-    if not all(0 < n <= m for n, m in zip((*grid, *block), most, strict=True)):
-        raise Refused(_BAD, f"a launch of {grid} blocks of {block} threads")
-    if blockDimX * blockDimY * blockDimZ > 1024 or extra or function.shared_bytes > 49152:
+    if not all(0 < n <= m for n, m in zip(sizes, most, strict=True)):
+        raise Refused(_BAD, f"a launch of {sizes[:3]} blocks of {sizes[3:]} threads")
+    if math.prod(sizes[3:]) > 1024 or extra or function.shared_bytes > 49152:
         raise Refused(_BAD, "too many threads, too much shared memory, or extra arguments")
-    if sharedMemBytes:
+    if shared:
         raise NotImplementedError("the double has no dynamic shared memory")
     kept, address = _parameters(kernelParams)
     slots = function.pack(address)
     del kept
-    sizes = (*grid, *block)
-    context.scheduler.enqueue(stream, lambda: machine.run(context, function, slots, sizes))
+    # a copy each time: addresses in it are made real, and a graph is launched again
+    return lambda context: machine.run(context, function, bytearray(slots), sizes)
 
 
 def _parameters(given: Any) -> tuple[Any, int]:
@@ -501,6 +517,100 @@ def _parameters(given: Any) -> tuple[Any, int]:
     values = [t(v) if t else ctypes.c_void_p(int(v)) for v, t in zip(*given, strict=True)]
     pointers = (ctypes.c_void_p * len(values))(*(ctypes.addressof(v) for v in values))
     return (values, pointers), ctypes.addressof(pointers)
+
+
+# --- graphs of launches
+
+
+class Graph:
+    """Launches, and which of them each needs: a node is a handle."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[int, tuple[Callable[[Context], None], list[int]]] = {}
+
+
+class GraphExec:
+    """A graph that can be launched. A launch under way keeps the arguments that it began with."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph, self.nodes = graph, dict(graph.nodes)
+
+
+class Node:
+    """What a node's handle stands for."""
+
+
+def _of_node(p: Any) -> Callable[[Context], None]:
+    sizes = (p.gridDimX, p.gridDimY, p.gridDimZ, p.blockDimX, p.blockDimY, p.blockDimZ)
+    return _prepared(p.func, sizes, p.sharedMemBytes, p.kernelParams, 0)
+
+
+@_api(1)
+def cuGraphCreate(flags: int) -> CUgraph:
+    machine.context()
+    if flags:
+        raise Refused(_BAD)
+    return CUgraph(machine.put(Graph()))
+
+
+@_api()
+def cuGraphDestroy(hGraph: Any) -> None:
+    graph = machine.drop(hGraph, Graph)
+    for handle in graph.nodes:
+        machine.drop(handle, Node)
+
+
+@_api(1)
+def cuGraphAddKernelNode(
+    hGraph: Any, dependencies: Any, numDependencies: int, nodeParams: Any
+) -> CUgraphNode:
+    machine.context()
+    graph = machine.get(hGraph, Graph)
+    needs = [int(n) for n in (dependencies or ())][:numDependencies]
+    if any(n not in graph.nodes for n in needs) or len({*needs}) != len(needs):
+        raise Refused(_BAD, "a node depends on what is not in its graph")
+    handle = machine.put(Node())
+    graph.nodes[handle] = (_of_node(nodeParams), needs)
+    return CUgraphNode(handle)
+
+
+@_api(1)
+def cuGraphInstantiate(hGraph: Any, flags: int) -> CUgraphExec:
+    machine.context()
+    if flags:
+        raise Refused(_BAD)
+    return CUgraphExec(machine.put(GraphExec(machine.get(hGraph, Graph))))
+
+
+@_api()
+def cuGraphExecKernelNodeSetParams(hGraphExec: Any, hNode: Any, nodeParams: Any) -> None:
+    machine.context()
+    run, handle = machine.get(hGraphExec, GraphExec), int(hNode)
+    machine.get(hNode, Node)  # which ends with its graph
+    if handle not in run.nodes:
+        raise Refused(_BAD, "a node of another graph")
+    run.nodes[handle] = (_of_node(nodeParams), run.nodes[handle][1])
+
+
+@_api()
+def cuGraphExecDestroy(hGraphExec: Any) -> None:
+    machine.drop(hGraphExec, GraphExec)  # what is queued is done all the same
+
+
+@_api()
+def cuGraphLaunch(hGraphExec: Any, hStream: Any) -> None:
+    """Nodes are done in any order that their needs allow."""
+    context, stream = machine.context(), machine.stream(hStream)
+    nodes = dict(machine.get(hGraphExec, GraphExec).nodes)
+
+    def work() -> None:
+        waiting = dict(nodes)
+        while waiting:
+            ready = [h for h, (_, needs) in waiting.items() if not {*needs} & {*waiting}]
+            run, _ = waiting.pop(context.scheduler.chance.choice(ready))
+            run(context)
+
+    context.scheduler.enqueue(stream, work)
 
 
 # --- errors

@@ -16,6 +16,8 @@ from dovetail.extend import (
     Kernel,
     Launch,
     LibraryCall,
+    QueuedLaunch,
+    Replay,
     StreamHandle,
     StridedOperand,
     address_of,
@@ -70,6 +72,9 @@ class CpuBackend(BindingBackend):
 
     def bound(self, program: CpuProgram, ints: Sequence[int], grid: Sequence[int]) -> Launch:
         return self._launcher.bind(program, ints, grid)
+
+    def sequence(self, launches: Sequence[QueuedLaunch]) -> Replay:
+        return self._launcher.sequence(launches)
 
     def library_calls(self) -> Mapping[tuple[str, DType], LibraryCall]:
         return {("matmul", float32): matmul, ("matmul", float64): matmul}

@@ -1,10 +1,10 @@
 """From Python to machine code: each bound launch is a built-in function object over generated code.
 
-`PyCFunction_NewEx` wraps the generated `launch`, whose `self` is (block, program): the block is
-what does not change from call to call, packed into bytes; the program keeps the code alive. A call
-takes about 0.1 us. Arguments of kernels are 8-byte slots: buffer addresses, ints, scalars, the
-extents of the grid, the extents of a tile. They are put together on the caller's stack, so launches
-are re-entrant.
+`PyCFunction_NewEx` wraps the generated `launch`, whose `self` is (block, program, fixed): the block
+is what does not change from call to call, packed into bytes; the program keeps the code alive;
+`fixed` is what sequences of launches are made of. A call takes about 0.1 us. Arguments of kernels
+are 8-byte slots: buffer addresses, ints, scalars, the extents of the grid, the extents of a tile.
+They are put together on the caller's stack, so launches are re-entrant.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from dovetail.extend import DType, Launch, cache_binary, cached_binary
+from dovetail.extend import DType, Launch, QueuedLaunch, Replay, cache_binary, cached_binary
 
+from . import sequence
 from .compile import Compiler, CpuProgram, link
 from .pool import SUPPORTED, SYMBOLS, Pool, runtime_ir
 from .schedule import work
+from .sequence import BOOL, FLOAT32, FLOAT64, INTEGER, Fixed
 
 RELEASE_GIL = 200_000  # scalar operations (some 20 us) from which other Python threads may run
 SHARE = 1_000_000  # from which the pool is faster than one thread
@@ -30,7 +32,7 @@ SHARE = 1_000_000  # from which the pool is faster than one thread
 # None, buffers, scalars, position of the first scalar's slot, slots; then the slots; then the kinds
 # of the scalars.
 _HEADER = 9
-_KINDS = {"int": 0, "f32": 1, "f64": 2, "b8": 3}
+_KINDS = {"f32": FLOAT32, "f64": FLOAT64, "b8": BOOL}  # of scalars; the others are INTEGER
 
 _IR = f"""
 declare i64 @PyTuple_Size(ptr)
@@ -47,6 +49,29 @@ declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
 declare void @Py_IncRef(ptr)
 declare void @Py_DecRef(ptr)
+
+define internal i64 @converted(ptr %number, i64 %kind) {{
+  switch i64 %kind, label %integer [ i64 {FLOAT32}, label %single
+                                     i64 {FLOAT64}, label %double
+                                     i64 {BOOL}, label %truth ]
+integer:
+  %x0 = call i64 @PyLong_AsUnsignedLongLongMask(ptr %number)
+  ret i64 %x0
+single:
+  %wide = call double @PyFloat_AsDouble(ptr %number)
+  %narrow = fptrunc double %wide to float
+  %bits1 = bitcast float %narrow to i32
+  %x1 = zext i32 %bits1 to i64
+  ret i64 %x1
+double:
+  %float = call double @PyFloat_AsDouble(ptr %number)
+  %x2 = bitcast double %float to i64
+  ret i64 %x2
+truth:
+  %true = call i32 @PyObject_IsTrue(ptr %number)
+  %x3 = zext i32 %true to i64
+  ret i64 %x3
+}}
 
 define ptr @launch(ptr %self, ptr %args, i64 %nargs) {{
 entry:
@@ -126,7 +151,7 @@ sequence:
   %notuple = icmp eq ptr %tuple, null
   br i1 %notuple, label %fail, label %scalar
 scalar:
-  %s = phi i64 [ 0, %sequence ], [ %s1, %converted ]
+  %s = phi i64 [ 0, %sequence ], [ %s1, %present ]
   %smore = icmp slt i64 %s, %nscalars
   br i1 %smore, label %convert, label %release
 convert:
@@ -136,28 +161,7 @@ convert:
 present:
   %kindp = getelementptr i64, ptr %kinds, i64 %s
   %kind = load i64, ptr %kindp, align 1
-  switch i64 %kind, label %integer [ i64 1, label %single
-                                     i64 2, label %double
-                                     i64 3, label %truth ]
-integer:
-  %x0 = call i64 @PyLong_AsUnsignedLongLongMask(ptr %number)
-  br label %converted
-single:
-  %wide = call double @PyFloat_AsDouble(ptr %number)
-  %narrow = fptrunc double %wide to float
-  %bits1 = bitcast float %narrow to i32
-  %x1 = zext i32 %bits1 to i64
-  br label %converted
-double:
-  %float = call double @PyFloat_AsDouble(ptr %number)
-  %x2 = bitcast double %float to i64
-  br label %converted
-truth:
-  %true = call i32 @PyObject_IsTrue(ptr %number)
-  %x3 = zext i32 %true to i64
-  br label %converted
-converted:
-  %x = phi i64 [ %x0, %integer ], [ %x1, %single ], [ %x2, %double ], [ %x3, %truth ]
+  %x = call i64 @converted(ptr %number, i64 %kind)
   %at = add i64 %first, %s
   %sslot = getelementptr i64, ptr %slots, i64 %at
   store i64 %x, ptr %sslot
@@ -193,7 +197,7 @@ done:
   ret ptr %none
 }}
 """
-_PYTHON = tuple(re.findall(r"declare .*@(Py\w+)", _IR))
+_PYTHON = tuple(re.findall(r"declare .*@(Py\w+)", _IR + sequence.IR))
 
 
 class _MethodDef(ctypes.Structure):
@@ -220,7 +224,8 @@ class Launcher:
             libc = ctypes.CDLL(None)
             imports |= {name: _address(libc, name) for name in SYMBOLS}
         self._code = _linked(compiler, fingerprint, imports)
-        self._method = _MethodDef(b"launch", self._code["launch"], _METH_FASTCALL, None)
+        self._launch = _method(b"launch", self._code)
+        self._replay = _method(b"replay", self._code)
         self.pool = Pool(self._code["worker"])
 
     def bind(self, program: CpuProgram, ints: Sequence[int], grid: Sequence[int]) -> Launch:
@@ -238,12 +243,24 @@ class Launcher:
         header = [program.address, tiles, how, self.pool.state, id(None)]
         words = [*header, len(k.buffers), len(k.scalars), first, len(slots), *slots, *kinds]
         block = struct.pack(f"={len(words)}q", *words)
-        made: Launch = _new_function(ctypes.addressof(self._method), (block, program), None)
+        fixed = Fixed(program.address, tiles, how == 2, operations, slots, first, kinds)
+        made: Launch = _new_function(ctypes.addressof(self._launch), (block, program, fixed), None)
+        return made
+
+    def sequence(self, launches: Sequence[QueuedLaunch]) -> Replay:
+        """A built-in function of (handles and offsets, variables, stream) that runs these."""
+        block = sequence.block(launches, RELEASE_GIL, self.pool.state)
+        own = (block, tuple(launches))  # whose programs stay loaded
+        made: Replay = _new_function(ctypes.addressof(self._replay), own, None)
         return made
 
 
+def _method(name: bytes, code: Any) -> _MethodDef:
+    return _MethodDef(name, code[name.decode()], _METH_FASTCALL, None)
+
+
 def _kind(d: DType) -> int:
-    return _KINDS.get(d.code, _KINDS["int"])
+    return _KINDS.get(d.code, INTEGER)
 
 
 def _address(library: Any, name: str) -> int:
@@ -253,7 +270,8 @@ def _address(library: Any, name: str) -> int:
 def _linked(compiler: Compiler, fingerprint: str, imports: dict[str, int]) -> Any:
     """The entry and the pool, in memory. Their object code, the same for every kernel, is kept on
     disk; one that does not link is made and written anew."""
-    ir, symbols = runtime_ir(compiler.machine.triple) + _IR, ("launch", "worker")
+    ir = runtime_ir(compiler.machine.triple) + _IR + sequence.IR
+    symbols = ("launch", "replay", "worker")
     kept = cached_binary(fingerprint, ir)
     if kept is not None:
         with suppress(RuntimeError):

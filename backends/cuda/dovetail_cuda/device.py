@@ -12,11 +12,14 @@ from dovetail.extend import (
     Kernel,
     Launch,
     LibraryCall,
+    QueuedLaunch,
+    Replay,
     StreamHandle,
 )
 
 from . import driver as cuda
 from .compile import Compiler, CudaProgram
+from .graph import LEAST, Graph
 from .launch import bind
 from .matmul import library_calls
 from .memory import Memory
@@ -104,6 +107,9 @@ class CudaBackend(BindingBackend):
     def bound(self, program: CudaProgram, ints: Sequence[int], grid: Sequence[int]) -> Launch:
         self.enter()
         return bind(self.enter, program, ints, grid)
+
+    def sequence(self, launches: Sequence[QueuedLaunch]) -> Replay | None:
+        return Graph(self.enter, launches).replay if len(launches) >= LEAST else None
 
     def synchronize(self, stream: StreamHandle = None) -> None:
         if stream is not None:

@@ -30,47 +30,60 @@ def bind(
     """A function of (buffers, scalars, stream) that queues `program`."""
     k = program.kernel
     schedule, function, ints, grid = program.best(ints, grid)
-    return _Bound(enter, k, function, ints, launch_shape(k, schedule, grid)).launch
+    return Bound(enter, k, function, ints, launch_shape(k, schedule, grid)).launch
 
 
-class _Bound:
-    """A launch with everything fixed but buffers, scalars and stream.
+class Arguments:
+    """The arguments of one launch, packed.
 
     Slots: addresses, scalars, then integers, which are written once. The driver gets an array of
     pointers to them, in the order of the kernel's parameters, and copies what they point to.
     """
 
-    def __init__(
-        self, enter: Callable[[], None], k: Kernel, function: Function, ints: Sequence[int],
-        shape: Shape,
-    ) -> None:  # fmt: skip
-        self.enter, self.kernel, self.shape = enter, k, shape
-        self.of, self.function = function, function.handle  # whose module stays loaded
+    def __init__(self, k: Kernel, ints: Sequence[int]) -> None:
+        self.kernel = k
         count, changing = len(k.buffers), len(k.buffers) + len(k.scalars)
         formats = [f"{_FORMATS[d.name]}{SLOT - d.itemsize}x" for _, d in k.scalars]
-        self.pack = struct.Struct("<" + "Q" * count + "".join(formats)).pack_into
-        self.slots = ctypes.create_string_buffer(SLOT * max(1, changing + len(ints)))
-        struct.pack_into(f"<{len(ints)}q", self.slots, SLOT * changing, *ints)
+        self._pack = struct.Struct("<" + "Q" * count + "".join(formats)).pack_into
+        self._slots = ctypes.create_string_buffer(SLOT * max(1, changing + len(ints)))
+        struct.pack_into(f"<{len(ints)}q", self._slots, SLOT * changing, *ints)
         order = [*range(count), *range(changing, changing + len(ints)), *range(count, changing)]
-        base = ctypes.addressof(self.slots)
-        self.pointers = (ctypes.c_void_p * max(1, len(order)))(*(base + SLOT * i for i in order))
-        self.arguments = ctypes.addressof(self.pointers)
-        self.start, self.lock = cuda.driver.cuLaunchKernel, threading.Lock()
+        base = ctypes.addressof(self._slots)
+        self._pointers = (ctypes.c_void_p * max(1, len(order)))(*(base + SLOT * i for i in order))
+        self.address = ctypes.addressof(self._pointers)
 
-    def launch(self, buffers: Handles, scalars: Sequence[Scalar], stream: StreamHandle) -> None:
-        addresses = map(add, buffers[::2], buffers[1::2])
-        with self.lock:  # until the driver has copied the arguments
-            try:
-                self.pack(self.slots, 0, *addresses, *scalars)
-            except (struct.error, OverflowError):
-                self.pack(self.slots, 0, *map(add, buffers[::2], buffers[1::2]), *self.fit(scalars))
-            self.enter()
-            status = self.start(self.function, *self.shape, 0, stream or 0, self.arguments, 0)[0]
-        if status != 0:
-            raise cuda.error(status, f"launching {self.kernel.name}")
+    def write(self, addresses: Sequence[int], scalars: Sequence[Scalar]) -> None:
+        """Fills in what changes."""
+        try:
+            self._pack(self._slots, 0, *addresses, *scalars)
+        except (struct.error, OverflowError):
+            self._pack(self._slots, 0, *addresses, *self._fit(scalars))
 
-    def fit(self, scalars: Sequence[Scalar]) -> list[Any]:
+    def _fit(self, scalars: Sequence[Scalar]) -> list[Any]:
         """Numbers as their dtypes hold them: integers wrap, floats overflow to infinity."""
         pairs = zip(self.kernel.scalars, scalars, strict=True)
         with np.errstate(over="ignore"):
             return [scalar_argument(d)(x).item() for (_, d), x in pairs]
+
+
+class Bound:
+    """A launch with everything fixed but buffers, scalars and stream."""
+
+    def __init__(
+        self, enter: Callable[[], None], k: Kernel, function: Function, ints: Sequence[int],
+        shape: Shape,
+    ) -> None:  # fmt: skip
+        self.enter, self.kernel, self.ints, self.shape = enter, k, ints, shape
+        self.of, self.function = function, function.handle  # whose module stays loaded
+        self.arguments, self.lock = Arguments(k, ints), threading.Lock()
+        self.start = cuda.driver.cuLaunchKernel
+
+    def launch(self, buffers: Handles, scalars: Sequence[Scalar], stream: StreamHandle) -> None:
+        addresses = [*map(add, buffers[::2], buffers[1::2])]
+        given = self.arguments
+        with self.lock:  # until the driver has copied the arguments
+            given.write(addresses, scalars)
+            self.enter()
+            status = self.start(self.function, *self.shape, 0, stream or 0, given.address, 0)[0]
+        if status != 0:
+            raise cuda.error(status, f"launching {self.kernel.name}")

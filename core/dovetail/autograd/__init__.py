@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from ..late import late
+from . import captured as _captured  # noqa: F401 - captured functions find it in `recording`
 from .engine import backward, detach, grad
 from .tape import HookHandle, enable_grad, is_grad_enabled, no_grad, set_grad_enabled, set_gradient
 

@@ -10,7 +10,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from ..dtypes import DType
 from ..kernel.builder import Kernel
@@ -71,6 +71,23 @@ StridedOperand = tuple[Handle, int, tuple[int, ...], tuple[int, ...], DType]
 # routine(backend, inputs, output, stream)
 LibraryCall = Callable[[Any, Sequence[StridedOperand], StridedOperand, StreamHandle], None]
 Launch = Callable[[Handles, Sequence[Scalar], StreamHandle], None]
+
+
+class QueuedLaunch(NamedTuple):
+    """A launch of a sequence: what `bind` gave, and where its arguments are when that is replayed.
+
+    `buffers`: of each the slot that it lies in, and its byte there. `scalars`: of each its value,
+    or where that is to be read the number of a variable.
+    """
+
+    launch: Launch
+    buffers: tuple[tuple[int, int], ...]
+    scalars: tuple[tuple[Scalar, int | None], ...]
+
+
+# What replays a sequence: of (handle, byte offset) of each slot, one after the other; the variables
+# (Python numbers); a stream.
+Replay = Callable[[list[Any], list[Any], StreamHandle], None]
 
 HOST_MEMORY = 1  # DLPack's device type of memory that the host reaches (kDLCPU)
 
@@ -181,6 +198,12 @@ class Backend(ABC):
             self.launch(program, buffers, frozen_ints, scalars, frozen_grid, stream)
 
         return launch
+
+    def sequence(self, launches: Sequence[QueuedLaunch]) -> Replay | None:
+        """One function that does these launches in order, for a captured function that does them
+        again and again; None where one by one is as good. What it writes is seen by those after it.
+        """
+        return None
 
     def synchronize(self, stream: StreamHandle = None) -> None:  # noqa: B027
         """Returns when everything queued on `stream` (None: on the device) is done."""

@@ -84,7 +84,7 @@ class Carried(NamedTuple):
         pair = [
             x for p in (source, target) for x in (at[2 * p.slot], at[2 * p.slot + 1] + p.offset)
         ]
-        self.copy.replay(pair, env, stream)
+        self.copy.replay.run(pair, env, stream)
 
 
 class Scanned(NamedTuple):
@@ -171,7 +171,7 @@ class Repeat(Form):
                 if c.first != c.buffer:
                     c.copied(at, c.first, c.buffer, env, stream)
             return
-        replay, variable = self.body.program.replay, self.variable
+        replay, variable = self.body.program.replay.run, self.variable
         rounds = [self._at(at, [c.first for c in carried], (count - 1) % 2)]
         for odd in range(2 if count > 1 else 0):
             rounds.append(self._at(at, [c.after(1 - odd) for c in carried], odd))
@@ -233,7 +233,7 @@ class While(Form):
 
     def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
         carried = self.carried
-        ask, do = self.condition.program.replay, self.body.program.replay
+        ask, do = self.condition.program.replay.run, self.body.program.replay.run
         where = [c.first for c in carried]
         known: dict[tuple[Place, ...], tuple[At, At, list[Place]]] = {}
         while True:
@@ -289,4 +289,4 @@ class Branch(Form):
 
     def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
         part = self.chosen[0 if read(opened, at, self.truth, 1, stream) else 1]
-        part.program.replay(part.at(at, (), self.results), env, stream)
+        part.program.replay.run(part.at(at, (), self.results), env, stream)

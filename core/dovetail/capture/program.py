@@ -8,30 +8,29 @@ from call to call.
 
 from __future__ import annotations
 
-import os
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from functools import partial
+from typing import Any, NamedTuple
 
 from ..backend import faults
+from ..backend.faults import PROMPT
+from ..backend.interface import QueuedLaunch, Replay
 from ..dtypes import DType
 from ..engine import events
-from ..engine.events import counters
-from ..engine.programs import BoundStep
+from ..engine.programs import BoundStep, Part
 from ..fusion.plan import Step
 from ..layout import Shape
 from ..memory.pointer import StreamHandle
 from ..memory.storage import Storage
 from ..ops.table import Op
 from ..plugins.opened import Opened
+from .replay import At as At
+from .replay import Checked, Replayer, Routine
+from .replay import Env as Env
 
 ROUND = 512  # to which places in an arena are rounded, as the allocator's blocks are
-At: TypeAlias = list[Any]  # handle and byte offset of each slot
-Env: TypeAlias = list[Any]  # numbers that differ from call to call
-Replay: TypeAlias = Callable[[At, Env, StreamHandle], None]
-# Beside this file, so that whoever looks for the user's line passes over it.
-GENERATED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "replay")
 
 
 class Place(NamedTuple):
@@ -76,10 +75,13 @@ class Act(ABC):
     def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
         """Does it, noting events."""
 
-    def text(self, names: Names) -> str:
-        """Python that does it in a replay where nobody looks."""
-        run, opened = names.name(self.run), names.name(names.opened)
-        return f"{run}({opened}, at, env, stream)"
+    def queued(self) -> QueuedLaunch | None:
+        """Itself, where it is a launch that may be part of a sequence."""
+        return None
+
+    def step(self, opened: Opened) -> Replay:
+        """What does it in a replay where nobody looks."""
+        return partial(self.run, opened)
 
 
 class Launch(Act):
@@ -98,47 +100,55 @@ class Launch(Act):
         self.bound, self.buffers, self.numbers, self.lines = bound, buffers, numbers, lines
 
     @property
-    def step(self) -> Step:
+    def planned(self) -> Step:
         """What it was planned as."""
         return self.bound.step
 
     def places(self) -> Iterator[Place]:
-        cells = {slot for slot, _, _ in self.step.checks}
-        pairs = zip(self.step.buffers, self.buffers, strict=True)
+        cells = {slot for slot, _, _ in self.planned.checks}
+        pairs = zip(self.planned.buffers, self.buffers, strict=True)
         return (p for (slot, _), p in pairs if slot not in cells)
 
     @property
     def written(self) -> tuple[Place, ...]:
-        cells = {slot for slot, _, _ in self.step.checks}
-        access = (b.access for b in self.step.kernel.buffers)
-        found = zip(self.step.buffers, self.buffers, access, strict=True)
+        cells = {slot for slot, _, _ in self.planned.checks}
+        access = (b.access for b in self.planned.kernel.buffers)
+        found = zip(self.planned.buffers, self.buffers, access, strict=True)
         return tuple(p for (slot, _), p, how in found if how != "r" and slot not in cells)
 
     def moved(self, move: Callable[[Place], Place]) -> Launch:
-        cells = {slot for slot, _, _ in self.step.checks}
-        pairs = zip(self.step.buffers, self.buffers, strict=True)
+        cells = {slot for slot, _, _ in self.planned.checks}
+        pairs = zip(self.planned.buffers, self.buffers, strict=True)
         buffers = tuple(p if slot in cells else move(p) for (slot, _), p in pairs)
         return Launch(self.bound, buffers, self.numbers, self.lines)
 
-    def text(self, names: Names) -> str:
-        if self.step.checks:
-            return super().text(names)
-        handles = "".join(f"h{p.slot}, {names.sum(p)}, " for p in self.buffers)
-        numbers = "".join(
-            f"{names.name(n.value) if n.variable is None else f'env[{n.variable}]'}, "
-            for n in self.numbers
-        )
-        return f"{names.name(self.bound.run)}(({handles}), ({numbers}), stream)"
+    def queued(self) -> QueuedLaunch | None:
+        return None if self.planned.checks else self._queued
+
+    def step(self, opened: Opened) -> Replay:
+        checks, prompt = self.planned.checks, opened.faults.prompt()
+        if prompt is None or len(checks) > PROMPT:
+            return super().step(opened)
+        buffers = [slot for slot, _ in self.planned.buffers]
+        asked = zip(checks, self.lines, strict=True)
+        cells = [(buffers.index(slot), purpose, line) for (slot, _, purpose), line in asked]
+        marked = {k for k, _, _ in cells}
+        places = (Place(0, 0) if k in marked else p for k, p in enumerate(self.buffers))
+        return Checked(self._queued._replace(buffers=tuple(places)), cells, prompt)
+
+    @property
+    def _queued(self) -> QueuedLaunch:
+        return QueuedLaunch(self.bound.run, self.buffers, self.numbers)
 
     def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
         """Raises: IndexOutOfRange: a replay waits to learn that indices were in range."""
         begun = time.perf_counter_ns()
         args: list[object] = []
         made: dict[int, faults.Check] = {}
-        for (slot, _, purpose), line in zip(self.step.checks, self.lines, strict=True):
+        for (slot, _, purpose), line in zip(self.planned.checks, self.lines, strict=True):
             check = made[slot] = opened.faults.check(purpose, stream)
             check.line = line
-        for (slot, _), p in zip(self.step.buffers, self.buffers, strict=True):
+        for (slot, _), p in zip(self.planned.buffers, self.buffers, strict=True):
             if slot in made:
                 args += opened.faults.place(made[slot])
             else:
@@ -151,7 +161,7 @@ class Launch(Act):
                 check.queued = True
         if made:
             faults.demand([*made.values()])
-        _note(opened, f"launch {self.step.kernel.name}", begun, stream, self.step)
+        _note(opened, f"launch {self.planned.kernel.name}", begun, stream, self.planned)
 
 
 class Strided(NamedTuple):
@@ -183,18 +193,21 @@ class Call(Act):
         output = self.output._replace(place=move(self.output.place))
         return Call(self.op, inputs, output, self.nbytes)
 
+    def step(self, opened: Opened) -> Replay:
+        inputs = [_part(x) for x in self.inputs]
+        return Routine(opened.backend, self._routine(opened), inputs, _part(self.output))
+
+    def _routine(self, opened: Opened) -> Callable[..., object]:
+        return opened.library_calls[self.op.name, self.inputs[0].dtype]
+
     def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
         begun = time.perf_counter_ns()
-        inputs = tuple(_operand(at, x) for x in self.inputs)
-        routine = opened.library_calls[self.op.name, self.inputs[0].dtype]
-        routine(opened.backend, inputs, _operand(at, self.output), stream)
-        counters.calls += 1
+        self.step(opened)(at, env, stream)
         events.note(f"call {self.op.name}", begun, bytes=self.nbytes)
 
 
-def _operand(at: At, x: Strided) -> tuple[object, ...]:
-    slot, offset = x.place
-    return at[2 * slot], at[2 * slot + 1] + offset, x.shape, x.strides, x.dtype
+def _part(x: Strided) -> Part:
+    return x.place.slot, x.place.offset, x.shape, x.strides, x.dtype
 
 
 class Fill(Act):
@@ -235,39 +248,10 @@ class Effect(Act):
     def moved(self, move: Callable[[Place], Place]) -> Effect:
         return self
 
-    def text(self, names: Names) -> str:
-        v = self.variable
-        into = "" if v is None else f"env[{v}], env[{v + 1}] = "
-        return f"{into}{names.name(self.action)}()"
-
     def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
         made = self.action()
         if self.variable is not None:
             env[self.variable : self.variable + 2] = made
-
-
-class Names:
-    """The names that generated code has of objects; and sums of offsets, each made once."""
-
-    def __init__(self, opened: Opened) -> None:
-        self.opened = opened
-        self.objects: dict[str, object] = {}
-        self._known: dict[int, str] = {}
-        self.sums: dict[Place, str] = {}
-
-    def name(self, value: object) -> str:
-        """A name of this very object."""
-        found = self._known.get(id(value))
-        if found is None:
-            found = self._known[id(value)] = f"x{len(self.objects)}"
-            self.objects[found] = value
-        return found
-
-    def sum(self, p: Place) -> str:
-        """The byte offset of a place."""
-        if not p.offset:
-            return f"o{p.slot}"
-        return self.sums.setdefault(p, f"s{len(self.sums)}")
 
 
 class Program:
@@ -284,7 +268,7 @@ class Program:
         self.name = name
         self.opened, self.inputs, self.held, self.sizes = opened, inputs, held, sizes
         self.arena, self.acts, self.written = arena, acts, written
-        self._replay: Replay | None = None
+        self.replay = Replayer(opened, acts, self.launches, name)
 
     @property
     def launches(self) -> int:
@@ -302,35 +286,6 @@ class Program:
     def begun(self) -> At:
         """The part of `at` that holds constants."""
         return [x for s in self.held for x in (s.ptr.handle, s.ptr.offset)]
-
-    def replay(self, at: At, env: Env, stream: StreamHandle) -> None:
-        """Does it all again."""
-        if events.profiles:
-            if self.name:
-                events.note(f"replay {self.name}", time.perf_counter_ns())
-            for act in self.acts:
-                act.run(self.opened, at, env, stream)
-            counters.launches += self.launches
-            return
-        run = self._replay
-        if run is None:
-            run = self._replay = self._generated()
-        run(at, env, stream)
-
-    def _generated(self) -> Replay:
-        """A function of Python in which everything is bound that does not change."""
-        names = Names(self.opened)
-        body = [act.text(names) for act in self.acts]
-        slots = self.inputs + len(self.held) + len(self.sizes) + bool(self.arena)
-        unpacked = ", ".join(f"h{i}, o{i}" for i in range(slots))
-        lines = [f"{unpacked}, = at"] if slots else []
-        lines += [f"{name} = o{p.slot} + {p.offset}" for p, name in names.sums.items()]
-        lines += [*body, f"counters.launches += {self.launches}"]
-        text = "def replay(at, env, stream):\n    " + "\n    ".join(lines)
-        scope: dict[str, Any] = {"__name__": __name__, "counters": counters, **names.objects}
-        exec(compile(text, GENERATED, "exec"), scope)
-        made: Replay = scope.pop("replay")
-        return made
 
 
 def _note(opened: Opened, name: str, begun: int, stream: StreamHandle, step: Step) -> None:
@@ -375,7 +330,7 @@ def needed(acts: Sequence[Act], born: Container[int], wanted: Iterable[int]) -> 
     """
     live, found = {*wanted}, []
     for act in reversed(acts):
-        is_launch = isinstance(act, Launch) and not act.step.checks
+        is_launch = isinstance(act, Launch) and not act.planned.checks
         if is_launch and all(p.slot in born and p.slot not in live for p in act.written):
             continue
         live |= {p.slot for p in act.places()}

@@ -112,7 +112,7 @@ class Writer:
         raise CaptureError(f"save_function: {type(a).__name__} is in no file")
 
     def _launch(self, a: Launch) -> Json:
-        step, text = a.step, str(a.step.kernel)
+        step, text = a.planned, str(a.planned.kernel)
         cells = {slot: asked for slot, _, asked in step.checks}
         buffers = [
             ["cell", *cells[slot]] if slot in cells else list(p)

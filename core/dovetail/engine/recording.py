@@ -17,9 +17,14 @@ from ..memory.tracing import caller
 from ..settings import flags
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+    from typing import TypeAlias
 
+    from ..tensor.tensor import Tensor
     from .evaluate import Evaluation
+
+    # From the gradient of a result, and what was saved, to one for each of what was given.
+    Back: TypeAlias = Callable[[Tensor, Sequence[Tensor]], Sequence[Tensor | None]]
 
 
 class Recorder(Protocol):
@@ -50,6 +55,26 @@ class Recorder(Protocol):
         """Does something that every replay is to do in the same place."""
 
 
+class Tapes(Protocol):
+    """What autograd does for captured functions."""
+
+    def lead_straight(self, result: Tensor, given: Sequence[Tensor]) -> bool:
+        """Whether gradients flow from a result to these alone, to each on one way, and nobody looks
+        at what passes. Of several ways the parts would be added up in another order.
+        """
+
+    def gradients(
+        self, result: Tensor, given: Sequence[Tensor], g: Tensor
+    ) -> Sequence[Tensor | None]:
+        """The gradients of these; the tape stays. Raises: GradientError."""
+
+    def attach(
+        self, name: str, result: Tensor, given: Sequence[Tensor], saved: Sequence[Tensor],
+        back: Back,
+    ) -> None:  # fmt: skip
+        """Has gradients flow through a result, on a way that reads what is saved."""
+
+
 class _OfThread(threading.local):
     recorder: Recorder | None = None
 
@@ -57,6 +82,7 @@ class _OfThread(threading.local):
 _mine = _OfThread()
 # The default random generator's, set by `functions`: numbers that a replay reserves anew.
 default_reserve: Callable[[int], tuple[int, int]] | None = None
+tapes: Tapes | None = None  # set by `autograd`
 _counting = threading.Lock()
 active = 0  # recorders that are in use, on any thread
 

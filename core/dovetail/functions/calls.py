@@ -1,353 +1,376 @@
 """What a call of a captured function does: it looks whether the arguments are of the kind that was
 captured, reads where they are, gives the program memory, and makes tensors of the results.
-
-The Python that does so is generated for each capture, so nothing is looked up that does not change.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from ..backend import faults
 from ..backend.streams import current_handle
-from ..capture.program import Place, Program
-from ..capture.recorder import Environment
-from ..capture.traced import TracedFloat
+from ..capture.program import Number
+from ..capture.replay import At, Env, Replayer
+from ..device import Device
 from ..device import opened as open_device
 from ..engine import evaluate as run
-from ..graph.expr import Expr, Spec, leaf, readers, storage_of
+from ..engine import recording
+from ..engine.evaluate import lock
+from ..graph.expr import Expr, Spec, leaf, readers
 from ..layout import Shape
-from ..memory import DataPtr, Storage
+from ..memory.pointer import DataPtr, StreamHandle
+from ..memory.storage import Storage, storage_over
+from ..plugins.opened import Opened
 from ..settings import Settings, current, flags
+from ..tensor.fields import expr_of
 from ..tensor.host import evaluated
 from ..tensor.tensor import Tensor, alias, make
 from .closures import Path
 from .containers import Flat, Static, rebuilt
 
 MISS = object()  # what a call returns that the capture is not for
-# Beside this file, so that whoever looks for the user's line passes over it.
-GENERATED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "call")
+NONE = -1  # in place of a number
+LEAF, TUPLE, NOTHING, OTHER = range(4)  # what a function gives: one value, several, None, trees
 
 
-class Candidate:
-    """A tensor that a function may use: an argument, one that it finds, or the gradient of one."""
-
-    def __init__(
-        self, tensor: Tensor, argument: int | None = None, path: Path | None = None,
-        gradient_of: Candidate | None = None,
-    ) -> None:  # fmt: skip
-        self.tensor, self.argument, self.path = tensor, argument, path
-        self.gradient_of = gradient_of
-        self.input: int | None = None  # its number among the program's inputs, if it is one
-        self.tape = tensor._expr.tape  # before
-
-    @property
-    def taped(self) -> bool:
-        """Whether it required a gradient."""
-        return self.tape is not None
-
-    @property
-    def expr(self) -> Expr:
-        """Its node."""
-        return self.tensor._expr
-
-    def forget(self) -> Tensor:
-        """Keeps of the tensor only what it is like, which comes back."""
-        e = self.tensor._expr
-        spec, strides, offset = e.spec, e.spec.strides, 0
-        if e.op is None:
-            strides, offset = e.strides, e.offset
-        ptr = DataPtr(None, 0, 0, spec.device)
-        self.tensor = make(leaf(Storage(ptr, 0, spec.device), spec, strides, offset))
-        self.tape = None
-        return self.tensor
+# Of the tensors that were read, those that were made, and the numbers.
+Flowing: TypeAlias = Callable[[list[Tensor], list[Tensor], Env], None]
 
 
-class Made(NamedTuple):
-    """A result: a tensor that is a candidate, or a view of an input, a constant or new memory."""
+class Wanted:
+    """A tensor that is read at each call: where it is, and what it must be like."""
 
-    same: Candidate | None
-    place: Place
+    __slots__ = (
+        "argument", "gradient", "gradient_of", "itemsize", "path", "spec", "strides", "taped",
+    )  # fmt: skip
+
+    argument: int  # its number among the leaves of the arguments, or NONE
+    gradient_of: int  # the number of the tensor of which it is the gradient, or NONE
+    path: Path | None  # how it is found otherwise
     spec: Spec
     strides: Shape
+    itemsize: int
+    taped: bool  # whether it requires a gradient
+    gradient: int  # whether it has one: 0 or 1; NONE where that does not matter
+
+    def __init__(self, e: Expr, argument: int, gradient_of: int, path: Path | None) -> None:
+        self.argument, self.gradient_of, self.path = argument, gradient_of, path
+        self.spec, self.strides, self.itemsize = e.spec, e.strides, e.spec.dtype.itemsize
+        self.taped, self.gradient = False, NONE
 
 
-class Position(int):
-    """Which of the tensors made stands at a leaf of the result."""
+class Beside:
+    """A tensor over the memory of another, as it must be again: `apart` bytes from that."""
+
+    __slots__ = ("apart", "base", "tensor")
+
+    def __init__(self, tensor: int, base: int, apart: int) -> None:
+        self.tensor, self.base, self.apart = tensor, base, apart
 
 
-Gradient: TypeAlias = tuple[Candidate, int | None]  # whose, and which result it is
+class Given:
+    """A tensor that a call gives: one that was read, or a view of memory."""
+
+    __slots__ = (
+        "beside", "held", "hidden", "made", "offset", "same", "source", "spec", "start", "strides",
+    )  # fmt: skip
+
+    same: int  # the number of the tensor that it is, or NONE
+    source: int  # the number of the tensor over whose memory it is, or NONE
+    held: Storage | None  # a constant's memory
+    made: int  # the number of new memory, or NONE
+    spec: Spec
+    strides: Shape
+    offset: int  # in bytes, from where that begins
+    start: int  # the same in elements
+    beside: int  # the number of an earlier result over the same memory, or NONE
+    hidden: bool  # whether it is none that the user gets, but saved for the way back
+
+    def __init__(self, spec: Spec, strides: Shape, offset: int) -> None:
+        self.spec, self.strides, self.offset = spec, strides, offset
+        self.start, self.held = offset // spec.dtype.itemsize, None
+        self.same = self.source = self.made = self.beside = NONE
+        self.hidden = False
 
 
-class Facts(NamedTuple):
-    """All that is known of what a function did, of which a call is made."""
+class Call:
+    """Replays a capture; gives MISS where that is for other arguments.
 
-    name: str
-    program: Program
-    leaves: Sequence[object]  # of the arguments
+    Tensors that are read have numbers: those of `wanted`.
+    """
+
+    __slots__ = (
+        "around", "beside", "constants", "count", "device", "floats", "flow", "form", "formulas",
+        "given", "gradients", "held", "inputs", "name", "opened", "replay", "settings", "sizes",
+        "statics", "template", "tree", "values", "wanted", "written", "written_held",
+    )  # fmt: skip
+
+    # what it is for
+    count: int  # of leaves of the arguments
     tree: object  # of the arguments; None where there are no containers
     settings: Settings | None  # of the context; None where they do not matter
-    candidates: list[Candidate]
-    inputs: list[Candidate]
-    environment: Environment
-    floats: list[tuple[int, int]]  # leaf of the arguments -> variable
-    made: list[Made]
-    result: Flat  # leaves: positions in `made`, or values
-    gradients: list[Gradient]
+    opened: Opened
+    device: Device
+    statics: list[tuple[int, type, object]]  # leaf, type, value
+    floats: list[tuple[int, int]]  # leaf, variable
+    wanted: list[Wanted]
+    beside: list[Beside]
+    # what it does
+    template: Env
+    formulas: list[tuple[int, Callable[..., object], tuple[Number, ...]]]
+    inputs: list[int]  # the tensors whose memory is given to the program
+    written: list[int]  # those of them that it writes
+    constants: tuple[Storage, ...]  # that the program keeps
+    held: At  # where they are
+    written_held: list[Storage]
+    sizes: list[int]  # of results, and of the arena
+    replay: Replayer
+    name: str
+    # what it gives
+    given: list[Given]
+    flow: Flowing | None  # has gradients flow through a result
+    gradients: list[tuple[int, int]]  # whose, and which result it is, or NONE
+    form: int  # LEAF, TUPLE, ...
+    values: list[tuple[int, int, object]]  # result, or variable, or constant
+    around: Flat  # the containers of the results
 
+    def run(self, leaves: Sequence[object], tree: object, settings: Settings) -> Any:
+        """What the function gives for these leaves of arguments, or MISS."""
+        if not self._is_for(leaves, tree, settings):
+            return MISS
+        return self.given_numbers(leaves, self._environment(leaves), settings)
 
-# Of the leaves of the arguments, the containers around them, and the settings of the context; to
-# whatever the function gives, or MISS.
-Call: TypeAlias = Callable[[Sequence[object], object, Settings], Any]
-
-
-def call_of(facts: Facts) -> Call:
-    """The function that replays a capture, and returns MISS where that is for other arguments."""
-    return _Writer(facts).function()
-
-
-class _Writer:
-    """Writes it."""
-
-    def __init__(self, facts: Facts) -> None:
-        self.f, program = facts, facts.program
-        opened = program.opened
-        self.names: dict[str, Any] = {
-            "__name__": __name__, "Tensor": Tensor, "MISS": MISS, "evaluated": evaluated,
-            "Storage": Storage, "leaf": leaf, "make": make, "alias": alias, "lock": run.lock,
-            "faults": faults, "flags": flags, "opened": opened, "device": opened.device,
-            "current_handle": current_handle, "replay": program.replay, "held": program.begun(),
-            "is_taped": _is_taped, "about_to_write": _about_to_write, "written": _written,
-            "storage_of": storage_of, "rebuilt": rebuilt, "TREE": facts.tree,
-            "allocate": opened.allocator.allocate, "template": facts.environment.values.copy(),
-            "NAME": facts.name,
-        }  # fmt: skip
-        self.lines: list[str] = []
-        self.known: dict[int, str] = {}  # id of a candidate -> the number of its variables
-        used = {id(storage_of(c.expr)) for c in facts.inputs}
-        self.others = [  # not inputs, but over the memory of one
-            c
-            for c in facts.candidates
-            if c.input is None and c.expr.op is None and id(storage_of(c.expr)) in used
-        ]
-
-    def function(self) -> Call:
-        self.arguments()
-        for c in [*self.f.inputs, *self.others, *filter(self.is_needed, self.f.candidates)]:
-            self.candidate(c)
-        self.sharing()
-        self.environment()
-        self.replay()
-        self.results()
-        text = "def call(leaves, tree, settings):\n    " + "\n    ".join(self.lines)
-        exec(compile(text, GENERATED, "exec"), self.names)
-        made: Call = self.names.pop("call")  # which refers to the names: no circle
-        return made
-
-    def constant(self, what: str, value: object) -> str:
-        name = f"{what}{len(self.names)}"
-        self.names[name] = value
-        return name
-
-    def unless(self, *conditions: str) -> None:
-        self.lines.append(f"if {' or '.join(conditions)}: return MISS")
+    def given_numbers(self, leaves: Sequence[object], env: Env, settings: Settings) -> Any:
+        """The same for leaves whose numbers are known, and arguments that need no look."""
+        tensors: list[Tensor] = []
+        exprs: list[Expr] = []
+        for w in self.wanted:
+            x = self._read(w, leaves, exprs)
+            if type(x) is not Tensor:
+                return MISS
+            e = expr_of(x)
+            if e.op is not None or e.storage.pending is not None:
+                e = evaluated(x)
+            if e.spec is not w.spec or (e.strides is not w.strides and e.strides != w.strides):
+                return MISS
+            if (e.tape is not None) != w.taped:
+                return MISS
+            if w.gradient != NONE and (e.tape.grad is not None) != (w.gradient == 1):
+                return MISS
+            tensors.append(x)
+            exprs.append(e)
+        if not self._is_shared_alike(tensors, exprs):
+            return MISS
+        stream = current_handle(self.device) if settings.streams else None
+        with lock:
+            pointers = self._replayed(exprs, env, stream)
+        return self._result(tensors, exprs, env, pointers)
 
     # --- what a call is compared with
-    def arguments(self) -> None:
-        """Whether the arguments are of the kind that was captured."""
-        leaves, settings = self.f.leaves, self.f.settings
-        tree = "tree is not None" if self.f.tree is None else "tree != TREE"
-        self.unless(f"len(leaves) != {len(leaves)}", tree, "device.opened is not opened")
-        if settings is not None:
-            self.unless(
-                f"settings.grad is not {settings.grad}",
-                f"settings.reproducible is not {settings.reproducible}", "settings.eager",
-            )  # fmt: skip
-        names = [f"a{i}" for i in range(len(leaves))]
-        if names:
-            self.lines.append(f"{', '.join(names)}, = leaves")
-        by_leaf = {c.argument: c for c in self.f.candidates if c.argument is not None}
-        for i, (x, a) in enumerate(zip(leaves, names, strict=True)):
-            if i in by_leaf:
-                self.tensor(by_leaf[i], a)
-            elif isinstance(x, Static):
-                kind = self.constant("KIND", type(x.value))
-                value = self.constant("VALUE", x.value)
-                self.lines.append(f"if type({a}) is Static: {a} = {a}.value")
-                self.unless(f"type({a}) is not {kind}", f"{a} != {value}")
-            else:
-                self.unless(f"type({a}) is not float")
-        if any(isinstance(x, Static) for x in leaves):
-            self.names["Static"] = Static
+    def _is_for(self, leaves: Sequence[object], tree: object, settings: Settings) -> bool:
+        if len(leaves) != self.count or self.device.opened is not self.opened:
+            return False
+        if tree is not self.tree and (tree is None or self.tree is None or tree != self.tree):
+            return False
+        s = self.settings
+        if s is not None and settings is not s and (
+            settings.eager
+            or settings.grad is not s.grad
+            or settings.reproducible is not s.reproducible
+        ):  # fmt: skip
+            return False
+        for i, _ in self.floats:
+            if type(leaves[i]) is not float:
+                return False
+        for i, kind, value in self.statics:
+            x = leaves[i]
+            if type(x) is Static:
+                x = x.value
+            if type(x) is not kind or x != value:
+                return False
+        return True
 
-    def candidate(self, c: Candidate) -> str:
-        """The number of a candidate's variables; it is read, and looked at, the first time."""
-        if id(c) not in self.known:
-            if c.gradient_of is not None:
-                self.tensor(c, f"e{self.candidate(c.gradient_of)}.tape.grad")
-            else:
-                assert c.path is not None
-                self.tensor(c, f"{self.constant('read', c.path.read)}()")
-        return self.known[id(c)]
+    def _read(self, w: Wanted, leaves: Sequence[object], exprs: Sequence[Expr]) -> object:
+        if w.argument >= 0:
+            return leaves[w.argument]
+        if w.gradient_of >= 0:
+            e = exprs[w.gradient_of]
+            return e.tape.grad
+        assert w.path is not None
+        return w.path.read()
 
-    def tensor(self, c: Candidate, text: str) -> None:
-        """Variables for a candidate: t, its node e, its storage s."""
-        n = self.known[id(c)] = str(len(self.known))
-        self.lines.append(f"t{n} = {text}")
-        self.unless(f"type(t{n}) is not Tensor")
-        self.lines += [
-            f"e{n} = t{n}._expr",
-            f"if e{n}.op is not None or e{n}.storage.pending is not None: e{n} = evaluated(t{n})",
-            f"s{n} = e{n}.storage",
-        ]
-        e = c.expr
-        spec, strides = self.constant("SPEC", e.spec), self.constant("STRIDES", e.strides)
-        self.unless(
-            f"e{n}.spec is not {spec}", f"e{n}.strides != {strides}",
-            f"e{n}.tape {'is' if c.taped else 'is not'} None",
-        )  # fmt: skip
-        if c.taped and c.tensor.is_leaf:
-            had = any(g.gradient_of is c for g in self.f.candidates)
-            self.unless(f"e{n}.tape.grad {'is' if had else 'is not'} None")
+    def _is_shared_alike(self, tensors: list[Tensor], exprs: list[Expr]) -> bool:
+        """Whether tensors that shared memory do so again, and those that are written do not."""
+        for b in self.beside:
+            e, base = exprs[b.tensor], exprs[b.base]
+            if e.storage is not base.storage:
+                return False
+            if self._begin(b.tensor, e) - self._begin(b.base, base) != b.apart:
+                return False
+        for n in self.written:
+            e = exprs[n]
+            storage = e.storage
+            if storage.read_only:
+                return False
+            w = self.wanted[n]
+            if not w.taped and is_taped(tensors[n]):
+                return False
+            for k in self.inputs:
+                if k != n and exprs[k].storage is storage:
+                    return False
+        return True
 
-    def is_needed(self, c: Candidate) -> bool:
-        """Whether a tensor is needed though it is no input: its `grad` is set, it is returned."""
-        return any(g is c for g, _ in self.f.gradients) or any(m.same is c for m in self.f.made)
-
-    def sharing(self) -> None:
-        """Tensors that shared memory must do so again, and those that are written must not."""
-        inputs, written = self.f.inputs, self.f.program.written
-        for c in self.others:
-            n, e = self.known[id(c)], c.expr
-            base = next(x for x in inputs if storage_of(x.expr) is storage_of(e))
-            m, b = self.known[id(base)], base.expr
-            size, other = e.spec.dtype.itemsize, b.spec.dtype.itemsize
-            apart = e.offset * size - b.offset * other
-            self.unless(
-                f"s{n} is not s{m}", f"e{n}.offset * {size} - e{m}.offset * {other} != {apart}"
-            )
-        for w in sorted(w for w in written if w < len(inputs)):
-            n = self.known[id(inputs[w])]
-            self.unless(f"s{n}.read_only")
-            if not inputs[w].taped:
-                self.unless(f"t{n}._aliases is not None and is_taped(t{n})")
-            for c in inputs:
-                if c is not inputs[w]:
-                    self.unless(f"s{n} is s{self.known[id(c)]}")
+    def _begin(self, n: int, e: Expr) -> int:
+        """The byte of its memory at which a tensor begins."""
+        w = self.wanted[n]
+        return e.offset * w.itemsize
 
     # --- what it does
-    def environment(self) -> None:
+    def _environment(self, leaves: Sequence[object]) -> Env:
         """The numbers of this call."""
-        environment = self.f.environment
-        self.lines.append("env = template.copy()" if environment.values else "env = template")
-        for i, variable in self.f.floats:
-            self.lines.append(f"env[{variable}] = a{i}")
-        for variable, compute, numbers in environment.formulas:
-            given = ", ".join(
-                self.constant("number", n.value) if n.variable is None else f"env[{n.variable}]"
-                for n in numbers
+        if not self.template:
+            return self.template
+        env = self.template.copy()
+        for i, variable in self.floats:
+            env[variable] = leaves[i]
+        for variable, compute, numbers in self.formulas:
+            given = [value if k is None else env[k] for value, k in numbers]
+            env[variable] = compute(*given)
+        return env
+
+    def _replayed(self, exprs: list[Expr], env: Env, stream: StreamHandle) -> list[DataPtr]:
+        """Gives the program memory, and has it run; the memory of new results."""
+        if flags.tainted or self.opened.streams:
+            self._demand([exprs[n].storage for n in self.inputs], stream)
+        for n in self.written:
+            e = exprs[n]
+            about_to_write(e.storage)
+        for storage in self.written_held:
+            about_to_write(storage)
+        at: At = []
+        for n in self.inputs:
+            e = exprs[n]
+            ptr = e.storage.ptr
+            at.append(ptr.address())
+            at.append(ptr.offset + self._begin(n, e) if e.offset else ptr.offset)
+        if self.held:
+            at += self.held
+        pointers: list[DataPtr] = []
+        if self.sizes:
+            allocate = self.opened.allocate
+            for nbytes in self.sizes:
+                ptr = allocate(nbytes, stream)
+                at.append(ptr.address())
+                at.append(ptr.offset)
+                pointers.append(ptr)
+        self.replay.run(at, env, stream)
+        for n in self.written:
+            e = exprs[n]
+            has_written(self.name, e.storage)
+        for storage in self.written_held:
+            has_written(self.name, storage)
+        return pointers
+
+    def _demand(self, storages: list[Storage], stream: StreamHandle) -> None:
+        """Raises: IndexOutOfRange where an input comes of a bad index."""
+        if flags.tainted:
+            faults.demand(faults.carried(storages))
+        if self.opened.streams:
+            self.opened.share(stream, storages)
+
+    # --- what it gives
+    def _result(
+        self, tensors: list[Tensor], exprs: list[Expr], env: Env, pointers: list[DataPtr]
+    ) -> Any:
+        if self.form == NOTHING and not self.gradients:  # so no gradient flows
+            return None
+        new = [storage_over(ptr, self.device) for ptr in pointers]
+        made: list[Tensor] = []
+        for g in self.given:
+            made.append(
+                tensors[g.same] if g.same >= 0 else self._view(g, tensors, exprs, new, made)
             )
-            self.lines.append(f"env[{variable}] = {self.constant('compute', compute)}({given})")
+        for n, k in self.gradients:
+            e = exprs[n]
+            e.tape.grad = None if k == NONE else made[k]
+        if self.flow is not None:
+            self.flow(tensors, made, env)
+        if self.form == NOTHING:
+            return None
+        values = []
+        for result, variable, value in self.values:
+            if result >= 0:
+                value = made[result]
+            elif variable >= 0:
+                value = env[variable]
+            if self.form == LEAF:
+                return value
+            values.append(value)
+        return tuple(values) if self.form == TUPLE else rebuilt(self.around, values)
 
-    def replay(self) -> None:
-        """Gives the program memory, and has it run."""
-        f, program = self.f, self.f.program
-        numbers = [self.known[id(c)] for c in f.inputs]
-        lines: list[str] = []
-        if numbers:
-            storages = "".join(f"s{n}, " for n in numbers)
-            lines += [
-                f"if flags.tainted and ({' or '.join(f's{n}.checks' for n in numbers)}):",
-                f"    faults.demand(faults.carried(({storages})))",
-                f"if opened.streams: opened.share(stream, ({storages}))",
-            ]
-        written = [self.storage(i) for i in sorted(program.written)]
-        lines += [f"about_to_write({s})" for s in written]
-        lines += [f"p{n} = s{n}.ptr" for n in numbers]
-        at = [
-            f"p{n}.handle, p{n}.offset + e{n}.offset * {c.expr.spec.dtype.itemsize}, "
-            for n, c in zip(numbers, f.inputs, strict=True)
-        ]
-        at += ["*held, "] if program.held else []
-        sizes = {f"r{k}": size for k, size in enumerate(program.sizes)}
-        if program.arena:
-            sizes["arena"] = program.arena
-        lines += [f"{name} = allocate({size}, stream)" for name, size in sizes.items()]
-        at += [f"{name}.handle, {name}.offset, " for name in sizes]
-        lines.append(f"replay(({''.join(at)}), env, stream)")
-        lines += [f"written(NAME, {s})" for s in written]
-        self.lines += ["stream = current_handle(device)", "with lock:"]
-        self.lines += ["    " + line for line in lines]
-
-    def storage(self, slot: int) -> str:
-        """The storage of a program's input, constant or result."""
-        f, program = self.f, self.f.program
-        if slot < program.inputs:
-            return f"s{self.known[id(f.inputs[slot])]}"
-        held = slot - program.inputs
-        if held < len(program.held):
-            return self.constant("storage", program.held[held])
-        return f"m{held - len(program.held)}"
-
-    def results(self) -> None:
-        """Tensors of the results, and the containers around them."""
-        f, program = self.f, self.f.program
-        for k, nbytes in enumerate(program.sizes):
-            self.lines.append(f"m{k} = Storage(r{k}, {nbytes}, device)")
-        first: dict[int, str] = {}
-        for j, m in enumerate(f.made):
-            self.lines.append(f"y{j} = {self.made(m, first)}")
-            first.setdefault(m.place.slot, f"y{j}")
-        for whose, position in f.gradients:
-            new = "None" if position is None else f"y{position}"
-            self.lines.append(f"e{self.known[id(whose)]}.tape.grad = {new}")
-        values = [self.value(x) for x in f.result.leaves]
-        tree = f.result.tree
-        if tree.is_leaf():
-            self.lines.append(f"return {values[0]}")
-        elif tree.type is tuple and tree.num_nodes == tree.num_leaves + 1:
-            self.lines.append(f"return ({''.join(v + ', ' for v in values)})")
+    def _view(
+        self, g: Given, tensors: list[Tensor], exprs: list[Expr], new: list[Storage],
+        made: list[Tensor],
+    ) -> Tensor:  # fmt: skip
+        """A result that is over memory which was there, or is new."""
+        beside = None if g.beside == NONE else made[g.beside]
+        start = g.start
+        if g.source >= 0:
+            e = exprs[g.source]
+            storage, beside = e.storage, tensors[g.source]
+            start = (self._begin(g.source, e) + g.offset) // g.spec.dtype.itemsize
         else:
-            around = self.constant("around", Flat((), tree))
-            self.lines.append(f"return rebuilt({around}, [{', '.join(values)}])")
-
-    def value(self, x: object) -> str:
-        if type(x) is Position:
-            return f"y{int(x)}"
-        return f"env[{x.variable}]" if type(x) is TracedFloat else self.constant("value", x)
-
-    def made(self, m: Made, first: dict[int, str]) -> str:
-        if m.same is not None:
-            return f"t{self.known[id(m.same)]}"
-        spec, strides = self.constant("SPEC", m.spec), self.constant("STRIDES", m.strides)
-        (slot, offset), size = m.place, m.spec.dtype.itemsize
-        storage, start, beside = self.storage(slot), str(offset // size), first.get(slot)
-        if slot < self.f.program.inputs:
-            c = self.f.inputs[slot]
-            beside, own = f"t{self.known[id(c)]}", c.expr.spec.dtype.itemsize
-            start = f"(e{self.known[id(c)]}.offset * {own} + {offset}) // {size}"
-        made = f"make(leaf({storage}, {spec}, {strides}, {start}))"
-        return made if beside is None else f"alias({beside}, {made})"
+            storage = new[g.made] if g.held is None else g.held
+        y = make(leaf(storage, g.spec, g.strides, start))
+        return y if beside is None or g.hidden else alias(beside, y)
 
 
-def _is_taped(x: Tensor) -> bool:
+def is_taped(x: Tensor) -> bool:
     """Whether a write to x would concern some other tensor's gradient."""
     group = x._aliases
     if group is None or not current().grad:
         return False
-    return group.taped and any(t._expr.tape is not None for t in group.live())
+    return group.taped and _is_any_taped(group.live())
 
 
-def _about_to_write(storage: Storage) -> None:
+def _is_any_taped(tensors: Sequence[Tensor]) -> bool:
+    return any(t._expr.tape is not None for t in tensors)
+
+
+def about_to_write(storage: Storage) -> None:
+    """Does the pending work that reads this memory."""
     found = readers(storage)
     if found:
         run.evaluate(found, asked=False)
 
 
-def _written(name: str, storage: Storage) -> None:
+def has_written(name: str, storage: Storage) -> None:
+    """Says so to whoever has saved what was there, and has others see it."""
     if storage.watch is not None:
         storage.watch.writer, storage.watch = name, None
     if storage.seen and (opened := open_device(storage.device)).backend.asynchronous:
         opened.backend.synchronize(current_handle(storage.device))
+
+
+class Latest:
+    """A function that has captures: the latest of them are tried whatever the arguments."""
+
+    __slots__ = ("_function", "_latest")
+
+    _function: Callable[..., Any]
+    _latest: tuple[Call, ...]
+
+    def __call__(self, *args: object, **options: object) -> Any:
+        if flags.noted and recording.current() is not None:
+            return self._function(*args, **options)  # part of what is being captured
+        settings = current()
+        if not options:
+            for call in self._latest:
+                result = call.run(args, None, settings)
+                if result is not MISS:
+                    return result
+        return self._called(args, options, settings)
+
+    def _called(self, args: tuple[object, ...], options: Any, settings: Settings) -> Any:
+        """The same for arguments that none of them is known to be for."""
+        raise NotImplementedError

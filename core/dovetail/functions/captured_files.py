@@ -28,11 +28,12 @@ from ..memory import DataPtr, Storage
 from ..settings import current
 from ..tensor.host import evaluate, host_array
 from ..tensor.tensor import Tensor, make
-from .calls import MISS, Call, Candidate, Facts, Made, Position, call_of
+from .calls import MISS, Call
 from .captures import Capture, shown_leaf
 from .closures import Path as Way
 from .containers import Flat, Static, flattened
 from .creation import zeros
+from .facts import Candidate, Facts, Made, Position, call_of
 from .jit import Captured
 from .manipulation import as_strided
 
@@ -150,12 +151,12 @@ class Loaded:
         settings, tree = current(), None
         leaves: Sequence[object] = args
         for _, call in self._calls:
-            result = MISS if options else call(leaves, None, settings)
+            result = MISS if options else call.run(leaves, None, settings)
             if result is not MISS:
                 return result
         leaves, tree = flattened((args, options))
         for _, call in self._calls:
-            result = call(leaves, tree, settings)
+            result = call.run(leaves, tree, settings)
             if result is not MISS:
                 return result
         kinds = "; or ".join(f"({given})" for given, _ in self._calls)
@@ -174,8 +175,10 @@ def _calls(content: Json, blobs: memoryview, device: Device | str | None) -> lis
 
 def _saved(capture: Capture, writer: Writer) -> dict[str, Json]:
     f = capture.facts
-    if f.gradients or any(c.gradient_of is not None for c in f.inputs):
-        raise CaptureError("save_function: a function that sets gradients is in no file")
+    if f.saved is not None or f.gradients or any(c.gradient_of is not None for c in f.inputs):
+        raise CaptureError(
+            "save_function: a function with gradients is in no file; save it under dt.no_grad()"
+        )
     by_leaf = {c.argument: c for c in f.candidates if c.argument is not None}
     return {
         "device": str(f.program.opened.device),

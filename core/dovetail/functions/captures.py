@@ -9,14 +9,17 @@ from ..capture.program import Program
 from ..capture.recorder import Recorder, recorded_by
 from ..capture.traced import TracedFloat
 from ..device import Device
+from ..dtypes import uint8
 from ..engine import evaluate as run
-from ..graph.expr import Expr, storage_of
+from ..graph.expr import Expr, spec, storage_of
 from ..memory import Storage
 from ..settings import Settings
 from ..tensor.tensor import Tensor
-from .calls import Call, Candidate, Facts, Gradient, Made, Position, call_of
+from .calls import Call
 from .closures import tensors_of
 from .containers import Flat, Static, flattened, rebuilt, strided_leaf
+from .facts import Candidate, Facts, Gradient, Made, Position, numbered_call
+from .flows import Flow, flow_of
 
 R = TypeVar("R")
 
@@ -27,6 +30,7 @@ class Capture(NamedTuple):
     arguments: str  # for people
     facts: Facts
     call: Call
+    flow: Flow | None = None  # the way back of gradients
 
     @property
     def program(self) -> Program:
@@ -109,11 +113,15 @@ class Session:
             pending = [t._expr for t in tensors]
             if pending:
                 run.evaluate(pending)
-        failed = self._failed(tensors)
+            failed, flow = self._failed(tensors), None
+            if failed is None and (flowing := self._flowing(tensors)):
+                flow = self._flow(flowing, tensors)
+                if flow is None:
+                    failed = Failed("gradients flow through its results")
         shown = rebuilt(flat, [x.value if type(x) is TracedFloat else x for x in flat.leaves])
         if failed is not None:
             return shown, failed
-        return shown, self._capture(tensors, Flat(leaves, flat.tree), gradients)
+        return shown, self._capture(tensors, Flat(leaves, flat.tree), gradients, flow)
 
     def _results(self, flat: Flat) -> tuple[list[Tensor], list[object]]:
         """The tensors among the results, each once, and what stands for each leaf."""
@@ -159,30 +167,51 @@ class Session:
             return Failed("it binds a name, an attribute or a place to a new tensor", once=True)
         if any(c.path is not None and id(c.tensor) not in bound for c in self.candidates):
             return Failed("it lets go of a tensor of its closure", once=True)
-        for t in tensors:
-            if id(t) not in mine and t._expr.tape is not None and not _is_spent(t._expr.tape):
-                return Failed("gradients flow through its results")
         return None
 
-    def _capture(self, tensors: list[Tensor], result: Flat, gradients: list[Gradient]) -> Capture:
+    def _flowing(self, tensors: list[Tensor]) -> list[int]:
+        """The results through which gradients flow."""
+        mine = {id(c.tensor) for c in self.candidates}
+        return [
+            k for k, t in enumerate(tensors)
+            if id(t) not in mine and t._expr.tape is not None and not _is_spent(t._expr.tape)
+        ]  # fmt: skip
+
+    def _flow(self, flowing: list[int], tensors: list[Tensor]) -> Flow | None:
+        """The way back from a result that is the only one, and has memory of its own."""
+        (k, *others), recorder = flowing, self.recorder
+        place = recorder.place(_in_memory(tensors[k]))
+        if others or place.slot not in recorder.sizes or self._gradients(tensors):
+            return None
+        return flow_of(self.name, recorder, k, tensors[k], self.candidates)
+
+    def _capture(
+        self, tensors: list[Tensor], result: Flat, gradients: list[Gradient], flow: Flow | None
+    ) -> Capture:
         recorder = self.recorder
         same = {id(c.tensor): c for c in self.candidates}
         exprs = [_in_memory(t) for t in tensors]
+        saved = [] if flow is None else flow.saved
         places = [recorder.place(e) for e in exprs]
-        program = recorder.program(places, self.name)
+        program = recorder.program([*places, *saved], self.name)
         made = [
             Made(same.get(id(t)), recorder.renumbered(p), e.spec, e.strides)
             for t, p, e in zip(tensors, places, exprs, strict=True)
         ]
+        byte = spec((1,), uint8, program.opened.device)
+        made += [Made(None, recorder.renumbered(p), byte, (1,)) for p in saved]
         facts = Facts(
             self.name, program, self.leaves, self.tree, self.settings, self.candidates,
             self.inputs, recorder.environment, self.floats, made, result, gradients,
+            None if flow is None else len(saved),
         )  # fmt: skip
-        call = call_of(facts)
+        call, numbers = numbered_call(facts)
+        if flow is not None:
+            call.flow = flow.of_call(self.name, numbers, len(tensors))
         kept = {c.argument: c.forget() for c in self.candidates}  # no tensor of the user's
         leaves = [kept.get(i, x) for i, x in enumerate(self.leaves)]
         shown = ", ".join(map(shown_leaf, leaves))
-        return Capture(shown, facts._replace(leaves=leaves), call)
+        return Capture(shown, facts._replace(leaves=leaves), call, flow)
 
 
 def shown_leaf(x: object) -> str:

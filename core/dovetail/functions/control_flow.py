@@ -319,7 +319,7 @@ def _length(recorder: Recorder, b: int | Tensor) -> int | Place:
 # --- captured bodies ------------------------------------------------------------------------------
 
 
-class _Inner:
+class Inner:
     """A piece of a program that is captured without being run."""
 
     def __init__(self, outer: Recorder, device: Device) -> None:
@@ -388,7 +388,7 @@ class _Loop:
         self, step: Callable[[Tensor, X, C], tuple[C, Y]], indexed: bool = False
     ) -> Part | None:
         """The body, of an index, the parts and what is carried; None where gradients flow."""
-        inner = _Inner(self.recorder, self.device)
+        inner = Inner(self.recorder, self.device)
         with recorded_by(inner.recorder):
             inputs = [inner.recorder.placeholder(e.spec) for e in self.first]
             xs = [inner.recorder.placeholder(_row(e.spec)) for e in self.given]
@@ -468,7 +468,7 @@ class _Loop:
     def repeated_while(self, condition: Callable[[C], object], part: Part | None) -> C:
         """What a loop gives that goes on while a condition holds."""
         assert part is not None
-        inner = _Inner(self.recorder, self.device)
+        inner = Inner(self.recorder, self.device)
         with recorded_by(inner.recorder):
             inputs = [make(inner.recorder.placeholder(e.spec)) for e in self.first]
             truth = condition(rebuilt(self.carried, inputs))
@@ -494,7 +494,7 @@ class _Branch:
     def __init__(
         self, name: str, recorder: Recorder, device: Device, function: Callable[[], object]
     ) -> None:
-        inner = _Inner(recorder, device)
+        inner = Inner(recorder, device)
         with recorded_by(inner.recorder):
             self.flat = tensor_leaves(name, function())
             if any(t._expr.tape is not None for t in self.flat.leaves):

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import update_wrapper
 from inspect import Parameter, signature
-from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
 import numpy as np
 
@@ -14,12 +14,11 @@ from ..arguments import function as callable_
 from ..arguments import refused
 from ..capture.program import Program
 from ..engine import evaluate as run
-from ..engine import recording
 from ..errors import ArgumentError, ArgumentTypeError, DTypeError
 from ..settings import Settings, current
 from ..tensor.host import evaluated
 from ..tensor.tensor import Tensor
-from .calls import MISS, Call
+from .calls import MISS, Latest
 from .captures import Capture, Failed, Session
 from .containers import SIMPLE, Flat, Static, flattened, rebuilt, static, strided_leaf
 
@@ -35,7 +34,7 @@ R = TypeVar("R")
 Instance = TypeVar("Instance")
 
 
-class Captured(Generic[P, R]):
+class Captured(Latest, Generic[P, R]):
     """A function that is captured when it is called, and replayed when it is called again.
 
     Made by `dt.jit`. `captures` counts how often it was captured.
@@ -49,11 +48,11 @@ class Captured(Generic[P, R]):
     def __init__(self, function: Callable[P, R], static_argnames: frozenset[str]) -> None:
         self.__name__ = type(function).__name__  # of what has no name itself
         update_wrapper(self, function)
-        self._function: Callable[..., R] = function
+        self._function = function
         self._static = static_argnames
         self._positions = _positions(function, static_argnames)
         self._captures: dict[Hashable, list[Capture | Failed]] = {}
-        self._latest: tuple[Call, ...] = ()  # whatever the arguments
+        self._latest = ()
         self._tries: dict[Hashable, int] = {}  # how often it changed what it leads to
         self._lock = threading.RLock()
         self.captures = 0
@@ -61,7 +60,15 @@ class Captured(Generic[P, R]):
     @property
     def programs(self) -> list[tuple[str, Program]]:
         """What is replayed for which arguments; what `dt.explain` shows."""
-        return [(c.arguments, c.program) for c in self.captured()]
+        return _programs(self.captured())
+
+    def explained(self, args: tuple[object, ...]) -> tuple[list[tuple[str, Program]], list[str]]:
+        """The same for arguments like these; and why it runs as always for such, where it does."""
+        settings = current()
+        key = _key(self._name, self._flat(args, {}), (settings.grad, settings.reproducible))[1]
+        found = self._captures.get(key, ())
+        reasons = [c.reason for c in found if isinstance(c, Failed)]
+        return _programs([c for c in found if isinstance(c, Capture)]), reasons
 
     def captured(self) -> list[Capture]:
         """Its captures, in order."""
@@ -85,21 +92,21 @@ class Captured(Generic[P, R]):
         bound: _Bound[..., R] = _Bound(self, instance)
         return bound
 
-    def __call__(self, *args: P.args, **options: P.kwargs) -> R:
-        if recording.active and recording.current() is not None:
-            return self._function(*args, **options)  # part of what is being captured
-        settings = current()
-        if not options:
-            for call in self._latest:
-                result: R = call(args, None, settings)
-                if result is not MISS:
-                    return result
+    if TYPE_CHECKING:
+
+        def __call__(self, *args: P.args, **options: P.kwargs) -> R: ...  # type: ignore[override]  # of `Latest`, which takes any
+
+    def _called(
+        self, args: tuple[object, ...], options: Mapping[str, object], settings: Settings
+    ) -> R:
+        result: R
         if settings.eager:
-            return self._function(*args, **options)
+            result = self._function(*args, **options)
+            return result
         flat = self._flat(args, options)
         if flat.tree is not None:
             for call in self._latest:
-                result = call(flat.leaves, flat.tree, settings)
+                result = call.run(flat.leaves, flat.tree, settings)
                 if result is not MISS:
                     return result
         return self._found(flat, settings)
@@ -121,7 +128,7 @@ class Captured(Generic[P, R]):
         for capture in self._captures.get(key, ()):
             if isinstance(capture, Failed):
                 return self._run(flat, [x.value if type(x) is Static else x for x in flat.leaves])
-            result: R = capture.call(flat.leaves, flat.tree, settings)
+            result: R = capture.call.run(flat.leaves, flat.tree, settings)
             if result is not MISS:
                 self._latest = (capture.call, *self._latest)[:LATEST]
                 return result
@@ -129,10 +136,9 @@ class Captured(Generic[P, R]):
 
     def _run(self, flat: Flat, leaves: Sequence[object]) -> R:
         """The function itself, given the leaves of its arguments."""
-        if flat.tree is None:
-            return self._function(*leaves)
-        args, options = rebuilt(flat, leaves)
-        return self._function(*args, **options)
+        args, options = (leaves, {}) if flat.tree is None else rebuilt(flat, leaves)
+        made: R = self._function(*args, **options)
+        return made
 
     @property
     def _name(self) -> str:
@@ -189,6 +195,12 @@ class _Bound(Generic[P, R]):
 
     def __getattr__(self, name: str) -> object:
         return getattr(self.__func__, name)
+
+
+def _programs(captures: Sequence[Capture]) -> list[tuple[str, Program]]:
+    found = [(c.arguments, c.program) for c in captures]
+    backs = [(c.arguments, c.flow.program) for c in captures if c.flow is not None]
+    return found + [(f"{arguments}, the way back", program) for arguments, program in backs]
 
 
 def _positions(function: Callable[..., object], names: frozenset[str]) -> frozenset[int]:

@@ -120,14 +120,20 @@ class Replay:
 
 
 class Replays:
-    """What a captured function does, for each kind of arguments it was captured for."""
+    """What a captured function does, for each kind of arguments it was captured for. `reasons`: why
+    it runs as always for those that were asked about.
+    """
 
-    def __init__(self, name: str, captures: tuple[Replay, ...]) -> None:
-        self.name, self.captures = name, captures
+    def __init__(
+        self, name: str, captures: tuple[Replay, ...], reasons: tuple[str, ...] = ()
+    ) -> None:
+        self.name, self.captures, self.reasons = name, captures, reasons
 
     def __str__(self) -> str:
+        if self.reasons:
+            return f"{self.name} runs as always for such arguments: {'; '.join(self.reasons)}."
         if not self.captures:
-            return f"{self.name} has not been captured: it has not been called."
+            return f"{self.name} has not been captured: it has not been called with such arguments."
         return "\n\n".join([f"{self.name}, captured:", *map(str, self.captures)])
 
     __repr__ = __str__
@@ -141,6 +147,10 @@ class Captured(Protocol):
     @property
     def programs(self) -> Sequence[tuple[str, Program]]: ...
 
+    def explained(
+        self, args: tuple[object, ...]
+    ) -> tuple[Sequence[tuple[str, Program]], Sequence[str]]: ...
+
 
 def _is_captured(x: object) -> TypeGuard[Captured]:
     return hasattr(x, "programs")
@@ -149,13 +159,14 @@ def _is_captured(x: object) -> TypeGuard[Captured]:
 @overload
 def explain(*tensors: Tensor, source: bool = False) -> Explanation: ...
 @overload
-def explain(*tensors: Captured, source: bool = False) -> Replays: ...
-def explain(*tensors: Tensor | Captured, source: bool = False) -> Explanation | Replays:
+def explain(f: Captured, /, *args: object, source: bool = False) -> Replays: ...
+def explain(*tensors: object, source: bool = False) -> Explanation | Replays:
     """How the pending work of these tensors would be done, together: launches, reasons, kernels.
 
-    Nothing runs, and it stays pending. `tensors`: or one function that `dt.jit` gave; then what is
+    Nothing runs, and it stays pending. `tensors`: or a function that `dt.jit` gave; then what is
     replayed for each kind of arguments, as `captures`, each with `launches` and the bytes of its
-    `arena`. `source`: True also compiles each kernel, to show what the backend generates for it.
+    `arena`; arguments behind it ask for those of their kind alone, and why there is none
+    (`reasons`). `source`: True also compiles each kernel, to show what the backend makes of it.
     What comes back is printed, or looked at: `launches`, `stored`, `nbytes`, `fresh`.
     Shapes: any.
     Dtypes: all.
@@ -169,8 +180,10 @@ def explain(*tensors: Tensor | Captured, source: bool = False) -> Explanation | 
     (1, 16)
     """
     source = flag("explain", source, "source")
-    if len(tensors) == 1 and _is_captured(f := tensors[0]):
-        return Replays(f.__name__, tuple(_replay(given, p, source) for given, p in f.programs))
+    if tensors and _is_captured(f := tensors[0]):
+        found, reasons = f.explained(tensors[1:]) if len(tensors) > 1 else (f.programs, ())
+        replays = tuple(_replay(given, p, source) for given, p in found)
+        return Replays(f.__name__, replays, tuple(reasons))
     plans = run.planned([strided("explain", x)._expr for x in tensors])
     launches = tuple(_launch(where, step, source) for where, plan in plans for step in plan.steps)
     stored = tuple(f"{m.op} {m.spec}: {m.reason}" for _, p in plans for m in p.materialised)
@@ -184,7 +197,7 @@ def _replay(arguments: str, program: Program, source: bool) -> Replay:
 
 def _act(where: Opened, how: str, act: CapturedLaunch | CapturedCall, source: bool) -> Launch:
     if isinstance(act, CapturedLaunch):
-        made = _launch(where, act.step, source)
+        made = _launch(where, act.planned, source)
         return made._replace(name=how + made.name, fresh=0)
     name = how + act.op.name
     return Launch(name, str(where.device), "", "", "", "vendor routine", (), act.nbytes, 0)

@@ -4,9 +4,12 @@ what waits for it."""
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from ..backend.interface import QueuedLaunch, Replay
 from ..backend.streams import Stream, default_stream
 from ..dtypes import float32
 from ..kernel.builder import Kernel, KernelBuilder
@@ -22,6 +25,14 @@ def doubled() -> Kernel:
     x = b.buffer("x", float32, "rw")
     i = b.axis(b.int("n"))
     b.store(x, i, load(x, i) * 2.0 + 1.0)
+    return b.build()
+
+
+def scaled() -> Kernel:
+    b = KernelBuilder("scaled")
+    x, y, c = b.buffer("x", float32, "r"), b.buffer("y", float32, "w"), b.scalar("c", float32)
+    i = b.axis(b.int("n"))
+    b.store(y, i, load(x, i) * c + 1.0)
     return b.build()
 
 
@@ -61,6 +72,42 @@ def test_work_on_a_stream_is_in_order(kit: Kit) -> None:
         q.fill(1.0, stream)
         q.work(20, stream)
         q.check(stream, "copy out after work queued on its stream")
+
+
+def one_by_one(launches: Sequence[QueuedLaunch]) -> Replay:
+    """What is done where a backend has no sequences."""
+
+    def replay(at: list[Any], variables: list[Any], stream: StreamHandle) -> None:
+        for launch, buffers, scalars in launches:
+            handles = [x for k, byte in buffers for x in (at[2 * k], at[2 * k + 1] + byte)]
+            launch(tuple(handles), [x if k is None else variables[k] for x, k in scalars], stream)
+
+    return replay
+
+
+def test_a_sequence_does_its_launches_in_order(kit: Kit) -> None:
+    """Each reads what the one before wrote; slots and variables are other ones at each call."""
+    n, launches = N // 2, []
+    bound = kit.backend.bind(kit.program(scaled()), (n,), (n,))
+    for k in range(6):
+        places = ((k % 2, 4 * n * (k // 2 % 2)), ((k + 1) % 2, 4 * n * ((k + 1) // 2 % 2)))
+        scalar = (float(k), None if k % 3 else k // 3)
+        launches.append(QueuedLaunch(bound, places, (scalar,)))
+    run = kit.backend.sequence(launches) or one_by_one(launches)
+    for value, stream in ((1.0, None), (2.0, kit.backend.create_stream())):
+        a, b = Queue(kit), Queue(kit)
+        for q in (a, b):
+            q.fill(value, stream)
+        variables = [value + 0.5, value - 0.25]
+        for launch in launches:
+            ((i, low), (j, to)), ((c, variable),) = launch.buffers, launch.scalars
+            x, y = ((a, b)[k].expected for k in (i, j))
+            factor = np.float32(c if variable is None else variables[variable])
+            y[to // 4 : to // 4 + n] = x[low // 4 : low // 4 + n] * factor + np.float32(1)
+        at = [x for q in (a, b) for x in (q.ptr.handle, q.ptr.offset)]
+        run(at, variables, stream)
+        for q in (a, b):
+            kit.same(q.read(stream), q.expected, float32, "a sequence", lambda: str(scaled()))
 
 
 def test_synchronize_waits(kit: Kit) -> None:

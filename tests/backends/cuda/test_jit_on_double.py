@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +13,8 @@ pytest.importorskip("cuda.bindings", reason="cuda-bindings is not installed")
 pytest.importorskip("dovetail_cuda", reason="dovetail-cuda is not installed")
 
 import dovetail as dt
+from cuda.bindings.driver import CUresult
+from dovetail_cuda.graph import LEAST
 from test_on_double import double as double
 from test_on_double import gpu as gpu
 
@@ -75,3 +78,107 @@ def test_a_bad_index_is_an_error(device: dt.Device) -> None:
     with pytest.raises(dt.IndexOutOfRange):
         captured(x, dt.asarray([1, 40])).tolist()
     assert captured(x, dt.asarray([1, 2])).tolist() == (VALUES[1:3] * 2).tolist()
+
+
+# --- as a graph
+
+
+def chain(x: dt.Tensor, rate: float) -> dt.Tensor:
+    for _ in range(5):
+        x[1:-1] = rate * (x[:-2] + x[2:])
+    return x * 2
+
+
+def chained(captured: Any, values: Any, rate: float) -> dt.Tensor:
+    """What a call gives, not waited for."""
+    found: dt.Tensor = captured(dt.asarray(values), rate)
+    return found
+
+
+def wanted(values: Any, rate: float, device: dt.Device) -> bytes:
+    dt.set_default_device("reference")
+    found = chain(dt.asarray(values), rate).numpy().tobytes()
+    dt.set_default_device(device)
+    return found
+
+
+def test_launches_of_a_replay_are_one_graph(device: dt.Device, gpu: Any) -> None:
+    captured, calls = dt.jit(chain), gpu.machine.calls
+    chained(captured, VALUES, 0.5)
+    before = calls["cuLaunchKernel"]
+    late = [(chained(captured, VALUES * k, k / 8), VALUES * k, k / 8) for k in range(1, 5)]
+    assert calls["cuLaunchKernel"] == before
+    assert calls["cuGraphInstantiate"] == 1 and calls["cuGraphLaunch"] == 4
+    ((_, program),) = captured.programs
+    assert calls["cuGraphAddKernelNode"] == program.launches > LEAST
+    for found, values, rate in late:  # graphs under way kept the arguments that they began with
+        assert found.numpy().tobytes() == wanted(values, rate, device)
+
+
+def test_only_what_has_changed_is_changed_in_a_graph(device: dt.Device, gpu: Any) -> None:
+    def f(x: dt.Tensor, y: dt.Tensor, rate: float) -> None:
+        x[1:] = y[:-1] * 2
+        x[:-1] = y[1:] * rate
+        x[2:] = y[:-2] * 3
+
+    captured, calls = dt.jit(f), gpu.machine.calls
+    x, y = dt.asarray(VALUES), dt.asarray(VALUES)
+    for rate in (1.0, 2.0, 2.0):
+        captured(x, y, rate)
+    changed = "cuGraphExecKernelNodeSetParams"
+    assert calls[changed] == 0
+    captured(x, y, 3.0)
+    assert calls[changed] == 1
+    captured(dt.asarray(VALUES), y, 3.0)
+    assert calls[changed] == 4
+
+
+def test_short_sequences_are_launched_one_by_one(device: dt.Device, gpu: Any) -> None:
+    captured = dt.jit(lambda x: x * 2 + 1)
+    for _ in range(3):
+        assert captured(dt.asarray(VALUES)).numpy().tobytes() == (VALUES * 2 + 1).tobytes()
+    assert gpu.machine.calls["cuGraphCreate"] == 0
+
+
+GRAPH_CALLS = [
+    "cuGraphCreate", "cuGraphAddKernelNode", "cuGraphInstantiate", "cuGraphLaunch",
+    "cuGraphExecKernelNodeSetParams",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("function", GRAPH_CALLS)
+def test_a_graph_that_the_driver_refuses_is_an_error_and_the_next_call_is_right(
+    device: dt.Device, gpu: Any, function: str
+) -> None:
+    captured = dt.jit(chain)
+    chained(captured, VALUES, 0.5)
+    if function.endswith("SetParams"):
+        chained(captured, VALUES, 0.5)
+    gpu.machine.refuse(function, CUresult.CUDA_ERROR_UNKNOWN)
+    with pytest.raises(RuntimeError, match="CUDA_ERROR_UNKNOWN"):
+        chained(captured, VALUES, 0.25)
+    for rate in (0.25, 0.5):
+        found = chained(captured, VALUES, rate).numpy().tobytes()
+        assert found == wanted(VALUES, rate, device)
+
+
+def test_graphs_are_given_back(device: dt.Device, gpu: Any) -> None:
+    captured = dt.jit(chain)
+    for _ in range(3):
+        last = chained(captured, VALUES, 0.5)
+    assert gpu.machine.live()["graphexec"] == 1
+    del captured
+    gc.collect()
+    live = gpu.machine.live()
+    assert not live.get("graph") and not live.get("graphexec") and not live.get("node")
+    assert last.numpy().tobytes() == wanted(VALUES, 0.5, device)
+
+
+def test_graphs_run_on_the_stream_that_is_current(device: dt.Device, gpu: Any) -> None:
+    captured, s = dt.jit(chain), dt.Stream(device)
+    chained(captured, VALUES, 0.5)
+    with s:
+        found = chained(captured, VALUES, 0.5)
+    s.synchronize()
+    assert found.numpy().tobytes() == wanted(VALUES, 0.5, device)
+    assert gpu.machine.calls["cuGraphLaunch"] == 1

@@ -1,0 +1,110 @@
+"""Sequences of launches as CUDA graphs: one call of the driver for all of them.
+
+The nodes are a chain. A node whose addresses or numbers differ from those of the last replay gets
+new ones before the graph is launched; what is under way already keeps its own.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from dovetail.extend import QueuedLaunch, StreamHandle
+
+from . import driver as cuda
+from .launch import Arguments, Bound
+
+LEAST = 3  # launches; a graph of fewer saves no calls
+
+
+class Graph:
+    """Launches that are replayed. The graph is made at the first replay, which has addresses."""
+
+    def __init__(self, enter: Callable[[], None], launches: Sequence[QueuedLaunch]) -> None:
+        self._enter, self._lock = enter, threading.Lock()
+        self._nodes = [_Node(x) for x in launches]
+        self._made: _Made | None = None
+
+    def replay(self, at: list[Any], variables: list[Any], stream: StreamHandle) -> None:
+        """Queues them all on a stream."""
+        with self._lock:
+            self._enter()
+            made = self._made
+            if made is None:
+                for node in self._nodes:
+                    node.changed(at, variables)
+                self._made = made = _Made(self._nodes)
+            else:
+                made.update([n for n in self._nodes if n.changed(at, variables)])
+            made.launch(stream)
+
+
+class _Node:
+    """A launch, and what its arguments were the last time; None: not known."""
+
+    def __init__(self, launch: QueuedLaunch) -> None:
+        bound: Bound = launch.launch.__self__  # type: ignore[attr-defined]  # `bind` gave its method
+        self.bound, self.buffers, self.scalars = bound, launch.buffers, launch.scalars
+        self.arguments = Arguments(bound.kernel, bound.ints)
+        self.last: tuple[list[int], list[Any]] | None = None
+        p = self.parameters = cuda.driver.CUDA_KERNEL_NODE_PARAMS()
+        p.func, p.sharedMemBytes, p.kernelParams = bound.function, 0, self.arguments.address
+        p.gridDimX, p.gridDimY, p.gridDimZ, p.blockDimX, p.blockDimY, p.blockDimZ = bound.shape
+
+    def changed(self, at: list[Any], variables: list[Any]) -> bool:
+        """Whether its arguments are other ones now; they are packed."""
+        addresses = [at[2 * slot] + at[2 * slot + 1] + byte for slot, byte in self.buffers]
+        numbers = [x if k is None else variables[k] for x, k in self.scalars]
+        if self.last == (addresses, numbers):
+            return False
+        self.last = None  # until the driver knows: an interrupt may come
+        self.arguments.write(addresses, numbers)
+        self.packed = addresses, numbers
+        return True
+
+
+class _Made:
+    """The driver's graph. Where it is given back while it runs, the driver lets it finish."""
+
+    def __init__(self, nodes: Sequence[_Node]) -> None:
+        d = cuda.driver
+        self._graph = graph = _Owned(d.cuGraphCreate(0), "cuGraphCreate", d.cuGraphDestroy)
+        self._handles: dict[int, Any] = {}
+        before: list[Any] = []
+        for node in nodes:
+            added = d.cuGraphAddKernelNode(graph.handle, before, len(before), node.parameters)
+            before = [cuda.answer(added, f"adding {node.bound.kernel.name} to a graph")]
+            self._handles[id(node)] = before[0]
+        run = d.cuGraphInstantiate(graph.handle, 0)
+        self._run = _Owned(run, "cuGraphInstantiate", d.cuGraphExecDestroy)
+        for node in nodes:
+            node.last = node.packed
+
+    def update(self, nodes: Sequence[_Node]) -> None:
+        """Gives these nodes the arguments that they have packed."""
+        change = cuda.driver.cuGraphExecKernelNodeSetParams
+        for node in nodes:
+            status = change(self._run.handle, self._handles[id(node)], node.parameters)
+            cuda.answer(status, f"changing {node.bound.kernel.name} in a graph")
+            node.last = node.packed
+
+    def launch(self, stream: StreamHandle) -> None:
+        """Queues it."""
+        cuda.answer(cuda.driver.cuGraphLaunch(self._run.handle, stream or 0), "launching a graph")
+
+
+class _Owned:
+    """A handle of the driver's, given back with this object."""
+
+    __slots__ = ("__del__", "handle")
+
+    # In a slot, so that Python calls the driver's function itself: no interrupt comes between.
+    __del__: Callable[[], object]
+
+    def __init__(
+        self, made: tuple[Any, ...], doing: str, give_back: Callable[[Any], object]
+    ) -> None:
+        self.handle = cuda.answer(made, doing)
+        self.__del__ = partial(give_back, self.handle)

@@ -1,0 +1,80 @@
+"""Gradients through captured functions: one place on the tape for all that a function did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ..engine import recording
+from ..errors import GradientError
+from ..settings import current
+from ..tensor.tensor import Tensor
+from .engine import grad
+from .tape import Kept, Leaf, Node, Sent, edge_to, keep, kept_value, unheld
+
+
+class _Captured(Node):
+    """A call of a captured function. `saved`: what its way back reads."""
+
+    __slots__ = ("back", "saved")
+
+    back: recording.Back
+    saved: list[Kept]
+
+    def backward(self, g: Tensor, result: Kept | None) -> list[Sent | None]:
+        if current().grad:
+            raise GradientError(
+                f"backward: {self.name} was captured, so that its gradients have no gradients; "
+                "take both inside of one captured function, or call the function (__wrapped__)"
+            )
+        saved = []
+        for k in self.saved:
+            t = kept_value(self, "a value", k)
+            assert isinstance(t, Tensor)
+            saved.append(t)
+        return [*self.back(g, saved)]
+
+    def release(self) -> Callable[[], None]:
+        saved = [unheld(k) for k in self.saved]
+        self.released, self.saved = True, []
+
+        def restore() -> None:
+            self.released, self.saved = False, saved
+
+        return restore
+
+
+class _Tapes:
+    """See `recording.Tapes`."""
+
+    def lead_straight(self, result: Tensor, given: Sequence[Tensor]) -> bool:
+        ends = {t._expr.tape for t in given}
+        reached: list[Node] = []
+        seen: set[Node] = set()
+        stack: list[Node] = [result._expr.tape]
+        while stack:
+            n = stack.pop()
+            if n in seen:
+                continue
+            seen.add(n)
+            if n in ends or type(n) is Leaf or n.hooks or n.retains or n.released:
+                return False
+            for e in n.edges:
+                if e is not None:
+                    (reached if e.node in ends else stack).append(e.node)
+        return len(reached) == len({*reached})
+
+    def gradients(
+        self, result: Tensor, given: Sequence[Tensor], g: Tensor
+    ) -> Sequence[Tensor | None]:
+        return grad([result], [*given], [g], retain_graph=True, allow_unused=True)
+
+    def attach(
+        self, name: str, result: Tensor, given: Sequence[Tensor], saved: Sequence[Tensor],
+        back: recording.Back,
+    ) -> None:  # fmt: skip
+        node = _Captured(name, result._expr.spec, tuple([edge_to(t._expr) for t in given]))
+        node.back, node.saved = back, [keep(t._expr) for t in saved]
+        result._expr.tape = node
+
+
+recording.tapes = _Tapes()

@@ -1,0 +1,42 @@
+# What the compiled form of `replay.py` knows of its types.
+cimport cython
+
+from dovetail.engine.events cimport Counters
+from dovetail.engine.launching cimport part
+from dovetail.plugins.opened cimport Opened
+from dovetail.settings cimport Flags
+
+
+cdef Counters counters
+cdef Flags flags
+
+
+cdef class Replayer:
+    cdef public Opened opened
+    cdef public object acts
+    cdef public Py_ssize_t launches
+    cdef public str name
+    cdef public list steps
+    cpdef run(self, list at, list env, object stream)
+
+
+cdef class OneByOne:
+    cdef public list launches
+
+
+cdef class Checked:
+    cdef public object queued
+    cdef public list cells
+    cdef public object prompt
+
+
+cdef class Routine:
+    cdef public object backend
+    cdef public object routine
+    cdef public list inputs
+    cdef public tuple output
+
+
+@cython.locals(found=list, slot=Py_ssize_t)
+cpdef tuple handles(tuple buffers, list at)
+cpdef list numbers(tuple scalars, list env)

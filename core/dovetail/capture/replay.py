@@ -1,0 +1,158 @@
+"""Acts done again: launches in one piece where the backend has one for them, all else in turn."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeAlias
+
+from ..backend.faults import WIDTH, Asked, Prompt, out_of_range
+from ..backend.interface import Backend, QueuedLaunch, Replay, Scalar
+from ..engine import events
+from ..engine.evaluate import lock
+from ..engine.events import counters
+from ..engine.launching import part
+from ..engine.programs import Part
+from ..memory.pointer import StreamHandle
+from ..plugins.opened import Opened
+from ..settings import flags
+
+At: TypeAlias = list[Any]  # handle and byte offset of each slot
+Env: TypeAlias = list[Any]  # numbers that differ from call to call
+Buffers: TypeAlias = tuple[tuple[int, int], ...]  # slots, and bytes there
+Scalars: TypeAlias = tuple[tuple[Scalar, int | None], ...]  # values, or numbers of `env`
+
+
+class Repeatable(Protocol):
+    """What an act is, as far as a replay is concerned."""
+
+    def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
+        """Does it, noting events."""
+
+    def queued(self) -> QueuedLaunch | None:
+        """Itself, where it is a launch that may be part of a sequence."""
+
+    def step(self, opened: Opened) -> Replay:
+        """What does it where nobody looks."""
+
+
+class Replayer:
+    """Does a program's acts again. `launches`: how many kernels and routines these are."""
+
+    __slots__ = ("acts", "launches", "name", "opened", "steps")
+
+    def __init__(
+        self, opened: Opened, acts: Sequence[Repeatable], launches: int, name: str
+    ) -> None:
+        self.opened, self.acts, self.launches, self.name = opened, acts, launches, name
+        self.steps: list[Replay] | None = None
+
+    def run(self, at: At, env: Env, stream: StreamHandle) -> None:
+        """Does them, on this memory and with these numbers."""
+        if flags.noted and events.profiles:
+            self._noted(at, env, stream)
+        else:
+            steps = self.steps
+            if steps is None:
+                steps = self.steps = self._prepared()
+            for step in steps:
+                step(at, env, stream)
+        counters.launches += self.launches
+
+    def _noted(self, at: At, env: Env, stream: StreamHandle) -> None:
+        """The same while a profile is taken: each act notes itself."""
+        if self.name:
+            events.note(f"replay {self.name}", time.perf_counter_ns())
+        for act in self.acts:
+            act.run(self.opened, at, env, stream)
+
+    def _prepared(self) -> list[Replay]:
+        """The acts, launches that follow each other in one piece."""
+        steps: list[Replay] = []
+        waiting: list[QueuedLaunch] = []
+        for act in self.acts:
+            queued = act.queued()
+            if queued is not None:
+                waiting.append(queued)
+            else:
+                steps += self._sequence(waiting)
+                waiting = []
+                steps.append(act.step(self.opened))
+        return steps + self._sequence(waiting)
+
+    def _sequence(self, launches: list[QueuedLaunch]) -> list[Replay]:
+        """What does these launches, if there are any."""
+        if not launches:
+            return []
+        return [self.opened.backend.sequence(launches) or OneByOne(launches)]
+
+
+class OneByOne:
+    """Launches in order, for backends that do not take them together."""
+
+    __slots__ = ("launches",)
+
+    def __init__(self, launches: list[QueuedLaunch]) -> None:
+        self.launches = launches
+
+    def __call__(self, at: At, env: Env, stream: StreamHandle) -> None:
+        for queued in self.launches:
+            queued.launch(handles(queued.buffers, at), numbers(queued.scalars, env), stream)
+
+
+class Checked:
+    """A launch that notes bad indices, where the host sees them when it returns. `cells`: of each
+    error cell which buffer it is, what the index was for, and the source line that asked.
+
+    Raises: IndexOutOfRange.
+    """
+
+    __slots__ = ("cells", "prompt", "queued")
+
+    def __init__(
+        self, queued: QueuedLaunch, cells: list[tuple[int, Asked, str | None]], prompt: Prompt
+    ) -> None:
+        self.queued, self.cells, self.prompt = queued, cells, prompt
+
+    def __call__(self, at: At, env: Env, stream: StreamHandle) -> None:
+        args = [*handles(self.queued.buffers, at)]
+        handle, found = self.prompt
+        with lock:  # these cells belong to whoever has it
+            for k, (buffer, _, _) in enumerate(self.cells):
+                found[k] = 0
+                args[2 * buffer], args[2 * buffer + 1] = handle, k * WIDTH
+            self.queued.launch(tuple(args), numbers(self.queued.scalars, env), stream)
+            for k, (_, asked, line) in enumerate(self.cells):
+                index = found[k]
+                if index or asked.size == 0:  # where nothing is in range, 0 is not either
+                    raise out_of_range(asked, index, line)
+
+
+class Routine:
+    """A vendor's routine; operands as `launching.part` has them."""
+
+    __slots__ = ("backend", "inputs", "output", "routine")
+
+    def __init__(
+        self, backend: Backend, routine: Callable[..., object], inputs: list[Part], output: Part
+    ) -> None:
+        self.backend, self.routine, self.inputs, self.output = backend, routine, inputs, output
+
+    def __call__(self, at: At, env: Env, stream: StreamHandle) -> None:
+        given = tuple([part(at, x) for x in self.inputs])
+        self.routine(self.backend, given, part(at, self.output), stream)
+        counters.calls += 1
+
+
+def handles(buffers: Buffers, at: At) -> tuple[object, ...]:
+    """Handle and byte offset of each buffer."""
+    found: list[object] = []
+    for slot, offset in buffers:
+        found.append(at[2 * slot])
+        found.append(at[2 * slot + 1] + offset)
+    return tuple(found)
+
+
+def numbers(scalars: Scalars, env: Env) -> list[Scalar]:
+    """The scalars of a launch."""
+    return [x if k is None else env[k] for x, k in scalars]

@@ -1,0 +1,226 @@
+"""What is known of a captured function after its first call, and the later calls made of that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from ..capture.program import Place, Program
+from ..capture.recorder import Environment
+from ..capture.traced import TracedFloat
+from ..graph.expr import Expr, Spec, leaf, storage_of
+from ..layout import Shape
+from ..memory import DataPtr, Storage
+from ..settings import Settings
+from ..tensor.tensor import Tensor, make
+from .calls import LEAF, NONE, NOTHING, OTHER, TUPLE, Beside, Call, Given, Wanted
+from .closures import Path
+from .containers import Flat, Static
+
+
+class Candidate:
+    """A tensor that a function may use: an argument, one that it finds, or the gradient of one."""
+
+    def __init__(
+        self, tensor: Tensor, argument: int | None = None, path: Path | None = None,
+        gradient_of: Candidate | None = None,
+    ) -> None:  # fmt: skip
+        self.tensor, self.argument, self.path = tensor, argument, path
+        self.gradient_of = gradient_of
+        self.input: int | None = None  # its number among the program's inputs, if it is one
+        self.tape = tensor._expr.tape  # before
+
+    @property
+    def taped(self) -> bool:
+        """Whether it required a gradient."""
+        return self.tape is not None
+
+    @property
+    def expr(self) -> Expr:
+        """Its node."""
+        return self.tensor._expr
+
+    def forget(self) -> Tensor:
+        """Keeps of the tensor only what it is like, which comes back."""
+        e = self.tensor._expr
+        spec, strides, offset = e.spec, e.spec.strides, 0
+        if e.op is None:
+            strides, offset = e.strides, e.offset
+        ptr = DataPtr(None, 0, 0, spec.device)
+        self.tensor = make(leaf(Storage(ptr, 0, spec.device), spec, strides, offset))
+        self.tape = None
+        return self.tensor
+
+
+class Made(NamedTuple):
+    """A result: a tensor that is a candidate, or a view of an input, a constant or new memory."""
+
+    same: Candidate | None
+    place: Place
+    spec: Spec
+    strides: Shape
+
+
+class Position(int):
+    """Which of the tensors made stands at a leaf of the result."""
+
+
+Gradient: TypeAlias = tuple[Candidate, int | None]  # whose, and which result it is
+
+
+class Facts(NamedTuple):
+    """All that is known of what a function did, of which a call is made."""
+
+    name: str
+    program: Program
+    leaves: Sequence[object]  # of the arguments
+    tree: object  # of the arguments; None where there are no containers
+    settings: Settings | None  # of the context; None where they do not matter
+    candidates: list[Candidate]
+    inputs: list[Candidate]
+    environment: Environment
+    floats: list[tuple[int, int]]  # leaf of the arguments -> variable
+    made: list[Made]
+    result: Flat  # leaves: positions in `made`, or values
+    gradients: list[Gradient]
+    saved: int | None = None  # where gradients flow: so many of `made`, the last, are for that
+
+
+def call_of(facts: Facts) -> Call:
+    """What replays a capture, and says where that is for other arguments."""
+    return _Maker(facts).call
+
+
+def numbered_call(facts: Facts) -> tuple[Call, dict[int, int]]:
+    """The same, and by the ids of candidates the numbers of their tensors."""
+    maker = _Maker(facts)
+    return maker.call, maker.numbers
+
+
+class _Maker:
+    """Makes it."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.f, self.call = facts, Call()
+        self.numbers: dict[int, int] = {}  # id of a candidate -> that of its tensor
+        self.call.name, self.call.wanted = facts.name, []
+        self.arguments()
+        for c in [*facts.inputs, *self.others(), *filter(self.is_needed, facts.candidates)]:
+            self.number(c)
+        self.sharing()
+        self.memory()
+        self.results()
+
+    def arguments(self) -> None:
+        """What the leaves of the arguments must be."""
+        f, call = self.f, self.call
+        call.count, call.tree, call.settings = len(f.leaves), f.tree, f.settings
+        call.statics, call.floats = [], [*f.floats]
+        by_leaf = {c.argument: c for c in f.candidates if c.argument is not None}
+        for i, x in enumerate(f.leaves):
+            if i in by_leaf:
+                self.number(by_leaf[i])
+            elif isinstance(x, Static):
+                call.statics.append((i, type(x.value), x.value))
+
+    def number(self, c: Candidate) -> int:
+        """That of a candidate's tensor, which is read at each call."""
+        if id(c) not in self.numbers:
+            of = NONE if c.gradient_of is None else self.number(c.gradient_of)
+            made = Wanted(c.expr, NONE if c.argument is None else c.argument, of, c.path)
+            made.taped = c.taped
+            if c.taped and c.tensor.is_leaf:
+                made.gradient = int(any(g.gradient_of is c for g in self.f.candidates))
+            self.numbers[id(c)] = len(self.call.wanted)
+            self.call.wanted.append(made)
+        return self.numbers[id(c)]
+
+    def others(self) -> list[Candidate]:
+        """What is no input, but lies over the memory of one."""
+        used = {id(storage_of(c.expr)) for c in self.f.inputs}
+        return [
+            c
+            for c in self.f.candidates
+            if c.input is None and c.expr.op is None and id(storage_of(c.expr)) in used
+        ]
+
+    def is_needed(self, c: Candidate) -> bool:
+        """Whether a tensor is needed though it is no input: its `grad` is set, it is returned,
+        gradients flow there."""
+        if self.f.saved is not None and c.taped:
+            return True
+        return any(g is c for g, _ in self.f.gradients) or any(m.same is c for m in self.f.made)
+
+    def sharing(self) -> None:
+        """Which tensors share memory, and which must not."""
+        call, program = self.call, self.f.program
+        call.inputs = [self.number(c) for c in self.f.inputs]
+        call.beside = []
+        for c in self.others():
+            base = next(x for x in self.f.inputs if storage_of(x.expr) is storage_of(c.expr))
+            apart = _begin(c.expr) - _begin(base.expr)
+            call.beside.append(Beside(self.number(c), self.number(base), apart))
+        call.written = [call.inputs[i] for i in sorted(program.written) if i < program.inputs]
+        call.written_held = [
+            program.held[i - program.inputs] for i in sorted(program.written) if i >= program.inputs
+        ]
+
+    def memory(self) -> None:
+        """What the program is given, and the numbers that it reads."""
+        call, program, environment = self.call, self.f.program, self.f.environment
+        call.opened, call.device = program.opened, program.opened.device
+        call.constants, call.held, call.sizes = program.held, program.begun(), [*program.sizes]
+        call.sizes += [program.arena] if program.arena else []
+        call.replay, call.template = program.replay, environment.values.copy()
+        call.formulas = environment.formulas.copy()
+
+    def results(self) -> None:
+        """What is made of that."""
+        call, f = self.call, self.f
+        call.given = []
+        for m in f.made:
+            call.given.append(self.made(m, [x.place.slot for x in f.made]))
+        call.gradients = [(self.number(c), NONE if k is None else k) for c, k in f.gradients]
+        call.values, call.around = [_value(x) for x in f.result.leaves], Flat((), f.result.tree)
+        call.form, call.flow = _form(f.result.tree), None
+
+    def made(self, m: Made, slots: list[int]) -> Given:
+        """How a result is made; `slots`: of all results."""
+        given, program = Given(m.spec, m.strides, m.place.offset), self.f.program
+        slot = m.place.slot
+        held = slot - program.inputs
+        if m.same is not None:
+            given.same = self.number(m.same)
+        elif held < 0:
+            given.source = self.number(self.f.inputs[slot])
+        elif held < len(program.held):
+            given.held = program.held[held]
+        else:
+            given.made = held - len(program.held)
+        given.hidden = len(self.call.given) >= len(slots) - (self.f.saved or 0)
+        first = slots.index(slot)
+        if first < len(self.call.given):
+            given.beside = first
+        return given
+
+
+def _begin(e: Expr) -> int:
+    return e.offset * e.spec.dtype.itemsize
+
+
+def _value(x: object) -> tuple[int, int, object]:
+    """A leaf of the result: which tensor, which variable, or what."""
+    if type(x) is Position:
+        return int(x), NONE, None
+    if type(x) is TracedFloat:
+        return NONE, x.variable, None
+    return NONE, NONE, x
+
+
+def _form(tree: Any) -> int:
+    """What a function gives, by the containers of that."""
+    if tree.is_leaf():
+        return LEAF
+    if tree.type is tuple and tree.num_nodes == tree.num_leaves + 1:
+        return TUPLE
+    return NOTHING if tree.type is type(None) else OTHER
