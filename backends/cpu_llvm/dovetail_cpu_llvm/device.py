@@ -27,6 +27,7 @@ from dovetail.extend import (
 from .compile import Compiler, CpuProgram
 from .launch import Launcher
 from .memory import raw_memory
+from .sorting import sorting
 
 
 class CpuBackend(BindingBackend):
@@ -72,7 +73,8 @@ class CpuBackend(BindingBackend):
         return self._launcher.bind(program, ints, grid)
 
     def library_calls(self) -> Mapping[tuple[str, DType], LibraryCall]:
-        return {("matmul", float32): matmul, ("matmul", float64): matmul}
+        products = {("matmul", float32): matmul, ("matmul", float64): matmul}
+        return {**products, **sorting(self.get_num_threads(), self._compiler.native)}
 
     def rest(self) -> None:
         """Idle threads of the pool stop waiting for the next launch, and sleep."""

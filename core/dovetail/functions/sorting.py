@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from .. import layout as lay
 from ..arguments import flag, integer, shown
+from ..device import opened
 from ..dtypes import bfloat16, float16
 from ..engine import recording
 from ..errors import ArgumentError, NotYetError, ShapeError
@@ -119,7 +120,7 @@ def _along(op: ops.Op, x: Tensor, axis: int, descending: bool) -> Tensor:
     d = lay.axis(op.name, axis, x.ndim)
     axes = (*(i for i in range(x.ndim) if i != d), d)
     last = x if d == x.ndim - 1 else view(x, ("permute", axes))
-    order, zero = _order(last, descending)
+    order, zero = _order(op, last, descending)
     result = _ordered(op, last, order, zero)
     if d == x.ndim - 1:
         return result
@@ -134,7 +135,7 @@ def _ordered(op: ops.Op, x: Tensor, order: Order, zero: int) -> Tensor:
     return make(node(op, (x._expr, zero), spec(x.shape, kind, x.device, op.name), order))
 
 
-def _order(x: Tensor, descending: bool) -> tuple[Order, int]:
+def _order(op: ops.Op, x: Tensor, descending: bool) -> tuple[Order, int]:
     """Which bits of the keys matter, and what is subtracted from integers."""
     d = x.dtype
     if d.kind == "f":
@@ -142,12 +143,21 @@ def _order(x: Tensor, descending: bool) -> tuple[Order, int]:
     if d.kind == "b":
         return Order(descending, 0, 1), 0
     low, high = d.min, d.max
-    if d.itemsize >= 4 and x.size >= RANGED and recording.current() is None:
+    if d.itemsize >= 4 and x.size >= RANGED and not _is_known(op, x, descending):
         ends = smallest_of(x), largest_of(x)
         evaluate(*ends)
         low, high = (int(e.item()) for e in ends)
     key = key_dtype(d)
     return Order(descending, 0, max((high - low).bit_length(), 1)), low % (key.max + 1)
+
+
+def _is_known(op: ops.Op, x: Tensor, descending: bool) -> bool:
+    """Whether the range of integers is not asked for: a vendor's routine does not need it, and what
+    is captured has others later.
+    """
+    wanted = op.vendor(Order(descending, 0, 0), x.shape)
+    routine = wanted and (op.name, x.dtype) in opened(x.device).library_calls
+    return routine or recording.current() is not None
 
 
 _SAME_BITS = {float16: 13, bfloat16: 16}  # 0 in the float32 that one equals
