@@ -8,7 +8,6 @@ and positions are sorted as the low bits of words that have keys above them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 from dovetail.extend import (
@@ -17,7 +16,6 @@ from dovetail.extend import (
     LibraryCall,
     StreamHandle,
     StridedOperand,
-    array_at,
     float32,
     float64,
     int32,
@@ -26,12 +24,14 @@ from dovetail.extend import (
     uint64,
 )
 
-Array = np.ndarray[Any, Any]
+from .memory import Array, operand_array
 
 FEW_THREADS = 8  # with more of them the generated passes are faster
 VECTOR = 32  # bytes: NumPy's sort is vectorised with AVX2 and AVX-512
 CHUNK = 1 << 14  # words that stay in cache from one function to the next
 WORD = 64  # bits
+SMALL = 1 << 11  # elements that NumPy's stable `argsort` orders before words are made
+MINUS_ZERO = {4: (np.int32, -(1 << 31)), 8: (np.int64, -(1 << 63))}  # the least of all patterns
 
 
 def sorting(threads: int, vector: int) -> Mapping[tuple[str, DType], LibraryCall]:
@@ -47,7 +47,7 @@ def sort(
     backend: Backend, inputs: Sequence[StridedOperand], output: StridedOperand, stream: StreamHandle
 ) -> None:
     """Writes the elements of each row in order, as a stable sort does: NaN last, -0 equal to 0."""
-    x, out = _array(inputs[0]), _array(output)
+    x, out = operand_array(inputs[0]), operand_array(output)
     np.copyto(out, x)
     out.sort(axis=-1)
     if x.dtype.kind == "f" and x.size:
@@ -56,10 +56,11 @@ def sort(
 
 def _restore(x: Array, out: Array) -> None:
     """Puts zeros and NaNs of sorted rows into the order that they have in `x`."""
-    bits = x.view(f"i{x.itemsize}")
-    if bits.min() == np.iinfo(bits.dtype).min:  # there is a -0, the least of all bit patterns
+    integer, least = MINUS_ZERO[x.itemsize]
+    if np.minimum.reduce(x.view(integer), axis=None) == least:
         out[out == 0] = x[x == 0]
-    if np.isnan(out[..., -1]).any():
+    last = out[..., -1]
+    if (last != last).any():
         out[np.isnan(out)] = x[np.isnan(x)]
 
 
@@ -71,11 +72,13 @@ def argsort(
     Words have as many bits of a key as there is room for above the position. Those whose keys are
     equal as far as that goes are ordered by all of it.
     """
-    x, out = _array(inputs[0]), _array(output)
-    if not x.size:
+    x, out = operand_array(inputs[0]), operand_array(output)
+    if x.size <= SMALL:
+        out[...] = x.argsort(axis=-1, kind="stable")
         return
     n = x.shape[-1]
-    words = out.view(np.uint64) if out.flags.c_contiguous else np.empty(x.shape, np.uint64)
+    apart = not out.flags.c_contiguous
+    words = np.empty(x.shape, np.uint64) if apart else out.view(np.uint64)
     place = (n - 1).bit_length()
     low, high = _put_keys(x, words)
     lost = max(0, (high - low).bit_length() + place - WORD)
@@ -87,7 +90,7 @@ def argsort(
     if tied is not None and tied.size:
         at, row = flat[tied].astype(np.int64), tied // n
         flat[tied] = at[np.lexsort((_keys(x.reshape(-1, n)[row, at]), row))]
-    if words.base is not out:
+    if apart:
         np.copyto(out, words.view(out.dtype))
 
 
@@ -142,8 +145,3 @@ def _tied(words: Array, place: int) -> Array:
         found.append(np.flatnonzero((some[1:] ^ some[:-1]) < above) + start)
     first = np.concatenate(found)
     return np.union1d(first, first + 1)
-
-
-def _array(operand: StridedOperand) -> Array:
-    address, offset, shape, strides, dtype = operand
-    return array_at(address + offset, shape, strides, dtype)
