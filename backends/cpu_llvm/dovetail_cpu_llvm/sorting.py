@@ -7,7 +7,8 @@ and positions are sorted as the low bits of words that have keys above them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
 
 import numpy as np
 from dovetail.extend import (
@@ -30,7 +31,7 @@ FEW_THREADS = 8  # with more of them the generated passes are faster
 VECTOR = 32  # bytes: NumPy's sort is vectorised with AVX2 and AVX-512
 CHUNK = 1 << 14  # words that stay in cache from one function to the next
 WORD = 64  # bits
-SMALL = 1 << 11  # elements that NumPy's stable `argsort` orders before words are made
+SMALL = 1 << 8  # elements that NumPy's stable `argsort` orders before words are made
 MINUS_ZERO = {4: (np.int32, -(1 << 31)), 8: (np.int64, -(1 << 63))}  # the least of all patterns
 
 
@@ -113,28 +114,31 @@ def _keys(x: Array) -> Array:
 def _put_keys(x: Array, words: Array) -> tuple[int, int]:
     """Writes the keys of all elements; the least and the greatest."""
     low, high = 1 << WORD, 0
-    with np.nditer(
-        [x, words], ["external_loop", "buffered"], [["readonly"], ["writeonly"]], buffersize=CHUNK
-    ) as chunks:
-        for part, to in chunks:
-            to[...] = _keys(part)
-            low, high = min(low, int(to.min())), max(high, int(to.max()))
+    for part, to in _chunks(x, words):
+        to[...] = _keys(part)
+        low, high = min(low, int(to.min())), max(high, int(to.max()))
     return low, high
 
 
 def _add_positions(words: Array, low: int, lost: int, place: int) -> None:
     """Makes keys from `low` on words: without the `lost` lowest bits, above `place` of position."""
-    k = np.broadcast_to(np.arange(words.shape[-1], dtype=np.uint64), words.shape)
-    with np.nditer(
-        [words, k], ["external_loop", "buffered"], [["readwrite"], ["readonly"]], buffersize=CHUNK
-    ) as chunks:
-        for word, at in chunks:
-            if low:
-                word -= np.uint64(low)
-            if lost:
-                word >>= np.uint64(lost)
-            word <<= np.uint64(place)
-            word |= at
+    for at, word in _chunks(np.arange(words.shape[-1], dtype=np.uint64), words):
+        if low:
+            word -= np.uint64(low)
+        if lost:
+            word >>= np.uint64(lost)
+        word <<= np.uint64(place)
+        word |= at
+
+
+def _chunks(read: Array, changed: Array) -> Iterator[tuple[Array, Array]]:
+    """The parts of an array that is changed, beside what is read for them."""
+    if changed.size <= CHUNK:
+        yield read, changed
+        return
+    flags: list[Literal["external_loop", "buffered"]] = ["external_loop", "buffered"]
+    with np.nditer([read, changed], flags, [["readonly"], ["readwrite"]], buffersize=CHUNK) as all_:
+        yield from all_
 
 
 def _tied(words: Array, place: int) -> Array:
@@ -144,4 +148,4 @@ def _tied(words: Array, place: int) -> Array:
         some = words[start : start + CHUNK + 1]
         found.append(np.flatnonzero((some[1:] ^ some[:-1]) < above) + start)
     first = np.concatenate(found)
-    return np.union1d(first, first + 1)
+    return np.union1d(first, first + 1) if first.size else first
