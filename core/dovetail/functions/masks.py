@@ -10,7 +10,7 @@ from ..arguments import named
 from ..device import Device
 from ..dtypes import bool_, int64
 from ..errors import ShapeError
-from ..graph.expr import node, spec
+from ..graph.expr import Expr, node, spec
 from ..ops import table as ops
 from ..ops.kernels import BLOCK
 from ..tensor.host import from_host
@@ -28,10 +28,25 @@ def true_positions(mask: np.ndarray | Tensor, device: Device) -> Tensor:
     flat = pending_view(strided("index", mask)._expr, ("reshape", (mask.size,)))
     blocks = -(-mask.size // BLOCK)
     counted = node(ops.COUNT_BLOCKS, (flat,), spec((blocks,), int64, mask.device))
-    counts = make(counted).numpy()
-    before = from_host(np.cumsum(counts) - counts, int64, mask.device)
-    shape = (int(counts.sum()),)
-    return make(node(ops.TRUE_POSITIONS, (flat, before._expr), spec(shape, int64, mask.device)))
+    before, count = _before(make(counted)) if blocks else (make(counted)._expr, 0)
+    return make(node(ops.TRUE_POSITIONS, (flat, before), spec((count,), int64, mask.device)))
+
+
+def run_bounds(ordered: Tensor) -> Tensor:
+    """Where runs of equal elements of a vector start, then its length. One host read."""
+    n, e, on = ordered.size, ordered._expr, ordered.device
+    if not n:
+        return from_host(np.zeros(1, np.int64), int64, on)
+    counted = node(ops.COUNT_RUNS, (e,), spec((-(-n // BLOCK),), int64, on))
+    before, count = _before(make(counted))
+    return make(node(ops.RUN_BOUNDS, (e, before), spec((count + 2,), int64, on)))
+
+
+def _before(counted: Tensor) -> tuple[Expr, int]:
+    """How many there are before each block, and in all."""
+    counts = counted.numpy()
+    total = np.cumsum(counts)
+    return from_host(total - counts, int64, counted.device)._expr, int(total[-1])
 
 
 def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:

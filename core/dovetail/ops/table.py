@@ -283,6 +283,8 @@ def _ascends(attrs: sort.Order, shape: Shape) -> bool:
 MATMUL = _kernel("matmul", rules.contracting, kernels.matmul, 2)
 COUNT_BLOCKS = _kernel("count_blocks", fixed((bool_,), int64), kernels.count_blocks)
 TRUE_POSITIONS = _kernel("true_positions", fixed((bool_, int64), int64), kernels.true_positions, 2)
+COUNT_RUNS = _kernel("count_runs", rules.grouping, kernels.count_runs)
+RUN_BOUNDS = _kernel("run_bounds", rules.grouping, kernels.run_bounds, 2)
 CHECKED_INDICES = _kernel("checked_indices", rules.integers, kernels.checked_indices)
 SCATTER = _row(Op("scatter", "kernel", rules.scattering, launches=scatter.scatter, updates=True,
                   arity=3))  # fmt: skip
