@@ -7,6 +7,7 @@ from ..kernel.language import Value, cast, const, eq, fma, fold_loop, ne, reduce
 from .site import KernelSite, LoopStep
 
 BLOCK = 4096  # elements of a mask that one grid point looks through
+COUNTS = "counts"  # as attrs: what is in each block is given, not what is before it
 
 
 def matmul(site: KernelSite) -> None:
@@ -32,8 +33,19 @@ def _block(site: KernelSite) -> tuple[Value, Value, Value]:
     return block, start, where(start + BLOCK < n, start + BLOCK, n)
 
 
+def _found_before(site: KernelSite, block: Value) -> Value:
+    """How many there are before a block. Operand 1 says so, or, where attrs are COUNTS, how many
+    there are in each.
+    """
+    if site.attrs == COUNTS:
+        return reduce_loop("add", 0, block, lambda b: site.read(1, b))[0]
+    return site.read(1, block)
+
+
 def _searched(site: KernelSite, block: Value, start: Value, stop: Value) -> Value:
-    """Where the search of a block stops: at its start if the next one has as many before it."""
+    """Where the search of a block stops: at its start if there is nothing in it."""
+    if site.attrs == COUNTS:
+        return where(eq(site.read(1, block), 0), start, stop)
     more = stop < site.size(0, 0)
     after = site.read(1, where(more, block + 1, block))
     return where(more & eq(after, site.read(1, block)), start, stop)
@@ -55,7 +67,7 @@ def true_positions(site: KernelSite) -> None:
         true = site.read(0, k)
         return (place + cast(true, int64),), [site.stored(k, place, when=true)]
 
-    site.builder.effect(fold_loop(start, stop, (site.read(1, block),), step))
+    site.builder.effect(fold_loop(start, stop, (_found_before(site, block),), step))
 
 
 def count_runs(site: KernelSite) -> None:
@@ -78,7 +90,7 @@ def run_bounds(site: KernelSite) -> None:
         return (place + cast(new, int64),), [site.stored(k, place, when=new)]
 
     end = _searched(site, block, first, stop)
-    loop = fold_loop(first, end, (site.read(1, block) + 1,), step)
+    loop = fold_loop(first, end, (_found_before(site, block) + 1,), step)
     site.builder.effect(loop)
     site.builder.effect(site.stored(start, start, when=eq(block, 0)))
     site.builder.effect(site.stored(stop, loop.results[0], when=eq(stop, site.size(0, 0))))

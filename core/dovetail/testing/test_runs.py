@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from ..device import Device
-from ..dtypes import DType
-from ..functions.masks import run_bounds
+from ..dtypes import DType, bool_, int32
+from ..functions.masks import FEW, run_bounds, true_positions
+from ..ops.kernels import BLOCK
 from ..tensor.tensor import Tensor
 from .cases import STORED, dense
 from .kit import Kit
@@ -26,3 +27,12 @@ def test_runs(kit: Kit, d: DType, size: int) -> None:
             return run_bounds(dense(values, d, on))
 
         kit.agree(make, f"{size} of {d.name}, {several} a run")
+
+
+def test_more_blocks_than_a_kernel_adds_up(kit: Kit) -> None:
+    """The rows `run_bounds` and `true_positions`, given what is before each block."""
+    size = FEW * BLOCK + 1
+    values = np.repeat(np.arange(size // 1000 + 1, dtype="i4"), 1000)[:size]
+    mask = np.random.default_rng(1).random(size) < 0.001
+    kit.agree(lambda on: run_bounds(dense(values, int32, on)), f"runs in {size}")
+    kit.agree(lambda on: true_positions(dense(mask, bool_, on), on), f"a mask of {size}")
