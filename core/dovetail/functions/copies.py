@@ -28,7 +28,8 @@ from .manipulation import Axes, expand_dims, ravel, reshape
 __all__ = ["concat", "contiguous", "copy", "repeat", "roll", "stack", "tile"]
 
 JOINED = 4  # tensors up to which `concat` is index arithmetic where it is read, not copies
-ROW = 64  # elements of a row of the result, at least: in shorter ones vectors have little to do
+ROW = 2  # elements of a tensor in a row of the result, at least: columns are copied, unless there
+SMALL = 1 << 13  # are no more elements: copies of two columns of 1 K take 33 us, arithmetic 12
 
 
 # Tensors' specs and an axis, or a move of one of them, as they were asked for -> the moves that are
@@ -98,8 +99,9 @@ def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Tensor:
             f"see dt.stack"
         )
     dtype = common("concat", [a.dtype for a in parts])
-    row = sum(math.prod(a.shape[d:]) for a in parts)
-    if len(parts) <= JOINED and row >= ROW:
+    rows = [math.prod(a.shape[d:]) for a in parts]
+    small = sum(a.size for a in parts) <= SMALL
+    if len(parts) <= JOINED and (small or sum(rows) >= ROW * len(parts)):
         joined = _joined([cast(a, dtype)._expr for a in parts], d)
         if exprs and all(a.dtype is dtype for a in parts):
             _joins[key] = (None,) * len(parts), joined._expr.spec, d
