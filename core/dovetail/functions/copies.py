@@ -172,9 +172,9 @@ def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Tensor:
         )
     d = lay.axis("stack", axis, parts[0].ndim + 1)
     found = concat([expand_dims(a, axis=d) for a in parts], axis=d)
-    e, shape = found._expr, parts[0].shape
-    if not exprs or e.op is not ops.CONCAT or len({a.dtype for a in parts}) > 1:
+    if not exprs or len({a.dtype for a in parts}) > 1 or found._expr.op is not ops.CONCAT:
         return found
+    e, shape = found._expr, parts[0].shape
     m: Move = ("reshape", (*shape[:d], 1, *shape[d:]))
     _joins[key] = known = (m,) * len(parts), e.spec, d
     return _rejoined(exprs, *known)
@@ -199,8 +199,7 @@ def roll(x: Tensor, /, shift: Axes, *, axis: Axes | None = None) -> Tensor:
     if known := _joins.find(key):
         return _rejoined((x._expr, x._expr), *known)
     found = _rolled(x, shift, axis)
-    e = found._expr
-    if plain and e.op is ops.CONCAT:
+    if plain and (e := found._expr).op is ops.CONCAT:
         moves = [a.attrs for a in e.args if isinstance(a, Expr)]
         _joins[key] = moves, e.spec, e.attrs
     return found
