@@ -319,7 +319,7 @@ def test_joins_asked_for_again_are_of_the_tensors_given_now() -> None:
             np.testing.assert_array_equal(dt.roll(p[0], 7).numpy(), np.roll(u[0], 7))
         mixed = dt.concat([x, y.astype(dt.float64)])
         assert mixed.dtype is dt.float64 and dt.concat([x, y]).dtype is dt.float32
-        for axis in (3, "0"):
+        for axis in (3, "0", [2**70]):
             for rule in (dt.concat, dt.stack):
                 with pytest.raises(dt.DovetailError):
                     rule([x, y], axis=axis)

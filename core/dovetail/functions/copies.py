@@ -83,7 +83,7 @@ def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Tensor:
     """
     exprs = _exprs(arrays) if type(axis) is int else []
     key = ("concat", axis, *[e.spec for e in exprs])
-    if known := _joins.find(key):
+    if exprs and (known := _joins.find(key)):
         return _rejoined(exprs, *known)
     parts = [*brought("concat", *sequence("concat", arrays, "arrays", "tensors"))]
     _require_same_device("concat", parts)
@@ -162,7 +162,7 @@ def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Tensor:
     """
     exprs = _exprs(arrays) if type(axis) is int else []
     key = ("stack", axis, *[e.spec for e in exprs])
-    if known := _joins.find(key):
+    if exprs and (known := _joins.find(key)):
         return _rejoined(exprs, *known)
     parts = brought("stack", *sequence("stack", arrays, "arrays", "tensors"))
     _require_same_device("stack", parts)
