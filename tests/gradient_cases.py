@@ -204,13 +204,14 @@ _CUBE: dict[str, dict[str, Callable[[Any], Any]]] = {
 
 
 def _matrices() -> dict[str, Case]:
-    shapes = (((3, 4), (4, 2)), ((4,), (4, 2)), ((3, 4), (4,)), ((4,), (4,)), ((2, 3, 4), (4, 2)),
+    shapes = (((3, 4), (4, 2)), ((4,), (4, 2)), ((3, 4), (4,)), ((2, 3, 4), (4, 2)),
               ((2, 1, 3, 4), (3, 4, 2)), ((4,), (2, 4, 3)), ((2, 3, 4), (4,)))  # fmt: skip
     found = {f"{a} @ {b}": Case("matmul", dt.matmul, (uniform(*a), uniform(*b))) for a, b in shapes}
     pair = (uniform(3, 4), uniform(4, 3))
     found["tensordot"] = Case("matmul", lambda a, b: dt.tensordot(a, b, axes=1), pair)
     found["einsum"] = Case("matmul", lambda a, b: dt.einsum("ij,kj->ik", a, b.T), pair)
     found["einsum of one"] = Case("sum", lambda a: dt.einsum("iji->j", a), (uniform(3, 2, 3),))
+    found["(4,) @ (4,)"] = Case("sum", dt.matmul, (uniform(4), uniform(4)))
     found["vecdot"] = Case("sum", lambda a, b: dt.vecdot(a, b.T), pair)
     found["outer"] = Case("multiply", lambda a, b: dt.outer(a[0], b[0]), pair)
     return found

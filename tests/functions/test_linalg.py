@@ -138,6 +138,18 @@ def test_tensordot(name: str) -> None:
         np.testing.assert_array_equal(got.numpy(), want)
 
 
+@pytest.mark.parametrize("kind", ["f4", "f8", "i4", "u8"])
+def test_the_product_of_two_vectors_is_a_reduction_of_the_same_bits_everywhere(kind: str) -> None:
+    r = np.random.default_rng(7)
+    a, b = ((r.random(10_001) * 1e4).astype(kind) for _ in range(2))
+    want = vecdot(on("reference", a), on("reference", b)).numpy()
+    for name in DEVICES:
+        x, y = on(name, a), on(name, b)
+        assert (x @ y).numpy().tobytes() == want.tobytes()
+        assert dt.explain(x @ y).launches[0].origin != "vendor routine"
+        assert (x @ y).dtype is x.dtype
+
+
 @pytest.mark.parametrize("name", DEVICES)
 def test_vecdot_and_outer(name: str) -> None:
     a, b = small((3, 4, 5), "i4"), small((4, 5), "f4")

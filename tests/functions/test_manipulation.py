@@ -301,3 +301,25 @@ def test_as_strided(device: dt.Device) -> None:
 def test_errors(device: dt.Device, call: Any, error: type[Exception], says: str) -> None:
     with pytest.raises(error, match=says):
         call(dt.ones((2, 3)))
+
+
+def test_joins_asked_for_again_are_of_the_tensors_given_now() -> None:
+    """What is known of a join is found under specs: also where strides, dtypes or axes differ."""
+    for seed in range(3):
+        a, b = (np.random.default_rng(seed + k).random((40, 30), "f4") for k in (0, 9))
+        x, y = (dt.asarray(v, device="cpu") for v in (a, b))
+        for p, q, u, v in ((x, y, a, b), (x.T, y.T, a.T, b.T), (x + y, x, a + b, a)):
+            for axis in (0, 1, -1):
+                for name in ("concat", "stack"):
+                    got = getattr(dt, name)([p, q], axis=axis).numpy()
+                    np.testing.assert_array_equal(got, getattr(np, name)([u, v], axis=axis))
+                got = dt.roll(p, seed - 1, axis=axis).numpy()
+                np.testing.assert_array_equal(got, np.roll(u, seed - 1, axis=axis))
+            np.testing.assert_array_equal(dt.roll(p, 7).numpy(), np.roll(u, 7))
+            np.testing.assert_array_equal(dt.roll(p[0], 7).numpy(), np.roll(u[0], 7))
+        mixed = dt.concat([x, y.astype(dt.float64)])
+        assert mixed.dtype is dt.float64 and dt.concat([x, y]).dtype is dt.float32
+        for axis in (3, "0", [2**70]):
+            for rule in (dt.concat, dt.stack):
+                with pytest.raises(dt.DovetailError):
+                    rule([x, y], axis=axis)

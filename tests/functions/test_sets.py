@@ -7,6 +7,7 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
+from dovetail.functions import masks
 from hypothesis import given, settings
 from hypothesis.extra import numpy as hnp
 
@@ -32,6 +33,18 @@ def test_as_numpy(shape: Any, device: str) -> None:
     a = np.random.default_rng(1).integers(-5, 40, shape).astype("i2")
     check(a, device)
     check(a > 3, device)
+
+
+@pytest.mark.parametrize("few", [0, 2, 64])
+def test_blocks_of_which_some_have_nothing(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is before each block the host adds up, or the kernel; both leave out empty ones."""
+    monkeypatch.setattr(masks, "FEW", few)
+    for n in (1, 4095, 4096, 4097, 8192, 20_000):
+        for several in (1, 3, 5000, n):
+            a = np.arange(n) // several
+            check(a, "cpu")
+            x = dt.asarray(a % 5 == 4, device="cpu")
+            np.testing.assert_array_equal(dt.nonzero(x)[0].numpy(), np.flatnonzero(a % 5 == 4))
 
 
 def test_many() -> None:

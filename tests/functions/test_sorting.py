@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import dovetail as dt
 import numpy as np
 import pytest
+from dovetail.device import opened
 from dovetail.functions.sorting import order_of
 from dovetail.ops import sort as radix
 
@@ -92,13 +94,13 @@ def test_a_narrow_range_takes_fewer_passes(low: int, high: int) -> None:
     x = dt.asarray(a, device="cpu")
     for descending in (False, True):
         check(a, 0, descending, "cpu")
-    launches = len(dt.explain(dt.sort(x)).launches)
+    launches = len(dt.explain(dt.sort(x, descending=True)).launches)
     assert launches == 3 * max(1, -(-int(a.max() - a.min()).bit_length() // radix.WIDE))
 
 
 def test_keys_of_known_width_need_no_host_read() -> None:
     a = np.random.default_rng(2).integers(0, 1 << 20, 100_000)
-    order_ = order_of(dt.asarray(a, device="cpu") + 0, 20)
+    order_ = order_of(dt.asarray(a, device="reference") + 0, 20)
     assert len(dt.explain(order_).launches) == 1 + 3 * 2, "it is pending, with the addition"
     same_bits(order_, np.argsort(a, kind="stable"))
 
@@ -150,7 +152,7 @@ def test_a_vendors_routine_replaces_it(monkeypatch: pytest.MonkeyPatch) -> None:
     def routine(backend: Any, inputs: Any, output: Any, stream: Any) -> None:
         calls.append((inputs[0][2], output[4]))
 
-    where = dt.device("cpu").opened
+    where = opened(dt.device("cpu"))
     library_calls = {("sort", dt.int16): routine, ("argsort", dt.int16): routine}
     monkeypatch.setattr(where, "library_calls", library_calls)
     x = dt.asarray(values("i2", (321, 3)), device="cpu")
@@ -191,3 +193,51 @@ def test_an_order_has_no_gradient() -> None:
     x.requires_grad = True
     assert not dt.argsort(x).requires_grad and not dt.topk(x, 2).indices.requires_grad
     assert dt.topk(x, 2).values.requires_grad
+
+
+@pytest.fixture
+def routines(request: pytest.FixtureRequest) -> None:
+    """Whether this machine's cpu has a routine, for tests of it."""
+    if ("sort", dt.float32) not in opened(dt.device("cpu")).library_calls:
+        pytest.skip("no vector instructions that the routine uses, or many threads")
+
+
+@pytest.mark.usefixtures("routines")
+def test_a_routine_takes_the_place_of_passes_where_rows_are_not_short() -> None:
+    def calls(x: dt.Tensor) -> list[str]:
+        return [step.name for step in dt.explain(x).launches if step.origin == "vendor routine"]
+
+    for d in (dt.float32, dt.int64):
+        x = dt.asarray(values("f4", (4, 1000)), dtype=d, device="cpu")
+        for op in (dt.sort, dt.argsort):
+            assert len(calls(op(x))) == 1
+            assert not calls(op(x, descending=True))
+            assert not calls(op(x[:, :8]))
+
+
+@pytest.mark.usefixtures("routines")
+@pytest.mark.parametrize("dtype", ["i4", "u4", "f4", "i8", "u8", "f8"])
+def test_positions_whose_keys_have_no_room_beside_them(dtype: str) -> None:
+    """Of 64-bit keys that differ everywhere the lowest bits are cut off, and looked at later."""
+    rng = np.random.default_rng(4)
+    wide = np.dtype(dtype).itemsize == 8
+    close = rng.integers(0, 5, (3, 40_000)) + ((1 << 62) if wide else (1 << 20))
+    if dtype[0] == "f":
+        close = (close - close.min()).astype(f"i{dtype[1]}").view(dtype)
+    a = close.astype(dtype)
+    a[:, 17], a[:, 4_000] = 0, -1 if dtype[0] == "i" else 1e30 if dtype[0] == "f" else 1
+    for some in (a[0], a, a[:, ::-3], a[:, :1000].copy().T):
+        for axis in range(some.ndim):
+            check(some, axis, False, "cpu")
+
+
+def test_saved_functions_sort(tmp_path: Path) -> None:
+    a = values("f4", (2, 100))
+    x = dt.asarray(a, device="cpu")
+    f = dt.jit(lambda x: (dt.sort(x), dt.argsort(x)))
+    f(x)
+    dt.save_function(f, tmp_path / "sorting")
+    found = dt.load_function(tmp_path / "sorting", device="cpu")(x)
+    want = order(a, -1, False)
+    same_bits(found[0], np.take_along_axis(a, want, axis=-1))
+    same_bits(found[1], want)

@@ -176,3 +176,22 @@ def test_same_bits_as_the_reference(shape: tuple[int, ...], dtype: str) -> None:
                 for d in ("reference", "cpu")
             ]
             assert bits[0] == bits[1], (name, axis)
+
+
+@pytest.mark.parametrize("name", ["sum", "max", "argmin", "mean", "any"])
+def test_reductions_asked_for_again_are_of_what_is_given_now(name: str) -> None:
+    rule, numpys = getattr(dt, name), getattr(np, name)
+    for seed in range(3):
+        a = np.random.default_rng(seed).integers(-9, 9, (4, 5)).astype("f8")
+        x = dt.asarray(a, device="cpu")
+        for axis in (0, 1, -1, None):
+            for keep in (True, False):
+                for y, b in ((x, a), (x.T, a.T), (x * 2, a * 2), (x.astype(dt.int32), a)):
+                    want = numpys(b, axis=axis, keepdims=keep)
+                    got = rule(y, axis=axis, keepdims=keep)
+                    assert got.shape == want.shape
+                    np.testing.assert_allclose(got.numpy(), want)
+        with pytest.raises(dt.AxisError):
+            rule(x, axis=2)
+        with pytest.raises(dt.DovetailError):
+            rule(x, axis=0, keepdims="yes")

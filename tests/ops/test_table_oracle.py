@@ -239,7 +239,8 @@ ELSEWHERE = {  # rows whose oracles are in other files
                      "random_below"], "test_random.py: Random123's known answers"),
     "matmul": "test_linalg.py", "gather": "test_indexing.py", "scatter": "test_indexing.py",
     "checked_indices": "test_indexing.py", "count_blocks": "test_indexing.py: nonzero",
-    "true_positions": "test_indexing.py: nonzero", "searchsorted": "test_sets.py",
+    "true_positions": "test_indexing.py: nonzero", "count_runs": "test_sets.py",
+    "run_bounds": "test_sets.py", "searchsorted": "test_sets.py",
     "sort": "test_sorting.py", "argsort": "test_sorting.py", "view": "test_manipulation.py",
     "concat": "test_manipulation.py",
 }  # fmt: skip

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from dovetail.extend import (
@@ -21,14 +19,14 @@ from dovetail.extend import (
     StreamHandle,
     StridedOperand,
     address_of,
-    array_at,
     float32,
     float64,
 )
 
 from .compile import Compiler, CpuProgram
 from .launch import Launcher
-from .memory import raw_memory
+from .memory import operand_array, raw_memory
+from .sorting import sorting
 
 
 class CpuBackend(BindingBackend):
@@ -77,7 +75,8 @@ class CpuBackend(BindingBackend):
         return self._launcher.sequence(launches)
 
     def library_calls(self) -> Mapping[tuple[str, DType], LibraryCall]:
-        return {("matmul", float32): matmul, ("matmul", float64): matmul}
+        products = {("matmul", float32): matmul, ("matmul", float64): matmul}
+        return {**products, **sorting(self.get_num_threads(), self._compiler.native)}
 
     def rest(self) -> None:
         """Idle threads of the pool stop waiting for the next launch, and sleep."""
@@ -105,17 +104,11 @@ def matmul(
     stream: StreamHandle,
 ) -> None:
     """Writes the product of two float matrices (or stacks of them) with NumPy's BLAS."""
-    a, b = map(_array, inputs)
-    out = _array(output)
+    a, b = map(operand_array, inputs)
+    out = operand_array(output)
     if out.size * a.shape[-1] > BLAS_ALONE:
         backend.rest()
     if 0 in a.shape:
         out[...] = 0
     else:
         np.matmul(a, b, out=out)
-
-
-@lru_cache(1024)  # 3 us to make, and products in a loop have the same memory again
-def _array(operand: StridedOperand) -> np.ndarray[Any, Any]:
-    address, offset, shape, strides, dtype = operand
-    return array_at(address + offset, shape, strides, dtype)

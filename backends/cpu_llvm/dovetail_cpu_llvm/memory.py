@@ -1,4 +1,4 @@
-"""Raw memory: pages straight from the system, huge ones where it has them.
+"""Raw memory: pages straight from the system, huge ones where it has them; and NumPy's view of it.
 
 Reuse is the core's business.
 """
@@ -8,6 +8,13 @@ from __future__ import annotations
 import ctypes
 import mmap
 import sys
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from dovetail.extend import StridedOperand, array_at
+
+Array = np.ndarray[Any, Any]
 
 _HUGE = 2 << 20
 _SMALL = 64  # alignment of what malloc gives
@@ -76,3 +83,10 @@ class _Malloc:
 def raw_memory() -> _PosixPages | _Malloc:
     """This system's source of memory."""
     return _Malloc() if sys.platform == "win32" else _PosixPages()
+
+
+@lru_cache(1024)  # 3 us to make, and work in a loop has the same memory again
+def operand_array(operand: StridedOperand) -> Array:
+    """What a routine of NumPy is given."""
+    address, offset, shape, strides, dtype = operand
+    return array_at(address + offset, shape, strides, dtype)

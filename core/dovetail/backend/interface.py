@@ -211,7 +211,7 @@ class Backend(ABC):
     def library_calls(self) -> Mapping[tuple[str, DType], LibraryCall]:
         """Vendor routines by op and dtype, e.g. ("matmul", float32), instead of generated kernels.
 
-        A routine writes the output; all its operands are of this dtype.
+        A routine writes the output; all its inputs are of this dtype.
         """
         return {}
 

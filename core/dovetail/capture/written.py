@@ -16,7 +16,7 @@ from ..backend.faults import WIDTH, Asked
 from ..backend.streams import current_handle
 from ..device import Device
 from ..device import opened as open_device
-from ..dtypes import dtype
+from ..dtypes import dtype, int64
 from ..engine import programs, recording
 from ..engine.programs import BoundStep
 from ..errors import CaptureError
@@ -25,9 +25,9 @@ from ..kernel.bounds import reach
 from ..kernel.builder import Kernel
 from ..kernel.parser import parse_kernel
 from ..kernel.verify import verify
-from ..layout import StridedView, span
+from ..layout import Shape, StridedView, span
 from ..memory.storage import Storage
-from ..ops.table import TABLE
+from ..ops.table import ARGSORT, MATMUL, SORT, TABLE, Op
 from .forms import Branch, Carried, Part, Repeat, Scanned, While
 from .program import Act, Call, Effect, Fill, Launch, Number, Place, Program, Strided
 from .recorder import Environment
@@ -157,6 +157,14 @@ def within(n: Json, end: int) -> int:
     if type(n) is not int or not 0 <= n < end:
         raise ValueError(f"{n!r} is out of range")
     return n
+
+
+def _fits(op: Op, inputs: Sequence[Shape], output: Shape) -> bool:
+    """Whether operands of these shapes are what a vendor's routine for an op may be given."""
+    if op is MATMUL and len(inputs) == 2:
+        a, b = inputs
+        return a[-1] == b[-2] and output == (*a[:-1], b[-1]) and a[:-2] == b[:-2]
+    return op in (SORT, ARGSORT) and list(inputs) == [output] and output != ()
 
 
 def natural(shape: Json) -> tuple[int, ...]:
@@ -303,11 +311,11 @@ class Reader:
         op, inputs, output = TABLE[str(name)], made[:-1], made[-1]
         if (op.name, inputs[0].dtype) not in self.opened.library_calls:
             raise ValueError(f"{self.device} has no routine for {op.name}")
-        if any(x.dtype is not output.dtype for x in inputs) or op.name != "matmul":
-            raise ValueError(f"a routine for {op.name} does not fit its operands")
-        a, b = (x.shape for x in inputs)
-        if a[-1] != b[-2] or output.shape != (*a[:-1], b[-1]) or a[:-2] != b[:-2]:
-            raise ValueError(f"shapes {a}, {b}, {output.shape} are no product")
+        shapes = [x.shape for x in inputs]
+        result = int64 if op is ARGSORT else output.dtype
+        same = all(x.dtype is inputs[0].dtype for x in inputs)
+        if not same or output.dtype is not result or not _fits(op, shapes, output.shape):
+            raise ValueError(f"a routine for {op.name} does not fit its operands, {shapes}")
         return Call(op, tuple(inputs), output, within(nbytes, 1 << 62))
 
     def _fill(self, slots: Sequence[Range], place: Json, blob: Json) -> Fill:

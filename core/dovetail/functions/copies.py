@@ -12,10 +12,11 @@ from ..arguments import dimensions, integer, integers, named, sequence, shown
 from ..dtypes import int64
 from ..engine import evaluate as run
 from ..errors import ArgumentError, DeviceError, OutOfMemoryError, ShapeError
-from ..graph.expr import Expr, node, spec, tape_of
-from ..layout import Shape
+from ..graph.expr import Expr, Spec, node, spec, tape_of
+from ..layout import Move, Shape
 from ..ops import table as ops
 from ..ops.dtype_rules import common
+from ..recent import Recent
 from ..tensor.host import fresh, from_host, values_of
 from ..tensor.operands import Array, brought
 from ..tensor.tensor import Tensor, make, required, strided
@@ -27,7 +28,13 @@ from .manipulation import Axes, expand_dims, ravel, reshape
 __all__ = ["concat", "contiguous", "copy", "repeat", "roll", "stack", "tile"]
 
 JOINED = 4  # tensors up to which `concat` is index arithmetic where it is read, not copies
-ROW = 64  # elements of a row of the result, at least: in shorter ones vectors have little to do
+ROW = 2  # elements of a tensor in a row of the result, at least: columns are copied, unless there
+SMALL = 1 << 13  # are no more elements: copies of two columns of 1 K take 33 us, arithmetic 12
+
+
+# Tensors' specs and an axis, or a move of one of them, as they were asked for -> the moves that are
+# joined, the result's spec and the axis.
+_joins: Recent[tuple[object, ...], tuple[Sequence[Move | None], Spec, int]] = Recent(4096)
 
 
 def copy(x: Tensor, /) -> Tensor:
@@ -74,6 +81,10 @@ def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Tensor:
     >>> dt.concat([dt.ones(1, device="reference"), dt.zeros(2, device="reference")]).tolist()
     [1.0, 0.0, 0.0]
     """
+    exprs = _exprs(arrays) if type(axis) is int else []
+    key = ("concat", axis, *[e.spec for e in exprs])
+    if exprs and (known := _joins.find(key)):
+        return _rejoined(exprs, *known)
     parts = [*brought("concat", *sequence("concat", arrays, "arrays", "tensors"))]
     _require_same_device("concat", parts)
     if axis is None:
@@ -88,18 +99,35 @@ def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Tensor:
             f"see dt.stack"
         )
     dtype = common("concat", [a.dtype for a in parts])
-    row = sum(math.prod(a.shape[d:]) for a in parts)
-    if len(parts) <= JOINED and row >= ROW:
-        return _joined([cast(a, dtype)._expr for a in parts], d)
+    rows = [math.prod(a.shape[d:]) for a in parts]
+    small = sum(a.size for a in parts) <= SMALL
+    if len(parts) <= JOINED and (small or sum(rows) >= ROW * len(parts)):
+        joined = _joined([cast(a, dtype)._expr for a in parts], d)
+        if exprs and all(a.dtype is dtype for a in parts):
+            _joins[key] = (None,) * len(parts), joined._expr.spec, d
+        return joined
     first = parts[0].shape
-    joined = dimensions("concat", (*first[:d], sum(a.shape[d] for a in parts), *first[d + 1 :]))
-    whole = make(fresh(spec(joined, dtype, parts[0].device, "concat")))
+    shape = dimensions("concat", (*first[:d], sum(a.shape[d] for a in parts), *first[d + 1 :]))
+    whole = make(fresh(spec(shape, dtype, parts[0].device, "concat")))
     start = 0
     for a in parts:
         run.write([cast(a, dtype)._expr], slice_along(whole, d, start, a.shape[d])._expr)
         start += a.shape[d]
     whole._expr.tape = tape_of(ops.CONCAT, tuple(a._expr for a in parts), whole._expr.spec, d)
     return whole
+
+
+def _exprs(arrays: object) -> list[Expr]:
+    """The nodes of plain tensors; none unless all of them are."""
+    listed = arrays if isinstance(arrays, (list, tuple)) else ()
+    found = [a._expr for a in listed if type(a) is Tensor]
+    return found if len(found) == len(listed) else []
+
+
+def _rejoined(parts: Sequence[Expr], moves: Sequence[Move | None], made: Spec, axis: int) -> Tensor:
+    """A join that is known."""
+    args = [e if m is None else pending_view(e, m) for e, m in zip(parts, moves, strict=True)]
+    return make(node(ops.CONCAT, tuple(args), made, axis))
 
 
 def _joined(parts: Sequence[Expr], axis: int) -> Tensor:
@@ -132,6 +160,10 @@ def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Tensor:
     >>> dt.stack([x, x * 10], axis=1).tolist()
     [[1, 10], [2, 20]]
     """
+    exprs = _exprs(arrays) if type(axis) is int else []
+    key = ("stack", axis, *[e.spec for e in exprs])
+    if exprs and (known := _joins.find(key)):
+        return _rejoined(exprs, *known)
     parts = brought("stack", *sequence("stack", arrays, "arrays", "tensors"))
     _require_same_device("stack", parts)
     if len({a.shape for a in parts}) > 1:
@@ -139,7 +171,13 @@ def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Tensor:
             f"stack: shapes {', '.join(str(a.shape) for a in parts)} differ; see dt.concat"
         )
     d = lay.axis("stack", axis, parts[0].ndim + 1)
-    return concat([expand_dims(a, axis=d) for a in parts], axis=d)
+    found = concat([expand_dims(a, axis=d) for a in parts], axis=d)
+    if not exprs or len({a.dtype for a in parts}) > 1 or found._expr.op is not ops.CONCAT:
+        return found
+    e, shape = found._expr, parts[0].shape
+    m: Move = ("reshape", (*shape[:d], 1, *shape[d:]))
+    _joins[key] = known = (m,) * len(parts), e.spec, d
+    return _rejoined(exprs, *known)
 
 
 def roll(x: Tensor, /, shift: Axes, *, axis: Axes | None = None) -> Tensor:
@@ -156,10 +194,24 @@ def roll(x: Tensor, /, shift: Axes, *, axis: Axes | None = None) -> Tensor:
     [3, 1, 2]
     """
     required("roll", x)
+    plain = type(x) is Tensor and type(shift) is int and (axis is None or type(axis) is int)
+    key = ("roll", shift, axis, x._expr.spec) if plain else ()
+    if known := _joins.find(key):
+        return _rejoined((x._expr, x._expr), *known)
+    found = _rolled(x, shift, axis)
+    if plain and (e := found._expr).op is ops.CONCAT:
+        moves = [a.attrs for a in e.args if isinstance(a, Expr)]
+        _joins[key] = moves, e.spec, e.attrs
+    return found
+
+
+def _rolled(x: Tensor, shift: Axes, axis: Axes | None) -> Tensor:
     shifts = integers("roll", shift, "shift")
     if axis is None:
         if len(shifts) != 1:
             raise ArgumentError("roll: several shifts need as many axes")
+        if x.ndim == 1:
+            return _rolled(x, shifts[0], 0)
         flat = ravel(x)
         rolled = _roll(flat, shifts[0], 0)
         return reshape(rolled, x.shape, copy=rolled is flat or None)

@@ -14,7 +14,7 @@ from typing import NoReturn
 from .. import layout as lay
 from .. import settings
 from ..arguments import integer, integers, named, shown
-from ..dtypes import DType
+from ..dtypes import INTEGERS, DType, float32, float64
 from ..errors import ArgumentError, DeviceError, NotYetAttribute, ShapeError
 from ..graph.expr import Spec, node, spec
 from ..layout import Shape
@@ -38,7 +38,7 @@ def matmul(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     bfloat16 are summed in float32 and rounded once.
     Order: of floats that of the device's vendor routine (a BLAS), where it has one. Within
     `dt.reproducible()`, and everywhere else: k ascending, with one fused multiply-add each, so the
-    same bits on every device.
+    same bits on every device. Of two vectors, outside of it: that of `vecdot`.
     Raises: ShapeError where columns and rows do not fit, DTypeError (bool has no product; see
     `dt.any`), DeviceError.
 
@@ -52,6 +52,8 @@ def matmul(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     return result if out is None else write_out("matmul", out, result)
 
 
+_DOTTED = frozenset((float32, float64, *INTEGERS))  # what is summed as it is multiplied
+
 # The specs of two matrices or vectors of one dtype -> that of their product as matrices, and its
 # shape where that is another one.
 _products: Recent[tuple[Spec, Spec], tuple[Spec, Shape | None]] = Recent(4096)
@@ -61,6 +63,9 @@ def _matmul(name: str, x1: Tensor, x2: Tensor) -> Tensor:
     if type(x1) is not Tensor or type(x2) is not Tensor:
         return dispatch("matmul", name, (x1, x2), x1, x2)
     how = ops.GENERATED if settings.current().reproducible else None
+    s = x1._expr.spec
+    if s is x2._expr.spec and len(s.shape) == 1 and how is None and s.dtype in _DOTTED:
+        return reduce(ops.SUM, apply(ops.MULTIPLY, (x1, x2)), (0,), False, s.dtype)
     known = _products.find((x1._expr.spec, x2._expr.spec))
     if known is not None:
         made, seen = known

@@ -11,15 +11,19 @@ from ..arguments import named
 from ..device import Device
 from ..dtypes import bool_, int64
 from ..errors import ShapeError
-from ..graph.expr import node, spec
+from ..graph.expr import Expr, node, spec
 from ..ops import table as ops
-from ..ops.kernels import BLOCK
+from ..ops.kernels import BLOCK, COUNTS
 from ..tensor.host import from_host
 from ..tensor.tensor import Tensor, make, strided
 from ..tensor.verbs import apply, pending_view, slice_along, view
 from ..tensor.writes import write_value
 
 __all__ = ["argwhere", "nonzero"]
+
+FEW = (
+    64  # blocks: what is before each of them the kernel adds up, which takes no copy from the host
+)
 
 
 def true_positions(mask: np.ndarray | Tensor, device: Device) -> Tensor:
@@ -29,10 +33,28 @@ def true_positions(mask: np.ndarray | Tensor, device: Device) -> Tensor:
     flat = pending_view(strided("index", mask)._expr, ("reshape", (mask.size,)))
     blocks = -(-mask.size // BLOCK)
     counted = node(ops.COUNT_BLOCKS, (flat,), spec((blocks,), int64, mask.device))
-    counts = make(counted).numpy()
-    before = from_host(np.cumsum(counts) - counts, int64, mask.device)
-    shape = (int(counts.sum()),)
-    return make(node(ops.TRUE_POSITIONS, (flat, before._expr), spec(shape, int64, mask.device)))
+    before, count, how = _before(make(counted))
+    made = spec((count,), int64, mask.device)
+    return make(node(ops.TRUE_POSITIONS, (flat, before), made, how))
+
+
+def run_bounds(ordered: Tensor) -> Tensor:
+    """Where runs of equal elements of a vector start, then its length. One host read."""
+    n, e, on = ordered.size, ordered._expr, ordered.device
+    if not n:
+        return from_host(np.zeros(1, np.int64), int64, on)
+    counted = node(ops.COUNT_RUNS, (e,), spec((-(-n // BLOCK),), int64, on))
+    before, count, how = _before(make(counted))
+    return make(node(ops.RUN_BOUNDS, (e, before), spec((count + 2,), int64, on), how))
+
+
+def _before(counted: Tensor) -> tuple[Expr, int, str | None]:
+    """How many there are before each block, or in each of a few; how many in all; and which."""
+    counts = counted.numpy()
+    if counts.size <= FEW:
+        return counted._expr, sum(counts.tolist()), COUNTS
+    total = np.cumsum(counts)
+    return from_host(total - counts, int64, counted.device)._expr, int(total[-1]), None
 
 
 def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:

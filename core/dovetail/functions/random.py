@@ -13,20 +13,18 @@ import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 
-import numpy as np
-
 from ..arguments import instance, integer, named, real, refused, sequence, shown
 from ..arguments import integers as ints
 from ..device import usable
 from ..dtypes import DType, float32, float64, int64, uint32, uint64
 from ..engine import recording
 from ..errors import ArgumentError, DTypeError
-from ..graph.expr import spec
+from ..graph.expr import node, spec
 from ..layout import Shape
 from ..ops import table as ops
-from ..tensor.tensor import Tensor
+from ..tensor.tensor import Tensor, make
 from ..tensor.verbs import apply
-from .creation import extents, generate
+from .creation import extents
 from .datatypes import FORMATS, DeviceLike, DTypeLike, real_dtype
 from .indexing import take
 from .sorting import order_of
@@ -37,6 +35,7 @@ __all__ = [
 ]  # fmt: skip
 
 Extents = int | Sequence[int]
+ALL = (0, 0)  # all 2**64 integers, a number that wraps to 0, from 0 on
 
 
 class Generator:
@@ -213,21 +212,22 @@ class Generator:
                 raise ArgumentError("permutation: a tensor of no dimensions has no order")
             return take(x, self.permutation(x.shape[0], device=x.device), axis=0)
         x = integer("permutation", x, "x", 0)
-        keys = self.integers(0, 1 << 64, (x,), dtype=uint64, device=device)
+        kinds = (uint64, uint64)
+        keys = self._draw(ops.RANDOM_BELOW, (x,), ALL, kinds, uint64, device)
         return order_of(keys, 64)
 
     def _draw(
         self, op: ops.Op, shape: Shape, scalars: Sequence[int | float], kinds: Sequence[DType],
         d: DType, wanted: DeviceLike,
     ) -> Tensor:  # fmt: skip
-        spec(shape, d, usable(wanted), op.name)  # first: what is refused draws nothing
-        n = int(np.prod(shape, dtype=object))
+        made = spec(shape, d, usable(wanted), op.name)  # what is refused draws nothing
         recorder = recording.current()
-        start = self._reserve(n) if recorder is None else recorder.draw(partial(self._reserve, n))
-        args = (*start, *scalars)
-        if recorder is not None:
+        if recorder is None:
+            args = (*self._reserve(made.size), *scalars)
+        else:
+            args = (*recorder.draw(partial(self._reserve, made.size)), *scalars)
             recorder.drawn(args)
-        return generate(op, shape, args, (uint64, uint64, *kinds), d, wanted)
+        return make(node(op, args, made, ((uint64, uint64, *kinds), d)))
 
 
 def _float(name: str, dtype: DTypeLike) -> DType:

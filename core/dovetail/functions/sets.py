@@ -15,14 +15,13 @@ from ..ops import table as ops
 from ..tensor.operands import operands
 from ..tensor.tensor import Tensor, required
 from ..tensor.verbs import apply, slice_along
-from .copies import concat
 from .creation import full, zeros
 from .cumulative import cumulative_sum
 from .datatypes import cast, result_type
 from .index_writes import scatter_to
 from .indexing import fetch, searchsorted
 from .manipulation import expand_dims, reshape
-from .masks import true_positions
+from .masks import run_bounds
 from .sorting import argsort, sort
 from .statistics import any as any_of
 
@@ -72,9 +71,9 @@ def unique_all(x: Tensor, /) -> UniqueAll:
     flat = _flat("unique_all", x)
     order = argsort(flat)
     ordered = fetch(flat, order)
-    new, starts = _groups(ordered)
+    starts, lengths = _runs(ordered)
     values, indices = fetch(ordered, starts), fetch(order, starts)
-    return UniqueAll(values, indices, _inverse(x, order, new), _lengths(starts, flat.size))
+    return UniqueAll(values, indices, _inverse(x, ordered, order), lengths)
 
 
 @named
@@ -92,8 +91,8 @@ def unique_counts(x: Tensor, /) -> UniqueCounts:
     [[3, 5], [1, 2]]
     """
     ordered = sort(_flat("unique_counts", x))
-    _, starts = _groups(ordered)
-    return UniqueCounts(fetch(ordered, starts), _lengths(starts, ordered.size))
+    starts, lengths = _runs(ordered)
+    return UniqueCounts(fetch(ordered, starts), lengths)
 
 
 @named
@@ -113,8 +112,7 @@ def unique_inverse(x: Tensor, /) -> UniqueInverse:
     flat = _flat("unique_inverse", x)
     order = argsort(flat)
     ordered = fetch(flat, order)
-    new, starts = _groups(ordered)
-    return UniqueInverse(fetch(ordered, starts), _inverse(x, order, new))
+    return UniqueInverse(fetch(ordered, _runs(ordered)[0]), _inverse(x, ordered, order))
 
 
 @named
@@ -132,7 +130,7 @@ def unique_values(x: Tensor, /) -> Tensor:
     [3, 5]
     """
     ordered = sort(_flat("unique_values", x))
-    return fetch(ordered, _groups(ordered)[1])
+    return fetch(ordered, _runs(ordered)[0])
 
 
 @named
@@ -172,29 +170,19 @@ def _flat(op: str, x: Tensor) -> Tensor:
     return reshape(required(op, x), (-1,))
 
 
-def _groups(ordered: Tensor) -> tuple[Tensor, Tensor]:
-    """Of a sorted vector: which elements differ from the one before, and where runs start.
-
-    One host read.
-    """
-    n = ordered.size
-    before, after = (slice_along(ordered, 0, k, max(n - 1, 0)) for k in (0, min(n, 1)))
-    new = apply(ops.NOT_EQUAL, (before, after))
-    first = zeros((min(n, 1),), dtype=int64, device=ordered.device)
-    return new, concat((first, true_positions(new, ordered.device) + 1))
+def _runs(ordered: Tensor) -> tuple[Tensor, Tensor]:
+    """Where runs of equal elements start, and how long they are. One host read."""
+    bounds = run_bounds(ordered)
+    count = bounds.size - 1
+    starts = slice_along(bounds, 0, 0, count)
+    return starts, apply(ops.SUBTRACT, (slice_along(bounds, 0, 1, count), starts))
 
 
-def _lengths(starts: Tensor, n: int) -> Tensor:
-    """How long the runs are."""
-    count = starts.size
-    last = full((min(count, 1),), n, dtype=int64, device=starts.device)
-    after = slice_along(starts, 0, min(count, 1), max(count - 1, 0))
-    return concat((after, last)) - starts
-
-
-def _inverse(x: Tensor, order: Tensor, new: Tensor) -> Tensor:
+def _inverse(x: Tensor, ordered: Tensor, order: Tensor) -> Tensor:
     """For each element of `x` the number of its run."""
-    if not x.size:
+    n = ordered.size
+    if not n:
         return zeros(x.shape, dtype=int64, device=x.device)
-    run = cumulative_sum(new, include_initial=True)
+    before, after = (slice_along(ordered, 0, k, n - 1) for k in (0, 1))
+    run = cumulative_sum(apply(ops.NOT_EQUAL, (before, after)), include_initial=True)
     return reshape(scatter_to(run, order), x.shape)

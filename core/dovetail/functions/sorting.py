@@ -6,11 +6,13 @@ where the largest come first.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 from .. import layout as lay
 from ..arguments import flag, integer, shown
-from ..dtypes import bfloat16, float16
+from ..device import opened
+from ..dtypes import bfloat16, float16, int64
 from ..engine import recording
 from ..errors import ArgumentError, NotYetError, ShapeError
 from ..graph.expr import node, spec
@@ -101,7 +103,7 @@ def topk(x: Tensor, k: int, /, *, axis: int = -1, largest: bool = True) -> TopK:
 
 def order_of(keys: Tensor, bits: int) -> Tensor:
     """`argsort` of a vector of integers known to be in 0..2**bits - 1: no host read."""
-    return _ordered(ops.ARGSORT, keys, Order(False, 0, max(bits, 1)), 0)
+    return _ordered(ops.ARGSORT, keys, _known_order(False, 0, max(bits, 1)), 0)
 
 
 def _require(op: str, x: Tensor) -> Tensor:
@@ -117,37 +119,49 @@ def _descending(op: str, descending: bool, stable: bool) -> bool:
 
 def _along(op: ops.Op, x: Tensor, axis: int, descending: bool) -> Tensor:
     d = lay.axis(op.name, axis, x.ndim)
-    axes = (*(i for i in range(x.ndim) if i != d), d)
-    last = x if d == x.ndim - 1 else view(x, ("permute", axes))
-    order, zero = _order(last, descending)
-    result = _ordered(op, last, order, zero)
     if d == x.ndim - 1:
-        return result
+        return _ordered(op, x, *_order(op, x, descending))
+    axes = (*(i for i in range(x.ndim) if i != d), d)
+    last = view(x, ("permute", axes))
+    result = _ordered(op, last, *_order(op, last, descending))
     return view(result, ("permute", tuple(axes.index(i) for i in range(x.ndim))))
 
 
 def _ordered(op: ops.Op, x: Tensor, order: Order, zero: int) -> Tensor:
-    n = x.shape[-1]
-    if n >> HALF:
-        raise NotYetError(f"{op.name}: an axis of {n} elements; up to 2**{HALF} - 1 for now")
-    _, kind = op.dtypes(op.name, [x.dtype, int], order)
-    return make(node(op, (x._expr, zero), spec(x.shape, kind, x.device, op.name), order))
+    s = x._expr.spec
+    if s.shape[-1] >> HALF:
+        raise NotYetError(f"{op.name}: an axis of {s.shape[-1]} elements; up to 2**{HALF} - 1")
+    made = s if op is ops.SORT else spec(s.shape, int64, s.device, op.name)
+    return make(node(op, (x._expr, zero), made, order))
 
 
-def _order(x: Tensor, descending: bool) -> tuple[Order, int]:
+_known_order = lru_cache(1024)(Order)  # the same one each time: keys of graphs compare them
+
+
+def _order(op: ops.Op, x: Tensor, descending: bool) -> tuple[Order, int]:
     """Which bits of the keys matter, and what is subtracted from integers."""
     d = x.dtype
     if d.kind == "f":
-        return Order(descending, _SAME_BITS.get(d, 0), 8 * max(d.itemsize, 4)), 0
+        return _known_order(descending, _SAME_BITS.get(d, 0), 8 * max(d.itemsize, 4)), 0
     if d.kind == "b":
-        return Order(descending, 0, 1), 0
+        return _known_order(descending, 0, 1), 0
     low, high = d.min, d.max
-    if d.itemsize >= 4 and x.size >= RANGED and recording.current() is None:
+    if d.itemsize >= 4 and x.size >= RANGED and not _is_known(op, x, descending):
         ends = smallest_of(x), largest_of(x)
         evaluate(*ends)
         low, high = (int(e.item()) for e in ends)
     key = key_dtype(d)
-    return Order(descending, 0, max((high - low).bit_length(), 1)), low % (key.max + 1)
+    bits = max((high - low).bit_length(), 1)
+    return _known_order(descending, 0, bits), low % (key.max + 1)
+
+
+def _is_known(op: ops.Op, x: Tensor, descending: bool) -> bool:
+    """Whether the range of integers is not asked for: a vendor's routine does not need it, and what
+    is captured has others later.
+    """
+    wanted = op.vendor(_known_order(descending, 0, 0), x.shape)
+    routine = wanted and (op.name, x.dtype) in opened(x.device).library_calls
+    return routine or recording.current() is not None
 
 
 _SAME_BITS = {float16: 13, bfloat16: 16}  # 0 in the float32 that one equals

@@ -12,10 +12,12 @@ from .. import layout as lay
 from ..arguments import flag, named, real
 from ..dtypes import DType, float32
 from ..errors import DTypeError, ShapeError
+from ..graph.expr import Spec, node
 from ..layout import Shape
 from ..ops import table as ops
 from ..ops.table import Op
-from ..tensor.tensor import Tensor, required, strided, untaped
+from ..recent import Recent
+from ..tensor.tensor import Tensor, make, required, strided, untaped
 from ..tensor.verbs import apply, dispatch, reduce, view
 from ..tensor.writes import write_out
 from .datatypes import DTypeLike, cast, real_dtype
@@ -28,15 +30,36 @@ __all__ = [
 Axis = int | Sequence[int] | None
 
 
+# What was reduced before, as it was asked for -> the result's spec, and what its node says.
+_reductions: Recent[tuple[object, ...], tuple[Spec, tuple[Shape, DType | None]]] = Recent(4096)
+_FULL = frozenset((ops.MAX, ops.MIN, ops.ARGMAX, ops.ARGMIN))  # of no elements there is none
+
+
 def _reduce(
     op: Op, x: Tensor, axis: Axis, keepdims: bool, out: Tensor | None, dtype: DType | None = None
 ) -> Tensor:
+    plain = type(x) is Tensor and type(keepdims) is bool and (axis is None or type(axis) is int)
+    key = (op, x._expr.spec, axis, keepdims, dtype) if plain else ()
+    known = _reductions.find(key)
+    if known is None:
+        found = _first(op, x, axis, keepdims, dtype)
+        if plain:
+            made = found._expr.spec
+            _reductions[key] = made, (lay.axes(op.name, axis, x.ndim), dtype)
+    else:
+        found = make(node(op, (x._expr,), *known))
+    return found if out is None else write_out(op.name, out, found)
+
+
+def _first(op: Op, x: Tensor, axis: Axis, keepdims: bool, dtype: DType | None) -> Tensor:
+    """A reduction of which nothing is known."""
+    if op in _FULL:
+        _require_elements(op.name, x, axis)
     required(op.name, x)
     if type(keepdims) is not bool:
         keepdims = flag(op.name, keepdims, "keepdims")
     args = (op, x, lay.axes(op.name, axis, x.ndim), keepdims, dtype)
-    found = reduce(*args) if type(x) is Tensor else dispatch("reduce", op.name, (x,), *args)
-    return found if out is None else write_out(op.name, out, found)
+    return reduce(*args) if type(x) is Tensor else dispatch("reduce", op.name, (x,), *args)
 
 
 def _require_elements(op: str, x: Tensor, axis: Axis) -> None:
@@ -149,7 +172,6 @@ def max(
     >>> dt.max(dt.asarray([[1, 9], [5, 4]], device="reference"), axis=0).tolist()
     [5, 9]
     """
-    _require_elements("max", x, axis)
     return _reduce(ops.MAX, x, axis, keepdims, out)
 
 
@@ -167,7 +189,6 @@ def min(
     >>> dt.min(dt.asarray([[1, 9], [5, 4]], device="reference"), axis=0).tolist()
     [1, 4]
     """
-    _require_elements("min", x, axis)
     return _reduce(ops.MIN, x, axis, keepdims, out)
 
 
@@ -259,8 +280,8 @@ def argmin(
 
 
 def _place(op: Op, x: Tensor, axis: int | None, keepdims: bool, out: Tensor | None) -> Tensor:
-    axis = axis if axis is None else lay.axis(op.name, axis, required(op.name, x).ndim)
-    _require_elements(op.name, x, axis)
+    if axis is not None and type(axis) is not int:
+        axis = lay.axis(op.name, axis, required(op.name, x).ndim)
     return _reduce(op, x, axis, keepdims, out)
 
 
@@ -317,6 +338,9 @@ def std(
     1.0
     """
     v = _variance("std", x, axis, correction, keepdims)
+    if v._expr.tape is None:
+        result = cast(apply(ops.SQRT, (v,)), _floating(x))
+        return result if out is None else write_out("std", out, result)
     none = apply(ops.EQUAL, (v, 0))  # where nothing varies the gradient is 0, not 0 / 0
     root = apply(ops.SQRT, (apply(ops.WHERE, (none, 1.0, v)),))
     result = cast(apply(ops.WHERE, (none, 0.0, root)), _floating(x))
@@ -329,13 +353,12 @@ def _floating(x: Tensor) -> DType:
 
 def _variance(op: str, x: Tensor, axis: Axis, correction: float, keepdims: bool) -> Tensor:
     """In float32 for floats of reduced precision: their squares would not do."""
-    axes = lay.axes(op, axis, strided(op, x).ndim)
+    strided(op, x)
     correction, keepdims = real(op, correction, "correction"), flag(op, keepdims, "keepdims")
-    n = math.prod(x.shape[d] for d in axes)
     wide = cast(x, x.dtype.compute)
-    away = wide - reduce(ops.MEAN, wide, axes, True)
-    total = reduce(ops.SUM, apply(ops.SQUARE, (away,)), axes, keepdims)
-    left = n - correction
+    away = wide - _reduce(ops.MEAN, wide, axis, True, None)
+    total = _reduce(ops.SUM, apply(ops.SQUARE, (away,)), axis, keepdims, None)
+    left = x.size // (total.size or 1) - correction
     return total / (left if left > 0 else 0.0)
 
 

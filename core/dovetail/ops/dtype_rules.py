@@ -199,6 +199,11 @@ def ordering(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
     return sorting(op, operands, attrs)[0], int64
 
 
+def grouping(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
+    """A position; the first operand has any dtype, a second has positions."""
+    return (common(op, operands[:1]), *(int64 for _ in operands[1:])), int64
+
+
 def running(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
     """As a sum; `attrs` has the dtype in its last place."""
     return summing(op, operands, attrs[2])

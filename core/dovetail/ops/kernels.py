@@ -7,6 +7,7 @@ from ..kernel.language import Value, cast, const, eq, fma, fold_loop, ne, reduce
 from .site import KernelSite, LoopStep
 
 BLOCK = 4096  # elements of a mask that one grid point looks through
+COUNTS = "counts"  # as attrs: what is in each block is given, not what is before it
 
 
 def matmul(site: KernelSite) -> None:
@@ -27,9 +28,27 @@ def matmul(site: KernelSite) -> None:
 
 def _block(site: KernelSite) -> tuple[Value, Value, Value]:
     """A grid axis over the blocks of operand 0, a vector: the block, its start and its stop."""
-    block = site.axis(1, 0)  # the result of count_blocks, the second operand of true_positions
+    block = site.axis(1, 0)  # what is counted in each, or the operand that has it
     start, n = block * BLOCK, site.size(0, 0)
     return block, start, where(start + BLOCK < n, start + BLOCK, n)
+
+
+def _found_before(site: KernelSite, block: Value) -> Value:
+    """How many there are before a block. Operand 1 says so, or, where attrs are COUNTS, how many
+    there are in each.
+    """
+    if site.attrs == COUNTS:
+        return reduce_loop("add", 0, block, lambda b: site.read(1, b))[0]
+    return site.read(1, block)
+
+
+def _searched(site: KernelSite, block: Value, start: Value, stop: Value) -> Value:
+    """Where the search of a block stops: at its start if there is nothing in it."""
+    if site.attrs == COUNTS:
+        return where(eq(site.read(1, block), 0), start, stop)
+    more = stop < site.size(0, 0)
+    after = site.read(1, where(more, block + 1, block))
+    return where(more & eq(after, site.read(1, block)), start, stop)
 
 
 def count_blocks(site: KernelSite) -> None:
@@ -42,12 +61,44 @@ def count_blocks(site: KernelSite) -> None:
 def true_positions(site: KernelSite) -> None:
     """The positions of the true elements of a mask, given how many there are before each block."""
     block, start, stop = _block(site)
+    stop = _searched(site, block, start, stop)
 
     def step(k: Value, place: Value) -> LoopStep:
         true = site.read(0, k)
         return (place + cast(true, int64),), [site.stored(k, place, when=true)]
 
-    site.builder.effect(fold_loop(start, stop, (site.read(1, block),), step))
+    site.builder.effect(fold_loop(start, stop, (_found_before(site, block),), step))
+
+
+def count_runs(site: KernelSite) -> None:
+    """How many elements of each block of a vector differ from the one before them."""
+    block, start, stop = _block(site)
+    first = where(start < 1, 1, start)
+    total = reduce_loop("add", first, stop, lambda k: cast(_differs(site, k), int64))[0]
+    site.store(total, block)
+
+
+def run_bounds(site: KernelSite) -> None:
+    """Where runs of equal elements start, and where the last one stops, given how many start before
+    each block, but for the first one.
+    """
+    block, start, stop = _block(site)
+    first = where(start < 1, 1, start)
+
+    def step(k: Value, place: Value) -> LoopStep:
+        new = _differs(site, k)
+        return (place + cast(new, int64),), [site.stored(k, place, when=new)]
+
+    end = _searched(site, block, first, stop)
+    loop = fold_loop(first, end, (_found_before(site, block) + 1,), step)
+    site.builder.effect(loop)
+    site.builder.effect(site.stored(start, start, when=eq(block, 0)))
+    site.builder.effect(site.stored(stop, loop.results[0], when=eq(stop, site.size(0, 0))))
+
+
+def _differs(site: KernelSite, k: Value) -> Value:
+    x, before = site.read(0, k), site.read(0, k - 1)
+    return x ^ before if x.dtype is bool_ else ne(x, before)
 
 
 def checked_indices(site: KernelSite) -> None:

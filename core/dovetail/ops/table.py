@@ -27,6 +27,7 @@ from typing import Literal, NoReturn
 from ..dtypes import bool_, int64, uint8
 from ..errors import InternalError
 from ..kernel.language import Value, cast, const, eq, floor, ne, rint, sqrt, trunc, where
+from ..layout import Shape
 from . import arithmetic as ar
 from . import dtype_rules as rules
 from . import elementary as el
@@ -39,6 +40,7 @@ from .gradient import LN2, LN10, TWO_BY_ROOT_PI, Rule, flat
 from .site import Attrs, KernelSite, Launches
 
 Kind = Literal["map", "generate", "reduce", "gather", "join", "kernel", "view", "made"]
+SHORT = 16  # elements: rows of 8 take 5 ns an element by rank, 6 by a library's call for each row
 GENERATED = "generated"  # as attrs: no vendor routine, whatever the device offers
 
 
@@ -64,7 +66,8 @@ class Op:
     after: Callable[[Sequence[Value], Value], Value] = _nothing
     build: Callable[[KernelSite], None] = _nothing
     launches: Callable[[Launches], None] | None = None  # several kernels, in place of `build`
-    vendor: Callable[[Attrs], bool] = lambda attrs: attrs != GENERATED  # may it be a library call?
+    # May it be a library call, with these attributes and a result of this shape?
+    vendor: Callable[[Attrs, Shape], bool] = lambda attrs, shape: attrs != GENERATED
     widens: bool = True  # of `map`: the expression sees reduced precision as float32
     updates: bool = False  # of `kernel`: the result starts as the first operand, in its memory
     arity: int = 1
@@ -276,20 +279,22 @@ def _kernel(name: str, rule: DTypeRule, build: Callable[[KernelSite], None], ari
     return _row(Op(name, "kernel", rule, build=build, arity=arity))
 
 
-def _ascends(attrs: sort.Order) -> bool:
-    return not attrs.descending
+def _ascends(attrs: sort.Order, shape: Shape) -> bool:
+    return not attrs.descending and shape[-1] >= SHORT
 
 
 MATMUL = _kernel("matmul", rules.contracting, kernels.matmul, 2)
 COUNT_BLOCKS = _kernel("count_blocks", fixed((bool_,), int64), kernels.count_blocks)
 TRUE_POSITIONS = _kernel("true_positions", fixed((bool_, int64), int64), kernels.true_positions, 2)
+COUNT_RUNS = _kernel("count_runs", rules.grouping, kernels.count_runs)
+RUN_BOUNDS = _kernel("run_bounds", rules.grouping, kernels.run_bounds, 2)
 CHECKED_INDICES = _kernel("checked_indices", rules.integers, kernels.checked_indices)
 SCATTER = _row(Op("scatter", "kernel", rules.scattering, launches=scatter.scatter, updates=True,
                   arity=3))  # fmt: skip
 SEARCHSORTED = _kernel("searchsorted", rules.searching, kernels.search, 2)
 
 # Sorting along the last axis, stable, NaN last. attrs: a `sort.Order`; the number is the zero of
-# the keys of integers. A vendor routine sorts in ascending order.
+# the keys of integers. A vendor routine sorts in ascending order, and rows that are not SHORT.
 SORT = _row(Op("sort", "kernel", rules.sorting, launches=sort.sort, vendor=_ascends))
 ARGSORT = _row(Op("argsort", "kernel", rules.ordering, launches=sort.argsort, vendor=_ascends))
 

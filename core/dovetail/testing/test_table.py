@@ -587,9 +587,9 @@ def test_matmul_of_a_vendor_is_close(kit: Kit, d: DType) -> None:
 # Elementwise rows and reductions are gone through one by one; any other needs a test of its
 # own, and is named here.
 BY_NAME = {
-    "gather", "count_blocks", "true_positions", "checked_indices", "scatter", "searchsorted",
-    "concat", "cumulative_sum", "cumulative_prod", "recurrence", "sort", "argsort", "matmul",
-    *GENERATED, *RANDOM,
+    "gather", "count_blocks", "true_positions", "count_runs", "run_bounds", "checked_indices",
+    "scatter", "searchsorted", "concat", "cumulative_sum", "cumulative_prod", "recurrence", "sort",
+    "argsort", "matmul", *GENERATED, *RANDOM,
 }  # fmt: skip
 
 
