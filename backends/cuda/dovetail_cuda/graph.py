@@ -45,7 +45,7 @@ class _Node:
     """A launch, and what its arguments were the last time; None: not known."""
 
     def __init__(self, launch: QueuedLaunch) -> None:
-        bound: Bound = launch.launch.__self__  # type: ignore[attr-defined]  # `bind` gave its method
+        bound: Bound = launch.launch.__self__  # type: ignore[attr-defined]  # what `bind` gave is its method
         self.bound, self.buffers, self.scalars = bound, launch.buffers, launch.scalars
         self.arguments = Arguments(bound.kernel, bound.ints)
         self.last: tuple[list[int], list[Any]] | None = None
