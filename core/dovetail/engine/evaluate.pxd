@@ -4,7 +4,7 @@ cimport cython
 from dovetail.backend.streams cimport current_handle
 from dovetail.graph.turn cimport Turn
 from dovetail.engine.launching cimport addresses, launch
-from dovetail.engine.guards cimport match, match_into
+from dovetail.engine.guards cimport match, match_into, match_update
 from dovetail.graph.expr cimport Expr, is_read, readers, settle, storage_of
 from dovetail.memory.storage cimport Storage
 from dovetail.settings cimport Flags
@@ -20,6 +20,8 @@ cpdef write(list value, Expr target, Py_ssize_t others=*)
 @cython.locals(storage=Storage)
 cpdef _write(list value, Expr target, Py_ssize_t others)
 cpdef update(Expr value, Expr target)
+@cython.locals(storage=Storage)
+cpdef _update(Expr value, Expr target)
 @cython.locals(pending=Expr)
 cpdef Storage _in_memory(Expr target)
 cpdef _written(Storage storage)

@@ -30,7 +30,7 @@ from ..recent import Recent
 from ..settings import flags
 from . import events, guards, programs, recording
 from .events import counters as counters  # where those who count find them
-from .guards import match, match_into
+from .guards import match, match_into, match_update
 from .launching import Slots, addresses, call, launch
 from .programs import BoundCall, BoundPlan, BoundStep
 from .walk import Walk
@@ -134,9 +134,15 @@ def _write(value: Holder[Expr], target: Expr, others: int) -> None:
 
 def update(value: Expr, target: Expr) -> None:
     """As `write`, for a node that nobody else holds, of an op that updates what `target` holds."""
-    with lock:
-        _in_memory(target)
-        _store([value], target)
+    _turn.held(_update, (value, target))
+
+
+def _update(value: Expr, target: Expr) -> None:
+    storage = _in_memory(target)
+    if not flags.noted and not is_read(storage, value) and match_update(value, target):
+        _written(storage)
+        return
+    _store([value], target)
 
 
 def _in_memory(target: Expr) -> Storage:

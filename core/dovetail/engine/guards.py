@@ -31,6 +31,7 @@ from .walk import PENDING, Walk
 
 KEPT = 4  # graphs with the same root op and Spec that are compared; beyond, the oldest goes
 NODES = 48  # larger graphs are not worth it
+UPDATES = "updates"  # in the key of a graph whose root is no copy into what is written
 LIMIT = 4096  # root ops and Specs whose graphs are kept
 
 
@@ -132,6 +133,16 @@ def match_into(value: Expr, target: Expr, others: int = 0) -> bool:
     return False
 
 
+def match_update(value: Expr, target: Expr) -> bool:
+    """As `match_into`, for an op that nobody holds, and that updates what is there."""
+    key = (value.op, value.spec, target.strides, UPDATES)
+    young = _known.young
+    for known in young.get(key) or _known.find(key) or ():  # compiled, no closure
+        if run(known, value, target, True):
+            return True
+    return False
+
+
 def run(known: Known, root: Expr, target: Expr | None, waits: bool) -> bool:
     """Launches what is known, if that is the graph of `root`; whether it is."""
     if known.plan.checks and not known.plan.is_prompt(known.opened, waits):
@@ -225,10 +236,14 @@ def add(walk: Walk, plan: BoundPlan, held: Sequence[int], target: Target | None)
         return
     key: tuple[Hashable, ...] = (root.op, root.spec)
     if target is not None:
-        copied = root.args[0] if root.op is COPY else None
-        if copied is None or walk.index[copied] in held or target.overlaps != target.same:
+        if target.overlaps != target.same:
             return
-        root = copied
-        key = (root.op, root.spec, target.strides)
+        if root.op is COPY:
+            root = root.args[0]
+            if walk.index[root] in held:
+                return
+            key = (root.op, root.spec, target.strides)
+        else:
+            key = (root.op, root.spec, target.strides, UPDATES)
     made = Known(walk, plan, held, target, walk.index[root])
     _known[key] = (made, *(_known.find(key) or ()))[:KEPT]

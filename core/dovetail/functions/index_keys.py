@@ -27,6 +27,7 @@ from ..graph.expr import Expr, ask, node, spec
 from ..layout import Shape
 from ..memory.tracing import caller
 from ..ops import table as ops
+from ..tensor.fields import expr_of, is_strided
 from ..tensor.host import from_host
 from ..tensor.slicing import span
 from ..tensor.tensor import Tensor, strided
@@ -327,6 +328,18 @@ def select(name: str, x: Tensor, parts: Sequence[Part]) -> Selection:
     found.shares = is_viewable(found.sliced, merge)
     found.merged = view(found.sliced, merge)
     return found
+
+
+def is_integer_tensor(key: object) -> TypeGuard[Tensor]:
+    """Whether a key is nothing but a tensor of integers."""
+    return is_strided(key) and expr_of(key).spec.dtype.is_integer
+
+
+def along(name: str, x: Tensor, index: Tensor, d: int) -> Selection:
+    """As `select`, for a tensor of integers along one axis, and all of the others."""
+    found, _ = positions(name, index, x, d, d)
+    others = [k for k in range(x.ndim) if k != d]
+    return Selection(x, x, True, [found], others, d, expr_of(index).spec.shape)
 
 
 def _joint_shape(shapes: Sequence[Shape]) -> Shape:

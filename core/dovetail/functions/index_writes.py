@@ -22,6 +22,7 @@ from ..graph.expr import Expr, node, spec
 from ..graph.ownership import Holder, take
 from ..layout import Shape
 from ..ops import table as ops
+from ..tensor.fields import is_strided
 from ..tensor.host import fresh, from_host
 from ..tensor.operands import Operand
 from ..tensor.slicing import basic_leaf
@@ -33,10 +34,12 @@ from .index_keys import (
     Part,
     Positions,
     Selection,
+    along,
     basic_view,
     checked,
     index_array,
     is_array,
+    is_integer_tensor,
     is_mask,
     key_parts,
     parts_along,
@@ -66,6 +69,9 @@ def setitem(x: Tensor, key: Key, value: Operand) -> None:
     e = basic_leaf(x, key)
     if e is not None:
         write_value("setitem", alias(x, make(e)), value)
+        return
+    if is_integer_tensor(key) and is_strided(x) and x.ndim:
+        _scatter("setitem", along("setitem", x, key, 0), value, "set")
         return
     parts = key_parts(strided("setitem", x), key)
     if not any(is_array(p) for p in parts):
@@ -137,16 +143,17 @@ def _scatter(name: str, s: Selection, value: Operand, how: How) -> None:
     ones = [d for d in range(s.merged.ndim) if d not in taken and d not in kept]
     rest = tuple(s.merged.shape[d] for d in kept) + (1,) * len(ones)
     order = (*taken, *kept, *ones)
-    target = view(s.merged, ("permute", order))
+    whole = order == (*range(len(order)),)
+    target = s.merged if whole else view(s.merged, ("permute", order))
     if s.shares:
         write(name, target, [_scattered(name, s, target, value, rest, how)], updates=True)
     else:
         back = ("permute", tuple(order.index(d) for d in range(len(order))))
-        whole = ("reshape", s.sliced.shape)
+        all_axes = ("reshape", s.sliced.shape)
         write(
             name,
             s.sliced,
-            [pending_view(_scattered(name, s, target, value, rest, how), back, whole)],
+            [pending_view(_scattered(name, s, target, value, rest, how), back, all_axes)],
         )
 
 

@@ -13,10 +13,12 @@ from ..arguments import choice, named
 from ..backend.faults import Asked
 from ..dtypes import int64
 from ..errors import ArgumentError, DeviceError, ShapeError
-from ..graph.expr import Expr, ask, node, spec
-from ..layout import Shape
+from ..graph.expr import Attrs, Expr, Spec, ask, node, spec
+from ..layout import Move, Shape
 from ..memory.tracing import caller
 from ..ops import table as ops
+from ..recent import Recent
+from ..tensor.fields import expr_of, is_strided
 from ..tensor.operands import ARRAYS, Array, Operand, beside, operands
 from ..tensor.slicing import basic_leaf
 from ..tensor.tensor import Tensor, alias, make, required, strided
@@ -30,6 +32,7 @@ from .index_keys import (
     checked,
     index_array,
     is_array,
+    is_integer_tensor,
     key_parts,
     parts_along,
     positions_along,
@@ -56,14 +59,37 @@ def getitem(x: Tensor, key: Key) -> Tensor:
     e = basic_leaf(x, key)
     if e is not None:
         return alias(x, make(e))
+    if is_integer_tensor(key) and is_strided(x) and x.ndim:
+        return _taken("index", x, key, 0)
     parts = key_parts(x, key)
     if not any(is_array(p) for p in parts):
         return basic_view(x, parts)
     return _selected("index", x, parts)
 
 
-def _selected(name: str, x: Tensor, parts: list[Part]) -> Tensor:
-    """The elements at a key with arrays."""
+# A tensor's spec, that of an index, the axis and the name -> the node's attributes and spec, and
+# the move that puts the index beside the axes after it.
+_TAKEN: Recent[tuple[Spec, Spec, int, str], tuple[Attrs, Spec, Move]] = Recent(1024)
+
+
+def _taken(name: str, x: Tensor, index: Tensor, d: int) -> Tensor:
+    """The elements at integers along one axis, all of the others: as `_selected`."""
+    e, i = expr_of(x), expr_of(index)
+    key = (e.spec, i.spec, d, name)
+    found = _TAKEN.young.get(key) or _TAKEN.find(key)
+    if found is None:
+        return _selected(name, x, parts_along(x, d, index), key)
+    attrs, s, move = found
+    made = node(ops.GATHER, (e, pending_view(i, move)), s, attrs)
+    _ask(made)
+    return make(made)
+
+
+def _selected(
+    name: str, x: Tensor, parts: list[Part], simple: tuple[Spec, Spec, int, str] | None = None
+) -> Tensor:
+    """The elements at a key with arrays. `simple`: under what to note how, if one that is checked
+    by its reader is all that there is."""
     if type(x) is not Tensor:
         check_parts(parts)
         return dispatch("index", name, (x,), x, parts)
@@ -77,7 +103,11 @@ def _selected(name: str, x: Tensor, parts: list[Part]) -> Tensor:
     positions = [s.known(name, i) if first else i.node for i in s.indices]
     lead = [pending_view(e, ("reshape", (*e.spec.shape, *(1,) * after))) for e in positions]
     asked = None if known else tuple(s.asked(name, i) for i in s.indices)
-    return _gather(s.merged, lead, shape, axes, tuple(i.axis for i in s.indices), asked)
+    made = _gather(s.merged, lead, shape, axes, tuple(i.axis for i in s.indices), asked)
+    if simple is not None and asked is not None and s.merged._expr.spec is x._expr.spec:
+        e, move = made._expr, ("reshape", lead[0].spec.shape)
+        _TAKEN[simple] = (e.attrs, e.spec, move)
+    return made
 
 
 def _gather(
@@ -88,10 +118,15 @@ def _gather(
     s = spec(shape, x.dtype, x.device, "index" if asked is None else asked[0].op)
     e = node(ops.GATHER, (x._expr, *indices), s, attrs)
     if asked is not None:
-        ask(e, caller())
-        if e.tape is not None:
-            e.tape.asked_at = e.asked_at  # for the gradient, which reads the indices again
+        _ask(e)
     return make(e)
+
+
+def _ask(e: Expr) -> None:
+    """Notes who asked for a node that checks its indices when it runs."""
+    ask(e, caller())
+    if e.tape is not None:
+        e.tape.asked_at = e.asked_at  # for the gradient, which reads the indices again
 
 
 # --- at positions that are known to be in range ---------------------------------------------------
@@ -135,7 +170,10 @@ def take(x: Tensor, indices: Array, /, *, axis: int | None = None) -> Tensor:
             raise ArgumentError(f"take: needs axis= for shape {x.shape}")
         axis = 0
     d = lay.axis("take", axis, x.ndim)
-    return _selected("take", x, parts_along(x, d, index_array("take", indices)))
+    array = index_array("take", indices)
+    if is_strided(array) and is_strided(x):
+        return _taken("take", x, array, d)
+    return _selected("take", x, parts_along(x, d, array))
 
 
 @named

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
-from functools import partial
-from types import FrameType
+from functools import cache, partial
 
 from .blocks import Block, Segment
 from .pointer import Deleter, StreamHandle
@@ -21,18 +20,20 @@ def pass_over(place: str) -> None:
     It is a plugin's, known by the "module:object" that it is loaded from.
     """
     _OURS.add(re.split("[.:]", place.strip())[0])
+    _is_ours.cache_clear()
 
 
 def caller() -> str:
     """The innermost source line outside of dovetail and its plugins."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and _package(frame) in _OURS:
+    while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__")):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
-def _package(frame: FrameType) -> str:
-    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
+@cache
+def _is_ours(module: str | None) -> bool:
+    return str(module).partition(".")[0] in _OURS
 
 
 class Tracer:
