@@ -7,6 +7,7 @@ from typing import Any
 
 import dovetail as dt
 import numpy as np
+import pytest
 from dovetail.engine.evaluate import counters
 
 
@@ -199,3 +200,27 @@ def test_what_is_written_gets_no_memory_of_its_own(device: str) -> None:
     y[1:-1] = 0.0  # who still has the value keeps it
     np.testing.assert_array_equal(v.numpy(), a[:-2] * np.float32(3) + a[2:])
     assert float(y[1:-1].sum()) == 0.0
+
+
+def test_writes_at_indices_are_recognised_and_right(device: str) -> None:
+    x, _ = tensors(device, (40,), (8,))
+    i = dt.asarray([3, 1, 3, 39], device=device)
+    before, want = counters.recognised, x.numpy().copy()
+    for k in range(5):
+        x[i] = float(k)
+        want[[3, 1, 3, 39]] = float(k)
+        assert np.array_equal(x.numpy(), want)
+    assert counters.recognised >= before + 3
+    for _ in range(4):
+        reader = x * 2  # which sees what is there before
+        x[i] = 7.0
+        assert np.array_equal(reader.numpy(), want * 2)
+        want[[3, 1, 3, 39]] = 7.0
+        x[i] = x[i] + 1  # reads what it writes
+        want[[3, 1, 39]] += 1
+        assert np.array_equal(x.numpy(), want)
+    for _ in range(4):
+        with pytest.raises(dt.IndexOutOfRange):
+            x[dt.asarray([1, 40], device=device)] = 0.0
+            x.tolist()
+        assert np.array_equal(x.numpy(), want)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from .. import layout as lay
 from ..arguments import choice, named
 from ..backend.faults import Asked
-from ..dtypes import int64
+from ..dtypes import bool_, int64
 from ..errors import ArgumentError, DeviceError, ShapeError
 from ..graph.expr import Attrs, Expr, Spec, ask, node, spec
 from ..layout import Move, Shape
@@ -38,6 +38,7 @@ from .index_keys import (
     positions_along,
     select,
 )
+from .masks import true_positions
 
 ROWS_WORTH_CHECKING = 4  # elements read for each index
 
@@ -61,10 +62,17 @@ def getitem(x: Tensor, key: Key) -> Tensor:
         return alias(x, make(e))
     if is_integer_tensor(key) and is_strided(x) and x.ndim:
         return _taken("index", x, key, 0)
+    if is_strided(key) and is_strided(x) and expr_of(key).spec is _mask_of(expr_of(x).spec):
+        return fetch(view(x, ("reshape", (x.size,))), true_positions(key, x.device))
     parts = key_parts(x, key)
     if not any(is_array(p) for p in parts):
         return basic_view(x, parts)
     return _selected("index", x, parts)
+
+
+def _mask_of(s: Spec) -> Spec:
+    """The spec of a mask for a whole tensor."""
+    return spec(s.shape, bool_, s.device)
 
 
 # A tensor's spec, that of an index, the axis and the name -> the node's attributes and spec, and

@@ -1,0 +1,1 @@
+# `index_keys.py` is compiled as it is.

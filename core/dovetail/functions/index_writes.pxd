@@ -1,0 +1,1 @@
+# `index_writes.py` is compiled as it is.

@@ -1,0 +1,1 @@
+# `indexing.py` is compiled as it is.

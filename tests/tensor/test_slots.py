@@ -1,0 +1,102 @@
+"""Operators as Python finds them: what stands in the slots of Tensor keeps to its rules."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import dovetail as dt
+import numpy as np
+import pytest
+
+OPERATORS = [operator.add, operator.sub, operator.mul, operator.truediv]
+
+
+class Other:
+    """Knows what to do with anything."""
+
+    __array_ufunc__ = None  # so that arrays, and what is like them, ask it
+
+    def answer(self, x: object) -> str:
+        return f"with {type(x).__name__}"
+
+    __radd__ = __rsub__ = __rmul__ = __rtruediv__ = answer
+    __add__ = __sub__ = __mul__ = __truediv__ = answer
+
+
+def tensor(values: object = (1.0, 2.0, 4.0)) -> dt.Tensor:
+    return dt.asarray(list(values), device="reference")  # type: ignore[call-overload]  # a tuple
+
+
+@pytest.mark.parametrize("op", OPERATORS)
+@pytest.mark.parametrize("other", [3, 2.5, True, np.float32(3), np.float32([3, 2, 1])])
+def test_numbers_and_arrays_may_stand_on_either_side(
+    op: Callable[[Any, Any], Any], other: Any
+) -> None:
+    x, want = tensor(), np.asarray([1.0, 2.0, 4.0], np.float32)
+    assert op(x, other).tolist() == op(want, other).tolist()
+    assert op(other, x).tolist() == op(other, want).tolist()
+
+
+@pytest.mark.parametrize("op", OPERATORS)
+def test_who_knows_better_is_asked(op: Callable[[Any, Any], Any]) -> None:
+    assert op(tensor(), Other()) == "with Tensor" == op(Other(), tensor())
+
+
+def test_other_layouts_are_asked_on_either_side() -> None:
+    x, s = tensor(), tensor([0.0, 5.0, 0.0]).to_sparse()
+    for a, b in ((x, s), (s, x)):
+        assert (a * b).to_dense().tolist() == [0.0, 10.0, 0.0]
+        with pytest.raises(dt.LayoutError, match="subtract: of a sparse_coo and a strided tensor"):
+            a - b
+
+
+@pytest.mark.parametrize(
+    ("op", "name"), [*zip(OPERATORS, ("add", "sub", "mul", "truediv"), strict=True)]
+)
+def test_a_method_that_is_set_is_called(
+    op: Callable[[Any, Any], Any], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = tensor()
+    with monkeypatch.context() as patch:
+        patch.setattr(dt.Tensor, f"__{name}__", lambda self, other: "mine")
+        assert op(x, x) == "mine"
+    assert op(x, x).tolist() == op(x.numpy(), x.numpy()).tolist()
+
+
+def test_what_is_no_operand_is_an_error_that_says_so() -> None:
+    for a, b in ((tensor(), "text"), ("text", tensor())):
+        with pytest.raises(dt.DTypeError, match="subtract: operands are"):
+            a - b
+
+
+KEYS = [
+    0, -1, (1, 2), (slice(None), 1), (slice(None, None, -1), slice(1, None)), (slice(-2, None, 2),),
+    (slice(0, 10**30), -1), slice(5, 1), (slice(3, 3), 0), (1, slice(2, 0, -5), 3), ..., (..., 1),
+    (0, 1, 2), (slice(-1, -100, -1), slice(None, 10**20, 10**20)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("key", KEYS, ids=str)
+def test_keys_of_integers_and_slices_are_numpys(key: Any) -> None:
+    want = np.arange(60).reshape(3, 4, 5)
+    x = dt.asarray(want, device="reference")
+    for a, b in ((x, want), (x[::-1, :, 1:], want[::-1, :, 1:]), (x.mT, want.swapaxes(1, 2))):
+        try:
+            wanted = b[key]
+        except IndexError:
+            with pytest.raises(dt.IndexOutOfRange):
+                a[key]
+        else:
+            assert a[key].shape == wanted.shape and a[key].tolist() == wanted.tolist()
+
+
+def test_specs_that_were_found_lately_are_of_their_own_tensor() -> None:
+    """Many shapes and dtypes, so that places are shared in whatever notes them."""
+    for n in range(2, 300):
+        for d in (dt.float32, dt.int64):
+            x = dt.zeros((n, 3), dtype=d, device="reference")
+            dt.evaluate(x)
+            part = x[1 : n // 2 + 1]
+            assert part.shape == (n // 2, 3) and part.dtype is d and x[0].shape == (3,)
