@@ -200,7 +200,7 @@ def test_the_kit_is_a_plugin_of_pytest(site: Path, tmp_path: Path) -> None:
         )  # fmt: skip
 
     found = done("--dovetail-device=honest")
-    assert found.returncode == 0 and "7 passed" in found.stdout, found.stdout + found.stderr
+    assert found.returncode == 0 and "8 passed" in found.stdout, found.stdout + found.stderr
     without = done()
     assert without.returncode == 4 and "give --dovetail-device=NAME" in without.stderr
 

@@ -197,8 +197,11 @@ done:
 
 
 def block(launches: Sequence[QueuedLaunch], release_from: int, state: int) -> bytes:
-    """What does not change of these launches. `release_from`: the scalar operations from which
-    other Python threads may run; `state`: the pool's."""
+    """What does not change of these launches.
+
+    `release_from`: the scalar operations from which other Python threads may run; `state`: the
+    pool's.
+    """
     words: list[int] = []
     slots: dict[int, int] = {}
     buffers: list[int] = []

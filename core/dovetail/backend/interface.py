@@ -200,8 +200,9 @@ class Backend(ABC):
         return launch
 
     def sequence(self, launches: Sequence[QueuedLaunch]) -> Replay | None:
-        """One function that does these launches in order, for a captured function that does them
-        again and again; None where one by one is as good. What it writes is seen by those after it.
+        """One function that does these launches in order; None where one by one is as good.
+
+        A captured function does them again and again. What one writes is seen by those after it.
         """
         return None
 

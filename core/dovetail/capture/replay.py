@@ -101,8 +101,10 @@ class OneByOne:
 
 
 class Checked:
-    """A launch that notes bad indices, where the host sees them when it returns. `cells`: of each
-    error cell which buffer it is, what the index was for, and the source line that asked.
+    """A launch that notes bad indices, where the host sees them when it returns.
+
+    `cells`: of each error cell which buffer it is, what the index was for, and the source line that
+    asked.
 
     Raises: IndexOutOfRange.
     """

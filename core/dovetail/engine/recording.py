@@ -59,8 +59,10 @@ class Tapes(Protocol):
     """What autograd does for captured functions."""
 
     def lead_straight(self, result: Tensor, given: Sequence[Tensor]) -> bool:
-        """Whether gradients flow from a result to these alone, to each on one way, and nobody looks
-        at what passes. Of several ways the parts would be added up in another order.
+        """Whether gradients flow from a result to these alone, to each on one way.
+
+        Nor does anybody look at what passes. Of several ways the parts would be added up in another
+        order.
         """
 
     def gradients(

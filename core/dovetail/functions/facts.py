@@ -145,8 +145,10 @@ class _Maker:
         ]
 
     def is_needed(self, c: Candidate) -> bool:
-        """Whether a tensor is needed though it is no input: its `grad` is set, it is returned,
-        gradients flow there."""
+        """Whether a tensor is needed though it is no input.
+
+        Its `grad` is set, it is returned, gradients flow there.
+        """
         if self.f.saved is not None and c.taped:
             return True
         return any(g is c for g, _ in self.f.gradients) or any(m.same is c for m in self.f.made)

@@ -1,5 +1,6 @@
-"""Gradients that flow from the result of a captured function to what it was given: the way back is
-a program of its own, which reads what the forward one has saved.
+"""Gradients that flow from the result of a captured function to what it was given.
+
+The way back is a program of its own, which reads what the forward one has saved.
 """
 
 from __future__ import annotations
@@ -38,8 +39,10 @@ class Flow(NamedTuple):
     call: Call
 
     def of_call(self, name: str, numbers: dict[int, int], results: int) -> Flowing:
-        """What has gradients flow through the result of a call. `numbers`: of the tensors that it
-        reads, by candidate; `results`: how many it makes before what is saved.
+        """What has gradients flow through the result of a call.
+
+        `numbers`: of the tensors that it reads, by candidate; `results`: how many it makes before
+        what is saved.
         """
         given = [numbers[id(c)] for c in self.given]
 

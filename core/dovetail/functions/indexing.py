@@ -96,8 +96,10 @@ def _taken(name: str, x: Tensor, index: Tensor, d: int) -> Tensor:
 def _selected(
     name: str, x: Tensor, parts: list[Part], simple: tuple[Spec, Spec, int, str] | None = None
 ) -> Tensor:
-    """The elements at a key with arrays. `simple`: under what to note how, if one that is checked
-    by its reader is all that there is."""
+    """The elements at a key with arrays.
+
+    `simple`: under what to note how, if one that is checked by its reader is all that there is.
+    """
     if type(x) is not Tensor:
         check_parts(parts)
         return dispatch("index", name, (x,), x, parts)

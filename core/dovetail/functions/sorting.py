@@ -156,8 +156,9 @@ def _order(op: ops.Op, x: Tensor, descending: bool) -> tuple[Order, int]:
 
 
 def _is_known(op: ops.Op, x: Tensor, descending: bool) -> bool:
-    """Whether the range of integers is not asked for: a vendor's routine does not need it, and what
-    is captured has others later.
+    """Whether the range of integers is not asked for.
+
+    A vendor's routine does not need it, and what is captured has others later.
     """
     wanted = op.vendor(_known_order(descending, 0, 0), x.shape)
     routine = wanted and (op.name, x.dtype) in opened(x.device).library_calls

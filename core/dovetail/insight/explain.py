@@ -120,8 +120,9 @@ class Replay:
 
 
 class Replays:
-    """What a captured function does, for each kind of arguments it was captured for. `reasons`: why
-    it runs as always for those that were asked about.
+    """What a captured function does, for each kind of arguments it was captured for.
+
+    `reasons`: why it runs as always for those that were asked about.
     """
 
     def __init__(

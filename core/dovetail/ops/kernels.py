@@ -34,8 +34,9 @@ def _block(site: KernelSite) -> tuple[Value, Value, Value]:
 
 
 def _found_before(site: KernelSite, block: Value) -> Value:
-    """How many there are before a block. Operand 1 says so, or, where attrs are COUNTS, how many
-    there are in each.
+    """How many there are before a block.
+
+    Operand 1 says so, or, where attrs are COUNTS, how many there are in each.
     """
     if site.attrs == COUNTS:
         return reduce_loop("add", 0, block, lambda b: site.read(1, b))[0]
@@ -79,8 +80,9 @@ def count_runs(site: KernelSite) -> None:
 
 
 def run_bounds(site: KernelSite) -> None:
-    """Where runs of equal elements start, and where the last one stops, given how many start before
-    each block, but for the first one.
+    """Where runs of equal elements start, and where the last one stops.
+
+    Given is how many start before each block, but for the first one.
     """
     block, start, stop = _block(site)
     first = where(start < 1, 1, start)
