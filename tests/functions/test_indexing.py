@@ -342,3 +342,14 @@ def test_a_step_beyond_all_memory_takes_one_element(name: str, step: int) -> Non
     assert x[::step].tolist() == (a[:1] if step > 0 else a[-1:]).tolist()
     x[::step] = 7.0
     assert int((x == 7.0).sum()) == 2
+
+
+def test_an_index_tensor_reads_alike_eagerly_and_later(device: str) -> None:
+    x = dt.asarray([[1, 2], [3, 4], [5, 6]], device=device)
+    i = dt.asarray([2, 0, -1], device=device)
+    want = [[5, 6], [1, 2], [5, 6]]
+    with dt.eager():
+        assert [x[i].tolist() for _ in range(3)] == [want] * 3
+        assert dt.take(x, i, axis=0).tolist() == want
+    assert [x[i].tolist() for _ in range(3)] == [want] * 3
+    assert dt.take(x, i[:2] - 1, axis=1).tolist() == [[2, 2], [4, 4], [6, 6]]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -43,7 +42,7 @@ def test_one_thread_is_inside_at_a_time() -> None:
                 most[0] = max(most[0], inside[0])
                 rounds[0] += 1
                 if k % 10 == 0:
-                    time.sleep(0)  # others run here
+                    threading.Event().wait(0.0001)  # others run here
                 turn.held(lambda: None, ())
                 inside[0] -= 1
 
@@ -102,7 +101,7 @@ def test_a_child_has_it_for_itself_though_others_waited() -> None:
     turn.acquire()
     waiting = threading.Thread(target=lambda: turn.held(lambda: None, ()))
     waiting.start()
-    time.sleep(0.05)
+    threading.Event().wait(0.05)
     child = os.fork()
     if child == 0:
         turn.release_in_child()

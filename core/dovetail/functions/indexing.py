@@ -113,10 +113,11 @@ def _selected(
     positions = [s.known(name, i) if first else i.node for i in s.indices]
     lead = [pending_view(e, ("reshape", (*e.spec.shape, *(1,) * after))) for e in positions]
     asked = None if known else tuple(s.asked(name, i) for i in s.indices)
-    made = _gather(s.merged, lead, shape, axes, tuple(i.axis for i in s.indices), asked)
+    of = tuple(i.axis for i in s.indices)
+    made = _gather(s.merged, lead, shape, axes, of, asked)
     if simple is not None and asked is not None and s.merged._expr.spec is x._expr.spec:
-        e, move = made._expr, ("reshape", lead[0].spec.shape)
-        _TAKEN[simple] = (e.attrs, e.spec, move)
+        move = ("reshape", lead[0].spec.shape)
+        _TAKEN[simple] = ((shape, axes, of, asked), made._expr.spec, move)
     return made
 
 
