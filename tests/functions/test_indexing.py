@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import dovetail as dt
 import numpy as np
 import pytest
 from dovetail import dtypes
