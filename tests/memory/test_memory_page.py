@@ -536,3 +536,14 @@ def test_the_lines_of_recognised_graphs_are_the_users(device: dt.Device) -> None
         memory.trace(False)
     lines = {b.where.rpartition(":")[0] for b in blocks if b.where is not None}
     assert lines == {__file__} and len(blocks) >= 4
+
+
+@pytest.mark.parametrize(
+    ("ms", "said"),
+    [
+        (0.0, "0"), (0.25, "250 µs"), (0.9994, "999.4 µs"), (1.0, "1 ms"), (999.5, "999.5 ms"),
+        (1000.0, "1 s"), (12345.0, "12.35 s"),
+    ],
+)  # fmt: skip
+def test_times_are_said_in_the_unit_that_fits(ms: float, said: str) -> None:
+    assert drawing._time(ms) == said

@@ -350,3 +350,13 @@ def test_a_thousand_blocks_cost_no_more_than_ten() -> None:
 def test_allocate_and_free_from_the_cache_are_measured() -> None:
     """Promised are 1.5 us; measured 0.9. Twice that is allowed here."""
     assert 0.05 < min(bench_memory.cached_us(rounds=1) for _ in range(9)) < 3
+
+
+def test_of_a_line_that_is_no_step_the_first_80_characters_are_shown() -> None:
+    line = "x" * 79 + "yz"
+    with pytest.raises(ArgumentError) as error:
+        read(line)
+    assert (
+        f"{line[:80]!r} is no step" in str(error.value)
+        and "z" not in str(error.value).split("(")[0]
+    )
