@@ -1,5 +1,6 @@
 # What the compiled form of `settings.py` knows of its types.
 cdef class Flags:
+    cdef public Py_ssize_t captures
     cdef public Py_ssize_t depth
-    cdef public Py_ssize_t noted
+    cdef public bint profiled
     cdef public bint tainted

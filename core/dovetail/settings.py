@@ -29,16 +29,19 @@ DEPTH_LIMIT = 64
 class Flags:
     """What the hot path asks of the process each time, in one place that is quick to look at."""
 
-    __slots__ = ("depth", "noted", "tainted")
+    __slots__ = ("captures", "depth", "profiled", "tainted")
+
+    captures: int  # recorders of captured functions that are in use, on any thread
 
     depth: (
         int  # as above, or 0 while ops run at once in some context: to ask one's own takes longer
     )
-    noted: int  # profiles and captures under way, which want to know of each launch
+    profiled: bool  # whether any profile is being taken
     tainted: bool  # whether any tensor may hold what comes of a bad index
 
     def __init__(self) -> None:
-        self.depth, self.noted, self.tainted = DEPTH_LIMIT, 0, False
+        self.captures, self.depth = 0, DEPTH_LIMIT
+        self.profiled = self.tainted = False
 
 
 flags = Flags()

@@ -17,6 +17,7 @@ from dovetail.insight.explain import explain
 from dovetail.insight.profile import profile
 from dovetail.memory.units import bytes_text
 from dovetail.ops.table import SUM, TABLE
+from dovetail.settings import flags
 from dovetail.tensor.host import from_host
 from dovetail.tensor.tensor import Tensor
 from dovetail.tensor.verbs import apply, reduce
@@ -204,3 +205,15 @@ def test_a_profile_is_taken_once() -> None:
         pass
     with pytest.raises(ArgumentError, match="taken once"), p:
         pass
+
+
+def test_the_hot_path_is_told_of_profiles_that_overlap() -> None:
+    first, second = profile(), profile()
+    assert not flags.profiled
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert flags.profiled
+    second.__exit__(None, None, None)
+    second.__exit__(None, None, None)  # which is over already
+    assert not flags.profiled and events.profiles == ()

@@ -49,7 +49,7 @@ class Replayer:
 
     def run(self, at: At, env: Env, stream: StreamHandle) -> None:
         """Does them, on this memory and with these numbers."""
-        if flags.noted and events.profiles:
+        if flags.profiled:
             self._noted(at, env, stream)
         else:
             steps = self.steps

@@ -14,6 +14,7 @@ cdef Turn _turn
 
 
 cpdef evaluate(object exprs, bint asked=*)
+cdef bint _is_watched() except -1
 @cython.locals(root=Expr)
 cpdef _evaluate(object exprs, bint asked)
 cpdef write(list value, Expr target, Py_ssize_t others=*)

@@ -62,12 +62,17 @@ def _evaluate(exprs: Sequence[Expr], asked: bool) -> None:
         _refuse_bad(exprs)
     if len(exprs) == 1 and exprs[0].op is not None:
         root = exprs[0]
-        if not flags.noted and match(root, asked):
+        if not _is_watched() and match(root, asked):
             return
         Evaluation(exprs).run(asked)
         return
     for roots in _by_device(exprs):
         Evaluation(roots).run(asked)
+
+
+def _is_watched() -> bool:
+    """Whether somebody wants to know of each launch: a profile, or a function's capture."""
+    return flags.profiled or flags.captures > 0
 
 
 def _refuse_bad(exprs: Sequence[Expr]) -> None:
@@ -124,7 +129,7 @@ def write(value: Holder[Expr], target: Expr, others: int = 0) -> None:
 
 def _write(value: Holder[Expr], target: Expr, others: int) -> None:
     storage = _in_memory(target)
-    known = not flags.noted and (value[0].op is None or is_alone(value, others))
+    known = not _is_watched() and (value[0].op is None or is_alone(value, others))
     known = known and not is_read(storage, value[0])
     if known and match_into(value[0], target, others):
         _written(storage)
@@ -139,7 +144,7 @@ def update(value: Expr, target: Expr) -> None:
 
 def _update(value: Expr, target: Expr) -> None:
     storage = _in_memory(target)
-    if not flags.noted and not is_read(storage, value) and match_update(value, target):
+    if not _is_watched() and not is_read(storage, value) and match_update(value, target):
         _written(storage)
         return
     _store([value], target)

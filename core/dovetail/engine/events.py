@@ -62,16 +62,15 @@ def begin(events: list[Event]) -> None:
     global profiles
     with _changing:
         profiles = (*profiles, events)
-        flags.noted += 1
+        flags.profiled = True
 
 
 def end(events: list[Event]) -> None:
     """From now on they are not. Profiles that overlap may end in any order."""
     global profiles
     with _changing:
-        before = len(profiles)
         profiles = tuple(p for p in profiles if p is not events)
-        flags.noted -= before - len(profiles)
+        flags.profiled = bool(profiles)
 
 
 def note(name: str, begun: int, **details: Unpack[Details]) -> None:

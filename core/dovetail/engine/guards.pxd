@@ -38,12 +38,11 @@ cdef class Known:
     cdef public bint overlaps
 
 
-@cython.locals(known=Known, young=dict)
 cpdef bint match(Expr root, bint waits=*) except -1
-@cython.locals(known=Known, young=dict)
 cpdef bint match_into(Expr value, Expr target, Py_ssize_t others=*) except -1
-@cython.locals(known=Known, young=dict)
 cpdef bint match_update(Expr value, Expr target) except -1
+@cython.locals(known=Known, young=dict)
+cdef bint run_known(tuple key, Expr root, Expr target, bint waits, Py_ssize_t others=*) except -1
 @cython.locals(found=list, numbers=list, leaves=list, i=Py_ssize_t, opened=Opened)
 cpdef bint run(Known known, Expr root, Expr target, bint waits) except -1
 @cython.locals(entry=Entry, args=tuple, known=tuple, number=Py_ssize_t, k=Py_ssize_t, j=Py_ssize_t)

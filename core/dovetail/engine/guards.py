@@ -111,12 +111,7 @@ def match(root: Expr, waits: bool = False) -> bool:
 
     `waits`: for what indices were, where that is known when launches return.
     """
-    key = (root.op, root.spec)
-    young = _known.young
-    for known in young.get(key) or _known.find(key) or ():  # noqa: SIM110  # compiled, no closure
-        if run(known, root, None, waits):
-            return True
-    return False
+    return run_known((root.op, root.spec), root, None, waits)
 
 
 def match_into(value: Expr, target: Expr, others: int = 0) -> bool:
@@ -125,20 +120,24 @@ def match_into(value: Expr, target: Expr, others: int = 0) -> bool:
     Whether it did is what comes back. Only so many others hold the value. Nothing else that is
     pending may read this memory. Where others hold the value, it must not have been read there.
     """
-    key = (value.op, value.spec, target.strides)
-    young = _known.young
-    for known in young.get(key) or _known.find(key) or ():
-        if not (others and known.overlaps) and run(known, value, target, True):
-            return True
-    return False
+    return run_known((value.op, value.spec, target.strides), value, target, True, others)
 
 
 def match_update(value: Expr, target: Expr) -> bool:
     """As `match_into`, for an op that nobody holds, and that updates what is there."""
-    key = (value.op, value.spec, target.strides, UPDATES)
+    return run_known((value.op, value.spec, target.strides, UPDATES), value, target, True)
+
+
+def run_known(
+    key: tuple[Hashable, ...], root: Expr, target: Expr | None, waits: bool, others: int = 0
+) -> bool:
+    """Launches one of the graphs under a key, if that is the graph of `root`; whether one is.
+
+    Where `others` hold the value, it must not be read from what is written.
+    """
     young = _known.young
-    for known in young.get(key) or _known.find(key) or ():  # compiled, no closure
-        if run(known, value, target, True):
+    for known in young.get(key) or _known.find(key) or ():
+        if not (others and known.overlaps) and run(known, root, target, waits):
             return True
     return False
 

@@ -2,7 +2,8 @@
 
 That is the recorder of the thread that captures it.
 
-`active` is looked at wherever something is skipped for speed: while anybody records, nothing is.
+`flags.captures` is looked at wherever something is skipped for speed: while anybody records,
+nothing is.
 """
 
 from __future__ import annotations
@@ -86,29 +87,25 @@ _mine = _OfThread()
 default_reserve: Callable[[int], tuple[int, int]] | None = None
 tapes: Tapes | None = None  # set by `autograd`
 _counting = threading.Lock()
-active = 0  # recorders that are in use, on any thread
 
 
 def current() -> Recorder | None:
     """The recorder of this thread."""
-    return _mine.recorder if active else None
+    return _mine.recorder if flags.captures else None
 
 
 def become(recorder: Recorder | None) -> Recorder | None:
     """Makes this the recorder of this thread; the one before, to be put back in a `finally`."""
-    global active
     before = _mine.recorder
     with _counting:
-        change = (recorder is not None) - (before is not None)
-        active += change
-        flags.noted += change
+        flags.captures += (recorder is not None) - (before is not None)
         _mine.recorder = recorder
     return before
 
 
 def refuse(what: str) -> None:
     """Returns where nothing is being captured. Raises: CaptureError, on behalf of a host read."""
-    if active and _mine.recorder is not None:
+    if flags.captures and _mine.recorder is not None:
         raise CaptureError(
             f"dt.jit: {what} at {caller()}, while a function is captured: its values are not known "
             "then, only shapes and dtypes are. Choose with dt.where or dt.cond, repeat with "

@@ -361,7 +361,7 @@ class Latest:
     _latest: tuple[Call, ...]
 
     def __call__(self, *args: object, **options: object) -> Any:
-        if flags.noted and recording.current() is not None:
+        if flags.captures and recording.current() is not None:
             return self._function(*args, **options)  # part of what is being captured
         settings = current()
         if not options:

@@ -44,7 +44,7 @@ def from_host(values: np.ndarray, dtype: DType, device: Device) -> Tensor:
     e = fresh(spec(values.shape, dtype, device, "asarray"))  # first: it is what fails by name
     values = np.asarray(values, order="C")
     ptr = e.storage.ptr
-    if recording.active and (recorder := recording.current()) is not None:
+    if flags.captures and (recorder := recording.current()) is not None:
         recorder.filled(e.storage, values.tobytes())
     if values.size:
         flat = values.reshape(-1).view(np.uint8).data
@@ -57,7 +57,7 @@ def fresh(s: Spec) -> Expr:
     nbytes = s.size * s.dtype.itemsize
     ptr: DataPtr = opened(s.device).allocator.allocate(nbytes, current_handle(s.device))
     storage = Storage(ptr, nbytes, s.device)
-    if recording.active and (recorder := recording.current()) is not None:
+    if flags.captures and (recorder := recording.current()) is not None:
         recorder.born(storage)
     return leaf(storage, s, s.strides, 0)
 
@@ -193,7 +193,7 @@ def item(x: Tensor) -> Number:
     s = e.spec
     if s.size != 1:
         raise ShapeError(f"item: needs exactly one element, not shape {s.shape}; see tolist()")
-    if flags.noted:
+    if flags.captures:
         recording.refuse(f"the host reads a tensor, {s!r},")
     address = _host_address(evaluated(x))
     value: Number | None = None if address is None else element(s.dtype.name, address)

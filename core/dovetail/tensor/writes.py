@@ -59,7 +59,7 @@ def write(
     So many `others` as hold it will find it there.
     """
     e = expr_of(x)
-    recorder = recording.current() if flags.noted else None
+    recorder = recording.current() if flags.captures else None
     if recorder is not None and e.op is not None and recorder.is_earlier(e):
         recorder.settle_earlier(e)  # so that a replay writes there, too
     if e.op is not None:  # nobody else can see a pending value through another view
