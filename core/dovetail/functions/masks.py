@@ -21,9 +21,7 @@ from ..tensor.writes import write_value
 
 __all__ = ["argwhere", "nonzero"]
 
-FEW = (
-    64  # blocks: what is before each of them the kernel adds up, which takes no copy from the host
-)
+FEW = 64  # blocks: the kernel adds up what is before each of them, without a copy from the host
 
 
 def true_positions(mask: np.ndarray | Tensor, device: Device) -> Tensor:

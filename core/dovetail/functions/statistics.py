@@ -355,7 +355,7 @@ def _variance(op: str, x: Tensor, axis: Axis, correction: float, keepdims: bool)
     """In float32 for floats of reduced precision: their squares would not do."""
     strided(op, x)
     correction, keepdims = real(op, correction, "correction"), flag(op, keepdims, "keepdims")
-    axis = lay.axes(op, axis, x.ndim)
+    lay.axes(op, axis, x.ndim)  # raises on behalf of the op; what was asked for is what is known
     wide = cast(x, x.dtype.compute)
     away = wide - _reduce(ops.MEAN, wide, axis, True, None)
     total = _reduce(ops.SUM, apply(ops.SQUARE, (away,)), axis, keepdims, None)
