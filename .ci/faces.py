@@ -12,6 +12,7 @@ import difflib
 import importlib
 import importlib.util
 import inspect
+import json
 import os
 import re
 import sys
@@ -38,6 +39,7 @@ OFFERS: dict[str, str] = {
     "dtypes": "",
     "errors": "",
     "functions.captured_files": "",
+    "functions.choosing": "",
     "functions.control_flow": "",
     "functions.copies": "",
     "functions.creation": "",
@@ -45,21 +47,38 @@ OFFERS: dict[str, str] = {
     "functions.datatypes": "",
     "functions.einsum": "",
     "functions.elementwise": "",
+    "functions.files": "",
     "functions.from_values": "",
+    "functions.grids": "",
+    "functions.histograms": "",
     "functions.index_writes": "",
     "functions.indexing": "",
     "functions.interop": "",
     "functions.jit": "",
+    "functions.joining": "",
     "functions.linalg": "matmul matrix_transpose outer reproducible tensordot vecdot",
     "functions.manipulation": "",
     "functions.masks": "",
+    "functions.moments": "",
+    "functions.nan_functions": "",
+    "functions.number_parts": "",
+    "functions.order_statistics": "",
+    "functions.orientation": "",
+    "functions.padding": "",
+    "functions.patches": "",
+    "functions.products": "",
+    "functions.sampled": "",
     "functions.sets": "",
     "functions.sorting": "",
+    "functions.special": "",
     "functions.statistics": "",
     "functions.transfer": "",
+    "functions.unique": "",
+    "functions.windows": "",
     "insight.explain": "",
     "insight.profile": "",
     "layout": "",
+    "linalg.polynomials": "",
     "plugins.registry": "devices",
     "settings": "",
     "tensor.host": "",
@@ -67,7 +86,7 @@ OFFERS: dict[str, str] = {
 }
 RENAMED = {"bool_": "bool", "array_namespace_info": "__array_namespace_info__"}
 BY_HAND = (  # in `__init__`
-    "autograd", "e", "inf", "linalg", "memory", "nan", "newaxis", "pi", "plugins", "random",
+    "autograd", "e", "fft", "inf", "linalg", "memory", "nan", "newaxis", "pi", "plugins", "random",
 )  # fmt: skip
 SHIPPED_LAYOUTS = ("dovetail_sparse.plugin",)  # their methods are in the stub of Tensor
 
@@ -76,27 +95,87 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
     "tensor": ("The tensor", {"tensor.tensor": "", "tensor.host": ""}),
     "creation": (
         "Making tensors",
-        {"functions.from_values": "", "functions.creation": "", "functions.interop": ""},
+        {
+            "functions.from_values": "",
+            "functions.creation": "",
+            "functions.grids": "",
+            "functions.interop": "",
+            "functions.windows": "",
+            "functions.files": "",
+        },
     ),
     "datatypes": ("Dtypes", {"dtypes": "", "functions.datatypes": ""}),
-    "elementwise": ("Elementwise functions", {"functions.elementwise": ""}),
+    "elementwise": (
+        "Elementwise functions",
+        {"functions.elementwise": "", "functions.special": "", "functions.number_parts": ""},
+    ),
     "reductions": (
         "Reductions and running sums",
-        {"functions.statistics": "", "functions.cumulative": ""},
+        {
+            "functions.statistics": "",
+            "functions.cumulative": "",
+            "functions.nan_functions": "",
+            "functions.order_statistics": "",
+            "functions.moments": "",
+            "functions.histograms": "",
+            "functions.sampled": "",
+        },
     ),
-    "shapes": ("Shapes and arrangement", {"functions.manipulation": "", "functions.copies": ""}),
+    "shapes": (
+        "Shapes and arrangement",
+        {
+            "functions.manipulation": "",
+            "functions.copies": "",
+            "functions.joining": "",
+            "functions.orientation": "",
+            "functions.padding": "",
+            "functions.patches": "",
+        },
+    ),
     "indexing": (
         "Indexing, sorting and sets",
         {
             "functions.indexing": "",
             "functions.masks": "",
             "functions.index_writes": "",
+            "functions.choosing": "",
             "functions.sorting": "",
             "functions.sets": "",
+            "functions.unique": "",
         },
     ),
-    "linalg": ("Linear algebra", {"functions.linalg": "linalg", "functions.einsum": ""}),
-    "random": ("Random numbers", {"functions.random": "random"}),
+    "linalg": (
+        "Linear algebra",
+        {
+            "functions.linalg": "linalg",
+            "functions.products": "",
+            "functions.einsum": "",
+            "linalg.solving": "linalg",
+            "linalg.triangular": "linalg",
+            "linalg.eigenvalues": "linalg",
+            "linalg.factors": "linalg",
+            "linalg.least_squares": "linalg",
+            "linalg.norms": "linalg",
+            "linalg.products": "linalg",
+            "linalg.polynomials": "",
+        },
+    ),
+    "fft": (
+        "Fourier transforms",
+        {
+            "fft.transforms": "fft",
+            "fft.real_transforms": "fft",
+            "fft.frequencies": "fft",
+        },
+    ),
+    "random": (
+        "Random numbers",
+        {
+            "functions.random": "random",
+            "functions.distributions": "random",
+            "functions.discrete": "random",
+        },
+    ),
     "gradients": ("Gradients", {"autograd": "autograd"}),
     "devices": (
         "Devices, streams and layouts",
@@ -109,20 +188,28 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
         },
     ),
     "memory": ("Memory", {"memory": "memory"}),
-    "insight": ("When and how work runs", {"insight.explain": "", "insight.profile": "",
-                                           "settings": ""}),
+    "insight": (
+        "When and how work runs",
+        {"insight.explain": "", "insight.profile": "", "settings": ""},
+    ),
     "jit": (
         "Captured functions",
         {"functions.jit": "", "functions.control_flow": "", "functions.captured_files": ""},
     ),
     "errors": ("Errors", {"errors": ""}),
-}  # fmt: skip
+}
 
 
 # Modules that are loaded when one of their names is first asked for: a tenth of an import's time.
 LATE = (
-    "functions.captured_files", "functions.control_flow", "functions.jit",
-    "insight.explain", "insight.profile",
+    "functions.captured_files", "functions.choosing", "functions.control_flow", "functions.files",
+    "functions.grids",
+    "functions.histograms", "functions.jit", "functions.joining", "functions.moments",
+    "functions.nan_functions", "functions.number_parts", "functions.order_statistics",
+    "functions.orientation", "functions.padding", "functions.patches", "functions.products",
+    "functions.sampled",
+    "functions.special", "functions.unique", "functions.windows", "insight.explain",
+    "insight.profile", "linalg.polynomials",
 )  # fmt: skip
 
 
@@ -143,9 +230,15 @@ BEGIN = "# --- written by .ci/faces.py from the `__all__` of the modules"
 END = "# --- as far as here"
 
 
-def listed(names: Iterable[str]) -> str:
+def imported(name: str, names: list[str], indent: str = "") -> str:
+    """An import of some names from a module, in one line or in several."""
+    one = f"{indent}from .{name} import {', '.join(names)}"
+    several = f"{indent}from .{name} import (\n{listed(names, indent + ' ' * 4)}\n{indent})"
+    return one if len(one) <= WIDTH else several
+
+
+def listed(names: Iterable[str], indent: str = " " * 4) -> str:
     """Names in lines of four spaces and more."""
-    indent = " " * 4
     return textwrap.fill(
         ", ".join(names) + ",", WIDTH, initial_indent=indent, subsequent_indent=indent
     )
@@ -158,14 +251,13 @@ def namespace() -> str:
         given = some.split() or sorted(module(name).__all__, key=natural)
         public += [RENAMED.get(n, n) for n in given]
         renamed = [f"{n} as {RENAMED[n]}" if n in RENAMED else n for n in given]
-        one = f"from .{name} import {', '.join(renamed)}"
         if name in LATE:
-            late[one] = dict.fromkeys(given, name)
+            late[imported(name, renamed, " " * 4)] = dict.fromkeys(given, name)
             continue
-        lines.append(one if len(one) <= WIDTH else f"from .{name} import (\n{listed(renamed)}\n)")
+        lines.append(imported(name, renamed))
     lines += ["", "_LATE = {  # name -> the module that is loaded when it is first asked for"]
     lines += [f'    "{n}": "{m}",' for names in late.values() for n, m in names.items()]
-    lines += ["}", "if typing.TYPE_CHECKING:", *(f"    {one}" for one in late)]
+    lines += ["}", "if typing.TYPE_CHECKING:", *late]
     twice = sorted({n for n in public if public.count(n) > 1})
     assert not twice, f"in several modules: {twice}"
     names = listed(f'"{n}"' for n in sorted(public, key=natural))
@@ -215,7 +307,9 @@ def origins(name: str) -> dict[str, str]:
 
 def shown(default: object) -> str:
     """A default, where it is a plain value."""
-    plain = (bool, int, float, str, type(None))
+    plain = (bool, int, float, type(None))
+    if isinstance(default, str):
+        return json.dumps(default)  # with the quotes of the formatter
     return repr(default) if isinstance(default, plain) or default == () else "..."
 
 
@@ -304,6 +398,8 @@ def methods() -> dict[str, object]:
     found = {**module("functions.methods").METHODS, **module("autograd.engine").METHODS}
     for name in SHIPPED_LAYOUTS:
         found |= importlib.import_module(name).dovetail_layout_info().methods
+    late = module("functions.methods").LATE
+    found |= {name: getattr(module(f"functions.{home}"), name) for name, home in late.items()}
     found.pop("__getattr__")  # of unknown names type checkers are to say so
     return dict(sorted(found.items(), key=lambda item: natural(item[0])))
 

@@ -9,22 +9,15 @@ import argparse
 import sys
 from pathlib import Path
 
+from benchmarks_page import PAGE, sections
 from dovetail.commands import bench
 from dovetail.commands.bench_cases import PEERS, all_cases
 from dovetail.commands.bench_sparse import sparse_cases
-from sweep import BEGIN
 
 try:
     import opencl_cases
 except ImportError:  # dovetail-opencl is not installed
     opencl_cases = None
-
-PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
-
-
-def kept(page: str) -> str:
-    """What `sweep.py` has written on the page."""
-    return f"\n{page[page.index(BEGIN) :]}" if BEGIN in page else ""
 
 
 def main() -> int:
@@ -53,7 +46,7 @@ def main() -> int:
     if asked.json:
         asked.json.write_text(report.json())
     if asked.write:
-        PAGE.write_text(report.markdown() + kept(PAGE.read_text()))
+        PAGE.write_text(report.markdown() + sections(PAGE.read_text()))
     return int(any(r.met(report.copy_rate) is False for r in report.results))
 
 

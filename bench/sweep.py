@@ -23,12 +23,11 @@ from pathlib import Path
 
 import dovetail as dt
 import numpy as np
+from benchmarks_page import aligned, markdown, put
 from dovetail.commands.bench import respawned, seconds_text, setting
 from dovetail.commands.bench_cases import THREADS, Array, Foreign, K, M, Work, count_text, peer
 from sweep_rows import OPERANDS, ROWS, Row
 
-PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
-BEGIN, END = "<!-- sweep: begin -->", "<!-- sweep: end -->"
 SIZES = {"64": 64, "1K": K, "64K": 64 * K, "1M": M, "16M": 16 * M}
 DTYPES = ("float32", "float64", "int64")
 ARRANGEMENTS = ("contiguous", "transposed", "sliced")
@@ -109,7 +108,7 @@ def _agrees(row: Row, got: Foreign, truth: Foreign, dtype: str) -> bool:
         return a.shape == b.shape
     if a.shape != b.shape:
         return False
-    if a.dtype.kind not in "f" or b.dtype.kind not in "f":
+    if a.dtype.kind not in "fc" or b.dtype.kind not in "fc":
         return bool((a == b).all())
     rough = np.abs(b[np.isfinite(b)]).max(initial=0) if row.name.startswith(SHAKY) else 1.0
     within = max(TOLERANCE[dtype], 2e-6)
@@ -123,7 +122,7 @@ def measure(row: Row, n: int, dtype: str, arrangement: str, asked: argparse.Name
     """One line: checked, then timed in rounds of `asked.sample` seconds for each contestant."""
     found = Found(row.name, n, dtype, arrangement)
     works = _checked(row, found, _works(row, n, dtype, arrangement, asked.peers))
-    repeats = {name: _repeats(work, asked.sample) for name, work in works.items()}
+    repeats = {name: repeats_of(work, asked.sample) for name, work in works.items()}
     times: dict[str, list[float]] = {name: [] for name in works}
     order = list(works)
     gc.collect()
@@ -132,8 +131,8 @@ def measure(row: Row, n: int, dtype: str, arrangement: str, asked: argparse.Name
         for turn in range(asked.rounds):
             for name in order[turn % len(order) :] + order[: turn % len(order)]:
                 time.sleep(PAUSE)
-                _timed(works[name], 1 if repeats[name] < 3 else 3)
-                times[name].append(_timed(works[name], repeats[name]))
+                timed(works[name], 1 if repeats[name] < 3 else 3)
+                times[name].append(timed(works[name], repeats[name]))
     finally:
         gc.enable()
     typical = min if asked.least else statistics.median
@@ -165,15 +164,17 @@ def _checked(row: Row, found: Found, works: dict[str, Work]) -> dict[str, Work]:
     return works
 
 
-def _timed(work: Work, repeats: int) -> float:
+def timed(work: Work, repeats: int) -> float:
+    """Seconds of one time."""
     begun = time.perf_counter()
     for _ in range(repeats):
         work()
     return (time.perf_counter() - begun) / repeats
 
 
-def _repeats(work: Work, sample: float) -> int:
-    once = min(_timed(work, 1) for _ in range(3))
+def repeats_of(work: Work, sample: float) -> int:
+    """How many times take so many seconds."""
+    once = min(timed(work, 1) for _ in range(3))
     return max(1, min(10_000, int(sample / max(once, 1e-7))))
 
 
@@ -218,51 +219,23 @@ def means(found: Sequence[Found], peers: Sequence[str]) -> list[list[str]]:
     return made
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """A table for the terminal."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    )
-
-
-def markdown(rows: Sequence[Sequence[str]]) -> list[str]:
-    """A table for a page."""
-    escaped = [[cell.replace("|", r"\|") for cell in row] for row in rows]
-    texts = [f"| {' | '.join(row)} |" for row in escaped]
-    return [texts[0], "|---" * len(rows[0]) + "|", *texts[1:]]
-
-
-def section(found: Sequence[Found], peers: Sequence[str], least: bool = False) -> str:
+def section(found: Sequence[Found], peers: Sequence[str], least: bool = False) -> list[str]:
     """The sweep's part of the page: the means, and every row that is behind the faster peer."""
     behind = [f for f in found if f.worst < ENOUGH]
     ratio = "that of the least times" if least else "the median of those of all rounds"
     versions = ", ".join(f"{k} {v}" for k, v in setting().items())
-    return "\n".join(
-        [
-            BEGIN, "## The sweep", "",
-            "Every public function and form of indexing, by `python bench/sweep.py --write`:",
-            f"{versions}.",
-            f"{THREADS} threads for each contestant, who take turns. A ratio is a peer's time by",
-            f"ours, {ratio}, recording and evaluation included: above 1 we are",
-            "faster.", "",
-            *markdown(means(found, peers)), "",
-            f"Rows below {ENOUGH} times the faster peer's speed, worst first "
-            f"({len(behind)} of {len(found)}):", "",
-            *markdown(table(behind, peers)), END,
-        ]
-    )  # fmt: skip
-
-
-def write(found: Sequence[Found], peers: Sequence[str], least: bool = False) -> None:
-    """Puts the section on the page, in its old place or at the end."""
-    text, made = PAGE.read_text(), section(found, peers, least)
-    if BEGIN in text:
-        text = text[: text.index(BEGIN)] + made + text[text.index(END) + len(END) :]
-    else:
-        text = f"{text.rstrip()}\n\n{made}\n"
-    PAGE.write_text(text)
+    return [
+        "## The sweep", "",
+        "Every public function and form of indexing, by `python bench/sweep.py --write`:",
+        f"{versions}.",
+        f"{THREADS} threads for each contestant, who take turns. A ratio is a peer's time by",
+        f"ours, {ratio}, recording and evaluation included: above 1 we are",
+        "faster.", "",
+        *markdown(means(found, peers)), "",
+        f"Rows below {ENOUGH} times the faster peer's speed, worst first "
+        f"({len(behind)} of {len(found)}):", "",
+        *markdown(table(behind, peers)),
+    ]  # fmt: skip
 
 
 def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -310,7 +283,7 @@ def main() -> int:
     if asked.json:
         asked.json.write_text(json.dumps([asdict(f) for f in found], indent=1))
     if asked.write:
-        write(found, asked.peers, asked.least)
+        put("sweep", section(found, asked.peers, asked.least))
     return 0
 
 

@@ -65,6 +65,13 @@ def _positions(n: int) -> Array:
     return np.random.default_rng(5).integers(0, n, n)
 
 
+def _complex(n: int, kind: str) -> Array:
+    """Of the same precision as `kind`."""
+    return _drawn(22, n, kind, 0.1, 0.9) + np.array(1j, f"c{2 * np.dtype(kind).itemsize}") * _drawn(
+        23, n, kind, 0.1, 0.9
+    )
+
+
 # name of a parameter -> (n, dtype) -> an array
 OPERANDS: dict[str, Callable[[int, str], Array]] = {
     "x": lambda n, kind: _drawn(1, n, kind, 0.1, 0.9),
@@ -76,6 +83,7 @@ OPERANDS: dict[str, Callable[[int, str], Array]] = {
     "other": lambda n, kind: np.random.default_rng(8).random(n) < 0.5,
     "ordered": lambda n, kind: np.sort(_drawn(9, n, kind, 0.1, 0.9)),
     "places": lambda n, kind: _positions(n),
+    "z": _complex,
     "order": lambda n, kind: np.random.default_rng(10).permutation(n),
     "few": lambda n, kind: np.random.default_rng(11).integers(0, 100, n).astype(kind),
     "square": lambda n, kind: _drawn(12, _side(n) ** 2, kind, 0.1, 0.9).reshape(_side(n), -1),
@@ -137,6 +145,13 @@ _row("copy", lambda xp, x: xp.copy(x), lambda t, x: t.clone(x), "fi", arranged=T
 _row("copy of square.T", lambda xp, square: xp.copy(square.T),
      lambda t, square: square.T.contiguous(),
      numpy=lambda xp, square: square.T.copy("C"))  # fmt: skip
+
+_row("real(z) + 1", lambda xp, z: xp.real(z) + 1)
+_row("imag(z) + 1", lambda xp, z: xp.imag(z) + 1)
+_row("conj(z)", lambda xp, z: xp.conj(z), lambda t, z: t.conj(z).resolve_conj())
+for _name in ("abs", "exp"):
+    _row(f"{_name}(z)", eval(f"lambda xp, z: xp.{_name}(z)"))
+_row("z * z + z", lambda xp, z: z * z + z)
 
 
 # --- creation -------------------------------------------------------------------------------------

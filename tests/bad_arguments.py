@@ -219,7 +219,7 @@ def targets() -> list[Target]:
     dense = ["dt.ones((2, 3))", "dt.arange(6).reshape(2, 3)", "dt.ones(3)"]
     sparse = ["dt.ones((2, 3)).to_sparse()", "dt.ones((2, 3)).to_sparse(1)"]
     functions = list(_functions("dt", dt, sorted(dt.__all__)))
-    for name in ("linalg", "random", "memory", "autograd", "sparse"):
+    for name in ("fft", "linalg", "random", "memory", "autograd", "sparse"):
         module = getattr(dt, name)
         functions += _functions(f"dt.{name}", module, _public(module))
     functions += _functions("dt.__array_namespace_info__()", dt.__array_namespace_info__(), [

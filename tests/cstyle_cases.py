@@ -115,7 +115,7 @@ def check(
     mine, theirs = ([np.array(a) for a in arrays] for _ in range(2))
     host.run(kernel, mine, ints, scalars)
     names = dict(zip(kernel.ints, ints, strict=True))
-    extents = [names[e.attr] if e.op == "param" else e.attr for e in kernel.grid]
+    extents = [names[e.name] if e.op == "param" else int(e.number) for e in kernel.grid]
     interpret(kernel, theirs, ints, scalars, extents if grid is None else grid)
     for b, x, y in zip(kernel.buffers, mine, theirs, strict=True):
         wrong = np.flatnonzero(~same_bits(x, y))[:5]

@@ -12,6 +12,7 @@ import dovetail as dt
 import numpy as np
 from dovetail.graph.expr import node
 from dovetail.ops import table as ops
+from dovetail.ops.counting import Bits
 from dovetail.ops.sort import Order
 from dovetail.tensor.tensor import make
 from dovetail.tensor.verbs import apply
@@ -41,7 +42,9 @@ DOMAINS: dict[str, tuple[float, float]] = {
     "log1p": (-0.8, 2), "asin": (-0.9, 0.9), "acos": (-0.9, 0.9), "atanh": (-0.9, 0.9),
     "acosh": (1.1, 3), "tan": (-1.2, 1.2), "cbrt": (0.2, 3), "reciprocal": (0.3, 3),
     "divide": (0.3, 3), "pow": (0.3, 3), "hypot": (0.2, 2), "remainder": (0.6, 0.9),
-    "floor_divide": (0.6, 0.9),
+    "floor_divide": (0.6, 0.9), "erfinv": (-0.9, 0.9), "ndtri": (0.1, 0.9), "logit": (0.1, 0.9),
+    "lgamma": (0.2, 4), "gamma": (0.2, 3), "digamma": (0.2, 4), "xlogy": (0.3, 3), "beta": (0.3, 3),
+    "zeta": (1.5, 4), "sinc": (0.1, 0.9), "ldexp": (1.1, 1.8), "frexp_mantissa": (1.1, 1.8),
 }  # fmt: skip
 
 
@@ -55,6 +58,9 @@ def elementwise_cases() -> dict[str, Case]:
         x, y = uniform(4, 3, low=low, high=high), uniform(3, low=low, high=high) + 0.013
         if op.arity == 1:
             found[name] = Case(name, lambda t, op=op: apply(op, (t,)), (y,))
+            continue
+        if None in op.gradient:  # none for the first
+            found[name] = Case(name, lambda t, op=op: apply(op, (2.5, t)), (y,))
             continue
         found[name] = Case(name, lambda s, t, op=op: apply(op, (s, t)), (x, y))
         found[name + " number"] = Case(name, lambda t, op=op: apply(op, (t, 0.7)), (x,))
@@ -135,6 +141,12 @@ _CUBE: dict[str, dict[str, Callable[[Any], Any]]] = {
         "cumulative_sum": lambda x: dt.cumulative_sum(x, axis=1),
         "cumulative_sum after 0": lambda x: dt.cumulative_sum(x, axis=2, include_initial=True),
     },
+    "cumulative_logsumexp": {
+        "cumulative_logsumexp": lambda x: dt.cumulative_logsumexp(x, axis=1),
+        "cumulative_logsumexp after 0": lambda x: dt.cumulative_logsumexp(
+            x, axis=0, include_initial=True
+        )[1:],
+    },
     "cumulative_prod": {
         "cumulative_prod": lambda x: dt.cumulative_prod(x, axis=0),
         "cumulative_prod after 1": lambda x: dt.cumulative_prod(x, axis=1, include_initial=True),
@@ -203,15 +215,22 @@ _CUBE: dict[str, dict[str, Callable[[Any], Any]]] = {
 }  # fmt: skip
 
 
+def _product(a: Any, b: Any) -> Any:
+    """With vectors as matrices, though small ones are sums of products otherwise."""
+    with dt.reproducible():
+        return dt.matmul(a, b)
+
+
 def _matrices() -> dict[str, Case]:
     shapes = (((3, 4), (4, 2)), ((4,), (4, 2)), ((3, 4), (4,)), ((2, 3, 4), (4, 2)),
               ((2, 1, 3, 4), (3, 4, 2)), ((4,), (2, 4, 3)), ((2, 3, 4), (4,)))  # fmt: skip
-    found = {f"{a} @ {b}": Case("matmul", dt.matmul, (uniform(*a), uniform(*b))) for a, b in shapes}
+    found = {f"{a} @ {b}": Case("matmul", _product, (uniform(*a), uniform(*b))) for a, b in shapes}
+    for a, b in (((4,), (4,)), ((4,), (4, 2)), ((3, 4), (4,)), ((2, 3, 4), (4,))):
+        found[f"{a} @ {b}, small"] = Case("sum", dt.matmul, (uniform(*a), uniform(*b)))
     pair = (uniform(3, 4), uniform(4, 3))
     found["tensordot"] = Case("matmul", lambda a, b: dt.tensordot(a, b, axes=1), pair)
     found["einsum"] = Case("matmul", lambda a, b: dt.einsum("ij,kj->ik", a, b.T), pair)
     found["einsum of one"] = Case("sum", lambda a: dt.einsum("iji->j", a), (uniform(3, 2, 3),))
-    found["(4,) @ (4,)"] = Case("sum", dt.matmul, (uniform(4), uniform(4)))
     found["vecdot"] = Case("sum", lambda a, b: dt.vecdot(a, b.T), pair)
     found["outer"] = Case("multiply", lambda a, b: dt.outer(a[0], b[0]), pair)
     return found
@@ -262,6 +281,7 @@ CASES: dict[str, Case] = {
 NOT_DIFFERENTIABLE = {
     "nextafter": "it jumps from float to float",
     "sort": "where a gradient is wanted, sorting is a gather in the order of argsort",
+    "select": "where a gradient is wanted, what is sought is sorted",
 }
 
 
@@ -278,7 +298,9 @@ def reason(name: str) -> str | None:
 # attributes with which a row's dtype rule can be asked, where it is not None
 ATTRIBUTES: dict[str, Any] = {
     "astype": dt.float32, "cumulative_sum": (0, False, None), "cumulative_prod": (0, False, None),
+    "cumulative_logsumexp": (0, False, None),
     "searchsorted": "left", "recurrence": (0, 0), "sort": Order(False, 0, 32),
+    "select": Bits(0, 32),
 }  # fmt: skip
 
 

@@ -477,7 +477,7 @@ class MaskedLoadsGiveOnes(Changed):
     def rule(self, v: Value, args: tuple[Value, ...]) -> Value | None:
         if v.op != "load" or len(args) < 2 or v.dtype not in (float32, float64):
             return None
-        return where(args[1], Value("load", v.dtype, args, v.attr), const(1.0, v.dtype))
+        return where(args[1], Value("load", v.dtype, args, v.buffer), const(1.0, v.dtype))
 
 
 class NansLose(Changed):

@@ -12,23 +12,25 @@ from dovetail.extend import Layout, LayoutInfo, LayoutTensor, Op, apply, hookimp
 UNARY = (
     "abs asin asinh atan atanh cbrt ceil copy erf expm1 floor isinf isnan log1p negative positive"
     " relu round sign signbit sin sinh sqrt square tan tanh trunc"
+    " angle conj deg2rad erfinv frexp_exponent frexp_mantissa i1 imag rad2deg real"
 )
 BINARY = (
     "add subtract multiply maximum minimum not_equal less greater logical_and logical_or"
     " logical_xor bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift atan2"
-    " hypot copysign nextafter"
+    " hypot copysign nextafter gcd heaviside lcm ldexp xlogy"
 )
 OF_ZEROS = (  # these give something else than 0
-    "acos acosh cos cosh erfc exp exp2 isfinite log log10 log2 logical_not reciprocal rsqrt sigmoid"
+    "acos acosh cos cosh digamma erfc exp exp2 gamma i0 isfinite lgamma log log10 log2 logical_not"
+    " logit ndtr ndtri reciprocal rsqrt sigmoid sinc"
 )
 OTHERS = (
-    "bitwise_invert divide equal greater_equal less_equal logaddexp pow floor_divide remainder"
-    " where clip"
+    "beta bitwise_invert divide equal greater_equal less_equal logaddexp pow floor_divide remainder"
+    " where clip zeta"
 )
 WITH_NUMBERS = (
     "add subtract maximum minimum not_equal less greater logical_and logical_or logical_xor atan2"
     " hypot copysign nextafter divide equal floor_divide greater_equal less_equal logaddexp pow"
-    " remainder"
+    " remainder beta heaviside ldexp xlogy zeta"
 )
 
 

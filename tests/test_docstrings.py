@@ -18,13 +18,14 @@ from dovetail.tensor.host import READS
 from places import ROOT
 
 SPACES: dict[str, Any] = {
-    "dt": dt, "dt.linalg": dt.linalg, "dt.random": dt.random, "dt.autograd": dt.autograd,
-    "dt.memory": dt.memory, "dt.sparse": dt.sparse, "dt.plugins": dt.plugins,
+    "dt": dt, "dt.fft": dt.fft, "dt.linalg": dt.linalg, "dt.random": dt.random,
+    "dt.autograd": dt.autograd, "dt.memory": dt.memory,
+    "dt.sparse": dt.sparse, "dt.plugins": dt.plugins,
 }  # fmt: skip
 LISTED = {  # of modules without `__all__`
-    "dt.linalg": "diagonal matmul matrix_transpose outer reproducible tensordot vecdot",
-    "dt.random": "Generator default_rng get_state integers manual_seed normal permutation "
-    "set_state uniform",
+    "dt.random": "Generator bernoulli beta choice default_rng dirichlet exponential gamma "
+    "get_state integers laplace manual_seed normal permutation poisson rand randint randn "
+    "set_state shuffle truncated_normal uniform",
     "dt.memory": "Allocator BlockInfo CachingAllocator DataPtr SegmentInfo Stats Storage "
     "empty_cache foreign get_allocator page reset_peak set_allocator set_limit snapshot stats "
     "trace",

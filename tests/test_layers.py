@@ -92,15 +92,18 @@ MAY_IMPORT = {
     "functions": "kernel graph ops backend memory plugins engine capture tensor",
     "insight": "fusion memory plugins engine capture tensor",
     "autograd": "graph ops fusion engine tensor functions",
+    "linalg": "kernel ops engine tensor functions autograd",
+    "fft": "kernel graph ops engine tensor functions autograd",
     "commands": "kernel memory plugins engine tensor",
     "testing": "kernel graph ops backend fusion memory plugins engine tensor functions autograd",
 }
 GROUND = {
     "arguments", "compiled", "device", "dtypes", "environment", "errors", "late", "layout",
-    "recent", "settings",
+    "memo", "recent", "settings",
 }  # fmt: skip
 DOORS = {"__init__", "extend"}  # they import whatever they offer
-WITH_FACES = {"memory", "autograd", "testing"}  # `dt.memory`, `dt.autograd`, `pytest --pyargs`
+# `dt.memory`, `dt.autograd`, `dt.linalg`, `dt.fft`, `pytest --pyargs`
+WITH_FACES = {"memory", "autograd", "linalg", "fft", "testing"}
 
 
 def against(graph: dict[str, set[str]]) -> list[str]:
@@ -172,11 +175,14 @@ def test_the_contract_allows_nothing_that_is_not_used_and_no_circle() -> None:
 
 # What each room takes from other distributions; everything else is the standard library's.
 TAKES = {
-    "numpy": "arguments autograd backend commands dtypes functions plugins tensor testing",
+    "numpy": (
+        "arguments autograd backend commands dtypes fft functions linalg plugins tensor testing"
+    ),
     "optree": "functions",  # when a captured function meets a container
     "platformdirs": "backend",
     "pluggy": "extend plugins tensor",
     "rich": "commands insight",
+    "scipy": "linalg",  # where it is installed
     "pytest": "testing",
     "dovetail_sparse": "__init__",  # for type checkers only
 }
@@ -196,6 +202,7 @@ def test_the_core_takes_from_others_what_is_listed() -> None:
 CALLED_BACK = {
     "functions.keeping": {"WeakValueDictionary"},  # of tensors sent between processes
     "memory.caching": {"WeakSet", "finalize"},  # allocators, when their devices end
+    "settings": {"ref"},  # by `discard` of a set, which is no Python
 }
 CALLING_BACK = {"WeakKeyDictionary", "WeakValueDictionary", "WeakSet", "finalize"}
 
@@ -305,9 +312,24 @@ def test_importing_dovetail_loads_what_is_listed(tmp_path: Path) -> None:
     assert "importlib.metadata" not in loaded
     late = (
         "dovetail.commands", "dovetail.testing", "dovetail.functions.jit", "dovetail.insight.",
-        "dovetail.memory.drawing", "dovetail.autograd.check", "json",
+        "dovetail.capture.program", "dovetail.capture.recorder",
+        "dovetail.memory.drawing", "dovetail.autograd.check", "dovetail.linalg.", "dovetail.fft.",
+        "json",
     )  # fmt: skip
     assert not [m for m in loaded if m.startswith(late)]
+
+
+def test_numpy_is_imported_while_few_imports_are_on_the_stack(tmp_path: Path) -> None:
+    order = python("import sys, dovetail; print(*sys.modules)", tmp_path).split()
+    before = order[order.index("dovetail") : order.index("numpy")]
+    assert {room(m.partition(".")[2]) for m in before if "dovetail." in m} <= GROUND
+
+
+@pytest.mark.parametrize("first", ["", "gc.disable();"])
+def test_importing_leaves_the_collector_as_it_was(first: str, tmp_path: Path) -> None:
+    same = "gc.isenabled() is before"
+    code = f"import gc; {first} before = gc.isenabled(); import dovetail; print({same})"
+    assert python(code, tmp_path).strip() == "True"
 
 
 @pytest.mark.timing

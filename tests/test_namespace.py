@@ -178,13 +178,20 @@ SEEN = {
     "memory": """Allocator BlockInfo CachingAllocator DataPtr SegmentInfo Stats Storage empty_cache
         foreign get_allocator page reset_peak set_allocator set_limit snapshot stats trace""",
     "plugins": "devices installed open_device records",
-    "linalg": "diagonal matmul matrix_transpose outer reproducible tensordot vecdot",
-    "random": """Generator default_rng get_state integers manual_seed normal permutation set_state
-        uniform""",
+    "fft": """fft fft2 fftfreq fftn fftshift hfft ifft ifft2 ifftn ifftshift ihfft irfft irfft2
+        irfftn rfft rfft2 rfftfreq rfftn""",
+    "linalg": """block_diag cholesky cholesky_solve cond cross det diagonal eig eigh eigvals
+        eigvalsh expm householder inv kron lstsq lu lu_solve matmul matrix_norm matrix_power
+        matrix_rank
+        matrix_transpose multi_dot outer pinv qr reproducible slogdet solve solve_triangular svd
+        svdvals tensordot trace vecdot vector_norm""",
+    "random": """Generator bernoulli beta binomial choice default_rng dirichlet exponential gamma
+        get_state integers laplace manual_seed multinomial normal permutation poisson rand randint
+        randn set_state shuffle truncated_normal uniform""",
     "autograd": """Context Function HookHandle backward checkpoint detach enable_grad grad gradcheck
         gradgradcheck is_grad_enabled jvp no_grad set_grad_enabled set_gradient vjp""",
 }
-MODULES = {"autograd", "linalg", "memory", "plugins", "random"}
+MODULES = {"autograd", "fft", "linalg", "memory", "plugins", "random"}
 
 
 def test_the_namespace_shows_public_names_only() -> None:
@@ -225,8 +232,9 @@ def test_all_names_are_exported() -> None:
 
 
 INNER = (
-    "__init__", "calls", "captures", "closures", "containers", "facts", "flows", "index_keys",
-    "keeping", "methods", "numpy_protocol", "random", "sentences",
+    "__init__", "calls", "captures", "closures", "containers", "discrete", "distributions", "facts",
+    "familiar", "flows", "index_keys", "keeping", "methods", "numpy_by_name", "numpy_protocol",
+    "random", "recipes", "sentences",
 )  # fmt: skip
 
 
@@ -269,9 +277,10 @@ def test_the_namespace_promises_no_dtype_that_a_device_lacks(device: dt.Device) 
     info = dt.__array_namespace_info__()
     found = info.default_dtypes()
     assert found == {
-        "real floating": dt.float32, "integral": dt.int64, "indexing": dt.int64,
+        "real floating": dt.float32, "complex floating": dt.complex64, "integral": dt.int64,
+        "indexing": dt.int64,
     }  # fmt: skip
     for kind, dtype in found.items():
         assert dt.zeros(1, dtype=dtype).dtype is dtype
         assert kind == "indexing" or dtype.name in info.dtypes(kind=kind)
-    assert info.dtypes(kind="complex floating") == {}
+    assert list(info.dtypes(kind="complex floating")) == ["complex64", "complex128"]

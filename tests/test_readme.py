@@ -101,7 +101,8 @@ def after_the_page(page: str, tree: Path) -> dict[str, str]:
     generated files have been written; the environment in which it is the one that is imported.
     """
     for part in ("core", "sparse", "tests", "docs", ".ci"):
-        skip = shutil.ignore_patterns("__pycache__", "build")
+        # What is compiled is of the sources as they were: the copy runs as Python.
+        skip = shutil.ignore_patterns("__pycache__", "build", "*.so", "*.pyd")
         shutil.copytree(ROOT / part, tree / part, ignore=skip)
     for path, start, text in STEP.findall((ROOT / "docs" / page).read_text()):
         lines = (tree / path).read_text().splitlines(keepends=True)

@@ -12,10 +12,7 @@ import dovetail as dt
 import pytest
 from dovetail.device import device as device_named
 from dovetail.dtypes import float32
-from dovetail.engine import evaluate as run
-from dovetail.engine import guards, programs
 from dovetail.graph import expr
-from dovetail.plugins.registry import open_device
 from dovetail.recent import Recent, Shared
 
 
@@ -72,49 +69,6 @@ def test_a_spec_in_use_stays_the_one(monkeypatch: pytest.MonkeyPatch) -> None:
     assert expr.spec((3, 5), float32, on) is before
     out = dt.zeros((3, 5), device=on)
     assert dt.add(x, x, out=out).tolist() == [[2.0] * 5] * 3, "specs compare with `is`"
-
-
-@pytest.mark.parametrize("name", ["cpu", "opencl"])
-def test_programs_are_let_go_unless_a_plan_in_use_holds_them(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip({"cpu": "dovetail_cpu_llvm", "opencl": "dovetail_opencl"}[name])
-    where = open_device(name)
-    monkeypatch.setattr(where, "programs", Shared(8))
-    plans: Recent[object, object] = Recent(1000)
-    known: Recent[object, object] = Recent(1000)
-    monkeypatch.setattr(run, "_plans", plans)
-    monkeypatch.setattr(guards, "_known", known)
-    monkeypatch.setattr(programs, "holders", [plans, known])
-
-    def chain(bits: int) -> list[float]:
-        y = dt.ones((4,), device=name)
-        for b in range(6):
-            y = y * 3 if bits >> b & 1 else y + 1
-        found: list[float] = y.tolist()
-        return found
-
-    def by_hand(bits: int) -> list[float]:
-        y = 1.0
-        for b in range(6):
-            y = y * 3 if bits >> b & 1 else y + 1
-        return [y] * 4
-
-    assert chain(0) == by_hand(0)
-    first = weakref.ref(next(iter(where.programs.young.values())))
-    seen: list[weakref.ref[object]] = []
-    for bits in range(1, 40):
-        assert chain(bits) == by_hand(bits)
-        assert chain(0) == by_hand(0), "used all the time"
-        seen.append(weakref.ref(list(where.programs.young.values())[-1]))
-        assert len(where.programs.every()) <= 8
-    gc.collect()
-    compiled = run.counters.compiles + run.counters.disk_hits
-    assert chain(0) == by_hand(0) and first() is not None, "a plan in use keeps its program"
-    assert run.counters.compiles + run.counters.disk_hits == compiled
-    alive = sum(r() is not None for r in seen)
-    assert alive <= 10, f"{alive} programs of 39 are still loaded"
-    assert chain(1) == by_hand(1), "what is gone is made again"
 
 
 GROW = """

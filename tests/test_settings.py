@@ -36,6 +36,7 @@ BLOCKS: dict[str, tuple[Callable[[], Any], Callable[[], bool]]] = {
     "reproducible": (dt.reproducible, uses_no_vendor),
     "no_grad": (dt.no_grad, lambda: not dt.is_grad_enabled()),
     "stream": (lambda: dt.Stream("reference"), other_stream),
+    "device": (lambda: dt.device("elsewhere"), lambda: dt.default_device() == "elsewhere"),
 }
 each = pytest.mark.parametrize("name", BLOCKS)
 
@@ -157,6 +158,15 @@ def test_recording_is_as_quick_as_before_once_nobody_runs_ops_at_once() -> None:
     assert not runs_at_once() and kept is not None and kept.run(runs_at_once)
     assert settings.flags.depth == 0
     kept = None
+    gc.collect()
+    dt.ones(1, device="reference")
+    assert settings.flags.depth == settings.DEPTH_LIMIT
+
+
+def test_many_views_that_are_gone_do_not_count() -> None:
+    views = [dt.ones(1, device="reference").numpy() for _ in range(100)]
+    assert settings.flags.depth == 0
+    del views
     gc.collect()
     dt.ones(1, device="reference")
     assert settings.flags.depth == settings.DEPTH_LIMIT

@@ -24,9 +24,14 @@ import typing
 
 from . import compiled as _compiled  # first: it says where the others are found
 
-from . import autograd, memory  # isort: skip
+# Then NumPy, early: where many imports are on the stack its own are at the end of a chunk of the
+# stack, which CPython then maps and unmaps 650 times: 5 % of this import.
+from . import arguments as _arguments  # isort: skip  # noqa: F401
+
+with _compiled.uncollected():  # these load nearly all
+    from . import autograd, fft, linalg, memory
 from .autograd.engine import METHODS as _METHODS_OF_GRADIENTS
-from .functions import linalg, methods, random
+from .functions import methods, random
 from .late import late as _fetched_late
 from .plugins import registry as plugins
 
@@ -43,31 +48,34 @@ from .dtypes import (
 from .errors import (
     ArgumentError, ArgumentTypeError, AxisError, CaptureError, CompileError, DTypeError,
     DeviceError, DovetailError, DovetailWarning, FallbackError, GradientError, IndexOutOfRange,
-    InternalError, LayoutError, NotYetAttribute, NotYetError, OutOfMemoryError, PluginError,
-    ReadOnlyError, ShapeError, SharingError, UnavailableError, ValueOverflow,
+    InternalError, LayoutError, LinAlgError, NotYetAttribute, NotYetError, OutOfMemoryError,
+    PluginError, ReadOnlyError, ShapeError, SharingError, UnavailableError, ValueOverflow,
 )
 from .functions.copies import concat, contiguous, copy, repeat, roll, stack, tile
 from .functions.creation import (
     arange, empty, empty_like, eye, full, full_like, get_default_dtype, linspace, meshgrid, ones,
     ones_like, tril, triu, zeros, zeros_like,
 )
-from .functions.cumulative import cumulative_prod, cumulative_sum, diff
+from .functions.cumulative import cumulative_logsumexp, cumulative_prod, cumulative_sum, diff
 from .functions.datatypes import astype, can_cast, finfo, iinfo, isdtype, result_type
 from .functions.einsum import einsum
 from .functions.elementwise import (
-    abs, acos, acosh, add, allclose, array_equal, asin, asinh, atan, atan2, atanh, bitwise_and,
-    bitwise_invert, bitwise_left_shift, bitwise_or, bitwise_right_shift, bitwise_xor, cbrt, ceil,
-    clip, copysign, cos, cosh, divide, equal, erf, erfc, exp, exp2, expm1, floor, floor_divide,
-    greater, greater_equal, hypot, isclose, isfinite, isinf, isnan, less, less_equal, log, log1p,
-    log2, log10, log_softmax, logaddexp, logical_and, logical_not, logical_or, logical_xor, maximum,
-    minimum, multiply, negative, nextafter, not_equal, positive, pow, reciprocal, relu, remainder,
-    round, rsqrt, sigmoid, sign, signbit, sin, sinh, softmax, sqrt, square, subtract, tan, tanh,
-    trunc, where,
+    abs, acos, acosh, add, allclose, angle, array_equal, asin, asinh, atan, atan2, atanh, beta,
+    bitwise_and, bitwise_invert, bitwise_left_shift, bitwise_or, bitwise_right_shift, bitwise_xor,
+    cbrt, ceil, clip, conj, copysign, cos, cosh, deg2rad, digamma, divide, equal, erf, erfc, erfinv,
+    exp, exp2, expm1, floor, floor_divide, gamma, gcd, greater, greater_equal, heaviside, hypot, i0,
+    i1, imag, isclose, isfinite, isinf, isnan, lcm, ldexp, less, less_equal, lgamma, log, log1p,
+    log2, log10, log_softmax, logaddexp, logical_and, logical_not, logical_or, logical_xor, logit,
+    maximum, minimum, multiply, ndtr, ndtri, negative, nextafter, not_equal, positive, pow, rad2deg,
+    real, reciprocal, relu, remainder, round, rsqrt, sigmoid, sign, signbit, sin, sinc, sinh,
+    softmax, sqrt, square, subtract, tan, tanh, trunc, where, xlogy, zeta,
 )
 from .functions.from_values import asarray
 from .functions.index_writes import index_add, scatter
 from .functions.indexing import searchsorted, take, take_along_axis
-from .functions.interop import array_namespace_info as __array_namespace_info__, from_dlpack
+from .functions.interop import (
+    array_namespace_info as __array_namespace_info__, from_blob, from_dlpack,
+)
 from .functions.linalg import matmul, matrix_transpose, outer, reproducible, tensordot, vecdot
 from .functions.manipulation import (
     as_strided, broadcast_arrays, broadcast_shapes, broadcast_to, diagonal, expand_dims, flatten,
@@ -89,54 +97,191 @@ from .tensor.tensor import Tensor
 _LATE = {  # name -> the module that is loaded when it is first asked for
     "load_function": "functions.captured_files",
     "save_function": "functions.captured_files",
+    "choose": "functions.choosing",
+    "piecewise": "functions.choosing",
+    "put": "functions.choosing",
+    "put_along_axis": "functions.choosing",
+    "select": "functions.choosing",
+    "vectorize": "functions.choosing",
     "cond": "functions.control_flow",
     "fori_loop": "functions.control_flow",
     "scan": "functions.control_flow",
     "while_loop": "functions.control_flow",
+    "load": "functions.files",
+    "save": "functions.files",
+    "fromfunction": "functions.grids",
+    "geomspace": "functions.grids",
+    "indices": "functions.grids",
+    "logspace": "functions.grids",
+    "mgrid": "functions.grids",
+    "ogrid": "functions.grids",
+    "bincount": "functions.histograms",
+    "digitize": "functions.histograms",
+    "histogram": "functions.histograms",
+    "histogram2d": "functions.histograms",
+    "histogram_bin_edges": "functions.histograms",
     "jit": "functions.jit",
+    "array_split": "functions.joining",
+    "atleast_1d": "functions.joining",
+    "atleast_2d": "functions.joining",
+    "atleast_3d": "functions.joining",
+    "column_stack": "functions.joining",
+    "dsplit": "functions.joining",
+    "dstack": "functions.joining",
+    "hsplit": "functions.joining",
+    "hstack": "functions.joining",
+    "vsplit": "functions.joining",
+    "vstack": "functions.joining",
+    "average": "functions.moments",
+    "corrcoef": "functions.moments",
+    "cov": "functions.moments",
+    "ptp": "functions.moments",
+    "nanargmax": "functions.nan_functions",
+    "nanargmin": "functions.nan_functions",
+    "nancumprod": "functions.nan_functions",
+    "nancumsum": "functions.nan_functions",
+    "nanmax": "functions.nan_functions",
+    "nanmean": "functions.nan_functions",
+    "nanmin": "functions.nan_functions",
+    "nanprod": "functions.nan_functions",
+    "nanstd": "functions.nan_functions",
+    "nansum": "functions.nan_functions",
+    "nanvar": "functions.nan_functions",
+    "divmod": "functions.number_parts",
+    "frexp": "functions.number_parts",
+    "modf": "functions.number_parts",
+    "nan_to_num": "functions.number_parts",
+    "median": "functions.order_statistics",
+    "nanmedian": "functions.order_statistics",
+    "nanpercentile": "functions.order_statistics",
+    "nanquantile": "functions.order_statistics",
+    "percentile": "functions.order_statistics",
+    "quantile": "functions.order_statistics",
+    "diag": "functions.orientation",
+    "diag_indices": "functions.orientation",
+    "diagflat": "functions.orientation",
+    "fliplr": "functions.orientation",
+    "flipud": "functions.orientation",
+    "rot90": "functions.orientation",
+    "trace": "functions.orientation",
+    "tri": "functions.orientation",
+    "tril_indices": "functions.orientation",
+    "triu_indices": "functions.orientation",
+    "pad": "functions.padding",
+    "fold": "functions.patches",
+    "unfold": "functions.patches",
+    "cross": "functions.products",
+    "dot": "functions.products",
+    "inner": "functions.products",
+    "kron": "functions.products",
+    "vdot": "functions.products",
+    "convolve": "functions.sampled",
+    "correlate": "functions.sampled",
+    "ediff1d": "functions.sampled",
+    "gradient": "functions.sampled",
+    "interp": "functions.sampled",
+    "polyval": "functions.sampled",
+    "trapezoid": "functions.sampled",
+    "vander": "functions.sampled",
+    "expit": "functions.special",
+    "polygamma": "functions.special",
+    "unique": "functions.unique",
+    "bartlett": "functions.windows",
+    "blackman": "functions.windows",
+    "hamming": "functions.windows",
+    "hann": "functions.windows",
+    "kaiser": "functions.windows",
     "explain": "insight.explain",
     "profile": "insight.profile",
+    "polyfit": "linalg.polynomials",
 }
 if typing.TYPE_CHECKING:
     from .functions.captured_files import load_function, save_function
+    from .functions.choosing import choose, piecewise, put, put_along_axis, select, vectorize
     from .functions.control_flow import cond, fori_loop, scan, while_loop
+    from .functions.files import load, save
+    from .functions.grids import fromfunction, geomspace, indices, logspace, mgrid, ogrid
+    from .functions.histograms import (
+        bincount, digitize, histogram, histogram2d, histogram_bin_edges,
+    )
     from .functions.jit import jit
+    from .functions.joining import (
+        array_split, atleast_1d, atleast_2d, atleast_3d, column_stack, dsplit, dstack, hsplit,
+        hstack, vsplit, vstack,
+    )
+    from .functions.moments import average, corrcoef, cov, ptp
+    from .functions.nan_functions import (
+        nanargmax, nanargmin, nancumprod, nancumsum, nanmax, nanmean, nanmin, nanprod, nanstd,
+        nansum, nanvar,
+    )
+    from .functions.number_parts import divmod, frexp, modf, nan_to_num
+    from .functions.order_statistics import (
+        median, nanmedian, nanpercentile, nanquantile, percentile, quantile,
+    )
+    from .functions.orientation import (
+        diag, diag_indices, diagflat, fliplr, flipud, rot90, trace, tri, tril_indices, triu_indices,
+    )
+    from .functions.padding import pad
+    from .functions.patches import fold, unfold
+    from .functions.products import cross, dot, inner, kron, vdot
+    from .functions.sampled import (
+        convolve, correlate, ediff1d, gradient, interp, polyval, trapezoid, vander,
+    )
+    from .functions.special import expit, polygamma
+    from .functions.unique import unique
+    from .functions.windows import bartlett, blackman, hamming, hann, kaiser
     from .insight.explain import explain
     from .insight.profile import profile
+    from .linalg.polynomials import polyfit
 
 __all__ = [
     "ArgumentError", "ArgumentTypeError", "AxisError", "CaptureError", "CompileError", "DType",
     "DTypeError", "Device", "DeviceError", "DovetailError", "DovetailWarning", "Event",
     "FallbackError", "GradientError", "IndexOutOfRange", "InternalError", "LayoutError",
-    "NotYetAttribute", "NotYetError", "OutOfMemoryError", "PluginError", "ReadOnlyError",
-    "ShapeError", "SharingError", "Stream", "Tensor", "UnavailableError", "ValueOverflow",
-    "__array_namespace_info__", "abs", "acos", "acosh", "add", "all", "allclose", "any", "arange",
-    "argmax", "argmin", "argsort", "argwhere", "array_equal", "as_strided", "asarray", "asin",
-    "asinh", "astype", "atan", "atan2", "atanh", "autograd", "bfloat16", "bitwise_and",
-    "bitwise_invert", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor",
-    "bool", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "can_cast", "cbrt", "ceil",
-    "clip", "complex64", "complex128", "concat", "cond", "contiguous", "copy", "copysign", "cos",
-    "cosh", "count_nonzero", "cumulative_prod", "cumulative_sum", "current_stream",
-    "default_device", "default_stream", "device", "devices", "diagonal", "diff", "divide", "e",
-    "eager", "einsum", "empty", "empty_like", "enable_grad", "equal", "erf", "erfc", "evaluate",
-    "exp", "exp2", "expand_dims", "explain", "expm1", "eye", "finfo", "flatten", "flip", "float16",
-    "float32", "float64", "floor", "floor_divide", "fori_loop", "from_dlpack", "full", "full_like",
-    "get_default_dtype", "grad", "greater", "greater_equal", "hypot", "iinfo", "index_add", "inf",
-    "int8", "int16", "int32", "int64", "is_grad_enabled", "isclose", "isdtype", "isfinite", "isin",
-    "isinf", "isnan", "jit", "less", "less_equal", "linalg", "linspace", "load_function", "log",
+    "LinAlgError", "NotYetAttribute", "NotYetError", "OutOfMemoryError", "PluginError",
+    "ReadOnlyError", "ShapeError", "SharingError", "Stream", "Tensor", "UnavailableError",
+    "ValueOverflow", "__array_namespace_info__", "abs", "acos", "acosh", "add", "all", "allclose",
+    "angle", "any", "arange", "argmax", "argmin", "argsort", "argwhere", "array_equal",
+    "array_split", "as_strided", "asarray", "asin", "asinh", "astype", "atan", "atan2", "atanh",
+    "atleast_1d", "atleast_2d", "atleast_3d", "autograd", "average", "bartlett", "beta", "bfloat16",
+    "bincount", "bitwise_and", "bitwise_invert", "bitwise_left_shift", "bitwise_or",
+    "bitwise_right_shift", "bitwise_xor", "blackman", "bool", "broadcast_arrays",
+    "broadcast_shapes", "broadcast_to", "can_cast", "cbrt", "ceil", "choose", "clip",
+    "column_stack", "complex64", "complex128", "concat", "cond", "conj", "contiguous", "convolve",
+    "copy", "copysign", "corrcoef", "correlate", "cos", "cosh", "count_nonzero", "cov", "cross",
+    "cumulative_logsumexp", "cumulative_prod", "cumulative_sum", "current_stream", "default_device",
+    "default_stream", "deg2rad", "device", "devices", "diag", "diag_indices", "diagflat",
+    "diagonal", "diff", "digamma", "digitize", "divide", "divmod", "dot", "dsplit", "dstack", "e",
+    "eager", "ediff1d", "einsum", "empty", "empty_like", "enable_grad", "equal", "erf", "erfc",
+    "erfinv", "evaluate", "exp", "exp2", "expand_dims", "expit", "explain", "expm1", "eye", "fft",
+    "finfo", "flatten", "flip", "fliplr", "flipud", "float16", "float32", "float64", "floor",
+    "floor_divide", "fold", "fori_loop", "frexp", "from_blob", "from_dlpack", "fromfunction",
+    "full", "full_like", "gamma", "gcd", "geomspace", "get_default_dtype", "grad", "gradient",
+    "greater", "greater_equal", "hamming", "hann", "heaviside", "histogram", "histogram2d",
+    "histogram_bin_edges", "hsplit", "hstack", "hypot", "i0", "i1", "iinfo", "imag", "index_add",
+    "indices", "inf", "inner", "int8", "int16", "int32", "int64", "interp", "is_grad_enabled",
+    "isclose", "isdtype", "isfinite", "isin", "isinf", "isnan", "jit", "kaiser", "kron", "lcm",
+    "ldexp", "less", "less_equal", "lgamma", "linalg", "linspace", "load", "load_function", "log",
     "log1p", "log2", "log10", "log_softmax", "logaddexp", "logical_and", "logical_not",
-    "logical_or", "logical_xor", "logsumexp", "matmul", "matrix_transpose", "max", "maximum",
-    "mean", "memory", "meshgrid", "min", "minimum", "moveaxis", "multiply", "nan", "negative",
-    "newaxis", "nextafter", "no_grad", "nonzero", "not_equal", "ones", "ones_like", "outer",
-    "permute_dims", "pi", "pin_memory", "plugins", "positive", "pow", "prod", "profile", "random",
-    "ravel", "reciprocal", "relu", "remainder", "repeat", "reproducible", "reshape", "result_type",
-    "roll", "round", "rsqrt", "save_function", "scan", "scatter", "searchsorted",
-    "set_default_device", "set_grad_enabled", "sigmoid", "sign", "signbit", "sin", "sinh",
-    "softmax", "sort", "sparse_coo", "split", "sqrt", "square", "squeeze", "stack", "std", "stream",
-    "strided", "subtract", "sum", "swapaxes", "synchronize", "take", "take_along_axis", "tan",
-    "tanh", "tensordot", "tile", "topk", "transpose", "tril", "triu", "trunc", "uint8", "uint16",
-    "uint32", "uint64", "unique_all", "unique_counts", "unique_inverse", "unique_values", "unstack",
-    "var", "vecdot", "where", "while_loop", "zeros", "zeros_like",
+    "logical_or", "logical_xor", "logit", "logspace", "logsumexp", "matmul", "matrix_transpose",
+    "max", "maximum", "mean", "median", "memory", "meshgrid", "mgrid", "min", "minimum", "modf",
+    "moveaxis", "multiply", "nan", "nan_to_num", "nanargmax", "nanargmin", "nancumprod",
+    "nancumsum", "nanmax", "nanmean", "nanmedian", "nanmin", "nanpercentile", "nanprod",
+    "nanquantile", "nanstd", "nansum", "nanvar", "ndtr", "ndtri", "negative", "newaxis",
+    "nextafter", "no_grad", "nonzero", "not_equal", "ogrid", "ones", "ones_like", "outer", "pad",
+    "percentile", "permute_dims", "pi", "piecewise", "pin_memory", "plugins", "polyfit",
+    "polygamma", "polyval", "positive", "pow", "prod", "profile", "ptp", "put", "put_along_axis",
+    "quantile", "rad2deg", "random", "ravel", "real", "reciprocal", "relu", "remainder", "repeat",
+    "reproducible", "reshape", "result_type", "roll", "rot90", "round", "rsqrt", "save",
+    "save_function", "scan", "scatter", "searchsorted", "select", "set_default_device",
+    "set_grad_enabled", "sigmoid", "sign", "signbit", "sin", "sinc", "sinh", "softmax", "sort",
+    "sparse_coo", "split", "sqrt", "square", "squeeze", "stack", "std", "stream", "strided",
+    "subtract", "sum", "swapaxes", "synchronize", "take", "take_along_axis", "tan", "tanh",
+    "tensordot", "tile", "topk", "trace", "transpose", "trapezoid", "tri", "tril", "tril_indices",
+    "triu", "triu_indices", "trunc", "uint8", "uint16", "uint32", "uint64", "unfold", "unique",
+    "unique_all", "unique_counts", "unique_inverse", "unique_values", "unstack", "vander", "var",
+    "vdot", "vecdot", "vectorize", "vsplit", "vstack", "where", "while_loop", "xlogy", "zeros",
+    "zeros_like", "zeta",
 ]
 # fmt: on
 # isort: on

@@ -79,7 +79,7 @@ def integers(op: str, value: object, name: str) -> tuple[int, ...]:
     if type(value) is int:
         return (value,)
     listed = value if isinstance(value, (list, tuple, range)) else (value,)
-    found = tuple([_index(v) for v in listed])
+    found = tuple([v if type(v) is int else _index(v) for v in listed])
     if None in found:
         raise refused(op, name, "an int or a tuple of ints", value)
     return found  # type: ignore[return-value]  # there is no None

@@ -6,10 +6,10 @@ A name and an index; what stands behind it is a plugin's.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from . import environment
+from . import environment, settings
 from .arguments import shown
 from .errors import DeviceError, InternalError
 
@@ -27,6 +27,9 @@ _SPEC = re.compile(r"([a-z][a-z0-9_]{0,63})(?::([0-9]{1,9}))?")
 class Device:
     """One device, such as `dt.device("opencl:1")`; instances are unique, so `is` compares them.
 
+    It equals its names, too, with the hash of the shortest. As a context it is the default device,
+    of this thread, or asyncio task, alone.
+
     Attributes: `type` ("opencl"), `index` (1), and `opened`: None until first used, then what
     stands behind it (`plugins.Opened`), so that the hot path is `dev.opened or open_device(dev)`.
 
@@ -34,22 +37,45 @@ class Device:
     >>> d = dt.device("opencl:1")
     >>> d.type, d.index, d is dt.device("opencl:1")
     ('opencl', 1, True)
+    >>> d == "opencl:1", d in {"cpu", "opencl:1"}
+    (True, True)
+    >>> with dt.device("reference"):
+    ...     x = dt.zeros(3)
+    >>> x.device
+    device("reference")
     """
 
-    __slots__ = ("index", "opened", "type")
+    __slots__ = ("_hash", "changes", "index", "opened", "type")
 
     type: str
     index: int
     opened: Opened | None
+    changes: Mapping[str, Device]  # of the settings, inside
 
     def __init__(self, type: str, index: int) -> None:
         self.type, self.index, self.opened = type, index, None
+        self.changes, self._hash = {"device": self}, hash(str(self))
 
     def __str__(self) -> str:
         return self.type if self.index == 0 else f"{self.type}:{self.index}"
 
     def __repr__(self) -> str:
         return f'device("{self}")'
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is Device:
+            return self is other
+        return isinstance(other, str) and _key(other) == (self.type, self.index)
+
+    def __enter__(self) -> Device:
+        settings.enter(self)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        settings.leave(self)
 
     def __reduce__(self) -> tuple[object, ...]:
         return (device, (str(self),))
@@ -80,26 +106,32 @@ def device(spec: Device | str | None = None, op: str = "device") -> Device:
 
 
 def _parse(spec: Any, op: str) -> Device:
-    match = _SPEC.fullmatch(spec) if isinstance(spec, str) else None
-    if match is None:
+    key = _key(spec) if isinstance(spec, str) else None
+    if key is None:
         raise DeviceError(
             f'{op}: {shown(spec)} names no device; write one like "opencl" or "opencl:1"'
         )
-    key = (match[1], int(match[2] or 0))
     _specs[spec] = found = _interned.setdefault(key, Device(*key))
     return found
+
+
+def _key(spec: str) -> tuple[str, int] | None:
+    """Type and index of the device of this name; None where it names none."""
+    match = _SPEC.fullmatch(spec)
+    return None if match is None else (match[1], int(match[2] or 0))
 
 
 def default_device() -> Device:
     """The device of tensors made without `device=`.
 
-    `set_default_device` chose it, else the variable DOVETAIL_DEFAULT_DEVICE; else it is "cpu".
+    `with dt.device("opencl"):` chose it, else `set_default_device`, else the variable
+    DOVETAIL_DEFAULT_DEVICE; else it is "cpu".
 
     >>> import dovetail as dt
     >>> dt.zeros(1, device=dt.default_device()).device is dt.default_device()
     True
     """
-    return _default or set_default_device(_chosen())
+    return settings.current().device or _default or set_default_device(_chosen())
 
 
 def _chosen() -> str:

@@ -18,16 +18,24 @@ __all__ = [
 class DType:
     """One kind of number, such as `dt.float32`; instances are unique, so `is` compares them.
 
+    It equals what `dtype=` takes for it, too: its name, NumPy's dtype or scalar type. Its hash is
+    that of its name, so that sets and dicts of names know it; NumPy's have hashes of their own.
+
     Attributes: `name` ("float32"), `code` ("f32", as in kernel texts), `kind` ("b", "i", "u", "f",
     "c"), `itemsize` in bytes, `compute` (in what its values are computed: float32 for floats of
-    reduced precision, else itself), `__numpy_dtype__` (None for bfloat16, which NumPy lacks).
+    reduced precision, else itself), `part` (of a complex one that of its real and imaginary parts,
+    else itself), `__numpy_dtype__` (None for bfloat16, which NumPy lacks).
 
     >>> import dovetail as dt
     >>> dt.float32.name, dt.float32.itemsize, dt.float32.is_float
     ('float32', 4, True)
+    >>> dt.float32 == "float32", dt.float32 in {"float32", "float64"}
+    (True, True)
     """
 
-    __slots__ = ("__numpy_dtype__", "bits", "code", "compute", "itemsize", "kind", "name")
+    __slots__ = (
+        "__numpy_dtype__", "_hash", "bits", "code", "compute", "itemsize", "kind", "name", "part",
+    )  # fmt: skip
 
     name: str
     code: str
@@ -35,26 +43,48 @@ class DType:
     itemsize: int
     bits: int
     compute: DType
+    part: DType
     __numpy_dtype__: np.dtype | None
 
     def __init__(
         self, name: str, code: str, kind: str, itemsize: int, in_numpy: bool = True
     ) -> None:
         self.name, self.code, self.kind, self.itemsize = name, code, kind, itemsize
-        self.bits = itemsize * 8
+        self.bits, self._hash = itemsize * 8, hash(name)
         self.compute = float32 if kind == "f" and itemsize < 4 else self
+        self.part = self if kind != "c" else float32 if itemsize == 8 else float64
         self.__numpy_dtype__ = np.dtype(name) if in_numpy else None
 
     def __repr__(self) -> str:
         return f"dovetail.{self.name}"
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is DType:
+            return self is other
+        if isinstance(other, np.dtype):  # of the same byte order
+            return self.__numpy_dtype__ is not None and other == self.__numpy_dtype__
+        return isinstance(other, str | type) and _known(other) is self
+
     def __reduce__(self) -> tuple[object, ...]:
         return (dtype, (self.name,))
+
+    @property
+    def type(self) -> type[np.generic] | None:
+        """NumPy's scalar type, as NumPy's dtypes have it; None where there is none."""
+        return None if self.__numpy_dtype__ is None else self.__numpy_dtype__.type
 
     @property
     def is_float(self) -> bool:
         """Whether this is a real floating-point dtype."""
         return self.kind == "f"
+
+    @property
+    def is_complex(self) -> bool:
+        """Whether this is a complex dtype: pairs of floats."""
+        return self.kind == "c"
 
     @property
     def is_integer(self) -> bool:
@@ -104,19 +134,15 @@ _FROM_PYTHON = {bool: bool_, int: int64, float: float32, complex: complex64}
 def dtype(spec: object, op: str = "dtype") -> DType:
     """The dtype that `spec` names.
 
-    `spec`: a dovetail dtype, its name, a NumPy dtype or scalar type, or bool/int/float.
+    `spec`: a dovetail dtype, its name, a NumPy dtype or scalar type, or bool/int/float/complex.
 
-    Python's `float` means the default floating dtype, float32; `int` means int64.
+    Python's `float` means the default floating dtype, float32, `complex` complex64, `int` int64.
 
     Raises: DTypeError for anything else, naming `op`.
     """
     if type(spec) is DType:
         return spec
-    if isinstance(spec, str) and spec in BY_NAME:
-        return BY_NAME[spec]
-    if isinstance(spec, type) and spec in _FROM_PYTHON:
-        return _FROM_PYTHON[spec]
-    known = _of_numpy(spec) if isinstance(spec, (str, type, np.dtype)) else None
+    known = _known(spec) if isinstance(spec, str | type | np.dtype) else None
     if known is None:
         if getattr(spec, "name", None) == "bfloat16":
             return bfloat16
@@ -126,7 +152,11 @@ def dtype(spec: object, op: str = "dtype") -> DType:
     return known
 
 
-def _of_numpy(spec: str | type | np.dtype) -> DType | None:
+def _known(spec: str | type | np.dtype) -> DType | None:
+    if isinstance(spec, str) and spec in BY_NAME:
+        return BY_NAME[spec]
+    if isinstance(spec, type) and spec in _FROM_PYTHON:
+        return _FROM_PYTHON[spec]
     try:
         return _FROM_NUMPY.get(np.dtype(spec).newbyteorder("="))
     except (TypeError, ValueError, SyntaxError):  # what NumPy says to words that name no dtype

@@ -9,8 +9,8 @@ from __future__ import annotations
 __all__ = [
     "ArgumentError", "ArgumentTypeError", "AxisError", "CaptureError", "CompileError", "DTypeError",
     "DeviceError", "DovetailError", "DovetailWarning", "FallbackError", "GradientError",
-    "IndexOutOfRange", "InternalError", "LayoutError", "NotYetAttribute", "NotYetError",
-    "OutOfMemoryError", "PluginError", "ReadOnlyError", "ShapeError", "SharingError",
+    "IndexOutOfRange", "InternalError", "LayoutError", "LinAlgError", "NotYetAttribute",
+    "NotYetError", "OutOfMemoryError", "PluginError", "ReadOnlyError", "ShapeError", "SharingError",
     "UnavailableError", "ValueOverflow",
 ]  # fmt: skip
 
@@ -52,6 +52,10 @@ class DeviceError(DovetailError, ValueError):
 
 class LayoutError(DovetailError, TypeError):
     """An op has no meaning for this layout."""
+
+
+class LinAlgError(DovetailError, ValueError):
+    """A matrix has no such inverse or factors; the message says which one of a batch."""
 
 
 class AxisError(DovetailError, IndexError, ValueError):

@@ -207,6 +207,7 @@ def reshape_strides(old: Shape, strides: Shape, new: Shape) -> Shape | None:
     return tuple(out)
 
 
+@lru_cache(4096)
 def broadcast_shapes(op: str, *shapes: Shape) -> Shape:
     """The common shape. Raises: ShapeError naming the op and the shapes."""
     result: list[int] = []
@@ -247,7 +248,8 @@ def axes(op: str, which: int | Sequence[int] | None, ndim: int) -> Shape:
     return found
 
 
-def resolve_reshape(op: str, old: Shape, new: Sequence[int]) -> Shape:
+@lru_cache(4096)
+def resolve_reshape(op: str, old: Shape, new: Shape) -> Shape:
     """`new` with its single -1 worked out. Raises: ShapeError."""
     size = math.prod(old)
     wanted = tuple(new)

@@ -5,13 +5,15 @@ task with a copy of what its maker had. One block's object may be entered again 
 also by other threads, and blocks that overlap may be left in any order: a context knows by which
 objects it was entered, and its settings follow from these alone.
 
-The process has, whatever the context: the default device (`device.set_default_device`) and the
-default random generator, which threads started later are to find as the program set them; what
-`profile` and the tracing of memory note, which is the work of all threads; and installed plugins.
+The process has, whatever the context: the device that is the default where no block names one
+(`device.set_default_device`) and the default random generator, which threads started later are to
+find as the program set them; what `profile` and the tracing of memory note, which is the work of
+all threads; and installed plugins.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from contextlib import ContextDecorator
 from contextvars import ContextVar
@@ -33,9 +35,9 @@ class Flags:
 
     captures: int  # recorders of captured functions that are in use, on any thread
 
-    depth: (
-        int  # as above, or 0 while ops run at once in some context: to ask one's own takes longer
-    )
+    # As above, or 0 while some ops run at once: those of a context, or those that read what others
+    # may write to. Which these are takes longer to ask.
+    depth: int
     profiled: bool  # whether any profile is being taken
     tainted: bool  # whether any tensor may hold what comes of a bad index
 
@@ -55,13 +57,14 @@ class Block(Protocol):
         """Fields of `Settings`, and what they are inside."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
 class Settings:
     """All settings of one context."""
 
     eager: bool = False  # whether each op runs at once
     reproducible: bool = False  # whether no vendor's routine is used
     grad: bool = True  # whether ops are recorded for gradients
+    device: Any = None  # the default one, where a block has chosen it
     streams: Mapping[Any, Any] = field(default_factory=dict)  # the current one, by device
     entered: tuple[Block, ...] = ()  # what made it so, outermost first
 
@@ -98,7 +101,7 @@ def _made(entered: tuple[Block, ...]) -> Settings:
             fields[name] = {**fields.get(name, {}), **value} if name == "streams" else value
     made = Settings(**fields, entered=entered)
     if made.eager:
-        _note_eager(made)
+        ask_while(made)
     return made
 
 
@@ -156,20 +159,28 @@ class eager(Switch):
 
 # --- whether ops run at once anywhere -------------------------------------------------------------
 
-_eager: list[ref[Settings]] = []  # that some context may have, copied contexts too
-_noting = RLock()
+# While any of these lives, each op asks: settings that some context may have, copied ones too, and
+# what says that others may write to memory.
+_reasons: set[ref[Any]] = set()
+_noting = RLock()  # re-entered where a signal's handler runs ops
+
+if hasattr(os, "register_at_fork"):  # a child must not find it held by a thread it does not have
+    os.register_at_fork(
+        before=_noting.acquire, after_in_parent=_noting.release, after_in_child=_noting.release
+    )
 
 
-def _note_eager(made: Settings) -> None:
+def ask_while(reason: object) -> None:
+    """Has each op ask whether it is to run at once, while `reason` lives."""
     with _noting:
-        _eager.append(ref(made))
+        _reasons.add(ref(reason, _reasons.discard))
         flags.depth = 0
 
 
 def is_eager() -> bool:
-    """Whether ops run at once in this context; asked for each op while they do so in any."""
-    with _noting:
-        _eager[:] = [r for r in _eager if r() is not None]
-        if not _eager:
-            flags.depth = DEPTH_LIMIT
+    """Whether ops run at once in this context; asked for each op while they may do so in any."""
+    if not _reasons:
+        with _noting:
+            if not _reasons:
+                flags.depth = DEPTH_LIMIT
     return current().eager

@@ -2,7 +2,7 @@
 
 Of several sparse operands the entries are brought together: the union of their positions, or for
 products the intersection. With a strided operand only those ops have a meaning that give 0 wherever
-the sparse one is 0: multiply, divide, logical_and and bitwise_and.
+the sparse one is 0: multiply, divide, logical_and, bitwise_and and lcm.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 from dovetail.extend import (
+    Capabilities,
     DType,
     KernelBuilder,
     Op,
@@ -24,6 +25,7 @@ from dovetail.extend import (
     gather_at,
     int64,
     interpret,
+    legalize,
 )
 
 from .merge import intersection, union
@@ -36,7 +38,8 @@ Tensor = dt.Tensor
 # Algebra that no row says, and that f(0, ...) = 0 does not show: these hold for all numbers (for
 # products where 0 times infinity is what is not stored: 0).
 LINEAR = frozenset(("positive", "copy", "negative"))  # of a sum: the sum of it for each part
-PRODUCTS = frozenset(("multiply", "logical_and", "bitwise_and"))  # 0 where either operand is 0
+# Of either operand 0, these are 0:
+PRODUCTS = frozenset(("multiply", "logical_and", "bitwise_and", "lcm"))
 SCALINGS = frozenset(("multiply", "divide"))  # by a number that is neither 0, infinite nor NaN
 
 
@@ -122,7 +125,7 @@ def _result(op: Op, operands: tuple[_Constant, ...]) -> str:
     out = builder.buffer("out", value.dtype, "w")
     builder.store(out, builder.axis(const(1, int64)), value)
     found = np.zeros(1, value.dtype.__numpy_dtype__)
-    interpret(builder.build(), [found], (), (), (1,))
+    interpret(legalize(builder.build(), Capabilities()), [found], (), (), (1,))
     return "" if found[0] == 0 else str(found[0])
 
 

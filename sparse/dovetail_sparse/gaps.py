@@ -9,25 +9,30 @@ DENSE = "it gives something else than 0 for zeros, so the result would be dense"
 STRIDED = "beside a strided operand the result would be dense"
 
 _OF_ZEROS = (
-    "acos acosh bitwise_invert cos cosh divide equal erfc exp exp2 greater_equal isfinite"
-    " less_equal log log10 log2 logaddexp logical_not pow reciprocal rsqrt sigmoid"
+    "acos acosh beta bitwise_invert cos cosh digamma divide equal erfc exp exp2 gamma"
+    " greater_equal i0 isfinite less_equal lgamma log log10 log2 logaddexp logical_not logit ndtr"
+    " ndtri pow reciprocal rsqrt sigmoid sinc zeta"
     " floor_divide-float32 remainder-float32"  # of integers, 0 by 0 is 0
 )
 _SPECIAL = (
-    "acos acosh cos cosh erfc exp exp2 isfinite log log10 log2 logical_not reciprocal rsqrt sigmoid"
+    "acos acosh cos cosh digamma erfc exp exp2 gamma i0 isfinite lgamma log log10 log2 logical_not"
+    " logit ndtr ndtri reciprocal rsqrt sigmoid sinc"
 )
 _STRIDED = (
-    "add atan2 bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor copysign equal"
-    " floor_divide greater greater_equal hypot less less_equal logaddexp logical_or logical_xor"
-    " maximum minimum nextafter not_equal pow remainder subtract"
+    "add atan2 beta bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor copysign equal"
+    " floor_divide gcd greater greater_equal heaviside hypot ldexp less less_equal logaddexp"
+    " logical_or logical_xor maximum minimum nextafter not_equal pow remainder subtract xlogy zeta"
 )
 _NUMBERS = {
-    "layout first-2": "add subtract hypot less less_equal logaddexp logical_or logical_xor maximum"
-    " nextafter not_equal",
-    "layout first-0": "divide equal floor_divide greater_equal less_equal logaddexp pow remainder",
-    "number first-2": "add atan2 copysign divide floor_divide greater greater_equal hypot logaddexp"
-    " logical_or logical_xor maximum nextafter not_equal pow remainder subtract",
-    "number first-0": "divide equal floor_divide greater_equal less_equal logaddexp pow remainder",
+    "layout first-2": "add beta heaviside hypot less less_equal logaddexp logical_or logical_xor"
+    " maximum nextafter not_equal subtract zeta",
+    "layout first-0": "beta divide equal floor_divide greater_equal less_equal logaddexp pow"
+    " remainder zeta",
+    "number first-2": "add atan2 beta copysign divide floor_divide greater greater_equal heaviside"
+    " hypot ldexp logaddexp logical_or logical_xor maximum nextafter not_equal pow remainder"
+    " subtract xlogy zeta",
+    "number first-0": "beta divide equal floor_divide greater_equal less_equal logaddexp pow"
+    " remainder zeta",
 }
 
 

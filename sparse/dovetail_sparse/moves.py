@@ -66,7 +66,7 @@ def _turned_values(x: COO, axes: Shape) -> Tensor:
 
 
 def _transposed(p: Pattern) -> Pattern:
-    """Of a matrix. That of a coalesced one remembers where it is from, where its order is kept."""
+    """Of a matrix. It remembers where it is from: there its order is kept, once it is known."""
     if p.transposed_from is not None:
         return p.transposed_from
     turned = p.like(
@@ -75,7 +75,7 @@ def _transposed(p: Pattern) -> Pattern:
         unsorted_dims=1 if p.unsorted_dims == 0 else None,
         unique=p.unique,
     )
-    if p.is_coalesced and not turned.is_coalesced:
+    if not turned.is_coalesced:
         turned.transposed_from = p
     return turned
 

@@ -33,7 +33,9 @@ class Pattern:
         "_indices",
         "_keys",
         "_order",
+        "_reduced",
         "_transposed",
+        "_turned",
         "coords",
         "count",
         "device",
@@ -58,9 +60,10 @@ class Pattern:
         self._coalesced: tuple[Pattern, Runs | None] | None = None
         self._bounds: Tensor | None = None
         self._transposed: tuple[Pattern, Tensor] | None = None
-        self.transposed_from: Pattern | None = (
-            None  # the coalesced matrix of which it is the transpose
-        )
+        self._turned: tuple[Pattern, Runs | None] | None = None
+        self._reduced: dict[Shape, tuple[Runs, Pattern]] = {}
+        # the matrix of which it is the transpose, and which keeps the order of that
+        self.transposed_from: Pattern | None = None
 
     def __reduce__(self) -> Any:  # what is derived is derived again
         return _again, (
@@ -151,6 +154,23 @@ class Pattern:
         (starts,) = dt.nonzero(self.changes(dims, order))
         return Runs(starts, order, self.count)
 
+    def without(self, gone: Shape) -> tuple[Runs, Pattern]:
+        """The runs of entries that differ along `gone` alone, and the pattern that is left.
+
+        One host read: how many. Asked of a coalesced pattern.
+        """
+        if gone not in self._reduced:
+            left = [d for d in range(len(self.shape)) if d not in gone]
+            trailing = gone == tuple(range(len(left), len(self.shape)))
+            runs = self.runs(left, None if trailing else self.order_by(left))
+            coords = [runs.firsts(self.coords[d]) for d in left]
+            dt.evaluate(*runs.operands, *coords)
+            shape = tuple(self.shape[d] for d in left)
+            count = runs.starts.shape[0]
+            kept = Pattern(coords, shape, count, self.device, unsorted_dims=0, unique=True)
+            self._reduced[gone] = runs, kept
+        return self._reduced[gone]
+
     def coalesced(self) -> tuple[Pattern, Runs | None]:
         """The same positions in order, each once; and the runs of entries that become one.
 
@@ -164,9 +184,19 @@ class Pattern:
         return self._coalesced
 
     def _coalesce(self) -> tuple[Pattern, Runs | None]:
-        if self.transposed_from is not None:
-            pattern, found = self.transposed_from.transposed
-            return pattern, Runs(dt.arange(self.count, device=self.device), found, self.count)
+        source = self.transposed_from
+        if source is None:
+            return self._in_order()
+        if source._turned is None:
+            if source.is_coalesced:
+                pattern, found = source.transposed
+                everything = dt.arange(self.count, device=self.device)
+                source._turned = pattern, Runs(everything, found, self.count)
+            else:
+                source._turned = self._in_order()
+        return source._turned
+
+    def _in_order(self) -> tuple[Pattern, Runs | None]:
         if self.unsorted_dims == len(self.shape) and self._is_ascending():
             return self.like(self.coords, unsorted_dims=0, unique=True, indices=self._indices), None
         order = self.order()

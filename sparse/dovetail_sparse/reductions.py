@@ -43,17 +43,6 @@ def _parted(x: COO, axes: Shape) -> tuple[Shape, Shape]:
     return tuple(d for d in axes if d < dims), tuple(d - dims + 1 for d in axes if d >= dims)
 
 
-def _runs(p: Pattern, gone: Shape) -> tuple[Runs, Pattern]:
-    """Entries that agree along what is left, and the pattern of what is left."""
-    left = [d for d in range(len(p.shape)) if d not in gone]
-    order = None if gone == tuple(range(len(left), len(p.shape))) else p.order_by(left)
-    runs = p.runs(left, order)
-    coords = [runs.firsts(p.coords[d]) for d in left]
-    shape = tuple(p.shape[d] for d in left)
-    count = runs.starts.shape[0]
-    return runs, Pattern(coords, shape, count, p.device, unsorted_dims=0, unique=True)
-
-
 def _is_everything(p: Pattern, gone: Shape) -> bool:
     return len(gone) == len(p.shape)
 
@@ -83,7 +72,7 @@ def _sum(op: Op, x: COO, axes: Shape, dtype: DType) -> Tensor:
         return dt.sum(values, axis=0, dtype=dtype)
     if not gone or not p.count:
         return coo(p, values) if not gone else _nothing(p, gone, values)
-    runs, pattern = _runs(p, gone)
+    runs, pattern = p.without(gone)
     return coo(pattern, runs.combined("sum", values))
 
 
@@ -152,7 +141,7 @@ def _with_zeros(op: Op, x: COO, axes: Shape, with_zero: Any) -> Tensor:
         return _of_all(op, values, p.count, n, with_zero)
     if not p.count:
         return _nothing(p, gone, values)
-    runs, pattern = _runs(p, gone)
+    runs, pattern = p.without(gone)
     found = runs.combined(_SEGMENTED[op.name], values)
     ones = dt.ones(p.count, dtype=dt.int64, device=p.device)
     counts = runs.combined("sum", ones).reshape(found.shape[0], *(1,) * (found.ndim - 1))
@@ -180,7 +169,7 @@ def _place(op: Op, x: COO, axes: Shape, dtype: DType) -> Tensor:
     result = dt.zeros(total, dtype=dt.int64, device=p.device)
     if not p.count or not total:
         return result.reshape(outer)
-    runs, pattern = _runs(p, axes)
+    runs, pattern = p.without(axes)
     where = linear([p.coords[d] for d in axes], [p.shape[d] for d in axes], p)
     found = _first_of_runs(op, x.values(), where, runs, n)
     return scatter_rows(result, found, linear(pattern.coords, outer, pattern)).reshape(outer)

@@ -263,6 +263,7 @@ OURS: dict[str, Callable[..., Any]] = {
     "softmax": along(lambda x, d: dt.softmax(x, axis=d)),
     "log_softmax": along(lambda x, d: dt.log_softmax(x, axis=d)),
     "cumsum": along(lambda x, d: dt.cumulative_sum(x, axis=d)),
+    "logcumsumexp": along(lambda x, d: dt.cumulative_logsumexp(x, axis=d)),
     "cumprod": along(lambda x, d: dt.cumulative_prod(x, axis=d)),
     "cat": joined(dt.concat), "stack": joined(dt.stack), "clone": lambda x, **k: dt.copy(x),
     "reshape": shaped, "view": shaped, "permute": axes_of, "transpose": transposed,

@@ -337,6 +337,7 @@ def forget(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "_plans", Recent(run.PLAN_LIMIT))
     monkeypatch.setattr(open_device("cpu"), "programs", Shared(1024))
     monkeypatch.setattr(guards, "_known", Recent(guards.LIMIT))
+    guards.values.turn()
 
 
 def compute() -> bytes:

@@ -22,7 +22,7 @@ NOT_TIMED = {
 def sweep(monkeypatch):
     monkeypatch.syspath_prepend(str(BENCH))
     yield importlib.import_module("sweep")
-    for name in ("sweep", "sweep_rows"):
+    for name in ("sweep", "sweep_rows", "benchmarks_page"):
         sys.modules.pop(name, None)
 
 
@@ -50,16 +50,33 @@ def test_a_wrong_result_is_noticed(sweep):
         sweep._checked(wrong, sweep.Found("add", 64, "float32", "contiguous"), works)
 
 
-def test_the_page_keeps_what_others_wrote(sweep, tmp_path, monkeypatch):
-    page = tmp_path / "benchmarks.md"
-    page.write_text("# Benchmarks\n\nbefore\n")
-    monkeypatch.setattr(sweep, "PAGE", page)
+@pytest.fixture
+def page(sweep, tmp_path, monkeypatch):
+    path = tmp_path / "benchmarks.md"
+    path.write_text("# Benchmarks\n\nbefore\n")
+    monkeypatch.setattr(sys.modules["benchmarks_page"], "PAGE", path)
+    return path
+
+
+def test_the_page_keeps_what_others_wrote(sweep, page):
     slow = sweep.Found("add", 64, "float32", "contiguous", {"dovetail": 2.0}, {"numpy": 0.25})
     fast = sweep.Found("sum", 64, "float32", "contiguous", {"dovetail": 2.0}, {"numpy": 4.0})
-    sweep.write([fast], ["numpy"])
+    sweep.put("sweep", sweep.section([fast], ["numpy"]))
     page.write_text(page.read_text() + "after\n")
-    sweep.write([fast, slow], ["numpy"])
+    sweep.put("sweep", sweep.section([fast, slow], ["numpy"]))
     text = page.read_text()
     assert text.startswith("# Benchmarks\n\nbefore\n") and text.endswith("after\n")
     assert "| add | float32" in text and "| sum | float32" not in text
     assert "| 64 | 1.00 | 2 | 1 |" in text
+
+
+def test_sections_follow_a_new_beginning(sweep, page):
+    sweep.put("small work", ["small"])
+    sweep.put("sweep", ["swept"])
+    page.write_text(page.read_text() + "after\n")
+    kept = sys.modules["benchmarks_page"].sections(page.read_text())
+    assert kept == (
+        "\n<!-- small work: begin -->\nsmall\n<!-- small work: end -->\n"
+        "\n<!-- sweep: begin -->\nswept\n<!-- sweep: end -->\n"
+    )
+    assert sys.modules["benchmarks_page"].sections("# Benchmarks\n") == ""

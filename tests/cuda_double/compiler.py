@@ -62,10 +62,18 @@ def folder() -> Path:
     found = path.lstat()
     if found.st_uid != os.getuid() or found.st_mode & 0o022 or path.is_symlink():
         return Path(tempfile.mkdtemp())
-    objects = sorted(path.glob("*.so"), key=lambda p: p.stat().st_mtime)
+    objects = sorted(path.glob("[!r]*.so"), key=_written)  # not the runtime, which others may load
     for old in objects[: len(objects) // 2] if len(objects) > KEPT else ():
         old.unlink(missing_ok=True)
     return path
+
+
+def _written(path: Path) -> float:
+    """When a file was written; one that another process has deleted meanwhile is the oldest."""
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
 
 
 def cooperates(source: str) -> bool:

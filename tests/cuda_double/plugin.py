@@ -13,6 +13,7 @@ from unittest.mock import patch
 
 from dovetail.device import opened_devices
 from dovetail.engine.programs import holders
+from dovetail.fft import roots
 
 from . import driver, nvrtc
 
@@ -39,9 +40,8 @@ def installed() -> Iterator[None]:
         for device in opened_devices():  # nobody may come across them without the double
             if device.type == "cuda":
                 device.opened = None
-        for (
-            cache
-        ) in holders:  # plans hold on to the device, whose memory is given back by the double
+        # Plans and tables hold on to the device, whose memory is given back by the double.
+        for cache in (*holders, roots._tables):
             cache.turn()
             cache.turn()
         gc.collect()

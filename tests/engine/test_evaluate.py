@@ -261,3 +261,19 @@ def test_a_loop_of_writes_keeps_the_log_short(device: str) -> None:
         x += 1
         _ = x * 2
     assert x.tolist() == [2000] * 4
+
+
+def test_what_a_storage_waits_for_is_stored_if_other_pending_work_reads_it(device: str) -> None:
+    """Of what is read through a view, the view's storage is one reader, and not the only one."""
+    x = dt.ones(10, device=device) * 2
+    other = x + 1  # of the node that the storage of views waits for from now on
+    root = x[1:] * 3
+    del x
+    assert any(n.startswith("multiply") and "held" in n for n in dt.explain(root).stored)
+    assert root.tolist() == [6.0] * 9 and other.tolist() == [3.0] * 10
+
+
+def test_what_only_a_storage_waits_for_is_not_stored(device: str) -> None:
+    root = (dt.ones(10, device=device) * 2)[1:] * 3
+    assert not any("held" in n for n in dt.explain(root).stored)
+    assert root.tolist() == [6.0] * 9

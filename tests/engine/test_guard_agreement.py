@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 from dovetail.engine import evaluate as run
 from dovetail.engine import guards
+from dovetail.engine.known import APART, NOT_KNOWN
 from dovetail.graph.expr import node
 from dovetail.graph.ownership import Holder, take
 from dovetail.ops.table import COPY
@@ -111,6 +112,7 @@ def forgotten(monkeypatch: pytest.MonkeyPatch) -> Callable[[], set[Any]]:
     def forget() -> set[Any]:
         monkeypatch.setattr(run, "_plans", Recent(100))
         monkeypatch.setattr(guards, "_known", Recent(100))
+        forget_lately()
         keys.clear()
         return keys
 
@@ -118,15 +120,22 @@ def forgotten(monkeypatch: pytest.MonkeyPatch) -> Callable[[], set[Any]]:
     return forget
 
 
+def forget_lately() -> None:
+    guards.values.turn()
+    guards.updates.turn()
+
+
 def at_once(graph: Graph, given: list[Any]) -> Any:
     """The root's value, op by op, with nothing learnt from it."""
     before = run._plans, guards._known
     try:
         run._plans, guards._known = Recent(1000), Recent(1000)
+        forget_lately()
         with dt.eager():
             return build(graph, given)[0].copy().numpy().copy()
     finally:
         run._plans, guards._known = before
+        forget_lately()
 
 
 def looked_at(graph: Graph, given: list[Any]) -> tuple[Any, int]:
@@ -207,15 +216,21 @@ def test_guards_and_keys_of_writes_agree(forgotten: Callable[[], set[Any]]) -> N
             if key is None:
                 continue
             expected = at_once(other, given)
+            before = given[to].numpy().copy()
             value, held = value_of(other, given)
-            matched = guards.match_into(value[0], given[to]._expr)
+            done = guards.match_into(value[0], given[to]._expr)
+            matched = done != NOT_KNOWN
             if matched and fewer < count:
                 seen["a leaf twice"] += 1
             else:
                 assert matched == (key == wanted), (seed, graph, at, other, to)
                 seen["matched" if matched else "told apart"] += 1
+            if done == APART:
+                seen["apart"] += 1
+                np.testing.assert_array_equal(given[to].numpy(), before, err_msg=str(other))
+                run.write(value, given[to]._expr)
             if matched:
                 np.testing.assert_array_equal(given[to].numpy(), expected, err_msg=str(other))
             del value, held
-    assert min(seen["matched"], seen["told apart"]) > 50, seen
+    assert min(seen["matched"], seen["told apart"]) > 50 and seen["apart"] > 5, seen
     assert seen["a leaf twice"] < seen["told apart"] // 10, seen

@@ -51,3 +51,22 @@ def test_the_value_of_an_overlapping_write_stays_what_it_was(u: dt.Tensor) -> No
     np.testing.assert_array_equal(value.numpy(), np.arange(N - 1, dtype="f4") * 2)
     expected = np.concatenate([[0, 0], np.arange(N - 2, dtype="f4") * 2])
     np.testing.assert_array_equal(u.numpy(), expected)
+
+
+def test_a_captured_overlap_is_done_again_as_it_was_done(u: dt.Tensor) -> None:
+    expected = np.arange(N, dtype="f4")
+    smooth = dt.jit(_smooth)
+    for _ in range(4):
+        smooth(u)
+        _smooth(expected)
+    np.testing.assert_array_equal(u.numpy(), expected)
+
+
+def test_an_overlap_that_is_known_is_never_guarded(u: dt.Tensor) -> None:
+    """Guards would find a plan without launches, and leave the memory as it is."""
+    order = np.roll(np.arange(N), 7)
+    expected, at = np.arange(N, dtype="f4"), dt.asarray(order, device=u.device)
+    for _ in range(5):
+        u[:] = dt.take(u, at)
+        expected = expected[order]
+    np.testing.assert_array_equal(u.numpy(), expected)

@@ -12,8 +12,8 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
+from captured import bits, device, vector
 from dovetail.functions.captured_files import DIGEST, MAGIC
-from test_jit import bits, device, vector
 
 __all__ = ["device"]
 

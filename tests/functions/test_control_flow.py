@@ -8,7 +8,7 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
-from test_jit import bits, device, vector
+from captured import bits, device, vector
 
 __all__ = ["device"]
 
@@ -332,6 +332,8 @@ def test_what_is_carried_must_stay_what_it_is(device: dt.Device) -> None:
         dt.fori_loop(0.5, 3, lambda i, x: x, x)  # type: ignore[arg-type]  # it is wrong
     with pytest.raises(dt.ShapeError, match=r"pred is one bool.*dt.where"):
         dt.cond(x > 0, lambda: x, lambda: x)
+    with pytest.raises(dt.ShapeError, match=r"pred is one bool"):
+        dt.cond(np.ones(2), lambda: x, lambda: x)
     f = dt.jit(lambda x: dt.cond(x.sum() > 0, lambda: x, lambda: x[1:]))
     with pytest.raises(dt.ShapeError, match=r"float32\[8\].*where false_fn gives float32\[7\]"):
         f(x)

@@ -9,7 +9,12 @@ import pytest
 from dovetail import dtypes
 from dovetail.device import device
 from dovetail.errors import ArgumentError, AxisError, DTypeError, ShapeError
-from dovetail.functions.cumulative import cumulative_prod, cumulative_sum, diff
+from dovetail.functions.cumulative import (
+    cumulative_logsumexp,
+    cumulative_prod,
+    cumulative_sum,
+    diff,
+)
 from dovetail.insight.explain import explain
 from dovetail.ops import scan as scans
 from dovetail.tensor import host, tensor, verbs
@@ -40,6 +45,30 @@ def test_as_numpy(name: str, dtype: str, shape: Any, axis: Any) -> None:
             got = ours(on(name, a), axis=axis, include_initial=initial)
             assert got.dtype is dtypes.dtype(want.dtype)
             np.testing.assert_array_equal(got.numpy(), want)
+
+
+@pytest.mark.parametrize("name", DEVICES)
+@pytest.mark.parametrize("dtype", ["f4", "f8", "f2", "i4"])
+def test_logarithms_of_running_sums_are_numpys(name: str, dtype: str) -> None:
+    a = (rng.standard_normal((3, 40)) * 30).astype(dtype)
+    if dtype != "i4":
+        a[0, :3], a[1, 5], a[2, 7] = -np.inf, 1e4, np.nan  # their exponentials overflow
+    wide = a.astype("f4") if dtype == "i4" else a.astype("f4" if dtype == "f2" else dtype)
+    with np.errstate(invalid="ignore"):
+        want = np.logaddexp.accumulate(wide, axis=1)
+    got = cumulative_logsumexp(on(name, a), axis=1)
+    assert got.dtype.name == {"f2": "float16", "f8": "float64"}.get(dtype, "float32")
+    np.testing.assert_allclose(got.numpy(), want, rtol=1e-3 if dtype == "f2" else 1e-6)
+    first = cumulative_logsumexp(on(name, a), axis=-1, include_initial=True)
+    assert first.shape == (3, 41) and (first.numpy()[:, 0] == -np.inf).all()
+
+
+def test_the_gradient_of_logarithms_of_sums_of_nothing_is_nothing() -> None:
+    x = on("reference", np.array([-np.inf, -np.inf, 0.0, 1.0])).requires_grad_()
+    cumulative_logsumexp(x)[2:].sum().backward()
+    e = np.e / (1 + np.e)
+    assert x.grad is not None
+    np.testing.assert_allclose(x.grad.numpy(), [0, 0, 2 - e, e], rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", DEVICES)

@@ -354,3 +354,122 @@ def test_an_index_tensor_reads_alike_eagerly_and_later(device: str) -> None:
         assert dt.take(x, i, axis=0).tolist() == want
     assert [x[i].tolist() for _ in range(3)] == [want] * 3
     assert dt.take(x, i[:2] - 1, axis=1).tolist() == [[2, 2], [4, 4], [6, 6]]
+
+
+# --- writes and masks in few launches -------------------------------------------------------------
+
+
+def launches(act: Any) -> int:
+    """How many kernels are launched by what has been done before."""
+    act()
+    before = run.counters.launches
+    act()
+    return run.counters.launches - before
+
+
+@pytest.mark.parametrize("value", [2.0, 3, True, np.arange(4.0, dtype=np.float32)], ids=str)
+def test_a_write_at_few_places_is_one_launch(device: str, value: Any) -> None:
+    x = dt.zeros(10, device=device)
+    i = dt.asarray([3, -1, 3, 0], device=device)
+    y = dt.asarray(value, device=device) if isinstance(value, np.ndarray) else value
+    dt.evaluate(x, i, *([y] if isinstance(y, dt.Tensor) else []))
+
+    def put() -> None:
+        x[i] = y
+
+    assert launches(put) == 1
+    want = np.zeros(10, np.float32)
+    want[[3, -1, 3, 0]] = value
+    same(x, want)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int8", "uint64", "bool", "float64"])
+@pytest.mark.parametrize("shape", [(9,), (9, 3), (9, 0), (9, 2, 4)], ids=str)
+def test_few_places_are_written_as_many_are(
+    device: str, dtype: str, shape: tuple[int, ...]
+) -> None:
+    d = getattr(dt, dtype)
+    few, many = (dt.zeros(shape, dtype=d, device=device) for _ in range(2))
+    at = np.asarray([8, 0, -9, 4, 0])
+    repeated = np.tile(at, scatters.FEW)  # so many that they are checked by a kernel of their own
+    row = dt.ones((5, *shape[1:]), dtype=d, device=device)
+    for _ in range(3):  # noted, known, recognised
+        few[dt.asarray(at, device=device)] = True
+        many[dt.asarray(repeated, device=device)] = True
+        few.index_add_(0, dt.asarray(at, device=device), row)
+        many.index_add_(0, at, row)  # known to be in range
+    assert few.tolist() == many.tolist()
+
+
+def test_a_bad_one_of_few_places_leaves_all_of_them(device: str) -> None:
+    x = dt.arange(12, dtype=dt.float32, device=device).reshape(4, 3)
+    before = x.tolist()
+    for bad in (4, -5, 2**40):
+        for value in (1.0, dt.ones(3, device=device)):
+            for _ in range(3):
+                with pytest.raises(
+                    IndexOutOfRange, match=f"setitem: {bad} is out of range for axis 0"
+                ):
+                    x[dt.asarray([0, bad, 1], device=device)] = value
+    assert x.tolist() == before
+    nothing = dt.zeros((0, 3), device=device)
+    with pytest.raises(IndexOutOfRange):
+        nothing[dt.asarray([0], device=device)] = 1.0
+    nothing[dt.asarray(np.zeros(0, np.int64), device=device)] = 1.0
+
+
+def test_a_known_write_still_asks_whether_the_value_fits(device: str) -> None:
+    x = dt.zeros(4, dtype=dt.int8, device=device)
+    i = dt.asarray([1, 2], device=device)
+    for value in (1, 2, 3):
+        x[i] = value
+    with pytest.raises(ValueOverflow):
+        x[i] = 300
+    with pytest.raises(DTypeError):
+        x[i] = 1.5
+    with pytest.raises(ShapeError):
+        x[i] = dt.zeros(3, dtype=dt.int8, device=device)
+    assert x.tolist() == [0, 3, 3, 0]
+
+
+def test_a_known_write_has_its_gradient(device: str) -> None:
+    i = dt.asarray([2, 0], device=device)
+    for _ in range(2):
+        x = dt.zeros(4, device=device)
+        x[i] = 5.0
+    v = dt.asarray([3.0, 4.0], device=device).requires_grad_()
+    y = dt.ones(4, device=device)
+    y[i] = v * 2.0
+    dt.sum(y * dt.asarray([1.0, 10.0, 100.0, 1000.0], device=device)).backward()
+    assert v.grad is not None and v.grad.tolist() == [200.0, 2.0]
+
+
+def test_a_captured_write_at_places_does_the_same_again(device: str) -> None:
+    @dt.jit
+    def put(x: dt.Tensor, i: dt.Tensor, value: float) -> dt.Tensor:
+        y = x.copy()
+        y[i] = value
+        return y
+
+    x = dt.zeros(5, device=device)
+    for at, value in (([1, 1], 2.0), ([0, -1], 3.0), ([4, 2], 4.0)):
+        want = np.zeros(5)
+        want[at] = value
+        assert put(x, dt.asarray(at, device=device), value).tolist() == want.tolist()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("size", [0, 1, 1000, 4096, 4097])
+def test_a_mask_finds_what_numpy_finds(device: str, size: int, share: float) -> None:
+    values = np.arange(size, dtype=np.float32)
+    mask = rng.random(size) < share
+    x, m = (dt.asarray(a, device=device) for a in (values, mask))
+    for _ in range(2):
+        same(x[m], values[mask])
+        same(dt.nonzero(m)[0], np.flatnonzero(mask))
+
+
+def test_a_mask_of_one_block_takes_two_launches(device: str) -> None:
+    x, m = dt.arange(100, device=device), dt.arange(100, device=device) > 60
+    dt.evaluate(x, m)
+    assert launches(lambda: dt.evaluate(x[m])) == 2

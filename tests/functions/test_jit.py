@@ -2,56 +2,14 @@
 
 from __future__ import annotations
 
-from collections import namedtuple
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail.engine.events import counters
-from installed import INSTALLED
+from captured import Pair, bits, device, same, vector
 
-Pair = namedtuple("Pair", "first second")
-
-
-@pytest.fixture(params=["reference", "cpu", "opencl"])
-def device(request: pytest.FixtureRequest) -> Iterator[dt.Device]:
-    if request.param != "reference" and request.param not in INSTALLED:
-        pytest.skip(f"there is no {request.param} here")
-    before = dt.default_device()
-    yield dt.set_default_device(request.param)
-    dt.set_default_device(before)
-
-
-def bits(value: Any) -> Any:
-    """What can be compared, bit for bit."""
-    if isinstance(value, dt.Tensor):
-        return value.dtype.name, value.shape, value.numpy().tobytes()
-    if isinstance(value, dict):
-        return {k: bits(v) for k, v in value.items()}
-    return type(value)(*map(bits, value)) if isinstance(value, Pair) else (
-        type(value)(map(bits, value)) if isinstance(value, list | tuple) else value)  # fmt: skip
-
-
-def same(function: Callable[..., Any], make: Callable[[], tuple[Any, ...]], calls: int = 3) -> Any:
-    """Calls a function and its capture in the same way, each on arguments of its own, and looks
-    that results and arguments are the same after each call. The captured function.
-    """
-    captured = dt.jit(function)
-    mine, theirs = make(), make()
-    for _ in range(calls):
-        assert bits(captured(*theirs)) == bits(function(*mine))
-        assert bits([x for x in theirs if isinstance(x, dt.Tensor)]) == bits(
-            [x for x in mine if isinstance(x, dt.Tensor)]
-        )
-    return captured
-
-
-def vector(n: int = 8, dtype: Any = None, seed: int = 0) -> dt.Tensor:
-    values = np.random.default_rng(seed).normal(size=n)
-    return dt.asarray(values, dtype=dt.float32 if dtype is None else dtype)
-
+__all__ = ["device"]
 
 # --- what it computes
 
@@ -186,24 +144,6 @@ def test_true_is_not_one(device: dt.Device) -> None:
     assert captured(dt.ones(1), True).tolist() == [2.0]
 
 
-def test_floats_change_without_a_new_capture(device: dt.Device) -> None:
-    def f(x: dt.Tensor, rate: float) -> Any:
-        x[1:] = rate
-        return x * rate + (1 - rate) / 3, -(rate**2) % 0.7, abs(rate)
-
-    captured = dt.jit(f)
-    for rate in (0.5, 0.25, -3.0, 1e-30, 0.1):
-        assert bits(captured(vector(), rate)) == bits(f(vector(), rate))
-    assert captured.captures == 1
-
-
-def test_floats_are_weak_beside_tensors(device: dt.Device) -> None:
-    captured = dt.jit(lambda x, rate: x * rate)
-    assert captured(dt.ones(2, dtype=dt.float32), 0.5).dtype is dt.float32
-    ints = dt.ones(2, dtype=dt.int64)
-    assert captured(ints, 0.5).dtype is (ints * 0.5).dtype
-
-
 def test_static_argnames_has_the_value_of_a_float(device: dt.Device) -> None:
     @dt.jit(static_argnames="rate")
     def f(x: dt.Tensor, rate: float) -> dt.Tensor:
@@ -217,18 +157,6 @@ def test_static_argnames_has_the_value_of_a_float(device: dt.Device) -> None:
         dt.jit(f, static_argnames=["speed"])
     with pytest.raises(dt.ArgumentTypeError, match="names of arguments"):
         dt.jit(f, static_argnames=3)
-
-
-@pytest.mark.parametrize("use", [lambda r: r > 1, bool, float, int, lambda r: [1, 2][r > 0]])
-def test_a_float_that_is_asked_for_its_value_is_an_error(use: Callable[[Any], Any]) -> None:
-    with pytest.raises(dt.CaptureError, match=r"float argument.*test_jit.py.*static_argnames"):
-        dt.jit(lambda x, r: x if use(r) else -x)(dt.ones(1, device="reference"), 2.0)
-
-
-def test_a_float_where_a_python_number_is_needed_is_an_error() -> None:
-    f = dt.jit(lambda x, high: x + dt.random.uniform(2, high=high, device="reference"))
-    with pytest.raises(dt.DovetailError, match="static_argnames"):
-        f(dt.ones(2, device="reference"), 2.0)
 
 
 # --- writes in place, closures
@@ -322,20 +250,6 @@ def test_a_closure_that_an_argument_shares_memory_with(device: dt.Device) -> Non
         for x in (state[4:12], vector(), state[:8], vector(16)[8:]):
             got = captured(x)
             assert bits(got) == bits(x * 2)
-
-
-def test_what_the_host_puts_in_is_put_in_anew(device: dt.Device) -> None:
-    def f(x: dt.Tensor) -> Any:
-        table = dt.asarray([1.0, 2.0])
-        sums = dt.asarray([0.0, 0.0])
-        sums += x[:2]
-        return sums * table, sums
-
-    captured = dt.jit(f)
-    for seed in range(3):
-        first = captured(vector(seed=seed))
-        assert bits(first) == bits(f(vector(seed=seed)))
-        first[1][...] = 9
 
 
 def test_functions_of_several_launches(device: dt.Device) -> None:
@@ -495,36 +409,7 @@ def test_a_function_is_differentiable_from_outside(device: dt.Device) -> None:
         assert bits(w.grad) == bits(other.grad)
 
 
-# --- what it costs, and what shows it
-
-
-def test_a_replay_plans_nothing_and_evaluates_nothing(device: dt.Device) -> None:
-    def f(x: dt.Tensor) -> dt.Tensor:
-        for _ in range(5):
-            x[1:] = x[:-1] + x[1:]
-        return x * 2
-
-    captured, x = dt.jit(f), vector()
-    captured(x), captured(x)
-    plans, evaluations, launches = counters.plans, counters.evaluations, counters.launches
-    captured(x)
-    assert (counters.plans, counters.evaluations) == (plans, evaluations)
-    assert counters.launches > launches
-
-
-def test_intermediates_lie_in_one_arena() -> None:
-    def f(x: dt.Tensor) -> dt.Tensor:
-        for _ in range(20):
-            x = x + 1
-            dt.evaluate(x)
-        return x
-
-    captured, x = dt.jit(f), dt.ones(1000, device="reference")
-    captured(x)
-    before = dt.memory.stats("reference").allocations
-    y = captured(x)
-    assert dt.memory.stats("reference").allocations == before + 2  # the arena, and the result
-    assert y.tolist() == [21.0] * 1000
+# --- inside of others, and of settings
 
 
 def test_a_captured_function_inside_another_is_part_of_it(device: dt.Device) -> None:

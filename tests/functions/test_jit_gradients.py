@@ -10,8 +10,8 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
+from captured import bits, device, vector
 from dovetail.engine.events import counters
-from test_jit import bits, device, vector
 
 __all__ = ["device"]
 

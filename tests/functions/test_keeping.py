@@ -304,11 +304,23 @@ def test_a_pickle_names_nothing_but_dovetails_own_functions(device: dt.Device) -
         assert named and all(m.startswith(allowed) for m in modules), modules
 
 
-def test_a_device_that_is_not_there_is_named_with_the_way_out() -> None:
-    data = pickle.dumps(dt.ones(2, device="reference"))
-    dispatch = data.replace(b"reference", b"no_device")
-    with pytest.raises(dt.DeviceError, match=r'a tensor on no_device, .*pickle of x\.to\("cpu"\)'):
-        pickle.loads(dispatch)
+def _on(device: str) -> bytes:
+    data = pickle.dumps([dt.ones(2, device="reference"), dt.zeros(3, device="reference")])
+    return data.replace(b"reference", device.encode())
+
+
+def test_what_was_on_a_device_that_is_not_there_is_on_the_default_one(device: dt.Device) -> None:
+    with pytest.warns(dt.DovetailWarning, match=rf"on no_device, .* it is now on {device}"):
+        first, second = pickle.loads(_on("no_device"))
+    assert first.device is second.device is device and first.tolist() == [1, 1]
+
+
+def test_where_the_default_device_is_not_there_either_both_are_named() -> None:
+    says = "on no_device, which cannot be had here .*; nor can the default device be: .*neither_do"
+    with dt.device("neither_do"), pytest.raises(dt.DeviceError, match=says):
+        pickle.loads(_on("no_device"))
+    with pytest.raises(dt.DeviceError, match="pickle: 'No device' names no device"):
+        pickle.loads(_on("No device"))
 
 
 def test_a_damaged_pickle_reads_no_memory_that_is_not_its_own(device: dt.Device) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from fractions import Fraction
 from typing import Any
 
@@ -187,3 +188,72 @@ def test_reproducible_is_recorded_not_looked_up_when_work_runs(device: str) -> N
     before = counters.calls
     dt.evaluate(pending)
     assert counters.calls == before
+
+
+# --- products that are known ----------------------------------------------------------------------
+
+
+def arranged(a: np.ndarray, how: int, device: str) -> tuple[np.ndarray, dt.Tensor]:
+    """A matrix as it is, transposed, or a part of a larger one: as an array and as a tensor."""
+    if how == 1:
+        return np.asfortranarray(a), dt.asarray(np.ascontiguousarray(a.T), device=device).T
+    if how == 2:
+        wide = np.zeros((2 * a.shape[0], a.shape[1] + 3), a.dtype)
+        wide[::2, : a.shape[1]] = a
+        return wide[::2, : a.shape[1]], dt.asarray(wide, device=device)[::2, : a.shape[1]]
+    return a, dt.asarray(a, device=device)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("how", [*itertools.product(range(3), range(3))], ids=str)
+def test_small_products_have_the_bits_of_numpys(dtype: str, how: tuple[int, int]) -> None:
+    rng = np.random.default_rng(3)
+    for m, k, n in itertools.product((1, 2, 17, 40), (1, 2, 33), (1, 3, 32)):
+        a, x = arranged(rng.standard_normal((m, k)).astype(dtype), how[0], "cpu")
+        b, y = arranged(rng.standard_normal((k, n)).astype(dtype), how[1], "cpu")
+        for _ in range(2):
+            assert np.array_equal((x @ y).numpy(), np.matmul(a, b)), (m, k, n)
+        np.testing.assert_allclose((x @ y[:, 0]).numpy(), np.matmul(a, b[:, 0]), atol=1e-5)
+    square = rng.standard_normal((5, 5)).astype(dtype)
+    t = dt.asarray(square, device="cpu")
+    assert np.array_equal((t @ t.T).numpy(), square @ square.T)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4"])
+def test_small_products_with_vectors_are_sums_of_products(device: str, dtype: str) -> None:
+    rng = np.random.default_rng(4)
+    m, v, w = ((rng.standard_normal(s) * 9).astype(dtype) for s in ((40, 33), 33, 40))
+    x, y, z = (dt.asarray(a, device=device) for a in (m, v, w))
+    for _ in range(3):  # how is known from the second time on
+        assert (x @ y).tolist() == dt.vecdot(x, y).tolist()
+        assert (z @ x).tolist() == dt.sum(z[:, None] * x, axis=0).tolist()
+        assert (x.T @ z).tolist() == dt.vecdot(x.T, z).tolist()
+        with dt.reproducible():
+            np.testing.assert_allclose((x @ y).numpy(), m @ v, rtol=1e-3)
+    assert len(dt.explain(dt.exp(x @ y + z)).launches) == 1
+
+
+def test_large_products_with_vectors_are_matrix_products(device: str) -> None:
+    x, y = dt.ones((200, 200), device=device), dt.ones(200, device=device)
+    assert "matmul" in str(dt.explain(x @ y)) and (x @ y).tolist() == [200.0] * 200
+
+
+def test_a_vector_times_itself_is_not_the_product_that_is_reproducible(device: str) -> None:
+    x = dt.asarray(np.linspace(-1, 1, 100, dtype="f4"), device=device)
+    want = dt.vecdot(x, x).item()
+    with dt.reproducible():
+        ascending = [(x @ x).item() for _ in range(2)]
+    assert (x @ x).item() == want
+    assert ascending[0] == ascending[1]
+
+
+def test_a_matrix_times_a_vector_is_recognised(device: str) -> None:
+    a, v = dt.ones((4, 3), device=device), dt.arange(3, dtype=dt.float32, device=device)
+    dt.evaluate(a, v)
+    for _ in range(2):
+        dt.evaluate(a @ v)
+    before = counters.recognised
+    product = a @ v
+    dt.evaluate(product)
+    assert counters.recognised == before + 1
+    assert product.tolist() == [3.0] * 4

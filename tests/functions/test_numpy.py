@@ -5,6 +5,7 @@ A result stays on the tensor's device, and in its gradient; a comparison is neve
 
 from __future__ import annotations
 
+import importlib
 import operator
 import random
 from collections.abc import Callable
@@ -15,8 +16,9 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
+import scipy.special
 from dovetail.engine import evaluate as run
-from dovetail.functions import numpy_protocol
+from dovetail.functions import numpy_by_name, numpy_protocol
 from dovetail.tensor.operands import beside
 
 ARITHMETIC = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"]
@@ -251,8 +253,11 @@ def test_somewhere_there_has_to_be_a_tensor() -> None:
 
 
 def samples(ufunc: Any) -> list[np.ndarray[Any, Any]]:
-    if ufunc in (np.left_shift, np.right_shift, np.invert) or "bitwise" in ufunc.__name__:
+    of_integers = (np.left_shift, np.right_shift, np.invert, np.gcd, np.lcm)
+    if ufunc in of_integers or "bitwise" in ufunc.__name__:
         return [np.array([6, 9, 12]), np.array([1, 2, 3])][: ufunc.nin]
+    if ufunc is np.ldexp:
+        return [np.array([0.25, 0.5, 0.75]), np.array([1, 2, 3])]
     near = np.array([0.25, 0.5, 0.75]) + (ufunc is np.arccosh)
     return [near, near[::-1] + 0.5][: ufunc.nin]
 
@@ -294,10 +299,11 @@ def test_what_dovetail_lacks_is_an_error_that_names_the_way(device: dt.Device) -
     calls: list[Callable[[], Any]] = [
         lambda: np.spacing(x), lambda: np.add.at(x, [0], 1), lambda: np.add.reduceat(x, [0]),
         lambda: np.add.reduce(x, initial=3), lambda: np.add(x, 1, where=a > 0),
-        lambda: np.add(x, x, out=a), lambda: np.median(x), lambda: np.linalg.norm(x),
+        lambda: np.add(x, x, out=a), lambda: np.partition(x, 1), lambda: np.cov(x, bias=True),
         lambda: np.sum(x, where=a > 0), lambda: np.frompyfunc(abs, 1, 1)(x),
         lambda: operator.iadd(a, x), lambda: np.reshape(x, (3,), order="F"),
-        lambda: np.fft.fft(x), lambda: np.divide.reduce(x),
+        lambda: np.linalg.tensorinv(x), lambda: np.divide.reduce(x),
+        lambda: np.median(x, out=np.zeros(())),
     ]  # fmt: skip
     for call in calls:
         with pytest.raises(dt.DTypeError, match=r"np\.[a-z.0-9 ()]+: .*np\.asarray\(x\)"):
@@ -334,10 +340,67 @@ FUNCTIONS: list[Callable[[Any, Any], Any]] = [
     lambda f, x: f.tensordot(x, x), lambda f, x: f.einsum("ij,kj->ik", x, x),
     lambda f, x: f.einsum("ij", x, optimize=True), lambda f, x: f.meshgrid(x[0], x[1])[1],
     lambda f, x: f.zeros_like(x), lambda f, x: f.ones_like(x), lambda f, x: f.full_like(x, 7),
+    lambda f, x: f.ravel_multi_index(f.unravel_index(f.argmax(x), (2, 3)), (2, 3)),
     lambda f, x: f.astype(x, f.int32), lambda f, x: f.take_along_axis(x, f.argsort(x), -1),
     lambda f, x: f.linalg.matmul(x, x.T), lambda f, x: f.linalg.vecdot(x, x),
     lambda f, x: f.unique_values(x), lambda f, x: f.matrix_transpose(x),
+    lambda f, x: f.real(x), lambda f, x: f.imag(x), lambda f, x: f.angle(x - 2, True),
 ]  # fmt: skip
+
+
+NAMESAKES: list[Callable[[Any, Any], Any]] = [
+    lambda f, x: np.median(x), lambda f, x: np.median(x, axis=0, keepdims=True),
+    lambda f, x: np.quantile(x, [0.1, 0.5], axis=1), lambda f, x: np.percentile(x, 30.0),
+    lambda f, x: np.nanmedian(x, 1), lambda f, x: np.nanmean(x, 0),
+    lambda f, x: np.nanstd(x, ddof=1),
+    lambda f, x: np.nancumsum(x), lambda f, x: np.nanargmax(x), lambda f, x: np.ptp(x, axis=0),
+    lambda f, x: np.average(x, weights=np.arange(4.0), axis=0), lambda f, x: np.cov(x, ddof=0),
+    lambda f, x: np.corrcoef(x), lambda f, x: np.histogram(x, bins=5),
+    lambda f, x: np.histogram(x, 5, (0, 1)), lambda f, x: np.bincount((x > 0).astype("int64")[0]),
+    lambda f, x: np.digitize(x, [0.0, 1.0]), lambda f, x: np.pad(x, 1),
+    lambda f, x: np.pad(x, ((1, 2), (0, 1)), mode="reflect"),
+    lambda f, x: np.pad(x, 1, constant_values=3.0), lambda f, x: np.gradient(x),
+    lambda f, x: np.interp(np.array([0.5, 1.5]), np.arange(4.0), x[1]),
+    lambda f, x: np.gradient(x, 2.0, axis=0), lambda f, x: np.trapezoid(x, dx=2, axis=0),
+    lambda f, x: np.convolve(x[0], np.ones(2), "same"), lambda f, x: np.ediff1d(x),
+    lambda f, x: np.polyval(x[0], np.ones(2)), lambda f, x: np.polyfit(np.arange(4.0), x[0], 2),
+    lambda f, x: np.vander(x[0], 3), lambda f, x: np.unique(x, return_counts=True),
+    lambda f, x: np.nan_to_num(x, nan=2.0), lambda f, x: np.sinc(x), lambda f, x: np.kron(x, x),
+    lambda f, x: np.cross(x[:, :3], x[:, 1:]), lambda f, x: np.inner(x, x),
+    lambda f, x: np.trace(x, 1), lambda f, x: np.diag(x), lambda f, x: np.rot90(x),
+    lambda f, x: np.fliplr(x), lambda f, x: np.column_stack([x, x]),
+    lambda f, x: np.array_split(x, 3), lambda f, x: np.select([x > 0], [x], 0.0),
+    lambda f, x: np.degrees(x), lambda f, x: np.heaviside(x, 0.5), lambda f, x: np.fabs(x),
+    lambda f, x: scipy.special.gammaln(x + 5),
+    lambda f, x: np.median(x, 0, f.zeros(4, dtype="float64")),
+    lambda f, x: np.linalg.det(x), lambda f, x: np.linalg.inv(x), lambda f, x: np.linalg.norm(x),
+    lambda f, x: np.linalg.norm(x, axis=1), lambda f, x: np.linalg.norm(x, 1),
+    lambda f, x: np.linalg.norm(x, "nuc", axis=(0, 1)), lambda f, x: np.linalg.norm(x[0], np.inf),
+    lambda f, x: np.linalg.solve(x, x[0]), lambda f, x: np.linalg.svd(x, False)[1],
+    lambda f, x: np.linalg.eigvalsh(x @ x.T), lambda f, x: np.linalg.matrix_power(x, 2),
+    lambda f, x: np.linalg.lstsq(x, x[1], rcond=None)[0], lambda f, x: np.linalg.slogdet(x)[1],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("n", range(len(NAMESAKES)))
+def test_functions_of_the_same_name_take_numpys_parameters(device: dt.Device, n: int) -> None:
+    a = np.random.default_rng(3).normal(size=(4, 4))
+    parts = [
+        given if isinstance(given, tuple | list) else (given,)
+        for given in (NAMESAKES[n](dt, dt.asarray(a)), NAMESAKES[n](np, a))
+    ]
+    for found, want in zip(*parts, strict=True):
+        assert type(found) is dt.Tensor and found.device is device
+        np.testing.assert_allclose(host(found), want, rtol=1e-6, atol=1e-12)
+
+
+def test_every_namesake_is_a_function_of_numpy_and_of_dovetail() -> None:
+    for home, names in numpy_by_name.NAMES.items():
+        for name in names.split():
+            module = importlib.import_module(home)
+            assert getattr(module, name).__module__ == home, name
+            ours = numpy_by_name.namesake(getattr(module, name))
+            assert ours is not None, name
 
 
 @pytest.mark.parametrize("n", range(len(FUNCTIONS)))
@@ -530,3 +593,10 @@ def test_matplotlib_draws_tensors_as_arrays(device: dt.Device) -> None:
     axes.scatter(t, t, c=t), axes.fill_between(t, t, t + 1), axes.errorbar(t, t, yerr=t)
     axes.stackplot(t, t, t), axes.quiver(t, t), axes.step(t, t)
     plt.close("all")
+
+
+def test_tolerances_may_be_tensors_where_no_operand_is(device: dt.Device) -> None:
+    a, b = np.asarray([1.0, 2.0]), np.asarray([1.0005, 2.5])
+    found = np.isclose(a, b, atol=dt.asarray(1e-3))  # type: ignore[arg-type]
+    assert isinstance(found, np.ndarray) and found.tolist() == [True, False]
+    assert np.allclose(a, b, rtol=dt.asarray(0.5)) is True  # type: ignore[arg-type]

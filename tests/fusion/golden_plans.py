@@ -1,7 +1,8 @@
-"""Plans of many graphs as text: what `golden/*.txt` has, one file for each graph.
+"""Plans of many graphs as text: what `golden/*.txt` has, one file for each graph; and the kernels
+in them, in `golden_kernels`.
 
 `python tests/fusion/golden_plans.py --write` writes the files anew, after a change that is meant to
-change plans; what the change does is then what the files' differences show.
+change plans or kernels; what the change does is then what the files' differences show.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ from typing import Any
 import dovetail as dt
 from dovetail.fusion import passes
 from dovetail.fusion.decisions import Graph
-from dovetail.fusion.plan import Overlap, Plan, Step, Target
+from dovetail.fusion.plan import Plan, Step, Target
 from dovetail.graph.expr import Expr, node, storage_of
 from dovetail.ops import table as ops
+from dovetail.ops.scatter import Manner
 from dovetail.tensor.tensor import make
 
 FOLDER = Path(__file__).parent / "golden"
+KERNELS = Path(__file__).parent / "golden_kernels"
+LONG = 100  # lines of a kernel from which it is not shown: the texts of ops have their own tests
 DEVICE = "reference"
 CONCURRENCY = 8  # of the device that is planned for, whatever runs the test
 
@@ -30,6 +34,8 @@ GRAPHS = {
     "argmax_of_rows": "root = dt.argmax(x * 2, axis=1)",
     "broadcast_cheap_value": "root = (y + 1) * x",
     "broadcast_costly_value": "root = dt.exp(dt.sin(y) * dt.cos(y)) * x",
+    "concat_of_one": "root = dt.concat([x])",
+    "concat_seen_by_a_reshape": "root = dt.reshape(dt.concat([x, y * x]).T, (66, 64)) + 1",
     "concat_writes_a_part": "into = dt.empty((2, 64, 33), device=x.device)[1]\nroot = x * y + 1",
     "concat_in_its_reader": "root = dt.concat([x, y.reshape(1, 33) + 1]) * 2",
     "concat_of_costly_part": "root = dt.concat([dt.exp(dt.sin(x)), x])",
@@ -46,9 +52,12 @@ roots = [a + 1, dt.sum(a, axis=1), dt.sum(a, axis=0)]""",
     "float16_mean": "root = (x.astype(dt.float16) * 2).mean(axis=1)",
     "gather_of_leaf": "root = x[i] * 2",
     "gather_of_pending": "root = dt.take(x + y, i, axis=0)",
+    "gather_with_checks_at_two_points": "a = y[i]\nroot = a + dt.flip(a)",
     "gather_with_checks_in_a_sum": "root = dt.sum(x[i], axis=1)",
     "generated": "root = dt.arange(100, device=x.device) * 3",
+    "held_and_seen_the_same_by_moves": "held = x * 2\nroot = dt.exp(held.T.T)",
     "held_value": "held = x * 2\nroot = dt.exp(held)",
+    "in_place_beside_what_is_held": "into = x\nheld = x * 2\nroot = dt.exp(held)",
     "in_place_over_itself": "into = x\nroot = x * 2 + y",
     "in_place_over_shifted_self": "into = x[1:]\nroot = x[:-1] * 2",
     "in_place_slice": "into = x[::2, 3:20]\nroot = dt.exp(y[3:20])",
@@ -118,7 +127,7 @@ def graph(program: str) -> Graph:
     target = names["into"]._expr if "into" in names else None
     if target is not None and roots[0].op is not None and not roots[0].op.updates:
         roots = [node(ops.COPY, (roots[0],), target.spec)]
-    held = [names["held"]._expr] if "held" in names else []
+    held = [_pending(names["held"]._expr)] if "held" in names else []
     return walked(roots, held, target)
 
 
@@ -126,7 +135,7 @@ def scattered(x: dt.Tensor, values: dt.Tensor, places: dt.Tensor) -> dt.Tensor:
     """`x` after values were added to its rows at these places: an op that updates."""
     shape = (*places.shape, *x.shape[1:])
     operands = (x, dt.broadcast_to(values, shape), dt.broadcast_to(places[:, None], shape))
-    return make(node(ops.SCATTER, tuple(a._expr for a in operands), x._expr.spec, ("add", False)))
+    return make(node(ops.SCATTER, tuple(a._expr for a in operands), x._expr.spec, Manner("add")))
 
 
 def _pending(e: Expr) -> Expr:
@@ -174,14 +183,21 @@ def text(name: str) -> str:
     """What a golden file says of a graph."""
     program = GRAPHS[name]
     made = graph(program)
-    try:
-        lines = _described(passes.plan(made), len(made.leaf_slot), made.target is not None)
-    except Overlap:
-        lines = ["what is read would be overwritten: it goes through fresh memory"]
+    lines = _described(passes.plan(made), len(made.leaf_slot), made.target is not None)
     return "\n".join([*(f"# {line}" for line in program.splitlines()), "", *lines, ""])
 
 
+def kernels(name: str) -> str:
+    """The kernels of a graph, each once."""
+    made = passes.plan(graph(GRAPHS[name]))
+    texts = dict.fromkeys(str(step.kernel) for step in made.steps if isinstance(step, Step))
+    shown = (t if t.count("\n") < LONG else f"{t.splitlines()[0]} ... }}" for t in texts)
+    return "\n\n".join(shown) + "\n"
+
+
 def _described(made: Plan, leaves: int, writes: bool) -> list[str]:
+    if made.overlaps:
+        return ["what is read would be overwritten: it goes through fresh memory"]
     names = {slot: f"leaf {slot}" for slot in range(leaves)}
     if writes:
         names[leaves] = "the target"
@@ -220,8 +236,9 @@ def main(arguments: Sequence[str]) -> int:
     for name in GRAPHS:
         if arguments == ["--write"]:
             (FOLDER / f"{name}.txt").write_text(text(name))
+            (KERNELS / f"{name}.txt").write_text(kernels(name))
         else:
-            print(f"=== {name}\n{text(name)}")
+            print(f"=== {name}\n{text(name)}\n{kernels(name)}")
     return 0
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dovetail.dtypes import float32
-from dovetail.fusion.kernels_of_ops import OpSite
+from dovetail.fusion.kernels_of_ops import BLOCKS_BUSY, OpLaunches, OpSite
 from dovetail.fusion.plan import Operand
 from dovetail.layout import contiguous
 
@@ -14,3 +14,15 @@ def test_a_number_is_another_integer_than_a_size_of_the_same_name() -> None:
     sizes, number = site.size(0, 0), site.number("n", 900)
     assert sizes is not number and site.number("n", 900) is number
     assert site._emitter.ints == [5, 900]
+
+
+def test_rows_are_cut_into_as_many_blocks_as_keep_the_device_busy() -> None:
+    launches = object.__new__(OpLaunches)
+    launches.concurrency = 4
+    n, busy = 1 << 24, 4 * BLOCKS_BUSY
+    assert launches.block((1,), n, 1) == max(n // busy, 1 << 12)
+    assert launches.block((2, 2), n, 1) == n // (busy // 4)
+    assert launches.block((busy + 1, 3), n, 1) == n, "there are enough of them: none is cut"
+    assert launches.block((0,), n, 1) == launches.block((1,), n, 1)
+    assert launches.block((1,), 100, 7) == 10, "no more blocks than a block has elements"
+    assert launches.block((1,), 100, 64) == 64

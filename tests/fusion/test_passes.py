@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
+from pathlib import Path
 
 import dovetail as dt
 import golden_plans
@@ -161,6 +163,11 @@ def drop_too_early(d: Decisions) -> None:
     first.drops = tuple(slot for slot, _ in first.fresh)
 
 
+def drop_what_is_kept(d: Decisions) -> None:
+    last = d.steps[-1]
+    last.drops = (*last.drops, *(d.slot_of[i] for i in d.graph.kept))
+
+
 @pytest.mark.parametrize(
     ("after", "breaks", "said"),
     [
@@ -182,6 +189,7 @@ def drop_too_early(d: Decisions) -> None:
         ("emit", allocate_twice, "again"),
         ("emit", allocate_nothing, "which is not there"),
         ("release", drop_too_early, "which is not there"),
+        ("release", drop_what_is_kept, "is kept, and its memory is not there at the end"),
     ],
 )
 def test_a_broken_rule_is_seen(after: str, breaks: Callable[[Decisions], None], said: str) -> None:
@@ -230,3 +238,14 @@ def test_a_reason_has_words() -> None:
     assert str(Reason(Kind.ASKED)) == "asked for"
     assert str(Reason(Kind.STARTS_FROM_COPY, "scatter")) == "scatter starts from a copy"
     assert len({Reason(Kind.ASKED), Reason(Kind.ASKED), Reason(Kind.HELD)}) == 2
+
+
+def test_a_target_that_is_read_at_other_places_is_said_in_the_plan_and_by_no_exception() -> None:
+    """`rolled_in_place` is such; `in_place_over_itself` reads the same elements."""
+    made = [passes.plan(golden_plans.graph(p)) for p in golden_plans.GRAPHS.values()]
+    overlapping = [m for m in made if m.overlaps]
+    assert overlapping and len(overlapping) < len(made)
+    assert all((m.steps, m.kept, m.slots) == ([], (), 0) for m in overlapping)
+    folder = Path(passes.__file__).parent
+    trees = [ast.parse(file.read_text()) for file in folder.glob("*.py")]
+    assert not [n for tree in trees for n in ast.walk(tree) if isinstance(n, ast.Try)]

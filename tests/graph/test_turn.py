@@ -85,9 +85,10 @@ def test_ctrl_c_reaches_who_waits() -> None:
     with held_elsewhere(turn) as leave:
         rescue = threading.Timer(30, leave.set)  # where it does not
         rescue.start()
-        threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
-        with pytest.raises(KeyboardInterrupt), turn:
-            pass
+        with pytest.raises(KeyboardInterrupt):
+            threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+            with turn:
+                pass
         rescue.cancel()
         assert not leave.is_set()
     with turn:

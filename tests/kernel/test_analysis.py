@@ -8,6 +8,7 @@ from dovetail.kernel.analysis import (
     Stride,
     along_rows,
     grid_index,
+    loads,
     reduces_long,
     reductions,
     shareable,
@@ -55,8 +56,20 @@ def strides(axis: int, index: str) -> Stride:
     }[index]()
     b.store(out, i * n + j, load(x, found))
     kernel = b.build()
-    (v,) = (v for v in values(kernel.body) if v.op == "load" and v.attr is x)
+    (v,) = (v for v in values(kernel.body) if v.op == "load" and v.buffer is x)
     return stride_along(kernel.body, grid_index(axis))(v.args[0])
+
+
+def test_loads_are_those_of_a_block_and_not_of_its_loops() -> None:
+    b = KernelBuilder("sums")
+    x, out, n = b.buffer("x", float32, "r"), b.buffer("out", float32, "w"), b.int("n")
+    i = b.axis(n)
+    (total,) = reduce_loop("add", 0, n, lambda k: load(x, i * n + k))
+    b.store(out, i, total + load(x, i))
+    kernel = b.build()
+    (loop,) = (s for s in kernel.body if isinstance(s, Loop))
+    (outside,), (inside,) = loads(kernel.body), loads(loop.body)
+    assert (outside.index.op, inside.index.op) == ("index", "add")
 
 
 @pytest.mark.parametrize(
@@ -95,7 +108,7 @@ def ragged(stop: str) -> Kernel:
 def test_strides_within_a_loop_know_its_variable_alone() -> None:
     kernel = ragged("fold")
     (loop,) = reductions(kernel)
-    (v,) = (v for v in values(loop.body) if v.op == "load")
+    (v,) = loads(loop.body)
     assert stride_along(loop.body, loop.var)(v.args[0]) == "any"
     assert stride_along(kernel.body, grid_index(1))(v.args[0]) == 1
     assert stride_along(loop.body, loop.var)(loop.stop) == 0  # which another loop has left

@@ -339,6 +339,18 @@ def test_equal_values_are_computed_once() -> None:
     ]
 
 
+def test_values_that_are_to_come_first_do() -> None:
+    b = KernelBuilder("k")
+    x, out = b.buffer("x", float32, "r"), b.buffer("out", float32, "w")
+    i = b.axis(b.int("n"))
+    early, late = load(x, i + 1) * 3.0, load(x, i) + 2.0
+    b.first(early, early + 1.0)
+    b.store(out, i, late)
+    b.store(out, i + 1, early + 1.0)
+    ops = [s.op for s in b.build().body if isinstance(s, Value) and s.dtype is float32]
+    assert ops == ["load", "mul", "add", "load", "add"]
+
+
 def test_zeros_of_both_signs_are_different_constants() -> None:
     b = KernelBuilder("k")
     x, out = b.buffer("x", float32, "r"), b.buffer("out", float32, "w")
@@ -470,7 +482,7 @@ def test_integer_constants_fold() -> None:
     assert i + 0 is i
     assert i * 1 is i
     assert quo(i, 1) is i
-    assert (i * 0).attr == 0
+    assert (i * 0).number == 0
     assert (i & 0).op == "and"
 
 
@@ -588,6 +600,20 @@ def test_a_good_body_passes() -> None:
     assert len(good.body) == 3
 
 
+def test_each_op_has_properties_for_what_it_is_besides_its_arguments() -> None:
+    loop = fold_loop(0, I0, [ONE, ZERO], lambda k, a, b: (a, b))
+    assert (const(2, int32).number, TRUE.number, C.name, I0.axis) == (2, True, "c", 0)
+    assert [v.place for v in (loop.var, loop.carry[1])] == [(loop, 0), (loop, 1)]
+    v = load(X, I0, TRUE)
+    assert (v.buffer, v.index, v.when, load(X, I0).when) == (X, I0, TRUE, None)
+
+
+def test_a_property_of_another_op_is_refused() -> None:
+    for v, name in ((C, "number"), (ONE, "name"), (C, "axis"), (C, "buffer"), (C, "place")):
+        with pytest.raises(AssertionError, match="<"):
+            getattr(v, name)
+
+
 def test_values_stand_in_one_block_before_their_uses() -> None:
     v = load(X, I0)
     broken(body_of(Store(OUT, I0, v), v), "used before its statement")
@@ -616,14 +642,14 @@ def test_operations_have_the_right_arguments() -> None:
 
 
 def test_dtypes_outside_of_the_language() -> None:
-    broken(body_of(Value("cast", dt.complex64, (C,))), "cast gives complex64")
+    broken(body_of(Value("cast", dt.complex64, (C,))), "from complex to complex")
     half = cast(C, float16)
     verify(body_of(half))
     broken(body_of(half, Value("add", float16, (half, half))), "float16")
     broken(body_of(cast(const(1.0, bfloat16), float32)), "bfloat16")
     k = body_of()
-    broken(dataclasses.replace(k, buffers=(Buffer("x", dt.complex128, "r"),)), "real dtype")
     broken(dataclasses.replace(k, scalars=(("c", float16),)), "float16")
+    broken(dataclasses.replace(k, scalars=(("c", dt.complex64),)), "scalars and constants are real")
 
 
 def test_constants_are_of_their_dtype() -> None:
@@ -645,6 +671,7 @@ def test_memory_is_accessed_as_declared() -> None:
     broken(body_of(load(X, const(0, int32))), "index into a buffer is int64")
     broken(body_of(load(X, I0, I0)), "condition is bool")
     broken(body_of(Value("load", float64, (I0,), X)), "its buffer's dtype")
+    broken(body_of(Value("load", float32, (I0,))), "declared by the kernel")
     broken(body_of(Store(WIDE, I0, C)), "has the buffer's dtype")
     broken(body_of(Store(OUT, I0, C, I0)), "condition is bool")
     broken(body_of(Atomic("add", WIDE, I0, const(1.0, float64))), "on integers")
@@ -655,6 +682,7 @@ def test_the_header() -> None:
     broken(body_of(grid=(C,)), "grid extent")
     broken(body_of(grid=(I0 + I0,)), "grid extent")
     broken(body_of(grid=(Value("param", int64, (), "q"),)), "declared")
+    broken(body_of(grid=(Value("param", int64),)), "declared")
     broken(body_of(Store(OUT, Value("index", int64, (), 1), C)), "names a grid axis")
     k = body_of()
     for ints in (("n", "n"), ("i0",), ("a b",)):

@@ -161,7 +161,8 @@ INTEGER: dict[str, Rule] = {  # in Python's integers; what comes out wraps
     "bitwise_invert": operator.invert, "abs": abs, "negative": operator.neg,
     "positive": operator.pos, "sign": lambda x: (x > 0) - (x < 0), "square": lambda x: x * x,
     "ceil": int, "floor": int, "trunc": int, "round": int, "relu": lambda x: max(x, 0),
-    "copy": int,
+    "copy": int, "conj": int, "real": int, "imag": lambda x: 0,
+    "gcd": math.gcd, "lcm": math.lcm,
 }  # fmt: skip
 BOOL: dict[str, Rule] = {
     "add": operator.or_, "multiply": operator.and_, "maximum": operator.or_,
@@ -218,31 +219,51 @@ def next_after(x: float, y: float, d: dt.DType) -> float:
     return float((pattern + one if up == (x > 0) else pattern - one).view(host(d)))
 
 
+def scaled(x: Host, y: Host) -> Host:
+    """x * 2**y, y truncated, rounded once."""
+    n = np.where(np.isnan(y), 0, np.clip(y, -5000, 5000)).astype(int)
+    return np.where(np.isnan(y), x.dtype.type(NAN), np.ldexp(x, n))
+
+
 FLOAT: dict[str, Rule] = {  # of arrays, in float32 or float64
     "add": np.add, "subtract": np.subtract, "multiply": np.multiply, "divide": np.divide,
     "copysign": np.copysign, "abs": np.abs, "negative": np.negative, "positive": np.positive,
     "square": np.square, "reciprocal": lambda x: x.dtype.type(1) / x, "sqrt": np.sqrt,
     "ceil": np.ceil, "floor": np.floor, "trunc": np.trunc, "round": np.rint, "copy": np.copy,
     "sign": lambda x: np.where(x != 0, np.sign(x), x.dtype.type(0)),
+    "conj": np.copy, "real": np.copy, "imag": np.zeros_like,
+    "angle": lambda x: np.where(np.isnan(x), x, np.where(np.signbit(x), x.dtype.type(np.pi), 0)),
     "maximum": np.maximum, "minimum": np.minimum, "clip": np.clip,
     "relu": lambda x: np.where(x > 0, x, np.where(x <= 0, x.dtype.type(0), x)),
+    "heaviside": np.heaviside, "ldexp": scaled,
+    "deg2rad": lambda x: x * x.dtype.type(math.pi / 180),
+    "rad2deg": lambda x: x * x.dtype.type(180 / math.pi),
+    "frexp_mantissa": lambda x: np.frexp(x)[0],
     "remainder": lambda x, y: np.array(list(map(remainder, x, y)), x.dtype),
     "floor_divide": lambda x, y: np.array(list(map(floor_divide, x, y)), x.dtype),
 }  # fmt: skip
 SIGNLESS = {"maximum", "minimum", "clip", "relu"}  # of -0 and 0 either
 OTHERWISE = {  # tests of their own below
-    "where", "astype", "nextafter",
+    "where", "astype", "nextafter", "frexp_exponent",
+}  # fmt: skip
+SPECIAL_FUNCTIONS = {  # in test_special.py
+    "erfinv", "ndtr", "ndtri", "logit", "lgamma", "gamma", "digamma", "i0", "i1", "sinc", "xlogy",
+    "beta", "zeta",
 }  # fmt: skip
 TESTS_OF_FUNCTIONS = ROOT / "tests" / "functions"
 ELSEWHERE = {  # rows whose oracles are in other files
     **dict.fromkeys(["random_uniform32", "random_uniform64", "random_normal32", "random_normal64",
                      "random_below"], "test_random.py: Random123's known answers"),
+    **dict.fromkeys(SPECIAL_FUNCTIONS, "test_special.py"),
+    "select": "test_order_statistics.py", "count_values": "test_histograms.py",
     "matmul": "test_linalg.py", "gather": "test_indexing.py", "scatter": "test_indexing.py",
     "checked_indices": "test_indexing.py", "count_blocks": "test_indexing.py: nonzero",
+    "packed_positions": "test_indexing.py: nonzero",
     "true_positions": "test_indexing.py: nonzero", "count_runs": "test_sets.py",
     "run_bounds": "test_sets.py", "searchsorted": "test_sets.py",
     "sort": "test_sorting.py", "argsort": "test_sorting.py", "view": "test_manipulation.py",
-    "concat": "test_manipulation.py",
+    "concat": "test_manipulation.py", "full_complex": "test_complex.py",
+    "cumulative_logsumexp": "test_cumulative.py",
 }  # fmt: skip
 
 
@@ -293,6 +314,14 @@ def test_nextafter(device: dt.Device, d: dt.DType) -> None:
     x, y = tuples(d, 2)
     want = [next_after(a, b, d) for a, b in zip(x.tolist(), y.tolist(), strict=True)]
     expect(dt.nextafter(tensor(x, d), tensor(y, d)), np.array(want, host(d)), d.name, x, y)
+
+
+@pytest.mark.parametrize("d", REAL, ids=str)
+def test_exponents(device: dt.Device, d: dt.DType) -> None:
+    a = values(d)
+    wide = a.astype("f8" if d is dt.float64 else "f4")
+    want = np.where(np.isfinite(wide), np.frexp(wide)[1], 0).astype("i4")
+    expect(apply(ops.TABLE["frexp_exponent"], [tensor(a, d)]), want, d.name, a)
 
 
 @pytest.mark.parametrize("d", HALVES, ids=str)
@@ -689,9 +718,9 @@ def test_every_row_has_an_oracle() -> None:
             known = {d: takes(name, d) for d in REAL} if name != "astype" else {}
             missing = [
                 d.name for d, taken in known.items() if taken and not (
-                    name in {*OTHERWISE, *TESTS, *ELEMENTARY} or (d.kind == "b" and name in BOOL)
-                    or (d.kind in "iu" and name in INTEGER) or name in FLOAT
-                    or computes_in_floats_by_formula(name, d))
+                    name in {*OTHERWISE, *TESTS, *ELEMENTARY, *SPECIAL_FUNCTIONS}
+                    or (d.kind == "b" and name in BOOL) or (d.kind in "iu" and name in INTEGER)
+                    or name in FLOAT or computes_in_floats_by_formula(name, d))
             ]  # fmt: skip
             assert missing == [], name
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
 import dovetail as dt
 import numpy as np
 import pytest
+from dovetail.engine.events import counters
 
 NOTHING = [  # of size 0: shape, positions, shape of the values
     ((2, 0), [[0]], (1, 0)),
@@ -31,3 +33,27 @@ def test_a_reduction_of_nothing_is_that_of_the_strided_tensor(
             have = reduce(x, axis=axes).to_dense()
             assert have.numpy().dtype == want.dtype
             np.testing.assert_array_equal(have.numpy(), want)
+
+
+def sorts(act: Callable[[], object]) -> int:
+    """How many launches and calls more than one of its own an act takes when it is done again."""
+    act()
+    before = counters.launches + counters.calls
+    act()
+    return counters.launches + counters.calls - before
+
+
+@pytest.mark.parametrize("coalesced", [False, True])
+def test_the_order_of_columns_is_found_once(device: str, coalesced: bool) -> None:
+    at = np.random.default_rng(2).integers(0, 30, (2, 200))
+    a = dt.sparse_coo_tensor(at, np.arange(200, dtype="f4"), (30, 30), device=device)
+    a = a.coalesce() if coalesced else a
+    x = dt.arange(30, dtype=dt.float32, device=device)
+    dense = a.to_dense().numpy().astype("f8")
+    assert sorts(lambda: dt.evaluate(a.T @ x)) <= 3
+    assert sorts(lambda: dt.evaluate(dt.sum(a, axis=0).values())) <= 3
+    assert sorts(lambda: dt.evaluate(dt.sum(a, axis=1).values())) <= 3
+    np.testing.assert_allclose((a.T @ x).numpy(), dense.T @ np.arange(30), rtol=1e-5)
+    for axis in (0, 1):
+        found = dt.sum(a, axis=axis).to_dense().numpy()
+        np.testing.assert_allclose(found, dense.sum(axis), rtol=1e-5)

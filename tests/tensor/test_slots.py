@@ -100,3 +100,38 @@ def test_specs_that_were_found_lately_are_of_their_own_tensor() -> None:
             dt.evaluate(x)
             part = x[1 : n // 2 + 1]
             assert part.shape == (n // 2, 3) and part.dtype is d and x[0].shape == (3,)
+
+
+@pytest.mark.parametrize("number", [2**70, -(2**70)])
+def test_a_number_on_the_left_is_held_to_the_same_limits(number: int) -> None:
+    x = dt.asarray([1, 2], device="reference")
+    for op in (operator.add, operator.sub, operator.mul):
+        with pytest.raises(dt.ValueOverflow, match="does not fit int64"):
+            op(number, x)
+        with pytest.raises(dt.ValueOverflow, match="does not fit int64"):
+            op(x, number)
+
+
+def test_parts_of_a_tensor_cannot_be_deleted() -> None:
+    x = tensor()
+    with pytest.raises((TypeError, AttributeError), match=r"delet|__delitem__"):
+        del x[0]
+    with pytest.raises((TypeError, AttributeError), match=r"delet|__delitem__"):
+        del x[:1]
+    assert x.tolist() == [1.0, 2.0, 4.0]
+
+
+def test_a_setitem_that_is_set_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[object] = []
+    usual = dt.Tensor.__setitem__
+
+    def noted(x: dt.Tensor, key: Any, value: Any) -> None:
+        seen.append(key)
+        usual(x, key, value)
+
+    x = tensor()
+    with monkeypatch.context() as m:
+        m.setattr(dt.Tensor, "__setitem__", noted)
+        x[:2] = 7
+    x[2] = 8
+    assert x.tolist() == [7.0, 7.0, 8.0] and seen == [slice(None, 2, None)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -19,6 +20,8 @@ from dovetail.extend import (
     StreamHandle,
     StridedOperand,
     address_of,
+    complex64,
+    complex128,
     float32,
     float64,
 )
@@ -75,8 +78,16 @@ class CpuBackend(BindingBackend):
         return self._launcher.sequence(launches)
 
     def library_calls(self) -> Mapping[tuple[str, DType], LibraryCall]:
-        products = {("matmul", float32): matmul, ("matmul", float64): matmul}
+        products = {("matmul", d): matmul for d in (float32, float64, complex64, complex128)}
         return {**products, **sorting(self.get_num_threads(), self._compiler.native)}
+
+    def bind_call(
+        self, routine: LibraryCall, inputs: Sequence[StridedOperand], output: StridedOperand
+    ) -> Launch | None:
+        operations = math.prod(output[2]) * inputs[0][2][-1]
+        if routine is not matmul or operations > BLAS_ALONE:
+            return None
+        return self._launcher.product(inputs, output, operations)
 
     def rest(self) -> None:
         """Idle threads of the pool stop waiting for the next launch, and sleep."""
@@ -103,7 +114,7 @@ def matmul(
     output: StridedOperand,
     stream: StreamHandle,
 ) -> None:
-    """Writes the product of two float matrices (or stacks of them) with NumPy's BLAS."""
+    """Writes the product of two float or complex matrices (or stacks) with NumPy's BLAS."""
     a, b = map(operand_array, inputs)
     out = operand_array(output)
     if out.size * a.shape[-1] > BLAS_ALONE:

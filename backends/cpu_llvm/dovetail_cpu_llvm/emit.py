@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -34,8 +34,29 @@ def memory_type(d: DType) -> str:
 def constant(v: Value) -> str:
     """An LLVM constant. Floats are written as the bits of a double, whatever their type."""
     if v.dtype.kind == "f":
-        return f"0x{struct.unpack('<Q', struct.pack('<d', v.attr))[0]:016X}"
-    return str(int(v.attr))
+        return f"0x{struct.unpack('<Q', struct.pack('<d', v.number))[0]:016X}"
+    return str(int(v.number))
+
+
+def fields(base: str, names: Sequence[str]) -> str:
+    """Words from %base on, one after the other, in registers of these types and names."""
+    lines = []
+    for k, (type_, name) in enumerate(n.split() for n in names):
+        lines.append(f"  %{name}.at = getelementptr i64, ptr %{base}, i64 {k}")
+        lines.append(f"  %{name} = load {type_}, ptr %{name}.at, align 1")
+    return "\n".join(lines)
+
+
+def counted(i: str, stop: str, came: str, then: str, body: str, end: str = "") -> str:
+    """The block each_i: for (i = 0; i < stop; i++) `body`, whose last block is `end`."""
+    return f"""each_{i}:
+  %{i} = phi i64 [ 0, %{came} ], [ %{i}.next, %{end or i + "_body"} ]
+  %{i}.more = icmp slt i64 %{i}, %{stop}
+  br i1 %{i}.more, label %{i}_body, label %{then}
+{i}_body:
+{body}
+  %{i}.next = add i64 %{i}, 1
+  br label %each_{i}"""
 
 
 class Emitter:

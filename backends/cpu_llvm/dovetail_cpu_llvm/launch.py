@@ -17,11 +17,19 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from dovetail.extend import DType, Launch, QueuedLaunch, Replay, cache_binary, cached_binary
+from dovetail.extend import (
+    Launch,
+    QueuedLaunch,
+    Replay,
+    StridedOperand,
+    cache_binary,
+    cached_binary,
+)
 
-from . import sequence
+from . import products, sequence
 from .compile import Compiler, CpuProgram, link
-from .pool import SUPPORTED, SYMBOLS, Pool, runtime_ir
+from .emit import counted, fields
+from .pool import Pool, runtime_ir
 from .schedule import work
 from .sequence import BOOL, FLOAT32, FLOAT64, INTEGER, Fixed
 
@@ -31,10 +39,34 @@ SHARE = 1_000_000  # from which the pool is faster than one thread
 # The block: function, tiles, how (0: keep the GIL, 1: release it, 2: share), state of the pool,
 # None, buffers, scalars, position of the first scalar's slot, slots; then the slots; then the kinds
 # of the scalars.
-_HEADER = 9
+_HEADER = (
+    "ptr function", "i64 tiles", "i64 how", "ptr state", "ptr none", "i64 nbuffers", "i64 nscalars",
+    "i64 first", "i64 nslots",
+)  # fmt: skip
 _KINDS = {"f32": FLOAT32, "f64": FLOAT64, "b8": BOOL}  # of scalars; the others are INTEGER
 
+_BUFFER = """  %bh = mul i64 %b, 2
+  %bo = add i64 %bh, 1
+  %handle = call ptr @PyTuple_GetItem(ptr %handles, i64 %bh)
+  %base = call i64 @PyLong_AsLongLong(ptr %handle)
+  %offset = call ptr @PyTuple_GetItem(ptr %handles, i64 %bo)
+  %bytes = call i64 @PyLong_AsLongLong(ptr %offset)
+  %address = add i64 %base, %bytes
+  %bslot = getelementptr i64, ptr %slots, i64 %b
+  store i64 %address, ptr %bslot"""
+_SCALAR = """  %number = call ptr @PyTuple_GetItem(ptr %tuple, i64 %s)
+  %missing = icmp eq ptr %number, null
+  br i1 %missing, label %release, label %present
+present:
+  %kindp = getelementptr i64, ptr %kinds, i64 %s
+  %kind = load i64, ptr %kindp, align 1
+  %x = call i64 @converted(ptr %number, i64 %kind)
+  %at = add i64 %first, %s
+  %sslot = getelementptr i64, ptr %slots, i64 %at
+  store i64 %x, ptr %sslot"""
+
 _IR = f"""
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare i64 @PyTuple_Size(ptr)
 declare ptr @PyTuple_GetItem(ptr, i64)
 declare ptr @PyBytes_AsString(ptr)
@@ -77,23 +109,7 @@ define ptr @launch(ptr %self, ptr %args, i64 %nargs) {{
 entry:
   %packed = call ptr @PyTuple_GetItem(ptr %self, i64 0)
   %block = call ptr @PyBytes_AsString(ptr %packed)
-  %function = load ptr, ptr %block, align 1
-  %tilesp = getelementptr i64, ptr %block, i64 1
-  %tiles = load i64, ptr %tilesp, align 1
-  %howp = getelementptr i64, ptr %block, i64 2
-  %how = load i64, ptr %howp, align 1
-  %statep = getelementptr i64, ptr %block, i64 3
-  %state = load ptr, ptr %statep, align 1
-  %nonep = getelementptr i64, ptr %block, i64 4
-  %none = load ptr, ptr %nonep, align 1
-  %nbuffersp = getelementptr i64, ptr %block, i64 5
-  %nbuffers = load i64, ptr %nbuffersp, align 1
-  %nscalarsp = getelementptr i64, ptr %block, i64 6
-  %nscalars = load i64, ptr %nscalarsp, align 1
-  %firstp = getelementptr i64, ptr %block, i64 7
-  %first = load i64, ptr %firstp, align 1
-  %nslotsp = getelementptr i64, ptr %block, i64 8
-  %nslots = load i64, ptr %nslotsp, align 1
+{fields("block", _HEADER)}
   %three = icmp eq i64 %nargs, 3
   br i1 %three, label %prepare, label %bad
 bad:
@@ -101,46 +117,20 @@ bad:
   ret ptr null
 prepare:
   %slots = alloca i64, i64 %nslots, align 16
-  %template = getelementptr i64, ptr %block, i64 {_HEADER}
+  %template = getelementptr i64, ptr %block, i64 {len(_HEADER)}
   %kinds = getelementptr i64, ptr %template, i64 %nslots
-  br label %copy
-copy:
-  %c = phi i64 [ 0, %prepare ], [ %c1, %copying ]
-  %cmore = icmp slt i64 %c, %nslots
-  br i1 %cmore, label %copying, label %buffers
-copying:
-  %from = getelementptr i64, ptr %template, i64 %c
-  %to = getelementptr i64, ptr %slots, i64 %c
-  %word = load i64, ptr %from, align 1
-  store i64 %word, ptr %to
-  %c1 = add i64 %c, 1
-  br label %copy
-buffers:
+  %length = mul i64 %nslots, 8
+  call void @llvm.memcpy.p0.p0.i64(ptr align 16 %slots, ptr %template, i64 %length, i1 false)
   %handles = load ptr, ptr %args
   %given = call i64 @PyTuple_Size(ptr %handles)
   %twice = mul i64 %nbuffers, 2
   %fits = icmp eq i64 %given, %twice
-  br i1 %fits, label %buffer, label %misfit
+  br i1 %fits, label %each_b, label %misfit
 misfit:
   %raised = call ptr @PyErr_Occurred()
   %already = icmp ne ptr %raised, null
   br i1 %already, label %fail, label %bad
-buffer:
-  %b = phi i64 [ 0, %buffers ], [ %b1, %addressed ]
-  %bmore = icmp slt i64 %b, %nbuffers
-  br i1 %bmore, label %addressed, label %scalars
-addressed:
-  %bh = mul i64 %b, 2
-  %bo = add i64 %bh, 1
-  %handle = call ptr @PyTuple_GetItem(ptr %handles, i64 %bh)
-  %base = call i64 @PyLong_AsLongLong(ptr %handle)
-  %offset = call ptr @PyTuple_GetItem(ptr %handles, i64 %bo)
-  %bytes = call i64 @PyLong_AsLongLong(ptr %offset)
-  %address = add i64 %base, %bytes
-  %bslot = getelementptr i64, ptr %slots, i64 %b
-  store i64 %address, ptr %bslot
-  %b1 = add i64 %b, 1
-  br label %buffer
+{counted("b", "nbuffers", "prepare", "scalars", _BUFFER)}
 scalars:
   %plain = icmp eq i64 %nscalars, 0
   br i1 %plain, label %check, label %sequence
@@ -149,24 +139,8 @@ sequence:
   %numbers = load ptr, ptr %numbersp
   %tuple = call ptr @PySequence_Tuple(ptr %numbers)
   %notuple = icmp eq ptr %tuple, null
-  br i1 %notuple, label %fail, label %scalar
-scalar:
-  %s = phi i64 [ 0, %sequence ], [ %s1, %present ]
-  %smore = icmp slt i64 %s, %nscalars
-  br i1 %smore, label %convert, label %release
-convert:
-  %number = call ptr @PyTuple_GetItem(ptr %tuple, i64 %s)
-  %missing = icmp eq ptr %number, null
-  br i1 %missing, label %release, label %present
-present:
-  %kindp = getelementptr i64, ptr %kinds, i64 %s
-  %kind = load i64, ptr %kindp, align 1
-  %x = call i64 @converted(ptr %number, i64 %kind)
-  %at = add i64 %first, %s
-  %sslot = getelementptr i64, ptr %slots, i64 %at
-  store i64 %x, ptr %sslot
-  %s1 = add i64 %s, 1
-  br label %scalar
+  br i1 %notuple, label %fail, label %each_s
+{counted("s", "nscalars", "sequence", "release", _SCALAR, "present")}
 release:
   call void @Py_DecRef(ptr %tuple)
   br label %check
@@ -197,7 +171,7 @@ done:
   ret ptr %none
 }}
 """
-_PYTHON = tuple(re.findall(r"declare .*@(Py\w+)", _IR + sequence.IR))
+_IMPORTED = re.compile(r"declare .*@((?:Py|pthread|sched)\w+)")
 
 
 class _MethodDef(ctypes.Structure):
@@ -219,14 +193,17 @@ class Launcher:
     """The generated entry and the thread pool behind it; makes bound launches."""
 
     def __init__(self, compiler: Compiler, fingerprint: str) -> None:
-        imports = {name: _address(ctypes.pythonapi, name) for name in _PYTHON}
-        if SUPPORTED:
-            libc = ctypes.CDLL(None)
-            imports |= {name: _address(libc, name) for name in SYMBOLS}
-        self._code = _linked(compiler, fingerprint, imports)
+        ir = runtime_ir(compiler.machine.triple) + _IR + sequence.IR
+        imports = {name: _address(name) for name in _IMPORTED.findall(ir)}
+        symbols = ("launch", "replay", "worker")
+        self._code = _linked(compiler, fingerprint, ir, symbols, imports)
         self._launch = _method(b"launch", self._code)
         self._replay = _method(b"replay", self._code)
         self.pool = Pool(self._code["worker"])
+        self._products: Any = None  # the code of NumPy's BLAS, if it can be called
+        if blas := products.symbols():
+            ir = products.ir(compiler.machine.triple)
+            self._products = _linked(compiler, fingerprint, ir, products.KERNELS, blas)
 
     def bind(self, program: CpuProgram, ints: Sequence[int], grid: Sequence[int]) -> Launch:
         """A built-in function of (buffers, scalars, stream) that runs `program`."""
@@ -238,13 +215,30 @@ class Launcher:
         if how == 2:
             self.pool.start()
         slots = [0] * len(k.buffers) + [*ints] + [0] * len(k.scalars) + [*grid] + blocks
-        kinds = [_kind(d) for _, d in k.scalars]
         first = len(k.buffers) + len(ints)
-        header = [program.address, tiles, how, self.pool.state, id(None)]
-        words = [*header, len(k.buffers), len(k.scalars), first, len(slots), *slots, *kinds]
-        block = struct.pack(f"={len(words)}q", *words)
+        kinds = [_KINDS.get(d.code, INTEGER) for _, d in k.scalars]
         fixed = Fixed(program.address, tiles, how == 2, operations, slots, first, kinds)
-        made: Launch = _new_function(ctypes.addressof(self._launch), (block, program, fixed), None)
+        return self._made(program, fixed, how, len(k.buffers))
+
+    def product(
+        self, inputs: Sequence[StridedOperand], output: StridedOperand, operations: int
+    ) -> Launch | None:
+        """A built-in function of (buffers, scalars, stream) that multiplies, if there is one."""
+        found = products.routine(inputs, output) if self._products is not None else None
+        if found is None:
+            return None
+        slots = [0, 0, 0, *found.ints]
+        address = self._products[found.kernel]
+        fixed = Fixed(address, 1, False, operations, slots, len(slots), [])
+        return self._made(self._products, fixed, int(operations >= RELEASE_GIL), 3)
+
+    def _made(self, owner: object, fixed: Fixed, how: int, buffers: int) -> Launch:
+        """`owner` keeps the code alive; `how`, as in the block."""
+        header = [fixed.function, fixed.tiles, how, self.pool.state, id(None)]
+        words = [*header, buffers, len(fixed.kinds), fixed.first_scalar, len(fixed.slots)]
+        words += [*fixed.slots, *fixed.kinds]
+        block = struct.pack(f"={len(words)}q", *words)
+        made: Launch = _new_function(ctypes.addressof(self._launch), (block, owner, fixed), None)
         return made
 
     def sequence(self, launches: Sequence[QueuedLaunch]) -> Replay:
@@ -259,19 +253,16 @@ def _method(name: bytes, code: Any) -> _MethodDef:
     return _MethodDef(name, code[name.decode()], _METH_FASTCALL, None)
 
 
-def _kind(d: DType) -> int:
-    return _KINDS.get(d.code, INTEGER)
+def _address(name: str) -> int:
+    """Where Python or, where there are threads, the system's library has a function."""
+    return int(ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0)
 
 
-def _address(library: Any, name: str) -> int:
-    return int(ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0)
-
-
-def _linked(compiler: Compiler, fingerprint: str, imports: dict[str, int]) -> Any:
-    """The entry and the pool, in memory. Their object code, the same for every kernel, is kept on
-    disk; one that does not link is made and written anew."""
-    ir = runtime_ir(compiler.machine.triple) + _IR + sequence.IR
-    symbols = ("launch", "replay", "worker")
+def _linked(
+    compiler: Compiler, fingerprint: str, ir: str, symbols: tuple[str, ...], imports: dict[str, int]
+) -> Any:
+    """Code that is the same for every kernel, in memory. Its object code is kept on disk; one that
+    does not link is made and written anew."""
     kept = cached_binary(fingerprint, ir)
     if kept is not None:
         with suppress(RuntimeError):

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 
 from dovetail.extend import LANES, Atomic, Block, Kernel, Loop, Store, Value, combine
 
+from .couples import Couples
 from .emit import Lane, scalar_type
 from .schedule import Schedule
-from .values import Values
 
 
-class Loops(Values):
-    """Renders blocks. Up to `schedule.jam` rows are computed at once, each with its own `env`."""
+class Loops(Couples):
+    """Renders blocks. `schedule.unroll_jam` rows are computed at once, each with its own `env`."""
 
     def __init__(self, kernel: Kernel, schedule: Schedule) -> None:
         super().__init__(kernel, schedule)
@@ -48,10 +48,10 @@ class Loops(Values):
 
     def copies(self) -> Iterator[int]:
         """Runs what follows for each of the rows that are computed at once."""
-        if self.schedule.jam == 1:
+        if self.schedule.unroll_jam == 1:
             yield 0
             return
-        for j in range(self.schedule.jam):
+        for j in range(self.schedule.unroll_jam):
             self.turn_to(j)
             yield j
         self.turn_to(0)
@@ -60,7 +60,7 @@ class Loops(Values):
         self.env, self.index[self.schedule.second] = self.envs[row], self.rows[row]
 
     def snapshot(self) -> list[dict[int, Lane]]:
-        return [dict(e) for e in (self.envs if self.schedule.jam > 1 else [self.env])]
+        return [dict(e) for e in (self.envs if self.schedule.unroll_jam > 1 else [self.env])]
 
     def restore(self, known: list[dict[int, Lane]]) -> None:
         self.envs = [dict(e) for e in known]
@@ -87,7 +87,7 @@ class Loops(Values):
 
     def fold(self, loop: Loop) -> None:
         types = [self.wide(scalar_type(c.dtype)) for c in loop.carry]
-        slots = [[self.slot(t) for t in types] for _ in range(self.schedule.jam)]
+        slots = [[self.slot(t) for t in types] for _ in range(self.schedule.unroll_jam)]
         for j in self.copies():
             for init, t, slot in zip(loop.init, types, slots[j], strict=True):
                 self.do(f"store {t} {self.vector(init)}, ptr {slot}")

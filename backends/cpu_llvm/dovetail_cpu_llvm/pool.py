@@ -6,6 +6,9 @@ stay there.) Whoever takes part counts itself in (`INSIDE`) before it looks whet
 is open, so the launching thread waits only for those that really work, never for one that the
 system has not woken yet. There is one job at a time: a second thread that launches meanwhile does
 its own work alone. Tiles are independent, so no result depends on who takes them.
+
+Each thread begins with a range of its own, the same one every time, so that what it wrote before is
+in its core's cache when it comes to it again; who has done that goes on with what others have left.
 """
 
 from __future__ import annotations
@@ -17,12 +20,22 @@ import threading
 from dovetail.extend import ArgumentError, whole_setting
 
 # Indices of the 8-byte fields of the state; what different threads write is 128 bytes apart.
-GENERATION, SLEEPERS, BUSY, INSIDE, NEXT = 0, 16, 32, 48, 64
-OPEN, FUNCTION, ARGUMENTS, TILES, WORKERS = 80, 81, 82, 83, 84
-MUTEX, CONDITION, LAUNCHER, CORES, REST, SIZE = 96, 112, 128, 129, 145, 160
+GENERATION, SLEEPERS, BUSY, INSIDE = 0, 16, 32, 48
+OPEN, FUNCTION, ARGUMENTS, TILES, WORKERS, THREADS = 80, 81, 82, 83, 84, 85
+MUTEX, CONDITION, LAUNCHER, CORES, REST, NEXT = 96, 112, 128, 129, 145, 160
 
 MOST = 1024  # threads: more cores than `sched_setaffinity` is asked about here
+SIZE = NEXT + 16 * MOST  # NEXT: of each range, the tile that is taken next
 SPINS = 14_000  # about 0.2 ms before a worker sleeps: longer than Python takes between two launches
+
+STATE = {
+    "generation": GENERATION, "sleepers": SLEEPERS, "busy": BUSY, "inside": INSIDE, "next": NEXT,
+    "open": OPEN, "function": FUNCTION, "arguments": ARGUMENTS, "tiles": TILES, "workers": WORKERS,
+    "threads": THREADS, "mutex": MUTEX, "condition": CONDITION, "launcher": LAUNCHER,
+    "cores": CORES, "rest": REST,
+}  # fmt: skip
+# Where all of it is, for each function: LLVM drops what is not used.
+POINTERS = "\n".join(f"  %{n}p = getelementptr i64, ptr %state, i64 {k}" for n, k in STATE.items())
 
 IR = f"""
 declare i32 @pthread_mutex_lock(ptr)
@@ -36,7 +49,7 @@ declare i32 @sched_setaffinity(i32, i64, ptr)
 ; Moves a worker off the core of the launching thread, where a wake-up may have put it: left alone,
 ; the two would share that core for as long as the launches go on. Nothing stays pinned.
 define internal void @apart(ptr %state) noinline {{
-  %launcherp = getelementptr i64, ptr %state, i64 {LAUNCHER}
+{POINTERS}
   %launcher = load atomic i64, ptr %launcherp monotonic, align 8
   %here32 = call i32 @sched_getcpu()
   %here = sext i32 %here32 to i64
@@ -45,9 +58,8 @@ define internal void @apart(ptr %state) noinline {{
   %go = and i1 %same, %known
   br i1 %go, label %move, label %stay
 move:
-  %cores = getelementptr i64, ptr %state, i64 {CORES}
   %others = alloca [16 x i64]
-  call void @llvm.memcpy.p0.p0.i64(ptr %others, ptr %cores, i64 128, i1 false)
+  call void @llvm.memcpy.p0.p0.i64(ptr %others, ptr %coresp, i64 128, i1 false)
   %word = lshr i64 %here, 6
   %wordp = getelementptr i64, ptr %others, i64 %word
   %bits = load i64, ptr %wordp
@@ -57,52 +69,58 @@ move:
   %left = and i64 %bits, %mask
   store i64 %left, ptr %wordp
   call i32 @sched_setaffinity(i32 0, i64 128, ptr %others)
-  call i32 @sched_setaffinity(i32 0, i64 128, ptr %cores)
+  call i32 @sched_setaffinity(i32 0, i64 128, ptr %coresp)
   br label %stay
 stay:
   ret void
 }}
 
-; Takes chunks of tiles from the open job until none is left.
-define internal void @take(ptr %state) noinline {{
-  %functionp = getelementptr i64, ptr %state, i64 {FUNCTION}
+; Takes chunks of tiles from the open job until none is left, of the range `id` first.
+define internal void @take(ptr %state, i64 %id) {{
+entry:
+{POINTERS}
   %function = load ptr, ptr %functionp
-  %argumentsp = getelementptr i64, ptr %state, i64 {ARGUMENTS}
   %arguments = load ptr, ptr %argumentsp
-  %tilesp = getelementptr i64, ptr %state, i64 {TILES}
   %tiles = load i64, ptr %tilesp
-  %workersp = getelementptr i64, ptr %state, i64 {WORKERS}
-  %workers = load atomic i64, ptr %workersp monotonic, align 8
-  %threads = add i64 %workers, 1
-  %pieces = mul i64 %threads, 32
-  %even = udiv i64 %tiles, %pieces
-  %chunk = add i64 %even, 1
-  %nextp = getelementptr i64, ptr %state, i64 {NEXT}
+  %threads = load i64, ptr %threadsp
+  %others = sub i64 %threads, 1
+  %up = add i64 %tiles, %others
+  %range = udiv i64 %up, %threads
+  %part = udiv i64 %range, 32
+  %chunk = add i64 %part, 1
+  br label %turn
+turn:
+  %k = phi i64 [ 0, %entry ], [ %k1, %through ]
+  %sum = add i64 %id, %k
+  %which = urem i64 %sum, %threads
+  %first = mul i64 %which, %range
+  %past = add i64 %first, %range
+  %inner = icmp slt i64 %past, %tiles
+  %last = select i1 %inner, i64 %past, i64 %tiles
+  %slot = shl i64 %which, 4
+  %mine = getelementptr i64, ptr %nextp, i64 %slot
   br label %again
 again:
-  %begin = atomicrmw add ptr %nextp, i64 %chunk monotonic
-  %some = icmp slt i64 %begin, %tiles
-  br i1 %some, label %work, label %done
+  %begin = atomicrmw add ptr %mine, i64 %chunk monotonic
+  %some = icmp slt i64 %begin, %last
+  br i1 %some, label %work, label %through
 work:
-  %past = add i64 %begin, %chunk
-  %whole = icmp slt i64 %past, %tiles
-  %end = select i1 %whole, i64 %past, i64 %tiles
+  %beyond = add i64 %begin, %chunk
+  %whole = icmp slt i64 %beyond, %last
+  %end = select i1 %whole, i64 %beyond, i64 %last
   call void %function(ptr %arguments, i64 %begin, i64 %end)
   br label %again
+through:
+  %k1 = add i64 %k, 1
+  %more = icmp ult i64 %k1, %threads
+  br i1 %more, label %turn, label %done
 done:
   ret void
 }}
 
 define void @worker(ptr %state, i64 %id) {{
 entry:
-  %generationp = getelementptr i64, ptr %state, i64 {GENERATION}
-  %sleepersp = getelementptr i64, ptr %state, i64 {SLEEPERS}
-  %insidep = getelementptr i64, ptr %state, i64 {INSIDE}
-  %openp = getelementptr i64, ptr %state, i64 {OPEN}
-  %workersp = getelementptr i64, ptr %state, i64 {WORKERS}
-  %mutex = getelementptr i64, ptr %state, i64 {MUTEX}
-  %condition = getelementptr i64, ptr %state, i64 {CONDITION}
-  %restp = getelementptr i64, ptr %state, i64 {REST}
+{POINTERS}
   br label %watch
 watch:
   %seen = phi i64 [ 0, %entry ], [ %now, %out ]
@@ -121,7 +139,7 @@ wait:
   %tired = or i1 %long, %told
   br i1 %tired, label %lie, label %spin
 lie:
-  call i32 @pthread_mutex_lock(ptr %mutex)
+  call i32 @pthread_mutex_lock(ptr %mutexp)
   atomicrmw add ptr %sleepersp, i64 1 seq_cst
   br label %sleep
 sleep:
@@ -129,11 +147,11 @@ sleep:
   %new2 = icmp ne i64 %g2, %seen
   br i1 %new2, label %rise, label %doze
 doze:
-  call i32 @pthread_cond_wait(ptr %condition, ptr %mutex)
+  call i32 @pthread_cond_wait(ptr %conditionp, ptr %mutexp)
   br label %sleep
 rise:
   atomicrmw sub ptr %sleepersp, i64 1 seq_cst
-  call i32 @pthread_mutex_unlock(ptr %mutex)
+  call i32 @pthread_mutex_unlock(ptr %mutexp)
   br label %join
 join:
   %now = phi i64 [ %g1, %spin ], [ %g2, %rise ]
@@ -146,7 +164,7 @@ join:
   %go = and i1 %opened, %wanted
   br i1 %go, label %work, label %out
 work:
-  call void @take(ptr %state)
+  call void @take(ptr %state, i64 %id)
   br label %out
 out:
   atomicrmw sub ptr %insidep, i64 1 seq_cst
@@ -155,8 +173,7 @@ out:
 
 define void @share(ptr %state, ptr %function, ptr %arguments, i64 %tiles) {{
 entry:
-  %busyp = getelementptr i64, ptr %state, i64 {BUSY}
-  %workersp = getelementptr i64, ptr %state, i64 {WORKERS}
+{POINTERS}
   %workers = load atomic i64, ptr %workersp monotonic, align 8
   %none = icmp eq i64 %workers, 0
   br i1 %none, label %alone, label %try
@@ -169,48 +186,49 @@ alone:
   ret void
 publish:
   WHERE
-  %functionp = getelementptr i64, ptr %state, i64 {FUNCTION}
   store ptr %function, ptr %functionp
-  %argumentsp = getelementptr i64, ptr %state, i64 {ARGUMENTS}
   store ptr %arguments, ptr %argumentsp
-  %tilesp = getelementptr i64, ptr %state, i64 {TILES}
   store i64 %tiles, ptr %tilesp
-  %nextp = getelementptr i64, ptr %state, i64 {NEXT}
-  store atomic i64 0, ptr %nextp monotonic, align 8
-  %openp = getelementptr i64, ptr %state, i64 {OPEN}
+  %threads = add i64 %workers, 1
+  store i64 %threads, ptr %threadsp
+  %up = add i64 %tiles, %workers
+  %range = udiv i64 %up, %threads
+  br label %deal
+deal:
+  %i = phi i64 [ 0, %publish ], [ %i1, %deal ]
+  %first = mul i64 %i, %range
+  %slot = shl i64 %i, 4
+  %place = getelementptr i64, ptr %nextp, i64 %slot
+  store atomic i64 %first, ptr %place monotonic, align 8
+  %i1 = add i64 %i, 1
+  %more = icmp ult i64 %i1, %threads
+  br i1 %more, label %deal, label %begin
+begin:
   store atomic i64 1, ptr %openp seq_cst, align 8
-  %restp = getelementptr i64, ptr %state, i64 {REST}
   store atomic i64 0, ptr %restp monotonic, align 8
-  %generationp = getelementptr i64, ptr %state, i64 {GENERATION}
   atomicrmw add ptr %generationp, i64 1 seq_cst
-  %sleepersp = getelementptr i64, ptr %state, i64 {SLEEPERS}
   %sleepers = load atomic i64, ptr %sleepersp seq_cst, align 8
   %asleep = icmp ne i64 %sleepers, 0
   br i1 %asleep, label %wake, label %work
 wake:
-  %mutex = getelementptr i64, ptr %state, i64 {MUTEX}
-  %condition = getelementptr i64, ptr %state, i64 {CONDITION}
-  call i32 @pthread_mutex_lock(ptr %mutex)
-  call i32 @pthread_cond_broadcast(ptr %condition)
-  call i32 @pthread_mutex_unlock(ptr %mutex)
+  call i32 @pthread_mutex_lock(ptr %mutexp)
+  call i32 @pthread_cond_broadcast(ptr %conditionp)
+  call i32 @pthread_mutex_unlock(ptr %mutexp)
   br label %work
 work:
-  call void @take(ptr %state)
+  call void @take(ptr %state, i64 %workers)
   store atomic i64 0, ptr %openp seq_cst, align 8
-  %insidep = getelementptr i64, ptr %state, i64 {INSIDE}
   br label %spin
 spin:
   %spins = phi i64 [ 0, %work ], [ %spins1, %busy ], [ 0, %yield ]
   %inside = load atomic i64, ptr %insidep seq_cst, align 8
   %alldone = icmp eq i64 %inside, 0
-  br i1 %alldone, label %done, label %busy0
-busy0:
+  br i1 %alldone, label %done, label %busy
+busy:
   PAUSE
   %spins1 = add i64 %spins, 1
   %long = icmp ugt i64 %spins1, {SPINS}
-  br i1 %long, label %yield, label %busy
-busy:
-  br label %spin
+  br i1 %long, label %yield, label %spin
 yield:
   call i32 @sched_yield()
   br label %spin
@@ -220,10 +238,9 @@ done:
 }}
 """
 
-WHERE = f"""
+WHERE = """
   %cpu32 = call i32 @sched_getcpu()
   %cpu = sext i32 %cpu32 to i64
-  %launcherp = getelementptr i64, ptr %state, i64 {LAUNCHER}
   store atomic i64 %cpu, ptr %launcherp monotonic, align 8"""
 
 ALONE = """
@@ -237,14 +254,6 @@ define void @worker(ptr %state, i64 %id) {
 """
 SUPPORTED = os.name == "posix"
 PLACED = hasattr(os, "sched_setaffinity")  # Linux: threads can be told apart by core
-SYMBOLS = (
-    "pthread_mutex_lock",
-    "pthread_mutex_unlock",
-    "pthread_cond_wait",
-    "pthread_cond_broadcast",
-    "sched_yield",
-    *(("sched_getcpu", "sched_setaffinity") if PLACED else ()),
-)
 
 
 def runtime_ir(triple: str) -> str:

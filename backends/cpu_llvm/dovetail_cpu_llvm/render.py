@@ -15,7 +15,7 @@ The layers: `emit` (text), `values` (operations, memory), `loops` (blocks), `red
 
 from __future__ import annotations
 
-from dovetail.extend import Kernel, Loop, Store, Value, bool_
+from dovetail.extend import Kernel, Loop, Store, Value, bool_, loads
 
 from .emit import Lane, memory_type
 from .loops import Loops
@@ -39,21 +39,18 @@ class _Renderer(Loops):
         self.parameters()
         self.streams = self.pays_to_stream()
         self.tiles()
-        vector = f'"prefer-vector-width"="{self.schedule.native * 8}"'
-        return "\n".join(
-            [
-                "define void @kernel(ptr %args, i64 %begin, i64 %end) #0 {",
-                "entry:",
-                *self.head,
-                "  br label %tiles",
-                "tiles:",
-                *self.lines,
-                *(["  fence seq_cst"] if self.streams else []),  # others see what was stored
-                "  ret void",
-                "}",
-                f"attributes #0 = {{ nounwind {vector} }}",
-            ]
-        )
+        if self.streams:
+            self.do("fence seq_cst")  # others see what was stored
+        start, tiles = "\n".join(self.head), "\n".join(self.lines)
+        return f"""define void @kernel(ptr %args, i64 %begin, i64 %end) #0 {{
+entry:
+{start}
+  br label %tiles
+tiles:
+{tiles}
+  ret void
+}}
+attributes #0 = {{ nounwind "prefer-vector-width"="{self.schedule.native * 8}" }}"""
 
     def parameters(self) -> None:
         k, self.slots = self.kernel, 0
@@ -112,9 +109,8 @@ class _Renderer(Loops):
             for axis in reversed(range(rank)):
                 i = self.let(f"add i64 {self.let(f'load i64, ptr {at[axis]}')}, {carry}")
                 full = self.let(f"icmp eq i64 {i}, {counts[axis]}")
-                self.do(
-                    f"store i64 {self.let(f'select i1 {full}, i64 0, i64 {i}')}, ptr {at[axis]}"
-                )
+                turned = self.let(f"select i1 {full}, i64 0, i64 {i}")
+                self.do(f"store i64 {turned}, ptr {at[axis]}")
                 carry = self.let(f"zext i1 {full} to i64")
 
     def tile_count(self, axis: int) -> str:
@@ -136,26 +132,17 @@ class _Renderer(Loops):
         if not at:
             self.block(self.kernel.body)
             return
-        start, stop = self.span(-1 + len(at), at[-1])
+        columns, second = self.span(len(at) - 1, at[-1]), self.schedule.second
         if self.schedule.transposed:
-            self.transposed_tile(
-                self.span(self.schedule.second, at[self.schedule.second]), (start, stop)
-            )
+            self.transposed_tile(self.span(second, at[second]), columns)
         elif self.schedule.panel:
-            self.panel_tile(start, stop)
-        elif self.schedule.jam > 1:
-            self.jammed_tile(
-                self.span(self.schedule.second, at[self.schedule.second]), (start, stop)
-            )
+            self.panel_tile(*columns)
+        elif self.schedule.unroll_jam > 1:
+            self.jammed_tile(self.span(second, at[second]), columns)
         else:
-            self.row_of_points(start, stop)
+            self.row_of_points(*columns)
 
     def row_of_points(self, start: str, stop: str) -> None:
-        if self.schedule.kind != "lanes":
-            with self.loop(start, stop) as i:
-                self.index[-1] = Lane(i)
-                self.block(self.kernel.body)
-            return
         for lane in self.lanes(self.counter(start), stop, self.schedule.width):
             self.index[-1] = lane
             self.block(self.kernel.body)
@@ -163,10 +150,10 @@ class _Renderer(Loops):
     def jammed_tile(self, rows: tuple[str, str], columns: tuple[str, str]) -> None:
         """Several rows at once, so that what is loaded for all of them is loaded once."""
         last = self.let(f"sub i64 {rows[1]}, 1")
-        with self.loop(*rows, self.schedule.jam, whole=False) as r:
-            self.restore([{}] * self.schedule.jam)
+        with self.loop(*rows, self.schedule.unroll_jam, whole=False) as r:
+            self.restore([{}] * self.schedule.unroll_jam)
             # Beyond the last row the last one again: it stores the same values once more.
-            steps = [self.let(f"add i64 {r}, {j}") for j in range(self.schedule.jam)]
+            steps = [self.let(f"add i64 {r}, {j}") for j in range(self.schedule.unroll_jam)]
             self.rows = [Lane(self.least(step, last)) for step in steps]
             self.turn_to(0)
             self.row_of_points(*columns)
@@ -196,24 +183,17 @@ class _Renderer(Loops):
             elif isinstance(s, Value) and id(s) in self.schedule.shared:
                 self.value(s)
         for _ in self.panel():
-            for s in stores:
-                for v in (s.index, s.value, s.when):
-                    if v is not None:
-                        self.lane(v)
+            for v in (v for s in stores for v in (s.index, s.value, s.when) if v is not None):
+                self.lane(v)
             for s in stores:
                 self.store(s)
 
     def transposed_tile(self, rows: tuple[str, str], columns: tuple[str, str]) -> None:
-        second = self.schedule.second
-        loads = [
-            s
-            for s in self.kernel.body
-            if isinstance(s, Value) and id(s) in self.schedule.transposed
-        ]
-        copies = {id(v): self.transpose(v, rows, columns) for v in loads}
+        turned = [v for v in loads(self.kernel.body) if id(v) in self.schedule.transposed]
+        copies = {id(v): self.transpose(v, rows, columns) for v in turned}
         self.env.clear()
         with self.loop(*rows) as r:
-            self.index[second] = Lane(r)
+            self.index[self.schedule.second] = Lane(r)
             self.row, self.first = self.let(f"sub i64 {r}, {rows[0]}"), columns[0]
             self.transposed = copies
             self.row_of_points(*columns)
@@ -227,14 +207,14 @@ class _Renderer(Loops):
         with self.loop(*columns, w, whole=False) as c, self.loop(*rows, w, whole=False) as r:
             self.env.clear()
             self.index[self.schedule.second], self.index[-1] = Lane(r), Lane(c, "a", "1")
-            index = self.lane(v.args[0])
+            index = self.lane(v.index)
             last = self.let(f"sub i64 {self.let(f'sub i64 {columns[1]}, {c}')}, 1")
             self.width, vectors = w, list[str]()
             mask = self.first_lanes(self.let(f"sub i64 {rows[1]}, {r}"), w)
             for j in range(w):  # beyond the last column the last one again
                 step = self.let(f"mul i64 {self.least(str(j), last)}, {index.stride}")
-                place = self.address(v.attr, f"i64 {self.let(f'add i64 {index.text}, {step}')}")
-                vectors.append(self.masked_load(v.dtype, place, mask))
+                place = self.address(v.buffer, f"i64 {self.let(f'add i64 {index.text}, {step}')}")
+                vectors.append(self.load_row(v.dtype, place, mask))
             self.width = 1
             down = self.let(f"mul i64 {self.let(f'sub i64 {r}, {rows[0]}')}, {pitch}")
             corner = self.let(f"add i64 {down}, {self.let(f'sub i64 {c}, {columns[0]}')}")
@@ -243,19 +223,3 @@ class _Renderer(Loops):
                 place = self.let(f"getelementptr {m}, ptr {place}, i64 {j * pitch}")
                 self.do(f"store {t} {x}, ptr {place}, align {v.dtype.itemsize}")
         return block
-
-    def square(self, rows: list[str], t: str) -> list[str]:
-        """The transpose of a square of registers, exchanging ever larger corners."""
-        w, step = len(rows), 1
-        while step < w:
-            upper = [e if not e & step else e - step + w for e in range(w)]
-            lower = [e + step if not e & step else e + w for e in range(w)]
-            new = list(rows)
-            for i in range(w):
-                if not i & step:
-                    for k, picks in ((i, upper), (i + step, lower)):
-                        order = f"<{w} x i32> <{', '.join(f'i32 {e}' for e in picks)}>"
-                        pair = f"{t} {rows[i]}, {t} {rows[i + step]}"
-                        new[k] = self.let(f"shufflevector {pair}, {order}")
-            rows, step = new, step * 2
-        return rows

@@ -14,6 +14,7 @@ from dovetail.extend import (
     Store,
     Value,
     grid_index,
+    loads,
     stride_along,
     trip_count,
     values,
@@ -21,12 +22,14 @@ from dovetail.extend import (
 )
 
 TILE = 16384  # points of the innermost axis in one tile of a straight-line kernel
+LONG_TILE = 4096  # of them where a point stores much: few of these are a tile for every thread
 PANEL_BYTES = 4096  # of a row in a tile of reductions along columns: 1 kB takes 1.5 times as long
 PANELS = 4  # column panels for each thread, at least
 SIDE = 64  # points along both axes of a tile that is transposed: blocks stay in the first cache
 LONG_SIDE = 256  # of it along the axis on which memory is contiguous: long pieces are read
-JAM = 4  # rows of a product that are computed at once
+UNROLL_JAM = 4  # rows of a product that are computed at once
 STREAMED = 1 << 25  # bytes of a result from which it is stored past the caches,
+FEW = 4  # stores of a point; of more, each would ask whether to go past the caches
 TURNED = 1 << 22  # and where it is transposed: there lines would be evicted before they are full
 UNKNOWN_TRIPS = 64  # what a loop with bounds that are not known at launch is reckoned to take
 
@@ -39,10 +42,10 @@ class Schedule:
     `vectorized` holds the ids of loops whose iterations lanes are. A tile is a block of `tile`
     points of the innermost axis, and of `side` points of axis `second` unless that is -1.
     `transposed` holds the ids of loads that are contiguous along `second`: a tile is transposed on
-    the way. `jam` points of `second` are computed at once (unroll-and-jam); `shared` are the ids of
-    values that are equal for all of these, or, in a column `panel` (see `render.py`), for all of a
-    tile's points. `divisions` holds, by id of a loop, what splits its variable into two axes:
-    quotients and remainders by one divisor.
+    the way. `unroll_jam` points of `second` are computed at once; `shared` are the ids of values
+    that are equal for all of these, or, in a column `panel` (see `render.py`), for all of a tile's
+    points. `divisions` holds, by id of a loop, what splits its variable into two axes: quotients
+    and remainders by one divisor.
     """
 
     kind: Literal["lanes", "rows", "points"]
@@ -52,7 +55,7 @@ class Schedule:
     rank: int
     second: int = -1
     side: int = 1
-    jam: int = 1
+    unroll_jam: int = 1
     panel: bool = False
     vectorized: frozenset[int] = frozenset()
     transposed: frozenset[int] = frozenset()
@@ -83,15 +86,9 @@ def schedule(kernel: Kernel, native: int) -> Schedule:
         return _in_lockstep(kernel, native, loops)
     vectorized = frozenset(id(x) for x in loops if _can_vectorize(x))
     divisions = {id(x): found for x in loops if id(x) in vectorized and (found := _divisions(x))}
-    return Schedule(
-        "rows" if vectorized else "points",
-        1,
-        native,
-        tile=1 if loops else TILE,
-        rank=len(kernel.grid),
-        vectorized=vectorized,
-        divisions=divisions,
-    )
+    kind: Literal["rows", "points"] = "rows" if vectorized else "points"
+    rank, tile = len(kernel.grid), 1 if loops else TILE
+    return Schedule(kind, 1, native, tile, rank, vectorized=vectorized, divisions=divisions)
 
 
 def _in_lockstep(kernel: Kernel, native: int, loops: list[Loop]) -> Schedule:
@@ -102,44 +99,43 @@ def _in_lockstep(kernel: Kernel, native: int, loops: list[Loop]) -> Schedule:
         # 4 rows of 4 vectors: 16 accumulators of 32 registers, or 8 of 16
         width = width if native == 64 else width // 2
         return Schedule(
-            "lanes", width, native, width, rank, second=rank - 2, side=SIDE, jam=JAM, shared=shared
-        )
+            "lanes", width, native, width, rank, second=rank - 2, side=SIDE,
+            unroll_jam=UNROLL_JAM, shared=shared,
+        )  # fmt: skip
     if _is_panel(kernel):
         along = stride_along(kernel.body, grid_index(rank - 1))
-        uniform = frozenset(id(s) for s in _plain(kernel) if along(s) == 0)
+        uniform = frozenset(id(s) for s in _plain(kernel.body) if along(s) == 0)
         tile = max(width, PANEL_BYTES // item)
         return Schedule("lanes", width, native, tile, rank, shared=uniform, panel=True)
     second, transposed = (-1, frozenset[int]()) if loops else _transposed_loads(kernel, native)
     if not transposed:
+        stores = sum(isinstance(s, Store) for s in kernel.body)
         tile, streams = (width, 0) if loops else (TILE, STREAMED)
+        if stores > FEW and not loops:
+            tile, streams = LONG_TILE, 0
         return Schedule("lanes", width, native, tile, rank, streams=streams)
-    width = min(width, SIDE)
     return Schedule(
-        "lanes", width, native, SIDE, rank, second=second, side=LONG_SIDE, transposed=transposed,
-        streams=TURNED,
+        "lanes", min(width, SIDE), native, SIDE, rank, second=second, side=LONG_SIDE,
+        transposed=transposed, streams=TURNED,
     )  # fmt: skip
 
 
-def _plain(kernel: Kernel) -> list[Value]:
-    """The values that stand in no loop."""
-    return [s for s in kernel.body if isinstance(s, Value)]
+def _plain(block: Block) -> list[Value]:
+    """The values that stand in no loop of a block."""
+    return [s for s in block if isinstance(s, Value)]
 
 
 def _divisions(loop: Loop) -> tuple[Value, ...]:
     if not _is_natural(loop.start):
         return ()
-    found = [
-        s
-        for s in loop.body
-        if isinstance(s, Value) and s.op in ("quo", "rem") and s.args[0] is loop.var
-    ]
-    return tuple(s for s in found if s.args[1] is found[0].args[1] and s.args[1].op == "param")
+    halves = [s for s in _plain(loop.body) if s.op in ("quo", "rem") and s.args[0] is loop.var]
+    return tuple(s for s in halves if s.args[1] is halves[0].args[1] and s.args[1].op == "param")
 
 
 def _is_natural(v: Value) -> bool:
     """Whether an index is certainly not negative."""
     if v.op == "const":
-        return int(v.attr) >= 0
+        return v.number >= 0
     return v.op == "index" or (v.op in ("add", "mul") and all(map(_is_natural, v.args)))
 
 
@@ -147,16 +143,13 @@ def _transposed_loads(kernel: Kernel, native: int) -> tuple[int, frozenset[int]]
     """The axis along which loads that stride along the innermost one are contiguous, and these."""
     *others, last = (stride_along(kernel.body, grid_index(a)) for a in range(len(kernel.grid)))
     found: dict[int, list[int]] = {}
-    for s in _plain(kernel):
-        if s.op != "load" or len(s.args) == 2:
-            continue
-        if native < 64 and s.dtype.itemsize < 4:
-            continue  # masked loads of small elements need AVX-512
-        if last(s.args[0]) in (None, 0, 1):
+    for v in loads(kernel.body):
+        small = native < 64 and v.dtype.itemsize < 4  # masked loads of these need AVX-512
+        if small or v.when is not None or last(v.index) in (None, 0, 1):
             continue
         for axis, along in enumerate(others):
-            if along(s.args[0]) == 1:
-                found.setdefault(axis, []).append(id(s))
+            if along(v.index) == 1:
+                found.setdefault(axis, []).append(id(v))
     second = max(found, key=lambda axis: len(found[axis]), default=-1)
     return second, frozenset(found.get(second, ()))
 
@@ -175,7 +168,7 @@ def _is_panel(kernel: Kernel) -> bool:
     if any(isinstance(s, Loop) for x in loops for s in x.body):
         return False
     stores = [isinstance(s, Store) for s in effects]
-    return all(stores) or (not any(stores) and all(v.op != "load" for v in _plain(kernel)))
+    return all(stores) or (not any(stores) and not loads(kernel.body))
 
 
 def _is_map(s: object) -> bool:
@@ -190,7 +183,7 @@ def _shared(kernel: Kernel, loops: list[Loop]) -> frozenset[int]:
         return frozenset()
     along = stride_along(kernel.body, grid_index(len(kernel.grid) - 2))
     shared = frozenset(id(v) for v in values(kernel.body) if along(v) == 0)
-    pays = any(isinstance(s, Value) and s.op == "load" and id(s) in shared for s in loop.body)
+    pays = any(id(v) in shared for v in loads(loop.body))
     return shared if pays and along(loop.start) == along(loop.stop) == 0 else frozenset()
 
 
@@ -223,21 +216,14 @@ def _lockstep(kernel: Kernel, loops: list[Loop]) -> bool:
     across = along = 0
     for loop in loops:
         own = stride_along(loop.body, loop.var)
-        for s in loop.body:
-            index = _index(s)
-            if index is not None:
-                across += inner(index) == 1
-                along += own(index) == 1
+        touched = [s.index for s in loop.body if isinstance(s, Store)]
+        for index in (*touched, *(v.index for v in loads(loop.body))):
+            across += inner(index) == 1
+            along += own(index) == 1
     folds = all(x.kind == "fold" for x in loops)  # whose iterations no lanes are
     if across:
         return across >= along or folds
     return along == 0 and folds
-
-
-def _index(s: object) -> Value | None:
-    if isinstance(s, Value):
-        return s.args[0] if s.op == "load" else None
-    return s.index if isinstance(s, Store) else None
 
 
 # --- how much work a launch is

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 from dovetail.extend import QueuedLaunch, Scalar
 
+from .emit import counted, fields
+
 INTEGER, FLOAT32, FLOAT64, BOOL = range(4)  # kinds of scalars: see `converted` in the IR
 
 
@@ -33,31 +35,67 @@ class Fixed(NamedTuple):
 # the parts: the template; the slots that bases are in; (word, base, offset) of each buffer;
 # (word, kind, variable) of each number that changes; (function, tiles, shared, first word) of each
 # launch.
-_HEADER = ("words", "nslots", "nbuffers", "nnumbers", "nlaunches", "release", "state", "none")
+_HEADER = (
+    "i64 words", "i64 nslots", "i64 nbuffers", "i64 nnumbers", "i64 nlaunches", "i64 release",
+    "ptr state", "ptr none",
+)  # fmt: skip
 _PARTS = (("words", 1), ("nslots", 1), ("nbuffers", 3), ("nnumbers", 3), ("nlaunches", 4))
 
 
-def _header() -> str:
-    lines = []
-    for i, name in enumerate(_HEADER):
-        lines.append(f"  %{name}p = getelementptr i64, ptr %block, i64 {i}")
-        lines.append(f"  %{name} = load i64, ptr %{name}p, align 1")
-    lines.append(f"  %part0 = getelementptr i64, ptr %block, i64 {len(_HEADER)}")
+def _parts() -> str:
+    """Where the parts begin."""
+    lines = [f"  %part0 = getelementptr i64, ptr %block, i64 {len(_HEADER)}"]
     for i, (name, width) in enumerate(_PARTS):
         lines.append(f"  %end{i} = mul i64 %{name}, {width}")
         lines.append(f"  %part{i + 1} = getelementptr i64, ptr %part{i}, i64 %end{i}")
     return "\n".join(lines)
 
 
-def _read(what: str, part: int, width: int, names: Sequence[str]) -> str:
-    """The fields of element %i of a part."""
-    lines = [f"  %{what}i = mul i64 %{what}, {width}"]
-    lines.append(f"  %{what}e = getelementptr i64, ptr %part{part}, i64 %{what}i")
-    for k, name in enumerate(names):
-        lines.append(f"  %{name}p = getelementptr i64, ptr %{what}e, i64 {k}")
-        lines.append(f"  %{name} = load i64, ptr %{name}p, align 1")
-    return "\n".join(lines)
+def _each(i: str, part: int, came: str, then: str, names: str, body: str, end: str = "") -> str:
+    """A loop over the elements of a part, whose words have these names."""
+    count, width = _PARTS[part]
+    typed = [n if " " in n else f"i64 {n}" for n in names.split(", ")]
+    element = f"""  %{i}.word = mul i64 %{i}, {width}
+  %{i}.element = getelementptr i64, ptr %part{part}, i64 %{i}.word
+"""
+    return counted(i, count, came, then, element + fields(f"{i}.element", typed) + body, end)
 
+
+_BASE = """
+  %h = mul i64 %number, 2
+  %o = add i64 %h, 1
+  %handle = call ptr @PyList_GetItem(ptr %at, i64 %h)
+  %base = call i64 @PyLong_AsLongLong(ptr %handle)
+  %start = call ptr @PyList_GetItem(ptr %at, i64 %o)
+  %first = call i64 @PyLong_AsLongLong(ptr %start)
+  %address = add i64 %base, %first
+  %basep = getelementptr i64, ptr %bases, i64 %s
+  store i64 %address, ptr %basep"""
+_BUFFER = """
+  %whose = getelementptr i64, ptr %bases, i64 %of
+  %its = load i64, ptr %whose
+  %where = add i64 %its, %offset
+  %bto = getelementptr i64, ptr %made, i64 %bword
+  store i64 %where, ptr %bto"""
+_NUMBER = """
+  %value = call ptr @PyList_GetItem(ptr %env, i64 %variable)
+  %missing = icmp eq ptr %value, null
+  br i1 %missing, label %fail, label %present
+present:
+  %x = call i64 @converted(ptr %value, i64 %kind)
+  %nto = getelementptr i64, ptr %made, i64 %nword
+  store i64 %x, ptr %nto"""
+_LAUNCH = """
+  %slots = getelementptr i64, ptr %made, i64 %from
+  %alone = icmp eq i64 %shared, 0
+  br i1 %alone, label %direct, label %share
+direct:
+  call void %function(ptr %slots, i64 0, i64 %tiles)
+  br label %launched
+share:
+  call void @share(ptr %state, ptr %function, ptr %slots, i64 %tiles)
+  br label %launched
+launched:"""
 
 IR = f"""
 declare ptr @PyList_GetItem(ptr, i64)
@@ -75,7 +113,8 @@ bad:
 begin:
   %packed = call ptr @PyTuple_GetItem(ptr %self, i64 0)
   %block = call ptr @PyBytes_AsString(ptr %packed)
-{_header()}
+{fields("block", _HEADER)}
+{_parts()}
   %all = add i64 %words, %nslots
   %bytes = mul i64 %all, 8
   %made = call ptr @PyMem_RawMalloc(i64 %bytes)
@@ -89,63 +128,12 @@ prepare:
   %at = load ptr, ptr %args
   %envp = getelementptr ptr, ptr %args, i64 1
   %env = load ptr, ptr %envp
-  br label %copy
-copy:
-  %w = phi i64 [ 0, %prepare ], [ %w1, %copying ]
-  %wmore = icmp slt i64 %w, %words
-  br i1 %wmore, label %copying, label %slot
-copying:
-  %from = getelementptr i64, ptr %part0, i64 %w
-  %to = getelementptr i64, ptr %made, i64 %w
-  %word = load i64, ptr %from, align 1
-  store i64 %word, ptr %to
-  %w1 = add i64 %w, 1
-  br label %copy
-slot:
-  %s = phi i64 [ 0, %copy ], [ %s1, %based ]
-  %smore = icmp slt i64 %s, %nslots
-  br i1 %smore, label %based, label %buffer
-based:
-{_read("s", 1, 1, ["number"])}
-  %h = mul i64 %number, 2
-  %o = add i64 %h, 1
-  %handle = call ptr @PyList_GetItem(ptr %at, i64 %h)
-  %base = call i64 @PyLong_AsLongLong(ptr %handle)
-  %start = call ptr @PyList_GetItem(ptr %at, i64 %o)
-  %first = call i64 @PyLong_AsLongLong(ptr %start)
-  %address = add i64 %base, %first
-  %basep = getelementptr i64, ptr %bases, i64 %s
-  store i64 %address, ptr %basep
-  %s1 = add i64 %s, 1
-  br label %slot
-buffer:
-  %b = phi i64 [ 0, %slot ], [ %b1, %placed ]
-  %bmore = icmp slt i64 %b, %nbuffers
-  br i1 %bmore, label %placed, label %scalar
-placed:
-{_read("b", 2, 3, ["bword", "bbase", "boffset"])}
-  %whose = getelementptr i64, ptr %bases, i64 %bbase
-  %its = load i64, ptr %whose
-  %where = add i64 %its, %boffset
-  %bto = getelementptr i64, ptr %made, i64 %bword
-  store i64 %where, ptr %bto
-  %b1 = add i64 %b, 1
-  br label %buffer
-scalar:
-  %n = phi i64 [ 0, %buffer ], [ %n1, %present ]
-  %nmore = icmp slt i64 %n, %nnumbers
-  br i1 %nmore, label %convert, label %check
-convert:
-{_read("n", 3, 3, ["nword", "nkind", "variable"])}
-  %value = call ptr @PyList_GetItem(ptr %env, i64 %variable)
-  %missing = icmp eq ptr %value, null
-  br i1 %missing, label %fail, label %present
-present:
-  %x = call i64 @converted(ptr %value, i64 %nkind)
-  %nto = getelementptr i64, ptr %made, i64 %nword
-  store i64 %x, ptr %nto
-  %n1 = add i64 %n, 1
-  br label %scalar
+  %length = mul i64 %words, 8
+  call void @llvm.memcpy.p0.p0.i64(ptr %made, ptr %part0, i64 %length, i1 false)
+  br label %each_s
+{_each("s", 1, "prepare", "each_b", "number", _BASE)}
+{_each("b", 2, "each_s", "each_n", "bword, of, offset", _BUFFER)}
+{_each("n", 3, "each_b", "check", "nword, kind, variable", _NUMBER, "present")}
 check:
   %error = call ptr @PyErr_Occurred()
   %failed = icmp ne ptr %error, null
@@ -161,27 +149,8 @@ aside:
   br label %run
 run:
   %thread = phi ptr [ null, %go ], [ %saved, %aside ]
-  br label %launch
-launch:
-  %l = phi i64 [ 0, %run ], [ %l1, %launched ]
-  %lmore = icmp slt i64 %l, %nlaunches
-  br i1 %lmore, label %one, label %end
-one:
-{_read("l", 4, 4, ["address0", "tiles", "shared", "its0"])}
-  %function = inttoptr i64 %address0 to ptr
-  %slots = getelementptr i64, ptr %made, i64 %its0
-  %alone = icmp eq i64 %shared, 0
-  br i1 %alone, label %direct, label %share
-direct:
-  call void %function(ptr %slots, i64 0, i64 %tiles)
-  br label %launched
-share:
-  %pool = inttoptr i64 %state to ptr
-  call void @share(ptr %pool, ptr %function, ptr %slots, i64 %tiles)
-  br label %launched
-launched:
-  %l1 = add i64 %l, 1
-  br label %launch
+  br label %each_l
+{_each("l", 4, "run", "end", "ptr function, tiles, shared, from", _LAUNCH, "launched")}
 end:
   br i1 %releases, label %back, label %done
 back:
@@ -189,9 +158,8 @@ back:
   br label %done
 done:
   call void @PyMem_RawFree(ptr %made)
-  %nonevalue = inttoptr i64 %none to ptr
-  call void @Py_IncRef(ptr %nonevalue)
-  ret ptr %nonevalue
+  call void @Py_IncRef(ptr %none)
+  ret ptr %none
 }}
 """
 

@@ -12,41 +12,29 @@ from .schedule import Schedule
 LINE = 64  # bytes of a line of the caches
 AHEAD, FETCHES = 8, 8  # vectors between a fetch and its use; fetches for each vector
 
-# op -> {kinds: template}; {t}: the type, {s}: its suffix in intrinsic names, then the arguments
+# op -> {kinds: instruction of two arguments}
 _OPS: dict[str, dict[str, str]] = {
-    "add": {"iu": "add {t} {a}, {b}", "f": "fadd {t} {a}, {b}"},
-    "sub": {"iu": "sub {t} {a}, {b}", "f": "fsub {t} {a}, {b}"},
-    "mul": {"iu": "mul {t} {a}, {b}", "f": "fmul {t} {a}, {b}"},
-    "div": {"f": "fdiv {t} {a}, {b}"},
-    "fma": {"f": "call {t} @llvm.fma.{s}({t} {a}, {t} {b}, {t} {c})"},
-    "neg": {"iu": "sub {t} zeroinitializer, {a}", "f": "fneg {t} {a}"},
-    "sqrt": {"f": "call {t} @llvm.sqrt.{s}({t} {a})"},
-    "trunc": {"f": "call {t} @llvm.trunc.{s}({t} {a})"},
-    "floor": {"f": "call {t} @llvm.floor.{s}({t} {a})"},
-    "rint": {"f": "call {t} @llvm.roundeven.{s}({t} {a})"},
-    "quo": {"i": "sdiv {t} {a}, {b}", "u": "udiv {t} {a}, {b}"},
-    "rem": {"i": "srem {t} {a}, {b}", "u": "urem {t} {a}, {b}"},
-    "shl": {"iu": "shl {t} {a}, {b}"},
-    "shr": {"i": "ashr {t} {a}, {b}", "u": "lshr {t} {a}, {b}"},
-    "and": {"biu": "and {t} {a}, {b}"},
-    "or": {"biu": "or {t} {a}, {b}"},
-    "xor": {"biu": "xor {t} {a}, {b}"},
-    "lt": {
-        "i": "icmp slt {t} {a}, {b}",
-        "u": "icmp ult {t} {a}, {b}",
-        "f": "fcmp olt {t} {a}, {b}",
-    },
-    "le": {
-        "i": "icmp sle {t} {a}, {b}",
-        "u": "icmp ule {t} {a}, {b}",
-        "f": "fcmp ole {t} {a}, {b}",
-    },
-    "eq": {"biu": "icmp eq {t} {a}, {b}", "f": "fcmp oeq {t} {a}, {b}"},
-    "ne": {"biu": "icmp ne {t} {a}, {b}", "f": "fcmp une {t} {a}, {b}"},
+    "add": {"iu": "add", "f": "fadd"},
+    "sub": {"iu": "sub", "f": "fsub"},
+    "mul": {"iu": "mul", "f": "fmul"},
+    "div": {"f": "fdiv"},
+    "quo": {"i": "sdiv", "u": "udiv"},
+    "rem": {"i": "srem", "u": "urem"},
+    "shl": {"iu": "shl"},
+    "shr": {"i": "ashr", "u": "lshr"},
+    "and": {"biu": "and"},
+    "or": {"biu": "or"},
+    "xor": {"biu": "xor"},
+    "lt": {"i": "icmp slt", "u": "icmp ult", "f": "fcmp olt"},
+    "le": {"i": "icmp sle", "u": "icmp ule", "f": "fcmp ole"},
+    "eq": {"biu": "icmp eq", "f": "fcmp oeq"},
+    "ne": {"biu": "icmp ne", "f": "fcmp une"},
 }
-_TEMPLATES = {
-    (op, kind): text for op, rows in _OPS.items() for kinds, text in rows.items() for kind in kinds
+_INSTRUCTIONS = {
+    (op, kind): word for op, rows in _OPS.items() for kinds, word in rows.items() for kind in kinds
 }
+# op -> LLVM's name of it
+_CALLS = {"fma": "fma", "sqrt": "sqrt", "trunc": "trunc", "floor": "floor", "rint": "roundeven"}
 
 
 class Values(Emitter):
@@ -71,9 +59,9 @@ class Values(Emitter):
         if v.op == "const":
             return Lane(constant(v))
         if v.op == "param":
-            return self.params[str(v.attr)]
+            return self.params[v.name]
         if v.op == "index":
-            return self.index[int(v.attr)]
+            return self.index[v.axis]
         if id(v) not in self.env:
             self.expression(v)
         return self.env[id(v)]
@@ -96,10 +84,8 @@ class Values(Emitter):
         return self.let(f"add {t} {base}, {steps}")
 
     def value(self, v: Value) -> None:
-        if id(v) in self.given:
-            self.env[id(v)] = self.given[id(v)]
-            return
-        self.env[id(v)] = self.load(v) if v.op == "load" else self.compute(v)
+        known = self.given.get(id(v))
+        self.env[id(v)] = known or (self.load(v) if v.op == "load" else self.compute(v))
 
     def compute(self, v: Value) -> Lane:
         lanes = [self.lane(a) for a in v.args]
@@ -122,11 +108,8 @@ class Values(Emitter):
             if a.form == b.form:
                 return None
             factor, line = (a, b) if a.form == "u" else (b, a)
-            return Lane(
-                self.i64("mul", line.text, factor.text),
-                "a",
-                self.i64("mul", line.stride, factor.text),
-            )
+            text = self.i64("mul", line.text, factor.text)
+            return Lane(text, "a", self.i64("mul", line.stride, factor.text))
         return Lane(self.i64(op, a.text, b.text), "a", self.i64(op, a.stride, b.stride))
 
     def apply(self, v: Value, args: Sequence[str], width: int) -> str:
@@ -138,26 +121,26 @@ class Values(Emitter):
             bits = self.wide("i1", width)
             return self.let(f"select {bits} {args[0]}, {t} {args[1]}, {t} {args[2]}")
         if v.op == "bitcast":
-            return (
-                args[0] if s == d else self.let(f"bitcast {t} {args[0]} to {self.wide(d, width)}")
-            )
+            to = self.wide(d, width)
+            return args[0] if s == d else self.let(f"bitcast {t} {args[0]} to {to}")
         if v.op == "cast":
             return self.cast(args[0], source, v.dtype, width)
         if v.op == "not":
             ones = "-1" if width == 1 else f"splat ({s} -1)"
             return self.let(f"xor {t} {args[0]}, {ones}")
-        if v.op == "neg" and width == 1 and source.kind != "f":
-            return self.let(f"sub {t} 0, {args[0]}")
+        if v.op == "neg" and source.kind == "f":
+            return self.let(f"fneg {t} {args[0]}")
+        if v.op == "neg":
+            return self.let(f"sub {t} {'0' if width == 1 else 'zeroinitializer'}, {args[0]}")
+        if v.op in _CALLS:
+            suffix = f"f{source.bits}" if width == 1 else f"v{width}f{source.bits}"
+            given = ", ".join(f"{t} {a}" for a in args)
+            return self.let(f"call {t} @llvm.{_CALLS[v.op]}.{suffix}({given})")
+        a, b = args
         if v.op in ("quo", "rem") and width > 1 and self.mask:
             # A lane that is switched off may divide by zero, and vector divisions trap.
-            one = f"splat ({s} 1)"
-            args = [
-                args[0],
-                self.let(f"select {self.wide('i1')} {self.mask}, {t} {args[1]}, {t} {one}"),
-            ]
-        suffix = f"f{source.bits}" if width == 1 else f"v{width}f{source.bits}"
-        names = dict(zip("abc", args, strict=False))
-        return self.let(_TEMPLATES[v.op, source.kind].format(t=t, s=suffix, **names))
+            b = self.let(f"select {self.wide('i1')} {self.mask}, {t} {b}, {t} splat ({s} 1)")
+        return self.let(f"{_INSTRUCTIONS[v.op, source.kind]} {t} {a}, {b}")
 
     def cast(self, a: str, source: DType, target: DType, width: int) -> str:
         s, d = (self.wide(scalar_type(x), width) for x in (source, target))
@@ -189,9 +172,8 @@ class Values(Emitter):
 
     def address(self, buffer: Buffer, index: str) -> str:
         """The address of an element, or a vector of addresses where `index` is a vector."""
-        return self.let(
-            f"getelementptr {memory_type(buffer.dtype)}, ptr {self.buffers[buffer.name]}, {index}"
-        )
+        start = self.buffers[buffer.name]
+        return self.let(f"getelementptr {memory_type(buffer.dtype)}, ptr {start}, {index}")
 
     def guarded(self, pointer: str, when: str) -> str:
         """`pointer` where `when` (an i1) holds, else eight bytes of nothing: no branch."""
@@ -233,12 +215,11 @@ class Values(Emitter):
     def load(self, v: Value) -> Lane:
         if id(v) in self.transposed:
             return Lane(self.from_memory(v.dtype, self.from_transposed(v), self.width), "v")
-        when = v.args[1] if len(v.args) == 2 else None
-        if self.lane(v.args[0]).form == "u" and (when is None or self.lane(when).form == "u"):
-            place = self.place(v.attr, v.args[0], when)
+        if all(self.lane(a).form == "u" for a in v.args):
+            place = self.place(v.buffer, v.index, v.when)
             text = self.let(f"load {memory_type(v.dtype)}, ptr {place}, align {v.dtype.itemsize}")
             return Lane(self.from_memory(v.dtype, text, 1))
-        text = self.load_vector(v.attr, v.args[0], self.active(when))
+        text = self.load_vector(v.buffer, v.index, self.active(v.when))
         return Lane(self.from_memory(v.dtype, text, self.width), "v")
 
     def load_vector(self, buffer: Buffer, index: Value, active: str | None) -> str:
@@ -246,9 +227,8 @@ class Values(Emitter):
         t, align = self.wide(memory_type(buffer.dtype)), buffer.dtype.itemsize
         if self.is_contiguous(index):
             place = self.address(buffer, f"i64 {self.lane(index).text}")
-            if active is not None:
-                return self.masked_load(buffer.dtype, self.harmless(place, active), active)
-            return self.let(f"load {t}, ptr {place}, align {align}")
+            place = place if active is None else self.harmless(place, active)
+            return self.load_row(buffer.dtype, place, active)
         self.fetch_ahead(buffer, self.lane(index))
         places = self.address(buffer, f"{self.wide('i64')} {self.vector(index)}")
         return self.let(
@@ -270,8 +250,11 @@ class Values(Emitter):
             place = self.address(buffer, f"i64 {index}")
             self.do(f"call void @llvm.prefetch.p0(ptr {place}, i32 0, i32 3, i32 1)")
 
-    def masked_load(self, d: DType, place: str, active: str) -> str:
+    def load_row(self, d: DType, place: str, active: str | None) -> str:
+        """The vector at `place`."""
         t = self.wide(memory_type(d))
+        if active is None:
+            return self.let(f"load {t}, ptr {place}, align {d.itemsize}")
         return self.let(
             f"call {t} @llvm.masked.load.{self.suffix(d)}.p0("
             f"ptr align {d.itemsize} {place}, {self.bits(active)}, {t} zeroinitializer)"
@@ -301,30 +284,30 @@ class Values(Emitter):
         active = self.active(s.when)
         if not self.is_contiguous(s.index):
             places = self.address(s.buffer, f"{self.wide('i64')} {self.vector(s.index)}")
-            self.do(
-                f"call void @llvm.masked.scatter.{self.suffix(d)}.v{self.width}p0({t} {text}, "
-                f"{self.wide('ptr')} align {align} {places}, {self.bits(active)})"
-            )
+            to = f"{self.wide('ptr')} align {align} {places}, {self.bits(active)}"
+            scatter = f"@llvm.masked.scatter.{self.suffix(d)}.v{self.width}p0"
+            self.do(f"call void {scatter}({t} {text}, {to})")
             return
-        place = self.address(s.buffer, f"i64 {self.lane(s.index).text}")
-        if active is None:
-            plain = f"store {t} {text}, ptr {place}, align {align}"
-            self.streamed(plain, f"store {t} {text}, ptr {place}, align {LINE}", place)
-        else:
-            self.do(
-                f"call void @llvm.masked.store.{self.suffix(d)}.p0("
-                f"{t} {text}, ptr align {align} {place}, {self.bits(active)})"
-            )
+        self.store_row(d, text, self.address(s.buffer, f"i64 {self.lane(s.index).text}"), active)
 
-    def streamed(self, plain: str, aligned: str, place: str) -> None:
-        """A store past the caches, where that pays and `place` is at the start of a line."""
+    def store_row(self, d: DType, text: str, place: str, active: str | None) -> None:
+        """Writes a vector to `place`.
+
+        Past the caches, where that pays, all lanes are active and `place` is at a line's start.
+        """
+        given = f"{self.wide(memory_type(d))} {text}"
+        if active is not None:
+            to = f"ptr align {d.itemsize} {place}, {self.bits(active)}"
+            self.do(f"call void @llvm.masked.store.{self.suffix(d)}.p0({given}, {to})")
+            return
+        plain = f"store {given}, ptr {place}, align {d.itemsize}"
         if not self.streams:
             self.do(plain)
             return
         low = self.let(f"and i64 {self.let(f'ptrtoint ptr {place} to i64')}, {LINE - 1}")
         fits = self.let(f"and i1 {self.streams}, {self.let(f'icmp eq i64 {low}, 0')}")
         with self.when(fits):
-            self.do(f"{aligned}, !nontemporal !{{i32 1}}")
+            self.do(f"store {given}, ptr {place}, align {LINE}, !nontemporal !{{i32 1}}")
         with self.when(self.let(f"xor i1 {fits}, true")):
             self.do(plain)
 

@@ -16,10 +16,10 @@ from dovetail.extend import (
     Kernel,
     Loop,
     Schedule,
-    Value,
     along_rows,
     coarsen,
     grid_index,
+    loads,
     reduces_long,
     reductions,
     shareable,
@@ -118,17 +118,15 @@ def across(kernel: Kernel) -> bool:
     if axis < 1 or any(isinstance(s, Loop) for s in kernel.body):
         return False
     above, along = (stride_along(kernel.body, grid_index(a)) for a in (axis - 1, axis))
-    indices = [s.args[0] for s in kernel.body if isinstance(s, Value) and s.op == "load"]
+    indices = [v.index for v in loads(kernel.body)]
     return any(above(i) == 1 and along(i) not in (0, 1) for i in indices)
 
 
 @lru_cache(KNOWN)
 def points(kernel: Kernel) -> int:
     """How many points a thread of the coarsened kernel does; 1 where it is not worth it."""
-    loads = {
-        id(s): s.dtype.itemsize for s in kernel.body if isinstance(s, Value) and s.op == "load"
-    }
-    if not loads or any(isinstance(s, Loop) for s in kernel.body):
+    nbytes = sum(v.dtype.itemsize for v in loads(kernel.body))
+    if not nbytes or any(isinstance(s, Loop) for s in kernel.body):
         return 1
-    wanted = min(IN_FLIGHT // sum(loads.values()), LONG // len(kernel.body), 8)
+    wanted = min(IN_FLIGHT // nbytes, LONG // len(kernel.body), 8)
     return 1 << wanted.bit_length() - 1 if wanted > 1 and coarsen(kernel, 2) is not None else 1

@@ -9,13 +9,14 @@ import numpy as np
 
 from ..arguments import flag, named, real
 from ..arguments import function as callable_
-from ..dtypes import float64
+from ..dtypes import complex128, float64
 from ..errors import DTypeError, GradientError
 from ..functions.from_values import asarray
 from ..tensor.tensor import Tensor, required
 from .engine import Tensors, detach, grad, requires_grad_
 
 Array: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
+_WIDE = (float64, complex128)
 Function: TypeAlias = Callable[..., object]  # of tensors and others, to one or several tensors
 
 
@@ -30,7 +31,7 @@ def gradcheck(
     `eps`: the step of the differences. `atol`, `rtol`: what they may differ by.
     `raise_exception`: False returns False instead of an error.
     Shapes: any; the function is called twice for each element.
-    Dtypes: inputs that require a gradient are float64.
+    Dtypes: inputs that require a gradient are float64 or complex128, whose parts vary alone.
     Raises: GradientError with the worst element, DTypeError, ArgumentError.
 
     >>> import dovetail as dt
@@ -45,8 +46,8 @@ def gradcheck(
     raise_exception = flag("gradcheck", raise_exception, "raise_exception")
     args: list[Any] = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
     wanted = [i for i, a in enumerate(args) if isinstance(a, Tensor) and a.requires_grad]
-    if not wanted or any(args[i].dtype is not float64 for i in wanted):
-        raise DTypeError("gradcheck: needs float64 inputs that require a gradient")
+    if not wanted or any(args[i].dtype not in _WIDE for i in wanted):
+        raise DTypeError("gradcheck: needs float64 or complex128 inputs that require a gradient")
     outputs = _listed("gradcheck", function(*args))
     for o, out in enumerate(outputs):
         if not out.requires_grad:
@@ -74,7 +75,7 @@ def gradgradcheck(
     `eps`: the step of the differences. `atol`, `rtol`: what they may differ by.
     `raise_exception`: False returns False instead of an error.
     Shapes: any; the function is called twice for each element.
-    Dtypes: inputs that require a gradient are float64.
+    Dtypes: inputs that require a gradient are float64 or complex128, whose parts vary alone.
     Raises: GradientError with the worst element, DTypeError, ArgumentError.
 
     >>> import dovetail as dt
@@ -87,7 +88,7 @@ def gradgradcheck(
     wanted = [i for i, a in enumerate(args) if isinstance(a, Tensor) and a.requires_grad]
     rng = np.random.default_rng(0)
     weights = [
-        requires_grad_(asarray(rng.normal(size=t.shape), device=t.device))
+        requires_grad_(asarray(_shaped(rng.normal(size=_count(t)), t), device=t.device))
         for t in _listed("gradgradcheck", function(*args)) if t.requires_grad
     ]  # fmt: skip
 
@@ -108,25 +109,41 @@ def _listed(op: str, made: object) -> list[Tensor]:
 def _analytic(out: Tensor, inputs: list[Tensor]) -> list[Array]:
     """The Jacobians, (elements of out, elements of the input) each."""
     rows: list[list[Array]] = [[] for _ in inputs]
-    for k in range(out.size):
-        unit = np.zeros(out.size)
+    for k in range(_count(out)):
+        unit = np.zeros(_count(out))
         unit[k] = 1.0
-        g = asarray(unit.reshape(out.shape), device=out.device)
+        g = asarray(_shaped(unit, out), device=out.device)
         found = grad(out, inputs, g, retain_graph=True, allow_unused=True)
         for row, part, t in zip(rows, found, inputs, strict=True):
-            row.append(np.zeros(t.size) if part is None else part.numpy().reshape(-1).copy())
-    return [np.array(r).reshape(out.size, t.size) for r, t in zip(rows, inputs, strict=True)]
+            row.append(np.zeros(_count(t)) if part is None else _flat(part))
+    return [np.array(r).reshape(_count(out), _count(t)) for r, t in zip(rows, inputs, strict=True)]
+
+
+def _count(t: Tensor) -> int:
+    """How many real numbers a tensor holds."""
+    return t.size * (2 if t.dtype.kind == "c" else 1)
+
+
+def _flat(t: Tensor) -> Array:
+    """The real numbers that a tensor holds: of complex ones their parts."""
+    return np.array(t.numpy()).reshape(-1).view(np.float64)
+
+
+def _shaped(flat: Array, like: Tensor) -> np.ndarray:
+    """Real numbers as the elements of a tensor."""
+    held = np.complex128 if like.dtype.kind == "c" else np.float64
+    return flat.view(held).reshape(like.shape)
 
 
 def _differences(function: Function, args: list[Any], i: int, o: int, eps: float) -> Array:
-    at = np.array(args[i].numpy())
+    at = _flat(args[i])
     columns = []
     for k in range(at.size):
         sides = []
         for step in (eps, -eps):
-            moved = at.copy().reshape(-1)
+            moved = at.copy()
             moved[k] += step
-            sides.append(_value(function, args, i, o, moved.reshape(at.shape)))
+            sides.append(_value(function, args, i, o, moved))
         columns.append((sides[0] - sides[1]) / (2 * eps))
     size = columns[0].size if columns else _value(function, args, i, o, at).size
     return np.array(columns).reshape(at.size, size).T
@@ -135,11 +152,11 @@ def _differences(function: Function, args: list[Any], i: int, o: int, eps: float
 def _value(function: Function, args: list[Any], i: int, o: int, at: Array) -> Array:
     """The result at another point; leaves again, since a function may take gradients itself."""
     given = [detach(a) if isinstance(a, Tensor) else a for a in args]
-    given[i] = asarray(at, device=args[i].device)
+    given[i] = asarray(_shaped(at, args[i]), device=args[i].device)
     for k, a in enumerate(args):
         if isinstance(a, Tensor) and a.requires_grad:
             requires_grad_(given[k])
-    return np.array(_listed("gradcheck", function(*given))[o].numpy()).reshape(-1)
+    return _flat(_listed("gradcheck", function(*given))[o])
 
 
 def _report(o: int, i: int, have: Array, want: Array) -> str:

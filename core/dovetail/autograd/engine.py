@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from heapq import heappop, heappush
 from itertools import count
 from typing import Literal, overload
 
 from ..arguments import flag, function
-from ..errors import DeviceError, DovetailError, DTypeError, GradientError, ShapeError
+from ..errors import DTypeError, GradientError, ShapeError
 from ..graph.expr import Expr, leaf, storage_of, tape_of
 from ..layout import StridedView
 from ..ops import table as ops
-from ..settings import DEPTH_LIMIT, current, record, restore
+from ..settings import current
 from ..tensor import writes
 from ..tensor.host import evaluate
 from ..tensor.tensor import Tensor, lazy_storage, make, required, strided
-from ..tensor.verbs import apply
+from .flow import Collected, checked, run
 from .gradients import RULES
 from .namespace import ones
-from .tape import HookHandle, Kept, Leaf, Node, Sent, keep, set_gradient
+from .tape import HookHandle, Leaf, Node, set_gradient
 
 Tensors = Tensor | Sequence[Tensor]
-# All gradients on their way are computed before one is so deep that it would be alone: what waited
-# for it would keep in memory all that it reads. 40 layers of 256 need two thirds of the memory.
-DEEP = DEPTH_LIMIT * 3 // 4
 
 
 # --- backward and grad ---------------------------------------------------------------------------
@@ -58,8 +54,8 @@ def backward(
         None if inputs is None else [_taped("backward", t) for t in _listed("backward", inputs)]
     )
     keep_graph = create_graph if retain_graph is None else retain_graph
-    into = _Collected(wanted, accumulate=True)
-    passed = _run(roots, into, create_graph)
+    into = Collected(wanted, accumulate=True)
+    passed = run(roots, into, create_graph)
     grown = into.grown(create_graph)
     seeds = [t for t, _ in roots]
     roots.clear()  # an implied gradient that nobody holds needs no memory
@@ -122,8 +118,8 @@ def grad(
     roots = _roots("grad", outputs, grad_outputs)
     nodes = [_taped("grad", t) for t in _listed("grad", inputs)]
     keep_graph = create_graph if retain_graph is None else retain_graph
-    into = _Collected(nodes, accumulate=False)
-    passed = _run(roots, into, create_graph)
+    into = Collected(nodes, accumulate=False)
+    passed = run(roots, into, create_graph)
     found = tuple(into.found.get(n) for n in nodes)
     if not allow_unused:
         for i, g in enumerate(found):
@@ -181,139 +177,6 @@ def _incoming(name: str, t: Tensor, g: object) -> Tensor:
     return checked(name, "the gradient that comes in", node_, g)
 
 
-def checked(name: str, what: str, node_: Node, g: object) -> Tensor:
-    """`g`, where it has the spec of the tensor. Raises: DTypeError, ShapeError, DeviceError."""
-    if not isinstance(g, Tensor):
-        raise DTypeError(f"{name}: {what} is a {type(g).__name__}, not a tensor")
-    want, have = node_.spec, strided(name, g)._expr.spec
-    if have is not want:
-        kind: type[DovetailError] = ShapeError if have.shape != want.shape else DTypeError
-        kind = kind if have.device is want.device else DeviceError
-        raise kind(f"{name}: {what} is {have!r}, but the tensor is {want!r}; they must be the same")
-    return g
-
-
-class _Collected:
-    """Where gradients go. `nodes`: those asked for, None for all leaves.
-
-    No `grad` changes before all gradients are known: one that fails leaves nothing half done.
-    """
-
-    def __init__(self, nodes: list[Node] | None, accumulate: bool) -> None:
-        self.wanted = None if nodes is None else set(nodes)
-        self.accumulate = accumulate
-        self.found: dict[Node, Tensor] = {}
-        self.reached: dict[Node, Tensor] = {}  # whose `grad` is to change
-        self.given: set[int] = set()  # ids of nodes that are some gradient already
-
-    def take(self, n: Node, g: Tensor) -> None:
-        asked = type(n) is Leaf if self.wanted is None else n in self.wanted
-        if n.retains or (asked and self.accumulate):
-            self.reached[n] = g
-        if asked and not self.accumulate:
-            self.found[n] = g
-
-    def grown(self, recorded: bool) -> list[tuple[Node, Tensor]]:
-        """What every `grad` is to be.
-
-        No two tensors may share its memory: somebody will write there.
-        """
-        made: list[tuple[Node, Tensor]] = []
-        before = current()
-        try:
-            record(recorded)
-            for n, g in self.reached.items():
-                if n.grad is not None:
-                    g = n.grad + g
-                elif g._expr.op is None or id(g._expr) in self.given or n.hooks:
-                    g = apply(ops.COPY, (g,))
-                self.given.add(id(g._expr))
-                made.append((n, g))
-        finally:
-            restore(before)
-        self.reached.clear()  # or what is held here would be stored
-        return made
-
-
-def _run(roots: list[tuple[Tensor, Tensor]], into: _Collected, create_graph: bool) -> list[Node]:
-    """Has gradients flow, and returns the nodes that they have passed."""
-    needed = None if into.wanted is None else _leading_to(roots, into.wanted)
-    sent: dict[Node, Sent] = {}
-    results: dict[Node, Kept | None] = {}
-    heap: list[tuple[int, Node]] = []
-    passed: list[Node] = []
-
-    def send(n: Node, g: Sent, result: Kept | None) -> None:
-        if n in sent:
-            sent[n] = n.join(sent[n], g)
-        else:
-            sent[n], results[n] = g, result
-            heappush(heap, (-n.order, n))
-
-    def pass_on(n: Node, g: Sent, result: Kept | None) -> bool:
-        """Sends on what has come to a node; whether that is deep.
-
-        When it returns nothing here holds a gradient, so none is stored for that.
-        """
-        into.take(n, g)
-        if not n.edges or (needed is not None and n not in needed):
-            return False
-        if n.released:
-            raise GradientError(
-                f"backward: what {n.name} kept for its gradient has been released by an "
-                "earlier backward; the first time, give retain_graph=True"
-            )
-        parts = n.backward(g, result)
-        for edge, part in zip(n.edges, parts, strict=True):
-            if edge is not None and part is not None:
-                send(edge.node, part, edge.result)
-        passed.append(n)
-        return any(type(p) is Tensor and p._expr.depth > DEEP for p in parts)
-
-    before = current()
-    try:
-        record(create_graph)
-        for t, g in roots:
-            into.given.add(id(g._expr))
-            send(t._expr.tape, g, keep(t._expr) if t._expr.tape.needs_result else None)
-        while heap:
-            n = heappop(heap)[1]
-            if pass_on(n, _hooked(n, sent.pop(n)), results.pop(n)):
-                evaluate(*(t for t in sent.values() if type(t) is Tensor))
-    finally:
-        restore(before)
-    return passed
-
-
-def _hooked(n: Node, g: Sent) -> Sent:
-    if n.hooks:
-        for hook in tuple(n.hooks.values()):
-            changed = hook(g)
-            if changed is not None:
-                g = checked("backward", "what a hook returned", n, changed)
-    return g
-
-
-def _leading_to(roots: list[tuple[Tensor, Tensor]], wanted: set[Node]) -> set[Node]:
-    """The nodes whose gradient must flow on for it to reach the wanted ones."""
-    first = min(n.order for n in wanted) if wanted else 0
-    order: list[Node] = []
-    seen: set[Node] = set()
-    stack: list[Node] = [t._expr.tape for t, _ in roots]
-    while stack:
-        n = stack.pop()
-        if n in seen or n.order < first:
-            continue
-        seen.add(n)
-        order.append(n)
-        stack += [e.node for e in n.edges if e is not None]
-    leading: set[Node] = set()
-    for n in sorted(order, key=lambda n: n.order):
-        if any(e is not None and (e.node in wanted or e.node in leading) for e in n.edges):
-            leading.add(n)
-    return leading
-
-
 # --- tensors' side -------------------------------------------------------------------------------
 
 
@@ -333,9 +196,10 @@ def requires_grad_(x: Tensor, requires_grad: bool = True) -> Tensor:
     tape = strided("requires_grad_", x)._expr.tape
     requires_grad = flag("requires_grad_", requires_grad, "requires_grad")
     if requires_grad and tape is None:
-        if x.dtype.kind != "f":
+        if x.dtype.kind not in "fc":
             raise DTypeError(
-                f"requires_grad_: {x.dtype.name} has no gradients, only floats do; see x.astype()"
+                f"requires_grad_: {x.dtype.name} has no gradients, only floats do, and complex "
+                "numbers; see x.astype()"
             )
         _retape(x, Leaf(x._expr.spec))
     elif not requires_grad and tape is not None:

@@ -10,7 +10,8 @@ from ..errors import DTypeError, GradientError
 from ..graph.expr import Expr, Spec, leaf
 from ..settings import current, record, restore
 from ..tensor.tensor import Tensor, lazy_storage, make
-from .engine import backward, checked, detach, requires_grad_
+from .engine import backward, detach, requires_grad_
+from .flow import checked
 from .namespace import zeros
 from .tape import Edge, Kept, Node, Sent, edge_to, keep, kept_value, unheld
 
@@ -211,7 +212,7 @@ def _result(name: str, t: object) -> Tensor:
 def _output(
     t: Tensor, node: _FunctionNode, i: int, context: Context, args: tuple[object, ...]
 ) -> Tensor:
-    if id(t) in context._constant or t.dtype.kind != "f":
+    if id(t) in context._constant or t.dtype.kind not in "fc":
         return t
     out = _Output(node.name, t._expr.spec, (Edge(node, None),))
     out.number = i

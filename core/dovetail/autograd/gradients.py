@@ -25,11 +25,12 @@ from ..graph.expr import Expr, ask, leaf, node, spec, tape_of
 from ..layout import Shape, StridedView
 from ..ops import table as ops
 from ..ops.gradient import Rule
+from ..ops.scatter import Manner
 from ..settings import current
 from ..tensor.host import evaluated
 from ..tensor.tensor import Tensor, alias, make
 from ..tensor.verbs import apply, slice_along, view
-from .namespace import ones, zeros
+from .namespace import conj, ones, zeros
 from .tape import RuleContext
 
 # --- reductions ----------------------------------------------------------------------------------
@@ -40,13 +41,13 @@ def _kept_axes(c: RuleContext) -> Shape:
     return tuple(1 if d in axes else n for d, n in enumerate(c.spec().shape))
 
 
-def _spread(g: Tensor, c: RuleContext) -> Tensor:
+def _broadcast(g: Tensor, c: RuleContext) -> Tensor:
     """A value of each row, at every element of it."""
     return view(view(g, ("reshape", _kept_axes(c))), ("expand", c.spec().shape))
 
 
 def _mean(g: Tensor, c: RuleContext) -> Tensor:
-    return _spread(g / float(max(math.prod(c.spec().shape[d] for d in c.attrs[0]), 1)), c)
+    return _broadcast(g / float(max(math.prod(c.spec().shape[d] for d in c.attrs[0]), 1)), c)
 
 
 def _prod(g: Tensor, c: RuleContext, x: Tensor) -> Tensor:
@@ -55,14 +56,14 @@ def _prod(g: Tensor, c: RuleContext, x: Tensor) -> Tensor:
     That divides by factors and counts zeros, which has no derivative: where one may be wanted, the
     other factors are multiplied from both sides instead, one after the other.
     """
-    axes, x = c.attrs[0], cast(x, g.dtype)
+    axes, x = c.attrs[0], conj(cast(x, g.dtype))
     if current().grad:
-        return _spread(g, c) * _other_factors(x, axes)
+        return _broadcast(g, c) * _other_factors(x, axes)
     zero = ew.equal(x, 0)
     count = sum_(cast(zero, int64), axis=axes, keepdims=True)
     safe = ew.where(zero, 1.0, x)
     others = prod(safe, axis=axes, keepdims=True) / safe
-    return _spread(g, c) * ew.where(ew.equal(cast(zero, int64), count), others, 0.0)
+    return _broadcast(g, c) * ew.where(ew.equal(cast(zero, int64), count), others, 0.0)
 
 
 def _other_factors(x: Tensor, axes: Shape) -> Tensor:
@@ -81,7 +82,7 @@ def _extremes(g: Tensor, c: RuleContext, x: Tensor, r: Tensor) -> Tensor:
     best = view(r, ("reshape", _kept_axes(c)))
     here = ew.logical_or(ew.equal(x, best), ew.isnan(x))
     count = sum_(cast(here, x.dtype), axis=c.attrs[0], keepdims=True)
-    return ew.where(here, _spread(g, c) / count, 0.0)
+    return ew.where(here, _broadcast(g, c) / count, 0.0)
 
 
 # --- cumulative ----------------------------------------------------------------------------------
@@ -126,9 +127,27 @@ def _cumulative_prod(g: Tensor, c: RuleContext, x: Tensor) -> Tensor:
     s[i] = g[i] + x[i + 1] * s[i + 1] is that sum. Nothing is divided, so zeros are nothing special.
     """
     axis, g = c.attrs[0], _without_first(g, c)
-    x = cast(x, g.dtype)
+    x = conj(cast(x, g.dtype))
     after = _recurrence(_backwards(x, axis), _backwards(g, axis), axis, 1)
     return _product_before(x, axis) * _backwards(after, axis)
+
+
+def _cumulative_logsumexp(g: Tensor, c: RuleContext, x: Tensor, r: Tensor) -> Tensor:
+    """The sum over k >= j of g[k] exp(x[j] - r[k]), by the logarithms of its two signs.
+
+    Source: PyTorch's logcumsumexp_backward.
+    """
+    axis = c.attrs[0]
+    g, r, x = _without_first(g, c), _without_first(r, c), cast(x, r.dtype)
+    total: Tensor | None = None
+    for sign in (1.0, -1.0):
+        size = ew.where(g * sign > 0, ew.log(ew.where(g * sign > 0, g * sign, 1.0)), -math.inf)
+        size = ew.where(r > -math.inf, size - r, -math.inf)
+        after = _running(ops.CUMULATIVE_LOGSUMEXP, _backwards(size, axis), axis)
+        share = ew.exp(_backwards(after, axis) + x)
+        total = share if total is None else total - share
+    assert total is not None
+    return total
 
 
 def _recurrence(x: Tensor, b: Tensor, axis: int, lag: int) -> Tensor:
@@ -138,13 +157,13 @@ def _recurrence(x: Tensor, b: Tensor, axis: int, lag: int) -> Tensor:
 def _recurrence_term(g: Tensor, c: RuleContext, x: Tensor) -> Tensor:
     """The same recurrence backwards, with the factors one place off."""
     axis, lag = c.attrs
-    back = _recurrence(_backwards(x, axis), _backwards(g, axis), axis, 1 - lag)
+    back = _recurrence(_backwards(conj(x), axis), _backwards(g, axis), axis, 1 - lag)
     return _backwards(back, axis)
 
 
 def _recurrence_factor(g: Tensor, c: RuleContext, x: Tensor, r: Tensor) -> Tensor:
     axis, lag = c.attrs
-    flow = _recurrence_term(g, c, x)
+    flow, r = _recurrence_term(g, c, x), conj(r)
     return _neighbour(flow, axis, 1) * r if lag else flow * _neighbour(r, axis, -1)
 
 
@@ -161,11 +180,11 @@ def _neighbour(x: Tensor, axis: int, by: int) -> Tensor:
 
 
 def _matmul_left(g: Tensor, y: Tensor) -> Tensor:
-    return matmul(g, y.mT)
+    return matmul(g, conj(y.mT))
 
 
 def _matmul_right(g: Tensor, x: Tensor) -> Tensor:
-    return matmul(x.mT, g)
+    return matmul(conj(x.mT), g)
 
 
 # --- views ---------------------------------------------------------------------------------------
@@ -230,7 +249,7 @@ def place(g: Tensor, layout: StridedView, size: int) -> Tensor:
     if _meets_itself(layout):
         place_ = _positions(layout, g)
         operands = (flat._expr, view(g, ("reshape", (g.size,)))._expr, place_._expr)
-        placed = make(node(ops.SCATTER, operands, flat._expr.spec, ("add", False)))
+        placed = make(node(ops.SCATTER, operands, flat._expr.spec, Manner("add")))
     else:
         placed = make(leaf(evaluated(flat).storage, flat._expr.spec, (1,), 0))
         if g.size:
@@ -319,7 +338,7 @@ def _gather(g: Tensor, c: RuleContext, rest: list[Tensor]) -> Tensor:
     onto = (*(source[a] for a in of), *wide)
     flat = zeros(spec(onto, g.dtype, g.device))
     operands = tuple(t._expr for t in (flat, arranged(g), *indices))
-    total = make(node(ops.SCATTER, operands, flat._expr.spec, ("add", False)))
+    total = make(node(ops.SCATTER, operands, flat._expr.spec, Manner("add")))
     order = [*of, *kept, *ones_]
     back = view(total, ("permute", tuple(order.index(a) for a in range(len(order)))))
     if back.shape != source:  # a size of 1 that was broadcast
@@ -366,24 +385,23 @@ def _taken(t: Tensor, indices: list[Tensor], shape: Shape) -> Tensor:
 
 
 def _scatter_into(g: Tensor, c: RuleContext, rest: list[Tensor]) -> Tensor:
-    if c.attrs[0] == "add":
+    if c.attrs.how == "add":
         return g
     values = zeros(spec(c.spec(1).shape, g.dtype, g.device))
     operands = (g._expr, values._expr, *(i._expr for i in rest))
-    return make(node(ops.SCATTER, operands, g._expr.spec, ("set", True)))
+    return make(node(ops.SCATTER, operands, g._expr.spec, Manner("set", unique=True)))
 
 
 def _scatter_values(g: Tensor, c: RuleContext, rest: list[Tensor]) -> Tensor:
-    how, unique = c.attrs
     shape = c.spec(1).shape
     found = _taken(g, rest, shape)
-    if how == "add" or unique:
+    if c.attrs.how == "add" or c.attrs.unique:
         return found
     turn = view(_count_from(0, shape[0], g), ("reshape", (shape[0], *(1,) * (len(shape) - 1))))
     turn = view(turn, ("expand", shape))
     blank = generate(ops.FULL, g.shape, (-1,), (int64,), int64, g.device)
     operands = (blank._expr, turn._expr, *(i._expr for i in rest))
-    last = make(node(ops.SCATTER, operands, blank._expr.spec, ("set", False)))
+    last = make(node(ops.SCATTER, operands, blank._expr.spec, Manner("set")))
     return ew.where(ew.equal(_taken(last, rest, shape), turn), found, 0.0)
 
 
@@ -403,13 +421,14 @@ def _to_device(g: Tensor, c: RuleContext) -> Tensor:
 # --- the rules -----------------------------------------------------------------------------------
 
 RULES: dict[ops.Op, tuple[Rule, ...]] = {
-    ops.SUM: (_spread,),
+    ops.SUM: (_broadcast,),
     ops.MEAN: (_mean,),
     ops.PROD: (_prod,),
     ops.MAX: (_extremes,),
     ops.MIN: (_extremes,),
     ops.CUMULATIVE_SUM: (_cumulative_sum,),
     ops.CUMULATIVE_PROD: (_cumulative_prod,),
+    ops.CUMULATIVE_LOGSUMEXP: (_cumulative_logsumexp,),
     ops.RECURRENCE: (_recurrence_factor, _recurrence_term),
     ops.MATMUL: (_matmul_left, _matmul_right),
     ops.VIEW: (_view,),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..functions import elementwise
 from ..functions.creation import generate
 from ..functions.elementwise import *  # noqa: F403 - all of them
 from ..graph.expr import Spec
@@ -22,6 +23,23 @@ def ones(s: Spec) -> Tensor:
 def zeros(s: Spec) -> Tensor:
     """Zeros."""
     return constant(0.0, s)
+
+
+def conj(x: Tensor | float, /) -> Tensor | float:  # type: ignore[no-redef]  # of numbers too
+    """The complex conjugate: of what is real, itself."""
+    if not isinstance(x, Tensor):
+        return x.conjugate()
+    return elementwise.conj(x) if is_complex(x) else x
+
+
+def real(x: Tensor, /) -> Tensor:  # type: ignore[no-redef]  # of reals itself
+    """The real part: of what is real, itself."""
+    return elementwise.real(x) if is_complex(x) else x
+
+
+def is_complex(x: Tensor, /) -> bool:
+    """Whether the dtype is complex."""
+    return x.dtype.kind == "c"
 
 
 def zeros_like(x: Tensor, /) -> Tensor:

@@ -11,18 +11,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from inspect import signature
 from itertools import count
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from ..arguments import flag
+from ..engine import recording
+from ..engine.events import counters
 from ..errors import GradientError
+from ..functions.recipes import Recipe, again, described, recipe
 from ..fusion.cost import CHEAP
 from ..graph import expr
 from ..graph.expr import Expr, Spec, Watch, rematerialised, watched
 from ..ops.gradient import Functions, Rule
 from ..ops.site import Attrs
 from ..ops.table import Op
+from ..recent import Recent
 from ..settings import Switch, current
-from ..tensor.tensor import Tensor, make
+from ..tensor.tensor import Tensor, is_to_finish, make
 from . import namespace
 
 REMATERIALISED_LEAVES = 2  # what reads more tensors than this is not cheaper to compute again
@@ -89,11 +93,14 @@ def is_grad_enabled() -> bool:
 # --- what is kept --------------------------------------------------------------------------------
 
 
-class Kept(NamedTuple):
+class Kept:
     """A value for the way back, and what says whether it has been overwritten."""
 
-    value: object  # an Expr, or a Python number
-    watch: Watch | None
+    __slots__ = ("value", "watch")
+
+    def __init__(self, value: object, watch: Watch | None) -> None:
+        self.value = value  # an Expr, or a Python number
+        self.watch = watch
 
 
 K = TypeVar("K", Kept, Kept | None)
@@ -103,14 +110,15 @@ def keep(e: object) -> Kept:
     """`e` as it is now: cheap pending work to be rematerialised, else its value, materialised."""
     if type(e) is not Expr:
         return Kept(e, None)
-    return Kept(rematerialised(e) if e.op is not None and _is_cheap(e) else e, watched(e))
+    again = e.op is not None and _is_cheap(e) and not is_to_finish(e)
+    return Kept(rematerialised(e) if again else e, watched(e))
 
 
 def unheld(kept: K) -> K:
     """The same, but pending work to be rematerialised: who holds it has no memory written."""
     if kept is None or type(kept.value) is not Expr or kept.value.op is None:
         return kept
-    return kept._replace(value=rematerialised(kept.value))
+    return Kept(rematerialised(kept.value), kept.watch)
 
 
 def _nothing() -> None:
@@ -178,6 +186,8 @@ def _read(rule: Rule) -> Read:
 
 
 _DT: Functions[Tensor] = namespace
+# What a rule made of tensors of some kind; False where that cannot be made again without it.
+_parts: Recent[tuple[object, ...], Recipe | Literal[False]] = Recent(4096)
 Rules = tuple[Read | None, ...]
 _rules: dict[Op, Rules] = {}  # those of rows, once they were asked for, and those of set_gradient
 
@@ -187,7 +197,8 @@ def set_gradient(op: Op, *rules: Rule | None) -> None:
 
     `rules`: for each operand a function, or None where it has no gradient. The names of its
     parameters say what it needs: `g` the gradient that comes in, `x`, `y`, ... the operands, `r`
-    the result; what it names is kept. `op`: a row of the table. For rules that take more than the
+    the result; what it names is kept. It is asked once for operands of a kind, so it must not look
+    at the values of tensors. `op`: a row of the table. For rules that take more than the
     elementwise functions; others stand in the op's row. See docs/adding-an-op.md.
     Raises: nothing.
     """
@@ -207,11 +218,13 @@ _count = count()
 Sent: TypeAlias = Any  # what flows: a gradient; into a Function, one for each of its results
 
 
-class Edge(NamedTuple):
+class Edge:
     """The way to an operand's tape, with its value where the rule of that op needs its result."""
 
-    node: Node
-    result: Kept | None
+    __slots__ = ("node", "result")
+
+    def __init__(self, node: Node, result: Kept | None) -> None:
+        self.node, self.result = node, result
 
 
 def edge_to(e: object) -> Edge | None:
@@ -332,10 +345,49 @@ class OpNode(Node):
             if rule is None:
                 parts.append(None)
                 continue
-            part = rule.rule(*[self._need(n, i, g, result) for n in rule.needs])
-            want = self.operands[i]
-            parts.append(None if part is None or want is None else fitted_gradient(part, want))
+            parts.append(self._part(i, rule, [self._need(n, i, g, result) for n in rule.needs]))
         return parts
+
+    def _part(self, i: int, rule: Read, needs: list[Any]) -> Tensor | None:
+        """The part for one operand: as the rule says, or as it was made for the like before."""
+        given = [x._expr for x in needs if type(x) is Tensor]
+        key = self._key_of_part(i, rule, needs, given)
+        found = None if key is None else _parts.young.get(key) or _parts.find(key)
+        if found is not None and found is not False:
+            return make(again(found, given))
+        before = counters.evaluations
+        part = rule.rule(*needs)
+        want = self.operands[i]
+        if part is None or want is None:
+            return None
+        part = fitted_gradient(part, want)
+        if found is None and key is not None:
+            strange = type(part) is not Tensor or counters.evaluations > before
+            made = None if strange else recipe(part._expr, given, views=True)
+            _parts[key] = False if made is None else made
+        return part
+
+    def _key_of_part(
+        self, i: int, rule: Read, needs: list[Any], given: list[Expr]
+    ) -> tuple[object, ...] | None:
+        """All that a part depends on, but for the values of tensors; None where that is more."""
+        now = current()
+        if now.grad or recording.current() is not None:
+            return None
+        key: list[object] = [rule, i, self.attrs, self.operands, now.reproducible, len(given)]
+        for x in needs:
+            kind = type(x)
+            if kind is Tensor:
+                key.append(described(x._expr))
+            elif kind is float:
+                key.append(x.hex())  # tells zeros apart
+            elif kind is int or kind is bool:
+                key += (kind, x)
+            elif kind is not _Context and x is not _DT:
+                return None
+        if len({*given}) < len(given):
+            key.append(tuple([given.index(e) for e in given]))
+        return tuple(key)
 
     def _need(self, name: str, i: int, g: Tensor, result: Kept | None) -> object:
         if name == "g":
@@ -358,9 +410,9 @@ class OpNode(Node):
         if not (self.kept or self.needs_result or any(e and e.result for e in self.edges)):
             return _nothing
         kept = {k: unheld(v) for k, v in self.kept.items()}
-        edges = tuple(e and Edge(e.node, unheld(e.result)) for e in self.edges)
+        edges = tuple([e and Edge(e.node, unheld(e.result)) for e in self.edges])
         self.released, self.kept = True, {}
-        self.edges = tuple(e and Edge(e.node, None) for e in self.edges)
+        self.edges = tuple([e and Edge(e.node, None) for e in self.edges])
 
         def restore() -> None:
             self.released, self.kept, self.edges = False, kept, edges
@@ -420,9 +472,14 @@ class _Context(NamedTuple):
 
 
 def fitted_gradient(g: Tensor, want: Spec) -> Tensor:
-    """`g` summed over the axes along which the operand was broadcast, in the operand's dtype."""
+    """`g` summed over the axes along which the operand was broadcast, in the operand's dtype.
+
+    A real operand takes the real part: the imaginary one is along no direction that it has.
+    """
     if g._expr.spec is want:
         return g
+    if g.dtype.kind == "c" and want.dtype.kind != "c":
+        g = _DT.real(g)
     if g.shape != want.shape:
         lead = g.ndim - len(want.shape)
         axes = tuple(d for d in range(g.ndim) if d < lead or want.shape[d - lead] != g.shape[d])
@@ -438,7 +495,7 @@ def summed(g: Tensor, axes: tuple[int, ...], shape: tuple[int, ...]) -> Tensor:
 
 def record(e: Expr) -> OpNode | None:
     """The tape of a new node, some operand of which has one; None where no gradient can flow."""
-    if not current().grad or e.spec.dtype.kind != "f":
+    if not current().grad or e.spec.dtype.kind not in "fc":
         return None
     return OpNode(e)
 

@@ -216,6 +216,16 @@ class Backend(ABC):
         """
         return {}
 
+    def bind_call(
+        self, routine: LibraryCall, inputs: Sequence[StridedOperand], output: StridedOperand
+    ) -> Launch | None:
+        """A library call with everything fixed but handles, offsets and stream.
+
+        The operands come without handles, with offset 0. What it returns is called as what `bind`
+        does, with those of the inputs and then the output. None: the routine itself is called.
+        """
+        return None
+
     def close(self) -> None:  # noqa: B027
         """Gives up what the device holds; nothing is called afterwards."""
 

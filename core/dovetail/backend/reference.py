@@ -248,11 +248,11 @@ class _Points:
 
     def __getitem__(self, v: Value) -> Array:
         if v.op == "const":
-            return np.asarray(v.attr, _numpy(v.dtype))
+            return np.asarray(v.number, _numpy(v.dtype))
         if v.op == "param":
-            return self.params[v.attr]
+            return self.params[v.name]
         if v.op == "index":
-            return self.index[v.attr]
+            return self.index[v.axis]
         return self.env[id(v)]
 
     def __setitem__(self, v: Value, x: Array) -> None:
@@ -272,7 +272,7 @@ class _Points:
         args = [self[a] for a in v.args]
         if v.op == "load":
             mask = active if len(args) == 1 else _both(active, args[1])
-            return self.memory[id(v.attr)].load(args[0], mask)
+            return self.memory[id(v.buffer)].load(args[0], mask)
         if v.op == "cast":
             return _cast(args[0], v.args[0].dtype, v.dtype)
         if v.op == "bitcast":
@@ -395,7 +395,7 @@ def _chunks(
 ) -> list[Array]:
     """The results of these chunks, side by side: each in lanes, the lanes then as a tree."""
     wide = (chunks.size, LANES, *shape)
-    lanes = [np.full(wide, v.attr, _numpy(v.dtype)) for v in rule.identity]
+    lanes = [np.full(wide, v.number, _numpy(v.dtype)) for v in rule.identity]
     rows = -(-min(most - int(chunks[0]) * CHUNK, CHUNK) // LANES)
     step = max(1, BLOCK // math.prod(wide))
     first = chunks[:, None] * CHUNK + np.arange(LANES)

@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 from ..memory.pointer import StreamHandle
 from ..plugins.opened import Opened
-from .program import Act, At, Env, Place, Program
+from .numbers import Env
+from .program import Act, At, Place, Program
 
 
 class Part(NamedTuple):

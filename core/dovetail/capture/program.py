@@ -26,9 +26,9 @@ from ..memory.pointer import StreamHandle
 from ..memory.storage import Storage
 from ..ops.table import Op
 from ..plugins.opened import Opened
+from .numbers import Env, Number
 from .replay import At as At
 from .replay import Checked, Replayer, Routine
-from .replay import Env as Env
 
 ROUND = 512  # to which places in an arena are rounded, as the allocator's blocks are
 
@@ -38,13 +38,6 @@ class Place(NamedTuple):
 
     slot: int
     offset: int
-
-
-class Number(NamedTuple):
-    """A launch's scalar: a value, or what `env` has at a place."""
-
-    value: float | int | bool
-    variable: int | None = None
 
 
 class Act(ABC):

@@ -18,15 +18,14 @@ from ..fusion.plan import Operand
 from ..graph.expr import Args, Expr, Spec, leaf, pending, settle, storage_of
 from ..memory.pointer import DataPtr, StreamHandle
 from ..memory.storage import Storage
+from .numbers import Environment, Number
 from .program import (
     Act,
     At,
     Call,
     Effect,
-    Env,
     Fill,
     Launch,
-    Number,
     Place,
     Program,
     Strided,
@@ -38,37 +37,6 @@ from .program import (
 # Where memory is that a recorder has not seen: its slot among the inputs (and the byte at which
 # that begins), or None where it is to be kept as it is.
 Resolver = Callable[[Storage], tuple[int, int] | None]
-
-
-class Environment:
-    """The numbers of a captured function and of what is nested in it.
-
-    They are those that differ from call to call, with where they came from. `value`: what they are
-    while it is captured.
-    """
-
-    def __init__(self) -> None:
-        self.values: Env = []
-        # What is computed of others, at the start of a replay: into which variable, what, of which.
-        self.formulas: list[tuple[int, Callable[..., object], tuple[Number, ...]]] = []
-        self._tagged: dict[int, tuple[object, tuple[int | None, ...]]] = {}  # by id, held
-
-    def variable(self, value: object) -> int:
-        """A new one."""
-        self.values.append(value)
-        return len(self.values) - 1
-
-    def tag(self, what: object, variables: tuple[int | None, ...]) -> None:
-        """Says that a node's arguments, or a number, stand for these variables."""
-        self._tagged[id(what)] = (what, variables)
-
-    def number(self, args: Args, k: int) -> Number:
-        """What the number at `k` of a node's arguments stands for."""
-        _, of_args = self._tagged.get(id(args), (None, ()))
-        if k < len(of_args):
-            return Number(args[k], of_args[k])
-        _, own = self._tagged.get(id(args[k]), (None, (None,)))
-        return Number(args[k], own[0])
 
 
 class Slots:
@@ -247,15 +215,17 @@ class Recorder(Slots):
         return list(dict.fromkeys(found))
 
     # --- evaluations
-    def run(self, evaluation: Evaluation, asked: bool) -> None:
+    def run(self, evaluation: Evaluation, asked: bool) -> bool:
         """See `recording.Recorder`."""
         if self._settled_earlier(evaluation):
             roots = [r for r in evaluation.roots if r.op is not None]
             if not roots:
-                return
+                return True
             evaluation = Evaluation(roots, evaluation.target)
         self._require_device(evaluation.device)
         plan = evaluation.bound()
+        if plan.plan.overlaps:
+            return False
         given = [self.place(e) for e in evaluation.leaves]
         if evaluation.target is not None:
             given.append(self.place(evaluation.target))
@@ -269,6 +239,7 @@ class Recorder(Slots):
             if slot >= len(given):
                 self._know(evaluation.nodes[i].storage, self._slots + slot - len(given))
         self._note(plan, given, numbers, lines)
+        return True
 
     def _settled_earlier(self, evaluation: Evaluation) -> bool:
         """Whether anything was pending from before; a function, so that no variable holds it."""

@@ -16,9 +16,9 @@ from ..engine.programs import Part
 from ..memory.pointer import StreamHandle
 from ..plugins.opened import Opened
 from ..settings import flags
+from .numbers import Env
 
 At: TypeAlias = list[Any]  # handle and byte offset of each slot
-Env: TypeAlias = list[Any]  # numbers that differ from call to call
 Buffers: TypeAlias = tuple[tuple[int, int], ...]  # slots, and bytes there
 Scalars: TypeAlias = tuple[tuple[Scalar, int | None], ...]  # values, or numbers of `env`
 

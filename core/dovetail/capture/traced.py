@@ -9,8 +9,7 @@ from typing import NoReturn, TypeAlias
 
 from ..engine import recording
 from ..errors import CaptureError
-from .program import Number
-from .recorder import Environment
+from .numbers import Environment, Number
 
 
 class TracedFloat:

@@ -29,8 +29,8 @@ from ..layout import Shape, StridedView, span
 from ..memory.storage import Storage
 from ..ops.table import ARGSORT, MATMUL, SORT, TABLE, Op
 from .forms import Branch, Carried, Part, Repeat, Scanned, While
-from .program import Act, Call, Effect, Fill, Launch, Number, Place, Program, Strided
-from .recorder import Environment
+from .numbers import Environment, Number
+from .program import Act, Call, Effect, Fill, Launch, Place, Program, Strided
 from .traced import TracedFloat
 
 Json: TypeAlias = Any  # what files hold: numbers, texts, lists, and dicts of them
@@ -274,7 +274,7 @@ class Reader:
         k = self.kernels[within(kernel, len(self.kernels))]
         sizes, extents = whole(ints, len(k.ints)), natural(grid)
         known = dict(zip(k.ints, sizes, strict=True))
-        wanted = tuple(known[e.attr] if e.op == "param" else e.attr for e in k.grid)
+        wanted = tuple(known[e.name] if e.op == "param" else e.number for e in k.grid)
         if extents != wanted or len(buffers) != len(k.buffers) or len(numbers) != len(k.scalars):
             raise ValueError(f"a launch does not fit its kernel {k.name}")
         touched = reach(k, sizes, extents)

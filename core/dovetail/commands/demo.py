@@ -36,6 +36,7 @@ from ..tensor.tensor import Tensor
 CLUSTERS = 10
 COMPONENTS = 16
 PARTS = {
+    "scale": "dovetail.commands.demo_scale",
     "text": "dovetail.commands.demo_text",
     "train": "dovetail.commands.demo_train",
 }  # demos of their own
@@ -227,11 +228,11 @@ def main(arguments: Sequence[str]) -> int:
     return run_demo(asked.device or available(), asked.out, QUICK if asked.quick else FULL, console)
 
 
-def lacks(modules: Sequence[str], console: Console) -> bool:
+def lacks(modules: Sequence[str], console: Console, extra: str = "demo") -> bool:
     """Whether some of these are not installed; then it says so."""
     missing = [m for m in modules if importlib.util.find_spec(m) is None]
     if missing:
-        console.print(f"The demo needs {' and '.join(missing)}: pip install dovetail\\[demo]")
+        console.print(f"The demo needs {' and '.join(missing)}: pip install dovetail\\[{extra}]")
     return bool(missing)
 
 

@@ -4,8 +4,8 @@ cimport cython
 from dovetail.backend.streams cimport current_handle
 from dovetail.graph.turn cimport Turn
 from dovetail.engine.launching cimport addresses, launch
-from dovetail.engine.guards cimport match, match_into, match_update
-from dovetail.graph.expr cimport Expr, is_read, readers, settle, storage_of
+from dovetail.engine.guards cimport match, match_all, match_into, match_update
+from dovetail.graph.expr cimport Expr, is_read, readers, reads_exported, settle, storage_of
 from dovetail.memory.storage cimport Storage
 from dovetail.settings cimport Flags
 
@@ -14,6 +14,7 @@ cdef Turn _turn
 
 
 cpdef evaluate(object exprs, bint asked=*)
+cpdef finish(Expr e)
 cdef bint _is_watched() except -1
 @cython.locals(root=Expr)
 cpdef _evaluate(object exprs, bint asked)

@@ -13,12 +13,21 @@ from typing import TypeAlias
 from ..backend import faults
 from ..backend.faults import Check
 from ..backend.streams import current_handle
-from ..device import Device
+from ..device import Device, opened_devices
 from ..device import opened as open_device
 from ..fusion import passes as fusion
 from ..fusion.decisions import Graph
-from ..fusion.plan import Overlap, Plan, Step, Target
-from ..graph.expr import Expr, is_read, node, readers, settle, storage_of
+from ..fusion.plan import Plan, Step, Target
+from ..graph.expr import (
+    Expr,
+    is_read,
+    node,
+    readers,
+    reads_exported,
+    settle,
+    storage_of,
+)
+from ..graph.expr import pending as all_pending
 from ..graph.ownership import Holder, is_alone, take
 from ..graph.turn import Turn
 from ..kernel.builder import Kernel
@@ -30,7 +39,8 @@ from ..recent import Recent
 from ..settings import flags
 from . import events, guards, programs, recording
 from .events import counters as counters  # where those who count find them
-from .guards import match, match_into, match_update
+from .guards import match, match_all, match_into, match_update
+from .known import APART, DONE
 from .launching import Slots, addresses, call, launch
 from .programs import BoundCall, BoundPlan, BoundStep
 from .walk import Walk
@@ -39,7 +49,6 @@ PLAN_LIMIT = 8192  # cached plans
 
 lock = _turn = Turn()  # the second is compiled to a typed variable, which others do not see
 _plans: Recent[tuple[Hashable, ...], BoundPlan] = programs.holding(PLAN_LIMIT)
-_OVERLAPS = BoundPlan(Plan([], 0, (), []), [])  # in place of one: planning raises `Overlap`
 
 
 if hasattr(os, "register_at_fork"):  # a child must find graphs and plans whole, and nobody inside
@@ -60,14 +69,47 @@ def evaluate(exprs: Sequence[Expr], asked: bool = True) -> None:
 def _evaluate(exprs: Sequence[Expr], asked: bool) -> None:
     if flags.tainted and asked:
         _refuse_bad(exprs)
-    if len(exprs) == 1 and exprs[0].op is not None:
-        root = exprs[0]
-        if not _is_watched() and match(root, asked):
+    if len(exprs) == 1:
+        root = _source(exprs[0])
+        if root is None or (not _is_watched() and match(root, asked)):
             return
-        Evaluation(exprs).run(asked)
+        Evaluation([root]).run(asked)
         return
     for roots in _by_device(exprs):
-        Evaluation(roots).run(asked)
+        if _is_watched() or not match_all(roots, asked):
+            Evaluation(roots).run(asked)
+
+
+def finish(e: Expr) -> None:
+    """Computes a node, and returns when what it reads may be written by others."""
+    evaluate((e,), False)
+    _finish(e.spec.device)
+
+
+def finish_pending() -> None:
+    """The same of all that is pending and reads it, and of what was launched, wherever."""
+    for e in all_pending():
+        if reads_exported(e):
+            evaluate((e,), False)
+    for device in opened_devices():
+        _finish(device)
+
+
+def release(storage: Storage) -> None:
+    """Does what is pending and reads this storage, which others may write from now on."""
+    _turn.held(_release, (storage,))
+
+
+def _release(storage: Storage) -> None:
+    found = readers(storage)
+    if found:
+        _evaluate(found, False)
+
+
+def _finish(device: Device) -> None:
+    opened = open_device(device)
+    if opened.asynchronous:
+        opened.backend.synchronize(current_handle(device))
 
 
 def _is_watched() -> bool:
@@ -102,12 +144,12 @@ def compile_ahead(exprs: Sequence[Expr]) -> None:
 
 
 def _by_device(exprs: Sequence[Expr]) -> list[list[Expr]]:
-    found: dict[Device, list[Expr]] = {}
+    found: dict[Device, dict[Expr, None]] = {}  # each once
     for e in exprs:
         source = _source(e)
         if source is not None:
-            found.setdefault(source.spec.device, []).append(source)
-    return list(found.values())
+            found.setdefault(source.spec.device, {})[source] = None
+    return [[*roots] for roots in found.values()]
 
 
 def _source(e: Expr) -> Expr | None:
@@ -130,10 +172,14 @@ def write(value: Holder[Expr], target: Expr, others: int = 0) -> None:
 def _write(value: Holder[Expr], target: Expr, others: int) -> None:
     storage = _in_memory(target)
     known = not _is_watched() and (value[0].op is None or is_alone(value, others))
-    known = known and not is_read(storage, value[0])
-    if known and match_into(value[0], target, others):
-        _written(storage)
-        return
+    if known and not is_read(storage, value[0]):
+        done = match_into(value[0], target, others)
+        if done == DONE:
+            _written(storage)
+            return
+        if done == APART:
+            _store_apart([_source_of_copy(node(COPY, (take(value),), target.spec))], target)
+            return
     _store([node(COPY, (take(value),), target.spec)], target, others)
 
 
@@ -144,7 +190,7 @@ def update(value: Expr, target: Expr) -> None:
 
 def _update(value: Expr, target: Expr) -> None:
     storage = _in_memory(target)
-    if not _is_watched() and not is_read(storage, value) and match_update(value, target):
+    if not _is_watched() and not is_read(storage, value) and match_update(value, target) == DONE:
         _written(storage)
         return
     _store([value], target)
@@ -163,10 +209,14 @@ def _store(value: Holder[Expr], target: Expr, others: int = 0) -> None:
     _flush(storage, value[0])
     if _is_stored(value[0], target, others):
         _written(storage)
-    else:  # by way of other memory
-        apart = [_source_of_copy(value[0])]
-        evaluate(apart)
-        write(apart, target)
+    else:
+        _store_apart([_source_of_copy(take(value))], target)
+
+
+def _store_apart(value: Holder[Expr], target: Expr) -> None:
+    """By way of other memory."""
+    evaluate(value)
+    write(value, target)
 
 
 def _source_of_copy(value: Expr) -> Expr:
@@ -181,22 +231,18 @@ def _source_of_copy(value: Expr) -> Expr:
 def _is_stored(value: Expr, target: Expr, others: int) -> bool:
     """Whether a value could be computed right into the target.
 
-    It could not where it reads there what it would overwrite. A function of its own: while an
-    Overlap is handled, its traceback holds the graph, of which all would then be materialised.
+    It could not where it reads there what it would overwrite. A function of its own: an evaluation
+    holds its graph, of which all would then be materialised.
     """
     evaluation = Evaluation([value], target)
     evaluation.overlook(others)
-    try:
-        evaluation.run()
-    except Overlap:
-        return False
-    return True
+    return evaluation.run()
 
 
 def _written(storage: Storage) -> None:
-    """Notes a write; who sees the memory by other means sees it done."""
-    if storage.seen and (opened := open_device(storage.device)).backend.asynchronous:
-        opened.backend.synchronize(current_handle(storage.device))
+    """Notes a write; who sees the memory by other means sees it done, and what it read, read."""
+    if storage.seen or flags.depth == 0:
+        _finish(storage.device)
 
 
 def _flush(storage: Storage, value: Expr) -> None:
@@ -230,14 +276,20 @@ class Evaluation(Walk):
 
     __slots__ = ()
 
-    def run(self, asked: bool = True) -> None:
-        """Raises: IndexOutOfRange, before anything is written, or where an answer is waited for."""
+    def run(self, asked: bool = True) -> bool:
+        """Whether it was done: nothing is, where the target overlaps what is read.
+
+        Raises: IndexOutOfRange, before anything is written, or where an answer is waited for.
+        """
         recorder = recording.current()
         if recorder is not None:
-            recorder.run(self, asked)
-            return
+            return recorder.run(self, asked)
         counters.evaluations += 1
-        self.execute(self.bound(), asked)
+        bound = self.bound()
+        if bound.plan.overlaps:
+            return False
+        self.execute(bound, asked)
+        return True
 
     def overlook(self, others: int) -> None:
         """Takes what is stored for a value that nobody else holds, though so many do."""
@@ -248,22 +300,14 @@ class Evaluation(Walk):
         """The launches; what is not known is neither compiled nor kept."""
         key, held, roots, target = self._whole_key()
         known = _plans.find(key)
-        if known is None or known is _OVERLAPS:
-            return self._planned(held, roots, target)
-        return known.plan
+        return self._planned(held, roots, target) if known is None else known.plan
 
     def bound(self) -> BoundPlan:
         """The launches, known under the graph's structure from now on."""
         key, held, roots, target = self._whole_key()
         known = _plans.young.get(key) or _plans.find(key)
-        if known is _OVERLAPS:
-            raise Overlap
         if known is None:
-            try:
-                made = self._planned(held, roots, target)
-            except Overlap:
-                _plans[key] = _OVERLAPS
-                raise
+            made = self._planned(held, roots, target)
             counters.plans += 1
             known = programs.bound(open_device(self.device), made, len(self.scalars))
             _plans[key] = known

@@ -33,3 +33,5 @@ cpdef tuple part(list at, tuple p)
 cpdef run_checked(
     Opened opened, BoundStep step, list at, list nodes, object numbers, object stream
 )
+@cython.locals(found=list)
+cpdef tuple shifted(tuple args, tuple offsets)

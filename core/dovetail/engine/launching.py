@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from ..backend.faults import WIDTH, out_of_range
+from ..backend.interface import StridedOperand
 from ..graph.expr import Expr, settle
 from ..memory.pointer import StreamHandle
 from ..memory.storage import storage_over
@@ -33,7 +34,7 @@ def place(at: Slots, k: int, e: Expr) -> None:
     """Puts handle and byte offset of a leaf there."""
     ptr = e.storage.ptr
     at[k] = ptr.address()
-    at[k + 1] = ptr.offset + e.offset * e.spec.dtype.itemsize if e.offset else ptr.offset
+    at[k + 1] = ptr.offset + e.offset * e.spec.itemsize if e.offset else ptr.offset
 
 
 def launch(
@@ -129,12 +130,16 @@ def shifted(args: tuple[Any, ...], offsets: Sequence[tuple[int, int]]) -> tuple[
 
 def call(opened: Opened, bound: BoundCall, at: Slots, stream: StreamHandle) -> None:
     """One call of a vendor's routine."""
+    counters.calls += 1
+    if bound.run is not None:
+        args = picked(at, bound.picked)
+        bound.run(shifted(args, bound.offsets) if bound.offsets else args, (), stream)
+        return
     inputs = tuple([part(at, p) for p in bound.inputs])
     bound.routine(opened.backend, inputs, part(at, bound.output), stream)
-    counters.calls += 1
 
 
-def part(at: Slots, p: Part) -> tuple[object, ...]:
+def part(at: Slots, p: Part) -> StridedOperand:
     """A value as a vendor's routine takes it."""
     slot, start, shape, strides, dtype = p
     return at[2 * slot], at[2 * slot + 1] + start, shape, strides, dtype

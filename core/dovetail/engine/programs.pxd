@@ -1,7 +1,13 @@
 # What the compiled form of `programs.py` knows of its types.
+from dovetail.plugins.opened cimport Opened
+
+
 cdef class Bound:
     cdef public tuple fresh
     cdef public tuple drops
+    cdef public object run
+    cdef public tuple picked
+    cdef public tuple offsets
 
 
 cdef class BoundStep(Bound):
@@ -10,9 +16,6 @@ cdef class BoundStep(Bound):
     cdef public bint all_scalars
     cdef public bint empty
     cdef public tuple checks
-    cdef public tuple offsets
-    cdef public object run
-    cdef public tuple picked
 
 
 cdef class BoundCall(Bound):
@@ -31,4 +34,4 @@ cdef class BoundPlan:
     cdef public list blank
     cdef public Py_ssize_t checks
     cdef public bint guarded
-    cpdef bint is_prompt(self, object opened, bint waits) except -1
+    cpdef bint is_prompt(self, Opened opened, bint waits) except -1

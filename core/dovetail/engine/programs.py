@@ -7,17 +7,18 @@ to what is fixed about each launch.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any, TypeVar
 
 from ..backend import diskcache
 from ..backend.faults import PROMPT, Asked
-from ..backend.interface import Launch, Program
+from ..backend.interface import Launch, LibraryCall, Program
 from ..dtypes import DType
 from ..fusion.plan import Call, Operand, Plan, Step
 from ..kernel.builder import Kernel
 from ..kernel.legalize import legalize
 from ..layout import Shape
+from ..memo import Memo
 from ..memory.pointer import DataPtr
 from ..plugins.opened import Opened
 from ..recent import Recent
@@ -26,7 +27,7 @@ from .events import counters
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
-holders: list[Recent[Any, Any]] = []  # caches of what holds programs
+holders: list[Recent[Any, Any] | Memo[Any]] = []  # caches of what holds programs
 
 
 def holding(limit: int) -> Recent[K, V]:
@@ -42,39 +43,41 @@ def holding(limit: int) -> Recent[K, V]:
 class Bound:
     """What is to be done: a launch, or a call."""
 
-    __slots__ = ("drops", "fresh")
+    __slots__ = ("drops", "fresh", "offsets", "picked", "run")
 
     fresh: tuple[tuple[int, int], ...]  # slots that get memory before it, and how many bytes
     drops: tuple[int, ...]  # slots that nobody needs after it
+    run: Launch | None  # None: a routine that is not made ready
+    picked: tuple[int, ...]  # which of all handles and offsets are arguments
+    offsets: tuple[tuple[int, int], ...]  # of arguments: static ones, that are added
 
-    def __init__(self, step: Step | Call) -> None:
-        self.fresh, self.drops = step.fresh, step.drops
+    def __init__(
+        self, step: Step | Call, run: Launch | None, buffers: Sequence[tuple[int, int]]
+    ) -> None:
+        """`buffers`: slot and byte offset of each."""
+        self.fresh, self.drops, self.run = step.fresh, step.drops, run
+        self.picked = tuple([k for slot, _ in buffers for k in (2 * slot, 2 * slot + 1)])
+        self.offsets = tuple((2 * k + 1, o) for k, (_, o) in enumerate(buffers) if o)
 
 
 class BoundStep(Bound):
     """A step that can be launched."""
 
-    __slots__ = (
-        "all_scalars", "checks", "empty", "offsets", "picked", "run", "scalars", "step",
-    )  # fmt: skip
+    __slots__ = ("all_scalars", "checks", "empty", "scalars", "step")
 
     step: Step
+    run: Launch
     scalars: tuple[int, ...]
     all_scalars: bool  # those are all of them, in order
     empty: bool  # nothing to do
     checks: tuple[tuple[int, int, Asked], ...]  # error cells: slot, node, for what
-    offsets: tuple[tuple[int, int], ...]  # of arguments: static ones, that are added
-    run: Launch
-    picked: tuple[int, ...]  # which of all handles and offsets are arguments
 
     def __init__(self, step: Step, scalars: int, run: Launch) -> None:
-        super().__init__(step)
-        self.step, self.run, self.scalars = step, run, step.scalars
+        super().__init__(step, run, step.buffers)
+        self.step, self.scalars = step, step.scalars
         self.all_scalars = step.scalars == tuple(range(scalars))
         self.empty = 0 in step.grid
         self.checks = () if self.empty else step.checks
-        self.offsets = tuple((2 * k + 1, o) for k, (_, o) in enumerate(step.buffers) if o)
-        self.picked = tuple([k for slot, _ in step.buffers for k in (2 * slot, 2 * slot + 1)])
 
 
 Part = tuple[int, int, Shape, Shape, DType]  # slot, byte offset, shape, strides
@@ -88,13 +91,15 @@ class BoundCall(Bound):
     call: Call
     inputs: tuple[Part, ...]
     output: Part
-    routine: Callable[..., object]
+    routine: LibraryCall
 
     def __init__(self, opened: Opened, call: Call) -> None:
-        super().__init__(call)
-        self.call = call
-        self.inputs, self.output = tuple([_part(p) for p in call.inputs]), _part(call.output)
+        parts = [_part(p) for p in (*call.inputs, call.output)]
+        given = [(None, 0, shape, strides, dtype) for _, _, shape, strides, dtype in parts]
         self.routine = opened.library_calls[call.op.name, call.inputs[0].dtype]
+        run = opened.backend.bind_call(self.routine, given[:-1], given[-1])
+        super().__init__(call, run, [(slot, start) for slot, start, *_ in parts])
+        self.call, self.inputs, self.output = call, tuple(parts[:-1]), parts[-1]
 
 
 def _part(p: Operand) -> Part:

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 class Recorder(Protocol):
     """What is told."""
 
-    def run(self, evaluation: Evaluation, asked: bool) -> None:
-        """Does an evaluation, or pretends to, and notes its launches."""
+    def run(self, evaluation: Evaluation, asked: bool) -> bool:
+        """Does an evaluation, or pretends to, and notes its launches. What it says: as that."""
 
     def born(self, storage: Storage) -> None:
         """Notes memory that has no contents yet."""

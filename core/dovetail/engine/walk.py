@@ -3,19 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from typing import Any
 
 from ..device import Device
 from ..fusion.plan import Target
-from ..graph.expr import Expr, storage_of
+from ..graph.expr import Attrs, Expr, Spec, storage_of
 from ..graph.ownership import shared
+from ..layout import Move, Shape
 from ..memory.storage import Storage
+from ..ops.table import Op
 
 # What the key says of a node, in this order, and after that of each argument of a pending one: the
 # position of a node, or the type of a number. The key of a whole graph goes on with the positions
 # of nodes that are held, those of the roots and, for a write, the target. All that plans depend on
 # is in it; guards are generated from it.
 LEAF = ("spec", "strides")
+LAZY_LEAF = ("spec", "moves", "source")  # of one over a storage that waits for a node
 PENDING = ("op", "attrs", "spec")
+
+
+class Entry:
+    """What a key says of one node."""
+
+    __slots__ = ("args", "attrs", "first", "moves", "op", "source", "spec", "strides", "types")
+
+    op: Op | None
+    spec: Spec
+    attrs: Attrs
+    strides: Shape | None  # of a leaf in memory
+    moves: tuple[Move, ...] | None  # of one that is not, from its source
+    source: int  # the position of that; else -1
+    args: tuple[int, ...]  # positions of arguments; -1: a number
+    types: tuple[type[float | int | bool] | None, ...]  # of those that are numbers; None elsewhere
+    first: int  # how many numbers other nodes have before
+
+    def __init__(self, part: Sequence[Any], is_leaf: bool, first: int) -> None:
+        self.op = self.attrs = self.strides = self.moves = None
+        self.first, self.source = first, -1
+        if is_leaf:
+            self.args = self.types = ()
+            if len(part) == len(LEAF):
+                self.spec, self.strides = part
+            else:
+                self.spec, self.moves, self.source = part
+        else:
+            self.op, self.attrs, self.spec = part[: len(PENDING)]
+            given = part[len(PENDING) :]
+            self.args = tuple([a if isinstance(a, int) else -1 for a in given])
+            self.types = tuple([None if isinstance(a, int) else a for a in given])
 
 
 def visit(
@@ -71,6 +106,25 @@ def visit(
     return n
 
 
+def held_lazily(nodes: Sequence[Expr], uses: Sequence[int], sources: dict[int, int]) -> list[int]:
+    """Those `nodes` that something else refers to, where some are over storages that wait.
+
+    For each such leaf `sources` has the node that is waited for: it is held where somebody holds
+    the leaf, or its storage. The nodes are keys of a dict, too. No variable stays with any of them.
+    """
+    over: dict[Storage, list[int]] = {}
+    for leaf in sources:
+        over.setdefault(nodes[leaf].storage, []).append(leaf)
+    known = list(uses)
+    for leaves in over.values():
+        known[sources[leaves[0]]] += 1  # by the storage
+    others = shared(nodes, known)
+    firsts = [leaves[0] for leaves in over.values()]
+    found = {sources[i] for i in others if i in sources}
+    found |= {sources[firsts[k]] for k in shared(list(over), map(len, over.values()))}
+    return sorted(found.union([i for i in others if nodes[i].op is not None]))
+
+
 class Walk:
     """A graph in order, arguments first, with what is particular to this time (leaves, scalars)."""
 
@@ -102,33 +156,10 @@ class Walk:
 
         That is a tensor, or another pending graph.
         """
-        held = self._held_lazily() if self.lazy_leaves else []
+        if self.lazy_leaves:
+            return tuple(held_lazily(self.nodes, self.uses, dict(self.lazy_leaves)))
         nodes = self.nodes
-        held += [i for i in shared(nodes, self.uses) if nodes[i].op is not None]
-        return tuple(held)
-
-    def _held_lazily(self) -> list[int]:
-        """The same for nodes that are reached through a storage that waits for them.
-
-        Somebody holds one of its leaves, or the storage itself.
-        """
-        leaves: dict[Storage, int] = {}  # how many leaves of this graph are over it
-        sources: list[int] = []
-        for leaf, source in self.lazy_leaves:
-            self._count(self.nodes[leaf].storage, source, leaves, sources)
-        others = {*shared(self.nodes, self.uses)}
-        held = [source for leaf, source in self.lazy_leaves if leaf in others]
-        return held + [sources[k] for k in shared(list(leaves), leaves.values())]
-
-    def _count(
-        self, storage: Storage, source: int, leaves: dict[Storage, int], sources: list[int]
-    ) -> None:
-        """Notes a leaf over a storage that waits; a function, so that no variable stays with it."""
-        if storage not in leaves:
-            leaves[storage] = 0
-            sources.append(source)
-            self.uses[source] += 1  # by the storage
-        leaves[storage] += 1
+        return tuple([i for i in shared(nodes, self.uses) if nodes[i].op is not None])
 
     def aim(self, t: Expr) -> Target:
         """What a plan depends on of the leaf that is written."""
@@ -137,15 +168,20 @@ class Walk:
         for slot, e in enumerate(self.leaves):
             if e.storage is t.storage:
                 overlaps.add(slot)
-                if e.offset == t.offset and e.strides == t.strides and e.spec.shape == t.spec.shape:
+                alike = e.spec.shape == t.spec.shape and e.spec.itemsize == t.spec.itemsize
+                if alike and e.offset == t.offset and e.strides == t.strides:
                     same.add(slot)
         return Target(t.strides, len(self.leaves), frozenset(overlaps), frozenset(same))
 
-    def parts(self) -> list[tuple[Hashable, ...]]:
-        """What the key says of each node, where all leaves are in memory."""
-        found, at = [], 0
-        for e in self.nodes:
-            end = at + (len(LEAF) if e.op is None else len(PENDING) + len(e.args))
-            found.append(tuple(self.key[at:end]))
+    def entries(self) -> list[Entry]:
+        """What the key says of each node."""
+        found: list[Entry] = []
+        lazy = dict(self.lazy_leaves)
+        at = numbers = 0
+        for i, e in enumerate(self.nodes):
+            said = PENDING if e.op is not None else LAZY_LEAF if i in lazy else LEAF
+            end = at + len(said) + len(e.args)
+            found.append(Entry(self.key[at:end], e.op is None, numbers))
+            numbers += found[-1].args.count(-1)
             at = end
         return found

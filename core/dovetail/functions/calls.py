@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 
 from ..backend import faults
 from ..backend.streams import current_handle
-from ..capture.program import Number
-from ..capture.replay import At, Env, Replayer
+from ..capture.numbers import Env, Number
+from ..capture.replay import At, Replayer
 from ..device import Device
 from ..device import opened as open_device
 from ..engine import evaluate as run
@@ -176,6 +176,7 @@ class Call:
         if s is not None and settings is not s and (
             settings.eager
             or settings.grad is not s.grad
+            or settings.device is not s.device
             or settings.reproducible is not s.reproducible
         ):  # fmt: skip
             return False
@@ -264,6 +265,8 @@ class Call:
                 at.append(ptr.offset)
                 pointers.append(ptr)
         self.replay.run(at, env, stream)
+        if flags.depth == 0 and self.opened.asynchronous:  # what it reads others may write
+            self.opened.backend.synchronize(stream)
         for n in self.written:
             e = exprs[n]
             has_written(self.name, e.storage)

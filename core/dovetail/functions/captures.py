@@ -13,7 +13,7 @@ from ..dtypes import uint8
 from ..engine import evaluate as run
 from ..graph.expr import Expr, spec, storage_of
 from ..memory import Storage
-from ..settings import Settings
+from ..settings import Settings, flags
 from ..tensor.tensor import Tensor
 from .calls import Call
 from .closures import tensors_of
@@ -118,6 +118,8 @@ class Session:
                 flow = self._flow(flowing, tensors)
                 if flow is None:
                     failed = Failed("gradients flow through its results")
+        if flags.depth == 0:
+            run.finish_pending()
         shown = rebuilt(flat, [x.value if type(x) is TracedFloat else x for x in flat.leaves])
         if failed is not None:
             return shown, failed

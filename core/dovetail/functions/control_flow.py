@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar, TypeVarTuple
 
+import numpy as np
+
 from ..arguments import flag, integer, shown
 from ..arguments import function as callable_
 from ..capture.forms import Branch, Carried, Part, Repeat, Scanned, While
@@ -132,7 +134,7 @@ def cond(
     """
     name = "cond"
     callable_(name, true_fn, "true_fn"), callable_(name, false_fn, "false_fn")
-    if isinstance(pred, Tensor) and pred.size != 1:
+    if isinstance(pred, (Tensor, np.ndarray)) and pred.size != 1:
         raise ShapeError(f"{name}: pred is one bool, not of shape {pred.shape}; see dt.where")
     recorder = recording.current()
     if not isinstance(pred, Tensor) or recorder is None:

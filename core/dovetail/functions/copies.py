@@ -17,6 +17,7 @@ from ..layout import Move, Shape
 from ..ops import table as ops
 from ..ops.dtype_rules import common
 from ..recent import Recent
+from ..tensor.fields import expr_of, is_strided
 from ..tensor.host import fresh, from_host, values_of
 from ..tensor.operands import Array, brought
 from ..tensor.tensor import Tensor, make, required, strided
@@ -33,8 +34,8 @@ SMALL = 1 << 13  # are no more elements: copies of two columns of 1 K take 33 us
 
 
 # Tensors' specs and an axis, or a move of one of them, as they were asked for -> the moves that are
-# joined, the result's spec and the axis.
-_joins: Recent[tuple[object, ...], tuple[Sequence[Move | None], Spec, int]] = Recent(4096)
+# joined (None: they are as they are), the result's spec and the axis.
+_joins: Recent[tuple[object, ...], tuple[Sequence[Move] | None, Spec, int]] = Recent(4096)
 
 
 def copy(x: Tensor, /) -> Tensor:
@@ -82,8 +83,8 @@ def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Tensor:
     [1.0, 0.0, 0.0]
     """
     exprs = _exprs(arrays) if type(axis) is int else []
-    key = ("concat", axis, *[e.spec for e in exprs])
-    if exprs and (known := _joins.find(key)):
+    key = _key("concat", axis, exprs)
+    if exprs and (known := _joins.young.get(key) or _joins.find(key)):
         return _rejoined(exprs, *known)
     parts = [*brought("concat", *sequence("concat", arrays, "arrays", "tensors"))]
     _require_same_device("concat", parts)
@@ -98,13 +99,13 @@ def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Tensor:
             f"concat: shapes {', '.join(str(a.shape) for a in parts)} differ besides axis {d}; "
             f"see dt.stack"
         )
-    dtype = common("concat", [a.dtype for a in parts])
+    dtype = common("concat", [a.dtype for a in parts], allowed="biufc")
     rows = [math.prod(a.shape[d:]) for a in parts]
     small = sum(a.size for a in parts) <= SMALL
     if len(parts) <= JOINED and (small or sum(rows) >= ROW * len(parts)):
         joined = _joined([cast(a, dtype)._expr for a in parts], d)
         if exprs and all(a.dtype is dtype for a in parts):
-            _joins[key] = (None,) * len(parts), joined._expr.spec, d
+            _joins[key] = None, joined._expr.spec, d
         return joined
     first = parts[0].shape
     shape = dimensions("concat", (*first[:d], sum(a.shape[d] for a in parts), *first[d + 1 :]))
@@ -119,15 +120,27 @@ def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Tensor:
 
 def _exprs(arrays: object) -> list[Expr]:
     """The nodes of plain tensors; none unless all of them are."""
-    listed = arrays if isinstance(arrays, (list, tuple)) else ()
-    found = [a._expr for a in listed if type(a) is Tensor]
-    return found if len(found) == len(listed) else []
+    found: list[Expr] = []
+    for a in arrays if isinstance(arrays, (list, tuple)) else ():
+        if not is_strided(a):
+            return []
+        found.append(expr_of(a))
+    return found
 
 
-def _rejoined(parts: Sequence[Expr], moves: Sequence[Move | None], made: Spec, axis: int) -> Tensor:
+def _key(op: str, axis: object, exprs: Sequence[Expr]) -> tuple[object, ...]:
+    """Under what a join of these is known."""
+    key = [op, axis]
+    for e in exprs:
+        key.append(e.spec)
+    return tuple(key)
+
+
+def _rejoined(parts: Sequence[Expr], moves: Sequence[Move] | None, made: Spec, axis: int) -> Tensor:
     """A join that is known."""
-    args = [e if m is None else pending_view(e, m) for e, m in zip(parts, moves, strict=True)]
-    return make(node(ops.CONCAT, tuple(args), made, axis))
+    if moves is not None:
+        parts = [pending_view(e, m) for e, m in zip(parts, moves, strict=True)]
+    return make(node(ops.CONCAT, tuple(parts), made, axis))
 
 
 def _joined(parts: Sequence[Expr], axis: int) -> Tensor:
@@ -161,8 +174,8 @@ def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Tensor:
     [[1, 10], [2, 20]]
     """
     exprs = _exprs(arrays) if type(axis) is int else []
-    key = ("stack", axis, *[e.spec for e in exprs])
-    if exprs and (known := _joins.find(key)):
+    key = _key("stack", axis, exprs)
+    if exprs and (known := _joins.young.get(key) or _joins.find(key)):
         return _rejoined(exprs, *known)
     parts = brought("stack", *sequence("stack", arrays, "arrays", "tensors"))
     _require_same_device("stack", parts)

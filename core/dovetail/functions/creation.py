@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -29,7 +30,6 @@ from ..errors import (
     ArgumentError,
     ArgumentTypeError,
     DTypeError,
-    NotYetError,
     ShapeError,
     ValueOverflow,
 )
@@ -37,11 +37,13 @@ from ..graph.expr import Spec, node, spec
 from ..layout import Shape
 from ..ops import table as ops
 from ..tensor import operands
+from ..tensor.fields import expr_of
 from ..tensor.host import fresh, values_of
 from ..tensor.operands import Scalar
 from ..tensor.tensor import Tensor, make, required
 from ..tensor.verbs import apply, view
-from .datatypes import DeviceLike, DTypeLike, cast, real_dtype
+from ..tensor.writes import full_complex
+from .datatypes import DeviceLike, DTypeLike, any_dtype, cast, real_dtype
 
 ShapeLike: TypeAlias = int | Sequence[int] | np.ndarray | Tensor
 Fill: TypeAlias = Scalar | np.generic | np.ndarray | Tensor  # one number
@@ -52,6 +54,8 @@ __all__ = [
 ]  # fmt: skip
 
 _default_dtype = float32
+_ARRAYS = (Tensor, np.ndarray)
+_REAL = (bool, int, float)
 
 
 def get_default_dtype() -> DType:
@@ -66,7 +70,7 @@ def get_default_dtype() -> DType:
 
 def extents(op: str, shape: object) -> Shape:
     """A shape from an int or a sequence of ints. Raises: ShapeError."""
-    listed = values_of(op, shape).tolist() if isinstance(shape, Tensor | np.ndarray) else shape
+    listed = values_of(op, shape).tolist() if isinstance(shape, _ARRAYS) else shape
     try:
         return dimensions(op, integers(op, listed, "shape"))
     except ArgumentTypeError:
@@ -107,7 +111,7 @@ def empty(shape: ShapeLike, *, dtype: DTypeLike = None, device: DeviceLike = Non
 
 
 def _spec(op: str, shape: ShapeLike, dtype: DTypeLike, wanted: DeviceLike) -> Spec:
-    found = _default_dtype if dtype is None else real_dtype(op, dtype)
+    found = _default_dtype if dtype is None else any_dtype(op, dtype)
     return spec(extents(op, shape), found, usable(wanted, op), op)
 
 
@@ -146,7 +150,8 @@ def full(
 
     `fill_value`: a number, or a tensor or array of one element, which the host reads.
     Shapes: `shape` is an int or a tuple of ints.
-    Dtypes: `dtype`; unless given that of `fill_value`: of Python's float float32, of int int64.
+    Dtypes: `dtype`; unless given that of `fill_value`: of Python's float float32, of complex
+    complex64, of int int64.
     Raises: ShapeError, DTypeError, DeviceError, ValueOverflow for a number that does not fit.
 
     >>> import dovetail as dt
@@ -163,24 +168,26 @@ def _full(op: str, shape: ShapeLike, value: Fill, dtype: DTypeLike, wanted: Devi
             raise ShapeError(f"{op}: the value must be one number, not of shape {value.shape}")
         value = values_of(op, value).item()
     if dtype is None:
-        dtype = next((k for k in (bool, int, float) if isinstance(value, k)), float)
+        dtype = next((k for k in (bool, int, float, complex) if isinstance(value, k)), float)
     return _constant(op, shape, value, dtype, wanted)
 
 
 def _constant(
     op: str, shape: ShapeLike, value: object, dtype: DTypeLike, wanted: DeviceLike
 ) -> Tensor:
-    d = _default_dtype if dtype is float else real_dtype(op, dtype)
+    d = _default_dtype if dtype is float else any_dtype(op, dtype)
+    if d.kind == "c" and isinstance(value, complex):
+        return make(full_complex(value, spec(extents(op, shape), d, usable(wanted, op), op)))
     return generate(ops.FULL, extents(op, shape), (scalar(op, value, d),), (d,), d, wanted, op)
 
 
 def scalar(op: str, value: object, d: DType) -> bool | int | float:
-    """A Python number as dtype `d` would hold it. Raises: ValueOverflow, DTypeError."""
+    """A real Python number as dtype `d` would hold it. Raises: ValueOverflow, DTypeError."""
     if isinstance(value, complex):
-        raise NotYetError(f"{op}: complex numbers come with a later version")
-    if not isinstance(value, bool | int | float):
+        raise DTypeError(f"{op}: {value} does not fit {d.name}, which is real")
+    if not isinstance(value, _REAL):
         raise DTypeError(f"{op}: the value must be a number, not {type(value).__name__}")
-    if d.kind == "f":
+    if d.kind in "fc":
         if isinstance(value, int) and not -BEYOND_FLOAT < value < BEYOND_FLOAT:
             raise ValueOverflow(f"{op}: {shown(value)} does not fit {d.name}")
         return float(value)
@@ -204,6 +211,8 @@ def empty_like(x: Tensor, /, *, dtype: DTypeLike = None, device: DeviceLike = No
     >>> dt.empty_like(dt.zeros((2, 3), device="reference")).shape
     (2, 3)
     """
+    if type(x) is Tensor and dtype is None and device is None:
+        return make(fresh(expr_of(x).spec))
     dtype, device = _like("empty_like", x, dtype, device)
     return make(fresh(_spec("empty_like", x.shape, dtype, device)))
 
@@ -286,12 +295,27 @@ def arange(
     """
     start, stop = (0, start) if stop is None else (start, stop)
     start, stop, step = (
-        _bound("arange", v, name) for v, name in ((start, "start"), (stop, "stop"), (step, "step"))
+        v if type(v) is int else _bound("arange", v, name)
+        for v, name in ((start, "start"), (stop, "stop"), (step, "step"))
     )
+    given = None if dtype is None else real_dtype("arange", dtype)
+    ints = type(start) is type(stop) is type(step) is int
+    known = _of_ints if ints else _progression
+    count, first, by, wide, d = known(start, stop, step, given)
+    return generate(ops.ARANGE, (count,), (first, by), (wide, wide), d, device)
+
+
+def _progression(
+    start: float, stop: float, step: float, dtype: DType | None
+) -> tuple[int, int | float, int | float, DType, DType]:
+    """How many numbers, the first one, their distance; the dtype of these two, and of the result.
+
+    Raises: ArgumentError, ShapeError, DTypeError, ValueOverflow.
+    """
     if step == 0:
         raise ArgumentError("arange: step must not be 0")
     ints = all(isinstance(v, int) for v in (start, stop, step))
-    d = real_dtype("arange", dtype) if dtype is not None else (int64 if ints else _default_dtype)
+    d = dtype if dtype is not None else (int64 if ints else _default_dtype)
     if d is bool_:
         raise DTypeError("arange: bool has no arithmetic; cast the result with astype()")
     count = _count(start, stop, step, ints)
@@ -305,7 +329,10 @@ def arange(
         if d.kind == "f"
         else (int(start), int(step) % (wide.max + 1) if d.kind == "u" else int(step))
     )
-    return generate(ops.ARANGE, (count,), (first, by), (wide, wide), d, device)
+    return count, first, by, wide, d
+
+
+_of_ints = lru_cache(256)(_progression)
 
 
 def _bound(op: str, value: object, name: str) -> int | float:
@@ -315,7 +342,7 @@ def _bound(op: str, value: object, name: str) -> int | float:
             raise ShapeError(f"{op}: {name} is one number, not of shape {value.shape}")
         value = values_of(op, value).item()
     if isinstance(value, complex):
-        raise NotYetError(f"{op}: complex numbers come with a later version")
+        raise DTypeError(f"{op}: {name} is a real number, not {value}")
     return number(op, value, name)
 
 
@@ -333,8 +360,8 @@ def _count(start: float, stop: float, step: float, ints: bool) -> int:
 
 
 def linspace(
-    start: float,
-    stop: float,
+    start: complex,
+    stop: complex,
     /,
     num: int,
     *,
@@ -346,14 +373,24 @@ def linspace(
 
     `endpoint`: False leaves `stop` out.
     Shapes: (num,).
-    Dtypes: `dtype`, the default one (float32) unless given; integers are truncated.
+    Dtypes: `dtype`, the default one (float32, of complex ends complex64) unless given; integers are
+    truncated.
     Raises: ArgumentError for a negative `num`, DTypeError.
 
     >>> import dovetail as dt
     >>> dt.linspace(0, 1, 5, device="reference").tolist()
     [0.0, 0.25, 0.5, 0.75, 1.0]
     """
-    d = _default_dtype if dtype is None else real_dtype("linspace", dtype)
+    if isinstance(start, complex) or isinstance(stop, complex):
+        dtype = complex if dtype is None else dtype
+    d = _default_dtype if dtype is None else any_dtype("linspace", dtype)
+    if d.kind == "c":
+        a, b = complex(start), complex(stop)
+        re, im = (
+            linspace(v, w, num, dtype=d.part, device=device, endpoint=endpoint)
+            for v, w in ((a.real, b.real), (a.imag, b.imag))
+        )
+        return of_parts(re, im)
     start, stop = (
         _real_bound("linspace", v, name) for v, name in ((start, "start"), (stop, "stop"))
     )
@@ -364,6 +401,11 @@ def linspace(
     wide = float64 if d is float64 else float32
     scalars = (start, stop if gaps > 0 else start, step, max(gaps, 0))
     return generate(ops.LINSPACE, (count,), scalars, (wide, wide, wide, int64), d, device)
+
+
+def of_parts(re: Tensor, im: Tensor) -> Tensor:
+    """re + im i, of floats of one dtype."""
+    return apply(ops.ADD, (re, apply(ops.MULTIPLY, (im, 1j))))
 
 
 def _real_bound(op: str, value: object, name: str) -> float:
@@ -390,7 +432,7 @@ def eye(
     >>> dt.eye(2, 3, device="reference").tolist()
     [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
     """
-    d = _default_dtype if dtype is None else real_dtype("eye", dtype)
+    d = _default_dtype if dtype is None else any_dtype("eye", dtype)
     shape = extents("eye", (n_rows, n_rows if n_cols is None else n_cols))
     columns, diagonal = _places("eye", shape, k, device)
     return cast(apply(ops.EQUAL, (columns, diagonal)), d)
@@ -402,7 +444,7 @@ def _places(op: str, shape: Shape, k: int, device: DeviceLike) -> tuple[Tensor, 
     k = max(-n - 1, min(integer(op, k, "k"), m + 1))  # beyond it all are alike
     rows = generate(ops.POSITION, (n, 1), (), (), int64, device, op)
     columns = generate(ops.POSITION, (m,), (), (), int64, device, op)
-    return columns, apply(ops.ADD, (rows, k))
+    return columns, apply(ops.ADD, (rows, k)) if k else rows
 
 
 @named

@@ -15,9 +15,9 @@ from ..tensor.tensor import Tensor, make, required, strided
 from ..tensor.verbs import apply, slice_along
 from ..tensor.writes import write_out
 from .copies import concat
-from .datatypes import DTypeLike, real_dtype
+from .datatypes import DTypeLike, any_dtype
 
-__all__ = ["cumulative_prod", "cumulative_sum", "diff"]
+__all__ = ["cumulative_logsumexp", "cumulative_prod", "cumulative_sum", "diff"]
 
 
 def cumulative_sum(
@@ -62,6 +62,26 @@ def cumulative_prod(
     return _running(ops.CUMULATIVE_PROD, x, axis, dtype, include_initial, out)
 
 
+def cumulative_logsumexp(
+    x: Tensor, /, *, axis: int | None = None, dtype: DTypeLike = None,
+    include_initial: bool = False, out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """The logarithms of the sums of the exponentials up to each element, along `axis`.
+
+    Nothing overflows on the way. `axis` is needed above one dimension. `include_initial`: a -inf
+    comes first, and the axis is one longer. `dtype` is one to which the elements are cast first.
+    Shapes: of at least 1 dimension; the result has the same.
+    Dtypes: floats; integers and bool become float32, float16 and bfloat16 are computed in float32.
+    Order: k ascending, each by `logaddexp` of what came before: the same bits on every device.
+    Raises: ArgumentError without axis, AxisError, DTypeError, ShapeError for no dimensions.
+
+    >>> import dovetail as dt
+    >>> dt.cumulative_logsumexp(dt.zeros(3, device="reference")).tolist()
+    [0.0, 0.6931471824645996, 1.0986123085021973]
+    """
+    return _running(ops.CUMULATIVE_LOGSUMEXP, x, axis, dtype, include_initial, out)
+
+
 def _running(
     op: ops.Op, x: Tensor, axis: int | None, dtype: DTypeLike, initial: bool, out: Tensor | None
 ) -> Tensor:
@@ -71,7 +91,7 @@ def _running(
     if axis is None and x.ndim > 1:
         raise ArgumentError(f"{op.name}: needs axis= for shape {x.shape}")
     d = lay.axis(op.name, 0 if axis is None else axis, x.ndim)
-    attrs = (d, initial, None if dtype is None else real_dtype(op.name, dtype))
+    attrs = (d, initial, None if dtype is None else any_dtype(op.name, dtype))
     _, kind = op.dtypes(op.name, [x.dtype], attrs)
     if kind is bool_:
         raise DTypeError(f"{op.name}: the result's dtype cannot be bool; see dt.any, dt.all")

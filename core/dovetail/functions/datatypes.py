@@ -12,11 +12,11 @@ from ..arguments import flag, shown
 from ..device import Device
 from ..device import device as device_named
 from ..dtypes import DType, dtype
-from ..errors import ArgumentError, DTypeError, NotYetError
+from ..errors import ArgumentError, DTypeError
 from ..graph.expr import tape_of
 from ..ops.dtype_rules import common
 from ..ops.table import ASTYPE, COPY, TO_DEVICE
-from ..tensor.host import from_host
+from ..tensor.host import from_host, values_of
 from ..tensor.operands import PYTHON_NUMBERS, Scalar
 from ..tensor.tensor import Tensor, required
 from ..tensor.verbs import apply, dispatch
@@ -30,13 +30,16 @@ Kind: TypeAlias = "DTypeLike | tuple[Kind, ...]"  # a dtype, or a name of severa
 
 
 def real_dtype(op: str, given: DTypeLike) -> DType:
-    """The dtype named by `given`. Raises: DTypeError; NotYetError for complex."""
+    """The dtype named by `given`. Raises: DTypeError, also for complex ones."""
     found = dtype(given, op)
-    if found in D.COMPLEX:
-        raise NotYetError(
-            f"{op}: {found.name} comes with a later version; keep real and imaginary parts apart"
-        )
+    if found.kind == "c":
+        raise DTypeError(f"{op}: {found.name} is complex; give a real dtype")
     return found
+
+
+def any_dtype(op: str, given: DTypeLike) -> DType:
+    """The dtype named by `given`. Raises: DTypeError."""
+    return dtype(given, op)
 
 
 def cast(x: Tensor, want: DType | None) -> Tensor:
@@ -56,7 +59,7 @@ def move(x: Tensor, target: Device, non_blocking: bool = False) -> Tensor:
         return queued
     if x.dtype.__numpy_dtype__ is None:
         return cast(move(cast(x, x.dtype.compute), target), x.dtype)
-    found = from_host(x.numpy(), x.dtype, target)
+    found = from_host(np.asarray(values_of("to", x)), x.dtype, target)
     found._expr.tape = tape_of(TO_DEVICE, (x._expr,), found._expr.spec, None)
     return found
 
@@ -70,15 +73,16 @@ def astype(
     Shapes: any; the result has the same.
     Dtypes: all. A float that becomes an integer is truncated, saturates out of its range, and NaN
     gives 0; an integer to another one wraps; to a float it rounds once, to nearest.
-    Gradient: flows between floats.
-    Raises: DTypeError, NotYetError for complex, DeviceError.
+    A complex number becomes bool or complex, and nothing real: see `dt.real`, `dt.imag`, `dt.abs`.
+    Gradient: flows between floats and complex numbers.
+    Raises: DTypeError, also for complex to real; DeviceError.
 
     >>> import dovetail as dt
     >>> dt.astype(dt.asarray([1.7, -300.0], device="reference"), dt.uint8).tolist()
     [1, 0]
     """
     required("astype", x)
-    want = real_dtype("astype", dtype)
+    want = any_dtype("astype", dtype)
     target = x.device if device is None else device_named(device, "astype")
     found = move(cast(x, want), target)
     return apply(COPY, (x,)) if flag("astype", copy, "copy") and found is x else found
@@ -116,7 +120,7 @@ def to(
             dtype = w
         else:
             device = w
-    want = x.dtype if dtype is None else real_dtype("to", dtype)
+    want = x.dtype if dtype is None else any_dtype("to", dtype)
     target = x.device if device is None else device_named(device, "to")
     found = move(cast(x, want), target, flag("to", non_blocking, "non_blocking"))
     return apply(COPY, (x,)) if flag("to", copy, "copy") and found is x else found
@@ -145,7 +149,7 @@ def can_cast(from_: Tensor | DTypeLike, to: DTypeLike, /) -> bool:
 def result_type(*operands: Tensor | DTypeLike | Scalar) -> DType:
     """The dtype in which tensors, dtypes and Python numbers meet.
 
-    Numbers change the kind at most: bool, integer, float.
+    Numbers change the kind at most: bool, integer, float, complex.
     Shapes: any.
     Dtypes: all, by the promotion rules of the Array API and those of docs/numerics.md.
     Raises: DTypeError where no dtype holds both, ArgumentError where there are only numbers.
@@ -159,7 +163,7 @@ def result_type(*operands: Tensor | DTypeLike | Scalar) -> DType:
     ]
     if not any(isinstance(k, DType) for k in kinds):
         raise ArgumentError("result_type: at least one tensor or dtype is needed besides numbers")
-    return common("result_type", kinds)
+    return common("result_type", kinds, allowed="biufc")
 
 
 def _dtype_of(op: str, v: Tensor | np.ndarray | DTypeLike) -> DType:
@@ -207,8 +211,7 @@ def finfo(type: Tensor | DTypeLike, /) -> Finfo:
     65504.0
     """
     d = _dtype_of("finfo", type)
-    if d in D.COMPLEX:
-        d = D.float32 if d is D.complex64 else D.float64
+    d = d.part
     if d not in FORMATS:
         raise DTypeError(f"finfo: {d.name} is not a floating-point dtype; see dt.iinfo")
     digits, top = FORMATS[d]

@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..arguments import named, refused
-from ..errors import ArgumentError, ShapeError
-from ..tensor.operands import Array, brought
+from ..errors import ArgumentError, DTypeError, ShapeError
+from ..tensor.operands import PYTHON_NUMBERS, Operand, brought
 from ..tensor.tensor import Tensor
 from ..tensor.verbs import view
+from ..tensor.writes import write_out
+from .creation import full
+from .datatypes import result_type
 from .elementwise import multiply
 from .linalg import matmul
 from .manipulation import diagonal
@@ -30,15 +33,16 @@ class Term(NamedTuple):
 
 
 @named
-def einsum(subscripts: str, /, *operands: Array) -> Tensor:
+def einsum(subscripts: str, /, *operands: Operand, out: Tensor | None = None) -> Tensor:
     """The sum of products that `subscripts` describe, as in NumPy: "ij,jk->ik" is a matrix product.
 
     Labels that are not in the result are summed over; a label twice in one operand is its diagonal;
     "..." stands for the axes without a label. Without "->" the result has the labels that occur
     once, in alphabetical order. Of a sparse and a strided operand without a label to sum over, the
     result is sparse.
-    Shapes: one label for each axis; an axis of the result has the size of its label.
-    Dtypes: integers and floats, promoted, as for `matmul`; sums keep the dtype.
+    Shapes: one label for each axis, none for a number; an axis of the result has the size of its
+    label.
+    Dtypes: numbers, promoted, as for `matmul`; sums keep the dtype.
     Order: operands are taken from left to right, two at a time, by `matmul`: a vendor routine's
     order, unless within `dt.reproducible()`.
     Raises: ArgumentError for subscripts that make no sense, ShapeError, DTypeError, DeviceError.
@@ -55,13 +59,29 @@ def einsum(subscripts: str, /, *operands: Array) -> Tensor:
         first, second, *rest = terms
         wanted = result + "".join(t.labels for t in rest)
         terms = [_product(first, second, wanted), *rest]
-    return _ordered(_summed(terms[0], result), result).tensor
+    found = _ordered(_summed(terms[0], result), result).tensor
+    return found if out is None else write_out("einsum", out, found)
 
 
 # --- what is asked for ---------------------------------------------------------------------------
 
 
-def _parsed(subscripts: str, operands: Sequence[Array]) -> tuple[list[Term], str]:
+def _brought(operands: Sequence[Operand]) -> list[Tensor]:
+    """Operands as tensors on one device; numbers take the others' dtype."""
+    arrays = [x for x in operands if not isinstance(x, PYTHON_NUMBERS)]
+    if not arrays:
+        raise DTypeError("einsum: at least one operand has to be a tensor; see dt.asarray")
+    tensors = brought("einsum", *arrays)
+    rest = iter(tensors)
+    return [
+        full((), x, dtype=result_type(*tensors, x), device=tensors[0].device)
+        if isinstance(x, PYTHON_NUMBERS)
+        else next(rest)
+        for x in operands
+    ]
+
+
+def _parsed(subscripts: str, operands: Sequence[Operand]) -> tuple[list[Term], str]:
     """A term for each operand, and the labels of the result."""
     if not isinstance(subscripts, str):
         raise refused("einsum", "subscripts", 'a word like "ij,jk->ik"', subscripts)
@@ -69,7 +89,7 @@ def _parsed(subscripts: str, operands: Sequence[Array]) -> tuple[list[Term], str
     given = left.split(",")
     if len(given) != len(operands):
         raise ArgumentError(f"einsum: {subscripts!r} is for {len(given)} operands; {len(operands)}")
-    tensors = brought("einsum", *operands)
+    tensors = _brought(operands)
     terms = [_term(subscripts, s, x) for s, x in zip(given, tensors, strict=True)]
     everything = "".join(t.labels for t in terms)
     hidden = "".join(h for h in reversed(_HIDDEN) if h in everything)

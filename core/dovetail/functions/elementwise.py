@@ -15,8 +15,9 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from .. import layout as lay
-from ..arguments import flag, integer, named, real
-from ..dtypes import DType, bool_, float32, float64, int64, uint64
+from ..arguments import flag, integer, named
+from ..arguments import real as real_number
+from ..dtypes import DType, bool_, complex64, float32, float64, int64, uint64
 from ..errors import DTypeError
 from ..ops import table as ops
 from ..ops.dtype_rules import DTypeRule, Dtypes, common
@@ -27,6 +28,7 @@ from ..tensor.verbs import apply, dispatch, in_place
 from ..tensor.writes import write_out
 from .creation import full
 from .datatypes import cast
+from .recipes import composed
 from .sentences import SENTENCES
 from .statistics import all as all_
 from .statistics import max as max_
@@ -40,8 +42,9 @@ Function = Callable[..., Tensor]
 
 # --- what rows make -------------------------------------------------------------------------------
 
-# Rows of one or two operands that are no functions: `dt.astype` and `dt.copy` do more.
-PARTS = ("astype", "copy")
+# Rows of one or two operands that are no functions: `dt.astype` and `dt.copy` do more, and
+# `dt.frexp` gives both of its parts.
+PARTS = ("astype", "copy", "frexp_mantissa", "frexp_exponent")
 FUNCTIONS: dict[str, Op] = {  # the public functions that are one row each
     name: op
     for name, op in TABLE.items()
@@ -56,8 +59,15 @@ ULP = {
     "asinh": (0.95, 0.78), "acosh": (0.91, 0.71), "atanh": (0.96, 0.82), "cbrt": (0.50, 0.50),
     "erf": (0.73, 0.74), "erfc": (1.02, 1.33), "sigmoid": (1.18, 0.85), "rsqrt": (0.50, 0.50),
     "atan2": (0.56, 0.58), "hypot": (0.50, 0.50), "pow": (0.71, 0.57), "logaddexp": (0.53, 0.51),
+    "erfinv": (5.28, 4.55), "ndtr": (2.19, 2.06), "ndtri": (4.37, 3.47), "logit": (2.76, 2.44),
+    "lgamma": (5.75, 3.99), "gamma": (0.60, 0.57), "digamma": (2.78, 2.78), "i0": (3.77, 3.23),
+    "i1": (3.73, 2.73), "sinc": (3.56, 2.78), "xlogy": (1.37, 1.32), "beta": (0.59, 0.59),
+    "zeta": (6.98, 11.45),
 }  # fmt: skip
-_NOT_C99 = ("sigmoid", "rsqrt", "logaddexp")
+_NOT_C99 = (
+    "sigmoid", "rsqrt", "logaddexp", "erfinv", "ndtr", "ndtri", "logit", "digamma", "i0", "i1",
+    "sinc", "xlogy", "beta", "zeta",
+)  # fmt: skip
 _ROUNDED = ("add", "subtract", "multiply", "divide", "square", "reciprocal", "sqrt")
 
 
@@ -135,7 +145,7 @@ def _lines(op: Op) -> Iterator[str]:
     else:
         yield "Shapes: broadcast; a Python number has none, and takes the other operand's dtype."
     yield f"Dtypes: {_dtypes_said(op.dtypes, op.arity)}."
-    yield from (*_accuracy(op.name), *gradient)
+    yield from (*_accuracy(op.name), *_of_complex(op), *gradient)
     if op.arity == 1:
         yield "Raises: DTypeError."
     else:
@@ -158,7 +168,25 @@ def _accuracy(name: str) -> list[str]:
     return found if name in _NOT_C99 else [*found, "Special values: as in C99, annex F."]
 
 
-_KINDS = {bool_: "bool", int64: "signed integers", uint64: "unsigned integers", float32: "floats"}
+def _of_complex(op: Op) -> list[str]:
+    """What is said of complex operands of a function that is no mere arithmetic."""
+    if op.name in _ROUNDED[:5] or op.name not in (*ULP, *_ROUNDED) or not _takes_complex(op):
+        return []
+    return ["Complex: special values and branch cuts as in C99, annex G (docs/numerics.md)."]
+
+
+def _takes_complex(op: Op) -> bool:
+    try:
+        op.dtypes(op.name, [complex64] * op.arity, None)
+    except DTypeError:
+        return False
+    return True
+
+
+_KINDS = {
+    bool_: "bool", int64: "signed integers", uint64: "unsigned integers", float32: "floats",
+    complex64: "complex",
+}  # fmt: skip
 
 
 @lru_cache
@@ -174,9 +202,12 @@ def _dtypes_said(rule: DTypeRule, arity: int) -> str:
     if all(result is bool_ for _, result in found.values()):
         counting = ", nonzero (NaN too) counting as true" if found[float32][0][0] is bool_ else ""
         return f"{takes}{counting}; gives bool"
+    parts = complex64 in found and found[complex64][1] is float32
+    of_complex = ";\nof complex ones that of their parts" if parts else ""
     if int64 in found and found[int64][1] is float32:
-        return "floats; integers and bool become float32"
-    return f"{takes}; the result has the {'promoted one' if arity == 2 else 'same'}"
+        both = "floats and complex" if complex64 in found else "floats"
+        return f"{both}; integers and bool become float32{of_complex}"
+    return f"{takes}; the result has the {'promoted one' if arity == 2 else 'same'}{of_complex}"
 
 
 if not TYPE_CHECKING:  # for type checkers they are in the stub
@@ -193,8 +224,9 @@ def pow(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
 
     A negative power of an integer is truncated: 2 ** -1 is 0. The power 2 is a multiplication.
     Shapes: broadcast; a Python number has none.
-    Dtypes: integers and floats; the promoted dtype, of a number the other operand's.
-    Accuracy: within 0.71 ulp in float32, 0.57 in float64, as measured (docs/accuracy.md).
+    Dtypes: integers, floats and complex; the promoted dtype, of a number the other operand's.
+    Accuracy: within 0.71 ulp in float32, 0.57 in float64, as measured (docs/accuracy.md). Of
+    complex numbers it is exp(x2 log(x1)), its size by a real power.
     Special values: x ** 0 and 1 ** y are 1, also of NaN; a power of a negative number that is no
     integer is NaN (C99, annex F).
     Gradient: 0 for x1 where x2 is 0; 0 for x2 where x1 is 0 and x2 not negative.
@@ -214,7 +246,7 @@ def round(x: Tensor, /, *, decimals: int = 0, out: Tensor | None = None) -> Tens
 
     `decimals`: digits after the point, from -308 to 308. Integers stay as they are.
     Shapes: any; the result has the same.
-    Dtypes: integers and floats; the result has the same.
+    Dtypes: numbers, complex ones part by part; the result has the same.
     Gradient: 0 everywhere.
     Raises: DTypeError; ArgumentError for `decimals` out of range.
 
@@ -223,7 +255,7 @@ def round(x: Tensor, /, *, decimals: int = 0, out: Tensor | None = None) -> Tens
     [0.0, 2.0, 3.0]
     """
     decimals = integer("round", decimals, "decimals", -308, 308)
-    if decimals == 0 or required("round", x).dtype.kind != "f":
+    if decimals == 0 or required("round", x).dtype.kind not in "fc":
         return apply(ops.ROUND, (x,), None, out)
     scale = 10.0 ** math.fabs(decimals)
     found = _rounded(x * scale) / scale if decimals > 0 else _rounded(x / scale) * scale
@@ -310,6 +342,10 @@ def softmax(x: Tensor, /, axis: int = -1) -> Tensor:
     """
     if type(required("softmax", x)) is not Tensor:
         return dispatch("softmax", "softmax", (x,), x, lay.axis("softmax", axis, x.ndim))
+    return composed(_softmax, x, axis)
+
+
+def _softmax(x: Tensor, axis: int) -> Tensor:
     axis = lay.axis("softmax", axis, x.ndim)
     e = exp(x - _shift(x, axis))
     return e / sum_(e, axis=axis, keepdims=True)
@@ -333,6 +369,10 @@ def log_softmax(x: Tensor, /, axis: int = -1) -> Tensor:
     if type(required("log_softmax", x)) is not Tensor:
         along = lay.axis("log_softmax", axis, x.ndim)
         return dispatch("log_softmax", "log_softmax", (x,), x, along)
+    return composed(_log_softmax, x, axis)
+
+
+def _log_softmax(x: Tensor, axis: int) -> Tensor:
     axis = lay.axis("log_softmax", axis, x.ndim)
     d = x - _shift(x, axis)
     return d - log(sum_(exp(d), axis=axis, keepdims=True))
@@ -358,7 +398,7 @@ def isclose(
     `rtol`, `atol`: the relative and the absolute tolerance. The same infinity is close to itself;
     NaN is close to NaN only with `equal_nan`.
     Shapes: broadcast; a Python number has none.
-    Dtypes: all; integers and bool are compared in float64. Gives bool.
+    Dtypes: all; integers and bool are compared in float64; complex ones by |x1 - x2|. Gives bool.
     Raises: ShapeError, DTypeError, DeviceError, ArgumentError for a tolerance that is no number.
 
     >>> import dovetail as dt
@@ -366,7 +406,7 @@ def isclose(
     [True, False]
     """
     a, b = _floats(x1, x2)
-    rtol, atol = real("isclose", rtol, "rtol"), real("isclose", atol, "atol")
+    rtol, atol = real_number("isclose", rtol, "rtol"), real_number("isclose", atol, "atol")
     near = less_equal(abs(subtract(a, b)), add(multiply(abs(b), rtol), atol))
     close = logical_or(logical_and(near, isfinite(b)), equal(a, b))
     if flag("isclose", equal_nan, "equal_nan"):
@@ -374,16 +414,19 @@ def isclose(
     return close
 
 
+def _plain(x: object) -> complex:
+    return x if isinstance(x, complex) else real_number("isclose", x, "x")
+
+
 def _floats(x1: Operand, x2: Operand) -> tuple[Tensor, Tensor]:
     """Both operands as tensors of floats; integers as float64."""
     given = operands("isclose", x1, x2)
     device = next(x.device for x in given if isinstance(x, Tensor))
-    found = common("isclose", [x.dtype for x in given if isinstance(x, Tensor)])
-    found = found if found.kind == "f" else float64
-    a, b = (
-        x if isinstance(x, Tensor) else full((), real("isclose", x, "x"), device=device)
-        for x in given
-    )
+    kinds = [x.dtype if isinstance(x, Tensor) else complex for x in given
+             if isinstance(x, Tensor | complex)]  # fmt: skip
+    found = common("isclose", kinds, allowed="biufc")
+    found = found if found.kind in "fc" else float64
+    a, b = (x if isinstance(x, Tensor) else full((), _plain(x), device=device) for x in given)
     return cast(a, found), cast(b, found)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
+from ..capture.numbers import Environment
 from ..capture.program import Place, Program
-from ..capture.recorder import Environment
 from ..capture.traced import TracedFloat
 from ..graph.expr import Expr, Spec, leaf, storage_of
 from ..layout import Shape

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
+from ..capture.numbers import Env, Environment
 from ..capture.program import Place, Program
-from ..capture.recorder import Environment, Recorder, recorded_by
-from ..capture.replay import Env
+from ..capture.recorder import Recorder, recorded_by
 from ..dtypes import uint8
 from ..engine import recording
 from ..errors import CaptureError, GradientError

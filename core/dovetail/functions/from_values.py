@@ -8,7 +8,7 @@ from ..arguments import (
     flag,
 )
 from ..device import device, usable
-from ..dtypes import DType, dtype, float64
+from ..dtypes import DType, complex64, complex128, dtype, float64
 from ..errors import (
     ArgumentError,
     DeviceError,
@@ -19,11 +19,11 @@ from ..errors import (
 from ..layout import Shape
 from ..ops import table as ops
 from ..tensor import operands
-from ..tensor.host import evaluate, from_host
+from ..tensor.host import evaluate, from_host, shown
 from ..tensor.tensor import Tensor, strided
 from ..tensor.verbs import apply
 from .creation import get_default_dtype
-from .datatypes import DeviceLike, DTypeLike, cast, move, real_dtype
+from .datatypes import DeviceLike, DTypeLike, any_dtype, cast, move
 from .interop import HasDLPack, adopt, from_dlpack
 
 __all__ = ["asarray"]
@@ -38,16 +38,17 @@ def asarray(
     copied, also the memory of arrays. `copy`: True always copies; False never does: it shares the
     memory of an array, or fails.
     Shapes: that of `obj`; lists must not be ragged.
-    Dtypes: of arrays their own; Python floats give the default dtype (float32), ints int64, bools
-    bool; `dtype` is another one. A number that it cannot hold is an error.
-    Raises: ShapeError for ragged lists, DTypeError, ValueOverflow, NotYetError (complex),
-    ArgumentError (`copy=False`), DeviceError.
+    Dtypes: of arrays their own; Python floats give the default dtype (float32), complex numbers
+    complex64, ints int64, bools bool; `dtype` is another one. A number that it cannot hold is an
+    error.
+    Raises: ShapeError for ragged lists, DTypeError, ValueOverflow, ArgumentError (`copy=False`),
+    DeviceError.
 
     >>> import dovetail as dt
     >>> dt.asarray([[1, 2], [3, 4]], device="reference").shape
     (2, 2)
     """
-    want = None if dtype is None else real_dtype("asarray", dtype)
+    want = None if dtype is None else any_dtype("asarray", dtype)
     copy = copy if copy is None else flag("asarray", copy, "copy")
     if isinstance(obj, Tensor):
         return _from_tensor(obj, want, device, copy)
@@ -72,6 +73,7 @@ def asarray(
 
 
 operands.as_tensor = asarray
+_DEFAULTS = (float64, complex128)  # what NumPy makes of Python's numbers, where the default is less
 
 
 def _from_shared(x: Tensor, want: DType | None, wanted: DeviceLike, copy: bool | None) -> Tensor:
@@ -113,7 +115,7 @@ def _from_tensor(x: Tensor, want: DType | None, wanted: DeviceLike, copy: bool |
 
 
 def _from_numpy(a: np.ndarray, want: DType | None, wanted: DeviceLike, copy: bool | None) -> Tensor:
-    have = real_dtype("asarray", a.dtype)
+    have = any_dtype("asarray", a.dtype)
     if copy is False:
         if want not in (None, have) or not a.dtype.isnative:
             raise ArgumentError(
@@ -129,13 +131,15 @@ def _from_values(obj: object, want: DType | None, wanted: DeviceLike) -> Tensor:
     if isinstance(leaf, Tensor):
         return _from_tensors(obj, want, leaf.device if wanted is None else wanted)
     values = _nested(obj, want)
-    have = real_dtype("asarray", values.dtype)
-    if want is None and have is float64 and not isinstance(leaf, np.generic | np.ndarray):
-        want = get_default_dtype()
+    have = any_dtype("asarray", values.dtype)
+    if want is None and have in _DEFAULTS and not isinstance(leaf, np.generic | np.ndarray):
+        want = get_default_dtype() if have is float64 else complex64
     if want is None or want is have:
         return from_host(values, have, device(wanted, "asarray"))
+    if have.kind == "c" and want.kind not in "bc":
+        raise DTypeError(f"asarray: complex numbers do not fit {want.name}; give their real parts")
     known = want.__numpy_dtype__
-    if known is not None and (have.kind, want.kind) != ("f", "f"):
+    if known is not None and (have.kind not in "fc" or have.kind != want.kind):
         return from_host(
             _in_range(values, have, want).astype(known), want, device(wanted, "asarray")
         )
@@ -160,7 +164,7 @@ def _nested_tensors(obj: object) -> np.ndarray:
         parts = [_nested_tensors(part) for part in obj]
         _require_even(obj)
         return np.stack(parts)
-    return strided("asarray", obj).numpy() if isinstance(obj, Tensor) else np.asarray(obj)
+    return shown(strided("asarray", obj)) if isinstance(obj, Tensor) else np.asarray(obj)
 
 
 def _nested(obj: object, want: DType | None) -> np.ndarray:

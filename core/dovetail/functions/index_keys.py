@@ -184,6 +184,8 @@ def _axes_taken(part: IndexArray | int) -> int:
 
 def index_array(name: str, indices: object) -> Tensor | np.ndarray:
     """The indices that a function was given, in an array of integers. Raises: DTypeError."""
+    if is_integer_tensor(indices):
+        return indices
     array = indices if isinstance(indices, Tensor) else array_of(name, indices)
     if array.size == 0 and isinstance(indices, (list, tuple)) and not isinstance(array, Tensor):
         array = array.astype(np.int64)
@@ -262,7 +264,7 @@ def checked(asked: Asked, e: Expr) -> Expr:
 # --- a key with arrays ----------------------------------------------------------------------------
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Selection:
     """What a key with arrays selects.
 
@@ -332,7 +334,7 @@ def select(name: str, x: Tensor, parts: Sequence[Part]) -> Selection:
 
 def is_integer_tensor(key: object) -> TypeGuard[Tensor]:
     """Whether a key is nothing but a tensor of integers."""
-    return is_strided(key) and expr_of(key).spec.dtype.is_integer
+    return is_strided(key) and expr_of(key).spec.dtype.kind in "iu"
 
 
 def along(name: str, x: Tensor, index: Tensor, d: int) -> Selection:

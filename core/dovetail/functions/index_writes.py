@@ -18,11 +18,14 @@ from .. import layout as lay
 from ..arguments import named
 from ..dtypes import bool_
 from ..errors import DeviceError, ShapeError
-from ..graph.expr import Expr, node, spec
+from ..graph.expr import Expr, Spec, ask, node, spec
 from ..graph.ownership import Holder, take
 from ..layout import Shape
+from ..memory.tracing import caller
 from ..ops import table as ops
-from ..tensor.fields import is_strided
+from ..ops.scatter import FEW, Manner
+from ..recent import Recent
+from ..tensor.fields import expr_of, is_strided
 from ..tensor.host import fresh, from_host
 from ..tensor.operands import Operand
 from ..tensor.slicing import basic_leaf
@@ -32,7 +35,6 @@ from ..tensor.writes import to_spec, value_node, write, write_value
 from .index_keys import (
     Key,
     Part,
-    Positions,
     Selection,
     along,
     basic_view,
@@ -46,6 +48,7 @@ from .index_keys import (
     positions_along,
     select,
 )
+from .recipes import Recipe, again, recipe
 
 __all__ = ["index_add", "scatter"]
 
@@ -70,8 +73,8 @@ def setitem(x: Tensor, key: Key, value: Operand) -> None:
     if e is not None:
         write_value("setitem", alias(x, make(e)), value)
         return
-    if is_integer_tensor(key) and is_strided(x) and x.ndim:
-        _scatter("setitem", along("setitem", x, key, 0), value, "set")
+    if is_integer_tensor(key) and is_strided(x) and expr_of(x).spec.shape:
+        write("setitem", x, _put_at(x, key, value), updates=True)
         return
     parts = key_parts(strided("setitem", x), key)
     if not any(is_array(p) for p in parts):
@@ -145,26 +148,42 @@ def _scatter(name: str, s: Selection, value: Operand, how: How) -> None:
     order = (*taken, *kept, *ones)
     whole = order == (*range(len(order)),)
     target = s.merged if whole else view(s.merged, ("permute", order))
+    made = [_scattered(name, s, target, _value(name, value, target), rest, how)]
     if s.shares:
-        write(name, target, [_scattered(name, s, target, value, rest, how)], updates=True)
-    else:
-        back = ("permute", tuple(order.index(d) for d in range(len(order))))
-        all_axes = ("reshape", s.sliced.shape)
-        write(
-            name,
-            s.sliced,
-            [pending_view(_scattered(name, s, target, value, rest, how), back, all_axes)],
-        )
+        write(name, target, made, updates=True)
+        return
+    back = ("permute", tuple(order.index(d) for d in range(len(order))))
+    write(name, s.sliced, [pending_view(take(made), back, ("reshape", s.sliced.shape))])
 
 
-def _scattered(
-    name: str, s: Selection, target: Tensor, value: Operand, rest: Shape, how: How
-) -> Expr:
-    """The op that updates the target."""
-    rows = _value_rows(name, s, value_node(name, value, target.dtype, target.device), rest)
-    indices = [_index_rows(name, s, i, rest) for i in s.indices]
-    attrs = (how, len(s.indices) == 1 and s.indices[0].unique)
-    return node(ops.SCATTER, (target._expr, rows, *indices), target._expr.spec, attrs)
+def _scattered(name: str, s: Selection, target: Tensor, e: Expr, rest: Shape, how: How) -> Expr:
+    """The op that updates the target with a value."""
+    values = target._expr.spec
+    unique = len(s.indices) == 1 and s.indices[0].unique
+    places = math.prod(s.shape) * math.prod(rest)
+    simple = places < FEW and not unique and target._expr.tape is None and e.tape is None
+    number = simple and _is_number(e, values)
+    rows = e.args[0] if number else _value_rows(name, s, e, rest)
+    asked = None
+    if simple and len(s.indices) == 1 and not s.indices[0].known and values.size:
+        asked = s.asked(name, s.indices[0])
+    found = [s.known(name, i) if asked is None else i.node for i in s.indices]
+    indices = [_index_rows(s, i, rest) for i in found]
+    made = node(
+        ops.SCATTER, (target._expr, rows, *indices), values, Manner(how, unique, number, asked)
+    )
+    if asked is not None:
+        ask(made, caller())
+    return made
+
+
+def _value(name: str, value: Operand, target: Tensor) -> Expr:
+    return value_node(name, value, target.dtype, target.device)
+
+
+def _is_number(e: Expr, want: Spec) -> bool:
+    """Whether a value is nothing but a Python number, in the dtype that is wanted."""
+    return e.op is ops.FULL and not e.spec.shape and e.attrs == ((want.dtype,), want.dtype)
 
 
 def _value_rows(name: str, s: Selection, e: Expr, rest: Shape) -> Expr:
@@ -178,21 +197,58 @@ def _value_rows(name: str, s: Selection, e: Expr, rest: Shape) -> Expr:
     front = tuple(axes[s.front : s.front + len(s.shape)])
     order = front + tuple(d for d in axes if d not in front)
     e = to_spec(name, e, spec(s.full_shape, want.dtype, want.device))
-    return pending_view(e, ("permute", order), ("reshape", (n, *rest)))
+    moved = e if order == (*axes,) else pending_view(e, ("permute", order))
+    return pending_view(moved, ("reshape", (n, *rest)))
 
 
-def _index_rows(name: str, s: Selection, i: Positions, rest: Shape) -> Expr:
+def _index_rows(s: Selection, i: Expr, rest: Shape) -> Expr:
     """An index's positions as (number of places, *rest)."""
     n = math.prod(s.shape)
     column = ("reshape", (n, *(1,) * len(rest)))
-    return pending_view(s.known(name, i), ("expand", s.shape), column, ("expand", (n, *rest)))
+    return pending_view(i, ("expand", s.shape), column, ("expand", (n, *rest)))
+
+
+# --- integers along the first axis ----------------------------------------------------------------
+
+# The specs of a tensor, of its index and of a value, and whether that is a number -> how the value
+# and the index become operands, and the op's attributes. It is found once, which takes 8 us.
+_PUT: Recent[tuple[Spec, Spec, Spec, bool], tuple[Recipe, Recipe, Manner]] = Recent(1024)
+
+
+def _put_at(x: Tensor, index: Tensor, value: Operand) -> Holder[Expr]:
+    """The op of `x[index] = value`, as `_scattered`."""
+    e, i = expr_of(x), expr_of(index)
+    v = _value("setitem", value, x)
+    key = (e.spec, i.spec, v.spec, _is_number(v, e.spec))
+    taped = e.tape is not None or v.tape is not None
+    found = None if taped else _PUT.young.get(key) or _PUT.find(key)
+    if found is None:
+        made = _scattered("setitem", along("setitem", x, index, 0), x, v, e.spec.shape[1:], "set")
+        if not taped:
+            _, rows, indices = made.args
+            to_rows = [] if made.attrs.number else recipe(rows, [v])
+            to_indices = recipe(indices, [i])
+            if to_rows is not None and to_indices is not None:
+                _PUT[key] = to_rows, to_indices, made.attrs
+        return [made]
+    to_rows, to_indices, manner = found
+    rows = v.args[0] if manner.number else again(to_rows, [v])
+    made = node(ops.SCATTER, (e, rows, again(to_indices, [i])), e.spec, manner)
+    if manner.asked is not None:
+        ask(made, caller())
+    return [made]
+
+
+# --- places that are all there --------------------------------------------------------------------
 
 
 def scatter_to(values: Tensor, positions: Tensor) -> Tensor:
     """A vector with values[i] at positions[i], which are all of its places, each once."""
     out = make(fresh(values._expr.spec))
     args = (out._expr, values._expr, positions._expr)
-    write("scatter", out, [node(ops.SCATTER, args, out._expr.spec, ("set", True))], updates=True)
+    write(
+        "scatter", out, [node(ops.SCATTER, args, out._expr.spec, Manner("set", True))], updates=True
+    )
     return out
 
 
@@ -323,4 +379,4 @@ def _updating(target: Tensor, operands: list[Expr], order: Shape, how: How) -> E
     """The op that updates the target with what is permuted as that is. It empties the list."""
     given = [pending_view(e, ("permute", order)) for e in operands]
     operands.clear()
-    return node(ops.SCATTER, (target._expr, *given), target._expr.spec, (how, False))
+    return node(ops.SCATTER, (target._expr, *given), target._expr.spec, Manner(how))

@@ -1,1 +1,14 @@
-# `indexing.py` is compiled as it is.
+# What the compiled form of `indexing.py` knows of its types.
+cimport cython
+
+from dovetail.functions.index_keys cimport is_integer_tensor
+from dovetail.graph.expr cimport Expr, Spec, ask, node, spec
+from dovetail.memory.tracing cimport caller
+from dovetail.tensor.fields cimport expr_of, is_strided
+from dovetail.tensor.slicing cimport basic_leaf
+from dovetail.tensor.tensor cimport alias, make
+
+
+@cython.locals(e=Expr, i=Expr, made=Expr, key=tuple, found=tuple, s=Spec)
+cpdef _taken(object name, object x, object index, object d)
+cpdef _ask(Expr e)

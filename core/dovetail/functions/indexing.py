@@ -60,10 +60,11 @@ def getitem(x: Tensor, key: Key) -> Tensor:
     e = basic_leaf(x, key)
     if e is not None:
         return alias(x, make(e))
-    if is_integer_tensor(key) and is_strided(x) and x.ndim:
+    if is_integer_tensor(key) and is_strided(x) and expr_of(x).spec.shape:
         return _taken("index", x, key, 0)
     if is_strided(key) and is_strided(x) and expr_of(key).spec is _mask_of(expr_of(x).spec):
-        return fetch(view(x, ("reshape", (x.size,))), true_positions(key, x.device))
+        flat = x if x.ndim == 1 else view(x, ("reshape", (x.size,)))
+        return fetch(flat, true_positions(key, x.device))
     parts = key_parts(x, key)
     if not any(is_array(p) for p in parts):
         return basic_view(x, parts)
@@ -75,9 +76,12 @@ def _mask_of(s: Spec) -> Spec:
     return spec(s.shape, bool_, s.device)
 
 
-# A tensor's spec, that of an index, the axis and the name -> the node's attributes and spec, and
-# the move that puts the index beside the axes after it.
-_TAKEN: Recent[tuple[Spec, Spec, int, str], tuple[Attrs, Spec, Move]] = Recent(1024)
+# A tensor's spec, that of an index, the axis and the name -> the node's attributes and spec; how
+# the index is checked, unless by its reader; and the move that puts it beside the axes after it, if
+# there are such.
+_TAKEN: Recent[tuple[Spec, Spec, int, str], tuple[Attrs, Spec, Asked | None, Move | None]] = Recent(
+    1024
+)
 
 
 def _taken(name: str, x: Tensor, index: Tensor, d: int) -> Tensor:
@@ -87,9 +91,12 @@ def _taken(name: str, x: Tensor, index: Tensor, d: int) -> Tensor:
     found = _TAKEN.young.get(key) or _TAKEN.find(key)
     if found is None:
         return _selected(name, x, parts_along(x, d, index), key)
-    attrs, s, move = found
-    made = node(ops.GATHER, (e, pending_view(i, move)), s, attrs)
-    _ask(made)
+    attrs, s, first, move = found
+    if first is not None:
+        i = checked(first, i)
+    made = node(ops.GATHER, (e, i if move is None else pending_view(i, move)), s, attrs)
+    if first is None:
+        _ask(made)
     return make(made)
 
 
@@ -98,7 +105,7 @@ def _selected(
 ) -> Tensor:
     """The elements at a key with arrays.
 
-    `simple`: under what to note how, if one that is checked by its reader is all that there is.
+    `simple`: under what to note how, if one is all that there is.
     """
     if type(x) is not Tensor:
         check_parts(parts)
@@ -114,10 +121,12 @@ def _selected(
     lead = [pending_view(e, ("reshape", (*e.spec.shape, *(1,) * after))) for e in positions]
     asked = None if known else tuple(s.asked(name, i) for i in s.indices)
     of = tuple(i.axis for i in s.indices)
-    made = _gather(s.merged, lead, shape, axes, of, asked)
-    if simple is not None and asked is not None and s.merged._expr.spec is x._expr.spec:
-        move = ("reshape", lead[0].spec.shape)
-        _TAKEN[simple] = ((shape, axes, of, asked), made._expr.spec, move)
+    whole = simple is not None and s.merged._expr.spec is x._expr.spec
+    made = _gather(x if whole else s.merged, lead, shape, axes, of, asked)
+    if simple is not None and whole:
+        once = s.asked(name, s.indices[0]) if first else None
+        move = None if lead[0] is positions[0] else ("reshape", lead[0].spec.shape)
+        _TAKEN[simple] = ((shape, axes, of, asked), made._expr.spec, once, move)
     return made
 
 

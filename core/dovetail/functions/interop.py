@@ -1,8 +1,8 @@
 """Sharing memory with other libraries: DLPack both ways, and NumPy arrays as they are.
 
 Where the host reaches a device's memory nothing is copied. Memory that two libraries share can be
-written by either; dovetail computes what is pending when somebody looks, so evaluate what reads
-shared memory before the other writes.
+written by either. What reads host memory that others got from here is computed at once; of memory
+that came from others, or is a device's own, evaluate what reads it before the other writes.
 
 Source: DLPack 1.0, https://dmlc.github.io/dlpack/latest/c_api.html
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from ctypes import (
     POINTER,
     Structure,
@@ -30,23 +30,24 @@ import numpy as np
 
 from .. import dtypes as D
 from .. import layout as lay
-from ..arguments import DIMENSIONS, flag, named
+from ..arguments import DIMENSIONS, flag, function, integer, integers, named
 from ..backend.faults import look
 from ..backend.streams import current_handle, wait
 from ..device import Device, default_device, opened
 from ..device import device as device_named
 from ..dtypes import DType
 from ..engine import recording
-from ..errors import ArgumentError, DeviceError, DTypeError, SharingError
+from ..errors import ArgumentError, DeviceError, DTypeError, ShapeError, SharingError
 from ..graph.expr import leaf, spec, storage_of
 from ..layout import Shape, StridedView
 from ..memory import Storage, foreign
 from ..ops.table import COPY
 from ..plugins.registry import devices
-from ..tensor.host import evaluate, evaluated
+from ..tensor.host import evaluate, evaluated, export, is_writable
 from ..tensor.tensor import Tensor, make, strided
 from ..tensor.verbs import apply
-from .datatypes import DeviceLike, Kind, isdtype, move
+from .creation import extents, get_default_dtype
+from .datatypes import DeviceLike, DTypeLike, Kind, isdtype, move
 
 
 class GivesDLPack(Protocol):
@@ -63,7 +64,7 @@ class HasDLPack(GivesDLPack, Protocol):
         """DLPack's (device type, index)."""
 
 
-__all__ = ["array_namespace_info", "from_dlpack"]
+__all__ = ["array_namespace_info", "from_blob", "from_dlpack"]
 
 HOST = 1  # DLPack's device type of memory that the CPU reads and writes
 VERSION = (1, 0)
@@ -180,6 +181,56 @@ def adopt(a: np.ndarray, dtype: DType, device: Device) -> Tensor:
             f"{a.strides}, and copy=False "
             "forbids a copy"
         )
+    return found
+
+
+class _Blob:
+    """Memory of somebody else, given back when this object dies."""
+
+    __slots__ = ("__del__",)
+
+    __del__: Callable[[], object]  # in a slot, as below
+
+
+@named
+def from_blob(
+    data_ptr: int, shape: int | Sequence[int], *, dtype: DTypeLike = None,
+    strides: Sequence[int] | None = None, device: DeviceLike = None,
+    deleter: Callable[[], object] | None = None,
+) -> Tensor:  # fmt: skip
+    """A tensor over memory at an address, which somebody else owns.
+
+    `data_ptr`: the address of the first element. `strides`: contiguous ones unless given; in
+    elements. `deleter`: a function of nothing, called once when no tensor uses the memory any more;
+    until then that has to stay. Nothing says whether there is memory: a wrong address ends Python.
+    Shapes: any.
+    Dtypes: all; the default floating dtype unless given.
+    Raises: SharingError, a BufferError, where the device cannot use the memory as it is; then
+    `deleter` is not called. ShapeError, DTypeError, DeviceError, ArgumentTypeError.
+
+    >>> import ctypes
+    >>> import dovetail as dt
+    >>> held = (ctypes.c_float * 3)(1, 2, 3)
+    >>> dt.from_blob(ctypes.addressof(held), 3, deleter=held.__len__, device="reference").tolist()
+    [1.0, 2.0, 3.0]
+    """
+    at, sizes = integer("from_blob", data_ptr, "data_ptr"), extents("from_blob", shape)
+    steps = lay.contiguous_strides(sizes)
+    if strides is not None:
+        steps = integers("from_blob", strides, "strides")
+    if deleter is not None:
+        function("from_blob", deleter, "deleter")
+    if len(steps) != len(sizes):
+        raise ShapeError(f"{len(sizes)} sizes, but {len(steps)} strides")
+    if at <= 0:
+        raise ArgumentError(f"{at} is no address")
+    want = get_default_dtype() if dtype is None else D.dtype(dtype, "from_blob")
+    target, owner = device_named(device, "from_blob"), _Blob()
+    found = share(owner, at, sizes, steps, want, target, False)
+    if found is None:
+        raise SharingError(f"device {target} cannot use the memory at {at:#x} as it is")
+    if deleter is not None:
+        owner.__del__ = deleter
     return found
 
 
@@ -348,8 +399,6 @@ def _received(capsule: object) -> _Owner:
 def _dtype(d: _DType) -> DType:
     for known in D.ALL:
         if (d.code, d.bits, d.lanes) == (_code(known), known.bits, 1):
-            if known in D.COMPLEX:
-                break
             return known
     raise DTypeError(
         f"from_dlpack: no dovetail dtype for DLPack's code {d.code} of {d.bits} bits, {d.lanes} "
@@ -447,12 +496,13 @@ def _managed(x: Tensor, name: bytes, flags: int) -> _Managed | _Versioned:
     recording.refuse("__dlpack__() asks for a tensor's memory")
     e = evaluated(strided("__dlpack__", x))
     storage = storage_of(e)
-    if storage.read_only or lay.repeats(StridedView(e.spec.shape, e.strides, 0)):
+    if not is_writable(e):
         flags |= READ_ONLY
     if flags & READ_ONLY and name == b"dltensor":
         raise SharingError(
             "__dlpack__: read-only memory needs DLPack 1.0 (max_version); export x.copy() instead"
         )
+    owner = storage if flags & READ_ONLY else export(e)
     here = opened(x.device)
     backend = here.backend
     wait(here, current_handle(x.device))
@@ -471,7 +521,7 @@ def _managed(x: Tensor, name: bytes, flags: int) -> _Managed | _Versioned:
     managed.deleter = ctypes.cast(_release_callback, c_void_p)
     if isinstance(managed, _Versioned):
         (managed.major, managed.minor), managed.flags = VERSION, flags
-    _exported[ctypes.addressof(managed)] = (managed, shape, strides, storage)
+    _exported[ctypes.addressof(managed)] = (managed, shape, strides, owner)
     return managed
 
 
@@ -491,9 +541,9 @@ class NamespaceInfo:
         """The device of tensors made without `device=`."""
         return default_device()
 
-    def devices(self) -> list[Device]:
+    def devices(self) -> tuple[Device, ...]:
         """All devices that plugins offer on this machine."""
-        return list(devices())
+        return tuple(devices())
 
     @named
     def default_dtypes(self, *, device: DeviceLike = None) -> dict[str, DType]:
@@ -503,7 +553,7 @@ class NamespaceInfo:
             "real floating": D.float32, "complex floating": D.complex64,
             "integral": D.int64, "indexing": D.int64,
         }  # fmt: skip
-        return {kind: d for kind, d in wanted.items() if d in held}
+        return {kind: d for kind, d in wanted.items() if d.part in held}
 
     @named
     def dtypes(self, *, device: DeviceLike = None, kind: Kind | None = None) -> dict[str, DType]:
@@ -512,7 +562,7 @@ class NamespaceInfo:
         float16 and bfloat16 are not the standard's: see `Capabilities.dtypes` for what there is.
         """
         held = opened(device_named(device, "dtypes")).backend.info.capabilities.dtypes
-        standard = [d for d in D.ALL if d in held and d.compute is d]
+        standard = [d for d in D.ALL if d.part in held and d.compute is d]
         return {d.name: d for d in standard if kind is None or isdtype(d, kind)}
 
 

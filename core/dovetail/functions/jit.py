@@ -64,8 +64,7 @@ class Captured(Latest, Generic[P, R]):
 
     def explained(self, args: tuple[object, ...]) -> tuple[list[tuple[str, Program]], list[str]]:
         """The same for arguments like these; and why it runs as always for such, where it does."""
-        settings = current()
-        key = _key(self._name, self._flat(args, {}), (settings.grad, settings.reproducible))[1]
+        key = _key(self._name, self._flat(args, {}), current())[1]
         found = self._captures.get(key, ())
         reasons = [c.reason for c in found if isinstance(c, Failed)]
         return _programs([c for c in found if isinstance(c, Capture)]), reasons
@@ -113,7 +112,7 @@ class Captured(Latest, Generic[P, R]):
 
     def _found(self, flat: Flat, settings: Settings) -> R:
         """What a call gives that none of the latest captures is for."""
-        leaves, key = _key(self._name, flat, (settings.grad, settings.reproducible))
+        leaves, key = _key(self._name, flat, settings)
         flat = Flat(leaves, flat.tree)
         result: R = self._known(flat, key, settings)
         if result is MISS:
@@ -221,10 +220,10 @@ def _positions(function: Callable[..., object], names: frozenset[str]) -> frozen
     return frozenset(i for i, n in enumerate(parameters) if n in names)
 
 
-def _key(name: str, flat: Flat, settings: Hashable) -> tuple[list[object], Hashable]:
+def _key(name: str, flat: Flat, s: Settings) -> tuple[list[object], Hashable]:
     """The leaves, in memory, and what captures of them are found by."""
     leaves: list[object] = []
-    key: list[Hashable] = [settings, flat.tree]
+    key: list[Hashable] = [s.grad, s.reproducible, s.device, flat.tree]
     pending: list[Tensor] = []
     for x in flat.leaves:
         if type(x) is Tensor:

@@ -2,25 +2,27 @@
 
 A pickle holds the elements of a tensor, and where they were. Tensors over one storage share memory
 again: in a deep copy always, in a pickle with one that came before and holds their elements. What
-is loaded is a tensor of its own, on the device from which it came; nothing but this file's
-functions is called for it.
+is loaded is a tensor of its own, on the device from which it came, or else on the default one;
+nothing but this file's functions is called for it.
 """
 
 from __future__ import annotations
 
 import copy
 import pickle
+import warnings
 from collections.abc import Callable
 from operator import index
-from typing import SupportsIndex, TypeAlias
+from typing import Any, SupportsIndex, TypeAlias
 from weakref import WeakValueDictionary
 
 import numpy as np
 
 from .. import layout as lay
-from ..device import usable
+from ..device import Device, default_device, usable
+from ..device import device as device_named
 from ..dtypes import DType
-from ..errors import ArgumentError, DeviceError, GradientError, PluginError
+from ..errors import ArgumentError, DeviceError, DovetailWarning, GradientError, PluginError
 from ..graph.expr import Expr, leaf, spec, storage_of
 from ..layout import Shape, StridedView
 from ..ops import table as ops
@@ -70,12 +72,13 @@ def deep_copied(x: Tensor, memo: dict[int, object]) -> Tensor:
     _require_leaf("deepcopy", x)
     e = evaluated(x)
     storage = storage_of(e)
-    if id(storage) not in memo:
-        memo[id(storage)] = apply(ops.COPY, (_flat(e, 0, storage.nbytes // x.itemsize),))
+    key: Any = (id(storage), x.dtype)  # views of the bits get memory of their own
+    if key not in memo:
+        memo[key] = apply(ops.COPY, (_flat(e, 0, storage.nbytes // x.itemsize),))
         held = memo.setdefault(id(memo), [])
         assert isinstance(held, list)
         held.append(storage)  # which keeps its id, as copy.py does
-    whole = memo[id(storage)]
+    whole = memo[key]
     assert isinstance(whole, Tensor)
     found = as_strided(whole, e.spec.shape, e.strides, e.offset)
     return _with_gradient(found, copy.deepcopy(x.grad, memo)) if x.requires_grad else found
@@ -104,9 +107,8 @@ class _Memory:
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> Reduced:
         x = self.elements
-        raw = host_array(x, np.dtype(f"V{x.itemsize}")).view(np.uint8)
-        raw.flags.writeable = True  # or no receiver could use its memory as it is
-        by_buffer = index(protocol) >= 5
+        by_buffer = index(protocol) >= 5  # writable, so that a receiver uses its memory as it is
+        raw = host_array(x, np.dtype(f"V{x.itemsize}"), by_buffer).view(np.uint8)
         data = pickle.PickleBuffer(raw.data) if by_buffer else raw.tobytes()
         return loaded_memory, (str(x.device), x.dtype, data)
 
@@ -123,7 +125,8 @@ def reduced(x: Tensor, protocol: SupportsIndex) -> Reduced:
     e = evaluated(x)
     low, high = lay.span(StridedView(e.spec.shape, e.strides, e.offset))
     memory = _sent.get(id(storage_of(e)))
-    if memory is None or not memory.low <= low <= high <= memory.high:
+    known = memory is not None and memory.elements.dtype is x.dtype
+    if memory is None or not known or not memory.low <= low <= high <= memory.high:
         if high - low > e.spec.size:  # it has gaps, which are not sent
             e = evaluated(apply(ops.COPY, (x.detach(),)))
             low, high = 0, e.spec.size
@@ -135,20 +138,11 @@ def reduced(x: Tensor, protocol: SupportsIndex) -> Reduced:
 def loaded_memory(device: str, dtype: DType, data: Buffer) -> Tensor:
     """The elements in a buffer as a vector on a device.
 
-    It lies over that memory where that may be written, the device uses it as it is, and it is no
-    tensor's yet; else in memory of its own.
-
     It is over that memory where it may be written, the device uses it as it is, and it is no
     tensor's yet; else in memory of its own.
-    Raises: DeviceError and its kind, naming the way out where there is no such device.
+    Raises: DeviceError and its kind, where neither that device can be had nor the default one.
     """
-    try:
-        target = usable(device)
-    except (DeviceError, PluginError) as error:
-        raise type(error)(
-            f"pickle: it holds a tensor on {device}, which cannot be had here: {error}; or make "
-            'the pickle of x.to("cpu")'
-        ) from error
+    target = _home(device_named(device, "pickle"))
     raw = np.frombuffer(data, np.uint8)  # type: ignore[arg-type]  # NumPy takes PickleBuffers
     if raw.size % dtype.itemsize:
         raise ArgumentError(f"pickle: {raw.size} bytes are no elements of {dtype.name}")
@@ -157,6 +151,21 @@ def loaded_memory(device: str, dtype: DType, data: Buffer) -> Tensor:
     if raw.flags.writeable and raw.size and not is_ours(data):
         found = share(data, raw.ctypes.data, shape, (1,), dtype, target, False)
     return from_host(raw.view(f"V{dtype.itemsize}"), dtype, target) if found is None else found
+
+
+def _home(wanted: Device) -> Device:
+    """A device that can be had: the default one, with a warning, where this one cannot."""
+    try:
+        return usable(wanted)
+    except (DeviceError, PluginError) as error:
+        default = default_device()
+        said = f"pickle: it holds a tensor on {wanted}, which cannot be had here ({error})"
+        try:
+            usable(default)
+        except (DeviceError, PluginError) as other:
+            raise type(other)(f"{said}; nor can the default device be: {other}") from error
+        warnings.warn(f"{said}; it is now on {default}", DovetailWarning, stacklevel=3)
+        return default
 
 
 def loaded(

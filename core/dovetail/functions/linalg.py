@@ -9,20 +9,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NoReturn
+from functools import lru_cache
+from typing import NamedTuple
 
 from .. import layout as lay
 from .. import settings
 from ..arguments import integer, integers, named, shown
 from ..dtypes import INTEGERS, DType, float32, float64
-from ..errors import ArgumentError, DeviceError, NotYetAttribute, ShapeError
-from ..graph.expr import Spec, node, spec
-from ..layout import Shape
+from ..errors import ArgumentError, DeviceError, ShapeError
+from ..graph.expr import Attrs, Expr, Spec, node, spec
+from ..layout import Move, Shape
 from ..ops import table as ops
 from ..recent import Recent
-from ..tensor.operands import Array, brought
+from ..tensor.fields import expr_of
+from ..tensor.operands import Array, brought, decides
 from ..tensor.tensor import Tensor, make, required, strided
-from ..tensor.verbs import apply, dispatch, is_viewable, reduce, view
+from ..tensor.verbs import apply, dispatch, is_viewable, reduce, seen_as, view
 from ..tensor.writes import write_out
 from . import manipulation
 
@@ -38,7 +40,8 @@ def matmul(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     bfloat16 are summed in float32 and rounded once.
     Order: of floats that of the device's vendor routine (a BLAS), where it has one. Within
     `dt.reproducible()`, and everywhere else: k ascending, with one fused multiply-add each, so the
-    same bits on every device. Of two vectors, outside of it: that of `vecdot`.
+    same bits on every device. Outside of it, of two vectors, and of a vector and a matrix of up to
+    16,384 elements: that of `vecdot`.
     Raises: ShapeError where columns and rows do not fit, DTypeError (bool has no product; see
     `dt.any`), DeviceError.
 
@@ -52,26 +55,91 @@ def matmul(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     return result if out is None else write_out("matmul", out, result)
 
 
-_DOTTED = frozenset((float32, float64, *INTEGERS))  # what is summed as it is multiplied
+def matmul_operator(self: Tensor, other: Array) -> Tensor:
+    """`self @ other`."""
+    if type(other) is Tensor:
+        return _matmul("matmul", self, other)
+    return NotImplemented if decides(other) else matmul(self, other)
 
-# The specs of two matrices or vectors of one dtype -> that of their product as matrices, and its
-# shape where that is another one.
-_products: Recent[tuple[Spec, Spec], tuple[Spec, Shape | None]] = Recent(4096)
+
+_DOTTED = frozenset((float32, float64, *INTEGERS))  # what is summed as it is multiplied
+# Elements of a matrix up to which its product with a vector is a sum of products: that is a kernel,
+# which fuses with what is around it, in half the time of a routine. From 256 x 256 on that is over.
+FUSED = 1 << 14
+
+
+class _Matrices(NamedTuple):
+    """How operands are multiplied as matrices: moves of them, and back; None where it is none."""
+
+    made: Spec
+    first: Move | None
+    second: Move | None
+    back: Move | None
+
+
+class _Sum(NamedTuple):
+    """How they are multiplied element by element, and these products summed."""
+
+    products: Spec
+    made: Spec
+    attrs: Attrs
+    first: Move | None
+
+
+# The specs of matrices or vectors of one dtype, and whether by the generated kernel -> how.
+_products: Recent[tuple[Spec, Spec, str | None], _Matrices | _Sum] = Recent(4096)
 
 
 def _matmul(name: str, x1: Tensor, x2: Tensor) -> Tensor:
     if type(x1) is not Tensor or type(x2) is not Tensor:
         return dispatch("matmul", name, (x1, x2), x1, x2)
     how = ops.GENERATED if settings.current().reproducible else None
-    s = x1._expr.spec
-    if s is x2._expr.spec and len(s.shape) == 1 and how is None and s.dtype in _DOTTED:
-        return reduce(ops.SUM, apply(ops.MULTIPLY, (x1, x2)), (0,), False, s.dtype)
-    known = _products.find((x1._expr.spec, x2._expr.spec))
-    if known is not None:
-        made, seen = known
-        a, b = _row(x1), _column(x2)
-        result = make(node(ops.MATMUL, (a._expr, b._expr), made, how))
-        return result if seen is None else view(result, ("reshape", seen))
+    e1, e2 = expr_of(x1), expr_of(x2)
+    key = (e1.spec, e2.spec, how)
+    known = _products.young.get(key) or _products.find(key)
+    if known is None:
+        return _first_product(name, x1, x2, how)
+    if isinstance(known, _Sum):
+        products = node(ops.MULTIPLY, (_moved(x1, known.first), e2), known.products)
+        return make(node(ops.SUM, (products,), known.made, known.attrs))
+    product = make(
+        node(ops.MATMUL, (_moved(x1, known.first), _moved(x2, known.second)), known.made, how)
+    )
+    return product if known.back is None else make(_moved(product, known.back))
+
+
+def _is_sum(a: Spec, b: Spec) -> bool:
+    """Whether a product is quicker as a sum of products: that of a vector with what is small."""
+    if a.dtype is not b.dtype or a.device is not b.device or a.dtype not in _DOTTED:
+        return False
+    ranks = len(a.shape), len(b.shape)
+    if ranks not in ((1, 1), (2, 1), (1, 2)) or a.shape[-1] != b.shape[0]:
+        return False
+    return ranks == (1, 1) or max(a.size, b.size) <= FUSED
+
+
+def _first_sum(x1: Tensor, x2: Tensor) -> Tensor:
+    """The product of two for which that is so."""
+    a, b = x1._expr.spec, x2._expr.spec
+    move = ("reshape", (a.size, 1)) if len(b.shape) == 2 else None
+    products = apply(ops.MULTIPLY, (x1 if move is None else view(x1, move), x2))._expr
+    made = reduce(ops.SUM, make(products), (len(a.shape) - 1,), False, a.dtype)
+    if made._expr.op is ops.SUM:  # it has not run
+        _products[a, b, None] = _Sum(products.spec, made._expr.spec, made._expr.attrs, move)
+    return made
+
+
+def _moved(x: Tensor, move: Move | None) -> Expr:
+    """A vector as a matrix, or back: always a view."""
+    seen = expr_of(x) if move is None else seen_as(x, move)
+    assert seen is not None
+    return seen
+
+
+def _first_product(name: str, x1: Tensor, x2: Tensor, how: str | None) -> Tensor:
+    """A product of which nothing is known."""
+    if how is None and _is_sum(x1._expr.spec, x2._expr.spec):
+        return _first_sum(x1, x2)
     if x1.device is not x2.device:
         raise DeviceError(
             f"{name}: operands are on {x1.device} and {x2.device}; move one with x.to(device)"
@@ -96,8 +164,10 @@ def _matmul(name: str, x1: Tensor, x2: Tensor) -> Tensor:
     shape = (*batch, a.shape[-2], b.shape[-1])
     made = spec(shape, dtype, a.device, name)
     kept = batch + ((a.shape[-2],) if x1.ndim > 1 else ()) + ((b.shape[-1],) if x2.ndim > 1 else ())
-    if x1.ndim <= 2 and x2.ndim <= 2 and x1.dtype is x2.dtype:
-        _products[x1._expr.spec, x2._expr.spec] = made, None if kept == shape else kept
+    if {x1.ndim, x2.ndim} in ({2}, {1, 2}) and x1.dtype is x2.dtype:
+        _products[x1._expr.spec, x2._expr.spec, how] = _Matrices(
+            made, _reshape(x1, a), _reshape(x2, b), None if kept == shape else ("reshape", kept)
+        )
     result = make(node(ops.MATMUL, tuple(operands), made, how))
     return result if kept == shape else view(result, ("reshape", kept))
 
@@ -108,6 +178,11 @@ def _row(x: Tensor) -> Tensor:
 
 def _column(x: Tensor) -> Tensor:
     return x if x.ndim > 1 else view(x, ("reshape", (*x.shape, 1)))
+
+
+def _reshape(x: Tensor, seen: Tensor) -> Move | None:
+    """The move that makes `seen` of a vector."""
+    return None if seen is x else ("reshape", seen.shape)
 
 
 def _expanded(x: Tensor, shape: Shape) -> Tensor:
@@ -156,10 +231,10 @@ def outer(x1: Array, x2: Array, /) -> Tensor:
 def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Tensor:
     """The sum of the products of two tensors along `axis`, after broadcasting.
 
-    `axis` is counted from the end: -1 is the last.
+    Of complex tensors the first one is conjugated. `axis` is counted from the end: -1 is the last.
     Shapes: broadcast; the axis, of one size in both, goes.
-    Dtypes: integers and floats; the result has the promoted dtype, in which it is summed (float16
-    and bfloat16 in float32).
+    Dtypes: integers, floats and complex; the result has the promoted dtype, in which it is summed
+    (float16 and bfloat16 in float32).
     Order: it is a reduction, in the canonical order (docs/numerics.md): the same bits on every
     device, unlike `matmul` outside of `dt.reproducible()`.
     Raises: ShapeError where the axis has two sizes, AxisError, ArgumentError for an axis that is
@@ -170,17 +245,30 @@ def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Tensor:
     [12, 34]
     """
     x1, x2 = brought("vecdot", x1, x2)
-    (_, _), dtype = ops.MATMUL.dtypes("vecdot", [x1.dtype, x2.dtype], None)
-    shortest, axis = min(x1.ndim, x2.ndim), integer("vecdot", axis, "axis")
+    axis = integer("vecdot", axis, "axis")
+    dtype = _dotted(x1.shape, x2.shape, x1.dtype, x2.dtype, axis)
+    product = apply(ops.MULTIPLY, (conjugate(x1), x2))
+    return reduce(ops.SUM, strided("vecdot", product), (product.ndim + axis,), False, dtype)
+
+
+def conjugate(x: Tensor) -> Tensor:
+    """The complex conjugate: of what is real, itself."""
+    return apply(ops.CONJ, (x,)) if x.dtype.kind == "c" else x
+
+
+@lru_cache(1024)
+def _dotted(a: Shape, b: Shape, first: DType, second: DType, axis: int) -> DType:
+    """The dtype of `vecdot`. Raises: as that does."""
+    (_, _), dtype = ops.MATMUL.dtypes("vecdot", [first, second], None)
+    shortest = min(len(a), len(b))
     if axis >= 0:
         raise ArgumentError(
             f"vecdot: axis {shown(axis)} is counted from the end: give one of {-shortest}..-1"
         )
     lay.axis("vecdot", axis, shortest)
-    if x1.shape[axis] != x2.shape[axis]:
-        raise ShapeError(f"vecdot: axis {axis} of shapes {x1.shape} and {x2.shape} has two sizes")
-    product = apply(ops.MULTIPLY, (x1, x2))
-    return reduce(ops.SUM, strided("vecdot", product), (product.ndim + axis,), False, dtype)
+    if a[axis] != b[axis]:
+        raise ShapeError(f"vecdot: axis {axis} of shapes {a} and {b} has two sizes")
+    return dtype
 
 
 @named
@@ -273,22 +361,3 @@ class reproducible(settings.Switch):
 
     def __init__(self) -> None:
         super().__init__(reproducible=True)
-
-
-def __getattr__(name: str) -> NoReturn:
-    if name in _LATER:
-        raise NotYetAttribute(f"dt.linalg.{name}: comes with a later version; see numpy.linalg")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-_LATER = frozenset(
-    (
-        "cholesky", "cross", "det", "eigh", "eigvalsh", "inv", "matrix_norm",
-        "matrix_power", "matrix_rank", "pinv", "qr", "slogdet", "solve", "svd",
-        "svdvals", "trace", "vector_norm",
-    )
-)  # fmt: skip
-
-
-def __dir__() -> list[str]:
-    return __all__

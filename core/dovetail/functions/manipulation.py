@@ -6,28 +6,40 @@ What strides can express is a view, which shares memory; the rest makes a new te
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from functools import lru_cache
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
 from .. import layout as lay
 from ..arguments import dimensions, flag, integer, integers, shown
-from ..errors import ArgumentError, ArgumentTypeError, AxisError, ShapeError
+from ..dtypes import DType, bool_, dtype
+from ..errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    AxisError,
+    DTypeError,
+    GradientError,
+    ShapeError,
+)
 from ..graph.expr import leaf, spec, storage_of, tape_of
-from ..layout import Shape, StridedView
+from ..layout import Move, Shape, StridedView
 from ..ops import table as ops
 from ..tensor.host import evaluated
 from ..tensor.operands import Array, brought
 from ..tensor.tensor import Tensor, alias, make, required, strided
-from ..tensor.verbs import apply, dispatch, is_viewable, slice_along, view
+from ..tensor.verbs import apply, dispatch, is_viewable, place_along, slice_along, view
 from .creation import extents
+from .datatypes import DTypeLike
 
 __all__ = [
     "as_strided", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "diagonal", "expand_dims",
     "flatten", "flip", "moveaxis", "permute_dims", "ravel", "reshape", "split", "squeeze",
     "swapaxes", "transpose", "unstack",
 ]  # fmt: skip
+
+MOVES = 1024  # remembered of each function, by shapes and axes
 
 Axes = int | Sequence[int]
 Sizes = int | Sequence[int]  # one of several sizes or axes, or all of them
@@ -37,12 +49,9 @@ Sizes = int | Sequence[int]  # one of several sizes or axes, or all of them
 _UNGIVEN: Any = object()
 
 
-def _ints(op: str, given: Sequence[Sizes], by_name: Sizes = _UNGIVEN, name: str = "shape") -> Shape:
+def _ints(op: str, given: Sequence[Sizes], name: str = "shape") -> Shape:
     """`(2, 3)` out of `f(2, 3)`, `f((2, 3))` or `f(shape=(2, 3))`."""
-    if by_name is not _UNGIVEN:
-        if given:
-            raise ArgumentError(f"{op}: {name} is given twice, by place and by name")
-        given = (by_name,)
+    given = () if given and given[0] is _UNGIVEN else given
     listed = given[0] if len(given) == 1 and isinstance(given[0], (list, tuple, range)) else given
     try:
         return integers(op, listed, name)
@@ -54,7 +63,7 @@ def _ints(op: str, given: Sequence[Sizes], by_name: Sizes = _UNGIVEN, name: str 
 
 
 def reshape(
-    x: Tensor, /, *sizes: Sizes, shape: Sizes = _UNGIVEN, copy: bool | None = None
+    x: Tensor, /, shape: Sizes = _UNGIVEN, *sizes: Sizes, copy: bool | None = None
 ) -> Tensor:
     """The same elements, in row-major order, as another shape; one size may be -1.
 
@@ -72,7 +81,7 @@ def reshape(
     >>> dt.reshape(dt.arange(6, device="reference"), (2, -1)).tolist()
     [[0, 1, 2], [3, 4, 5]]
     """
-    new = _ints("reshape", sizes, shape)
+    new = _ints("reshape", (shape, *sizes))
     wanted = lay.resolve_reshape("reshape", required("reshape", x).shape, new)
     m = ("reshape", wanted)
     copy = copy if copy is None else flag("reshape", copy, "copy")
@@ -84,19 +93,27 @@ def reshape(
     return view(apply(ops.COPY, (x,)) if copy else x, m)
 
 
-def view_as(x: Tensor, /, *shape: Sizes) -> Tensor:
-    """The same memory as another shape, never a copy: `x.view(2, 3)`, `x.view((2, 3))`.
+def view_as(x: Tensor, /, *shape: Sizes | DTypeLike) -> Tensor:
+    """The same memory as another shape or dtype, never a copy: `x.view(2, 3)`, `x.view(dt.int32)`.
 
-    `shape`: the sizes; one may be -1: what is left. Other than in PyTorch it takes no dtype.
+    `shape`: the sizes, one by one or as a tuple; one may be -1: what is left. Or a dtype, as which
+    the bits are read: the last axis is as much longer as elements are smaller.
     Shapes: any of as many elements, as far as the strides permit.
     Dtypes: all.
-    Raises: ShapeError, also where a copy would be needed; see `reshape`.
+    Gradient: flows through another shape; a view of the bits has none.
+    Raises: ShapeError, also where a copy would be needed; see `reshape`. GradientError where bits
+    of what requires a gradient are asked for.
 
     >>> import dovetail as dt
     >>> dt.arange(6, device="reference").view(2, -1).tolist()
     [[0, 1, 2], [3, 4, 5]]
+    >>> hex(dt.ones(1, device="reference").view(dt.uint32).item())
+    '0x3f800000'
     """
-    wanted = lay.resolve_reshape("view", strided("view", x).shape, _ints("view", shape))
+    if len(shape) == 1 and isinstance(shape[0], DType | str | type | np.dtype):
+        return _bits(strided("view", x), dtype(shape[0], "view"))
+    sizes = _ints("view", shape)  # type: ignore[arg-type]  # which refuses all but sizes
+    wanted = lay.resolve_reshape("view", strided("view", x).shape, sizes)
     if not is_viewable(x, ("reshape", wanted)):
         raise ShapeError(
             f"view: strides {x.stride()} of shape {x.shape} do not permit a view as {wanted}; "
@@ -105,7 +122,35 @@ def view_as(x: Tensor, /, *shape: Sizes) -> Tensor:
     return view(x, ("reshape", wanted))
 
 
-def permute_dims(x: Tensor, /, *order: Sizes, axes: Sizes = _UNGIVEN) -> Tensor:
+def _bits(x: Tensor, want: DType) -> Tensor:
+    """The memory of `x` as elements of another dtype."""
+    if x.requires_grad:
+        raise GradientError("view: bits have no gradient; take x.detach().view(...)")
+    if want is bool_ and x.dtype is not want:
+        raise DTypeError("view: not all bytes are bools; see x != 0")
+    e = evaluated(x)
+    shape, strides, offset = _rescaled(x, e.strides, e.offset, want.itemsize)
+    return make(leaf(storage_of(e), spec(shape, want, x.device, "view"), strides, offset))
+
+
+def _rescaled(x: Tensor, strides: Shape, offset: int, itemsize: int) -> tuple[Shape, Shape, int]:
+    """Shape, strides and offset of the same bytes in elements of another size."""
+    have = x.itemsize
+    if have == itemsize:
+        return x.shape, strides, offset
+    ends = [] if not x.ndim else [x.shape[-1] * have, offset * have]
+    ends += [s * have for s in strides[:-1]]
+    if not x.ndim or (strides[-1] != 1 and x.shape[-1] > 1) or any(n % itemsize for n in ends):
+        raise ShapeError(
+            f"view: elements of {have} bytes, shape {x.shape}, strides {strides}, do not divide "
+            f"into elements of {itemsize} along a dense last axis; use x.copy()"
+        )
+    rows = tuple(s * have // itemsize for s in strides[:-1])
+    shape = (*x.shape[:-1], x.shape[-1] * have // itemsize)
+    return shape, (*rows, 1), offset * have // itemsize
+
+
+def permute_dims(x: Tensor, /, axes: Sizes = _UNGIVEN, *order: Sizes) -> Tensor:
     """A view of `x` with its axes in another order.
 
     The order is given one by one, as a tuple, or as `axes`: axis k of the result is axes[k] of x.
@@ -117,17 +162,18 @@ def permute_dims(x: Tensor, /, *order: Sizes, axes: Sizes = _UNGIVEN) -> Tensor:
     >>> dt.permute_dims(dt.zeros((2, 3, 4), device="reference"), (2, 0, 1)).shape
     (4, 2, 3)
     """
-    given = _ints("permute_dims", order, axes, "axes")
-    return _permuted("permute_dims", required("permute_dims", x), given)
+    given = _ints("permute_dims", (axes, *order), "axes")
+    shape = required("permute_dims", x).shape
+    return view(x, _permuted("permute_dims", shape, given), "permute_dims")
 
 
-def _permuted(op: str, x: Tensor, axes: Shape) -> Tensor:
-    order = tuple([lay.axis(op, i, x.ndim) for i in axes])
-    if sorted(order) != list(range(x.ndim)):
-        raise AxisError(
-            f"{op}: axes {order} are not an order of the {x.ndim} axes of shape {x.shape}"
-        )
-    return view(x, ("permute", order), op)
+@lru_cache(MOVES)
+def _permuted(op: str, shape: Shape, axes: Shape) -> Move:
+    ndim = len(shape)
+    order = tuple([lay.axis(op, i, ndim) for i in axes])
+    if sorted(order) != list(range(ndim)):
+        raise AxisError(f"{op}: axes {order} are not an order of the {ndim} axes of shape {shape}")
+    return "permute", order
 
 
 def swapaxes(x: Tensor, axis1: int, axis2: int, /) -> Tensor:
@@ -170,7 +216,8 @@ def transpose(x: Tensor, /, *axes: Sizes) -> Tensor:
         return view(x, ("permute", order), "transpose")
     if len(axes) == 2:
         return _swapped("transpose", x, *axes)  # type: ignore[arg-type]  # checked there
-    return _permuted("transpose", required("transpose", x), _ints("transpose", axes, name="axes"))
+    shape, given = required("transpose", x).shape, _ints("transpose", axes, name="axes")
+    return view(x, _permuted("transpose", shape, given), "transpose")
 
 
 def moveaxis(x: Tensor, source: Axes, destination: Axes, /) -> Tensor:
@@ -216,11 +263,15 @@ def expand_dims(x: Tensor, /, axis: Axes = 0) -> Tensor:
     (1, 3, 1)
     """
     listed = integers("expand_dims", axis, "axis")
-    ndim = required("expand_dims", x).ndim + len(listed)
-    places = lay.axes("expand_dims", listed, ndim)
-    rest = iter(x.shape)
-    shape = tuple([1 if d in places else next(rest) for d in range(ndim)])
-    return view(x, ("reshape", dimensions("expand_dims", shape)), "expand_dims")
+    return view(x, _expanded(required("expand_dims", x).shape, listed), "expand_dims")
+
+
+@lru_cache(MOVES)
+def _expanded(shape: Shape, axes: Shape) -> Move:
+    ndim = len(shape) + len(axes)
+    places, rest = lay.axes("expand_dims", axes, ndim), iter(shape)
+    wider = [1 if d in places else next(rest) for d in range(ndim)]
+    return "reshape", dimensions("expand_dims", wider)
 
 
 def squeeze(x: Tensor, /, axis: Axes | None = None) -> Tensor:
@@ -235,14 +286,20 @@ def squeeze(x: Tensor, /, axis: Axes | None = None) -> Tensor:
     >>> dt.squeeze(dt.zeros((1, 3, 1), device="reference"), axis=0).shape
     (3, 1)
     """
-    required("squeeze", x)
-    if axis is None:
-        return view(x, ("reshape", tuple(n for n in x.shape if n != 1)), "squeeze")
-    gone = lay.axes("squeeze", axis, x.ndim)
-    if any(x.shape[d] != 1 for d in gone):
-        raise ShapeError(f"squeeze: axis {shown(axis)} of shape {x.shape} does not have size 1")
-    kept = tuple(n for d, n in enumerate(x.shape) if d not in gone)
-    return view(x, ("reshape", kept), "squeeze")
+    shape = required("squeeze", x).shape
+    given = None if axis is None else integers("squeeze", axis, "axis")
+    return view(x, _squeezed(shape, given), "squeeze")
+
+
+@lru_cache(MOVES)
+def _squeezed(shape: Shape, axes: Shape | None) -> Move:
+    if axes is None:
+        return "reshape", tuple([n for n in shape if n != 1])
+    gone = lay.axes("squeeze", axes, len(shape))
+    if any(shape[d] != 1 for d in gone):
+        named = axes[0] if len(axes) == 1 else axes
+        raise ShapeError(f"squeeze: axis {named} of shape {shape} does not have size 1")
+    return "reshape", tuple([n for d, n in enumerate(shape) if d not in gone])
 
 
 def flip(x: Tensor, /, axis: Axes | None = None) -> Tensor:
@@ -262,7 +319,7 @@ def flip(x: Tensor, /, axis: Axes | None = None) -> Tensor:
     return view(x, ("slice", starts, x.shape, steps), "flip")
 
 
-def broadcast_to(x: Tensor, /, *sizes: Sizes, shape: Sizes = _UNGIVEN) -> Tensor:
+def broadcast_to(x: Tensor, /, shape: Sizes = _UNGIVEN, *sizes: Sizes) -> Tensor:
     """A read-only view of `x` in which axes of size 1 are repeated, without memory for it.
 
     The sizes are given one by one, as a tuple, or as `shape`.
@@ -274,15 +331,20 @@ def broadcast_to(x: Tensor, /, *sizes: Sizes, shape: Sizes = _UNGIVEN) -> Tensor
     >>> dt.broadcast_to(dt.arange(2, device="reference"), (2, 2)).tolist()
     [[0, 1], [0, 1]]
     """
-    given = _ints("broadcast_to", sizes, shape)
+    given = _ints("broadcast_to", (shape, *sizes))
     return _broadcast("broadcast_to", x, given)
 
 
 def _broadcast(op: str, x: Tensor, wanted: Shape) -> Tensor:
+    return view(x, _spread(op, required(op, x).shape, wanted), op)
+
+
+@lru_cache(MOVES)
+def _spread(op: str, shape: Shape, wanted: Shape) -> Move:
     dimensions(op, wanted)
-    if len(wanted) < required(op, x).ndim or (lay.broadcast_shapes(op, x.shape, wanted) != wanted):
-        raise ShapeError(f"{op}: shape {x.shape} does not broadcast to {wanted}")
-    return view(x, ("expand", wanted), op)
+    if len(wanted) < len(shape) or lay.broadcast_shapes(op, shape, wanted) != wanted:
+        raise ShapeError(f"{op}: shape {shape} does not broadcast to {wanted}")
+    return "expand", wanted
 
 
 def expand(x: Tensor, /, *shape: Sizes) -> Tensor:
@@ -347,9 +409,7 @@ def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     [[1, 2], [3, 4]]
     """
     d = lay.axis("unstack", axis, required("unstack", x).ndim)
-    shape = x.shape[:d] + x.shape[d + 1 :]
-    parts = (slice_along(x, d, i, 1, "unstack") for i in range(x.shape[d]))
-    return tuple(view(part, ("reshape", shape), "unstack") for part in parts)
+    return tuple([place_along(x, d, i, "unstack") for i in range(x.shape[d])])
 
 
 def split(x: Tensor, sizes: int | Sequence[int], /, *, axis: int = 0) -> tuple[Tensor, ...]:
@@ -378,8 +438,8 @@ def split(x: Tensor, sizes: int | Sequence[int], /, *, axis: int = 0) -> tuple[T
         raise ShapeError(
             f"split: sizes {shown(sizes)} do not make up the {n} of axis {d} of shape {x.shape}"
         )
-    ends = np.cumsum([0, *sizes]).tolist()
-    return tuple(slice_along(x, d, a, b - a, "split") for a, b in pairwise(ends))
+    starts = accumulate(sizes, initial=0)
+    return tuple([slice_along(x, d, a, k, "split") for a, k in zip(starts, sizes, strict=False)])
 
 
 def flatten(x: Tensor, /, start_dim: int = 0, end_dim: int = -1) -> Tensor:

@@ -11,12 +11,12 @@ from ..arguments import named
 from ..device import Device
 from ..dtypes import bool_, int64
 from ..errors import ShapeError
-from ..graph.expr import Expr, node, spec
+from ..graph.expr import Expr, leaf, node, spec
 from ..ops import table as ops
 from ..ops.kernels import BLOCK, COUNTS
-from ..tensor.host import from_host
+from ..tensor.host import evaluated, from_host, item, shown
 from ..tensor.tensor import Tensor, make, strided
-from ..tensor.verbs import apply, pending_view, slice_along, view
+from ..tensor.verbs import apply, pending_view, place_along
 from ..tensor.writes import write_value
 
 __all__ = ["argwhere", "nonzero"]
@@ -29,11 +29,22 @@ def true_positions(mask: np.ndarray | Tensor, device: Device) -> Tensor:
     if isinstance(mask, np.ndarray):
         return from_host(np.flatnonzero(mask), int64, device)
     flat = pending_view(strided("index", mask)._expr, ("reshape", (mask.size,)))
+    if mask.size <= BLOCK:
+        return _packed(flat)
     blocks = -(-mask.size // BLOCK)
     counted = node(ops.COUNT_BLOCKS, (flat,), spec((blocks,), int64, mask.device))
     before, count, how = _before(make(counted))
     made = spec((count,), int64, mask.device)
     return make(node(ops.TRUE_POSITIONS, (flat, before), made, how))
+
+
+def _packed(flat: Expr) -> Tensor:
+    """The positions at which a mask of one block is true, with their number behind them."""
+    n, device = flat.spec.size, flat.spec.device
+    e = node(ops.PACKED_POSITIONS, (flat,), spec((n + 1,), int64, device))
+    evaluated(make(e))
+    count = item(make(leaf(e.storage, spec((), int64, device), (), n)))
+    return make(leaf(e.storage, spec((int(count),), int64, device), (1,), 0))
 
 
 def run_bounds(ordered: Tensor) -> Tensor:
@@ -48,7 +59,7 @@ def run_bounds(ordered: Tensor) -> Tensor:
 
 def _before(counted: Tensor) -> tuple[Expr, int, str | None]:
     """How many there are before each block, or in each of a few; how many in all; and which."""
-    counts = counted.numpy()
+    counts = shown(counted)
     if counts.size <= FEW:
         return counted._expr, sum(counts.tolist()), COUNTS
     total = np.cumsum(counts)
@@ -93,6 +104,5 @@ def argwhere(x: Tensor, /) -> Tensor:
     found = nonzero(x)
     out = from_host(np.empty((found[0].size, x.ndim), np.int64), int64, x.device)
     for d, column in enumerate(found):
-        cells = view(slice_along(out, 1, d, 1), ("reshape", (out.shape[0],)))
-        write_value("setitem", cells, column)
+        write_value("setitem", place_along(out, 1, d), column)
     return out

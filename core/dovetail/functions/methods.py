@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from importlib import import_module
 from types import MethodType, ModuleType
 
 from ..arguments import choice, named
 from ..device import device as device_named
 from ..errors import NotYetAttribute
+from ..ops import table as ops
 from ..tensor import layout_registry as layout_plugins
 from ..tensor import printing, slots
 from ..tensor.host import READS
 from ..tensor.operands import Array, Operand, beside, decides
 from ..tensor.operators import OPERATORS
 from ..tensor.tensor import Tensor
+from ..tensor.verbs import apply
 from ..tensor.writes import write_result
 from . import (
     copies,
@@ -39,13 +42,14 @@ from . import (
     statistics,
     transfer,
 )
-from .datatypes import DeviceLike
+from .datatypes import DeviceLike, DTypeLike
 from .elementwise import Number
 
 # Functions that are methods under their own names.
 SAME_NAMES: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
     (elementwise, (
-        *elementwise.FUNCTIONS, "clip", "softmax", "log_softmax", "isclose", "allclose",
+        *(name for name in elementwise.FUNCTIONS if name not in ("real", "imag")),  # properties
+        "clip", "softmax", "log_softmax", "isclose", "allclose",
     )),
     (statistics, (*statistics.__all__,)),
     (cumulative, (*cumulative.__all__,)),
@@ -66,11 +70,23 @@ SAME_NAMES: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
     (transfer, ("pin_memory", "is_pinned")),
 )  # fmt: skip
 
-LATER = {
-    "complex numbers": ("conj", "real", "imag", "angle"),
-    "Fourier transforms": ("fft",),
-    "native intrinsics": ("fast_math",),
-}  # fmt: skip
+LATE = {  # name -> the module that is loaded when somebody first asks for the method
+    name: home
+    for home, names in {
+        "choosing": "choose put put_along_axis",
+        "histograms": "bincount histogram",
+        "moments": "corrcoef cov ptp",
+        "nan_functions": "nanargmax nanargmin nanmax nanmean nanmin nanstd nansum nanvar",
+        "number_parts": "frexp nan_to_num",
+        "order_statistics": "median nanmedian nanquantile percentile quantile",
+        "orientation": "diag diagflat fliplr flipud rot90 trace",
+        "products": "cross dot inner kron vdot",
+        "unique": "unique",
+    }.items()
+    for name in names.split()
+}
+
+LATER = {"native intrinsics": ("fast_math",)}
 WHAT = {name: part for part, names in LATER.items() for name in names}
 
 
@@ -83,6 +99,8 @@ def refuse(where: str, name: str) -> None:
 def missing(x: Tensor, name: str) -> MethodType:
     """What Tensor says to a name that it does not have."""
     refuse("Tensor", name)
+    if name in LATE:
+        return MethodType(getattr(import_module(f".{LATE[name]}", __package__), name), x)
     method = added("methods", name, "'Tensor' object has no attribute")
     assert callable(method)
     return MethodType(method, x)
@@ -96,7 +114,10 @@ def added(where: str, name: str, otherwise: str) -> object:
         found: object = layout_plugins.registry.find(where, name)
         return found
     except AttributeError as error:
-        raise AttributeError(f"{otherwise} {name!r}") from error.__cause__
+        familiar = import_module(".familiar", __package__)
+        method = where == "methods" and hasattr(Tensor, familiar.OURS.get(name, name))
+        known = familiar.hint(name, "x" if method else "dt")
+        raise AttributeError(f"{otherwise} {name!r}{known}") from error.__cause__
 
 
 def to_dense(x: Tensor) -> Tensor:
@@ -182,6 +203,72 @@ def copy_(x: Tensor, other: Tensor, /) -> Tensor:
     return write_result("copy", x, [datatypes.cast(source, x.dtype)])
 
 
+def real_part(x: Tensor) -> Tensor:
+    """The real part, in memory of its own; of a real tensor its elements.
+
+    Shapes: any; the result has the same.
+    Dtypes: all but bool; of complex ones that of their parts.
+    Raises: DTypeError for bool.
+
+    >>> import dovetail as dt
+    >>> dt.asarray([1 + 2j], device="reference").real.tolist()
+    [1.0]
+    """
+    return apply(ops.REAL, (x,))
+
+
+def imaginary_part(x: Tensor) -> Tensor:
+    """The imaginary part, in memory of its own; zeros of a real tensor.
+
+    Shapes: any; the result has the same.
+    Dtypes: all but bool; of complex ones that of their parts.
+    Raises: DTypeError for bool.
+
+    >>> import dovetail as dt
+    >>> dt.asarray([1 + 2j], device="reference").imag.tolist()
+    [2.0]
+    """
+    return apply(ops.IMAG, (x,))
+
+
+@named
+def cumsum(x: Tensor, axis: int | None = None, *, dtype: DTypeLike = None) -> Tensor:
+    """The sums of the elements up to each one along `axis`, NumPy's and PyTorch's short name.
+
+    `axis`: None ravels the tensor first, as NumPy has it; see `cumulative_sum`, which does not.
+    `dtype` is one to which the elements are cast first.
+    Shapes: any; the result has the same, or is a vector.
+    Dtypes: all; integers and bool give int64 or uint64.
+    Order: k ascending, one after the other: the same bits on every device.
+    Raises: AxisError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.asarray([[1, 2], [3, 4]], device="reference").cumsum().tolist()
+    [1, 3, 6, 10]
+    """
+    whole = manipulation.ravel(x) if axis is None else x
+    return cumulative.cumulative_sum(whole, axis=axis or 0, dtype=dtype)
+
+
+@named
+def cumprod(x: Tensor, axis: int | None = None, *, dtype: DTypeLike = None) -> Tensor:
+    """The products of the elements up to each one along `axis`; a short name, as `cumsum`.
+
+    `axis`: None ravels the tensor first, as NumPy has it; see `cumulative_prod`, which does not.
+    `dtype` is one to which the elements are cast first.
+    Shapes: any; the result has the same, or is a vector.
+    Dtypes: all; integers and bool give int64 or uint64.
+    Order: k ascending, one after the other: the same bits on every device.
+    Raises: AxisError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.asarray([[1, 2], [3, 4]], device="reference").cumprod(1).tolist()
+    [[1, 2], [3, 12]]
+    """
+    whole = manipulation.ravel(x) if axis is None else x
+    return cumulative.cumulative_prod(whole, axis=axis or 0, dtype=dtype)
+
+
 def to_device(x: Tensor, device: DeviceLike, /, *, stream: object = None) -> Tensor:
     """The tensor on a device: itself if it is there, else a copy; as the Array API has it.
 
@@ -217,10 +304,6 @@ def array_namespace(x: Tensor, /, *, api_version: str | None = None) -> ModuleTy
 # --- operators and brackets -----------------------------------------------------------------------
 
 
-def _matmul_operator(self: Tensor, other: Array) -> Tensor:
-    return NotImplemented if decides(other) else linalg.matmul(self, other)
-
-
 def _matmul_reflected(self: Tensor, other: Array) -> Tensor:
     return NotImplemented if decides(other) else linalg.matmul(other, self)
 
@@ -248,6 +331,7 @@ OTHER_NAMES: dict[str, object] = {  # PyTorch's and NumPy's spellings, and Pytho
     "gt": elementwise.greater,
     "ge": elementwise.greater_equal,
     "clamp": elementwise.clip,
+    "conjugate": elementwise.conj,
     "__getitem__": indexing.getitem,
     "__setitem__": index_writes.setitem,
     "__repr__": printing.represent,
@@ -264,9 +348,13 @@ OWN: dict[str, object] = {
     "fill_": fill_,
     "zero_": zero_,
     "copy_": copy_,
+    "real": property(real_part),
+    "imag": property(imaginary_part),
+    "cumsum": cumsum,
+    "cumprod": cumprod,
     "to_device": to_device,
     "to_dense": to_dense,
-    "__matmul__": _matmul_operator,
+    "__matmul__": linalg.matmul_operator,
     "__rmatmul__": _matmul_reflected,
     "__imatmul__": _matmul_in_place,
     "__array_namespace__": array_namespace,

@@ -11,14 +11,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from inspect import Signature, signature
 from types import ModuleType
 from typing import TypeAlias
 
 import numpy as np
 
 from ..errors import ArgumentError, DTypeError
-from ..tensor.operands import ARRAYS, Array, Operand, beside, brought, decides
+from ..tensor.operands import (
+    ARRAYS,
+    PYTHON_NUMBERS,
+    Array,
+    Operand,
+    Scalar,
+    beside,
+    brought,
+    decides,
+)
 from ..tensor.tensor import Tensor
 from ..tensor.writes import write_out
 from . import (
@@ -27,6 +35,7 @@ from . import (
     cumulative,
     datatypes,
     elementwise,
+    from_values,
     indexing,
     linalg,
     manipulation,
@@ -37,28 +46,10 @@ from . import (
 )
 from . import einsum as contraction
 from .datatypes import DeviceLike, DTypeLike
+from .numpy_by_name import Function, by_name, called, full_name, lacking, namesake
 from .statistics import Axis
 
-Function: TypeAlias = Callable[..., object]
 Maker: TypeAlias = Callable[..., Tensor]
-
-
-def _lacking(name: str, why: str = "dovetail has no such function") -> DTypeError:
-    return DTypeError(f"np.{name}: {why}; for NumPy's, on the host, give it np.asarray(x)")
-
-
-@lru_cache(512)
-def _signature(function: Function) -> Signature:
-    return signature(function)
-
-
-def _called(name: str, ours: Function, args: Sequence[object], given: dict[str, object]) -> object:
-    """What ours gives for NumPy's arguments. Raises: DTypeError for those that it does not take."""
-    try:
-        bound = _signature(ours).bind(*args, **given)
-    except TypeError as error:
-        raise _lacking(name, f"dovetail's has other parameters ({error})") from None
-    return ours(*bound.args, **bound.kwargs)
 
 
 def _each(
@@ -75,14 +66,18 @@ abs add subtract multiply divide floor_divide remainder negative positive sign s
 reciprocal hypot copysign nextafter exp exp2 expm1 log log2 log10 log1p logaddexp sin cos tan sinh
 cosh tanh floor ceil trunc maximum minimum equal not_equal less less_equal greater greater_equal
 logical_and logical_or logical_xor logical_not bitwise_and bitwise_or bitwise_xor isnan isinf
-isfinite signbit
+isfinite signbit gcd lcm heaviside ldexp deg2rad rad2deg
 """
 _OTHER_NAME = {
     "power": "pow", "rint": "round", "invert": "bitwise_invert", "arctan2": "atan2",
+    "radians": "deg2rad", "degrees": "rad2deg", "fabs": "abs",
     "left_shift": "bitwise_left_shift", "right_shift": "bitwise_right_shift", "arcsin": "asin",
     "arccos": "acos", "arctan": "atan", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh",
 }  # fmt: skip
-_SCIPYS = {"erf": elementwise.erf, "erfc": elementwise.erfc, "expit": elementwise.sigmoid}
+_SCIPYS = {
+    **_each("erf erfc erfinv gamma i0 i1 logit ndtr ndtri xlogy beta zeta", elementwise),
+    "expit": elementwise.sigmoid, "gammaln": elementwise.lgamma, "psi": elementwise.digamma,
+}  # fmt: skip
 
 
 def _divmod(x1: Operand, x2: Operand) -> tuple[Tensor, Tensor]:
@@ -95,6 +90,7 @@ UFUNCS: dict[object, Function] = {
     np.divmod: _divmod,
     np.matmul: linalg.matmul,
     np.vecdot: linalg.vecdot,
+    np.conjugate: elementwise.conj,
 }
 _REDUCTIONS: dict[object, Maker] = {
     np.add: statistics.sum, np.multiply: statistics.prod, np.maximum: statistics.max,
@@ -124,10 +120,12 @@ def array_ufunc(
         )
     ours = _ufunc(ufunc, method)
     if ours is None:
-        raise _lacking(name)
+        raise lacking(name)
     if not any(isinstance(v, Tensor) for v in inputs):
         inputs = tuple([beside(name, v, out) if isinstance(v, ARRAYS) else v for v in inputs])
-    made = _called(name, ours, inputs, given)
+    if method == "__call__" and given.get("dtype") is not None:
+        inputs, given = _in_dtype(ufunc, inputs, dict(given))
+    made = called(name, ours, inputs, given)
     if not out:
         return made
     results = made if isinstance(made, tuple) else (made,)
@@ -135,6 +133,16 @@ def array_ufunc(
         r if o is None else write_out(name, o, r) for r, o in zip(results, targets, strict=True)
     )
     return found if len(found) > 1 else found[0]
+
+
+def _in_dtype(
+    ufunc: np.ufunc, inputs: tuple[object, ...], given: dict[str, object]
+) -> tuple[tuple[object, ...], dict[str, object]]:
+    """Operands in the dtype in which a ufunc is to compute; comparisons stay among theirs."""
+    want = datatypes.real_dtype(ufunc.__name__, given.pop("dtype"))  # type: ignore[arg-type]  # it says so
+    if any(not kinds.endswith(("?", "O")) for kinds in ufunc.types):
+        inputs = tuple([datatypes.cast(v, want) if isinstance(v, Tensor) else v for v in inputs])
+    return inputs, given
 
 
 def _ufunc(ufunc: np.ufunc, method: str) -> Function | None:
@@ -154,7 +162,7 @@ def _reduced(ours: Maker) -> Function:
     def reduce(
         array: Tensor, axis: Axis = 0, *, keepdims: bool = False, **dtype: DTypeLike
     ) -> object:
-        return _called(ours.__name__, ours, (array,), {"axis": axis, "keepdims": keepdims, **dtype})
+        return called(ours.__name__, ours, (array,), {"axis": axis, "keepdims": keepdims, **dtype})
 
     return reduce
 
@@ -233,10 +241,27 @@ def _in_order(ours: Maker) -> Function:
 
 
 def _filled_like(ours: Maker) -> Function:
-    def f(a: Tensor, dtype: DTypeLike = None, *, device: DeviceLike = None) -> Tensor:
-        return ours(a, dtype=dtype, device=device)
+    def f(
+        a: Tensor, dtype: DTypeLike = None, order: str = "K", subok: bool = True,
+        shape: int | Sequence[int] | None = None, *, device: DeviceLike = None,
+    ) -> Tensor:  # fmt: skip
+        return ours(_shaped(a, shape), dtype=dtype, device=device)
 
     return f
+
+
+def _full_like(
+    a: Tensor, fill_value: Scalar, dtype: DTypeLike = None, order: str = "K", subok: bool = True,
+    shape: int | Sequence[int] | None = None, *, device: DeviceLike = None,
+) -> Tensor:  # fmt: skip
+    return creation.full_like(_shaped(a, shape), fill_value, dtype=dtype, device=device)
+
+
+def _shaped(a: Tensor, shape: int | Sequence[int] | None) -> Tensor:
+    """A tensor of the dtype and device of `a`, of this shape, to make others like."""
+    if shape is None:
+        return a
+    return manipulation.broadcast_to(creation.empty((), dtype=a.dtype, device=a.device), shape)
 
 
 def _triangle(ours: Function) -> Function:
@@ -247,6 +272,9 @@ def _close(ours: Function) -> Function:
     def f(
         a: Operand, b: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
     ) -> object:
+        if not isinstance(a, Tensor) and not isinstance(b, Tensor):  # a tolerance is one
+            theirs = getattr(np, ours.__name__)
+            return theirs(a, b, float(rtol), float(atol), equal_nan)
         return ours(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
 
     return f
@@ -333,6 +361,21 @@ def _take(a: Tensor, indices: Array, axis: int | None = None) -> Tensor:
     return indexing.take(x, indices, axis=axis or 0)
 
 
+def _unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, ...]:
+    found: list[Tensor] = []
+    for n in reversed(creation.extents("unravel_index", shape)):
+        found.insert(0, elementwise.remainder(indices, n))
+        indices = elementwise.floor_divide(indices, n)
+    return tuple(found)
+
+
+def _ravel_multi_index(multi_index: Sequence[Tensor], dims: int | Sequence[int]) -> Tensor:
+    found, *rest = multi_index
+    for i, n in zip(rest, creation.extents("ravel_multi_index", dims)[1:], strict=True):
+        found = elementwise.add(elementwise.multiply(found, n), i)
+    return found
+
+
 def _diff(
     a: Tensor,
     n: int = 1,
@@ -357,12 +400,25 @@ def _dot(a: Operand, b: Operand, out: Tensor | None = None) -> Tensor:
     return made if out is None else write_out("dot", out, made)
 
 
+def _angle(z: Tensor, deg: bool = False) -> Tensor:
+    found = elementwise.angle(z)
+    return elementwise.multiply(found, 180.0 / np.pi) if deg else found
+
+
 def _outer_product(a: Array, b: Array) -> Tensor:
     return linalg.outer(*map(manipulation.ravel, brought("outer", a, b)))
 
 
-def _einsum(subscripts: str, *operands: Array, optimize: object = False) -> Tensor:
-    return contraction.einsum(subscripts, *operands)
+def _einsum(
+    subscripts: str, *operands: Operand, optimize: object = False, dtype: DTypeLike = None,
+    order: str = "K", casting: str = "safe", out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    if dtype is not None:
+        want = datatypes.real_dtype("einsum", dtype)
+        arrays = [x for x in operands if not isinstance(x, PYTHON_NUMBERS)]
+        parts = iter([datatypes.cast(x, want) for x in brought("einsum", *arrays)])
+        operands = tuple([x if isinstance(x, PYTHON_NUMBERS) else next(parts) for x in operands])
+    return contraction.einsum(subscripts, *operands, out=out)
 
 
 _OURS: dict[str, Function] = {
@@ -373,6 +429,7 @@ _OURS: dict[str, Function] = {
     **_each("sort argsort", sorting, _in_order),
     **_each("tril triu", creation, _triangle),
     **_each("zeros_like ones_like empty_like", creation, _filled_like),
+    "full_like": _full_like,
     **_each("unique_all unique_counts unique_inverse unique_values", sets),
     **_each("cumulative_sum cumulative_prod", cumulative),
     **_each("unstack", manipulation),
@@ -389,6 +446,9 @@ _OURS: dict[str, Function] = {
     "count_nonzero": lambda a, axis=None, *, keepdims=False: statistics.count_nonzero(
         a, axis=axis, keepdims=keepdims
     ),
+    "real": lambda val: elementwise.real(val),
+    "imag": lambda val: elementwise.imag(val),
+    "angle": _angle,
     "where": _where,
     "clip": _clip,
     "round": lambda a, decimals=0, out=None: elementwise.round(a, decimals=decimals, out=out),
@@ -417,11 +477,10 @@ _OURS: dict[str, Function] = {
     "diagonal": lambda a, offset=0, axis1=0, axis2=1: manipulation.diagonal(
         a, offset, axis1, axis2
     ),
-    "full_like": lambda a, fill_value, dtype=None, *, device=None: creation.full_like(
-        a, fill_value, dtype=dtype, device=device
-    ),
     "meshgrid": lambda *xi, indexing="xy": creation.meshgrid(*xi, indexing=indexing),
     "take": _take,
+    "unravel_index": _unravel_index,
+    "ravel_multi_index": _ravel_multi_index,
     "take_along_axis": lambda arr, indices, axis=-1: indexing.take_along_axis(
         arr, indices, axis=axis
     ),
@@ -460,6 +519,15 @@ def _on_host(x: object) -> object:
     return x.numpy() if isinstance(x, Tensor) else x
 
 
+# What makes an array `like=` a tensor: one of dovetail's, on its device.
+_MADE_LIKE: dict[object, Function] = {
+    np.asarray: lambda a, dtype=None, *, device: from_values.asarray(a, dtype=dtype, device=device),
+    np.array: lambda a, dtype=None, *, ndmin=0, device: _with_dims(
+        from_values.asarray(a, dtype=dtype, device=device, copy=True), ndmin
+    ),
+    **{getattr(np, n): f for n, f in _each("arange zeros ones empty full eye", creation).items()},
+}
+
 FUNCTIONS: dict[object, Function] = {  # of this NumPy, which may lack some
     getattr(where, name): ours
     for where, table in (
@@ -470,12 +538,15 @@ FUNCTIONS: dict[object, Function] = {  # of this NumPy, which may lack some
     if hasattr(where, name)
 }
 
+# By NumPy's name of a module, what a package above this one has for a function of it.
+ELSEWHERE: dict[str, Callable[[Function], Function | None]] = {}
+
 
 def array_function(
     x: Tensor,
     function: Function,
     types: Sequence[type],
-    args: Sequence[object],
+    args: tuple[object, ...],
     given: dict[str, object],
 ) -> object:
     """dovetail's function for one of NumPy's that was given a tensor.
@@ -484,8 +555,16 @@ def array_function(
     """
     if not all(issubclass(t, (Tensor, np.ndarray)) for t in types):
         return NotImplemented
-    module = function.__module__.removeprefix("numpy").lstrip(".")
-    name = f"{module}.{function.__name__}" if module else function.__name__
-    if function not in FUNCTIONS:
-        raise _lacking(name)
-    return _called(name, FUNCTIONS[function], args, given)
+    name = full_name(function)
+    if function in _MADE_LIKE:
+        options = {k: v for k, v in given.items() if k != "order"}  # of memory, which is ours
+        return called(name, _MADE_LIKE[function], args, {"device": x.device, **options})
+    ours = FUNCTIONS.get(function)
+    if ours is None and function.__module__ in ELSEWHERE:
+        ours = ELSEWHERE[function.__module__](function)
+    if ours is not None:
+        return called(name, ours, args, given)
+    ours = namesake(function)
+    if ours is None:
+        raise lacking(name)
+    return by_name(x, function, ours, args, given)

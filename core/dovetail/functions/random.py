@@ -8,24 +8,28 @@ it.
 
 from __future__ import annotations
 
+import math
 import os
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
-from ..arguments import instance, integer, named, real, refused, sequence, shown
+from ..arguments import dimensions, instance, integer, named, real, refused, sequence, shown
 from ..arguments import integers as ints
 from ..device import usable
 from ..dtypes import DType, float32, float64, int64, uint32, uint64
 from ..engine import recording
 from ..errors import ArgumentError, DTypeError
 from ..graph.expr import node, spec
+from ..late import late
 from ..layout import Shape
 from ..ops import table as ops
 from ..tensor.tensor import Tensor, make
 from ..tensor.verbs import apply
-from .creation import extents
-from .datatypes import FORMATS, DeviceLike, DTypeLike, real_dtype
+from .creation import extents, of_parts
+from .datatypes import FORMATS, DeviceLike, DTypeLike, any_dtype, real_dtype
 from .indexing import take
 from .sorting import order_of
 
@@ -34,6 +38,13 @@ __all__ = [
     "set_state", "uniform",
 ]  # fmt: skip
 
+LATE = {  # name -> the module that is loaded when it is first asked for
+    **dict.fromkeys(("binomial", "multinomial", "poisson"), ".discrete"),
+    **dict.fromkeys((
+        "bernoulli", "beta", "choice", "dirichlet", "exponential", "gamma", "laplace", "rand",
+        "randint", "randn", "shuffle", "truncated_normal",
+    ), ".distributions"),
+}  # fmt: skip
 Extents = int | Sequence[int]
 ALL = (0, 0)  # all 2**64 integers, a number that wraps to 0, from 0 on
 
@@ -88,6 +99,28 @@ class Generator:
         seed, offset = given
         _done(partial(self._become, seed, offset))
 
+    def spawn(self, n: int) -> list[Generator]:
+        """`n` new generators whose streams have nothing to do with each other or with this one.
+
+        `n`: how many. Their seeds are drawn from this one, so the same seed gives the same ones.
+        Raises: ArgumentError for a negative n, ArgumentTypeError.
+
+        >>> import dovetail as dt
+        >>> a, b = dt.random.default_rng(7).spawn(2)
+        >>> a.state == b.state
+        False
+        """
+        n = integer("spawn", n, "n", 0, 1 << 20)
+        seed, offset = self._reserve(n)
+        return [Generator(_mixed(seed, offset + k)) for k in range(n)]
+
+    def __getattr__(self, name: str) -> Callable[..., Tensor]:
+        """Draws of more distributions, `dt.random`'s functions: `g.exponential(2.0, 3)`."""
+        if name.startswith("_") or name not in LATE:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        found: Callable[..., Tensor] = getattr(sys.modules[__name__], name)
+        return partial(found, generator=self)
+
     # A lock is neither copied nor sent.
     def __reduce__(self) -> tuple[Callable[..., Generator], tuple[tuple[int, int]]]:
         return _at, (self.state,)
@@ -134,17 +167,19 @@ class Generator:
 
     @named
     def normal(
-        self, shape: Extents = (), *, mean: float = 0.0, std: float = 1.0, dtype: DTypeLike = None,
-        device: DeviceLike = None,
+        self, shape: Extents = (), *, mean: complex = 0.0, std: float = 1.0,
+        dtype: DTypeLike = None, device: DeviceLike = None,
     ) -> Tensor:  # fmt: skip
-        """Floats from the normal distribution.
+        """Floats from the normal distribution, or complex numbers from the circular one.
 
-        `mean`, `std`: its mean and standard deviation.
+        `mean`, `std`: its mean and standard deviation. That of each part of a complex number is
+        std / sqrt(2), so that the mean of |z - mean|**2 is std**2.
         Shapes: `shape` is an int or a tuple of ints.
-        Dtypes: floats, float32 unless `dtype` is given; float16 and bfloat16 are rounded from
-        float32.
+        Dtypes: floats and complex, float32 unless `dtype` is given; float16 and bfloat16 are
+        rounded from float32.
         Accuracy: they lie within 6.66 standard deviations of the mean (8.57 in float64).
-        Raises: DTypeError for a dtype that is no float, ShapeError, DeviceError.
+        Raises: DTypeError for an integer dtype, or a complex mean of floats; ShapeError,
+        DeviceError.
         Source: Box and Muller, 1958, of bits by Philox4x32-10 (Salmon, Moraes, Dror, Shaw, SC
         2011).
 
@@ -152,8 +187,14 @@ class Generator:
         >>> dt.random.default_rng(7).normal((2, 3), mean=5.0, device="reference").shape
         (2, 3)
         """
-        d, sizes = _float("normal", dtype), extents("normal", shape)
-        mean, std = real("normal", mean, "mean"), real("normal", std, "std")
+        sizes, std = extents("normal", shape), real("normal", std, "std")
+        d = float32 if dtype is None else any_dtype("normal", dtype)
+        if d.kind == "c":
+            both = (*sizes, 2)
+            part = self.normal(both, std=std / math.sqrt(2.0), dtype=d.part, device=device)
+            z = of_parts(part[..., 0], part[..., 1])
+            return z if mean == 0 else apply(ops.ADD, (z, complex(mean)))
+        d, mean = _float("normal", dtype), real("normal", mean, "mean")
         op = ops.RANDOM_NORMAL64 if d is float64 else ops.RANDOM_NORMAL32
         z = self._draw(op, sizes, (), (), d, device)
         if (mean, std) == (0.0, 1.0):
@@ -211,7 +252,7 @@ class Generator:
             if x.ndim == 0:
                 raise ArgumentError("permutation: a tensor of no dimensions has no order")
             return take(x, self.permutation(x.shape[0], device=x.device), axis=0)
-        x = integer("permutation", x, "x", 0)
+        (x,) = dimensions("permutation", (integer("permutation", x, "x", 0),))
         kinds = (uint64, uint64)
         keys = self._draw(ops.RANDOM_BELOW, (x,), ALL, kinds, uint64, device)
         return order_of(keys, 64)
@@ -246,6 +287,16 @@ def _done(action: Callable[[], object]) -> None:
         recorder.act(action)
 
 
+def _mixed(seed: int, k: int) -> int:
+    """The seed of the k-th generator that one spawns. Source: SplitMix64's steps, twice."""
+    for word in (k % (1 << 64), 0):
+        seed = (seed + 0x9E3779B97F4A7C15 + word) % (1 << 64)
+        seed = (seed ^ (seed >> 30)) * 0xBF58476D1CE4E5B9 % (1 << 64)
+        seed = (seed ^ (seed >> 27)) * 0x94D049BB133111EB % (1 << 64)
+        seed ^= seed >> 31
+    return seed
+
+
 def _at(state: tuple[int, int]) -> Generator:
     """A generator that continues from a (seed, offset)."""
     found = Generator(0)
@@ -258,7 +309,8 @@ _default = Generator()
 recording.default_reserve = _default._reserve
 
 
-def _chosen(op: str, generator: Generator | None) -> Generator:
+def chosen(op: str, generator: Generator | None) -> Generator:
+    """The generator that is given, or the default one."""
     return _default if generator is None else instance(op, generator, "generator", Generator)
 
 
@@ -338,12 +390,12 @@ def uniform(
     >>> x.shape, bool((x >= -1).all() & (x <= 1).all())
     ((2, 3), True)
     """
-    g = _chosen("uniform", generator)
+    g = chosen("uniform", generator)
     return g.uniform(shape, low=low, high=high, dtype=dtype, device=device)
 
 
 def normal(
-    shape: Extents = (), *, mean: float = 0.0, std: float = 1.0, dtype: DTypeLike = None,
+    shape: Extents = (), *, mean: complex = 0.0, std: float = 1.0, dtype: DTypeLike = None,
     device: DeviceLike = None, generator: Generator | None = None,
 ) -> Tensor:  # fmt: skip
     """Floats from the normal distribution.
@@ -351,16 +403,17 @@ def normal(
     `mean`, `std`: its mean and standard deviation.
     `generator`: whose stream is used; unless given, the default one.
     Shapes: `shape` is an int or a tuple of ints.
-    Dtypes: floats, float32 unless `dtype` is given; float16 and bfloat16 are rounded from float32.
+    Dtypes: floats and complex, float32 unless `dtype` is given; float16 and bfloat16 are rounded
+    from float32. Each part of a complex number has the deviation std / sqrt(2).
     Accuracy: they lie within 6.66 standard deviations of the mean (8.57 in float64).
-    Raises: DTypeError for a dtype that is no float, ShapeError, DeviceError.
+    Raises: DTypeError for an integer dtype, or a complex mean of floats; ShapeError, DeviceError.
     Source: Box and Muller, 1958, of bits by Philox4x32-10 (Salmon, Moraes, Dror, Shaw, SC 2011).
 
     >>> import dovetail as dt
     >>> dt.random.normal((2, 3), mean=5.0, device="reference").shape
     (2, 3)
     """
-    g = _chosen("normal", generator)
+    g = chosen("normal", generator)
     return g.normal(shape, mean=mean, std=std, dtype=dtype, device=device)
 
 
@@ -384,7 +437,7 @@ def integers(
     >>> x.shape, bool((x >= 1).all() & (x < 7).all())
     ((2, 3), True)
     """
-    g = _chosen("integers", generator)
+    g = chosen("integers", generator)
     return g.integers(low, high, shape, dtype=dtype, device=device)
 
 
@@ -404,8 +457,28 @@ def permutation(
     >>> sorted(dt.random.permutation(5, device="reference").tolist())
     [0, 1, 2, 3, 4]
     """
-    return _chosen("permutation", generator).permutation(x, device=device)
+    return chosen("permutation", generator).permutation(x, device=device)
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return [*__all__, *LATE]
+
+
+if TYPE_CHECKING:
+    from .discrete import binomial as binomial
+    from .discrete import multinomial as multinomial
+    from .discrete import poisson as poisson
+    from .distributions import bernoulli as bernoulli
+    from .distributions import beta as beta
+    from .distributions import choice as choice
+    from .distributions import dirichlet as dirichlet
+    from .distributions import exponential as exponential
+    from .distributions import gamma as gamma
+    from .distributions import laplace as laplace
+    from .distributions import rand as rand
+    from .distributions import randint as randint
+    from .distributions import randn as randn
+    from .distributions import shuffle as shuffle
+    from .distributions import truncated_normal as truncated_normal
+else:
+    __getattr__ = late(__name__, LATE)

@@ -70,8 +70,22 @@ SENTENCES: dict[str, tuple[str, ...]] = {
         "Gradient: 0 everywhere.",
         "[0.5, 1.5, 2.6] -> [0.0, 2.0, 3.0]",
     ),
+    "conj": ("The complex conjugate, a - bi; a real number itself.", "[1 + 2j] -> [(1-2j)]"),
+    "real": (
+        "The real part, in memory of its own; a real number itself.",
+        "[1 + 2j, 3] -> [1.0, 3.0]",
+    ),
+    "imag": (
+        "The imaginary part, in memory of its own; 0 of a real number.",
+        "[1 + 2j, 3] -> [2.0, 0.0]",
+    ),
+    "angle": (
+        "The angle to the positive real axis in radians, in -pi..pi.",
+        "Gradient: 0 at 0.",
+        "[1j, -1] -> [1.5707963705062866, 3.1415927410125732]",
+    ),
     "abs": (
-        "The absolute value.",
+        "The absolute value; of a complex number its distance from 0.",
         "Of the least integer of a signed dtype it wraps to itself.",
         "Gradient: 0 at 0.",
         "[-1, 2] -> [1, 2]",
@@ -79,14 +93,14 @@ SENTENCES: dict[str, tuple[str, ...]] = {
     "negative": ("-x.", "Integers wrap.", "[1, -2] -> [-1, 2]"),
     "positive": ("x itself, as a new tensor.", "[1, -2] -> [1, -2]"),
     "sign": (
-        "The sign of x: -1, 0 or 1; NaN stays.",
-        "Gradient: 0 everywhere.",
+        "The sign of x: -1, 0 or 1; of a complex number x / abs(x), and 0 of 0; NaN stays.",
+        "Gradient: 0 everywhere, but of complex numbers.",
         "[-3, 0, 5] -> [-1, 0, 1]",
     ),
     "square": ("x * x.", "Integers wrap.", "[2, 3] -> [4, 9]"),
     "reciprocal": ("1 / x.", "Always a float; of 0 it is infinite.", "[2.0, 4.0] -> [0.5, 0.25]"),
     "sqrt": (
-        "The square root; NaN below 0.",
+        "The square root; NaN below 0, but of complex numbers.",
         "Gradient: infinite at 0.",
         "[4.0, 9.0] -> [2.0, 3.0]",
     ),
@@ -210,4 +224,80 @@ SENTENCES: dict[str, tuple[str, ...]] = {
         "[0.0, 5.0] -> [1.0, 1.5374598295869735e-12]",
     ),
     "sigmoid": ("1 / (1 + exp(-x)).", "[0.0] -> [0.5]"),
+    "erfinv": (
+        "The inverse of the error function; infinite at -1 and 1, NaN outside.",
+        "[0.0, 0.5] -> [0.0, 0.47693631052970886]",
+    ),
+    "ndtr": (
+        "The probability that a normally distributed number is below x.",
+        "[0.0, -1.0] -> [0.5, 0.15865525603294373]",
+    ),
+    "ndtri": (
+        "What a normally distributed number is below with probability x; NaN outside of 0..1.",
+        "[0.5, 0.25] -> [0.0, -0.6744897961616516]",
+    ),
+    "logit": (
+        "The inverse of sigmoid, log(x / (1 - x)); infinite at 0 and 1, NaN outside.",
+        "[0.5, 0.75] -> [0.0, 1.0986123085021973]",
+    ),
+    "lgamma": (
+        "The logarithm of |gamma(x)|; infinite at 0 and negative integers.",
+        "Below 0 the bound is one of absolute error where the result is near 0.",
+        "[1.0, 5.0] -> [0.0, 3.178053855895996]",
+    ),
+    "gamma": (
+        "The gamma function; (x - 1)! of a positive integer, NaN at negative ones.",
+        "[5.0, 0.5] -> [24.0, 1.7724539041519165]",
+    ),
+    "digamma": (
+        "The derivative of lgamma; NaN at negative integers.",
+        "Below 0 the bound is one of absolute error where the result is near 0.",
+        "[1.0, 2.0] -> [-0.5772156715393066, 0.42278432846069336]",
+    ),
+    "i0": (
+        "The modified Bessel function of the first kind and order 0.",
+        "[0.0, 1.0] -> [1.0, 1.2660658359527588]",
+    ),
+    "i1": (
+        "The modified Bessel function of the first kind and order 1.",
+        "[0.0, 1.0] -> [0.0, 0.5651590824127197]",
+    ),
+    "sinc": (
+        "sin(pi * x) / (pi * x), and 1 at 0.",
+        "[0.0, 0.5, 1.0] -> [1.0, 0.6366197466850281, -0.0]",
+    ),
+    "deg2rad": ("Degrees as radians.", "[180.0] -> [3.1415927410125732]"),
+    "rad2deg": ("Radians as degrees.", "[1.0] -> [57.295780181884766]"),
+    "ldexp": (
+        "x1 * 2**x2, with one rounding; x2 is truncated to an integer.",
+        "Gradient: none flows to x2.",
+        "[1.5, 3.0], [2, -1] -> [6.0, 1.5]",
+    ),
+    "heaviside": (
+        "0 where x1 is negative, 1 where it is positive, and x2 where it is 0.",
+        "Gradient: 0 for x1; for x2 where x1 is 0.",
+        "[-2.0, 0.0, 3.0], 0.5 -> [0.0, 0.5, 1.0]",
+    ),
+    "gcd": (
+        "The greatest common divisor; never negative but for MIN, and 0 of 0 and 0.",
+        "[12, -18], 8 -> [4, 2]",
+    ),
+    "lcm": (
+        "The least common multiple, which wraps; 0 where an operand is 0.",
+        "[4, -6], 10 -> [20, 30]",
+    ),
+    "xlogy": (
+        "x1 * log(x2), and 0 where x1 is 0, unless x2 is NaN.",
+        "[0.0, 2.0], [0.0, 1.0] -> [0.0, 0.0]",
+    ),
+    "beta": (
+        "gamma(x1) * gamma(x2) / gamma(x1 + x2) for positive numbers; NaN for negative ones.",
+        "[1.0, 2.0], 3.0 -> [0.3333333432674408, 0.0833333358168602]",
+    ),
+    "zeta": (
+        "The Hurwitz zeta function: the sum of (x2 + k)**-x1 over k = 0, 1, 2, ...",
+        "Riemann's with x2 = 1. Infinite at x1 = 1 and x2 = 0, NaN for x1 < 1 or x2 < 0.",
+        "Gradient: none flows to x1.",
+        "[2.0, 4.0], 1.0 -> [1.644934058189392, 1.0823233127593994]",
+    ),
 }

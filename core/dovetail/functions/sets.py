@@ -15,6 +15,7 @@ from ..ops import table as ops
 from ..tensor.operands import operands
 from ..tensor.tensor import Tensor, required
 from ..tensor.verbs import apply, slice_along
+from .copies import concat
 from .creation import full, zeros
 from .cumulative import cumulative_sum
 from .datatypes import cast, result_type
@@ -69,7 +70,7 @@ def unique_all(x: Tensor, /) -> UniqueAll:
     [[3, 5], [1, 0], [1, 0, 1], [1, 2]]
     """
     flat = _flat("unique_all", x)
-    order = argsort(flat)
+    order = order_of_equals(flat)
     ordered = fetch(flat, order)
     starts, lengths = _runs(ordered)
     values, indices = fetch(ordered, starts), fetch(order, starts)
@@ -90,7 +91,7 @@ def unique_counts(x: Tensor, /) -> UniqueCounts:
     >>> [part.tolist() for part in dt.unique_counts(dt.asarray([5, 3, 5], device="reference"))]
     [[3, 5], [1, 2]]
     """
-    ordered = sort(_flat("unique_counts", x))
+    ordered = _sorted(_flat("unique_counts", x))
     starts, lengths = _runs(ordered)
     return UniqueCounts(fetch(ordered, starts), lengths)
 
@@ -110,7 +111,7 @@ def unique_inverse(x: Tensor, /) -> UniqueInverse:
     [[3, 5], [1, 0, 1]]
     """
     flat = _flat("unique_inverse", x)
-    order = argsort(flat)
+    order = order_of_equals(flat)
     ordered = fetch(flat, order)
     return UniqueInverse(fetch(ordered, _runs(ordered)[0]), _inverse(x, ordered, order))
 
@@ -129,7 +130,7 @@ def unique_values(x: Tensor, /) -> Tensor:
     >>> dt.unique_values(dt.asarray([5, 3, 5], device="reference")).tolist()
     [3, 5]
     """
-    ordered = sort(_flat("unique_values", x))
+    ordered = _sorted(_flat("unique_values", x))
     return fetch(ordered, _runs(ordered)[0])
 
 
@@ -161,13 +162,43 @@ def isin(x1: Tensor | int | float, x2: Tensor | int | float, /, *, invert: bool 
 def _is_in(x: Tensor, among: Tensor) -> Tensor:
     if among.size <= FEW:
         return any_of(apply(ops.EQUAL, (expand_dims(x, -1), among)), axis=-1)
+    if among.dtype.kind == "c":
+        return _is_complex_in(x, among)
     ordered = sort(among)
     at = apply(ops.MINIMUM, (searchsorted(ordered, x), among.size - 1))
     return apply(ops.EQUAL, (fetch(ordered, at), x))
 
 
+def _is_complex_in(x: Tensor, among: Tensor) -> Tensor:
+    """By the numbers of the distinct elements of both together: the search knows no order."""
+    flat = reshape(x, (-1,))
+    both = concat([among, flat])
+    order = order_of_equals(both)
+    run = _inverse(both, fetch(both, order), order)
+    known = slice_along(run, 0, 0, among.size)
+    found = _is_in(slice_along(run, 0, among.size, flat.size), known)
+    return reshape(apply(ops.LOGICAL_AND, (found, apply(ops.EQUAL, (flat, flat)))), x.shape)
+
+
 def _flat(op: str, x: Tensor) -> Tensor:
     return reshape(required(op, x), (-1,))
+
+
+def order_of_equals(x: Tensor) -> Tensor:
+    """What puts equal elements together: complex numbers are ordered by their real parts first.
+
+    Those with NaN in a part stand last.
+    """
+    if x.dtype.kind != "c":
+        return argsort(x)
+    order = argsort(apply(ops.IMAG, (x,)))
+    for key in (ops.REAL, ops.ISNAN):  # stable sorts, the first key last
+        order = fetch(order, argsort(fetch(apply(key, (x,)), order)))
+    return order
+
+
+def _sorted(x: Tensor) -> Tensor:
+    return fetch(x, order_of_equals(x)) if x.dtype.kind == "c" else sort(x)
 
 
 def _runs(ordered: Tensor) -> tuple[Tensor, Tensor]:

@@ -17,6 +17,7 @@ from ..engine import recording
 from ..errors import ArgumentError, NotYetError, ShapeError
 from ..graph.expr import node, spec
 from ..ops import table as ops
+from ..ops.dtype_rules import common
 from ..ops.sort import HALF, Order, key_dtype
 from ..tensor.host import evaluate
 from ..tensor.tensor import Tensor, make, strided
@@ -107,7 +108,8 @@ def order_of(keys: Tensor, bits: int) -> Tensor:
 
 
 def _require(op: str, x: Tensor) -> Tensor:
-    if strided(op, x).ndim == 0:
+    common(op, (strided(op, x).dtype,))  # raises for complex numbers, which have no order
+    if x.ndim == 0:
         raise ShapeError(f"{op}: needs at least 1 dimension; see dt.reshape(x, (1,))")
     return x
 
@@ -142,7 +144,7 @@ def _order(op: ops.Op, x: Tensor, descending: bool) -> tuple[Order, int]:
     """Which bits of the keys matter, and what is subtracted from integers."""
     d = x.dtype
     if d.kind == "f":
-        return _known_order(descending, _SAME_BITS.get(d, 0), 8 * max(d.itemsize, 4)), 0
+        return _known_order(descending, SAME_BITS.get(d, 0), 8 * max(d.itemsize, 4)), 0
     if d.kind == "b":
         return _known_order(descending, 0, 1), 0
     low, high = d.min, d.max
@@ -165,4 +167,4 @@ def _is_known(op: ops.Op, x: Tensor, descending: bool) -> bool:
     return routine or recording.current() is not None
 
 
-_SAME_BITS = {float16: 13, bfloat16: 16}  # 0 in the float32 that one equals
+SAME_BITS = {float16: 13, bfloat16: 16}  # 0 in the float32 that one equals

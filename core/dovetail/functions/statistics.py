@@ -17,10 +17,11 @@ from ..layout import Shape
 from ..ops import table as ops
 from ..ops.table import Op
 from ..recent import Recent
+from ..tensor.fields import expr_of
 from ..tensor.tensor import Tensor, make, required, strided, untaped
 from ..tensor.verbs import apply, dispatch, reduce, view
 from ..tensor.writes import write_out
-from .datatypes import DTypeLike, cast, real_dtype
+from .datatypes import DTypeLike, any_dtype, cast
 
 __all__ = [
     "all", "any", "argmax", "argmin", "count_nonzero", "logsumexp", "max", "mean", "min", "prod",
@@ -39,15 +40,16 @@ def _reduce(
     op: Op, x: Tensor, axis: Axis, keepdims: bool, out: Tensor | None, dtype: DType | None = None
 ) -> Tensor:
     plain = type(x) is Tensor and type(keepdims) is bool and (axis is None or type(axis) is int)
-    key = (op, x._expr.spec, axis, keepdims, dtype) if plain else ()
-    known = _reductions.find(key)
+    key = (op, expr_of(x).spec, axis, keepdims, dtype) if plain else ()
+    known = _reductions.young.get(key) or _reductions.find(key)
     if known is None:
         found = _first(op, x, axis, keepdims, dtype)
         if plain:
             made = found._expr.spec
             _reductions[key] = made, (lay.axes(op.name, axis, x.ndim), dtype)
     else:
-        found = make(node(op, (x._expr,), *known))
+        s, attrs = known
+        found = make(node(op, (expr_of(x),), s, attrs))
     return found if out is None else write_out(op.name, out, found)
 
 
@@ -127,7 +129,7 @@ def prod(
 def _chosen(op: str, dtype: DTypeLike) -> DType | None:
     if dtype is None:
         return None
-    found = real_dtype(op, dtype)
+    found = any_dtype(op, dtype)
     if found.kind == "b":
         raise DTypeError(f"{op}: bool holds no sums; use dt.any, dt.all or dt.count_nonzero")
     return found
@@ -348,7 +350,14 @@ def std(
 
 
 def _floating(x: Tensor) -> DType:
-    return x.dtype if x.dtype.kind == "f" else float32
+    return x.dtype.part if x.dtype.kind in "fc" else float32
+
+
+def squared_size(x: Tensor) -> Tensor:
+    """x * x; of a complex number its size squared."""
+    if x.dtype.kind != "c":
+        return apply(ops.SQUARE, (x,))
+    return apply(ops.REAL, (apply(ops.MULTIPLY, (x, apply(ops.CONJ, (x,)))),))
 
 
 def _variance(op: str, x: Tensor, axis: Axis, correction: float, keepdims: bool) -> Tensor:
@@ -358,7 +367,7 @@ def _variance(op: str, x: Tensor, axis: Axis, correction: float, keepdims: bool)
     lay.axes(op, axis, x.ndim)  # raises on behalf of the op; what was asked for is what is known
     wide = cast(x, x.dtype.compute)
     away = wide - _reduce(ops.MEAN, wide, axis, True, None)
-    total = _reduce(ops.SUM, apply(ops.SQUARE, (away,)), axis, keepdims, None)
+    total = _reduce(ops.SUM, squared_size(away), axis, keepdims, None)
     left = x.size // (total.size or 1) - correction
     return total / (left if left > 0 else 0.0)
 

@@ -57,13 +57,13 @@ class Emitter:
         return self._buffer[key]
 
     def scalar(self, term: Term) -> Value:
-        """A run-time scalar parameter; halves are rounded from float32."""
+        """A run-time scalar parameter: real; halves are rounded from float32."""
         key = (term.scalar, term.dtype)
         if key not in self._scalar:
             self.scalars.append(term.scalar)
-            wide = term.dtype.compute
+            wide = term.dtype.compute.part
             v = self.builder.scalar(f"c{len(self.scalars) - 1}", wide)
-            self._scalar[key] = cast(v, term.dtype)
+            self._scalar[key] = convert(v, term.dtype)
         return self._scalar[key]
 
     def grid(self, extents: Shape) -> list[Value]:

@@ -14,7 +14,7 @@ from ..ops.table import Op
 from .reasons import Reason
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, repr=False)
 class Step:
     """One launch. `buffers`: (slot, byte offset); `fresh`: (slot, nbytes) to allocate; `scalars`:
     positions.
@@ -67,14 +67,18 @@ class Materialised(NamedTuple):
     reason: Reason
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, repr=False)
 class Plan:
-    """Steps in order; `kept`: (position of the node, slot) for every node that stays."""
+    """Steps in order; `kept`: (position of the node, slot) for every node that stays.
+
+    There are no steps where it `overlaps`.
+    """
 
     steps: list[Step | Call]
     slots: int
     kept: tuple[tuple[int, int], ...]
     materialised: list[Materialised]
+    overlaps: bool = False  # the target is read, and not element by element: by way of fresh memory
 
 
 class Target(NamedTuple):
@@ -84,7 +88,3 @@ class Target(NamedTuple):
     slot: int
     overlaps: frozenset[int]  # leaf slots of the same storage ...
     same: frozenset[int]  # ... and those among them with the very same layout
-
-
-class Overlap(Exception):
-    """The target overlaps what is read, and not element by element: go through fresh memory."""

@@ -261,11 +261,9 @@ def _generate(d: Decisions, i: int, op: Op, path: Path, draft: Draft) -> Term | 
         return seen
     access = Access(-1, int64, seen.strides, seen.offset)
     draft.group.accesses.append(access)
-    casts = casts_of(op, e)
-    terms = _operands(d, i, casts, path, draft)
-    if not isinstance(terms, list):
-        return terms
-    return Term("generate", e.spec.dtype, op, tuple(terms), casts, access)
+    casts, first = casts_of(op, e), d.graph.scalar_at[i]  # its operands are numbers
+    terms = tuple(Term("scalar", c, scalar=first + k) for k, c in enumerate(casts))
+    return Term("generate", e.spec.dtype, op, terms, casts, access)
 
 
 def _reduce(d: Decisions, i: int, op: Op, path: Path, draft: Draft) -> Term | Refusal:

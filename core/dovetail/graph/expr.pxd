@@ -2,7 +2,7 @@
 cimport cython
 
 from dovetail.graph.turn cimport Turn
-from dovetail.graph.weak cimport weakly
+from dovetail.graph.weak cimport alive, referent, weakly
 from dovetail.memory.storage cimport Storage
 
 
@@ -13,6 +13,7 @@ cdef class Spec:
     cdef public tuple shape
     cdef public object dtype
     cdef public object device
+    cdef public Py_ssize_t itemsize
     cdef public object size
     cdef public tuple strides
 
@@ -28,7 +29,7 @@ cdef class Expr:
     cdef public Py_ssize_t depth
     cdef public Storage storage
     cdef public tuple strides
-    cdef public object offset
+    cdef public Py_ssize_t offset
     cdef public tuple moves
     cdef public object tape
     cdef public object watch
@@ -37,6 +38,7 @@ cdef class Expr:
 
 
 cdef Turn _pruning
+cdef list _asked
 cdef list _log
 cdef Py_ssize_t _log_limit
 cdef Py_ssize_t _noted
@@ -46,16 +48,23 @@ cpdef Spec spec(tuple shape, object dtype, object device, object op=*)
 cpdef Expr node(object op, tuple args, Spec spec, object attrs=*)
 @cython.locals(e=Expr, x=Expr, depth=Py_ssize_t)
 cpdef Expr binary_node(object op, Expr a, object b, Spec spec)
+@cython.locals(seen=set, stack=list, a=Expr, storage=Storage)
+cpdef bint reads_exported(Expr e) except -1
 @cython.locals(storage=Storage, pending=Expr)
 cpdef Storage storage_of(Expr e)
 @cython.locals(e=Expr, pending=Expr)
-cpdef Expr leaf(Storage storage, Spec spec, tuple strides, object offset, tuple moves=*)
+cpdef Expr leaf(Storage storage, Spec spec, tuple strides, Py_ssize_t offset, tuple moves=*)
 cpdef settle(Expr e, Storage storage)
+cpdef ask(Expr e, object line)
 @cython.locals(noted=list, e=Expr)
 cpdef list readers(Storage storage)
 @cython.locals(first=Py_ssize_t, e=Expr, x=Expr)
 cpdef _note_readers()
-@cython.locals(noted=list, e=Expr)
+@cython.locals(stack=list, a=Expr)
+cpdef bint _is_needed(Expr e, Expr by, set mine) except -1
+@cython.locals(n=Py_ssize_t, i=Py_ssize_t, e=Expr, x=Expr, mine=set)
+cpdef bint _is_read_lately(Storage storage, Expr by) except -1
+@cython.locals(kept=list, mine=set, e=Expr)
 cpdef bint is_read(Storage storage, Expr by) except -1
 @cython.locals(storage=Storage)
 cpdef _note_reader(object r, Expr read)

@@ -17,7 +17,7 @@ from ..errors import ShapeError
 from ..layout import LIMIT, Move, Shape, contiguous_strides
 from ..recent import Shared
 from .turn import Turn
-from .weak import weakly
+from .weak import alive, referent, weakly
 
 if TYPE_CHECKING:
     from ..device import Device
@@ -32,11 +32,12 @@ Tape: TypeAlias = Any  # autograd's: how gradients flow back from a node; None w
 class Spec:
     """Shape, dtype and device: unique, so specs compare with `is` and hash at once."""
 
-    __slots__ = ("__weakref__", "device", "dtype", "shape", "size", "strides")
+    __slots__ = ("__weakref__", "device", "dtype", "itemsize", "shape", "size", "strides")
 
     shape: Shape
     dtype: DType
     device: Device
+    itemsize: int  # bytes of an element
     size: int
     strides: Shape  # contiguous ones
 
@@ -76,6 +77,7 @@ def _made(key: tuple[Shape, DType, Device], op: str) -> Spec:
             f"{op}: shape {shape} of {dtype.name} comes to 2**63 bytes or more, which no tensor "
             f"may have, in memory, pending or as a view; make it in parts"
         )
+    made.itemsize = dtype.itemsize
     made.size, made.strides = math.prod(shape), contiguous_strides(shape)
     return made
 
@@ -129,6 +131,7 @@ class Expr:
 _log: list[ref[Expr]] = []
 _log_limit = 512
 _noted = 0
+FEW = 24  # nodes that are looked at anew by each who asks
 _pruning = Turn()
 _asked: list[ref[Expr]] = []  # the nodes with `asked_at` that may still be pending
 record: Any = None  # autograd's function of a node of which some operand has a tape: its tape
@@ -186,9 +189,9 @@ def prune() -> None:
     global _log_limit, _noted
     with _pruning:
         n, noted = len(_log), _noted
-        live = [r for r in _log[:noted] if _is_pending(r())]
+        live = [r for r in alive(_log[:noted]) if _is_pending(r())]
         _noted = len(live)
-        live += [r for r in _log[noted:n] if _is_pending(r())]
+        live += [r for r in alive(_log[noted:n]) if _is_pending(r())]
         _log[:n] = live
         _log_limit = max(512, 2 * len(live))
 
@@ -219,19 +222,54 @@ def readers(storage: Storage) -> list[Expr]:
 
 
 def is_read(storage: Storage, by: Expr) -> bool:
-    """Whether any other pending node than this reads the storage directly. As for `readers`."""
-    if _noted != len(_log):
-        _pruning.held(_note_readers, ())
-    noted, kept = storage.readers, None
-    if noted is None:
+    """Whether any pending node that is not needed for this one reads the storage directly.
+
+    As for `readers`.
+    """
+    if _noted != len(_log) and _pruning.held(_is_read_lately, (storage, by)):
+        return True
+    if storage.readers is None:
         return False
-    for r in noted:
-        e = r()
-        if e is by:
-            kept = r
-        elif e is not None and e.op is not None:
-            return True
-    storage.readers = None if kept is None else [kept]
+    kept: list[ref[Expr]] = []
+    mine: set[Expr] = set()
+    for r in storage.readers:
+        e = referent(r)
+        if e is not None and e.op is not None:
+            if e is not by and not _is_needed(e, by, mine):
+                return True
+            kept.append(r)
+    storage.readers = kept or None
+    return False
+
+
+def _is_needed(e: Expr, by: Expr, mine: set[Expr]) -> bool:
+    """Whether a node is needed for another one; `mine`, empty at first: those that are."""
+    if not mine:
+        stack = [by]
+        while stack:
+            a = stack.pop()
+            if a.op is not None and a not in mine:
+                mine.add(a)
+                stack += [b for b in a.args if type(b) is Expr]
+    return e in mine
+
+
+def _is_read_lately(storage: Storage, by: Expr) -> bool:
+    """The same of nodes that are not noted. Where they are few, as in a loop, they stay so."""
+    n = len(_log)
+    mine: set[Expr] = set()
+    for i in range(_noted, n):
+        e = referent(_log[i])
+        if e is not None and e.op is not None and e is not by:
+            for a in e.args:
+                if type(a) is Expr:
+                    x = a
+                    if x.op is None and storage_of(x) is storage and not _is_needed(e, by, mine):
+                        return True
+    if n - _noted > FEW:
+        _log[_noted:n] = [r for r in alive(_log[_noted:n]) if _is_pending(r())]
+        if len(_log) - _noted > FEW:
+            _note_readers()
     return False
 
 
@@ -239,7 +277,7 @@ def _note_readers() -> None:
     global _noted
     first, _noted = _noted, len(_log)
     for r in _log[first:_noted]:
-        e = r()
+        e = referent(r)
         if e is not None:
             for a in e.args:
                 if type(a) is Expr:
@@ -286,9 +324,9 @@ def _holder(e: Expr) -> Expr | Storage:
 def ask(e: Expr, line: str) -> None:
     """Notes the source line that asked for a node that checks its indices when it runs."""
     e.asked_at = line
-    with _pruning:
-        _asked.append(ref(e))
-        if len(_asked) % 512 == 0:
+    _asked.append(weakly(e))
+    if len(_asked) % 512 == 0:
+        with _pruning:
             _drop_done()
 
 
@@ -301,7 +339,8 @@ def is_any_asked() -> bool:
 
 
 def _drop_done() -> None:
-    _asked[:] = [r for r in _asked if _is_pending(r())]
+    n = len(_asked)  # other threads may append meanwhile
+    _asked[:n] = [r for r in _asked[:n] if _is_pending(r())]
 
 
 def may_be_bad(e: Expr) -> bool:
@@ -323,6 +362,31 @@ def may_be_bad(e: Expr) -> bool:
             return True
         else:
             stack += [b for b in a.args if type(b) is Expr]
+    return False
+
+
+LONG = 256  # nodes: of more, no `reads_exported` looks at each
+
+
+def reads_exported(e: Expr) -> bool:
+    """Whether pending work reads memory that others may write to meanwhile; or is so long."""
+    seen: set[Expr] = set()
+    stack = [e]
+    while stack:
+        a = stack.pop()
+        if a in seen:
+            continue
+        seen.add(a)
+        if len(seen) > LONG:
+            return True
+        if a.op is not None:
+            stack += [b for b in a.args if type(b) is Expr]
+            continue
+        storage = storage_of(a)
+        if storage.pending is not None:
+            stack.append(storage.pending)
+        elif storage.is_exported():
+            return True
     return False
 
 

@@ -30,6 +30,11 @@ def values(block: Block) -> Iterator[Value]:
     return (s for s in walk(block) if isinstance(s, Value))
 
 
+def loads(block: Block) -> list[Value]:
+    """The loads that stand in a block itself, not in a loop of it."""
+    return [s for s in block if isinstance(s, Value) and s.op == "load"]
+
+
 def reductions(kernel: Kernel) -> list[Loop]:
     """The reductions that stand in no other loop."""
     return [s for s in kernel.body if isinstance(s, Loop) and s.kind == "reduce"]
@@ -71,7 +76,7 @@ def _stride(v: Value, parts: list[Stride]) -> Stride:
             return None
         stride, factor = (a, v.args[1]) if b == 0 else (b, v.args[0])
         known = isinstance(stride, int) and factor.op == "const"
-        return stride * int(factor.attr) if known and isinstance(stride, int) else "any"
+        return stride * int(factor.number) if known and isinstance(stride, int) else "any"
     if isinstance(a, int) and isinstance(b, int):
         return a + b if v.op == "add" else a - b
     return "any"
@@ -100,9 +105,7 @@ def along_rows(kernel: Kernel) -> bool:
     """Whether a reduction reads neighbours one after the other: lanes would read them at once."""
     for loop in reductions(kernel):
         stride = stride_along(loop.body, loop.var)
-        if any(
-            isinstance(s, Value) and s.op == "load" and stride(s.args[0]) == 1 for s in loop.body
-        ):
+        if any(stride(v.index) == 1 for v in loads(loop.body)):
             return True
     return False
 
@@ -132,9 +135,9 @@ def trip_count(loop: Loop, ints: Mapping[str, int], at: int | None = None) -> in
 
 def _number(v: Value, ints: Mapping[str, int], at: int | None) -> int | None:
     if v.op == "const":
-        return int(v.attr)
+        return int(v.number)
     if v.op == "param":
-        return ints.get(v.attr)
+        return ints.get(v.name)
     if v.op in ("index", "loopvar"):
         return at
     rule = _RULES.get(v.op)

@@ -54,10 +54,8 @@ class _Reach:
                 if stop[1] > start[0]:  # else it runs no iteration
                     self.loops[id(s)] = (start[0], stop[1] - 1)
                     self.block(s.body)
-            elif isinstance(s, Store | Atomic):
+            elif isinstance(s, Store | Atomic) or s.op == "load":
                 self.touch(s.buffer.name, s.index, s.when)
-            elif s.op == "load":
-                self.touch(s.attr.name, s.args[0], s.args[1] if len(s.args) == 2 else None)
 
     def touch(self, name: str, index: Value, when: Value | None) -> None:
         self.work = 0
@@ -113,13 +111,13 @@ class _Reach:
 
     def computed(self, v: Value, known: Known) -> Interval:
         if v.op == "const":
-            return int(v.attr), int(v.attr)
-        if v.op == "param" and v.attr in self.ints:
-            return self.ints[v.attr], self.ints[v.attr]
+            return int(v.number), int(v.number)
+        if v.op == "param" and v.name in self.ints:
+            return self.ints[v.name], self.ints[v.name]
         if v.op == "index":
-            return 0, self.grid[v.attr] - 1
+            return 0, self.grid[v.axis] - 1
         if v.op == "loopvar":
-            return self.loops[id(v.attr[0])]
+            return self.loops[id(v.place[0])]
         if v.op == "where":
             return self.chosen(v, known)
         if v.op in ("lt", "le", "eq", "ne"):

@@ -27,13 +27,14 @@ from .language import (
     const,
     eq,
     ne,
+    product,
     where,
 )
 from .printer import print_kernel
 from .rewrite import Cloner
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Kernel:
     """See the module's text. Arguments are passed in this order: buffers, ints, scalars."""
 
@@ -74,7 +75,7 @@ class KernelBuilder:
         self._ints: list[Value] = []
         self._scalars: list[Value] = []
         self._grid: list[Value] = []
-        self._effects: list[Effect] = []
+        self._effects: list[Effect | Value] = []
 
     def buffer(self, name: str, dtype: DType, access: str) -> Buffer:
         """A new buffer parameter."""
@@ -104,6 +105,10 @@ class KernelBuilder:
         """Adds a store, an atomic or a loop with effects."""
         self._effects.append(effect)
 
+    def first(self, *values: Value) -> None:
+        """Has values computed before what is added after this: an order that suits registers."""
+        self._effects += values
+
     def body(self) -> Block:
         """The statements: every value placed, shared and in order."""
         return _Scheduler().run(self._effects)
@@ -114,8 +119,8 @@ class KernelBuilder:
         return Kernel(
             self.name,
             tuple(self._buffers),
-            tuple(v.attr for v in self._ints),
-            tuple((v.attr, v.dtype) for v in self._scalars),
+            tuple(v.name for v in self._ints),
+            tuple((v.name, v.dtype) for v in self._scalars),
             tuple(self._grid),
             body,
         )
@@ -145,9 +150,12 @@ class _Scheduler(Cloner):
         self._loops: dict[int, Loop] = {}  # id(loop as built) -> as placed
         self._keep: list[object] = []  # ids stay unique while their objects live
 
-    def run(self, effects: Sequence[Effect]) -> Block:
+    def run(self, effects: Sequence[Effect | Value]) -> Block:
         for effect in effects:
-            self._effect(effect)
+            if isinstance(effect, Value):
+                self.operand(effect)
+            else:
+                self._effect(effect)
         return tuple(self.open[0].statements)
 
     def bind(self, old: Value, new: Value, scope: _Scope) -> None:
@@ -177,11 +185,11 @@ class _Scheduler(Cloner):
         if v.op in ("loopvar", "carry", "arg"):
             raise InternalError(f"{v.op} used outside of its loop", v)
         if v.op == "result":
-            loop, i = v.attr
+            loop, i = v.place
             placed: Value = self.loop(loop).results[i]
             return placed
         args = tuple(self.new[id(a)] for a in v.args)
-        if v.op == "load" and v.attr.access != "r":
+        if v.op == "load" and v.buffer.access != "r":
             return self._here(Value("load", v.dtype, args, v.attr))
         attr = (type(v.attr), repr(v.attr)) if v.op == "const" else v.attr
         key = (v.op, v.dtype, attr, tuple(map(id, args)))
@@ -273,7 +281,7 @@ def _free_loops(loop: Loop, scheduler: _Scheduler) -> set[Loop | None]:
         elif (placed := scheduler.new.get(id(x))) is not None:
             found.add(scheduler._scope[id(placed)].loop)
         elif x.op == "result":
-            stack.append(x.attr[0])
+            stack.append(x.place[0])
         else:
             stack += x.args
     return found
@@ -323,12 +331,18 @@ def _pick(c: Value, a: Sequence[Value], b: Sequence[Value]) -> tuple[Value, ...]
     return tuple(where(c, y, x) for x, y in zip(a, b, strict=True))
 
 
+def _sums(a: Sequence[Value], b: Sequence[Value]) -> tuple[Value, ...]:
+    return tuple(x + y for x, y in zip(a, b, strict=True))
+
+
 _NO_INDEX = (1 << 63) - 1
 _Pair = Callable[[Sequence[Value], Sequence[Value]], tuple[Value, ...]]
 _COMBINES: dict[str, tuple[Callable[..., tuple[Value, ...]], _Pair]] = {
     # name: (identity of the dtypes, the combination of two tuples)
-    "add": (lambda d: (const(0, d),), lambda a, b: (a[0] + b[0],)),
+    "add": (lambda *ds: tuple(const(0, d) for d in ds), _sums),
     "mul": (lambda d: (const(1, d),), lambda a, b: (a[0] * b[0],)),
+    # of complex numbers as two values each
+    "complex_mul": (lambda d, _: (const(1, d), const(0, d)), lambda a, b: product(*a, *b)),
     "max": (lambda d: (_lowest(d),), lambda a, b: (where(_first_larger(a[0], b[0]), b[0], a[0]),)),
     "min": (
         lambda d: (_highest(d),),
@@ -355,7 +369,8 @@ _COMBINES: dict[str, tuple[Callable[..., tuple[Value, ...]], _Pair]] = {
         lambda a, b: _pick(_arg_takes_right(lambda x, y: y < x, a, b), a, b),
     ),
 }
-COMBINE_NAMES = tuple(_COMBINES)
+COMBINE_NAMES = tuple(name for name in _COMBINES if name != "complex_mul")  # of single values
+ALL_COMBINES = tuple(_COMBINES)
 _combine_cache: dict[tuple[str, tuple[DType, ...]], Combine] = {}
 
 

@@ -327,10 +327,10 @@ class Text:
 
     def name(self, v: Value) -> str:
         if v.op == "const":
-            return self.style.const(v.attr, v.dtype)
+            return self.style.const(v.number, v.dtype)
         if v.op == "param":
-            return f"({self.params[v.attr]} != 0)" if v.dtype is bool_ else self.params[v.attr]
-        return f"i{v.attr}" if v.op == "index" else self.names[id(v)]
+            return f"({self.params[v.name]} != 0)" if v.dtype is bool_ else self.params[v.name]
+        return f"i{v.axis}" if v.op == "index" else self.names[id(v)]
 
     # --- the frame
 
@@ -378,7 +378,7 @@ class Text:
         args = [self.name(a) for a in v.args]
         if v.op != "load":
             return self.style.operation(v.op, v.dtype, args, v.args[v.op == "where"].dtype)
-        found = self.style.load(v.attr, self.params[v.attr.name], args[0])
+        found = self.style.load(v.buffer, self.params[v.buffer.name], args[0])
         return found if len(args) == 1 else f"{args[1]} ? {found} : 0"
 
     def effect(self, s: Store | Atomic) -> None:
@@ -459,7 +459,7 @@ class Text:
                 names[id(v)] = side if one else f"{side}.{m}"
 
         def text(v: Value) -> str:
-            return self.style.const(v.attr, v.dtype) if v.op == "const" else names[id(v)]
+            return self.style.const(v.number, v.dtype) if v.op == "const" else names[id(v)]
 
         for v in rule.body:
             names[id(v)] = f"v{len(lines)}"

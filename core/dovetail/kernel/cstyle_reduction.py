@@ -55,7 +55,7 @@ class Reduction:
         self.result = "_".join(results)
         put(f"{self.type} {self.result};")
         with self.text.braces():
-            values = ", ".join(style.const(v.attr, v.dtype) for v in self.rule.identity)
+            values = ", ".join(style.const(v.number, v.dtype) for v in self.rule.identity)
             put(f"const {self.type} identity = {f'{{{values}}}' if several else values};")
             span = stop if start == self.zero else f"{stop} - {start}"
             put(f"const {self.i64} count = {stop} > {start} ? {span} : 0;")

@@ -16,7 +16,9 @@ of statements in the order in which they run, where a statement is
 
 Points of the grid are independent and may run in any order and at once. Nothing else is in the
 language: dtypes are bool, integers, float32 and float64 after legalisation (float16 and bfloat16
-appear only in buffers, `load`, `store` and `cast`, on devices that convert them natively).
+appear only in buffers, `load`, `store` and `cast`, on devices that convert them natively). Complex
+values are pairs of floats, which `kernel.pairs` takes apart before any backend sees them: a product
+is (a + bi)(c + di) = (ac - bd) + (ad + bc)i, each operation rounded once.
 
 Canonical order of a reduction of n values x[0..n-1] (start..stop, step 1), with LANES = 32 and
 CHUNK = 4096:
@@ -38,10 +40,8 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any
 
-from ..dtypes import DType, bool_, float32, int64
+from ..dtypes import DType, bool_, complex64, complex128, float32, int64
 from ..errors import InternalError
 
 LANES = 32
@@ -49,12 +49,12 @@ CHUNK = 4096
 
 # op -> (number of arguments, their kinds of dtype, what comes out: "same" or a kind)
 OPS: dict[str, tuple[int, str, str]] = {
-    "add": (2, "iuf", "same"),  # integers wrap
-    "sub": (2, "iuf", "same"),
-    "mul": (2, "iuf", "same"),
+    "add": (2, "iufc", "same"),  # integers wrap
+    "sub": (2, "iufc", "same"),
+    "mul": (2, "iufc", "same"),
     "div": (2, "f", "same"),
-    "fma": (3, "f", "same"),  # a * b + c with one rounding
-    "neg": (1, "if", "same"),
+    "fma": (3, "fc", "same"),  # a * b + c with one rounding; of complex ones two for each part
+    "neg": (1, "ifc", "same"),
     "sqrt": (1, "f", "same"),  # correctly rounded
     "trunc": (1, "f", "same"),
     "floor": (1, "f", "same"),
@@ -69,43 +69,94 @@ OPS: dict[str, tuple[int, str, str]] = {
     "not": (1, "biu", "same"),
     "lt": (2, "iuf", "b"),
     "le": (2, "iuf", "b"),
-    "eq": (2, "biuf", "b"),
-    "ne": (2, "biuf", "b"),
-    "where": (3, "biuf", "same"),  # where(bool, a, b)
+    "eq": (2, "biufc", "b"),
+    "ne": (2, "biufc", "b"),
+    "where": (3, "biufc", "same"),  # where(bool, a, b)
     # int -> int wraps; -> float rounds to nearest even (int -> half by way of float32);
     # float -> int truncates and is undefined out of range (guard it); bool <-> number: 0/1, x != 0
-    "cast": (1, "biuf", "attr"),
+    # a complex one is cast to complex ones alone
+    "cast": (1, "biufc", "attr"),
     "bitcast": (1, "iuf", "attr"),
 }
+# Those that make and take apart complex values, besides.
+PAIR_OPS: dict[str, tuple[int, str, str]] = {
+    "complex": (2, "f", "complex"),  # of its real and its imaginary part
+    "real": (1, "c", "part"),
+    "imag": (1, "c", "part"),
+}
+ALL_OPS = OPS | PAIR_OPS
 # Values that are not computed by a statement: operands that stand for themselves.
 OPERANDS = ("const", "param", "index", "loopvar", "carry", "result", "arg")
 
 
-@dataclass(frozen=True, eq=False)
+# These classes are written out: what `dataclass` makes of them takes 4 % of an import.
+
+
 class Buffer:
     """A buffer parameter: `access` is "r", "w" or "rw". Indices are in elements from its start."""
 
-    name: str
-    dtype: DType
-    access: str
+    __slots__ = ("access", "dtype", "name")
+
+    def __init__(self, name: str, dtype: DType, access: str) -> None:
+        self.name, self.dtype, self.access = name, dtype, access
+
+    def __repr__(self) -> str:
+        return f"<buffer {self.name}: {self.access} {self.dtype.code}>"
 
 
-@dataclass(eq=False, slots=True)
 class Value:
-    """One operation.
+    """One operation. `attr` is what it is besides its arguments; ask the property of its `op`."""
 
-    `attr`: const -> the Python number; param -> its name; index -> the grid axis; load -> the
-    Buffer; loopvar, carry, result -> (Loop, position).
-    """
+    __slots__ = ("args", "attr", "dtype", "op")
 
-    op: str
-    dtype: DType
-    args: tuple[Value, ...] = ()
-    attr: Any = None
+    def __init__(
+        self, op: str, dtype: DType, args: tuple[Value, ...] = (), attr: object = None
+    ) -> None:
+        self.op, self.dtype, self.args, self.attr = op, dtype, args, attr
 
     def __repr__(self) -> str:
         inner = ", ".join(a.op for a in self.args)
         return f"<{self.op} {self.dtype.code} {'' if self.attr is None else self.attr} ({inner})>"
+
+    @property
+    def number(self) -> float:
+        """Of a const: the Python number (a bool, an int or a float)."""
+        assert isinstance(self.attr, (int, float)), self
+        return self.attr
+
+    @property
+    def name(self) -> str:
+        """Of a param: its name."""
+        assert isinstance(self.attr, str), self
+        return self.attr
+
+    @property
+    def axis(self) -> int:
+        """Of an index: the axis of the grid."""
+        assert isinstance(self.attr, int), self
+        return self.attr
+
+    @property
+    def buffer(self) -> Buffer:
+        """Of a load: where it reads."""
+        assert isinstance(self.attr, Buffer), self
+        return self.attr
+
+    @property
+    def index(self) -> Value:
+        """Of a load: the element that it reads."""
+        return self.args[0]
+
+    @property
+    def when(self) -> Value | None:
+        """Of a load: the condition under which it reads, if it has one."""
+        return self.args[1] if len(self.args) == 2 else None
+
+    @property
+    def place(self) -> tuple[Loop, int]:
+        """Of a loopvar, a carry or a result: its loop, and which of these it is there."""
+        assert isinstance(self.attr, tuple), self
+        return self.attr
 
     def __add__(self, other: Operand) -> Value:
         return binary("add", self, other)
@@ -170,6 +221,8 @@ Operand = Value | int | float | bool
 
 def const(value: float | int | bool, dtype: DType) -> Value:
     """A constant. For integers it must be in range; for float32 it is rounded to float32."""
+    if dtype.kind == "c":
+        return pair(const(value, dtype.part), const(0.0, dtype.part))
     if dtype.kind == "f":
         value = float(value)
         if dtype is float32 and math.isfinite(value):
@@ -203,8 +256,8 @@ def binary(op: str, a: Operand, b: Operand) -> Value:
 
 
 def _fold_integer(op: str, a: Value, b: Value) -> Value | None:
-    x = a.attr if a.op == "const" else None
-    y = b.attr if b.op == "const" else None
+    x = a.number if a.op == "const" else None
+    y = b.number if b.op == "const" else None
     if op in ("add", "or", "xor") and x == 0:
         return b
     if op in ("add", "sub", "or", "xor", "shl", "shr") and y == 0:
@@ -287,50 +340,85 @@ def bitcast(a: Value, dtype: DType) -> Value:
     return a if a.dtype is dtype else Value("bitcast", dtype, (a,))
 
 
+def pair(re: Value, im: Value) -> Value:
+    """The complex number re + im i."""
+    return Value("complex", complex64 if re.dtype is float32 else complex128, (re, im))
+
+
+def real(z: Value) -> Value:
+    """The real part."""
+    return z.args[0] if z.op == "complex" else Value("real", z.dtype.part, (z,))
+
+
+def imag(z: Value) -> Value:
+    """The imaginary part."""
+    return z.args[1] if z.op == "complex" else Value("imag", z.dtype.part, (z,))
+
+
+def product(a: Value, b: Value, c: Value, d: Value) -> tuple[Value, Value]:
+    """The parts of (a + bi)(c + di)."""
+    return a * c - b * d, a * d + b * c
+
+
 def load(buffer: Buffer, index: Value, when: Value | None = None) -> Value:
     """The element at `index`; where `when` is given and false, zero: no memory is touched."""
     return Value("load", buffer.dtype, (index,) if when is None else (index, when), buffer)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class Store:
     """Write `value` at `index`, where `when` is absent or true."""
 
-    buffer: Buffer
-    index: Value
-    value: Value
-    when: Value | None = None
+    __slots__ = ("buffer", "index", "value", "when")
+
+    def __init__(
+        self, buffer: Buffer, index: Value, value: Value, when: Value | None = None
+    ) -> None:
+        self.buffer, self.index, self.value, self.when = buffer, index, value, when
+
+    def __repr__(self) -> str:
+        return f"<store {self.buffer!r} {self.index!r} {self.value!r}>"
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class Atomic:
     """Integer read-modify-write of `buffer[index]`: `op` is add, min, max, and, or."""
 
-    op: str
-    buffer: Buffer
-    index: Value
-    value: Value
-    when: Value | None = None
+    __slots__ = ("buffer", "index", "op", "value", "when")
+
+    def __init__(
+        self, op: str, buffer: Buffer, index: Value, value: Value, when: Value | None = None
+    ) -> None:
+        self.op, self.buffer, self.index, self.value, self.when = op, buffer, index, value, when
+
+    def __repr__(self) -> str:
+        return f"<atomic {self.op} {self.buffer!r} {self.index!r} {self.value!r}>"
 
 
-@dataclass(eq=False, slots=True)
 class Loop:
     """A loop; see the module's text. `body` is filled in by `KernelBuilder.build`."""
 
-    kind: str
-    start: Value
-    stop: Value
-    combine: str | None = None
-    init: tuple[Value, ...] = ()
-    var: Value = field(init=False)
-    carry: tuple[Value, ...] = ()
-    update: tuple[Value, ...] = ()
-    results: tuple[Value, ...] = ()
-    effects: tuple[Effect, ...] = ()
-    body: Block = ()
+    __slots__ = (
+        "body", "carry", "combine", "effects", "init", "kind", "results", "start", "stop", "update",
+        "var",
+    )  # fmt: skip
 
-    def __post_init__(self) -> None:
+    effects: tuple[Effect, ...]
+    body: Block
+
+    def __init__(
+        self, kind: str, start: Value, stop: Value, combine: str | None = None,
+        init: tuple[Value, ...] = (),
+    ) -> None:  # fmt: skip
+        self.kind, self.start, self.stop = kind, start, stop
+        self.combine, self.init = combine, init
         self.var = Value("loopvar", int64, (), (self, 0))
+        self.carry: tuple[Value, ...] = ()
+        self.update: tuple[Value, ...] = ()
+        self.results: tuple[Value, ...] = ()
+        self.effects = ()
+        self.body = ()
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} loop {self.start!r}..{self.stop!r}>"
 
 
 Effect = Store | Atomic | Loop

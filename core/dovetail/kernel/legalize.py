@@ -35,6 +35,7 @@ from .language import (
     sqrt,
     where,
 )
+from .pairs import complex_as_pairs
 from .rewrite import rewrite
 from .target import Capabilities
 
@@ -61,13 +62,13 @@ def refuse_dtypes(kernel: Kernel, capabilities: Capabilities) -> None:
     Raises: DTypeError that names what the device lacks.
     """
     for b in kernel.buffers:
-        if b.dtype not in capabilities.dtypes:
+        if b.dtype.part not in capabilities.dtypes:
             raise DTypeError(
                 f"this device has no {b.dtype.name} (buffer {b.name} of kernel {kernel.name}); "
                 f"it has: {', '.join(sorted(d.name for d in capabilities.dtypes))}. "
                 "Use astype() first, or another device"
             )
-    if not capabilities.float64 and any(d is float64 for d in _dtypes(kernel)):
+    if not capabilities.float64 and any(d.part is float64 for d in _dtypes(kernel)):
         raise DTypeError(
             f"kernel {kernel.name} computes in float64, which this device lacks; "
             "use float32 (astype(dovetail.float32)) or another device"
@@ -278,4 +279,6 @@ def _integer_sqrt(x: Value) -> Value:
     return bitcast(where(plain, bits, where(x < 0.0, _NAN, bitcast(x, uint32))), float32)
 
 
-PASSES: tuple[Pass, ...] = (casts_by_float32, halves_as_integers, round_division)
+PASSES: tuple[Pass, ...] = (
+    complex_as_pairs, casts_by_float32, halves_as_integers, round_division,
+)  # fmt: skip

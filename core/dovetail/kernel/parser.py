@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from ..dtypes import BY_CODE, DType, int64
 from ..errors import ArgumentError, InternalError
-from .builder import COMBINE_NAMES, Kernel
-from .language import OPS, Atomic, Block, Buffer, Loop, Statement, Store, Value, const
+from .builder import ALL_COMBINES, Kernel
+from .language import ALL_OPS, Atomic, Block, Buffer, Loop, Statement, Store, Value, const
 
 _CONST = re.compile(r"(\w+)\(([^()]*)\)")
 _INDEX = re.compile(r"i([0-9]{1,3})")
@@ -165,7 +165,7 @@ class _Parser:
 
     def operation(self, op: str, dtype: DType, text: str) -> Value:
         args = self.operands(text)
-        if op not in OPS or len(args) != OPS[op][0]:
+        if op not in ALL_OPS or len(args) != ALL_OPS[op][0]:
             raise self.wrong(f"no operation {op!r} of {len(args)} arguments")
         return Value(op, dtype, args)
 
@@ -185,7 +185,7 @@ class _Parser:
         carry: str | None,
         results: str | None,
     ) -> Loop:
-        if (kind == "reduce") != (combine in COMBINE_NAMES):
+        if (kind == "reduce") != (combine in ALL_COMBINES):
             raise self.wrong(f"a {kind} with combine {combine!r}")
         heads = [self.declared(piece) for piece in _pieces(carry or "")]
         states = [(name, *rest.partition(" = ")[::2]) for name, rest in heads]

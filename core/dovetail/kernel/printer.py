@@ -40,11 +40,11 @@ class _Printer:
 
     def name(self, v: Value) -> str:
         if v.op == "const":
-            return f"{v.dtype.code}({v.attr!r})"
+            return f"{v.dtype.code}({v.number!r})"
         if v.op == "param":
-            return str(v.attr)
+            return v.name
         if v.op == "index":
-            return f"i{v.attr}"
+            return f"i{v.axis}"
         return self._names[id(v)]
 
     def names(self, values: Iterable[Value]) -> str:
@@ -63,8 +63,8 @@ class _Printer:
             when = "" if s.when is None else f" if {self.name(s.when)}"
             return f"{head} {s.buffer.name}[{self.name(s.index)}] = {self.name(s.value)}{when}"
         if s.op == "load":
-            when = f" if {self.name(s.args[1])}" if len(s.args) == 2 else ""
-            right = f"load {s.attr.name}[{self.name(s.args[0])}]{when}"
+            when = "" if s.when is None else f" if {self.name(s.when)}"
+            right = f"load {s.buffer.name}[{self.name(s.index)}]{when}"
         else:
             right = f"{s.op} {self.names(s.args)}"
         return f"{self.fresh(s, 'v')}: {s.dtype.code} = {right}"

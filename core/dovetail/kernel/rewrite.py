@@ -60,7 +60,7 @@ class Cloner:
         """A value once more, with other arguments."""
         if v.op != "load":
             return Value(v.op, v.dtype, args, v.attr)
-        buffer = self.buffers.get(v.attr, v.attr)
+        buffer = self.buffers.get(v.buffer, v.buffer)
         return Value("load", buffer.dtype, args, buffer)
 
     def emit(self, v: Value) -> None:
@@ -132,6 +132,6 @@ class PointCloner(Cloner):
         self.axis, self.index, self.inside = axis, index, inside
 
     def operand(self, v: Value) -> Value:
-        if v.op == "index" and v.attr == self.axis:
+        if v.op == "index" and v.axis == self.axis:
             return self.index
         return super().operand(v)

@@ -9,7 +9,7 @@ already vectors of rows.
 from __future__ import annotations
 
 from ..dtypes import int64
-from .analysis import grid_index, varies_along
+from .analysis import grid_index, loads, varies_along
 from .builder import Kernel, KernelBuilder
 from .language import Block, Loop, Store, Value, fold_loop, where
 from .rewrite import PointCloner
@@ -44,7 +44,7 @@ def unroll_jam(kernel: Kernel, count: int, axis: int = -2, apart: bool = False) 
             for point in points:
                 point.value(s)
     grid = (*kernel.grid[:axis], extent, *kernel.grid[axis + 1 :])
-    return kernel.with_body(_stored(kernel, points), ints=(*kernel.ints, extent.attr), grid=grid)
+    return kernel.with_body(_stored(kernel, points), ints=(*kernel.ints, extent.name), grid=grid)
 
 
 def jammed_axis(kernel: Kernel) -> int:
@@ -57,7 +57,7 @@ def _worth(kernel: Kernel, loop: Loop, axis: int) -> bool:
     if loop.kind != "fold" or loop.effects or varies(loop.start) or varies(loop.stop):
         return False
     values = [s for s in loop.body if isinstance(s, Value)]
-    shared = any(v.op == "load" and not varies(v) for v in values)
+    shared = not all(map(varies, loads(loop.body)))
     return shared and len(values) == len(loop.body)
 
 

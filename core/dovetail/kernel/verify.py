@@ -8,10 +8,10 @@ import struct
 from collections.abc import Iterable
 from typing import NoReturn
 
-from ..dtypes import BY_CODE, DType, bool_, float32, int64
+from ..dtypes import BY_CODE, DType, bool_, complex64, complex128, float32, int64
 from ..errors import InternalError
-from .builder import COMBINE_NAMES, Combine, Kernel, combine
-from .language import OPERANDS, OPS, Atomic, Block, Buffer, Loop, Store, Value
+from .builder import ALL_COMBINES, Combine, Kernel, combine
+from .language import ALL_OPS, OPERANDS, Atomic, Block, Buffer, Loop, Store, Value
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _INDEX = re.compile(r"i\d+")
@@ -36,7 +36,7 @@ class _BrokenRule(Exception):
 def _shown(kernel: Kernel) -> str:
     try:
         return str(kernel)
-    except KeyError:  # it names a value before that value's statement
+    except (KeyError, AssertionError):  # a value before its statement, or one that lacks its `attr`
         return f"(kernel {kernel.name} cannot be printed) {kernel.body!r}"
 
 
@@ -63,29 +63,30 @@ class _Verifier:
             if not _NAME.fullmatch(name) or _INDEX.fullmatch(name) or names.count(name) > 1:
                 _broken("a parameter's name is an identifier, unique, and not like i0", name)
         for b in k.buffers:
-            if (
-                b.access not in ("r", "w", "rw")
-                or b.dtype not in BY_CODE.values()
-                or b.dtype.kind == "c"
-            ):
-                _broken("a buffer holds a real dtype, with access r, w or rw", b)
+            if b.access not in ("r", "w", "rw") or b.dtype not in BY_CODE.values():
+                _broken("a buffer holds a known dtype, with access r, w or rw", b)
         for name, dtype in k.scalars:
-            self.computable(dtype, name)
+            self.real(dtype, name)
         for extent in k.grid:
             if extent.op not in ("param", "const") or extent.dtype is not int64:
                 _broken("a grid extent is an int64 parameter or constant", extent)
             self.operand(extent)
 
     def computable(self, d: DType, where: object) -> None:
-        if d.kind == "c" or d.compute is not d:
+        if d.compute is not d:
             _broken(f"no value of dtype {d.name} is computed with", where)
+
+    def real(self, d: DType, where: object) -> None:
+        self.computable(d, where)
+        if d.kind == "c":
+            _broken("scalars and constants are real", where)
 
     def operand(self, v: Value) -> None:
         """`v` may be named here."""
         if v.op == "const":
             self.constant(v)
         elif v.op == "param":
-            if self.params.get(v.attr) is not v.dtype:
+            if not isinstance(v.attr, str) or self.params.get(v.attr) is not v.dtype:
                 _broken("a parameter is declared, with its dtype", v)
         elif v.op == "index":
             if v.dtype is not int64 or v.attr not in range(len(self.kernel.grid)):
@@ -94,15 +95,15 @@ class _Verifier:
             _broken("a value is used before its statement or outside of its scope", v)
 
     def constant(self, v: Value) -> None:
-        self.computable(v.dtype, v)
+        self.real(v.dtype, v)
         kind = {"b": "bool", "i": "int", "u": "int", "f": "float"}[v.dtype.kind]
         if type(v.attr).__name__ != kind:
             _broken("a constant is a Python number of its dtype's kind", v)
-        if v.dtype.kind in "iu" and not v.dtype.min <= v.attr <= v.dtype.max:
+        if v.dtype.kind in "iu" and not v.dtype.min <= v.number <= v.dtype.max:
             _broken("an integer constant is in its dtype's range", v)
-        if v.dtype is float32 and math.isfinite(v.attr):
+        if v.dtype is float32 and math.isfinite(v.number):
             try:
-                exact = struct.unpack("f", struct.pack("f", v.attr))[0] == v.attr
+                exact = struct.unpack("f", struct.pack("f", v.number))[0] == v.number
             except OverflowError:
                 exact = False
             if not exact:
@@ -131,7 +132,7 @@ class _Verifier:
             _broken("an operand that stands for itself is no statement", v)
         if v.op == "load":
             self.load(v)
-        elif v.op in OPS:
+        elif v.op in ALL_OPS:
             self.operation(v)
         else:
             _broken("the operation is one of the language", v)
@@ -139,14 +140,14 @@ class _Verifier:
 
     def load(self, v: Value) -> None:
         self.access(v.attr, "r", v)
-        if v.dtype is not v.attr.dtype:
+        if v.dtype is not v.buffer.dtype:
             _broken("a load has its buffer's dtype", v)
         if len(v.args) not in (1, 2):
             _broken("a load has an index and perhaps a condition", v)
-        self.place(v.args[0], v.args[1] if len(v.args) == 2 else None, v)
+        self.place(v.index, v.when, v)
 
-    def access(self, buffer: Buffer, letter: str, where: object) -> None:
-        if id(buffer) not in self.buffers:
+    def access(self, buffer: object, letter: str, where: object) -> None:
+        if not isinstance(buffer, Buffer) or id(buffer) not in self.buffers:
             _broken("a buffer is declared by the kernel", where)
         if letter not in buffer.access:
             _broken(f"a buffer of access {buffer.access!r} is not accessed as {letter!r}", where)
@@ -158,7 +159,7 @@ class _Verifier:
             _broken("a condition is bool", where)
 
     def operation(self, v: Value) -> None:
-        count, kinds, out = OPS[v.op]
+        count, kinds, out = ALL_OPS[v.op]
         if len(v.args) != count:
             _broken(f"{v.op} has {count} arguments", v)
         args = v.args
@@ -171,9 +172,15 @@ class _Verifier:
                 _broken(f"{v.op} takes arguments of one dtype, of kinds {kinds}", v)
             if v.op != "cast":
                 self.computable(a.dtype, v)
-        wanted = {"same": args[0].dtype, "b": bool_, "attr": v.dtype}[out]
-        if v.dtype is not wanted or v.dtype.kind == "c":
+        first = args[0].dtype
+        wanted = {
+            "same": first, "b": bool_, "attr": v.dtype, "part": first.part,
+            "complex": complex64 if first is float32 else complex128,
+        }[out]  # fmt: skip
+        if v.dtype is not wanted:
             _broken(f"{v.op} gives {wanted.name}", v)
+        if v.op == "cast" and (v.dtype.kind == "c") != (first.kind == "c"):
+            _broken("a cast leads from complex to complex, or from real to real", v)
         if v.op == "bitcast":
             self.computable(v.dtype, v)
             if v.dtype.itemsize != args[0].dtype.itemsize or v.dtype is bool_:
@@ -209,7 +216,7 @@ class _Verifier:
 
     def knows(self, loop: Loop, values: Iterable[Value], op: str) -> None:
         for i, v in enumerate(values):
-            if v.op != op or v.attr[0] is not loop or v.attr[1] != i:
+            if v.op != op or v.attr != (loop, i):
                 _broken(f"the loop's {op} {i} names the loop and its position", v)
             self.computable(v.dtype, v)
             self.known.add(id(v))
@@ -222,7 +229,7 @@ class _Verifier:
             _broken("a map has effects only", s)
 
     def reduce(self, s: Loop) -> None:
-        if s.combine not in COMBINE_NAMES or s.carry or s.init:
+        if s.combine not in ALL_COMBINES or s.carry or s.init:
             _broken("a reduce has a known combine and no carries", s)
         if any(not isinstance(x, (Value, Loop)) for x in s.body):
             _broken("a reduce has no effects", s)

@@ -16,6 +16,7 @@ cdef class Front:
     cdef public object _tracer
     cpdef DataPtr allocate(self, object nbytes, object stream=*)
     cpdef _drain(self)
+    cdef bint _is_ready(self, Block block)
     cdef _hand_out(self, DataPtr ptr, Block block, object nbytes)
     cdef DataPtr _allocate(self, DataPtr ptr, object nbytes, object size, object stream)
     cdef _drain_small(self)

@@ -55,8 +55,8 @@ class Front:
                 waiting = pool.bins.get(size)
                 block = waiting.pop() if waiting else self._miss(pool, size)
                 ptr = _new(DataPtr)
-                ptr.handle, ptr.offset, ptr.nbytes = block.handle, block.offset, nbytes
-                ptr.device, ptr.context = self.device, block
+                ptr._handle, ptr.offset, ptr.nbytes = block.handle, block.offset, nbytes
+                ptr.device, ptr.context, ptr.copy = self.device, block, None
                 tracer = self._tracer
                 give_back = block.give_back if tracer is None else tracer.allocated(block)
                 # at once, and no call after it

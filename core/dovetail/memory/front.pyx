@@ -8,6 +8,13 @@ cimport cython
 
 import threading
 
+from cpython.object cimport PyObject
+
+cdef extern from "Python.h":
+    PyObject* PyList_GET_ITEM(list, Py_ssize_t)  # borrowed
+    void Py_SET_SIZE(list, Py_ssize_t)
+    void Py_DECREF(PyObject*)
+
 IDLE, BUSY, TORN = range(3)  # nobody is inside; somebody is; somebody was, and left by an exception
 
 BEYOND = 1 << 62
@@ -40,21 +47,28 @@ cdef class Front:
             return self._allocate(ptr, nbytes, (nbytes + 511) & -512, stream)
         size = ((<Py_ssize_t>nbytes + 511) & -512) or 512  # ROUND
         if self._state == AT_REST and stream is None and self._tracer is None:
-            waiting = self._default.bins.get(size)
             if self._freed:
-                block = self._freed[-1]
-                if waiting is not None and block.bin is waiting and block.streams is None:
-                    self._freed.pop()  # at once the same one again, as loops do
+                block = <Block>PyList_GET_ITEM(self._freed, len(self._freed) - 1)
+                if block.size == size and self._is_ready(block):
+                    _shorten(self._freed)  # at once the same one again, as loops do
                     self._take_back(block)
                     self._hand_out(ptr, block, nbytes)
                     return ptr
                 self._drain_small()
-                waiting = self._default.bins.get(size)
+            waiting = self._default.bins.get(size)
             if waiting:
                 block = (<list>waiting).pop()
                 self._hand_out(ptr, block, nbytes)
                 return ptr
         return self._allocate(ptr, nbytes, size, stream)
+
+    cdef bint _is_ready(self, Block block):
+        """Whether a freed block may be handed out where no stream is named, unmerged."""
+        return (
+            block.streams is None
+            and block.bin is not None
+            and block.segment.pool is self._default
+        )
 
     cdef _hand_out(self, DataPtr ptr, Block block, object nbytes):
         ptr._handle, ptr.offset, ptr.nbytes = block.handle, block.offset, nbytes
@@ -128,6 +142,14 @@ cdef class Front:
     def _returning(self, block):
         """What a block's pointers call at their end."""
         return Returning(self._freed, block)
+
+
+cdef inline _shorten(list blocks):
+    """Drops the last, and keeps the room for the next."""
+    cdef Py_ssize_t n = len(blocks) - 1
+    cdef PyObject* last = PyList_GET_ITEM(blocks, n)
+    Py_SET_SIZE(blocks, n)
+    Py_DECREF(last)
 
 
 @cython.final

@@ -43,14 +43,14 @@ class DataPtr:
     >>> ptr.release()
     """
 
-    __slots__ = ("__del__", "context", "copy", "device", "handle", "nbytes", "offset")
+    __slots__ = ("__del__", "_handle", "context", "copy", "device", "nbytes", "offset")
 
     # What gives the memory back, if anything does: called once by Python (PEP 442), which reports
     # errors in it. It lies in a slot, and is no method: at the start of a function in Python Ctrl-C
     # may come, and then this would not be done, and Python would print that it was not.
     __del__: Callable[[], object]
     give_back: Callable[[], object]  # the same, by another name
-    copy: Copy | None  # of host memory: the last that a device makes from or to it
+    copy: Copy | None  # of host memory: one that a device may still be making from or to it
 
     def __init__(
         self,
@@ -61,7 +61,8 @@ class DataPtr:
         context: Context = None,
         deleter: Deleter | None = None,
     ) -> None:
-        self.handle = handle
+        self._handle = handle
+        self.copy = None
         self.offset = offset
         self.nbytes = nbytes
         self.device = device
@@ -71,14 +72,21 @@ class DataPtr:
 
     def address(self) -> Handle:
         """The handle, for the hot path, which is compiled: there it takes no look-up."""
-        return self.handle
+        if self.copy is not None:
+            self.land()
+        return self._handle
+
+    @property
+    def handle(self) -> Handle:
+        """What a backend takes; it waits for a copy that uses the memory."""
+        return self.address()
 
     def release(self) -> None:
         """Gives the memory back now.
 
         An error in the deleter is reported, not raised.
         """
-        heir = DataPtr(self.handle, self.offset, self.nbytes, self.device)
+        heir = DataPtr(self._handle, self.offset, self.nbytes, self.device)
         with suppress(AttributeError):
             heir.__del__ = self.__del__
             del self.__del__  # no call stands between the two, so no Ctrl-C either
@@ -97,14 +105,12 @@ class DataPtr:
         for the handle waits.
         """
         self.__del__, self.copy = give_back, copy
-        self.__class__ = _InFlight
 
     def land(self) -> None:
         """Returns when no copy uses the memory."""
-        copy = getattr(self, "copy", None)
+        copy = self.copy
         if copy is not None:
             copy.wait()
-            self.__class__ = DataPtr
             self.__del__, self.copy = copy.give_back or _nothing, None
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
@@ -115,20 +121,6 @@ class DataPtr:
 
 
 DataPtr.give_back = DataPtr.__del__  # type: ignore[misc]  # the slot, which mypy takes for a method
-
-
-class _InFlight(DataPtr):
-    """A pointer to host memory that a device still copies from or to.
-
-    It becomes a plain one when somebody asks where the memory is, and the copy has landed.
-    """
-
-    __slots__ = ()
-
-    @property
-    def handle(self) -> Handle:
-        self.land()
-        return self.handle  # it is a plain pointer's now
 
 
 def _nothing() -> None:

@@ -8,6 +8,7 @@ cdef class Storage:
     cdef object __weakref__
     cdef public object checks
     cdef public object device
+    cdef public object export
     cdef public object nbytes
     cdef public object pending
     cdef public DataPtr ptr
@@ -15,6 +16,7 @@ cdef class Storage:
     cdef public list readers
     cdef public bint seen
     cdef public object watch
+    cpdef bint is_exported(self) except -1
 
 
 @cython.locals(made=Storage)

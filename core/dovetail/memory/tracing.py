@@ -25,7 +25,7 @@ def pass_over(place: str) -> None:
 
 def caller() -> str:
     """The innermost source line outside of dovetail and its plugins."""
-    frame = sys._getframe(1)
+    frame = sys._getframe()  # this function's own, where there is one
     while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__")):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"

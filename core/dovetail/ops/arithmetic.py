@@ -32,6 +32,7 @@ from ..kernel.language import (
     fma,
     fold_loop,
     ne,
+    pair,
     quo,
     rem,
     rint,
@@ -48,7 +49,9 @@ def convert(x: Value, to: DType) -> Value:
     if x.dtype is to:
         return x
     if to.kind == "b":
-        return ne(cast(x, x.dtype.compute), 0)
+        return ne(cast(x, x.dtype.compute), const(0, x.dtype.compute))
+    if to.kind == "c":
+        return cast(x, to) if x.dtype.kind == "c" else pair(convert(x, to.part), const(0, to.part))
     if x.dtype.kind == "f" and to.kind in "iu":
         return _saturate(x, to)
     if x.dtype.kind == "f" or to.kind != "f" or to.compute is to:
@@ -104,7 +107,7 @@ def absolute(x: Value) -> Value:
 
 def negative(x: Value) -> Value:
     """The opposite, wrapping."""
-    return -x if x.dtype.kind in "fi" else const(0, x.dtype) - x
+    return -x if x.dtype.kind in "fic" else const(0, x.dtype) - x
 
 
 def sign(x: Value) -> Value:
@@ -236,7 +239,7 @@ def _reduced(x: Value, y: Value) -> Value:
     single = x.dtype is float32
     digit, bits = (21, int32) if single else (50, int64)
     steps = -(-(277 if single else 2098) // digit)  # exponents differ by no more
-    (m, x_exponent), (d, y_exponent) = _mantissa(x), _mantissa(y)
+    (m, x_exponent), (d, y_exponent) = mantissa_of(x), mantissa_of(y)
     inverse = 1.0 / d
 
     def step(_: Value, r: Value, left: Value) -> tuple[Value, ...]:
@@ -252,7 +255,7 @@ def _reduced(x: Value, y: Value) -> Value:
     return where(usable, _flip(rest, x), x)
 
 
-def _mantissa(x: Value) -> tuple[Value, Value]:
+def mantissa_of(x: Value) -> tuple[Value, Value]:
     """m and e with |x| = m * 2**e and 1 <= m < 2, of finite x other than 0."""
     width, lift, least = _FORMATS[x.dtype]
     tiny = absolute(x) < least

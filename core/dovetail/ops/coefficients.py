@@ -7,7 +7,7 @@ from typing import NamedTuple
 from ..dtypes import DType, float32, float64, uint32, uint64
 
 
-class Format(NamedTuple):
+class FloatFormat(NamedTuple):
     """What differs between float32 and float64.
 
     Polynomials are near-minimax fits (weighted least squares, iterated after Lawson), lowest power
@@ -105,7 +105,7 @@ class Format(NamedTuple):
 
 _h = float.fromhex
 FORMATS = {
-    float32: Format(
+    float32: FloatFormat(
         float32,
         uint32,
         23,
@@ -246,7 +246,7 @@ FORMATS = {
         ),
         cbrt_steps=2,
     ),
-    float64: Format(
+    float64: FloatFormat(
         float64,
         uint64,
         52,

@@ -5,8 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from ..dtypes import COMPLEX, DType, bool_, float32, int64, promote, uint64
-from ..errors import DTypeError, NotYetError
+from ..dtypes import (
+    DType,
+    bool_,
+    complex64,
+    complex128,
+    float32,
+    float64,
+    int32,
+    int64,
+    promote,
+    uint64,
+)
+from ..errors import DTypeError
 from .site import Attrs
 from .sort import key_dtype
 
@@ -18,7 +29,7 @@ DTypeRule: TypeAlias = Callable[[str, Sequence[Given], Attrs], Dtypes]  # by the
 def common(op: str, operands: Sequence[Given], *, allowed: str = "biuf") -> DType:
     """The dtype in which operands meet. Python numbers are weak: they only change the kind.
 
-    Raises: DTypeError where none exists or its kind is not allowed; NotYetError for complex.
+    Raises: DTypeError where none exists or its kind is not allowed.
     """
     strong = _strong(operands)
     weak = [d for d in operands if not isinstance(d, DType)]
@@ -26,17 +37,16 @@ def common(op: str, operands: Sequence[Given], *, allowed: str = "biuf") -> DTyp
     for d in strong[1:]:
         found = _promote(op, found, d)
     for w in weak:
-        if w is complex:
-            raise NotYetError(f"{op}: complex numbers come with a later version")
-        if w is float and found.kind in "biu":
+        if w is complex and found.kind != "c":
+            found = complex128 if found is float64 else complex64
+        elif w is float and found.kind in "biu":
             found = float32
         elif w is int and found.kind == "b":
             found = int64
-    if found in COMPLEX:
-        raise NotYetError(f"{op}: complex dtypes come with a later version")
     if found.kind not in allowed:
         raise DTypeError(
-            f"{op}: does not take {found.name}; it takes {_kinds(allowed)}; see astype()"
+            f"{op}: does not take {found.name}; it takes {_kinds(allowed)}; see "
+            + ("dt.real, dt.imag and dt.abs" if found.kind == "c" else "astype()")
         )
     return found
 
@@ -49,7 +59,8 @@ def _promote(op: str, a: DType, b: DType) -> DType:
 
 
 def _kinds(allowed: str) -> str:
-    words = {"b": "bool", "i": "signed integers", "u": "unsigned integers", "f": "floats"}
+    words = {"b": "bool", "i": "signed integers", "u": "unsigned integers", "f": "floats",
+             "c": "complex numbers"}  # fmt: skip
     return ", ".join(words[k] for k in allowed)
 
 
@@ -71,11 +82,66 @@ def same(allowed: str = "biuf") -> DTypeRule:
     return rule
 
 
+def arithmetic(allowed: str) -> DTypeRule:
+    """As `same`, but beside complex operands real ones stay real, in the dtype of parts."""
+
+    def rule(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
+        return _beside_complex(operands, common(op, operands, allowed=allowed))
+
+    return rule
+
+
+def _beside_complex(operands: Sequence[Given], d: DType) -> Dtypes:
+    if d.kind != "c":
+        return (d,) * len(operands), d
+    return tuple([d if _is_complex(x) else d.part for x in operands]), d
+
+
+def _is_complex(x: Given) -> bool:
+    return x.kind == "c" if isinstance(x, DType) else x is complex
+
+
+def dividing(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
+    """As `arithmetic`; integers and bool become the default float, float32."""
+    d = common(op, operands, allowed="biufc")
+    return _beside_complex(operands, d if d.kind in "fc" else float32)
+
+
+def analytic(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
+    """As `floating`, of complex operands too."""
+    d = common(op, operands, allowed="biufc")
+    d = d if d.kind in "fc" else float32
+    return (d,) * len(operands), d
+
+
+def size(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
+    """Of a number its dtype, of a complex one that of its parts."""
+    d = common(op, operands, allowed="iufc")
+    return (d,), d.part
+
+
+def turn(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
+    """The dtype of parts; integers and bool become the default float, float32."""
+    (d,), _ = analytic(op, operands, attrs)
+    return (d,), d.part
+
+
+def equality(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
+    """As `comparison`, of complex operands too."""
+    d = common(op, operands, allowed="biufc")
+    return (d,) * len(operands), bool_
+
+
 def floating(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
     """All operands meet in a float; integers and bool become the default one, float32."""
     d = common(op, operands)
     d = d if d.kind == "f" else float32
     return (d,) * len(operands), d
+
+
+def exponent(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
+    """One float, as of `floating`; int32 comes out."""
+    return floating(op, operands, attrs)[0], int32
 
 
 def comparison(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
@@ -86,7 +152,7 @@ def comparison(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
 
 def predicate(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
     """Bool, of one operand of any dtype."""
-    return (common(op, operands),), bool_
+    return (common(op, operands, allowed="biufc"),), bool_
 
 
 def predicate_of_floats(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
@@ -96,13 +162,13 @@ def predicate_of_floats(op: str, operands: Sequence[Given], attrs: Attrs) -> Dty
 
 def logical(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
     """All operands are cast to bool, which comes out."""
-    common(op, operands)
+    common(op, operands, allowed="biufc")
     return (bool_,) * len(operands), bool_
 
 
 def selection(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
     """A condition, and two operands that meet in one dtype."""
-    d = common(op, operands[1:])
+    d = common(op, operands[1:], allowed="biufc")
     if operands[0] is not bool_:
         raise DTypeError(
             f"{op}: the condition must be bool, not {getattr(operands[0], 'name', operands[0])}"
@@ -111,8 +177,16 @@ def selection(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
 
 
 def as_told(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """The operand as it is; `attrs` comes out."""
-    return _strong(operands), attrs
+    """The operand as it is; `attrs` comes out. What is complex becomes nothing real but bool.
+
+    Raises: DTypeError.
+    """
+    (d,) = casts = _strong(operands)
+    if d.kind == "c" and attrs.kind not in "bc":
+        raise DTypeError(
+            f"{op}: {d.name} does not become {attrs.name}; take dt.real, dt.imag or dt.abs of it"
+        )
+    return casts, attrs
 
 
 def declared(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
@@ -126,16 +200,16 @@ def declared(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
 
 def summing(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
     """Small integers and bool sum to int64 or uint64, unless `attrs` says otherwise."""
-    d = common(op, operands) if attrs is None else attrs
+    d = common(op, operands, allowed="biufc") if attrs is None else attrs
     if attrs is None and d.kind in "biu":
         d = uint64 if d.kind == "u" else int64
     return (d.compute,), d
 
 
 def averaging(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """A float; integers and bool become the default one, float32."""
-    d = common(op, operands)
-    d = d if d.kind == "f" else float32
+    """A float or complex; integers and bool become the default float, float32."""
+    d = common(op, operands, allowed="biufc")
+    d = d if d.kind in "fc" else float32
     return (d.compute,), d
 
 
@@ -147,7 +221,7 @@ def keeping(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
 
 def testing(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
     """Bool, of one operand that is cast to it."""
-    common(op, operands)
+    common(op, operands, allowed="biufc")
     return (bool_,), bool_
 
 
@@ -173,7 +247,7 @@ def gathering(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
 
 def contracting(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
     """All operands meet in one dtype that has sums and products."""
-    d = common(op, operands, allowed="iuf")
+    d = common(op, operands, allowed="iufc")
     return (d,) * len(operands), d
 
 
@@ -194,6 +268,12 @@ def sorting(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
     return (d, key_dtype(d)), d
 
 
+def selecting(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
+    """As `sorting`; a second number is a rank."""
+    casts, d = sorting(op, operands, attrs)
+    return (*casts, int64), d
+
+
 def ordering(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
     """A position; operands as for `sorting`."""
     return sorting(op, operands, attrs)[0], int64
@@ -201,12 +281,19 @@ def ordering(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
 
 def grouping(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
     """A position; the first operand has any dtype, a second has positions."""
-    return (common(op, operands[:1]), *(int64 for _ in operands[1:])), int64
+    d = common(op, operands[:1], allowed="biufc")
+    return (d, *(int64 for _ in operands[1:])), int64
 
 
 def running(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
     """As a sum; `attrs` has the dtype in its last place."""
     return summing(op, operands, attrs[2])
+
+
+def running_logs(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
+    """As `floating`, of the dtype in the last place of `attrs` if there is one; halves widened."""
+    d = floating(op, operands if attrs[2] is None else (attrs[2],), None)[1]
+    return (d.compute,), d
 
 
 def scattering(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:

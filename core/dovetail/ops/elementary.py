@@ -260,7 +260,7 @@ def log10(x: Value) -> Value:
     return _log_to_base(x, format_of(x).log10_2, format_of(x).log10_e)
 
 
-def _log1p_of_pair(h: Value, low: Value, octaves: Value | None = None) -> Pair:
+def log1p_of_pair(h: Value, low: Value, octaves: Value | None = None) -> Pair:
     """log(1 + h + low) + octaves * log(2) as two parts, for a pair > -1 of finite parts."""
     form = format_of(h)
     u, v = two_sum(const(1.0, h.dtype), h)
@@ -280,7 +280,7 @@ def _log1p_of_pair(h: Value, low: Value, octaves: Value | None = None) -> Pair:
 def log1p(x: Value) -> Value:
     """log(1 + x), accurate near zero."""
     usual = (x > -1.0) & (x < math.inf)
-    y, t = _log1p_of_pair(where(usual, x, 0.0), const(0.0, x.dtype))
+    y, t = log1p_of_pair(where(usual, x, 0.0), const(0.0, x.dtype))
     odd = where(x < -1.0, math.nan, where(eq(x, -1.0), -math.inf, x))
     return where(usual & ne(x, 0.0), y + t, odd)
 
@@ -294,7 +294,7 @@ def logaddexp(x: Value, y: Value) -> Value:
         clamp(where(usual, d, 0.0), format_of(x).exp_range[0], 0.0), where(usual, e, 0.0)
     )
     p, q = fast_two_sum(p, q)
-    h, t = _log1p_of_pair(scaled(p, bits), scaled(q, bits))
+    h, t = log1p_of_pair(scaled(p, bits), scaled(q, bits))
     h, c = two_sum(high, h)
     return where(usual, h + (c + t), where(ne(x, x) | ne(y, y), x + y, high))
 
@@ -312,7 +312,7 @@ def asinh(x: Value) -> Value:
     h, low = fast_two_sum(h, low + t)
     g, c = two_sum(where(a < math.inf, a, 1.0), const(-1.0, x.dtype))
     octaves = where(large, const(1.0, x.dtype), 0.0)
-    y, t = _log1p_of_pair(where(large, g, h), where(large, c, low), octaves)
+    y, t = log1p_of_pair(where(large, g, h), where(large, c, low), octaves)
     y = where((a < math.inf) & (a > form.smallest_normal), y + t, a)
     return with_sign(magnitude(y), sign_of(x))
 
@@ -332,7 +332,7 @@ def acosh(x: Value) -> Value:
     h, low = fast_two_sum(h, low + t)
     g, c = two_sum(where(x < math.inf, x, 1.0), const(-1.0, x.dtype))
     octaves = where(large, const(1.0, x.dtype), 0.0)
-    y, t = _log1p_of_pair(where(large, g, h), where(large, c, low), octaves)
+    y, t = log1p_of_pair(where(large, g, h), where(large, c, low), octaves)
     y = where(eq(x, 1.0), 0.0, where(x < math.inf, y + t, x))
     return where(x < 1.0, math.nan, y)
 
@@ -344,7 +344,7 @@ def atanh(x: Value) -> Value:
     b = where(inside, a, 0.0)
     d = fast_two_sum(const(1.0, x.dtype), -b)
     h, low = quotient((b + b, const(0.0, x.dtype)), d)
-    y, t = _log1p_of_pair(h, low)
+    y, t = log1p_of_pair(h, low)
     y = where(inside, (y + t) * 0.5, where(eq(a, 1.0), const(math.inf, x.dtype), math.nan))
     y = where(ne(x, x) | (a < format_of(x).smallest_normal), a, y)
     return with_sign(y, sign_of(x))
@@ -424,7 +424,7 @@ def hypot(x: Value, y: Value) -> Value:
     return where(infinite, math.inf, y_)
 
 
-def _log_pair(x: Value) -> Pair:
+def log_pair(x: Value) -> Pair:
     """log(x) as a pair with some 12 (float32: 10) extra bits, for finite x > 0."""
     form = format_of(x)
     normal, up = _normal(x)
@@ -454,7 +454,7 @@ def pow(x: Value, y: Value) -> Value:
     limit = form.pow_limit
     yc = clamp(y, -limit, limit)
     yc = where(ne(y, y), 0.0, yc)
-    lh, ll = _log_pair(where(usual, a, 1.0))
+    lh, ll = log_pair(where(usual, a, 1.0))
     p, e = two_product(lh, yc)
     z = _exp_of_pair(p, fma(ll, yc, e))
     whole = eq(trunc(y), y)

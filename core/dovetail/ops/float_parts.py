@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..kernel.language import Value, bitcast, const, fma, sqrt, where
-from .coefficients import FORMATS, Format
+from .coefficients import FORMATS, FloatFormat
 
 Pair = tuple[Value, Value]
 
 
-def format_of(x: Value) -> Format:
+def format_of(x: Value) -> FloatFormat:
     """What there is to know of x's dtype."""
     return FORMATS[x.dtype]
 

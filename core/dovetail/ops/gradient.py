@@ -20,6 +20,7 @@ from typing import Any, Protocol, Self, TypeAlias, TypeVar
 from ..settings import current
 
 LN2, LN10, TWO_BY_ROOT_PI = math.log(2.0), math.log(10.0), 2.0 / math.sqrt(math.pi)
+ROOT_HALF_BY_PI, DEGREE = math.sqrt(0.5 / math.pi), math.pi / 180.0
 
 Rule: TypeAlias = Callable[..., Any]  # of any of these parameters; to a tensor, or None
 
@@ -31,8 +32,8 @@ class Arithmetic(Protocol):
     def __radd__(self, other: float, /) -> Self: ...
     def __sub__(self, other: Self | float, /) -> Self: ...
     def __rsub__(self, other: float, /) -> Self: ...
-    def __mul__(self, other: Self | float, /) -> Self: ...
-    def __rmul__(self, other: float, /) -> Self: ...
+    def __mul__(self, other: Self | complex, /) -> Self: ...
+    def __rmul__(self, other: complex, /) -> Self: ...
     def __truediv__(self, other: Self | float, /) -> Self: ...
     def __rtruediv__(self, other: float, /) -> Self: ...
     def __neg__(self) -> Self: ...
@@ -55,9 +56,56 @@ class Functions(Protocol[T]):
     def logical_and(self, x1: T, x2: T, /) -> T: ...
     def logical_or(self, x1: T, x2: T, /) -> T: ...
     def sign(self, x: T, /) -> T: ...
+    def abs(self, x: T, /) -> T: ...
+    def conj(self, x: T, /) -> T: ...
+    def real(self, x: T, /) -> T: ...
+    def is_complex(self, x: T, /) -> bool: ...
+    def sqrt(self, x: T, /) -> T: ...
+    def rsqrt(self, x: T, /) -> T: ...
     def copysign(self, x1: T, x2: T | float, /) -> T: ...
     def pow(self, x1: T | float, x2: T | float, /) -> T: ...
     def log(self, x: T, /) -> T: ...
+    def sin(self, x: T, /) -> T: ...
+    def cos(self, x: T, /) -> T: ...
+    def i0(self, x: T, /) -> T: ...
+    def zeta(self, x1: T | float, x2: T | float, /) -> T: ...
+
+
+def rsqrt(dt: Functions[T], x: T) -> T:
+    """1 / sqrt(x), also of complex numbers."""
+    return 1.0 / dt.sqrt(x) if dt.is_complex(x) else dt.rsqrt(x)
+
+
+def acosh(dt: Functions[T], g: T, x: T) -> T:
+    """Of acosh: complex ones by two roots, whose product is on the right side of the branch cut."""
+    if dt.is_complex(x):
+        return g / dt.conj(dt.sqrt(x - 1.0) * dt.sqrt(x + 1.0))
+    return g * dt.rsqrt(x * x - 1.0)
+
+
+def imag(dt: Functions[T], g: T, x: T) -> T:
+    """Of the imaginary part; none of a real number."""
+    return g * 1j if dt.is_complex(x) else dt.zeros_like(g)
+
+
+def angle(dt: Functions[T], g: T, x: T) -> T:
+    """Of the angle: i z / |z|**2, and 0 at 0."""
+    if not dt.is_complex(x):
+        return dt.zeros_like(g)
+    size = dt.abs(x)
+    none = dt.equal(size, 0)
+    safe = dt.where(none, 1.0, size)
+    return dt.where(none, 0.0, g * ((x / safe) * 1j) / safe)
+
+
+def sign(dt: Functions[T], g: T, x: T, r: T) -> T:
+    """Of z / |z|: what of g is across z, by |z|; 0 at 0, and of real numbers."""
+    if not dt.is_complex(x):
+        return dt.zeros_like(g)
+    size = dt.abs(x)
+    none = dt.equal(size, 0)
+    along = dt.real(dt.conj(r) * g)
+    return dt.where(none, 0.0, (g - r * along) / dt.where(none, 1.0, size))
 
 
 def flat(dt: Functions[T], g: T) -> T:
@@ -70,24 +118,28 @@ def pow_base(dt: Functions[T], g: T, x: T, y: T | float) -> T:
     if isinstance(y, int | float):
         if y == 0:
             return dt.zeros_like(g)
-        return g * y if y == 1 else g * (dt.pow(x, y - 1) * y)
+        return g * y if y == 1 else g * dt.conj(dt.pow(x, y - 1) * y)
     none = dt.equal(y, 0)
     steady = dt.where(none, 1.0, y)  # where the slope is infinite, its own gradient is NaN
-    return dt.where(none, 0.0, g * (steady * dt.pow(x, steady - 1.0)))
+    return dt.where(none, 0.0, g * dt.conj(steady * dt.pow(x, steady - 1.0)))
 
 
 def pow_exponent(dt: Functions[T], g: T, x: T | float, y: T, r: T) -> T:
     """Of x ** y by y: 0 where the base is 0 and the exponent is not negative."""
     if isinstance(x, int | float):
+        if x != 0 and dt.is_complex(y):
+            return g * dt.conj(r * dt.log(dt.zeros_like(y) + x))
         if x != 0:
             return g * r * (math.log(x) if x > 0 else math.nan)
-        level = dt.greater_equal(y, 0)
+        level = dt.greater_equal(dt.real(y), 0)
         return dt.where(level, 0.0, dt.where(level, 1.0, g * r) * -math.inf)
-    at_zero = dt.logical_and(dt.equal(x, 0), dt.greater_equal(y, 0))
+    if dt.is_complex(r):  # a negative real number has a logarithm there
+        x = dt.zeros_like(r) + x
+    at_zero = dt.logical_and(dt.equal(x, 0), dt.greater_equal(dt.real(y), 0))
     if current().grad:  # the rule is differentiated in turn: nothing infinite may be on that way
         x = dt.where(at_zero, 1.0, x)
         r = dt.pow(x, y)
-    return dt.where(at_zero, 0.0, g * (r * dt.log(x)))
+    return dt.where(at_zero, 0.0, g * dt.conj(r * dt.log(x)))
 
 
 def maximum(dt: Functions[T], g: T, x: T, y: T | float) -> T:
@@ -129,3 +181,49 @@ def clip_low(dt: Functions[T], g: T, x: T, y: T, z: T | float) -> T:
 def clip_high(dt: Functions[T], g: T, x: T, y: T, z: T) -> T:
     """The same by the upper bound."""
     return dt.where(dt.logical_or(dt.greater(x, z), dt.greater(y, z)), g, 0.0)
+
+
+def xlogy_factor(dt: Functions[T], g: T, x: T | float, y: T | float) -> T:
+    """Of x * log(y) by x: 0 where both are 0."""
+    if isinstance(y, int | float):
+        return g * (math.log(y) if y > 0 else -math.inf if y == 0 else math.nan)
+    none = dt.less_equal(y, 0)
+    if isinstance(x, int | float):
+        none = none if x == 0 else dt.logical_and(none, dt.less(y, y))
+    else:
+        none = dt.logical_and(dt.equal(x, 0), none)
+    return dt.where(none, 0.0, g * dt.log(dt.where(none, 1.0, y)))
+
+
+def digamma(dt: Functions[T], g: T, x: T) -> T:
+    """Of digamma: the zeta function zeta(2, x), mirrored where x is negative."""
+    below = dt.less(x, 0)
+    a = dt.where(below, 1.0 - x, x)
+    slope = dt.zeta(2.0, a)
+    sine = dt.sin(dt.where(below, x, 0.5) * math.pi)
+    return g * dt.where(below, math.pi**2 / (sine * sine) - slope, slope)
+
+
+def i1(dt: Functions[T], g: T, x: T, r: T) -> T:
+    """Of i1: i0(x) - i1(x) / x, and 1/2 at 0."""
+    origin = dt.equal(x, 0)
+    return g * dt.where(origin, 0.5, dt.i0(x) - r / dt.where(origin, 1.0, x))
+
+
+def sinc(dt: Functions[T], g: T, x: T, r: T) -> T:
+    """Of sin(pi x) / (pi x): (cos(pi x) - sinc(x)) / x, and 0 at 0."""
+    origin = dt.equal(x, 0)
+    return g * dt.where(origin, 0.0, (dt.cos(x * math.pi) - r) / dt.where(origin, 1.0, x))
+
+
+def frexp_mantissa(dt: Functions[T], g: T, x: T, r: T) -> T:
+    """Of the mantissa: the power of two that x is divided by; 0 at 0."""
+    none = dt.equal(x, 0)
+    return dt.where(none, 0.0, g * (r / dt.where(none, 1.0, x)))
+
+
+def heaviside_middle(dt: Functions[T], g: T, x: T | float) -> T:
+    """Of the step by its value at 0."""
+    if isinstance(x, int | float):
+        return g if x == 0 else dt.zeros_like(g)
+    return dt.where(dt.equal(x, 0), g, 0.0)

@@ -17,7 +17,7 @@ def matmul(site: KernelSite) -> None:
 
     def step(k: Value, total: Value) -> tuple[Value, ...]:
         x, y = site.read(0, *batch, m, k), site.read(1, *batch, k, n)
-        return (fma(x, y, total) if total.dtype.kind == "f" else total + x * y,)
+        return (fma(x, y, total) if total.dtype.kind in "fc" else total + x * y,)
 
     length = site.size(0, site.rank(0) - 1)
     site.store(fold_loop(0, length, (zero,), step).results[0], *batch, m, n)
@@ -71,6 +71,21 @@ def true_positions(site: KernelSite) -> None:
     site.builder.effect(fold_loop(start, stop, (_found_before(site, block),), step))
 
 
+def packed_positions(site: KernelSite) -> None:
+    """The positions of the true elements of a short mask, and in the last place how many.
+
+    What is stored after the last true one is stored over, so that no store depends on the mask.
+    """
+    n = site.size(0, 0)
+
+    def step(k: Value, place: Value) -> LoopStep:
+        return (place + cast(site.read(0, k), int64),), [site.stored(k, place)]
+
+    loop = fold_loop(0, n, (const(0, int64),), step)
+    site.builder.effect(loop)
+    site.builder.effect(site.stored(loop.results[0], n))
+
+
 def count_runs(site: KernelSite) -> None:
     """How many elements of each block of a vector differ from the one before them."""
     block, start, stop = _block(site)
@@ -109,11 +124,17 @@ def checked_indices(site: KernelSite) -> None:
     attrs: (the op that asks, the axis, its size).
     """
     at = [site.axis(-1, d) for d in range(site.rank(-1))]
-    given, n = site.read(0, *at), site.number("n", site.attrs[2])
-    i = where(given < 0, given + n, given)
-    fine = (const(0, int64) <= i) & (i < n)
+    given = site.read(0, *at)
+    i, fine = from_start(site, given, site.attrs)
     site.check(fine, given, site.attrs)
     site.store(where(fine, i, 0), *at)  # others may read there before anybody looks
+
+
+def from_start(site: KernelSite, given: Value, asked: tuple[str, int, int]) -> tuple[Value, Value]:
+    """An index counted from the start of its axis, and whether it is in range."""
+    n = site.number("n", asked[2])
+    i = where(given < 0, given + n, given)
+    return i, (const(0, int64) <= i) & (i < n)
 
 
 def search(site: KernelSite) -> None:

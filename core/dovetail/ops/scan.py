@@ -1,4 +1,4 @@
-"""Running sums and products: kernels of `cumulative_sum` and `cumulative_prod`.
+"""Running sums and products: kernels of `cumulative_sum` and its like.
 
 Along the axis one element comes after the other: that order is what floats are defined by. Integers
 wrap, so that any order gives the same bits: few, long rows of them are cut into blocks. Each block
@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from ..dtypes import int64
 from ..kernel.language import Value, const, fold_loop, reduce_loop, where
+from .elementary import logaddexp
 from .site import KernelSite, Launches, LoopStep
 
 LONG = 1 << 19  # elements of a row, divided by the device's concurrency, that are worth cutting
@@ -29,7 +30,7 @@ class Running(NamedTuple):
 
     combine: str
     rule: Callable[[Value, Value], Value]
-    initial: int
+    initial: float
 
     def run(self, launches: Launches) -> None:
         """Adds them."""
@@ -120,3 +121,4 @@ def _at(site: KernelSite, row: Sequence[Value], k: Value) -> list[Value]:
 
 running_sum = Running("add", operator.add, 0).run
 running_product = Running("mul", operator.mul, 1).run
+running_logsumexp = Running("none", logaddexp, -math.inf).run  # of floats, which are never cut

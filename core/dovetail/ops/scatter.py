@@ -1,8 +1,8 @@
 """scatter(x, values, index, ...): x with values set or added at indices along its first axes.
 
-Values and indices are (n, *rest), with rest the remaining axes of x. The op's attrs: ("set" or
-"add", whether no place is named twice). Values for one place come one after the other, in the order
-of their positions: the last one stays, and sums have one order.
+Values and indices are (n, *rest), with rest the remaining axes of x. The op's attrs are a `Manner`.
+Values for one place come one after the other, in the order of their positions: the last one stays,
+and sums have one order.
 
 Where few columns (points of rest) have many values, their places are cut into ranges. Passes of the
 radix sort bring the values of each range together, in the order in which they were, and the ranges
@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from ..dtypes import DType, bool_, float32, int64, uint32, uint64
 from ..kernel.language import Store, Value, bitcast, cast, const, fold_loop, ne, quo, rem, where
+from .kernels import from_start
 from .site import KernelSite, Launches, LoopStep
 from .sort import HALF, NARROW, Passes, kept, upper
 
@@ -28,6 +29,17 @@ FEW = 1 << 10  # values that never are
 COLUMNS_BUSY = 4  # columns for each unit of the device's concurrency that need no more points
 
 
+class Manner(NamedTuple):
+    """How values are put."""
+
+    how: Literal["set", "add"]
+    unique: bool = False  # whether no place is named twice
+    number: bool = False  # whether the one value is a Python number, of FEW places
+    # For what the one index is read, as for `checked_indices`, where the kernel is to check it, of
+    # FEW places; otherwise indices are known to be in range and not negative.
+    asked: tuple[str, int, int] | None = None
+
+
 def scatter(launches: Launches) -> None:
     """The launches of the op."""
     n, *rest = launches.shape(1)
@@ -35,7 +47,7 @@ def scatter(launches: Launches) -> None:
     units = launches.concurrency
     many = n >= max(FEW, MANY // units)
     ranged = units >= UNITS and many and math.prod(rest) < COLUMNS_BUSY * units
-    if ranged and not launches.attrs[1] and 0 < places <= 1 << HALF and not n >> HALF:
+    if ranged and not launches.attrs.unique and 0 < places <= 1 << HALF and not n >> HALF:
         _by_range(launches, n, places, tuple(rest))
     else:
         operands = range(launches.result + 1)
@@ -44,25 +56,53 @@ def scatter(launches: Launches) -> None:
 
 def _in_turn(site: KernelSite) -> None:
     """One column for each point, or one value for each where no place is named twice."""
-    lead = [site.axis(1, 0)] if site.attrs[1] else []
+    manner: Manner = site.attrs
+    lead = [site.axis(1, 0)] if manner.unique else []
     rest = [site.axis(1, d) for d in range(1, site.rank(1))]
+    stop = site.size(1, 0) if manner.asked is None else _stop_if_all_fine(site, rest)
 
     def stored(k: Value) -> Store:
-        at = [site.read(i, k, *rest) for i in range(2, len(site.casts))]
-        return _put(site, site.read(1, k, *rest), at, rest)
+        at = [site.read(i, k, *rest) for i in _indices(site)]
+        fine = None
+        if manner.asked is not None:
+            at[0], fine = from_start(site, at[0], manner.asked)
+        value = site.scalar(0, site.casts[0]) if manner.number else site.read(1, k, *rest)
+        return _put(site, value, at, rest, fine)
 
     if lead:
         site.builder.effect(stored(lead[0]))
     else:
-        site.builder.effect(fold_loop(0, site.size(1, 0), (), lambda k: ((), [stored(k)])))
+        site.builder.effect(fold_loop(0, stop, (), lambda k: ((), [stored(k)])))
 
 
-def _put(site: KernelSite, value: Value, lead: Sequence[Value], rest: Sequence[Value]) -> Store:
+def _indices(site: KernelSite) -> range:
+    """The operands that are indices."""
+    return range(1 if site.attrs.number else 2, len(site.casts))
+
+
+def _stop_if_all_fine(site: KernelSite, rest: Sequence[Value]) -> Value:
+    """How many values a column has, but 0 where an index is out of range."""
+    first, asked, n = _indices(site)[0], site.attrs.asked, site.size(1, 0)
+
+    def step(k: Value, so_far: Value, bad: Value) -> tuple[Value, ...]:
+        given = site.read(first, k, *rest)
+        _, fine = from_start(site, given, asked)
+        return so_far & fine, where(fine, bad, given)
+
+    fine, bad = fold_loop(0, n, (const(True, bool_), const(0, int64)), step).results
+    site.check(fine, bad, asked)
+    return where(fine, n, 0)
+
+
+def _put(
+    site: KernelSite, value: Value, lead: Sequence[Value], rest: Sequence[Value],
+    when: Value | None = None,
+) -> Store:  # fmt: skip
     at = (*lead, *rest)
-    if site.attrs[0] == "set":
-        return site.stored(value, *at)
-    old = site.current(*at)
-    return site.stored(old | value if old.dtype.kind == "b" else old + value, *at)
+    if site.attrs.how == "set":
+        return site.stored(value, *at, when=when)
+    old = site.current(*at)  # no place is out of range, or the loop would not come here
+    return site.stored(old | value if old.dtype.kind == "b" else old + value, *at, when=when)
 
 
 # --- by ranges of places --------------------------------------------------------------------------

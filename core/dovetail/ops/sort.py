@@ -133,6 +133,16 @@ def _canonical(key: Value, d: DType) -> Value:
     return where(eq(key, f.zero), const(f.zero + 1, f.key), key)
 
 
+def canonical_key(x: Value, low: Value) -> Value:
+    """The key of a value in ascending order: equal for both zeros, and for all NaNs."""
+    return _canonical(_key_of(x, low, False), x.dtype)
+
+
+def element_of_key(key: Value, d: DType, low: Value) -> Value:
+    """The element of a key in ascending order."""
+    return _element(key, d, low, False)
+
+
 # --- the two ops ----------------------------------------------------------------------------------
 
 # (site, row, position) -> the element there; (site, row, element) -> what is stored

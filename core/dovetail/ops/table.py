@@ -26,17 +26,35 @@ from typing import Literal, NoReturn
 
 from ..dtypes import bool_, int64, uint8
 from ..errors import InternalError
-from ..kernel.language import Value, cast, const, eq, floor, ne, rint, sqrt, trunc, where
+from ..kernel.language import (
+    Value,
+    cast,
+    const,
+    eq,
+    floor,
+    imag,
+    ne,
+    pair,
+    real,
+    rint,
+    sqrt,
+    trunc,
+    where,
+)
 from ..layout import Shape
 from . import arithmetic as ar
+from . import complex_arithmetic as cx
+from . import complex_functions as cf
+from . import counting, kernels, philox, scan, scatter, sort, special
 from . import dtype_rules as rules
 from . import elementary as el
+from . import gamma_functions as gamma
 from . import gradient as grad
-from . import kernels, philox, scan, scatter, sort, special
+from . import number_parts as parts
 from . import trigonometry as tr
 from .arithmetic import convert
-from .dtype_rules import DTypeRule, fixed, floating, same
-from .gradient import LN2, LN10, TWO_BY_ROOT_PI, Rule, flat
+from .dtype_rules import DTypeRule, analytic, arithmetic, fixed, floating, same
+from .gradient import DEGREE, LN2, LN10, ROOT_HALF_BY_PI, TWO_BY_ROOT_PI, Rule, flat
 from .site import Attrs, KernelSite, Launches
 
 Kind = Literal["map", "generate", "reduce", "gather", "join", "kernel", "view", "made"]
@@ -48,7 +66,7 @@ def _nothing(*args: object) -> NoReturn:
     raise InternalError("an op was asked for what ops of its kind do not have")
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
 class Op:
     """One row.
 
@@ -91,6 +109,7 @@ def _row(op: Op) -> Op:
 # --- elementwise rows: name, dtypes, expression, then a gradient for each operand -----------------
 
 NUMERIC, INTEGRAL = "iuf", "biu"
+ALSO_COMPLEX, ANY_KIND = "iufc", "biufc"
 
 
 def _binary(name: str, rule: DTypeRule, expression: Callable[[Value, Value], Value],
@@ -104,16 +123,26 @@ def _unary(name: str, rule: DTypeRule, expression: Callable[[Value], Value],
     return _row(Op(name, "map", rule, expression, cost, gradient=rows))
 
 
-ADD = _binary("add", same(), ar.add, lambda g: g, lambda g: g)
-SUBTRACT = _binary("subtract", same(NUMERIC), lambda x, y: x - y, lambda g: g, lambda g: -g)
-MULTIPLY = _binary("multiply", same(), ar.multiply, lambda g, y: g * y, lambda g, x: g * x)
-DIVIDE = _binary("divide", floating, lambda x, y: x / y,
-                 lambda g, y: g / y, lambda g, x, y: -g * ((x / y) / y), cost=4)  # fmt: skip
+def _analytic(name: str, of_reals: Callable[[Value], Value], of_complex: Callable[[Value], Value],
+              gradient: Rule, *, cost: int) -> Op:  # fmt: skip
+    return _unary(name, analytic, cx.either(of_reals, of_complex), gradient, cost=cost)
+
+
+ADD = _binary("add", arithmetic(ANY_KIND), cx.either(ar.add, cx.add), lambda g: g, lambda g: g)
+SUBTRACT = _binary("subtract", arithmetic(ALSO_COMPLEX),
+                   cx.either(lambda x, y: x - y, cx.subtract),
+                   lambda g: g, lambda g: -g)  # fmt: skip
+MULTIPLY = _binary("multiply", arithmetic(ANY_KIND), cx.either(ar.multiply, cx.multiply),
+                   lambda dt, g, y: g * dt.conj(y), lambda dt, g, x: g * dt.conj(x))  # fmt: skip
+DIVIDE = _binary("divide", rules.dividing, cx.either(lambda x, y: x / y, cx.divide),
+                 lambda dt, g, y: g / dt.conj(y),
+                 lambda dt, g, x, y: -g * dt.conj((x / y) / y), cost=4)  # fmt: skip
 FLOOR_DIVIDE = _binary("floor_divide", same(NUMERIC), ar.floor_divide, flat, flat, cost=20)
 REMAINDER = _binary("remainder", same(NUMERIC), ar.remainder,
                     lambda g: g, lambda dt, g, x, y: -g * dt.floor_divide(x, y),
                     cost=20)  # fmt: skip
-POW = _binary("pow", same(NUMERIC), ar.power, grad.pow_base, grad.pow_exponent, cost=60)
+POW = _binary("pow", same(ALSO_COMPLEX), cx.either(ar.power, cf.pow),
+              grad.pow_base, grad.pow_exponent, cost=60)  # fmt: skip
 ATAN2 = _binary("atan2", floating, tr.atan2,
                 lambda dt, g, x, y: g * grad.by_square_sum(dt, y, x, y),
                 lambda dt, g, x, y: g * grad.by_square_sum(dt, -x, x, y), cost=40)  # fmt: skip
@@ -128,8 +157,8 @@ MAXIMUM = _binary("maximum", same(), ar.maximum,
                   grad.maximum, lambda dt, g, x, y: grad.maximum(dt, g, y, x), cost=2)  # fmt: skip
 MINIMUM = _binary("minimum", same(), ar.minimum,
                   grad.minimum, lambda dt, g, x, y: grad.minimum(dt, g, y, x), cost=2)  # fmt: skip
-EQUAL = _binary("equal", rules.comparison, eq)
-NOT_EQUAL = _binary("not_equal", rules.comparison, ne)
+EQUAL = _binary("equal", rules.equality, eq)
+NOT_EQUAL = _binary("not_equal", rules.equality, ne)
 LESS = _binary("less", rules.comparison, ar.ordered(lambda x, y: x < y))
 LESS_EQUAL = _binary("less_equal", rules.comparison, ar.ordered(lambda x, y: x <= y))
 GREATER = _binary("greater", rules.comparison, ar.ordered(lambda x, y: y < x))
@@ -145,46 +174,87 @@ RIGHT_SHIFT = _binary("bitwise_right_shift", same("iu"), ar.shift_right, cost=2)
 
 LOGICAL_NOT = _unary("logical_not", rules.logical, lambda x: ~x)
 BITWISE_INVERT = _unary("bitwise_invert", same(INTEGRAL), lambda x: ~x)
-ABS = _unary("abs", same(NUMERIC), ar.absolute, lambda dt, g, x: g * dt.sign(x))
-NEGATIVE = _unary("negative", same(NUMERIC), ar.negative, lambda g: -g)
-POSITIVE = _unary("positive", same(NUMERIC), lambda x: x, lambda g: g, cost=0)
-SIGN = _unary("sign", same(NUMERIC), ar.sign, flat, cost=4)
-SQUARE = _unary("square", same(NUMERIC), lambda x: x * x, lambda g, x: g * (x * 2.0))
-RECIPROCAL = _unary("reciprocal", floating, lambda x: 1.0 / x, lambda g, r: -g * (r * r), cost=4)
-SQRT = _unary("sqrt", floating, sqrt, lambda g, r: g / (r * 2.0), cost=4)
+ABS = _unary("abs", rules.size, cx.either(ar.absolute, cx.absolute),
+             lambda dt, g, x: g * dt.sign(x))  # fmt: skip
+NEGATIVE = _unary("negative", same(ALSO_COMPLEX), ar.negative, lambda g: -g)
+POSITIVE = _unary("positive", same(ALSO_COMPLEX), lambda x: x, lambda g: g, cost=0)
+SIGN = _unary("sign", same(ALSO_COMPLEX), cx.either(ar.sign, cx.sign), grad.sign, cost=4)
+SQUARE = _unary("square", same(ALSO_COMPLEX), lambda x: x * x,
+                lambda dt, g, x: g * dt.conj(x * 2.0))  # fmt: skip
+RECIPROCAL = _unary("reciprocal", analytic, cx.either(lambda x: 1.0 / x, cx.reciprocal),
+                    lambda dt, g, r: -g * dt.conj(r * r), cost=4)  # fmt: skip
+SQRT = _unary("sqrt", analytic, cx.either(sqrt, cx.square_root),
+              lambda dt, g, r: g / dt.conj(r * 2.0), cost=4)  # fmt: skip
+CONJ = _unary("conj", same(ALSO_COMPLEX), cx.either(lambda x: x, cx.conj), lambda dt, g: dt.conj(g))
+REAL = _unary("real", rules.size, cx.either(lambda x: x, real), lambda g: g)
+IMAG = _unary("imag", rules.size, cx.either(lambda x: const(0, x.dtype), imag), grad.imag)
+ANGLE = _unary("angle", rules.turn, cx.either(cx.angle_of_real, cx.angle), grad.angle, cost=40)
 CEIL = _unary("ceil", same(NUMERIC), ar.ceil, flat, cost=2)
 FLOOR = _unary("floor", same(NUMERIC), ar.rounding(floor), flat)
 TRUNC = _unary("trunc", same(NUMERIC), ar.rounding(trunc), flat)
-ROUND = _unary("round", same(NUMERIC), ar.rounding(rint), flat)
+ROUND = _unary("round", same(ALSO_COMPLEX),
+               cx.either(ar.rounding(rint), lambda z: pair(rint(real(z)), rint(imag(z)))),
+               flat)  # fmt: skip
 ISNAN = _unary("isnan", rules.predicate, lambda x: ne(x, x))
-ISINF = _unary("isinf", rules.predicate, ar.isinf, cost=2)
-ISFINITE = _unary("isfinite", rules.predicate, ar.isfinite, cost=2)
+ISINF = _unary("isinf", rules.predicate, cx.either(ar.isinf, cx.is_infinite), cost=2)
+ISFINITE = _unary("isfinite", rules.predicate, cx.either(ar.isfinite, cx.all_finite), cost=2)
 SIGNBIT = _unary("signbit", rules.predicate_of_floats, ar.signbit)
 
-EXP = _unary("exp", floating, el.exp, lambda g, r: g * r, cost=14)
+EXP = _analytic("exp", el.exp, cf.exp, lambda dt, g, r: g * dt.conj(r), cost=14)
 _unary("exp2", floating, el.exp2, lambda g, r: g * (r * LN2), cost=14)
-_unary("expm1", floating, el.expm1, lambda g, r: g * (r + 1.0), cost=20)
-LOG = _unary("log", floating, el.log, lambda g, x: g / x, cost=20)
-_unary("log2", floating, el.log2, lambda g, x: g / (x * LN2), cost=20)
-_unary("log10", floating, el.log10, lambda g, x: g / (x * LN10), cost=20)
-_unary("log1p", floating, el.log1p, lambda g, x: g / (x + 1.0), cost=25)
-_unary("sin", floating, tr.sin, lambda dt, g, x: g * dt.cos(x), cost=30)
-_unary("cos", floating, tr.cos, lambda dt, g, x: -g * dt.sin(x), cost=30)
-_unary("tan", floating, tr.tan, lambda g, r: g * (r * r + 1.0), cost=40)
-_unary("asin", floating, tr.asin, lambda dt, g, x: g * dt.rsqrt(1.0 - x * x), cost=25)
-_unary("acos", floating, tr.acos, lambda dt, g, x: -g * dt.rsqrt(1.0 - x * x), cost=25)
-_unary("atan", floating, tr.atan, lambda g, x: g / (x * x + 1.0), cost=25)
-_unary("sinh", floating, el.sinh, lambda dt, g, x: g * dt.cosh(x), cost=30)
-_unary("cosh", floating, el.cosh, lambda dt, g, x: g * dt.sinh(x), cost=25)
-_unary("tanh", floating, el.tanh, lambda g, r: g * (1.0 - r * r), cost=25)
-_unary("asinh", floating, el.asinh, lambda dt, g, x: g * dt.rsqrt(x * x + 1.0), cost=40)
-_unary("acosh", floating, el.acosh, lambda dt, g, x: g * dt.rsqrt(x * x - 1.0), cost=40)
-_unary("atanh", floating, el.atanh, lambda g, x: g / (1.0 - x * x), cost=40)
+_analytic("expm1", el.expm1, cf.expm1, lambda dt, g, r: g * dt.conj(r + 1.0), cost=20)
+LOG = _analytic("log", el.log, cf.log, lambda dt, g, x: g / dt.conj(x), cost=20)
+_analytic("log2", el.log2, cf.log2, lambda dt, g, x: g / dt.conj(x * LN2), cost=20)
+_analytic("log10", el.log10, cf.log10, lambda dt, g, x: g / dt.conj(x * LN10), cost=20)
+_analytic("log1p", el.log1p, cf.log1p, lambda dt, g, x: g / dt.conj(x + 1.0), cost=25)
+_analytic("sin", tr.sin, cf.sin, lambda dt, g, x: g * dt.conj(dt.cos(x)), cost=30)
+_analytic("cos", tr.cos, cf.cos, lambda dt, g, x: -g * dt.conj(dt.sin(x)), cost=30)
+_analytic("tan", tr.tan, cf.tan, lambda dt, g, r: g * dt.conj(r * r + 1.0), cost=40)
+_analytic("asin", tr.asin, cf.asin,
+          lambda dt, g, x: g * dt.conj(grad.rsqrt(dt, 1.0 - x * x)), cost=25)  # fmt: skip
+_analytic("acos", tr.acos, cf.acos,
+          lambda dt, g, x: -g * dt.conj(grad.rsqrt(dt, 1.0 - x * x)), cost=25)  # fmt: skip
+_analytic("atan", tr.atan, cf.atan, lambda dt, g, x: g / dt.conj(x * x + 1.0), cost=25)
+_analytic("sinh", el.sinh, cf.sinh, lambda dt, g, x: g * dt.conj(dt.cosh(x)), cost=30)
+_analytic("cosh", el.cosh, cf.cosh, lambda dt, g, x: g * dt.conj(dt.sinh(x)), cost=25)
+_analytic("tanh", el.tanh, cf.tanh, lambda dt, g, r: g * dt.conj(1.0 - r * r), cost=25)
+_analytic("asinh", el.asinh, cf.asinh,
+          lambda dt, g, x: g * dt.conj(grad.rsqrt(dt, x * x + 1.0)), cost=40)  # fmt: skip
+_analytic("acosh", el.acosh, cf.acosh, grad.acosh, cost=40)
+_analytic("atanh", el.atanh, cf.atanh, lambda dt, g, x: g / dt.conj(1.0 - x * x), cost=40)
 _unary("cbrt", floating, el.cbrt, lambda g, r: g / (r * r * 3.0), cost=20)
 _unary("erf", floating, special.erf,
        lambda dt, g, x: g * (dt.exp(-(x * x)) * TWO_BY_ROOT_PI), cost=40)  # fmt: skip
 _unary("erfc", floating, special.erfc,
        lambda dt, g, x: g * (dt.exp(-(x * x)) * -TWO_BY_ROOT_PI), cost=40)  # fmt: skip
+_unary("erfinv", floating, special.erfinv,
+       lambda dt, g, r: g * (dt.exp(r * r) * (1.0 / TWO_BY_ROOT_PI)), cost=60)  # fmt: skip
+_unary("ndtr", floating, special.ndtr,
+       lambda dt, g, x: g * (dt.exp(x * x * -0.5) * ROOT_HALF_BY_PI), cost=50)  # fmt: skip
+_unary("ndtri", floating, special.ndtri,
+       lambda dt, g, r: g * (dt.exp(r * r * 0.5) * (1.0 / ROOT_HALF_BY_PI)), cost=60)  # fmt: skip
+_unary("logit", floating, special.logit, lambda g, x: g / (x * (1.0 - x)), cost=50)
+_unary("lgamma", floating, gamma.lgamma, lambda dt, g, x: g * dt.digamma(x), cost=250)
+_unary("gamma", floating, gamma.gamma, lambda dt, g, x, r: g * (r * dt.digamma(x)), cost=250)
+_unary("digamma", floating, gamma.digamma, grad.digamma, cost=120)
+_unary("i0", floating, special.i0, lambda dt, g, x: g * dt.i1(x), cost=60)
+_unary("i1", floating, special.i1, grad.i1, cost=60)
+_unary("sinc", floating, special.sinc, grad.sinc, cost=30)
+_unary("deg2rad", floating, lambda x: x * DEGREE, lambda g: g * DEGREE)
+_unary("rad2deg", floating, lambda x: x * (1.0 / DEGREE), lambda g: g * (1.0 / DEGREE))
+_unary("frexp_mantissa", floating, parts.frexp_mantissa, grad.frexp_mantissa, cost=6)
+_unary("frexp_exponent", rules.exponent, parts.frexp_exponent, cost=6)
+_binary("ldexp", floating, parts.ldexp, lambda dt, g, y: dt.ldexp(g, y), flat, cost=10)
+_binary("heaviside", floating, parts.heaviside,
+        flat, grad.heaviside_middle, cost=3)  # fmt: skip
+_binary("gcd", same("iu"), parts.gcd, cost=900)
+_binary("lcm", same("iu"), parts.lcm, cost=900)
+_binary("xlogy", floating, special.xlogy, grad.xlogy_factor, lambda g, x, y: g * (x / y), cost=25)
+_binary("beta", floating, gamma.beta,
+        lambda dt, g, x, y, r: g * (r * (dt.digamma(x) - dt.digamma(x + y))),
+        lambda dt, g, x, y, r: g * (r * (dt.digamma(y) - dt.digamma(x + y))), cost=600)  # fmt: skip
+_binary("zeta", floating, gamma.zeta,
+        None, lambda dt, g, x, y: -g * (x * dt.zeta(x + 1.0, y)), cost=900)  # fmt: skip
 _unary("rsqrt", floating, el.rsqrt, lambda g, r: g * (r * r * r * -0.5), cost=8)
 _unary("sigmoid", floating, el.sigmoid, lambda g, r: g * (r * (1.0 - r)), cost=20)
 
@@ -196,7 +266,7 @@ WHERE = _row(Op("where", "map", rules.selection, where, arity=3, gradient=(
 CLIP = _row(Op("clip", "map", same(), ar.clip, 4, arity=3,
                gradient=(grad.clip_value, grad.clip_low, grad.clip_high)))  # fmt: skip
 ASTYPE = _unary("astype", rules.as_told, lambda x: x, lambda g: g)
-COPY = _unary("copy", same(), lambda x: x, lambda g: g, cost=0)  # a new contiguous tensor
+COPY = _unary("copy", same(ANY_KIND), lambda x: x, lambda g: g, cost=0)  # a new contiguous tensor
 
 # --- generators: the linear index of an element, then scalars -------------------------------------
 
@@ -212,6 +282,7 @@ def _linspace(i: Value, start: Value, stop: Value, step: Value, gaps: Value) -> 
 
 
 FULL = _generate("full", lambda i, x: x, 1, 0)
+FULL_COMPLEX = _generate("full_complex", lambda i, re, im: pair(re, im), 2, 0)
 ARANGE = _generate("arange", lambda i, start, step: start + convert(i, start.dtype) * step, 2, 2)
 LINSPACE = _generate("linspace", _linspace, 4, 4)
 POSITION = _generate("position", lambda i: i, 0, 0)
@@ -244,7 +315,8 @@ def _reduce(name: str, rule: DTypeRule, combine: str,
 
 SUM = _reduce("sum", rules.summing, "add")
 PROD = _reduce("prod", rules.summing, "mul")
-MEAN = _reduce("mean", rules.averaging, "add", after=lambda r, n: r[0] / convert(n, r[0].dtype))
+MEAN = _reduce("mean", rules.averaging, "add",
+               after=lambda r, n: cx.mean(r[0], convert(n, r[0].dtype.part)))  # fmt: skip
 MAX = _reduce("max", rules.keeping, "max", _ordered)
 MIN = _reduce("min", rules.keeping, "min", _ordered)
 ANY = _reduce("any", rules.testing, "or")
@@ -286,6 +358,7 @@ def _ascends(attrs: sort.Order, shape: Shape) -> bool:
 MATMUL = _kernel("matmul", rules.contracting, kernels.matmul, 2)
 COUNT_BLOCKS = _kernel("count_blocks", fixed((bool_,), int64), kernels.count_blocks)
 TRUE_POSITIONS = _kernel("true_positions", fixed((bool_, int64), int64), kernels.true_positions, 2)
+PACKED_POSITIONS = _kernel("packed_positions", fixed((bool_,), int64), kernels.packed_positions)
 COUNT_RUNS = _kernel("count_runs", rules.grouping, kernels.count_runs)
 RUN_BOUNDS = _kernel("run_bounds", rules.grouping, kernels.run_bounds, 2)
 CHECKED_INDICES = _kernel("checked_indices", rules.integers, kernels.checked_indices)
@@ -298,12 +371,18 @@ SEARCHSORTED = _kernel("searchsorted", rules.searching, kernels.search, 2)
 SORT = _row(Op("sort", "kernel", rules.sorting, launches=sort.sort, vendor=_ascends))
 ARGSORT = _row(Op("argsort", "kernel", rules.ordering, launches=sort.argsort, vendor=_ascends))
 
-# Running sums and products: k ascending, reduced precision in float32. attrs: (axis, whether the
-# initial value comes first, dtype).
+# The element at a rank of each row, and how often 0, 1, ... occur; see `counting`.
+SELECT = _row(Op("select", "kernel", rules.selecting, launches=counting.select))
+COUNT_VALUES = _row(Op("count_values", "kernel", rules.integers, launches=counting.count_values))
+
+# Running sums, products and logarithms of sums: k ascending, reduced precision in float32. attrs:
+# (axis, whether the initial value comes first, dtype).
 CUMULATIVE_SUM = _row(Op("cumulative_sum", "kernel", rules.running, launches=scan.running_sum))
 CUMULATIVE_PROD = _row(Op("cumulative_prod", "kernel", rules.running,
                           launches=scan.running_product))  # fmt: skip
-RECURRENCE = _kernel("recurrence", same("f"), kernels.recurrence, 2)
+CUMULATIVE_LOGSUMEXP = _row(Op("cumulative_logsumexp", "kernel", rules.running_logs,
+                               launches=scan.running_logsumexp))  # fmt: skip
+RECURRENCE = _kernel("recurrence", same("fc"), kernels.recurrence, 2)
 
 # Random numbers: functions of the element's index, a seed and an offset.
 RANDOM_UNIFORM32 = _generate("random_uniform32", philox.uniform32, 4, 90)

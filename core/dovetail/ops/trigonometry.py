@@ -200,6 +200,18 @@ def cos(x: Value) -> Value:
     return _sin_of_turn(magnitude(x), 1, None)
 
 
+def sin_cos(x: Value) -> Pair:
+    """The sine and the cosine, by what they share."""
+    s, c, n = _sin_cos(magnitude(x))
+    sine, cosine = s[0] + s[1], c[0] + c[1]
+    odd, sign = _quarter(n), format_of(x).sign
+    ahead = n + (1 << (n.dtype.bits - 2))
+    return (
+        _flip(where(odd, cosine, sine), (n & sign) ^ sign_of(x)),
+        _flip(where(odd, sine, cosine), ahead & sign),
+    )
+
+
 def tan(x: Value) -> Value:
     """The tangent."""
     s, c, n = _sin_cos(magnitude(x))

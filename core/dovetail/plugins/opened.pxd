@@ -1,4 +1,7 @@
 # What the compiled form of `opened.py` knows of its types.
+from dovetail.backend.faults cimport Faults
+
+
 cdef class Opened:
     cdef object __weakref__
     cdef public object _allocator
@@ -6,7 +9,7 @@ cdef class Opened:
     cdef public bint asynchronous
     cdef public object backend
     cdef public object device
-    cdef public object faults
+    cdef public Faults faults
     cdef public object host_address
     cdef public object library_calls
     cdef public object programs

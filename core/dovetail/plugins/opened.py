@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
 from ..backend.faults import Faults
-from ..backend.interface import Backend, Program
+from ..backend.interface import Backend, LibraryCall, Program
 from ..device import Device
 from ..dtypes import DType
 from ..memory.allocator import Allocator
@@ -15,7 +15,7 @@ from ..memory.storage import Storage
 from ..recent import Shared
 
 # (op, dtype) -> a vendor's routine: see `Backend.library_calls`
-LibraryCalls: TypeAlias = Mapping[tuple[str, DType], Callable[..., object]]
+LibraryCalls: TypeAlias = Mapping[tuple[str, DType], LibraryCall]
 
 
 class Opened:

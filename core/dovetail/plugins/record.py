@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ..backend.interface import DeviceInfo
 from ..errors import PluginError, UnavailableError
@@ -30,7 +30,7 @@ BROKEN = frozenset(
 )
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Record:
     """What is known of one device type's plugin."""
 
@@ -45,7 +45,7 @@ class Record:
     traceback: str = ""
     milliseconds: float = 0.0
     devices: tuple[DeviceInfo, ...] = ()
-    plugin: object = field(default=None, repr=False)
+    plugin: object = None
     what: str = "device type"
 
     def fail(

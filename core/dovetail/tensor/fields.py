@@ -23,6 +23,11 @@ def expr_of(x: Tensor) -> Expr:
     return x._expr
 
 
+def become(x: Tensor, e: Expr) -> None:
+    """Has a tensor stand for another node."""
+    x._expr = e
+
+
 def is_strided(x: object) -> TypeGuard[Tensor]:
     """Whether it is a Tensor over strided memory: of that class, and no other."""
     return type(x) is _tensor

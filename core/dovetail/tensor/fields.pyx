@@ -12,6 +12,7 @@ cdef extern from "Python.h":
     ctypedef struct PyTypeObject:
         PyObject* (*tp_alloc)(PyTypeObject*, Py_ssize_t)
 
+    void Py_XDECREF(PyObject*)
     bint PyObject_TypeCheck(object, PyTypeObject*)
 
 cdef extern from "structmember.h":  # PyMemberDef
@@ -27,6 +28,14 @@ cdef extern from *:
 
 cdef Py_ssize_t _expr_at = 0, _aliases_at = 0
 cdef object _tensor = None
+
+
+cdef inline _put(object x, Py_ssize_t at, object value):
+    cdef PyObject** place = <PyObject**>((<char*><void*>x) + at)
+    cdef PyObject* before = place[0]
+    Py_INCREF(value)
+    place[0] = <PyObject*>value
+    Py_XDECREF(before)
 
 
 def bind(tensor):
@@ -47,6 +56,14 @@ cpdef Expr expr_of(object x):
     return <Expr>found
 
 
+cpdef become(object x, Expr e):
+    """Has a tensor stand for another node."""
+    if type(x) is _tensor:
+        _put(x, _expr_at, e)
+    else:
+        x._expr = e
+
+
 cpdef bint is_strided(object x):
     """Whether it is a Tensor over strided memory: of that class, and no other."""
     return type(x) is _tensor
@@ -62,7 +79,10 @@ cpdef object aliases_of(object x):
 
 cpdef become_alias(object x, object group):
     """Says that it is one of these."""
-    x._aliases = group
+    if type(x) is _tensor:
+        _put(x, _aliases_at, group)
+    else:
+        x._aliases = group
 
 
 cpdef object made(object kind, Expr e):

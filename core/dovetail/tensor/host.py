@@ -19,11 +19,12 @@ from ..device import Device, opened
 from ..dtypes import DType, float32
 from ..engine import recording
 from ..engine.evaluate import evaluate as evaluate_nodes
+from ..engine.evaluate import release
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..graph.expr import Expr, Spec, leaf, node, spec, storage_of
 from ..layout import StridedView
 from ..memory.pointer import DataPtr
-from ..memory.storage import Storage
+from ..memory.storage import Export, Storage, exported
 from ..ops import table as ops
 from ..plugins.opened import Opened
 from ..settings import flags
@@ -33,7 +34,7 @@ from .tensor import Tensor, alias, make, parts_of, required, strided
 
 __all__ = ["evaluate"]
 
-Number: TypeAlias = bool | int | float
+Number: TypeAlias = bool | int | float  # of a complex tensor complex, which few hints expect
 Nested: TypeAlias = "Number | list[Nested]"
 
 # --- in -------------------------------------------------------------------------------------------
@@ -135,10 +136,11 @@ def data_ptr(x: Tensor) -> int:
 
 
 def numpy(x: Tensor) -> np.ndarray:
-    """The values as a NumPy array; where the host reaches the memory, a read-only view of it.
+    """The values as a NumPy array; where the host reaches the memory, a view of it.
 
-    The view shows later writes to the tensor; to write yourself, copy it. A pending value is
-    computed.
+    Tensor and view show each other's writes; where the tensor is not to be written, the view is
+    read-only. A pending value is computed, and as long as the view lives, so is at once what reads
+    this memory. Gradients do not know of writes by others: copy what a result was computed of.
     Raises: DTypeError for bfloat16, which NumPy lacks; IndexOutOfRange, each time, where the
     values come of a bad index.
 
@@ -149,7 +151,7 @@ def numpy(x: Tensor) -> np.ndarray:
     dtype = x.dtype.__numpy_dtype__
     if dtype is None:
         raise DTypeError("numpy: NumPy has no bfloat16; use x.astype(dt.float32).numpy()")
-    return host_array(strided("numpy", x), dtype)
+    return host_array(strided("numpy", x), dtype, True)
 
 
 def array(x: Tensor, dtype: np.dtype | None = None, copy: bool | None = None) -> np.ndarray:
@@ -162,6 +164,11 @@ def array(x: Tensor, dtype: np.dtype | None = None, copy: bool | None = None) ->
     return found.copy() if copy else found
 
 
+def buffer(x: Tensor, flags: int) -> memoryview:
+    """For `memoryview(x)`, from Python 3.12 on; before it, `memoryview(x.numpy())` is the same."""
+    return memoryview(numpy(strided("memoryview", x)))  # type: ignore[arg-type]  # it is a buffer
+
+
 def values_of(name: str, x: Tensor | np.ndarray | np.generic) -> np.ndarray | np.generic:
     """The values of a tensor that a function has to look at, on behalf of that; of arrays: those.
 
@@ -171,12 +178,12 @@ def values_of(name: str, x: Tensor | np.ndarray | np.generic) -> np.ndarray | np
 
 
 def shown(x: Tensor) -> np.ndarray:
-    """The values as a NumPy array of any dtype that holds them exactly: bfloat16 as float32."""
-    e = x._expr
-    if x.dtype.__numpy_dtype__ is None:
+    """The values, to be looked at: of any dtype that holds them exactly, bfloat16 as float32."""
+    e, dtype = x._expr, x.dtype.__numpy_dtype__
+    if dtype is None:
         wide = spec(e.spec.shape, float32, e.spec.device)
-        return numpy(make(node(ops.ASTYPE, (e,), wide, float32)))
-    return numpy(x)
+        return shown(make(node(ops.ASTYPE, (e,), wide, float32)))
+    return host_array(x, dtype)
 
 
 def item(x: Tensor) -> Number:
@@ -242,12 +249,19 @@ def as_bool(x: Tensor) -> bool:
 
 def as_float(x: Tensor) -> float:
     """For `float(x)`."""
-    return float(item(x))
+    return float(_real_item("float", x))
 
 
 def as_int(x: Tensor) -> int:
     """For `int(x)`."""
-    return int(item(x))
+    return int(_real_item("int", x))
+
+
+def _real_item(name: str, x: Tensor) -> bool | int | float:
+    found = item(x)
+    if isinstance(found, complex):
+        raise DTypeError(f"{name}: {found} is complex; take its real or imag first, or complex(x)")
+    return found
 
 
 def as_complex(x: Tensor) -> complex:
@@ -287,22 +301,45 @@ def _row(x: Tensor, i: int) -> Tensor:
 # --- memory as NumPy sees it ----------------------------------------------------------------------
 
 
-def host_array(x: Tensor, dtype: np.dtype) -> np.ndarray:
+def host_array(x: Tensor, dtype: np.dtype, writable: bool = False) -> np.ndarray:
     """The values as a NumPy array of a dtype of that size.
 
-    It is read-only over the memory itself where the host reaches it, else a copy.
+    It is over the memory itself where the host reaches it, else a copy; over that it is read-only
+    unless asked for as `writable`, where the tensor is.
     """
     recording.refuse(f"the host reads a tensor, {x._expr.spec!r},")
     e = evaluated(x)
+    owner = export(e) if writable and is_writable(e) else storage_of(e)
     device = opened(x.device)
     wait(device, current_handle(x.device))
     faults.look(storage_of(e))
-    shared = _shared_array(e, device.backend, dtype)
+    shared = _shared_array(e, device.backend, dtype, owner)
     return shared if shared is not None else _copied_array(x, device.backend, dtype)
 
 
-def _shared_array(e: Expr, backend: Backend, dtype: np.dtype) -> np.ndarray | None:
-    """A NumPy array over the leaf's memory, which it keeps alive.
+def is_writable(e: Expr) -> bool:
+    """Whether writes to a leaf are allowed, and each element has memory of its own."""
+    view = StridedView(e.spec.shape, e.strides, 0)
+    return not (storage_of(e).read_only or lay.repeats(view))
+
+
+def export(e: Expr) -> Export | Storage:
+    """What a view of a leaf's memory is to hold, by which others may write to it.
+
+    What is pending and reads it is done before. Elsewhere than in the host's memory nobody waits.
+    """
+    storage = storage_of(e)
+    if opened(storage.device).backend.host_address(storage.ptr.handle, 0) is None:
+        return storage
+    found = exported(storage)
+    release(storage)
+    return found
+
+
+def _shared_array(
+    e: Expr, backend: Backend, dtype: np.dtype, owner: Export | Storage
+) -> np.ndarray | None:
+    """A NumPy array over the leaf's memory, which it keeps alive by its owner.
 
     None where the host cannot reach it.
     """
@@ -315,23 +352,25 @@ def _shared_array(e: Expr, backend: Backend, dtype: np.dtype) -> np.ndarray | No
     if high == low:
         return np.empty(e.spec.shape, dtype)
     storage.seen = True
-    raw = np.asarray(_HostMemory(address, (high - low) * dtype.itemsize, storage))
+    raw = np.asarray(_HostMemory(address, (high - low) * dtype.itemsize, owner))
     flat = raw.view(dtype)
     strides = tuple(s * dtype.itemsize for s in e.strides)
     start = (e.offset - low) * dtype.itemsize
-    out = np.ndarray(e.spec.shape, dtype, flat, start, strides)
-    out.flags.writeable = False  # a write would be seen, or not, by pending work
-    return out
+    return np.ndarray(e.spec.shape, dtype, flat, start, strides)
 
 
 class _HostMemory:
-    """Memory as NumPy's array interface shows it; the storage lives as long as the array."""
+    """Memory as NumPy's array interface shows it; its owner lives as long as the array.
 
-    def __init__(self, address: int, nbytes: int, storage: Storage) -> None:
+    It may be written where that is an export.
+    """
+
+    def __init__(self, address: int, nbytes: int, owner: Export | Storage) -> None:
         self.__array_interface__ = {
-            "data": (address, False), "shape": (nbytes,), "typestr": "|u1", "version": 3,
+            "data": (address, not isinstance(owner, Export)), "shape": (nbytes,),
+            "typestr": "|u1", "version": 3,
         }  # fmt: skip
-        self.storage = storage
+        self.owner = owner
 
 
 def is_ours(memory: object) -> bool:
@@ -358,6 +397,6 @@ def _copied_array(x: Tensor, backend: Backend, dtype: np.dtype) -> np.ndarray:
 # What the host reads a tensor by: methods of Tensor.
 READS: dict[str, object] = {
     "numpy": numpy, "item": item, "tolist": tolist, "storage": storage, "data_ptr": data_ptr,
-    "__array__": array, "__bool__": as_bool, "__float__": as_float, "__int__": as_int,
-    "__complex__": as_complex, "__index__": as_index, "__iter__": rows,
+    "__array__": array, "__buffer__": buffer, "__bool__": as_bool, "__float__": as_float,
+    "__int__": as_int, "__complex__": as_complex, "__index__": as_index, "__iter__": rows,
 }  # fmt: skip

@@ -10,6 +10,7 @@ from ..arguments import BEYOND_FLOAT, shown
 from ..dtypes import DType
 from ..errors import DeviceError, DTypeError, ValueOverflow
 from ..graph.expr import Expr, Spec, spec
+from ..memo import Memo
 from ..ops.table import Op
 from ..recent import Recent
 
@@ -24,8 +25,14 @@ SPECS = 4096  # combinations of operands whose results an operator remembers
 APPLIED = 1 << 15  # and those that `apply` remembers, of all ops
 Key = TypeVar("Key", bound=Hashable)
 # An operator's keys are the operands' specs, or types of numbers; `apply`'s are (op, these, attrs).
-of_operators: dict[Op, Recent[tuple[Spec, Spec | type], Inferred]] = {}
+of_operators: dict[Op, Recent[tuple[Spec | type, Spec | type], Inferred]] = {}
 applied: Recent[tuple[object, ...], Inferred] = Recent(APPLIED)
+
+
+lately: Memo[Inferred] = (
+    Memo()
+)  # by the op, and what the two operands are: specs, or the types of numbers
+lately_of_one: Memo[Inferred] = Memo()  # by the op, the operand's spec, attrs
 
 
 def inferred(
@@ -36,6 +43,22 @@ def inferred(
     found = known.find(key)
     if found is None:
         found = known[key] = infer(op, operands, attrs)
+    return found
+
+
+def inferred_of_two(
+    op: Op, a: object, kind_of_a: Spec | type, b: object, kind_of_b: Spec | type
+) -> Inferred:
+    """The same for an operator's two operands, each of a kind."""
+    found = inferred(of_operators[op], (kind_of_a, kind_of_b), op, (a, b))
+    lately.put(op, kind_of_a, kind_of_b, found)
+    return found
+
+
+def inferred_of_one(op: Op, a: Expr, attrs: object) -> Inferred:
+    """The same for one operand that is a node."""
+    found = inferred(applied, (op, a.spec, attrs), op, (a,), attrs)
+    lately_of_one.put(op, a.spec, attrs, found)
     return found
 
 

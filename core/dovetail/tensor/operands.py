@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 
 from ..capture.traced import TracedFloat
-from ..dtypes import float32, float64
+from ..dtypes import complex64, complex128, float32, float64
 from ..errors import DeviceError, DovetailError, DTypeError, GradientError
 from .tensor import Tensor
 
@@ -20,8 +20,9 @@ ARRAYS = (np.ndarray, list, tuple, range)  # what is an operand without being a 
 
 Scalar: TypeAlias = bool | int | float | complex
 Array: TypeAlias = Tensor | np.ndarray | Sequence[object]  # an operand that has a shape
-Operand: TypeAlias = Array | bool | int | float
+Operand: TypeAlias = Array | bool | int | float | complex
 
+_EXACT = {float32: float64, complex64: complex128}
 as_tensor: Callable[..., Tensor] | None = None  # creation's `asarray`
 
 
@@ -63,9 +64,9 @@ def beside(name: str, x: object, among: Sequence[object]) -> Tensor:
     assert as_tensor is not None, "creation is not imported"
     try:
         made = as_tensor(x, device=tensors[0].device)
-        exact = made.dtype is float32 and any(t.dtype is float64 for t in tensors)
+        exact = made.dtype in _EXACT and any(t.dtype.part is float64 for t in tensors)
         if exact and not isinstance(x, np.ndarray):  # no digit of a list is to be lost
-            made = as_tensor(x, dtype=float64, device=made.device)
+            made = as_tensor(x, dtype=_EXACT[made.dtype], device=made.device)
         return made
     except DovetailError as error:
         raise type(error)(f"{name}: {error}") from None
@@ -76,6 +77,8 @@ def brought(name: str, *operands: object) -> tuple[Tensor, ...]:
 
     Raises: DTypeError, also for numbers.
     """
+    if {*map(type, operands)} == {Tensor}:
+        return operands  # type: ignore[return-value]  # which mypy does not conclude
     for x in operands:
         if not isinstance(x, (Tensor, *ARRAYS)):
             raise DTypeError(

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from types import NotImplementedType
 
 from ..errors import ShapeError
-from ..graph.expr import Spec, binary_node
+from ..graph.expr import binary_node, node
 from ..ops import table as ops
 from ..ops.table import Op
 from ..recent import Recent
 from .fields import expr_of
-from .inference import SPECS, Inferred, check_limits, inferred, of_operators
+from .inference import SPECS, check_limits, inferred_of_two, lately, of_operators
 from .operands import PYTHON_NUMBERS, decides
 from .tensor import Tensor, make
 from .verbs import apply, in_place, view
@@ -19,25 +19,22 @@ from .writes import write_result
 
 Result = Tensor | NotImplementedType
 Operator = Callable[[Tensor, object], Result]
-Key = tuple[Spec, Spec | type]  # operands' specs, or the types of numbers
 
 
-def recorded(
-    op: Op, known: Recent[Key, Inferred], specs: dict[Key, Inferred], x: Tensor, other: object
-) -> Result:
-    """`x op other`. `specs`: the young ones of what the operator knows."""
+def recorded(op: Op, x: Tensor, other: object) -> Result:
+    """`x op other`."""
     a = expr_of(x)
     if type(other) is Tensor:
         b = expr_of(other)
-        found = specs.get((a.spec, b.spec))
+        found = lately.get(op, a.spec, b.spec)
         if found is None:
-            found = inferred(known, (a.spec, b.spec), op, (a, b))
+            found = inferred_of_two(op, a, a.spec, b, b.spec)
         return make(binary_node(op, a, b, found[0]))
     kind = type(other)
-    if kind in PYTHON_NUMBERS:
-        found = specs.get((a.spec, kind))
+    if kind in PYTHON_NUMBERS and kind is not complex:
+        found = lately.get(op, a.spec, kind)
         if found is None:
-            found = inferred(known, (a.spec, kind), op, (a, other))
+            found = inferred_of_two(op, a, a.spec, other, kind)
         if found[1] is not None:
             low, high, _ = found[1][1]  # type: ignore[misc]  # of the number
             if not low <= other <= high:  # type: ignore[operator]  # it is a number
@@ -46,23 +43,35 @@ def recorded(
     return NotImplemented if decides(other) else apply(op, (x, other))
 
 
+def recorded_reflected(op: Op, number: object, x: Tensor) -> Result:
+    """`number op x`, for one of Python's numbers."""
+    b, kind = expr_of(x), type(number)
+    found = lately.get(op, kind, b.spec)
+    if found is None:
+        found = inferred_of_two(op, number, kind, b, b.spec)
+    if found[1] is not None:
+        check_limits(op, (number, b), found[1])
+    return make(node(op, (number, b), found[0]))
+
+
 def _binary(op: Op) -> tuple[Operator, Operator, Operator]:
     """Operator, reflected operator and in-place operator of a binary op.
 
     The first is dovetail's hot path.
     """
-    known = of_operators[op] = Recent(SPECS)
-    specs = known.young
+    of_operators[op] = Recent(SPECS)
 
     def forward(self: Tensor, other: object) -> Result:
-        return recorded(op, known, specs, self, other)
+        return recorded(op, self, other)
 
     def reflected(self: Tensor, other: object) -> Result:
+        if type(self) is Tensor and type(other) in (bool, int, float):
+            return recorded_reflected(op, other, self)
         return NotImplemented if decides(other) else apply(op, (other, self))
 
     def inplace(self: Tensor, other: object) -> Tensor:
         if type(self) is Tensor and (type(other) is Tensor or type(other) in PYTHON_NUMBERS):
-            return write_result(op.name, self, [recorded(op, known, specs, self, other)])
+            return write_result(op.name, self, [recorded(op, self, other)])
         return in_place(op, self, other)  # never NotImplemented, which would rebind the name
 
     return forward, reflected, inplace

@@ -32,6 +32,7 @@ from ..errors import LayoutError
 from ..graph.expr import Expr, node, spec
 from ..layout import Layout, Shape
 from ..ops import table as ops
+from ..ops.scatter import Manner
 from ..ops.table import Op
 from .operands import decides
 from .tensor import Tensor, make, without_meaning
@@ -219,4 +220,6 @@ def scatter_rows(x: Tensor, values: Tensor, at: Tensor) -> Tensor:
     """`x` with rows of `values` at the places `at` along its first axis, unchecked and distinct."""
     column = view(at, ("reshape", (at.size, *(1,) * (values.ndim - 1))))
     positions = view(column, ("expand", values.shape))
-    return make_node(ops.SCATTER, (x, values, positions), x.shape, x.dtype, ("set", True))
+    return make_node(
+        ops.SCATTER, (x, values, positions), x.shape, x.dtype, Manner("set", unique=True)
+    )

@@ -26,8 +26,8 @@ cpdef Expr basic_leaf(object x, object key):
     if e.op is not None or e.storage.pending is not None or e.tape is not None:
         return None
     cdef tuple whole = e.spec.shape, steps = e.strides
-    cdef tuple parts = key if type(key) is tuple else (key,)
-    cdef Py_ssize_t used = len(parts), ndim = len(whole), kept = 0, offset = e.offset
+    cdef bint several = type(key) is tuple
+    cdef Py_ssize_t used = len(<tuple>key) if several else 1, ndim = len(whole), kept = 0, offset = e.offset
     cdef Py_ssize_t d, extent, step, start, stop, by, length
     cdef Py_ssize_t shape[MOST]
     cdef Py_ssize_t strides[MOST]
@@ -39,7 +39,7 @@ cpdef Expr basic_leaf(object x, object key):
             shape[kept], strides[kept] = extent, step
             kept += 1
             continue
-        part = parts[d]
+        part = (<tuple>key)[d] if several else key
         if type(part) is int:
             try:
                 start = part
@@ -65,7 +65,19 @@ cpdef Expr basic_leaf(object x, object key):
             return None
         if extent == 0:
             return None
-    return leaf(e.storage, _of_shape(e.spec, shape, kept), _in_tuple(strides, kept), offset)
+    return leaf(e.storage, _of_shape(e.spec, shape, kept), _kept(steps, strides, kept), offset)
+
+
+cdef tuple _kept(tuple known, Py_ssize_t* strides, Py_ssize_t ndim):
+    """The strides, which are often those of what is sliced: the same tuple is soon compared."""
+    cdef Py_ssize_t d
+    if len(known) == ndim:
+        for d in range(ndim):
+            if <Py_ssize_t>known[d] != strides[d]:
+                break
+        else:
+            return known
+    return _in_tuple(strides, ndim)
 
 
 cdef Spec _of_shape(Spec parent, Py_ssize_t* shape, Py_ssize_t ndim):

@@ -6,16 +6,19 @@ tensors and numbers, and calls the method otherwise. Whoever sets `Tensor.__add_
 slot back.
 """
 
+from cpython.object cimport PyObject
+
 from dovetail.graph.expr cimport Expr
-from dovetail.tensor.operators cimport recorded
+from dovetail.tensor.operators cimport recorded, recorded_reflected
 from dovetail.tensor.slicing cimport basic_leaf
 from dovetail.tensor.tensor cimport alias, make
+from dovetail.tensor.writes cimport write_value
 
 from ..ops import table as ops
-from .inference import of_operators
 
 cdef extern from "Python.h":
     ctypedef object (*Binary "binaryfunc")(object, object)
+    ctypedef int (*Assignment "objobjargproc")(object, object, PyObject*) except -1
     ctypedef struct Numbers "PyNumberMethods":
         Binary nb_add
         Binary nb_subtract
@@ -23,6 +26,7 @@ cdef extern from "Python.h":
         Binary nb_true_divide
     ctypedef struct Mapping "PyMappingMethods":
         Binary mp_subscript
+        Assignment mp_ass_subscript
     ctypedef struct Type "PyTypeObject":
         Numbers* tp_as_number
         Mapping* tp_as_mapping
@@ -32,17 +36,18 @@ cdef enum:
 
 cdef type _tensor = None
 cdef Binary _usual_subscript = NULL
+cdef Assignment _usual_assignment = NULL
 cdef list _ops = [ops.ADD, ops.SUBTRACT, ops.MULTIPLY, ops.DIVIDE]
-cdef list _known = [of_operators[op] for op in _ops]
-cdef list _specs = [known.young for known in _known]
 cdef list _forward = [], _reflected = []
 
 
 cdef inline object _binary(int k, object a, object b):
     if type(a) is _tensor and (type(b) is _tensor or type(b) is float or type(b) is int):
-        return recorded(_ops[k], _known[k], <dict>_specs[k], a, b)
+        return recorded(_ops[k], a, b)
     if type(a) is _tensor:
         return _forward[k](a, b)
+    if type(b) is _tensor and (type(a) is float or type(a) is int):
+        return recorded_reflected(_ops[k], a, b)
     return _reflected[k](b, a) if type(b) is _tensor else NotImplemented
 
 
@@ -67,9 +72,19 @@ cdef object _subscript(object x, object key):
     return _usual_subscript(x, key) if e is None else alias(x, make(e))
 
 
+cdef int _assign(object x, object key, PyObject* value) except -1:
+    cdef Expr e = None
+    if value != NULL:  # null: `del x[key]`
+        e = basic_leaf(x, key)
+    if e is None:
+        return _usual_assignment(x, key, value)
+    write_value("setitem", alias(x, make(e)), <object>value)
+    return 0
+
+
 def fill(type tensor):
     """Fills them, when the class has all of its methods."""
-    global _tensor, _usual_subscript
+    global _tensor, _usual_subscript, _usual_assignment
     cdef Numbers* numbers = (<Type*>tensor).tp_as_number
     cdef Mapping* mapping = (<Type*>tensor).tp_as_mapping
     if _tensor is not None:
@@ -81,3 +96,4 @@ def fill(type tensor):
     numbers.nb_add, numbers.nb_subtract = _add, _subtract
     numbers.nb_multiply, numbers.nb_true_divide = _multiply, _divide
     _usual_subscript, mapping.mp_subscript = mapping.mp_subscript, _subscript
+    _usual_assignment, mapping.mp_ass_subscript = mapping.mp_ass_subscript, _assign

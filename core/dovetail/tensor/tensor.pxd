@@ -1,9 +1,10 @@
 # What the compiled form of `tensor.py` knows of its types.
 cimport cython
 
-from dovetail.graph.expr cimport Expr, leaf
+from dovetail.graph.expr cimport Expr, leaf, reads_exported
+from dovetail.memory.storage cimport Storage
 from dovetail.settings cimport Flags
-from dovetail.graph.weak cimport weakly
+from dovetail.graph.weak cimport alive, weakly
 from dovetail.tensor.fields cimport aliases_of, become_alias, expr_of, made
 
 cdef Flags flags
@@ -17,7 +18,11 @@ cdef class Aliases:
 
 
 cpdef object make(Expr e)
+cdef _bound(Expr e)
+cpdef bint is_to_finish(Expr e) except -1
 @cython.locals(group=Aliases)
 cpdef object alias(object x, object y)
 @cython.locals(e=Expr)
 cpdef Expr lazy_storage(object x)
+@cython.locals(storage=Storage)
+cpdef Storage waiting_storage(Expr e)

@@ -14,9 +14,10 @@ from .. import settings
 from ..device import Device
 from ..dtypes import DType
 from ..engine import evaluate as run
+from ..engine import recording
 from ..errors import DTypeError, LayoutError
-from ..graph.expr import Expr, leaf
-from ..graph.weak import weakly
+from ..graph.expr import Expr, leaf, reads_exported
+from ..graph.weak import alive, weakly
 from ..layout import Shape
 from ..memory.storage import Storage
 from ..settings import flags
@@ -49,6 +50,8 @@ class Tensor(Attached):
     """
 
     __slots__ = ("__weakref__", "_aliases", "_expr")
+
+    __array_priority__ = 1000.0  # Dask chooses by it; NumPy does not, as there is `__array_ufunc__`
 
     _expr: Expr
     _aliases: Aliases | None
@@ -269,10 +272,20 @@ def make(e: Expr) -> Tensor:
 
 
 def _bound(e: Expr) -> None:
-    """Computes what is deep, and where each op runs at once, anything."""
+    """Computes what is deep, what others may change, and where each op runs at once, anything."""
     eager = settings.is_eager()
+    if is_to_finish(e):
+        run.finish(e)
     if eager or e.depth > settings.DEPTH_LIMIT:
         run.evaluate((e,), eager)
+
+
+def is_to_finish(e: Expr) -> bool:
+    """Whether a node reads what others may write to, so that it is not to be left pending.
+
+    A captured function leaves nothing pending, and reads at each call what is there then.
+    """
+    return flags.depth == 0 and recording.current() is None and reads_exported(e)
 
 
 class Aliases:
@@ -298,7 +311,7 @@ class Aliases:
             self.taped = True
         n = len(self.refs)
         if n >= 64 and not n & (n - 1):  # when doubled, so that many live ones cost no more each
-            self.refs = [r for r in self.refs if r() is not None]
+            self.refs = alive(self.refs)
 
     def live(self) -> list[Tensor]:
         """Those that are still there."""
@@ -319,11 +332,16 @@ def alias(x: Tensor, y: Tensor) -> Tensor:
 def lazy_storage(x: Tensor) -> Expr:
     """Gives a pending tensor a storage without memory yet, which its views can share; its leaf."""
     e = x._expr
-    storage = Storage(None, e.spec.size * e.spec.dtype.itemsize, e.spec.device)
-    storage.pending = e
-    x._expr = leaf(storage, e.spec, e.spec.strides, 0)
+    x._expr = leaf(waiting_storage(e), e.spec, e.spec.strides, 0)
     x._expr.tape = e.tape
     return x._expr
+
+
+def waiting_storage(e: Expr) -> Storage:
+    """A storage without memory yet, which a pending node will fill."""
+    storage = Storage(None, e.spec.size * e.spec.dtype.itemsize, e.spec.device)
+    storage.pending = e
+    return storage
 
 
 def untaped(x: Tensor) -> Tensor:

@@ -1,13 +1,23 @@
 # What the compiled form of `verbs.py` knows of its types.
 cimport cython
 
-from dovetail.graph.expr cimport Expr, Spec, leaf, node, spec, storage_of
-from dovetail.tensor.tensor cimport make
+from dovetail.graph.expr cimport Expr, Spec, binary_node, leaf, node, spec, storage_of
+from dovetail.memo cimport Memo
+from dovetail.tensor.fields cimport expr_of
+from dovetail.tensor.slicing cimport basic_leaf
+from dovetail.tensor.tensor cimport alias, make
+
+cdef Memo lately
+cdef Memo lately_of_one
 
 
 @cython.locals(e=Expr, found=tuple, operands=tuple)
 cpdef apply(object op, object args, object attrs=*, object out=*)
+@cython.locals(b=Expr, found=tuple)
+cdef _of_two(object op, Expr a, object other)
 @cython.locals(e=Expr, shape=tuple)
 cpdef reduce(object op, object x, object axes, bint keepdims, object attrs=*)
-@cython.locals(e=Expr, seen=Expr, s=Spec, strides=tuple)
+@cython.locals(seen=Expr)
 cpdef view(object x, object m, object name=*)
+@cython.locals(e=Expr, seen=Expr, s=Spec, strides=tuple)
+cpdef Expr seen_as(object x, object m)

@@ -12,18 +12,31 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from .. import layout as lay
+from ..arguments import DIMENSIONS
 from ..capture.traced import TracedFloat
-from ..graph.expr import Expr, Spec, leaf, node, spec, storage_of, tape_of
+from ..dtypes import complex64, complex128, float64
+from ..errors import DTypeError
+from ..graph.expr import Expr, Spec, binary_node, leaf, node, spec, storage_of, tape_of
 from ..layout import Move, Shape, StridedView
 from ..ops import table as ops
 from ..ops.table import Op
 from ..recent import Recent
-from .inference import applied, check_limits, inferred
+from .fields import expr_of
+from .inference import applied, check_limits, inferred, inferred_of_one, lately, lately_of_one
 from .operands import PYTHON_NUMBERS, beside
+from .slicing import basic_leaf
 from .tensor import OtherLayout, Tensor, alias, lazy_storage, make
-from .writes import require_written_in_place, write_node_out, write_out, write_result
+from .writes import (
+    full_complex,
+    require_written_in_place,
+    write_node_out,
+    write_out,
+    write_result,
+)
 
 Argument: TypeAlias = Expr | Tensor | bool | int | float | complex  # a Tensor: of another layout
+
+_WHOLE = (slice(None),) * DIMENSIONS
 
 
 # --- of any layout --------------------------------------------------------------------------------
@@ -44,6 +57,22 @@ def dispatch(verb: str, name: str, among: Sequence[object], *args: object) -> Te
 # --- elementwise ops ------------------------------------------------------------------------------
 
 
+def _is_plain(a: object) -> bool:
+    return type(a) is Tensor or type(a) in PYTHON_NUMBERS
+
+
+def _of_two(op: Op, a: Expr, other: object) -> Tensor | None:
+    """An op of a node and a tensor or number, where the result of such operands is known."""
+    if type(other) is Tensor:
+        b = expr_of(other)
+        found = lately.get(op, a.spec, b.spec)
+        return None if found is None else make(binary_node(op, a, b, found[0]))
+    found = lately.get(op, a.spec, type(other))
+    if found is None or found[1] is not None:  # limits, that numbers have to keep
+        return None
+    return make(binary_node(op, a, other, found[0]))
+
+
 def apply(
     op: Op, args: Sequence[object], attrs: object = None, out: Tensor | None = None
 ) -> Tensor:
@@ -51,12 +80,17 @@ def apply(
 
     Raises: ShapeError, DTypeError, DeviceError, ValueOverflow, naming op and operands.
     """
-    if len(args) == 1 and out is None and type(args[0]) is Tensor:
-        e = args[0]._expr
-        found = applied.young.get((op, e.spec, attrs))
-        if found is None:
-            found = inferred(applied, (op, e.spec, attrs), op, (e,), attrs)
-        return make(node(op, (e,), found[0], attrs))
+    if out is None and type(args[0]) is Tensor:
+        e = expr_of(args[0])
+        if len(args) == 1:
+            found = lately_of_one.get(op, e.spec, attrs)
+            if found is None:
+                found = inferred_of_one(op, e, attrs)
+            return make(node(op, (e,), found[0], attrs))
+        if len(args) == 2 and attrs is None:
+            made = _of_two(op, e, args[1])
+            if made is not None:
+                return made
     operands = tuple([a._expr if type(a) is Tensor else _operand(op, a, args) for a in args])
     key = tuple([a.spec if type(a) is Expr else type(a) for a in operands])
     found = applied.young.get((op, key, attrs))
@@ -67,6 +101,8 @@ def apply(
             return made if out is None else write_out(op.name, out, made)
         found = inferred(applied, (op, key, attrs), op, operands, attrs)
     s, limits = found
+    if len(key) == 2 and attrs is None and _is_plain(args[0]) and _is_plain(args[1]):
+        lately.put(op, key[0], key[1], found)
     if limits is not None:
         check_limits(op, operands, limits)
     if out is not None:
@@ -84,6 +120,8 @@ def _operand(op: Op, x: object, among: Sequence[object]) -> Argument:
 
     It is a number, a tensor of another layout, or the node of an array.
     """
+    if type(x) is complex:
+        return _complex(op, x, among)
     if type(x) in PYTHON_NUMBERS or isinstance(x, Tensor):
         return x  # type: ignore[return-value]  # mypy does not see what `in` says
     if type(x) is TracedFloat:
@@ -91,8 +129,20 @@ def _operand(op: Op, x: object, among: Sequence[object]) -> Argument:
     x = x.item() if isinstance(x, np.generic) else x  # a number, or what is none: a date, a text
     for kind in PYTHON_NUMBERS:  # subclasses, such as an IntEnum
         if isinstance(x, kind):
-            return kind(x)  # type: ignore[arg-type]  # it is one of `kind`
+            return _operand(op, kind(x), among)  # type: ignore[arg-type]  # it is one of `kind`
     return beside(op.name, x, among)._expr
+
+
+def _complex(op: Op, x: complex, among: Sequence[object]) -> Expr:
+    """The node of a complex number: of the dtype that it has beside these operands.
+
+    Raises: DTypeError where none of them is a tensor.
+    """
+    tensors = [t for t in among if isinstance(t, Tensor)]
+    if not tensors:
+        raise DTypeError(f"{op.name}: at least one operand has to be a tensor; see dt.asarray")
+    d = complex128 if any(t.dtype.part is float64 for t in tensors) else complex64
+    return full_complex(x, spec((), d, tensors[0].device))
 
 
 def in_place(op: Op, x: Tensor, *others: object, attrs: object = None) -> Tensor:
@@ -133,18 +183,27 @@ def view(x: Tensor, m: Move, name: str = "") -> Tensor:
     """
     if type(x) is not Tensor:
         return dispatch("view", name or m[0], (x,), x, m)
+    seen = seen_as(x, m)
+    return view(apply(ops.COPY, (x,)), m) if seen is None else alias(x, make(seen))
+
+
+def seen_as(x: Tensor, m: Move) -> Expr | None:
+    """What `view` makes a tensor of; None where that is a copy.
+
+    By itself it is for an operand, or for a result of which nobody has `x`: no alias is noted.
+    """
     e = x._expr
     if e.op is not None:
         e = lazy_storage(x)
     found = _moves.young.get((e.spec, e.strides, m)) or _moved(e, m)
     if not found:
-        return view(apply(ops.COPY, (x,)), m)
+        return None
     s, strides, offset = found
     moves = (*e.moves, m) if storage_of(e).pending is not None else ()
     seen = leaf(e.storage, s, strides, e.offset + offset, moves)
     if e.tape is not None:
         seen.tape = tape_of(ops.VIEW, (e,), s, m)
-    return alias(x, make(seen))
+    return seen
 
 
 def _moved(e: Expr, m: Move) -> Moved | Literal[False]:
@@ -162,7 +221,19 @@ def _moved(e: Expr, m: Move) -> Moved | Literal[False]:
 
 def slice_along(x: Tensor, axis: int, start: int, length: int, name: str = "") -> Tensor:
     """A view of `length` consecutive places along one axis."""
+    e = basic_leaf(x, (*_WHOLE[:axis], slice(start, start + length)))
+    if e is not None:
+        return alias(x, make(e))
     return view(x, lay.slice_along(x.shape, axis, start, length), name)
+
+
+def place_along(x: Tensor, axis: int, place: int, name: str = "") -> Tensor:
+    """A view of one place along an axis, without that axis."""
+    e = basic_leaf(x, (*_WHOLE[:axis], place))
+    if e is not None:
+        return alias(x, make(e))
+    rest = x.shape[:axis] + x.shape[axis + 1 :]
+    return view(slice_along(x, axis, place, 1, name), ("reshape", rest), name)
 
 
 def is_viewable(x: Tensor, m: Move) -> bool:

@@ -4,11 +4,14 @@ cimport cython
 from dovetail.graph.expr cimport Expr, Spec, node, overwritten, spec, storage_of
 from dovetail.engine.evaluate cimport update as update_memory
 from dovetail.engine.evaluate cimport write as write_memory
+from dovetail.memo cimport Memo
 from dovetail.settings cimport Flags
-from dovetail.tensor.fields cimport aliases_of, expr_of, is_strided
+from dovetail.tensor.fields cimport aliases_of, become, expr_of, is_strided
 from dovetail.tensor.tensor cimport Aliases, make
 
 cdef Flags flags
+cdef Memo _scalars
+cdef Memo _expanded
 cdef dict _KINDS
 cdef dict _ORDER
 
@@ -20,6 +23,8 @@ cpdef _require_writable(object name, Expr e)
 cpdef _noted(object name, object x, Expr value)
 @cython.locals(want=Spec)
 cpdef write_value(object name, object x, object value)
+@cython.locals(before=Expr, after=Expr, e=Expr)
+cpdef _move(object name, object x, object value)
 cpdef bint _is_pending(Expr e, Spec want) except -1
 cpdef bint _is_same_memory(Expr a, Expr b) except -1
 cpdef Expr _result(object name, object made)
@@ -28,6 +33,7 @@ cpdef write_result(object name, object x, list made)
 @cython.locals(have=Spec, want=Spec)
 cpdef write_node_out(object name, object out, list result)
 cpdef Expr value_node(object name, object value, object want, object device)
+@cython.locals(found=tuple)
 cpdef Expr _number(object name, object value, object want, object device)
 cpdef bint _fits(str kind, str into) except -1
 @cython.locals(have=Spec)

@@ -33,12 +33,24 @@ from ..errors import (
     ShapeError,
     ValueOverflow,
 )
-from ..graph.expr import Expr, Spec, is_any_asked, may_be_bad, node, overwritten, spec, storage_of
+from ..graph.expr import (
+    Attrs,
+    Expr,
+    Spec,
+    is_any_asked,
+    may_be_bad,
+    node,
+    overwritten,
+    spec,
+    storage_of,
+)
 from ..graph.ownership import Holder, is_alone, take
-from ..layout import StridedView
+from ..layout import Move, Shape, StridedView
+from ..memo import Memo
 from ..ops import table as ops
+from ..ops.table import COPY, FULL, VIEW
 from ..settings import flags
-from .fields import aliases_of, expr_of, is_strided
+from .fields import aliases_of, become, expr_of, is_strided
 from .host import from_host
 from .operands import PYTHON_NUMBERS, require_untaped
 from .tensor import Tensor, lazy_storage, make, strided
@@ -146,11 +158,11 @@ def _move(name: str, x: Tensor, value: Tensor) -> None:
     That then stands for a copy of what is there: taken before that is written again, if anybody
     still has it.
     """
-    before = x._expr
-    write(name, x, [expr_of(value)], others=1)
-    after = x._expr
-    if value._expr.op is not None and before is after and value._expr.tape is None:
-        value._expr = node(ops.COPY, (after,), after.spec)
+    before = expr_of(x)
+    write(name, x, [expr_of(value)], False, 1)
+    after, e = expr_of(x), expr_of(value)
+    if e.op is not None and before is after and e.tape is None:
+        become(value, expr_of(make(node(COPY, (after,), after.spec))))
 
 
 def _is_pending(e: Expr, want: Spec) -> bool:
@@ -239,7 +251,7 @@ def value_node(name: str, value: object, want: DType, device: Device) -> Expr:
     array = array_of(name, value)
     if array.dtype.kind == "O" and _is_of_ints(array):
         raise ValueOverflow(f"{name}: an int of {shown(value)} fits neither int64 nor uint64")
-    if array.dtype.kind not in "biuf":
+    if array.dtype.kind not in "biufc":
         raise DTypeError(f"{name}: cannot store a {type(value).__name__}; see dt.asarray")
     if not isinstance(value, np.ndarray) and _fits(array.dtype.kind, want.kind):
         array = array.astype(want.__numpy_dtype__ or np.float32)
@@ -270,10 +282,24 @@ def _number(name: str, value: bool | int | float | complex, want: DType, device:
         )
     if type(value) is int and not -BEYOND_FLOAT < value < BEYOND_FLOAT:
         raise ValueOverflow(f"{name}: {shown(value)} does not fit {want.name}")
-    return node(ops.FULL, (value,), spec((), want, device), ((want,), want))
+    if isinstance(value, complex):
+        return full_complex(value, spec((), want, device))
+    found = _scalars.get(want, device)
+    if found is None:
+        found = spec((), want, device), ((want,), want)
+        _scalars.put(want, device, None, found)
+    return node(FULL, (value,), found[0], found[1])
 
 
-_KINDS: dict[type, str] = {bool: "b", int: "i", float: "f"}
+def full_complex(x: complex, s: Spec) -> Expr:
+    """The node of a complex number everywhere."""
+    part = s.dtype.part
+    return node(ops.FULL_COMPLEX, (x.real, x.imag), s, ((part, part), s.dtype))
+
+
+_KINDS: dict[type, str] = {bool: "b", int: "i", float: "f", complex: "c"}
+_scalars: Memo[tuple[Spec, Attrs]] = Memo()  # of numbers, by dtype and device
+_expanded: Memo[Move] = Memo()  # by the spec of a value, and that wanted
 _ORDER = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 
 
@@ -295,7 +321,7 @@ def to_spec(name: str, e: Expr, want: Spec, how: str = "") -> Expr:
             "x.to(device)"
         )
     if have.dtype is not want.dtype:
-        order = "buif"
+        order = "buifc"
         a, b = have.dtype.kind, want.dtype.kind
         if order.index(a) > order.index(b) and (a, b) != ("i", "u"):
             raise DTypeError(
@@ -304,12 +330,16 @@ def to_spec(name: str, e: Expr, want: Spec, how: str = "") -> Expr:
             )
         e = node(ops.ASTYPE, (e,), spec(have.shape, want.dtype, have.device), want.dtype)
     if have.shape != want.shape:
-        if (
-            len(have.shape) > len(want.shape)
-            or lay.broadcast_shapes(f"{name}{how}", have.shape, want.shape) != want.shape
-        ):
-            raise ShapeError(
-                f"{name}{how}: a value of shape {have.shape} does not fit into shape {want.shape}"
-            )
-        e = node(ops.VIEW, (e,), want, ("expand", want.shape))
+        move = _expanded.get(have, want)
+        if move is None:
+            move = _expand(f"{name}{how}", have.shape, want.shape)
+            _expanded.put(have, want, None, move)
+        e = node(VIEW, (e,), want, move)
     return e
+
+
+def _expand(name: str, shape: Shape, want: Shape) -> Move:
+    """The move from one shape to another. Raises: ShapeError."""
+    if len(shape) > len(want) or lay.broadcast_shapes(name, shape, want) != want:
+        raise ShapeError(f"{name}: a value of shape {shape} does not fit into shape {want}")
+    return "expand", want

@@ -206,11 +206,16 @@ class Kit:
 
 def has_dtype(capabilities: Any, d: DType) -> bool:
     """Whether a device of these capabilities has a dtype."""
+    d = d.part
     return d in capabilities.dtypes and (d is not float64 or capabilities.float64)
 
 
 def differences(found: Array, expected: Array, d: DType) -> Array:
-    """Flat positions at which the bits differ."""
+    """Flat positions at which the bits differ; of complex numbers, of their parts."""
+    if d.kind == "c":
+        part = held(d.part)
+        found, expected, d = found.reshape(-1).view(part), expected.reshape(-1).view(part), d.part
+        return np.unique(differences(found, expected, d) // 2)
     unsigned = np.dtype(f"u{found.itemsize}")
     x, y = np.ascontiguousarray(found).reshape(-1), np.ascontiguousarray(expected).reshape(-1)
     alike = (x.view(unsigned) == y.view(unsigned)) | (is_nan(x, d) & is_nan(y, d))

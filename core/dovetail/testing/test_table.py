@@ -452,7 +452,7 @@ def test_scatter_adds_in_order(kit: Kit, d: DType) -> None:
 @pytest.mark.parametrize("size", (0, 1, 31, 4095, 4096, 4097, 10_000))
 @pytest.mark.parametrize("share", (0.0, 0.01, 0.9, 1.0))
 def test_masks(kit: Kit, size: int, share: float) -> None:
-    """x[mask]: the rows `count_blocks` and `true_positions`."""
+    """x[mask]: the rows `count_blocks`, `true_positions` and `packed_positions`."""
     mask = np.random.default_rng(size).random(size) < share
 
     def make(on: Device) -> T.Tensor:
@@ -507,7 +507,7 @@ def test_sort(kit: Kit, d: DType, descending: bool, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("d", STORED, ids=named)
-@pytest.mark.parametrize("name", ("cumulative_sum", "cumulative_prod"))
+@pytest.mark.parametrize("name", ("cumulative_sum", "cumulative_prod", "cumulative_logsumexp"))
 def test_cumulative(kit: Kit, name: str, d: DType) -> None:
     op = ops.TABLE[name]
     cases: list[Case] = []
@@ -587,9 +587,10 @@ def test_matmul_of_a_vendor_is_close(kit: Kit, d: DType) -> None:
 # Elementwise rows and reductions are gone through one by one; any other needs a test of its
 # own, and is named here.
 BY_NAME = {
-    "gather", "count_blocks", "true_positions", "count_runs", "run_bounds", "checked_indices",
-    "scatter", "searchsorted", "concat", "cumulative_sum", "cumulative_prod", "recurrence", "sort",
-    "argsort", "matmul", *GENERATED, *RANDOM,
+    "gather", "count_blocks", "true_positions", "packed_positions", "count_runs", "run_bounds",
+    "checked_indices", "scatter", "searchsorted", "concat", "cumulative_sum", "cumulative_prod",
+    "cumulative_logsumexp", "recurrence", "sort", "argsort", "select", "count_values", "matmul",
+    "full_complex", *GENERATED, *RANDOM,
 }  # fmt: skip
 
 

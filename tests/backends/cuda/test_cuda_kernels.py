@@ -62,7 +62,7 @@ class CudaHost:
         for h, a in zip(handles, arrays, strict=True):
             b.copy_in(h, SHIFT, memoryview(a.reshape(-1).view(np.uint8)))
         names = dict(zip(kernel.ints, ints, strict=True))
-        grid = [names[e.attr] if e.op == "param" else e.attr for e in kernel.grid]
+        grid = [names[e.name] if e.op == "param" else int(e.number) for e in kernel.grid]
         places = [x for h in handles for x in (h, SHIFT)]
         if 0 not in grid:
             self.launched.add(schedule.best(program.kernel, ints, grid))

@@ -447,6 +447,23 @@ def command(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(line, capture_output=True, text=True, timeout=1000)
 
 
+@pytest.mark.parametrize("n", [7, 16, 17, 60, 64, 1000])
+def test_transforms_give_the_references_bits(gpu: GPU, n: int) -> None:
+    rng = np.random.default_rng(n)
+    values = (rng.random((3, n)) + 1j * rng.random((3, n))).astype("c8")
+    for f in (dt.fft.fft, dt.fft.ifft, lambda x: dt.fft.rfft(dt.real(x))):
+        found, wanted = (f(dt.asarray(values, device=d)).numpy() for d in (gpu.device, "reference"))
+        assert found.tobytes() == wanted.tobytes()
+
+
+@pytest.mark.parametrize("n", [3, 8])
+def test_many_small_matrices_give_the_references_bits(gpu: GPU, n: int) -> None:
+    values = np.random.default_rng(n).random((300, n, n), dtype="f4") + n * np.eye(n, dtype="f4")
+    for f in (dt.linalg.inv, dt.linalg.det, lambda x: dt.linalg.cholesky(x @ x.mT)):
+        found, wanted = (f(dt.asarray(values, device=d)).numpy() for d in (gpu.device, "reference"))
+        assert found.tobytes() == wanted.tobytes()
+
+
 def test_the_conformance_kit_passes_in_part() -> None:
     done = command("test-backend", "cuda", "--sample", "60", "-p", "no:xdist")
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]

@@ -52,7 +52,7 @@ class OpenCLHost:
         if text not in self.programs:
             self.programs[text] = b.compile(legalize(kernel, b.info.capabilities))
         names = dict(zip(kernel.ints, ints, strict=True))
-        grid = [names[e.attr] if e.op == "param" else e.attr for e in kernel.grid]
+        grid = [names[e.name] if e.op == "param" else int(e.number) for e in kernel.grid]
         handles = [b.allocate(a.nbytes + SHIFT) for a in arrays]
         for handle, a in zip(handles, arrays, strict=True):
             b.copy_in(handle, SHIFT, memoryview(a).cast("B"))

@@ -1,0 +1,162 @@
+"""Runs others' test suites on dovetail: `python .ci/suites.py FOLDER [NAME ...]`.
+
+What they gave is in docs/conformance.md. FOLDER holds the checkouts, and what is installed from
+wheels for those suites that come with a package; what is missing there is fetched.
+`DOVETAIL_DEFAULT_DEVICE` says on which device. What the suites need besides (array-api-strict,
+pytest-run-parallel, lazy-loader, ndindex, hypothesis, pytest-timeout) is for the caller to install.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Suite(NamedTuple):
+    """Where a suite is, what makes it know dovetail, and how it is run."""
+
+    repository: str  # or wheels
+    commit: str  # "" of wheels
+    edits: tuple[tuple[str, str, str], ...]  # in a file what is replaced, and by what
+    command: str
+    source: str = "."  # what has to be importable
+    scipy: str = "1"  # who SciPy's array API is for
+
+
+EINOPS_BACKEND = """
+
+class DovetailBackend(NumpyBackend):
+    framework_name = "dovetail"
+
+    def __init__(self):
+        import dovetail
+        import numpy
+
+        self.np, self.host = dovetail, numpy
+
+    def is_appropriate_type(self, tensor):
+        return isinstance(tensor, self.np.Tensor)
+
+    def from_numpy(self, x):
+        made = self.np.asarray(x)
+        return made.requires_grad_() if made.dtype.is_float else made
+
+    def to_numpy(self, x):
+        return self.host.asarray(x.detach())
+
+    def concat(self, tensors, axis: int):
+        return self.np.concat(tensors, axis=axis)
+
+
+class JaxBackend(NumpyBackend):"""
+SUITES = {
+    "array-api-tests": Suite(
+        "data-apis/array-api-tests", "55fcc60", (),
+        "array_api_tests --disable-deadline --max-examples 20",
+    ),
+    "array-api-extra": Suite(
+        "data-apis/array-api-extra", "693b257",
+        (("src/array_api_extra/_lib/_backends.py", '    NUMPY = "numpy"\n',
+          '    NUMPY = "numpy"\n    DOVETAIL = "dovetail"\n'),),
+        "tests --ignore tests/vendoring -k dovetail", "src",
+    ),
+    "array-api-compat": Suite(
+        "data-apis/array-api-compat", "076218e",
+        (("tests/_helpers.py", '"ndonnx", "sparse"\n', '"ndonnx", "sparse", "dovetail"\n'),),
+        "tests -k dovetail", "src",
+    ),
+    "einops": Suite(
+        "arogozhnikov/einops", "ccb89f2",
+        (("einops/_backends.py", "\n\nclass JaxBackend(NumpyBackend):", EINOPS_BACKEND),
+         ("einops/tests/__init__.py", "                _backends.NumpyBackend,\n",
+          "                _backends.NumpyBackend,\n                _backends.DovetailBackend,\n"),
+         ("einops/tests/test_array_api.py", "import numpy as xp", "import dovetail as xp"),
+         ("einops/tests/test_array_api.py", 'if xp.__version__ < "2.0.0":', "if False:")),
+        "einops/tests",
+    ),
+    "opt_einsum": Suite(
+        "dgasmith/opt_einsum", "2ebc7b8",
+        (("opt_einsum/testing.py", "array_function = np.random.rand\n",
+          "import dovetail as dt\n\n"
+          "        array_function = lambda *shape: dt.asarray(np.random.rand(*shape))\n"),),
+        "opt_einsum/tests -k 'not torch and not jax and not object_arrays'",  # of other backends
+    ),
+    "xarray": Suite(
+        "xarray==2026.9.0 pandas==3.1.1 python-dateutil six", "",
+        (("xarray/tests/test_array_api.py", 'xp = pytest.importorskip("array_api_strict")',
+          "import dovetail as xp"),
+         ("xarray/tests/test_array_api.py",
+          "from array_api_strict._array_object import Array  # isort:skip # type: ignore[no-redef]",
+          "from dovetail import Tensor as Array")),
+        "xarray/tests/test_array_api.py",
+    ),
+    "scikit-learn": Suite(
+        "scikit-learn==1.9.1 joblib threadpoolctl", "",
+        (("sklearn/utils/_array_api.py", '        "torch",\n        "dpnp",\n',
+          '        "torch",\n        "dovetail",\n        "dpnp",\n'),),
+        "--pyargs sklearn -k dovetail",
+    ),
+    "scipy": Suite(
+        "scipy==1.17.1", "",
+        (("scipy/conftest.py", "if SCIPY_ARRAY_API:\n    # fill",
+          "if SCIPY_ARRAY_API:\n    import dovetail\n\n    xp_available_backends.append(\n"
+          "        pytest.param(dovetail, id='dovetail', marks=pytest.mark.array_api_backends)\n"
+          "    )\n    # fill"),
+         ("scipy/conftest.py", "xp_known_backends = {", "xp_known_backends = {'dovetail', ")),
+        "scipy/cluster scipy/constants scipy/differentiate scipy/fft scipy/integrate "
+        "scipy/interpolate scipy/linalg scipy/spatial scipy/special -k dovetail --timeout 120",
+        scipy='["dovetail"]',
+    ),
+}  # fmt: skip
+
+
+def checked_out(suite: Suite, folder: Path) -> Path:
+    """A checkout of the pinned commit, or what the wheels have, with the edits."""
+    if suite.commit:
+        place = folder / suite.repository.replace("/", "+")
+        if not place.exists():
+            address = f"https://github.com/{suite.repository}"
+            clone = ["git", "clone", "-q", "--recurse-submodules", address, place]
+            subprocess.run(clone, check=True)
+        subprocess.run(["git", "-C", place, "checkout", "-q", "-f", suite.commit], check=True)
+    else:
+        wheels = suite.repository.split()
+        place = folder / wheels[0]
+        shutil.rmtree(place, ignore_errors=True)
+        pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", place]
+        subprocess.run([*pip, *wheels], check=True)
+    for name, old, new in suite.edits:
+        path = place / name
+        text = path.read_text()
+        assert old in text, f"{path} has no {old!r}"
+        path.write_text(text.replace(old, new))
+    return place
+
+
+def run(name: str, folder: Path) -> int:
+    """Runs a suite; pytest's last lines say what failed and how many passed."""
+    suite = SUITES[name]
+    place = checked_out(suite, folder)
+    path = os.pathsep.join([str(place / suite.source), os.environ.get("PYTHONPATH", "")])
+    given = os.environ | {
+        "PYTHONPATH": path,
+        "ARRAY_API_TESTS_MODULE": "dovetail",
+        "EINOPS_TEST_BACKENDS": "dovetail",
+        "SCIPY_ARRAY_API": suite.scipy,
+    }  # fmt: skip
+    options = "-q -n 0 -p no:cacheprovider --tb=line -rfE"
+    if not suite.commit:
+        options += f" -c {os.devnull} --rootdir . -W ignore"
+    command = [sys.executable, "-m", "pytest", *options.split(), *shlex.split(suite.command)]
+    print(f"--- {name} at {suite.commit or suite.repository}", flush=True)
+    return subprocess.run(command, cwd=place, env=given, check=False).returncode
+
+
+if __name__ == "__main__":
+    chosen = sys.argv[2:] or list(SUITES)
+    sys.exit(max(run(name, Path(sys.argv[1]).resolve()) for name in chosen))

@@ -1,0 +1,51 @@
+"""The page of figures: sections that programs write, each between marks of its own, and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
+MARK = "<!-- {name}: {side} -->"
+SECTIONS = ("sweep", "small work")
+
+
+def put(name: str, lines: Sequence[str]) -> None:
+    """Writes a section of the page, in its old place or at the end."""
+    text, begin, end = PAGE.read_text(), *_marks(name)
+    made = "\n".join([begin, *lines, end])
+    if begin in text:
+        text = text[: text.index(begin)] + made + text[text.index(end) + len(end) :]
+    else:
+        text = f"{text.rstrip()}\n\n{made}\n"
+    PAGE.write_text(text)
+
+
+def sections(text: str) -> str:
+    """All sections of a page, in their order, to follow a new beginning of it."""
+    found = {}
+    for name in SECTIONS:
+        begin, end = _marks(name)
+        if begin in text:
+            found[text.index(begin)] = text[text.index(begin) : text.index(end) + len(end)]
+    return "".join(f"\n{found[at]}\n" for at in sorted(found))
+
+
+def _marks(name: str) -> tuple[str, str]:
+    return MARK.format(name=name, side="begin"), MARK.format(name=name, side="end")
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """A table for the terminal."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    )
+
+
+def markdown(rows: Sequence[Sequence[str]]) -> list[str]:
+    """A table for a page."""
+    escaped = [[cell.replace("|", r"\|") for cell in row] for row in rows]
+    texts = [f"| {' | '.join(row)} |" for row in escaped]
+    return [texts[0], "|---" * len(rows[0]) + "|", *texts[1:]]

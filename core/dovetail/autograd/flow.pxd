@@ -1,0 +1,25 @@
+# What the compiled form of `flow.py` knows of its types.
+cimport cython
+
+from dovetail.autograd.tape cimport Edge, Kept, Node
+
+
+cdef class Collected:
+    cdef public set wanted
+    cdef public bint accumulate
+    cdef public dict found
+    cdef public dict reached
+    cdef public set given
+    cpdef take(self, Node n, object g)
+
+
+cdef class _Flow:
+    cdef public Collected into
+    cdef public set needed
+    cdef public dict sent
+    cdef public dict results
+    cdef public list heap
+    cdef public list passed
+    cpdef send(self, Node n, object g, Kept result)
+    @cython.locals(edge=Edge, parts=list, i=Py_ssize_t)
+    cpdef bint pass_on(self, Node n, object g, Kept result) except -1

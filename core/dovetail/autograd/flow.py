@@ -1,0 +1,164 @@
+"""How gradients flow: along the tape, the latest op first, to where they are collected."""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+
+from ..errors import DeviceError, DovetailError, DTypeError, GradientError, ShapeError
+from ..ops import table as ops
+from ..settings import DEPTH_LIMIT, current, record, restore
+from ..tensor.host import evaluate
+from ..tensor.tensor import Tensor, strided
+from ..tensor.verbs import apply
+from .tape import Kept, Leaf, Node, Sent, keep
+
+# All gradients on their way are computed before one is so deep that it would be alone: what waited
+# for it would keep in memory all that it reads. 40 layers of 256 need two thirds of the memory.
+DEEP = DEPTH_LIMIT * 3 // 4
+
+
+def checked(name: str, what: str, node_: Node, g: object) -> Tensor:
+    """`g`, where it has the spec of the tensor. Raises: DTypeError, ShapeError, DeviceError."""
+    if not isinstance(g, Tensor):
+        raise DTypeError(f"{name}: {what} is a {type(g).__name__}, not a tensor")
+    want, have = node_.spec, strided(name, g)._expr.spec
+    if have is not want:
+        kind: type[DovetailError] = ShapeError if have.shape != want.shape else DTypeError
+        kind = kind if have.device is want.device else DeviceError
+        raise kind(f"{name}: {what} is {have!r}, but the tensor is {want!r}; they must be the same")
+    return g
+
+
+class Collected:
+    """Where gradients go. `nodes`: those asked for, None for all leaves.
+
+    No `grad` changes before all gradients are known: one that fails leaves nothing half done.
+    """
+
+    __slots__ = ("accumulate", "found", "given", "reached", "wanted")
+
+    def __init__(self, nodes: list[Node] | None, accumulate: bool) -> None:
+        self.wanted = None if nodes is None else set(nodes)
+        self.accumulate = accumulate
+        self.found: dict[Node, Tensor] = {}
+        self.reached: dict[Node, Tensor] = {}  # whose `grad` is to change
+        self.given: set[int] = set()  # ids of nodes that are some gradient already
+
+    def take(self, n: Node, g: Tensor) -> None:
+        asked = type(n) is Leaf if self.wanted is None else n in self.wanted
+        if n.retains or (asked and self.accumulate):
+            self.reached[n] = g
+        if asked and not self.accumulate:
+            self.found[n] = g
+
+    def grown(self, recorded: bool) -> list[tuple[Node, Tensor]]:
+        """What every `grad` is to be.
+
+        No two tensors may share its memory: somebody will write there.
+        """
+        made: list[tuple[Node, Tensor]] = []
+        before = current()
+        try:
+            record(recorded)
+            for n, g in self.reached.items():
+                if n.grad is not None:
+                    g = n.grad + g
+                elif g._expr.op is None or id(g._expr) in self.given or n.hooks:
+                    g = apply(ops.COPY, (g,))
+                self.given.add(id(g._expr))
+                made.append((n, g))
+        finally:
+            restore(before)
+        self.reached.clear()  # or what is held here would be stored
+        return made
+
+
+class _Flow:
+    """Gradients on their way. `needed`: the nodes through which they must flow, None for all."""
+
+    __slots__ = ("heap", "into", "needed", "passed", "results", "sent")
+
+    def __init__(self, into: Collected, needed: set[Node] | None) -> None:
+        self.into, self.needed = into, needed
+        self.sent: dict[Node, Sent] = {}
+        self.results: dict[Node, Kept | None] = {}
+        self.heap: list[tuple[int, Node]] = []  # the latest first
+        self.passed: list[Node] = []
+
+    def send(self, n: Node, g: Sent, result: Kept | None) -> None:
+        """A gradient has come to a node, perhaps not the only one."""
+        if n in self.sent:
+            self.sent[n] = n.join(self.sent[n], g)
+        else:
+            self.sent[n], self.results[n] = g, result
+            heappush(self.heap, (-n.order, n))
+
+    def pass_on(self, n: Node, g: Sent, result: Kept | None) -> bool:
+        """Sends on what has come to a node; whether that is deep.
+
+        When it returns nothing here holds a gradient, so none is stored for that.
+        """
+        self.into.take(n, g)
+        if not n.edges or (self.needed is not None and n not in self.needed):
+            return False
+        if n.released:
+            raise GradientError(
+                f"backward: what {n.name} kept for its gradient has been released by an "
+                "earlier backward; the first time, give retain_graph=True"
+            )
+        parts = n.backward(g, result)
+        deep = False
+        for i in range(len(parts)):
+            edge, part = n.edges[i], parts[i]
+            if edge is not None and part is not None:
+                self.send(edge.node, part, edge.result)
+                deep = deep or (type(part) is Tensor and part._expr.depth > DEEP)
+        self.passed.append(n)
+        return deep
+
+
+def run(roots: list[tuple[Tensor, Tensor]], into: Collected, create_graph: bool) -> list[Node]:
+    """Has gradients flow, and returns the nodes that they have passed."""
+    flow = _Flow(into, None if into.wanted is None else _leading_to(roots, into.wanted))
+    before = current()
+    try:
+        record(create_graph)
+        for t, g in roots:
+            into.given.add(id(g._expr))
+            flow.send(t._expr.tape, g, keep(t._expr) if t._expr.tape.needs_result else None)
+        while flow.heap:
+            n = heappop(flow.heap)[1]
+            if flow.pass_on(n, _hooked(n, flow.sent.pop(n)), flow.results.pop(n)):
+                evaluate(*[t for t in flow.sent.values() if type(t) is Tensor])
+    finally:
+        restore(before)
+    return flow.passed
+
+
+def _hooked(n: Node, g: Sent) -> Sent:
+    if n.hooks:
+        for hook in tuple(n.hooks.values()):
+            changed = hook(g)
+            if changed is not None:
+                g = checked("backward", "what a hook returned", n, changed)
+    return g
+
+
+def _leading_to(roots: list[tuple[Tensor, Tensor]], wanted: set[Node]) -> set[Node]:
+    """The nodes whose gradient must flow on for it to reach the wanted ones."""
+    first = min(n.order for n in wanted) if wanted else 0
+    order: list[Node] = []
+    seen: set[Node] = set()
+    stack: list[Node] = [t._expr.tape for t, _ in roots]
+    while stack:
+        n = stack.pop()
+        if n in seen or n.order < first:
+            continue
+        seen.add(n)
+        order.append(n)
+        stack += [e.node for e in n.edges if e is not None]
+    leading: set[Node] = set()
+    for n in sorted(order, key=lambda n: n.order):
+        if any(e is not None and (e.node in wanted or e.node in leading) for e in n.edges):
+            leading.add(n)
+    return leading

@@ -1,0 +1,239 @@
+"""`dovetail demo scale`: components and clusters of data four times as large as the memory allowed.
+
+The data lies in a file. Dask's workers, a process each, map it and take a chunk of rows at a time;
+what their tensors may take together is a hard limit. Sums are taken block by block, of 4096 rows,
+whatever the chunks are, and then over the blocks in the order of rows: so the results have the
+same bits for any number of workers, and for all chunks of whole blocks. The demo fails where they
+differ.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import importlib
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+import dovetail as dt
+
+from ..memory.units import bytes_text
+from ..tensor.tensor import Tensor
+from .demo import lacks
+
+BLOCK = 4096  # rows that are summed together
+FEATURES, COMPONENTS, CLUSTERS, STEPS = 32, 4, 8, 6
+LARGER = 4  # times the memory allowed: the data
+SHARE = 8  # of a worker's memory: a chunk is one in so many parts of it
+ROW = 4 * FEATURES  # bytes
+MIB = 1 << 20
+
+Work = Callable[..., Tensor]  # of blocks of rows, (blocks, BLOCK, FEATURES), and tensors
+
+
+@dataclass(frozen=True)
+class Source:
+    """Rows in a file, and where they are worked on."""
+
+    path: str
+    rows: int
+    device: str
+
+    def blocks(self, start: int, stop: int) -> Tensor:
+        """The rows from `start` to `stop` as (blocks, BLOCK, FEATURES)."""
+        part = np.load(self.path, mmap_mode="r")[start:stop]
+        return dt.asarray(part, device=self.device).reshape((-1, BLOCK, FEATURES))
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How one run goes about it."""
+
+    workers: int
+    rows: int  # of a chunk
+
+
+@dataclass
+class Outcome:
+    """What one run found."""
+
+    cut: Cut
+    results: list[np.ndarray]  # mean, components, centroids, sizes of clusters
+    kept: float = 0.0  # share of the variance that the components have
+    seconds: float = 0.0
+    peak: int = 0  # bytes of all workers' tensors
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the bytes of all results."""
+        whole = b"".join(np.ascontiguousarray(a).tobytes() for a in self.results)
+        return hashlib.sha256(whole).hexdigest()
+
+
+# --- of blocks ------------------------------------------------------------------------------------
+
+
+def block_sums(x: Tensor) -> Tensor:
+    """(blocks, FEATURES)."""
+    return dt.sum(x, axis=1)
+
+
+def block_products(x: Tensor, mean: Tensor) -> Tensor:
+    """Products of centred columns: (blocks, FEATURES, FEATURES)."""
+    centred = x - mean
+    return centred.mT @ centred
+
+
+def block_clusters(x: Tensor, mean: Tensor, basis: Tensor, centroids: Tensor) -> Tensor:
+    """Of the points nearest to each centroid sum and count: (blocks, CLUSTERS, COMPONENTS + 1)."""
+    points = (x - mean) @ basis
+    apart = dt.sum((dt.expand_dims(points, axis=2) - centroids) ** 2, axis=-1)
+    kinds = dt.arange(CLUSTERS, device=x.device)
+    member = dt.astype(dt.expand_dims(dt.argmin(apart, axis=-1), axis=-1) == kinds, dt.float32)
+    ones = dt.ones((*points.shape[:-1], 1), device=x.device)
+    return member.mT @ dt.concat([points, ones], axis=-1)
+
+
+def _part(source: Source, work: Work, start: int, stop: int, given: Sequence[Tensor]) -> Tensor:
+    """What a worker does with a chunk."""
+    with dt.reproducible():
+        found = work(source.blocks(start, stop), *given)
+        dt.evaluate(found)
+    return found
+
+
+# --- of all rows ----------------------------------------------------------------------------------
+
+
+def total(source: Source, cut: Cut, work: Work, *given: Tensor) -> Tensor:
+    """The sum over all blocks of what `work` makes of each, on Dask's workers."""
+    dask: Any = importlib.import_module("dask")
+    starts = range(0, source.rows, cut.rows)
+    parts = [
+        dask.delayed(_part)(source, work, a, min(a + cut.rows, source.rows), given) for a in starts
+    ]
+    return dt.sum(dt.concat(list(dask.compute(*parts))), axis=0)
+
+
+def analysed(source: Source, cut: Cut) -> Outcome:
+    """Principal components, then k-means of the rows' places along them."""
+    every = partial(total, source, cut)
+    mean = every(block_sums) / source.rows
+    covariance = every(block_products, mean) / source.rows
+    values, vectors = dt.linalg.eigh(dt.astype(covariance, dt.float64))
+    basis = dt.copy(dt.astype(vectors[:, -COMPONENTS:], dt.float32))
+    first = source.blocks(0, BLOCK)[0, :: BLOCK // CLUSTERS]
+    with dt.reproducible():
+        centroids = (first - mean) @ basis
+    for _ in range(STEPS):
+        found = every(block_clusters, mean, basis, centroids)
+        sums, counts = found[:, :-1], found[:, -1:]
+        centroids = dt.where(counts > 0, sums / dt.maximum(counts, 1.0), centroids)
+        dt.evaluate(centroids, counts)
+    results = [a.numpy() for a in (mean, basis, centroids, counts)]
+    return Outcome(cut, results, float(dt.sum(values[-COMPONENTS:]) / dt.sum(values)))
+
+
+def write_data(path: Path, rows: int, device: str) -> None:
+    """Writes clusters of points in a few directions, and noise in all: block by block."""
+    out = np.lib.format.open_memmap(path, mode="w+", dtype="<f4", shape=(rows, FEATURES))
+    draw = dt.random.default_rng(0)
+    centres = draw.normal((CLUSTERS, COMPONENTS), std=3.0, device=device)
+    directions = draw.normal((COMPONENTS, FEATURES), device=device)
+    for start in range(0, rows, BLOCK):
+        kinds = draw.integers(0, CLUSTERS, (BLOCK,), device=device)
+        points = centres[kinds] + draw.normal((BLOCK, COMPONENTS), device=device)
+        with dt.reproducible():
+            made = points @ directions + draw.normal((BLOCK, FEATURES), device=device)
+        out[start : start + BLOCK] = made.numpy()
+    out.flush()
+
+
+# --- the command ----------------------------------------------------------------------------------
+
+
+def main(arguments: Sequence[str]) -> int:
+    """0 if all runs have the same bits, 1 if not, 2 if the demo cannot run."""
+    asked, console = _parser().parse_args(arguments), Console(soft_wrap=True)
+    if lacks(("dask", "distributed"), console, "scale"):
+        return 2
+    memory = asked.memory * MIB
+    rows = LARGER * memory // ROW // BLOCK * BLOCK
+    with tempfile.TemporaryDirectory(dir=asked.folder) as folder:
+        source = Source(str(Path(folder) / "data.npy"), rows, asked.device)
+        console.print(
+            f"{rows:,} rows of {FEATURES} numbers, {bytes_text(rows * ROW)}, in a file; "
+            f"{bytes_text(memory)} of memory for tensors on {asked.device}"
+        )
+        write_data(Path(source.path), rows, asked.device)
+        outcomes = []
+        for cut in cuts(memory):
+            outcomes.append(run(source, cut, memory))
+            console.print(f"{cut.workers} workers, {cut.rows:,} rows a chunk: done")
+    console.print(table(outcomes, memory))
+    same = len({o.digest for o in outcomes}) == 1
+    console.print("The same bits each time." if same else "[red]The runs differ.[/]")
+    return 0 if same else 1
+
+
+def cuts(memory: int) -> list[Cut]:
+    """One worker; two; and two with smaller chunks."""
+    whole = [max(1, memory // workers // SHARE // (BLOCK * ROW)) for workers in (1, 2)]
+    small = max(1, whole[1] // 3)
+    return [Cut(1, whole[0] * BLOCK), Cut(2, whole[1] * BLOCK), Cut(2, small * BLOCK)]
+
+
+def run(source: Source, cut: Cut, memory: int) -> Outcome:
+    """One run, on workers of its own, whose tensors have `memory` bytes together."""
+    distributed: Any = importlib.import_module("distributed")
+    with (
+        distributed.LocalCluster(
+            n_workers=cut.workers, threads_per_worker=1, memory_limit=0, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        client.run(dt.memory.set_limit, source.device, memory // cut.workers)
+        begun = time.perf_counter()
+        outcome = analysed(source, cut)
+        outcome.seconds = time.perf_counter() - begun
+        outcome.peak = sum(client.run(_peak, source.device).values())
+    return outcome
+
+
+def _peak(device: str) -> int:
+    """The most bytes that a worker's tensors had at once."""
+    return dt.memory.stats(device).peak_reserved
+
+
+def table(outcomes: Sequence[Outcome], memory: int) -> Table:
+    """A row for each run."""
+    shown = Table(
+        "workers", "rows a chunk", "seconds", "peak of tensors", "variance kept", "digest"
+    )
+    for o in outcomes:
+        shown.add_row(
+            str(o.cut.workers), f"{o.cut.rows:,}", f"{o.seconds:.1f}",
+            f"{bytes_text(o.peak)} of {bytes_text(memory)}", f"{o.kept:.1%}", o.digest[:16],
+        )  # fmt: skip
+    return shown
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="dovetail demo scale",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--memory", type=int, default=128, help="MiB for tensors (%(default)s)")
+    parser.add_argument("--device", default="cpu", help="(%(default)s)")
+    parser.add_argument("--folder", type=Path, help="where the file goes; the temporary folder")
+    return parser

@@ -1,0 +1,419 @@
+"""Graphs that were evaluated before: `known.py`, compiled.
+
+What a key says lies in arrays, what is found on the stack; who is found is held, until it is done.
+"""
+
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
+from cpython.object cimport PyObject
+from libc.string cimport memset
+
+from dovetail.backend.streams cimport current_handle
+from dovetail.engine.events cimport Counters
+from dovetail.engine.launching cimport call, run_checked, shifted
+from dovetail.engine.programs cimport Bound, BoundCall, BoundPlan, BoundStep
+from dovetail.graph.expr cimport Expr, settle, storage_of
+from dovetail.graph.ownership cimport is_held_beyond
+from dovetail.memory.pointer cimport DataPtr
+from dovetail.memory.storage cimport Storage, storage_over
+from dovetail.plugins.opened cimport Opened
+from dovetail.settings cimport Flags
+
+from ..settings import flags as _all_flags
+from .events import counters as _all_counters
+
+cdef extern from "Python.h":
+    void Py_XDECREF(PyObject*)
+    void Py_INCREF(PyObject*)
+    PyObject* Py_TYPE(PyObject*)
+    tuple PyTuple_New(Py_ssize_t)
+    PyObject* PyTuple_GET_ITEM(tuple, Py_ssize_t)  # borrowed
+    void PyTuple_SET_ITEM(tuple, Py_ssize_t, PyObject*)  # takes the reference
+
+cdef enum:
+    _NODES = 256
+    _ARGUMENTS = 1024
+    _SLOTS = 128
+    _NOT_KNOWN = 0
+    _DONE = 1
+    _APART = 2
+
+NOT_KNOWN, DONE, APART = _NOT_KNOWN, _DONE, _APART
+NODES, ARGUMENTS, SLOTS = _NODES, _ARGUMENTS, _SLOTS
+cdef Flags flags = _all_flags
+cdef Counters counters = _all_counters
+cdef tuple NOTHING = ()
+
+
+cdef class Known:
+    """What is known of a graph."""
+
+    def __init__(
+        self, list entries, Py_ssize_t root, list uses, list held, plan, target, opened, others=()
+    ):
+        cdef Py_ssize_t i, k, at = 0
+        cdef Node* n
+        self._alive, self._others = [entries, plan], tuple(others)
+        self._count, self._root = len(entries), root
+        self._plan, self._opened = plan, opened
+        self.overlaps, self._apart = target is not None and bool(target.overlaps), plan.plan.overlaps
+        count = sum([len(e.args) for e in entries])
+        self._nodes = <Node*>_room(self._count * sizeof(Node))
+        self._args = <Py_ssize_t*>_room(count * sizeof(Py_ssize_t))
+        self._types = <PyObject**>_room(count * sizeof(PyObject*))
+        self._leaves = <Py_ssize_t*>_room(self._count * sizeof(Py_ssize_t))
+        self._lazy = <Py_ssize_t*>_room(self._count * sizeof(Py_ssize_t))
+        self._over = <int*>_room(self._count * sizeof(int))
+        for i, e in enumerate(entries):
+            n = &self._nodes[i]
+            n.op = NULL if e.op is None else <PyObject*>e.op
+            n.spec, n.attrs, n.strides = <PyObject*>e.spec, <PyObject*>e.attrs, <PyObject*>e.strides
+            n.source = e.source
+            if n.source >= 0:
+                n.strides = <PyObject*>e.moves
+                self._lazy[self._lazy_count] = i
+                self._lazy_count += 1
+            n.args, n.count, n.number, n.uses = at, len(e.args), e.first, uses[i]
+            n.held = -1 if held[i] is None else held[i]
+            for k, (j, kind) in enumerate(zip(e.args, e.types)):
+                self._args[at + k], self._types[at + k] = j, <PyObject*>kind
+                self._numbers += j < 0
+            at += n.count
+            if n.op == NULL and n.source < 0:
+                self._leaves[self._leaf_count] = i
+                if target is not None and self._leaf_count in target.overlaps:
+                    self._over[self._leaf_count] = 2 if self._leaf_count in target.same else 1
+                else:
+                    self._over[self._leaf_count] = 0
+                self._leaf_count += 1
+        self._flatten(plan)
+
+    def _flatten(self, BoundPlan plan):
+        """Lays the plan's numbers out, one after the other."""
+        cdef Act* act
+        words, nbytes = [], []
+        self._slots, self._act_count = len(plan.none), len(plan.steps)
+        self._acts = <Act*>_room(self._act_count * sizeof(Act))
+        for i, step in enumerate(plan.steps):
+            act = &self._acts[i]
+            memset(act, 0, sizeof(Act))
+            act.step = <PyObject*>step
+            act.call = type(step) is BoundCall
+            act.special = step.run is None if act.call else step.empty or bool(step.checks)
+            act.fresh, act.fresh_count = len(words), len(step.fresh)
+            words += [slot for slot, _ in step.fresh]
+            nbytes += [None] * (act.fresh - len(nbytes)) + [n for _, n in step.fresh]
+            act.drops, act.drop_count = len(words), len(step.drops)
+            words += step.drops
+            if not act.special:
+                act.picked, act.picked_count = len(words), len(step.picked)
+                words += step.picked
+                scalars = () if act.call else step.scalars
+                act.scalars, act.scalar_count = len(words), len(scalars)
+                words += scalars
+        self._kept, self._kept_count = len(words), len(plan.kept)
+        words += [k for pair in plan.kept for k in pair]
+        self._alive.append(nbytes)
+        self._words = <Py_ssize_t*>_room(len(words) * sizeof(Py_ssize_t))
+        self._bytes = <PyObject**>_room(len(nbytes) * sizeof(PyObject*))
+        for i, word in enumerate(words):
+            self._words[i] = word
+        for i, n in enumerate(nbytes):
+            self._bytes[i] = <PyObject*>n
+
+    def __dealloc__(self):
+        PyMem_Free(self._nodes)
+        PyMem_Free(self._args)
+        PyMem_Free(self._types)
+        PyMem_Free(self._leaves)
+        PyMem_Free(self._lazy)
+        PyMem_Free(self._over)
+        PyMem_Free(self._acts)
+        PyMem_Free(self._words)
+        PyMem_Free(self._bytes)
+
+    cpdef int run(self, Expr root, Expr target, bint waits, others=()) except -1:
+        """Launches the plan, if the graph of `root`, and of the `others`, is this one."""
+        cdef PyObject* found[_NODES]
+        cdef PyObject* numbers[_ARGUMENTS]
+        cdef Py_ssize_t i
+        if self._plan.checks and not self._plan.is_prompt(self._opened, waits):
+            return _NOT_KNOWN
+        memset(found, 0, self._count * sizeof(PyObject*))
+        memset(numbers, 0, self._numbers * sizeof(PyObject*))
+        try:
+            if not self._is_same(self._root, root, found, numbers):
+                return _NOT_KNOWN
+            if self._others and not self._are_same(others, found, numbers):
+                return _NOT_KNOWN
+            if target is not None and not self._is_same_memory(found, target):
+                return _NOT_KNOWN
+            if flags.tainted and self._is_any_bad(found, target):
+                return _NOT_KNOWN
+            if not self._is_held_alike(found):
+                return _NOT_KNOWN
+            if self._apart:
+                return _APART
+            self._launch(found, numbers, target)
+        finally:
+            for i in range(self._count):
+                Py_XDECREF(found[i])
+            for i in range(self._numbers):
+                Py_XDECREF(numbers[i])
+        counters.evaluations += 1
+        counters.recognised += 1
+        return _DONE
+
+    cdef bint _is_same(self, Py_ssize_t i, Expr e, PyObject** found, PyObject** numbers) except -1:
+        """Whether node `e`, and what it needs, is as entry `i` says. Notes what is found where."""
+        cdef Node* n = &self._nodes[i]
+        cdef Py_ssize_t k, j, number
+        cdef PyObject* a
+        cdef tuple args
+        if <PyObject*>e.spec != n.spec:
+            return False
+        if n.source >= 0:
+            if e.op is not None or storage_of(e).pending is None or e.moves != <tuple>n.strides:
+                return False
+            j = n.source
+            if found[j] == NULL and not self._is_same(j, e.storage.pending, found, numbers):
+                return False
+            if found[j] != <PyObject*>e.storage.pending:
+                return False
+        elif n.op == NULL:
+            if e.op is not None:
+                return False
+            if e.storage.pending is not None and storage_of(e).pending is not None:
+                return False
+            if <PyObject*>e.strides != n.strides and e.strides != <tuple>n.strides:
+                return False
+        else:
+            if <PyObject*>e.op != n.op:
+                return False
+            if <PyObject*>e.attrs != n.attrs and e.attrs != <object>n.attrs:
+                return False
+            args, number = e.args, n.number
+            if len(args) != n.count:
+                return False
+            for k in range(n.count):
+                j, a = self._args[n.args + k], PyTuple_GET_ITEM(args, k)
+                if j < 0:
+                    if Py_TYPE(a) != self._types[n.args + k]:
+                        return False
+                    Py_INCREF(a)
+                    numbers[number] = a
+                    number += 1
+                elif found[j] != NULL:
+                    if found[j] != a:
+                        return False
+                elif type(<object>a) is not Expr:
+                    return False
+                elif not self._is_same(j, <Expr>a, found, numbers):
+                    return False
+        Py_INCREF(<PyObject*>e)
+        found[i] = <PyObject*>e
+        return True
+
+    cdef bint _are_same(self, others, PyObject** found, PyObject** numbers) except -1:
+        """Whether the other roots are as their entries say."""
+        cdef Py_ssize_t j
+        cdef Expr e
+        for j, e in zip(self._others, others, strict=True):
+            if found[j] == NULL and not self._is_same(j, e, found, numbers):
+                return False
+            if found[j] != <PyObject*>e:
+                return False
+        return True
+
+    cdef bint _is_same_memory(self, PyObject** found, Expr target):
+        """Whether the leaves that were over what is written, or were that itself, are so again."""
+        cdef Py_ssize_t slot
+        cdef Expr e
+        for slot in range(self._leaf_count):
+            e = <Expr>found[self._leaves[slot]]
+            if e.storage is not target.storage:
+                if self._over[slot]:
+                    return False
+            elif not self._over[slot] or _is_alike(e, target) != (self._over[slot] == 2):
+                return False
+        return True
+
+    cdef bint _is_any_bad(self, PyObject** found, Expr target):
+        """Whether a value may come of a bad index."""
+        cdef Py_ssize_t slot
+        for slot in range(self._leaf_count):
+            if (<Expr>found[self._leaves[slot]]).storage.checks:
+                return True
+        return target is not None and bool(target.storage.checks)
+
+    cdef bint _is_held_alike(self, PyObject** found):
+        """Whether something else refers to those of which an entry says so, and to no others."""
+        cdef Py_ssize_t i
+        if self._lazy_count:
+            return self._is_held_alike_lazily(found)
+        for i in range(self._count):
+            if self._nodes[i].held >= 0:
+                if is_held_beyond(found[i], self._nodes[i].uses) != self._nodes[i].held:
+                    return False
+        return True
+
+    cdef bint _is_held_alike_lazily(self, PyObject** found):
+        """The same, where storages wait: `walk.held_lazily`."""
+        cdef Py_ssize_t over[_NODES]  # storages that refer to a node
+        cdef bint held[_NODES]  # by way of its leaves and storages
+        cdef Py_ssize_t i, k, m, sharers, first
+        cdef Storage storage
+        memset(over, 0, self._count * sizeof(Py_ssize_t))
+        memset(held, 0, self._count * sizeof(bint))
+        for k in range(self._lazy_count):
+            i = self._lazy[k]
+            storage = (<Expr>found[i]).storage
+            sharers, first = 0, -1
+            for m in range(self._lazy_count):
+                if (<Expr>found[self._lazy[m]]).storage is storage:
+                    sharers += 1
+                    if first < 0:
+                        first = m
+            if first == k:
+                over[self._nodes[i].source] += 1
+            if is_held_beyond(<PyObject*>storage, sharers):
+                held[self._nodes[i].source] = True
+            if is_held_beyond(found[i], self._nodes[i].uses):
+                held[self._nodes[i].source] = True
+        for i in range(self._count):
+            if self._nodes[i].held >= 0:
+                if not held[i]:
+                    held[i] = is_held_beyond(found[i], self._nodes[i].uses + over[i])
+                if held[i] != self._nodes[i].held:
+                    return False
+        return True
+
+    cdef _launch(self, PyObject** found, PyObject** numbers, Expr target):
+        """As `launching.launch`."""
+        cdef Opened opened = self._opened
+        cdef Py_ssize_t k, slot
+        cdef Act* act
+        cdef object stream = None
+        cdef PyObject* at[2 * _SLOTS]  # handle and offset of each slot, held
+        cdef PyObject* keep[_SLOTS]
+        memset(at, 0, 2 * self._slots * sizeof(PyObject*))
+        memset(keep, 0, self._slots * sizeof(PyObject*))
+        try:
+            for k in range(self._leaf_count):
+                _place(at + 2 * k, <Expr>found[self._leaves[k]])
+            if target is not None:
+                _place(at + 2 * self._leaf_count, target)
+            if opened.streams:
+                stream = current_handle(opened.device)
+                self._share(found, target, stream)
+            for k in range(self._act_count):
+                act = &self._acts[k]
+                self._allocate(act, at, keep, stream)
+                if act.special:
+                    self._run_special(act, at, found, numbers, stream)
+                else:
+                    self._run(act, at, numbers, stream)
+                for slot in self._words[act.drops : act.drops + act.drop_count]:
+                    Py_XDECREF(keep[slot])
+                    keep[slot] = NULL
+            for k in range(self._kept_count):
+                slot = self._words[self._kept + 2 * k + 1]
+                if keep[slot] != NULL:  # null: it went into the target
+                    settle(
+                        <Expr>found[self._words[self._kept + 2 * k]],
+                        storage_over(<DataPtr>keep[slot], opened.device),
+                    )
+        finally:
+            for k in range(2 * self._slots):
+                Py_XDECREF(at[k])
+            for k in range(self._slots):
+                Py_XDECREF(keep[k])
+
+    cdef _allocate(self, Act* act, PyObject** at, PyObject** keep, object stream):
+        """Memory for what a step makes."""
+        cdef Py_ssize_t k, slot
+        cdef DataPtr ptr
+        for k in range(act.fresh, act.fresh + act.fresh_count):
+            slot = self._words[k]
+            ptr = self._opened.allocate(<object>self._bytes[k], stream)
+            _hold(&keep[slot], ptr)
+            _hold(&at[2 * slot], ptr.address())
+            _hold(&at[2 * slot + 1], ptr.offset)
+
+    cdef _run(self, Act* act, PyObject** at, PyObject** numbers, object stream):
+        """One launch, or one call that is made ready."""
+        cdef Bound step = <Bound>act.step
+        cdef tuple args = _gathered(at, self._words + act.picked, act.picked_count)
+        cdef tuple given = NOTHING
+        if step.offsets:
+            args = shifted(args, step.offsets)
+        if act.scalar_count:
+            given = _gathered(numbers, self._words + act.scalars, act.scalar_count)
+        step.run(args, given, stream)
+        if act.call:
+            counters.calls += 1
+        else:
+            counters.launches += 1
+
+    cdef _run_special(
+        self, Act* act, PyObject** at, PyObject** found, PyObject** numbers, object stream
+    ):
+        """A launch that notes bad indices, or a vendor's routine."""
+        cdef list slots = _listed(at, 2 * self._slots)
+        if act.call:
+            call(self._opened, <BoundCall>act.step, slots, stream)
+        elif not (<BoundStep>act.step).empty:
+            nodes, values = _listed(found, self._count), _listed(numbers, self._numbers)
+            run_checked(self._opened, <BoundStep>act.step, slots, nodes, values, stream)
+
+    cdef _share(self, PyObject** found, Expr target, object stream):
+        """Says that work on a stream uses this memory."""
+        cdef Py_ssize_t k
+        storages = [(<Expr>found[self._leaves[k]]).storage for k in range(self._leaf_count)]
+        if target is not None:
+            storages.append(target.storage)
+        self._opened.share(stream, storages)
+
+
+cdef inline bint _is_alike(Expr e, Expr t):
+    """Whether two leaves of a storage are of the same elements."""
+    return e.offset == t.offset and e.strides == t.strides and e.spec.shape == t.spec.shape
+
+
+cdef void* _room(Py_ssize_t nbytes) except NULL:
+    cdef void* found = PyMem_Malloc(nbytes + 1)
+    if found == NULL:
+        raise MemoryError
+    return found
+
+
+cdef inline _hold(PyObject** place, object value):
+    """Puts a value there, and holds it."""
+    Py_INCREF(<PyObject*>value)
+    Py_XDECREF(place[0])
+    place[0] = <PyObject*>value
+
+
+cdef inline _place(PyObject** at, Expr e):
+    """Puts handle and byte offset of a leaf there."""
+    cdef DataPtr ptr = e.storage.ptr
+    _hold(&at[0], ptr.address())
+    if e.offset:
+        _hold(&at[1], <Py_ssize_t>ptr.offset + e.offset * e.spec.itemsize)
+    else:
+        _hold(&at[1], ptr.offset)
+
+
+cdef inline tuple _gathered(PyObject** values, Py_ssize_t* which, Py_ssize_t n):
+    """Those of the values."""
+    cdef tuple found = PyTuple_New(n)
+    cdef Py_ssize_t k
+    for k in range(n):
+        Py_INCREF(values[which[k]])
+        PyTuple_SET_ITEM(found, k, values[which[k]])
+    return found
+
+
+cdef list _listed(PyObject** values, Py_ssize_t n):
+    """All of them; None where there is none."""
+    cdef Py_ssize_t k
+    return [None if values[k] == NULL else <object>values[k] for k in range(n)]

@@ -1,0 +1,109 @@
+"""The frequencies of a spectrum, and spectra with the frequency 0 in their middle."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from .. import layout as lay
+from ..arguments import integer, named, real
+from ..dtypes import float32
+from ..errors import ArgumentError, DTypeError
+from ..functions.copies import roll
+from ..functions.datatypes import DeviceLike, DTypeLike, real_dtype
+from ..functions.from_values import asarray
+from ..tensor.tensor import Tensor, required
+
+__all__ = ["fftfreq", "fftshift", "ifftshift", "rfftfreq"]
+
+
+def _frequencies(
+    name: str, k: np.ndarray, n: int, d: float, dtype: DTypeLike, device: DeviceLike
+) -> Tensor:
+    spacing = real(name, d, "d")
+    if spacing == 0:
+        raise ArgumentError(f"{name}: d is the time between points, not 0")
+    wanted = float32 if dtype is None else real_dtype(name, dtype)
+    if wanted.kind != "f":
+        raise DTypeError(f"{name}: frequencies are floats, not {wanted.name}")
+    return asarray(k / (n * spacing), dtype=wanted, device=device)
+
+
+@named
+def fftfreq(
+    n: int, /, *, d: float = 1.0, dtype: DTypeLike = None, device: DeviceLike = None
+) -> Tensor:
+    """The frequencies of what `fft` gives for n points: 0, 1, ..., -2, -1, each over n d.
+
+    `n`: how many. `d`: the time between points.
+    Units: the inverse of that of `d`.
+    Shapes: (n,).
+    Dtypes: `dtype`, a float, float32 unless given.
+    Raises: ArgumentError for an n below 1 and a d of 0, DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.fft.fftfreq(4, d=0.5, device="reference").tolist()
+    [0.0, 0.5, -1.0, -0.5]
+    """
+    n = integer("fftfreq", n, "n", 1)
+    k = np.arange(n)
+    return _frequencies("fftfreq", np.where(k < (n + 1) // 2, k, k - n), n, d, dtype, device)
+
+
+@named
+def rfftfreq(
+    n: int, /, *, d: float = 1.0, dtype: DTypeLike = None, device: DeviceLike = None
+) -> Tensor:
+    """The frequencies of what `rfft` gives for n points: 0, 1, ..., each over n d.
+
+    `n`: how many. `d`: the time between points.
+    Units: the inverse of that of `d`.
+    Shapes: (n // 2 + 1,).
+    Dtypes: `dtype`, a float, float32 unless given.
+    Raises: ArgumentError for an n below 1 and a d of 0, DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.fft.rfftfreq(4, d=0.5, device="reference").tolist()
+    [0.0, 0.5, 1.0]
+    """
+    n = integer("rfftfreq", n, "n", 1)
+    return _frequencies("rfftfreq", np.arange(n // 2 + 1), n, d, dtype, device)
+
+
+@named
+def fftshift(x: Tensor, /, axes: int | Sequence[int] | None = None) -> Tensor:
+    """A spectrum with the frequency 0 in the middle of some axes, of all for None.
+
+    `axes`: which.
+    Shapes: any; the result has the same.
+    Dtypes: all.
+    Raises: AxisError.
+
+    >>> import dovetail as dt
+    >>> dt.fft.fftshift(dt.asarray([0, 1, 2, -2, -1], device="reference")).tolist()
+    [-2, -1, 0, 1, 2]
+    """
+    return _rolled("fftshift", x, axes, 1)
+
+
+@named
+def ifftshift(x: Tensor, /, axes: int | Sequence[int] | None = None) -> Tensor:
+    """The inverse of `fftshift`: a spectrum with the frequency 0 first.
+
+    `axes`: which.
+    Shapes: any; the result has the same.
+    Dtypes: all.
+    Raises: AxisError.
+
+    >>> import dovetail as dt
+    >>> dt.fft.ifftshift(dt.asarray([-2, -1, 0, 1, 2], device="reference")).tolist()
+    [0, 1, 2, -2, -1]
+    """
+    return _rolled("ifftshift", x, axes, -1)
+
+
+def _rolled(name: str, x: Tensor, axes: int | Sequence[int] | None, way: int) -> Tensor:
+    """`x` rolled by half of each axis."""
+    chosen = lay.axes(name, axes, required(name, x).ndim)
+    return roll(x, shift=tuple([way * (x.shape[a] // 2) for a in chosen]), axis=chosen)

@@ -1,0 +1,270 @@
+"""Transforms of real numbers, and back to them: half of a spectrum says all of it.
+
+An even number of points is transformed as half as many complex ones, of neighbours; an odd one as
+complex numbers. Source: Cooley, Lewis and Welch, The fast Fourier transform algorithm: programming
+considerations in the calculation of sine, cosine and Laplace transforms, 1970.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .. import layout as lay
+from ..arguments import named
+from ..dtypes import DType, complex64, complex128, float32
+from ..errors import ArgumentError
+from ..functions import elementwise as ew
+from ..functions.copies import concat, stack
+from ..functions.creation import of_parts
+from ..functions.datatypes import cast
+from ..functions.manipulation import flip
+from ..tensor.tensor import Tensor
+from ..tensor.verbs import slice_along, view
+from .along_axis import along, transform
+from .asked import Norm, Sizes, complex_input, length, lengths, real_input, resized, scale
+from .roots import roots, table
+from .stages import Way
+from .transforms import one_axis
+
+__all__ = ["hfft", "ihfft", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftn"]
+
+
+# --- along one axis -------------------------------------------------------------------------------
+
+
+def _spectrum(x: Tensor, axis: int, by: float) -> Tensor:
+    """The first n // 2 + 1 of the transform of n real points."""
+    n = x.shape[axis]
+    if n % 2:
+        made = transform(cast(x, _complex(x)), axis, Way(False, by))
+        return slice_along(made, axis, 0, n // 2 + 1)
+    even, odd = (
+        view(x, lay.slice_along(x.shape, axis, start, n // 2, 2)) for start in (0, 1)
+    )  # fmt: skip
+    z = transform(of_parts(even, odd), axis, Way(False, by / 2))
+    z = concat([z, slice_along(z, axis, 0, 1)], axis=axis)
+    back = ew.conj(flip(z, axis))
+    return (z + back) + (z - back) * _turns(n, axis, z)
+
+
+def _points(x: Tensor, n: int, axis: int, by: float) -> Tensor:
+    """The n real points of which `x` is the first half of a spectrum, in some scale."""
+    if n % 2:
+        rest = slice_along(x, axis, 1, n // 2)
+        whole = concat([_with_real_ends(x, n, axis), ew.conj(flip(rest, axis))], axis=axis)
+        return ew.real(transform(whole, axis, Way(True, by)))
+    h = n // 2
+    x = _with_real_ends(x, n, axis)
+    here = slice_along(x, axis, 0, h)
+    back = ew.conj(flip(slice_along(x, axis, 1, h), axis))
+    turns = slice_along(_turns(n, axis, x), axis, 0, h)
+    z = transform((here + back) + (here - back) * ew.conj(turns), axis, Way(True, by))
+    both = stack([ew.real(z), ew.imag(z)], axis=axis + 1)
+    return view(both, ("reshape", (*x.shape[:axis], n, *x.shape[axis + 1 :])))
+
+
+def _complex(x: Tensor) -> DType:
+    return complex64 if x.dtype is float32 else complex128
+
+
+def _turns(n: int, axis: int, like: Tensor) -> Tensor:
+    """-i exp(-2 pi i k / n) for k of 0..n / 2 along an axis."""
+
+    def made() -> np.ndarray:
+        return roots(4 * np.arange(n // 2 + 1) + n, 4 * n)
+
+    return along(table("turns", n, like.dtype, like.device, made), axis, like.ndim)
+
+
+def _with_real_ends(x: Tensor, n: int, axis: int) -> Tensor:
+    """`x` without what a spectrum of n real points does not have: there it counts as 0."""
+
+    def inside() -> np.ndarray:
+        k = np.arange(n // 2 + 1)
+        middle: np.ndarray = (k > 0) & (2 * k != n)
+        return middle
+
+    mask = along(table("inside", n, x.dtype.part, x.device, inside), axis, x.ndim)
+    return of_parts(ew.real(x), ew.where(ew.not_equal(mask, 0), ew.imag(x), 0.0))
+
+
+def _forth(name: str, x: Tensor, n: int | None, axis: int, norm: Norm, back: bool) -> Tensor:
+    """`rfft`, in the scale of the way that it is."""
+    axis = lay.axis(name, axis, x.ndim)
+    points = length(name, n, x.shape[axis])
+    by = scale(name, norm, points, back)
+    return _spectrum(resized(x, points, axis), axis, by)
+
+
+def _back(name: str, x: Tensor, n: int | None, axis: int, norm: Norm, back: bool) -> Tensor:
+    """`irfft`, in the scale of the way that it is."""
+    axis = lay.axis(name, axis, x.ndim)
+    points = length(name, n, 2 * (x.shape[axis] - 1))
+    by = scale(name, norm, points, back)
+    return _points(resized(x, points // 2 + 1, axis), points, axis, by)
+
+
+@named
+def rfft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
+    """The transforms of real numbers along an axis: the half of which the rest is the conjugate.
+
+    `n`: how many points; the tensor is cut off or followed by zeros. `norm`: as `fft`.
+    Shapes: any but (); n // 2 + 1 along the axis.
+    Dtypes: real; float64 gives complex128, others complex64.
+    Gradient: as `fft`.
+    Raises: ArgumentError for an n below 1 and other norms, AxisError, DTypeError for complex
+    numbers.
+
+    >>> import dovetail as dt
+    >>> dt.fft.rfft(dt.asarray([1.0, 0.0, 1.0, 0.0], device="reference")).tolist()
+    [(2+0j), 0j, (2+0j)]
+    """
+    return _forth("rfft", real_input("rfft", x), n, axis, norm, False)
+
+
+@named
+def irfft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
+    """The real numbers of which `x` is the half of a spectrum along an axis: inverse of `rfft`.
+
+    Imaginary parts that such a spectrum does not have, of the first point and of the last one of an
+    even number, count as 0.
+    `n`: how many points come out; 2 (m - 1) of m unless given. `norm`: as `fft`.
+    Shapes: any but (); n along the axis.
+    Dtypes: as `fft`, and the dtype of its parts comes out.
+    Gradient: as `fft`.
+    Raises: ArgumentError for an n below 1 and other norms, AxisError.
+
+    >>> import dovetail as dt
+    >>> dt.fft.irfft(dt.asarray([2.0, 0.0, 2.0], device="reference")).tolist()
+    [1.0, 0.0, 1.0, 0.0]
+    """
+    return _back("irfft", complex_input("irfft", x), n, axis, norm, True)
+
+
+@named
+def hfft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
+    """The real transforms along an axis of points whose other half is the conjugate of this one.
+
+    `n`: how many points come out; 2 (m - 1) of m unless given. `norm`: as `fft`.
+    Shapes: any but (); n along the axis.
+    Dtypes: as `fft`, and the dtype of its parts comes out.
+    Gradient: as `fft`.
+    Raises: as `irfft`.
+
+    >>> import dovetail as dt
+    >>> dt.fft.hfft(dt.asarray([1.0, 0.0, 1.0], device="reference")).tolist()
+    [2.0, 0.0, 2.0, 0.0]
+    """
+    return _back("hfft", ew.conj(complex_input("hfft", x)), n, axis, norm, False)
+
+
+@named
+def ihfft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
+    """The inverse of `hfft`: half of the points, whose transforms are real, along an axis.
+
+    `n`: how many points; the tensor is cut off or followed by zeros. `norm`: as `fft`.
+    Shapes: any but (); n // 2 + 1 along the axis.
+    Dtypes: as `rfft`.
+    Gradient: as `fft`.
+    Raises: as `rfft`.
+
+    >>> import dovetail as dt
+    >>> dt.fft.ihfft(dt.asarray([2.0, 0.0, 2.0, 0.0], device="reference")).tolist()
+    [(1-0j), -0j, (1-0j)]
+    """
+    return ew.conj(_forth("ihfft", real_input("ihfft", x), n, axis, norm, True))
+
+
+# --- along several --------------------------------------------------------------------------------
+
+
+def _forth_along(name: str, x: Tensor, s: Sizes, axes: Sizes, norm: Norm) -> Tensor:
+    x = real_input(name, x)
+    sizes, chosen = lengths(name, x, s, axes)
+    if not chosen:
+        raise ArgumentError(f"{name}: needs an axis")
+    found = _forth(name, x, sizes[-1], chosen[-1], norm, False)
+    for n, axis in reversed([*zip(sizes[:-1], chosen[:-1], strict=True)]):
+        found = one_axis(name, found, n, axis, norm, False)
+    return found
+
+
+def _back_along(name: str, x: Tensor, s: Sizes, axes: Sizes, norm: Norm) -> Tensor:
+    found = complex_input(name, x)
+    sizes, chosen = lengths(name, found, s, axes)
+    if not chosen:
+        raise ArgumentError(f"{name}: needs an axis")
+    for n, axis in zip(sizes[:-1], chosen[:-1], strict=True):
+        found = one_axis(name, found, n, axis, norm, True)
+    return _back(name, found, sizes[-1], chosen[-1], norm, True)
+
+
+@named
+def rfftn(x: Tensor, /, s: Sizes = None, axes: Sizes = None, norm: Norm = "backward") -> Tensor:
+    """The transforms of real numbers along several axes: `rfft` along the last, then `fft`.
+
+    `s`, `axes`, `norm`: as `fftn`.
+    Shapes: 1 dimension or more; those of `s` along the axes, along the last one n // 2 + 1 of n.
+    Dtypes: as `rfft`.
+    Gradient: as `fft`.
+    Raises: as `fftn`, DTypeError for complex numbers.
+
+    >>> import dovetail as dt
+    >>> dt.fft.rfftn(dt.ones((2, 2), device="reference")).tolist()
+    [[(4+0j), 0j], [0j, 0j]]
+    """
+    return _forth_along("rfftn", x, s, axes, norm)
+
+
+@named
+def irfftn(x: Tensor, /, s: Sizes = None, axes: Sizes = None, norm: Norm = "backward") -> Tensor:
+    """The real numbers of which `x` is half of a spectrum along several axes: inverse of `rfftn`.
+
+    `s`, `axes`, `norm`: as `fftn`; of the last axis `s` has the points that come out, -1 for the
+    even number.
+    Shapes: 1 dimension or more; those of `s` along the axes.
+    Dtypes: as `irfft`.
+    Gradient: as `fft`.
+    Raises: as `fftn`.
+
+    >>> import dovetail as dt
+    >>> dt.fft.irfftn(dt.asarray([[4.0, 0.0], [0.0, 0.0]], device="reference")).tolist()
+    [[1.0, 1.0], [1.0, 1.0]]
+    """
+    return _back_along("irfftn", x, s, axes, norm)
+
+
+@named
+def rfft2(x: Tensor, /, s: Sizes = None, axes: Sizes = (-2, -1), norm: Norm = "backward") -> Tensor:
+    """The transforms of real numbers along two axes: `rfftn` of the last two, unless others.
+
+    `s`, `axes`, `norm`: as `fftn`.
+    Shapes: 2 dimensions or more; those of `s` along the axes, along the last one n // 2 + 1 of n.
+    Dtypes: as `rfft`.
+    Gradient: as `fft`.
+    Raises: as `rfftn`.
+
+    >>> import dovetail as dt
+    >>> dt.fft.rfft2(dt.ones((2, 2), device="reference")).tolist()
+    [[(4+0j), 0j], [0j, 0j]]
+    """
+    return _forth_along("rfft2", x, s, axes, norm)
+
+
+@named
+def irfft2(
+    x: Tensor, /, s: Sizes = None, axes: Sizes = (-2, -1), norm: Norm = "backward"
+) -> Tensor:
+    """The real numbers of which `x` is half of a spectrum along two axes: inverse of `rfft2`.
+
+    `s`, `axes`, `norm`: as `irfftn`.
+    Shapes: 2 dimensions or more; those of `s` along the axes.
+    Dtypes: as `irfft`.
+    Gradient: as `fft`.
+    Raises: as `fftn`.
+
+    >>> import dovetail as dt
+    >>> dt.fft.irfft2(dt.asarray([[4.0, 0.0], [0.0, 0.0]], device="reference")).tolist()
+    [[1.0, 1.0], [1.0, 1.0]]
+    """
+    return _back_along("irfft2", x, s, axes, norm)

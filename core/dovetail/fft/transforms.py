@@ -1,0 +1,136 @@
+"""Transforms of complex numbers: along one axis, and along several."""
+
+from __future__ import annotations
+
+from .. import layout as lay
+from ..arguments import named
+from ..tensor.tensor import Tensor
+from .along_axis import transform
+from .asked import Norm, Sizes, complex_input, length, lengths, resized, scale
+from .stages import Way
+
+__all__ = ["fft", "fft2", "fftn", "ifft", "ifft2", "ifftn"]
+
+
+def one_axis(name: str, x: Tensor, n: int | None, axis: int, norm: Norm, back: bool) -> Tensor:
+    """What `fft` and `ifft` give for a complex tensor."""
+    axis = lay.axis(name, axis, x.ndim)
+    points = length(name, n, x.shape[axis])
+    by = scale(name, norm, points, back)
+    return transform(resized(x, points, axis), axis, Way(back, by))
+
+
+def several_axes(name: str, x: Tensor, s: Sizes, axes: Sizes, norm: Norm, back: bool) -> Tensor:
+    """What `fftn` and `ifftn` give."""
+    x = complex_input(name, x)
+    sizes, chosen = lengths(name, x, s, axes)
+    scale(name, norm, 1, back)
+    for n, axis in reversed([*zip(sizes, chosen, strict=True)]):
+        x = one_axis(name, x, n, axis, norm, back)
+    return x
+
+
+@named
+def fft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
+    """The discrete Fourier transforms along an axis: sums of x[j] exp(-2 pi i j k / n).
+
+    `n`: how many points; the tensor is cut off or followed by zeros. `norm`: which way is divided
+    by n: "backward" the inverse, "forward" this one, "ortho" both by its square root.
+    Shapes: any but (); n along the axis.
+    Dtypes: complex64 and complex128, which come out; float64 gives complex128, other real ones
+    complex64.
+    Accuracy: errors of the order of eps log n, as a root mean square.
+    Gradient: the conjugate transpose, which is the inverse but for its scale.
+    Raises: ArgumentError for an n below 1 and other norms, AxisError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.fft.fft(dt.asarray([1.0, 0.0, 1.0, 0.0], device="reference")).tolist()
+    [(2+0j), 0j, (2+0j), 0j]
+    """
+    return one_axis("fft", complex_input("fft", x), n, axis, norm, False)
+
+
+@named
+def ifft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
+    """The inverse transforms along an axis: sums of x[j] exp(2 pi i j k / n), over n.
+
+    `n`: how many points; the tensor is cut off or followed by zeros. `norm`: as `fft`.
+    Shapes: any but (); n along the axis.
+    Dtypes: as `fft`.
+    Gradient: as `fft`.
+    Raises: as `fft`.
+
+    >>> import dovetail as dt
+    >>> dt.fft.ifft(dt.asarray([4.0, 0.0, 0.0, 0.0], device="reference")).tolist()
+    [(1+0j), (1+0j), (1+0j), (1+0j)]
+    """
+    return one_axis("ifft", complex_input("ifft", x), n, axis, norm, True)
+
+
+@named
+def fftn(x: Tensor, /, s: Sizes = None, axes: Sizes = None, norm: Norm = "backward") -> Tensor:
+    """The transforms along several axes, one after the other.
+
+    `s`: how many points along each axis, -1 for the tensor's own. `axes`: None takes the last ones
+    that `s` has, else all. `norm`: as `fft`.
+    Shapes: any; those of `s` along the axes.
+    Dtypes: as `fft`.
+    Gradient: as `fft`.
+    Raises: ArgumentError for lengths below 1, other numbers of them and other norms, AxisError.
+
+    >>> import dovetail as dt
+    >>> dt.fft.fftn(dt.ones((2, 2), device="reference")).tolist()
+    [[(4+0j), 0j], [0j, 0j]]
+    """
+    return several_axes("fftn", x, s, axes, norm, False)
+
+
+@named
+def ifftn(x: Tensor, /, s: Sizes = None, axes: Sizes = None, norm: Norm = "backward") -> Tensor:
+    """The inverse transforms along several axes, one after the other.
+
+    `s`, `axes`, `norm`: as `fftn`.
+    Shapes: any; those of `s` along the axes.
+    Dtypes: as `fft`.
+    Gradient: as `fft`.
+    Raises: as `fftn`.
+
+    >>> import dovetail as dt
+    >>> dt.fft.ifftn(dt.ones((2, 2), device="reference")).tolist()
+    [[(1+0j), 0j], [0j, 0j]]
+    """
+    return several_axes("ifftn", x, s, axes, norm, True)
+
+
+@named
+def fft2(x: Tensor, /, s: Sizes = None, axes: Sizes = (-2, -1), norm: Norm = "backward") -> Tensor:
+    """The transforms along two axes: `fftn` of the last two, unless others are named.
+
+    `s`, `axes`, `norm`: as `fftn`.
+    Shapes: 2 dimensions or more; those of `s` along the axes.
+    Dtypes: as `fft`.
+    Gradient: as `fft`.
+    Raises: as `fftn`.
+
+    >>> import dovetail as dt
+    >>> dt.fft.fft2(dt.ones((2, 2), device="reference")).tolist()
+    [[(4+0j), 0j], [0j, 0j]]
+    """
+    return several_axes("fft2", x, s, axes, norm, False)
+
+
+@named
+def ifft2(x: Tensor, /, s: Sizes = None, axes: Sizes = (-2, -1), norm: Norm = "backward") -> Tensor:
+    """The inverse transforms along two axes: `ifftn` of the last two, unless others are named.
+
+    `s`, `axes`, `norm`: as `fftn`.
+    Shapes: 2 dimensions or more; those of `s` along the axes.
+    Dtypes: as `fft`.
+    Gradient: as `fft`.
+    Raises: as `fftn`.
+
+    >>> import dovetail as dt
+    >>> dt.fft.ifft2(dt.ones((2, 2), device="reference")).tolist()
+    [[(1+0j), 0j], [0j, 0j]]
+    """
+    return several_axes("ifft2", x, s, axes, norm, True)

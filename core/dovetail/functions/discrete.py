@@ -1,0 +1,232 @@
+"""Distributions over integers: how many events, successes, or elements of each kind.
+
+Each element has places of its own in the stream, as of the other `distributions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..arguments import integer, named
+from ..dtypes import float64, int64
+from ..errors import ArgumentError, DTypeError, ShapeError
+from ..ops import table as ops
+from ..tensor.operands import ARRAYS, Array
+from ..tensor.tensor import Tensor
+from ..tensor.verbs import apply, place_along, slice_along
+from .copies import concat, stack
+from .creation import extents, full, zeros
+from .datatypes import DeviceLike, DTypeLike, cast, real_dtype
+from .distributions import PROPOSALS, Parameter, open_uniform, parameters
+from .elementwise import exp, floor, lgamma, log, log1p, sqrt
+from .manipulation import broadcast_to, reshape
+from .random import Extents, Generator, chosen
+from .statistics import sum as sum_of
+
+__all__ = ["binomial", "multinomial", "poisson"]
+
+
+FEW = 10.0  # a mean up to which a Poisson variable is found by going through its probabilities
+STEPS = 40  # of which fewer than one in 1e11 needs more
+
+
+@named
+def poisson(
+    lam: Parameter = 1.0, shape: Extents | None = None, *, dtype: DTypeLike = None,
+    device: DeviceLike = None, generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """Integers from the Poisson distribution: how many events there are where `lam` are expected.
+
+    `lam`: one number, or a tensor of them, not negative. `generator`: whose stream is used; unless
+    given, the default one.
+    Shapes: `shape` is an int or a tuple of ints; that of `lam` unless given.
+    Dtypes: int64 unless `dtype` is given. Computed in float64.
+    Raises: DTypeError, ShapeError, DeviceError, ArgumentError for a negative number.
+    Source: up to 10 by inversion; beyond Hormann, "The transformed rejection method for generating
+    Poisson random variables", 1993, of ten proposals.
+
+    >>> import dovetail as dt
+    >>> dt.random.poisson(0.0, 3, device="reference").tolist()
+    [0, 0, 0]
+    """
+    (rate,), sizes, _, on = parameters("poisson", ("lam",), (lam,), shape, None, device)
+    if not isinstance(rate, Tensor) and not rate >= 0:
+        raise ArgumentError(f"poisson: lam is {rate}, not 0 or more")
+    d = int64 if dtype is None else real_dtype("poisson", dtype)
+    g = chosen("poisson", generator)
+    zero = g.uniform(sizes, dtype=float64, device=on)
+    mean = zero * 0.0 + (cast(rate, float64) if isinstance(rate, Tensor) else rate)
+    if not isinstance(rate, Tensor):
+        few, found = rate <= FEW, mean
+        return cast(_by_inversion(zero, mean) if few else _by_proposals(g, mean, sizes, on), d)
+    small = mean <= FEW
+    found = _by_inversion(zero, apply(ops.MINIMUM, (mean, FEW)))
+    many = _by_proposals(g, apply(ops.MAXIMUM, (mean, FEW)), sizes, on)
+    return cast(apply(ops.WHERE, (small, found, many)), d)
+
+
+def _by_inversion(u: Tensor, mean: Tensor) -> Tensor:
+    """The first k up to which the probabilities reach u."""
+    p = exp(-mean)
+    total, found = p, u * 0.0
+    for k in range(1, STEPS):
+        found = apply(ops.WHERE, (u >= total, float(k), found))
+        p = p * (mean / float(k))
+        total = total + p
+    return found
+
+
+def _by_proposals(g: Generator, mean: Tensor, sizes: Sequence[int], on: DeviceLike) -> Tensor:
+    root = sqrt(mean)
+    b = root * 2.53 + 0.931
+    a = b * 0.02483 - 0.059
+    inverse = 1.1239 + 1.1328 / (b - 3.4)
+    logarithm = log(mean)
+    found = floor(mean)
+    done = mean < 0.0
+    for _ in range(PROPOSALS):
+        u = g.uniform(sizes, dtype=float64, device=on) - 0.5
+        v = open_uniform(g, sizes, float64, on)
+        us = 0.5 - apply(ops.ABS, (u,))
+        k = floor((a * 2.0 / us + b) * u + mean + 0.43)
+        safe = apply(ops.MAXIMUM, (k, 0.0))
+        ratio = log(v * inverse / (a / (us * us) + b))
+        fine = (k >= 0.0) & (us > 0.0) & (ratio <= safe * logarithm - mean - lgamma(safe + 1.0))
+        found = apply(ops.WHERE, (fine & ~done, k, found))
+        done = done | fine
+    return found
+
+
+# --- how many of n --------------------------------------------------------------------------------
+
+
+@named
+def binomial(
+    n: Array | int, p: Parameter, shape: Extents | None = None, *, dtype: DTypeLike = None,
+    device: DeviceLike = None, generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """Integers from the binomial distribution: how many of n trials succeed, each with chance p.
+
+    `n`: an integer from 0 on, or a tensor of them. `p`: a number in 0..1, or a tensor of them.
+    `generator`: whose stream is used; unless given, the default one.
+    Shapes: `shape` is an int or a tuple of ints; that of `n` and `p` unless given.
+    Dtypes: int64 unless `dtype` is given. Computed in float64.
+    Raises: DTypeError, ShapeError, DeviceError, ArgumentError for numbers out of range.
+    Source: up to 10 successes or failures to be expected by inversion; beyond Hormann, "The
+    generation of binomial random variates", 1993, of ten proposals.
+
+    >>> import dovetail as dt
+    >>> dt.random.binomial(5, 1.0, 3, device="reference").tolist()
+    [5, 5, 5]
+    """
+    if isinstance(n, Tensor) and n.dtype.kind not in "iu":
+        raise DTypeError(f"binomial: n is of integers, not {n.dtype.name}")
+    n = n if isinstance(n, (Tensor, *ARRAYS)) else integer("binomial", n, "n", 0)
+    given = parameters("binomial", ("n", "p"), (n, p), shape, None, device)
+    (trials, chance), sizes, _, on = given
+    if not isinstance(chance, Tensor) and not 0 <= chance <= 1:
+        raise ArgumentError(f"binomial: p is {chance}, not in 0..1")
+    d = int64 if dtype is None else real_dtype("binomial", dtype)
+    return cast(_successes(chosen("binomial", generator), trials, chance, sizes, on), d)
+
+
+def _successes(
+    g: Generator, n: Tensor | float, p: Tensor | float, sizes: Sequence[int], on: DeviceLike
+) -> Tensor:
+    """As floats. Of chances above one half failures are counted."""
+    u = g.uniform(sizes, dtype=float64, device=on)
+    trials = u * 0.0 + (cast(n, float64) if isinstance(n, Tensor) else n)
+    chance = u * 0.0 + (cast(p, float64) if isinstance(p, Tensor) else p)
+    often = chance > 0.5
+    q = apply(ops.WHERE, (often, 1.0 - chance, chance))
+    few = trials * q <= FEW
+    found = _successes_by_inversion(u, trials, apply(ops.WHERE, (few, q, 0.0)))
+    if not (isinstance(n, (int, float)) and n <= FEW):
+        safe_n, safe_q = (apply(ops.WHERE, (few, x, v)) for x, v in ((4 * FEW, trials), (0.5, q)))
+        many = _successes_by_proposals(g, safe_n, safe_q, sizes, on)
+        found = apply(ops.WHERE, (few, found, many))
+    return apply(ops.WHERE, (often, trials - found, found))
+
+
+def _successes_by_inversion(u: Tensor, n: Tensor, p: Tensor) -> Tensor:
+    """The first k up to which the probabilities reach u."""
+    odds = p / (1.0 - p)
+    chance = exp(n * log1p(-p))
+    total, found = chance, u * 0.0
+    for k in range(1, STEPS):
+        found = apply(ops.WHERE, (u >= total, float(k), found))
+        chance = chance * (n - (k - 1.0)) / float(k) * odds
+        total = total + chance
+    return apply(ops.MINIMUM, (found, n))
+
+
+def _successes_by_proposals(
+    g: Generator, n: Tensor, p: Tensor, sizes: Sequence[int], on: DeviceLike
+) -> Tensor:
+    root = sqrt(n * p * (1.0 - p))
+    b = root * 2.53 + 1.15
+    a = b * 0.0248 + p * 0.01 - 0.0873
+    c = n * p + 0.5
+    alpha = (5.1 / b + 2.83) * root
+    middle = floor((n + 1.0) * p)
+    logarithm = log(p / (1.0 - p))
+    most = lgamma(middle + 1.0) + lgamma(n - middle + 1.0)
+    found, done = middle, n < 0.0
+    for _ in range(PROPOSALS):
+        u = g.uniform(sizes, dtype=float64, device=on) - 0.5
+        v = open_uniform(g, sizes, float64, on)
+        us = 0.5 - apply(ops.ABS, (u,))
+        k = floor((a * 2.0 / us + b) * u + c)
+        safe = apply(ops.CLIP, (k, 0.0, n))
+        ratio = log(v * alpha / (a / (us * us) + b))
+        bound = most - lgamma(safe + 1.0) - lgamma(n - safe + 1.0) + (safe - middle) * logarithm
+        fine = apply(ops.EQUAL, (safe, k)) & (us > 0.0) & (ratio <= bound)
+        found = apply(ops.WHERE, (fine & ~done, k, found))
+        done = done | fine
+    return found
+
+
+@named
+def multinomial(
+    n: int, p: Array, shape: Extents = (), *, dtype: DTypeLike = None, device: DeviceLike = None,
+    generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """How many of n elements are of each of several kinds, from the multinomial distribution.
+
+    `n`: an integer from 0 on. `p`: how probable each kind is, relative to their sum. PyTorch's
+    function of the same name chooses elements; see `choice`. `generator`: whose stream is used;
+    unless given, the default one.
+    Shapes: `p` is a vector, `shape` an int or a tuple of ints; the result is (*shape, kinds).
+    Dtypes: int64 unless `dtype` is given. Computed in float64.
+    Raises: DTypeError, ShapeError, DeviceError, ArgumentError for a negative n.
+    Source: kinds are halved, and each half gets a binomial share of what there is; see `binomial`.
+
+    >>> import dovetail as dt
+    >>> dt.random.multinomial(6, [0.0, 1.0], 2, device="reference").tolist()
+    [[0, 6], [0, 6]]
+    """
+    total = float(integer("multinomial", n, "n", 0))
+    (kinds,), own, _, on = parameters("multinomial", ("p",), (p,), None, None, device)
+    if not isinstance(kinds, Tensor) or len(own) != 1 or not own[0]:
+        raise ShapeError(f"multinomial: p is a vector with an element or more, not of shape {own}")
+    d = int64 if dtype is None else real_dtype("multinomial", dtype)
+    g, sizes = chosen("multinomial", generator), extents("multinomial", shape)
+    found = full((*sizes, 1), total, dtype=float64, device=on)
+    for level in _halved(cast(kinds, float64)):
+        pairs = reshape(level, (-1, 2))
+        first, both = place_along(pairs, 1, 0), sum_of(pairs, axis=1)
+        share = first / apply(ops.WHERE, (both > 0.0, both, 1.0))
+        left = _successes(g, found, broadcast_to(share, found.shape), found.shape, on)
+        found = reshape(stack([left, found - left], axis=-1), (*sizes, 2 * left.shape[-1]))
+    return cast(slice_along(found, len(sizes), 0, own[0]), d)
+
+
+def _halved(weights: Tensor) -> list[Tensor]:
+    """Sums of weights over 2, 4, ... parts of the kinds, down to each one, as to a power of 2."""
+    n = weights.shape[0]
+    size = 1 << (n - 1).bit_length()
+    rest = zeros((size - n,), dtype=float64, device=weights.device)
+    levels = [concat([weights, rest])]
+    while levels[0].shape[0] > 2:
+        levels.insert(0, sum_of(reshape(levels[0], (-1, 2)), axis=1))
+    return levels if size > 1 else []

@@ -1,0 +1,432 @@
+"""More of `dt.random`: distributions, choices and shuffles, made of the draws of a `Generator`.
+
+Each element has places of its own in the stream, so the same seed gives the same numbers on every
+device. Where numbers are proposed and some rejected, every element gets as many proposals, of which
+the first that is accepted counts: none is read by the host.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from .. import layout as lay
+from ..arguments import flag, integer, named, real
+from ..dtypes import DType, bool_, float32, float64
+from ..errors import ArgumentError, DTypeError, ShapeError
+from ..ops import table as ops
+from ..tensor.host import values_of
+from ..tensor.operands import ARRAYS, Array
+from ..tensor.tensor import Tensor, strided
+from ..tensor.verbs import apply
+from ..tensor.writes import write_result
+from .creation import extents
+from .cumulative import cumulative_sum
+from .datatypes import DeviceLike, DTypeLike, cast, real_dtype
+from .elementwise import erfinv, exp, log, log1p, sqrt
+from .from_values import asarray
+from .indexing import searchsorted, take
+from .manipulation import broadcast_shapes
+from .random import Extents, Generator, chosen
+from .sorting import topk
+from .statistics import sum as sum_of
+
+__all__ = [
+    "bernoulli", "beta", "choice", "dirichlet", "exponential", "gamma", "laplace", "rand",
+    "randint", "randn", "shuffle", "truncated_normal",
+]  # fmt: skip
+
+Parameter = Array | float  # one number, or a tensor of them, one for each element
+
+PROPOSALS = 10  # of gamma's 95 % are accepted: one in 1e13 elements keeps its last proposal
+
+
+# --- under other names ----------------------------------------------------------------------------
+
+
+@named
+def rand(
+    *shape: int, dtype: DTypeLike = None, device: DeviceLike = None,
+    generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """Floats spread evenly over 0 <= x < 1, NumPy's and PyTorch's short name for `uniform`.
+
+    `generator`: whose stream is used; unless given, the default one.
+    Shapes: the sizes are given one by one, or as a tuple.
+    Dtypes: floats, float32 unless `dtype` is given.
+    Raises: DTypeError, ShapeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.random.rand(2, 3, device="reference").shape
+    (2, 3)
+    """
+    g = chosen("rand", generator)
+    return g.uniform(_sizes(shape), dtype=dtype, device=device)
+
+
+@named
+def randn(
+    *shape: int, dtype: DTypeLike = None, device: DeviceLike = None,
+    generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """Floats from the standard normal distribution, a short name for `normal`.
+
+    `generator`: whose stream is used; unless given, the default one.
+    Shapes: the sizes are given one by one, or as a tuple.
+    Dtypes: floats, float32 unless `dtype` is given.
+    Raises: DTypeError, ShapeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.random.randn(2, 3, device="reference").shape
+    (2, 3)
+    """
+    g = chosen("randn", generator)
+    return g.normal(_sizes(shape), dtype=dtype, device=device)
+
+
+def _sizes(shape: Sequence[int]) -> Sequence[int]:
+    return shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+
+
+@named
+def randint(
+    low: int, high: int | None = None, shape: Extents = (), *, dtype: DTypeLike = None,
+    device: DeviceLike = None, generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """Integers low <= k < high, NumPy's and PyTorch's older name for `integers`.
+
+    `low`, `high`: the bounds; where `high` is not given, 0 <= k < low. `generator`: whose stream is
+    used; unless given, the default one.
+    Shapes: `shape` is an int or a tuple of ints.
+    Dtypes: integers, int64 unless `dtype` is given.
+    Raises: ArgumentError for an empty range or one beyond the dtype; DTypeError, ShapeError,
+    DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.random.randint(0, 10, (2, 3), device="reference").shape
+    (2, 3)
+    """
+    g = chosen("randint", generator)
+    return g.integers(low, high, shape, dtype=dtype, device=device)
+
+
+# --- parameters -----------------------------------------------------------------------------------
+
+
+def parameters(
+    op: str, names: Sequence[str], given: Sequence[object], shape: Extents | None,
+    dtype: DTypeLike, device: DeviceLike,
+) -> tuple[list[Tensor | float], tuple[int, ...], DType, DeviceLike]:  # fmt: skip
+    """Numbers and tensors, the shape of what is drawn, its dtype and device."""
+    found: list[Tensor | float] = []
+    tensors = [g for g in given if isinstance(g, Tensor)]
+    device = tensors[0].device if device is None and tensors else device
+    for name, g in zip(names, given, strict=True):
+        if isinstance(g, ARRAYS):
+            g = asarray(g, device=device)
+        found.append(strided(op, g) if isinstance(g, Tensor) else real(op, g, name))
+    shapes = [f.shape for f in found if isinstance(f, Tensor)]
+    joint = broadcast_shapes(*shapes) if shapes else ()
+    sizes = joint if shape is None else extents(op, shape)
+    if broadcast_shapes(joint, sizes) != sizes:
+        raise ShapeError(f"{op}: parameters of shape {joint} for a result of shape {sizes}")
+    d = next((f.dtype for f in found if isinstance(f, Tensor) and f.dtype.kind == "f"), float32)
+    d = d if dtype is None else real_dtype(op, dtype)
+    if d.kind != "f":
+        raise DTypeError(f"{op}: makes floats, not {d.name}")
+    return found, sizes, d, device
+
+
+def open_uniform(g: Generator, shape: Extents, d: DType, device: DeviceLike) -> Tensor:
+    """Floats in 0 < u <= 1."""
+    return 1.0 - g.uniform(shape, dtype=d, device=device)
+
+
+# --- by inversion ---------------------------------------------------------------------------------
+
+
+@named
+def bernoulli(
+    p: Parameter = 0.5, shape: Extents | None = None, *, dtype: DTypeLike = None,
+    device: DeviceLike = None, generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """True or 1 with probability `p`, else False or 0.
+
+    `p`: one number, or a tensor of them. `generator`: whose stream is used; unless given, the
+    default one.
+    Shapes: `shape` is an int or a tuple of ints; that of `p` unless given.
+    Dtypes: bool unless `dtype` is given.
+    Raises: DTypeError, ShapeError, DeviceError, ArgumentError for a number outside of 0..1.
+
+    >>> import dovetail as dt
+    >>> dt.random.bernoulli(1.0, 3, device="reference").tolist()
+    [True, True, True]
+    """
+    (q,), sizes, d, on = parameters("bernoulli", ("p",), (p,), shape, None, device)
+    if not isinstance(q, Tensor) and not 0 <= q <= 1:
+        raise ArgumentError(f"bernoulli: p is {q}, not in 0..1")
+    wide = float64 if d is float64 else float32
+    u = chosen("bernoulli", generator).uniform(sizes, dtype=wide, device=on)
+    return cast(apply(ops.LESS, (u, q)), bool_ if dtype is None else real_dtype("bernoulli", dtype))
+
+
+@named
+def exponential(
+    scale: Parameter = 1.0, shape: Extents | None = None, *, dtype: DTypeLike = None,
+    device: DeviceLike = None, generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """Floats from the exponential distribution: waits whose mean is `scale`.
+
+    `scale`: one number, or a tensor of them. `generator`: whose stream is used; unless given, the
+    default one.
+    Shapes: `shape` is an int or a tuple of ints; that of `scale` unless given.
+    Dtypes: floats, that of `scale` or float32 unless `dtype` is given.
+    Raises: DTypeError, ShapeError, DeviceError, ArgumentTypeError.
+
+    >>> import dovetail as dt
+    >>> bool((dt.random.exponential(2.0, 9, device="reference") >= 0).all())
+    True
+    """
+    (s,), sizes, d, on = parameters("exponential", ("scale",), (scale,), shape, dtype, device)
+    u = chosen("exponential", generator).uniform(sizes, dtype=d, device=on)
+    return cast(-log1p(-u) * s, d)
+
+
+@named
+def laplace(
+    loc: Parameter = 0.0, scale: Parameter = 1.0, shape: Extents | None = None, *,
+    dtype: DTypeLike = None, device: DeviceLike = None, generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """Floats from the Laplace distribution: exponential on both sides of `loc`.
+
+    `loc`, `scale`: its mean and how wide it is; numbers or tensors. `generator`: whose stream is
+    used; unless given, the default one.
+    Shapes: `shape` is an int or a tuple of ints; that of the parameters unless given.
+    Dtypes: floats, that of the parameters or float32 unless `dtype` is given.
+    Raises: DTypeError, ShapeError, DeviceError, ArgumentTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.random.laplace(0.0, 1.0, (2, 3), device="reference").shape
+    (2, 3)
+    """
+    given = parameters("laplace", ("loc", "scale"), (loc, scale), shape, dtype, device)
+    (m, s), sizes, d, on = given
+    g = chosen("laplace", generator)
+    size = -log(open_uniform(g, sizes, d, on)) * s
+    sign = g.uniform(sizes, dtype=d, device=on) < 0.5
+    return cast(apply(ops.WHERE, (sign, -size, size)) + m, d)
+
+
+@named
+def truncated_normal(
+    low: Parameter = -2.0, high: Parameter = 2.0, shape: Extents | None = None, *,
+    mean: Parameter = 0.0, std: Parameter = 1.0, dtype: DTypeLike = None,
+    device: DeviceLike = None, generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """Floats from the normal distribution between two bounds.
+
+    `low`, `high`: the bounds. `mean`, `std`: of the whole distribution. All are numbers or tensors.
+    `generator`: whose stream is used; unless given, the default one.
+    Shapes: `shape` is an int or a tuple of ints; that of the parameters unless given.
+    Dtypes: floats, that of the parameters or float32 unless `dtype` is given.
+    Accuracy: by the inverse error function, so bounds some standard deviations from the mean, to
+    one side of it, give few different numbers.
+    Raises: DTypeError, ShapeError, DeviceError, ArgumentTypeError.
+
+    >>> import dovetail as dt
+    >>> x = dt.random.truncated_normal(-1.0, 1.0, 9, device="reference")
+    >>> bool((x >= -1).all() & (x <= 1).all())
+    True
+    """
+    names = ("low", "high", "mean", "std")
+    given = parameters("truncated_normal", names, (low, high, mean, std), shape, dtype, device)
+    (a, b, m, s), sizes, d, on = given
+    u = chosen("truncated_normal", generator).uniform(sizes, dtype=d, device=on)
+    erf = ops.TABLE["erf"]
+    ends = [apply(erf, (((u * 0.0 + e) - m) / (s * math.sqrt(2.0)),)) for e in (a, b)]
+    z = erfinv(ends[0] + (ends[1] - ends[0]) * u) * (s * math.sqrt(2.0)) + m
+    return cast(apply(ops.CLIP, (z, a, b)), d)
+
+
+# --- by rejection ---------------------------------------------------------------------------------
+
+
+@named
+def gamma(
+    concentration: Parameter, scale: Parameter = 1.0, shape: Extents | None = None, *,
+    dtype: DTypeLike = None, device: DeviceLike = None, generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """Floats from the gamma distribution, whose mean is concentration * scale.
+
+    `concentration`: NumPy's `shape`, its first parameter. `scale`: the second. Both are positive
+    numbers or tensors. `generator`: whose stream is used; unless given, the default one.
+    Shapes: `shape` is an int or a tuple of ints; that of the parameters unless given.
+    Dtypes: floats, that of the parameters or float32 unless `dtype` is given.
+    Raises: DTypeError, ShapeError, DeviceError, ArgumentTypeError.
+    Source: Marsaglia and Tsang, "A simple method for generating gamma variables", 2000, of ten
+    proposals.
+
+    >>> import dovetail as dt
+    >>> bool((dt.random.gamma(2.0, 1.0, 9, device="reference") > 0).all())
+    True
+    """
+    names = ("concentration", "scale")
+    given = parameters("gamma", names, (concentration, scale), shape, dtype, device)
+    (k, s), sizes, d, on = given
+    return cast(_gamma(chosen("gamma", generator), k, sizes, d, on) * s, d)
+
+
+def _gamma(
+    g: Generator, k: Tensor | float, sizes: Sequence[int], d: DType, on: DeviceLike
+) -> Tensor:
+    wide = float64 if d is float64 else float32
+    boost = open_uniform(g, sizes, wide, on)
+    k = boost * 0.0 + k
+    small = k < 1.0
+    c = apply(ops.WHERE, (small, k + 1.0, k)) - 1.0 / 3.0
+    b = 1.0 / sqrt(c * 9.0)
+    found = c  # the most probable value, where nothing is accepted
+    done = small & ~small
+    for _ in range(PROPOSALS):
+        x = g.normal(sizes, dtype=wide, device=on)
+        u = open_uniform(g, sizes, wide, on)
+        v = x * b + 1.0
+        v = v * v * v
+        fine = (v > 0.0) & (log(u) < x * x * 0.5 + c - c * v + c * log(apply(ops.ABS, (v,))))
+        found = apply(ops.WHERE, (fine & ~done, c * v, found))
+        done = done | fine
+    factor = exp(log(boost) / apply(ops.WHERE, (small, k, 1.0)))
+    return apply(ops.WHERE, (small, found * factor, found))
+
+
+@named
+def beta(
+    a: Parameter, b: Parameter, shape: Extents | None = None, *, dtype: DTypeLike = None,
+    device: DeviceLike = None, generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """Floats in 0..1 from the beta distribution, whose mean is a / (a + b).
+
+    `a`, `b`: positive numbers or tensors. `generator`: whose stream is used; unless given, the
+    default one.
+    Shapes: `shape` is an int or a tuple of ints; that of the parameters unless given.
+    Dtypes: floats, that of the parameters or float32 unless `dtype` is given.
+    Raises: DTypeError, ShapeError, DeviceError, ArgumentTypeError.
+    Source: a quotient of two gamma variables; see `gamma`.
+
+    >>> import dovetail as dt
+    >>> x = dt.random.beta(2.0, 3.0, 9, device="reference")
+    >>> bool((x >= 0).all() & (x <= 1).all())
+    True
+    """
+    (p, q), sizes, d, on = parameters("beta", ("a", "b"), (a, b), shape, dtype, device)
+    g = chosen("beta", generator)
+    x, y = _gamma(g, p, sizes, d, on), _gamma(g, q, sizes, d, on)
+    return cast(x / (x + y), d)
+
+
+@named
+def dirichlet(
+    alpha: Array, shape: Extents = (), *, dtype: DTypeLike = None, device: DeviceLike = None,
+    generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """Vectors of positive floats that sum to 1, from the Dirichlet distribution.
+
+    `alpha`: a vector of positive concentrations. `generator`: whose stream is used; unless given,
+    the default one.
+    Shapes: `shape` is an int or a tuple of ints; the result is (*shape, alpha's length).
+    Dtypes: floats, that of `alpha` or float32 unless `dtype` is given.
+    Raises: DTypeError, ShapeError, DeviceError, ArgumentTypeError.
+    Source: gamma variables over their sum; see `gamma`.
+
+    >>> import dovetail as dt
+    >>> dt.random.dirichlet([1.0, 2.0, 3.0], 4, device="reference").shape
+    (4, 3)
+    """
+    (k,), own, d, on = parameters("dirichlet", ("alpha",), (alpha,), None, dtype, device)
+    if len(own) != 1:
+        raise ShapeError(f"dirichlet: alpha is a vector, not of shape {own}")
+    sizes = (*extents("dirichlet", shape), *own)
+    x = _gamma(chosen("dirichlet", generator), k, sizes, d, on)
+    return cast(x / sum_of(x, axis=-1, keepdims=True), d)
+
+
+# --- choices --------------------------------------------------------------------------------------
+
+
+@named
+def choice(
+    x: int | Array, shape: Extents = (), *, replace: bool = True, p: Array | None = None,
+    axis: int = 0, device: DeviceLike = None, generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """Random elements of `x` along an axis, or of the integers 0..x-1.
+
+    `replace`: whether one may be chosen several times. `p`: how probable each is, read by the host;
+    all alike unless given. `generator`: whose stream is used; unless given, the default one.
+    Shapes: `shape` is an int or a tuple of ints, which takes the place of the axis.
+    Dtypes: x's, for an int int64.
+    Raises: ArgumentError for probabilities that are negative or do not sum to 1, or for more than
+    there are; ShapeError, AxisError, DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> sorted(dt.random.choice(3, 3, replace=False, device="reference").tolist())
+    [0, 1, 2]
+    """
+    g, sizes = chosen("choice", generator), extents("choice", shape)
+    if isinstance(x, ARRAYS):
+        x = asarray(x, device=device)
+    if isinstance(x, Tensor):
+        n, device = x.shape[lay.axis("choice", axis, x.ndim)], x.device
+    else:
+        n = integer("choice", x, "x", 0, 1 << 40)
+    at = _positions(g, n, sizes, flag("choice", replace, "replace"), p, device)
+    return take(x, at, axis=axis) if isinstance(x, Tensor) else at
+
+
+def _positions(
+    g: Generator, n: int, sizes: tuple[int, ...], replace: bool, p: Array | None, on: DeviceLike
+) -> Tensor:
+    count = math.prod(sizes)
+    if count and not n:
+        raise ArgumentError("choice: there is nothing to choose from")
+    if not replace and count > n:
+        raise ArgumentError(f"choice: {count} of {n} without taking one twice")
+    if p is None:
+        if replace:
+            return g.integers(0, max(n, 1), sizes, device=on)
+        return g.permutation(n, device=on)[:count].reshape(sizes)
+    weights = values_of("choice", p) if isinstance(p, Tensor) else np.asarray(p, np.float64)
+    if weights.shape != (n,):
+        raise ShapeError(f"choice: p of shape {weights.shape} for {n} elements")
+    if not (np.all(weights >= 0) and abs(float(weights.sum()) - 1.0) < 1e-5):
+        raise ArgumentError("choice: p is not negative and sums to 1")
+    shares = asarray(weights.astype(np.float64), device=on)
+    u = g.uniform(sizes if replace else (n,), dtype=float64, device=on)
+    if replace:
+        total = cumulative_sum(shares)
+        return searchsorted(total, u * total[-1:].reshape(()), side="right")
+    if np.count_nonzero(weights) < count:
+        raise ArgumentError(f"choice: {count} of fewer elements that are possible")
+    # the smallest of exponential waits: Efraimidis and Spirakis, 2006
+    waits = apply(ops.WHERE, (shares > 0.0, -log1p(-u) / shares, math.inf))
+    return topk(waits, count, largest=False).indices.reshape(sizes)
+
+
+@named
+def shuffle(x: Tensor, *, axis: int = 0, generator: Generator | None = None) -> Tensor:
+    """This tensor, after its slices along `axis` have been put in random order.
+
+    `generator`: whose stream is used; unless given, the default one. See `permutation`, which
+    leaves its tensor as it is.
+    Shapes: of at least 1 dimension; it writes into the memory, and returns `x`.
+    Dtypes: all.
+    Raises: AxisError, ReadOnlyError, GradientError for a leaf that requires one, DTypeError.
+
+    >>> import dovetail as dt
+    >>> sorted(dt.random.shuffle(dt.arange(4, device="reference")).tolist())
+    [0, 1, 2, 3]
+    """
+    d = lay.axis("shuffle", axis, strided("shuffle", x).ndim)
+    order = chosen("shuffle", generator).permutation(x.shape[d], device=x.device)
+    return write_result("shuffle", x, [take(x, order, axis=d)])

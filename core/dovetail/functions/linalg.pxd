@@ -1,0 +1,13 @@
+# What the compiled form of `linalg.py` knows of its types.
+cimport cython
+
+from dovetail.graph.expr cimport Expr, Spec, node
+from dovetail.tensor.fields cimport expr_of
+from dovetail.tensor.tensor cimport make
+from dovetail.tensor.verbs cimport apply, reduce, seen_as, view
+
+
+@cython.locals(e1=Expr, e2=Expr, products=Expr)
+cpdef _matmul(object name, object x1, object x2)
+@cython.locals(seen=Expr)
+cpdef Expr _moved(object x, object move)

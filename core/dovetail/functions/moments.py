@@ -1,0 +1,203 @@
+"""Weighted means, covariances and the range of values."""
+
+from __future__ import annotations
+
+from .. import layout as lay
+from ..arguments import flag, named, real
+from ..dtypes import DType, float32
+from ..errors import ArgumentError, ShapeError
+from ..ops import table as ops
+from ..tensor.operands import Array, beside
+from ..tensor.tensor import Tensor, required, strided
+from ..tensor.verbs import apply, view
+from .copies import concat
+from .datatypes import cast, result_type
+from .linalg import conjugate, matmul
+from .manipulation import broadcast_to, diagonal
+from .statistics import Axis
+from .statistics import max as max_of
+from .statistics import mean as mean_of
+from .statistics import min as min_of
+from .statistics import sum as sum_of
+
+__all__ = ["average", "corrcoef", "cov", "ptp"]
+
+
+@named
+def ptp(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+    """The range of values over `axis`: the largest less the smallest.
+
+    Shapes: any with elements along `axis`; the axes go, or stay with size 1 with `keepdims`.
+    Dtypes: integers and floats; the result has the same, and integers wrap.
+    Raises: ShapeError where there are no elements, AxisError, DTypeError for bool.
+
+    >>> import dovetail as dt
+    >>> dt.ptp(dt.asarray([[1, 5], [2, 2]], device="reference"), axis=1).tolist()
+    [4, 0]
+    """
+    top = max_of(x, axis=axis, keepdims=keepdims)
+    return apply(ops.SUBTRACT, (top, min_of(x, axis=axis, keepdims=keepdims)))
+
+
+@named
+def average(
+    x: Tensor, /, axis: Axis = None, weights: Array | None = None, *, returned: bool = False,
+    keepdims: bool = False,
+) -> Tensor | tuple[Tensor, Tensor]:  # fmt: skip
+    """The weighted mean over `axis`: sum(x * weights) / sum(weights).
+
+    `weights`: how much each element counts; all alike unless given. `returned`: whether the sum of
+    the weights comes too, as a second tensor.
+    Shapes: `weights` has x's, or is a vector along one axis; the axes go, or stay with size 1 with
+    `keepdims`. Where the weights sum to 0 there is no mean, and it is infinite or NaN.
+    Dtypes: all, promoted; integers and bool give float32.
+    Order: the canonical one (docs/numerics.md): the same bits on every device.
+    Raises: ShapeError, AxisError, DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.average(dt.asarray([1.0, 3.0], device="reference"), weights=[3, 1]).item()
+    1.5
+    """
+    axes = lay.axes("average", axis, required("average", x).ndim)
+    returned, keepdims = (
+        flag("average", returned, "returned"),
+        flag("average", keepdims, "keepdims"),
+    )
+    if weights is None:
+        found = mean_of(x, axis=axes, keepdims=keepdims)
+        count = x.size // max(found.size, 1)
+        ones = apply(ops.EQUAL, (found, found)) if returned else found
+        total = apply(ops.WHERE, (ones, float(count), float(count))) if returned else found
+        return (found, cast(total, found.dtype)) if returned else found
+    w = weights if isinstance(weights, Tensor) else beside("average", weights, (x,))
+    d = _float("average", x, w)
+    wide = _spread_weights(x, cast(w, d.compute if w.dtype.kind == "c" else d.compute.part), axes)
+    total = sum_of(wide, axis=axes, keepdims=keepdims)
+    product = apply(ops.MULTIPLY, (cast(x, d.compute), wide))
+    found = cast(apply(ops.DIVIDE, (sum_of(product, axis=axes, keepdims=keepdims), total)), d)
+    return (found, cast(total, d)) if returned else found
+
+
+def _float(op: str, *given: Tensor) -> DType:
+    found = result_type(*given)
+    return found if found.kind in "fc" else float32
+
+
+def _spread_weights(x: Tensor, w: Tensor, axes: tuple[int, ...]) -> Tensor:
+    """Weights for every element."""
+    if w.shape == x.shape:
+        return w
+    if w.shape != tuple(x.shape[d] for d in axes):
+        raise ShapeError(f"average: weights of shape {w.shape} for axis {axes} of shape {x.shape}")
+    column = tuple(n if d in axes else 1 for d, n in enumerate(x.shape))
+    return broadcast_to(view(w, ("reshape", column)), x.shape)
+
+
+@named
+def cov(
+    x: Tensor, y: Array | None = None, /, *, rowvar: bool = True, correction: float = 1.0,
+    fweights: Array | None = None, aweights: Array | None = None,
+) -> Tensor:  # fmt: skip
+    """The covariance matrix of variables, of which each row of `x` has the observations.
+
+    `y`: more variables. `rowvar`: False has a variable in each column. `correction`: c in the
+    divisor n - c; NumPy's `ddof`, and with 0 its `bias=True`. `fweights`: how often each
+    observation counts; `aweights`: how much.
+    Shapes: of at most 2 dimensions; a vector is one variable. Gives (variables, variables), and ()
+    for one.
+    Dtypes: all; integers and bool give float32. Of complex numbers the second one is conjugated.
+    Order: of the products that of `matmul`, unless within `dt.reproducible()`.
+    Raises: ShapeError, DTypeError, DeviceError, ArgumentError for a `correction` that is no number.
+
+    >>> import dovetail as dt
+    >>> dt.cov(dt.asarray([[1.0, 2.0, 3.0], [6.0, 4.0, 2.0]], device="reference")).tolist()
+    [[1.0, -2.0], [-2.0, 4.0]]
+    """
+    given = {"fweights": fweights, "aweights": aweights}
+    found = _covariance("cov", x, y, rowvar, real("cov", correction, "correction"), given)
+    return view(found, ("reshape", ())) if found.shape == (1, 1) else found
+
+
+def _variables(op: str, x: Tensor, y: Array | None, rowvar: bool) -> Tensor:
+    """A matrix with a variable in each row."""
+    rowvar = flag(op, rowvar, "rowvar")
+    parts = [strided(op, x)]
+    if y is not None:
+        parts.append(y if isinstance(y, Tensor) else beside(op, y, (x,)))
+    rows = []
+    for part in parts:
+        if part.ndim > 2:
+            raise ShapeError(f"{op}: needs a matrix or a vector, not shape {part.shape}")
+        if part.ndim < 2:
+            rows.append(view(part, ("reshape", (1, part.size))))
+        else:
+            rows.append(part if rowvar or part.shape[0] == 1 else part.mT)
+    joined = rows[0] if len(rows) == 1 else concat(rows, axis=0)
+    return cast(joined, _float(op, joined))
+
+
+def _covariance(
+    op: str, x: Tensor, y: Array | None, rowvar: bool, correction: float,
+    weights: dict[str, Array | None],
+) -> Tensor:  # fmt: skip
+    rows = _variables(op, x, y, rowvar)
+    d = rows.dtype
+    rows = cast(rows, d.compute)
+    n = rows.shape[1]
+    given = {k: _weights(op, k, w, rows) for k, w in weights.items() if w is not None}
+    w = None
+    for part in given.values():
+        w = part if w is None else w * part
+    if w is None:
+        away = rows - mean_of(rows, axis=1, keepdims=True)
+        left = n - correction
+        return cast(matmul(away, conjugate(away).mT) / (left if left > 0 else 0.0), d)
+    total = sum_of(w)
+    away = rows - sum_of(rows * w, axis=1, keepdims=True) / total
+    divisor = total
+    if correction:
+        aw = given.get("aweights")
+        share = 1.0 if aw is None else sum_of(w * aw) / total
+        divisor = total - share * correction
+    divisor = apply(ops.MAXIMUM, (divisor, 0.0))
+    return cast(matmul(away, conjugate(away * w).mT) / divisor, d)
+
+
+def _weights(op: str, name: str, w: Array, rows: Tensor) -> Tensor:
+    found = w if isinstance(w, Tensor) else beside(op, w, (rows,))
+    if found.shape != (rows.shape[1],):
+        raise ShapeError(f"{op}: {name} of shape {found.shape} for {rows.shape[1]} observations")
+    if name == "fweights" and found.dtype.kind == "f":
+        raise ArgumentError(f"{op}: fweights are integers, not {found.dtype.name}; see aweights")
+    return cast(found, rows.dtype.part)
+
+
+@named
+def corrcoef(x: Tensor, y: Array | None = None, /, *, rowvar: bool = True) -> Tensor:
+    """The correlation coefficients of variables: `cov`, divided by both standard deviations.
+
+    `y`: more variables. `rowvar`: False has a variable in each column.
+    Shapes: of at most 2 dimensions; a vector is one variable. Gives (variables, variables), and ()
+    for one.
+    Dtypes: all; integers and bool give float32.
+    Order: of the products that of `matmul`, unless within `dt.reproducible()`.
+    Raises: ShapeError, DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.corrcoef(dt.asarray([[1.0, 2.0, 3.0], [6.0, 4.0, 2.0]], device="reference")).tolist()
+    [[1.0, -1.0], [-1.0, 1.0]]
+    """
+    c = _covariance("corrcoef", x, y, rowvar, 1.0, {})
+    scale = apply(ops.SQRT, (apply(ops.REAL, (diagonal(c),)),))
+    n = scale.shape[0]
+    row, column = view(scale, ("reshape", (1, n))), view(scale, ("reshape", (n, 1)))
+    found = _within_one(c / column / row)
+    return view(found, ("reshape", ())) if found.shape == (1, 1) else found
+
+
+def _within_one(x: Tensor) -> Tensor:
+    """Rounding put right: real numbers, and parts of complex ones, from -1 to 1."""
+    if x.dtype.kind != "c":
+        return apply(ops.CLIP, (x, -1.0, 1.0))
+    parts = [apply(ops.CLIP, (apply(part, (x,)), -1.0, 1.0)) for part in (ops.REAL, ops.IMAG)]
+    return parts[0] + parts[1] * 1j

@@ -1,0 +1,31 @@
+# What the compiled form of `recipes.py` knows of its types.
+cimport cython
+
+from dovetail.graph.expr cimport Expr, Spec, ask, leaf, node, storage_of
+from dovetail.memory.storage cimport Storage
+from dovetail.memory.tracing cimport caller
+from dovetail.tensor.fields cimport expr_of, is_strided
+from dovetail.tensor.tensor cimport make, waiting_storage
+
+
+cdef class Step:
+    cdef public object op
+    cdef public tuple args
+    cdef public tuple numbers
+    cdef public object attrs
+    cdef public Spec spec
+    cdef public bint asks
+    cdef public tuple strides
+    cdef public Py_ssize_t offset
+    cdef public tuple moves
+
+
+cpdef tuple described(Expr e)
+@cython.locals(
+    made=list, step=Step, args=list, e=Expr, k=Py_ssize_t, j=Py_ssize_t, storages=dict
+)
+cpdef Expr again(list steps, list given)
+@cython.locals(moves=tuple, offset=Py_ssize_t)
+cpdef Expr _seen(Step step, Expr source, dict storages)
+@cython.locals(given=Expr, key=tuple, steps=list)
+cpdef composed(object function, object x, object option)

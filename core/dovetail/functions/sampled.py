@@ -1,0 +1,331 @@
+"""Functions known by samples: slopes, areas, interpolation, convolution, polynomials."""
+
+from __future__ import annotations
+
+from .. import layout as lay
+from ..arguments import choice, flag, integer, named, real
+from ..dtypes import DType, float32
+from ..errors import ArgumentError, ShapeError
+from ..ops import table as ops
+from ..tensor.operands import Array, Operand, beside, brought
+from ..tensor.tensor import Tensor, required, strided
+from ..tensor.verbs import apply, slice_along, view
+from .copies import concat
+from .creation import ones, zeros
+from .cumulative import cumulative_prod, diff
+from .datatypes import cast, result_type
+from .indexing import fetch, searchsorted
+from .linalg import conjugate, matmul
+from .manipulation import as_strided, broadcast_to, flip, ravel
+from .sorting import argsort
+from .statistics import Axis
+from .statistics import sum as sum_of
+
+__all__ = [
+    "convolve", "correlate", "ediff1d", "gradient", "interp", "polyval", "trapezoid", "vander",
+]  # fmt: skip
+
+
+def _floats(x: Tensor) -> Tensor:
+    return x if x.dtype.kind in "fc" else cast(x, float32)
+
+
+def _vector(op: str, name: str, x: Tensor) -> Tensor:
+    if x.ndim != 1:
+        raise ShapeError(f"{op}: {name} is a vector, not of shape {x.shape}")
+    return x
+
+
+@named
+def ediff1d(x: Tensor, /, to_end: Array | None = None, to_begin: Array | None = None) -> Tensor:
+    """The differences of neighbours in the raveled tensor, with something before and after them.
+
+    `to_end`, `to_begin`: what stands behind and in front of the differences.
+    Shapes: any; gives a vector.
+    Dtypes: numbers; integers wrap.
+    Raises: DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.ediff1d(dt.asarray([1, 4, 9], device="reference"), to_begin=[0]).tolist()
+    [0, 3, 5]
+    """
+    flat = ravel(required("ediff1d", x))
+    ends = [
+        None if e is None else ravel(brought("ediff1d", flat, e)[1]) for e in (to_begin, to_end)
+    ]
+    parts = [p for p in (ends[0], diff(flat), ends[1]) if p is not None]
+    return concat([cast(p, x.dtype) for p in parts]) if len(parts) > 1 else parts[0]
+
+
+@named
+def trapezoid(y: Tensor, x: Array | None = None, /, *, dx: float = 1.0, axis: int = -1) -> Tensor:
+    """The area under samples along `axis`, by the trapezoidal rule.
+
+    `y`: the samples. `x`: where they were taken; unless given, `dx` apart.
+    Shapes: `x` broadcasts to y's, or is a vector along the axis, which goes.
+    Dtypes: numbers, promoted; integers give float32.
+    Order: the canonical one (docs/numerics.md): the same bits on every device.
+    Raises: ShapeError, AxisError, DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.trapezoid(dt.asarray([1.0, 2.0, 3.0], device="reference")).item()
+    4.0
+    """
+    d = lay.axis("trapezoid", axis, required("trapezoid", y).ndim)
+    y = _floats(y)
+    n = max(y.shape[d] - 1, 0)
+    mean = (slice_along(y, d, min(1, y.shape[d]), n) + slice_along(y, d, 0, n)) * 0.5
+    if x is None:
+        return sum_of(mean * real("trapezoid", dx, "dx"), axis=d)
+    at = x if isinstance(x, Tensor) else beside("trapezoid", x, (y,))
+    return sum_of(mean * _steps("trapezoid", at, y, d), axis=d)
+
+
+def _steps(op: str, at: Tensor, y: Tensor, d: int) -> Tensor:
+    """Widths between neighbours along an axis."""
+    if at.ndim != 1:
+        return diff(at, axis=d)
+    if at.shape[0] != y.shape[d]:
+        raise ShapeError(f"{op}: {at.shape[0]} places for {y.shape[d]} samples along axis {d}")
+    column = tuple(at.shape[0] - 1 if i == d else 1 for i in range(y.ndim))
+    return view(diff(at), ("reshape", column))
+
+
+@named
+def gradient(
+    x: Tensor, /, *spacing: Operand, axis: Axis = None, edge_order: int = 1
+) -> Tensor | tuple[Tensor, ...]:
+    """Slopes of samples by central differences, and one-sided ones at the ends, along each axis.
+
+    `*spacing`: how far samples are apart: one number for all axes or one for each, or a vector of
+    places. `axis`: which axes; all unless given. `edge_order`: 1 or 2, of the differences at the
+    ends. One tensor comes for one axis, else a tuple.
+    Shapes: at least edge_order + 1 samples along each axis; the results have x's.
+    Dtypes: numbers; integers give float32.
+    Raises: ShapeError, AxisError, ArgumentError, DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.gradient(dt.asarray([1.0, 2.0, 4.0, 7.0], device="reference")).tolist()
+    [1.0, 1.5, 2.5, 3.0]
+    """
+    axes = lay.axes("gradient", axis, required("gradient", x).ndim)
+    order = integer("gradient", edge_order, "edge_order", 1, 2)
+    if len(spacing) not in (0, 1, len(axes)):
+        raise ArgumentError(f"gradient: {len(spacing)} spacings for {len(axes)} axes")
+    given = (spacing or (1.0,)) * (len(axes) if len(spacing) < 2 else 1)
+    x = _floats(x)
+    found = tuple(_slopes(x, d, h, order) for d, h in zip(axes, given, strict=True))
+    return found[0] if len(found) == 1 else found
+
+
+def _slopes(x: Tensor, d: int, spacing: Operand, order: int) -> Tensor:
+    n = x.shape[d]
+    if n < order + 1:
+        raise ShapeError(f"gradient: {n} samples along axis {d}; needs {order + 1}")
+    if isinstance(spacing, (int, float)):
+        steps = None
+        h = real("gradient", spacing, "spacing")
+    else:
+        at = spacing if isinstance(spacing, Tensor) else beside("gradient", spacing, (x,))
+        if at.ndim != 1:
+            raise ShapeError(f"gradient: spacing is a number or a vector, not shape {at.shape}")
+        steps, h = cast(_steps("gradient", at, x, d), x.dtype.part), 1.0
+
+    def samples(k: int) -> Tensor:
+        return slice_along(x, d, k % n, 1)
+
+    def step(k: int) -> Tensor | float:
+        return h if steps is None else slice_along(steps, d, k % (n - 1), 1)
+
+    inner = []
+    if n > 2:
+        before, here, after = (slice_along(x, d, k, n - 2) for k in (0, 1, 2))
+        if steps is None:
+            inner = [(after - before) / (2.0 * h)]
+        else:
+            a, b = (slice_along(steps, d, k, n - 2) for k in (0, 1))
+            inner = [
+                before * (-b / (a * (a + b)))
+                + here * ((b - a) / (a * b))
+                + after * (a / (b * (a + b)))
+            ]
+    first, last = (samples(1) - samples(0)) / step(0), (samples(-1) - samples(-2)) / step(-1)
+    if order == 2:
+        first = _at_end(samples(0), samples(1), samples(2), step(0), step(1))
+        last = -_at_end(samples(-1), samples(-2), samples(-3), step(-1), step(-2))
+    return concat([first, *inner, last], axis=d)
+
+
+def _at_end(p: Tensor, q: Tensor, r: Tensor, a: Tensor | float, b: Tensor | float) -> Tensor:
+    """The slope at p of the parabola through p, q and r, which are a and then b apart."""
+    return p * (-(a * 2.0 + b) / (a * (a + b))) + q * ((a + b) / (a * b)) - r * (a / (b * (a + b)))
+
+
+@named
+def interp(
+    x: Tensor, xp: Array, fp: Array, /, left: float | None = None, right: float | None = None,
+    period: float | None = None,
+) -> Tensor:  # fmt: skip
+    """The values at `x` of the function that goes straight from each sample to the next.
+
+    `xp`, `fp`: where the samples are, ascending, and their values. `left`, `right`: the values
+    before and after all samples; those of the first and the last unless given. `period`: samples
+    repeat after it, and are put in order.
+    Shapes: x any; `xp` and `fp` are vectors of one length. The result has x's shape.
+    Dtypes: numbers, promoted; integers give float32. Only values may be complex.
+    Raises: ShapeError, ArgumentError for a period of 0, DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.interp(dt.asarray([0.5, 9.0], device="reference"), [0.0, 1.0], [10.0, 20.0]).tolist()
+    [15.0, 20.0]
+    """
+    x, places, values = brought("interp", required("interp", x), xp, fp)
+    n = _vector("interp", "xp", places).shape[0]
+    if _vector("interp", "fp", values).shape[0] != n or not n:
+        raise ShapeError(
+            f"interp: {n} places and {values.shape[0]} values; as many, and one at least"
+        )
+    d: DType = result_type(x, places, values)
+    d = d if d.kind in "fc" else float32
+    x, places = cast(x, d.part), cast(places, d.part)
+    values = cast(values, d if values.dtype.kind == "c" else d.part)
+    if period is not None:
+        x, places, values = _periodic(x, places, values, abs(real("interp", period, "period")))
+        left = right = None
+        n = n + 2
+    after = apply(ops.CLIP, (searchsorted(places, x, side="right"), 1, max(n - 1, 1)))
+    low = apply(ops.MINIMUM, (after - 1, n - 1))
+    high = apply(ops.MINIMUM, (after, n - 1))
+    a, b, v, w = fetch(places, low), fetch(places, high), fetch(values, low), fetch(values, high)
+    width = apply(ops.WHERE, (apply(ops.EQUAL, (a, b)), 1.0, b - a))
+    found = v + (w - v) * ((x - a) / width)
+    found = apply(ops.WHERE, (apply(ops.EQUAL, (x, b)), w, found))
+    below, above = apply(ops.LESS, (x, places[0])), apply(ops.GREATER, (x, places[n - 1]))
+    first = values[0] if left is None else real("interp", left, "left")
+    last = values[n - 1] if right is None else real("interp", right, "right")
+    found = apply(ops.WHERE, (below, first, apply(ops.WHERE, (above, last, found))))
+    return apply(ops.WHERE, (apply(ops.ISNAN, (x,)), x, found))
+
+
+def _periodic(
+    x: Tensor, places: Tensor, values: Tensor, period: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Samples of one period in order, with one of its neighbours on each side."""
+    if not period:
+        raise ArgumentError("interp: period must not be 0")
+    x, places = x % period, places % period
+    order = argsort(places)
+    places, values = fetch(places, order), fetch(values, order)
+    places = concat([places[-1:] - period, places, places[:1] + period])
+    return x, places, concat([values[-1:], values, values[:1]])
+
+
+@named
+def vander(x: Array, n: int | None = None, /, *, increasing: bool = False) -> Tensor:
+    """The Vandermonde matrix: the powers of each element, the highest first.
+
+    `n`: how many powers, from 0 on; as many as there are elements, unless given. `increasing`: has
+    the lowest first.
+    Shapes: a vector (m,) gives (m, n).
+    Dtypes: numbers; the result has the same.
+    Order: each power is the one below it times the element.
+    Raises: ShapeError unless it is a vector, ArgumentError for a negative n, DTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.vander(dt.asarray([2, 3], device="reference"), 3).tolist()
+    [[4, 2, 1], [9, 3, 1]]
+    """
+    (x,) = brought("vander", x)
+    m = _vector("vander", "x", x).shape[0]
+    count = m if n is None else integer("vander", n, "n", 0, 1 << 31)
+    column = view(x, ("reshape", (m, 1)))
+    one = ones((m, min(count, 1)), dtype=x.dtype, device=x.device)
+    if count > 1:
+        factors = broadcast_to(column, (m, count - 1))
+        one = concat([one, cast(cumulative_prod(factors, axis=1), x.dtype)], axis=1)
+    return one if flag("vander", increasing, "increasing") else flip(one, axis=1)
+
+
+MODES = ("full", "same", "valid")
+
+
+@named
+def convolve(x1: Array, x2: Array, /, *, mode: str = "full") -> Tensor:
+    """The convolution of two vectors: sums of products with one of them turned around.
+
+    `mode`: "full" has all sums, "same" as many in the middle as the longer one has elements,
+    "valid" those in which the shorter one lies within the other.
+    Shapes: vectors of at least one element.
+    Dtypes: numbers, promoted.
+    Order: that of `matmul`, unless within `dt.reproducible()`.
+    Raises: ShapeError, ArgumentError for another mode, DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.convolve(dt.asarray([1, 2, 3], device="reference"), [0, 1, 5]).tolist()
+    [0, 1, 7, 13, 15]
+    """
+    a, b = brought("convolve", x1, x2)
+    return _convolved("convolve", a, b, mode)
+
+
+@named
+def correlate(x1: Array, x2: Array, /, *, mode: str = "valid") -> Tensor:
+    """The cross-correlation of two vectors: sums of products at every distance.
+
+    The second one is conjugated, where it is complex.
+    `mode`: "full" has all sums, "same" as many in the middle as the longer one has elements,
+    "valid" those in which the shorter one lies within the other.
+    Shapes: vectors of at least one element.
+    Dtypes: numbers, promoted.
+    Order: that of `matmul`, unless within `dt.reproducible()`.
+    Raises: ShapeError, ArgumentError for another mode, DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.correlate(dt.asarray([1, 2, 3], device="reference"), [0, 1, 5]).tolist()
+    [17]
+    """
+    a, b = brought("correlate", x1, x2)
+    b = _vector("correlate", "x2", b)
+    return _convolved("correlate", a, flip(conjugate(b)), mode)
+
+
+def _convolved(op: str, a: Tensor, b: Tensor, mode: str) -> Tensor:
+    """Windows of the longer one, times the shorter one turned around."""
+    choice(op, mode, "mode", MODES)
+    _vector(op, "x1", a), _vector(op, "x2", b)
+    if not a.size or not b.size:
+        raise ShapeError(f"{op}: vectors of {a.size} and {b.size} elements; of one at least")
+    d = result_type(a, b)
+    long, short = (a, b) if a.size >= b.size else (b, a)
+    n, m = long.size, short.size
+    middle = (m - 1) // 2 if op == "convolve" or long is a else m // 2  # as NumPy has it
+    skipped = {"full": 0, "same": middle, "valid": m - 1}[mode]
+    length = {"full": n + m - 1, "same": n, "valid": n - m + 1}[mode]
+    nothing = zeros((m - 1,), dtype=d, device=a.device)
+    padded = concat([nothing, cast(long, d), nothing]) if m > 1 else cast(long, d) + 0
+    windows = as_strided(padded, (n + m - 1, m), (1, 1))
+    return matmul(slice_along(windows, 0, skipped, length), flip(cast(short, d)))
+
+
+@named
+def polyval(p: Array, x: Tensor | float, /) -> Tensor:
+    """The values of a polynomial at `x`, by Horner's scheme.
+
+    `p`: its coefficients, the highest power first.
+    Shapes: `p` is a vector, x any; the result has x's shape.
+    Dtypes: numbers, promoted.
+    Raises: ShapeError, DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.polyval([3, 0, 1], dt.asarray([0, 2], device="reference")).tolist()
+    [1, 13]
+    """
+    if not isinstance(x, Tensor):
+        (p,) = brought("polyval", p)
+        x = zeros((), dtype=p.dtype, device=p.device) + x
+    coefficients = _vector("polyval", "p", brought("polyval", p, x)[0])
+    found = apply(ops.MULTIPLY, (strided("polyval", x), 0))
+    found = cast(found, result_type(coefficients, found))
+    for i in range(coefficients.shape[0]):
+        found = found * x + coefficients[i]
+    return found

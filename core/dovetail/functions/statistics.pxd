@@ -1,0 +1,12 @@
+# What the compiled form of `statistics.py` knows of its types.
+cimport cython
+
+from dovetail.graph.expr cimport Expr, Spec, node
+from dovetail.tensor.fields cimport expr_of
+from dovetail.tensor.tensor cimport make
+
+
+@cython.locals(key=tuple, known=tuple)
+cpdef _reduce(
+    object op, object x, object axis, object keepdims, object out, object dtype=*
+)

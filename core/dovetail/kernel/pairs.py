@@ -1,0 +1,167 @@
+"""A pass of `legalize`: complex values as two floats each, so that no backend knows of them.
+
+In memory a complex64 is one word of 64 bits, its real part in the low half: one load or store moves
+it whole, contiguous where the buffer is, and its halves are shifted apart. A complex128 is two
+float64 elements side by side.
+"""
+
+from __future__ import annotations
+
+from ..dtypes import COMPLEX, DType, complex64, float32, float64, uint32, uint64
+from .builder import Kernel
+from .language import (
+    Atomic,
+    Buffer,
+    Loop,
+    Statement,
+    Store,
+    Value,
+    bitcast,
+    cast,
+    eq,
+    fma,
+    load,
+    ne,
+    product,
+    walk,
+    where,
+)
+from .rewrite import Cloner
+from .target import Capabilities
+
+HELD = {d: uint64 if d is complex64 else float64 for d in COMPLEX}  # what buffers of them become
+
+
+def complex_as_pairs(kernel: Kernel, capabilities: Capabilities) -> Kernel:
+    """The kernel with its complex values as pairs of floats, which alone it then computes with."""
+    if not any(_is_complex(s) for s in walk(kernel.body)):
+        return kernel
+    buffers = {
+        b: Buffer(b.name, HELD[b.dtype], b.access) for b in kernel.buffers if b.dtype in HELD
+    }
+    changed = tuple(buffers.get(b, b) for b in kernel.buffers)
+    return kernel.with_body(_Pairs(buffers).block(kernel.body), buffers=changed)
+
+
+def _is_complex(s: Statement) -> bool:
+    if isinstance(s, Loop):
+        return any(v.dtype.kind == "c" for v in s.results)
+    return (s if isinstance(s, Value) else s.value).dtype.kind == "c"
+
+
+class _Pairs(Cloner):
+    """Copies a kernel; what stands for a complex value is in `parts`."""
+
+    def __init__(self, buffers: dict[Buffer, Buffer]) -> None:
+        super().__init__(buffers)
+        self.parts: dict[int, tuple[Value, Value]] = {}
+        self.words: dict[int, Value] = {}  # of complex64 values that were loaded
+
+    def operands(self, values: tuple[Value, ...]) -> tuple[Value, ...]:
+        """What stands for several values: two for a complex one."""
+        found: list[Value] = []
+        for v in values:
+            found += self.parts[id(v)] if v.dtype.kind == "c" else (self.operand(v),)
+        return tuple(found)
+
+    def value(self, v: Value) -> None:
+        """Copies a value's statement, or those of its parts."""
+        if v.dtype.kind == "c":
+            self.parts[id(v)] = parts = self._loaded(v) if v.op == "load" else self._parts(v)
+            for part in parts:
+                self.emit(part)
+        elif any(a.dtype.kind == "c" for a in v.args):
+            self.new[id(v)] = self._real(v)
+            self.emit(self.new[id(v)])
+        else:
+            super().value(v)
+
+    def _loaded(self, v: Value) -> tuple[Value, Value]:
+        buffer, (index, *when) = self.buffers[v.buffer], self.operands(v.args)
+        if v.dtype is complex64:
+            self.words[id(v)] = word = load(buffer, index, *when)
+            halves = (cast(w, uint32) for w in (word, word >> 32))
+            re, im = (bitcast(half, float32) for half in halves)
+            return re, im
+        first, second = self._both(index)
+        return load(buffer, first, *when), load(buffer, second, *when)
+
+    def _both(self, index: Value) -> tuple[Value, Value]:
+        """Where the parts of a complex128 stand; their accesses follow each other at once."""
+        first = index * 2
+        second = first + 1
+        self.emit(first)
+        self.emit(second)
+        return first, second
+
+    def _parts(self, v: Value) -> tuple[Value, Value]:
+        """The parts of what an operation gives."""
+        if v.op == "where":
+            c, a, b, x, y = self.operands(v.args)
+            return where(c, a, x), where(c, b, y)
+        if v.op == "complex":
+            a, b = self.operands(v.args)
+            return a, b
+        if v.op in ("cast", "neg"):
+            a, b = self.operands(v.args)
+            return (-a, -b) if v.op == "neg" else (cast(a, v.dtype.part), cast(b, v.dtype.part))
+        if v.op == "fma":
+            a, b, c, d, e, f = self.operands(v.args)
+            return fma(-b, d, fma(a, c, e)), fma(b, c, fma(a, d, f))
+        a, b, c, d = self.operands(v.args)
+        if v.op == "mul":
+            return product(a, b, c, d)
+        return (a + c, b + d) if v.op == "add" else (a - c, b - d)
+
+    def _real(self, v: Value) -> Value:
+        """What is real of complex values: a part, or whether two are equal."""
+        if v.op in ("real", "imag"):
+            return self.parts[id(v.args[0])][v.op == "imag"]
+        a, b, c, d = self.operands(v.args)
+        return eq(a, c) & eq(b, d) if v.op == "eq" else ne(a, c) | ne(b, d)
+
+    def effect(self, s: Store | Atomic) -> Store | Atomic:
+        """The copy of a store; of a complex128 the last of two."""
+        if s.value.dtype.kind != "c":
+            return super().effect(s)
+        buffer, index = self.buffers[s.buffer], self.operand(s.index)
+        when = None if s.when is None else self.operand(s.when)
+        if s.value.dtype is complex64:
+            return Store(buffer, index, self._word(s.value), when)
+        re, im = self.parts[id(s.value)]
+        first, second = self._both(index)
+        self.out.append(Store(buffer, first, re, when))
+        return Store(buffer, second, im, when)
+
+    def _word(self, v: Value) -> Value:
+        """A complex64 as it is in memory."""
+        if id(v) in self.words:
+            return self.words[id(v)]
+        low, high = (cast(bitcast(p, uint32), uint64) for p in self.parts[id(v)])
+        word = low | (high << 32)
+        self.emit(word)
+        return word
+
+    def head(self, old: Loop) -> Loop:
+        """The copy of a loop without its body."""
+        new = super().head(old)
+        if old.combine == "mul" and old.results[0].dtype.kind == "c":
+            new.combine = "complex_mul"
+        return new
+
+    def positions(self, op: str, loop: Loop, old: tuple[Value, ...]) -> tuple[Value, ...]:
+        """The carries or results of a new loop: two for a complex one."""
+        new: list[Value] = []
+        for v in old:
+            width = 2 if v.dtype.kind == "c" else 1
+            made = [_position(op, v.dtype.part, loop, len(new) + i) for i in range(width)]
+            if width == 2:
+                self.parts[id(v)] = made[0], made[1]
+            else:
+                self.new[id(v)] = made[0]
+            new += made
+        return tuple(new)
+
+
+def _position(op: str, d: DType, loop: Loop, i: int) -> Value:
+    return Value(op, d, (), (loop, i))

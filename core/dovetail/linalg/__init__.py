@@ -1,0 +1,59 @@
+"""Linear algebra: products, factors, equations, norms. Batches of matrices are their last two axes.
+
+Factors are computed by LAPACK on the host, whatever the device; where it shares its memory with the
+host nothing is copied. Batches of 256 and more real matrices of up to 32 rows are solved, inverted
+and so on by generated kernels on the device. A function asks for its operands' values when it is
+called, and for its result's where that can be an error; `dt.jit` captures products and norms, and
+refuses what asks LAPACK.
+
+A matrix that has no such result is a LinAlgError (a ValueError) with its place in the batch.
+"""
+
+from typing import TYPE_CHECKING
+
+from ..functions.linalg import (
+    diagonal,
+    matmul,
+    matrix_transpose,
+    outer,
+    reproducible,
+    tensordot,
+    vecdot,
+)
+from ..functions.numpy_protocol import ELSEWHERE
+from ..late import late
+
+if TYPE_CHECKING:
+    from .eigenvalues import eig, eigh, eigvals, eigvalsh
+    from .factors import cholesky, lu, lu_solve, qr, svd, svdvals
+    from .least_squares import cond, lstsq, matrix_rank, pinv
+    from .norms import matrix_norm, vector_norm
+    from .products import block_diag, cross, expm, householder, kron, matrix_power, multi_dot, trace
+    from .solving import det, inv, slogdet, solve
+    from .triangular import cholesky_solve, solve_triangular
+else:
+    _HOMES = {
+        "eigenvalues": "eig eigh eigvals eigvalsh",
+        "factors": "cholesky lu lu_solve qr svd svdvals",
+        "least_squares": "cond lstsq matrix_rank pinv",
+        "norms": "matrix_norm vector_norm",
+        "numpy_names": "NUMPYS",
+        "products": "block_diag cross expm householder kron matrix_power multi_dot trace",
+        "solving": "det inv slogdet solve",
+        "triangular": "cholesky_solve solve_triangular",
+    }
+    __getattr__ = late(__name__, {n: home for home, names in _HOMES.items() for n in names.split()})
+    ELSEWHERE["numpy.linalg"] = lambda function: __getattr__("NUMPYS").get(function)
+
+
+__all__ = [
+    "block_diag", "cholesky", "cholesky_solve", "cond", "cross", "det", "diagonal", "eig", "eigh",
+    "eigvals", "eigvalsh", "expm", "householder", "inv", "kron", "lstsq", "lu", "lu_solve",
+    "matmul", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot",
+    "outer", "pinv", "qr", "reproducible", "slogdet", "solve", "solve_triangular", "svd", "svdvals",
+    "tensordot", "trace", "vecdot", "vector_norm",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return __all__

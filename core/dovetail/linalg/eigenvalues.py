@@ -1,0 +1,176 @@
+"""Eigenvalues and eigenvectors, of Hermitian matrices and of others."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..arguments import named
+from ..autograd.function import Function
+from ..functions import elementwise as ew
+from ..functions.linalg import conjugate, diagonal
+from ..tensor.tensor import Tensor
+from . import lapack
+from .lapack import UNSETTLED, finite
+from .matrices import adjoint, as_column, as_row, hermitian_part, identity, square
+from .solving import solve
+
+__all__ = ["eig", "eigh", "eigvals", "eigvalsh"]
+
+
+class EigResult(NamedTuple):
+    """What `eig` gives."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+
+class EighResult(NamedTuple):
+    """What `eigh` gives."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+
+# --- of Hermitian matrices ------------------------------------------------------------------------
+
+
+class _Eigh(Function):
+    """Source of the gradient: Giles, Collected matrix derivative results, 2008, section 3.1."""
+
+    @staticmethod
+    def forward(ctx: Any, name: str, a: Tensor) -> tuple[Tensor, ...]:
+        w, v = lapack.call(name, UNSETTLED, finite(lambda x: tuple(np.linalg.eigh(x))), a)
+        ctx.save_for_backward(w, v)
+        return w, v
+
+    @staticmethod
+    def backward(ctx: Any, of_w: Tensor, of_v: Tensor) -> tuple[Tensor | None, ...]:
+        w, v = ctx.saved_tensors
+        inner = adjoint(v) @ of_v * inverse_differences(w, w)
+        inner = inner + as_row(of_w) * identity(w.shape[-1], w)
+        return None, hermitian_part(v @ inner @ adjoint(v))
+
+
+def inverse_differences(columns: Tensor, rows: Tensor) -> Tensor:
+    """1 / (b - a) for each pair, b by column; 0 where both are equal.
+
+    What does not depend on the choice of vectors has no gradient between those of one value.
+    """
+    found = as_row(columns) - as_column(rows)
+    same = ew.equal(found, 0)
+    return ew.where(same, 0.0, 1 / ew.where(same, 1.0, found))
+
+
+@named
+def eigh(x: Tensor, /) -> EighResult:
+    """The eigenvalues of Hermitian matrices, ascending, and their vectors, as columns.
+
+    Real ones are symmetric. Only the lower triangle is looked at; the gradient is spread over both,
+    and Hermitian. That of vectors is right for what does not depend on their signs or phases, nor
+    on their choice for equal values.
+    Shapes: (..., n, n) gives (..., n) and (..., n, n).
+    Dtypes: float32, float64 and complex; the eigenvalues are real.
+    Raises: LinAlgError, with its place, for a matrix with NaN or infinity; ShapeError unless they
+    are square, DTypeError.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([[2.0, 0.0], [0.0, 1.0]], device="reference")
+    >>> dt.linalg.eigh(x).eigenvalues.tolist()
+    [1.0, 2.0]
+    """
+    return EighResult(*_Eigh.apply("eigh", square("eigh", x)))
+
+
+@named
+def eigvalsh(x: Tensor, /) -> Tensor:
+    """The eigenvalues of Hermitian matrices, ascending; see `eigh`.
+
+    Shapes: (..., n, n) gives (..., n).
+    Dtypes: float32, float64 and complex; the result is real.
+    Raises: LinAlgError, with its place, for a matrix with NaN or infinity; ShapeError unless they
+    are square, DTypeError.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([[2.0, 1.0], [1.0, 2.0]], device="reference")
+    >>> dt.allclose(dt.linalg.eigvalsh(x), [1.0, 3.0])
+    True
+    """
+    x = square("eigvalsh", x)
+    if x.requires_grad:
+        return _Eigh.apply("eigvalsh", x)[0]
+    return lapack.call("eigvalsh", UNSETTLED, finite(np.linalg.eigvalsh), x)[0]
+
+
+# --- of any square matrices -----------------------------------------------------------------------
+
+
+class _Eig(Function):
+    """Source of the gradient: Boeddeker et al., Complex gradients of eigenvectors, 2017, (4.77)."""
+
+    @staticmethod
+    def forward(ctx: Any, name: str, a: Tensor) -> tuple[Tensor, ...]:
+        w, v = lapack.call(name, UNSETTLED, finite(_eig), a)
+        ctx.save_for_backward(w, v)
+        ctx.real = a.dtype.kind == "f"
+        return w, v
+
+    @staticmethod
+    def backward(ctx: Any, of_w: Tensor, of_v: Tensor) -> tuple[Tensor | None, ...]:
+        w, v = ctx.saved_tensors
+        one, turned = identity(w.shape[-1], w), adjoint(v)
+        inner = turned @ of_v
+        inner = inner - turned @ v * as_row(ew.real(diagonal(inner)))  # vectors have length 1
+        inner = inner * conjugate(inverse_differences(w, w)) + as_row(of_w) * one
+        found = solve(turned, inner @ turned)
+        return None, ew.real(found) if ctx.real else found
+
+
+def _eig(a: np.ndarray) -> tuple[np.ndarray, ...]:
+    w, v = np.linalg.eig(a)
+    return _complex(w), _complex(v)
+
+
+def _complex(a: np.ndarray) -> np.ndarray:
+    """Complex numbers: of real matrices whose eigenvalues all are real NumPy gives real ones."""
+    return a.astype(np.result_type(a.dtype, np.complex64), copy=False)
+
+
+@named
+def eig(x: Tensor, /) -> EigResult:
+    """The eigenvalues of square matrices, in no order, and their vectors, as columns of length 1.
+
+    The gradient of vectors is right for what does not depend on their phases. Where the vectors
+    depend on each other nothing has a gradient: it is huge, or a LinAlgError.
+    Shapes: (..., n, n) gives (..., n) and (..., n, n).
+    Dtypes: float32, float64 and complex; the results are complex.
+    Raises: LinAlgError, with its place, for a matrix with NaN or infinity; ShapeError unless they
+    are square, DTypeError.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([[0.0, -1.0], [1.0, 0.0]], device="reference")
+    >>> dt.linalg.eig(x).eigenvalues.tolist()
+    [1j, -1j]
+    """
+    return EigResult(*_Eig.apply("eig", square("eig", x)))
+
+
+@named
+def eigvals(x: Tensor, /) -> Tensor:
+    """The eigenvalues of square matrices, in no order; see `eig`.
+
+    Shapes: (..., n, n) gives (..., n).
+    Dtypes: float32, float64 and complex; the result is complex.
+    Raises: LinAlgError, with its place, for a matrix with NaN or infinity; ShapeError unless they
+    are square, DTypeError.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([[2.0, 1.0], [0.0, 3.0]], device="reference")
+    >>> dt.linalg.eigvals(x).tolist()
+    [(2+0j), (3+0j)]
+    """
+    x = square("eigvals", x)
+    if x.requires_grad:
+        return _Eig.apply("eigvals", x)[0]
+    return lapack.call("eigvals", UNSETTLED, finite(lambda a: _complex(np.linalg.eigvals(a))), x)[0]

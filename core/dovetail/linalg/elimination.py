@@ -1,0 +1,78 @@
+"""LU factors and triangular equations on the host, by SciPy where it is installed.
+
+NumPy has no routine for them: without SciPy the one is done here, the other as any equation.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+
+def lu(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """P, L and U of matrices (..., m, n), whose product they are."""
+    try:
+        import scipy.linalg
+    except ImportError:
+        return by_columns(a)
+    if not a.size:  # for which SciPy gives other shapes
+        return by_columns(a)
+    p, low, up = scipy.linalg.lu(a, check_finite=False)
+    return p.astype(a.dtype), low, up
+
+
+def by_columns(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The same one column after the other, in all matrices at the same time."""
+    m, n = a.shape[-2:]
+    k = min(m, n)
+    flat: np.ndarray = np.array(a, copy=True).reshape(math.prod(a.shape[:-2]), m, n)
+    rows = _eliminate(flat).reshape(a.shape[:-1])
+    packed = flat.reshape(a.shape)
+    low = np.tril(packed[..., :k], -1) + np.eye(m, k, dtype=a.dtype)
+    order = rows[..., None, :] == np.arange(m)[:, None]
+    return order.astype(a.dtype), low, np.triu(packed[..., :k, :])
+
+
+def _eliminate(a: np.ndarray) -> np.ndarray:
+    """Puts both factors where (b, m, n) matrices are; which row is where then: (b, m)."""
+    b, m, n = a.shape
+    rows, each = np.tile(np.arange(m), (b, 1)), np.arange(b)
+    for j in range(min(m, n)):
+        pivot = np.argmax(np.abs(a[:, j:, j].real) + np.abs(a[:, j:, j].imag), -1) + j  # LAPACK's
+        for of in (a, rows):
+            of[each, j], of[each, pivot] = of[each, pivot], of[each, j]
+        divisor = np.where(a[:, j, j] == 0, 1, a[:, j, j])
+        a[:, j + 1 :, j] /= divisor[:, None]
+        a[:, j + 1 :, j + 1 :] -= a[:, j + 1 :, j, None] * a[:, j, None, j + 1 :]
+    return rows
+
+
+def solve_triangular(
+    a: np.ndarray, b: np.ndarray, upper: bool, unit: bool, turned: bool
+) -> np.ndarray:
+    """Solutions for one triangle of (batch, n, n) matrices, or for its adjoint where `turned`.
+
+    Raises: NumPy's LinAlgError.
+    """
+    try:
+        from scipy.linalg import get_lapack_funcs
+    except ImportError:
+        return as_any_equation(a, b, upper, unit, turned)
+    (trtrs,) = get_lapack_funcs(("trtrs",), (a, b))
+    found = np.empty_like(b, order="C")
+    for x, of, right in zip(found, a, b, strict=True) if b.size else ():
+        right = right.conj() if turned else right  # what is Fortran's is the transpose
+        x[:], info = trtrs(of.T, right, lower=upper, trans=int(not turned), unitdiag=unit)
+        if info:
+            raise np.linalg.LinAlgError
+    return found.conj() if turned else found
+
+
+def as_any_equation(
+    a: np.ndarray, b: np.ndarray, upper: bool, unit: bool, turned: bool
+) -> np.ndarray:
+    """The same by NumPy."""
+    a = np.triu(a, int(unit)) if upper else np.tril(a, -int(unit))
+    a = a + np.eye(a.shape[-1], dtype=a.dtype) if unit else a
+    return np.linalg.solve(a.conj().mT if turned else a, b)

@@ -1,0 +1,201 @@
+"""What singular values say: pseudo-inverses, ranks, condition numbers, least squares."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..arguments import flag, named, real
+from ..autograd.function import Function
+from ..errors import ShapeError
+from ..functions import elementwise as ew
+from ..functions.datatypes import finfo
+from ..functions.linalg import matmul
+from ..functions.statistics import count_nonzero
+from ..functions.statistics import max as max_
+from ..functions.statistics import sum as sum_
+from ..tensor.operands import Array
+from ..tensor.tensor import Tensor
+from ..tensor.verbs import view
+from . import lapack
+from .eigenvalues import eigvalsh
+from .factors import svdvals
+from .lapack import UNSETTLED, finite
+from .matrices import (
+    adjoint,
+    as_column,
+    matrices,
+    right_sides,
+    same_batch,
+    same_dtype,
+    square,
+    without_column,
+)
+from .norms import Order, matrix_norm, squares
+from .solving import inv
+
+__all__ = ["cond", "lstsq", "matrix_rank", "pinv"]
+
+Threshold = float | Tensor | None
+
+
+class LstsqResult(NamedTuple):
+    """What `lstsq` gives."""
+
+    solution: Tensor
+    residuals: Tensor
+    rank: Tensor
+    singular_values: Tensor
+
+
+class _PseudoInverse(Function):
+    """Source of the gradient: Golub and Pereyra, Differentiation of pseudo-inverses, 1973."""
+
+    @staticmethod
+    def forward(ctx: Any, a: Tensor, share: float | Tensor) -> Tensor:
+        def routine(x: np.ndarray, *least: np.ndarray) -> np.ndarray:
+            u, s, vh = np.linalg.svd(x, full_matrices=False)
+            largest = s.max(-1, keepdims=True, initial=0)
+            kept = s > (least[0][..., 0] if least else share) * largest
+            inverse = np.where(kept, 1 / np.where(kept, s, 1), 0).astype(s.dtype)
+            found: np.ndarray = np.matmul(vh.mT.conj() * inverse[..., None, :], u.mT.conj())
+            return found
+
+        given = (share,) if isinstance(share, Tensor) else ()
+        (made,) = lapack.call("pinv", UNSETTLED, finite(routine), a, *given)
+        ctx.save_for_backward(a, made)
+        return made
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
+        a, x = ctx.saved_tensors
+        turned, back = adjoint(x), adjoint(g)
+        found = -(turned @ g @ turned)
+        outside = back - a @ (x @ back)
+        found = found + outside @ x @ turned
+        return found + turned @ x @ (back - (back @ x) @ a), None
+
+
+def _least_share(name: str, x: Tensor, rtol: Threshold) -> float | Tensor:
+    """The share of the largest singular value that others count from."""
+    if rtol is None:
+        return max(x.shape[-2:]) * float(finfo(x.dtype).eps)
+    if isinstance(rtol, Tensor):
+        return same_dtype(name, ew.real(x), rtol)[1]
+    return real(name, rtol, "rtol")
+
+
+@named
+def pinv(x: Tensor, /, *, rtol: Threshold = None) -> Tensor:
+    """The Moore-Penrose pseudo-inverses of matrices.
+
+    `rtol`: singular values up to this share of the largest count as 0; one number, or a tensor
+    with one for each matrix. Unless given, max(m, n) times the dtype's eps.
+    Shapes: (..., m, n) gives (..., n, m).
+    Dtypes: float32, float64 and complex.
+    Gradient: where the rank stays the same.
+    Raises: LinAlgError, with its place, for a matrix with NaN or infinity; ShapeError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.linalg.pinv(dt.asarray([[2.0, 0.0], [0.0, 0.0]], device="reference")).tolist()
+    [[0.5, 0.0], [0.0, 0.0]]
+    """
+    x = matrices("pinv", x)
+    share = _least_share("pinv", x, rtol)
+    if isinstance(share, Tensor):
+        x, share = same_batch("pinv", x, view(share, ("reshape", (*share.shape, 1, 1))))
+    return _PseudoInverse.apply(x, share)
+
+
+@named
+def matrix_rank(x: Tensor, /, *, rtol: Threshold = None, hermitian: bool = False) -> Tensor:
+    """How many singular values are not 0, of each matrix.
+
+    `rtol`: those up to this share of the largest count as 0; one number, or a tensor with one for
+    each matrix. Unless given, max(m, n) times the dtype's eps. `hermitian`: whether the matrices
+    are Hermitian, which takes half the time.
+    Shapes: (..., m, n) gives (...).
+    Dtypes: float32, float64 and complex; the result is int64.
+    Raises: LinAlgError, with its place, for a matrix with NaN or infinity; ShapeError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.linalg.matrix_rank(dt.asarray([[2.0, 2.0], [1.0, 1.0]], device="reference")).item()
+    1
+    """
+    x = matrices("matrix_rank", x.detach() if isinstance(x, Tensor) else x)
+    share = _least_share("matrix_rank", x, rtol)
+    if flag("matrix_rank", hermitian, "hermitian"):
+        values = ew.abs(eigvalsh(square("matrix_rank", x)))
+    else:
+        values = svdvals(x)
+    return _rank(values, share)
+
+
+def _rank(values: Tensor, share: float | Tensor) -> Tensor:
+    if not values.shape[-1]:
+        return count_nonzero(values, axis=-1)
+    largest = max_(values, axis=-1)
+    least = largest * share
+    return (
+        count_nonzero(values > as_column(least), axis=-1)
+        if least.ndim
+        else count_nonzero(values > least, axis=-1)
+    )
+
+
+@named
+def cond(x: Tensor, /, *, ord: Order | None = None) -> Tensor:
+    """The condition numbers of matrices: the norm times that of the inverse.
+
+    `ord`: of the norm, see `matrix_norm`; None, 2 and -2 divide singular values. A singular matrix
+    has inf.
+    Shapes: (..., m, n) gives (...); square unless `ord` is None, 2 or -2.
+    Dtypes: float32, float64 and complex; the result is real.
+    Raises: ShapeError, DTypeError, ArgumentError for another `ord`; LinAlgError for NaN and
+    infinity, and for a singular matrix with another `ord` than None, 2 and -2.
+
+    >>> import dovetail as dt
+    >>> dt.linalg.cond(dt.asarray([[4.0, 0.0], [0.0, 2.0]], device="reference")).item()
+    2.0
+    """
+    x = matrices("cond", x)
+    if not x.shape[-1] or not x.shape[-2]:
+        raise ShapeError(f"cond: an empty matrix, of shape {x.shape}, has no condition number")
+    if ord is None or ord in (2, -2):
+        s = svdvals(x)
+        return s[..., -1] / s[..., 0] if ord == -2 else s[..., 0] / s[..., -1]
+    x = square("cond", x)
+    return matrix_norm(x, ord=ord) * matrix_norm(inv(x), ord=ord)
+
+
+@named
+def lstsq(x1: Array, x2: Array, /, *, rtol: float | None = None) -> LstsqResult:
+    """The x of least norm for which `x1 @ x` is nearest to x2; a named tuple with what it is like.
+
+    `rtol`: as that of `pinv`.
+    Shapes: (..., m, n) and (..., m, k) give the solution (..., n, k), residuals (..., k), rank
+    (...) and singular values (..., min(m, n)); (m,) as x2 is one vector, and its solution (..., n).
+    Dtypes: float32, float64 and complex, promoted; residuals and singular values are real, the rank
+    is int64.
+    Gradient: of the solution and the residuals, where the rank stays the same.
+    Raises: LinAlgError, with its place, for a matrix with NaN or infinity; ShapeError, DTypeError,
+    DeviceError.
+
+    >>> import dovetail as dt
+    >>> a = dt.asarray([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]], device="reference")
+    >>> b = dt.asarray([1.0, 3.0, 5.0], device="reference")
+    >>> dt.allclose(dt.linalg.lstsq(a, b).solution, [1.0, 2.0], atol=1e-5)
+    True
+    """
+    a, b, vector = right_sides("lstsq", x1, x2)
+    share = _least_share("lstsq", a, rtol)
+    solution = matmul(_PseudoInverse.apply(a, share), b)
+    apart = b - matmul(a, solution)
+    values = svdvals(a.detach())
+    return LstsqResult(
+        without_column(solution, vector),
+        sum_(squares(apart), axis=-2),
+        _rank(values, share),
+        values,
+    )

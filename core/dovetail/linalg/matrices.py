@@ -1,0 +1,114 @@
+"""What is asked of matrices before anything is computed, and a few words that all modules use."""
+
+from __future__ import annotations
+
+from .. import layout as lay
+from ..dtypes import COMPLEX, DType, float32, float64, promote
+from ..errors import DeviceError, DTypeError, ShapeError
+from ..functions.creation import eye
+from ..functions.datatypes import cast
+from ..functions.linalg import conjugate
+from ..layout import Shape
+from ..tensor.operands import Array, brought
+from ..tensor.tensor import Tensor, required, strided
+from ..tensor.verbs import view
+
+FACTORED = (float32, float64, *COMPLEX)  # what LAPACK has routines for
+
+
+def matrices(name: str, x: Tensor) -> Tensor:
+    """A strided tensor of matrices that LAPACK takes. Raises: DTypeError, LayoutError, ShapeError.
+
+    What has too few axes or another dtype is refused on behalf of `name`.
+    """
+    x = strided(name, required(name, x))
+    if x.dtype not in FACTORED:
+        raise DTypeError(
+            f"{name}: takes float32, float64 and complex numbers, not {x.dtype.name}; see "
+            "x.astype(dt.float32)"
+        )
+    if x.ndim < 2:
+        raise ShapeError(f"{name}: needs a matrix, at least 2 dimensions, not shape {x.shape}")
+    return x
+
+
+def square(name: str, x: Tensor) -> Tensor:
+    """The same of matrices with as many rows as columns. Raises: as `matrices`."""
+    x = matrices(name, x)
+    if x.shape[-1] != x.shape[-2]:
+        raise ShapeError(f"{name}: needs square matrices, not {x.shape[-2]} x {x.shape[-1]}")
+    return x
+
+
+def same_dtype(name: str, *tensors: Tensor) -> tuple[Tensor, ...]:
+    """Tensors of one device in the dtype in which they meet. Raises: DeviceError."""
+    first, *others = tensors
+    found: DType = first.dtype
+    for t in others:
+        if t.device is not first.device:
+            raise DeviceError(
+                f"{name}: operands are on {first.device} and {t.device}; move one with x.to(device)"
+            )
+        found = promote(found, t.dtype)
+    return tuple([cast(t, found) for t in tensors])
+
+
+def same_batch(name: str, *tensors: Tensor) -> tuple[Tensor, ...]:
+    """Matrices with the axes before their last two broadcast. Raises: ShapeError."""
+    batch: Shape = lay.broadcast_shapes(name, *(t.shape[:-2] for t in tensors))
+    return tuple(
+        t if t.shape[:-2] == batch else view(t, ("expand", (*batch, *t.shape[-2:])))
+        for t in tensors
+    )
+
+
+def right_sides(name: str, a: Array, b: Array) -> tuple[Tensor, Tensor, bool]:
+    """Matrices, what stands on the right of an equation, and whether that was one vector.
+
+    Raises: DTypeError, DeviceError, ShapeError.
+    """
+    a, b = (strided(name, x) for x in brought(name, a, b))
+    vector = b.ndim == 1
+    a, b = same_dtype(name, matrices(name, a), matrices(name, as_column(b) if vector else b))
+    if a.shape[-2] != b.shape[-2]:
+        raise ShapeError(
+            f"{name}: shapes {a.shape} and {b.shape} do not fit: {a.shape[-2]} rows against "
+            f"{b.shape[-2]}"
+        )
+    a, b = same_batch(name, a, b)
+    return a, b, vector
+
+
+def without_column(x: Tensor, vector: bool) -> Tensor:
+    """The result for one vector, which has no columns."""
+    return view(x, ("reshape", x.shape[:-1])) if vector else x
+
+
+def adjoint(x: Tensor) -> Tensor:
+    """The conjugate transpose."""
+    return conjugate(x).mT
+
+
+def hermitian_part(x: Tensor) -> Tensor:
+    """The mean of matrices and their adjoints."""
+    return (x + adjoint(x)) * 0.5
+
+
+def as_column(x: Tensor) -> Tensor:
+    """Vectors as matrices of one column."""
+    return view(x, ("reshape", (*x.shape, 1)))
+
+
+def as_row(x: Tensor) -> Tensor:
+    """Vectors as matrices of one row."""
+    return view(x, ("reshape", (*x.shape[:-1], 1, x.shape[-1])))
+
+
+def as_scalars(x: Tensor) -> Tensor:
+    """Numbers as matrices of one element."""
+    return view(x, ("reshape", (*x.shape, 1, 1)))
+
+
+def identity(n: int, like: Tensor) -> Tensor:
+    """The identity of n rows, of a tensor's dtype and device."""
+    return eye(n, dtype=like.dtype, device=like.device)

@@ -1,0 +1,125 @@
+"""Norms of vectors and of matrices."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, TypeAlias
+
+from .. import layout as lay
+from ..arguments import choice, flag, integers, named, number
+from ..errors import ArgumentError, DTypeError
+from ..functions import elementwise as ew
+from ..functions.datatypes import cast
+from ..functions.statistics import max as max_
+from ..functions.statistics import min as min_
+from ..functions.statistics import sum as sum_
+from ..layout import Shape
+from ..tensor.tensor import Tensor, required, strided
+from ..tensor.verbs import view
+from .factors import svdvals
+from .matrices import matrices
+
+__all__ = ["matrix_norm", "vector_norm"]
+
+Axis = int | tuple[int, ...] | None
+Order: TypeAlias = "int | float | Literal['fro', 'nuc']"
+
+
+@named
+def vector_norm(
+    x: Tensor, /, *, axis: Axis = None, keepdims: bool = False, ord: int | float = 2
+) -> Tensor:
+    """The norms of vectors along one axis, or of all elements along several.
+
+    `ord`: 2 is Euclid's, inf and -inf are the largest and the smallest absolute value, 0 counts
+    what is not 0, another p gives `sum(abs(x) ** p) ** (1 / p)`.
+    Shapes: the axes go, or are of size 1 with keepdims.
+    Dtypes: floats and complex; the result is real.
+    Gradient: 0 where the Euclidean norm is 0.
+    Order: that of `sum`: the same bits on every device.
+    Raises: DTypeError, AxisError, ArgumentTypeError for another `ord`; ShapeError for inf and -inf
+    of no elements.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([[3.0, 4.0], [6.0, 8.0]], device="reference")
+    >>> dt.linalg.vector_norm(x, axis=1).tolist()
+    [5.0, 10.0]
+    """
+    x = strided("vector_norm", required("vector_norm", x))
+    if x.dtype.kind not in "fc":
+        raise DTypeError(f"vector_norm: takes floats and complex, not {x.dtype.name}; see astype()")
+    keepdims = flag("vector_norm", keepdims, "keepdims")
+    p = number("vector_norm", ord, "ord")
+    axes = tuple(range(x.ndim)) if axis is None else integers("vector_norm", axis, "axis")
+    axes = tuple([lay.axis("vector_norm", a, x.ndim) for a in axes])
+    return _norm(x, axes, keepdims, p)
+
+
+def _norm(x: Tensor, axes: Shape, keepdims: bool, p: int | float) -> Tensor:
+    if p == 2:
+        return _root(sum_(squares(x), axis=axes, keepdims=keepdims))
+    if p == 0:
+        return sum_(cast(ew.not_equal(x, 0), x.dtype.part), axis=axes, keepdims=keepdims)
+    size = ew.abs(x)
+    if math.isinf(p):
+        return (max_ if p > 0 else min_)(size, axis=axes, keepdims=keepdims)
+    total = sum_(size if p == 1 else ew.pow(size, p), axis=axes, keepdims=keepdims)
+    return total if p == 1 else ew.pow(total, 1 / p)
+
+
+def squares(x: Tensor) -> Tensor:
+    """The squares of absolute values."""
+    if x.dtype.kind != "c":
+        return x * x
+    real, imag = ew.real(x), ew.imag(x)
+    return real * real + imag * imag
+
+
+def _root(x: Tensor) -> Tensor:
+    """The square root, whose gradient at 0 is 0."""
+    zero = ew.equal(x, 0)
+    return ew.where(zero, 0.0, ew.sqrt(ew.where(zero, 1.0, x)))
+
+
+@named
+def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: Order = "fro") -> Tensor:
+    """The norms of matrices.
+
+    `ord`: "fro" is the root of the sum of squares, "nuc" the sum of the singular values, 2 and -2
+    the largest and smallest of these, 1 and -1 the largest and smallest sum of a column's absolute
+    values, inf and -inf those of a row's.
+    Shapes: (..., m, n) gives (...), or (..., 1, 1) with keepdims.
+    Dtypes: float32, float64 and complex; the result is real.
+    Raises: ShapeError, also for the largest or smallest of nothing; DTypeError, ArgumentError for
+    another `ord`; LinAlgError for NaN and infinity where singular values are needed.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([[1.0, 2.0], [3.0, 4.0]], device="reference")
+    >>> dt.linalg.matrix_norm(x, ord=1).item(), dt.linalg.matrix_norm(x, ord=dt.inf).item()
+    (6.0, 7.0)
+    """
+    x = matrices("matrix_norm", x)
+    keepdims = flag("matrix_norm", keepdims, "keepdims")
+    ord = _matrix_order("matrix_norm", ord)
+    if ord == "fro":
+        return _norm(x, (x.ndim - 2, x.ndim - 1), keepdims, 2)
+    extreme = max_ if ord == "nuc" or ord > 0 else min_
+    if ord == "nuc" or abs(ord) == 2:
+        found = svdvals(x)
+        found = sum_(found, axis=-1) if ord == "nuc" else extreme(found, axis=-1)
+    else:
+        sums = sum_(ew.abs(x), axis=-2 if abs(ord) == 1 else -1)
+        found = extreme(sums, axis=-1)
+    return view(found, ("reshape", (*found.shape, 1, 1))) if keepdims else found
+
+
+def _matrix_order(name: str, ord: Order) -> Order:
+    if isinstance(ord, str):
+        return choice(name, ord, "ord", ("fro", "nuc"))
+    found = number(name, ord, "ord")
+    if found not in (1, -1, 2, -2, math.inf, -math.inf):
+        raise ArgumentError(
+            f'{name}: ord is "fro", "nuc", 1, -1, 2, -2, inf or -inf, not {found!r}; see '
+            "dt.linalg.vector_norm"
+        )
+    return found

@@ -1,0 +1,132 @@
+"""`np.linalg.*` of tensors: NumPy's names and parameters for the functions of this package.
+
+What is not here is a TypeError that names the way, as everywhere in `functions.numpy_protocol`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from ..arguments import choice
+from ..functions import elementwise as ew
+from ..functions.creation import zeros
+from ..functions.manipulation import moveaxis, reshape
+from ..functions.statistics import count_nonzero
+from ..tensor.operands import Array, brought
+from ..tensor.tensor import Tensor
+from ..tensor.writes import write_out
+from . import eigenvalues, factors, least_squares, norms, products, solving
+from .least_squares import Threshold
+from .matrices import adjoint
+from .norms import Order
+
+Function: TypeAlias = Callable[..., object]
+
+
+def _eigh(a: Tensor, UPLO: str = "L") -> eigenvalues.EighResult:
+    return eigenvalues.eigh(_lower("eigh", a, UPLO))
+
+
+def _eigvalsh(a: Tensor, UPLO: str = "L") -> Tensor:
+    return eigenvalues.eigvalsh(_lower("eigvalsh", a, UPLO))
+
+
+def _lower(name: str, a: Tensor, triangle: str) -> Tensor:
+    given = triangle.upper() if isinstance(triangle, str) else triangle
+    return a if choice(name, given, "UPLO", ("L", "U")) == "L" else adjoint(a)
+
+
+def _svd(
+    a: Tensor, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
+) -> factors.SVDResult | Tensor:
+    return factors.svd(a, full_matrices=full_matrices) if compute_uv else factors.svdvals(a)
+
+
+def _qr(a: Tensor, mode: str = "reduced") -> factors.QRResult | Tensor:
+    if mode == "r":
+        return factors.qr(a).R
+    return factors.qr(a, mode=choice("qr", mode, "mode", ("reduced", "complete")))
+
+
+def _pinv(
+    a: Tensor, rcond: Threshold = None, hermitian: bool = False, *, rtol: Threshold = None
+) -> Tensor:
+    return least_squares.pinv(a, rtol=rcond if rtol is None else rtol)
+
+
+def _matrix_rank(
+    A: Tensor, tol: Threshold = None, hermitian: bool = False, *, rtol: Threshold = None
+) -> Tensor:
+    if A.ndim < 2:
+        return ew.minimum(count_nonzero(A), 1)
+    if tol is None:
+        return least_squares.matrix_rank(A, rtol=rtol, hermitian=hermitian)
+    least = reshape(tol, (*tol.shape, 1)) if isinstance(tol, Tensor) else tol
+    return count_nonzero(ew.greater(factors.svdvals(A), least), axis=-1)
+
+
+def _lstsq(a: Array, b: Array, rcond: float | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Unless the rank is full, and there are more rows than columns, there are no residuals."""
+    a, b = brought("lstsq", a, b)
+    rtol = None if rcond is not None and rcond < 0 else rcond
+    found, residuals, rank, values = least_squares.lstsq(a, b, rtol=rtol)
+    if a.shape[0] > a.shape[1] == rank.item():
+        residuals = reshape(residuals, (-1,))
+    else:
+        residuals = zeros(0, dtype=residuals.dtype, device=residuals.device)
+    return found, residuals, rank, values
+
+
+def _norm(
+    x: Tensor, ord: Order | None = None, axis: int | tuple[int, ...] | None = None,
+    keepdims: bool = False,
+) -> Tensor:  # fmt: skip
+    if axis is None and ord is not None and x.ndim == 2:
+        axis = (0, 1)
+    if isinstance(axis, tuple) and len(axis) == 2:
+        found = norms.matrix_norm(moveaxis(x, axis, (-2, -1)), keepdims=keepdims, ord=ord or "fro")
+        return moveaxis(found, (-2, -1), axis) if keepdims else found
+    p: int | float = 2 if ord is None else ord  # type: ignore[assignment]  # it refuses words
+    return norms.vector_norm(x, axis=axis, keepdims=keepdims, ord=p)
+
+
+def _cond(x: Tensor, p: Order | None = None) -> Tensor:
+    return least_squares.cond(x, ord=p)
+
+
+def _multi_dot(arrays: Sequence[Array], *, out: Tensor | None = None) -> Tensor:
+    made = products.multi_dot(brought("multi_dot", *arrays))
+    return made if out is None else write_out("multi_dot", out, made)
+
+
+_OURS: dict[str, Function] = {
+    "cholesky": factors.cholesky,
+    "cond": _cond,
+    "cross": products.cross,
+    "det": solving.det,
+    "eig": eigenvalues.eig,
+    "eigh": _eigh,
+    "eigvals": eigenvalues.eigvals,
+    "eigvalsh": _eigvalsh,
+    "inv": solving.inv,
+    "lstsq": _lstsq,
+    "matrix_norm": norms.matrix_norm,
+    "matrix_power": products.matrix_power,
+    "matrix_rank": _matrix_rank,
+    "multi_dot": _multi_dot,
+    "norm": _norm,
+    "pinv": _pinv,
+    "qr": _qr,
+    "slogdet": solving.slogdet,
+    "solve": solving.solve,
+    "svd": _svd,
+    "svdvals": factors.svdvals,
+    "trace": products.trace,
+    "vector_norm": norms.vector_norm,
+}
+NUMPYS: dict[object, Function] = {  # of this NumPy, which may lack some
+    getattr(np.linalg, name): ours for name, ours in _OURS.items() if hasattr(np.linalg, name)
+}

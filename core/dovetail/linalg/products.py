@@ -1,0 +1,261 @@
+"""What is composed of products: powers, exponentials, Kronecker and cross products, blocks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from ..arguments import integer, named, sequence
+from ..errors import ArgumentError, DTypeError, ShapeError
+from ..functions import elementwise as ew
+from ..functions.copies import concat
+from ..functions.creation import tril, zeros
+from ..functions.datatypes import DTypeLike, cast, result_type
+from ..functions.linalg import matmul
+from ..functions.manipulation import diagonal
+from ..functions.products import cross, kron
+from ..functions.statistics import max as max_
+from ..functions.statistics import sum as sum_
+from ..ops import table as ops
+from ..tensor.host import numpy
+from ..tensor.tensor import Tensor, required, strided
+from ..tensor.verbs import apply, view
+from . import lapack
+from .lapack import UNSETTLED, finite
+from .matrices import (
+    adjoint,
+    as_column,
+    as_row,
+    as_scalars,
+    identity,
+    matrices,
+    same_batch,
+    square,
+)
+from .solving import inv, solve
+
+__all__ = [
+    "block_diag", "cross", "expm", "householder", "kron", "matrix_power", "multi_dot", "trace",
+]  # fmt: skip
+
+
+@named
+def trace(x: Tensor, /, *, offset: int = 0, dtype: DTypeLike = None) -> Tensor:
+    """The sums of diagonals of matrices.
+
+    `offset`: 0 is the main diagonal, above it positive, below it negative.
+    Shapes: (..., m, n) gives (...).
+    Dtypes: numbers; the result has the dtype of `sum`.
+    Raises: ShapeError below 2 dimensions, DTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.linalg.trace(dt.asarray([[1, 2], [3, 4]], device="reference")).item()
+    5
+    """
+    found = diagonal(required("trace", x), integer("trace", offset, "offset"), -2, -1)
+    return sum_(found, axis=-1, dtype=dtype)
+
+
+@named
+def matrix_power(x: Tensor, n: int, /) -> Tensor:
+    """Square matrices multiplied by themselves n times; by their inverses where n is negative.
+
+    `n`: how often; 0 gives the identity.
+    Shapes: (..., m, m) gives the same.
+    Dtypes: float32, float64 and complex.
+    Raises: LinAlgError for a negative power of a singular matrix; ShapeError unless they are
+    square, DTypeError, ArgumentTypeError.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([[1.0, 1.0], [0.0, 1.0]], device="reference")
+    >>> dt.linalg.matrix_power(x, 5).tolist()
+    [[1.0, 5.0], [0.0, 1.0]]
+    """
+    x, n = square("matrix_power", x), integer("matrix_power", n, "n")
+    if n < 0:
+        x, n = inv(x), -n
+    found: Tensor | None = None
+    while n:
+        if n & 1:
+            found = x if found is None else matmul(found, x)
+        n >>= 1
+        x = matmul(x, x) if n else x
+    return x * 0 + identity(x.shape[-1], x) if found is None else apply(ops.COPY, (found,))
+
+
+@named
+def multi_dot(arrays: Sequence[Tensor], /) -> Tensor:
+    """The product of several matrices, in the order of the fewest multiplications.
+
+    `arrays`: two matrices or more; the first and the last may be vectors.
+    Shapes: (m, ...), ..., (..., n) give (m, n); a vector's axis is left out.
+    Dtypes: integers, floats and complex, promoted, as for `matmul`.
+    Raises: ShapeError where columns and rows do not fit, ArgumentError for fewer than two,
+    ArgumentTypeError, DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> a = dt.ones((2, 3), device="reference")
+    >>> dt.linalg.multi_dot([a, a.mT, a]).tolist()
+    [[6.0, 6.0, 6.0], [6.0, 6.0, 6.0]]
+    """
+    given = [strided("multi_dot", required("multi_dot", x)) for x in
+             sequence("multi_dot", arrays, "arrays", "tensors")]  # fmt: skip
+    if len(given) < 2:
+        raise ArgumentError(f"multi_dot: needs two matrices or more, not {len(given)}")
+    row, column = given[0].ndim == 1, given[-1].ndim == 1
+    given[0] = as_row(given[0]) if row else given[0]
+    given[-1] = as_column(given[-1]) if column else given[-1]
+    for a, b in pairwise(given):
+        if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
+            raise ShapeError(f"multi_dot: shapes {a.shape} and {b.shape} do not fit")
+    found = _chain(given, _splits([given[0].shape[0], *(x.shape[1] for x in given)]), 0, len(given))
+    kept = (() if row else found.shape[:1]) + (() if column else found.shape[1:])
+    return found if kept == found.shape else view(found, ("reshape", kept))
+
+
+def _splits(sizes: list[int]) -> dict[tuple[int, int], int]:
+    """Where to split each run of a chain.
+
+    Source: Cormen et al., Introduction to Algorithms, section 15.2.
+    """
+    count = len(sizes) - 1
+    cost, found = {(i, i + 1): 0 for i in range(count)}, {}
+    for length in range(2, count + 1):
+        for i in range(count - length + 1):
+            j = i + length
+            cost[i, j], found[i, j] = min(
+                (cost[i, k] + cost[k, j] + sizes[i] * sizes[k] * sizes[j], k)
+                for k in range(i + 1, j)
+            )
+    return found
+
+
+def _chain(given: list[Tensor], splits: dict[tuple[int, int], int], i: int, j: int) -> Tensor:
+    if j == i + 1:
+        return given[i]
+    k = splits[i, j]
+    return matmul(_chain(given, splits, i, k), _chain(given, splits, k, j))
+
+
+@named
+def block_diag(*arrays: Tensor) -> Tensor:
+    """A matrix with these on its diagonal, one after the other, and 0 elsewhere.
+
+    `arrays`: matrices; vectors are rows, numbers have one element.
+    Shapes: (m1, n1), (m2, n2), ... give (m1 + m2 + ..., n1 + n2 + ...).
+    Dtypes: all, promoted.
+    Raises: ShapeError for more than 2 dimensions, ArgumentError for none at all, DTypeError,
+    DeviceError.
+
+    >>> import dovetail as dt
+    >>> one = dt.ones((1, 2), dtype=dt.int64, device="reference")
+    >>> dt.linalg.block_diag(one, one * 2).tolist()
+    [[1, 1, 0, 0], [0, 0, 2, 2]]
+    """
+    if not arrays:
+        raise ArgumentError("block_diag: needs a matrix or more")
+    given = [strided("block_diag", required("block_diag", x)) for x in arrays]
+    if any(x.ndim > 2 for x in given):
+        raise ShapeError(f"block_diag: takes matrices, not shapes {[x.shape for x in given]}")
+    given = [as_row(x) if x.ndim == 1 else as_scalars(x) if not x.ndim else x for x in given]
+    dtype, width, left = result_type(*given), sum(x.shape[1] for x in given), 0
+    rows = []
+    for x in given:
+        sides = (left, width - left - x.shape[1])
+        before, after = (zeros((x.shape[0], n), dtype=dtype, device=x.device) for n in sides)
+        rows.append(concat([before, cast(x, dtype), after], axis=1))
+        left += x.shape[1]
+    return concat(rows, axis=0)
+
+
+@named
+def householder(x: Tensor, tau: Tensor, /) -> Tensor:
+    """The first columns of a product of Householder's reflections, as LAPACK's QR stores them.
+
+    Column i of x has below its diagonal the rest of a vector v with v[i] = 1; the reflection is
+    `I - tau[i] * outer(v, conj(v))`. Also known as orgqr and householder_product.
+    `tau`: their factors.
+    Shapes: (..., m, n) with n <= m and (..., k) with k <= n give (..., m, n).
+    Dtypes: float32, float64 and complex, of both the same.
+    Raises: ShapeError, DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([[0.0], [1.0]], device="reference")
+    >>> dt.linalg.householder(x, dt.asarray([1.0], device="reference")).tolist()
+    [[0.0], [-1.0]]
+    """
+    x, tau = matrices("householder", x), strided("householder", required("householder", tau))
+    m, n = x.shape[-2:]
+    if tau.dtype is not x.dtype:
+        raise DTypeError(f"householder: x is {x.dtype.name} and tau {tau.dtype.name}")
+    if not tau.ndim or n > m or tau.shape[-1] > n:
+        raise ShapeError(
+            f"householder: shapes {x.shape} and {tau.shape}: there are at most as many columns as "
+            "rows, and at most as many factors as columns"
+        )
+    x, factors = same_batch("householder", x, as_row(tau))
+    one = identity(m, x)
+    found = view(one[:, :n], ("expand", x.shape))
+    below = ew.where(ew.not_equal(one[:, :n], 0), 1.0, tril(x, k=-1))
+    for i in reversed(range(tau.shape[-1])):
+        v = below[..., i : i + 1]
+        found = found - factors[..., i : i + 1] * v * matmul(adjoint(v), found)
+    return found
+
+
+# Of degree 13, and the norms up to which it is exact to rounding. Source: Higham, The scaling and
+# squaring method for the matrix exponential revisited, 2005, table 2.3 and (2.3).
+_DEGREE = 13
+_EXACT_UP_TO = 5.371920351148152
+_PADE = [
+    math.factorial(26 - k) * math.factorial(13)
+    // (math.factorial(13 - k) * math.factorial(k))
+    for k in range(_DEGREE + 1)
+]  # fmt: skip
+
+
+@named
+def expm(x: Tensor, /) -> Tensor:
+    """The exponentials of square matrices, by scaling and squaring.
+
+    Shapes: (..., n, n) gives the same.
+    Dtypes: float32, float64 and complex.
+    Raises: LinAlgError for NaN and infinity, ShapeError unless they are square, DTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.linalg.expm(dt.zeros((2, 2), device="reference")).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    x = square("expm", x)
+    if not x.size:
+        return apply(ops.COPY, (x,))
+    halvings = _halvings(x.detach())
+    found = _pade(x * as_scalars(ew.exp2(-halvings)))
+    for i in range(int(max_(halvings).item())):
+        found = ew.where(as_scalars(halvings) > i, matmul(found, found), found)
+    return found
+
+
+def _halvings(x: Tensor) -> Tensor:
+    """How often each matrix is to be halved before its exponential is a quotient."""
+    share = max_(sum_(ew.abs(x) / x.shape[-1], axis=-2), axis=-1)  # whose sums do not overflow
+    if not ew.isfinite(max_(share)).item():
+        lapack.attempt("expm", UNSETTLED, finite(np.positive), [numpy(x)])
+    return ew.maximum(ew.ceil(ew.log2(share) + math.log2(x.shape[-1] / _EXACT_UP_TO)), 0.0)
+
+
+def _pade(x: Tensor) -> Tensor:
+    """exp of small matrices as a quotient of polynomials. Source: Higham 2005, algorithm 2.3."""
+    c = [k / _PADE[0] for k in _PADE]
+    one = identity(x.shape[-1], x)
+    x2 = matmul(x, x)
+    x4 = matmul(x2, x2)
+    x6 = matmul(x4, x2)
+    odd = matmul(x6, x6 * c[13] + x4 * c[11] + x2 * c[9])
+    odd = matmul(x, odd + x6 * c[7] + x4 * c[5] + x2 * c[3] + one * c[1])
+    even = matmul(x6, x6 * c[12] + x4 * c[10] + x2 * c[8])
+    even = even + x6 * c[6] + x4 * c[4] + x2 * c[2] + one * c[0]
+    return solve(even - odd, even + odd)

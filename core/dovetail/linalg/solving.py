@@ -1,0 +1,211 @@
+"""Determinants, inverses and linear equations.
+
+LAPACK solves them on the host, whatever the device; where that shares its memory with the host
+nothing is copied. Batches of 256 real matrices and more, of up to 32 rows, are solved by generated
+kernels on the device, whose last bits differ from LAPACK's. What may fail is computed at once, so
+that the error comes from the line that asks, and names the matrix: `dt.jit` refuses it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..arguments import named
+from ..autograd.function import Function
+from ..errors import LinAlgError
+from ..functions import elementwise as ew
+from ..functions.linalg import conjugate, matmul
+from ..functions.statistics import sum as sum_
+from ..tensor.operands import Array
+from ..tensor.tensor import Tensor
+from . import lapack, small
+from .lapack import SINGULAR
+from .matrices import (
+    adjoint,
+    as_scalars,
+    right_sides,
+    square,
+    without_column,
+)
+
+__all__ = ["det", "inv", "slogdet", "solve"]
+
+
+class SlogdetResult(NamedTuple):
+    """What `slogdet` gives."""
+
+    sign: Tensor
+    logabsdet: Tensor
+
+
+# --- with their gradients -------------------------------------------------------------------------
+
+
+class _Solve(Function):
+    @staticmethod
+    def forward(ctx: Any, a: Tensor, b: Tensor) -> Tensor:
+        if small.fits(a, b.shape[-1]):
+            made = small.checked("solve", SINGULAR, np.linalg.solve, small.solve(a, b), a, b)
+        else:
+            (made,) = lapack.call("solve", SINGULAR, np.linalg.solve, a, b)
+        ctx.save_for_backward(a, made)
+        return made
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
+        a, x = ctx.saved_tensors
+        of_b = _Solve.apply(adjoint(a), g)
+        return -(of_b @ adjoint(x)), of_b
+
+
+class _Inverse(Function):
+    @staticmethod
+    def forward(ctx: Any, a: Tensor) -> Tensor:
+        if small.fits(a):
+            made = small.checked("inv", SINGULAR, np.linalg.inv, small.inverse(a), a)
+        else:
+            (made,) = lapack.call("inv", SINGULAR, np.linalg.inv, a)
+        ctx.save_for_backward(made)
+        return made
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> Tensor:
+        (x,) = ctx.saved_tensors
+        return -matmul(matmul(adjoint(x), g), adjoint(x))
+
+
+class _Determinant(Function):
+    @staticmethod
+    def forward(ctx: Any, a: Tensor) -> Tensor:
+        ctx.save_for_backward(a)
+        if small.fits(a):
+            return small.determinant(a)
+        return lapack.call("det", SINGULAR, np.linalg.det, a)[0]
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> Tensor:
+        (a,) = ctx.saved_tensors
+        return as_scalars(g) * conjugate(_Cofactors.apply(a))
+
+
+class _Cofactors(Function):
+    """The derivative of the determinant, also of singular matrices."""
+
+    @staticmethod
+    def forward(ctx: Any, a: Tensor) -> Tensor:
+        try:
+            made = as_scalars(_Determinant.apply(a)) * _Inverse.apply(a).mT
+        except LinAlgError:
+            (made,) = lapack.call("det", lapack.UNSETTLED, lapack.finite(_cofactors), a)
+        ctx.save_for_backward(a, made)
+        return made
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> Tensor:
+        a, c = ctx.saved_tensors
+        x, c = adjoint(_Inverse.apply(a)), conjugate(c)
+        return as_scalars(sum_(g * c, axis=(-2, -1))) * x - matmul(matmul(c, g.mT), x)
+
+
+def _cofactors(a: np.ndarray) -> np.ndarray:
+    """By singular values: the product of all but one, for each, between the singular vectors."""
+    u, s, vh = np.linalg.svd(a.conj())
+    n = s.shape[-1]
+    others = np.where(np.eye(n, dtype=bool), s.dtype.type(1), s[..., None, :]).prod(-1)
+    turned = (np.linalg.det(u) * np.linalg.det(vh)).conj()
+    found: np.ndarray = turned[..., None, None] * ((u * others[..., None, :]) @ vh)
+    return found
+
+
+class _LogDeterminant(Function):
+    @staticmethod
+    def forward(ctx: Any, a: Tensor) -> tuple[Tensor, ...]:
+        sign, logabsdet = lapack.call("slogdet", SINGULAR, np.linalg.slogdet, a)
+        if a.dtype.kind == "f":
+            ctx.mark_non_differentiable(sign)
+        ctx.save_for_backward(a, sign)
+        return sign, logabsdet
+
+    @staticmethod
+    def backward(ctx: Any, of_sign: Tensor, g: Tensor) -> Tensor:
+        a, sign = ctx.saved_tensors
+        if a.dtype.kind == "c":  # the sign turns with the imaginary part of the logarithm
+            turned = conjugate(sign) * of_sign
+            g = g + (turned - ew.real(turned))
+        return as_scalars(g) * adjoint(_Inverse.apply(a))
+
+
+# --- public ---------------------------------------------------------------------------------------
+
+
+@named
+def det(x: Tensor, /) -> Tensor:
+    """The determinants of square matrices.
+
+    Shapes: (..., n, n) gives (...); of n = 0 it is 1.
+    Dtypes: float32, float64 and complex.
+    Gradient: that of a singular matrix too, by its singular values.
+    Raises: ShapeError unless they are square, DTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.linalg.det(dt.asarray([[2.0, 0.0], [1.0, 3.0]], device="reference")).item()
+    6.0
+    """
+    return _Determinant.apply(square("det", x))
+
+
+@named
+def slogdet(x: Tensor, /) -> SlogdetResult:
+    """The signs and the logarithms of the absolute values of determinants, as a named tuple.
+
+    Of a singular matrix these are 0 and -inf; of a complex one the sign is of length 1.
+    Shapes: (..., n, n) gives (...) twice.
+    Dtypes: float32, float64 and complex; the logarithm is real.
+    Raises: ShapeError unless they are square, DTypeError; of the gradient, LinAlgError where a
+    matrix is singular.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([[0.0, 1.0], [1.0, 0.0]], device="reference")
+    >>> sign, logabsdet = dt.linalg.slogdet(x)
+    >>> sign.item(), logabsdet.item()
+    (-1.0, 0.0)
+    """
+    sign, logabsdet = _LogDeterminant.apply(square("slogdet", x))
+    return SlogdetResult(sign, logabsdet)
+
+
+@named
+def inv(x: Tensor, /) -> Tensor:
+    """The inverses of square matrices.
+
+    Shapes: (..., n, n) gives the same.
+    Dtypes: float32, float64 and complex.
+    Raises: LinAlgError, with its place, for a singular matrix; ShapeError unless they are square,
+    DTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.linalg.inv(dt.asarray([[2.0, 0.0], [0.0, 4.0]], device="reference")).tolist()
+    [[0.5, 0.0], [0.0, 0.25]]
+    """
+    return _Inverse.apply(square("inv", x))
+
+
+@named
+def solve(x1: Array, x2: Array, /) -> Tensor:
+    """The solutions x of the equations `x1 @ x = x2`, with one exact solution each.
+
+    Shapes: (..., n, n) and (..., n, k) give (..., n, k), the axes before them broadcast; (n,) as
+    x2 is one vector, and gives (..., n).
+    Dtypes: float32, float64 and complex, promoted.
+    Raises: LinAlgError, with its place, for a singular matrix; ShapeError, DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> a = dt.asarray([[2.0, 0.0], [1.0, 4.0]], device="reference")
+    >>> dt.linalg.solve(a, dt.asarray([2.0, 9.0], device="reference")).tolist()
+    [1.0, 2.0]
+    """
+    a, b, vector = right_sides("solve", x1, x2)
+    square("solve", a)
+    return without_column(_Solve.apply(a, b), vector)

@@ -1,0 +1,97 @@
+"""Equations with triangular matrices: the square of n in work, where others take the cube."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from ..arguments import flag, named
+from ..autograd.function import Function
+from ..functions.creation import tril, triu
+from ..tensor.operands import Array
+from ..tensor.tensor import Tensor
+from . import elimination, lapack, small
+from .lapack import SINGULAR
+from .matrices import adjoint, right_sides, square, without_column
+
+__all__ = ["cholesky_solve", "solve_triangular"]
+
+
+class _Triangular(Function):
+    """Solutions of equations; `turned`: of those with the adjoint of the triangle."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, name: str, a: Tensor, b: Tensor, upper: bool, unit: bool, turned: bool
+    ) -> Tensor:
+        routine = partial(elimination.solve_triangular, upper=upper, unit=unit, turned=turned)
+        if small.fits(a, b.shape[-1]):
+            made = small.solve_triangular(a, b, upper, unit, turned)
+            made = small.checked(name, SINGULAR, routine, made, a, b)
+        else:
+            (made,) = lapack.call(name, SINGULAR, routine, a, b)
+        ctx.save_for_backward(a, made)
+        ctx.how = name, upper, unit, turned
+        return made
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
+        (a, x), (name, upper, unit, turned) = ctx.saved_tensors, ctx.how
+        of_b = _Triangular.apply(name, a, g, upper, unit, not turned)
+        of_a = x @ adjoint(of_b) if turned else of_b @ adjoint(x)
+        of_a = triu(of_a, k=int(unit)) if upper else tril(of_a, k=-int(unit))
+        return None, -of_a, of_b, None, None, None
+
+
+def solved(
+    name: str, a: Tensor, b: Tensor, *, upper: bool, unit: bool = False, turned: bool = False
+) -> Tensor:
+    """The solutions for one triangle of each matrix, or for its adjoint; errors name `name`."""
+    return _Triangular.apply(name, a, b, upper, unit, turned)
+
+
+@named
+def solve_triangular(
+    x1: Array, x2: Array, /, *, upper: bool, unit_diagonal: bool = False
+) -> Tensor:
+    """The solutions x of `x1 @ x = x2` where x1 is triangular; its other triangle is not looked at.
+
+    `upper`: which triangle. `unit_diagonal`: whether the diagonal is taken to be ones.
+    Shapes: as those of `solve`.
+    Dtypes: float32, float64 and complex, promoted.
+    Raises: LinAlgError for a 0 on the diagonal; ShapeError, DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> a = dt.asarray([[2.0, 7.0], [1.0, 4.0]], device="reference")
+    >>> b = dt.asarray([2.0, 9.0], device="reference")
+    >>> dt.linalg.solve_triangular(a, b, upper=False).tolist()
+    [1.0, 2.0]
+    """
+    upper = flag("solve_triangular", upper, "upper")
+    unit = flag("solve_triangular", unit_diagonal, "unit_diagonal")
+    a, b, vector = right_sides("solve_triangular", x1, x2)
+    square("solve_triangular", a)
+    return without_column(solved("solve_triangular", a, b, upper=upper, unit=unit), vector)
+
+
+@named
+def cholesky_solve(x1: Array, x2: Array, /, *, upper: bool = False) -> Tensor:
+    """The solutions x of `a @ x = x2`, given the Cholesky factor x1 of a.
+
+    `upper`: whether x1 is the upper factor; the other triangle is not looked at.
+    Shapes: as those of `solve`.
+    Dtypes: float32, float64 and complex, promoted.
+    Raises: LinAlgError for a 0 on the diagonal; ShapeError, DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> factor = dt.linalg.cholesky(dt.asarray([[4.0, 0.0], [0.0, 1.0]], device="reference"))
+    >>> b = dt.asarray([4.0, 3.0], device="reference")
+    >>> dt.linalg.cholesky_solve(factor, b).tolist()
+    [1.0, 3.0]
+    """
+    upper = flag("cholesky_solve", upper, "upper")
+    a, b, vector = right_sides("cholesky_solve", x1, x2)
+    square("cholesky_solve", a)
+    for turned in (upper, not upper):
+        b = solved("cholesky_solve", a, b, upper=upper, turned=turned)
+    return without_column(b, vector)

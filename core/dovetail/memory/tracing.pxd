@@ -1,0 +1,2 @@
+# What the compiled form of `tracing.py` knows of its types.
+cpdef object caller()

@@ -1,0 +1,45 @@
+"""The parts of complex128 numbers are loaded and stored together."""
+
+from __future__ import annotations
+
+import dovetail as dt
+import numpy as np
+import pytest
+from dovetail.kernel.builder import Kernel, KernelBuilder
+from dovetail.kernel.language import load
+from dovetail.kernel.legalize import legalize
+from dovetail.kernel.target import Capabilities
+
+couples = pytest.importorskip("dovetail_cpu_llvm.couples")
+
+
+def apart() -> Kernel:
+    """A kernel that stores at 2 i and at 2 i + 3."""
+    b = KernelBuilder("k")
+    x, out = b.buffer("x", dt.float64, "r"), b.buffer("out", dt.float64, "w")
+    i = b.axis(b.int("n")) * 2
+    b.store(out, i, load(x, i))
+    b.store(out, i + 3, load(x, i))
+    return b.build()
+
+
+def test_loads_and_stores_of_both_parts_are_couples() -> None:
+    b = KernelBuilder("k")
+    x, out = b.buffer("x", dt.complex128, "r"), b.buffer("out", dt.complex128, "w")
+    i = b.axis(b.int("n"))
+    b.store(out, i, load(x, i))
+    assert len(couples.couples(legalize(b.build(), Capabilities()).body)) == 2
+    assert couples.couples(apart().body) == {}
+
+
+@pytest.mark.parametrize("n", [1, 7, 16, 33, 1000])
+def test_they_move_what_single_accesses_do(n: int) -> None:
+    z = (np.arange(3 * n) + 1j * np.arange(3 * n)[::-1]).reshape(3, n)
+    x = dt.asarray(z, device="cpu")
+    guard = dt.full((3, n + 2), 9j, dtype=dt.complex128, device="cpu")
+    guard[:, 1:-1] = x * 2
+    assert np.array_equal(guard[:, 1:-1].numpy(), z * 2)
+    assert (guard[:, 0] == 9j).all() and (guard[:, -1] == 9j).all()
+    assert np.array_equal((x.T + 1).numpy(), z.T + 1)
+    assert np.allclose(x.sum(axis=1).numpy(), z.sum(axis=1))
+    assert np.allclose(x.sum(axis=0).numpy(), z.sum(axis=0))

@@ -1,0 +1,92 @@
+"""Stores of a point to many neighbours are turned in registers, and complex64 words taken apart."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import dovetail as dt
+import numpy as np
+import pytest
+from dovetail.dtypes import DType
+from dovetail.extend import KernelSite, Op, Store, const, dtype_rules, make_node
+from dovetail.kernel.builder import Kernel, KernelBuilder
+from dovetail.kernel.language import load
+from dovetail.kernel.legalize import legalize
+from dovetail.kernel.target import Capabilities
+
+couples = pytest.importorskip("dovetail_cpu_llvm.couples")
+compile_ = pytest.importorskip("dovetail_cpu_llvm.compile")
+NATIVE = 64
+
+
+def spread(dtype: DType, count: int, step: int = 1, when: bool = False) -> Kernel:
+    """A kernel that stores x[i] + k at count i + step k."""
+    b = KernelBuilder("k")
+    x, out = b.buffer("x", dtype, "r"), b.buffer("out", dtype, "w")
+    i = b.axis(b.int("n"))
+    for k in range(count):
+        condition = load(x, i) < const(5, dtype) if when else None
+        b.store(out, i * count + k * step, load(x, i) + const(k, dtype), condition)
+    return b.build()
+
+
+def sizes(kernel: Kernel) -> list[int]:
+    found = couples.sheaves(kernel.body, NATIVE)
+    stores = [s for s in kernel.body if isinstance(s, Store)]
+    return [len(found[id(s)].stores) for s in stores if id(s) in found]
+
+
+def test_stores_to_neighbours_are_sheaves_of_a_register_at_most() -> None:
+    assert sizes(spread(dt.float32, 16)) == [16] * 16
+    assert sizes(spread(dt.float64, 16)) == [8] * 16
+    assert sizes(legalize(spread(dt.complex128, 4), Capabilities())) == [8] * 8
+    assert sizes(spread(dt.int64, 4)) == [4] * 4
+
+
+def test_others_are_none() -> None:
+    for kernel in (spread(dt.float32, 6), spread(dt.float32, 2), spread(dt.float32, 8, step=2)):
+        assert sizes(kernel) == []
+    assert sizes(spread(dt.float32, 8, when=True)) == []
+    b = KernelBuilder("k")
+    out = b.buffer("out", dt.float32, "rw")
+    i = b.axis(b.int("n"))
+    for k in range(8):
+        b.store(out, i * 8 + k, load(out, i * 8 + k) + 1.0)
+    assert sizes(b.build()) == []
+
+
+@pytest.mark.parametrize(
+    "dtype", ["float32", "float64", "complex64", "complex128", "int16", "int64"]
+)
+@pytest.mark.parametrize("count", [3, 4, 8, 16, 32])
+def test_every_element_is_stored_and_none_beside_it(dtype: str, count: int) -> None:
+    def build(site: KernelSite) -> None:
+        i = site.axis(0, 0)
+        for k in range(count):
+            site.store(site.read(0, i) + const(k, site.casts[0]), i * count + k)
+
+    op = Op("spread", "kernel", dtype_rules.same("iufc"), build=build)
+    for n in (1, 15, 16, 53, 200):
+        x = dt.astype(dt.arange(n, device="cpu"), dtype)
+        made = make_node(op, (x,), (n * count,), x.dtype).numpy()
+        wanted: Any = np.arange(n)[:, None] + np.arange(count)
+        assert np.array_equal(made, wanted.reshape(-1).astype(dtype))
+
+
+def test_halves_of_words_are_shuffled_apart() -> None:
+    b = KernelBuilder("k")
+    x, out = b.buffer("x", dt.complex64, "r"), b.buffer("out", dt.complex64, "w")
+    i = b.axis(b.int("n"))
+    b.store(out, i, load(x, i) + load(x, i))
+    source = compile_.Compiler().compile(legalize(b.build(), Capabilities())).source
+    taken = re.findall(r"bitcast <(\d+) x i64> %\S+ to <(\d+) x float>", source)
+    assert taken and all(int(floats) == 2 * int(words) for words, floats in taken)
+    assert "i32 1, i32 3" in source and "i32 0, i32 2" in source
+
+
+def test_points_that_store_much_are_given_out_in_shorter_tiles() -> None:
+    schedule = pytest.importorskip("dovetail_cpu_llvm.schedule")
+    few, many = (schedule.schedule(spread(dt.float32, n), NATIVE) for n in (2, 16))
+    assert (few.tile, many.tile) == (schedule.TILE, schedule.LONG_TILE)
+    assert few.streams and not many.streams  # each of many stores would ask

@@ -1,0 +1,54 @@
+"""What a captured function does again, and what that takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dovetail as dt
+from captured import bits, device, vector
+from dovetail.engine.events import counters
+
+__all__ = ["device"]
+
+
+def test_what_the_host_puts_in_is_put_in_anew(device: dt.Device) -> None:
+    def f(x: dt.Tensor) -> Any:
+        table = dt.asarray([1.0, 2.0])
+        sums = dt.asarray([0.0, 0.0])
+        sums += x[:2]
+        return sums * table, sums
+
+    captured = dt.jit(f)
+    for seed in range(3):
+        first = captured(vector(seed=seed))
+        assert bits(first) == bits(f(vector(seed=seed)))
+        first[1][...] = 9
+
+
+def test_a_replay_plans_nothing_and_evaluates_nothing(device: dt.Device) -> None:
+    def f(x: dt.Tensor) -> dt.Tensor:
+        for _ in range(5):
+            x[1:] = x[:-1] + x[1:]
+        return x * 2
+
+    captured, x = dt.jit(f), vector()
+    captured(x), captured(x)
+    plans, evaluations, launches = counters.plans, counters.evaluations, counters.launches
+    captured(x)
+    assert (counters.plans, counters.evaluations) == (plans, evaluations)
+    assert counters.launches > launches
+
+
+def test_intermediates_lie_in_one_arena() -> None:
+    def f(x: dt.Tensor) -> dt.Tensor:
+        for _ in range(20):
+            x = x + 1
+            dt.evaluate(x)
+        return x
+
+    captured, x = dt.jit(f), dt.ones(1000, device="reference")
+    captured(x)
+    before = dt.memory.stats("reference").allocations
+    y = captured(x)
+    assert dt.memory.stats("reference").allocations == before + 2  # the arena, and the result
+    assert y.tolist() == [21.0] * 1000

@@ -1,0 +1,42 @@
+"""Floats that change from call to call of a captured function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import dovetail as dt
+import pytest
+from captured import bits, device, vector
+
+__all__ = ["device"]
+
+
+def test_floats_change_without_a_new_capture(device: dt.Device) -> None:
+    def f(x: dt.Tensor, rate: float) -> Any:
+        x[1:] = rate
+        return x * rate + (1 - rate) / 3, -(rate**2) % 0.7, abs(rate)
+
+    captured = dt.jit(f)
+    for rate in (0.5, 0.25, -3.0, 1e-30, 0.1):
+        assert bits(captured(vector(), rate)) == bits(f(vector(), rate))
+    assert captured.captures == 1
+
+
+def test_floats_are_weak_beside_tensors(device: dt.Device) -> None:
+    captured = dt.jit(lambda x, rate: x * rate)
+    assert captured(dt.ones(2, dtype=dt.float32), 0.5).dtype is dt.float32
+    ints = dt.ones(2, dtype=dt.int64)
+    assert captured(ints, 0.5).dtype is (ints * 0.5).dtype
+
+
+@pytest.mark.parametrize("use", [lambda r: r > 1, bool, float, int, lambda r: [1, 2][r > 0]])
+def test_a_float_that_is_asked_for_its_value_is_an_error(use: Callable[[Any], Any]) -> None:
+    with pytest.raises(dt.CaptureError, match=r"float argument.*test_traced.py.*static_argnames"):
+        dt.jit(lambda x, r: x if use(r) else -x)(dt.ones(1, device="reference"), 2.0)
+
+
+def test_a_float_where_a_python_number_is_needed_is_an_error() -> None:
+    f = dt.jit(lambda x, high: x + dt.random.uniform(2, high=high, device="reference"))
+    with pytest.raises(dt.DovetailError, match="static_argnames"):
+        f(dt.ones(2, device="reference"), 2.0)

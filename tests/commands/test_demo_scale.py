@@ -1,0 +1,76 @@
+"""`dovetail demo scale`: the same bits for all chunks and workers, and what NumPy finds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import dask
+import dovetail as dt
+import numpy as np
+import pytest
+from dovetail.commands import demo_scale as scale
+from dovetail.commands.demo_scale import BLOCK, Cut, Source
+
+pytest.importorskip("dovetail_cpu_llvm")
+BLOCKS = 6
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Source:
+    path = tmp_path_factory.mktemp("scale") / "data.npy"
+    scale.write_data(path, BLOCKS * BLOCK, "cpu")
+    return Source(str(path), BLOCKS * BLOCK, "cpu")
+
+
+@pytest.fixture(autouse=True)
+def in_this_process() -> Iterator[None]:
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+def test_chunks_of_all_sizes_have_the_same_bits(source: Source) -> None:
+    found = {k: scale.analysed(source, Cut(1, k * BLOCK)).digest for k in (1, 2, 4, 6)}
+    assert len(set(found.values())) == 1, found
+
+
+def test_sums_of_whole_chunks_would_not(source: Source) -> None:
+    def of_chunk(x: dt.Tensor) -> dt.Tensor:
+        return dt.expand_dims(dt.sum(x, axis=(0, 1)), axis=0)
+
+    few, many = (scale.total(source, Cut(1, k * BLOCK), of_chunk).numpy() for k in (1, 5))
+    assert not np.array_equal(few, many), "else the test above says nothing"
+
+
+def test_it_finds_what_numpy_finds(source: Source) -> None:
+    rows = np.load(source.path).astype("f8")
+    mean, basis, _, counts = scale.analysed(source, Cut(1, 2 * BLOCK)).results
+    np.testing.assert_allclose(mean, rows.mean(axis=0), atol=1e-5)
+    _, _, v = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)
+    across = np.abs(v[: scale.COMPONENTS] @ basis)
+    np.testing.assert_allclose(np.linalg.det(across @ across.T), 1, atol=1e-3)
+    assert counts.sum() == len(rows) and (counts > 0).all()
+
+
+def test_other_data_have_another_digest(source: Source, tmp_path: Path) -> None:
+    rows = np.load(source.path)
+    rows[0, 0] += 1
+    np.save(tmp_path / "other.npy", rows)
+    other = Source(str(tmp_path / "other.npy"), source.rows, "cpu")
+    cut = Cut(1, 3 * BLOCK)
+    assert scale.analysed(other, cut).digest != scale.analysed(source, cut).digest
+
+
+@pytest.mark.exhaustive
+def test_workers_of_their_own_have_the_same_bits(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("distributed")
+    assert scale.main(["--memory", "8"]) == 0
+    assert "The same bits each time." in capsys.readouterr().out
+
+
+def test_it_says_what_is_not_installed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert scale.main([]) == 2
+    assert "pip install dovetail[scale]" in capsys.readouterr().out

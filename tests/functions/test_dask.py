@@ -1,0 +1,115 @@
+"""Dask arrays whose chunks are tensors: what Dask asks of them by NumPy's protocols."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import dask.array as da
+import dovetail as dt
+import numpy as np
+import pytest
+
+A = np.arange(24, dtype=np.float32).reshape(6, 4) * 0.5 - 3
+WORK: dict[str, Callable[[Any], Any]] = {
+    "elementwise": lambda x: np.exp(x) * 2 + x,
+    "where": lambda x: (da if isinstance(x, da.Array) else np).where(x > 1, x, 0),
+    "with NumPy": lambda x: x + np.ones(4, np.float32),
+    "clip": lambda x: x.clip(-1, 2),
+    "astype": lambda x: x.astype("float64") / 3,
+    "centred": lambda x: x - x.mean(axis=0),
+    "slice": lambda x: x[1:5, ::2],
+    "one row": lambda x: x[3],
+    "positions": lambda x: x[[0, 3, 5]],
+    "mask": lambda x: x[x > 1],
+    "transposed": lambda x: x.T,
+    "matmul": lambda x: x @ x.T,
+    "dot": lambda x: x.dot(x.T),
+    "tensordot": lambda x: np.tensordot(x, x, axes=((1,), (1,))),
+    "einsum": lambda x: np.einsum("ij,kj->ik", x, x),
+    "cumsum": lambda x: np.cumsum(x, axis=0),
+    "concatenate": lambda x: np.concatenate([x, x], axis=1),
+    "stack": lambda x: np.stack([x, x]),
+    "ones_like": np.ones_like,
+    "full_like": lambda x: np.full_like(x, 3),
+    "argmax of all": lambda x: x.argmax(),
+    **{f"{name} of all": lambda x, n=name: getattr(x, n)() for name in ("sum", "mean", "std")},
+    **{
+        f"{name} of rows": lambda x, n=name: getattr(x, n)(axis=1)
+        for name in ("sum", "mean", "max", "min", "prod", "std", "var", "any", "all", "argmin")
+    },
+}
+
+
+@pytest.fixture
+def cut(device: dt.Device) -> da.Array:
+    return da.from_array(dt.asarray(A), chunks=(2, 2), asarray=False)
+
+
+@pytest.mark.parametrize("name", WORK)
+def test_it_is_what_numpy_gives(device: dt.Device, cut: da.Array, name: str) -> None:
+    found, want = WORK[name](cut).compute(scheduler="synchronous"), WORK[name](A)
+    assert type(found) is dt.Tensor and found.device is device and found.shape == want.shape
+    np.testing.assert_allclose(found.numpy(), want, rtol=1e-5)
+
+
+@pytest.mark.parametrize("scheduler", ["synchronous", "threads", "processes"])
+def test_on_each_scheduler(cut: da.Array, scheduler: str) -> None:
+    found = (cut * 2).sum(axis=0).compute(scheduler=scheduler, num_workers=2)
+    assert type(found) is dt.Tensor and found.tolist() == (A * 2).sum(axis=0).tolist()
+
+
+def test_blocks(device: dt.Device, cut: da.Array) -> None:
+    def doubled(block: dt.Tensor) -> dt.Tensor:
+        assert type(block) is dt.Tensor
+        return block + block
+
+    kept = cut.map_blocks(doubled).persist(scheduler="synchronous")
+    assert (
+        type(kept._meta) is dt.Tensor
+        and kept.rechunk((3, 4)).compute().tolist() == (A + A).tolist()
+    )
+    here = da.from_array(A, chunks=(3, 4)).map_blocks(dt.asarray, meta=dt.empty((0, 0)))
+    assert (here + 1).compute().device is device
+
+
+def test_neighbouring_blocks(cut: da.Array) -> None:
+    def smooth(block: Any) -> Any:
+        return block[:-2] + block[2:]
+
+    found = cut.map_overlap(smooth, depth={0: 1, 1: 0}, boundary=0, trim=False, dtype="f4")
+    padded = np.pad(A, ((1, 1), (0, 0)))
+    assert found.compute(scheduler="synchronous").tolist() == (padded[:-2] + padded[2:]).tolist()
+
+
+def test_what_is_lacking_is_named(cut: da.Array) -> None:
+    with pytest.raises(TypeError, match=r"np\.partition: dovetail has no such function"):
+        da.topk(cut, 2, axis=0).compute(scheduler="synchronous")
+
+
+# --- what Dask asks for, alone
+
+
+def test_numpys_makers_give_tensors_like_others(device: dt.Device) -> None:
+    x = dt.ones((2, 3), dtype=dt.float64)
+    made = [
+        np.asarray([1, 2], like=x), np.array([1.5], ndmin=2, like=x), np.arange(3, like=x),
+        np.zeros(2, like=x), np.full((2,), 7, like=x), np.ones_like(x, shape=(4,)),
+        np.full_like(x, 2, dtype="f4", shape=3),
+    ]  # fmt: skip
+    assert all(type(y) is dt.Tensor and y.device is device for y in made)
+    assert [y.shape for y in made] == [(2,), (1, 1), (3,), (2,), (2,), (4,), (3,)]
+    assert made[5].dtype == "float64" and made[6].dtype == "float32"
+
+
+def test_ufuncs_compute_in_the_dtype_that_is_asked_for(device: dt.Device) -> None:
+    x = dt.asarray([1 << 24, 1], dtype=dt.int32)
+    found = np.add(x, x, dtype=np.float64)
+    assert found.dtype == np.float64 and np.add(x, 1, dtype="f4").tolist() == [1 << 24, 2]
+    assert np.less(x, 2, dtype=bool).tolist() == [False, True]
+
+
+def test_unravel_index(device: dt.Device) -> None:
+    found = np.unravel_index(dt.asarray([0, 5, 11]), (3, 4))
+    assert [x.tolist() for x in found] == [[0, 1, 2], [0, 1, 3]]
+    assert np.ravel_multi_index(found, (3, 4)).tolist() == [0, 5, 11]

@@ -1,0 +1,245 @@
+"""`dt.save` and `dt.load`: what comes back, what is mapped, and what files of others do."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import random
+import struct
+import sys
+from pathlib import Path
+from typing import Any
+
+import dovetail as dt
+import numpy as np
+import pytest
+import safetensors.numpy
+import zarr
+from dovetail.functions import files
+from installed import INSTALLED
+
+FORMS = [".safetensors", ".npz", ".zarr"]
+each = pytest.mark.parametrize("form", FORMS)
+
+
+@pytest.fixture
+def file(form: str, tmp_path: Path) -> Path:
+    return tmp_path / f"tensors{form}"
+
+
+def samples(form: str) -> dict[str, dt.Tensor]:
+    x = dt.reshape(dt.arange(24) - 7, (2, 3, 4))
+    lacking = {".safetensors": (dt.complex128,)}.get(form, (dt.bfloat16,))
+    real = [d for d in dt.dtypes.ALL if d.kind != "c" and d not in lacking]
+    found = {f"of {d.name}": x.astype(d) for d in real}
+    return found | {
+        "turned": x.T if x.ndim == 2 else dt.permute_dims(x, (2, 0, 1)), "part": x[:, 1:, ::2],
+        "number": dt.asarray(2.5), "empty": dt.zeros((0, 3)), "pending": x * 2 + 1,
+        "special": dt.asarray([float("nan"), float("-inf"), -0.0]), "one/deep": dt.ones(1),
+    }  # fmt: skip
+
+
+def bits(x: dt.Tensor) -> bytes:
+    same = x.astype(dt.float32) if x.dtype is dt.bfloat16 else x
+    return np.ascontiguousarray(same.numpy()).tobytes()
+
+
+@each
+def test_what_is_saved_comes_back(device: dt.Device, form: str, file: Path) -> None:
+    given = samples(form)
+    dt.save(file, given)
+    for found in (dt.load(file), dt.load(str(file), copy=True, device=device)):
+        assert found.keys() == given.keys()
+        for name, x in given.items():
+            y = found[name]
+            assert (y.device, y.dtype, y.shape) == (device, x.dtype, x.shape)
+            assert bits(y) == bits(x), name
+        found["part"] += 1
+        assert found["part"].tolist() == (given["part"] + 1).tolist()
+    assert bits(dt.load(file)["part"]) == bits(given["part"]), "a write went into the file"
+
+
+@pytest.mark.skipif(not {"cpu", "opencl"} <= INSTALLED, reason="needs cpu and opencl")
+@pytest.mark.parametrize("form", [".safetensors"])
+def test_what_is_saved_elsewhere_comes_here(form: str, file: Path) -> None:
+    x = dt.arange(5, device="opencl")
+    dt.save(file, {"x": x})
+    assert dt.load(file, device="opencl")["x"].tolist() == [0, 1, 2, 3, 4]
+    assert dt.load(file, device="cpu")["x"].device == "cpu"
+
+
+@each
+def test_the_libraries_read_and_write_the_same(device: dt.Device, form: str, file: Path) -> None:
+    a = {"x": np.arange(6.0).reshape(2, 3), "y": np.array([True, False])}
+    theirs: dict[str, Any] = {}
+    dt.save(file, {name: dt.asarray(v) for name, v in a.items()})
+    if form == ".safetensors":
+        theirs = safetensors.numpy.load_file(file)
+        safetensors.numpy.save_file(a, file, metadata={"of": "others"})
+    elif form == ".npz":
+        theirs = dict(np.load(file))
+        np.savez_compressed(file, **a)  # type: ignore[arg-type]  # NumPy's stub sees a flag there
+    else:
+        theirs = {name: v[...] for name, v in zarr.open_group(file).arrays()}
+        zarr.save_group(file, zarr_format=2, **a)
+    assert all(np.array_equal(theirs[name], v) for name, v in a.items())
+    assert all(np.array_equal(dt.load(file)[name].numpy(), v) for name, v in a.items())
+
+
+@pytest.mark.parametrize("form", [".npz", ".zarr"])
+def test_another_byte_order_is_read(device: dt.Device, form: str, file: Path) -> None:
+    a = np.arange(5, dtype=">i4")
+    if form == ".npz":
+        np.savez(file, x=a)
+    else:
+        zarr.open_group(file, mode="w").create_array("x", data=a)
+    assert dt.load(file)["x"].tolist() == [0, 1, 2, 3, 4]
+
+
+# --- memory
+
+
+def test_a_file_is_mapped(device: dt.Device, tmp_path: Path) -> None:
+    file = tmp_path / "x.safetensors"
+    dt.save(file, {"x": dt.arange(1 << 16), "y": dt.ones(3, dtype=dt.float64)})
+    before = dt.memory.stats().live_bytes
+    found = dt.load(file, copy=False)
+    assert dt.memory.stats().live_bytes == before
+    x = found["x"]
+    x[0] = 100
+    assert x[:2].tolist() == [100, 1] and dt.load(file)["x"][0].item() == 0
+    dt.save(file, {"x": x[:5]})  # while it is mapped
+    assert x[-1].item() == (1 << 16) - 1 and dt.load(file)["x"].tolist() == [100, 1, 2, 3, 4]
+    del found
+    os.unlink(file)
+    assert x.sum().item() == sum(range(1 << 16)) + 100
+
+
+def test_what_has_to_be_copied_is_an_error_where_it_must_not(tmp_path: Path) -> None:
+    flags, npz = tmp_path / "x.safetensors", tmp_path / "x.npz"
+    dt.save(flags, {"x": dt.ones(3, dtype=dt.bool, device="cpu")})
+    dt.save(npz, {"x": dt.ones(3, device="cpu")})
+    for file in (flags, npz):
+        with pytest.raises(dt.SharingError, match="copy=False"):
+            dt.load(file, device="cpu", copy=False)
+
+
+# --- bad files
+
+
+@each
+def test_a_failed_save_leaves_the_file_before(form: str, file: Path) -> None:
+    dt.save(file, {"x": dt.ones(2, device="reference")})
+    lacking = dt.bfloat16 if form != ".safetensors" else None
+    for wrong in ({"y": 3}, {3: dt.ones(1)}, [dt.ones(1)], {"y": dt.ones(1, dtype=lacking)}):
+        if lacking is None and isinstance(wrong, dict) and "y" in wrong and wrong["y"] != 3:
+            continue
+        with pytest.raises(dt.DovetailError, match="save"):
+            dt.save(file, wrong)  # type: ignore[arg-type]  # that is the test
+    assert dt.load(file, device="reference")["x"].tolist() == [1, 1]
+    assert [p.name for p in file.parent.iterdir()] == [file.name]
+
+
+def test_names_and_places_that_are_none(tmp_path: Path) -> None:
+    x = {"x": dt.ones(1, device="reference")}
+    with pytest.raises(dt.ArgumentError, match=r"'x\.pt' does not end in \.safetensors or \.npz"):
+        dt.save(tmp_path / "x.pt", x)
+    with pytest.raises(dt.ArgumentTypeError, match="load: file"):
+        dt.load(3)  # type: ignore[arg-type]  # that is the test
+    for form in FORMS:
+        with pytest.raises(OSError, match="x"):
+            dt.load(tmp_path / f"x{form}")
+        with pytest.raises(OSError, match="nowhere"):
+            dt.save(Path("/proc/nowhere") / f"x{form}", x)
+    with pytest.raises(dt.ArgumentError, match="'file'"):
+        dt.save(tmp_path / "x.npz", {"file": x["x"]})
+    with pytest.raises(dt.ArgumentError, match="'__metadata__'"):
+        dt.save(tmp_path / "x.safetensors", {"__metadata__": x["x"]})
+
+
+def test_a_library_that_is_not_there_is_named(monkeypatch: Any, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "safetensors", None)
+    with pytest.raises(ModuleNotFoundError, match=r'pip install "dovetail\[files\]"'):
+        dt.save(tmp_path / "x.safetensors", {"x": dt.ones(1, device="reference")})
+
+
+def stuffed(header: dict[str, Any], data: bytes = b"\0" * 16) -> bytes:
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        b"", b"\0" * 7, struct.pack("<Q", 1 << 62), struct.pack("<Q", 2) + b"[]",
+        stuffed({"x": {"dtype": "F32", "shape": [4], "data_offsets": [0, 1 << 40]}}),
+        stuffed({"x": {"dtype": "F32", "shape": [5], "data_offsets": [0, 16]}}),
+        stuffed({"x": {"dtype": "F32", "shape": [-4], "data_offsets": [0, 16]}}),
+        stuffed({"x": {"dtype": "F32", "shape": [1 << 62, 4], "data_offsets": [0, 16]}}),
+        stuffed({"x": {"dtype": "|O", "shape": [2], "data_offsets": [0, 16]}}),
+        stuffed({"x": {"dtype": "F32", "shape": [4], "data_offsets": [0, 16]}}, b"\0" * 8),
+        stuffed({"x": {"dtype": "F8_E4M3", "shape": [16], "data_offsets": [0, 16]}}),
+    ],
+)  # fmt: skip
+def test_hostile_safetensors_are_named_errors(held: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "x.safetensors"
+    file.write_bytes(held)
+    with pytest.raises((dt.ArgumentError, dt.DTypeError), match=r"load: .*x\.safetensors"):
+        dt.load(file, device="reference")
+
+
+@pytest.mark.parametrize("form", [".safetensors", ".npz"])
+def test_damaged_files_are_read_or_named_errors(form: str, file: Path) -> None:
+    dt.save(file, samples(form))
+    data, rng = file.read_bytes(), random.Random(7)
+    for _ in range(150):
+        low, high = sorted(rng.randrange(len(data) + 1) for _ in range(2))
+        bad = rng.choice([data[:low], data[:low] + data[high:], data[:high] + data[low:]])
+        at = rng.randrange(len(data))
+        bad = rng.choice([bad, data[:at] + rng.randbytes(3) + data[at + 3 :]])
+        file.write_bytes(bad)
+        try:
+            found = dt.load(file, device="reference")
+        except dt.DovetailError as error:
+            assert str(error).startswith("load: ") and "\n" not in str(error)
+        else:
+            dt.evaluate(*[x + x for x in found.values()])
+
+
+class Evil:
+    def __reduce__(self) -> Any:
+        return pytest.fail, ("a pickle in a file was run",)
+
+
+def test_no_pickle_is_loaded(tmp_path: Path) -> None:
+    evil = np.array([Evil()], object)
+    np.savez(npz := tmp_path / "x.npz", x=evil)
+    group = zarr.open_group(tmp_path / "x.zarr", mode="w", zarr_format=2)
+    group.create_array("x", shape=(1,), dtype="f8", compressors=None)
+    meta = tmp_path / "x.zarr" / "x" / ".zarray"
+    held = json.loads(meta.read_text()) | {"filters": [{"id": "pickle", "protocol": 5}]}
+    held["dtype"] = "|O"
+    meta.write_text(json.dumps(held))
+    (tmp_path / "x.zarr" / "x" / "0").write_bytes(pickle.dumps(evil))
+    for file in (npz, tmp_path / "x.zarr"):
+        with pytest.raises(dt.ArgumentError, match="no such file of tensors"):
+            dt.load(file, device="reference")
+    held["dtype"] = "<f8"
+    meta.write_text(json.dumps(held))
+    with pytest.raises(dt.ArgumentError, match="no such file of tensors"):
+        dt.load(tmp_path / "x.zarr", device="reference")
+
+
+def test_only_codecs_of_numbers_are_used() -> None:
+    nested = {"codecs": [{"name": "sharding_indexed", "configuration": {"codecs": [
+        {"name": "bytes"}, {"name": "numcodecs.pickle"}]}}]}  # fmt: skip
+    assert files._named(nested) == {"sharding_indexed", "bytes", "pickle"}
+    assert "pickle" not in files._CODECS
+
+
+def test_texts_and_records_are_no_tensors(tmp_path: Path) -> None:
+    for name, a in {"text": np.array(["a"]), "record": np.zeros(2, "i4,f4")}.items():
+        np.savez(tmp_path / f"{name}.npz", x=a)
+        with pytest.raises(dt.ArgumentError, match="its 'x' is of dtype"):
+            dt.load(tmp_path / f"{name}.npz", device="reference")

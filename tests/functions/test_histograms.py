@@ -1,0 +1,108 @@
+"""Counts and histograms, against NumPy; bad input."""
+
+# Wrong types are what some of this tests.
+# mypy: disable-error-code="arg-type, no-untyped-call, call-overload"
+from __future__ import annotations
+
+from typing import Any
+
+import dovetail as dt
+import numpy as np
+import pytest
+
+RNG = np.random.default_rng(1)
+A = RNG.normal(0, 3, 500)
+W = RNG.random(500)
+
+
+def same(found: dt.Tensor, want: Any, rtol: float = 0) -> None:
+    want = np.asarray(want)
+    assert (found.shape, found.dtype.name) == (want.shape, want.dtype.name)
+    np.testing.assert_allclose(found.numpy(), want, rtol=rtol, atol=rtol)
+
+
+def test_bincount_is_numpys(device: dt.Device) -> None:
+    for d in ("i1", "u2", "i8", "?"):
+        a = RNG.integers(0, 2 if d == "?" else 20, 300).astype(d)
+        same(dt.bincount(dt.asarray(a)), np.bincount(a.astype("i8")))
+        same(dt.bincount(dt.asarray(a), minlength=30), np.bincount(a.astype("i8"), minlength=30))
+        w = W[:300]
+        same(dt.bincount(dt.asarray(a), w), np.bincount(a.astype("i8"), w), 1e-15)
+    same(dt.bincount(dt.zeros(0, dtype="int64")), np.bincount(np.zeros(0, "i8")))
+    same(dt.bincount(dt.zeros(0, dtype="int64"), minlength=3), np.zeros(3, "i8"))
+    many = np.tile(np.arange(5), 20_000 if device.type == "cpu" else 40)
+    same(dt.bincount(dt.asarray(many)), np.bincount(many))
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"bins": 7}, {"bins": 1}, {"bins": [-1.0, 0.0, 0.5, 4.0]}, {"range": (-2, 2)},
+    {"weights": W}, {"density": True}, {"weights": W, "density": True, "bins": [-9.0, 0.0, 9.0]},
+    {"bins": 50, "range": (0, 9)}, {"bins": [0.0, 0.0, 1.0]},
+], ids=str)  # fmt: skip
+def test_histograms_are_numpys(device: dt.Device, options: dict[str, Any]) -> None:
+    for found, want in zip(dt.histogram(dt.asarray(A), **options), np.histogram(A, **options),
+                           strict=True):  # fmt: skip
+        same(found, want, 1e-13)
+    edges = {k: v for k, v in options.items() if k in ("bins", "range")}
+    same(dt.histogram_bin_edges(dt.asarray(A), **edges), np.histogram_bin_edges(A, **edges), 1e-13)
+
+
+def test_histograms_of_other_dtypes(device: dt.Device) -> None:
+    ints = RNG.integers(-5, 20, (20, 10))
+    hist, edges = dt.histogram(dt.asarray(ints), 25, range=(-5, 20))
+    same(hist, np.histogram(ints, 25, range=(-5, 20))[0])
+    assert edges.dtype is dt.float32
+    half = A.astype("f4")
+    same(dt.histogram(dt.asarray(half), 31).hist, np.histogram(half, 31)[0])
+    spoiled = np.array([1.0, np.nan, 2.0, np.inf])
+    assert dt.histogram(dt.asarray(spoiled), 2, range=(0, 4)).hist.tolist() == [1, 1]
+    same(dt.histogram(dt.zeros(0)).hist, np.zeros(10, "i8"))
+    same(dt.histogram(dt.asarray([3.0, 3.0]), 2).bin_edges, np.float32([2.5, 3, 3.5]))
+    on_edges = np.linspace(0, 1, 11)
+    same(dt.histogram(dt.asarray(on_edges), 10).hist, np.histogram(on_edges, 10)[0])
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"bins": 4}, {"bins": (3, 5)}, {"bins": ([-9.0, 0.0, 9.0], 4)}, {"density": True},
+    {"weights": W}, {"range": ((-1, 1), (0, 2)), "bins": 6},
+], ids=str)  # fmt: skip
+def test_histograms_of_points_are_numpys(device: dt.Device, options: dict[str, Any]) -> None:
+    b = A[::-1] * 2 + 1
+    found = dt.histogram2d(dt.asarray(A), b, **options)
+    h, x, y = np.histogram2d(A, b, **options)
+    want = h if "weights" in options or "density" in options else h.astype("i8")
+    for f, w in zip(found, (want, x, y), strict=True):
+        same(f, w, 1e-12)
+
+
+@pytest.mark.parametrize("right", [False, True])
+def test_digitize_is_numpys(device: dt.Device, right: bool) -> None:
+    x = np.array([0.2, 6.4, 3.0, 1.6, -1.0, np.inf, 1.0])
+    for bins in ([0.0, 1.0, 2.5, 4.0, 10.0], [10.0, 4.0, 2.5, 1.0, 0.0], [1.0], [1.0, 1.0]):
+        same(dt.digitize(dt.asarray(x), bins, right=right), np.digitize(x, bins, right=right))
+
+
+def test_wrong_bins_are_refused() -> None:
+    x = dt.ones(3, device="reference")
+    calls: list[tuple[Any, type[Exception], str]] = [
+        (lambda: dt.bincount(x), dt.DTypeError, "bincount: counts integers"),
+        (lambda: dt.bincount(dt.asarray([-1], device="reference")), dt.ArgumentError, "negative"),
+        (lambda: dt.bincount(dt.ones((2, 2), dtype=int, device="reference")), dt.ShapeError,
+         "bincount: needs a vector"),
+        (lambda: dt.bincount(dt.asarray([1], device="reference"), [1.0, 2.0]), dt.ShapeError,
+         "bincount: weights"),
+        (lambda: dt.histogram(x, 0), dt.ArgumentError, "histogram: bins"),
+        (lambda: dt.histogram(x, 1.5), dt.ArgumentTypeError, "histogram: bins"),
+        (lambda: dt.histogram(x, "auto"), dt.ArgumentError, "histogram: bins .*rule 'auto'"),
+        (lambda: dt.histogram(x, [3.0, 1.0]), dt.ArgumentError, "histogram: bins do not ascend"),
+        (lambda: dt.histogram(x, range=(2, 1)), dt.ArgumentError, "histogram: the range"),
+        (lambda: dt.histogram(x * dt.nan), dt.ArgumentError, "histogram: the range nan"),
+        (lambda: dt.histogram(x, weights=[1.0]), dt.ShapeError, "histogram: 1 weights"),
+        (lambda: dt.histogram2d(x, [1.0]), dt.ShapeError, "histogram2d: x has 3"),
+        (lambda: dt.histogram2d(x, x, range=(1,)), dt.ArgumentTypeError, "histogram2d: range"),
+        (lambda: dt.digitize(x, [1.0, 3.0, 2.0]), dt.ArgumentError, "digitize: bins are in no"),
+        (lambda: dt.digitize(x, [[1.0]]), dt.ShapeError, "digitize: bins is a vector"),
+    ]  # fmt: skip
+    for call, error, says in calls:
+        with pytest.raises(error, match=says):
+            call()

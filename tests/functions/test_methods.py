@@ -1,0 +1,53 @@
+"""Functions as methods: those whose module is loaded when somebody first asks."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+
+import dovetail as dt
+import numpy as np
+import pytest
+from dovetail.functions import methods
+
+A = np.random.default_rng(1).normal(size=(3, 4))
+
+
+@pytest.mark.parametrize("name", sorted(methods.LATE))
+def test_methods_that_are_fetched_late_are_the_functions(name: str) -> None:
+    x = dt.ones(3, device="reference")
+    method = getattr(x, name)
+    assert method.__self__ is x and method.__func__ is getattr(dt, name)
+    assert (
+        inspect.signature(method).parameters.keys()
+        <= inspect.signature(getattr(dt, name)).parameters.keys()
+    )
+
+
+def test_they_give_what_numpys_do(device: dt.Device) -> None:
+    x = dt.asarray(A)
+    for found, want in (
+        (x.median(axis=1), np.median(A, axis=1)), (x.quantile(0.3), np.quantile(A, 0.3)),
+        (x.dot(A.T), A.dot(A.T)), (x.trace(), A.trace()), (x[0].diag(), np.diag(A[0])),
+        (x.nansum(), np.nansum(A)), (x.conjugate(), A), (x.cumsum(), A.cumsum()),
+        (x.cumsum(1), A.cumsum(1)), (x.cumprod(0), A.cumprod(0)), (x.cumprod(), A.cumprod()),
+        (x.ptp(axis=0), np.ptp(A, axis=0)), (x.cov(), np.cov(A)),
+        ((x > 0).cumsum(axis=-1), (A > 0).cumsum(axis=-1)),
+    ):  # fmt: skip
+        assert found.device is device
+        np.testing.assert_allclose(found.numpy(), want, rtol=1e-12)
+
+
+def test_none_of_their_modules_is_loaded_before() -> None:
+    code = (
+        "import sys, dovetail as dt; x = dt.ones(3, device='reference')\n"
+        "assert 'dovetail.functions.products' not in sys.modules; x.dot(x)\n"
+        "assert 'dovetail.functions.products' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_other_names_are_still_unknown() -> None:
+    with pytest.raises(AttributeError, match="'Tensor' object has no attribute 'mediam'"):
+        _ = dt.ones(3).mediam

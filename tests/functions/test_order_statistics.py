@@ -1,0 +1,159 @@
+"""Medians and quantiles, against NumPy: methods, axes, dtypes, NaN; gradients; bad input."""
+
+# Wrong types are what some of this tests.
+# mypy: disable-error-code="arg-type, no-untyped-call, call-overload"
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import dovetail as dt
+import numpy as np
+import pytest
+from dovetail.autograd import gradcheck
+from dovetail.functions import order_statistics
+
+AXES = [None, 0, 1, -1, (0, 2), (0, 1, 2)]
+METHODS = [
+    "linear", "lower", "higher", "nearest", "midpoint", "hazen", "weibull", "median_unbiased",
+    "normal_unbiased", "inverted_cdf", "averaged_inverted_cdf", "closest_observation",
+    "interpolated_inverted_cdf",
+]  # fmt: skip
+Q = [0.0, 0.1, 0.25, 1 / 3, 0.5, 0.625, 0.9, 1.0]
+
+
+def sample(dtype: str, holes: bool = False) -> Any:
+    rng = np.random.default_rng(11)
+    a = rng.normal(0, 20, (3, 4, 5)).astype(dtype)
+    if holes:
+        a[rng.random(a.shape) < 0.2] = np.nan
+        a[0, :, 1] = np.nan
+    return a
+
+
+def against(name: str, a: Any, found: dt.Tensor, *args: Any, **options: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        want = np.asarray(getattr(np, name)(a, *args, **options))
+    if want.dtype.kind == "f":  # ours is of the tensor's dtype, or the default one
+        want = want.astype(a.dtype if a.dtype.kind == "f" else "f4")
+    assert (found.shape, found.dtype.name) == (want.shape, want.dtype.name)
+    close = 3e-6 if want.dtype != "f8" else 1e-13
+    np.testing.assert_allclose(found.numpy(), want, rtol=close, atol=close)
+
+
+@pytest.mark.parametrize("axis", AXES, ids=str)
+@pytest.mark.parametrize("name", ["median", "nanmedian"])
+def test_medians_are_numpys(device: dt.Device, name: str, axis: Any) -> None:
+    for dtype in ("float32", "float64", "int16"):
+        for holes in (False, True)[: 1 + (dtype[0] == "f")]:
+            a = sample(dtype, holes)
+            found = getattr(dt, name)(dt.asarray(a), axis=axis, keepdims=holes)
+            against(name, a, found, axis=axis, keepdims=holes)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", ["quantile", "nanquantile"])
+def test_quantiles_are_numpys(device: dt.Device, name: str, method: str) -> None:
+    q = np.array(Q)
+    f = getattr(dt, name)
+    for dtype in ("float64", "int16"):
+        for holes in (False, True)[: 1 + (dtype[0] == "f")]:
+            a = sample(dtype, holes)
+            x = dt.asarray(a)
+            for axis in (None, 1, (0, 2)):
+                against(name, a, f(x, q, axis=axis, method=method), q, axis=axis, method=method)
+            keep: dict[str, Any] = {"axis": 2, "method": method, "keepdims": True}
+            against(name, a, f(x, dt.asarray(q.reshape(2, 4)), **keep), q.reshape(2, 4), **keep)
+            against(name, a, f(x, 0.3, axis=0, method=method), 0.3, axis=0, method=method)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 8, 1000, 5001])
+def test_quantiles_of_many_sizes(device: dt.Device, n: int) -> None:
+    a = np.random.default_rng(n).normal(size=n).astype("f4")
+    for name in ("median", "nanmedian"):
+        against(name, a, getattr(dt, name)(dt.asarray(a)))
+    against("percentile", a, dt.percentile(dt.asarray(a), [1, 50, 99]), [1, 50, 99])
+    against("nanpercentile", a, dt.nanpercentile(dt.asarray(a), 12.5), 12.5)
+
+
+LARGE = 101  # elements of rows in which digits are counted here rather than elements sorted
+
+
+@pytest.fixture
+def counting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Digits are counted in rows of LARGE elements, too."""
+    monkeypatch.setattr(order_statistics, "LONG", LARGE)
+
+
+@pytest.mark.usefixtures("counting")
+@pytest.mark.parametrize("dtype", ["f4", "f8", "f2", "i1", "i4", "u8", "?"])
+def test_long_rows_are_not_sorted(device: dt.Device, dtype: str) -> None:
+    rng = np.random.default_rng(5)
+    quick = device.type == "cpu"
+    for n in (LARGE, 9000) if quick else (LARGE + 1,):
+        a = rng.normal(0, 1000, (2, n)) if dtype != "?" else rng.random((2, n)) < 0.5
+        a = a.astype("i8" if dtype[0] in "iu" else dtype).astype(dtype)
+        x, ordered = dt.asarray(a), np.sort(a, axis=1)
+        for q in (0.0, 0.3, 1.0) if quick else (0.5,):
+            for method, place in (("lower", np.floor), ("higher", np.ceil)):
+                found = dt.quantile(x, q, axis=1, method=method)
+                want = ordered[:, int(place((n - 1) * q))]
+                np.testing.assert_array_equal(found.numpy(), want)
+        if dtype in ("f4", "f8"):
+            against("quantile", a, dt.quantile(x, 0.3, axis=1), 0.3, axis=1)
+
+
+@pytest.mark.usefixtures("counting")
+def test_long_rows_with_equal_elements_zeros_and_nan(device: dt.Device) -> None:
+    a = np.zeros(LARGE, "f4")
+    a[::2] = -0.0
+    assert dt.median(dt.asarray(a)).item() == 0
+    a[5] = np.nan
+    assert np.isnan(dt.median(dt.asarray(a)).item())
+    assert dt.nanmedian(dt.asarray(a)).item() == 0
+    b = np.full(LARGE + 1, np.inf)
+    b[: LARGE // 2 + 1] = -1.0
+    assert dt.quantile(dt.asarray(b), 0.5, method="lower").item() == -1
+
+
+def test_infinite_neighbours_stay(device: dt.Device) -> None:
+    x = dt.asarray([np.inf, np.inf, -np.inf, 1.0])
+    assert dt.quantile(x, [0.0, 1.0]).tolist() == [-np.inf, np.inf]
+    assert dt.median(dt.asarray([np.inf, np.inf])).item() == np.inf
+    assert dt.quantile(dt.asarray([1.0, np.inf]), 0.0).item() == 1.0
+    assert np.isnan(dt.median(dt.asarray([1.0, np.nan, 2.0])).item())
+    assert np.isnan(dt.nanmedian(dt.asarray([np.nan, np.nan])).item())
+
+
+def test_reduced_precision(device: dt.Device) -> None:
+    x = dt.asarray([60000.0, 60000.0, 65504.0, 65504.0], dtype="float16")
+    assert dt.median(x).tolist() == 62752.0 and dt.median(x).dtype is dt.float16
+
+
+@pytest.mark.parametrize("name", ["median", "nanmedian"])
+def test_gradients_go_to_the_neighbours(name: str) -> None:
+    x = dt.asarray(np.random.default_rng(3).normal(size=(3, 4)), device="reference")
+    x.requires_grad_()
+    assert gradcheck(lambda t: getattr(dt, name)(t, axis=1), x)
+    assert gradcheck(lambda t: dt.quantile(t, [0.2, 0.9], axis=0), x)
+    assert gradcheck(lambda t: dt.nanquantile(t, [0.2, 0.9]), x)
+
+
+def test_wrong_quantiles_are_refused() -> None:
+    x = dt.ones((2, 3), device="reference")
+    for name, high in (("quantile", 1), ("nanquantile", 1), ("percentile", 100)):
+        f = getattr(dt, name)
+        for q in (-0.1, high * 1.01, [0.5, np.nan]):
+            with pytest.raises(dt.ArgumentError, match=rf"{name}: q lies outside of 0\.\.{high}"):
+                f(x, q)
+        with pytest.raises(dt.ArgumentTypeError, match=f"{name}: q is numbers"):
+            f(x, "a")
+        with pytest.raises(dt.ArgumentError, match=f"{name}: method"):
+            f(x, 0.5, method="best")
+        with pytest.raises(dt.AxisError, match=name):
+            f(x, 0.5, axis=2)
+        with pytest.raises(dt.ShapeError, match=f"{name}: .*no elements"):
+            f(dt.ones((2, 0), device="reference"), 0.5)
+    with pytest.raises(dt.ShapeError, match=r"median: .*no elements"):
+        dt.median(dt.ones(0, device="reference"))

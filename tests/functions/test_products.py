@@ -1,0 +1,95 @@
+"""Products under NumPy's names, against NumPy; gradients; bad input."""
+
+# Wrong types are what some of this tests.
+# mypy: disable-error-code="arg-type, no-untyped-call"
+from __future__ import annotations
+
+from typing import Any
+
+import dovetail as dt
+import numpy as np
+import pytest
+from dovetail.autograd import gradcheck
+
+
+def some(*shape: int, dtype: str = "i8") -> Any:
+    return np.random.default_rng(len(shape)).integers(-5, 6, shape).astype(dtype)
+
+
+def same(found: dt.Tensor, want: Any) -> None:
+    want = np.asarray(want)
+    assert (found.shape, found.dtype.name) == (want.shape, want.dtype.name)
+    np.testing.assert_array_equal(found.numpy(), want)
+
+
+PAIRS = {
+    "dot": [((3,), (3,)), ((2, 3), (3,)), ((2, 3), (3, 4)), ((2, 3), (5, 3, 4)), ((), (3,)),
+            ((2, 2, 3), (3,)), ((0,), (0,)), ((2, 0), (0, 2))],
+    "inner": [((3,), (3,)), ((2, 3), (3,)), ((2, 3), (4, 3)), ((2, 2, 3), (5, 3)), ((), (2, 3))],
+    "vdot": [((3,), (3,)), ((2, 3), (3, 2)), ((0,), (0,))],
+    "kron": [((2,), (3,)), ((2, 3), (4,)), ((2,), (3, 1, 2)), ((), (2, 2)), ((0, 2), (3,))],
+    "cross": [((3,), (3,)), ((2, 3), (3,)), ((4, 1, 3), (2, 3))],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("dtype", ["i8", "f4"])
+def test_products_are_numpys(device: dt.Device, name: str, dtype: str) -> None:
+    for s, t in PAIRS[name]:
+        a, b = some(*s, dtype=dtype), some(*t, dtype=dtype)
+        same(getattr(dt, name)(dt.asarray(a), dt.asarray(b)), getattr(np, name)(a, b))
+
+
+def test_cross_along_another_axis(device: dt.Device) -> None:
+    a, b = some(3, 4), some(3, 1)
+    same(dt.cross(dt.asarray(a), dt.asarray(b), axis=0), np.cross(a, b, axis=0))
+
+
+def test_products_with_numbers_and_out(device: dt.Device) -> None:
+    x = dt.asarray([1.0, 2.0])
+    assert dt.dot(x, 3).tolist() == dt.inner(3, x).tolist() == [3, 6]
+    out = dt.zeros(())
+    assert dt.dot(x, x, out=out) is out and out.item() == 5
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_gradients_of_products(name: str) -> None:
+    rng = np.random.default_rng(1)
+    x, y = (dt.asarray(rng.normal(size=(3, 3)), device="reference").requires_grad_()
+            for _ in range(2))  # fmt: skip
+    assert gradcheck(getattr(dt, name), (x, y))
+
+
+def test_wrong_products_are_refused() -> None:
+    x, y = dt.ones(3, device="reference"), dt.ones(4, device="reference")
+    for name in ("dot", "inner", "vdot", "cross"):
+        with pytest.raises(dt.ShapeError, match=name):
+            getattr(dt, name)(x, y)
+    for name in PAIRS:
+        with pytest.raises(dt.DTypeError, match=name):
+            getattr(dt, name)("a", x)
+    with pytest.raises(dt.AxisError, match="cross"):
+        dt.cross(x, x, axis=3)
+
+
+def test_numbers_among_the_operands_of_einsum_scale_it(device: dt.Device) -> None:
+    a = np.arange(6.0).reshape(2, 3)
+    x = dt.asarray(a)
+    for subscripts, operands in ((",ij->ji", (2.0, x)), ("ij,,ij", (x, 3, x)), ("i...,", (x, 0.5))):
+        want = np.einsum(subscripts, *(a if o is x else o for o in operands))
+        found = dt.einsum(subscripts, *operands)
+        assert found.dtype is dt.float64 and np.array_equal(found.numpy(), want)
+        assert np.array_equal(np.einsum(subscripts, *operands).numpy(), want)
+    assert dt.einsum("i,", dt.asarray([1, 2]), 0.5).dtype is dt.float32
+    with pytest.raises(dt.DTypeError, match="einsum: at least one"):
+        dt.einsum(",", 1.0, 2.0)
+
+
+def test_einsum_writes_into_a_tensor(device: dt.Device) -> None:
+    a, out = np.arange(6.0).reshape(2, 3), dt.zeros((3, 2), dtype="float64")
+    x = dt.asarray(a)
+    assert dt.einsum("ij->ji", x, out=out) is out and np.array_equal(out.numpy(), a.T)
+    assert np.einsum("ij,jk->ki", x, x.T @ x, out=out) is out
+    assert np.allclose(out.numpy(), (a @ (a.T @ a)).T)
+    with pytest.raises(dt.ShapeError, match="einsum: out="):
+        dt.einsum("ij->", x, out=out)

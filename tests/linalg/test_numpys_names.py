@@ -1,0 +1,112 @@
+"""`np.linalg.*` of tensors, which are dovetail's and give tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import dovetail as dt
+import numpy as np
+import pytest
+from matrices_for_tests import WIDE, definite, drawn, near
+
+SQUARE: dict[str, Callable[[Any], Any]] = {
+    "cholesky": np.linalg.cholesky,
+    "cholesky upper": lambda a: np.linalg.cholesky(a, upper=True),
+    "cond": np.linalg.cond,
+    "cond 1": lambda a: np.linalg.cond(a, 1),
+    "det": np.linalg.det,
+    "eigh": np.linalg.eigh,
+    "eigh U": lambda a: np.linalg.eigh(a, "U")[0],
+    "eigvalsh": lambda a: np.linalg.eigvalsh(a, UPLO="u"),
+    "inv": np.linalg.inv,
+    "matrix_power": lambda a: np.linalg.matrix_power(a, 3),
+    "multi_dot": lambda a: np.linalg.multi_dot([a, a, a]),
+    "slogdet": np.linalg.slogdet,
+    "solve": lambda a: np.linalg.solve(a, a),
+}
+ANY: dict[str, Callable[[Any], Any]] = {
+    "cross": lambda a: np.linalg.cross(a, a[::-1]),
+    "lstsq": lambda a: np.linalg.lstsq(a, a),
+    "lstsq one": lambda a: np.linalg.lstsq(a, a[:, 0], rcond=-1),
+    "lstsq wide": lambda a: np.linalg.lstsq(a.T, a.T),
+    "matrix_norm": np.linalg.matrix_norm,
+    "matrix_rank": np.linalg.matrix_rank,
+    "matrix_rank tol": lambda a: np.linalg.matrix_rank(a, 2.0),
+    "matrix_rank of a vector": lambda a: np.linalg.matrix_rank(a[0]),
+    "norm": np.linalg.norm,
+    "norm fro": lambda a: np.linalg.norm(a, "fro"),
+    "norm 1": lambda a: np.linalg.norm(a, 1),
+    "norm axis": lambda a: np.linalg.norm(a, axis=0, keepdims=True),
+    "norm axes": lambda a: np.linalg.norm(a[:, None], np.inf, axis=(0, 2), keepdims=True),
+    "norm of a vector": lambda a: np.linalg.norm(a[0], np.inf),
+    "pinv": np.linalg.pinv,
+    "pinv rcond": lambda a: np.linalg.pinv(a, 0.5),
+    "qr": np.linalg.qr,
+    "qr complete": lambda a: np.linalg.qr(a, "complete"),
+    "qr r": lambda a: np.linalg.qr(a, mode="r"),
+    "svd": np.linalg.svd,
+    "svd reduced": lambda a: np.linalg.svd(a, full_matrices=False),
+    "svd values": lambda a: np.linalg.svd(a, compute_uv=False),
+    "svdvals": np.linalg.svdvals,
+    "trace": lambda a: np.linalg.trace(a, offset=1),
+    "vector_norm": np.linalg.vector_norm,
+}
+
+
+def _compare(found: Any, wanted: Any) -> None:
+    if isinstance(wanted, tuple):
+        assert len(found) == len(wanted)
+        for have, want in zip(found, wanted, strict=True):
+            _compare(have, want)
+    else:
+        assert isinstance(found, dt.Tensor)
+        np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-8, atol=1e-10)
+        assert found.shape == np.shape(wanted)
+
+
+@pytest.mark.parametrize("dtype", WIDE)
+@pytest.mark.parametrize("name", [*SQUARE, *ANY])
+def test_numpys_names_give_tensors(device: dt.Device, name: str, dtype: str) -> None:
+    a = definite(3, 3, dtype=dtype) if name in SQUARE else drawn(5, 3, dtype=dtype)
+    call = (SQUARE | ANY)[name]
+    found = call(dt.asarray(a))
+    _compare(found, call(a))
+    first = found[0] if isinstance(found, tuple) else found
+    assert first.device is device
+
+
+def test_eigenvalues_under_numpys_names_are_complex(device: dt.Device) -> None:
+    a = drawn(3, 3, dtype="complex128")
+    for found, wanted in zip(np.linalg.eig(dt.asarray(a)), np.linalg.eig(a), strict=True):
+        assert isinstance(found, dt.Tensor)
+        near(found, wanted)
+    values: Any = np.linalg.eigvals(dt.asarray(a))
+    near(values, np.linalg.eigvals(a))
+
+
+def test_an_array_beside_a_tensor_is_brought_to_its_device(device: dt.Device) -> None:
+    a, b = definite(3, 3), drawn(3)
+    found: Any = np.linalg.solve(a, dt.asarray(b))
+    assert isinstance(found, dt.Tensor) and found.device is device
+    near(found, np.linalg.solve(a, b))
+
+
+def test_what_is_lacking_names_the_way(device: dt.Device) -> None:
+    x: Any = dt.ones((2, 2))
+    for call in (
+        lambda: np.linalg.tensorinv(x),
+        lambda: np.linalg.qr(x, mode="raw"),
+        lambda: np.linalg.eigh(x, UPLO="X"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=r"np\.asarray\(x\)|mode|UPLO"):
+            call()
+
+
+def test_they_have_gradients_and_errors_of_dovetails(device: dt.Device) -> None:
+    x: Any = dt.asarray(definite(2, 2)).requires_grad_()
+    made: Any = np.linalg.norm(np.linalg.inv(x))
+    made.backward()
+    assert x.grad is not None
+    with pytest.raises(dt.LinAlgError, match="inv: the matrix is singular"):
+        np.linalg.inv(x * 0)

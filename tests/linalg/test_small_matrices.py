@@ -1,0 +1,109 @@
+"""Batches of small matrices, which generated kernels do."""
+
+from __future__ import annotations
+
+import itertools
+
+import dovetail as dt
+import numpy as np
+import pytest
+from dovetail import linalg
+from dovetail.engine.events import counters
+from dovetail.linalg.small import LARGEST, MANY, UNROLLED
+from installed import INSTALLED
+from matrices_for_tests import definite, drawn, near
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n", [*range(1, UNROLLED + 1), 7, 12, LARGEST])
+def test_kernels_give_what_lapack_gives(device: dt.Device, n: int, dtype: str) -> None:
+    a = (drawn(2, MANY // 2, n, n) + 3 * np.eye(n)).astype(dtype)
+    b, s = drawn(2, MANY // 2, n, 2, dtype=dtype), definite(2, MANY // 2, n, n, dtype=dtype)
+    before = counters.calls
+    x, y = dt.asarray(a), dt.asarray(b)
+    share = linalg.det(x).numpy() / np.linalg.det(a)
+    np.testing.assert_allclose(share, 1, rtol=0.03 if dtype == "float32" else 1e-9)
+    found = linalg.inv(x).numpy() @ a
+    np.testing.assert_allclose(found, np.broadcast_to(np.eye(n), a.shape), atol=0.05)
+    np.testing.assert_allclose(a @ linalg.solve(x, y).numpy(), b, atol=2e-3)
+    low = np.linalg.cholesky(s)
+    tame = low / n  # without a diagonal the others are not well conditioned
+    for unit in (False, True):
+        for upper, half in ((False, tame), (True, tame.swapaxes(-1, -2))):
+            found = linalg.solve_triangular(
+                dt.asarray(half), y, upper=upper, unit_diagonal=unit
+            ).numpy()
+            of = half * (1 - np.eye(n, dtype=dtype)) + np.eye(n, dtype=dtype) if unit else half
+            np.testing.assert_allclose(of @ found, b, atol=2e-3)
+    near(linalg.cholesky_solve(dt.asarray(low), y), np.linalg.solve(s, b), 1e-6)
+    near(linalg.cholesky(dt.asarray(s)), low)
+    near(linalg.cholesky(dt.asarray(s), upper=True), np.linalg.cholesky(s).swapaxes(-1, -2))
+    assert counters.calls == before
+
+
+@pytest.mark.parametrize("n", [4, 9])
+def test_every_device_gives_the_same_bits(n: int) -> None:
+    many = MANY + 3  # no whole vectors
+    a, s = drawn(many, n, n, dtype="float32"), definite(many, n, n, dtype="float32")
+    made = []
+    for device in ("reference", *sorted({"cpu", "opencl"} & INSTALLED)):
+        x, y = dt.asarray(a, device=device), dt.asarray(s, device=device)
+        every = [linalg.det(x), linalg.inv(x), linalg.solve(x, y), linalg.cholesky(y)]
+        for how in itertools.product((False, True), repeat=2):
+            every.append(linalg.solve_triangular(y, x, upper=how[0], unit_diagonal=how[1]))
+        every.append(linalg.cholesky_solve(y, x))
+        made.append([t.numpy().tobytes() for t in every])
+    assert all(bits == made[0] for bits in made)
+
+
+def test_pivots_are_exchanged(device: dt.Device) -> None:
+    turn = np.array([[0.0, 0.0, 2.0], [3.0, 0.0, 0.0], [0.0, 5.0, 0.0]])
+    for turned in (turn, np.kron(np.eye(3), turn)[::-1]):
+        a = np.broadcast_to(turned, (MANY, *turned.shape))
+        near(linalg.det(dt.asarray(a)), np.linalg.det(a))
+        near(linalg.inv(dt.asarray(a)), np.linalg.inv(a))
+
+
+@pytest.mark.parametrize("n", [3, 8])
+def test_a_singular_or_indefinite_matrix_among_many_is_named(device: dt.Device, n: int) -> None:
+    a = np.array(np.broadcast_to(np.eye(n), (MANY, n, n)))
+    a[77] = np.ones((n, n))
+    with pytest.raises(dt.LinAlgError, match=r"inv: the matrix at \[77\] of the batch is singular"):
+        linalg.inv(dt.asarray(a))
+    with pytest.raises(dt.LinAlgError, match=r"solve: the matrix at \[77\]"):
+        linalg.solve(dt.asarray(a), dt.asarray(np.zeros((MANY, n, 1))))
+    assert linalg.det(dt.asarray(a))[77].item() == 0
+    for low in (-1.0, 0.0):
+        a[77] = np.diag([1.0] * (n - 1) + [low])
+        with pytest.raises(dt.LinAlgError, match=r"cholesky: .* \[77\] .*not positive definite"):
+            linalg.cholesky(dt.asarray(a))
+
+
+def test_what_is_not_finite_flows_through_one_matrix_alone(device: dt.Device) -> None:
+    a = np.array(np.broadcast_to(np.eye(2), (MANY, 2, 2)))
+    a[5, 0, 1] = np.nan
+    found = linalg.inv(dt.asarray(a)).numpy()
+    assert np.isnan(found[5]).any() and np.isfinite(np.delete(found, 5, 0)).all()
+
+
+@pytest.mark.parametrize("n", [3, 7])
+def test_kernels_have_gradients(device: dt.Device, n: int) -> None:
+    a = definite(MANY, n, n)
+    for function in (
+        linalg.det, linalg.inv, linalg.cholesky,
+        lambda x: linalg.cholesky_solve(x, x), lambda x: linalg.solve_triangular(x, x, upper=True),
+    ):  # fmt: skip
+        many, one = dt.asarray(a).requires_grad_(), dt.asarray(a[9]).requires_grad_()
+        function(many).sum().backward()
+        function(one).sum().backward()
+        assert many.grad is not None and one.grad is not None
+        near(many.grad[9], one.grad.numpy())
+
+
+def test_a_captured_function_takes_determinants_of_many(device: dt.Device) -> None:
+    captured = dt.jit(lambda x: linalg.det(x) * 2)
+    for seed in (0, 1):
+        a = drawn(MANY, 3, 3, seed=seed)
+        near(captured(dt.asarray(a)), np.linalg.det(a) * 2)
+    with pytest.raises(dt.CaptureError, match=r"dt\.linalg\.inv looks whether all went well"):
+        dt.jit(linalg.inv)(dt.asarray(a))

@@ -1,0 +1,242 @@
+"""Determinants, inverses and equations against NumPy, on every device."""
+
+from __future__ import annotations
+
+import itertools
+
+import dovetail as dt
+import numpy as np
+import pytest
+from dovetail import linalg
+from dovetail.engine.events import counters
+from dovetail.linalg import elimination
+from matrices_for_tests import DTYPES, WIDE, definite, drawn, has_gradients, near
+
+SHAPES = [(3, 3), (2, 4, 4), (2, 3, 5, 5), (0, 0), (0, 3, 3), (2, 0, 0), (1, 1)]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_det_slogdet_and_inv_are_numpys(device: dt.Device, shape: tuple, dtype: str) -> None:
+    a = drawn(*shape, dtype=dtype)
+    x = dt.asarray(a)
+    near(linalg.det(x), np.linalg.det(a))
+    near(linalg.inv(x), np.linalg.inv(a), 1e-8)
+    for found, wanted in zip(linalg.slogdet(x), np.linalg.slogdet(a), strict=True):
+        near(found, wanted)
+    assert linalg.inv(x).device is device
+
+
+def test_results_are_named_tuples() -> None:
+    x = dt.asarray(definite(3, 3), device="reference")
+    assert linalg.slogdet(x)._fields == ("sign", "logabsdet")
+    assert linalg.qr(x)._fields == ("Q", "R")
+    assert linalg.eigh(x)._fields == ("eigenvalues", "eigenvectors")
+    assert linalg.svd(x)._fields == ("U", "S", "Vh")
+    assert linalg.lu(x)._fields == ("P", "L", "U")
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ((3, 3), (3,)), ((3, 3), (3, 2)), ((2, 3, 3), (3, 2)), ((3, 3), (4, 3, 1)),
+        ((2, 3, 3), (3,)),
+        ((2, 1, 3, 3), (5, 3, 2)), ((0, 0), (0,)), ((3, 3), (3, 0)), ((0, 3, 3), (3, 2)),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_solve_is_numpys(device: dt.Device, left: tuple, right: tuple, dtype: str) -> None:
+    a, b = drawn(*left, dtype=dtype), drawn(*right, dtype=dtype, seed=1)
+    near(linalg.solve(dt.asarray(a), dt.asarray(b)), np.linalg.solve(a, b))
+
+
+def test_arrays_and_lists_beside_a_tensor_are_brought_to_its_device(device: dt.Device) -> None:
+    a, b = drawn(3, 3), drawn(3)
+    for found in (linalg.solve(dt.asarray(a), b), linalg.solve(a, dt.asarray(b))):
+        near(found, np.linalg.solve(a, b))
+        assert found.device is device
+    near(linalg.lstsq(dt.asarray(a), b.tolist()).solution, np.linalg.solve(a, b))
+
+
+def test_solve_promotes_dtypes(device: dt.Device) -> None:
+    a, b = drawn(3, 3, dtype="float32"), drawn(3, 2)
+    found = linalg.solve(dt.asarray(a), dt.asarray(b))
+    near(found, np.linalg.solve(a.astype("float64"), b))
+    z = drawn(3, dtype="complex64")
+    near(linalg.solve(dt.asarray(a), dt.asarray(z)), np.linalg.solve(a, z))
+
+
+def test_transposed_and_sliced_matrices_are_read_where_they_are(device: dt.Device) -> None:
+    a = drawn(6, 8)
+    x = dt.asarray(a)
+    near(linalg.inv(x[::2, 1:4].mT), np.linalg.inv(a[::2, 1:4].T))
+    z = drawn(3, 3, dtype="complex128")
+    near(linalg.inv(dt.conj(dt.asarray(z)).mT), np.linalg.inv(z.conj().T))
+    near(linalg.det(dt.broadcast_to(x[:4, :4], (3, 4, 4))), np.full(3, np.linalg.det(a[:4, :4])))
+
+
+def test_pending_operands_are_computed(device: dt.Device) -> None:
+    a = drawn(3, 3)
+    x = dt.asarray(a) * 2 + 1
+    near(linalg.inv(x) @ x, np.eye(3))
+
+
+@pytest.mark.parametrize("upper", [False, True])
+@pytest.mark.parametrize("unit", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_solve_triangular_looks_at_one_triangle(
+    device: dt.Device, upper: bool, unit: bool, dtype: str
+) -> None:
+    a, b = definite(2, 4, 4, dtype=dtype), drawn(4, 3, dtype=dtype)
+    half = np.triu(a) if upper else np.tril(a)
+    if unit:
+        half[..., range(4), range(4)] = 1
+    found = linalg.solve_triangular(dt.asarray(a), dt.asarray(b), upper=upper, unit_diagonal=unit)
+    near(found, np.linalg.solve(half, b), 1e-8)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(3, 5, 5), (0, 3, 3), (2, 0, 0)])
+def test_triangular_equations_without_scipy_are_the_same(shape: tuple, dtype: str) -> None:
+    a, b = definite(*shape, dtype=dtype), drawn(*shape[:-1], 2, dtype=dtype)
+    for how in itertools.product((False, True), repeat=3):
+        found = elimination.solve_triangular(a, b, *how)
+        wanted = elimination.as_any_equation(a, b, *how)
+        assert found.dtype == wanted.dtype
+        np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_zero_on_the_diagonal_of_a_triangle_is_named(device: dt.Device, dtype: str) -> None:
+    a = np.stack([np.eye(3, dtype=dtype)] * 4)
+    a[2, 1, 1] = 0
+    x, b = dt.asarray(a), dt.ones((3, 1), dtype=dtype)
+    for name, call in (
+        ("solve_triangular", lambda: linalg.solve_triangular(x, b, upper=True)),
+        ("cholesky_solve", lambda: linalg.cholesky_solve(x, b)),
+        ("lu_solve", lambda: linalg.lu_solve((dt.eye(3, dtype=dtype),) * 2 + (x,), b)),
+    ):
+        with pytest.raises(dt.LinAlgError, match=rf"{name}: the matrix at \[2\] .* is singular"):
+            call()
+    found = linalg.solve_triangular(x, b, upper=True, unit_diagonal=True)
+    near(found, np.ones((4, 3, 1), dtype))
+
+
+@pytest.mark.parametrize("upper", [False, True])
+@pytest.mark.parametrize("dtype", WIDE)
+def test_cholesky_solve_solves_with_a_factor(device: dt.Device, upper: bool, dtype: str) -> None:
+    a, b = definite(2, 4, 4, dtype=dtype), drawn(4, dtype=dtype)
+    factor = linalg.cholesky(dt.asarray(a), upper=upper)
+    near(linalg.cholesky_solve(factor, dt.asarray(b), upper=upper), np.linalg.solve(a, b), 1e-8)
+
+
+@pytest.mark.parametrize("dtype", WIDE)
+def test_equations_have_gradients(device: dt.Device, dtype: str) -> None:
+    n = 3 if dtype == "float64" else 2
+    a, b = drawn(2, n, n, dtype=dtype), drawn(2, n, 2, dtype=dtype, seed=1)
+    has_gradients(linalg.solve, a.real.copy(), b)
+    has_gradients(linalg.solve, a, b)
+    has_gradients(linalg.solve, a[0], b[0, :, 0])
+    has_gradients(linalg.solve, a[0], b)
+    has_gradients(linalg.inv, a)
+    has_gradients(linalg.det, a)
+    has_gradients(lambda x: linalg.slogdet(x).logabsdet, a)
+    for upper, unit in itertools.product((False, True), repeat=2):
+        has_gradients(
+            lambda x, y, up=upper, one=unit: linalg.solve_triangular(
+                x, y, upper=up, unit_diagonal=one
+            ),
+            a[0],
+            b[0],
+        )
+    low = np.tril(drawn(n, n, dtype=dtype)) + 2 * np.eye(n)
+    has_gradients(linalg.cholesky_solve, low, b)
+    has_gradients(lambda x, y: linalg.cholesky_solve(x, y, upper=True), low.T.copy(), b[0])
+
+
+def test_the_sign_of_a_complex_determinant_has_a_gradient(device: dt.Device) -> None:
+    has_gradients(lambda x: tuple(linalg.slogdet(x)), drawn(2, 3, 3, dtype="complex128"))
+
+
+def test_the_determinant_of_a_singular_matrix_has_a_gradient(device: dt.Device) -> None:
+    a = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [5.0, 7.0, 9.0]])
+    assert dt.autograd.gradcheck(linalg.det, dt.asarray(a).requires_grad_())
+    assert dt.autograd.gradcheck(linalg.det, dt.asarray(a + 2j * a[::-1]).requires_grad_())
+    two = np.diag([0.0, 0.0, 3.0])
+    x = dt.asarray(two).requires_grad_()
+    linalg.det(x).backward()
+    assert x.grad is not None and x.grad.tolist() == np.zeros((3, 3)).tolist()
+
+
+# --- what cannot be had
+
+
+@pytest.mark.parametrize(
+    "function", [linalg.inv, lambda x: linalg.solve(x, dt.ones((3, 1), dtype=x.dtype))]
+)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_singular_matrix_is_named(device: dt.Device, function: object, dtype: str) -> None:
+    assert callable(function)
+    a = np.stack([np.eye(3, dtype=dtype)] * 6).reshape(2, 3, 3, 3)
+    a[1, 2, 2, 2] = 0
+    with pytest.raises(dt.LinAlgError, match=r"the matrix at \[1, 2\] of the batch is singular"):
+        function(dt.asarray(a))
+    with pytest.raises(ValueError, match=r"the matrix is singular; see dt\.linalg\.pinv"):
+        function(dt.zeros((3, 3), dtype=dtype))
+
+
+def test_what_is_not_finite_flows_through_equations(device: dt.Device) -> None:
+    a = np.array([[1.0, np.nan], [0.0, 2.0]])
+    assert np.isnan(linalg.inv(dt.asarray(a)).numpy()).any()
+    assert np.isnan(linalg.det(dt.asarray(a)).numpy())
+
+
+@pytest.mark.parametrize(
+    "function",
+    [linalg.det, linalg.inv, linalg.slogdet, linalg.cholesky, linalg.eigh, linalg.eigvalsh,
+     linalg.expm, lambda x: linalg.solve(x, x), lambda x: linalg.matrix_power(x, 2)],
+)  # fmt: skip
+def test_shapes_and_dtypes_that_do_not_fit_are_refused(device: dt.Device, function: object) -> None:
+    assert callable(function)
+    with pytest.raises(dt.ShapeError, match="needs square matrices, not 2 x 3"):
+        function(dt.ones((2, 3)))
+    with pytest.raises(dt.ShapeError, match="at least 2 dimensions"):
+        function(dt.ones(3))
+    with pytest.raises(
+        dt.DTypeError, match="takes float32, float64 and complex numbers, not int64"
+    ):
+        function(dt.ones((2, 2), dtype=dt.int64))
+    with pytest.raises(dt.DTypeError):
+        function("abc")
+    with pytest.raises(dt.LayoutError):
+        function(dt.ones((2, 2)).to_sparse())
+
+
+def test_right_sides_that_do_not_fit_are_refused(device: dt.Device) -> None:
+    with pytest.raises(dt.ShapeError, match="3 rows against 2"):
+        linalg.solve(dt.eye(3), dt.ones((2, 2)))
+    with pytest.raises(dt.ShapeError):
+        linalg.solve(dt.ones((2, 3, 3)), dt.ones((4, 3, 1)))
+    other = "cpu" if device.type == "reference" else "reference"
+    with pytest.raises(dt.DeviceError, match="operands are on"):
+        linalg.solve(dt.eye(3), dt.ones(3, device=other))
+
+
+def test_a_captured_function_refuses_lapack_by_name(device: dt.Device) -> None:
+    with pytest.raises(dt.CaptureError, match=r"dt\.linalg\.inv asks LAPACK on the host"):
+        dt.jit(lambda x: linalg.inv(x) + 1)(dt.eye(3))
+
+
+def test_a_captured_function_takes_norms_and_products(device: dt.Device) -> None:
+    captured = dt.jit(lambda x: linalg.vector_norm(linalg.kron(x, x) + linalg.trace(x)))
+    for seed in (0, 1):
+        a = drawn(3, 3, seed=seed)
+        near(captured(dt.asarray(a)), np.linalg.norm(np.kron(a, a) + np.trace(a)))
+
+
+def test_calls_of_lapack_are_counted_and_noted() -> None:
+    before = counters.calls
+    with dt.profile() as profile:
+        linalg.inv(dt.eye(3, device="reference"))
+    assert counters.calls == before + 1
+    assert [e["name"] for e in profile.events].count("call linalg.inv on the host") == 1

@@ -1,0 +1,97 @@
+"""Dtypes and devices equal what names them; a device is the default one inside a `with`."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import threading
+from collections.abc import Iterator
+
+import dovetail as dt
+import numpy as np
+import pytest
+
+IN_NUMPY = [d for d in dt.dtypes.ALL if d.__numpy_dtype__ is not None]
+
+
+@pytest.mark.parametrize("d", dt.dtypes.ALL, ids=lambda d: d.name)
+def test_a_dtype_equals_its_name_and_no_other(d: dt.DType) -> None:
+    for other in dt.dtypes.ALL:
+        assert (d == other.name) == (other.name == d) == (d == other) == (d is other)
+        assert (d != other.name) == (d is not other)
+    assert hash(d) == hash(d.name) == hash(pickle.loads(pickle.dumps(d)))
+    assert {d: 1}[d.name] == {d.name: 1}[d] == 1
+    assert copy.deepcopy(d) is d
+
+
+@pytest.mark.parametrize("d", IN_NUMPY, ids=lambda d: d.name)
+def test_a_dtype_equals_numpys(d: dt.DType) -> None:
+    theirs = np.dtype(d.name)
+    assert d == theirs and theirs == d and d == theirs.type and theirs.type == d
+    assert all((d == np.dtype(o.name)) == (d is o) == (np.dtype(o.name) == d) for o in IN_NUMPY)
+    if d.itemsize > 1:
+        assert d != theirs.newbyteorder(">"), "of another byte order"
+
+
+def test_a_dtype_equals_what_is_taken_for_it() -> None:
+    for name, spec in ("float32", float), ("bool", bool), ("int64", int), ("float32", "f4"):
+        assert dt.dtypes.dtype(name) == spec
+    for other in (None, 4, "float33", "", object, dict, [], np.dtype("U4"), np.dtype("f4,f4")):
+        assert dt.float32 != other
+    assert dt.bfloat16 == "bfloat16" and dt.bfloat16 != np.float16
+    x = dt.zeros(1, device="reference")
+    assert x.dtype in ("float32", "float64") and x.dtype in {"float32", "float64"}
+
+
+def test_a_device_equals_its_names() -> None:
+    cpu, second = dt.device("cpu"), dt.device("opencl:1")
+    assert cpu == "cpu" and cpu == "cpu" and cpu == "cpu:0" and cpu != "opencl"
+    assert second == "opencl:1" and second != "opencl" and second != dt.device("opencl")
+    assert hash(cpu) == hash("cpu") and second in {"opencl:1"} and {cpu: 1}["cpu"] == 1
+    assert cpu != None and cpu != 0 and cpu != "no device" and cpu != b"cpu"  # noqa: E711
+    assert pickle.loads(pickle.dumps(second)) is second is copy.deepcopy(second)
+
+
+@pytest.fixture
+def before() -> Iterator[dt.Device]:
+    found = dt.default_device()
+    yield dt.set_default_device("cpu")
+    dt.set_default_device(found)
+
+
+def test_a_device_is_the_default_one_inside(before: dt.Device) -> None:
+    with dt.device("reference") as d:
+        assert d is dt.default_device() and dt.zeros(1).device == "reference"
+        assert dt.asarray([1]).device is dt.random.normal(3).device is d
+        assert dt.zeros(1, device="cpu").device == "cpu"
+        with dt.device("cpu"):
+            assert dt.zeros(1).device == "cpu"
+        assert dt.zeros(1).device is d
+        dt.set_default_device("elsewhere")  # counts where no block does
+        assert dt.zeros(1).device is d
+    assert dt.default_device() == "elsewhere"
+
+
+def test_other_threads_have_their_own(before: dt.Device) -> None:
+    found = []
+    with dt.device("reference"):
+        thread = threading.Thread(target=lambda: found.append(dt.default_device()))
+        thread.start()
+        thread.join()
+    assert found == [before]
+
+
+def test_a_captured_function_makes_its_tensors_on_the_device_of_the_call(before: dt.Device) -> None:
+    @dt.jit
+    def f(n: int) -> dt.Tensor:
+        return dt.ones(3) * n
+
+    for _ in range(3):
+        with dt.device("reference"):
+            assert f(2.0).device == "reference"
+        assert f(2.0).device is before
+
+
+def test_a_block_names_a_device_that_need_not_be_there() -> None:
+    with dt.device("nowhere"), pytest.raises(dt.DeviceError, match="nowhere"):
+        dt.zeros(1)
