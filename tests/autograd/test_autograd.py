@@ -29,6 +29,7 @@ def leaf(values: Any, dtype: Any = dt.float64) -> dt.Tensor:
 # --- every row -----------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("device", ["reference"], indirect=True)  # elsewhere: the same bits
 @pytest.mark.parametrize("name", CASES)
 def test_gradients_are_differences(name: str) -> None:
     _, f, arrays, eps = CASES[name]

@@ -54,6 +54,7 @@ class Graph:
         self.kept = frozenset((*held, *roots))  # what stays when the plan has run
         self.uses = [0] * len(nodes)  # how often each node is read
         self.scalar_at: list[int] = []  # how many Python numbers come before each node's own
+        self._casts: dict[int, tuple[DType, ...]] = {}
         self.rows: dict[int, Domain] = {}  # what each reduction reduces
         self.reductions: list[int | None] = []  # see `_first_reduction`
         count = 0
@@ -72,6 +73,16 @@ class Graph:
             return i if e.op.kind == "reduce" else None
         known = (self.reductions[self.index[a]] for a in operands(e))
         return next((r for r in known if r is not None), None)
+
+    def casts_of(self, i: int) -> tuple[DType, ...]:
+        """The dtypes that a node's operands are cast to."""
+        found = self._casts.get(i)
+        if found is None:
+            e = self.nodes[i]
+            assert e.op is not None
+            kinds = [a.spec.dtype if type(a) is Expr else type(a) for a in e.args]
+            found = self._casts[i] = e.op.dtypes(e.op.name, kinds, e.attrs)[0]
+        return found
 
     def view_of(self, i: int) -> tuple[int, Path] | None:
         """What a node is a view of, and how it is seen; None where it is none."""

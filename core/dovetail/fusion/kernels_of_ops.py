@@ -21,7 +21,7 @@ from .emitter import Emitter, widened
 from .groups import OwnKernels, Term
 from .plan import Call, Operand, Step
 from .reasons import Kind, Reason
-from .terms import No, Refusal, casts_of, resident
+from .terms import No, Refusal, resident
 
 NUMBER = -2  # in place of an operand: an integer that is no size or stride of one
 
@@ -239,7 +239,7 @@ def own_kernels(d: Decisions, i: int) -> OwnKernels | Refusal:
         if any(x.slot in graph.target.overlaps for x in read):
             return No.TARGET
         copies = copies and not in_place
-    casts = casts_of(e.op, e)
+    casts = graph.casts_of(i)
     known = (e.op.name, casts[0]) in graph.library_calls and e.op.vendor(e.attrs, e.spec.shape)
     is_call = known and all(x.dtype is c for x, c in zip(inputs, casts, strict=False))
     output = Operand(d.slot_of[i], d.base(i), e.spec.dtype)

@@ -58,12 +58,6 @@ class Draft:
         self.seen: set[int] = set()  # the nodes that have a term
 
 
-def casts_of(op: Op, e: Expr) -> tuple[DType, ...]:
-    """The dtypes that a node's operands are cast to."""
-    kinds = [a.spec.dtype if type(a) is Expr else type(a) for a in e.args]
-    return op.dtypes(op.name, kinds, e.attrs)[0]
-
-
 def seen_through(base: StridedView, path: Path) -> StridedView | Needs:
     """The layout `base` of a node as seen through `path`.
 
@@ -226,7 +220,7 @@ def _map(d: Decisions, i: int, op: Op, path: Path, draft: Draft) -> Term | Refus
         and cost.on_the_fly(d, i) > cost.CHEAP
     ):
         return Needs(i, Reason(Kind.COSTLY_REPEATED))
-    casts = casts_of(op, e)
+    casts = d.graph.casts_of(i)
     terms = _operands(d, i, casts, path, draft)
     if not isinstance(terms, list):
         return terms
@@ -261,7 +255,7 @@ def _generate(d: Decisions, i: int, op: Op, path: Path, draft: Draft) -> Term | 
         return seen
     access = Access(-1, int64, seen.strides, seen.offset)
     draft.group.accesses.append(access)
-    casts, first = casts_of(op, e), d.graph.scalar_at[i]  # its operands are numbers
+    casts, first = d.graph.casts_of(i), d.graph.scalar_at[i]  # its operands are numbers
     terms = tuple(Term("scalar", c, scalar=first + k) for k, c in enumerate(casts))
     return Term("generate", e.spec.dtype, op, terms, casts, access)
 

@@ -172,9 +172,9 @@ class _Scheduler(Cloner):
             if id(v) in self.new:
                 stack.pop()
                 continue
-            waiting = [a for a in v.args if id(a) not in self.new]
+            waiting = [a for a in reversed(v.args) if id(a) not in self.new]
             if waiting:
-                stack.extend(reversed(waiting))
+                stack += waiting
                 continue
             stack.pop()
             self._keep.append(v)
@@ -188,7 +188,7 @@ class _Scheduler(Cloner):
             loop, i = v.place
             placed: Value = self.loop(loop).results[i]
             return placed
-        args = tuple(self.new[id(a)] for a in v.args)
+        args = tuple([self.new[id(a)] for a in v.args])
         if v.op == "load" and v.buffer.access != "r":
             return self._here(Value("load", v.dtype, args, v.attr))
         attr = (type(v.attr), repr(v.attr)) if v.op == "const" else v.attr
@@ -197,7 +197,11 @@ class _Scheduler(Cloner):
         if known is not None:
             return known
         new = Value(v.op, v.dtype, args, v.attr)
-        scope = max((self._scope[id(a)] for a in args), key=lambda s: s.depth, default=self.open[0])
+        scope = self.open[0]
+        for a in args:
+            its = self._scope[id(a)]
+            if its.depth > scope.depth:
+                scope = its
         self._keep.append(new)
         self._same[key] = new
         self._scope[id(new)] = scope

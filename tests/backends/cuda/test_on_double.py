@@ -465,7 +465,7 @@ def test_many_small_matrices_give_the_references_bits(gpu: GPU, n: int) -> None:
 
 
 def test_the_conformance_kit_passes_in_part() -> None:
-    done = command("test-backend", "cuda", "--sample", "60", "-p", "no:xdist")
+    done = command("test-backend", "cuda", "--sample", "240", "-p", "no:xdist")
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
     assert "CUDA driver double" in done.stdout
 
