@@ -19,10 +19,12 @@ from ..fusion import passes as fusion
 from ..fusion.decisions import Graph
 from ..fusion.plan import Plan, Step, Target
 from ..graph.expr import (
+    MANY,
     Expr,
     is_read,
     node,
     readers,
+    reads,
     reads_exported,
     settle,
     storage_of,
@@ -172,7 +174,7 @@ def write(value: Holder[Expr], target: Expr, others: int = 0) -> None:
 def _write(value: Holder[Expr], target: Expr, others: int) -> None:
     storage = _in_memory(target)
     known = not _is_watched() and (value[0].op is None or is_alone(value, others))
-    if known and not is_read(storage, value[0]):
+    if known and not is_read(target, value[0]):
         done = match_into(value[0], target, others)
         if done == DONE:
             _written(storage)
@@ -190,7 +192,7 @@ def update(value: Expr, target: Expr) -> None:
 
 def _update(value: Expr, target: Expr) -> None:
     storage = _in_memory(target)
-    if not _is_watched() and not is_read(storage, value) and match_update(value, target) == DONE:
+    if not _is_watched() and not is_read(target, value) and match_update(value, target) == DONE:
         _written(storage)
         return
     _store([value], target)
@@ -206,7 +208,7 @@ def _in_memory(target: Expr) -> Storage:
 
 def _store(value: Holder[Expr], target: Expr, others: int = 0) -> None:
     storage = storage_of(target)
-    _flush(storage, value[0])
+    _flush(target, value[0])
     if _is_stored(value[0], target, others):
         _written(storage)
     else:
@@ -245,9 +247,15 @@ def _written(storage: Storage) -> None:
         _finish(storage.device)
 
 
-def _flush(storage: Storage, value: Expr) -> None:
-    """Computes whatever is pending, reads this storage, and is not part of `value`."""
-    found = readers(storage)
+def _flush(target: Expr, value: Expr) -> None:
+    """Computes whatever is pending, reads what is to be written, and is not part of `value`.
+
+    Where many read elsewhere in that memory, they are computed together: else each write would have
+    to look at all of them.
+    """
+    found = readers(storage_of(target))
+    if len(found) <= MANY:
+        found = [e for e in found if reads(e, target)]
     if found:
         mine = _graph(value)
         evaluate([e for e in found if e not in mine], asked=False)

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..backend.streams import current_handle
 from ..fusion.plan import Target
-from ..graph.expr import Expr, storage_of
+from ..graph.expr import Expr, is_apart, storage_of
 from ..graph.ownership import is_held_alike
 from ..plugins.opened import Opened
 from ..settings import flags
@@ -161,7 +161,10 @@ def _is_same_memory(leaves: Sequence[Expr], t: Expr, known: Target | None) -> bo
         if e.storage is not t.storage:
             if slot in known.overlaps:
                 return False
-        elif slot not in known.overlaps or _is_alike(e, t) != (slot in known.same):
+        elif slot not in known.overlaps:
+            if not is_apart(e, t):
+                return False
+        elif _is_alike(e, t) != (slot in known.same):
             return False
     return True
 

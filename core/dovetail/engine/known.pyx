@@ -11,7 +11,7 @@ from dovetail.backend.streams cimport current_handle
 from dovetail.engine.events cimport Counters
 from dovetail.engine.launching cimport call, run_checked, shifted
 from dovetail.engine.programs cimport Bound, BoundCall, BoundPlan, BoundStep
-from dovetail.graph.expr cimport Expr, settle, storage_of
+from dovetail.graph.expr cimport Expr, is_apart, settle, storage_of
 from dovetail.graph.ownership cimport is_held_beyond
 from dovetail.memory.pointer cimport DataPtr
 from dovetail.memory.storage cimport Storage, storage_over
@@ -233,7 +233,10 @@ cdef class Known:
             if e.storage is not target.storage:
                 if self._over[slot]:
                     return False
-            elif not self._over[slot] or _is_alike(e, target) != (self._over[slot] == 2):
+            elif not self._over[slot]:
+                if not is_apart(e, target):
+                    return False
+            elif _is_alike(e, target) != (self._over[slot] == 2):
                 return False
         return True
 

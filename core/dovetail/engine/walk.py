@@ -7,7 +7,7 @@ from typing import Any
 
 from ..device import Device
 from ..fusion.plan import Target
-from ..graph.expr import Attrs, Expr, Spec, storage_of
+from ..graph.expr import Attrs, Expr, Spec, is_apart, storage_of
 from ..graph.ownership import shared
 from ..layout import Move, Shape
 from ..memory.storage import Storage
@@ -167,10 +167,12 @@ class Walk:
         overlaps, same = set(), set()
         for slot, e in enumerate(self.leaves):
             if e.storage is t.storage:
-                overlaps.add(slot)
                 alike = e.spec.shape == t.spec.shape and e.spec.itemsize == t.spec.itemsize
                 if alike and e.offset == t.offset and e.strides == t.strides:
                     same.add(slot)
+                elif is_apart(e, t):
+                    continue
+                overlaps.add(slot)
         return Target(t.strides, len(self.leaves), frozenset(overlaps), frozenset(same))
 
     def entries(self) -> list[Entry]:

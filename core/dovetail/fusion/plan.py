@@ -86,5 +86,5 @@ class Target(NamedTuple):
 
     strides: Shape
     slot: int
-    overlaps: frozenset[int]  # leaf slots of the same storage ...
+    overlaps: frozenset[int]  # leaf slots that may have elements in common with it ...
     same: frozenset[int]  # ... and those among them with the very same layout

@@ -1,6 +1,7 @@
 # What the compiled form of `expr.py` knows of its types: the source is the same.
 cimport cython
 
+from dovetail.graph.regions cimport are_apart
 from dovetail.graph.turn cimport Turn
 from dovetail.graph.weak cimport alive, referent, weakly
 from dovetail.memory.storage cimport Storage
@@ -62,10 +63,15 @@ cpdef list readers(Storage storage)
 cpdef _note_readers()
 @cython.locals(stack=list, a=Expr)
 cpdef bint _is_needed(Expr e, Expr by, set mine) except -1
-@cython.locals(n=Py_ssize_t, i=Py_ssize_t, e=Expr, x=Expr, mine=set)
-cpdef bint _is_read_lately(Storage storage, Expr by) except -1
-@cython.locals(kept=list, mine=set, e=Expr)
-cpdef bint is_read(Storage storage, Expr by) except -1
+@cython.locals(n=Py_ssize_t, i=Py_ssize_t, e=Expr, mine=set, storage=Storage)
+cpdef bint _is_read_lately(Expr target, Expr by) except -1
+@cython.locals(kept=list, mine=set, e=Expr, storage=Storage)
+cpdef bint is_read(Expr target, Expr by) except -1
+@cython.locals(x=Expr)
+cpdef bint _is_over(Expr e, Storage storage) except -1
+@cython.locals(storage=Storage, x=Expr)
+cpdef bint reads(Expr e, Expr target) except -1
+cpdef bint is_apart(Expr a, Expr b) except -1
 @cython.locals(storage=Storage)
 cpdef _note_reader(object r, Expr read)
 cpdef overwritten(Expr e, object name)

@@ -16,6 +16,7 @@ from ..dtypes import DType
 from ..errors import ShapeError
 from ..layout import LIMIT, Move, Shape, contiguous_strides
 from ..recent import Shared
+from .regions import are_apart
 from .turn import Turn
 from .weak import alive, referent, weakly
 
@@ -132,6 +133,7 @@ _log: list[ref[Expr]] = []
 _log_limit = 512
 _noted = 0
 FEW = 24  # nodes that are looked at anew by each who asks
+MANY = 64  # readers of a storage that stay pending when it is written where they do not read
 _pruning = Turn()
 _asked: list[ref[Expr]] = []  # the nodes with `asked_at` that may still be pending
 record: Any = None  # autograd's function of a node of which some operand has a tape: its tape
@@ -221,12 +223,13 @@ def readers(storage: Storage) -> list[Expr]:
     return list(live)
 
 
-def is_read(storage: Storage, by: Expr) -> bool:
-    """Whether any pending node that is not needed for this one reads the storage directly.
+def is_read(target: Expr, by: Expr) -> bool:
+    """Whether any pending node that is not needed for this one reads there directly.
 
-    As for `readers`.
+    Also where too many read elsewhere in that memory. As for `readers`.
     """
-    if _noted != len(_log) and _pruning.held(_is_read_lately, (storage, by)):
+    storage = storage_of(target)
+    if _noted != len(_log) and _pruning.held(_is_read_lately, (target, by)):
         return True
     if storage.readers is None:
         return False
@@ -235,11 +238,39 @@ def is_read(storage: Storage, by: Expr) -> bool:
     for r in storage.readers:
         e = referent(r)
         if e is not None and e.op is not None:
-            if e is not by and not _is_needed(e, by, mine):
+            if e is not by and not _is_needed(e, by, mine) and reads(e, target):
                 return True
             kept.append(r)
     storage.readers = kept or None
+    return len(kept) > MANY
+
+
+def _is_over(e: Expr, storage: Storage) -> bool:
+    """Whether a node reads this storage directly."""
+    for a in e.args:
+        if type(a) is Expr:
+            x = a
+            if x.op is None and storage_of(x) is storage:
+                return True
     return False
+
+
+def reads(e: Expr, target: Expr) -> bool:
+    """Whether a node reads directly where the leaf `target` is."""
+    storage = storage_of(target)
+    for a in e.args:
+        if type(a) is Expr:
+            x = a
+            if x.op is None and storage_of(x) is storage and not is_apart(x, target):
+                return True
+    return False
+
+
+def is_apart(a: Expr, b: Expr) -> bool:
+    """Whether leaves over the same storage have no element in common, as far as strides say."""
+    return a.spec.itemsize == b.spec.itemsize and are_apart(
+        a.spec.shape, a.strides, a.offset, b.spec.shape, b.strides, b.offset
+    )
 
 
 def _is_needed(e: Expr, by: Expr, mine: set[Expr]) -> bool:
@@ -254,18 +285,15 @@ def _is_needed(e: Expr, by: Expr, mine: set[Expr]) -> bool:
     return e in mine
 
 
-def _is_read_lately(storage: Storage, by: Expr) -> bool:
+def _is_read_lately(target: Expr, by: Expr) -> bool:
     """The same of nodes that are not noted. Where they are few, as in a loop, they stay so."""
-    n = len(_log)
+    n, storage = len(_log), storage_of(target)
     mine: set[Expr] = set()
     for i in range(_noted, n):
         e = referent(_log[i])
-        if e is not None and e.op is not None and e is not by:
-            for a in e.args:
-                if type(a) is Expr:
-                    x = a
-                    if x.op is None and storage_of(x) is storage and not _is_needed(e, by, mine):
-                        return True
+        pending = e is not None and e.op is not None and e is not by
+        if pending and _is_over(e, storage) and not _is_needed(e, by, mine) and reads(e, target):
+            return True
     if n - _noted > FEW:
         _log[_noted:n] = [r for r in alive(_log[_noted:n]) if _is_pending(r())]
         if len(_log) - _noted > FEW:

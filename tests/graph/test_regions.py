@@ -1,0 +1,155 @@
+"""Whether views have an element in common, against the sets of their elements."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import dovetail as dt
+import numpy as np
+import pytest
+from dovetail.engine.events import counters
+from dovetail.graph.expr import MANY, pending
+from dovetail.graph.regions import are_apart
+
+View = tuple[tuple[int, ...], tuple[int, ...], int]
+
+
+def elements(view: View) -> set[int]:
+    shape, strides, offset = view
+    axes = ([k * s for k in range(n)] for n, s in zip(shape, strides, strict=True))
+    return {offset + sum(at) for at in itertools.product(*axes)}
+
+
+def sliced(rng: random.Random, shape: tuple[int, ...]) -> View:
+    """A random view by slices of a tensor of this shape, which begins at 5, and its axes turned."""
+    strides = [1] * len(shape)
+    for d in range(len(shape) - 2, -1, -1):
+        strides[d] = strides[d + 1] * shape[d + 1]
+    found, offset = [], 5
+    for n, s in zip(shape, strides, strict=True):
+        k = slice(rng.randrange(n), rng.randrange(n + 1), rng.choice([1, 1, 1, 2, 3]))
+        if rng.random() < 0.2:
+            k = slice(rng.randrange(n), None, rng.choice([-1, -2]))
+        picked = range(n)[k]
+        if rng.random() < 0.3 and picked:
+            picked = picked[:1]
+        offset += (picked[0] if picked else 0) * s
+        found.append((len(picked), picked.step * s))
+    rng.shuffle(found)
+    return tuple(n for n, _ in found), tuple(s for _, s in found), offset
+
+
+@pytest.mark.parametrize("shape", [(23,), (5, 7), (4, 6), (3, 4, 5), (2, 3, 2, 3)])
+def test_slices_of_one_tensor_are_told_apart(shape):
+    rng, apart, told = random.Random(len(shape)), 0, 0
+    for _ in range(4000):
+        a, b = sliced(rng, shape), sliced(rng, shape)
+        is_apart = not elements(a) & elements(b)
+        said = are_apart(*a, *b)
+        assert not said or is_apart, (a, b)
+        apart, told = apart + is_apart, told + said
+    assert told > 0.97 * apart > 1000
+
+
+def test_what_strides_do_not_say_is_not_apart():
+    rng = random.Random(0)
+    for _ in range(20000):
+        views = [
+            (
+                tuple(rng.randrange(5) for _ in range(3)),
+                tuple(rng.randrange(-9, 10) for _ in range(3)),
+                rng.randrange(40, 60),
+            )
+            for _ in range(2)
+        ]
+        if are_apart(*views[0], *views[1]):
+            assert not elements(views[0]) & elements(views[1]), views
+
+
+WRITES = {
+    "a row of those before": (lambda x, k: x.__setitem__(k, x[k - 1] * 2 + x[k - 2]), range(2, 7)),
+    "a column of those before": (
+        lambda x, k: x.__setitem__((slice(None), k), x[:, :k].sum(axis=1)), range(1, 8),
+    ),
+    "odd places of even ones": (
+        lambda x, k: x.__setitem__(
+            (slice(1, -1), slice(1 + k % 2, -1, 2)),
+            (x[1:-1, k % 2 : -2 : 2] + x[1:-1, 2 + k % 2 :: 2]) / 2,
+        ), range(6),
+    ),
+    "an element of the rest": (
+        lambda x, k: x.__setitem__((k, k), (x[k, :k] * x[k - 1, :k]).sum()), range(1, 8),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRITES)
+@pytest.mark.usefixtures("device")
+def test_what_is_apart_is_written_at_once(name):
+    """In one launch, and with no memory but what is there."""
+    f, steps = WRITES[name]
+    a = np.random.default_rng(1).normal(size=(8, 8)).astype(np.float32)
+    x = dt.asarray(a)
+    for k in steps:
+        before, held = counters.launches, dt.memory.stats(x.device).allocations
+        f(x, k)
+        assert counters.launches == before + 1, k
+        assert dt.memory.stats(x.device).allocations == held
+        f(a, k)
+        np.testing.assert_allclose(x.numpy(), a, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.usefixtures("device")
+def test_views_that_meet_after_views_that_were_apart():
+    """The same statements, recognised or not, on rows that are apart and on rows that are not."""
+    rng, a = np.random.default_rng(2), np.arange(60.0)
+    x = dt.asarray(a)
+    for k in range(40):
+        i, j = (int(v) for v in rng.integers(0, 40, size=2)) if k % 3 else (5, 30)
+        x[i : i + 8] = x[j : j + 8] * 2 + x[j + 1 : j + 9]
+        a[i : i + 8] = a[j : j + 8] * 2 + a[j + 1 : j + 9]
+        a %= 64
+        x %= 64
+        assert x.numpy().tobytes() == a.tobytes(), k
+
+
+@pytest.mark.usefixtures("device")
+def test_a_write_leaves_pending_what_it_does_not_touch():
+    x = dt.asarray(np.arange(12.0).reshape(3, 4))
+    first, last = x[0] * 2, x[2].sum()
+    dt.evaluate(x)
+    before = counters.launches
+    x[1] = 7.0
+    assert counters.launches == before + 1
+    assert first._expr.op is not None and last._expr.op is not None
+    x[0, 1:] = 5.0
+    assert first._expr.op is None and last._expr.op is not None
+    assert first.tolist() == [0.0, 2.0, 4.0, 6.0] and last.item() == 38.0
+
+
+@pytest.mark.usefixtures("device")
+def test_what_stays_pending_is_computed_together_before_it_is_too_much():
+    x, found = dt.zeros((500, 3)), []
+    dt.evaluate(x)
+    before = counters.evaluations
+    for k in range(500):
+        x[k] = float(k)
+        found.append(x[k].sum())
+        assert len(pending()) <= 2 * MANY
+    assert counters.evaluations - before < 500 + 30  # each write is one
+    assert [float(y) for y in found] == [3.0 * k for k in range(500)]
+
+
+@pytest.mark.usefixtures("device")
+def test_a_captured_function_is_right_for_arguments_that_meet():
+    """Whatever was so when it was captured."""
+
+    def f(a, b):
+        a[...] = b * 2 + b[::-1]
+        return a.sum()
+
+    g, x, a = dt.jit(f), dt.asarray(np.arange(12.0)), np.arange(12.0)
+    for i, j in ((0, 6), (0, 6), (6, 0), (2, 4), (4, 2), (3, 3), (0, 6)):
+        found, wanted = g(x[i : i + 5], x[j : j + 5]), f(a[i : i + 5], a[j : j + 5])
+        assert found.item() == wanted and x.tolist() == a.tolist()
