@@ -291,8 +291,9 @@ def _is_read_lately(target: Expr, by: Expr) -> bool:
     mine: set[Expr] = set()
     for i in range(_noted, n):
         e = referent(_log[i])
-        pending = e is not None and e.op is not None and e is not by
-        if pending and _is_over(e, storage) and not _is_needed(e, by, mine) and reads(e, target):
+        if e is None or e.op is None or e is by or not _is_over(e, storage):
+            continue
+        if not _is_needed(e, by, mine) and reads(e, target):
             return True
     if n - _noted > FEW:
         _log[_noted:n] = [r for r in alive(_log[_noted:n]) if _is_pending(r())]
