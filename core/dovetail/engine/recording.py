@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from ..errors import CaptureError
 from ..graph.expr import Args, Expr
 from ..memory.storage import Storage
-from ..memory.tracing import caller
+from ..memory.callers import caller
 from ..settings import flags
 
 if TYPE_CHECKING:

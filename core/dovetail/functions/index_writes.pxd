@@ -4,13 +4,13 @@ cimport cython
 from dovetail.functions.index_keys cimport is_integer_tensor
 from dovetail.functions.recipes cimport again
 from dovetail.graph.expr cimport Expr, Spec, ask, node
-from dovetail.memory.tracing cimport caller
+from dovetail.memory.callers cimport caller
 from dovetail.tensor.fields cimport expr_of, is_strided
 from dovetail.tensor.slicing cimport basic_leaf
 from dovetail.tensor.writes cimport value_node, write
 
 
-@cython.locals(e=Expr)
+@cython.locals(want=Spec)
 cpdef Expr _value(object name, object value, object target)
 cpdef bint _is_number(Expr e, Spec want) except -1
 @cython.locals(e=Expr, i=Expr, v=Expr, made=Expr, key=tuple, found=tuple)

@@ -21,7 +21,7 @@ from ..errors import DeviceError, ShapeError
 from ..graph.expr import Expr, Spec, ask, node, spec
 from ..graph.ownership import Holder, take
 from ..layout import Shape
-from ..memory.tracing import caller
+from ..memory.callers import caller
 from ..ops import table as ops
 from ..ops.scatter import FEW, Manner
 from ..recent import Recent
@@ -178,7 +178,8 @@ def _scattered(name: str, s: Selection, target: Tensor, e: Expr, rest: Shape, ho
 
 
 def _value(name: str, value: Operand, target: Tensor) -> Expr:
-    return value_node(name, value, target.dtype, target.device)
+    want = expr_of(target).spec
+    return value_node(name, value, want.dtype, want.device)
 
 
 def _is_number(e: Expr, want: Spec) -> bool:

@@ -15,7 +15,7 @@ from ..dtypes import bool_, int64
 from ..errors import ArgumentError, DeviceError, ShapeError
 from ..graph.expr import Attrs, Expr, Spec, ask, node, spec
 from ..layout import Move, Shape
-from ..memory.tracing import caller
+from ..memory.callers import caller
 from ..ops import table as ops
 from ..recent import Recent
 from ..tensor.fields import expr_of, is_strided

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from ..graph.expr import Attrs, Expr, Spec, ask, leaf, node, storage_of
 from ..layout import Move, Shape
 from ..memory.storage import Storage
-from ..memory.tracing import caller
+from ..memory.callers import caller
 from ..ops.table import Op
 from ..recent import Recent
 from ..tensor.fields import expr_of, is_strided

@@ -20,7 +20,7 @@ from ..backend.interface import INTERFACE, Backend, BackendInfo, DeviceInfo, Una
 from ..device import VARIABLE, Device, device, set_opener
 from ..errors import DeviceError, DovetailError, PluginError
 from ..memory import make_allocator
-from ..memory.tracing import pass_over
+from ..memory.callers import pass_over
 from .entry import GROUP, GROUPS, Entry, installed, offers, reinstall
 from .hooks import REQUIRED, Hooks
 from .opened import Opened

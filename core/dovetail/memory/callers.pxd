@@ -1,0 +1,2 @@
+# What other modules know of the compiled form of `callers.py`.
+cpdef object caller()

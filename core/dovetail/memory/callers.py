@@ -1,0 +1,31 @@
+"""Which line of the user's asks for something."""
+
+from __future__ import annotations
+
+import re
+import sys
+from functools import cache
+
+_OURS = {__name__.partition(".")[0]}  # packages whose lines nobody has written who asks
+
+
+def pass_over(place: str) -> None:
+    """Says that the lines of a package are not the user's.
+
+    It is a plugin's, known by the "module:object" that it is loaded from.
+    """
+    _OURS.add(re.split("[.:]", place.strip())[0])
+    _is_ours.cache_clear()
+
+
+def caller() -> str:
+    """The innermost source line outside of dovetail and its plugins."""
+    frame = sys._getframe()  # this function's own, where there is one
+    while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__")):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+@cache
+def _is_ours(module: str | None) -> bool:
+    return str(module).partition(".")[0] in _OURS
