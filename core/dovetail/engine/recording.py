@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from ..errors import CaptureError
 from ..graph.expr import Args, Expr
-from ..memory.storage import Storage
 from ..memory.callers import caller
+from ..memory.storage import Storage
 from ..settings import flags
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 
 from ..graph.expr import Attrs, Expr, Spec, ask, leaf, node, storage_of
 from ..layout import Move, Shape
-from ..memory.storage import Storage
 from ..memory.callers import caller
+from ..memory.storage import Storage
 from ..ops.table import Op
 from ..recent import Recent
 from ..tensor.fields import expr_of, is_strided
