@@ -2,7 +2,7 @@
 
 `pointer` owns memory, `storage` is what tensors view, `allocator` says what an allocator is, and
 `caching` is the one that devices have, on top of `growing`, `mending`, `segments` and `blocks`.
-`tracing` notes source lines (`callers`) in a `timeline`; a `record` keeps it and `drawing` shows it.
+`tracing` notes who asked (`callers`) in a `timeline`; a `record` keeps it and `drawing` shows it.
 """
 
 from __future__ import annotations
