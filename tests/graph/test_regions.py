@@ -153,3 +153,53 @@ def test_a_captured_function_is_right_for_arguments_that_meet():
     for i, j in ((0, 6), (0, 6), (6, 0), (2, 4), (4, 2), (3, 3), (0, 6)):
         found, wanted = g(x[i : i + 5], x[j : j + 5]), f(a[i : i + 5], a[j : j + 5])
         assert found.item() == wanted and x.tolist() == a.tolist()
+
+
+def somewhere(rng, shape, want):
+    """A key of some slices that select `want` elements along each axis."""
+    found = []
+    for n, m in zip(shape, want, strict=True):
+        step = rng.choice([1, 1, 2])
+        span = (m - 1) * step + 1
+        if span > n:
+            step, span = 1, m
+        first = rng.randrange(n - span + 1)
+        found.append(slice(first, first + span, step))
+    return tuple(found)
+
+
+STATEMENTS = (
+    lambda x, t, r, s, copy: x.__setitem__(t, copy(x[r]) + copy(x[s])),
+    lambda x, t, r, s, copy: x.__setitem__(t, copy(x[r]) * 2 - copy(x[s])),
+    lambda x, t, r, s, copy: x.__setitem__(t, copy(x[r])),
+    lambda x, t, r, s, copy: x.__setitem__(t, x[t] + copy(x[r])),
+    lambda x, t, r, s, copy: x.__setitem__(t, copy(x[r])[::-1] + copy(x[s])),
+)
+
+
+@pytest.mark.usefixtures("device")
+def test_programs_of_slices_do_what_numpy_does_with_copies():
+    """Whatever stays pending meanwhile, and is written itself at last."""
+    for seed in range(150):
+        rng = random.Random(seed)
+        shape = rng.choice([(12,), (6, 7), (3, 4, 5)])
+        a = np.arange(float(np.prod(shape))).reshape(shape) % 17
+        x, kept = dt.asarray(a.copy()), []
+        for _ in range(rng.randrange(4, 20)):
+            want = [rng.randrange(1, n + 1) for n in shape]
+            t, r, s = (somewhere(rng, shape, want) for _ in range(3))
+            if (what := rng.random()) < 0.5:
+                f = rng.choice(STATEMENTS)
+                f(x, t, r, s, lambda v: v)
+                f(a, t, r, s, np.copy)
+                x %= 64
+                a %= 64
+            elif what < 0.8:
+                kept.append((x[r] * 2 + 1, a[r] * 2 + 1))
+            elif kept:
+                y, b = kept.pop(rng.randrange(len(kept)))
+                t = somewhere(rng, shape, b.shape)
+                x[t], a[t] = y, b
+                assert y.tolist() == b.tolist(), seed
+        assert [y.tolist() for y, _ in kept] == [b.tolist() for _, b in kept], seed
+        assert x.tolist() == a.tolist(), seed
