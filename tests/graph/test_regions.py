@@ -103,12 +103,12 @@ def test_what_is_apart_is_written_at_once(name):
 @pytest.mark.usefixtures("device")
 def test_views_that_meet_after_views_that_were_apart():
     """The same statements, recognised or not, on rows that are apart and on rows that are not."""
-    rng, a = np.random.default_rng(2), np.arange(60.0)
+    rng, a = np.random.default_rng(2), np.arange(600.0) % 64
     x = dt.asarray(a)
     for k in range(40):
-        i, j = (int(v) for v in rng.integers(0, 40, size=2)) if k % 3 else (5, 30)
-        x[i : i + 8] = x[j : j + 8] * 2 + x[j + 1 : j + 9]
-        a[i : i + 8] = a[j : j + 8] * 2 + a[j + 1 : j + 9]
+        i, j = (int(v) for v in rng.integers(0, 400, size=2)) if k % 3 else (50, 300)
+        x[i : i + 180] = x[j : j + 180] * 2 + x[j + 1 : j + 181]
+        a[i : i + 180] = a[j : j + 180] * 2 + a[j + 1 : j + 181]
         a %= 64
         x %= 64
         assert x.numpy().tobytes() == a.tobytes(), k
@@ -149,9 +149,10 @@ def test_a_captured_function_is_right_for_arguments_that_meet():
         a[...] = b * 2 + b[::-1]
         return a.sum()
 
-    g, x, a = dt.jit(f), dt.asarray(np.arange(12.0)), np.arange(12.0)
-    for i, j in ((0, 6), (0, 6), (6, 0), (2, 4), (4, 2), (3, 3), (0, 6)):
-        found, wanted = g(x[i : i + 5], x[j : j + 5]), f(a[i : i + 5], a[j : j + 5])
+    g, a = dt.jit(f), np.arange(120.0)
+    x = dt.asarray(a.copy())
+    for i, j in ((0, 60), (0, 60), (60, 0), (20, 40), (40, 20), (30, 30), (0, 60)):
+        found, wanted = g(x[i : i + 50], x[j : j + 50]), f(a[i : i + 50], a[j : j + 50])
         assert found.item() == wanted and x.tolist() == a.tolist()
 
 
