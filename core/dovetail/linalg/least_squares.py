@@ -170,10 +170,10 @@ def cond(x: Tensor, /, *, ord: Order | None = None) -> Tensor:
 
 
 @named
-def lstsq(x1: Array, x2: Array, /, *, rtol: float | None = None) -> LstsqResult:
+def lstsq(x1: Array, x2: Array, /, rcond: float | None = None) -> LstsqResult:
     """The x of least norm for which `x1 @ x` is nearest to x2; a named tuple with what it is like.
 
-    `rtol`: as that of `pinv`.
+    `rcond`: the `rtol` of `pinv`, by the name that NumPy and PyTorch have here.
     Shapes: (..., m, n) and (..., m, k) give the solution (..., n, k), residuals (..., k), rank
     (...) and singular values (..., min(m, n)); (m,) as x2 is one vector, and its solution (..., n).
     Dtypes: float32, float64 and complex, promoted; residuals and singular values are real, the rank
@@ -189,7 +189,7 @@ def lstsq(x1: Array, x2: Array, /, *, rtol: float | None = None) -> LstsqResult:
     True
     """
     a, b, vector = right_sides("lstsq", x1, x2)
-    share = _least_share("lstsq", a, rtol)
+    share = _least_share("lstsq", a, rcond)
     solution = matmul(_PseudoInverse.apply(a, share), b)
     apart = b - matmul(a, solution)
     values = svdvals(a.detach())

@@ -71,8 +71,8 @@ def _matrix_rank(
 def _lstsq(a: Array, b: Array, rcond: float | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Unless the rank is full, and there are more rows than columns, there are no residuals."""
     a, b = brought("lstsq", a, b)
-    rtol = None if rcond is not None and rcond < 0 else rcond
-    found, residuals, rank, values = least_squares.lstsq(a, b, rtol=rtol)
+    rcond = None if rcond is not None and rcond < 0 else rcond
+    found, residuals, rank, values = least_squares.lstsq(a, b, rcond)
     if a.shape[0] > a.shape[1] == rank.item():
         residuals = reshape(residuals, (-1,))
     else:

@@ -54,5 +54,5 @@ def polyfit(
     scale = ew.sqrt(sum_(ew.square(powers), axis=0))
     scale = ew.where(ew.equal(scale, 0.0), 1.0, scale)
     share = at.size * float(finfo(d).eps) if rcond is None else real("polyfit", rcond, "rcond")
-    found = lstsq(powers / scale, right, rtol=share).solution
+    found = lstsq(powers / scale, right, rcond=share).solution
     return found / (view(scale, ("reshape", (n + 1, 1))) if right.ndim == 2 else scale)
