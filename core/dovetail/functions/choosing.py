@@ -207,7 +207,7 @@ def _repeated(values: Tensor, n: int) -> Tensor:
 
 
 @named
-def put_along_axis(x: Tensor, indices: Array, values: Operand, /, *, axis: int = -1) -> Tensor:
+def put_along_axis(x: Tensor, indices: Array, /, values: Operand, axis: int = -1) -> Tensor:
     """This tensor, after values have been written at `indices` along `axis`.
 
     `indices`: as for `take_along_axis`, which reads what this writes. `values`: a tensor or number.
