@@ -47,6 +47,7 @@ OFFERS: dict[str, str] = {
     "functions.datatypes": "",
     "functions.einsum": "",
     "functions.elementwise": "",
+    "functions.everyday": "",
     "functions.files": "",
     "functions.from_values": "",
     "functions.grids": "",
@@ -66,6 +67,7 @@ OFFERS: dict[str, str] = {
     "functions.orientation": "",
     "functions.padding": "",
     "functions.patches": "",
+    "functions.places": "",
     "functions.products": "",
     "functions.sampled": "",
     "functions.sets": "",
@@ -107,7 +109,12 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
     "datatypes": ("Dtypes", {"dtypes": "", "functions.datatypes": ""}),
     "elementwise": (
         "Elementwise functions",
-        {"functions.elementwise": "", "functions.special": "", "functions.number_parts": ""},
+        {
+            "functions.elementwise": "",
+            "functions.special": "",
+            "functions.number_parts": "",
+            "functions.everyday": "",
+        },
     ),
     "reductions": (
         "Reductions and running sums",
@@ -139,6 +146,7 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
             "functions.masks": "",
             "functions.index_writes": "",
             "functions.choosing": "",
+            "functions.places": "",
             "functions.sorting": "",
             "functions.sets": "",
             "functions.unique": "",
@@ -202,11 +210,13 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
 
 # Modules that are loaded when one of their names is first asked for: a tenth of an import's time.
 LATE = (
-    "functions.captured_files", "functions.choosing", "functions.control_flow", "functions.files",
+    "functions.captured_files", "functions.choosing", "functions.control_flow",
+    "functions.everyday", "functions.files",
     "functions.grids",
     "functions.histograms", "functions.jit", "functions.joining", "functions.moments",
     "functions.nan_functions", "functions.number_parts", "functions.order_statistics",
-    "functions.orientation", "functions.padding", "functions.patches", "functions.products",
+    "functions.orientation", "functions.padding", "functions.patches", "functions.places",
+    "functions.products",
     "functions.sampled",
     "functions.special", "functions.unique", "functions.windows", "insight.explain",
     "insight.profile", "linalg.polynomials",

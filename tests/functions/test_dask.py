@@ -82,9 +82,17 @@ def test_neighbouring_blocks(cut: da.Array) -> None:
     assert found.compute(scheduler="synchronous").tolist() == (padded[:-2] + padded[2:]).tolist()
 
 
+@pytest.mark.parametrize("k", [2, -3])
+def test_the_largest_and_the_smallest(device: dt.Device, cut: da.Array, k: int) -> None:
+    found = da.topk(cut, k, axis=0).compute(scheduler="synchronous")
+    want = np.sort(A, axis=0)
+    assert type(found) is dt.Tensor and found.device is device
+    assert found.tolist() == (want if k < 0 else want[::-1])[: abs(k)].tolist()
+
+
 def test_what_is_lacking_is_named(cut: da.Array) -> None:
-    with pytest.raises(TypeError, match=r"np\.partition: dovetail has no such function"):
-        da.topk(cut, 2, axis=0).compute(scheduler="synchronous")
+    with pytest.raises(TypeError, match=r"np\.spacing: dovetail has no such function"):
+        cut.map_blocks(np.spacing, dtype="f4").compute(scheduler="synchronous")
 
 
 # --- what Dask asks for, alone

@@ -299,7 +299,7 @@ def test_what_dovetail_lacks_is_an_error_that_names_the_way(device: dt.Device) -
     calls: list[Callable[[], Any]] = [
         lambda: np.spacing(x), lambda: np.add.at(x, [0], 1), lambda: np.add.reduceat(x, [0]),
         lambda: np.add.reduce(x, initial=3), lambda: np.add(x, 1, where=a > 0),
-        lambda: np.add(x, x, out=a), lambda: np.partition(x, 1), lambda: np.cov(x, bias=True),
+        lambda: np.add(x, x, out=a), lambda: np.packbits(x), lambda: np.cov(x, bias=True),
         lambda: np.sum(x, where=a > 0), lambda: np.frompyfunc(abs, 1, 1)(x),
         lambda: operator.iadd(a, x), lambda: np.reshape(x, (3,), order="F"),
         lambda: np.linalg.tensorinv(x), lambda: np.divide.reduce(x),
@@ -371,6 +371,21 @@ NAMESAKES: list[Callable[[Any, Any], Any]] = [
     lambda f, x: np.fliplr(x), lambda f, x: np.column_stack([x, x]),
     lambda f, x: np.array_split(x, 3), lambda f, x: np.select([x > 0], [x], 0.0),
     lambda f, x: np.degrees(x), lambda f, x: np.heaviside(x, 0.5), lambda f, x: np.fabs(x),
+    lambda f, x: np.fmax(x, 0.5), lambda f, x: np.fmin(x[0].tolist(), x),
+    lambda f, x: np.fmod(x, 2), lambda f, x: np.logaddexp2(x, x.T),
+    lambda f, x: np.fmax.outer(x[0], x[1]),
+    lambda f, x: np.bitwise_count((x > 0).astype("int64")), lambda f, x: np.isposinf(x),
+    lambda f, x: np.isneginf(x), lambda f, x: np.isreal(x), lambda f, x: np.iscomplex(x),
+    lambda f, x: np.unwrap(x * 4, axis=0), lambda f, x: np.unwrap(x, period=2.0),
+    lambda f, x: np.lexsort((x[0], x[1])), lambda f, x: np.lexsort(x[None], axis=0),
+    lambda f, x: np.sort(np.partition(x, 2)[:, :2]), lambda f, x: np.partition(x, 3, axis=None)[3],
+    lambda f, x: np.argpartition(x, -1, 0)[-1], lambda f, x: np.poly(x[0]),
+    lambda f, x: np.polyadd(x[0], x[1, :2]), lambda f, x: np.polysub(2.0, x[0]),
+    lambda f, x: np.polymul(x[0], x[1]), lambda f, x: np.polyder(x[0], m=2),
+    lambda f, x: np.polyint(x[0], 2, k=[1.0, 2.0]), lambda f, x: np.ix_(f.argsort(x[0]), [1, 0]),
+    lambda f, x: np.tril_indices_from(x, 1), lambda f, x: np.triu_indices_from(x, k=-1),
+    lambda f, x: np.diag_indices_from(x), lambda f, x: np.unravel_index(f.argsort(x[0]), (2, 3)),
+    lambda f, x: np.ravel_multi_index((f.argsort(x[0]), [9, 1, 1, 2]), (4, 3), mode="clip"),
     lambda f, x: scipy.special.gammaln(x + 5),
     lambda f, x: np.median(x, 0, f.zeros(4, dtype="float64")),
     lambda f, x: np.linalg.det(x), lambda f, x: np.linalg.inv(x), lambda f, x: np.linalg.norm(x),
@@ -398,9 +413,12 @@ def test_every_namesake_is_a_function_of_numpy_and_of_dovetail() -> None:
     for home, names in numpy_by_name.NAMES.items():
         for name in names.split():
             module = importlib.import_module(home)
-            assert getattr(module, name).__module__ == home, name
-            ours = numpy_by_name.namesake(getattr(module, name))
-            assert ours is not None, name
+            theirs = getattr(module, name, None)
+            if theirs is None:
+                assert name in ("matvec", "vecmat"), "which came after NumPy 2.0"
+                continue
+            assert getattr(theirs, "__module__", home) == home, name
+            assert numpy_by_name.namesake(theirs) is not None, name
 
 
 @pytest.mark.parametrize("n", range(len(FUNCTIONS)))

@@ -31,7 +31,10 @@ NAMES = {  # of the functions of a module of NumPy that dovetail's module of tha
         histogram histogram2d histogram_bin_edges bincount digitize pad interp gradient trapezoid
         convolve correlate ediff1d polyval polyfit vander unique nan_to_num sinc i0 kron inner vdot
         cross trace diag diagflat rot90 fliplr flipud dstack column_stack array_split hsplit vsplit
-        dsplit atleast_3d select piecewise choose put_along_axis
+        dsplit atleast_3d select piecewise choose put_along_axis fmax fmin fmod logaddexp2
+        bitwise_count matvec vecmat isneginf isposinf isreal iscomplex unwrap array_equiv lexsort
+        partition argpartition roots poly polyadd polysub polymul polyder polyint unravel_index
+        ravel_multi_index ix_ tril_indices_from triu_indices_from diag_indices_from
     """,
     "numpy.fft": """
         fft ifft fftn ifftn rfft irfft rfftn irfftn hfft ihfft fftshift ifftshift fft2 ifft2 rfft2
@@ -71,7 +74,7 @@ def full_name(function: Function) -> str:
 @lru_cache(512)
 def namesake(function: Function) -> Function | None:
     """dovetail's function of the same name."""
-    home, name = function.__module__, function.__name__
+    home, name = getattr(function, "__module__", "numpy"), function.__name__
     if name not in NAMES.get(home, "").split():
         return None
     try:

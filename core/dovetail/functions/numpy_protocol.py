@@ -147,14 +147,13 @@ def _in_dtype(
 
 def _ufunc(ufunc: np.ufunc, method: str) -> Function | None:
     if method == "__call__":
-        return UFUNCS.get(ufunc) or _SCIPYS.get(ufunc.__name__)
+        return UFUNCS.get(ufunc) or _SCIPYS.get(ufunc.__name__) or namesake(ufunc)
     if method == "reduce" and ufunc in _REDUCTIONS:
         return _reduced(_REDUCTIONS[ufunc])
     if method == "accumulate" and ufunc in _ACCUMULATIONS:
         return _accumulated(_ACCUMULATIONS[ufunc])
-    if method == "outer" and ufunc in UFUNCS:
-        return _outer(UFUNCS[ufunc])
-    return None
+    ours = UFUNCS.get(ufunc) or namesake(ufunc)
+    return _outer(ours) if method == "outer" and ours is not None else None
 
 
 @lru_cache
@@ -361,21 +360,6 @@ def _take(a: Tensor, indices: Array, axis: int | None = None) -> Tensor:
     return indexing.take(x, indices, axis=axis or 0)
 
 
-def _unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, ...]:
-    found: list[Tensor] = []
-    for n in reversed(creation.extents("unravel_index", shape)):
-        found.insert(0, elementwise.remainder(indices, n))
-        indices = elementwise.floor_divide(indices, n)
-    return tuple(found)
-
-
-def _ravel_multi_index(multi_index: Sequence[Tensor], dims: int | Sequence[int]) -> Tensor:
-    found, *rest = multi_index
-    for i, n in zip(rest, creation.extents("ravel_multi_index", dims)[1:], strict=True):
-        found = elementwise.add(elementwise.multiply(found, n), i)
-    return found
-
-
 def _diff(
     a: Tensor,
     n: int = 1,
@@ -479,8 +463,6 @@ _OURS: dict[str, Function] = {
     ),
     "meshgrid": lambda *xi, indexing="xy": creation.meshgrid(*xi, indexing=indexing),
     "take": _take,
-    "unravel_index": _unravel_index,
-    "ravel_multi_index": _ravel_multi_index,
     "take_along_axis": lambda arr, indices, axis=-1: indexing.take_along_axis(
         arr, indices, axis=axis
     ),

@@ -1,20 +1,31 @@
-"""Polynomials through samples."""
+"""Polynomials by their coefficients, the highest power first: through samples, by their zeros."""
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..arguments import integer, named, real
-from ..dtypes import float32
-from ..errors import ShapeError
+from ..dtypes import float32, float64
+from ..errors import ArgumentError, ShapeError
 from ..functions import elementwise as ew
+from ..functions.copies import concat
+from ..functions.creation import arange, eye, ones, zeros
 from ..functions.datatypes import cast, finfo, result_type
-from ..functions.sampled import vander
+from ..functions.everyday import promoted
+from ..functions.sampled import convolve, vander
 from ..functions.statistics import sum as sum_
-from ..tensor.operands import Array, brought
+from ..tensor.host import values_of
+from ..tensor.operands import Array, Operand, brought
 from ..tensor.tensor import Tensor
-from ..tensor.verbs import view
+from ..tensor.verbs import slice_along, view
+from .eigenvalues import eigvals
 from .least_squares import lstsq
 
-__all__ = ["polyfit"]
+__all__ = ["poly", "polyadd", "polyder", "polyfit", "polyint", "polymul", "polysub", "roots"]
+
+MOST = 1 << 16  # of degrees, and of times
+
+# --- through samples ------------------------------------------------------------------------------
 
 
 @named
@@ -38,7 +49,7 @@ def polyfit(
     >>> dt.allclose(dt.polyfit(x, [1.0, 3.0, 7.0], 2), [1.0, 1.0, 1.0], atol=1e-4)
     True
     """
-    n = integer("polyfit", deg, "deg", 0, 1 << 16)
+    n = integer("polyfit", deg, "deg", 0, MOST)
     at, samples, *weights = brought("polyfit", x, y, *([] if w is None else [w]))
     if at.ndim != 1 or not at.size or any(v.shape != at.shape for v in weights):
         raise ShapeError("polyfit: x and w are vectors of one length, of one element at least")
@@ -56,3 +67,189 @@ def polyfit(
     share = at.size * float(finfo(d).eps) if rcond is None else real("polyfit", rcond, "rcond")
     found = lstsq(powers / scale, right, rcond=share).solution
     return found / (view(scale, ("reshape", (n + 1, 1))) if right.ndim == 2 else scale)
+
+
+# --- by zeros -------------------------------------------------------------------------------------
+
+
+@named
+def roots(p: Array, /) -> Tensor:
+    """The zeros of a polynomial, as the eigenvalues of its companion matrix, in no order.
+
+    `p`: its coefficients, the highest power first. Leading zeros are left out; which those are, the
+    host reads. Zeros of the polynomial that are 0 come last, one for each trailing coefficient 0.
+    Shapes: a vector; gives a vector with an element for each degree.
+    Dtypes: float32, float64 and complex; integers, float16 and bfloat16 become float32. The result
+    is complex, also where all zeros are real.
+    Gradient: of single zeros; see `dt.linalg.eig`.
+    Raises: ShapeError for what is no vector, LinAlgError for NaN or infinity, DTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.allclose(dt.roots(dt.asarray([1.0, -3.0, 0.0], device="reference")), [3.0, 0.0])
+    True
+    """
+    p = _vector("roots", "p", brought("roots", p)[0])
+    d = p.dtype if p.dtype.kind == "c" or p.dtype is float64 else float32
+    p, there = cast(p, d), np.flatnonzero(values_of("roots", p)).tolist()
+    first, last = (there[0], there[-1]) if there else (0, 0)
+    degree = last - first
+    none = zeros((p.size - 1 - last if there else 0,), dtype=d, device=p.device)
+    if not degree:
+        return ew.add(none, 0j)
+    lead, rest = slice_along(p, 0, first, 1), slice_along(p, 0, first + 1, degree)
+    row = view(-rest / lead, ("reshape", (1, degree)))
+    found = eigvals(concat([row, eye(degree - 1, degree, dtype=d, device=p.device)]))
+    return concat([found, none]) if none.size else found
+
+
+@named
+def poly(x: Array, /) -> Tensor:
+    """The coefficients of the polynomial with these zeros, the highest power first; that one is 1.
+
+    The result is complex where the zeros are, unlike NumPy's, which is real where they are pairs of
+    conjugates. Of a matrix its eigenvalues can be given: `dt.linalg.eigvals`.
+    Shapes: a vector (n,); gives (n + 1,), of no zeros [1].
+    Dtypes: floats and complex; integers and bool become float32.
+    Order: it is multiplied by one factor after the other.
+    Raises: ShapeError for what is no vector, DTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.poly(dt.asarray([1.0, 2.0], device="reference")).tolist()
+    [1.0, -3.0, 2.0]
+    """
+    x = _vector("poly", "x", brought("poly", x)[0])
+    x = x if x.dtype.kind in "fc" else cast(x, float32)
+    found, zero = (f((1,), dtype=x.dtype, device=x.device) for f in (ones, zeros))
+    for i in range(x.size):
+        found = concat([found, zero]) - concat([zero, found * slice_along(x, 0, i, 1)])
+    return found
+
+
+# --- sums, products, slopes, areas ----------------------------------------------------------------
+
+
+@named
+def polyadd(x1: Operand, x2: Operand, /) -> Tensor:
+    """The coefficients of the sum of two polynomials, the highest power first.
+
+    Shapes: vectors or numbers; gives as many elements as the longer one has.
+    Dtypes: all, promoted.
+    Raises: ShapeError for what is no vector, DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.polyadd(dt.asarray([1, 2], device="reference"), [9, 5, 4]).tolist()
+    [9, 6, 6]
+    """
+    a, b = _aligned("polyadd", x1, x2)
+    return ew.add(a, b)
+
+
+@named
+def polysub(x1: Operand, x2: Operand, /) -> Tensor:
+    """The coefficients of the difference of two polynomials, the highest power first.
+
+    Shapes: vectors or numbers; gives as many elements as the longer one has.
+    Dtypes: numbers, promoted.
+    Raises: ShapeError for what is no vector, DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.polysub(dt.asarray([1, 2], device="reference"), [9, 5, 4]).tolist()
+    [-9, -4, -2]
+    """
+    a, b = _aligned("polysub", x1, x2)
+    return ew.subtract(a, b)
+
+
+@named
+def polymul(x1: Operand, x2: Operand, /) -> Tensor:
+    """The coefficients of the product of two polynomials, the highest power first.
+
+    Leading zeros stay, unlike in NumPy's, so that no shape depends on values. It is `convolve`.
+    Shapes: vectors or numbers; n and m elements give n + m - 1.
+    Dtypes: numbers, promoted.
+    Order: that of `matmul`, unless within `dt.reproducible()`.
+    Raises: ShapeError for what is no vector or has no elements, DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.polymul(dt.asarray([1, 2], device="reference"), [1, 3]).tolist()
+    [1, 5, 6]
+    """
+    a, b = _coefficients("polymul", x1, x2)
+    return convolve(a, b)
+
+
+@named
+def polyder(p: Array, /, m: int = 1) -> Tensor:
+    """The coefficients of the derivative of a polynomial, the highest power first.
+
+    `p`: its coefficients. `m`: how many times the derivative is taken.
+    Shapes: a vector (n,); gives (n - m,), empty from m = n on.
+    Dtypes: numbers; the result has the same.
+    Raises: ShapeError for what is no vector, ArgumentError for a negative `m`, DTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.polyder(dt.asarray([1, 1, 1, 1], device="reference")).tolist()
+    [3, 2, 1]
+    """
+    p = _vector("polyder", "p", brought("polyder", p)[0])
+    for _ in range(min(integer("polyder", m, "m", 0), p.size)):
+        n = p.size - 1
+        powers = arange(n, 0, -1, device=p.device)
+        p = ew.multiply(slice_along(p, 0, 0, n), cast(powers, p.dtype))
+    return p
+
+
+@named
+def polyint(p: Array, /, m: int = 1, k: Operand | None = None) -> Tensor:
+    """The coefficients of the integral of a polynomial, the highest power first.
+
+    `p`: its coefficients. `m`: how many times the integral is taken. `k`: the constants of
+    integration, that of the first time first: a vector of m, or a number for all; 0 unless given.
+    Shapes: a vector (n,); gives (n + m,).
+    Dtypes: floats and complex, promoted with those of `k`; integers and bool become float32.
+    Raises: ShapeError for what is no vector, ArgumentError for a negative `m` and for other than m
+    constants, DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.polyint(dt.asarray([3.0, 2.0, 1.0], device="reference"), k=7).tolist()
+    [1.0, 1.0, 1.0, 7.0]
+    """
+    p = _vector("polyint", "p", brought("polyint", p)[0])
+    times = integer("polyint", m, "m", 0, MOST)
+    if not times:
+        return p
+    p, constants = _coefficients("polyint", p, 0 if k is None else k)
+    if constants.size not in (1, times):
+        raise ArgumentError(f"polyint: {constants.size} constants for m={times}: give one for each")
+    if p.dtype.kind not in "fc":
+        p, constants = cast(p, float32), cast(constants, float32)
+    for i in range(times):
+        powers = cast(arange(p.size, 0, -1, device=p.device), p.dtype.part)
+        p = concat([p / powers, slice_along(constants, 0, i % constants.size, 1)])
+    return p
+
+
+def _vector(op: str, name: str, x: Tensor) -> Tensor:
+    if x.ndim != 1:
+        raise ShapeError(f"{op}: {name} is a vector, not of shape {x.shape}; see dt.ravel")
+    return x
+
+
+def _coefficients(op: str, x1: Operand, x2: Operand) -> tuple[Tensor, Tensor]:
+    """Two polynomials of one dtype; a number is one of degree 0."""
+    a, b = (
+        _vector(op, name, x if x.ndim else view(x, ("reshape", (1,))))
+        for name, x in zip(("x1", "x2"), promoted(op, x1, x2), strict=True)
+    )
+    return a, b
+
+
+def _aligned(op: str, x1: Operand, x2: Operand) -> tuple[Tensor, Tensor]:
+    """Two polynomials with as many coefficients: zeros are put in front of the shorter one."""
+    given = _coefficients(op, x1, x2)
+    n = max(x.size for x in given)
+    a, b = (
+        x if x.size == n else concat([zeros((n - x.size,), dtype=x.dtype, device=x.device), x])
+        for x in given
+    )
+    return a, b

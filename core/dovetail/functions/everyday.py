@@ -1,0 +1,452 @@
+"""Everyday functions under NumPy's names: of elements, angles, pairs of tensors, orders."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from .. import layout as lay
+from ..arguments import integers, named, number, real, sequence, shown
+from ..dtypes import DType, bool_, float32, uint8, uint16, uint32, uint64
+from ..errors import ArgumentError, DTypeError, ShapeError
+from ..tensor.operands import ARRAYS, Array, Operand, brought, operands
+from ..tensor.tensor import Tensor, required, strided, untaped
+from ..tensor.verbs import slice_along, view
+from . import elementwise as ew
+from .copies import concat
+from .creation import full, ones, zeros
+from .cumulative import cumulative_sum, diff
+from .datatypes import cast, result_type
+from .indexing import fetch_along
+from .linalg import conjugate, matmul
+from .manipulation import broadcast_shapes, ravel, unstack
+from .sorting import argsort, sort
+from .statistics import all as all_of
+
+__all__ = [
+    "argpartition", "array_equiv", "bitwise_count", "fmax", "fmin", "fmod", "iscomplex",
+    "isneginf", "isposinf", "isreal", "lexsort", "logaddexp2", "matvec", "partition", "unwrap",
+    "vecmat",
+]  # fmt: skip
+
+
+# --- of two numbers -------------------------------------------------------------------------------
+
+
+def promoted(op: str, *given: Operand) -> tuple[Tensor, ...]:
+    """Operands as tensors of the dtype in which they meet; numbers become tensors of one."""
+    values = operands(op, *given)
+    d = result_type(*values)
+    device = next(x.device for x in values if isinstance(x, Tensor))
+    return tuple([
+        cast(x, d) if isinstance(x, Tensor) else full((), x, dtype=d, device=device) for x in values
+    ])  # fmt: skip
+
+
+def _floats(op: str, x1: Operand, x2: Operand) -> tuple[DType, Tensor, Tensor]:
+    """The dtype of a result, and both operands in the one in which it is computed."""
+    a, b = promoted(op, x1, x2)
+    if a.dtype.kind not in "biuf":
+        raise DTypeError(f"{op}: does not take {a.dtype.name}")
+    d = a.dtype if a.dtype.kind == "f" else float32
+    return d, cast(a, d.compute), cast(b, d.compute)
+
+
+@named
+def fmax(x1: Operand, x2: Operand, /) -> Tensor:
+    """The larger of x1 and x2, element by element; beside NaN the other one.
+
+    It is NaN only where both are; `maximum` is where either is.
+    Shapes: broadcast; a Python number has none.
+    Dtypes: all but complex; the result has the promoted one.
+    Gradient: to the larger one, beside NaN to the other one; of equal ones as for `maximum`.
+    Raises: ShapeError, DTypeError, DeviceError, ValueOverflow, naming the operands.
+
+    >>> import dovetail as dt
+    >>> dt.fmax(dt.asarray([1.0, dt.nan, 3.0], device="reference"), 2).tolist()
+    [2.0, 2.0, 3.0]
+    """
+    a, b = promoted("fmax", x1, x2)
+    return _beside_nan(a, b, ew.maximum(a, b))
+
+
+@named
+def fmin(x1: Operand, x2: Operand, /) -> Tensor:
+    """The smaller of x1 and x2, element by element; beside NaN the other one.
+
+    It is NaN only where both are; `minimum` is where either is.
+    Shapes: broadcast; a Python number has none.
+    Dtypes: all but complex; the result has the promoted one.
+    Gradient: to the smaller one, beside NaN to the other one; of equal ones as for `minimum`.
+    Raises: ShapeError, DTypeError, DeviceError, ValueOverflow, naming the operands.
+
+    >>> import dovetail as dt
+    >>> dt.fmin(dt.asarray([1.0, dt.nan, 3.0], device="reference"), 2).tolist()
+    [1.0, 2.0, 2.0]
+    """
+    a, b = promoted("fmin", x1, x2)
+    return _beside_nan(a, b, ew.minimum(a, b))
+
+
+def _beside_nan(a: Tensor, b: Tensor, found: Tensor) -> Tensor:
+    """What was found; but where one of two is NaN, the other one."""
+    if found.dtype.kind != "f":
+        return found
+    return ew.where(ew.isnan(a), b, ew.where(ew.isnan(b), a, found))
+
+
+@named
+def fmod(x1: Operand, x2: Operand, /) -> Tensor:
+    """The remainder of x1 / x2 with the sign of x1, as C's `fmod`; `remainder` has that of x2.
+
+    It is exact. Of integers x % 0 is 0, of floats NaN; with an infinite x2 it is x1.
+    Shapes: broadcast; a Python number has none.
+    Dtypes: integers and floats; the result has the promoted one.
+    Gradient: 1 for x1; for x2 minus the quotient without its fraction.
+    Raises: ShapeError, DTypeError, DeviceError, ValueOverflow, naming the operands.
+
+    >>> import dovetail as dt
+    >>> dt.fmod(dt.asarray([-7.0, 7.0], device="reference"), 3).tolist()
+    [-1.0, 1.0]
+    """
+    a, b = promoted("fmod", x1, x2)
+    if a.dtype.kind != "f":
+        rest = ew.remainder(a, b)
+        if a.dtype.kind == "u":
+            return rest
+        wrong = ew.logical_and(ew.not_equal(rest, 0), ew.not_equal(ew.less(a, 0), ew.less(b, 0)))
+        return ew.where(wrong, rest - b, rest)
+    below = ew.signbit(a)
+    rest = ew.remainder(ew.where(below, -a, a), ew.abs(b))
+    return ew.where(below, -rest, rest)
+
+
+@named
+def logaddexp2(x1: Operand, x2: Operand, /) -> Tensor:
+    """log2(2**x1 + 2**x2), without overflow.
+
+    Shapes: broadcast; a Python number has none.
+    Dtypes: floats; integers and bool become float32. float16 and bfloat16 are computed in float32.
+    Gradient: the share that each of the two powers has in their sum.
+    Raises: ShapeError, DTypeError, DeviceError, ValueOverflow, naming the operands.
+
+    >>> import dovetail as dt
+    >>> dt.logaddexp2(dt.asarray([1000.0, 3.0], device="reference"), [1000.0, 3.0]).tolist()
+    [1001.0, 4.0]
+    """
+    d, a, b = _floats("logaddexp2", x1, x2)
+    same = ew.equal(a, b)  # infinities too, whose difference is NaN
+    apart = ew.abs(ew.where(same, 0.0, a - b))
+    more = ew.maximum(a, b) + ew.log1p(ew.exp2(-apart)) * (1.0 / math.log(2.0))
+    return cast(ew.where(same, a * 0.5 + b * 0.5 + 1.0, more), d)
+
+
+# --- of one number --------------------------------------------------------------------------------
+
+
+def isneginf(x: Tensor, /) -> Tensor:
+    """Whether each element is negative infinity.
+
+    Shapes: any; the result has the same.
+    Dtypes: all but complex; gives bool.
+    Raises: DTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.isneginf(dt.asarray([-dt.inf, 0.0, dt.inf], device="reference")).tolist()
+    [True, False, False]
+    """
+    return _infinite("isneginf", x, -math.inf)
+
+
+def isposinf(x: Tensor, /) -> Tensor:
+    """Whether each element is positive infinity.
+
+    Shapes: any; the result has the same.
+    Dtypes: all but complex; gives bool.
+    Raises: DTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.isposinf(dt.asarray([-dt.inf, 0.0, dt.inf], device="reference")).tolist()
+    [False, False, True]
+    """
+    return _infinite("isposinf", x, math.inf)
+
+
+def _infinite(op: str, x: Tensor, value: float) -> Tensor:
+    kind = strided(op, x).dtype.kind
+    if kind == "c":
+        raise DTypeError(f"{op}: {x.dtype.name} has no sign; see dt.real and dt.imag")
+    if kind != "f":
+        return zeros(x.shape, dtype=bool_, device=x.device)
+    return ew.equal(x, value)
+
+
+def isreal(x: Tensor, /) -> Tensor:
+    """Whether each element is real: of complex dtype with an imaginary part of 0, or of another.
+
+    Shapes: any; the result has the same.
+    Dtypes: all; gives bool.
+    Raises: DTypeError for what is no tensor.
+
+    >>> import dovetail as dt
+    >>> dt.isreal(dt.asarray([1 + 2j, 3 + 0j], device="reference")).tolist()
+    [False, True]
+    """
+    if strided("isreal", x).dtype.kind != "c":
+        return ones(x.shape, dtype=bool_, device=x.device)
+    return ew.equal(ew.imag(x), 0.0)
+
+
+def iscomplex(x: Tensor, /) -> Tensor:
+    """Whether each element has an imaginary part other than 0.
+
+    Shapes: any; the result has the same.
+    Dtypes: all; gives bool.
+    Raises: DTypeError for what is no tensor.
+
+    >>> import dovetail as dt
+    >>> dt.iscomplex(dt.asarray([1 + 2j, 3 + 0j], device="reference")).tolist()
+    [True, False]
+    """
+    if strided("iscomplex", x).dtype.kind != "c":
+        return zeros(x.shape, dtype=bool_, device=x.device)
+    return ew.not_equal(ew.imag(x), 0.0)
+
+
+_UNSIGNED = {1: uint8, 2: uint16, 4: uint32, 8: uint64}  # by their bytes
+
+
+def bitwise_count(x: Tensor, /) -> Tensor:
+    """How many bits of each integer are 1; of a negative one, of its absolute value.
+
+    Shapes: any; the result has the same.
+    Dtypes: integers and bool; gives uint8.
+    Raises: DTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.bitwise_count(dt.asarray([0, 7, -8], device="reference")).tolist()
+    [0, 3, 1]
+    """
+    kind = required("bitwise_count", x).dtype.kind
+    if kind not in "biu":
+        raise DTypeError(f"bitwise_count: takes integers, not {x.dtype.name}; see astype()")
+    if kind == "b":
+        return cast(x, uint8)
+    d = _UNSIGNED[x.dtype.itemsize]
+    bits = 8 * d.itemsize
+    pairs, fours, eights, unit = (int(s * d.itemsize, 16) for s in ("55", "33", "0f", "01"))
+    v = cast(ew.abs(x) if kind == "i" else x, d)  # of the least one too: it wraps
+    v = v - ((v >> 1) & pairs)
+    v = (v & fours) + ((v >> 2) & fours)
+    v = (v + (v >> 4)) & eights  # a count in every byte; the product adds them in the highest
+    return cast((v * unit) >> (bits - 8), uint8)
+
+
+# --- angles ---------------------------------------------------------------------------------------
+
+
+@named
+def unwrap(
+    x: Tensor, /, discont: float | None = None, axis: int = -1, *, period: float = 2 * math.pi
+) -> Tensor:
+    """The numbers along `axis` without jumps: whole periods are added that make steps small.
+
+    `discont`: steps below it stay; half a period, which is also the least, unless given. `period`:
+    what a step is taken modulo.
+    Shapes: of at least 1 dimension; the result has the same.
+    Dtypes: floats; integers become float32, unless `period` is an int: then they stay integers.
+    Gradient: 1 for each element.
+    Order: the periods are added up along the axis, one after the other.
+    Raises: AxisError, DTypeError, ArgumentTypeError; ArgumentError for a period that is not above
+    0.
+
+    >>> import dovetail as dt
+    >>> dt.unwrap(dt.asarray([0, 1, 2, -1, 0], device="reference"), period=4).tolist()
+    [0, 1, 2, 3, 4]
+    """
+    d = lay.axis("unwrap", axis, strided("unwrap", x).ndim)
+    turn = number("unwrap", period, "period")
+    if not 0 < turn < math.inf:
+        raise ArgumentError(f"unwrap: period is above 0 and finite, not {shown(turn)}")
+    if x.dtype.kind not in ("iuf" if isinstance(turn, float) else "if"):
+        raise DTypeError(f"unwrap: does not take {x.dtype.name}; see astype()")
+    x = x if x.dtype.kind == "f" or isinstance(turn, int) else cast(x, float32)
+    n = x.shape[d]
+    added = cumulative_sum(untaped(_periods(x, d, turn, discont)), axis=d, dtype=x.dtype)
+    first, rest = slice_along(x, d, 0, min(1, n)), slice_along(x, d, min(1, n), max(n - 1, 0))
+    return concat([first, rest + added], axis=d)
+
+
+def _periods(x: Tensor, d: int, turn: float, discont: float | None) -> Tensor:
+    """What is added to each step to make it small: a multiple of a turn."""
+    least = turn / 2 if discont is None else real("unwrap", discont, "discont")
+    steps, whole = diff(x, axis=d), x.dtype.kind == "i"
+    half = turn // 2 if whole else turn / 2
+    near = ew.remainder(steps + half, turn) - half
+    if not whole or turn % 2 == 0:  # half a turn up stays one up
+        near = ew.where(ew.logical_and(ew.equal(near, -half), ew.greater(steps, 0)), half, near)
+    if whole:
+        least = x.dtype.max if least > x.dtype.max else math.ceil(least)
+    return ew.where(ew.less(ew.abs(steps), least), 0, near - steps)
+
+
+# --- of two tensors -------------------------------------------------------------------------------
+
+
+@named
+def array_equiv(x1: Array, x2: Array, /) -> bool:
+    """Whether two tensors are equal after broadcasting, as one Python bool.
+
+    The values are computed and looked at now. NaN equals nothing; dtypes may differ.
+    Shapes: any; those that do not broadcast make it False.
+    Dtypes: all.
+    Raises: DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.array_equiv(dt.asarray([[1, 2], [1, 2]], device="reference"), [1, 2])
+    True
+    """
+    a, b = brought("array_equiv", x1, x2)
+    try:
+        broadcast_shapes(a.shape, b.shape)
+    except ShapeError:
+        return False
+    return bool(all_of(ew.equal(a, b)))
+
+
+@named
+def matvec(x1: Array, x2: Array, /) -> Tensor:
+    """The products of matrices with vectors, over the axes before those by broadcasting.
+
+    Shapes: (..., n, k) and (..., k) give (..., n).
+    Dtypes: integers, floats and complex, promoted, as for `matmul`.
+    Order: that of `matmul`, unless within `dt.reproducible()`.
+    Raises: ShapeError where columns and elements do not fit, DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.matvec(dt.asarray([[1, 2], [3, 4]], device="reference"), [1, 1]).tolist()
+    [3, 7]
+    """
+    a, b = brought("matvec", x1, x2)
+    _fitting("matvec", a, b, a.shape[-1:], b.shape[-1:])
+    if b.ndim == 1:
+        return matmul(a, b)
+    found = matmul(a, view(b, ("reshape", (*b.shape, 1))))
+    return view(found, ("reshape", found.shape[:-1]))
+
+
+@named
+def vecmat(x1: Array, x2: Array, /) -> Tensor:
+    """The products of vectors with matrices, over the axes before those by broadcasting.
+
+    Complex vectors are conjugated.
+    Shapes: (..., n) and (..., n, k) give (..., k).
+    Dtypes: integers, floats and complex, promoted, as for `matmul`.
+    Order: that of `matmul`, unless within `dt.reproducible()`.
+    Raises: ShapeError where elements and rows do not fit, DTypeError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> dt.vecmat([1, 1], dt.asarray([[1, 2], [3, 4]], device="reference")).tolist()
+    [4, 6]
+    """
+    a, b = brought("vecmat", x1, x2)
+    _fitting("vecmat", b, a, b.shape[-2:-1], a.shape[-1:])
+    a = conjugate(a)
+    if a.ndim == 1:
+        return matmul(a, b)
+    found = matmul(view(a, ("reshape", (*a.shape[:-1], 1, a.shape[-1]))), b)
+    return view(found, ("reshape", (*found.shape[:-2], found.shape[-1])))
+
+
+def _fitting(
+    op: str, matrices: Tensor, vectors: Tensor, first: Sequence[int], second: Sequence[int]
+) -> None:
+    strided(op, matrices), strided(op, vectors)
+    if matrices.ndim < 2 or not vectors.ndim or first != second:
+        raise ShapeError(
+            f"{op}: matrices of shape {matrices.shape} and vectors of shape {vectors.shape} do not "
+            "fit; see dt.matmul"
+        )
+
+
+# --- orders ---------------------------------------------------------------------------------------
+
+
+@named
+def lexsort(keys: Sequence[Array] | Tensor, /, axis: int = -1) -> Tensor:
+    """The positions along `axis` in the order of several keys: by the last, then by those before.
+
+    `keys`: a list of tensors, or a tensor whose first axis goes over them. Where all keys are equal
+    positions keep their order; NaN stands last.
+    Shapes: all keys have one, of at least 1 dimension; the result has the same.
+    Dtypes: all but complex; gives int64.
+    Raises: ArgumentError for no keys, AxisError, DTypeError, DeviceError, ShapeError.
+
+    >>> import dovetail as dt
+    >>> dt.lexsort(([9, 4, 0], dt.asarray([1, 1, 0], device="reference"))).tolist()
+    [2, 1, 0]
+    """
+    listed = unstack(keys) if isinstance(keys, Tensor) else _keys(keys)
+    if not listed:
+        raise ArgumentError("lexsort: needs at least one key")
+    first, *rest = brought("lexsort", *listed)
+    for k in rest:
+        if k.shape != first.shape:
+            raise ShapeError(f"lexsort: keys of shapes {first.shape} and {k.shape}: give one shape")
+    order, d = argsort(first, axis=axis), lay.axis("lexsort", axis, first.ndim)
+    for k in rest:
+        order = fetch_along(order, argsort(fetch_along(k, order, d), axis=d), d)
+    return order
+
+
+def _keys(keys: object) -> Sequence[object]:
+    return list(keys) if isinstance(keys, ARRAYS) else sequence("lexsort", keys, "keys", "tensors")
+
+
+@named
+def partition(x: Tensor, /, kth: int | Sequence[int], axis: int | None = -1) -> Tensor:
+    """The elements of `x` such that those at `kth` stand where they would in order.
+
+    What is smaller stands before them, what is larger behind. All come in order, which is one way
+    to do so: it is `sort`. `kth`: one position or several, negative ones counted from the end.
+    `axis`: None ravels the tensor first.
+    Shapes: of at least 1 dimension; the result has the same, or is a vector.
+    Dtypes: all but complex; the result has the same.
+    Gradient: each goes where its element came from.
+    Raises: ArgumentError for a position out of range, ArgumentTypeError, AxisError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.partition(dt.asarray([3, 1, 2], device="reference"), 1).tolist()
+    [1, 2, 3]
+    """
+    x, d = _divided("partition", x, kth, axis)
+    return sort(x, axis=d)
+
+
+@named
+def argpartition(x: Tensor, /, kth: int | Sequence[int], axis: int | None = -1) -> Tensor:
+    """The positions along `axis` of the elements in the order of `partition`, as int64.
+
+    All come in order: it is `argsort`. `kth`: one position or several, negative ones counted from
+    the end. `axis`: None ravels the tensor first.
+    Shapes: of at least 1 dimension; the result has the same, or is a vector.
+    Dtypes: all but complex; gives int64.
+    Raises: ArgumentError for a position out of range, ArgumentTypeError, AxisError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.argpartition(dt.asarray([3, 1, 2], device="reference"), 1).tolist()
+    [1, 2, 0]
+    """
+    x, d = _divided("argpartition", x, kth, axis)
+    return argsort(x, axis=d)
+
+
+def _divided(op: str, x: Tensor, kth: int | Sequence[int], axis: int | None) -> tuple[Tensor, int]:
+    """The tensor and the axis that are sorted, of positions in range."""
+    x = ravel(strided(op, x)) if axis is None else strided(op, x)
+    d = lay.axis(op, -1 if axis is None else axis, x.ndim)
+    n = x.shape[d]
+    for k in integers(op, kth, "kth"):
+        if n and not -n <= k < n:
+            raise ArgumentError(f"{op}: kth is {shown(k)} for axis {d} of size {n}")
+    return x, d
