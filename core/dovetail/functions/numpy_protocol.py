@@ -486,7 +486,7 @@ _OUR_LINALG = _each("outer diagonal matmul tensordot vecdot matrix_transpose", l
 # What looks at values and gives no array of them.
 _LOOKING = """
 save savez savez_compressed savetxt array2string array_repr array_str iscomplexobj isrealobj
-result_type can_cast common_type min_scalar_type may_share_memory shares_memory copyto
+result_type can_cast common_type min_scalar_type may_share_memory shares_memory
 """
 
 
@@ -501,6 +501,16 @@ def _on_host(x: object) -> object:
     return x.numpy() if isinstance(x, Tensor) else x
 
 
+def _copyto(dst: object, src: object, casting: str = "same_kind", where: object = True) -> object:
+    """Into an array what a tensor holds is read by the host; into a tensor it is dovetail's."""
+    ours = namesake(np.copyto) if isinstance(dst, Tensor) else None
+    if ours is None:
+        return _looking(np.copyto)(dst, src, casting, where=where)
+    if casting != "same_kind":
+        raise lacking("copyto", f"dovetail's has no casting={casting!r}")
+    return ours(dst, src, where=where)
+
+
 # What makes an array `like=` a tensor: one of dovetail's, on its device.
 _MADE_LIKE: dict[object, Function] = {
     np.asarray: lambda a, dtype=None, *, device: from_values.asarray(a, dtype=dtype, device=device),
@@ -513,7 +523,7 @@ _MADE_LIKE: dict[object, Function] = {
 FUNCTIONS: dict[object, Function] = {  # of this NumPy, which may lack some
     getattr(where, name): ours
     for where, table in (
-        (np, _OURS | _each(_LOOKING, np, _looking)),
+        (np, _OURS | _each(_LOOKING, np, _looking) | {"copyto": _copyto}),
         (np.linalg, _OUR_LINALG),
     )
     for name, ours in table.items()
