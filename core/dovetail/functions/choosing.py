@@ -207,12 +207,13 @@ def _repeated(values: Tensor, n: int) -> Tensor:
 
 
 @named
-def put_along_axis(x: Tensor, indices: Array, /, values: Operand, axis: int = -1) -> Tensor:
+def put_along_axis(arr: Tensor, indices: Array, values: Operand, axis: int = -1) -> Tensor:
     """This tensor, after values have been written at `indices` along `axis`.
 
-    `indices`: as for `take_along_axis`, which reads what this writes. `values`: a tensor or number.
-    Shapes: `indices` and `values` broadcast to x's along all other axes. It returns `x`.
-    Dtypes: `indices` integers; `values` are cast to x's where that loses no kind of number.
+    `arr`: the tensor, which is written. `indices`: as for `take_along_axis`, which reads what this
+    writes. `values`: a tensor or number.
+    Shapes: `indices` and `values` broadcast to arr's along all other axes. It returns `arr`.
+    Dtypes: `indices` integers; `values` are cast to arr's where that loses no kind of number.
     Raises: IndexOutOfRange, ShapeError, DTypeError, AxisError, ReadOnlyError, GradientError for a
     leaf that requires one.
 
@@ -221,7 +222,8 @@ def put_along_axis(x: Tensor, indices: Array, /, values: Operand, axis: int = -1
     >>> dt.put_along_axis(x, [[1], [0]], 5, axis=1).tolist()
     [[0.0, 5.0], [5.0, 0.0]]
     """
-    d = lay.axis("put_along_axis", axis, strided("put_along_axis", x).ndim)
+    x = strided("put_along_axis", arr)
+    d = lay.axis("put_along_axis", axis, x.ndim)
     at = index_array("put_along_axis", indices)
     at = at if isinstance(at, Tensor) else from_host(np.asarray(at, np.int64), int64, x.device)
     if at.ndim != x.ndim:

@@ -34,8 +34,8 @@ NAMES = {  # of the functions of a module of NumPy that dovetail's module of tha
         dsplit atleast_3d select piecewise choose put_along_axis fmax fmin fmod logaddexp2
         bitwise_count matvec vecmat isneginf isposinf isreal iscomplex unwrap array_equiv lexsort
         partition argpartition roots poly polyadd polysub polymul polyder polyint unravel_index
-        ravel_multi_index ix_ tril_indices_from triu_indices_from diag_indices_from union1d intersect1d
-        setdiff1d setxor1d append insert delete extract compress flatnonzero trim_zeros
+        ravel_multi_index ix_ tril_indices_from triu_indices_from diag_indices_from union1d
+        intersect1d setdiff1d setxor1d append insert delete extract compress flatnonzero trim_zeros
         fill_diagonal resize block place putmask copyto
     """,
     "numpy.fft": """
