@@ -110,7 +110,7 @@ SUITES = {
          ("scipy/conftest.py", "xp_known_backends = {", "xp_known_backends = {'dovetail', ")),
         "scipy/cluster scipy/constants scipy/differentiate scipy/fft scipy/integrate "
         "scipy/interpolate scipy/linalg scipy/ndimage scipy/optimize scipy/signal scipy/spatial "
-        "scipy/special -k dovetail --timeout 120",
+        "scipy/special scipy/stats -k dovetail --timeout 120",
         scipy='["dovetail"]',
     ),
 }  # fmt: skip

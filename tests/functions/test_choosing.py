@@ -70,6 +70,15 @@ def test_put_is_numpys(device: dt.Device, mode: Any) -> None:
                 same(x, a)
 
 
+def test_put_along_axis_writes_no_copy_of_an_array(device: dt.Device) -> None:
+    """NumPy's, of an array and a tensor of indices, would leave the array as it is."""
+    a, x, at = np.zeros((2, 3)), dt.zeros((2, 3)), dt.asarray([[1], [2]])
+    with pytest.raises(dt.DTypeError, match="put_along_axis: needs a tensor, not ndarray"):
+        np.put_along_axis(a, at, 5, 1)
+    np.put_along_axis(x, at, values=5, axis=1)
+    assert x.tolist() == [[0, 5, 0], [0, 0, 5]] and not a.any()
+
+
 def test_put_along_axis_is_numpys(device: dt.Device) -> None:
     for axis, at in ((0, [[1, 0, 1]]), (1, [[2], [0]]), (-1, [[2, 0], [1, -1]])):
         a = np.zeros((2, 3), "f4")
