@@ -2,10 +2,14 @@
 cimport cython
 
 from dovetail.graph.expr cimport Expr, Spec, ask, leaf, node, storage_of
+from dovetail.memo cimport Memo
 from dovetail.memory.storage cimport Storage
 from dovetail.memory.callers cimport caller
 from dovetail.tensor.fields cimport expr_of, is_strided
 from dovetail.tensor.tensor cimport make, waiting_storage
+
+
+cdef Memo _lately
 
 
 cdef class Step:
@@ -22,7 +26,7 @@ cdef class Step:
 
 cpdef tuple described(Expr e)
 @cython.locals(
-    made=list, step=Step, args=list, e=Expr, k=Py_ssize_t, j=Py_ssize_t, storages=dict
+    made=list, step=Step, args=tuple, places=tuple, e=Expr, k=Py_ssize_t, j=Py_ssize_t, storages=dict
 )
 cpdef Expr again(list steps, list given)
 @cython.locals(moves=tuple, offset=Py_ssize_t)

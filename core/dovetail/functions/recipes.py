@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from ..graph.expr import Attrs, Expr, Spec, ask, leaf, node, storage_of
 from ..layout import Move, Shape
+from ..memo import Memo
 from ..memory.callers import caller
 from ..memory.storage import Storage
 from ..ops.table import Op
@@ -113,17 +114,28 @@ def described(e: Expr) -> tuple[object, ...]:
 def again(steps: Recipe, given: list[Expr]) -> Expr:
     """What a recipe makes of nodes."""
     made = list(given)
-    storages: dict[int, Storage] = {}
+    storages: dict[int, Storage] | None = None
     for step in steps:
+        places = step.args
+        j = places[0] if places else -1
         if step.op is None:
-            made.append(_seen(step, made[step.args[0]], storages))
+            if storages is None:
+                storages = {}
+            made.append(_seen(step, made[j], storages))
             continue
-        args = list(step.numbers)
-        for k in range(len(args)):
-            j = step.args[k]
-            if j >= 0:
-                args[k] = made[j]
-        e = node(step.op, tuple(args), step.spec, step.attrs)
+        if len(places) == 1 and j >= 0:  # most have one or two, which no list is made of
+            args = (made[j],)
+        elif len(places) == 2:
+            k = places[1]
+            args = (
+                made[j] if j >= 0 else step.numbers[0],
+                made[k] if k >= 0 else step.numbers[1],
+            )
+        else:
+            args = tuple([
+                n if j < 0 else made[j] for j, n in zip(places, step.numbers, strict=True)
+            ])  # fmt: skip
+        e = node(step.op, args, step.spec, step.attrs)
         if step.asks:
             ask(e, caller())
         made.append(e)
@@ -143,6 +155,7 @@ def _seen(step: Step, source: Expr, storages: dict[int, Storage]) -> Expr:
 
 
 _known: Recent[tuple[object, ...], Recipe] = Recent(2048)
+_lately: Memo[Recipe] = Memo()  # the same by who they are
 
 
 def composed(function: Callable[..., Tensor], x: Tensor, option: object) -> Tensor:
@@ -152,9 +165,13 @@ def composed(function: Callable[..., Tensor], x: Tensor, option: object) -> Tens
     given = expr_of(x)
     if given.tape is not None:
         return function(x, option)
-    key = (function, given.spec, option)
-    steps = _known.young.get(key) or _known.find(key)
+    steps = _lately.get(function, given.spec, option)
     if steps is not None:
+        return make(again(steps, [given]))
+    key = (function, given.spec, option)
+    steps = _known.find(key)
+    if steps is not None:
+        _lately.put(function, given.spec, option, steps)
         return make(again(steps, [given]))
     result = function(x, option)
     found = recipe(expr_of(result), [given])
