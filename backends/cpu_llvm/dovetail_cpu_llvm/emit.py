@@ -133,6 +133,9 @@ class Emitter:
     def least(self, a: str, b: str) -> str:
         return self.let(f"call i64 @llvm.smin.i64(i64 {a}, i64 {b})")
 
+    def most(self, a: str, b: str) -> str:
+        return self.let(f"call i64 @llvm.smax.i64(i64 {a}, i64 {b})")
+
     def i64(self, op: str, a: str, b: str) -> str:
         """Integer arithmetic on registers and literals, folded where it can be."""
         if a[0] != "%" and b[0] != "%":

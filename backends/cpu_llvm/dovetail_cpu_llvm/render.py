@@ -15,6 +15,8 @@ The layers: `emit` (text), `values` (operations, memory), `loops` (blocks), `red
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from dovetail.extend import Kernel, Loop, Store, Value, bool_, loads
 
 from .emit import Lane, memory_type
@@ -143,9 +145,26 @@ attributes #0 = {{ nounwind "prefer-vector-width"="{self.schedule.native * 8}" }
             self.row_of_points(*columns)
 
     def row_of_points(self, start: str, stop: str) -> None:
-        for lane in self.lanes(self.counter(start), stop, self.schedule.width):
-            self.index[-1] = lane
-            self.block(self.kernel.body)
+        self.split(self.schedule.limits, start, stop)
+
+    def split(self, limits: Sequence[Value], start: str, stop: str) -> None:
+        """A row of points: those where the first of the limits holds, then the others."""
+        if not limits:
+            for lane in self.lanes(self.counter(start), stop, self.schedule.width):
+                self.index[-1] = lane
+                self.block(self.kernel.body)
+            return
+        limit, *others = limits
+        known, self.index[-1] = self.snapshot(), Lane(start)
+        place, bound = (self.uniform(a) for a in limit.args)
+        self.restore(known)
+        far = self.let(f"call i64 @llvm.ssub.sat.i64(i64 {bound}, i64 {place})")
+        room = self.most(far, "0")
+        end = self.let(f"add i64 {start}, {self.least(room, self.let(f'sub i64 {stop}, {start}'))}")
+        for holds, ends in (("true", (start, end)), ("false", (end, stop))):
+            self.given[id(limit)] = Lane(holds)
+            self.split(others, *ends)
+            del self.given[id(limit)]
 
     def jammed_tile(self, rows: tuple[str, str], columns: tuple[str, str]) -> None:
         """Several rows at once, so that what is loaded for all of them is loaded once."""

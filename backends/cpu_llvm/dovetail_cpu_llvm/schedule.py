@@ -29,6 +29,7 @@ SIDE = 64  # points along both axes of a tile that is transposed: blocks stay in
 LONG_SIDE = 256  # of it along the axis on which memory is contiguous: long pieces are read
 UNROLL_JAM = 4  # rows of a product that are computed at once
 STREAMED = 1 << 25  # bytes of a result from which it is stored past the caches,
+LIMITS = 2  # comparisons at which a row of points is split: each doubles the code
 FEW = 4  # stores of a point; of more, each would ask whether to go past the caches
 TURNED = 1 << 22  # and where it is transposed: there lines would be evicted before they are full
 UNKNOWN_TRIPS = 64  # what a loop with bounds that are not known at launch is reckoned to take
@@ -45,7 +46,8 @@ class Schedule:
     the way. `unroll_jam` points of `second` are computed at once; `shared` are the ids of values
     that are equal for all of these, or, in a column `panel` (see `render.py`), for all of a tile's
     points. `divisions` holds, by id of a loop, what splits its variable into two axes: quotients
-    and remainders by one divisor.
+    and remainders by one divisor. `limits` are comparisons `i + a < b` along a single axis, which
+    hold up to some point: what a join does before it and after it are two loops without masks.
     """
 
     kind: Literal["lanes", "rows", "points"]
@@ -61,6 +63,7 @@ class Schedule:
     transposed: frozenset[int] = frozenset()
     shared: frozenset[int] = frozenset()
     divisions: Mapping[int, tuple[Value, ...]] = field(default_factory=dict)
+    limits: tuple[Value, ...] = ()
     streams: int = 0  # bytes of a result from which it is stored past the caches; 0: never
 
     @property
@@ -113,11 +116,25 @@ def _in_lockstep(kernel: Kernel, native: int, loops: list[Loop]) -> Schedule:
         tile, streams = (width, 0) if loops else (TILE, STREAMED)
         if stores > FEW and not loops:
             tile, streams = LONG_TILE, 0
-        return Schedule("lanes", width, native, tile, rank, streams=streams)
+        limits = () if loops or rank > 1 else _limits(kernel.body)
+        return Schedule("lanes", width, native, tile, rank, streams=streams, limits=limits)
     return Schedule(
         "lanes", min(width, SIDE), native, SIDE, rank, second=second, side=LONG_SIDE,
         transposed=transposed, streams=TURNED,
     )  # fmt: skip
+
+
+def _limits(block: Block) -> tuple[Value, ...]:
+    """What loads wait for; other comparisons may be of sums that wrap around."""
+    along, asked = stride_along(block, grid_index(0)), set[int]()
+    stack = [v.when for v in loads(block) if v.when is not None]
+    while stack:
+        v = stack.pop()
+        asked.add(id(v))
+        if v.op in ("and", "not"):
+            stack += v.args
+    found = [v for v in _plain(block) if v.op == "lt" and id(v) in asked]
+    return tuple([v for v in found if [along(a) for a in v.args] == [1, 0]][:LIMITS])
 
 
 def _plain(block: Block) -> list[Value]:

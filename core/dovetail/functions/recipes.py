@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from ..graph.expr import Attrs, Expr, Spec, ask, leaf, node, storage_of
+from ..graph.expr import Args, Attrs, Expr, Spec, ask, leaf, node, storage_of
 from ..layout import Move, Shape
 from ..memo import Memo
 from ..memory.callers import caller
@@ -123,6 +123,7 @@ def again(steps: Recipe, given: list[Expr]) -> Expr:
                 storages = {}
             made.append(_seen(step, made[j], storages))
             continue
+        args: Args
         if len(places) == 1 and j >= 0:  # most have one or two, which no list is made of
             args = (made[j],)
         elif len(places) == 2:
