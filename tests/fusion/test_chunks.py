@@ -27,3 +27,11 @@ def test_chunks_of_chunks_are_reduced_in_the_canonical_order(columns: int) -> No
     expected = np.zeros(columns, "f4")
     interpret(b.build(), [x.reshape(-1), expected], [n, columns], [], [columns])
     assert total.numpy().tobytes() == expected.tobytes()
+
+
+def test_a_kernel_is_named_after_the_last_six_of_its_ops() -> None:
+    x = dt.ones(4, device="reference")
+    dt.evaluate(x)
+    y = dt.sqrt(dt.abs(dt.exp(dt.tanh(dt.sin(dt.cos(dt.log1p(x)))))))
+    [(_, plan)] = planned([y._expr])
+    assert [s.kernel.name for s in plan.steps] == ["cos_sin_tanh_exp_abs_sqrt"]
