@@ -14,14 +14,15 @@ from ..errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
 from ..graph.expr import spec
 from ..ops import table as ops
 from ..tensor.host import values_of
-from ..tensor.operands import ARRAYS, Array, Operand, beside, brought, operands
+from ..tensor.operands import ARRAYS, Array, Operand, beside, brought
 from ..tensor.tensor import Tensor, make, strided
 from ..tensor.verbs import apply, slice_along
 from ..tensor.writes import array_of, to_spec, value_node, write_result, write_value
 from .choosing import put
 from .copies import concat, stack
-from .creation import ShapeLike, extents, full, zeros
-from .datatypes import cast, result_type
+from .creation import ShapeLike, extents, zeros
+from .datatypes import cast
+from .everyday import promoted
 from .index_keys import check_parts, index_array
 from .index_writes import setitem
 from .indexing import getitem, take
@@ -400,12 +401,8 @@ def copyto(dst: Tensor, src: Operand, *, where: Array | bool = True) -> None:
 
 
 def _tensors(op: str, *given: object) -> list[Tensor]:
-    """All of them on the device of the tensors; numbers in the dtype of the result."""
-    found = operands(op, *given)
-    device = next(x.device for x in found if isinstance(x, Tensor))
-    d = result_type(*found)
-    whole = [x if isinstance(x, Tensor) else full((), x, dtype=d, device=device) for x in found]
-    return [strided(op, x) for x in whole]
+    """All of them on the device of the tensors, and in the dtype of the result."""
+    return [strided(op, x) for x in promoted(op, *given)]
 
 
 def _along(op: str, arr: object, axis: int | None, among: Sequence[object]) -> tuple[Tensor, int]:

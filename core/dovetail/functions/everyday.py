@@ -33,7 +33,7 @@ __all__ = [
 # --- of two numbers -------------------------------------------------------------------------------
 
 
-def promoted(op: str, *given: Operand) -> tuple[Tensor, ...]:
+def promoted(op: str, *given: object) -> tuple[Tensor, ...]:
     """Operands as tensors of the dtype in which they meet; numbers become tensors of one."""
     values = operands(op, *given)
     d = result_type(*values)
