@@ -174,12 +174,6 @@ class Couples(Values):
         yield both
         self.width = half
 
-    def shuffled(self, t: str, a: str, b: str, picks: list[int]) -> str:
-        """Elements of two vectors."""
-        listed = ", ".join(f"i32 {k}" for k in picks)
-        v = self.wide(t)
-        return self.let(f"shufflevector {v} {a}, {v} {b}, <{len(picks)} x i32> <{listed}>")
-
     def load(self, v: Value) -> Lane:
         if self.is_done(v):
             return self.env[id(v)]

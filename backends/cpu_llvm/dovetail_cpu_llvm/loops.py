@@ -177,14 +177,14 @@ class Loops(Couples):
             Lane(self.let(f"sub {t} {lanes}, {whole}"), "v"),
         )
 
-    def panel(self) -> Iterator[str]:
-        """Runs what follows for each vector of columns; yields its number."""
+    def panel(self, width: int = 0) -> Iterator[str]:
+        """Runs what follows for each vector of a panel's columns, of the schedule's width if no
+        other is given; yields its first column, counted from the panel's first.
+        """
         start, stop = self.columns
-        for i in self.lanes(self.counter(start), stop, self.schedule.width):
-            self.index[-1] = i
-            at = self.let(f"sub i64 {i.text}, {start}")
-            self.vector_number = self.let(f"lshr i64 {at}, {self.schedule.width.bit_length() - 1}")
-            yield self.vector_number
+        for i in self.lanes(self.counter(start), stop, width or self.schedule.width):
+            self.index[-1], self.column = i, self.let(f"sub i64 {i.text}, {start}")
+            yield self.column
 
     def combined(self, loop: Loop, left: Sequence[str], right: Sequence[str]) -> list[str]:
         """The combination of two tuples of values at the present width."""

@@ -9,6 +9,7 @@ from dovetail.extend import CHUNK, LANES, DType, Loop, combine
 
 from .emit import Lane, constant, memory_type, scalar_type
 from .loops import Loops
+from .schedule import REGISTERS
 
 LEVELS = 3  # good for CHUNK ** 3 elements
 
@@ -49,6 +50,7 @@ class Reduction:
         self.base = r.slot("i64")
         if not self.vectorized:
             self.used = self.lanes_used()
+            self.narrow = self.is_narrow() if r.schedule.panel else ""
             self.half = r.counter(r.let(f"lshr i64 {self.used}, 1"))
         with r.loop("0", chunks) as c:
             known = r.snapshot()
@@ -127,14 +129,39 @@ class Reduction:
         r = self.r
         start, stop = self.bounds(c)
         self.clear("0", self.used)
-        with r.loop(start, stop) as k:
-            r.env[id(self.loop.var)] = Lane(r.i64("add", k, self.first))
-            lane = self.at(r.let(f"and i64 {k}, {LANES - 1}"))
-            for number in r.panel() if r.schedule.panel else ("0",):
-                r.block(self.loop.body)
-                places = self.places(r.i64("add", lane, number))
-                new = [r.vector(u) for u in self.loop.update]
-                self.put(places, r.combined(self.loop, self.get(places), new))
+        if not r.schedule.panel:
+            with r.loop(start, stop) as k:
+                self.accumulate_in_turn(k, "0")
+            return
+        known = r.snapshot()
+        with r.when(self.narrow), r.loop(start, stop, LANES, whole=False) as first:
+            end = r.least(r.let(f"add i64 {first}, {LANES}"), stop)
+            for column in r.panel(r.schedule.width // REGISTERS):
+                with r.loop(first, end) as k:
+                    self.accumulate_in_turn(k, column)
+        r.restore(known)
+        with r.when(r.let(f"xor i1 {self.narrow}, true")), r.loop(start, stop) as k:
+            for column in r.panel():
+                self.accumulate_in_turn(k, column)
+
+    def is_narrow(self) -> str:
+        """Whether a panel has not even columns for a vector.
+
+        Then fewer of them are set up for many rows at once; a wide panel is read in long pieces.
+        """
+        r = self.r
+        columns = r.let(f"sub i64 {r.columns[1]}, {r.columns[0]}")
+        return r.let(f"icmp slt i64 {columns}, {self.width}")
+
+    def accumulate_in_turn(self, k: str, column: str) -> None:
+        """Combines iteration `k` into the lane whose turn it is."""
+        r = self.r
+        r.env[id(self.loop.var)] = Lane(r.i64("add", k, self.first))
+        lane = self.at(r.let(f"and i64 {k}, {LANES - 1}"))
+        r.block(self.loop.body)
+        places = self.places(lane, column)
+        new = [r.vector(u) for u in self.loop.update]
+        self.put(places, r.combined(self.loop, self.get(places), new))
 
     def at(self, lane: str) -> str:
         """The position of a lane's first vector."""
@@ -246,23 +273,32 @@ class Reduction:
         r.start(end)
         return []
 
-    def places(self, lane: str) -> list[str]:
+    def places(self, vector: str, column: str = "0") -> list[str]:
+        """Where a vector of each level is, or what is at a column in it."""
         r = self.r
-        return [
-            r.let(f"getelementptr {t}, ptr {base}, i64 {lane}")
+        found = [
+            r.let(f"getelementptr {t}, ptr {base}, i64 {vector}")
             for t, base in zip(self.items, self.levels, strict=True)
+        ]
+        if column == "0":
+            return found
+        return [
+            r.let(f"getelementptr {memory_type(d)}, ptr {p}, i64 {column}")
+            for d, p in zip(self.dtypes, found, strict=True)
         ]
 
     def get(self, places: list[str]) -> list[str]:
         r = self.r
-        return [
-            r.from_memory(d, r.let(f"load {t}, ptr {p}, align {d.itemsize}"), r.width)
-            for d, t, p in zip(self.dtypes, self.items, places, strict=True)
+        texts = [
+            r.let(f"load {r.wide(memory_type(d))}, ptr {p}, align {d.itemsize}")
+            for d, p in zip(self.dtypes, places, strict=True)
         ]
+        return [r.from_memory(d, x, r.width) for d, x in zip(self.dtypes, texts, strict=True)]
 
     def put(self, places: list[str], values: list[str]) -> None:
         r = self.r
-        for d, t, p, x in zip(self.dtypes, self.items, places, values, strict=True):
+        for d, p, x in zip(self.dtypes, places, values, strict=True):
+            t = r.wide(memory_type(d))
             r.do(f"store {t} {r.to_memory(d, x, r.width)}, ptr {p}, align {d.itemsize}")
 
     def clear(self, base: str, lanes: str = str(LANES)) -> None:

@@ -2,7 +2,8 @@
 
 Every value is rendered as a `Lane` in one of three forms: uniform (a scalar for all lanes), affine
 (an int64, lane j being `text + j * stride`), or a vector. Affine values are why addresses need no
-vectors: a load at stride 1 is a vector load, at stride 0 a scalar one, at any other a gather.
+vectors: a load at stride 1 is a vector load, at stride 0 a scalar one, at a small one some loads
+and shuffles, at any other a gather.
 
 What the lanes are depends on the `Schedule`:
 - "lanes": the points of the innermost grid axis; loops inside run in lockstep for all lanes;
@@ -10,7 +11,7 @@ What the lanes are depends on the `Schedule`:
 - "points": one point at a time (one lane).
 
 The layers: `emit` (text), `values` (operations, memory), `loops` (blocks), `reduction` with
-`places`, and here the grid.
+`places` and `extremes`, and here the grid.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from collections.abc import Sequence
 from dovetail.extend import Kernel, Loop, Store, Value, bool_, loads
 
 from .emit import Lane, memory_type
+from .extremes import Extremes, finds_extremes
 from .loops import Loops
 from .places import Places, finds_places
 from .reduction import Reduction
@@ -35,7 +37,8 @@ class _Renderer(Loops):
     """Renders the function: its parameters, and the tiles of its grid."""
 
     def reduce(self, loop: Loop) -> None:
-        (Places if finds_places(self, loop) else Reduction)(self, loop).render()
+        found = Extremes if finds_extremes(self, loop) else Reduction
+        (Places if finds_places(self, loop) else found)(self, loop).render()
 
     def module(self) -> str:
         self.parameters()
@@ -100,15 +103,15 @@ attributes #0 = {{ nounwind "prefer-vector-width"="{self.schedule.native * 8}" }
         rank = len(self.extents)
         counts = [self.tile_count(axis) for axis in range(rank)]
         at = [self.slot("i64") for _ in range(rank)]
-        rest = "%begin"
-        for axis in reversed(range(rank)):
+        rest, order = "%begin", self.schedule.axes
+        for axis in order:
             self.do(f"store i64 {self.let(f'urem i64 {rest}, {counts[axis]}')}, ptr {at[axis]}")
             rest = self.let(f"udiv i64 {rest}, {counts[axis]}")
         with self.loop("%begin", "%end"):
             self.tile([self.let(f"load i64, ptr {slot}") for slot in at])
             carry = "1"
             # As an odometer: divisions would cost more than small tiles.
-            for axis in reversed(range(rank)):
+            for axis in order:
                 i = self.let(f"add i64 {self.let(f'load i64, ptr {at[axis]}')}, {carry}")
                 full = self.let(f"icmp eq i64 {i}, {counts[axis]}")
                 turned = self.let(f"select i1 {full}, i64 0, i64 {i}")
@@ -145,7 +148,18 @@ attributes #0 = {{ nounwind "prefer-vector-width"="{self.schedule.native * 8}" }
             self.row_of_points(*columns)
 
     def row_of_points(self, start: str, stop: str) -> None:
-        self.split(self.schedule.limits, start, stop)
+        limits = self.schedule.limits
+        if not limits or len(self.extents) == 1:
+            self.split(limits, start, stop)
+            return
+        known = self.snapshot()
+        n = self.let(f"sub i64 {stop}, {start}")
+        long = self.let(f"icmp sge i64 {n}, {self.schedule.width}")
+        with self.when(long):
+            self.split(limits, start, stop)
+        self.restore(known)
+        with self.when(self.let(f"xor i1 {long}, true")):  # two short rows would take longer
+            self.split((), start, stop)
 
     def split(self, limits: Sequence[Value], start: str, stop: str) -> None:
         """A row of points: those where the first of the limits holds, then the others."""

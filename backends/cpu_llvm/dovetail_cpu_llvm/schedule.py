@@ -27,6 +27,7 @@ PANEL_BYTES = 4096  # of a row in a tile of reductions along columns: 1 kB takes
 PANELS = 4  # column panels for each thread, at least
 SIDE = 64  # points along both axes of a tile that is transposed: blocks stay in the first cache
 LONG_SIDE = 256  # of it along the axis on which memory is contiguous: long pieces are read
+REGISTERS = 4  # to a vector in a kernel with loops: so many chains of operations at once
 UNROLL_JAM = 4  # rows of a product that are computed at once
 STREAMED = 1 << 25  # bytes of a result from which it is stored past the caches,
 LIMITS = 2  # comparisons at which a row of points is split: each doubles the code
@@ -71,6 +72,16 @@ class Schedule:
         """The axes of which a tile takes more than one point."""
         return (self.rank - 1,) if self.second < 0 else (self.second, self.rank - 1)
 
+    @property
+    def axes(self) -> Sequence[int]:
+        """The axes of the grid in the order in which tiles go on along them, the first first.
+
+        Of straight-line kernels the blocks of the last axis come last: what other axes share, or
+        write side by side, is still in the caches.
+        """
+        order = range(self.rank)[::-1]
+        return [*order[1:], *order[:1]] if self.tile >= LONG_TILE else order
+
     def blocks(self, grid: Sequence[int]) -> list[int]:
         """The points of a tile along each axis of the grid."""
         sizes = [1] * len(grid)
@@ -97,7 +108,7 @@ def schedule(kernel: Kernel, native: int) -> Schedule:
 def _in_lockstep(kernel: Kernel, native: int, loops: list[Loop]) -> Schedule:
     """The schedule where lanes are points of the innermost axis."""
     rank, item = len(kernel.grid), max(_itemsizes(kernel), default=8)
-    width = native // item * (4 if loops else 2)
+    width = native // item * (REGISTERS if loops else 2)
     if loops and (shared := _shared(kernel, loops)):
         # 4 rows of 4 vectors: 16 accumulators of 32 registers, or 8 of 16
         width = width if native == 64 else width // 2
@@ -116,7 +127,7 @@ def _in_lockstep(kernel: Kernel, native: int, loops: list[Loop]) -> Schedule:
         tile, streams = (width, 0) if loops else (TILE, STREAMED)
         if stores > FEW and not loops:
             tile, streams = LONG_TILE, 0
-        limits = () if loops or rank > 1 else _limits(kernel.body)
+        limits = () if loops or rank == 0 else _limits(kernel.body, rank - 1)
         return Schedule("lanes", width, native, tile, rank, streams=streams, limits=limits)
     return Schedule(
         "lanes", min(width, SIDE), native, SIDE, rank, second=second, side=LONG_SIDE,
@@ -124,9 +135,9 @@ def _in_lockstep(kernel: Kernel, native: int, loops: list[Loop]) -> Schedule:
     )  # fmt: skip
 
 
-def _limits(block: Block) -> tuple[Value, ...]:
+def _limits(block: Block, axis: int) -> tuple[Value, ...]:
     """What loads wait for; other comparisons may be of sums that wrap around."""
-    along, asked = stride_along(block, grid_index(0)), set[int]()
+    along, asked = stride_along(block, grid_index(axis)), set[int]()
     stack = [v.when for v in loads(block) if v.when is not None]
     while stack:
         v = stack.pop()
@@ -159,6 +170,8 @@ def _is_natural(v: Value) -> bool:
 def _transposed_loads(kernel: Kernel, native: int) -> tuple[int, frozenset[int]]:
     """The axis along which loads that stride along the innermost one are contiguous, and these."""
     *others, last = (stride_along(kernel.body, grid_index(a)) for a in range(len(kernel.grid)))
+    if not any(isinstance(s, Store) and last(s.index) == 1 for s in kernel.body):
+        return -1, frozenset()
     found: dict[int, list[int]] = {}
     for v in loads(kernel.body):
         small = native < 64 and v.dtype.itemsize < 4  # masked loads of these need AVX-512

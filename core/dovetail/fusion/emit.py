@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..kernel.language import map_loop
+from ..layout import Shape
 from .decisions import Decisions
 from .emitter import Emitter, names, traffic
 from .groups import Group, Kernel, Output, OwnKernels
 from .kernels_of_ops import launches_of_op
 from .plan import Call, Step
 from .split_rows import launches_in_chunks
+
+SHORT, LONG = 4, 64  # extents of a last axis that had better not be it, and of one in its place
 
 
 def emit(d: Decisions) -> None:
@@ -24,12 +29,25 @@ def _launches(d: Decisions, kernel: Kernel) -> list[Step | Call]:
     return launches_in_chunks(d, kernel)
 
 
+def _long_last(extents: Shape, strides: Sequence[Shape]) -> tuple[Shape, Sequence[Shape]]:
+    """The axes of a grid with the longest one last, where the last is so short that vectors, or
+    items that work together, would be mostly idle: as of points by three coordinates.
+    """
+    if len(extents) < 2 or extents[-1] > SHORT or max(extents) < LONG:
+        return extents, strides
+    long = max(range(len(extents)), key=lambda axis: extents[axis])
+    order = [axis for axis in range(len(extents)) if axis != long] + [long]
+    return tuple([extents[a] for a in order]), [tuple([s[a] for a in order]) for s in strides]
+
+
 def _launch(d: Decisions, group: Group) -> Step:
     """The launch of a kernel that materialised nodes share."""
     domain, accesses, nodes = group.domain, group.accesses, [out.node for out in group.outputs]
     em = Emitter(names([out.term for out in group.outputs]))
     strides = [a.strides for a in accesses]
     extents, outer = domain.coalesced_grid(strides)
+    if not domain.axes:
+        extents, outer = _long_last(extents, outer)
     lengths, row = domain.coalesced_row(strides)
     point = tuple(em.grid(extents))[: len(extents)]
     em.rows(len(point), lengths)

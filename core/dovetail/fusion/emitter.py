@@ -117,6 +117,8 @@ class Emitter:
         return load(self.buffer(a.slot, a.dtype, offset, "r"), self.index(a, point), there)
 
     def _inside(self, part: Part, point: Point) -> Value:
+        if part.stop is None:  # the places end there
+            return ~self._is_below(part.at, part.start, point)
         below = self._is_below(part.at, part.stop, point)
         return ~self._is_below(part.at, part.start, point) & below if part.start else below
 
@@ -130,6 +132,7 @@ class Emitter:
     def _join(self, term: Term, point: Point) -> Value:
         *others, found = (widened(self.value(t, point)) for t in term.args)
         for v, part in zip(reversed(others), reversed(term.parts[:-1]), strict=True):
+            assert part.stop is not None
             found = where(self._is_below(part.at, part.stop, point), v, found)
         return cast(found, term.dtype)
 

@@ -38,14 +38,14 @@ class Gathered(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Places along an axis that is joined: those from `start` on and below `stop`.
+    """Places along an axis that is joined: those from `start` on and below `stop`, or all others.
 
     `at` says which place a point of the domain is at.
     """
 
     at: Access
     start: int
-    stop: int
+    stop: int | None
 
 
 What: TypeAlias = Literal["load", "scalar", "map", "generate", "gather", "reduce", "join"]

@@ -161,8 +161,9 @@ def _padded(shape: Shape, path: Path, group: Group) -> tuple[tuple[Part, ...], i
             _, axis, start, size = m
             most = min(most, math.prod(shape))
             at = _place(lay.move_shape(shape, m), axis, path[k + 1 :], group)
-            if at is not None and (start, start + shape[axis]) != (0, size):
-                parts.append(Part(at, start, start + shape[axis]))
+            stop = start + shape[axis]
+            if at is not None and (start, stop) != (0, size):
+                parts.append(Part(at, start, None if stop == size else stop))
         shape = lay.move_shape(shape, m)
     return tuple(parts), most
 

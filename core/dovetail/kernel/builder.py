@@ -305,9 +305,10 @@ class Combine(NamedTuple):
     result: tuple[Value, ...]
 
 
-def _first_larger(a: Value, b: Value) -> Value:
-    """b where b > a or b is NaN (and a is not): the choice that makes NaN win and ties keep `a`."""
-    return ((a < b) | ne(b, b)) if a.dtype.kind == "f" else a < b
+def _first(better: Callable[[Value, Value], Value], a: Value, b: Value) -> tuple[Value, ...]:
+    """The better of two values: NaN wins, of equal ones `a`."""
+    found = where(better(a, b), b, a)  # one instruction, where this is not one with the next
+    return (where(ne(b, b), b, found) if a.dtype.kind == "f" else found,)
 
 
 def _arg_takes_right(
@@ -347,17 +348,8 @@ _COMBINES: dict[str, tuple[Callable[..., tuple[Value, ...]], _Pair]] = {
     "mul": (lambda d: (const(1, d),), lambda a, b: (a[0] * b[0],)),
     # of complex numbers as two values each
     "complex_mul": (lambda d, _: (const(1, d), const(0, d)), lambda a, b: product(*a, *b)),
-    "max": (lambda d: (_lowest(d),), lambda a, b: (where(_first_larger(a[0], b[0]), b[0], a[0]),)),
-    "min": (
-        lambda d: (_highest(d),),
-        lambda a, b: (
-            where(
-                ((b[0] < a[0]) | ne(b[0], b[0])) if a[0].dtype.kind == "f" else b[0] < a[0],
-                b[0],
-                a[0],
-            ),
-        ),
-    ),
+    "max": (lambda d: (_lowest(d),), lambda a, b: _first(lambda x, y: x < y, a[0], b[0])),
+    "min": (lambda d: (_highest(d),), lambda a, b: _first(lambda x, y: y < x, a[0], b[0])),
     "and": (
         lambda d: (const(1 if d.kind == "b" else (-1 if d.kind == "i" else d.max), d),),
         lambda a, b: (a[0] & b[0],),

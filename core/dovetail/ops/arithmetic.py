@@ -138,14 +138,16 @@ def maximum(x: Value, y: Value) -> Value:
     """The larger one; NaN wins. Of bools: or."""
     if x.dtype is bool_:
         return x | y
-    return where((x < y) | ne(y, y), y, x) if x.dtype.kind == "f" else where(x < y, y, x)
+    larger = where(x < y, y, x)
+    return where(ne(y, y), y, larger) if x.dtype.kind == "f" else larger
 
 
 def minimum(x: Value, y: Value) -> Value:
     """The smaller one; NaN wins. Of bools: and."""
     if x.dtype is bool_:
         return x & y
-    return where((y < x) | ne(y, y), y, x) if x.dtype.kind == "f" else where(y < x, y, x)
+    smaller = where(y < x, y, x)
+    return where(ne(y, y), y, smaller) if x.dtype.kind == "f" else smaller
 
 
 def clip(x: Value, low: Value, high: Value) -> Value:

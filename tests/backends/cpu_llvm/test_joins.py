@@ -48,8 +48,31 @@ def test_rolls_by_all_lengths_are_numpys() -> None:
 def test_rows_are_split_where_loads_wait() -> None:
     x, a, b = dt.ones(100), dt.ones((3, 4)), dt.ones((3, 5))
     dt.evaluate(x, a, b)
-    assert limits(dt.concat([x, x])) == [LIMITS] and limits(x + 1) == [0]
-    assert limits(dt.concat([a, b], axis=1)) == [0]  # rows are short
+    assert limits(dt.concat([x, x])) == [1] and limits(x + 1) == [0]
+    assert limits(dt.concat([x, x, x, x])) == [LIMITS]
+    assert limits(dt.concat([a, b], axis=1)) == [1]
+    assert limits(dt.concat([a, a], axis=0)) == [0]  # that is said of a whole row
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 70])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_joins_and_rolls_of_matrices_are_numpys(axis: int, rows: int) -> None:
+    rng = np.random.default_rng(rows)
+    for n in (1, 2, 3, 5, 16, 31, 32, 33, 64, 100, 257):
+        shape = (rows, n) if axis else (n, rows)
+        a, b, c = (rng.normal(size=shape).astype("f4") for _ in range(3))
+        x, y, z = map(dt.asarray, (a, b, c))
+        dt.evaluate(x, y, z)
+        found = dt.concat([x, -y, z * 2], axis=axis)
+        assert found.numpy().tobytes() == np.concatenate([a, -b, c * 2], axis=axis).tobytes()
+        inner = dt.concat([dt.concat([x, y], axis=axis), z], axis=axis)  # one join in another
+        wanted = np.concatenate([a, b, c], axis=axis)
+        assert inner.numpy().tobytes() == wanted.tobytes()
+        assert inner[::-1, ::-1].numpy().tobytes() == wanted[::-1, ::-1].tobytes()
+        for k in (1, -1, n // 2):
+            found = x + dt.roll(y, k, axis=axis) * dt.roll(z, -k, axis=axis)
+            wanted = a + np.roll(b, k, axis=axis) * np.roll(c, -k, axis=axis)
+            np.testing.assert_array_equal(found.numpy(), wanted)
 
 
 def test_comparisons_of_sums_that_wrap_around_split_nothing() -> None:
