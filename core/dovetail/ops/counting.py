@@ -13,11 +13,24 @@ from functools import partial
 from typing import NamedTuple
 
 from ..dtypes import DType, int64, uint32, uint64
-from ..kernel.language import Store, Value, cast, const, eq, fold_loop, map_loop, reduce_loop, where
+from ..kernel.language import (
+    Store,
+    Value,
+    cast,
+    const,
+    eq,
+    fold_loop,
+    map_loop,
+    quo,
+    reduce_loop,
+    where,
+)
 from .site import KernelSite, Launches, LoopStep
 from .sort import LONG, canonical_key, element_of_key, key_dtype
 
 WAYS = 4  # tables of a block: equal elements in a row do not wait for each other's counts
+MANY = 1 << 13  # different integers of which more would not fit the cache so often
+CLIPPED = "clipped"  # as attrs: see `count_values`
 PAYS = 8  # elements of a block, for each place in its tables, that are worth the tables
 NARROW, WIDE = 8, 11  # bits of a digit of a selection; the wide one in long rows
 
@@ -25,30 +38,43 @@ NARROW, WIDE = 8, 11  # bits of a digit of a selection; the wide one in long row
 def count_values(launches: Launches) -> None:
     """Launches: how often each of 0, 1, ... occurs in a vector of such integers.
 
-    Operand 0 holds them, the result is as long as there are different ones.
+    Operand 0 holds them, the result is as long as there are different ones. Where attrs are
+    CLIPPED, what is none of these counts for the last one.
     """
     (n,), (bins,) = launches.shape(0), launches.shape(launches.result)
-    size = launches.block((), n, PAYS * WAYS * bins)
-    table = launches.temporary(uint32, (-(-n // size), WAYS, bins))
+    ways = WAYS if bins <= MANY else 1
+    size = -(-launches.block((), n, PAYS * ways * bins) // ways) * ways
+    table = launches.temporary(uint32, (-(-n // size), ways, bins))
 
     def count(site: KernelSite) -> None:
         block = site.axis(-1, 0)
         start, n = block * site.number("block", size), site.size(0, 0)
         stop = start + site.number("block", size)
         stop = where(stop < n, stop, n)
-        _clear(site, [block], WAYS)
+        _clear(site, [block], ways)
+        last = site.size(-1, 2) - 1
 
-        def step(k: Value) -> LoopStep:
-            at = (block, k & (WAYS - 1), site.read(0, k))
-            return (), [site.stored(site.current(*at) + 1, *at)]
+        def counted(k: Value, way: int) -> Store:
+            value = cast(site.read(0, k), int64)
+            if site.attrs == CLIPPED:
+                value = where(cast(value, uint64) < cast(last, uint64), value, last)
+            at = (block, const(way, int64), value)
+            return site.stored(site.current(*at) + 1, *at)
 
-        site.builder.effect(fold_loop(start, stop, (), step))
+        def step(group: Value) -> LoopStep:
+            return (), [counted(start + group * ways + way, way) for way in range(ways)]
+
+        groups = quo(stop - start, const(ways, int64))
+        site.builder.effect(fold_loop(0, groups, (), step))
+        if ways > 1:
+            rest = start + groups * ways
+            site.builder.effect(fold_loop(rest, stop, (), lambda k: ((), [counted(k, 0)])))
 
     def add_up(site: KernelSite) -> None:
         value, blocks = site.axis(-1, 0), site.size(0, 0)
 
         def of_block(b: Value) -> Value:
-            return _sum_of_ways(site, 0, [b], WAYS, value)
+            return _sum_of_ways(site, 0, [b], ways, value)
 
         site.store(reduce_loop("add", 0, blocks, of_block)[0], value)
 
