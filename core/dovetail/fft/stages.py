@@ -15,6 +15,7 @@ The way back is the same on numbers whose parts are exchanged, at the first stag
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 from ..autograd.tape import RuleContext
@@ -83,10 +84,11 @@ class _Stage(NamedTuple):
 
     def _points(self, site: KernelSite, at: dict[str, Value]) -> list[butterflies.Point]:
         row, found = at["p"], []
+        read = site.current if len(site.casts) == 1 else partial(site.read, 1)
         apart = site.number("p", self.m) if self.first else site.number("apart", self.m * self.s)
         place = at["q"] + self._between(site) * row
         for _ in range(self.radix):
-            z = site.read(0, at["outer"], *((row, at["q"]) if self.first else (place,)))
+            z = read(at["outer"], *((row, at["q"]) if self.first else (place,)))
             exchanged = self.first and self.way.back
             found.append((imag(z), real(z)) if exchanged else (real(z), imag(z)))
             row, place = row + apart, place + apart
@@ -98,7 +100,7 @@ class _Stage(NamedTuple):
         m, found = site.number("p", self.m), [points[0]]
         place = site.number("start", self.start) + p
         for z in points[1:]:
-            c, s = site.read(1, place), site.read(1, place + m)
+            c, s = site.read(0, place), site.read(0, place + m)
             found.append(butterflies.turned(z, c, s))
             place = place + m + m
         return found
@@ -114,7 +116,10 @@ class _Stage(NamedTuple):
 
 
 def _launches(launches: Launches) -> None:
-    """The stages, which write to temporary memory and to the result in turn."""
+    """The stages, which write to temporary memory and to the result in turn.
+
+    The last one stores where it has read, so that it and the one before it take the same memory.
+    """
     outer, n, inner = launches.shape(0)
     radices = factors(n)
     if not radices:
@@ -122,12 +127,16 @@ def _launches(launches: Launches) -> None:
     other, s, m, source = -1, inner, n, 0
     for i, (radix, start) in enumerate(zip(radices, starts(n), strict=True)):
         left = len(radices) - 1 - i
-        if left % 2 and other < 0:
+        apart = left > 0 and left % 2 == 0
+        if apart and other < 0:
             other = launches.temporary(launches.dtype(0), (outer, n * inner))
-        target = other if left % 2 else launches.result
+        target = other if apart else launches.result
         m //= radix
         stage = _Stage(launches.attrs, radix, m, s, start, outer, first=not i)
-        launches.launch(f"fourier_by_{radix}", stage.build, source, 1, target)
+        if source == target:
+            launches.launch(f"fourier_by_{radix}", stage.build, 1, target, changes=(-1,))
+        else:
+            launches.launch(f"fourier_by_{radix}", stage.build, 1, source, target)
         s, source = s * radix, target
 
 
