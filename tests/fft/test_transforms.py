@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import dovetail as dt
@@ -131,6 +132,15 @@ def test_rows_that_fit_a_cache_are_one_kernel_where_points_have_one() -> None:
             sum(line.count for line in profile.lines() if "launch fourier" in line.name) == launches
         )
         near(found, np.fft.ifft(a, norm="ortho"), 4)
+
+
+def test_transforms_can_be_saved(device: dt.Device, tmp_path: Path) -> None:
+    for n in (64, 60):
+        x = dt.asarray(drawn(3, n, dtype="complex64"))
+        f = dt.jit(lambda x: fft.fft(x))
+        wanted = f(x).numpy()
+        dt.save_function(f, tmp_path / "f")
+        assert np.array_equal(dt.load_function(tmp_path / "f")(x).numpy(), wanted)
 
 
 def test_a_rows_bits_do_not_depend_on_what_is_beside_it(device: dt.Device) -> None:

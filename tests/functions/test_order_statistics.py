@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 from typing import Any
 
 import dovetail as dt
@@ -119,6 +120,15 @@ def test_halfway_between_elements_of_long_rows(device: dt.Device, dtype: str) ->
                 close = 1e-3 if dtype == "f2" else 1e-6
                 np.testing.assert_allclose(found.numpy(), want, rtol=close)
         against("median", few.astype("f4"), dt.median(dt.asarray(few.astype("f4"))))
+
+
+@pytest.mark.usefixtures("counting")
+def test_medians_of_long_rows_can_be_saved(device: dt.Device, tmp_path: Path) -> None:
+    x = dt.asarray(np.random.default_rng(0).normal(size=9000 if device.type == "cpu" else LARGE))
+    f = dt.jit(lambda x: dt.median(x))
+    wanted = f(x).item()
+    dt.save_function(f, tmp_path / "f")
+    assert dt.load_function(tmp_path / "f")(x).item() == wanted
 
 
 @pytest.mark.usefixtures("counting")

@@ -8,7 +8,7 @@ elements whose higher digits are those of the element sought.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -61,14 +61,7 @@ def count_values(launches: Launches) -> None:
             at = (block, const(way, int64), value)
             return site.stored(site.current(*at) + 1, *at)
 
-        def step(group: Value) -> LoopStep:
-            return (), [counted(start + group * ways + way, way) for way in range(ways)]
-
-        groups = quo(stop - start, const(ways, int64))
-        site.builder.effect(fold_loop(0, groups, (), step))
-        if ways > 1:
-            rest = start + groups * ways
-            site.builder.effect(fold_loop(rest, stop, (), lambda k: ((), [counted(k, 0)])))
+        _in_turn(site, ways, block * site.number("groups", size // ways), stop, counted)
 
     def add_up(site: KernelSite) -> None:
         value, blocks = site.axis(-1, 0), site.size(0, 0)
@@ -80,6 +73,21 @@ def count_values(launches: Launches) -> None:
 
     launches.launch("count_values_of_blocks", count, 0, table, changes=(-1,))
     launches.launch("count_values", add_up, table, launches.result)
+
+
+def _in_turn(
+    site: KernelSite, ways: int, first: Value, stop: Value, counted: Callable[[Value, int], Store]
+) -> None:
+    """Counts elements from first * ways to before stop, as many at once as there are ways."""
+
+    def step(group: Value) -> LoopStep:
+        return (), [counted(group * ways + way, way) for way in range(ways)]
+
+    groups = quo(stop, const(ways, int64))
+    site.builder.effect(fold_loop(first, groups, (), step))
+    if ways > 1:
+        rest = fold_loop(groups * ways, stop, (), lambda k: ((), [counted(k, 0)]))
+        site.builder.effect(rest)
 
 
 def _clear(site: KernelSite, at: Sequence[Value], ways: int) -> None:
@@ -168,7 +176,7 @@ class _Digit(NamedTuple):
         rows = [site.axis(-1, axis) for axis in range(site.rank(-1) - 3)]
         block = site.axis(-1, site.rank(-1) - 3)
         held = site.read(1, *rows, block) if self.below else None
-        start, stop = self._bounds(site, site.size(0, len(rows)), block, held)
+        _, stop = self._bounds(site, site.size(0, len(rows)), block, held)
         _clear(site, [*rows, block], self.ways)
         shift = site.number("shift", self.shift)
 
@@ -177,15 +185,8 @@ class _Digit(NamedTuple):
             at = (*rows, block, const(way, int64), cast(c & ((1 << self.width) - 1), int64))
             return site.stored(site.current(*at) + 1, *at)
 
-        def step(group: Value) -> LoopStep:
-            first = start + group * self.ways
-            return (), [counted(first + way, way) for way in range(self.ways)]
-
-        groups = quo(stop - start, const(self.ways, int64))
-        site.builder.effect(fold_loop(0, groups, (), step))
-        if self.ways > 1:
-            rest = start + groups * self.ways
-            site.builder.effect(fold_loop(rest, stop, (), lambda k: ((), [counted(k, 0)])))
+        groups = block * site.number("groups", self.size // self.ways)
+        _in_turn(site, self.ways, groups, stop, counted)
 
     def keep(self, site: KernelSite) -> None:
         """Operands: the state, the source, what becomes the source."""
@@ -201,7 +202,8 @@ class _Digit(NamedTuple):
             c = self._key(site, 1, rows, k)
             # what does not fit is stored over; no place comes after k
             after = place + cast(eq(c >> shift, prefix), int64)
-            return (after,), [site.put(keys, c, *rows, place)]
+            inside = where((start <= place) & (place < stop), place, start)  # it always is
+            return (after,), [site.put(keys, c, *rows, inside)]
 
         loop = fold_loop(start, stop, (start,), step)
         site.builder.effect(loop)
@@ -211,9 +213,12 @@ class _Digit(NamedTuple):
         self, site: KernelSite, n: Value, block: Value, held: Value | None
     ) -> tuple[Value, Value]:
         """Where what a block has begins and ends, in a row of n."""
-        start = block * site.number("block", self.size)
-        stop = start + (site.number("block", self.size) if held is None else held)
-        return start, stop if held is not None else where(stop < n, stop, n)
+        size = site.number("block", self.size)
+        start = block * size
+        stop = start + (
+            size if held is None else where((const(0, int64) <= held) & (held < size), held, size)
+        )
+        return start, where(stop < n, stop, n)
 
     def _key(self, site: KernelSite, source: int, rows: Sequence[Value], k: Value) -> Value:
         found = site.read(source, *rows, k)
