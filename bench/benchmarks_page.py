@@ -7,7 +7,7 @@ from pathlib import Path
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 MARK = "<!-- {name}: {side} -->"
-SECTIONS = ("sweep", "small work")
+SECTIONS = ("sweep", "small work", "numeric surface")
 
 
 def put(name: str, lines: Sequence[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import dovetail as dt
@@ -104,12 +105,42 @@ def test_every_device_gives_the_same_bits() -> None:
     for device in ("reference", *sorted({"cpu", "opencl"} & INSTALLED)):
         bits = []
         for dtype in ("complex64", "complex128"):
-            for n in (5, 13, 17, 48, 60, 1000, 1024):
+            for n in (5, 13, 17, 48, 60, 64, 128, 256, 1000, 1024):
                 x = dt.asarray(drawn(20, n, dtype=dtype), device=device)
                 bits += [f.numpy().tobytes() for f in (fft.fft(x), fft.ifft(x, axis=0))]
                 bits += [fft.rfft(dt.real(x)).numpy().tobytes(), fft.irfft(x).numpy().tobytes()]
         made.append(bits)
     assert all(bits == made[0] for bits in made)
+
+
+def test_rows_that_fit_a_cache_are_one_kernel_where_points_have_one() -> None:
+    if "cpu" not in INSTALLED:
+        pytest.skip("dovetail-cpu-llvm is not installed")
+    for device, n, launches in (
+        ("cpu", 64, 1),
+        ("cpu", 256, 1),
+        ("cpu", 512, 2),
+        ("reference", 256, 2),
+    ):
+        a = drawn(3, n, dtype="complex64")
+        x = dt.asarray(a, device=device)
+        dt.evaluate(fft.fft(x))  # its table is there
+        with dt.profile() as profile:
+            found = fft.ifft(x, norm="ortho")
+            dt.evaluate(found)
+        assert (
+            sum(line.count for line in profile.lines() if "launch fourier" in line.name) == launches
+        )
+        near(found, np.fft.ifft(a, norm="ortho"), 4)
+
+
+def test_transforms_can_be_saved(device: dt.Device, tmp_path: Path) -> None:
+    for n in (64, 60):
+        x = dt.asarray(drawn(3, n, dtype="complex64"))
+        f = dt.jit(lambda x: fft.fft(x))
+        wanted = f(x).numpy()
+        dt.save_function(f, tmp_path / "f")
+        assert np.array_equal(dt.load_function(tmp_path / "f")(x).numpy(), wanted)
 
 
 def test_a_rows_bits_do_not_depend_on_what_is_beside_it(device: dt.Device) -> None:

@@ -34,6 +34,23 @@ def test_bincount_is_numpys(device: dt.Device) -> None:
     same(dt.bincount(dt.asarray(many)), np.bincount(many))
 
 
+def test_counts_of_any_range_are_numpys(device: dt.Device) -> None:
+    quick = device.type == "cpu"
+    for n in (1, 3, 1021, 3000, *((70_001, 200_003) if quick else ())):
+        for high in (1, 700, 5000, 90_000, 1_000_000):  # some are larger than what was guessed
+            a = RNG.integers(0, high, n)
+            same(dt.bincount(dt.asarray(a)), np.bincount(a))
+            same(dt.bincount(dt.asarray(a), minlength=2000), np.bincount(a, minlength=2000))
+    late = np.zeros(3000, "i8")
+    late[1] = 9000  # not among those that the guess looks at
+    same(dt.bincount(dt.asarray(late)), np.bincount(late))
+    late[1] = -1
+    for d in ("i1", "i8"):
+        with pytest.raises(dt.ArgumentError, match="bincount: x has the negative element -1"):
+            dt.bincount(dt.asarray(late.astype(d)))
+    same(dt.bincount(dt.asarray(np.array([1, 3], "u8"))), [0, 1, 0, 1])
+
+
 @pytest.mark.parametrize("options", [
     {}, {"bins": 7}, {"bins": 1}, {"bins": [-1.0, 0.0, 0.5, 4.0]}, {"range": (-2, 2)},
     {"weights": W}, {"density": True}, {"weights": W, "density": True, "bins": [-9.0, 0.0, 9.0]},

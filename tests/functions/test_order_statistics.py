@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 from typing import Any
 
 import dovetail as dt
@@ -102,6 +103,42 @@ def test_long_rows_are_not_sorted(device: dt.Device, dtype: str) -> None:
                 np.testing.assert_array_equal(found.numpy(), want)
         if dtype in ("f4", "f8"):
             against("quantile", a, dt.quantile(x, 0.3, axis=1), 0.3, axis=1)
+
+
+@pytest.mark.usefixtures("counting")
+@pytest.mark.parametrize("dtype", ["f4", "f8", "f2", "i1", "i4", "i8", "u8", "?"])
+def test_halfway_between_elements_of_long_rows(device: dt.Device, dtype: str) -> None:
+    rng = np.random.default_rng(7)
+    for n in (LARGE + 1, 9000, 20_003) if device.type == "cpu" else (LARGE + 1,):
+        few = rng.integers(0, 2 if dtype == "?" else 5, (3, n))  # the next one is often equal
+        few[1, : n // 2], few[1, n // 2 :] = 0, 1
+        many = np.abs(rng.normal(0, 30, (2, n)))
+        for a in (few.astype(dtype), many.astype(dtype), np.ones((2, n), dtype)):
+            for q in (0.5, 1.0, np.nextafter(1.0, 0.0)):
+                want = np.quantile(a.astype("f8"), q, axis=1)
+                found = dt.quantile(dt.asarray(a), q, axis=1)
+                close = 1e-3 if dtype == "f2" else 1e-6
+                np.testing.assert_allclose(found.numpy(), want, rtol=close)
+        against("median", few.astype("f4"), dt.median(dt.asarray(few.astype("f4"))))
+
+
+@pytest.mark.usefixtures("counting")
+def test_medians_of_long_rows_can_be_saved(device: dt.Device, tmp_path: Path) -> None:
+    x = dt.asarray(np.random.default_rng(0).normal(size=9000 if device.type == "cpu" else LARGE))
+    f = dt.jit(lambda x: dt.median(x))
+    wanted = f(x).item()
+    dt.save_function(f, tmp_path / "f")
+    assert dt.load_function(tmp_path / "f")(x).item() == wanted
+
+
+@pytest.mark.usefixtures("counting")
+def test_the_zero_after_an_element_of_long_rows_is_positive(device: dt.Device) -> None:
+    a = np.full(LARGE + 1, -0.0, "f4")
+    a[: LARGE // 2 + 1] = -1.0
+    found = dt.quantile(dt.asarray(a), 0.5, method="averaged_inverted_cdf")
+    assert found.item() == -0.5
+    found = dt.quantile(dt.asarray(a), 0.505, method="averaged_inverted_cdf").numpy()
+    assert found == 0 and not np.signbit(found)
 
 
 @pytest.mark.usefixtures("counting")

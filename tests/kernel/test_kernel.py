@@ -24,6 +24,7 @@ from dovetail.kernel.language import (
     OPS,
     Atomic,
     Buffer,
+    Effect,
     Loop,
     Store,
     Value,
@@ -371,6 +372,26 @@ def test_invariant_work_leaves_the_loop() -> None:
     assert any("sqrt" in line for line in text[:start])
     assert any("mul i0, m" in line for line in text[:start])
     assert not any("sqrt" in line for line in text[start:])
+
+
+def test_values_that_are_to_come_first_in_a_map_do() -> None:
+    b = KernelBuilder("k")
+    x, out = b.buffer("x", float32, "r"), b.buffer("out", float32, "w")
+    n = b.int("n")
+
+    def body(k: Value) -> list[Effect | Value]:
+        early = load(x, k + 1)
+        return [early, Store(out, k, load(x, k) * early)]
+
+    b.effect(map_loop(0, n, body))
+    kernel = b.build()
+    verify(kernel)
+    (loop,) = (s for s in kernel.body if isinstance(s, Loop))
+    assert [s.index.op for s in loop.body if isinstance(s, Value) and s.op == "load"] == [
+        "add",
+        "loopvar",
+    ]
+    assert [type(s) for s in loop.effects] == [Store]
 
 
 def test_a_reduce_that_needs_no_outer_variable_leaves_the_outer_loop() -> None:

@@ -208,6 +208,29 @@ def test_what_is_not_finite_is_named(device: dt.Device, function: object, bad: f
         function(dt.asarray(a))
 
 
+@pytest.mark.parametrize("dtype", WIDE)
+def test_cholesky_names_what_is_not_finite_wherever_it_looks(dtype: str) -> None:
+    rng = np.random.default_rng(3)
+    for n in (5, 40, 100):
+        a = rng.standard_normal((n, n)).astype(dtype)
+        a = a @ a.conj().T + n * np.eye(n, dtype=dtype)
+        low = linalg.cholesky(dt.asarray(a, device="reference")).numpy()
+        for bad in (np.nan, np.inf, -np.inf, *([1 + 1j * np.nan] if dtype[0] == "c" else ())):
+            for i, j in (
+                (0, 0),
+                (n - 1, 0),
+                (n - 1, n - 1),
+                *[sorted(rng.integers(0, n, 2))[::-1]],
+            ):
+                spoiled = a.copy()
+                spoiled[i, :j] = 0
+                spoiled[i, j] = bad
+                with pytest.raises(dt.LinAlgError, match="has NaN or inf"):
+                    linalg.cholesky(dt.asarray(spoiled, device="reference"))
+        a[0, n - 1] = np.nan  # of the other triangle
+        assert np.array_equal(linalg.cholesky(dt.asarray(a, device="reference")).numpy(), low)
+
+
 def test_matrices_may_have_as_many_axes_as_tensors(device: dt.Device) -> None:
     x = dt.ones((1,) * 64)
     for function in (linalg.svdvals, linalg.eigvalsh, linalg.det):

@@ -21,6 +21,7 @@ from dovetail.extend import (
     Value,
     bool_,
     float32,
+    loads,
     uint32,
     uint64,
 )
@@ -78,13 +79,15 @@ def sheaves(block: Block, native: int) -> dict[int, Sheaf]:
     """By id of each of them, the stores of a straight-line block that together fill memory.
 
     The last one stores for all of a sheaf, which has as many as a register has elements, at most:
-    what is only written is not read in between.
+    what is not read in the block is not read in between. Bodies of maps are such blocks, too.
     """
+    maps = [s.body for s in block if isinstance(s, Loop) and s.kind == "map"]
     if any(isinstance(s, Loop) for s in block):
-        return {}
+        return {k: sheaf for body in maps for k, sheaf in sheaves(body, native).items()}
+    read = {v.buffer for v in loads(block)}
     runs: dict[object, list[Store]] = {}
     for s in block:
-        plain = isinstance(s, Store) and s.when is None and s.buffer.access == "w"
+        plain = isinstance(s, Store) and s.when is None and s.buffer not in read
         if isinstance(s, Store) and plain and s.buffer.dtype is not bool_:
             places = frozenset(_terms(s.index)[0].items())
             runs.setdefault((s.buffer, places), []).append(s)

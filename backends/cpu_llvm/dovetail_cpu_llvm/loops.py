@@ -5,11 +5,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 
-from dovetail.extend import LANES, Atomic, Block, Kernel, Loop, Store, Value, combine
+from dovetail.extend import Atomic, Block, Kernel, Loop, Store, Value, combine
 
 from .couples import Couples
 from .emit import Lane, scalar_type
-from .schedule import Schedule
+from .schedule import Schedule, lanes_of_map
 
 
 class Loops(Couples):
@@ -77,7 +77,9 @@ class Loops(Couples):
     def map(self, loop: Loop) -> None:
         start, stop = self.uniform(loop.start), self.uniform(loop.stop)
         if self.vectorizes(loop):
-            for k in self.lanes(self.counter(start), stop, LANES):
+            for k in self.lanes(
+                self.counter(start), stop, lanes_of_map(loop, self.schedule.native)
+            ):
                 for _ in self.runs(loop, k.text):
                     self.block(loop.body)
             return

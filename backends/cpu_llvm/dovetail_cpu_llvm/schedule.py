@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from dovetail.extend import (
+    LANES,
     Atomic,
     Block,
     Kernel,
@@ -107,7 +108,7 @@ def schedule(kernel: Kernel, native: int) -> Schedule:
 
 def _in_lockstep(kernel: Kernel, native: int, loops: list[Loop]) -> Schedule:
     """The schedule where lanes are points of the innermost axis."""
-    rank, item = len(kernel.grid), max(_itemsizes(kernel), default=8)
+    rank, item = len(kernel.grid), max(_itemsizes(kernel.body), default=8)
     width = native // item * (REGISTERS if loops else 2)
     if loops and (shared := _shared(kernel, loops)):
         # 4 rows of 4 vectors: 16 accumulators of 32 registers, or 8 of 16
@@ -217,9 +218,9 @@ def _shared(kernel: Kernel, loops: list[Loop]) -> frozenset[int]:
     return shared if pays and along(loop.start) == along(loop.stop) == 0 else frozenset()
 
 
-def _itemsizes(kernel: Kernel) -> Iterator[int]:
+def _itemsizes(block: Block) -> Iterator[int]:
     """The sizes of what vectors hold: what is loaded and stored, and floats."""
-    for s in walk(kernel.body):
+    for s in walk(block):
         if isinstance(s, Value) and (s.op == "load" or s.dtype.kind == "f"):
             yield s.dtype.itemsize
         elif isinstance(s, Store):
@@ -228,6 +229,17 @@ def _itemsizes(kernel: Kernel) -> Iterator[int]:
 
 def _can_vectorize(loop: Loop) -> bool:
     return loop.kind != "fold" and not any(isinstance(s, (Loop, Atomic)) for s in loop.body)
+
+
+def lanes_of_map(loop: Loop, native: int) -> int:
+    """How many iterations of a map are computed at once.
+
+    Where one stores much, a vector of each value fills the registers, and loops may be short: rows
+    of 64 and of 128 complex numbers are transformed in half the time that twice as many lanes take.
+    """
+    if sum(isinstance(s, Store) for s in loop.body) <= FEW:
+        return LANES
+    return native // max(_itemsizes(loop.body))
 
 
 def _lockstep(kernel: Kernel, loops: list[Loop]) -> bool:

@@ -344,8 +344,10 @@ class Evaluation(Walk):
         opened = open_device(self.device)
         leaf_slot = {self.index[e]: slot for slot, e in enumerate(self.leaves)}
         calls = frozenset(opened.library_calls)
-        busy = opened.backend.info.capabilities.concurrency
-        graph = Graph(self.nodes, self.index, leaf_slot, roots, held, busy, calls, target)
+        can = opened.backend.info.capabilities
+        graph = Graph(
+            self.nodes, self.index, leaf_slot, roots, held, can.concurrency, calls, target, can.near
+        )
         plan = fusion.plan(graph)
         events.note("plan", begun, steps=len(plan.steps))
         return plan

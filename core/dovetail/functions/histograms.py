@@ -8,11 +8,12 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from ..arguments import flag, integer, named, real, refused, sequence, shown
-from ..dtypes import DType, float32, float64, int64
+from ..dtypes import DType, float32, float64, int32, int64
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..graph.expr import node, spec
 from ..ops import table as ops
-from ..tensor.host import evaluate
+from ..ops.counting import CLIPPED
+from ..tensor.host import evaluate, values_of
 from ..tensor.operands import ARRAYS, Array, beside
 from ..tensor.tensor import Tensor, make, required, strided
 from ..tensor.verbs import apply, view
@@ -74,6 +75,8 @@ def bincount(x: Tensor, /, weights: Array | None = None, minlength: int = 0) -> 
     w = None if weights is None else _beside("bincount", weights, x)
     if w is not None and w.shape != x.shape:
         raise ShapeError(f"bincount: weights of shape {w.shape} for x of shape {x.shape}")
+    if w is None and x.size and (found := _guessed(x, least)) is not None:
+        return found
     bins = least
     if x.size:
         low, high = min_of(x), max_of(x)
@@ -81,23 +84,44 @@ def bincount(x: Tensor, /, weights: Array | None = None, minlength: int = 0) -> 
         if int(low.item()) < 0:
             raise ArgumentError(f"bincount: x has the negative element {low.item()}")
         bins = max(int(high.item()) + 1, least)
-    return _counted(cast(x, int64), bins, w)
+    return _counted(x, bins, w)
 
 
 def _beside(op: str, given: Array, x: Tensor) -> Tensor:
     return given if isinstance(given, Tensor) else beside(op, given, (x,))
 
 
-def _counted(at: Tensor, bins: int, weights: Tensor | None) -> Tensor:
-    """Counts, or sums of weights, of positions known to be in 0..bins-1."""
+SAMPLE = 1 << 10  # elements by which the largest one is guessed
+GUESSED = 1 << 10, 1 << 17  # the least guess, and the greatest one whose counts fit a cache
+
+
+def _guessed(x: Tensor, least: int) -> Tensor | None:
+    """Counts from one pass, by a guess at the largest element; None where that was too small.
+
+    Reading the range before counting takes two thirds of the time of counting.
+    """
+    some = x if x.size <= GUESSED[0] else x[:: x.size // SAMPLE]
+    largest = least - 1 if some is x else max(int(max_of(some).item()), least - 1)
+    bins = max(1 << max(largest, 0).bit_length(), GUESSED[0])
+    if bins > max(min(GUESSED[1], x.size), GUESSED[0]):
+        return None
+    counts = _counted(x, bins + 1, None, CLIPPED)
+    used = np.flatnonzero(values_of("bincount", counts))
+    if used[-1] == bins:
+        return None
+    return counts[: max(int(used[-1]) + 1, least)]
+
+
+def _counted(at: Tensor, bins: int, weights: Tensor | None, how: str | None = None) -> Tensor:
+    """Counts, or sums of weights, of positions known to be in 0..bins-1 unless CLIPPED."""
     if weights is not None:
         d = weights.dtype if weights.dtype.kind == "f" else float64
         total = zeros((bins,), dtype=d, device=at.device)
-        return index_add(total, 0, at, cast(weights, d)) if at.size else total
+        return index_add(total, 0, cast(at, int64), cast(weights, d)) if at.size else total
     if not at.size or not bins:
         return zeros((bins,), dtype=int64, device=at.device)
     s = spec((bins,), int64, at.device, "bincount")
-    return make(node(ops.COUNT_VALUES, (at._expr,), s))
+    return make(node(ops.COUNT_VALUES, (at._expr,), s, how))
 
 
 @named
@@ -151,8 +175,9 @@ class _Axis(NamedTuple):
     edges: Tensor
     even: tuple[float, float] | None  # from where to where, where all are as wide
 
-    def places(self, x: Tensor) -> Tensor:
-        """The bin of each element, and one more for what lies outside."""
+    def places(self, x: Tensor, cells: int) -> Tensor:
+        """The bin of each element, and one more for what lies outside; of so many cells in all."""
+        d = int32 if cells <= int32.max else int64
         n, edges = self.bins, cast(self.edges, result_type(x, self.edges))
         x = cast(x, edges.dtype)
         first, last = edges[0], edges[n]
@@ -172,7 +197,7 @@ class _Axis(NamedTuple):
             ops.LOGICAL_AND,
             (apply(ops.GREATER_EQUAL, (x, first)), apply(ops.LESS_EQUAL, (x, last))),
         )
-        return apply(ops.WHERE, (inside, at, n))
+        return cast(apply(ops.WHERE, (inside, at, n)), d)
 
 
 def _ends(op: str, x: Tensor, given: Range) -> tuple[float, float]:
@@ -260,7 +285,7 @@ def histogram(
     w = None if weights is None else ravel(_beside("histogram", weights, x))
     if w is not None and w.shape != flat.shape:
         raise ShapeError(f"histogram: {w.size} weights for {flat.size} elements")
-    found = _counted(along.places(flat), along.bins + 1, w)[: along.bins]
+    found = _counted(along.places(flat, along.bins + 1), along.bins + 1, w)[: along.bins]
     if w is not None and w.dtype.kind in "iu":
         found = cast(found, w.dtype)
     if density:
@@ -296,14 +321,15 @@ def histogram2d(
     if len(reach) != 2:
         raise refused(op, "range", "two ranges", range)
     first, second = (_axis(op, t, p, r) for t, p, r in zip((a, b), pair, reach, strict=True))  # type: ignore[arg-type]  # checked there
-    i, j = first.places(a), second.places(b)
     wide = second.bins + 1
+    cells = (first.bins + 1) * wide
+    i, j = first.places(a, cells), second.places(b, cells)
     places = apply(ops.ADD, (apply(ops.MULTIPLY, (i, wide)), j))
     w = None if weights is None else ravel(_beside(op, weights, x))
     if w is not None and w.shape != a.shape:
         raise ShapeError(f"{op}: {w.size} weights for {a.size} points")
-    cells = _counted(places, (first.bins + 1) * wide, w)
-    found = view(cells, ("reshape", (first.bins + 1, wide)))[: first.bins, : second.bins]
+    found = view(_counted(places, cells, w), ("reshape", (first.bins + 1, wide)))
+    found = found[: first.bins, : second.bins]
     if density:
         d = result_type(_float_of(first.edges), _float_of(second.edges))
         widths = [cast(diff(e), d) for e in (first.edges, second.edges)]

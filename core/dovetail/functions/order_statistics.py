@@ -30,6 +30,7 @@ from .manipulation import moveaxis
 from .sorting import SAME_BITS, sort
 from .statistics import Axis
 from .statistics import any as any_of
+from .statistics import min as min_of
 from .statistics import sum as sum_of
 
 __all__ = [
@@ -142,8 +143,12 @@ def _picked(rows: Tensor, q: np.ndarray, method: str) -> Tensor:
         found = at(ordered, _whole(method, n, q, np))
     else:
         low, weight = _between(method, n, q, np)
-        a = cast(at(ordered, low), d)
-        b = cast(at(ordered, low + 1), d) if weight.any() else a
+        below = at(ordered, low)
+        a = b = cast(below, d)
+        if weight.any():
+            quick = at is _selected and rows.dtype.kind != "b"
+            above = _following(rows, below, low) if quick else at(ordered, low + 1)
+            b = cast(above, d)
         found = _mixed(a, b, from_host(weight, float64, rows.device))
     if rows.dtype.kind != "f":
         return found
@@ -163,6 +168,22 @@ def _selected(rows: Tensor, places: np.ndarray) -> Tensor:
     clipped = np.clip(places, 0, rows.shape[-1] - 1).astype(np.int64)
     found = [_of_rank(rows, k) for k in clipped.tolist()]
     return found[0] if len(found) == 1 else concat(found, axis=-1)
+
+
+def _following(rows: Tensor, found: Tensor, places: np.ndarray) -> Tensor:
+    """The elements of rows after those that `_selected` has found at some places."""
+    n, d = rows.shape[-1], rows.dtype
+    beyond = math.inf if d.kind == "f" else d.max
+    following = []
+    for i, k in enumerate(np.clip(places, 0, n - 1).astype(np.int64).tolist()):
+        here = found[..., i : i + 1]
+        known = cast(apply(ops.LESS_EQUAL, (rows, here)), int64)
+        above = apply(ops.WHERE, (apply(ops.GREATER, (rows, here)), rows, beyond))
+        least = min_of(above, axis=-1, keepdims=True)
+        least = apply(ops.WHERE, (apply(ops.EQUAL, (least, 0)), 0, least))  # no -0
+        again = apply(ops.GREATER, (sum_of(known, axis=-1, keepdims=True), min(k + 1, n - 1)))
+        following.append(apply(ops.WHERE, (again, here, least)))
+    return following[0] if len(following) == 1 else concat(following, axis=-1)
 
 
 def _of_rank(rows: Tensor, rank: int) -> Tensor:

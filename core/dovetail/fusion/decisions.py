@@ -47,7 +47,9 @@ class Graph:
         concurrency: int,
         library_calls: frozenset[tuple[str, DType]],
         target: Target | None = None,
+        near: int = 0,
     ) -> None:
+        self.near = near  # see `Capabilities`
         self.nodes, self.index, self.leaf_slot = nodes, index, leaf_slot
         self.roots, self.held, self.target = roots, held, target
         self.concurrency, self.library_calls = concurrency, library_calls

@@ -152,7 +152,8 @@ class OpLaunches:
     def __init__(self, d: Decisions, kernels: OwnKernels) -> None:
         e = d.graph.nodes[kernels.node]
         assert e.op is not None
-        self.op, self.attrs, self.concurrency = e.op, e.attrs, d.graph.concurrency
+        self.op, self.attrs = e.op, e.attrs
+        self.concurrency, self.near = d.graph.concurrency, d.graph.near
         self.result = len(kernels.inputs)
         self.steps: list[Step | Call] = []
         self._d, self._node = d, kernels.node

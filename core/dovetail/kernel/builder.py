@@ -152,10 +152,7 @@ class _Scheduler(Cloner):
 
     def run(self, effects: Sequence[Effect | Value]) -> Block:
         for effect in effects:
-            if isinstance(effect, Value):
-                self.operand(effect)
-            else:
-                self._effect(effect)
+            self._effect(effect)
         return tuple(self.open[0].statements)
 
     def bind(self, old: Value, new: Value, scope: _Scope) -> None:
@@ -215,9 +212,11 @@ class _Scheduler(Cloner):
         self.open[-1].statements.append(new)
         return new
 
-    def _effect(self, effect: Effect) -> None:
+    def _effect(self, effect: Effect | Value) -> None:
         if isinstance(effect, Loop):
             self.loop(effect)
+        elif isinstance(effect, Value):
+            self.operand(effect)
         else:
             placed = self.effect(effect)
             self.open[-1].statements.append(placed)

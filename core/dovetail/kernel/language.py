@@ -426,10 +426,15 @@ Statement = Value | Store | Atomic | Loop
 Block = tuple[Statement, ...]
 
 
-def map_loop(start: Operand, stop: Operand, body: Callable[[Value], Iterable[Effect]]) -> Loop:
-    """A loop of independent iterations: `body(k)` gives its effects. For `KernelBuilder.effect`."""
+def map_loop(
+    start: Operand, stop: Operand, body: Callable[[Value], Iterable[Effect | Value]]
+) -> Loop:
+    """A loop of independent iterations: `body(k)` gives its effects. For `KernelBuilder.effect`.
+
+    Values among them are computed before what comes after them, as by `KernelBuilder.first`.
+    """
     loop = Loop("map", wrap(start, int64), wrap(stop, int64))
-    loop.effects = tuple(body(loop.var))
+    loop.effects = tuple(body(loop.var))  # type: ignore[arg-type]  # no values when it is built
     return loop
 
 

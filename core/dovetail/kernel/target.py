@@ -20,3 +20,6 @@ class Capabilities:
     exact_division: bool = True  # whether float32 div and sqrt round correctly
     float64: bool = True
     concurrency: int = 1  # how many independent grid points keep the device busy
+    # Bytes that a grid point may write and soon read again at little cost, its loops being as quick
+    # as neighbouring points are: of a first cache. 0 where points share what is near.
+    near: int = 0

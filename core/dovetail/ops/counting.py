@@ -8,16 +8,29 @@ elements whose higher digits are those of the element sought.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
 from ..dtypes import DType, int64, uint32, uint64
-from ..kernel.language import Store, Value, cast, const, eq, fold_loop, map_loop, reduce_loop, where
+from ..kernel.language import (
+    Store,
+    Value,
+    cast,
+    const,
+    eq,
+    fold_loop,
+    map_loop,
+    quo,
+    reduce_loop,
+    where,
+)
 from .site import KernelSite, Launches, LoopStep
 from .sort import LONG, canonical_key, element_of_key, key_dtype
 
 WAYS = 4  # tables of a block: equal elements in a row do not wait for each other's counts
+MANY = 1 << 13  # different integers of which more would not fit the cache so often
+CLIPPED = "clipped"  # as attrs: see `count_values`
 PAYS = 8  # elements of a block, for each place in its tables, that are worth the tables
 NARROW, WIDE = 8, 11  # bits of a digit of a selection; the wide one in long rows
 
@@ -25,35 +38,56 @@ NARROW, WIDE = 8, 11  # bits of a digit of a selection; the wide one in long row
 def count_values(launches: Launches) -> None:
     """Launches: how often each of 0, 1, ... occurs in a vector of such integers.
 
-    Operand 0 holds them, the result is as long as there are different ones.
+    Operand 0 holds them, the result is as long as there are different ones. Where attrs are
+    CLIPPED, what is none of these counts for the last one.
     """
     (n,), (bins,) = launches.shape(0), launches.shape(launches.result)
-    size = launches.block((), n, PAYS * WAYS * bins)
-    table = launches.temporary(uint32, (-(-n // size), WAYS, bins))
+    ways = WAYS if bins <= MANY else 1
+    size = -(-launches.block((), n, PAYS * ways * bins) // ways) * ways
+    table = launches.temporary(uint32, (-(-n // size), ways, bins))
 
     def count(site: KernelSite) -> None:
         block = site.axis(-1, 0)
         start, n = block * site.number("block", size), site.size(0, 0)
         stop = start + site.number("block", size)
         stop = where(stop < n, stop, n)
-        _clear(site, [block], WAYS)
+        _clear(site, [block], ways)
+        last = site.size(-1, 2) - 1
 
-        def step(k: Value) -> LoopStep:
-            at = (block, k & (WAYS - 1), site.read(0, k))
-            return (), [site.stored(site.current(*at) + 1, *at)]
+        def counted(k: Value, way: int) -> Store:
+            value = cast(site.read(0, k), int64)
+            if site.attrs == CLIPPED:
+                value = where(cast(value, uint64) < cast(last, uint64), value, last)
+            at = (block, const(way, int64), value)
+            return site.stored(site.current(*at) + 1, *at)
 
-        site.builder.effect(fold_loop(start, stop, (), step))
+        _in_turn(site, ways, block * site.number("groups", size // ways), stop, counted)
 
     def add_up(site: KernelSite) -> None:
         value, blocks = site.axis(-1, 0), site.size(0, 0)
 
         def of_block(b: Value) -> Value:
-            return _sum_of_ways(site, 0, [b], WAYS, value)
+            return _sum_of_ways(site, 0, [b], ways, value)
 
         site.store(reduce_loop("add", 0, blocks, of_block)[0], value)
 
     launches.launch("count_values_of_blocks", count, 0, table, changes=(-1,))
     launches.launch("count_values", add_up, table, launches.result)
+
+
+def _in_turn(
+    site: KernelSite, ways: int, first: Value, stop: Value, counted: Callable[[Value, int], Store]
+) -> None:
+    """Counts elements from first * ways to before stop, as many at once as there are ways."""
+
+    def step(group: Value) -> LoopStep:
+        return (), [counted(group * ways + way, way) for way in range(ways)]
+
+    groups = quo(stop, const(ways, int64))
+    site.builder.effect(fold_loop(first, groups, (), step))
+    if ways > 1:
+        rest = fold_loop(groups * ways, stop, (), lambda k: ((), [counted(k, 0)]))
+        site.builder.effect(rest)
 
 
 def _clear(site: KernelSite, at: Sequence[Value], ways: int) -> None:
@@ -87,30 +121,42 @@ def select(launches: Launches) -> None:
     """Launches: the element of each row (the last axis) that a sort would put at a rank.
 
     The op's numbers: what is subtracted from integers to make keys, and the rank. attrs: `Bits`.
+    After each digit the keys that have it are brought to the start of their block, so that all
+    elements are read twice, and then few.
     """
     *rows, n = launches.shape(0)
     bits, width = launches.attrs, WIDE if n >= LONG else NARROW
     ways = WAYS if n >= LONG else 1
-    size = launches.block((*rows,), n, 1 << (width + 2))
-    table = launches.temporary(uint32, (*rows, -(-n // size), ways, 1 << width))
+    size = -(-launches.block((*rows,), n, 1 << (width + 2)) // ways) * ways
+    blocks = -(-n // size)
+    table = launches.temporary(uint32, (*rows, blocks, ways, 1 << width))
     totals = launches.temporary(int64, (*rows, 1 << width))
     state: tuple[int, ...] = ()
+    source: tuple[int, ...] = (0,)
     for shift in reversed(range(bits.first, bits.stop, width)):
         digit = _Digit(launches.dtype(0), shift, width, size, ways, bool(state))
-        launches.launch("select_count", digit.tally, 0, *state, table, changes=(-1,))
+        launches.launch("select_count", digit.tally, *source, table, changes=(-1,))
         launches.launch("select_sum", digit.add_up, table, totals)
         if shift == bits.first:
             launches.launch("select", digit.finish, 0, totals, *state, launches.result)
+            return
+        after = launches.temporary(uint64, (2, *rows))
+        launches.launch("select_digit", digit.narrow, 0, totals, *state, after)
+        state = (after,)
+        if digit.below:
+            launches.launch("select_keep", digit.keep, after, *source, changes=(1, -1))
         else:
-            after = launches.temporary(uint64, (2, *rows))
-            launches.launch("select_digit", digit.narrow, 0, totals, *state, after)
-            state = (after,)
+            keys = launches.temporary(digit.key, (*rows, n))
+            source = keys, launches.temporary(int64, (*rows, blocks))
+            launches.launch("select_keep", digit.keep, after, 0, *source, changes=(2, -1))
 
 
 class _Digit(NamedTuple):
     """One pass of a selection: by the digit at `shift`, below a prefix where there is one.
 
-    The state between passes, (2, *rows): the prefix, and the rank among what has it.
+    The state between passes, (2, *rows): the prefix, and the rank among what has it. The source of
+    a pass: the elements, or where there is a prefix the keys that have it and how many of these
+    each block has.
     """
 
     dtype: DType
@@ -126,25 +172,57 @@ class _Digit(NamedTuple):
         return key_dtype(self.dtype)
 
     def tally(self, site: KernelSite) -> None:
-        """Operands: the elements, the state if any, the table."""
+        """Operands: the source, the table."""
         rows = [site.axis(-1, axis) for axis in range(site.rank(-1) - 3)]
         block = site.axis(-1, site.rank(-1) - 3)
-        start, n = block * site.number("block", self.size), site.size(0, len(rows))
-        stop = start + site.number("block", self.size)
-        stop = where(stop < n, stop, n)
+        held = site.read(1, *rows, block) if self.below else None
+        _, stop = self._bounds(site, site.size(0, len(rows)), block, held)
         _clear(site, [*rows, block], self.ways)
-        prefix = self._prefix(site, 1, rows) if self.below else None
-        shift, above = site.number("shift", self.shift), site.number("above", self.width)
+        shift = site.number("shift", self.shift)
 
-        def step(k: Value) -> LoopStep:
-            zero = site.scalar(0, self.key)
-            c = canonical_key(site.read(0, *rows, k), zero) >> cast(shift, self.key)
-            digit = cast(c & ((1 << self.width) - 1), int64)
-            fits = None if prefix is None else eq(c >> cast(above, self.key), prefix)
-            at = (*rows, block, k & (self.ways - 1), digit)
-            return (), [site.stored(site.current(*at) + 1, *at, when=fits)]
+        def counted(k: Value, way: int) -> Store:
+            c = self._key(site, 0, rows, k) >> cast(shift, self.key)
+            at = (*rows, block, const(way, int64), cast(c & ((1 << self.width) - 1), int64))
+            return site.stored(site.current(*at) + 1, *at)
 
-        site.builder.effect(fold_loop(start, stop, (), step))
+        groups = block * site.number("groups", self.size // self.ways)
+        _in_turn(site, self.ways, groups, stop, counted)
+
+    def keep(self, site: KernelSite) -> None:
+        """Operands: the state, the source, what becomes the source."""
+        keys = len(site.casts) - 1
+        rows = [site.axis(-1, axis) for axis in range(site.rank(-1) - 1)]
+        block = site.axis(-1, site.rank(-1) - 1)
+        held = site.current(*rows, block) if self.below else None
+        start, stop = self._bounds(site, site.size(1, len(rows)), block, held)
+        prefix = self._prefix(site, 0, rows)
+        shift = cast(site.number("shift", self.shift), self.key)
+
+        def step(k: Value, place: Value) -> LoopStep:
+            c = self._key(site, 1, rows, k)
+            # what does not fit is stored over; no place comes after k
+            after = place + cast(eq(c >> shift, prefix), int64)
+            inside = where((start <= place) & (place < stop), place, start)  # it always is
+            return (after,), [site.put(keys, c, *rows, inside)]
+
+        loop = fold_loop(start, stop, (start,), step)
+        site.builder.effect(loop)
+        site.builder.effect(site.stored(loop.results[0] - start, *rows, block))
+
+    def _bounds(
+        self, site: KernelSite, n: Value, block: Value, held: Value | None
+    ) -> tuple[Value, Value]:
+        """Where what a block has begins and ends, in a row of n."""
+        size = site.number("block", self.size)
+        start = block * size
+        stop = start + (
+            size if held is None else where((const(0, int64) <= held) & (held < size), held, size)
+        )
+        return start, where(stop < n, stop, n)
+
+    def _key(self, site: KernelSite, source: int, rows: Sequence[Value], k: Value) -> Value:
+        found = site.read(source, *rows, k)
+        return found if self.below else canonical_key(found, site.scalar(0, self.key))
 
     def add_up(self, site: KernelSite) -> None:
         """Operands: the table, the totals of rows and digits."""

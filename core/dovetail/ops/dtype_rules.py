@@ -256,6 +256,11 @@ def integers(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
     return (int64,) * len(operands), int64
 
 
+def tallying(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
+    """Numbers of elements, which are read as they are."""
+    return _strong(operands), int64
+
+
 def searching(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
     """A position; the first two operands meet in one dtype, a third has positions."""
     d = common(op, operands[:2])

@@ -104,6 +104,10 @@ class Launches(Protocol):
         """How many points the device computes at the same time."""
 
     @property
+    def near(self) -> int:
+        """Bytes that a point may write and soon read again at little cost."""
+
+    @property
     def result(self) -> int:
         """The number of the result: as many as there are operands."""
 

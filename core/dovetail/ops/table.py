@@ -373,7 +373,7 @@ ARGSORT = _row(Op("argsort", "kernel", rules.ordering, launches=sort.argsort, ve
 
 # The element at a rank of each row, and how often 0, 1, ... occur; see `counting`.
 SELECT = _row(Op("select", "kernel", rules.selecting, launches=counting.select))
-COUNT_VALUES = _row(Op("count_values", "kernel", rules.integers, launches=counting.count_values))
+COUNT_VALUES = _row(Op("count_values", "kernel", rules.tallying, launches=counting.count_values))
 
 # Running sums, products and logarithms of sums: k ascending, reduced precision in float32. attrs:
 # (axis, whether the initial value comes first, dtype).

@@ -11,7 +11,7 @@ import pytest
 from dovetail.dtypes import DType
 from dovetail.extend import KernelSite, Op, Store, const, dtype_rules, make_node
 from dovetail.kernel.builder import Kernel, KernelBuilder
-from dovetail.kernel.language import load
+from dovetail.kernel.language import LANES, Loop, cast, load, map_loop
 from dovetail.kernel.legalize import legalize
 from dovetail.kernel.target import Capabilities
 
@@ -54,6 +54,39 @@ def test_others_are_none() -> None:
     for k in range(8):
         b.store(out, i * 8 + k, load(out, i * 8 + k) + 1.0)
     assert sizes(b.build()) == []
+
+
+def mapped(access: str, count: int) -> Kernel:
+    """A kernel of a loop that stores at count neighbours, and of one that updates every place."""
+    b = KernelBuilder("k")
+    out = b.buffer("out", dt.float32, access)
+    i, n = b.axis(b.int("rows")) * 1000, b.int("n")
+    here = [const(k, dt.int64) for k in range(count)]
+    b.effect(
+        map_loop(0, n, lambda k: [Store(out, i + k * count + h, cast(k, dt.float32)) for h in here])
+    )
+    if access == "rw":
+        places = [i + h * 8 for h in here]
+        b.effect(
+            map_loop(0, n, lambda k: [Store(out, p + k, load(out, p + k) + 1.0) for p in places])
+        )
+    return b.build()
+
+
+def test_bodies_of_maps_have_sheaves_where_they_do_not_read_what_they_store() -> None:
+    for access in ("w", "rw"):
+        kernel = mapped(access, 16)
+        found = couples.sheaves(kernel.body, NATIVE)
+        loops = [s for s in kernel.body if isinstance(s, Loop)]
+        there = [[id(s) in found for s in x.body if isinstance(s, Store)] for x in loops]
+        assert there == [[True] * 16, [False] * 16][: len(loops)]
+
+
+def test_maps_that_store_much_have_fewer_lanes() -> None:
+    schedule = pytest.importorskip("dovetail_cpu_llvm.schedule")
+    for count, lanes in ((4, LANES), (8, NATIVE // 4)):
+        (loop,) = (s for s in mapped("w", count).body if isinstance(s, Loop))
+        assert schedule.lanes_of_map(loop, NATIVE) == lanes
 
 
 @pytest.mark.parametrize(
