@@ -13,6 +13,8 @@ What parameters of the same name mean in every function:
   it is what comes back. It has no gradient.
 - `shape`: an int, or a tuple of ints.
 - `dtype`: a dovetail dtype, its name, a NumPy dtype, or Python's bool, int or float.
+- `more`, `theirs`: what others take by place, and what they call parameters (`dim`, `keepdim`,
+  `input`, `size`): it is taken where it means the same; else the error says what to write.
 - `device`, `spec`: "cpu", "opencl:1", ... or a `Device`; None is the default device.
 
 A value of another kind than a parameter takes is an ArgumentTypeError (a TypeError), what is no

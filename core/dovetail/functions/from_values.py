@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
+from typing import Any
+
 import numpy as np
 
-from ..arguments import (
-    flag,
-)
+from ..arguments import flag
 from ..device import device, usable
 from ..dtypes import DType, complex64, complex128, dtype, float64
 from ..errors import (
@@ -18,6 +20,7 @@ from ..errors import (
 )
 from ..layout import Shape
 from ..ops import table as ops
+from ..respelled import UNGIVEN, retold
 from ..tensor import operands
 from ..tensor.host import evaluate, from_host, shown
 from ..tensor.tensor import Tensor, strided
@@ -30,8 +33,9 @@ __all__ = ["asarray"]
 
 
 def asarray(
-    obj: object, /, *, dtype: DTypeLike = None, device: DeviceLike = None, copy: bool | None = None
-) -> Tensor:
+    obj: object = UNGIVEN, /, dtype: DTypeLike = None, *, device: DeviceLike = None,
+    copy: bool | None = None, **theirs: object,
+) -> Tensor:  # fmt: skip
     """A tensor of numbers, nested lists, an array or anything else with DLPack or `__array__`.
 
     What is a tensor already, of this dtype and on this device, is returned as it is. All else is
@@ -48,6 +52,8 @@ def asarray(
     >>> dt.asarray([[1, 2], [3, 4]], device="reference").shape
     (2, 2)
     """
+    if theirs:
+        return retold(asarray, locals())
     want = None if dtype is None else any_dtype("asarray", dtype)
     copy = copy if copy is None else flag("asarray", copy, "copy")
     if isinstance(obj, Tensor):
@@ -72,7 +78,16 @@ def asarray(
     return _from_numpy(_host_values(obj), want, device, copy)
 
 
+class _Called(ModuleType):
+    """The package `dt.tensor`, which makes tensors where it is called, as PyTorch's `tensor`."""
+
+    def __call__(self, data: object = (), **options: Any) -> Tensor:
+        """A new tensor of the data: `dt.asarray(data, copy=True)`."""
+        return asarray(data, copy=True, **options)
+
+
 operands.as_tensor = asarray
+sys.modules[Tensor.__module__.rpartition(".")[0]].__class__ = _Called
 _DEFAULTS = (float64, complex128)  # what NumPy makes of Python's numbers, where the default is less
 
 

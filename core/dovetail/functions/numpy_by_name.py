@@ -54,8 +54,10 @@ def lacking(name: str, why: str = "dovetail has no such function") -> DTypeError
 
 @lru_cache(512)
 def signature_of(function: Function) -> Signature:
-    """A function's parameters."""
-    return signature(function)
+    """A function's parameters, without what takes the names of others."""
+    found = signature(function)
+    own = [p for p in found.parameters.values() if p.name not in ("more", "theirs")]
+    return found if len(own) == len(found.parameters) else found.replace(parameters=own)
 
 
 def called(name: str, ours: Function, args: tuple[object, ...], given: Given) -> object:

@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from ..arguments import dimensions, instance, integer, named, real, refused, sequence, shown
@@ -117,7 +118,8 @@ class Generator:
     def __getattr__(self, name: str) -> Callable[..., Tensor]:
         """Draws of more distributions, `dt.random`'s functions: `g.exponential(2.0, 3)`."""
         if name.startswith("_") or name not in LATE:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            known = import_module("dovetail.familiar").of("random", name)
+            raise AttributeError(f"'Generator' object has no attribute {name!r}{known}")
         found: Callable[..., Tensor] = getattr(sys.modules[__name__], name)
         return partial(found, generator=self)
 
@@ -132,6 +134,7 @@ class Generator:
             self._offset = (self._offset + n) % (1 << 64)
         return found
 
+    @named
     @named
     def uniform(
         self, shape: Extents = (), *, low: float = 0.0, high: float = 1.0, dtype: DTypeLike = None,
@@ -165,6 +168,7 @@ class Generator:
             return u
         return apply(ops.ADD, (apply(ops.MULTIPLY, (u, high - low)), low))
 
+    @named
     @named
     def normal(
         self, shape: Extents = (), *, mean: complex = 0.0, std: float = 1.0,
@@ -202,6 +206,7 @@ class Generator:
         return apply(ops.ADD, (apply(ops.MULTIPLY, (z, std)), mean))
 
     @named
+    @named
     def integers(
         self, low: int, high: int | None = None, shape: Extents = (), *, dtype: DTypeLike = None,
         device: DeviceLike = None,
@@ -234,6 +239,7 @@ class Generator:
         sizes = extents("integers", shape)
         return self._draw(ops.RANDOM_BELOW, sizes, scalars, (uint64, uint64), d, device)
 
+    @named
     @named
     def permutation(self, x: int | Tensor, *, device: DeviceLike = None) -> Tensor:
         """The integers 0..x-1, or the slices of a tensor `x` along its first axis, in random order.
@@ -370,6 +376,7 @@ def set_state(state: tuple[int, int]) -> None:
     _default.state = state
 
 
+@named
 def uniform(
     shape: Extents = (), *, low: float = 0.0, high: float = 1.0, dtype: DTypeLike = None,
     device: DeviceLike = None, generator: Generator | None = None,
@@ -394,6 +401,7 @@ def uniform(
     return g.uniform(shape, low=low, high=high, dtype=dtype, device=device)
 
 
+@named
 def normal(
     shape: Extents = (), *, mean: complex = 0.0, std: float = 1.0, dtype: DTypeLike = None,
     device: DeviceLike = None, generator: Generator | None = None,
@@ -417,6 +425,7 @@ def normal(
     return g.normal(shape, mean=mean, std=std, dtype=dtype, device=device)
 
 
+@named
 def integers(
     low: int, high: int | None = None, shape: Extents = (), *, dtype: DTypeLike = None,
     device: DeviceLike = None, generator: Generator | None = None,
@@ -441,6 +450,7 @@ def integers(
     return g.integers(low, high, shape, dtype=dtype, device=device)
 
 
+@named
 def permutation(
     x: int | Tensor, *, device: DeviceLike = None, generator: Generator | None = None
 ) -> Tensor:
