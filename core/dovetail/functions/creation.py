@@ -44,29 +44,19 @@ from ..tensor.operands import Scalar
 from ..tensor.tensor import Tensor, make, required
 from ..tensor.verbs import apply, view
 from ..tensor.writes import full_complex
+from . import datatypes
 from .datatypes import DeviceLike, DTypeLike, any_dtype, cast, real_dtype
 
 ShapeLike: TypeAlias = int | Sequence[int] | np.ndarray | Tensor
 Fill: TypeAlias = Scalar | np.generic | np.ndarray | Tensor  # one number
 
 __all__ = [
-    "arange", "empty", "empty_like", "eye", "full", "full_like", "get_default_dtype",
-    "linspace", "meshgrid", "ones", "ones_like", "tril", "triu", "zeros", "zeros_like",
+    "arange", "empty", "empty_like", "eye", "full", "full_like", "linspace",
+    "meshgrid", "ones", "ones_like", "tril", "triu", "zeros", "zeros_like",
 ]  # fmt: skip
 
-_default_dtype = float32
 _ARRAYS = (Tensor, np.ndarray)
 _REAL = (bool, int, float)
-
-
-def get_default_dtype() -> DType:
-    """The dtype of tensors made from Python floats, and of `zeros`, `ones`, ...: float32.
-
-    >>> import dovetail as dt
-    >>> dt.get_default_dtype()
-    dovetail.float32
-    """
-    return _default_dtype
 
 
 def extents(op: str, shape: object) -> Shape:
@@ -117,7 +107,7 @@ def empty(
 
 
 def _spec(op: str, shape: ShapeLike, dtype: DTypeLike, wanted: DeviceLike) -> Spec:
-    found = _default_dtype if dtype is None else any_dtype(op, dtype)
+    found = datatypes.default_dtype if dtype is None else any_dtype(op, dtype)
     return spec(extents(op, shape), found, usable(wanted, op), op)
 
 
@@ -137,7 +127,7 @@ def zeros(
     """
     if more or theirs:
         return _sized(zeros, locals())
-    return _constant("zeros", shape, 0, _default_dtype if dtype is None else dtype, device)
+    return _constant("zeros", shape, 0, datatypes.default_dtype if dtype is None else dtype, device)
 
 
 def ones(
@@ -156,7 +146,7 @@ def ones(
     """
     if more or theirs:
         return _sized(ones, locals())
-    return _constant("ones", shape, 1, _default_dtype if dtype is None else dtype, device)
+    return _constant("ones", shape, 1, datatypes.default_dtype if dtype is None else dtype, device)
 
 
 def full(
@@ -194,7 +184,7 @@ def _full(op: str, shape: ShapeLike, value: Fill, dtype: DTypeLike, wanted: Devi
 def _constant(
     op: str, shape: ShapeLike, value: object, dtype: DTypeLike, wanted: DeviceLike
 ) -> Tensor:
-    d = _default_dtype if dtype is float else any_dtype(op, dtype)
+    d = datatypes.default_dtype if dtype is float else any_dtype(op, dtype)
     if d.kind == "c" and isinstance(value, complex):
         return make(full_complex(value, spec(extents(op, shape), d, usable(wanted, op), op)))
     return generate(ops.FULL, extents(op, shape), (scalar(op, value, d),), (d,), d, wanted, op)
@@ -364,7 +354,7 @@ def _progression(
     if step == 0:
         raise ArgumentError("arange: step must not be 0")
     ints = all(isinstance(v, int) for v in (start, stop, step))
-    d = dtype if dtype is not None else (int64 if ints else _default_dtype)
+    d = dtype if dtype is not None else (int64 if ints else datatypes.default_dtype)
     if d is bool_:
         raise DTypeError("arange: bool has no arithmetic; cast the result with astype()")
     count = _count(start, stop, step, ints)
@@ -433,7 +423,7 @@ def linspace(
     """
     if isinstance(start, complex) or isinstance(stop, complex):
         dtype = complex if dtype is None else dtype
-    d = _default_dtype if dtype is None else any_dtype("linspace", dtype)
+    d = datatypes.default_dtype if dtype is None else any_dtype("linspace", dtype)
     if d.kind == "c":
         a, b = complex(start), complex(stop)
         re, im = (
@@ -483,7 +473,7 @@ def eye(
     >>> dt.eye(2, 3, device="reference").tolist()
     [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
     """
-    d = _default_dtype if dtype is None else any_dtype("eye", dtype)
+    d = datatypes.default_dtype if dtype is None else any_dtype("eye", dtype)
     shape = extents("eye", (n_rows, n_rows if n_cols is None else n_cols))
     columns, diagonal = _places("eye", shape, k, device)
     return cast(apply(ops.EQUAL, (columns, diagonal)), d)

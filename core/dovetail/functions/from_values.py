@@ -10,7 +10,7 @@ import numpy as np
 
 from ..arguments import flag
 from ..device import device, usable
-from ..dtypes import DType, complex64, complex128, dtype, float64
+from ..dtypes import DType, complex128, dtype, float64
 from ..errors import (
     ArgumentError,
     DeviceError,
@@ -25,8 +25,7 @@ from ..tensor import operands
 from ..tensor.host import evaluate, from_host, shown
 from ..tensor.tensor import Tensor, strided
 from ..tensor.verbs import apply
-from .creation import get_default_dtype
-from .datatypes import DeviceLike, DTypeLike, any_dtype, cast, move
+from .datatypes import DeviceLike, DTypeLike, any_dtype, cast, get_default_dtype, move
 from .interop import HasDLPack, adopt, from_dlpack
 
 __all__ = ["asarray"]
@@ -148,7 +147,7 @@ def _from_values(obj: object, want: DType | None, wanted: DeviceLike) -> Tensor:
     values = _nested(obj, want)
     have = any_dtype("asarray", values.dtype)
     if want is None and have in _DEFAULTS and not isinstance(leaf, np.generic | np.ndarray):
-        want = get_default_dtype() if have is float64 else complex64
+        want = any_dtype("asarray", float if have is float64 else complex)
     if want is None or want is have:
         return from_host(values, have, device(wanted, "asarray"))
     if have.kind == "c" and want.kind not in "bc":
@@ -196,7 +195,7 @@ def _nested(obj: object, want: DType | None) -> np.ndarray:
         found = next((v for v in values.flat if not isinstance(v, int | float)), values.dtype)
         raise DTypeError(f"asarray: cannot make numbers of {type(found).__name__}")
     if values.size == 0 and values.dtype == np.float64 and want is None:
-        return values.astype(np.float32)
+        return values.astype(get_default_dtype().__numpy_dtype__)
     return values
 
 

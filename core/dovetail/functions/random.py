@@ -30,7 +30,7 @@ from ..ops import table as ops
 from ..tensor.tensor import Tensor, make
 from ..tensor.verbs import apply
 from .creation import extents, of_parts
-from .datatypes import FORMATS, DeviceLike, DTypeLike, any_dtype, real_dtype
+from .datatypes import FORMATS, DeviceLike, DTypeLike, any_dtype, get_default_dtype, real_dtype
 from .indexing import take
 from .sorting import order_of
 
@@ -192,7 +192,7 @@ class Generator:
         (2, 3)
         """
         sizes, std = extents("normal", shape), real("normal", std, "std")
-        d = float32 if dtype is None else any_dtype("normal", dtype)
+        d = get_default_dtype() if dtype is None else any_dtype("normal", dtype)
         if d.kind == "c":
             both = (*sizes, 2)
             part = self.normal(both, std=std / math.sqrt(2.0), dtype=d.part, device=device)
@@ -278,7 +278,7 @@ class Generator:
 
 
 def _float(name: str, dtype: DTypeLike) -> DType:
-    d = float32 if dtype is None else real_dtype(name, dtype)
+    d = get_default_dtype() if dtype is None else real_dtype(name, dtype)
     if d.kind != "f":
         raise DTypeError(f"{name}: makes floats, not {d.name}; see dt.random.integers")
     return d
