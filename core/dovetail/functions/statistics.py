@@ -34,6 +34,7 @@ Axis = int | Sequence[int] | None
 
 # What was reduced before, as it was asked for -> the result's spec, and what its node says.
 _reductions: Recent[tuple[object, ...], tuple[Spec, tuple[Shape, DType | None]]] = Recent(4096)
+_young = _reductions.young  # which stays the same dict
 _FULL = frozenset((ops.MAX, ops.MIN, ops.ARGMAX, ops.ARGMIN))  # of no elements there is none
 
 
@@ -42,7 +43,9 @@ def _reduce(
 ) -> Tensor:
     plain = type(x) is Tensor and type(keepdims) is bool and (axis is None or type(axis) is int)
     key = (op, expr_of(x).spec, axis, keepdims, dtype) if plain else ()
-    known = _reductions.young.get(key) or _reductions.find(key)
+    known = _young.get(key)
+    if known is None:
+        known = _reductions.find(key)
     if known is None:
         found = _first(op, x, axis, keepdims, dtype)
         if plain:
