@@ -345,7 +345,8 @@ class Stub:
         """The parameters of a function, as they are written, and what comes out."""
         home = inspect.unwrap(function).__module__
         signature = inspect.signature(function)
-        given = list(signature.parameters.values())[method:]
+        given = [p for p in signature.parameters.values() if p.name not in ("more", "theirs")]
+        given = given[method:]
         found = ["self"] if method else []
         for i, p in enumerate(given):
             if p.kind is p.KEYWORD_ONLY and not any(
@@ -353,7 +354,8 @@ class Stub:
             ):
                 found.append("*")
             stars = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
-            default = "" if p.default is p.empty else f" = {shown(p.default)}"
+            needed = p.default is p.empty or type(p.default).__name__ == "nothing"
+            default = "" if needed else f" = {shown(p.default)}"
             found.append(f"{stars}{p.name}: {self.typed(p.annotation, home)}{default}")
             last = i + 1 == len(given) or given[i + 1].kind is not p.POSITIONAL_ONLY
             if p.kind is p.POSITIONAL_ONLY and last:

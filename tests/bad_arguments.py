@@ -378,6 +378,7 @@ def _unnamed(error: dt.DovetailError, target: Target) -> str | None:
 def _restore() -> None:
     """What a call may have set for all that come after it."""
     dt.set_default_device("cpu")
+    dt.set_default_dtype("float32")
     dt.set_grad_enabled(True)
     dt.memory.trace(False)
     for device in ("cpu", "reference"):

@@ -33,6 +33,7 @@ LISTED = {  # of modules without `__all__`
 }
 # Parameters that mean the same everywhere: the docstring of `dovetail` says what.
 EVERYWHERE = {"x", "x1", "x2", "axis", "keepdims", "out", "shape", "dtype", "device", "spec"}
+EVERYWHERE |= {"more", "theirs"}  # what others call parameters, and give in other places
 # Where a rule has no meaning: what is not asked for, and why.
 EXCEPT = {
     "dt.autograd.set_gradient": "an example",  # is in docs/adding-an-op.md, which is run

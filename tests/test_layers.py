@@ -98,8 +98,8 @@ MAY_IMPORT = {
     "testing": "kernel graph ops backend fusion memory plugins engine tensor functions autograd",
 }
 GROUND = {
-    "arguments", "compiled", "device", "dtypes", "environment", "errors", "late", "layout",
-    "memo", "recent", "settings",
+    "arguments", "compiled", "device", "dtypes", "environment", "errors", "familiar", "late",
+    "layout", "memo", "recent", "respelled", "settings",
 }  # fmt: skip
 DOORS = {"__init__", "extend"}  # they import whatever they offer
 # `dt.memory`, `dt.autograd`, `dt.linalg`, `dt.fft`, `pytest --pyargs`
@@ -176,7 +176,8 @@ def test_the_contract_allows_nothing_that_is_not_used_and_no_circle() -> None:
 # What each room takes from other distributions; everything else is the standard library's.
 TAKES = {
     "numpy": (
-        "arguments autograd backend commands dtypes fft functions linalg plugins tensor testing"
+        "arguments autograd backend commands dtypes familiar fft functions linalg plugins tensor "
+        "testing"
     ),
     "optree": "functions",  # when a captured function meets a container
     "platformdirs": "backend",
@@ -200,6 +201,7 @@ def test_the_core_takes_from_others_what_is_listed() -> None:
 # An interrupt that comes while Python code runs in a finaliser or in a weak reference's callback is
 # lost, so nothing that a user's loop lets go of has one; these are let go of once in a while.
 CALLED_BACK = {
+    "functions.jit": {"ref"},  # of captured functions, by `discard` of a set, which is no Python
     "functions.keeping": {"WeakValueDictionary"},  # of tensors sent between processes
     "memory.caching": {"WeakSet", "finalize"},  # allocators, when their devices end
     "settings": {"ref"},  # by `discard` of a set, which is no Python

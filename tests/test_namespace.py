@@ -148,7 +148,11 @@ def test_no_method_is_given_twice() -> None:
         ("add_", "(x1: 'Tensor', x2: 'Operand', /) -> 'Tensor'"),
         ("exp_", "(x: 'Tensor', /) -> 'Tensor'"),
         ("mul_", "(x1: 'Tensor', x2: 'Operand', /) -> 'Tensor'"),
-        ("add", "(x1: 'Operand', x2: 'Operand', /, *, out: 'Tensor | None' = None) -> 'Tensor'"),
+        (
+            "add",
+            "(x1: 'Operand' = ..., x2: 'Operand' = ..., /, *more: 'object', "
+            "out: 'Tensor | None' = None, **theirs: 'object') -> 'Tensor'",
+        ),
         ("__matmul__", "(self: 'Tensor', other: 'Array') -> 'Tensor'"),
     ],
 )
@@ -233,7 +237,7 @@ def test_all_names_are_exported() -> None:
 
 INNER = (
     "__init__", "calls", "captures", "closures", "containers", "discrete", "distributions", "facts",
-    "familiar", "flows", "index_keys", "keeping", "methods", "numpy_by_name", "numpy_protocol",
+    "flows", "index_keys", "keeping", "methods", "numpy_by_name", "numpy_more", "numpy_protocol",
     "random", "recipes", "sentences",
 )  # fmt: skip
 

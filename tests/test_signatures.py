@@ -12,6 +12,7 @@ import pytest
 
 LINES = (Path(__file__).parent / "array_api_2025_12.txt").read_text().splitlines()
 BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+LISTED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 BY_NAME = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
@@ -51,7 +52,7 @@ def differences(wanted: list[inspect.Parameter], have: list[inspect.Parameter]) 
     by_place = sum(w.kind in BY_PLACE for w in wanted)
     required = [
         p.name for i, p in enumerate(have)
-        if p.default is p.empty and p.kind is not p.VAR_POSITIONAL and p.name not in names
+        if p.default is p.empty and p.kind not in LISTED and p.name not in names
         and not (i < by_place and p.kind in BY_PLACE)
     ]  # fmt: skip
     return found + [f"{name} is required here" for name in required]

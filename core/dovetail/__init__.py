@@ -13,6 +13,8 @@ What parameters of the same name mean in every function:
   it is what comes back. It has no gradient.
 - `shape`: an int, or a tuple of ints.
 - `dtype`: a dovetail dtype, its name, a NumPy dtype, or Python's bool, int or float.
+- `more`, `theirs`: what others take by place, and what they call parameters (`dim`, `keepdim`,
+  `input`, `size`): it is taken where it means the same; else the error says what to write.
 - `device`, `spec`: "cpu", "opencl:1", ... or a `Device`; None is the default device.
 
 A value of another kind than a parameter takes is an ArgumentTypeError (a TypeError), what is no
@@ -53,11 +55,13 @@ from .errors import (
 )
 from .functions.copies import concat, contiguous, copy, repeat, roll, stack, tile
 from .functions.creation import (
-    arange, empty, empty_like, eye, full, full_like, get_default_dtype, linspace, meshgrid, ones,
-    ones_like, tril, triu, zeros, zeros_like,
+    arange, empty, empty_like, eye, full, full_like, linspace, meshgrid, ones, ones_like, tril,
+    triu, zeros, zeros_like,
 )
 from .functions.cumulative import cumulative_logsumexp, cumulative_prod, cumulative_sum, diff
-from .functions.datatypes import astype, can_cast, finfo, iinfo, isdtype, result_type
+from .functions.datatypes import (
+    astype, can_cast, finfo, get_default_dtype, iinfo, isdtype, result_type, set_default_dtype,
+)
 from .functions.einsum import einsum
 from .functions.elementwise import (
     abs, acos, acosh, add, allclose, angle, array_equal, asin, asinh, atan, atan2, atanh, beta,
@@ -340,13 +344,13 @@ __all__ = [
     "quantile", "rad2deg", "random", "ravel", "ravel_multi_index", "real", "reciprocal", "relu",
     "remainder", "repeat", "reproducible", "reshape", "resize", "result_type", "roll", "roots",
     "rot90", "round", "rsqrt", "save", "save_function", "scan", "scatter", "searchsorted", "select",
-    "set_default_device", "set_grad_enabled", "setdiff1d", "setxor1d", "sigmoid", "sign", "signbit",
-    "sin", "sinc", "sinh", "softmax", "sort", "sparse_coo", "split", "sqrt", "square", "squeeze",
-    "stack", "std", "stream", "strided", "subtract", "sum", "swapaxes", "synchronize", "take",
-    "take_along_axis", "tan", "tanh", "tensordot", "tile", "topk", "trace", "transpose",
-    "trapezoid", "tri", "tril", "tril_indices", "tril_indices_from", "trim_zeros", "triu",
-    "triu_indices", "triu_indices_from", "trunc", "uint8", "uint16", "uint32", "uint64", "unfold",
-    "union1d", "unique", "unique_all", "unique_counts", "unique_inverse", "unique_values",
+    "set_default_device", "set_default_dtype", "set_grad_enabled", "setdiff1d", "setxor1d",
+    "sigmoid", "sign", "signbit", "sin", "sinc", "sinh", "softmax", "sort", "sparse_coo", "split",
+    "sqrt", "square", "squeeze", "stack", "std", "stream", "strided", "subtract", "sum", "swapaxes",
+    "synchronize", "take", "take_along_axis", "tan", "tanh", "tensordot", "tile", "topk", "trace",
+    "transpose", "trapezoid", "tri", "tril", "tril_indices", "tril_indices_from", "trim_zeros",
+    "triu", "triu_indices", "triu_indices_from", "trunc", "uint8", "uint16", "uint32", "uint64",
+    "unfold", "union1d", "unique", "unique_all", "unique_counts", "unique_inverse", "unique_values",
     "unravel_index", "unstack", "unwrap", "vander", "var", "vdot", "vecdot", "vecmat", "vectorize",
     "vsplit", "vstack", "where", "while_loop", "xlogy", "zeros", "zeros_like", "zeta",
 ]

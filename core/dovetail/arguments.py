@@ -18,6 +18,7 @@ from typing import ParamSpec, TypeVar
 import numpy as np
 
 from .errors import ArgumentError, ArgumentTypeError, DovetailError, ShapeError
+from .respelled import UNGIVEN, again, binds
 
 DIMENSIONS = 64  # as in NumPy, which prints tensors
 LARGEST = (1 << 63) - 1  # of a size, a stride, an offset: the loop language counts in int64
@@ -30,6 +31,8 @@ def shown(value: object) -> str:
     """A value in a message: short, and whatever it is, without an error."""
     if isinstance(value, int) and value.bit_length() > 256:
         return f"an int of {value.bit_length()} bits"
+    if value is UNGIVEN:
+        return "nothing"
     if isinstance(value, (list, tuple)):
         inside = ", ".join(shown(v) for v in value[:8]) + (", ..." if len(value) > 8 else "")
         return f"({inside})" if isinstance(value, tuple) else f"[{inside}]"
@@ -143,7 +146,10 @@ Kind = TypeVar("Kind")
 
 
 def named(composed: Callable[P, R]) -> Callable[P, R]:
-    """A function made of several ops, whose errors name it too: "clip: maximum: ..."."""
+    """A function made of several ops, whose errors name it too: "clip: maximum: ...".
+
+    Its parameters may be given by the names that they have elsewhere: see `respelled`.
+    """
     name = composed.__name__
 
     def call(*args: P.args, **options: P.kwargs) -> R:
@@ -153,6 +159,10 @@ def named(composed: Callable[P, R]) -> Callable[P, R]:
             if name.rstrip("_") not in str(error):  # in place, the op is named without it
                 error.args = (f"{name}: {error}", *error.args[1:])
             raise
+        except TypeError:
+            if binds(composed, args, options):
+                raise
+        return again(call, composed, args, options)
 
     # what tracebacks show
     call.__code__ = call.__code__.replace(co_name=name)

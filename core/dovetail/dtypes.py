@@ -131,12 +131,18 @@ _FROM_NUMPY = {d.__numpy_dtype__: d for d in ALL if d.__numpy_dtype__ is not Non
 _FROM_PYTHON = {bool: bool_, int: int64, float: float32, complex: complex64}
 
 
+def python_floats_are(d: DType) -> None:
+    """Says what Python's `float` means, float32 or float64, and with it `complex`."""
+    _FROM_PYTHON[float], _FROM_PYTHON[complex] = d, complex128 if d is float64 else complex64
+
+
 def dtype(spec: object, op: str = "dtype") -> DType:
     """The dtype that `spec` names.
 
     `spec`: a dovetail dtype, its name, a NumPy dtype or scalar type, or bool/int/float/complex.
 
-    Python's `float` means the default floating dtype, float32, `complex` complex64, `int` int64.
+    Python's `float` means the default floating dtype, `complex` the complex one whose parts are
+    that: float32 and complex64, see `dt.set_default_dtype`. `int` means int64.
 
     Raises: DTypeError for anything else, naming `op`.
     """

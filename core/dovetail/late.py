@@ -15,7 +15,8 @@ def late(package: str, homes: Mapping[str, str]) -> Callable[[str], object]:
 
     def fetch(name: str) -> object:
         if name not in homes:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            known = import_module(".familiar", __package__).of(package.rpartition(".")[2], name)
+            raise AttributeError(f"module {package!r} has no attribute {name!r}{known}")
         found: object = getattr(import_module(f".{homes[name]}", package), name)
         setattr(sys.modules[package], name, found)
         return found

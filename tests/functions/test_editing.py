@@ -428,6 +428,8 @@ def test_numpys_functions_do_not_write_into_a_copy_of_an_array() -> None:
     a = np.zeros(3, "f4")
     x = dt.ones(3, device="reference")
     for name in ("place", "putmask"):
+        a[...] = 0
+        getattr(np, name)(a, x == 1, x)
+        assert a.tolist() == [1, 1, 1]
         with pytest.raises(dt.DTypeError, match=name):
-            getattr(np, name)(a, x == 1, x)
-    assert a.tolist() == [0, 0, 0]
+            getattr(dt, name)(a, x == 1, x)

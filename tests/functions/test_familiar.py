@@ -1,14 +1,60 @@
-"""NumPy's and PyTorch's names: the error says what they are called here."""
+"""NumPy's, PyTorch's and JAX's names: they mean the same here, or the error says what to write."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import reduce
+from pathlib import Path
+from typing import Any
 
 import dovetail as dt
+import numpy as np
 import pytest
-from dovetail.functions.familiar import OURS
+from dovetail.familiar import ELSEWHERE, METHODS, OURS
 
 X = dt.zeros((2, 2), device="reference")
+LINES = (Path(__file__).parent / "spellings.txt").read_text().splitlines()
+CASES = [line for line in LINES if line and not line.startswith("#")]
+
+
+@pytest.fixture
+def names() -> Iterator[dict[str, Any]]:
+    """What the lines speak of, on a device that compiles nothing."""
+    with dt.device("reference"):
+        x = dt.asarray([[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]])
+        yield {
+            "dt": dt, "np": np, "n": np.ones(2), "x": x, "y": x + 1, "r": x[None],
+            "i": dt.asarray([0, 1]), "ii": dt.asarray([[0, 1, 2], [1, 0, 2]]),
+            "s": dt.asarray([1.0, 2.0, 4.0]), "c": dt.asarray([1.0, 2.0, 3.0]),
+            "q": dt.asarray([[2.0, 1.0], [1.0, 3.0]]),
+        }  # fmt: skip
+
+
+def values(found: object) -> object:
+    return [v.tolist() for v in found] if isinstance(found, tuple) else found.tolist()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("line", CASES)
+@pytest.mark.filterwarnings("ignore")
+def test_what_is_typed_first_works_or_is_explained(line: str, names: dict[str, Any]) -> None:
+    theirs, alike, ours = line.partition(" | ")
+    if alike:
+        assert values(eval(theirs, names)) == values(eval(ours, names))
+        return
+    theirs, refused, words = line.partition(" ! ")
+    if not refused:
+        eval(theirs, names)
+        return
+    with pytest.raises((dt.DovetailError, AttributeError)) as error:
+        eval(theirs, names)
+    assert words in str(error.value)
+    assert "unexpected keyword" not in str(error.value)
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(CASES) == len(set(CASES)) > 600
+    assert sum(" | " in line for line in CASES) > 90
+    assert sum(" ! " in line for line in CASES) > 250
 
 
 @pytest.mark.parametrize("theirs", sorted(OURS))
@@ -23,11 +69,28 @@ def test_the_error_names_ours_which_is_there(theirs: str) -> None:
         assert said == f"dt.{ours}" and reduce(getattr, ours.split("."), dt) is not None
 
 
+def test_names_that_have_a_hint_are_nowhere_else() -> None:
+    assert [n for n in METHODS if n in dir(dt.Tensor)] == []
+    for name in ELSEWHERE:
+        of, _, last = name.rpartition(".")
+        assert name not in OURS and last not in dir(getattr(dt, of) if of else dt), name
+        with pytest.raises(AttributeError, match="; here it is "):
+            getattr(getattr(dt, of) if of else dt, last)
+
+
+@pytest.mark.parametrize("name", [n for n in dir(np) if not n.startswith("_")])
+def test_every_name_of_numpy_is_here_or_is_explained(name: str) -> None:
+    try:
+        assert getattr(dt, name) is not None or name == "newaxis"
+    except AttributeError as error:
+        assert "; here it is " in str(error) or str(error).endswith(f"; np.{name} is NumPy's")
+
+
 def test_of_a_tensor_it_is_the_method_where_there_is_one() -> None:
     with pytest.raises(AttributeError, match=r"no attribute 'amax'; here it is x\.max"):
         X.amax  # noqa: B018
-    with pytest.raises(AttributeError, match=r"no attribute 'norm'; here it is dt\.linalg"):
-        X.norm  # noqa: B018
+    with pytest.raises(AttributeError, match=r"no attribute 'inverse'; here it is dt\.linalg"):
+        X.inverse  # noqa: B018
 
 
 def test_what_nobody_has_is_not_explained() -> None:
@@ -35,3 +98,57 @@ def test_what_nobody_has_is_not_explained() -> None:
         with pytest.raises(AttributeError, match=r"has no attribute 'nonsense'$"):
             of.nonsense  # noqa: B018
         assert not hasattr(of, "nonsense")
+
+
+# --- parameters
+
+
+def says(words: str) -> Any:
+    return pytest.raises(dt.ArgumentTypeError, match=words)
+
+
+def test_a_parameter_is_not_given_by_both_names() -> None:
+    with says("sum: axis, which is dim elsewhere, is given twice"):
+        X.sum(axis=0, dim=1)
+    with says("softmax: axis, which is dim elsewhere, is given twice"):
+        dt.softmax(X, 0, dim=1)  # type: ignore[call-arg]
+
+
+def test_what_nobody_calls_a_parameter_is_an_error_with_those_there_are() -> None:
+    with says("sum: has no parameter axs; it takes x, axis=, dtype=, keepdims=, out="):
+        dt.sum(X, axs=0)
+    with says("softmax: has no parameter axs; it takes x, axis="):
+        dt.softmax(X, axs=0)  # type: ignore[call-arg]
+    with says("median: has no parameter nonsense"):
+        dt.median(X, nonsense=1)  # type: ignore[call-arg]
+
+
+def test_names_that_mean_something_else_in_pytorch_are_errors() -> None:
+    with says(r"max: dim is called axis, .* dt\.max\(x, axis=0\); .* dt\.argmax"):
+        X.max(dim=0)
+    with says(r"std: dim is called axis, and the divisor is n: .* correction=1\) has n - 1"):
+        X.std(dim=0)
+
+
+def test_errors_from_within_are_not_taken_for_a_wrong_call() -> None:
+    def broken(*_: object) -> float:
+        raise TypeError("from within")
+
+    with pytest.raises(TypeError, match=r"^from within$"):
+        dt.fromfunction(broken, (2, 2))
+    with pytest.raises(dt.ArgumentTypeError, match=r"^softmax: axis is an int"):
+        dt.softmax(X, dim="a")  # type: ignore[call-arg]
+
+
+def test_requires_grad_makes_a_leaf_and_gradients_flow() -> None:
+    x = dt.tensor([1.0, 2.0], requires_grad=True, device="reference")  # type: ignore[operator]
+    assert x.is_leaf and x.requires_grad
+    x.prod(dim=0).backward()
+    assert x.grad.tolist() == [2, 1]
+    assert dt.zeros(2, 3, requires_grad=True, device="reference").shape == (2, 3)
+    assert not dt.ones(2, requires_grad=False, device="reference").requires_grad
+
+
+def test_out_by_another_name_is_written_to() -> None:
+    z = dt.empty(2, device="reference")
+    assert dt.sum(X + 1, dim=0, out=z) is z and z.tolist() == [2, 2]

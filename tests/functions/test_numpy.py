@@ -299,7 +299,7 @@ def test_what_dovetail_lacks_is_an_error_that_names_the_way(device: dt.Device) -
     calls: list[Callable[[], Any]] = [
         lambda: np.spacing(x), lambda: np.add.at(x, [0], 1), lambda: np.add.reduceat(x, [0]),
         lambda: np.add.reduce(x, initial=3), lambda: np.add(x, 1, where=a > 0),
-        lambda: np.add(x, x, out=a), lambda: np.packbits(x), lambda: np.cov(x, bias=True),
+        lambda: np.add(x, x, out=a), lambda: np.histogramdd(x), lambda: np.cov(x, bias=True),
         lambda: np.sum(x, where=a > 0), lambda: np.frompyfunc(abs, 1, 1)(x),
         lambda: operator.iadd(a, x), lambda: np.reshape(x, (3,), order="F"),
         lambda: np.linalg.tensorinv(x), lambda: np.divide.reduce(x),
@@ -436,7 +436,7 @@ def test_dot_of_three_dimensions_is_over_the_last_but_one(device: dt.Device) -> 
 
 
 def test_every_function_of_the_table_was_tried() -> None:
-    text = Path(__file__).read_text()
+    text = "".join(p.read_text() for p in Path(__file__).parent.glob("test_numpy*.py"))
     names = {f.__name__ for f in numpy_protocol.FUNCTIONS}
     assert {n for n in names if f".{n}(" not in text} <= {
         "common_type", "min_scalar_type", "iscomplexobj", "isrealobj", "savez", "savez_compressed",

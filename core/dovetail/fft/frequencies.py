@@ -8,10 +8,9 @@ import numpy as np
 
 from .. import layout as lay
 from ..arguments import integer, named, real
-from ..dtypes import float32
 from ..errors import ArgumentError, DTypeError
 from ..functions.copies import roll
-from ..functions.datatypes import DeviceLike, DTypeLike, real_dtype
+from ..functions.datatypes import DeviceLike, DTypeLike, get_default_dtype, real_dtype
 from ..functions.from_values import asarray
 from ..tensor.tensor import Tensor, required
 
@@ -24,7 +23,7 @@ def _frequencies(
     spacing = real(name, d, "d")
     if spacing == 0:
         raise ArgumentError(f"{name}: d is the time between points, not 0")
-    wanted = float32 if dtype is None else real_dtype(name, dtype)
+    wanted = get_default_dtype() if dtype is None else real_dtype(name, dtype)
     if wanted.kind != "f":
         raise DTypeError(f"{name}: frequencies are floats, not {wanted.name}")
     return asarray(k / (n * spacing), dtype=wanted, device=device)

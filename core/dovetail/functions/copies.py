@@ -17,6 +17,7 @@ from ..layout import Move, Shape
 from ..ops import table as ops
 from ..ops.dtype_rules import common
 from ..recent import Recent
+from ..respelled import UNGIVEN, retold
 from ..tensor.fields import expr_of, is_strided
 from ..tensor.host import fresh, from_host, values_of
 from ..tensor.operands import Array, brought
@@ -38,7 +39,7 @@ SMALL = 1 << 13  # are no more elements: copies of two columns of 1 K take 33 us
 _joins: Recent[tuple[object, ...], tuple[Sequence[Move] | None, Spec, int]] = Recent(4096)
 
 
-def copy(x: Tensor, /) -> Tensor:
+def copy(x: Tensor = UNGIVEN, /, **theirs: object) -> Tensor:
     """A new contiguous tensor of the same elements; gradients flow through it.
 
     Shapes: any.
@@ -51,6 +52,8 @@ def copy(x: Tensor, /) -> Tensor:
     >>> x.tolist(), y.tolist()
     ([0.0, 0.0], [1.0, 1.0])
     """
+    if theirs:
+        return retold(copy, locals())
     return apply(ops.COPY, (required("copy", x),))
 
 
@@ -69,10 +72,11 @@ def contiguous(x: Tensor, /) -> Tensor:
     return x if required("contiguous", x).is_contiguous() else copy(x)
 
 
-def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Tensor:
+def concat(arrays: Sequence[Array], /, axis: int | None = 0, *, dim: int | None = None) -> Tensor:
     """The tensors one after the other along an existing axis.
 
-    `arrays`: a list or tuple of them. `axis`: None ravels all of them first.
+    `arrays`: a list or tuple of them. `axis`: None ravels all of them first;
+    `dim` is another name for it.
     Shapes: of as many dimensions, alike but along the axis.
     Dtypes: all; the result has the promoted one.
     Raises: ShapeError unless the other sizes agree, DeviceError, DTypeError, ArgumentError for no
@@ -82,6 +86,8 @@ def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Tensor:
     >>> dt.concat([dt.ones(1, device="reference"), dt.zeros(2, device="reference")]).tolist()
     [1.0, 0.0, 0.0]
     """
+    if dim is not None:
+        axis = dim
     exprs = _exprs(arrays) if type(axis) is int else []
     key = _key("concat", axis, exprs)
     if exprs and (known := _joins.young.get(key) or _joins.find(key)):
@@ -160,7 +166,7 @@ def _require_same_device(op: str, parts: Sequence[Tensor]) -> None:
 
 
 @named
-def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Tensor:
+def stack(arrays: Sequence[Array], /, axis: int = 0) -> Tensor:
     """The tensors one after the other along a new axis.
 
     `arrays`: a list or tuple of them. `axis`: where the new one stands in the result.
@@ -193,7 +199,8 @@ def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Tensor:
     return _rejoined(exprs, *known)
 
 
-def roll(x: Tensor, /, shift: Axes, *, axis: Axes | None = None) -> Tensor:
+@named
+def roll(x: Tensor, /, shift: Axes, axis: Axes | None = None) -> Tensor:
     """A new tensor with the elements moved along some axes, those that fall off coming in again.
 
     `shift`: how far, towards higher indices; one for all axes or one for each. `axis`: None moves

@@ -6,9 +6,9 @@ What a formula gives stays pending, so it fuses.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -36,6 +36,7 @@ from ..errors import (
 from ..graph.expr import Spec, node, spec
 from ..layout import Shape
 from ..ops import table as ops
+from ..respelled import UNGIVEN, retold
 from ..tensor import operands
 from ..tensor.fields import expr_of
 from ..tensor.host import fresh, values_of
@@ -43,29 +44,19 @@ from ..tensor.operands import Scalar
 from ..tensor.tensor import Tensor, make, required
 from ..tensor.verbs import apply, view
 from ..tensor.writes import full_complex
+from . import datatypes
 from .datatypes import DeviceLike, DTypeLike, any_dtype, cast, real_dtype
 
 ShapeLike: TypeAlias = int | Sequence[int] | np.ndarray | Tensor
 Fill: TypeAlias = Scalar | np.generic | np.ndarray | Tensor  # one number
 
 __all__ = [
-    "arange", "empty", "empty_like", "eye", "full", "full_like", "get_default_dtype",
-    "linspace", "meshgrid", "ones", "ones_like", "tril", "triu", "zeros", "zeros_like",
+    "arange", "empty", "empty_like", "eye", "full", "full_like", "linspace",
+    "meshgrid", "ones", "ones_like", "tril", "triu", "zeros", "zeros_like",
 ]  # fmt: skip
 
-_default_dtype = float32
 _ARRAYS = (Tensor, np.ndarray)
 _REAL = (bool, int, float)
-
-
-def get_default_dtype() -> DType:
-    """The dtype of tensors made from Python floats, and of `zeros`, `ones`, ...: float32.
-
-    >>> import dovetail as dt
-    >>> dt.get_default_dtype()
-    dovetail.float32
-    """
-    return _default_dtype
 
 
 def extents(op: str, shape: object) -> Shape:
@@ -96,7 +87,10 @@ def generate(
     return make(node(op, tuple(scalars), s, (tuple(kinds), out)))
 
 
-def empty(shape: ShapeLike, *, dtype: DTypeLike = None, device: DeviceLike = None) -> Tensor:
+def empty(
+    shape: ShapeLike = UNGIVEN, *more: object, dtype: DTypeLike = None, device: DeviceLike = None,
+    **theirs: object,
+) -> Tensor:  # fmt: skip
     """A new tensor of this shape, whose contents are whatever the memory holds.
 
     Shapes: `shape` is an int or a tuple of ints.
@@ -107,15 +101,20 @@ def empty(shape: ShapeLike, *, dtype: DTypeLike = None, device: DeviceLike = Non
     >>> dt.empty((2, 3), device="reference").shape
     (2, 3)
     """
+    if more or theirs:
+        return _sized(empty, locals())
     return make(fresh(_spec("empty", shape, dtype, device)))
 
 
 def _spec(op: str, shape: ShapeLike, dtype: DTypeLike, wanted: DeviceLike) -> Spec:
-    found = _default_dtype if dtype is None else any_dtype(op, dtype)
+    found = datatypes.default_dtype if dtype is None else any_dtype(op, dtype)
     return spec(extents(op, shape), found, usable(wanted, op), op)
 
 
-def zeros(shape: ShapeLike, *, dtype: DTypeLike = None, device: DeviceLike = None) -> Tensor:
+def zeros(
+    shape: ShapeLike = UNGIVEN, *more: object, dtype: DTypeLike = None, device: DeviceLike = None,
+    **theirs: object,
+) -> Tensor:  # fmt: skip
     """A new tensor of this shape, filled with 0.
 
     Shapes: `shape` is an int or a tuple of ints.
@@ -126,10 +125,15 @@ def zeros(shape: ShapeLike, *, dtype: DTypeLike = None, device: DeviceLike = Non
     >>> dt.zeros((2,), dtype=dt.int32, device="reference").tolist()
     [0, 0]
     """
-    return _constant("zeros", shape, 0, _default_dtype if dtype is None else dtype, device)
+    if more or theirs:
+        return _sized(zeros, locals())
+    return _constant("zeros", shape, 0, datatypes.default_dtype if dtype is None else dtype, device)
 
 
-def ones(shape: ShapeLike, *, dtype: DTypeLike = None, device: DeviceLike = None) -> Tensor:
+def ones(
+    shape: ShapeLike = UNGIVEN, *more: object, dtype: DTypeLike = None, device: DeviceLike = None,
+    **theirs: object,
+) -> Tensor:  # fmt: skip
     """A new tensor of this shape, filled with 1.
 
     Shapes: `shape` is an int or a tuple of ints.
@@ -140,12 +144,15 @@ def ones(shape: ShapeLike, *, dtype: DTypeLike = None, device: DeviceLike = None
     >>> dt.ones((2,), dtype=dt.int32, device="reference").tolist()
     [1, 1]
     """
-    return _constant("ones", shape, 1, _default_dtype if dtype is None else dtype, device)
+    if more or theirs:
+        return _sized(ones, locals())
+    return _constant("ones", shape, 1, datatypes.default_dtype if dtype is None else dtype, device)
 
 
 def full(
-    shape: ShapeLike, fill_value: Fill, *, dtype: DTypeLike = None, device: DeviceLike = None
-) -> Tensor:
+    shape: ShapeLike = UNGIVEN, fill_value: Fill = UNGIVEN, *more: object, dtype: DTypeLike = None,
+    device: DeviceLike = None, **theirs: object,
+) -> Tensor:  # fmt: skip
     """A new tensor of this shape, filled with one number.
 
     `fill_value`: a number, or a tensor or array of one element, which the host reads.
@@ -158,6 +165,8 @@ def full(
     >>> dt.full(2, 7, device="reference").tolist()
     [7, 7]
     """
+    if more or theirs:
+        return _sized(full, locals())
     return _full("full", shape, fill_value, dtype, device)
 
 
@@ -175,10 +184,21 @@ def _full(op: str, shape: ShapeLike, value: Fill, dtype: DTypeLike, wanted: Devi
 def _constant(
     op: str, shape: ShapeLike, value: object, dtype: DTypeLike, wanted: DeviceLike
 ) -> Tensor:
-    d = _default_dtype if dtype is float else any_dtype(op, dtype)
+    d = datatypes.default_dtype if dtype is float else any_dtype(op, dtype)
     if d.kind == "c" and isinstance(value, complex):
         return make(full_complex(value, spec(extents(op, shape), d, usable(wanted, op), op)))
     return generate(ops.FULL, extents(op, shape), (scalar(op, value, d),), (d,), d, wanted, op)
+
+
+def _sized(function: Callable[..., Tensor], scope: dict[str, Any]) -> Tensor:
+    """What a maker gives for sizes given one by one, a dtype by place, or others' names."""
+    more = list(scope.pop("more"))
+    sizes = [scope.get("shape"), *more]
+    if all(isinstance(n, int) for n in sizes) and "fill_value" not in scope:
+        scope["shape"], more = sizes, []
+    elif more and scope["dtype"] is None:
+        scope["dtype"] = more.pop(0)
+    return retold(function, {**scope, "more": more})
 
 
 def scalar(op: str, value: object, d: DType) -> bool | int | float:
@@ -200,7 +220,10 @@ def scalar(op: str, value: object, d: DType) -> bool | int | float:
     return int(value)
 
 
-def empty_like(x: Tensor, /, *, dtype: DTypeLike = None, device: DeviceLike = None) -> Tensor:
+def empty_like(
+    x: Tensor = UNGIVEN, /, *more: object, dtype: DTypeLike = None, device: DeviceLike = None,
+    **theirs: object,
+) -> Tensor:  # fmt: skip
     """A new tensor of x's shape, dtype and device, whose contents are whatever the memory holds.
 
     Shapes: any.
@@ -211,13 +234,18 @@ def empty_like(x: Tensor, /, *, dtype: DTypeLike = None, device: DeviceLike = No
     >>> dt.empty_like(dt.zeros((2, 3), device="reference")).shape
     (2, 3)
     """
+    if more or theirs:
+        return _sized(empty_like, locals())
     if type(x) is Tensor and dtype is None and device is None:
         return make(fresh(expr_of(x).spec))
     dtype, device = _like("empty_like", x, dtype, device)
     return make(fresh(_spec("empty_like", x.shape, dtype, device)))
 
 
-def zeros_like(x: Tensor, /, *, dtype: DTypeLike = None, device: DeviceLike = None) -> Tensor:
+def zeros_like(
+    x: Tensor = UNGIVEN, /, *more: object, dtype: DTypeLike = None, device: DeviceLike = None,
+    **theirs: object,
+) -> Tensor:  # fmt: skip
     """A new tensor of x's shape, dtype and device, filled with 0.
 
     Shapes: any; of sparse ones the result is strided.
@@ -228,11 +256,16 @@ def zeros_like(x: Tensor, /, *, dtype: DTypeLike = None, device: DeviceLike = No
     >>> dt.zeros_like(dt.asarray([5, 6], device="reference")).tolist()
     [0, 0]
     """
+    if more or theirs:
+        return _sized(zeros_like, locals())
     dtype, device = _like("zeros_like", x, dtype, device)
     return _constant("zeros_like", x.shape, 0, dtype, device)
 
 
-def ones_like(x: Tensor, /, *, dtype: DTypeLike = None, device: DeviceLike = None) -> Tensor:
+def ones_like(
+    x: Tensor = UNGIVEN, /, *more: object, dtype: DTypeLike = None, device: DeviceLike = None,
+    **theirs: object,
+) -> Tensor:  # fmt: skip
     """A new tensor of x's shape, dtype and device, filled with 1.
 
     Shapes: any; of sparse ones the result is strided.
@@ -243,13 +276,16 @@ def ones_like(x: Tensor, /, *, dtype: DTypeLike = None, device: DeviceLike = Non
     >>> dt.ones_like(dt.asarray([5, 6], device="reference")).tolist()
     [1, 1]
     """
+    if more or theirs:
+        return _sized(ones_like, locals())
     dtype, device = _like("ones_like", x, dtype, device)
     return _constant("ones_like", x.shape, 1, dtype, device)
 
 
 def full_like(
-    x: Tensor, /, fill_value: Fill, *, dtype: DTypeLike = None, device: DeviceLike = None
-) -> Tensor:
+    x: Tensor = UNGIVEN, /, fill_value: Fill = UNGIVEN, *more: object, dtype: DTypeLike = None,
+    device: DeviceLike = None, **theirs: object,
+) -> Tensor:  # fmt: skip
     """A new tensor of x's shape, dtype and device, filled with one number.
 
     `fill_value`: a number, or a tensor or array of one element, which the host reads.
@@ -261,6 +297,8 @@ def full_like(
     >>> dt.full_like(dt.zeros(2, device="reference"), 7).tolist()
     [7.0, 7.0]
     """
+    if more or theirs:
+        return _sized(full_like, locals())
     dtype, device = _like("full_like", x, dtype, device)
     return _full("full_like", x.shape, fill_value, dtype, device)
 
@@ -271,6 +309,7 @@ def _like(op: str, x: Tensor, dtype: DTypeLike, wanted: DeviceLike) -> tuple[DTy
     return x.dtype if dtype is None else dtype, x.device if wanted is None else wanted
 
 
+@named
 def arange(
     start: Fill,
     /,
@@ -315,7 +354,7 @@ def _progression(
     if step == 0:
         raise ArgumentError("arange: step must not be 0")
     ints = all(isinstance(v, int) for v in (start, stop, step))
-    d = dtype if dtype is not None else (int64 if ints else _default_dtype)
+    d = dtype if dtype is not None else (int64 if ints else datatypes.default_dtype)
     if d is bool_:
         raise DTypeError("arange: bool has no arithmetic; cast the result with astype()")
     count = _count(start, stop, step, ints)
@@ -359,6 +398,7 @@ def _count(start: float, stop: float, step: float, ints: bool) -> int:
     return dimensions("arange", (max(0, found),))[0]
 
 
+@named
 def linspace(
     start: complex,
     stop: complex,
@@ -383,7 +423,7 @@ def linspace(
     """
     if isinstance(start, complex) or isinstance(stop, complex):
         dtype = complex if dtype is None else dtype
-    d = _default_dtype if dtype is None else any_dtype("linspace", dtype)
+    d = datatypes.default_dtype if dtype is None else any_dtype("linspace", dtype)
     if d.kind == "c":
         a, b = complex(start), complex(stop)
         re, im = (
@@ -412,6 +452,7 @@ def _real_bound(op: str, value: object, name: str) -> float:
     return real(op, _bound(op, value, name), name)
 
 
+@named
 def eye(
     n_rows: int,
     n_cols: int | None = None,
@@ -432,7 +473,7 @@ def eye(
     >>> dt.eye(2, 3, device="reference").tolist()
     [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
     """
-    d = _default_dtype if dtype is None else any_dtype("eye", dtype)
+    d = datatypes.default_dtype if dtype is None else any_dtype("eye", dtype)
     shape = extents("eye", (n_rows, n_rows if n_cols is None else n_cols))
     columns, diagonal = _places("eye", shape, k, device)
     return cast(apply(ops.EQUAL, (columns, diagonal)), d)
@@ -448,7 +489,7 @@ def _places(op: str, shape: Shape, k: int, device: DeviceLike) -> tuple[Tensor, 
 
 
 @named
-def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
+def tril(x: Tensor, /, k: int = 0) -> Tensor:
     """The lower triangles of matrices: what is above the k-th diagonal becomes 0.
 
     `k`: which diagonal: 0 is the main one, above it positive, below it negative.
@@ -464,7 +505,7 @@ def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
 
 
 @named
-def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
+def triu(x: Tensor, /, k: int = 0) -> Tensor:
     """The upper triangles of matrices: what is below the k-th diagonal becomes 0.
 
     `k`: which diagonal: 0 is the main one, above it positive, below it negative.

@@ -20,8 +20,9 @@ from .datatypes import DTypeLike, any_dtype
 __all__ = ["cumulative_logsumexp", "cumulative_prod", "cumulative_sum", "diff"]
 
 
+@named
 def cumulative_sum(
-    x: Tensor, /, *, axis: int | None = None, dtype: DTypeLike = None,
+    x: Tensor, /, axis: int | None = None, *, dtype: DTypeLike = None,
     include_initial: bool = False, out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """The sums of the elements up to each one, along `axis`.
@@ -41,8 +42,9 @@ def cumulative_sum(
     return _running(ops.CUMULATIVE_SUM, x, axis, dtype, include_initial, out)
 
 
+@named
 def cumulative_prod(
-    x: Tensor, /, *, axis: int | None = None, dtype: DTypeLike = None,
+    x: Tensor, /, axis: int | None = None, *, dtype: DTypeLike = None,
     include_initial: bool = False, out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """The products of the elements up to each one, along `axis`.
@@ -62,8 +64,9 @@ def cumulative_prod(
     return _running(ops.CUMULATIVE_PROD, x, axis, dtype, include_initial, out)
 
 
+@named
 def cumulative_logsumexp(
-    x: Tensor, /, *, axis: int | None = None, dtype: DTypeLike = None,
+    x: Tensor, /, axis: int | None = None, *, dtype: DTypeLike = None,
     include_initial: bool = False, out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """The logarithms of the sums of the exponentials up to each element, along `axis`.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -22,7 +23,13 @@ from ..tensor.tensor import Tensor, required
 from ..tensor.verbs import apply, dispatch
 from .transfer import queue_move
 
-__all__ = ["astype", "can_cast", "finfo", "iinfo", "isdtype", "result_type"]
+__all__ = [
+    "astype", "can_cast", "finfo", "get_default_dtype", "iinfo", "isdtype", "result_type",
+    "set_default_dtype",
+]  # fmt: skip
+
+default_dtype = D.float32
+when_default_changes: list[Callable[[], None]] = []  # what is to be done then
 
 DeviceLike: TypeAlias = Device | str | None
 DTypeLike: TypeAlias = DType | str | type | np.dtype | None
@@ -40,6 +47,47 @@ def real_dtype(op: str, given: DTypeLike) -> DType:
 def any_dtype(op: str, given: DTypeLike) -> DType:
     """The dtype named by `given`. Raises: DTypeError."""
     return dtype(given, op)
+
+
+def get_default_dtype() -> DType:
+    """The dtype of tensors made from Python floats, and of `zeros`, `ones`, ...: float32 at first.
+
+    >>> import dovetail as dt
+    >>> dt.get_default_dtype()
+    dovetail.float32
+    """
+    return default_dtype
+
+
+def set_default_dtype(dtype: DTypeLike) -> DType:
+    """Makes float32 or float64 what Python's floats become in this process, and returns it.
+
+    That is the dtype of `zeros`, `ones`, `linspace`, `dt.random`, ... without `dtype=`, of
+    `asarray([1.5])` and of `dtype=float`; complex numbers become as wide. It belongs to the
+    process, as the default device does. What ops make of integers, such as their mean, stays
+    float32, and a number beside a tensor takes the tensor's dtype.
+    Dtypes: float32 and float64.
+    Raises: DTypeError for another dtype.
+
+    >>> import dovetail as dt
+    >>> dt.set_default_dtype(dt.float64)
+    dovetail.float64
+    >>> dt.zeros(2, device="reference").dtype, dt.asarray(1j, device="reference").dtype
+    (dovetail.float64, dovetail.complex128)
+    >>> dt.set_default_dtype(dt.float32)
+    dovetail.float32
+    """
+    global default_dtype
+    wanted = any_dtype("set_default_dtype", dtype)
+    if wanted not in (D.float32, D.float64):
+        raise DTypeError(
+            f"set_default_dtype: float32 or float64, not {wanted.name}; give others as dtype="
+        )
+    default_dtype = wanted
+    D.python_floats_are(wanted)
+    for forget in when_default_changes:
+        forget()
+    return wanted
 
 
 def cast(x: Tensor, want: DType | None) -> Tensor:

@@ -24,7 +24,7 @@ from ..tensor.verbs import apply
 from ..tensor.writes import write_result
 from .creation import extents
 from .cumulative import cumulative_sum
-from .datatypes import DeviceLike, DTypeLike, cast, real_dtype
+from .datatypes import DeviceLike, DTypeLike, cast, get_default_dtype, real_dtype
 from .elementwise import erfinv, exp, log, log1p, sqrt
 from .from_values import asarray
 from .indexing import searchsorted, take
@@ -132,8 +132,8 @@ def parameters(
     sizes = joint if shape is None else extents(op, shape)
     if broadcast_shapes(joint, sizes) != sizes:
         raise ShapeError(f"{op}: parameters of shape {joint} for a result of shape {sizes}")
-    d = next((f.dtype for f in found if isinstance(f, Tensor) and f.dtype.kind == "f"), float32)
-    d = d if dtype is None else real_dtype(op, dtype)
+    drawn = [f.dtype for f in found if isinstance(f, Tensor) and f.dtype.kind == "f"]
+    d = real_dtype(op, dtype) if dtype is not None else [*drawn, get_default_dtype()][0]
     if d.kind != "f":
         raise DTypeError(f"{op}: makes floats, not {d.name}")
     return found, sizes, d, device

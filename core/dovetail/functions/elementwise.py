@@ -18,13 +18,14 @@ from .. import layout as lay
 from ..arguments import flag, integer, named
 from ..arguments import real as real_number
 from ..dtypes import DType, bool_, complex64, float32, float64, int64, uint64
-from ..errors import DTypeError
+from ..errors import ArgumentError, DTypeError
 from ..ops import table as ops
 from ..ops.dtype_rules import DTypeRule, Dtypes, common
 from ..ops.table import TABLE, Op
+from ..respelled import UNGIVEN, retold
 from ..tensor.operands import Array, Operand, brought, operands
 from ..tensor.tensor import Tensor, required, untaped
-from ..tensor.verbs import apply, dispatch, in_place
+from ..tensor.verbs import apply, apply_one, apply_two, dispatch, in_place
 from ..tensor.writes import write_out
 from .creation import full
 from .datatypes import cast
@@ -72,15 +73,24 @@ _ROUNDED = ("add", "subtract", "multiply", "divide", "square", "reciprocal", "sq
 
 
 def _unary(op: Op) -> Function:
-    def function(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
-        return apply(op, (x,), None, out)
+    def function(
+        x: Tensor = UNGIVEN, /, *more: object, out: Tensor | None = None, **theirs: object
+    ) -> Tensor:
+        if more or theirs:
+            return retold(function, locals())
+        return apply_one(op, x, out)
 
     return function
 
 
 def _binary(op: Op) -> Function:
-    def function(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
-        return apply(op, (x1, x2), None, out)
+    def function(
+        x1: Operand = UNGIVEN, x2: Operand = UNGIVEN, /, *more: object, out: Tensor | None = None,
+        **theirs: object,
+    ) -> Tensor:  # fmt: skip
+        if more or theirs:
+            return retold(function, locals())
+        return apply_two(op, x1, x2, out)
 
     return function
 
@@ -219,7 +229,9 @@ if not TYPE_CHECKING:  # for type checkers they are in the stub
 # --- more than a row ------------------------------------------------------------------------------
 
 
-def pow(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
+def pow(
+    x1: Operand = UNGIVEN, x2: Operand = UNGIVEN, /, *, out: Tensor | None = None, **theirs: object
+) -> Tensor:
     """x1 to the power x2.
 
     A negative power of an integer is truncated: 2 ** -1 is 0. The power 2 is a multiplication.
@@ -236,12 +248,15 @@ def pow(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     >>> dt.pow(dt.asarray([2, 3], device="reference"), 2).tolist()
     [4, 9]
     """
+    if theirs:
+        return retold(pow, locals())
     if type(x2) is int and x2 == 2 and isinstance(x1, Tensor) and x1.dtype is not bool_:
         return apply(ops.SQUARE, (x1,), None, out)
     return apply(ops.POW, (x1, x2), None, out)
 
 
-def round(x: Tensor, /, *, decimals: int = 0, out: Tensor | None = None) -> Tensor:
+@named
+def round(x: Tensor, /, decimals: int = 0, *, out: Tensor | None = None) -> Tensor:
     """The nearest integer, or multiple of 10**-decimals; halves go to the even one.
 
     `decimals`: digits after the point, from -308 to 308. Integers stay as they are.
@@ -266,7 +281,10 @@ def _rounded(x: Tensor) -> Tensor:
     return apply(ops.ROUND, (x,))
 
 
-def where(condition: Array, x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
+def where(
+    condition: Array = UNGIVEN, x1: Operand = UNGIVEN, x2: Operand = UNGIVEN, /, *,
+    out: Tensor | None = None, **theirs: object,
+) -> Tensor:  # fmt: skip
     """x1 where the condition holds, x2 elsewhere.
 
     Shapes: `condition`, x1 and x2 are broadcast; Python numbers have none.
@@ -279,6 +297,10 @@ def where(condition: Array, x1: Operand, x2: Operand, /, *, out: Tensor | None =
     >>> dt.where(x < 0, 0, x).tolist()
     [0, 2]
     """
+    if theirs:
+        return retold(where, locals())
+    if x2 is UNGIVEN:
+        raise ArgumentError("where: needs x1 and x2; where a tensor is not 0 says dt.nonzero(x)")
     return apply(ops.WHERE, (condition, x1, x2), None, out)
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
+from typing import Any
+
 import numpy as np
 
-from ..arguments import (
-    flag,
-)
+from ..arguments import flag
 from ..device import device, usable
-from ..dtypes import DType, complex64, complex128, dtype, float64
+from ..dtypes import DType, complex128, dtype, float64
 from ..errors import (
     ArgumentError,
     DeviceError,
@@ -18,20 +20,21 @@ from ..errors import (
 )
 from ..layout import Shape
 from ..ops import table as ops
+from ..respelled import UNGIVEN, retold
 from ..tensor import operands
 from ..tensor.host import evaluate, from_host, shown
 from ..tensor.tensor import Tensor, strided
 from ..tensor.verbs import apply
-from .creation import get_default_dtype
-from .datatypes import DeviceLike, DTypeLike, any_dtype, cast, move
+from .datatypes import DeviceLike, DTypeLike, any_dtype, cast, get_default_dtype, move
 from .interop import HasDLPack, adopt, from_dlpack
 
 __all__ = ["asarray"]
 
 
 def asarray(
-    obj: object, /, *, dtype: DTypeLike = None, device: DeviceLike = None, copy: bool | None = None
-) -> Tensor:
+    obj: object = UNGIVEN, /, dtype: DTypeLike = None, *, device: DeviceLike = None,
+    copy: bool | None = None, **theirs: object,
+) -> Tensor:  # fmt: skip
     """A tensor of numbers, nested lists, an array or anything else with DLPack or `__array__`.
 
     What is a tensor already, of this dtype and on this device, is returned as it is. All else is
@@ -48,6 +51,8 @@ def asarray(
     >>> dt.asarray([[1, 2], [3, 4]], device="reference").shape
     (2, 2)
     """
+    if theirs:
+        return retold(asarray, locals())
     want = None if dtype is None else any_dtype("asarray", dtype)
     copy = copy if copy is None else flag("asarray", copy, "copy")
     if isinstance(obj, Tensor):
@@ -72,7 +77,16 @@ def asarray(
     return _from_numpy(_host_values(obj), want, device, copy)
 
 
+class _Called(ModuleType):
+    """The package `dt.tensor`, which makes tensors where it is called, as PyTorch's `tensor`."""
+
+    def __call__(self, data: object = (), **options: Any) -> Tensor:
+        """A new tensor of the data: `dt.asarray(data, copy=True)`."""
+        return asarray(data, copy=True, **options)
+
+
 operands.as_tensor = asarray
+sys.modules[Tensor.__module__.rpartition(".")[0]].__class__ = _Called
 _DEFAULTS = (float64, complex128)  # what NumPy makes of Python's numbers, where the default is less
 
 
@@ -133,7 +147,7 @@ def _from_values(obj: object, want: DType | None, wanted: DeviceLike) -> Tensor:
     values = _nested(obj, want)
     have = any_dtype("asarray", values.dtype)
     if want is None and have in _DEFAULTS and not isinstance(leaf, np.generic | np.ndarray):
-        want = get_default_dtype() if have is float64 else complex64
+        want = any_dtype("asarray", float if have is float64 else complex)
     if want is None or want is have:
         return from_host(values, have, device(wanted, "asarray"))
     if have.kind == "c" and want.kind not in "bc":
@@ -181,7 +195,7 @@ def _nested(obj: object, want: DType | None) -> np.ndarray:
         found = next((v for v in values.flat if not isinstance(v, int | float)), values.dtype)
         raise DTypeError(f"asarray: cannot make numbers of {type(found).__name__}")
     if values.size == 0 and values.dtype == np.float64 and want is None:
-        return values.astype(np.float32)
+        return values.astype(get_default_dtype().__numpy_dtype__)
     return values
 
 

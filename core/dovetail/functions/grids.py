@@ -14,8 +14,8 @@ from ..ops import table as ops
 from ..tensor.tensor import Tensor
 from ..tensor.verbs import view
 from .copies import stack
-from .creation import arange, extents, generate, get_default_dtype, linspace
-from .datatypes import DeviceLike, DTypeLike, cast, real_dtype
+from .creation import arange, extents, generate, linspace
+from .datatypes import DeviceLike, DTypeLike, cast, get_default_dtype, real_dtype
 from .elementwise import equal, pow, where
 
 __all__ = ["fromfunction", "geomspace", "indices", "logspace", "mgrid", "ogrid"]

@@ -170,7 +170,7 @@ def fetch_along(x: Tensor, positions: Tensor, axis: int) -> Tensor:
 
 
 @named
-def take(x: Tensor, indices: Array, /, *, axis: int | None = None) -> Tensor:
+def take(x: Tensor, indices: Array, /, axis: int | None = None) -> Tensor:
     """The elements of `x` at `indices` along `axis`, which the axes of `indices` replace.
 
     `indices`: integers, negative ones counted from the end. In a list or array they are checked at
@@ -197,7 +197,7 @@ def take(x: Tensor, indices: Array, /, *, axis: int | None = None) -> Tensor:
 
 
 @named
-def take_along_axis(x: Tensor, indices: Array, /, *, axis: int = -1) -> Tensor:
+def take_along_axis(x: Tensor, indices: Array, /, axis: int = -1) -> Tensor:
     """At each place the element of `x` there, except that its position along `axis` is `indices`'.
 
     `indices` are as for `take`. Undoes `argsort`: take_along_axis(x, argsort(x)) is sorted.
@@ -222,6 +222,7 @@ def take_along_axis(x: Tensor, indices: Array, /, *, axis: int = -1) -> Tensor:
     return _gather(source, [index], shape, axes, (d,), None if asked is None else (asked,))
 
 
+@named
 def searchsorted(
     x1: Array, x2: Operand, /, *, side: str = "left", sorter: Array | None = None
 ) -> Tensor:

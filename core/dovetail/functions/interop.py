@@ -46,8 +46,8 @@ from ..plugins.registry import devices
 from ..tensor.host import evaluate, evaluated, export, is_writable
 from ..tensor.tensor import Tensor, make, strided
 from ..tensor.verbs import apply
-from .creation import extents, get_default_dtype
-from .datatypes import DeviceLike, DTypeLike, Kind, isdtype, move
+from .creation import extents
+from .datatypes import DeviceLike, DTypeLike, Kind, get_default_dtype, isdtype, move
 
 
 class GivesDLPack(Protocol):
@@ -550,7 +550,7 @@ class NamespaceInfo:
         """The dtypes of what is made from Python numbers, of the kinds that a device has."""
         held = opened(device_named(device, "default_dtypes")).backend.info.capabilities.dtypes
         wanted = {
-            "real floating": D.float32, "complex floating": D.complex64,
+            "real floating": D.dtype(float), "complex floating": D.dtype(complex),
             "integral": D.int64, "indexing": D.int64,
         }  # fmt: skip
         return {kind: d for kind, d in wanted.items() if d.part in held}

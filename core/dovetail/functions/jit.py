@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import update_wrapper
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
+from weakref import ref
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from ..tensor.tensor import Tensor
 from .calls import MISS, Latest
 from .captures import Capture, Failed, Session
 from .containers import SIMPLE, Flat, Static, flattened, rebuilt, static, strided_leaf
+from .datatypes import get_default_dtype, when_default_changes
 
 __all__ = ["jit"]
 
@@ -32,6 +34,9 @@ P = ParamSpec("P")  # what the function takes
 Rest = ParamSpec("Rest")  # but for the instance, where it is a method
 R = TypeVar("R")
 Instance = TypeVar("Instance")
+
+
+_every: set[ref[Captured[..., Any]]] = set()
 
 
 class Captured(Latest, Generic[P, R]):
@@ -56,6 +61,7 @@ class Captured(Latest, Generic[P, R]):
         self._tries: dict[Hashable, int] = {}  # how often it changed what it leads to
         self._lock = threading.RLock()
         self.captures = 0
+        _every.add(ref(self, _every.discard))
 
     @property
     def programs(self) -> list[tuple[str, Program]]:
@@ -183,6 +189,16 @@ class Captured(Latest, Generic[P, R]):
         return result
 
 
+def _look_up_again() -> None:
+    """Has captures found by their keys again, of which the default dtype is a part."""
+    for captured in [found() for found in list(_every)]:
+        if captured is not None:
+            captured._latest = ()
+
+
+when_default_changes.append(_look_up_again)
+
+
 class _Bound(Generic[P, R]):
     """A captured function of a class, of one instance."""
 
@@ -223,7 +239,7 @@ def _positions(function: Callable[..., object], names: frozenset[str]) -> frozen
 def _key(name: str, flat: Flat, s: Settings) -> tuple[list[object], Hashable]:
     """The leaves, in memory, and what captures of them are found by."""
     leaves: list[object] = []
-    key: list[Hashable] = [s.grad, s.reproducible, s.device, flat.tree]
+    key: list[Hashable] = [s.grad, s.reproducible, s.device, get_default_dtype(), flat.tree]
     pending: list[Tensor] = []
     for x in flat.leaves:
         if type(x) is Tensor:

@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate
-from typing import Any
 
 import numpy as np
 
 from .. import layout as lay
-from ..arguments import dimensions, flag, integer, integers, shown
+from ..arguments import dimensions, flag, integer, integers, named, shown
 from ..dtypes import DType, bool_, dtype
 from ..errors import (
     ArgumentError,
@@ -26,6 +25,7 @@ from ..errors import (
 from ..graph.expr import leaf, spec, storage_of, tape_of
 from ..layout import Move, Shape, StridedView
 from ..ops import table as ops
+from ..respelled import UNGIVEN, retold
 from ..tensor.host import evaluated
 from ..tensor.operands import Array, brought
 from ..tensor.tensor import Tensor, alias, make, required, strided
@@ -45,13 +45,9 @@ Axes = int | Sequence[int]
 Sizes = int | Sequence[int]  # one of several sizes or axes, or all of them
 
 
-# What a parameter is that was not given by its name.
-_UNGIVEN: Any = object()
-
-
 def _ints(op: str, given: Sequence[Sizes], name: str = "shape") -> Shape:
     """`(2, 3)` out of `f(2, 3)`, `f((2, 3))` or `f(shape=(2, 3))`."""
-    given = () if given and given[0] is _UNGIVEN else given
+    given = () if given and given[0] is UNGIVEN else given
     listed = given[0] if len(given) == 1 and isinstance(given[0], (list, tuple, range)) else given
     try:
         return integers(op, listed, name)
@@ -63,7 +59,12 @@ def _ints(op: str, given: Sequence[Sizes], name: str = "shape") -> Shape:
 
 
 def reshape(
-    x: Tensor, /, shape: Sizes = _UNGIVEN, *sizes: Sizes, copy: bool | None = None
+    x: Tensor = UNGIVEN,
+    /,
+    shape: Sizes = UNGIVEN,
+    *sizes: Sizes,
+    copy: bool | None = None,
+    **theirs: object,
 ) -> Tensor:
     """The same elements, in row-major order, as another shape; one size may be -1.
 
@@ -81,6 +82,8 @@ def reshape(
     >>> dt.reshape(dt.arange(6, device="reference"), (2, -1)).tolist()
     [[0, 1, 2], [3, 4, 5]]
     """
+    if theirs:
+        return retold(reshape, locals())
     new = _ints("reshape", (shape, *sizes))
     wanted = lay.resolve_reshape("reshape", required("reshape", x).shape, new)
     m = ("reshape", wanted)
@@ -150,7 +153,9 @@ def _rescaled(x: Tensor, strides: Shape, offset: int, itemsize: int) -> tuple[Sh
     return shape, (*rows, 1), offset * have // itemsize
 
 
-def permute_dims(x: Tensor, /, axes: Sizes = _UNGIVEN, *order: Sizes) -> Tensor:
+def permute_dims(
+    x: Tensor = UNGIVEN, /, axes: Sizes = UNGIVEN, *order: Sizes, **theirs: object
+) -> Tensor:
     """A view of `x` with its axes in another order.
 
     The order is given one by one, as a tuple, or as `axes`: axis k of the result is axes[k] of x.
@@ -162,6 +167,8 @@ def permute_dims(x: Tensor, /, axes: Sizes = _UNGIVEN, *order: Sizes) -> Tensor:
     >>> dt.permute_dims(dt.zeros((2, 3, 4), device="reference"), (2, 0, 1)).shape
     (4, 2, 3)
     """
+    if theirs:
+        return retold(permute_dims, locals())
     given = _ints("permute_dims", (axes, *order), "axes")
     shape = required("permute_dims", x).shape
     return view(x, _permuted("permute_dims", shape, given), "permute_dims")
@@ -176,7 +183,9 @@ def _permuted(op: str, shape: Shape, axes: Shape) -> Move:
     return "permute", order
 
 
-def swapaxes(x: Tensor, axis1: int, axis2: int, /) -> Tensor:
+def swapaxes(
+    x: Tensor = UNGIVEN, /, axis1: int = UNGIVEN, axis2: int = UNGIVEN, **theirs: object
+) -> Tensor:
     """A view of `x` with `axis1` and `axis2` exchanged.
 
     Shapes: any; the two sizes change places.
@@ -187,6 +196,8 @@ def swapaxes(x: Tensor, axis1: int, axis2: int, /) -> Tensor:
     >>> dt.swapaxes(dt.zeros((2, 3, 4), device="reference"), 0, 2).shape
     (4, 3, 2)
     """
+    if theirs:
+        return retold(swapaxes, locals())
     return _swapped("swapaxes", x, axis1, axis2)
 
 
@@ -197,7 +208,7 @@ def _swapped(op: str, x: Tensor, axis1: int, axis2: int) -> Tensor:
     return view(x, ("permute", tuple(order)), op)
 
 
-def transpose(x: Tensor, /, *axes: Sizes) -> Tensor:
+def transpose(x: Tensor = UNGIVEN, /, *axes: Sizes, **theirs: object) -> Tensor:
     """A view of `x` with two axes exchanged or, without `axes`, with all of them reversed.
 
     `transpose(x, a, b)` exchanges a and b, as in PyTorch; `transpose(x)` is NumPy's; a whole order
@@ -211,6 +222,8 @@ def transpose(x: Tensor, /, *axes: Sizes) -> Tensor:
     >>> dt.transpose(x).shape, dt.transpose(x, 0, 1).shape
     ((4, 3, 2), (3, 2, 4))
     """
+    if theirs:
+        return retold(transpose, locals())
     if not axes:
         order = tuple(reversed(range(required("transpose", x).ndim)))
         return view(x, ("permute", order), "transpose")
@@ -220,7 +233,9 @@ def transpose(x: Tensor, /, *axes: Sizes) -> Tensor:
     return view(x, _permuted("transpose", shape, given), "transpose")
 
 
-def moveaxis(x: Tensor, source: Axes, destination: Axes, /) -> Tensor:
+def moveaxis(
+    x: Tensor = UNGIVEN, /, source: Axes = UNGIVEN, destination: Axes = UNGIVEN, **theirs: object
+) -> Tensor:
     """A view of `x` with some axes at other places, the rest staying in order.
 
     `source` and `destination`: an axis, or as many of them, of x and of the result.
@@ -232,6 +247,8 @@ def moveaxis(x: Tensor, source: Axes, destination: Axes, /) -> Tensor:
     >>> dt.moveaxis(dt.zeros((2, 3, 4), device="reference"), 0, -1).shape
     (3, 4, 2)
     """
+    if theirs:
+        return retold(moveaxis, locals())
     required("moveaxis", x)
     src, dst = _axes_list("moveaxis", source, x.ndim), _axes_list("moveaxis", destination, x.ndim)
     if len(src) != len(dst) or len(set(src)) < len(src) or len(set(dst)) < len(dst):
@@ -250,7 +267,7 @@ def _axes_list(op: str, given: Axes, ndim: int) -> list[int]:
     return [lay.axis(op, i, ndim) for i in integers(op, given, "axis")]
 
 
-def expand_dims(x: Tensor, /, axis: Axes = 0) -> Tensor:
+def expand_dims(x: Tensor = UNGIVEN, /, axis: Axes = 0, **theirs: object) -> Tensor:
     """A view of `x` with axes of size 1 put in.
 
     `axis`: where they stand in the result; one place or several.
@@ -262,6 +279,8 @@ def expand_dims(x: Tensor, /, axis: Axes = 0) -> Tensor:
     >>> dt.expand_dims(dt.zeros(3, device="reference"), axis=(0, -1)).shape
     (1, 3, 1)
     """
+    if theirs:
+        return retold(expand_dims, locals())
     listed = integers("expand_dims", axis, "axis")
     return view(x, _expanded(required("expand_dims", x).shape, listed), "expand_dims")
 
@@ -274,7 +293,7 @@ def _expanded(shape: Shape, axes: Shape) -> Move:
     return "reshape", dimensions("expand_dims", wider)
 
 
-def squeeze(x: Tensor, /, axis: Axes | None = None) -> Tensor:
+def squeeze(x: Tensor = UNGIVEN, /, axis: Axes | None = None, **theirs: object) -> Tensor:
     """A view of `x` without some axes of size 1.
 
     `axis`: one or several; None takes away all of size 1.
@@ -286,6 +305,8 @@ def squeeze(x: Tensor, /, axis: Axes | None = None) -> Tensor:
     >>> dt.squeeze(dt.zeros((1, 3, 1), device="reference"), axis=0).shape
     (3, 1)
     """
+    if theirs:
+        return retold(squeeze, locals())
     shape = required("squeeze", x).shape
     given = None if axis is None else integers("squeeze", axis, "axis")
     return view(x, _squeezed(shape, given), "squeeze")
@@ -302,7 +323,9 @@ def _squeezed(shape: Shape, axes: Shape | None) -> Move:
     return "reshape", tuple([n for d, n in enumerate(shape) if d not in gone])
 
 
-def flip(x: Tensor, /, axis: Axes | None = None) -> Tensor:
+def flip(
+    x: Tensor = UNGIVEN, /, axis: Axes | None = None, *more: object, **theirs: object
+) -> Tensor:
     """A view of `x` with the order along some axes reversed; along all for None.
 
     Shapes: any; the result has the same.
@@ -313,13 +336,17 @@ def flip(x: Tensor, /, axis: Axes | None = None) -> Tensor:
     >>> dt.flip(dt.asarray([[1, 2], [3, 4]], device="reference"), axis=1).tolist()
     [[2, 1], [4, 3]]
     """
+    if more or theirs:
+        return retold(flip, locals())
     turned = lay.axes("flip", axis, required("flip", x).ndim)
     starts = tuple(n - 1 if d in turned else 0 for d, n in enumerate(x.shape))
     steps = tuple(-1 if d in turned else 1 for d in range(x.ndim))
     return view(x, ("slice", starts, x.shape, steps), "flip")
 
 
-def broadcast_to(x: Tensor, /, shape: Sizes = _UNGIVEN, *sizes: Sizes) -> Tensor:
+def broadcast_to(
+    x: Tensor = UNGIVEN, /, shape: Sizes = UNGIVEN, *sizes: Sizes, **theirs: object
+) -> Tensor:
     """A read-only view of `x` in which axes of size 1 are repeated, without memory for it.
 
     The sizes are given one by one, as a tuple, or as `shape`.
@@ -331,6 +358,8 @@ def broadcast_to(x: Tensor, /, shape: Sizes = _UNGIVEN, *sizes: Sizes) -> Tensor
     >>> dt.broadcast_to(dt.arange(2, device="reference"), (2, 2)).tolist()
     [[0, 1], [0, 1]]
     """
+    if theirs:
+        return retold(broadcast_to, locals())
     given = _ints("broadcast_to", (shape, *sizes))
     return _broadcast("broadcast_to", x, given)
 
@@ -397,7 +426,7 @@ def broadcast_shapes(*shapes: Shape) -> Shape:
     )
 
 
-def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
+def unstack(x: Tensor = UNGIVEN, /, axis: int = 0, **theirs: object) -> tuple[Tensor, ...]:
     """Views of the parts of `x` along `axis`, without that axis, as a tuple.
 
     Shapes: of at least 1 dimension.
@@ -408,11 +437,15 @@ def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     >>> [row.tolist() for row in dt.unstack(dt.asarray([[1, 2], [3, 4]], device="reference"))]
     [[1, 2], [3, 4]]
     """
+    if theirs:
+        return retold(unstack, locals())
     d = lay.axis("unstack", axis, required("unstack", x).ndim)
     return tuple([place_along(x, d, i, "unstack") for i in range(x.shape[d])])
 
 
-def split(x: Tensor, sizes: int | Sequence[int], /, *, axis: int = 0) -> tuple[Tensor, ...]:
+def split(
+    x: Tensor = UNGIVEN, sizes: int | Sequence[int] = UNGIVEN, /, axis: int = 0, **theirs: object
+) -> tuple[Tensor, ...]:
     """Views of consecutive parts of `x` along `axis`, as a tuple.
 
     `sizes`: a list of sizes that make up the axis, or one size (the last part may be smaller).
@@ -426,6 +459,8 @@ def split(x: Tensor, sizes: int | Sequence[int], /, *, axis: int = 0) -> tuple[T
     >>> [part.tolist() for part in dt.split(x, 2)], [part.tolist() for part in dt.split(x, [1, 4])]
     ([[0, 1], [2, 3], [4]], [[0], [1, 2, 3, 4]])
     """
+    if theirs:
+        return retold(split, locals())
     d = lay.axis("split", axis, required("split", x).ndim)
     n = x.shape[d]
     if not isinstance(sizes, (list, tuple)):
@@ -442,6 +477,7 @@ def split(x: Tensor, sizes: int | Sequence[int], /, *, axis: int = 0) -> tuple[T
     return tuple([slice_along(x, d, a, k, "split") for a, k in zip(starts, sizes, strict=False)])
 
 
+@named
 def flatten(x: Tensor, /, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """`x` with some neighbouring axes made into one: a view where strides permit, else a copy.
 
@@ -465,6 +501,7 @@ def flatten(x: Tensor, /, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     return view(x, ("reshape", (*x.shape[:a], size, *x.shape[b + 1 :])), "flatten")
 
 
+@named
 def ravel(x: Tensor, /) -> Tensor:
     """All elements in row-major order along one axis: a view where strides permit, else a copy.
 
@@ -521,7 +558,9 @@ def as_strided(
     return alias(x, make(seen))
 
 
-def diagonal(x: Tensor, /, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+def diagonal(
+    x: Tensor = UNGIVEN, /, offset: int = 0, dim1: int = 0, dim2: int = 1, **theirs: object
+) -> Tensor:
     """A view of the diagonals of `x` over two axes, which become the last axis.
 
     `dim1`, `dim2`: the axes. `offset`: an element's place along `dim2` less that along `dim1`. Of a
@@ -534,6 +573,8 @@ def diagonal(x: Tensor, /, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Ten
     >>> dt.diagonal(dt.arange(4, device="reference").reshape(2, 2)).tolist()
     [0, 3]
     """
+    if theirs:
+        return retold(diagonal, locals())
     offset = integer("diagonal", offset, "offset")
     if required("diagonal", x).ndim < 2:
         raise ShapeError(f"diagonal: needs at least 2 dimensions, not shape {x.shape}")

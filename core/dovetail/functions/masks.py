@@ -66,6 +66,7 @@ def _before(counted: Tensor) -> tuple[Expr, int, str | None]:
     return from_host(total - counts, int64, counted.device)._expr, int(total[-1]), None
 
 
+@named
 def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
     """For each axis of `x` the positions of the elements that are not zero, in row-major order.
 

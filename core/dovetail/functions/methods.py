@@ -114,9 +114,7 @@ def added(where: str, name: str, otherwise: str) -> object:
         found: object = layout_plugins.registry.find(where, name)
         return found
     except AttributeError as error:
-        familiar = import_module(".familiar", __package__)
-        method = where == "methods" and hasattr(Tensor, familiar.OURS.get(name, name))
-        known = familiar.hint(name, "x" if method else "dt")
+        known = import_module("..familiar", __package__).hint(name, where == "methods", Tensor)
         raise AttributeError(f"{otherwise} {name!r}{known}") from error.__cause__
 
 

@@ -36,7 +36,7 @@ NAMES = {  # of the functions of a module of NumPy that dovetail's module of tha
         partition argpartition roots poly polyadd polysub polymul polyder polyint unravel_index
         ravel_multi_index ix_ tril_indices_from triu_indices_from diag_indices_from union1d
         intersect1d setdiff1d setxor1d append insert delete extract compress flatnonzero trim_zeros
-        fill_diagonal resize block place putmask copyto
+        fill_diagonal resize block place put putmask copyto frexp modf
     """,
     "numpy.fft": """
         fft ifft fftn ifftn rfft irfft rfftn irfftn hfft ihfft fftshift ifftshift fft2 ifft2 rfft2
@@ -54,8 +54,10 @@ def lacking(name: str, why: str = "dovetail has no such function") -> DTypeError
 
 @lru_cache(512)
 def signature_of(function: Function) -> Signature:
-    """A function's parameters."""
-    return signature(function)
+    """A function's parameters, without what takes the names of others."""
+    found = signature(function)
+    own = [p for p in found.parameters.values() if p.name not in ("more", "theirs")]
+    return found if len(own) == len(found.parameters) else found.replace(parameters=own)
 
 
 def called(name: str, ours: Function, args: tuple[object, ...], given: Given) -> object:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from importlib import import_module
 from types import ModuleType
 from typing import TypeAlias
 
@@ -147,7 +148,7 @@ def _in_dtype(
 
 def _ufunc(ufunc: np.ufunc, method: str) -> Function | None:
     if method == "__call__":
-        return UFUNCS.get(ufunc) or _SCIPYS.get(ufunc.__name__) or namesake(ufunc)
+        return UFUNCS.get(ufunc) or _SCIPYS.get(ufunc.__name__) or namesake(ufunc) or _more(ufunc)
     if method == "reduce" and ufunc in _REDUCTIONS:
         return _reduced(_REDUCTIONS[ufunc])
     if method == "accumulate" and ufunc in _ACCUMULATIONS:
@@ -489,6 +490,8 @@ save savez savez_compressed savetxt array2string array_repr array_str iscomplexo
 result_type can_cast common_type min_scalar_type may_share_memory shares_memory
 """
 
+_WRITING = "put place putmask put_along_axis fill_diagonal"
+
 
 def _looking(function: Function) -> Function:
     def f(*args: object, **given: object) -> object:
@@ -499,6 +502,21 @@ def _looking(function: Function) -> Function:
 
 def _on_host(x: object) -> object:
     return x.numpy() if isinstance(x, Tensor) else x
+
+
+def _into(function: Function) -> Function:
+    """Into an array what tensors hold is read by the host; into a tensor it is dovetail's."""
+
+    def f(*args: object, **given: object) -> object:
+        target = next(iter((*args, *given.values())), None)
+        if not isinstance(target, Tensor):
+            return _looking(function)(*args, **given)
+        ours = namesake(function)
+        assert ours is not None
+        by_name(target, function, ours, args, given)
+        return None
+
+    return f
 
 
 def _copyto(dst: object, src: object, casting: str = "same_kind", where: object = True) -> object:
@@ -523,7 +541,8 @@ _MADE_LIKE: dict[object, Function] = {
 FUNCTIONS: dict[object, Function] = {  # of this NumPy, which may lack some
     getattr(where, name): ours
     for where, table in (
-        (np, _OURS | _each(_LOOKING, np, _looking) | {"copyto": _copyto}),
+        (np, _OURS | _each(_LOOKING, np, _looking) | _each(_WRITING, np, _into)),
+        (np, {"copyto": _copyto}),
         (np.linalg, _OUR_LINALG),
     )
     for name, ours in table.items()
@@ -532,6 +551,12 @@ FUNCTIONS: dict[object, Function] = {  # of this NumPy, which may lack some
 
 # By NumPy's name of a module, what a package above this one has for a function of it.
 ELSEWHERE: dict[str, Callable[[Function], Function | None]] = {}
+
+
+def _more(function: object) -> Function | None:
+    """What is made of a few functions of `dt`, and is loaded when it is asked for."""
+    found: Function | None = import_module(".numpy_more", __package__).NUMPYS.get(function)
+    return found
 
 
 def array_function(
@@ -558,5 +583,8 @@ def array_function(
         return called(name, ours, args, given)
     ours = namesake(function)
     if ours is None:
-        raise lacking(name)
+        ours = _more(function)
+        if ours is None:
+            raise lacking(name)
+        return called(name, ours, args, given)
     return by_name(x, function, ours, args, given)

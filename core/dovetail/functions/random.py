@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from ..arguments import dimensions, instance, integer, named, real, refused, sequence, shown
@@ -29,7 +30,7 @@ from ..ops import table as ops
 from ..tensor.tensor import Tensor, make
 from ..tensor.verbs import apply
 from .creation import extents, of_parts
-from .datatypes import FORMATS, DeviceLike, DTypeLike, any_dtype, real_dtype
+from .datatypes import FORMATS, DeviceLike, DTypeLike, any_dtype, get_default_dtype, real_dtype
 from .indexing import take
 from .sorting import order_of
 
@@ -117,7 +118,8 @@ class Generator:
     def __getattr__(self, name: str) -> Callable[..., Tensor]:
         """Draws of more distributions, `dt.random`'s functions: `g.exponential(2.0, 3)`."""
         if name.startswith("_") or name not in LATE:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            known = import_module("dovetail.familiar").of("random", name)
+            raise AttributeError(f"'Generator' object has no attribute {name!r}{known}")
         found: Callable[..., Tensor] = getattr(sys.modules[__name__], name)
         return partial(found, generator=self)
 
@@ -132,6 +134,7 @@ class Generator:
             self._offset = (self._offset + n) % (1 << 64)
         return found
 
+    @named
     @named
     def uniform(
         self, shape: Extents = (), *, low: float = 0.0, high: float = 1.0, dtype: DTypeLike = None,
@@ -166,6 +169,7 @@ class Generator:
         return apply(ops.ADD, (apply(ops.MULTIPLY, (u, high - low)), low))
 
     @named
+    @named
     def normal(
         self, shape: Extents = (), *, mean: complex = 0.0, std: float = 1.0,
         dtype: DTypeLike = None, device: DeviceLike = None,
@@ -188,7 +192,7 @@ class Generator:
         (2, 3)
         """
         sizes, std = extents("normal", shape), real("normal", std, "std")
-        d = float32 if dtype is None else any_dtype("normal", dtype)
+        d = get_default_dtype() if dtype is None else any_dtype("normal", dtype)
         if d.kind == "c":
             both = (*sizes, 2)
             part = self.normal(both, std=std / math.sqrt(2.0), dtype=d.part, device=device)
@@ -201,6 +205,7 @@ class Generator:
             return z
         return apply(ops.ADD, (apply(ops.MULTIPLY, (z, std)), mean))
 
+    @named
     @named
     def integers(
         self, low: int, high: int | None = None, shape: Extents = (), *, dtype: DTypeLike = None,
@@ -234,6 +239,7 @@ class Generator:
         sizes = extents("integers", shape)
         return self._draw(ops.RANDOM_BELOW, sizes, scalars, (uint64, uint64), d, device)
 
+    @named
     @named
     def permutation(self, x: int | Tensor, *, device: DeviceLike = None) -> Tensor:
         """The integers 0..x-1, or the slices of a tensor `x` along its first axis, in random order.
@@ -272,7 +278,7 @@ class Generator:
 
 
 def _float(name: str, dtype: DTypeLike) -> DType:
-    d = float32 if dtype is None else real_dtype(name, dtype)
+    d = get_default_dtype() if dtype is None else real_dtype(name, dtype)
     if d.kind != "f":
         raise DTypeError(f"{name}: makes floats, not {d.name}; see dt.random.integers")
     return d
@@ -370,6 +376,7 @@ def set_state(state: tuple[int, int]) -> None:
     _default.state = state
 
 
+@named
 def uniform(
     shape: Extents = (), *, low: float = 0.0, high: float = 1.0, dtype: DTypeLike = None,
     device: DeviceLike = None, generator: Generator | None = None,
@@ -394,6 +401,7 @@ def uniform(
     return g.uniform(shape, low=low, high=high, dtype=dtype, device=device)
 
 
+@named
 def normal(
     shape: Extents = (), *, mean: complex = 0.0, std: float = 1.0, dtype: DTypeLike = None,
     device: DeviceLike = None, generator: Generator | None = None,
@@ -417,6 +425,7 @@ def normal(
     return g.normal(shape, mean=mean, std=std, dtype=dtype, device=device)
 
 
+@named
 def integers(
     low: int, high: int | None = None, shape: Extents = (), *, dtype: DTypeLike = None,
     device: DeviceLike = None, generator: Generator | None = None,
@@ -441,6 +450,7 @@ def integers(
     return g.integers(low, high, shape, dtype=dtype, device=device)
 
 
+@named
 def permutation(
     x: int | Tensor, *, device: DeviceLike = None, generator: Generator | None = None
 ) -> Tensor:

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from .. import layout as lay
-from ..arguments import flag, integer, shown
+from ..arguments import flag, integer, named, shown
 from ..device import opened
 from ..dtypes import bfloat16, float16, int64
 from ..engine import recording
@@ -38,7 +38,8 @@ class TopK(NamedTuple):
     indices: Tensor
 
 
-def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+@named
+def sort(x: Tensor, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
     """The elements of `x` in order along `axis`, equal ones in the order in which they were.
 
     It is always stable, whatever `stable` says. `descending`: the largest first; equal ones keep
@@ -61,8 +62,9 @@ def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool
     return _along(ops.SORT, x, axis, descending)
 
 
+@named
 def argsort(
-    x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True
+    x: Tensor, /, axis: int = -1, *, descending: bool = False, stable: bool = True
 ) -> Tensor:
     """The positions along `axis` of the elements of `x` in order, as int64.
 
@@ -79,7 +81,8 @@ def argsort(
     return _along(ops.ARGSORT, x, axis, _descending("argsort", descending, stable))
 
 
-def topk(x: Tensor, k: int, /, *, axis: int = -1, largest: bool = True) -> TopK:
+@named
+def topk(x: Tensor, k: int, /, axis: int = -1, *, largest: bool = True) -> TopK:
     """The `k` largest elements along `axis`, in order, and their positions: (values, indices).
 
     `largest`: False takes the smallest. Of equal ones the first come first (stable); NaN stands

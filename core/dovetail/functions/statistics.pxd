@@ -6,6 +6,9 @@ from dovetail.tensor.fields cimport expr_of
 from dovetail.tensor.tensor cimport make
 
 
+cdef dict _young
+
+
 @cython.locals(key=tuple, known=tuple)
 cpdef _reduce(
     object op, object x, object axis, object keepdims, object out, object dtype=*

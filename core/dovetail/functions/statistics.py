@@ -17,6 +17,7 @@ from ..layout import Shape
 from ..ops import table as ops
 from ..ops.table import Op
 from ..recent import Recent
+from ..respelled import UNGIVEN, retold
 from ..tensor.fields import expr_of
 from ..tensor.tensor import Tensor, make, required, strided, untaped
 from ..tensor.verbs import apply, dispatch, reduce, view
@@ -33,6 +34,7 @@ Axis = int | Sequence[int] | None
 
 # What was reduced before, as it was asked for -> the result's spec, and what its node says.
 _reductions: Recent[tuple[object, ...], tuple[Spec, tuple[Shape, DType | None]]] = Recent(4096)
+_young = _reductions.young  # which stays the same dict
 _FULL = frozenset((ops.MAX, ops.MIN, ops.ARGMAX, ops.ARGMIN))  # of no elements there is none
 
 
@@ -41,7 +43,9 @@ def _reduce(
 ) -> Tensor:
     plain = type(x) is Tensor and type(keepdims) is bool and (axis is None or type(axis) is int)
     key = (op, expr_of(x).spec, axis, keepdims, dtype) if plain else ()
-    known = _reductions.young.get(key) or _reductions.find(key)
+    known = _young.get(key)
+    if known is None:
+        known = _reductions.find(key)
     if known is None:
         found = _first(op, x, axis, keepdims, dtype)
         if plain:
@@ -74,14 +78,9 @@ def _require_elements(op: str, x: Tensor, axis: Axis) -> None:
 
 
 def sum(
-    x: Tensor,
-    /,
-    axis: Axis = None,
-    *,
-    dtype: DTypeLike = None,
-    keepdims: bool = False,
-    out: Tensor | None = None,
-) -> Tensor:
+    x: Tensor = UNGIVEN, /, axis: Axis = None, *more: object, dtype: DTypeLike = None, keepdims:
+    bool = False, out: Tensor | None = None, **theirs: object,
+) -> Tensor:  # fmt: skip
     """The sum of the elements over `axis`.
 
     Integers and bool are summed in int64 or uint64, floats in their own dtype; `dtype` is another
@@ -97,18 +96,16 @@ def sum(
     >>> dt.sum(x).item(), dt.sum(x, axis=0).tolist()
     (10, [4, 6])
     """
-    return _reduce(ops.SUM, x, axis, keepdims, out, _chosen("sum", dtype))
+    if more or theirs:
+        return retold(sum, locals())
+    d = None if dtype is None else _chosen("sum", dtype)
+    return _reduce(ops.SUM, x, axis, keepdims, out, d)
 
 
 def prod(
-    x: Tensor,
-    /,
-    axis: Axis = None,
-    *,
-    dtype: DTypeLike = None,
-    keepdims: bool = False,
-    out: Tensor | None = None,
-) -> Tensor:
+    x: Tensor = UNGIVEN, /, axis: Axis = None, *more: object, dtype: DTypeLike = None, keepdims:
+    bool = False, out: Tensor | None = None, **theirs: object,
+) -> Tensor:  # fmt: skip
     """The product of the elements over `axis`.
 
     `dtype` is as for `sum`. The product of no elements is 1.
@@ -123,12 +120,13 @@ def prod(
     >>> dt.prod(dt.asarray([[1, 2], [3, 4]], device="reference"), axis=1).tolist()
     [2, 12]
     """
-    return _reduce(ops.PROD, x, axis, keepdims, out, _chosen("prod", dtype))
+    if more or theirs:
+        return retold(prod, locals())
+    d = None if dtype is None else _chosen("prod", dtype)
+    return _reduce(ops.PROD, x, axis, keepdims, out, d)
 
 
-def _chosen(op: str, dtype: DTypeLike) -> DType | None:
-    if dtype is None:
-        return None
+def _chosen(op: str, dtype: DTypeLike) -> DType:
     found = any_dtype(op, dtype)
     if found.kind == "b":
         raise DTypeError(f"{op}: bool holds no sums; use dt.any, dt.all or dt.count_nonzero")
@@ -136,14 +134,9 @@ def _chosen(op: str, dtype: DTypeLike) -> DType | None:
 
 
 def mean(
-    x: Tensor,
-    /,
-    axis: Axis = None,
-    *,
-    dtype: DTypeLike = None,
-    keepdims: bool = False,
-    out: Tensor | None = None,
-) -> Tensor:
+    x: Tensor = UNGIVEN, /, axis: Axis = None, *more: object, dtype: DTypeLike = None, keepdims:
+    bool = False, out: Tensor | None = None, **theirs: object,
+) -> Tensor:  # fmt: skip
     """The arithmetic mean of the elements over `axis`.
 
     The mean of no elements is NaN.
@@ -157,12 +150,17 @@ def mean(
     >>> dt.mean(dt.asarray([[1, 2], [3, 4]], device="reference"), axis=0).tolist()
     [2.0, 3.0]
     """
-    return _reduce(ops.MEAN, cast(required("mean", x), _chosen("mean", dtype)), axis, keepdims, out)
+    if more or theirs:
+        return retold(mean, locals())
+    if dtype is not None:
+        x = cast(required("mean", x), _chosen("mean", dtype))
+    return _reduce(ops.MEAN, x, axis, keepdims, out)
 
 
 def max(
-    x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
-) -> Tensor:
+    x: Tensor = UNGIVEN, /, axis: Axis = None, *more: object, keepdims: bool = False, out: Tensor |
+    None = None, **theirs: object,
+) -> Tensor:  # fmt: skip
     """The largest element over `axis`; NaN where one of them is NaN.
 
     Shapes: any with elements along `axis`; the axes go, or stay with size 1 with `keepdims`.
@@ -174,12 +172,15 @@ def max(
     >>> dt.max(dt.asarray([[1, 9], [5, 4]], device="reference"), axis=0).tolist()
     [5, 9]
     """
+    if more or theirs:
+        return retold(max, locals())
     return _reduce(ops.MAX, x, axis, keepdims, out)
 
 
 def min(
-    x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
-) -> Tensor:
+    x: Tensor = UNGIVEN, /, axis: Axis = None, *more: object, keepdims: bool = False, out: Tensor |
+    None = None, **theirs: object,
+) -> Tensor:  # fmt: skip
     """The smallest element over `axis`; NaN where one of them is NaN.
 
     Shapes: any with elements along `axis`; the axes go, or stay with size 1 with `keepdims`.
@@ -191,12 +192,15 @@ def min(
     >>> dt.min(dt.asarray([[1, 9], [5, 4]], device="reference"), axis=0).tolist()
     [1, 4]
     """
+    if more or theirs:
+        return retold(min, locals())
     return _reduce(ops.MIN, x, axis, keepdims, out)
 
 
 def any(
-    x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
-) -> Tensor:
+    x: Tensor = UNGIVEN, /, axis: Axis = None, *more: object, keepdims: bool = False, out: Tensor |
+    None = None, **theirs: object,
+) -> Tensor:  # fmt: skip
     """Whether some element over `axis` is nonzero.
 
     NaN counts as nonzero; of no elements: False.
@@ -208,12 +212,15 @@ def any(
     >>> dt.any(dt.asarray([[0, 0], [0, 4]], device="reference"), axis=1).tolist()
     [False, True]
     """
+    if more or theirs:
+        return retold(any, locals())
     return _reduce(ops.ANY, x, axis, keepdims, out)
 
 
 def all(
-    x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
-) -> Tensor:
+    x: Tensor = UNGIVEN, /, axis: Axis = None, *more: object, keepdims: bool = False, out: Tensor |
+    None = None, **theirs: object,
+) -> Tensor:  # fmt: skip
     """Whether every element over `axis` is nonzero.
 
     NaN counts as nonzero; of no elements: True.
@@ -225,12 +232,15 @@ def all(
     >>> dt.all(dt.asarray([[1, 2], [0, 4]], device="reference"), axis=1).tolist()
     [True, False]
     """
+    if more or theirs:
+        return retold(all, locals())
     return _reduce(ops.ALL, x, axis, keepdims, out)
 
 
 def count_nonzero(
-    x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
-) -> Tensor:
+    x: Tensor = UNGIVEN, /, axis: Axis = None, *more: object, keepdims: bool = False, out: Tensor |
+    None = None, **theirs: object,
+) -> Tensor:  # fmt: skip
     """How many elements over `axis` are nonzero.
 
     NaN counts as nonzero.
@@ -242,12 +252,15 @@ def count_nonzero(
     >>> dt.count_nonzero(dt.asarray([3, 0, 5], device="reference")).item()
     2
     """
+    if more or theirs:
+        return retold(count_nonzero, locals())
     return _reduce(ops.COUNT_NONZERO, x, axis, keepdims, out)
 
 
 def argmax(
-    x: Tensor, /, axis: int | None = None, *, keepdims: bool = False, out: Tensor | None = None
-) -> Tensor:
+    x: Tensor = UNGIVEN, /, axis: int | None = None, *more: object, keepdims: bool = False, out:
+    Tensor | None = None, **theirs: object,
+) -> Tensor:  # fmt: skip
     """The position of the largest element along `axis`, as int64.
 
     It is that of the first one where several are equal, of the first NaN where there is one. With
@@ -260,12 +273,15 @@ def argmax(
     >>> dt.argmax(dt.asarray([3, 9, 9], device="reference")).item()
     1
     """
+    if more or theirs:
+        return retold(argmax, locals())
     return _place(ops.ARGMAX, x, axis, keepdims, out)
 
 
 def argmin(
-    x: Tensor, /, axis: int | None = None, *, keepdims: bool = False, out: Tensor | None = None
-) -> Tensor:
+    x: Tensor = UNGIVEN, /, axis: int | None = None, *more: object, keepdims: bool = False, out:
+    Tensor | None = None, **theirs: object,
+) -> Tensor:  # fmt: skip
     """The position of the smallest element along `axis`, as int64.
 
     It is that of the first one where several are equal, of the first NaN where there is one. With
@@ -278,6 +294,8 @@ def argmin(
     >>> dt.argmin(dt.asarray([3, 9, 9], device="reference")).item()
     0
     """
+    if more or theirs:
+        return retold(argmin, locals())
     return _place(ops.ARGMIN, x, axis, keepdims, out)
 
 

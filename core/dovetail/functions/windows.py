@@ -11,7 +11,7 @@ from ..ops import table as ops
 from ..tensor.tensor import Tensor
 from ..tensor.verbs import apply
 from .creation import arange, ones
-from .datatypes import DeviceLike, DTypeLike, cast, real_dtype
+from .datatypes import DeviceLike, DTypeLike, cast, get_default_dtype, real_dtype
 
 __all__ = ["bartlett", "blackman", "hamming", "hann", "kaiser"]
 
@@ -21,7 +21,7 @@ def _window(
 ) -> Tensor:
     """`f` of the place of each of n points from -1 to 1."""
     (n,) = dimensions(op, (integer(op, n, "n", 0),))
-    d = float32 if dtype is None else real_dtype(op, dtype)
+    d = get_default_dtype() if dtype is None else real_dtype(op, dtype)
     wide = float64 if d is float64 else float32
     gaps = n - 1 if flag(op, sym, "sym") else n
     if n <= 1 or not gaps:

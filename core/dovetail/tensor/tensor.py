@@ -56,7 +56,7 @@ class Tensor(Attached):
     _expr: Expr
     _aliases: Aliases | None
 
-    def __init__(self) -> None:
+    def __init__(self, *values: object, **options: object) -> None:
         raise DTypeError("Tensor: make tensors with dt.asarray, dt.zeros, dt.empty, ...")
 
     @property

@@ -11,8 +11,13 @@ cdef Memo lately
 cdef Memo lately_of_one
 
 
-@cython.locals(e=Expr, found=tuple, operands=tuple)
+@cython.locals(e=Expr, found=tuple)
 cpdef apply(object op, object args, object attrs=*, object out=*)
+@cython.locals(e=Expr, found=tuple)
+cpdef apply_one(object op, object x, object out)
+cpdef apply_two(object op, object x1, object x2, object out)
+@cython.locals(operands=tuple)
+cdef _applied(object op, object args, object attrs, object out)
 @cython.locals(b=Expr, found=tuple)
 cdef _of_two(object op, Expr a, object other)
 @cython.locals(e=Expr, shape=tuple)

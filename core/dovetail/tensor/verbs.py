@@ -91,6 +91,30 @@ def apply(
             made = _of_two(op, e, args[1])
             if made is not None:
                 return made
+    return _applied(op, args, attrs, out)
+
+
+def apply_one(op: Op, x: object, out: Tensor | None) -> Tensor:
+    """`apply` of a function of one operand."""
+    if out is None and type(x) is Tensor:
+        e = expr_of(x)
+        found = lately_of_one.get(op, e.spec, None)
+        if found is None:
+            found = inferred_of_one(op, e, None)
+        return make(node(op, (e,), found[0], None))
+    return _applied(op, (x,), None, out)
+
+
+def apply_two(op: Op, x1: object, x2: object, out: Tensor | None) -> Tensor:
+    """`apply` of a function of two operands."""
+    if out is None and type(x1) is Tensor:
+        made = _of_two(op, expr_of(x1), x2)
+        if made is not None:
+            return made
+    return _applied(op, (x1, x2), None, out)
+
+
+def _applied(op: Op, args: Sequence[object], attrs: object, out: Tensor | None) -> Tensor:
     operands = tuple([a._expr if type(a) is Tensor else _operand(op, a, args) for a in args])
     key = tuple([a.spec if type(a) is Expr else type(a) for a in operands])
     found = applied.young.get((op, key, attrs))

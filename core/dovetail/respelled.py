@@ -1,0 +1,261 @@
+"""What others call our parameters: NumPy's, PyTorch's and JAX's `dim=`, `keepdim=`, `size=`, `a=`.
+
+It is asked when a call has failed to bind, or has brought a name that the function has not: so it
+costs nothing where all is well. A name that means the same is taken for ours; of one that would
+mean something else, the error says what to write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from inspect import Parameter, signature
+from typing import Any, TypeAlias, TypeVar
+
+from .errors import ArgumentTypeError
+
+Parameters: TypeAlias = Mapping[str, Parameter]
+Options: TypeAlias = dict[str, Any]
+R = TypeVar("R")
+
+
+class nothing:
+    """What a parameter is that was not given."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "..."
+
+
+UNGIVEN: Any = nothing()
+BY_PLACE = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+LISTED = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+
+OURS = {  # theirs: ours, of which a function has one
+    "dim": "axis axes", "dims": "axis axes repetitions", "axes": "axis order", "axis": "axes",
+    "keepdim": "keepdims", "size": "shape", "newshape": "shape", "sizes": "shape", "reps":
+    "repetitions", "steps": "num", "end": "stop", "diagonal": "k offset", "offset": "k", "k":
+    "offset", "ddof": "correction", "axis1": "dim1", "axis2": "dim2", "shifts": "shift", "a_min":
+    "min", "a_max": "max", "N": "n_rows", "M": "n_cols", "n": "n_rows", "m": "n_cols", "row": "n",
+    "col": "m", "loc": "mean", "scale": "std", "p": "ord", "split_size_or_sections": "sizes",
+    "indices_or_sections": "sections", "chunks": "sections", "fweights": "weights", "stdev": "std",
+    "func": "function", "fun": "function", "fill": "fill_value", "minval": "low", "maxval": "high",
+}  # fmt: skip
+_FIRST = """input self a x arr ary array arrays m v tensors tup seq xs element elements obj object A
+p tensor condition data"""
+_SECOND = """other y b x2 B exponent test_element test_elements mat2 vec2 indices index sections q
+repeats target power"""
+FIRST, SECOND = frozenset(_FIRST.split()), frozenset(_SECOND.split())
+OF_ONE = {  # function, theirs: ours
+    ("where", "x"): "x1", ("where", "y"): "x2", ("swapaxes", "dim0"): "axis1",
+    ("swapaxes", "dim1"): "axis2",
+}  # fmt: skip
+_ANY = object()
+NOTHING: dict[str, tuple[object, ...]] = {  # what these are where they change nothing
+    "order": ("C", "K", "A", None), "subok": (_ANY,), "like": (None,), "casting": ("same_kind",),
+    "out": (None,), "dtype": (None,), "where": (True, None), "initial": (None,),
+    "layout": (None,), "memory_format": (None,), "pin_memory": (False,), "non_blocking": (_ANY,),
+    "generator": (None,), "kind": (_ANY,), "stable": (_ANY,), "sorted": (True,), "force": (_ANY,),
+    "as_tuple": (True,), "alpha": (1,), "rounding_mode": (None,), "requires_grad": (False, None),
+    "overwrite_input": (_ANY,), "check_finite": (_ANY,), "optimize": (_ANY,), "device": (None,),
+    "weights_only": (_ANY,),
+}  # fmt: skip
+INSTEAD = {
+    "where": "give it dt.where(mask, x, what counts for nothing), or x[mask]",
+    "initial": "put it together with the result: dt.maximum(x.max(), initial), initial + x.sum()",
+    "dtype": "cast with x.astype(dtype)",
+    "alpha": "write x + alpha * y",
+    "rounding_mode": "dt.floor_divide rounds down, dt.trunc(x / y) towards 0",
+    "order": "elements are taken row by row; for columns give it x.mT, or x.T",
+    "memory_format": "strides are row-major; see x.permute_dims and x.contiguous",
+    "pin_memory": "write x.pin_memory()",
+    "generator": "dt.random.default_rng(seed) has these functions as methods",
+    "key": "dt.random.default_rng(seed) has these functions as methods",
+    "out": "write z[...] = the result",
+    "as_tuple": "dt.argwhere gives the places as one tensor",
+    "device": "move the result with x.to(device)",
+    "requires_grad": "write x.requires_grad_()",
+    "sorted": "values come sorted",
+    "UPLO": "the lower triangle is read; give it x.mT",
+    "value": "see constant_values=, and the widths as ((before, after), ...), first axis first",
+}
+# With dim= PyTorch's give two results, or divide by n - 1: who writes it expects that.
+PAIRS = {
+    "max": "argmax", "min": "argmin", "sort": "argsort", "median": "quantile",
+    "nanmedian": "nanquantile",
+}  # fmt: skip
+SPREADS = ("std", "var")
+DIVISORS = ("correction", "unbiased", "ddof")
+
+
+@lru_cache(512)
+def parameters(function: Callable[..., Any]) -> Parameters:
+    """A function's, without what takes the names of others."""
+    found = signature(function).parameters
+    return {n: p for n, p in found.items() if n not in ("more", "theirs")}
+
+
+def binds(function: Callable[..., Any], args: tuple[Any, ...], options: Options) -> bool:
+    """Whether a function takes such arguments."""
+    try:
+        signature(function).bind(*args, **options)
+    except TypeError:
+        return False
+    return True
+
+
+def again(
+    call: Callable[..., R], function: Callable[..., R], args: tuple[Any, ...], options: Options
+) -> R:
+    """The result for arguments with others' names. Raises: ArgumentTypeError for what has none."""
+    wanted = bool(options.get("requires_grad"))
+    if wanted and "requires_grad" not in parameters(function):
+        options = {k: v for k, v in options.items() if k != "requires_grad"}
+    else:
+        wanted = False
+    places, named = meant(function, args, options)
+    made = call(*places, **named)
+    if wanted:
+        made.requires_grad_()  # type: ignore[attr-defined]  # that is for makers of tensors
+    return made
+
+
+def retold(function: Callable[..., R], scope: Options) -> R:
+    """The same, of the locals of a function that has `**theirs`, and may have `*more`."""
+    given = {k: scope[k] for k, p in parameters(function).items() if scope[k] is not p.default}
+    args: list[Any] = []
+    for name, p in parameters(function).items():
+        if p.kind is not p.POSITIONAL_ONLY:
+            break
+        args.append(given.pop(name, p.default))
+    rest = next((n for n, p in parameters(function).items() if p.kind is p.VAR_POSITIONAL), None)
+    if rest is not None and (values := given.pop(rest, ())):
+        for name, p in parameters(function).items():
+            if p.kind is p.POSITIONAL_OR_KEYWORD:
+                args.append(given.pop(name, p.default))
+        args += values
+    if more := scope.get("more"):
+        taken = sum(p.kind in BY_PLACE for p in parameters(function).values())
+        raise _too_many(function, taken, taken + len(more))
+    return again(function, function, tuple(args), {**given, **scope["theirs"]})
+
+
+def meant(
+    function: Callable[..., Any], args: tuple[Any, ...], options: Options
+) -> tuple[list[Any], Options]:
+    """Arguments by place and by name, as the function calls them. Raises: ArgumentTypeError."""
+    name, mine = function.__name__, parameters(function)
+    places = [n for n, p in mine.items() if p.kind in BY_PLACE]
+    endless = any(p.kind is p.VAR_POSITIONAL for p in mine.values())
+    if len(args) > len(places) and not endless:
+        raise _too_many(function, len(places), len(args))
+    given = {n: v for n, v in zip(places, args, strict=False) if v is not UNGIVEN}
+    rest = args[len(places) :]
+    _require_alike(name, options)
+    for theirs, value in options.items():
+        if theirs in mine and mine[theirs].kind is Parameter.VAR_POSITIONAL and not rest:
+            rest = (value,)  # all of them at once
+            continue
+        if theirs in mine and mine[theirs].kind not in LISTED:
+            found: tuple[str, Any] | None = (theirs, value)
+        else:
+            found = _ours(function, theirs, value, places)
+        if found is None:
+            continue
+        if found[0] in given:
+            also = "" if found[0] == theirs else f", which is {theirs} elsewhere,"
+            raise ArgumentTypeError(f"{name}: {found[0]}{also} is given twice")
+        given[found[0]] = found[1]
+    if name == "arange" and "stop" in given:
+        given.setdefault("start", 0)
+    for n in places:
+        if n not in given and mine[n].default in (Parameter.empty, UNGIVEN):
+            raise ArgumentTypeError(f"{name}: needs {n}; it takes {_listed(mine)}")
+    return _arranged(mine, given, rest)
+
+
+def _arranged(mine: Parameters, given: Options, rest: tuple[Any, ...]) -> tuple[list[Any], Options]:
+    places: list[Any] = []
+    named = dict(given)
+    by_place = [n in given and p.kind is p.POSITIONAL_ONLY for n, p in mine.items()]
+    last = max((i for i, known in enumerate(by_place) if known), default=-1)
+    for i, (n, p) in enumerate(mine.items()):
+        if i <= last or (rest and p.kind in BY_PLACE):
+            places.append(named.pop(n, p.default))
+    return [*places, *rest], named
+
+
+def _ours(
+    function: Callable[..., Any], theirs: str, value: Any, places: list[str]
+) -> tuple[str, Any] | None:
+    """Our parameter and its value; None for what changes nothing. Raises: ArgumentTypeError."""
+    name, mine = function.__name__, parameters(function)
+    if (name, theirs) in OF_ONE:
+        return OF_ONE[name, theirs], value
+    for ours in OURS.get(theirs, "").split():
+        if ours in mine and mine[ours].kind not in LISTED:
+            return ours, value
+    if theirs == "unbiased" and "correction" in mine:
+        return "correction", int(bool(value))
+    if theirs == "right" and "side" in mine:
+        return "side", "right" if value else "left"
+    if any(v is _ANY or (type(v) is type(value) and v == value) for v in NOTHING.get(theirs, ())):
+        return None
+    if theirs not in INSTEAD or theirs in mine:
+        if theirs in FIRST and places:
+            return places[0], value
+        if theirs in SECOND and len(places) > 1:
+            return places[1], value
+    way = (
+        "the two axes are given by place: dt.transpose(x, 0, 1)"
+        if name == "transpose"
+        else INSTEAD.get(theirs)
+    )
+    says = f"; {way}" if way else f"; it takes {_listed(mine)}"
+    raise ArgumentTypeError(f"{name}: has no parameter {theirs}{says}")
+
+
+def _require_alike(name: str, options: Options) -> None:
+    """Raises: ArgumentTypeError where PyTorch's function of that name gives something else."""
+    if "dim" not in options:
+        return
+    dim = options["dim"] if isinstance(options["dim"], int) else "..."
+    if name in PAIRS:
+        raise ArgumentTypeError(
+            f"{name}: dim is called axis, and what comes is the values alone: "
+            f"dt.{name}(x, axis={dim}); for where they are see dt.{PAIRS[name]}"
+        )
+    if name in SPREADS and not any(d in options for d in DIVISORS):
+        raise ArgumentTypeError(
+            f"{name}: dim is called axis, and the divisor is n: dt.{name}(x, axis={dim}); "
+            f"dt.{name}(x, axis={dim}, correction=1) has n - 1, as PyTorch's"
+        )
+
+
+def _listed(mine: Parameters) -> str:
+    named = [f"*{n}" if p.kind is p.VAR_POSITIONAL else n for n, p in mine.items()]
+    by_place = [n for n, p in zip(named, mine.values(), strict=True) if p.kind is p.POSITIONAL_ONLY]
+    rest = [n if n.startswith("*") else f"{n}=" for n in named if n not in by_place]
+    return ", ".join([*by_place, *rest]) or "nothing"
+
+
+def _too_many(function: Callable[..., Any], takes: int, given: int) -> ArgumentTypeError:
+    mine = parameters(function)
+    named = [f"{n}=" for n, p in mine.items() if p.kind is p.KEYWORD_ONLY]
+    says = f"; by name it takes {', '.join(named)}" if named else ""
+    several = SEVERAL.get(function.__name__, "")
+    return ArgumentTypeError(
+        f"{function.__name__}: takes {takes} by place, not {given}{says}{several}"
+    )
+
+
+SEVERAL = {
+    "repeat": "; PyTorch's x.repeat(2, 1) is dt.tile(x, (2, 1)), NumPy's is x.repeat(2, axis=1)",
+    "tile": "; the repetitions are one tuple: dt.tile(x, (2, 1))",
+    "concat": "; the tensors are one list: dt.concat([x, y])",
+    "stack": "; the tensors are one list: dt.stack([x, y])",
+    "flip": "; the axes are one tuple: x.flip((0, 1))",
+    "max": "; of two tensors there is dt.maximum",
+    "min": "; of two tensors there is dt.minimum",
+}
