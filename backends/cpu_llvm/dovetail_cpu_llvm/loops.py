@@ -180,8 +180,10 @@ class Loops(Couples):
         )
 
     def panel(self, width: int = 0) -> Iterator[str]:
-        """Runs what follows for each vector of a panel's columns, of the schedule's width if no
-        other is given; yields its first column, counted from the panel's first.
+        """Runs what follows for each vector of a panel's columns.
+
+        They have the schedule's width if no other is given. Yields the first column of each,
+        counted from the panel's first.
         """
         start, stop = self.columns
         for i in self.lanes(self.counter(start), stop, width or self.schedule.width):

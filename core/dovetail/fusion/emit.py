@@ -30,8 +30,9 @@ def _launches(d: Decisions, kernel: Kernel) -> list[Step | Call]:
 
 
 def _long_last(extents: Shape, strides: Sequence[Shape]) -> tuple[Shape, Sequence[Shape]]:
-    """The axes of a grid with the longest one last, where the last is so short that vectors, or
-    items that work together, would be mostly idle: as of points by three coordinates.
+    """The axes of a grid with the longest one last, where the last is very short.
+
+    Vectors, or items that work together, would be mostly idle: as of points by three coordinates.
     """
     if len(extents) < 2 or extents[-1] > SHORT or max(extents) < LONG:
         return extents, strides
