@@ -2,12 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import argparse
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Protocol, TypeVar
+
+from dovetail.commands.bench import respawned
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 MARK = "<!-- {name}: {side} -->"
 SECTIONS = ("sweep", "small work", "numeric surface")
+
+
+class Named(Protocol):
+    """A row of a program's table."""
+
+    name: str
+
+
+R = TypeVar("R", bound=Named)
+
+
+def measured(
+    section: str, about: str, rows: Callable[[], list[R]], measure: Callable[[R, int], None],
+    table: Callable[[Sequence[R]], list[list[str]]], rounds: int,
+) -> int:  # fmt: skip
+    """A program that measures its rows, prints their table, and writes its section if asked; 0."""
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("--only", nargs="*", default=[], help="only rows whose name contains one")
+    parser.add_argument("--rounds", type=int, default=rounds)
+    parser.add_argument("--write", action="store_true", help="write the section of the page")
+    asked = parser.parse_args()
+    status = respawned(sys.argv)
+    if status is not None:
+        return status
+    done = [r for r in rows() if not asked.only or any(text in r.name for text in asked.only)]
+    for row in done:
+        measure(row, asked.rounds)
+    print(aligned(table(done)))
+    if asked.write:
+        title = f"## {section[0].upper()}{section[1:]}"
+        put(section, [title, "", about.strip(), "", *markdown(table(done))])
+    return 0
 
 
 def put(name: str, lines: Sequence[str]) -> None:

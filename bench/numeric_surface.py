@@ -7,7 +7,6 @@ a peer's time by ours: above 1 dovetail is faster.
 
 from __future__ import annotations
 
-import argparse
 import gc
 import sys
 import time
@@ -17,8 +16,8 @@ from typing import Any
 
 import dovetail as dt
 import numpy as np
-from benchmarks_page import aligned, markdown, put
-from dovetail.commands.bench import respawned, seconds_text
+from benchmarks_page import measured
+from dovetail.commands.bench import seconds_text
 from dovetail.commands.bench_cases import THREADS, Array, Foreign, peer
 from sweep import timed
 
@@ -154,6 +153,7 @@ def check(row: Row, works: Mapping[str, Work]) -> None:
 
 def measure(row: Row, rounds: int) -> None:
     """Fills in the row's seconds."""
+    peer("torch").set_num_threads(THREADS)
     works = _contestants(row)
     check(row, works)
     order, row.seconds = list(works), dict.fromkeys(works, float("inf"))
@@ -184,25 +184,7 @@ def table(done: Sequence[Row]) -> list[list[str]]:
 
 def main() -> int:
     """Measures and prints; 0."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", nargs="*", default=[], help="only rows whose name contains one")
-    parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--write", action="store_true", help="write the section of the page")
-    asked = parser.parse_args()
-    status = respawned(sys.argv)
-    if status is not None:
-        return status
-    peer("torch").set_num_threads(THREADS)
-    done = [r for r in rows() if not asked.only or any(text in r.name for text in asked.only)]
-    for row in done:
-        measure(row, asked.rounds)
-    print(aligned(table(done)))
-    if asked.write:
-        put(
-            "numeric surface",
-            ["## The numeric surface", "", (__doc__ or "").strip(), "", *markdown(table(done))],
-        )
-    return 0
+    return measured("numeric surface", __doc__ or "", rows, measure, table, rounds=9)
 
 
 if __name__ == "__main__":

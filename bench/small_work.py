@@ -7,7 +7,6 @@ the median, over the rounds, of a peer's time by ours: above 1 dovetail is faste
 
 from __future__ import annotations
 
-import argparse
 import gc
 import statistics
 import sys
@@ -18,8 +17,8 @@ from typing import Any
 
 import dovetail as dt
 import numpy as np
-from benchmarks_page import aligned, markdown, put
-from dovetail.commands.bench import respawned, seconds_text
+from benchmarks_page import measured
+from dovetail.commands.bench import seconds_text
 from dovetail.commands.bench_cases import Array, Foreign, peer
 from sweep import repeats_of, timed
 
@@ -232,22 +231,7 @@ def table(done: Sequence[Row]) -> list[list[str]]:
 
 def main() -> int:
     """Measures and prints; 0."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", nargs="*", default=[], help="only rows whose name contains one")
-    parser.add_argument("--rounds", type=int, default=21)
-    parser.add_argument("--write", action="store_true", help="write the section of the page")
-    asked = parser.parse_args()
-    status = respawned(sys.argv)
-    if status is not None:
-        return status
-    done = [r for r in rows() if not asked.only or any(text in r.name for text in asked.only)]
-    for row in done:
-        measure(row, asked.rounds)
-    print(aligned(table(done)))
-    if asked.write:
-        lines = ["## Small work", "", (__doc__ or "").strip(), "", *markdown(table(done))]
-        put("small work", lines)
-    return 0
+    return measured("small work", __doc__ or "", rows, measure, table, rounds=21)
 
 
 if __name__ == "__main__":

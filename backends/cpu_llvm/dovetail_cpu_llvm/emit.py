@@ -95,7 +95,7 @@ class Emitter:
         self.lines.append(f"{label}:")
 
     @contextmanager
-    def loop(self, start: str, stop: str, step: int | str = 1, whole: bool = True) -> Iterator[str]:
+    def loop(self, start: str, stop: str, step: int = 1, whole: bool = True) -> Iterator[str]:
         """for (i = start; i < stop; i += step), or only while `whole` steps fit; yields i."""
         with self.resume(self.counter(start), stop, step, whole) as i:
             yield i
@@ -106,11 +106,9 @@ class Emitter:
         return slot
 
     @contextmanager
-    def resume(self, slot: str, stop: str, step: int | str, whole: bool = True) -> Iterator[str]:
+    def resume(self, slot: str, stop: str, step: int, whole: bool = True) -> Iterator[str]:
         head, body, end = self.label(), self.label(), self.label()
-        last = stop
-        if isinstance(step, int) and step > 1 and whole:
-            last = self.let(f"sub i64 {stop}, {step - 1}")
+        last = stop if step == 1 or not whole else self.let(f"sub i64 {stop}, {step - 1}")
         self.do(f"br label %{head}")
         self.start(head)
         i = self.let(f"load i64, ptr {slot}")

@@ -37,8 +37,9 @@ class _Renderer(Loops):
     """Renders the function: its parameters, and the tiles of its grid."""
 
     def reduce(self, loop: Loop) -> None:
-        found = Extremes if finds_extremes(self, loop) else Reduction
-        (Places if finds_places(self, loop) else found)(self, loop).render()
+        kinds = ((Places, finds_places), (Extremes, finds_extremes))
+        kind = next((kind for kind, finds in kinds if finds(self, loop)), Reduction)
+        kind(self, loop).render()
 
     def module(self) -> str:
         self.parameters()
