@@ -33,6 +33,7 @@ DTYPES = ("float32", "float64", "int64")
 ARRANGEMENTS = ("contiguous", "transposed", "sliced")
 PEERS = ("numpy", "torch")
 PAUSE = 5e-3  # seconds before a turn: the last contestant's threads may still be spinning
+PATIENCE = 1.0  # seconds: who takes longer for one time is timed twice, and that in no other round
 ENOUGH = 0.9  # of the faster peer's speed: what lies below is listed on the page
 TOLERANCE = {"float32": 2e-3, "float64": 1e-6, "int64": 0.0}
 SHAKY = ("matmul", "tensordot", "prod", "cumulative")  # compared in relation to the largest element
@@ -122,12 +123,15 @@ def measure(row: Row, n: int, dtype: str, arrangement: str, asked: argparse.Name
     """One line: checked, then timed in rounds of `asked.sample` seconds for each contestant."""
     found = Found(row.name, n, dtype, arrangement)
     works = _checked(row, found, _works(row, n, dtype, arrangement, asked.peers))
-    repeats = {name: repeats_of(work, asked.sample) for name, work in works.items()}
-    times: dict[str, list[float]] = {name: [] for name in works}
-    order = list(works)
+    first = {name: timed(work, 1) for name, work in works.items()}
+    order = [name for name in works if first[name] < PATIENCE]
+    repeats = {name: repeats_of(works[name], asked.sample) for name in order}
+    times: dict[str, list[float]] = {name: [] for name in order}
     gc.collect()
     gc.disable()
     try:
+        for name in works.keys() - order:
+            times[name] = [min(first[name], timed(works[name], 1))] * asked.rounds
         for turn in range(asked.rounds):
             for name in order[turn % len(order) :] + order[: turn % len(order)]:
                 time.sleep(PAUSE)
@@ -137,7 +141,7 @@ def measure(row: Row, n: int, dtype: str, arrangement: str, asked: argparse.Name
         gc.enable()
     typical = min if asked.least else statistics.median
     found.seconds = {name: typical(t) for name, t in times.items()}
-    for name in order[1:]:
+    for name in list(works)[1:]:
         pairs = zip(times[name], times["dovetail"], strict=True)
         found.ratios[name] = statistics.median(theirs / ours for theirs, ours in pairs)
         if asked.least:
@@ -274,14 +278,14 @@ def main() -> int:
     for row, n, dtype, arrangement in lines(asked):
         found.append(measure(row, n, dtype, arrangement, asked))
         print(f"\r{len(found)} {found[-1].title:60.60}", end="", file=sys.stderr, flush=True)
+        if asked.json:  # each time: whoever is stopped keeps what was measured
+            asked.json.write_text(json.dumps([asdict(f) for f in found], indent=1))
     print(file=sys.stderr)
     print(aligned(table(found, asked.peers)))
     print(aligned(means(found, asked.peers)))
     for f in found:
         for name, reason in f.missing.items():
             print(f"{f.title}: {name}: {reason}")
-    if asked.json:
-        asked.json.write_text(json.dumps([asdict(f) for f in found], indent=1))
     if asked.write:
         put("sweep", section(found, asked.peers, asked.least))
     return 0
