@@ -17,10 +17,10 @@ from dovetail import dtypes as dt
 from dovetail.backend.reference import interpret
 from dovetail.dtypes import INTEGERS, DType, bool_, float32, float64, int64
 from dovetail.errors import CompileError
-from dovetail.kernel.analysis import shareable
-from dovetail.kernel.builder import Kernel, KernelBuilder
-from dovetail.kernel.cstyle import CStyle
-from dovetail.kernel.language import (
+from dovetail.loops.analysis import shareable
+from dovetail.loops.builder import Kernel, KernelBuilder
+from dovetail.loops.cstyle import CStyle
+from dovetail.loops.language import (
     CHUNK,
     OPS,
     Atomic,
@@ -37,10 +37,10 @@ from dovetail.kernel.language import (
     reduce_loop,
     where,
 )
-from dovetail.kernel.legalize import legalize
-from dovetail.kernel.parser import parse_kernel
-from dovetail.kernel.target import Capabilities
-from dovetail.kernel.verify import verify
+from dovetail.loops.legalize import legalize
+from dovetail.loops.parser import parse_kernel
+from dovetail.loops.target import Capabilities
+from dovetail.loops.verify import verify
 from dovetail.ops.table import TABLE
 from places import GOLDEN
 

@@ -6,4 +6,4 @@ from pathlib import Path
 
 TESTS = Path(__file__).parent
 ROOT = TESTS.parent
-GOLDEN = TESTS / "kernel" / "golden"  # kernels as text
+GOLDEN = TESTS / "loops" / "golden"  # kernels as text

@@ -20,7 +20,7 @@ from dovetail import memory
 from dovetail.backend import diskcache
 from dovetail.commands.memory_report import main as memory_command
 from dovetail.errors import ArgumentError, DovetailError
-from dovetail.kernel.parser import parse_kernel
+from dovetail.loops.parser import parse_kernel
 from dovetail.memory import record as memory_record
 from dovetail.memory import timeline as memory_timeline
 from dovetail.memory.record import check

@@ -79,23 +79,23 @@ def room(name: str) -> str:
 
 # The contract, from the ground up: a package may import the ground floor, and these packages.
 MAY_IMPORT = {
-    "kernel": "",
+    "loops": "",
     "graph": "",
-    "ops": "kernel",
-    "backend": "kernel",
-    "fusion": "kernel graph ops backend",
+    "ops": "loops",
+    "backend": "loops",
+    "fusion": "loops graph ops backend",
     "memory": "backend",
     "plugins": "backend memory",
-    "engine": "kernel graph ops backend fusion memory plugins",
-    "capture": "kernel graph ops backend fusion memory plugins engine",
+    "engine": "loops graph ops backend fusion memory plugins",
+    "capture": "loops graph ops backend fusion memory plugins engine",
     "tensor": "graph ops backend memory plugins engine capture",
-    "functions": "kernel graph ops backend memory plugins engine capture tensor",
+    "functions": "loops graph ops backend memory plugins engine capture tensor",
     "insight": "fusion memory plugins engine capture tensor",
     "autograd": "graph ops fusion engine tensor functions",
-    "linalg": "kernel ops engine tensor functions autograd",
-    "fft": "kernel graph ops engine tensor functions autograd",
-    "commands": "kernel memory plugins engine tensor",
-    "testing": "kernel graph ops backend fusion memory plugins engine tensor functions autograd",
+    "linalg": "loops ops engine tensor functions autograd",
+    "fft": "loops graph ops engine tensor functions autograd",
+    "commands": "loops memory plugins engine tensor",
+    "testing": "loops graph ops backend fusion memory plugins engine tensor functions autograd",
 }
 GROUND = {
     "arguments", "compiled", "device", "dtypes", "environment", "errors", "familiar", "late",
@@ -149,15 +149,15 @@ def test_a_wheel_holds_every_package() -> None:
 def test_the_core_has_no_import_cycle() -> None:
     assert cycle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
     assert "errors" in GRAPH["device"], "imports are not seen at all"
-    assert "kernel.language" in GRAPH["ops.elementary"], "imports of packages are not seen"
+    assert "loops.language" in GRAPH["ops.elementary"], "imports of packages are not seen"
     assert cycle(GRAPH) == []
 
 
 def test_an_arrow_against_the_contract_is_seen() -> None:
-    wrong = {"kernel.verify": {"tensor.tensor", "errors"}, "errors": {"device", "kernel.verify"}}
-    assert against(wrong) == ["errors -> kernel.verify", "kernel.verify -> tensor.tensor"]
+    wrong = {"loops.verify": {"tensor.tensor", "errors"}, "errors": {"device", "loops.verify"}}
+    assert against(wrong) == ["errors -> loops.verify", "loops.verify -> tensor.tensor"]
     tree = ast.parse("from ..ops import table\nif TYPE_CHECKING:\n    from ..tensor import tensor")
-    assert arrows(tree, "kernel.verify") == {"ops.table"}
+    assert arrows(tree, "loops.verify") == {"ops.table"}
 
 
 def test_packages_import_what_the_contract_lets_them() -> None:

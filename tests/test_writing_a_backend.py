@@ -15,8 +15,8 @@ from dovetail import extend
 from dovetail.backend.interface import Backend, BackendInfo, DeviceInfo
 from dovetail.device import Device
 from dovetail.engine.evaluate import counters
-from dovetail.kernel.cstyle import CStyle
-from dovetail.kernel.target import Capabilities
+from dovetail.loops.cstyle import CStyle
+from dovetail.loops.target import Capabilities
 from dovetail.memory import CachingAllocator
 from dovetail.plugins.hooks import HOOKS, hookimpl
 from dovetail.plugins.opened import Opened

@@ -60,7 +60,8 @@ from .environment import whole as whole_setting
 from .errors import ArgumentError, CompileError, DeviceError, DovetailError, InternalError
 from .functions.datatypes import DeviceLike, DTypeLike
 from .functions.sorting import order_of
-from .kernel.analysis import (
+from .layout import Layout, axis, broadcast_shapes, sparse_coo
+from .loops.analysis import (
     Stride,
     along_rows,
     grid_index,
@@ -73,10 +74,10 @@ from .kernel.analysis import (
     values,
     varies_along,
 )
-from .kernel.builder import Combine, Kernel, KernelBuilder, combine
-from .kernel.coarsen import coarsen
-from .kernel.cstyle import CStyle
-from .kernel.language import (
+from .loops.builder import Combine, Kernel, KernelBuilder, combine
+from .loops.coarsen import coarsen
+from .loops.cstyle import CStyle
+from .loops.language import (
     CHUNK,
     LANES,
     OPERANDS,
@@ -98,15 +99,14 @@ from .kernel.language import (
     reduce_loop,
     walk,
 )
-from .kernel.language import where as choose
-from .kernel.legalize import legalize
-from .kernel.parser import parse_kernel
-from .kernel.printer import print_kernel
-from .kernel.schedule import Schedule
-from .kernel.target import Capabilities
-from .kernel.unroll_jam import jammed_axis, unroll_jam
-from .kernel.verify import verify
-from .layout import Layout, axis, broadcast_shapes, sparse_coo
+from .loops.language import where as choose
+from .loops.legalize import legalize
+from .loops.parser import parse_kernel
+from .loops.printer import print_kernel
+from .loops.schedule import Schedule
+from .loops.target import Capabilities
+from .loops.unroll_jam import jammed_axis, unroll_jam
+from .loops.verify import verify
 from .ops import arithmetic, dtype_rules
 from .ops.site import KernelSite, Launches, LoopStep
 from .ops.table import Op

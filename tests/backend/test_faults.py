@@ -22,7 +22,7 @@ from dovetail.device import Device
 from dovetail.engine import evaluate as run
 from dovetail.engine import guards
 from dovetail.errors import CompileError, OutOfMemoryError
-from dovetail.kernel.builder import Kernel
+from dovetail.loops.builder import Kernel
 from dovetail.memory import CachingAllocator, growing
 from dovetail.plugins.opened import Opened
 from dovetail.plugins.registry import open_device

@@ -15,8 +15,8 @@ from dovetail import dtypes as dt
 from dovetail.backend.reference import ReferenceBackend, fma, interpret
 from dovetail.dtypes import DType, bool_, float32, float64, int32, int64, uint8
 from dovetail.errors import InternalError
-from dovetail.kernel.builder import Kernel, KernelBuilder
-from dovetail.kernel.language import (
+from dovetail.loops.builder import Kernel, KernelBuilder
+from dovetail.loops.language import (
     CHUNK,
     LANES,
     Atomic,
@@ -32,7 +32,7 @@ from dovetail.kernel.language import (
     reduce_loop,
     where,
 )
-from dovetail.kernel.verify import verify
+from dovetail.loops.verify import verify
 
 Array = Any
 

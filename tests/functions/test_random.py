@@ -10,8 +10,8 @@ from dovetail import dtypes, random
 from dovetail.backend.reference import interpret
 from dovetail.engine import evaluate as run
 from dovetail.errors import ArgumentError, DTypeError
-from dovetail.kernel.builder import KernelBuilder
-from dovetail.kernel.language import const
+from dovetail.loops.builder import KernelBuilder
+from dovetail.loops.language import const
 from dovetail.ops import philox
 from dovetail.ops import table as ops
 from dovetail.tensor.verbs import apply

@@ -8,8 +8,8 @@ import pytest
 from dovetail.backend.reference import interpret
 from dovetail.dtypes import float32
 from dovetail.engine.evaluate import planned
-from dovetail.kernel.builder import KernelBuilder
-from dovetail.kernel.language import CHUNK, load, reduce_loop
+from dovetail.loops.builder import KernelBuilder
+from dovetail.loops.language import CHUNK, load, reduce_loop
 
 
 @pytest.mark.parametrize("columns", [1, 2])

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from dovetail.backend.reference import interpret
 from dovetail.dtypes import DType, float32, float64
-from dovetail.kernel.builder import KernelBuilder
-from dovetail.kernel.language import Value, load
+from dovetail.loops.builder import KernelBuilder
+from dovetail.loops.language import Value, load
 from dovetail.ops.table import TABLE
 
 Array = Any

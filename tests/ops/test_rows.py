@@ -15,7 +15,7 @@ from dovetail.autograd.tape import rules_of
 from dovetail.dtypes import DType, bool_, float16, float32, float64, int8, int64
 from dovetail.errors import InternalError
 from dovetail.extend import KernelSite, Launches
-from dovetail.kernel.language import Value
+from dovetail.loops.language import Value
 from dovetail.ops import kernels
 from dovetail.ops.arithmetic import convert
 from dovetail.ops.table import ADD, ARGMAX, MATMUL, MEAN, SUM, TABLE, WRITTEN

@@ -1,4 +1,4 @@
-"""The reduce loop, in the canonical order of `dovetail.kernel.language`."""
+"""The reduce loop, in the canonical order of `dovetail.loops.language`."""
 
 from __future__ import annotations
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 from ..dtypes import DType
-from ..kernel.builder import Kernel
-from ..kernel.target import Capabilities
+from ..loops.builder import Kernel
+from ..loops.target import Capabilities
 
 # (major: the entry-point group's, minor: the least that `dovetail_backend_info` may ask for)
 INTERFACE = (1, 0)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..dtypes import DType
 from ..errors import InternalError
-from ..kernel.builder import Kernel
+from ..loops.builder import Kernel
 from .interface import Backend, Compiled, Handles, Launch, Scalar, StreamHandle
 
 

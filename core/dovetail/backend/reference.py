@@ -18,9 +18,9 @@ import numpy as np
 
 from ..dtypes import DType, bfloat16, float16, float64, uint16
 from ..errors import InternalError
-from ..kernel.builder import Combine, Kernel, combine
-from ..kernel.language import CHUNK, LANES, Atomic, Block, Loop, Store, Value, walk
-from ..kernel.target import Capabilities
+from ..loops.builder import Combine, Kernel, combine
+from ..loops.language import CHUNK, LANES, Atomic, Block, Loop, Store, Value, walk
+from ..loops.target import Capabilities
 from .interface import (
     HOST_MEMORY,
     Backend,
@@ -369,7 +369,7 @@ def _combined(rule: Combine, left: Sequence[Array], right: Sequence[Array]) -> l
 
 
 def _canonical(rule: Combine, n: Array, shape: Shape, evaluate: Evaluate) -> list[Array]:
-    """`n` values per point, combined in the order that `kernel.language` fixes."""
+    """`n` values per point, combined in the order that `loops.language` fixes."""
     most = int(n.max())
     chunks = max(1, -(-most // CHUNK))
     step = max(1, BLOCK // (CHUNK * math.prod(shape)))  # chunks at once

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Generic, TypeVar
 
-from ..kernel.builder import Kernel
-from ..kernel.schedule import Schedule
+from ..loops.builder import Kernel
+from ..loops.schedule import Schedule
 from . import diskcache
 from .interface import Program
 

@@ -21,11 +21,11 @@ from ..engine import programs, recording
 from ..engine.programs import BoundStep
 from ..errors import CaptureError
 from ..fusion.plan import Step
-from ..kernel.bounds import reach
-from ..kernel.builder import Kernel
-from ..kernel.parser import parse_kernel
-from ..kernel.verify import verify
 from ..layout import Shape, StridedView, span
+from ..loops.bounds import reach
+from ..loops.builder import Kernel
+from ..loops.parser import parse_kernel
+from ..loops.verify import verify
 from ..memory.storage import Storage
 from ..ops.table import ARGSORT, MATMUL, SORT, TABLE, Op
 from .forms import Branch, Carried, Part, Repeat, Scanned, While

@@ -31,8 +31,8 @@ from rich.table import Table
 
 from ..compiled import config
 from ..dtypes import float32
-from ..kernel.builder import Kernel, KernelBuilder
-from ..kernel.language import load
+from ..loops.builder import Kernel, KernelBuilder
+from ..loops.language import load
 from ..plugins.entry import offers, reinstall
 from ..plugins.record import Record, State
 from ..plugins.registry import open_device, registry

@@ -32,7 +32,7 @@ from ..graph.expr import (
 from ..graph.expr import pending as all_pending
 from ..graph.ownership import Holder, is_alone, take
 from ..graph.turn import Turn
-from ..kernel.builder import Kernel
+from ..loops.builder import Kernel
 from ..memory.pointer import StreamHandle
 from ..memory.storage import Storage
 from ..ops.table import COPY

@@ -15,9 +15,9 @@ from ..backend.faults import PROMPT, Asked
 from ..backend.interface import Launch, LibraryCall, Program
 from ..dtypes import DType
 from ..fusion.plan import Call, Operand, Plan, Step
-from ..kernel.builder import Kernel
-from ..kernel.legalize import legalize
 from ..layout import Shape
+from ..loops.builder import Kernel
+from ..loops.legalize import legalize
 from ..memo import Memo
 from ..memory.pointer import DataPtr
 from ..plugins.opened import Opened

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import TypeAlias
 
-from ..kernel.language import Value, const, product
+from ..loops.language import Value, const, product
 from .roots import root
 
 Point: TypeAlias = tuple[Value, Value]  # the real and the imaginary part

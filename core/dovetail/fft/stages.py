@@ -22,7 +22,7 @@ from ..autograd.tape import RuleContext
 from ..dtypes import DType, int64
 from ..errors import InternalError
 from ..graph.expr import node, spec
-from ..kernel.language import Effect, Loop, Store, Value, const, imag, map_loop, pair, real
+from ..loops.language import Effect, Loop, Store, Value, const, imag, map_loop, pair, real
 from ..ops.dtype_rules import Dtypes, Given
 from ..ops.site import Attrs, KernelSite, Launches
 from ..ops.table import Op

@@ -22,8 +22,8 @@ from ..device import Device, usable
 from ..dtypes import dtype
 from ..errors import CaptureError, DovetailError
 from ..graph.expr import leaf, spec, storage_of
-from ..kernel.bounds import Unbounded
 from ..layout import StridedView, span
+from ..loops.bounds import Unbounded
 from ..memory import DataPtr, Storage
 from ..settings import current
 from ..tensor.host import evaluate, host_array

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..kernel.language import map_loop
 from ..layout import Shape
+from ..loops.language import map_loop
 from .decisions import Decisions
 from .emitter import Emitter, names, traffic
 from .groups import Group, Kernel, Output, OwnKernels

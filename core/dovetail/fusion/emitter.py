@@ -8,9 +8,9 @@ from typing import ClassVar, TypeAlias
 
 from ..backend.faults import Asked
 from ..dtypes import DType, int64
-from ..kernel.builder import KernelBuilder
-from ..kernel.language import Buffer, Store, Value, cast, const, load, quo, reduce_loop, rem, where
 from ..layout import Shape
+from ..loops.builder import KernelBuilder
+from ..loops.language import Buffer, Store, Value, cast, const, load, quo, reduce_loop, rem, where
 from ..ops.arithmetic import convert
 from .decisions import Decisions
 from .groups import Access, Output, Part, Term

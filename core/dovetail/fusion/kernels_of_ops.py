@@ -12,8 +12,8 @@ from .. import layout as lay
 from ..backend.faults import Asked
 from ..dtypes import DType, int64
 from ..graph.expr import Attrs, Expr
-from ..kernel.language import Buffer, Store, Value, const, load
 from ..layout import Shape
+from ..loops.language import Buffer, Store, Value, const, load
 from ..ops.arithmetic import convert
 from .cost import BLOCKS_BUSY
 from .decisions import Decisions

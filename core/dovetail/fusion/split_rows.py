@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from .. import layout as lay
 from ..dtypes import bool_
-from ..kernel.language import CHUNK, Value, load, reduce_loop, where
+from ..loops.language import CHUNK, Value, load, reduce_loop, where
 from .cost import ROWS_BUSY, SMALL_ROWS
 from .decisions import Decisions
 from .domain import Domain

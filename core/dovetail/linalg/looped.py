@@ -12,7 +12,8 @@ import math
 from collections.abc import Callable, Iterable
 
 from ..dtypes import int64
-from ..kernel.language import (
+from ..layout import Shape
+from ..loops.language import (
     Effect,
     Loop,
     Store,
@@ -26,7 +27,6 @@ from ..kernel.language import (
     sqrt,
     where,
 )
-from ..layout import Shape
 from ..ops.arithmetic import absolute
 from ..ops.dtype_rules import same
 from ..ops.site import KernelSite, Launches

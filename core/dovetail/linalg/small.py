@@ -20,8 +20,8 @@ from ..dtypes import int64
 from ..engine import recording
 from ..functions import elementwise as ew
 from ..functions.statistics import all as all_
-from ..kernel.language import Value, const, eq, fma, sqrt, where
 from ..layout import Shape
+from ..loops.language import Value, const, eq, fma, sqrt, where
 from ..ops.arithmetic import absolute
 from ..ops.dtype_rules import same
 from ..ops.site import KernelSite

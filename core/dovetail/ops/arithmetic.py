@@ -22,7 +22,7 @@ from ..dtypes import (
     uint32,
     uint64,
 )
-from ..kernel.language import (
+from ..loops.language import (
     Value,
     bitcast,
     cast,

@@ -13,7 +13,7 @@ from functools import partial
 from typing import NamedTuple
 
 from ..dtypes import DType, int64, uint32, uint64
-from ..kernel.language import (
+from ..loops.language import (
     Store,
     Value,
     cast,

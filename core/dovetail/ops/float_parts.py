@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..kernel.language import Value, bitcast, const, fma, sqrt, where
+from ..loops.language import Value, bitcast, const, fma, sqrt, where
 from .coefficients import FORMATS, FloatFormat
 
 Pair = tuple[Value, Value]

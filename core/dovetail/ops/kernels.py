@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..dtypes import bool_, int64
-from ..kernel.language import Value, cast, const, eq, fma, fold_loop, ne, reduce_loop, where
+from ..loops.language import Value, cast, const, eq, fma, fold_loop, ne, reduce_loop, where
 from .site import KernelSite, LoopStep
 
 BLOCK = 4096  # elements of a mask that one grid point looks through

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ..dtypes import float64, int32, int64
-from ..kernel.language import Value, bitcast, cast, const, eq, fold_loop, ne, quo, rem, where
+from ..loops.language import Value, bitcast, cast, const, eq, fold_loop, ne, quo, rem, where
 from .arithmetic import absolute, mantissa_of, multiply
 from .float_parts import clamp, format_of, magnitude, power_of_two, sign_of, with_sign
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ..dtypes import int64
-from ..kernel.language import Value, const, fold_loop, reduce_loop, where
+from ..loops.language import Value, const, fold_loop, reduce_loop, where
 from .elementary import logaddexp
 from .site import KernelSite, Launches, LoopStep
 

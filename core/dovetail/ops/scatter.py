@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 from ..dtypes import DType, bool_, float32, int64, uint32, uint64
-from ..kernel.language import Store, Value, bitcast, cast, const, fold_loop, ne, quo, rem, where
+from ..loops.language import Store, Value, bitcast, cast, const, fold_loop, ne, quo, rem, where
 from .kernels import from_start
 from .site import KernelSite, Launches, LoopStep
 from .sort import HALF, NARROW, Passes, kept, upper

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from ..dtypes import DType
-from ..kernel.builder import KernelBuilder
-from ..kernel.language import Effect, Store, Value
 from ..layout import Shape
+from ..loops.builder import KernelBuilder
+from ..loops.language import Effect, Store, Value
 
 if TYPE_CHECKING:
     from .table import Op

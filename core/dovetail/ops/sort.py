@@ -22,7 +22,7 @@ from functools import partial
 from typing import NamedTuple
 
 from ..dtypes import DType, bool_, float32, float64, int32, int64, uint8, uint32, uint64
-from ..kernel.language import (
+from ..loops.language import (
     Value,
     bitcast,
     cast,

@@ -26,7 +26,8 @@ from typing import Literal, NoReturn
 
 from ..dtypes import bool_, int64, uint8
 from ..errors import InternalError
-from ..kernel.language import (
+from ..layout import Shape
+from ..loops.language import (
     Value,
     cast,
     const,
@@ -41,7 +42,6 @@ from ..kernel.language import (
     trunc,
     where,
 )
-from ..layout import Shape
 from . import arithmetic as ar
 from . import complex_arithmetic as cx
 from . import complex_functions as cf

@@ -16,8 +16,8 @@ from ..device import Device, device, opened_devices
 from ..dtypes import DType, float64
 from ..engine.evaluate import compile_ahead, planned
 from ..graph.expr import storage_of
-from ..kernel.builder import Kernel
-from ..kernel.legalize import legalize
+from ..loops.builder import Kernel
+from ..loops.legalize import legalize
 from ..memory import DataPtr
 from ..ops import table as ops
 from ..plugins.opened import Opened

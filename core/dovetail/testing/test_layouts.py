@@ -11,8 +11,8 @@ import pytest
 
 from ..dtypes import ALL as DTYPES
 from ..dtypes import COMPLEX, DType, bool_, float32, float64, int8, int32, int64, uint32
-from ..kernel.builder import Kernel, KernelBuilder
-from ..kernel.language import (
+from ..loops.builder import Kernel, KernelBuilder
+from ..loops.language import (
     Atomic,
     Effect,
     Store,

@@ -12,9 +12,9 @@ import pytest
 from ..backend.interface import INTERFACE, Backend, BackendInfo, DeviceInfo, Program
 from ..dtypes import ALL, int32
 from ..errors import DovetailError
-from ..kernel.builder import Kernel, KernelBuilder
-from ..kernel.language import load
-from ..kernel.legalize import legalize
+from ..loops.builder import Kernel, KernelBuilder
+from ..loops.language import load
+from ..loops.legalize import legalize
 from ..plugins.registry import open_device, registry
 from .kit import Kit
 from .values import raw

@@ -15,8 +15,8 @@ from ..dtypes import DType, bool_, float16, float32, float64, int32, int64
 from ..functions.linalg import reproducible
 from ..functions.statistics import max as max_
 from ..functions.statistics import sum as sum_
-from ..kernel.builder import Kernel, KernelBuilder
-from ..kernel.language import Value, fold_loop, load
+from ..loops.builder import Kernel, KernelBuilder
+from ..loops.language import Value, fold_loop, load
 from ..tensor import tensor as T
 from ..tensor.host import from_host
 from ..tensor.layout_registry import registry

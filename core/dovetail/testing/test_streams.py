@@ -12,8 +12,8 @@ import numpy as np
 from ..backend.interface import QueuedLaunch, Replay
 from ..backend.streams import Stream, default_stream
 from ..dtypes import float32
-from ..kernel.builder import Kernel, KernelBuilder
-from ..kernel.language import load
+from ..loops.builder import Kernel, KernelBuilder
+from ..loops.language import load
 from ..memory.pointer import StreamHandle
 from ..tensor.host import evaluate, from_host
 from .kit import Kit, host

@@ -15,8 +15,8 @@ import pytest
 from ..fusion import passes
 from ..fusion.decisions import Decisions
 from ..fusion.verify import verify as verify_decisions
-from ..kernel import builder as kernel
-from ..kernel.verify import verify
+from ..loops import builder as kernel
+from ..loops.verify import verify
 
 STAGES = (kernel,)  # where kernels are made: by the builder, and by `Kernel.with_body` in passes
 NAME, kernel_class = "Kernel", kernel.Kernel

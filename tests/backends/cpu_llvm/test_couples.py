@@ -5,10 +5,10 @@ from __future__ import annotations
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail.kernel.builder import Kernel, KernelBuilder
-from dovetail.kernel.language import load
-from dovetail.kernel.legalize import legalize
-from dovetail.kernel.target import Capabilities
+from dovetail.loops.builder import Kernel, KernelBuilder
+from dovetail.loops.language import load
+from dovetail.loops.legalize import legalize
+from dovetail.loops.target import Capabilities
 
 couples = pytest.importorskip("dovetail_cpu_llvm.couples")
 

@@ -16,8 +16,8 @@ import pytest
 from dovetail.backend.interface import BackendInfo
 from dovetail.dtypes import DType, bool_, float32, float64, int8, int64, uint64
 from dovetail.errors import ArgumentError, CompileError, InternalError
-from dovetail.kernel.builder import Kernel, KernelBuilder
-from dovetail.kernel.language import Store, Value, fold_loop, load, reduce_loop, where
+from dovetail.loops.builder import Kernel, KernelBuilder
+from dovetail.loops.language import Store, Value, fold_loop, load, reduce_loop, where
 from dovetail_cpu_llvm import plugin
 from dovetail_cpu_llvm.pool import SLEEPERS
 

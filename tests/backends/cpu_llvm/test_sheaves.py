@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from dovetail.dtypes import DType
 from dovetail.extend import KernelSite, Op, Store, const, dtype_rules, make_node
-from dovetail.kernel.builder import Kernel, KernelBuilder
-from dovetail.kernel.language import LANES, Loop, cast, load, map_loop
-from dovetail.kernel.legalize import legalize
-from dovetail.kernel.target import Capabilities
+from dovetail.loops.builder import Kernel, KernelBuilder
+from dovetail.loops.language import LANES, Loop, cast, load, map_loop
+from dovetail.loops.legalize import legalize
+from dovetail.loops.target import Capabilities
 
 couples = pytest.importorskip("dovetail_cpu_llvm.couples")
 compile_ = pytest.importorskip("dovetail_cpu_llvm.compile")

@@ -12,8 +12,8 @@ from dovetail.backend import reference
 from dovetail.backend.reference import interpret
 from dovetail.dtypes import DType, bfloat16, float16, float32, float64, int32, int64, uint16
 from dovetail.errors import DTypeError
-from dovetail.kernel.builder import Kernel, KernelBuilder
-from dovetail.kernel.language import (
+from dovetail.loops.builder import Kernel, KernelBuilder
+from dovetail.loops.language import (
     Loop,
     Store,
     Value,
@@ -25,9 +25,9 @@ from dovetail.kernel.language import (
     walk,
     where,
 )
-from dovetail.kernel.legalize import legalize
-from dovetail.kernel.target import Capabilities
-from dovetail.kernel.verify import verify
+from dovetail.loops.legalize import legalize
+from dovetail.loops.target import Capabilities
+from dovetail.loops.verify import verify
 
 NATIVE = Capabilities(native_halves=frozenset((float16, bfloat16)))
 PLAIN = Capabilities()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from dovetail.dtypes import float32, int64
-from dovetail.kernel.analysis import (
+from dovetail.loops.analysis import (
     Stride,
     along_rows,
     grid_index,
@@ -17,8 +17,8 @@ from dovetail.kernel.analysis import (
     values,
     varies_along,
 )
-from dovetail.kernel.builder import Kernel, KernelBuilder
-from dovetail.kernel.language import (
+from dovetail.loops.builder import Kernel, KernelBuilder
+from dovetail.loops.language import (
     Loop,
     Operand,
     Store,
@@ -30,7 +30,7 @@ from dovetail.kernel.language import (
     reduce_loop,
     where,
 )
-from dovetail.kernel.parser import parse_kernel
+from dovetail.loops.parser import parse_kernel
 from places import GOLDEN
 
 

@@ -19,8 +19,8 @@ from dovetail import dtypes as dt
 from dovetail.backend.reference import interpret
 from dovetail.dtypes import DType, bfloat16, bool_, float16, float32, float64, int32, int64, uint32
 from dovetail.errors import ArgumentError, InternalError
-from dovetail.kernel.builder import COMBINE_NAMES, Kernel, KernelBuilder, combine
-from dovetail.kernel.language import (
+from dovetail.loops.builder import COMBINE_NAMES, Kernel, KernelBuilder, combine
+from dovetail.loops.language import (
     OPS,
     Atomic,
     Buffer,
@@ -44,8 +44,8 @@ from dovetail.kernel.language import (
     walk,
     where,
 )
-from dovetail.kernel.parser import parse_kernel
-from dovetail.kernel.verify import verify
+from dovetail.loops.parser import parse_kernel
+from dovetail.loops.verify import verify
 from places import GOLDEN
 
 # --- kernels as the fuser would build them --------------------------------------------------------

@@ -7,17 +7,17 @@ import pytest
 from dovetail import dtypes
 from dovetail.engine import evaluate as run
 from dovetail.fusion.plan import Step
-from dovetail.kernel import builder
-from dovetail.kernel.builder import Kernel
-from dovetail.kernel.language import Value, const
-from dovetail.kernel.legalize import legalize
-from dovetail.kernel.target import Capabilities
-from dovetail.kernel.unroll_jam import unroll_jam
+from dovetail.loops import builder
+from dovetail.loops.builder import Kernel
+from dovetail.loops.language import Value, const
+from dovetail.loops.legalize import legalize
+from dovetail.loops.target import Capabilities
+from dovetail.loops.unroll_jam import unroll_jam
 from dovetail.ops import table as ops
 from dovetail.tensor.verbs import apply
 from dovetail.testing import verified
 
-MAKER = "dovetail.kernel.builder"
+MAKER = "dovetail.loops.builder"
 
 
 def test_what_is_planned_and_legalised_is_verified() -> None:

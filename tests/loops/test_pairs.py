@@ -6,8 +6,8 @@ import dovetail as dt
 import numpy as np
 import pytest
 from dovetail.backend.reference import interpret
-from dovetail.kernel.builder import Kernel, KernelBuilder
-from dovetail.kernel.language import (
+from dovetail.loops.builder import Kernel, KernelBuilder
+from dovetail.loops.language import (
     Value,
     const,
     eq,
@@ -21,10 +21,10 @@ from dovetail.kernel.language import (
     reduce_loop,
     where,
 )
-from dovetail.kernel.legalize import legalize
-from dovetail.kernel.parser import parse_kernel
-from dovetail.kernel.target import Capabilities
-from dovetail.kernel.verify import verify
+from dovetail.loops.legalize import legalize
+from dovetail.loops.parser import parse_kernel
+from dovetail.loops.target import Capabilities
+from dovetail.loops.verify import verify
 
 COMPLEX = (dt.complex64, dt.complex128)
 

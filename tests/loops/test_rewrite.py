@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 from dovetail.dtypes import float32, float64
-from dovetail.kernel.analysis import grid_index, values
-from dovetail.kernel.language import Buffer, Value, cast, walk
-from dovetail.kernel.parser import parse_kernel
-from dovetail.kernel.rewrite import PointCloner, rewrite
-from dovetail.kernel.verify import verify
+from dovetail.loops.analysis import grid_index, values
+from dovetail.loops.language import Buffer, Value, cast, walk
+from dovetail.loops.parser import parse_kernel
+from dovetail.loops.rewrite import PointCloner, rewrite
+from dovetail.loops.verify import verify
 from places import GOLDEN
 
 KERNELS = sorted(GOLDEN.glob("*.txt"))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from dovetail.kernel.bounds import Unbounded, reach
-from dovetail.kernel.parser import parse_kernel
+from dovetail.loops.bounds import Unbounded, reach
+from dovetail.loops.parser import parse_kernel
 
 GATHER = """
 kernel gather(out0: w f32, in1: r i64, in2: r f32, out3: w i64; n0, n1, s2; ) grid(n0) {

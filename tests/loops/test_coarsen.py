@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from dovetail.backend.reference import interpret
 from dovetail.dtypes import float32, int64
-from dovetail.kernel.builder import Kernel, KernelBuilder
-from dovetail.kernel.coarsen import coarsen
-from dovetail.kernel.language import Atomic, const, load, reduce_loop
-from dovetail.kernel.verify import verify
+from dovetail.loops.builder import Kernel, KernelBuilder
+from dovetail.loops.coarsen import coarsen
+from dovetail.loops.language import Atomic, const, load, reduce_loop
+from dovetail.loops.verify import verify
 
 
 def chain(access: str = "r") -> Kernel:

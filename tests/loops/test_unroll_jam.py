@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from dovetail.backend.reference import interpret
 from dovetail.dtypes import float32, int64
-from dovetail.kernel.builder import Kernel, KernelBuilder
-from dovetail.kernel.language import const, fma, fold_loop, load, reduce_loop
-from dovetail.kernel.unroll_jam import jammed_axis, unroll_jam
-from dovetail.kernel.verify import verify
+from dovetail.loops.builder import Kernel, KernelBuilder
+from dovetail.loops.language import const, fma, fold_loop, load, reduce_loop
+from dovetail.loops.unroll_jam import jammed_axis, unroll_jam
+from dovetail.loops.verify import verify
 
 
 def matmul() -> Kernel:
