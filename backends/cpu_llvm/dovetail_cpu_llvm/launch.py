@@ -34,9 +34,10 @@ from .schedule import work
 from .sequence import BOOL, FLOAT32, FLOAT64, INTEGER, Fixed
 
 RELEASE_GIL = 200_000  # scalar operations (some 20 us) from which other Python threads may run
-SHARE = 1_000_000  # from which the pool is faster than one thread
+SHARE = 250_000  # from which threads that are awake are faster than one
 
-# The block: function, tiles, how (0: keep the GIL, 1: release it, 2: share), state of the pool,
+# The block: function, tiles, how (0: keep the GIL, 1: release it, else: share, and the scalar
+# operations), state of the pool,
 # None, buffers, scalars, position of the first scalar's slot, slots; then the slots; then the kinds
 # of the scalars.
 _HEADER = (
@@ -163,7 +164,7 @@ aside:
   br label %done
 share:
   %thread2 = call ptr @PyEval_SaveThread()
-  call void @share(ptr %state, ptr %function, ptr %slots, i64 %tiles)
+  call void @share(ptr %state, ptr %function, ptr %slots, i64 %tiles, i64 %how)
   call void @PyEval_RestoreThread(ptr %thread2)
   br label %done
 done:
@@ -171,7 +172,7 @@ done:
   ret ptr %none
 }}
 """
-_IMPORTED = re.compile(r"declare .*@((?:Py|pthread|sched)\w+)")
+_IMPORTED = re.compile(r"declare .*@((?:Py|pthread|sched|clock)\w+)")
 
 
 class _MethodDef(ctypes.Structure):
@@ -211,13 +212,14 @@ class Launcher:
         blocks = program.schedule.blocks(grid)
         tiles = math.prod(-(-n // b) for n, b in zip(grid, blocks, strict=True))
         operations = math.prod(grid) * work(k, dict(zip(k.ints, ints, strict=True)))
-        how = 0 if operations < RELEASE_GIL else 1 if operations < SHARE or tiles == 1 else 2
-        if how == 2:
+        how = int(operations >= RELEASE_GIL)
+        if operations >= SHARE and tiles > 1:
+            how = int(min(operations, 1 << 62))
             self.pool.start()
         slots = [0] * len(k.buffers) + [*ints] + [0] * len(k.scalars) + [*grid] + blocks
         first = len(k.buffers) + len(ints)
         kinds = [_KINDS.get(d.code, INTEGER) for _, d in k.scalars]
-        fixed = Fixed(program.address, tiles, how == 2, operations, slots, first, kinds)
+        fixed = Fixed(program.address, tiles, how if how > 1 else 0, operations, slots, first, kinds)
         return self._made(program, fixed, how, len(k.buffers))
 
     def product(
@@ -229,7 +231,7 @@ class Launcher:
             return None
         slots = [0, 0, 0, *found.ints]
         address = self._products[found.kernel]
-        fixed = Fixed(address, 1, False, operations, slots, len(slots), [])
+        fixed = Fixed(address, 1, 0, operations, slots, len(slots), [])
         return self._made(self._products, fixed, int(operations >= RELEASE_GIL), 3)
 
     def _made(self, owner: object, fixed: Fixed, how: int, buffers: int) -> Launch:

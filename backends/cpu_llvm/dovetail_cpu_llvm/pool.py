@@ -1,10 +1,11 @@
 """The threads that share a launch: Python daemon threads that live inside one generated function.
 
 A job is published by raising the generation; workers spin for it a little, then sleep on a
-condition variable. (Not too little: a woken worker may be put on the core of whoever woke it, and
-stay there.) Whoever takes part counts itself in (`INSIDE`) before it looks whether the job
+condition variable. A woken worker may be put on the core of whoever woke it, and wait there for as
+long as that one computes: so sleepers are kept off that core until they are awake. Whoever takes part counts itself in (`INSIDE`) before it looks whether the job
 is open, so the launching thread waits only for those that really work, never for one that the
-system has not woken yet. There is one job at a time: a second thread that launches meanwhile does
+system has not woken yet. To wake one takes longer than a small launch: that is shared by those who
+are awake, and wakes somebody only when many of them have followed each other. There is one job at a time: a second thread that launches meanwhile does
 its own work alone. Tiles are independent, so no result depends on who takes them.
 
 Each thread begins with a range of its own, the same one every time, so that what it wrote before is
@@ -16,6 +17,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+import time
 
 from dovetail.extend import ArgumentError, whole_setting
 
@@ -23,16 +25,22 @@ from dovetail.extend import ArgumentError, whole_setting
 GENERATION, SLEEPERS, BUSY, INSIDE = 0, 16, 32, 48
 OPEN, FUNCTION, ARGUMENTS, TILES, WORKERS, THREADS = 80, 81, 82, 83, 84, 85
 MUTEX, CONDITION, LAUNCHER, CORES, REST, NEXT = 96, 112, 128, 129, 145, 160
+LAST, OWED = 86, 87  # of launches that nobody was woken for: when, in ns, and their operations
 
 MOST = 1024  # threads: more cores than `sched_setaffinity` is asked about here
-SIZE = NEXT + 16 * MOST  # NEXT: of each range, the tile that is taken next
+SIZE = NEXT + 16 * MOST  # NEXT: of each range, the tile that is taken next; beside it:
+THREAD, MOVED = NEXT + 8, NEXT + 9  # the worker's number in the system; 1: it was kept off a core
+SHARE = 1_000_000  # scalar operations of a launch that sleepers are woken for
+OWED_MOST = 10_000_000  # or of launches that follow each other within ...
+SOON = 100_000  # ns
 SPINS = 14_000  # about 0.2 ms before a worker sleeps: longer than Python takes between two launches
 
 STATE = {
     "generation": GENERATION, "sleepers": SLEEPERS, "busy": BUSY, "inside": INSIDE, "next": NEXT,
     "open": OPEN, "function": FUNCTION, "arguments": ARGUMENTS, "tiles": TILES, "workers": WORKERS,
     "threads": THREADS, "mutex": MUTEX, "condition": CONDITION, "launcher": LAUNCHER,
-    "cores": CORES, "rest": REST,
+    "cores": CORES, "rest": REST, "thread": THREAD, "moved": MOVED,
+    "last": LAST, "owed": OWED,
 }  # fmt: skip
 # Where all of it is, for each function: LLVM drops what is not used.
 POINTERS = "\n".join(f"  %{n}p = getelementptr i64, ptr %state, i64 {k}" for n, k in STATE.items())
@@ -43,21 +51,14 @@ declare i32 @pthread_mutex_unlock(ptr)
 declare i32 @pthread_cond_wait(ptr, ptr)
 declare i32 @pthread_cond_broadcast(ptr)
 declare i32 @sched_yield()
+declare i32 @clock_gettime(i32, ptr)
 declare i32 @sched_getcpu()
 declare i32 @sched_setaffinity(i32, i64, ptr)
 
-; Moves a worker off the core of the launching thread, where a wake-up may have put it: left alone,
-; the two would share that core for as long as the launches go on. Nothing stays pinned.
-define internal void @apart(ptr %state) noinline {{
+; Keeps a thread (0: the one that asks) off core `here`, if there are others. What is kept off is
+; let go by `sched_setaffinity` to all cores: nothing stays pinned.
+define internal void @keep_off(ptr %state, i32 %thread, i64 %here) noinline {{
 {POINTERS}
-  %launcher = load atomic i64, ptr %launcherp monotonic, align 8
-  %here32 = call i32 @sched_getcpu()
-  %here = sext i32 %here32 to i64
-  %same = icmp eq i64 %here, %launcher
-  %known = icmp ult i64 %here, 1024
-  %go = and i1 %same, %known
-  br i1 %go, label %move, label %stay
-move:
   %others = alloca [16 x i64]
   call void @llvm.memcpy.p0.p0.i64(ptr %others, ptr %coresp, i64 128, i1 false)
   %word = lshr i64 %here, 6
@@ -68,10 +69,64 @@ move:
   %mask = xor i64 %bit, -1
   %left = and i64 %bits, %mask
   store i64 %left, ptr %wordp
-  call i32 @sched_setaffinity(i32 0, i64 128, ptr %others)
+  call i32 @sched_setaffinity(i32 %thread, i64 128, ptr %others)
+  ret void
+}}
+
+; Moves a worker off the core of the launching thread, where the system may have put it: left alone,
+; the two would share that core for as long as the launches go on.
+define internal void @apart(ptr %state, i64 %id) noinline {{
+{POINTERS}
+  %slot = shl i64 %id, 4
+  %mine = getelementptr i64, ptr %movedp, i64 %slot
+  %kept = load atomic i64, ptr %mine acquire, align 8
+  %launcher = load atomic i64, ptr %launcherp monotonic, align 8
+  %here32 = call i32 @sched_getcpu()
+  %here = sext i32 %here32 to i64
+  %same = icmp eq i64 %here, %launcher
+  %known = icmp ult i64 %here, 1024
+  %go = and i1 %same, %known
+  br i1 %go, label %move, label %look
+move:
+  call void @keep_off(ptr %state, i32 0, i64 %here)
+  br label %home
+look:
+  %was = icmp ne i64 %kept, 0
+  br i1 %was, label %home, label %stay
+home:
+  store atomic i64 0, ptr %mine monotonic, align 8
   call i32 @sched_setaffinity(i32 0, i64 128, ptr %coresp)
   br label %stay
 stay:
+  ret void
+}}
+
+; Before sleepers are woken: none of them is put on the core of the launching thread.
+define internal void @elsewhere(ptr %state) noinline {{
+entry:
+{POINTERS}
+  %launcher = load atomic i64, ptr %launcherp monotonic, align 8
+  %known = icmp ult i64 %launcher, 1024
+  %workers = load atomic i64, ptr %workersp monotonic, align 8
+  br i1 %known, label %each, label %done
+each:
+  %i = phi i64 [ 0, %entry ], [ %i1, %next ]
+  %slot = shl i64 %i, 4
+  %threadat = getelementptr i64, ptr %threadp, i64 %slot
+  %number = load atomic i64, ptr %threadat monotonic, align 8
+  %there = icmp ne i64 %number, 0
+  br i1 %there, label %keep, label %next
+keep:
+  %thread = trunc i64 %number to i32
+  call void @keep_off(ptr %state, i32 %thread, i64 %launcher)
+  %movedat = getelementptr i64, ptr %movedp, i64 %slot
+  store atomic i64 1, ptr %movedat release, align 8  ; after: who reads it is kept off, and goes home
+  br label %next
+next:
+  %i1 = add i64 %i, 1
+  %more = icmp slt i64 %i1, %workers
+  br i1 %more, label %each, label %done
+done:
   ret void
 }}
 
@@ -171,13 +226,47 @@ out:
   br label %watch
 }}
 
-define void @share(ptr %state, ptr %function, ptr %arguments, i64 %tiles) {{
+; Whether this small launch and those before it would have been worth a wake-up.
+define internal i1 @worth(ptr %state, i64 %operations) noinline {{
+{POINTERS}
+  %time = alloca [2 x i64]
+  call i32 @clock_gettime(i32 CLOCK, ptr %time)
+  %seconds = load i64, ptr %time
+  %restp2 = getelementptr i64, ptr %time, i64 1
+  %rest2 = load i64, ptr %restp2
+  %whole = mul i64 %seconds, 1000000000
+  %now = add i64 %whole, %rest2
+  %last = load atomic i64, ptr %lastp monotonic, align 8
+  store atomic i64 %now, ptr %lastp monotonic, align 8
+  %owed = load atomic i64, ptr %owedp monotonic, align 8
+  %gap = sub i64 %now, %last
+  %soon = icmp ult i64 %gap, {SOON}
+  %before = select i1 %soon, i64 %owed, i64 0
+  %sum = add i64 %before, %operations
+  %enough = icmp uge i64 %sum, {OWED_MOST}
+  %left = select i1 %enough, i64 0, i64 %sum
+  store atomic i64 %left, ptr %owedp monotonic, align 8
+  ret i1 %enough
+}}
+
+define void @share(ptr %state, ptr %function, ptr %arguments, i64 %tiles, i64 %operations) {{
 entry:
 {POINTERS}
   %workers = load atomic i64, ptr %workersp monotonic, align 8
   %none = icmp eq i64 %workers, 0
-  br i1 %none, label %alone, label %try
+  br i1 %none, label %alone, label %size
+size:
+  %large = icmp uge i64 %operations, {SHARE}
+  br i1 %large, label %try, label %small
+small:
+  %dozing = load atomic i64, ptr %sleepersp monotonic, align 8
+  %awake = icmp slt i64 %dozing, %workers
+  br i1 %awake, label %try, label %weigh
+weigh:
+  %enough = call i1 @worth(ptr %state, i64 %operations)
+  br i1 %enough, label %try, label %alone
 try:
+  %waking = phi i1 [ true, %size ], [ false, %small ], [ true, %weigh ]
   %pair = cmpxchg ptr %busyp, i64 0, i64 1 seq_cst seq_cst
   %mine = extractvalue {{ i64, i1 }} %pair, 1
   br i1 %mine, label %publish, label %alone
@@ -209,8 +298,10 @@ begin:
   atomicrmw add ptr %generationp, i64 1 seq_cst
   %sleepers = load atomic i64, ptr %sleepersp seq_cst, align 8
   %asleep = icmp ne i64 %sleepers, 0
-  br i1 %asleep, label %wake, label %work
+  %rouse = and i1 %asleep, %waking
+  br i1 %rouse, label %wake, label %work
 wake:
+  ELSEWHERE
   call i32 @pthread_mutex_lock(ptr %mutexp)
   call i32 @pthread_cond_broadcast(ptr %conditionp)
   call i32 @pthread_mutex_unlock(ptr %mutexp)
@@ -244,7 +335,7 @@ WHERE = """
   store atomic i64 %cpu, ptr %launcherp monotonic, align 8"""
 
 ALONE = """
-define void @share(ptr %state, ptr %function, ptr %arguments, i64 %tiles) {
+define void @share(ptr %state, ptr %function, ptr %arguments, i64 %tiles, i64 %operations) {
   call void %function(ptr %arguments, i64 0, i64 %tiles)
   ret void
 }
@@ -265,9 +356,18 @@ def runtime_ir(triple: str) -> str:
         pause = "call void @llvm.x86.sse2.pause()"
     elif triple.startswith(("aarch64", "arm64")):
         pause = "call void @llvm.aarch64.hint(i32 1)"
-    where, apart = (WHERE, "call void @apart(ptr %state)") if PLACED else ("", "")
-    text = IR if PLACED else IR[: IR.index("declare i32 @sched_getcpu")] + IR[IR.index("; Takes") :]
-    return text.replace("PAUSE", pause).replace("WHERE", where).replace("APART", apart)
+    where = apart = elsewhere = ""
+    text = IR[: IR.index("declare i32 @sched_getcpu")] + IR[IR.index("; Takes") :]
+    if PLACED:
+        text, where = IR, WHERE
+        apart = "call void @apart(ptr %state, i64 %id)"
+        elsewhere = "call void @elsewhere(ptr %state)"
+    for name, lines in (
+        ("PAUSE", pause), ("ELSEWHERE", elsewhere), ("WHERE", where), ("APART", apart),
+        ("CLOCK", str(time.CLOCK_MONOTONIC)),
+    ):  # fmt: skip
+        text = text.replace(name, lines)
+    return text
 
 
 def cores() -> int:
@@ -319,10 +419,14 @@ class Pool:
             return
         with self._lock:
             while self._started < self._threads - 1:
-                args = (self.state, self._started)
                 name = f"dovetail-cpu-{self._started + 1}"
-                threading.Thread(target=self._worker, args=args, name=name, daemon=True).start()
+                args = (self._started,)
+                threading.Thread(target=self._work, args=args, name=name, daemon=True).start()
                 self._started += 1
+
+    def _work(self, worker: int) -> None:
+        self._fields[THREAD + 16 * worker] = threading.get_native_id()
+        self._worker(self.state, worker)
 
     def rest(self) -> None:
         """Has idle workers sleep at once: another library's threads are about to need the cores."""

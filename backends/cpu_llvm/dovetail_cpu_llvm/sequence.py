@@ -24,7 +24,7 @@ class Fixed(NamedTuple):
 
     function: int
     tiles: int
-    shared: bool  # by the threads of the pool
+    shared: int  # the operations that threads of the pool share, or 0
     operations: float
     slots: list[int]
     first_scalar: int  # its slot
@@ -93,7 +93,7 @@ direct:
   call void %function(ptr %slots, i64 0, i64 %tiles)
   br label %launched
 share:
-  call void @share(ptr %state, ptr %function, ptr %slots, i64 %tiles)
+  call void @share(ptr %state, ptr %function, ptr %slots, i64 %tiles, i64 %shared)
   br label %launched
 launched:"""
 

@@ -19,7 +19,7 @@ from dovetail.errors import ArgumentError, CompileError, InternalError
 from dovetail.loops.builder import Kernel, KernelBuilder
 from dovetail.loops.language import Store, Value, fold_loop, load, reduce_loop, where
 from dovetail_cpu_llvm import plugin
-from dovetail_cpu_llvm.pool import SLEEPERS
+from dovetail_cpu_llvm.pool import LAST, MOVED, OWED, OWED_MOST, PLACED, SLEEPERS, THREAD
 
 Array = Any
 
@@ -29,6 +29,14 @@ def backend() -> Any:
     found = plugin.dovetail_probe(None)
     assert isinstance(found, list), found
     return plugin.dovetail_open(found[0], None)
+
+
+@pytest.fixture
+def fresh() -> Any:
+    """A backend of its own, with four threads."""
+    made = plugin.dovetail_open(plugin.dovetail_probe(None)[0], None)  # type: ignore[index]
+    made.set_num_threads(4)
+    return made
 
 
 @pytest.fixture
@@ -276,6 +284,49 @@ def test_threads_that_were_sent_to_sleep_wake_for_the_next_launch(
         backend.rest()
     wait_for_sleepers(backend, 3)
     assert backend._launcher.pool._fields[SLEEPERS] >= 3
+
+
+def test_small_launches_wake_nobody_until_many_followed_each_other(fresh: Any) -> None:
+    program, x = fresh.compile(row_sums()), np.ones((300, 1000), "f4")  # 600,000 operations
+    run_large(fresh, program, np.ones((3000, 1000), "f4"))  # threads are there, and go to sleep
+    fields = fresh._launcher.pool._fields
+    woken = []
+    for _ in range(3):
+        wait_for_sleepers(fresh, 3)
+        fields[LAST] = fields[OWED] = 0  # as if long ago
+        asleep = fields[SLEEPERS]
+        run_large(fresh, program, x)
+        assert fields[SLEEPERS] == asleep == 3, "a single small launch woke somebody"
+        assert 0 < fields[OWED] < OWED_MOST
+        fields[LAST], fields[OWED] = time.monotonic_ns() + 10**12, OWED_MOST  # never soon again
+        run_large(fresh, program, x)
+        assert 0 < fields[OWED] < OWED_MOST, "what was owed long ago still counts"
+        wait_for_sleepers(fresh, 3)
+        for _ in range(1000):
+            fields[LAST] = time.monotonic_ns()  # soon, however busy the machine
+            assert run_large(fresh, program, x).sum() == 300_000
+            if fields[SLEEPERS] < 3:
+                break
+        woken.append(fields[SLEEPERS] < 3)
+    assert any(woken), "many launches in a row never woke anybody"
+
+
+@pytest.mark.skipif(not PLACED, reason="threads are not told apart by core here")
+def test_workers_may_run_on_every_core_after_they_were_kept_off_one(fresh: Any) -> None:
+    program, x = fresh.compile(row_sums()), np.ones((3000, 1000), "f4")
+    everywhere = os.sched_getaffinity(0)
+    for _ in range(3):
+        wait_for_sleepers(fresh, 3)
+        assert run_large(fresh, program, x).sum() == 3_000_000
+    fields = fresh._launcher.pool._fields
+    for worker in range(3):
+        number = fields[THREAD + 16 * worker]
+        end = time.monotonic() + 20
+        while time.monotonic() < end:  # until it has woken
+            if not fields[MOVED + 16 * worker] and os.sched_getaffinity(number) == everywhere:
+                break
+            time.sleep(0.001)
+        assert os.sched_getaffinity(number) == everywhere
 
 
 # --- memory
