@@ -219,7 +219,8 @@ class Launcher:
         slots = [0] * len(k.buffers) + [*ints] + [0] * len(k.scalars) + [*grid] + blocks
         first = len(k.buffers) + len(ints)
         kinds = [_KINDS.get(d.code, INTEGER) for _, d in k.scalars]
-        fixed = Fixed(program.address, tiles, how if how > 1 else 0, operations, slots, first, kinds)
+        shared = how if how > 1 else 0
+        fixed = Fixed(program.address, tiles, shared, operations, slots, first, kinds)
         return self._made(program, fixed, how, len(k.buffers))
 
     def product(

@@ -2,11 +2,13 @@
 
 A job is published by raising the generation; workers spin for it a little, then sleep on a
 condition variable. A woken worker may be put on the core of whoever woke it, and wait there for as
-long as that one computes: so sleepers are kept off that core until they are awake. Whoever takes part counts itself in (`INSIDE`) before it looks whether the job
-is open, so the launching thread waits only for those that really work, never for one that the
-system has not woken yet. To wake one takes longer than a small launch: that is shared by those who
-are awake, and wakes somebody only when many of them have followed each other. There is one job at a time: a second thread that launches meanwhile does
-its own work alone. Tiles are independent, so no result depends on who takes them.
+long as that one computes: so sleepers are kept off that core until they are awake. Whoever takes
+part counts itself in (`INSIDE`) before it looks whether the job is open, so the launching thread
+waits only for those that really work, never for one that the system has not woken yet. To wake one
+takes longer than a small launch: that is shared by those who are awake, and wakes somebody only
+when many of them have followed each other. There is one job at a time: a second thread that
+launches meanwhile does its own work alone. Tiles are independent, so no result depends on who takes
+them.
 
 Each thread begins with a range of its own, the same one every time, so that what it wrote before is
 in its core's cache when it comes to it again; who has done that goes on with what others have left.
