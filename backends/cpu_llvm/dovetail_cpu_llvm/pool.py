@@ -122,7 +122,7 @@ keep:
   %thread = trunc i64 %number to i32
   call void @keep_off(ptr %state, i32 %thread, i64 %launcher)
   %movedat = getelementptr i64, ptr %movedp, i64 %slot
-  store atomic i64 1, ptr %movedat release, align 8  ; after: who reads it is kept off, and goes home
+  store atomic i64 1, ptr %movedat release, align 8  ; after: who reads it is off
   br label %next
 next:
   %i1 = add i64 %i, 1

@@ -267,7 +267,7 @@ def test_idle_threads_sleep(backend: Any, threads: Any) -> None:
 
 
 def wait_for_sleepers(backend: Any, count: int) -> None:
-    """Returns when as many threads have been asleep for 20 ms (woken ones count until they rise)."""
+    """Returns when as many have been asleep for 20 ms: woken ones count until they rise."""
     end, seen = time.monotonic() + 20, 0
     while seen < 20:
         asleep = backend._launcher.pool._fields[SLEEPERS]
