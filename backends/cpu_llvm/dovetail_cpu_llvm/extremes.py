@@ -17,10 +17,37 @@ def finds_extremes(r: Loops, loop: Loop) -> bool:
     return str(loop.combine) in _BETTER and r.vectorizes(loop) and is_float
 
 
-class Extremes(Reduction):
+class Ordered(Reduction):
+    """What reductions by order have in common: they ask once whether there is a NaN at all."""
+
+    def fold_numbers(self, x: str, better: str) -> str:
+        """The best of a vector of LANES numbers, of which none is a NaN.
+
+        `better`: the comparison of two of them that holds where the second is taken.
+        """
+        r, d, width = self.r, self.dtypes[0], LANES
+        while width > 1:
+            width //= 2
+            first, second = (
+                self.pick(d, x, 2 * width, ", ".join(f"i32 {i + j}" for j in range(width)), i)
+                for i in (0, width)
+            )
+            t = r.wide(scalar_type(d), width)
+            chosen = r.let(f"{better} {t} {first}, {second}")
+            bits = r.wide("i1", width)
+            x = r.let(f"select {bits} {chosen}, {t} {second}, {t} {first}")
+        return x
+
+    def some_lane(self, bits: str) -> str:
+        """Whether any of LANES bits is set."""
+        return self.r.let(f"call i1 @llvm.vector.reduce.or.v{LANES}i1(<{LANES} x i1> {bits})")
+
+
+class Extremes(Ordered):
     """A lane keeps the last NaN apart from its best number.
 
-    So that a number waits for the one before it by a single instruction.
+    So that a number waits for the one before it by a single instruction. Lanes of numbers only are
+    combined by one instruction, too.
     """
 
     def chunk_vectorized(self, c: str) -> None:
@@ -55,3 +82,14 @@ class Extremes(Reduction):
         r, bits = self.r, f"<{LANES} x i1>"
         chosen, old = r.let(condition), r.let(f"load {t}, ptr {slot}")
         r.do(f"store {t} {r.let(f'select {bits} {chosen}, {t} {new}, {t} {old}')}, ptr {slot}")
+
+    def tree_vectorized(self) -> list[str]:
+        r, t, number = self.r, self.types[0], scalar_type(self.dtypes[0])
+        x, out = r.let(f"load {t}, ptr {self.vectors[0]}"), r.slot(number)
+        nan = self.some_lane(r.let(f"fcmp uno {t} {x}, {x}"))
+        with r.when(nan):
+            r.do(f"store {number} {super().tree_vectorized()[0]}, ptr {out}")
+        with r.when(r.let(f"xor i1 {nan}, true")):
+            best = self.fold_numbers(x, _BETTER[str(self.loop.combine)])
+            r.do(f"store {number} {best}, ptr {out}")
+        return [r.let(f"load {number}, ptr {out}")]
