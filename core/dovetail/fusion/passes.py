@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
+from ..compiled import uncollected
 from ..environment import words
 from .decisions import Decisions, Graph
 from .emit import emit
@@ -42,6 +43,7 @@ PASSES: tuple[Callable[[Decisions], None], ...] = (
 )
 
 
+@uncollected()
 def plan(graph: Graph) -> Plan:
     """The launches for a graph, in order; or that its target overlaps what is read."""
     d = Decisions(graph)

@@ -169,9 +169,11 @@ class _Scheduler(Cloner):
             if id(v) in self.new:
                 stack.pop()
                 continue
-            waiting = [a for a in reversed(v.args) if id(a) not in self.new]
-            if waiting:
-                stack += waiting
+            waiting = len(stack)
+            for a in v.args[::-1]:
+                if id(a) not in self.new:
+                    stack.append(a)
+            if len(stack) > waiting:
                 continue
             stack.pop()
             self._keep.append(v)
@@ -189,7 +191,7 @@ class _Scheduler(Cloner):
         if v.op == "load" and v.buffer.access != "r":
             return self._here(Value("load", v.dtype, args, v.attr))
         attr = (type(v.attr), repr(v.attr)) if v.op == "const" else v.attr
-        key = (v.op, v.dtype, attr, tuple(map(id, args)))
+        key = (v.op, v.dtype, attr, *map(id, args))
         known = self._same.get(key)
         if known is not None:
             return known

@@ -219,8 +219,22 @@ class Value:
 Operand = Value | int | float | bool
 
 
+MANY = 10_000  # constants that are kept
+_consts: dict[tuple[DType, str], Value] = {}  # equal ones are one object, and placed once
+
+
 def const(value: float | int | bool, dtype: DType) -> Value:
     """A constant. For integers it must be in range; for float32 it is rounded to float32."""
+    key = (dtype, repr(value))  # -0.0, NaN, and 1, 1.0 and True, which are equal, as written
+    known = _consts.get(key)
+    if known is None:
+        if len(_consts) >= MANY:
+            _consts.clear()
+        known = _consts[key] = _const(value, dtype)
+    return known
+
+
+def _const(value: float | int | bool, dtype: DType) -> Value:
     if dtype.kind == "c":
         return pair(const(value, dtype.part), const(0.0, dtype.part))
     if dtype.kind == "f":
