@@ -8,6 +8,8 @@ import pytest
 from dovetail.backend.reference import interpret
 from dovetail.dtypes import float32
 from dovetail.engine.evaluate import planned
+from dovetail.fusion import split_rows
+from dovetail.fusion.domain import Domain
 from dovetail.loops.builder import KernelBuilder
 from dovetail.loops.language import CHUNK, load, reduce_loop
 
@@ -35,3 +37,30 @@ def test_a_kernel_is_named_after_the_last_six_of_its_ops() -> None:
     y = dt.sqrt(dt.abs(dt.exp(dt.tanh(dt.sin(dt.cos(dt.log1p(x)))))))
     [(_, plan)] = planned([y._expr])
     assert [s.kernel.name for s in plan.steps] == ["cos_sin_tanh_exp_abs_sqrt"]
+
+
+@pytest.mark.parametrize(
+    "full, axes, cut",
+    [
+        ((1 << 19, 32), (0,), True),  # two vectors of columns are little for two threads
+        ((1 << 19, 1024), (0,), False),
+        ((32, 1 << 19), (1,), False),  # 32 rows are enough, and can be one kernel with others
+        ((4, 1 << 19), (1,), True),
+        ((1 << 19, 32), (0, 1), True),
+        ((4096, 32), (0,), False),  # a chunk each
+        ((), (), False),
+        ((1 << 19, 0), (0,), False),
+    ],
+)
+def test_rows_and_columns_are_cut_where_they_are_few_and_long(
+    full: tuple[int, ...], axes: tuple[int, ...], cut: bool
+) -> None:
+    assert split_rows._is_worth_it(Domain(full, axes), concurrency=2) == cut
+
+
+def test_columns_in_chunks_keep_their_bits() -> None:
+    x = np.random.default_rng(0).normal(size=(9000, 5, 17)).astype("f4")
+    mine, theirs = dt.asarray(x, device="cpu"), dt.asarray(x, device="reference")
+    for function in (dt.sum, dt.max, dt.argmin, dt.var):
+        a, b = function(mine, axis=0).numpy(), function(theirs, axis=0).numpy()
+        assert a.tobytes() == b.tobytes(), function

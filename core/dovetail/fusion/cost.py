@@ -11,6 +11,7 @@ NODE_LIMIT = 160  # values computed on the fly in one kernel; more are cut
 COSTLY = 6  # what costs so much counts twice: compilers take 0.5 s for 20 sines, and 4 s for 60
 TWICE = 60  # so costly a value that two kernels need is materialised: 10 M normals, 70 ms, not 78
 ROWS_BUSY = 4  # rows per unit of the device's concurrency that keep it busy without splitting them
+ABREAST = 16  # neighbouring columns that are reduced at once count as one row
 BLOCKS_BUSY = 16  # blocks of rows per unit of concurrency, where rows are cut
 SMALL_ROWS = 1 << 15  # elements below which a reduction is not worth splitting
 MOST = 10_000  # a cost that is as good as any higher one

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from .. import layout as lay
 from ..dtypes import bool_
 from ..loops.language import CHUNK, Value, load, reduce_loop, where
-from .cost import ROWS_BUSY, SMALL_ROWS
+from .cost import ABREAST, ROWS_BUSY, SMALL_ROWS
 from .decisions import Decisions
 from .domain import Domain
 from .emitter import Emitter, names, traffic
@@ -28,6 +28,8 @@ def split(d: Decisions) -> None:
 def _is_worth_it(rows: Domain, concurrency: int) -> bool:
     """Whether rows are so few and long that they keep the device busy only in parts."""
     n, count = math.prod(rows.row), math.prod(rows.outer)
+    if count and rows.full and len(rows.full) - 1 not in rows.axes:  # columns
+        count = -(-count // min(ABREAST, rows.full[-1]))
     return n > CHUNK and count < concurrency * ROWS_BUSY and n * count > SMALL_ROWS
 
 
