@@ -365,8 +365,8 @@ def _diff(
     a: Tensor,
     n: int = 1,
     axis: int = -1,
-    prepend: Tensor | None = None,
-    append: Tensor | None = None,
+    prepend: Operand | None = None,
+    append: Operand | None = None,
 ) -> Tensor:
     return cumulative.diff(a, axis=axis, n=n, prepend=prepend, append=append)
 
@@ -531,7 +531,14 @@ def _copyto(dst: object, src: object, casting: str = "same_kind", where: object 
 
 # What makes an array `like=` a tensor: one of dovetail's, on its device.
 _MADE_LIKE: dict[object, Function] = {
-    np.asarray: lambda a, dtype=None, *, device: from_values.asarray(a, dtype=dtype, device=device),
+    **dict.fromkeys(
+        (np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray),
+        lambda a, dtype=None, *, device: from_values.asarray(a, dtype=dtype, device=device),
+    ),
+    np.identity: lambda n, dtype=None, *, device: creation.eye(n, dtype=dtype, device=device),
+    np.tri: lambda N, M=None, k=0, dtype=None, *, device: creation.tril(
+        creation.ones((N, N if M is None else M), dtype=dtype, device=device), k
+    ),
     np.array: lambda a, dtype=None, *, ndmin=0, device: _with_dims(
         from_values.asarray(a, dtype=dtype, device=device, copy=True), ndmin
     ),
