@@ -114,6 +114,35 @@ def test_numpys_makers_give_tensors_like_others(device: dt.Device) -> None:
     assert made[-1].tolist() == np.tri(2, 3, 1).tolist()
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **like: np.arange(1, 7, 2, np.int32, **like),
+        lambda **like: np.arange(4, dtype="f4", **like),
+        lambda **like: np.zeros((2, 3), np.int16, "C", **like),
+        lambda **like: np.ones(shape=2, dtype=bool, order="F", **like),
+        lambda **like: np.full((2,), 3, np.float64, **like),
+        lambda **like: np.eye(2, 3, 1, np.int64, **like),
+        lambda **like: np.eye(N=2, M=3, k=-1, dtype="f8", **like),
+        lambda **like: np.identity(3, np.int8, **like),
+        lambda **like: np.tri(3, 4, -1, np.int64, **like),
+        lambda **like: np.asanyarray([1, 2], np.int32, **like),
+        lambda **like: np.array([1.5, 2], "f4", copy=True, ndmin=3, **like),
+    ],
+)  # fmt: skip
+def test_makers_like_a_tensor_take_what_numpys_take(device: dt.Device, make: Any) -> None:
+    got, want = make(like=dt.ones(1)), make()
+    assert type(got) is dt.Tensor and got.device is device and got.dtype == want.dtype
+    assert got.shape == want.shape and got.tolist() == want.tolist()
+
+
+def test_ranges_of_tensors_have_chunks_of_tensors(device: dt.Device) -> None:
+    x = da.arange(5, chunks=2, like=dt.ones(1))
+    assert type(x.compute(scheduler="synchronous")) is dt.Tensor
+    y = da.tri(3, k=1, like=da.from_array(dt.ones(1), asarray=False))
+    assert y.compute(scheduler="synchronous").tolist() == np.tri(3, k=1).tolist()
+
+
 def test_a_chunk_is_as_large_as_its_elements(device: dt.Device) -> None:
     """By that Dask plans what workers keep, and what they send."""
     x = dt.zeros((1000, 10), dtype=dt.float64)

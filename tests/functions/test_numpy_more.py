@@ -8,7 +8,7 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail.functions import numpy_by_name, numpy_more, numpy_protocol
+from dovetail.functions import numpy_by_name, numpy_makers, numpy_more, numpy_protocol
 
 CUBE, CUBE_OF_0 = np.arange(24.0).reshape(2, 3, 4), np.zeros((2, 3, 4))
 A = np.array([[3.0, -1.5, 2.0], [0.5, 4.0, -7.25]])
@@ -161,7 +161,7 @@ ABSENT = {  # days; steps of floats; many dimensions; progressions whose ends ar
 
 def test_what_asks_a_tensor_has_an_answer_but_for_what_is_listed() -> None:
     known = {*numpy_protocol.FUNCTIONS, *numpy_protocol.UFUNCS, *numpy_more.NUMPYS}
-    known |= set(numpy_protocol._MADE_LIKE)
+    known |= set(numpy_makers.MADE_LIKE)
     lacking = {
         n for n in dispatched()
         if getattr(np, n) not in known and numpy_by_name.namesake(getattr(np, n)) is None
