@@ -28,6 +28,7 @@ CORE = ROOT / "core" / "dovetail"
 INIT = CORE / "__init__.py"
 METHODS = CORE / "tensor" / "signatures.pyi"
 FUNCTIONS = CORE / "functions" / "signatures.pyi"
+SHOWN = CORE / "functions" / "shown.pyi"
 REFERENCE = ROOT / "docs" / "reference"
 WIDTH = 100
 
@@ -259,6 +260,8 @@ def listed(names: Iterable[str], indent: str = " " * 4) -> str:
 def namespace() -> str:
     """`__init__.py` with the imports and the `__all__` that follow from the modules."""
     lines, public, late = [], [*BY_HAND], {}
+    shown_there: list[str] = []  # what type checkers see in `shown.pyi`,
+    elsewhere: list[str] = []  # and what fetches it at run time
     for name, some in OFFERS.items():
         given = some.split() or sorted(module(name).__all__, key=natural)
         public += [RENAMED.get(n, n) for n in given]
@@ -266,7 +269,13 @@ def namespace() -> str:
         if name in LATE:
             late[imported(name, renamed, " " * 4)] = dict.fromkeys(given, name)
             continue
-        lines.append(imported(name, renamed))
+        shown_there += (own := [n for n in lenient(name) if n in given])
+        elsewhere += [imported(name, own, " " * 4)] if own else []
+        others = [n for n in renamed if n not in own]
+        lines += [imported(name, others)] if others else []
+    shown = imported("functions.shown", sorted(shown_there, key=natural), " " * 4)
+    lines += ["if typing.TYPE_CHECKING:  # without the names that others have for parameters"]
+    lines += [shown, "else:", *elsewhere]
     lines += ["", "_LATE = {  # name -> the module that is loaded when it is first asked for"]
     lines += [f'    "{n}": "{m}",' for names in late.values() for n, m in names.items()]
     lines += ["}", "if typing.TYPE_CHECKING:", *late]
@@ -284,6 +293,27 @@ def namespace() -> str:
 
 
 # --- signatures ----------------------------------------------------------------------------------
+
+
+def lenient(name: str) -> list[str]:
+    """The public functions of a module whose own signatures take the names of others too."""
+    functions = {n: getattr(module(name), n) for n in module(name).__all__}
+    made = {*rows_made()} if name == "functions.elementwise" else set()
+    return [
+        n for n, f in sorted(functions.items(), key=lambda item: natural(item[0]))
+        if n not in made and inspect.isfunction(f) and "theirs" in inspect.signature(f).parameters
+    ]  # fmt: skip
+
+
+def rows_made() -> list[str]:
+    """The functions that no `def` in `elementwise` makes."""
+    elementwise = module("functions.elementwise")
+    written = {
+        n.name
+        for n in ast.parse(Path(str(elementwise.__file__)).read_text()).body
+        if isinstance(n, ast.FunctionDef)
+    }
+    return sorted({*elementwise.__all__} - written, key=natural)
 
 
 @cache
@@ -430,14 +460,37 @@ def method_stub() -> str:
 def function_stub() -> str:
     """`functions/signatures.pyi`: the functions that no `def` in `elementwise` makes."""
     stub, elementwise = Stub(), module("functions.elementwise")
-    written = {
-        n.name
-        for n in ast.parse(Path(str(elementwise.__file__)).read_text()).body
-        if isinstance(n, ast.FunctionDef)
-    }
-    names = sorted({*elementwise.__all__} - written, key=natural)
-    lines = [line for n in names for line in stub.function(n, getattr(elementwise, n))]
+    lines = [x for n in rows_made() for x in stub.function(n, getattr(elementwise, n))]
     return stub.text("the functions that are rows of the op table.", lines)
+
+
+def forms(parts: list[str], more: bool) -> list[list[str]]:
+    """How a function can be called: as it says; a maker of tensors, which takes `more`, also with
+    sizes one by one, and with a dtype by place.
+    """
+    if not more or "dtype: DTypeLike = None" not in parts or "axis: Axis = None" in parts:
+        return [parts]
+    star = parts.index("*")
+    places = [p for p in parts[:star] if p != "/"]
+    named = [p for p in parts[star:] if not p.startswith("dtype: ")]
+    found = [parts, [*places, "dtype: DTypeLike", "/", *named]]
+    one_by_one = ["shape: int", "/", "*more: int", *parts[star + 1 :]]
+    return [*found, one_by_one] if len(places) == 1 and places[0].startswith("shape") else found
+
+
+def shown_stub() -> str:
+    """`functions/shown.pyi`: the public functions whose own signatures take others' names too."""
+    stub, lines = Stub(), []
+    for name in OFFERS:
+        for n in lenient(name):
+            function = getattr(module(name), n)
+            parts, result = stub.parts(function, False)
+            ways = forms(parts, "more" in inspect.signature(function).parameters)
+            for way in ways:
+                lines += ["@overload"] if len(ways) > 1 else []
+                lines += wrapped(f"def {n}(", way, f") -> {result}: ...")
+    stub.imports["overload"] = "from typing import overload"
+    return stub.text("functions that take others' names for their parameters too.", lines)
 
 
 # --- reference pages -----------------------------------------------------------------------------
@@ -578,6 +631,7 @@ def faces() -> dict[Path, str]:
         INIT: namespace(),
         METHODS: method_stub(),
         FUNCTIONS: function_stub(),
+        SHOWN: shown_stub(),
         **pages(),
     }
 

@@ -54,6 +54,36 @@ class DovetailBackend(NumpyBackend):
 
 
 class JaxBackend(NumpyBackend):"""
+# Dask's tests of chunks that are not NumPy's are written for CuPy.
+CUPY = 'cupy = pytest.importorskip("cupy")'
+AS_CUPY = """import dovetail as dt
+
+dt.set_default_dtype(dt.float64)
+
+
+class Random:  # NumPy's generator, in tensors
+    def __init__(self, seed=None):
+        self.rng = np.random.default_rng(seed)
+
+    def __getattr__(self, name):
+        return lambda *args, **options: dt.asarray(getattr(self.rng, name)(*args, **options))
+
+
+Random.default_rng = Random
+
+
+class cupy:
+    __version__, ndarray, double, random = "14.0", dt.Tensor, dt.float64, Random
+    array, asfortranarray, asnumpy = dt.asarray, dt.asarray, np.asarray
+    asanyarray, diff, compress = dt.asarray, np.diff, np.compress
+    tri = staticmethod(lambda *a, **k: np.tri(*a, **k, like=dt.zeros(1)))
+
+
+for name in dt.__all__:
+    if not hasattr(cupy, name):
+        setattr(cupy, name, staticmethod(f) if callable(f := getattr(dt, name)) else f)
+"""
+DASK = ["core", "creation", "gufunc", "linalg", "overlap", "reductions", "routines", "slicing"]
 SUITES = {
     "array-api-tests": Suite(
         "data-apis/array-api-tests", "55fcc60", (),
@@ -89,11 +119,20 @@ SUITES = {
     "xarray": Suite(
         "xarray==2026.9.0 pandas==3.1.1 python-dateutil six", "",
         (("xarray/tests/test_array_api.py", 'xp = pytest.importorskip("array_api_strict")',
-          "import dovetail as xp"),
+          "import dovetail as xp\n\nxp.set_default_dtype(xp.float64)"),
          ("xarray/tests/test_array_api.py",
           "from array_api_strict._array_object import Array  # isort:skip # type: ignore[no-redef]",
           "from dovetail import Tensor as Array")),
         "xarray/tests/test_array_api.py",
+    ),
+    "dask": Suite(
+        "dask==2026.8.0", "",
+        (("dask/array/utils.py", "str(adt) != str(bdt)", "adt != bdt"),
+         ("dask/array/utils.py", "is_cupy_type(x):\n        return x.get()",
+          "type(x).__name__ == 'Tensor':\n        return np.asarray(x)"),
+         ("dask/array/tests/test_cupy_core.py", "n = c.get()", "n = np.asarray(c)"),
+         *((f"dask/array/tests/test_cupy_{part}.py", CUPY, AS_CUPY) for part in DASK)),
+        " ".join(f"dask/array/tests/test_cupy_{part}.py" for part in DASK),
     ),
     "scikit-learn": Suite(
         "scikit-learn==1.9.1 joblib threadpoolctl", "",
@@ -104,9 +143,12 @@ SUITES = {
     "scipy": Suite(
         "scipy==1.17.1", "",
         (("scipy/conftest.py", "if SCIPY_ARRAY_API:\n    # fill",
-          "if SCIPY_ARRAY_API:\n    import dovetail\n\n    xp_available_backends.append(\n"
+          "if SCIPY_ARRAY_API:\n    import dovetail\n\n    dovetail.set_default_dtype("
+          "dovetail.float64)  # as for PyTorch\n    xp_available_backends.append(\n"
           "        pytest.param(dovetail, id='dovetail', marks=pytest.mark.array_api_backends)\n"
           "    )\n    # fill"),
+         ("scipy/conftest.py", "return xp.__array_namespace_info__().devices() + [None]",
+          "return [*xp.__array_namespace_info__().devices(), None]"),
          ("scipy/conftest.py", "xp_known_backends = {", "xp_known_backends = {'dovetail', ")),
         "scipy/cluster scipy/constants scipy/differentiate scipy/fft scipy/integrate "
         "scipy/interpolate scipy/linalg scipy/ndimage scipy/optimize scipy/signal scipy/spatial "

@@ -8,7 +8,9 @@ a peer's time by ours: above 1 dovetail is faster.
 from __future__ import annotations
 
 import gc
+import os
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -99,6 +101,37 @@ def _counts() -> list[Row]:
     return [*rows, Row("quantile, 4096 x 1024 along rows", [table], along, asked)]
 
 
+def _files() -> list[Row]:
+    """A file of 1 GiB in the temporary folder (`TMPDIR`), beside the safetensors library."""
+    folder = tempfile.TemporaryDirectory()
+
+    def path(xp: Foreign) -> str:
+        return f"{folder.name}/{xp.__name__}.safetensors"
+
+    def saved(xp: Foreign, a: Foreign) -> Foreign:
+        save = dt.save if xp is dt else lambda p, x: peer("safetensors.numpy").save_file(x, p)
+        save(path(xp), {"x": a})
+        return xp.asarray(os.path.getsize(path(xp)) / 1e9)
+
+    def read(xp: Foreign, a: Foreign) -> Foreign:
+        if not os.path.exists(path(xp)):
+            saved(xp, a)
+        return (dt.load if xp is dt else peer("safetensors.numpy").load_file)(path(xp))["x"]
+
+    def loaded(xp: Foreign, a: Foreign) -> Foreign:
+        return read(xp, a)[-1:]
+
+    def summed(xp: Foreign, a: Foreign) -> Foreign:
+        return xp.sum(read(xp, a))
+
+    one, asked = np.arange(1 << 28, dtype="f4"), {"numpy": 0.9}
+    works = {"save": saved, "load": loaded, "load and sum": summed}
+    return [
+        Row(f"{name}, 1 GiB safetensors", [one], _all(work, "numpy"), asked)
+        for name, work in works.items()
+    ]
+
+
 def rows() -> list[Row]:
     """All of them."""
     a, b = (_normal(M, dtype="complex64") + k for k in (0, 1))
@@ -113,6 +146,7 @@ def rows() -> list[Row]:
         _transform("fft, 10,007", "fft", 10_007, least=0.8),
         *_matrices(),
         *_counts(),
+        *_files(),
     ]
 
 

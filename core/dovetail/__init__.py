@@ -53,11 +53,8 @@ from .errors import (
     InternalError, LayoutError, LinAlgError, NotYetAttribute, NotYetError, OutOfMemoryError,
     PluginError, ReadOnlyError, ShapeError, SharingError, UnavailableError, ValueOverflow,
 )
-from .functions.copies import concat, contiguous, copy, repeat, roll, stack, tile
-from .functions.creation import (
-    arange, empty, empty_like, eye, full, full_like, linspace, meshgrid, ones, ones_like, tril,
-    triu, zeros, zeros_like,
-)
+from .functions.copies import concat, contiguous, repeat, roll, stack, tile
+from .functions.creation import arange, eye, linspace, meshgrid, tril, triu
 from .functions.cumulative import cumulative_logsumexp, cumulative_prod, cumulative_sum, diff
 from .functions.datatypes import (
     astype, can_cast, finfo, get_default_dtype, iinfo, isdtype, result_type, set_default_dtype,
@@ -70,33 +67,48 @@ from .functions.elementwise import (
     exp, exp2, expm1, floor, floor_divide, gamma, gcd, greater, greater_equal, heaviside, hypot, i0,
     i1, imag, isclose, isfinite, isinf, isnan, lcm, ldexp, less, less_equal, lgamma, log, log1p,
     log2, log10, log_softmax, logaddexp, logical_and, logical_not, logical_or, logical_xor, logit,
-    maximum, minimum, multiply, ndtr, ndtri, negative, nextafter, not_equal, positive, pow, rad2deg,
+    maximum, minimum, multiply, ndtr, ndtri, negative, nextafter, not_equal, positive, rad2deg,
     real, reciprocal, relu, remainder, round, rsqrt, sigmoid, sign, signbit, sin, sinc, sinh,
-    softmax, sqrt, square, subtract, tan, tanh, trunc, where, xlogy, zeta,
+    softmax, sqrt, square, subtract, tan, tanh, trunc, xlogy, zeta,
 )
-from .functions.from_values import asarray
 from .functions.index_writes import index_add, scatter
 from .functions.indexing import searchsorted, take, take_along_axis
 from .functions.interop import (
     array_namespace_info as __array_namespace_info__, from_blob, from_dlpack,
 )
 from .functions.linalg import matmul, matrix_transpose, outer, reproducible, tensordot, vecdot
-from .functions.manipulation import (
-    as_strided, broadcast_arrays, broadcast_shapes, broadcast_to, diagonal, expand_dims, flatten,
-    flip, moveaxis, permute_dims, ravel, reshape, split, squeeze, swapaxes, transpose, unstack,
-)
+from .functions.manipulation import as_strided, broadcast_arrays, broadcast_shapes, flatten, ravel
 from .functions.masks import argwhere, nonzero
 from .functions.sets import isin, unique_all, unique_counts, unique_inverse, unique_values
 from .functions.sorting import argsort, sort, topk
-from .functions.statistics import (
-    all, any, argmax, argmin, count_nonzero, logsumexp, max, mean, min, prod, std, sum, var,
-)
+from .functions.statistics import logsumexp, std, var
 from .functions.transfer import pin_memory
 from .layout import sparse_coo, strided
 from .plugins.registry import devices
 from .settings import eager
 from .tensor.host import evaluate
 from .tensor.tensor import Tensor
+if typing.TYPE_CHECKING:  # without the names that others have for parameters
+    from .functions.shown import (
+        all, any, argmax, argmin, asarray, broadcast_to, copy, count_nonzero, diagonal, empty,
+        empty_like, expand_dims, flip, full, full_like, max, mean, min, moveaxis, ones, ones_like,
+        permute_dims, pow, prod, reshape, split, squeeze, sum, swapaxes, transpose, unstack, where,
+        zeros, zeros_like,
+    )
+else:
+    from .functions.copies import copy
+    from .functions.creation import (
+        empty, empty_like, full, full_like, ones, ones_like, zeros, zeros_like,
+    )
+    from .functions.elementwise import pow, where
+    from .functions.from_values import asarray
+    from .functions.manipulation import (
+        broadcast_to, diagonal, expand_dims, flip, moveaxis, permute_dims, reshape, split, squeeze,
+        swapaxes, transpose, unstack,
+    )
+    from .functions.statistics import (
+        all, any, argmax, argmin, count_nonzero, max, mean, min, prod, sum,
+    )
 
 _LATE = {  # name -> the module that is loaded when it is first asked for
     "load_function": "functions.captured_files",

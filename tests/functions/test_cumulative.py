@@ -144,3 +144,17 @@ def test_long_rows_of_integers_in_blocks(
             np.testing.assert_array_equal(made.numpy(), want)
     a = rng.integers(0, 2, n).astype(bool)
     np.testing.assert_array_equal(cumulative_sum(on(name, a)).numpy(), a.cumsum())
+
+
+@pytest.mark.parametrize("name", DEVICES)
+@pytest.mark.parametrize("given", [0, 2.5, True, np.float32(3), np.asarray(4), "tensor"])
+def test_what_is_joined_before_differences_may_be_one_number(name: str, given: Any) -> None:
+    a = np.arange(6).reshape(2, 3) ** 2
+    x = on(name, a)
+    one, theirs = (on(name, 7), 7) if isinstance(given, str) else (given, given)
+    for axis in (0, 1):
+        want = np.diff(a, axis=axis, prepend=theirs, append=theirs)
+        got = diff(x, axis=axis, prepend=one, append=one)
+        assert got.dtype.kind == want.dtype.kind
+        np.testing.assert_array_equal(got.numpy(), want)
+        np.testing.assert_array_equal(np.diff(x, 1, axis, one).numpy(), np.diff(a, 1, axis, theirs))

@@ -9,6 +9,7 @@ import dask.array as da
 import dovetail as dt
 import numpy as np
 import pytest
+from dask.sizeof import sizeof
 
 A = np.arange(24, dtype=np.float32).reshape(6, 4) * 0.5 - 3
 WORK: dict[str, Callable[[Any], Any]] = {
@@ -103,11 +104,50 @@ def test_numpys_makers_give_tensors_like_others(device: dt.Device) -> None:
     made = [
         np.asarray([1, 2], like=x), np.array([1.5], ndmin=2, like=x), np.arange(3, like=x),
         np.zeros(2, like=x), np.full((2,), 7, like=x), np.ones_like(x, shape=(4,)),
-        np.full_like(x, 2, dtype="f4", shape=3),
+        np.full_like(x, 2, dtype="f4", shape=3), np.asanyarray([1, 2], like=x),
+        np.ascontiguousarray([1], like=x), np.identity(2, like=x), np.tri(2, 3, 1, like=x),
     ]  # fmt: skip
     assert all(type(y) is dt.Tensor and y.device is device for y in made)
-    assert [y.shape for y in made] == [(2,), (1, 1), (3,), (2,), (2,), (4,), (3,)]
+    shapes = [(2,), (1, 1), (3,), (2,), (2,), (4,), (3,), (2,), (1,), (2, 2), (2, 3)]
+    assert [y.shape for y in made] == shapes
     assert made[5].dtype == "float64" and made[6].dtype == "float32"
+    assert made[-1].tolist() == np.tri(2, 3, 1).tolist()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **like: np.arange(1, 7, 2, np.int32, **like),
+        lambda **like: np.arange(4, dtype="f4", **like),
+        lambda **like: np.zeros((2, 3), np.int16, "C", **like),
+        lambda **like: np.ones(shape=2, dtype=bool, order="F", **like),
+        lambda **like: np.full((2,), 3, np.float64, **like),
+        lambda **like: np.eye(2, 3, 1, np.int64, **like),
+        lambda **like: np.eye(N=2, M=3, k=-1, dtype="f8", **like),
+        lambda **like: np.identity(3, np.int8, **like),
+        lambda **like: np.tri(3, 4, -1, np.int64, **like),
+        lambda **like: np.asanyarray([1, 2], np.int32, **like),
+        lambda **like: np.array([1.5, 2], "f4", copy=True, ndmin=3, **like),
+    ],
+)  # fmt: skip
+def test_makers_like_a_tensor_take_what_numpys_take(device: dt.Device, make: Any) -> None:
+    got, want = make(like=dt.ones(1)), make()
+    assert type(got) is dt.Tensor and got.device is device and got.dtype == want.dtype
+    assert got.shape == want.shape and got.tolist() == want.tolist()
+
+
+def test_ranges_of_tensors_have_chunks_of_tensors(device: dt.Device) -> None:
+    x = da.arange(5, chunks=2, like=dt.ones(1))
+    assert type(x.compute(scheduler="synchronous")) is dt.Tensor
+    y = da.tri(3, k=1, like=da.from_array(dt.ones(1), asarray=False))
+    assert y.compute(scheduler="synchronous").tolist() == np.tri(3, k=1).tolist()
+
+
+def test_a_chunk_is_as_large_as_its_elements(device: dt.Device) -> None:
+    """By that Dask plans what workers keep, and what they send."""
+    x = dt.zeros((1000, 10), dtype=dt.float64)
+    assert 80_000 < sizeof(x) < 80_500
+    assert 8000 < sizeof(x[:, 0]) < 8500
 
 
 def test_ufuncs_compute_in_the_dtype_that_is_asked_for(device: dt.Device) -> None:

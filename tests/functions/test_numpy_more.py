@@ -8,7 +8,7 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail.functions import numpy_by_name, numpy_more, numpy_protocol
+from dovetail.functions import numpy_by_name, numpy_makers, numpy_more, numpy_protocol
 
 CUBE, CUBE_OF_0 = np.arange(24.0).reshape(2, 3, 4), np.zeros((2, 3, 4))
 A = np.array([[3.0, -1.5, 2.0], [0.5, 4.0, -7.25]])
@@ -45,7 +45,7 @@ MORE: list[tuple[Callable[..., Any], Any]] = [
     (lambda x: np.packbits(x), B), (lambda x: np.packbits(x > 5, 1), B),
     (lambda x: np.packbits(x, axis=0, bitorder="little"), B),
     (lambda x: np.packbits(x), np.arange(16) % 3),
-    (lambda x: np.frexp(x), A), (lambda x: np.modf(x), A),
+    (lambda x: np.frexp(x), A), (lambda x: np.modf(x), A), (lambda x: np.linspace(x, 3.0, 5), A),
 ]  # fmt: skip
 
 
@@ -124,6 +124,26 @@ def test_a_diagonal_is_filled() -> None:
     assert x.tolist() == a.tolist() == (np.eye(3) * 2).tolist()
 
 
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"num": 7, "endpoint": False}, {"num": 1}, {"num": 0}, {"num": 4, "axis": -1},
+     {"num": 9, "dtype": "int32"}, {"num": 5, "dtype": "float32"}],
+)  # fmt: skip
+def test_progressions_whose_ends_are_tensors(device: dt.Device, options: dict[str, Any]) -> None:
+    a, b = np.asarray([[1.0, -2.0, 5.0]]), np.asarray([[2.0], [7.5]])
+    x, y = dt.asarray(a), dt.asarray(b)
+    cases = [((x, y), (a, b)), ((x, 3), (a, 3)), ((-1, y), (-1, b)), ((x[0, 0], b), (a[0, 0], b))]
+    for ours, theirs in cases:
+        got, want = np.linspace(*ours, **options), np.linspace(*theirs, **options)
+        assert type(got) is dt.Tensor and got.device is device and got.dtype == want.dtype
+        np.testing.assert_allclose(got.numpy(), want, rtol=1e-6, atol=1e-6)
+    made, step = np.linspace(x, y, 5, retstep=True)  # type: ignore[call-overload]  # tensors
+    np.testing.assert_allclose(step.numpy(), (b - a) / 4)
+    assert made[0].tolist() == np.broadcast_to(a, (2, 3)).tolist()
+    assert made[-1].tolist() == np.broadcast_to(b, (2, 3)).tolist()
+    assert np.linspace(dt.asarray(1), 4, 4).tolist() == [1, 2, 3, 4]
+
+
 # --- all of them
 
 
@@ -135,13 +155,13 @@ def dispatched() -> list[str]:
 
 ABSENT = {  # days; steps of floats; many dimensions; progressions whose ends are tensors
     "busday_count", "busday_offset", "is_busday", "datetime_as_string", "isnat", "spacing",
-    "histogramdd", "linspace", "logspace", "geomspace",
+    "histogramdd", "logspace", "geomspace",
 }  # fmt: skip
 
 
 def test_what_asks_a_tensor_has_an_answer_but_for_what_is_listed() -> None:
     known = {*numpy_protocol.FUNCTIONS, *numpy_protocol.UFUNCS, *numpy_more.NUMPYS}
-    known |= set(numpy_protocol._MADE_LIKE)
+    known |= set(numpy_makers.MADE_LIKE)
     lacking = {
         n for n in dispatched()
         if getattr(np, n) not in known and numpy_by_name.namesake(getattr(np, n)) is None
@@ -149,7 +169,7 @@ def test_what_asks_a_tensor_has_an_answer_but_for_what_is_listed() -> None:
     assert lacking == ABSENT
 
 
-TWO = ("busday_count", "busday_offset", "linspace", "logspace", "geomspace")
+TWO = ("busday_count", "busday_offset", "logspace", "geomspace")
 
 
 @pytest.mark.parametrize("name", sorted(ABSENT))

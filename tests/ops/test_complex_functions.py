@@ -70,6 +70,23 @@ def test_errors_are_small_against_the_result(device: dt.Device, name: str, d: dt
     assert error.max() < BOUNDS[name] * float(dt.finfo(d).eps)
 
 
+@pytest.mark.parametrize("d", COMPLEX, ids=lambda d: d.name)
+def test_distances_have_their_digits_at_every_exponent(device: dt.Device, d: dt.DType) -> None:
+    part = np.dtype(host(d.part))
+    limits = np.finfo(part)
+    least, most = limits.minexp - limits.nmant, limits.maxexp - 1
+    sizes = np.arange(least, most).repeat(6).astype(part)
+    others = np.clip(sizes - np.tile([0, 1, 11, 25, 60, 300], most - least), least, most)
+    rng = np.random.default_rng(2)
+    a, b = (rng.uniform(1, 1.4, sizes.shape) * np.exp2(e.astype("f8")) for e in (sizes, others))
+    z = np.concatenate([a + 1j * b, -b + 1j * a]).astype(host(d))
+    got, want = dt.abs(dt.asarray(z)).numpy(), np.abs(z.astype(np.clongdouble))
+    unit = np.maximum(want * float(limits.eps), float(limits.smallest_subnormal))
+    assert got.dtype == part
+    assert np.all(np.isfinite(got))
+    assert np.max(np.abs(got.astype(want.dtype) - want) / unit) < 1.1
+
+
 SPECIAL: dict[str, list[tuple[complex, complex]]] = {  # of annex G, with the signs that it states
     "acos": [
         (complex(0, 0), complex(math.pi / 2, -0.0)), (complex(0, NAN), complex(math.pi / 2, NAN)),

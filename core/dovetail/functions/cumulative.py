@@ -5,17 +5,22 @@ The order is k ascending on every device; float16 and bfloat16 are accumulated i
 
 from __future__ import annotations
 
+import numpy as np
+
 from .. import layout as lay
 from ..arguments import flag, integer, named
 from ..dtypes import bool_
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..graph.expr import node, spec
 from ..ops import table as ops
+from ..tensor.operands import Array, Operand, brought
 from ..tensor.tensor import Tensor, make, required, strided
 from ..tensor.verbs import apply, slice_along
 from ..tensor.writes import write_out
 from .copies import concat
-from .datatypes import DTypeLike, any_dtype
+from .creation import full
+from .datatypes import DTypeLike, any_dtype, result_type
+from .manipulation import broadcast_to
 
 __all__ = ["cumulative_logsumexp", "cumulative_prod", "cumulative_sum", "diff"]
 
@@ -105,14 +110,15 @@ def _running(
 
 @named
 def diff(
-    x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = None,
-    append: Tensor | None = None,
+    x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Operand | None = None,
+    append: Operand | None = None,
 ) -> Tensor:  # fmt: skip
     """The differences of neighbours along `axis`, taken `n` times.
 
     `prepend` and `append` are joined to `x` first, unless n is 0. For bool: whether neighbours
     differ.
-    Shapes: of at least 1 dimension; the axis is n shorter, or empty.
+    Shapes: of at least 1 dimension; the axis is n shorter, or empty. What is joined may differ in
+    the axis; a number, or a tensor of no dimensions, is one element along it, everywhere.
     Dtypes: all; integers wrap.
     Raises: ArgumentError for n < 0, ShapeError, AxisError, DTypeError, DeviceError.
 
@@ -124,10 +130,21 @@ def diff(
     if required("diff", x).ndim == 0:
         raise ShapeError("diff: needs at least 1 dimension")
     d = lay.axis("diff", axis, x.ndim)
-    parts = [p for p in (prepend, x, append) if p is not None]
+    parts = [p if p is x else _edge(x, p, d) for p in (prepend, x, append) if p is not None]
     x = concat(parts, axis=d) if n and len(parts) > 1 else x
     for _ in range(min(n, x.shape[d])):  # empty from there on
         op = ops.NOT_EQUAL if x.dtype is bool_ else ops.SUBTRACT
         less = max(x.shape[d] - 1, 0)
         x = apply(op, (slice_along(x, d, 1, less), slice_along(x, d, 0, less)))
     return x
+
+
+def _edge(x: Tensor, value: Operand, d: int) -> Array:
+    """What is joined to `x` along axis `d`: what has no dimensions, as often as there is room."""
+    shape = (*x.shape[:d], 1, *x.shape[d + 1 :])
+    if isinstance(value, bool | int | float | complex):
+        return full(shape, value, dtype=result_type(x, value), device=x.device)
+    value = np.asarray(value) if isinstance(value, np.generic) else value
+    if isinstance(value, Tensor | np.ndarray) and value.ndim == 0:
+        return broadcast_to(brought("diff", x, value)[1], shape)
+    return value

@@ -5,12 +5,13 @@ It is loaded when somebody first asks for one of them; see `numpy_protocol`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from .. import layout as lay
-from ..arguments import choice, function, integers, named
+from ..arguments import choice, function, integer, integers, named
 from ..dtypes import complex64, complex128, float64, int64, uint8
 from ..errors import DTypeError, ShapeError
 from ..tensor.host import shown
@@ -19,7 +20,7 @@ from ..tensor.tensor import Tensor
 from . import elementwise as ew
 from .copies import concat, stack
 from .creation import arange, zeros
-from .datatypes import cast, finfo
+from .datatypes import DeviceLike, DTypeLike, any_dtype, cast, finfo, result_type
 from .everyday import lexsort
 from .from_values import asarray
 from .indexing import take_along_axis
@@ -165,11 +166,34 @@ def einsum_path(subscripts: str, *operands: Array, optimize: object = "greedy") 
     return found
 
 
+@named
+def linspace(
+    start: Operand, stop: Operand, num: int = 50, endpoint: bool = True, retstep: bool = False,
+    dtype: DTypeLike = None, axis: int = 0, *, device: DeviceLike = None,
+) -> Tensor | tuple[Tensor, Tensor]:  # fmt: skip
+    """Numbers evenly from `start` to `stop`, of which one is a tensor; both ends are exact."""
+    num, zero = integer("linspace", num, "num", 0), ew.multiply(ew.add(start, stop), 0)
+    like = result_type(zero, 1.0)
+    a, b = (cast(ew.add(zero, end), like) for end in (start, stop))
+    gaps = num - 1 if endpoint else num
+    step = (b - a) / gaps if gaps > 0 else a * math.nan
+    places = reshape(arange(num, dtype=like.part, device=a.device), (num,) + (1,) * a.ndim)
+    made = places * step + a if gaps > 0 else expand_dims(a, 0)[:num]
+    if endpoint and num > 1:
+        made = concat([made[:-1], expand_dims(b, 0)])
+    if dtype is not None:
+        wanted = any_dtype("linspace", dtype)
+        made = cast(ew.floor(made) if wanted.kind in "iu" and like.kind == "f" else made, wanted)
+    made = moveaxis(made, 0, axis)
+    made = made if device is None else made.to(device)
+    return (made, step) if retstep else made
+
+
 NUMPYS: dict[object, Callable[..., object]] = {
     getattr(np, f.__name__): f
     for f in (
         fix, rollaxis, real_if_close, sort_complex, float_power, apply_along_axis, apply_over_axes,
-        polydiv, unpackbits, packbits, einsum_path,
+        polydiv, unpackbits, packbits, einsum_path, linspace,
     )
     if hasattr(np, f.__name__)
 }  # fmt: skip

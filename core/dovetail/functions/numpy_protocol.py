@@ -36,7 +36,6 @@ from . import (
     cumulative,
     datatypes,
     elementwise,
-    from_values,
     indexing,
     linalg,
     manipulation,
@@ -48,6 +47,7 @@ from . import (
 from . import einsum as contraction
 from .datatypes import DeviceLike, DTypeLike
 from .numpy_by_name import Function, by_name, called, full_name, lacking, namesake
+from .numpy_makers import MADE_LIKE, with_dims
 from .statistics import Axis
 
 Maker: TypeAlias = Callable[..., Tensor]
@@ -308,26 +308,20 @@ def _stack(arrays: Sequence[Array], axis: int = 0, out: Tensor | None = None) ->
     return made if out is None else write_out("stack", out, made)
 
 
-def _with_dims(x: object, dims: int) -> Tensor | np.ndarray:
-    if not isinstance(x, Tensor):
-        return np.array(x, copy=None, ndmin=dims)
-    return manipulation.reshape(x, ((1,) * (dims - x.ndim) + x.shape)) if x.ndim < dims else x
-
-
 def _at_least(dims: int) -> Function:
     def f(*arys: object) -> object:
-        found = tuple(_with_dims(x, dims) for x in arys)
+        found = tuple(with_dims(x, dims) for x in arys)
         return found[0] if len(found) == 1 else found
 
     return f
 
 
 def _vstack(tup: Sequence[Array]) -> Tensor:
-    return copies.concat([_with_dims(x, 2) for x in tup])
+    return copies.concat([with_dims(x, 2) for x in tup])
 
 
 def _hstack(tup: Sequence[Array]) -> Tensor:
-    parts = [_with_dims(x, 1) for x in tup]
+    parts = [with_dims(x, 1) for x in tup]
     return copies.concat(parts, axis=0 if parts[0].ndim == 1 else 1)
 
 
@@ -365,8 +359,8 @@ def _diff(
     a: Tensor,
     n: int = 1,
     axis: int = -1,
-    prepend: Tensor | None = None,
-    append: Tensor | None = None,
+    prepend: Operand | None = None,
+    append: Operand | None = None,
 ) -> Tensor:
     return cumulative.diff(a, axis=axis, n=n, prepend=prepend, append=append)
 
@@ -529,15 +523,6 @@ def _copyto(dst: object, src: object, casting: str = "same_kind", where: object 
     return ours(dst, src, where=where)
 
 
-# What makes an array `like=` a tensor: one of dovetail's, on its device.
-_MADE_LIKE: dict[object, Function] = {
-    np.asarray: lambda a, dtype=None, *, device: from_values.asarray(a, dtype=dtype, device=device),
-    np.array: lambda a, dtype=None, *, ndmin=0, device: _with_dims(
-        from_values.asarray(a, dtype=dtype, device=device, copy=True), ndmin
-    ),
-    **{getattr(np, n): f for n, f in _each("arange zeros ones empty full eye", creation).items()},
-}
-
 FUNCTIONS: dict[object, Function] = {  # of this NumPy, which may lack some
     getattr(where, name): ours
     for where, table in (
@@ -573,9 +558,8 @@ def array_function(
     if not all(issubclass(t, (Tensor, np.ndarray)) for t in types):
         return NotImplemented
     name = full_name(function)
-    if function in _MADE_LIKE:
-        options = {k: v for k, v in given.items() if k != "order"}  # of memory, which is ours
-        return called(name, _MADE_LIKE[function], args, {"device": x.device, **options})
+    if function in MADE_LIKE:
+        return called(name, MADE_LIKE[function], args, {"device": x.device, **given})
     ours = FUNCTIONS.get(function)
     if ours is None and function.__module__ in ELSEWHERE:
         ours = ELSEWHERE[function.__module__](function)

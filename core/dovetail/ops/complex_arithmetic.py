@@ -92,7 +92,7 @@ def divide(x: Value, y: Value) -> Value:
         return pair(real(x) / y, imag(x) / y)
     f, (c, d) = format_of(real(y)), parts(y)
     a, b = parts(x) if x.dtype.kind == "c" else (x, None)
-    by, _ = _powers(bits_of(_larger(c, d)), c)
+    by = _scale(bits_of(_larger(c, d)), c)
     size, half = magnitude(a) if b is None else _larger(a, b), f.bias // 2 + 1
     up = where(size < 2.0**-half, const(2.0**half, f.dtype), 1.0)
     up = where(size > 2.0 ** (f.bias - 5), 2.0**-5, up)
@@ -164,20 +164,22 @@ def absolute(z: Value) -> Value:
     f, (a, b) = format_of(real(z)), (magnitude(p) for p in parts(z))
     u, v = bits_of(a), bits_of(b)
     larger, smaller = where(u < v, v, u), where(u < v, u, v)
-    down, back = _powers(larger, a)
+    # A power of two, of which the larger one is 2**-2 to 2**30 (2**254) times as much.
+    back = (larger & (f.sign - (f.sign >> 3))) | const(2 << f.mantissa, f.uint)
+    down = bitcast((2 * f.bias << f.mantissa) - back, f.dtype)
     x, y = a * down, b * down
     infinity = const((2 * f.bias + 1) << f.mantissa, f.uint)  # beside NaN, whose bits are more
-    return where(eq(smaller, infinity), math.inf, sqrt(fma(x, x, y * y)) * back)
+    return where(eq(smaller, infinity), math.inf, sqrt(fma(x, x, y * y)) * bitcast(back, f.dtype))
 
 
-def _powers(bits: Value, x: Value) -> Parts:
-    """1 / p and p, the power of two beneath a number of these bits, or next to that in range."""
+def _scale(bits: Value, x: Value) -> Value:
+    """1 / p, the power of two beneath a number of these bits, or next to that in range."""
     f = format_of(x)
     p = bits & ~const((1 << f.mantissa) - 1, f.uint)
     least, most = 1 << f.mantissa, (2 * f.bias - 1) << f.mantissa
     p = where(p < least, least, p)
     p = where(p < most, p, most)
-    return bitcast((2 * f.bias << f.mantissa) - p, f.dtype), bitcast(p, f.dtype)
+    return bitcast((2 * f.bias << f.mantissa) - p, f.dtype)
 
 
 def angle(z: Value) -> Value:

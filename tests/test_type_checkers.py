@@ -1,0 +1,75 @@
+"""What type checkers are told of functions that take others' names for their parameters too."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import dovetail as dt
+import pytest
+
+CORE = Path(dt.__file__).parents[1]
+RIGHT = """\
+dt.sum(x, 0, keepdims=True, dtype=dt.float64)
+dt.max(x, axis=(0, 1), out=dt.zeros(()))
+x.sum(axis=0)
+dt.zeros((2, 3), dtype=dt.int32)
+dt.zeros(2, 3, dtype=dt.int32)
+dt.zeros((2, 3), dt.int32)
+dt.full((2, 3), 1, dt.int32)
+dt.ones_like(x, dt.int32)
+dt.reshape(x, 3, 2)
+dt.reshape(x, (3, 2))
+dt.permute_dims(x, 1, 0)
+dt.where(x > 0, x, 1)
+dt.pow(x, 2)
+dt.asarray([1], dtype="int32", copy=True)
+dt.flip(x, axis=0)
+"""
+WRONG = """\
+dt.sum(x, axes=0)
+dt.sum(x, 0, True)
+dt.sum()
+dt.mean(x, keepdim=True)
+dt.argmax(x, ax=0)
+dt.any(x, where=x)
+dt.count_nonzero(x, axis="0")
+x.sum(axes=0)
+dt.zeros()
+dt.zeros((2, 3), shapes=1)
+dt.full((2, 3))
+dt.full_like(x, 1, dtypes=dt.int32)
+dt.reshape(x, sizes=(3, 2))
+dt.swapaxes(x, 0)
+dt.where(x > 0, x)
+dt.pow(x, 2, nothing=1)
+dt.asarray([1], dtypes="int32")
+dt.squeeze(x, axiss=0)
+dt.copy(x, "C")
+dt.exp(x, dtypes=1)
+"""
+HEAD = "import dovetail as dt\nx = dt.ones((2, 3))\n"
+
+
+def test_mypy_knows_what_the_functions_take(tmp_path: Path) -> None:
+    """Every line of `WRONG` is an error, no line of `RIGHT` is."""
+    pytest.importorskip("mypy")
+    (tmp_path / "use.py").write_text(HEAD + RIGHT + WRONG)
+    path = os.pathsep.join((str(CORE), str(CORE.parent / "sparse")))
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "use.py"],
+        cwd=tmp_path, env={**os.environ, "MYPYPATH": path}, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    places = [line.split(":") for line in done.stdout.splitlines() if ": error: " in line]
+    assert {p[0] for p in places} == {"use.py"}, done.stdout + done.stderr
+    first = (HEAD + RIGHT).count("\n") + 1
+    wanted = set(range(first, first + WRONG.count("\n")))
+    assert {int(p[1]) for p in places} == wanted, done.stdout
+
+
+@pytest.mark.parametrize("line", RIGHT.splitlines())
+def test_what_is_right_runs(line: str) -> None:
+    assert isinstance(eval(line, {"dt": dt, "x": dt.ones((2, 3))}), dt.Tensor)
