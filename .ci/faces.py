@@ -414,6 +414,8 @@ def methods() -> dict[str, object]:
         found |= importlib.import_module(name).dovetail_layout_info().methods
     late = module("functions.methods").LATE
     found |= {name: getattr(module(f"functions.{home}"), name) for name, home in late.items()}
+    forms = module("functions.forms")
+    found |= forms.methods({*forms.IN_PLACE.values(), *forms.DRAWN.values()})
     found.pop("__getattr__")  # of unknown names type checkers are to say so
     return dict(sorted(found.items(), key=lambda item: natural(item[0])))
 

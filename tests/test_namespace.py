@@ -237,7 +237,7 @@ def test_all_names_are_exported() -> None:
 
 INNER = (
     "__init__", "calls", "captures", "closures", "containers", "discrete", "distributions", "facts",
-    "flows", "index_keys", "keeping", "methods", "numpy_by_name", "numpy_more", "numpy_protocol",
+    "flows", "forms", "index_keys", "keeping", "methods", "numpy_by_name", "numpy_more", "numpy_protocol",
     "random", "recipes", "sentences",
 )  # fmt: skip
 

@@ -46,6 +46,7 @@ from ..tensor.verbs import apply, view
 from ..tensor.writes import full_complex
 from . import datatypes
 from .datatypes import DeviceLike, DTypeLike, any_dtype, cast, real_dtype
+from .forms import into
 
 ShapeLike: TypeAlias = int | Sequence[int] | np.ndarray | Tensor
 Fill: TypeAlias = Scalar | np.generic | np.ndarray | Tensor  # one number
@@ -309,16 +310,11 @@ def _like(op: str, x: Tensor, dtype: DTypeLike, wanted: DeviceLike) -> tuple[DTy
     return x.dtype if dtype is None else dtype, x.device if wanted is None else wanted
 
 
-@named
+@into
 def arange(
-    start: Fill,
-    /,
-    stop: Fill | None = None,
-    step: Fill = 1,
-    *,
-    dtype: DTypeLike = None,
-    device: DeviceLike = None,
-) -> Tensor:
+    start: Fill, /, stop: Fill | None = None, step: Fill = 1, *, dtype: DTypeLike = None,
+    device: DeviceLike = None, out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """The numbers from `start` up to but excluding `stop`, `step` apart.
 
     Given alone, `start` is where they stop, and they begin at 0. Number k is start + k * step, so
@@ -398,17 +394,11 @@ def _count(start: float, stop: float, step: float, ints: bool) -> int:
     return dimensions("arange", (max(0, found),))[0]
 
 
-@named
+@into
 def linspace(
-    start: complex,
-    stop: complex,
-    /,
-    num: int,
-    *,
-    dtype: DTypeLike = None,
-    device: DeviceLike = None,
-    endpoint: bool = True,
-) -> Tensor:
+    start: complex, stop: complex, /, num: int, *, dtype: DTypeLike = None,
+    device: DeviceLike = None, endpoint: bool = True, out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """`num` numbers evenly from `start` to `stop`; both ends are exact.
 
     `endpoint`: False leaves `stop` out.
@@ -452,20 +442,16 @@ def _real_bound(op: str, value: object, name: str) -> float:
     return real(op, _bound(op, value, name), name)
 
 
-@named
+@into
 def eye(
-    n_rows: int,
-    n_cols: int | None = None,
-    /,
-    *,
-    k: int = 0,
-    dtype: DTypeLike = None,
-    device: DeviceLike = None,
-) -> Tensor:
+    n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: DTypeLike = None,
+    device: DeviceLike = None, out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """A matrix with ones on one diagonal and zeros elsewhere.
 
     `n_rows`, `n_cols`: its sizes; a square unless `n_cols` is given. `k`: which diagonal: 0 is the
     main one, above it positive, below it negative.
+    Shapes: (n_rows, n_cols).
     Dtypes: `dtype`, the default one (float32) unless given.
     Raises: ShapeError, DTypeError, DeviceError.
 
@@ -488,8 +474,8 @@ def _places(op: str, shape: Shape, k: int, device: DeviceLike) -> tuple[Tensor, 
     return columns, apply(ops.ADD, (rows, k)) if k else rows
 
 
-@named
-def tril(x: Tensor, /, k: int = 0) -> Tensor:
+@into
+def tril(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
     """The lower triangles of matrices: what is above the k-th diagonal becomes 0.
 
     `k`: which diagonal: 0 is the main one, above it positive, below it negative.
@@ -504,8 +490,8 @@ def tril(x: Tensor, /, k: int = 0) -> Tensor:
     return apply(ops.WHERE, (_below("tril", x, k), x, _zero(x)))
 
 
-@named
-def triu(x: Tensor, /, k: int = 0) -> Tensor:
+@into
+def triu(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
     """The upper triangles of matrices: what is below the k-th diagonal becomes 0.
 
     `k`: which diagonal: 0 is the main one, above it positive, below it negative.

@@ -16,6 +16,7 @@ from ..tensor.verbs import apply, slice_along
 from ..tensor.writes import write_out
 from .copies import concat
 from .datatypes import DTypeLike, any_dtype
+from .forms import into
 
 __all__ = ["cumulative_logsumexp", "cumulative_prod", "cumulative_sum", "diff"]
 
@@ -103,10 +104,10 @@ def _running(
     return result if out is None else write_out(op.name, out, result)
 
 
-@named
+@into
 def diff(
     x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = None,
-    append: Tensor | None = None,
+    append: Tensor | None = None, out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """The differences of neighbours along `axis`, taken `n` times.
 

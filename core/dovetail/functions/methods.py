@@ -29,6 +29,7 @@ from . import (
     cumulative,
     datatypes,
     elementwise,
+    forms,
     index_writes,
     indexing,
     interop,
@@ -37,6 +38,7 @@ from . import (
     manipulation,
     masks,
     numpy_protocol,
+    random,
     sets,
     sorting,
     statistics,
@@ -101,6 +103,8 @@ def missing(x: Tensor, name: str) -> MethodType:
     refuse("Tensor", name)
     if name in LATE:
         return MethodType(getattr(import_module(f".{LATE[name]}", __package__), name), x)
+    if (form := forms.method_of(name)) is not None:
+        return MethodType(form, x)
     method = added("methods", name, "'Tensor' object has no attribute")
     assert callable(method)
     return MethodType(method, x)
@@ -361,10 +365,15 @@ OWN: dict[str, object] = {
     "__reduce_ex__": keeping.reduced,
     "__getattr__": missing,
 }
+LOADED = (copies, creation, cumulative, elementwise, manipulation, random, sorting)
 IN_PLACE: dict[str, object] = {
-    f"{name}_": elementwise.in_place_form(op) for name, op in elementwise.FUNCTIONS.items()
+    **{f"{name}_": elementwise.in_place_form(op) for name, op in elementwise.FUNCTIONS.items()},
+    **forms.methods([module.__name__.rpartition(".")[2] for module in LOADED]),
 }
-SHORT = {"mul_": "multiply_", "sub_": "subtract_", "div_": "divide_", "neg_": "negative_"}
+SHORT = {
+    "mul_": "multiply_", "sub_": "subtract_", "div_": "divide_", "neg_": "negative_",
+    "cumsum_": "cumulative_sum_", "cumprod_": "cumulative_prod_",
+}  # fmt: skip
 METHODS: dict[str, object] = {
     **{name: getattr(module, name) for module, names in SAME_NAMES for name in names},
     **OTHER_NAMES,

@@ -135,12 +135,13 @@ def data_ptr(x: Tensor) -> int:
 # --- out ------------------------------------------------------------------------------------------
 
 
-def numpy(x: Tensor) -> np.ndarray:
+def numpy(x: Tensor, *, force: bool = False) -> np.ndarray:
     """The values as a NumPy array; where the host reaches the memory, a view of it.
 
     Tensor and view show each other's writes; where the tensor is not to be written, the view is
     read-only. A pending value is computed, and as long as the view lives, so is at once what reads
     this memory. Gradients do not know of writes by others: copy what a result was computed of.
+    `force`: as PyTorch has it: a copy where one is needed. Here that is so anyway.
     Raises: DTypeError for bfloat16, which NumPy lacks; IndexOutOfRange, each time, where the
     values come of a bad index.
 
