@@ -76,6 +76,7 @@ OFFERS: dict[str, str] = {
     "functions.sorting": "",
     "functions.special": "",
     "functions.statistics": "",
+    "functions.strides": "",
     "functions.transfer": "",
     "functions.unique": "",
     "functions.windows": "",
@@ -83,6 +84,7 @@ OFFERS: dict[str, str] = {
     "insight.profile": "",
     "layout": "",
     "linalg.polynomials": "",
+    "memory.storage": "",
     "plugins.registry": "devices",
     "settings": "",
     "tensor.host": "",
@@ -139,6 +141,7 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
             "functions.orientation": "",
             "functions.padding": "",
             "functions.patches": "",
+            "functions.strides": "",
         },
     ),
     "indexing": (
@@ -220,8 +223,8 @@ LATE = (
     "functions.nan_functions", "functions.number_parts", "functions.order_statistics",
     "functions.orientation", "functions.padding", "functions.patches", "functions.places",
     "functions.products", "functions.sampled", "functions.set_operations",
-    "functions.special", "functions.unique", "functions.windows", "insight.explain",
-    "insight.profile", "linalg.polynomials",
+    "functions.special", "functions.strides", "functions.unique", "functions.windows",
+    "insight.explain", "insight.profile", "linalg.polynomials",
 )  # fmt: skip
 
 

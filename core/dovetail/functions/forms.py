@@ -120,14 +120,16 @@ The result is cast to this tensor's dtype, where that loses no kind of number. E
 memory sees it.
 Raises: as `dt.{0}`; ReadOnlyError; GradientError for a leaf that requires one.
 
-`dt.{0}`: {1}"""
+`dt.{0}`:
+{1}"""
 DRAWN_SAYS = """This tensor, after numbers by `dt.random.{0}` have been written into its memory.
 
 Shape, dtype and device are this tensor's; parameters may be given by place, too. Every view of the
 memory sees them.
 Raises: as `dt.random.{0}`; ReadOnlyError; GradientError for a leaf that requires one.
 
-`dt.random.{0}`: {1}"""
+`dt.random.{0}`:
+{1}"""
 
 
 @cache

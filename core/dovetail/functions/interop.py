@@ -40,7 +40,8 @@ from ..engine import recording
 from ..errors import ArgumentError, DeviceError, DTypeError, ShapeError, SharingError
 from ..graph.expr import leaf, spec, storage_of
 from ..layout import Shape, StridedView
-from ..memory import Storage, foreign
+from ..memory import foreign
+from ..memory.storage import storage_at
 from ..ops.table import COPY
 from ..plugins.registry import devices
 from ..tensor.host import evaluate, evaluated, export, is_writable
@@ -152,7 +153,7 @@ def share(
     # Queued work may still use the memory when nobody else does.
     deleter = (lambda _: backend.synchronize()) if backend.asynchronous else None
     ptr = foreign(owner, handle, nbytes, device, 0, deleter)
-    storage = Storage(ptr, nbytes, device, read_only)
+    storage = storage_at(ptr, nbytes, device, read_only)
     storage.seen = True
     return make(leaf(storage, spec(shape, dtype, device, "asarray"), strides, -low))
 
@@ -202,11 +203,13 @@ def from_blob(
 
     `data_ptr`: the address of the first element. `strides`: contiguous ones unless given; in
     elements. `deleter`: a function of nothing, called once when no tensor uses the memory any more;
-    until then that has to stay. Nothing says whether there is memory: a wrong address ends Python.
+    until then that has to stay; where it raises, Python reports that. Where it can be seen that
+    there is no memory, or that it was freed, it is refused; any other wrong address ends Python.
     Shapes: any.
     Dtypes: all; the default floating dtype unless given.
     Raises: SharingError, a BufferError, where the device cannot use the memory as it is; then
-    `deleter` is not called. ShapeError, DTypeError, DeviceError, ArgumentTypeError.
+    `deleter` is not called. ArgumentError for an address that is 0, no multiple of the elements'
+    size, or of no memory; ShapeError, DTypeError, DeviceError, ArgumentTypeError.
 
     >>> import ctypes
     >>> import dovetail as dt
@@ -226,12 +229,42 @@ def from_blob(
         raise ArgumentError(f"{at} is no address")
     want = get_default_dtype() if dtype is None else D.dtype(dtype, "from_blob")
     target, owner = device_named(device, "from_blob"), _Blob()
+    _require_memory(at, sizes, steps, want, target)
     found = share(owner, at, sizes, steps, want, target, False)
     if found is None:
         raise SharingError(f"device {target} cannot use the memory at {at:#x} as it is")
     if deleter is not None:
         owner.__del__ = deleter
     return found
+
+
+def _require_memory(at: int, shape: Shape, strides: Shape, dtype: DType, device: Device) -> None:
+    """Raises: ArgumentError where there is no such memory, as far as can be seen."""
+    if at % dtype.itemsize:
+        raise ArgumentError(
+            f"from_blob: the address {at:#x} is no multiple of {dtype.itemsize}, the bytes of a "
+            f"{dtype.name}; copy the memory to one that is"
+        )
+    low, high = (at + n * dtype.itemsize for n in lay.span(StridedView(shape, strides, 0)))
+    where = opened(device)
+    if high == low or not where.backend.host:
+        return
+    if where.allocator.is_freed(low):
+        raise ArgumentError(
+            f"from_blob: the memory at {low:#x} was freed: no tensor on {device} uses it any more"
+        )
+    try:
+        with open("/proc/self/mem", "rb", buffering=0) as memory:
+            for place in (low, high - 1):
+                memory.seek(place)
+                memory.read(1)
+    except (FileNotFoundError, PermissionError):  # not all systems have it
+        return
+    except (OSError, OverflowError, ValueError):
+        raise ArgumentError(
+            f"from_blob: there is no memory at {place:#x}: the {high - low} bytes from {low:#x} "
+            "on are not all of this process"
+        ) from None
 
 
 class _Owner:

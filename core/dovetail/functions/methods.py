@@ -83,6 +83,8 @@ LATE = {  # name -> the module that is loaded when somebody first asks for the m
         "order_statistics": "median nanmedian nanquantile percentile quantile",
         "orientation": "diag diagflat fliplr flipud rot90 trace",
         "products": "cross dot inner kron vdot",
+        "resizing": "resize_",
+        "strides": "element_size is_complex is_floating_point",
         "unique": "unique",
     }.items()
     for name in names.split()

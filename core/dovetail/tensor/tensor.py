@@ -19,7 +19,7 @@ from ..errors import DTypeError, LayoutError
 from ..graph.expr import Expr, leaf, reads_exported
 from ..graph.weak import alive, weakly
 from ..layout import Shape
-from ..memory.storage import Storage
+from ..memory.storage import Storage, storage_at
 from ..settings import flags
 from .fields import aliases_of, become_alias, bind, expr_of, made
 
@@ -339,7 +339,7 @@ def lazy_storage(x: Tensor) -> Expr:
 
 def waiting_storage(e: Expr) -> Storage:
     """A storage without memory yet, which a pending node will fill."""
-    storage = Storage(None, e.spec.size * e.spec.dtype.itemsize, e.spec.device)
+    storage = storage_at(None, e.spec.size * e.spec.dtype.itemsize, e.spec.device)
     storage.pending = e
     return storage
 
