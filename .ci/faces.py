@@ -82,6 +82,7 @@ OFFERS: dict[str, str] = {
     "functions.windows": "",
     "insight.explain": "",
     "insight.profile": "",
+    "insight.show": "",
     "layout": "",
     "linalg.polynomials": "",
     "memory.storage": "",
@@ -205,7 +206,7 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
     "memory": ("Memory", {"memory": "memory"}),
     "insight": (
         "When and how work runs",
-        {"insight.explain": "", "insight.profile": "", "settings": ""},
+        {"insight.explain": "", "insight.profile": "", "insight.show": "", "settings": ""},
     ),
     "jit": (
         "Captured functions",
@@ -224,7 +225,7 @@ LATE = (
     "functions.orientation", "functions.padding", "functions.patches", "functions.places",
     "functions.products", "functions.sampled", "functions.set_operations",
     "functions.special", "functions.strides", "functions.unique", "functions.windows",
-    "insight.explain", "insight.profile", "linalg.polynomials",
+    "insight.explain", "insight.profile", "insight.show", "linalg.polynomials",
 )  # fmt: skip
 
 

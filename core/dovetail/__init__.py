@@ -245,6 +245,7 @@ _LATE = {  # name -> the module that is loaded when it is first asked for
     "kaiser": "functions.windows",
     "explain": "insight.explain",
     "profile": "insight.profile",
+    "show": "insight.show",
     "poly": "linalg.polynomials",
     "polyadd": "linalg.polynomials",
     "polyder": "linalg.polynomials",
@@ -308,6 +309,7 @@ if typing.TYPE_CHECKING:
     from .functions.windows import bartlett, blackman, hamming, hann, kaiser
     from .insight.explain import explain
     from .insight.profile import profile
+    from .insight.show import show
     from .linalg.polynomials import (
         poly, polyadd, polyder, polyfit, polyint, polymul, polysub, roots,
     )
@@ -358,15 +360,16 @@ __all__ = [
     "ravel_multi_index", "real", "reciprocal", "relu", "remainder", "repeat", "reproducible",
     "reshape", "resize", "result_type", "roll", "roots", "rot90", "round", "rsqrt", "save",
     "save_function", "scan", "scatter", "searchsorted", "select", "set_default_device",
-    "set_default_dtype", "set_grad_enabled", "setdiff1d", "setxor1d", "sigmoid", "sign", "signbit",
-    "sin", "sinc", "sinh", "softmax", "sort", "sparse_coo", "split", "sqrt", "square", "squeeze",
-    "stack", "std", "stream", "strided", "strides_from_shape", "subtract", "sum", "swapaxes",
-    "synchronize", "take", "take_along_axis", "tan", "tanh", "tensordot", "tile", "topk", "trace",
-    "transpose", "trapezoid", "tri", "tril", "tril_indices", "tril_indices_from", "trim_zeros",
-    "triu", "triu_indices", "triu_indices_from", "trunc", "uint8", "uint16", "uint32", "uint64",
-    "unfold", "union1d", "unique", "unique_all", "unique_counts", "unique_inverse", "unique_values",
-    "unravel_index", "unstack", "unwrap", "vander", "var", "vdot", "vecdot", "vecmat", "vectorize",
-    "vsplit", "vstack", "where", "while_loop", "xlogy", "zeros", "zeros_like", "zeta",
+    "set_default_dtype", "set_grad_enabled", "setdiff1d", "setxor1d", "show", "sigmoid", "sign",
+    "signbit", "sin", "sinc", "sinh", "softmax", "sort", "sparse_coo", "split", "sqrt", "square",
+    "squeeze", "stack", "std", "stream", "strided", "strides_from_shape", "subtract", "sum",
+    "swapaxes", "synchronize", "take", "take_along_axis", "tan", "tanh", "tensordot", "tile",
+    "topk", "trace", "transpose", "trapezoid", "tri", "tril", "tril_indices", "tril_indices_from",
+    "trim_zeros", "triu", "triu_indices", "triu_indices_from", "trunc", "uint8", "uint16", "uint32",
+    "uint64", "unfold", "union1d", "unique", "unique_all", "unique_counts", "unique_inverse",
+    "unique_values", "unravel_index", "unstack", "unwrap", "vander", "var", "vdot", "vecdot",
+    "vecmat", "vectorize", "vsplit", "vstack", "where", "while_loop", "xlogy", "zeros",
+    "zeros_like", "zeta",
 ]
 # fmt: on
 # isort: on
