@@ -43,7 +43,7 @@ class MappedFile(Allocator):
     Raises: ArgumentError for a file that is there, DeviceError for a device that cannot use it,
     OutOfMemoryError where the disk is full; an OSError for a file that cannot be made.
 
-    >>> import tempfile
+    >>> import pathlib, tempfile
     >>> import dovetail as dt
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     memory = dt.memory.MappedFile(folder + "/x.bin", "reference")
@@ -51,7 +51,7 @@ class MappedFile(Allocator):
     ...     y = x.copy_([1, 2, 3, 4])
     ...     memory.flush()
     ...     at = memory.where(x.storage())
-    ...     list(open(folder + "/x.bin", "rb").read()[at : at + 16 : 4])
+    ...     list(pathlib.Path(memory.file).read_bytes()[at : at + 16 : 4])
     [1, 2, 3, 4]
     """
 
