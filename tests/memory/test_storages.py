@@ -427,3 +427,44 @@ def test_what_they_are_in_a_line(device: dt.Device) -> None:
         assert str(device) in text and "object object" not in text
     assert ", 12 bytes on" in repr(x.storage().ptr)
     assert " live in " in repr(dt.memory.get_allocator())
+
+
+# --- on every device that is installed ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [str(d) for d in dt.__array_namespace_info__().devices()])
+def test_all_of_it_on_every_device(name: str) -> None:
+    with dt.device(name):
+        x = dt.asarray([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+        before, s = x + 1, x.T.storage()
+        assert s.tolist() == [1, 2, 3, 4, 5, 6] and s[-1] == 6 and s[1:3].tolist() == [2, 3]
+        s[0] = 9
+        s[4:] = 0
+        assert x.tolist() == [[9, 2, 3], [4, 0, 0]] and before.tolist() == [[2, 3, 4], [5, 6, 7]]
+        assert s.view(dt.int32)[0].item() == 0x41100000
+        assert x.resize_(2).tolist() == [9, 2] and x.resize_(4, 2)[:3].tolist()[1] == [3, 4]
+        with dt.junk_filled():
+            assert np.isnan(dt.empty(3).tolist()).all()
+        z = dt.zeros(4)
+        assert dt.concat([z + 1, z], out=dt.empty(8)).tolist() == [1] * 4 + [0] * 4
+        assert z.fill_(2).cumulative_sum_(0).tolist() == [2, 4, 6, 8]
+        assert dt.sort(-z, out=z).tolist() == [-8, -6, -4, -2]
+        rng = dt.random.default_rng(7)
+        want = dt.random.default_rng(7).normal(4, device="reference").tolist()
+        assert z.normal_(generator=rng).tolist() == want
+        mine = Counting(dt.device(name))
+        y = dt.empty((2, 2), allocator=mine).fill_(1)
+        assert (y @ y).tolist() == [[2, 2], [2, 2]] and mine.asked == 1
+        del y
+        gc.collect()
+        dt.synchronize(name)
+        assert mine.back == 1
+        said = dt.show(x, x.T)
+        assert said.svg().count("<svg") == 1 and f"on {name}" in str(said)
+        event, stream = dt.Event(), dt.Stream()
+        event.record()
+        event.synchronize()
+        assert repr(event) == f"<Event of {name}, passed>"
+        for text in map(repr, (s.ptr, stream, dt.memory.get_allocator(), s, dt.Storage(3))):
+            assert text.startswith("<") and name in text and len(text) < 120 and "\n" not in text
+            assert "object object" not in text

@@ -14,9 +14,9 @@ from importlib import import_module
 from inspect import Parameter, getdoc, signature
 from typing import Any, ParamSpec, TypeVar, cast
 
-from ..arguments import binds, sequence
+from ..arguments import sequence
 from ..errors import ArgumentError, DovetailError
-from ..respelled import Options, Parameters, again, parameters
+from ..respelled import Options, Parameters, again, binds, parameters
 from ..tensor.fields import expr_of
 from ..tensor.tensor import Tensor, required, strided
 from ..tensor.writes import (
@@ -73,7 +73,7 @@ def into(composed: Callable[P, R]) -> Callable[P, R]:
         if out is not None:
             options = _as_out(out, parameters(composed), options)
         try:
-            found = composed(*args, **options)  # type: ignore[call-arg]  # what it is called with
+            found = composed(*args, **options)
         except DovetailError as error:
             if name not in str(error):
                 error.args = (f"{name}: {error}", *error.args[1:])
@@ -101,13 +101,13 @@ def _written(name: str, found: Any, out: Any) -> Any:
     """A result, or each of several, written into `out`, which comes back."""
     if not isinstance(found, tuple):
         return write_node_out(name, out, [strided(name, found)._expr])
-    outs = sequence(name, out, "out", "tensors, one for each result")
+    outs: Sequence[Any] = sequence(name, out, "out", "tensors, one for each result")
     if len(outs) != len(found):
         raise ArgumentError(f"{name}: out= are {len(outs)} tensors, and there are {len(found)}")
     for y, x in zip(outs, found, strict=True):  # all of them before any is written
         require_fits_out(name, y, expr_of(strided(name, x)))
     for y, x in zip(outs, found, strict=True):
-        write_node_out(name, cast(Tensor, y), [expr_of(x)])
+        write_node_out(name, y, [expr_of(x)])
     named = hasattr(found, "_fields")
     return type(found)(*outs) if named else tuple(outs)
 
@@ -178,9 +178,6 @@ def _described(
     old = signature(function)
     kept = [p for n, p in old.parameters.items() if n not in without]
     if before:
-        before = tuple(
-            p.replace(kind=Parameter.POSITIONAL_ONLY, annotation="Tensor") for p in before
-        )
         kept = [p if p.name in KEYED else p.replace(kind=BY_PLACE) for p in kept]
     made: Any = method
     made.__wrapped__ = function

@@ -273,9 +273,9 @@ def _values(v: View, cells: Sequence[int]) -> dict[int, str]:
         return {}
     low, high = min(cells), max(cells) + 1
     if high - low <= 4 * len(cells):
-        found = dict(zip(range(low, high), v.tensor[low:high].tolist(), strict=True))  # type: ignore[call-overload, arg-type]
+        found = dict(zip(range(low, high), v.tensor[low:high].tolist(), strict=True))  # type: ignore[arg-type]  # a vector
         return {c: _text(found[c]) for c in cells}
-    picked: list[object] = v.tensor[list(cells)].tolist()  # type: ignore[assignment, index]
+    picked: list[object] = v.tensor[list(cells)].tolist()  # type: ignore[assignment]  # as above
     return {c: _text(value) for c, value in zip(cells, picked, strict=True)}
 
 
@@ -456,7 +456,6 @@ class Pattern(NamedTuple):
     shape: Shape
     entries: dict[tuple[int, int], int]
     values: list[str]
-    count: int
 
 
 def _names_of_parts(x: Tensor, count: int) -> list[str]:
@@ -477,13 +476,13 @@ def _pattern(x: Tensor, parts: Sequence[Tensor]) -> Pattern | None:
     entries = {place: n for n, place in enumerate(zip(rows, places[-1], strict=True))}  # type: ignore[arg-type]
     values = [_text(value) for value in parts[-1].tolist()]  # type: ignore[union-attr]
     shape = x.shape if x.ndim == 2 else (1, *x.shape)
-    return Pattern(shape, entries, values, parts[-1].size)  # type: ignore[arg-type]
+    return Pattern(shape, entries, values)  # type: ignore[arg-type]  # of ints
 
 
 def _pattern_table(pattern: Pattern, top: int) -> tuple[str, int]:
     """A table with the entries alone, in the order in which they are kept."""
     down, across = _some(pattern.shape[0], ROWS), _some(pattern.shape[1], COLUMNS)
-    found = []
+    found, count = [], len(pattern.values)
     for line, r in enumerate(down):
         for column, c in enumerate(across):
             left, high = 1 + column * CELL, top + line * HIGH
@@ -494,9 +493,9 @@ def _pattern_table(pattern: Pattern, top: int) -> tuple[str, int]:
                     'text-anchor="middle">...</text>'
                 )
             elif n is None:
-                found.append(_cell(left, high, "", "", "", None, pattern.count))
+                found.append(_cell(left, high, "", "", "", None, count))
             else:
-                found.append(_cell(left, high, pattern.values[n], f"#{n}", "", n, pattern.count))
+                found.append(_cell(left, high, pattern.values[n], f"#{n}", "", n, count))
     return "".join(found), top + len(down) * HIGH + 4
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import NamedTuple
 
-from ..arguments import instance, shown
+from ..arguments import refused, shown
 from ..backend.streams import current_handle
 from ..device import Device, opened
 from ..errors import ArgumentError
@@ -164,7 +164,9 @@ def obtained(op: str, nbytes: int, device: Device, allocator: Allocator | None) 
     if allocator is None:
         own: Allocator = opened(device).allocator
         return own.allocate(nbytes, current_handle(device))
-    by = instance(op, allocator, "allocator", Allocator)
+    by: object = allocator
+    if not isinstance(by, Allocator):
+        raise refused(op, "allocator", "an Allocator", by)
     found: object = by.allocate(nbytes, current_handle(device))
     if not isinstance(found, DataPtr):
         raise ArgumentError(f"{op}: {by!r} gave {shown(found)}, and no DataPtr")

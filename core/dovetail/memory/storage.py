@@ -118,7 +118,7 @@ class Storage:
         found = self.view()[_key(key)]
         return found if isinstance(key, slice) else found.item()
 
-    def __setitem__(self, key: int | slice, value: object) -> None:
+    def __setitem__(self, key: int | slice, value: Any) -> None:
         self.view()[_key(key)] = value
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:

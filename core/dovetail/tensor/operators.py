@@ -70,7 +70,7 @@ def _binary(op: Op) -> tuple[Operator, Operator, Operator]:
         if type(self) is Tensor and type(other) in (bool, int, float):
             return recorded_reflected(op, other, self)
         if type(self) is Tensor and type(other) is Size:
-            return recorded_reflected(op, other.plain, self)  # type: ignore[attr-defined]  # it is one
+            return recorded_reflected(op, other.plain, self)
         return NotImplemented if decides(other) else apply(op, (other, self))
 
     def inplace(self: Tensor, other: object) -> Tensor:
