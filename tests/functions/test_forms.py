@@ -217,6 +217,18 @@ def test_makers_take_dtype_and_device_from_out(device: dt.Device) -> None:
     z = dt.zeros(4, dtype=dt.float64)
     assert dt.arange(4, out=z) is z and z.tolist() == [0, 1, 2, 3]
     assert dt.random.uniform(4, out=z) is z and len({*z.tolist()}) == 4
+    g = dt.random.default_rng(7)
+    for draw, args in ((g.uniform, (4,)), (g.normal, (4,)), (g.exponential, (2.0, 4))):
+        g.state = (7, 0)
+        assert draw(*args, out=z) is z
+        g.state = (7, 0)
+        assert z.tolist() == draw(*args, dtype=dt.float64).tolist()
+    k = dt.zeros(4, dtype=dt.int32)
+    assert g.integers(0, 9, 4, out=k) is k
+    assert sorted(g.permutation(4, out=dt.zeros(4, dtype=dt.int64)).tolist()) == [0, 1, 2, 3]
+    x = dt.ones((2, 2))
+    assert x.cumsum(0, out=dt.zeros((2, 2))).tolist() == [[1, 1], [2, 2]]
+    assert x.cumprod(out=dt.zeros(4)).tolist() == [1, 1, 1, 1]
     with pytest.raises(dt.DTypeError, match="arange: out="):
         dt.arange(4, dtype=dt.int32, out=z)
 

@@ -16,7 +16,7 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail.functions import interop
+from dovetail.memory import addresses
 from dovetail.memory.pointer import StreamHandle
 
 # --- elements -------------------------------------------------------------------------------------
@@ -375,7 +375,7 @@ def test_where_memory_cannot_be_looked_at_it_is_taken(monkeypatch: pytest.Monkey
         raise PermissionError
 
     memory, at = held()
-    monkeypatch.setattr(interop, "open", refuses, raising=False)
+    monkeypatch.setattr(addresses, "open", refuses, raising=False)
     with dt.device("reference"):
         assert dt.from_blob(at, 3).tolist() == [0, 1, 2] and memory[1] == 1
 

@@ -41,6 +41,7 @@ from ..errors import ArgumentError, DeviceError, DTypeError, ShapeError, Sharing
 from ..graph.expr import leaf, spec, storage_of
 from ..layout import Shape, StridedView
 from ..memory import foreign
+from ..memory.addresses import require_memory
 from ..memory.storage import storage_at
 from ..ops.table import COPY
 from ..plugins.registry import devices
@@ -229,42 +230,19 @@ def from_blob(
         raise ArgumentError(f"{at} is no address")
     want = get_default_dtype() if dtype is None else D.dtype(dtype, "from_blob")
     target, owner = device_named(device, "from_blob"), _Blob()
-    _require_memory(at, sizes, steps, want, target)
+    if at % want.itemsize:
+        raise ArgumentError(
+            f"the address {at:#x} is no multiple of {want.itemsize}, the bytes of a {want.name}; "
+            "copy the memory to one that is"
+        )
+    low, high = (n * want.itemsize for n in lay.span(StridedView(sizes, steps, 0)))
+    require_memory("from_blob", at + low, high - low, target)
     found = share(owner, at, sizes, steps, want, target, False)
     if found is None:
         raise SharingError(f"device {target} cannot use the memory at {at:#x} as it is")
     if deleter is not None:
         owner.__del__ = deleter
     return found
-
-
-def _require_memory(at: int, shape: Shape, strides: Shape, dtype: DType, device: Device) -> None:
-    """Raises: ArgumentError where there is no such memory, as far as can be seen."""
-    if at % dtype.itemsize:
-        raise ArgumentError(
-            f"from_blob: the address {at:#x} is no multiple of {dtype.itemsize}, the bytes of a "
-            f"{dtype.name}; copy the memory to one that is"
-        )
-    low, high = (at + n * dtype.itemsize for n in lay.span(StridedView(shape, strides, 0)))
-    where = opened(device)
-    if high == low or not where.backend.host:
-        return
-    if where.allocator.is_freed(low):
-        raise ArgumentError(
-            f"from_blob: the memory at {low:#x} was freed: no tensor on {device} uses it any more"
-        )
-    try:
-        with open("/proc/self/mem", "rb", buffering=0) as memory:
-            for place in (low, high - 1):
-                memory.seek(place)
-                memory.read(1)
-    except (FileNotFoundError, PermissionError):  # not all systems have it
-        return
-    except (OSError, OverflowError, ValueError):
-        raise ArgumentError(
-            f"from_blob: there is no memory at {place:#x}: the {high - low} bytes from {low:#x} "
-            "on are not all of this process"
-        ) from None
 
 
 class _Owner:

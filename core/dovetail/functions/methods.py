@@ -235,8 +235,10 @@ def imaginary_part(x: Tensor) -> Tensor:
     return apply(ops.IMAG, (x,))
 
 
-@named
-def cumsum(x: Tensor, axis: int | None = None, *, dtype: DTypeLike = None) -> Tensor:
+@forms.into
+def cumsum(
+    x: Tensor, axis: int | None = None, *, dtype: DTypeLike = None, out: Tensor | None = None
+) -> Tensor:
     """The sums of the elements up to each one along `axis`, NumPy's and PyTorch's short name.
 
     `axis`: None ravels the tensor first, as NumPy has it; see `cumulative_sum`, which does not.
@@ -254,8 +256,10 @@ def cumsum(x: Tensor, axis: int | None = None, *, dtype: DTypeLike = None) -> Te
     return cumulative.cumulative_sum(whole, axis=axis or 0, dtype=dtype)
 
 
-@named
-def cumprod(x: Tensor, axis: int | None = None, *, dtype: DTypeLike = None) -> Tensor:
+@forms.into
+def cumprod(
+    x: Tensor, axis: int | None = None, *, dtype: DTypeLike = None, out: Tensor | None = None
+) -> Tensor:
     """The products of the elements up to each one along `axis`; a short name, as `cumsum`.
 
     `axis`: None ravels the tensor first, as NumPy has it; see `cumulative_prod`, which does not.

@@ -471,12 +471,13 @@ def _pattern(x: Tensor, parts: Sequence[Tensor]) -> Pattern | None:
         return None
     if parts[-1].size > 1 << 12 or len(parts) != x.ndim + 1:
         return None
-    places = [p.tolist() for p in parts[:-1]]
+    places: list[list[int]] = [p.tolist() for p in parts[:-1]]  # type: ignore[misc]  # vectors
+    kept: list[object] = parts[-1].tolist()  # type: ignore[assignment]  # a vector
     rows = places[0] if x.ndim == 2 else [0] * parts[-1].size
-    entries = {place: n for n, place in enumerate(zip(rows, places[-1], strict=True))}  # type: ignore[arg-type]
-    values = [_text(value) for value in parts[-1].tolist()]  # type: ignore[union-attr]
+    entries = {place: n for n, place in enumerate(zip(rows, places[-1], strict=True))}
+    values = [_text(value) for value in kept]
     shape = x.shape if x.ndim == 2 else (1, *x.shape)
-    return Pattern(shape, entries, values)  # type: ignore[arg-type]  # of ints
+    return Pattern(shape, entries, values)
 
 
 def _pattern_table(pattern: Pattern, top: int) -> tuple[str, int]:
