@@ -77,13 +77,16 @@ OFFERS: dict[str, str] = {
     "functions.sorting": "",
     "functions.special": "",
     "functions.statistics": "",
+    "functions.strides": "",
     "functions.transfer": "",
     "functions.unique": "",
     "functions.windows": "",
     "insight.explain": "",
     "insight.profile": "",
+    "insight.show": "",
     "layout": "",
     "linalg.polynomials": "",
+    "memory.storage": "",
     "plugins.registry": "devices",
     "settings": "",
     "tensor.host": "",
@@ -140,6 +143,7 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
             "functions.orientation": "",
             "functions.padding": "",
             "functions.patches": "",
+            "functions.strides": "",
         },
     ),
     "indexing": (
@@ -203,7 +207,7 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
     "memory": ("Memory", {"memory": "memory"}),
     "insight": (
         "When and how work runs",
-        {"insight.explain": "", "insight.profile": "", "settings": ""},
+        {"insight.explain": "", "insight.profile": "", "insight.show": "", "settings": ""},
     ),
     "jit": (
         "Captured functions",
@@ -221,8 +225,8 @@ LATE = (
     "functions.nan_functions", "functions.number_parts", "functions.order_statistics",
     "functions.orientation", "functions.padding", "functions.patches", "functions.places",
     "functions.products", "functions.sampled", "functions.set_operations",
-    "functions.special", "functions.unique", "functions.windows", "insight.explain",
-    "insight.profile", "linalg.polynomials",
+    "functions.special", "functions.strides", "functions.unique", "functions.windows",
+    "insight.explain", "insight.profile", "insight.show", "linalg.polynomials",
 )  # fmt: skip
 
 
@@ -444,6 +448,8 @@ def methods() -> dict[str, object]:
         found |= importlib.import_module(name).dovetail_layout_info().methods
     late = module("functions.methods").LATE
     found |= {name: getattr(module(f"functions.{home}"), name) for name, home in late.items()}
+    forms = module("functions.forms")
+    found |= forms.methods({*forms.IN_PLACE.values(), *forms.DRAWN.values()})
     found.pop("__getattr__")  # of unknown names type checkers are to say so
     return dict(sorted(found.items(), key=lambda item: natural(item[0])))
 

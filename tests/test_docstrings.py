@@ -26,9 +26,9 @@ LISTED = {  # of modules without `__all__`
     "dt.random": "Generator bernoulli beta choice default_rng dirichlet exponential gamma "
     "get_state integers laplace manual_seed normal permutation poisson rand randint randn "
     "set_state shuffle truncated_normal uniform",
-    "dt.memory": "Allocator BlockInfo CachingAllocator DataPtr SegmentInfo Stats Storage "
-    "empty_cache foreign get_allocator page reset_peak set_allocator set_limit snapshot stats "
-    "trace",
+    "dt.memory": "Allocator BlockInfo CachingAllocator DataPtr MappedFile SegmentInfo Stats "
+    "Storage empty_cache foreign get_allocator page reset_peak set_allocator set_limit snapshot "
+    "stats trace",
     "dt.plugins": "devices open_device records",
 }
 # Parameters that mean the same everywhere: the docstring of `dovetail` says what.

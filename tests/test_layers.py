@@ -204,6 +204,7 @@ CALLED_BACK = {
     "functions.jit": {"ref"},  # of captured functions, by `discard` of a set, which is no Python
     "functions.keeping": {"WeakValueDictionary"},  # of tensors sent between processes
     "memory.caching": {"WeakSet", "finalize"},  # allocators, when their devices end
+    "memory.mapped": {"finalize"},  # files, when nobody uses them
     "settings": {"ref"},  # by `discard` of a set, which is no Python
 }
 CALLING_BACK = {"WeakKeyDictionary", "WeakValueDictionary", "WeakSet", "finalize"}

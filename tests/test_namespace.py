@@ -179,8 +179,9 @@ def test_the_version_is_the_distributions() -> None:
 
 # What may be seen in the modules that `dt` has; each name is a promise.
 SEEN = {
-    "memory": """Allocator BlockInfo CachingAllocator DataPtr SegmentInfo Stats Storage empty_cache
-        foreign get_allocator page reset_peak set_allocator set_limit snapshot stats trace""",
+    "memory": """Allocator BlockInfo CachingAllocator DataPtr MappedFile SegmentInfo Stats Storage
+        empty_cache foreign get_allocator page reset_peak set_allocator set_limit snapshot stats
+        trace""",
     "plugins": "devices installed open_device records",
     "fft": """fft fft2 fftfreq fftn fftshift hfft ifft ifft2 ifftn ifftshift ihfft irfft irfft2
         irfftn rfft rfft2 rfftfreq rfftn""",
@@ -237,8 +238,8 @@ def test_all_names_are_exported() -> None:
 
 INNER = (
     "__init__", "calls", "captures", "closures", "containers", "discrete", "distributions", "facts",
-    "flows", "index_keys", "keeping", "methods", "numpy_by_name", "numpy_more", "numpy_protocol",
-    "random", "recipes", "sentences",
+    "flows", "forms", "index_keys", "keeping", "methods", "numpy_by_name", "numpy_more",
+    "numpy_protocol", "random", "resizing", "recipes", "sentences",
 )  # fmt: skip
 
 

@@ -50,6 +50,8 @@ def refused(op: str, name: str, wanted: str, value: object) -> ArgumentTypeError
 def _index(value: object) -> int | None:
     if type(value) is int:
         return value
+    if isinstance(value, int):  # of another kind: of an enumeration, or `x.size`
+        return int(value)
     if hasattr(type(value), "__dlpack__"):
         return None
     try:
@@ -79,8 +81,8 @@ def integer(
 
 def integers(op: str, value: object, name: str) -> tuple[int, ...]:
     """The ints of an int, a list or a tuple. Raises: ArgumentTypeError."""
-    if type(value) is int:
-        return (value,)
+    if isinstance(value, int):
+        return (int(value),)
     listed = value if isinstance(value, (list, tuple, range)) else (value,)
     found = tuple([v if type(v) is int else _index(v) for v in listed])
     if None in found:

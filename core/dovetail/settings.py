@@ -22,7 +22,7 @@ from threading import RLock
 from typing import Any, Protocol, Self
 from weakref import ref
 
-__all__ = ["eager"]
+__all__ = ["eager", "junk_filled"]
 
 # A pending chain deeper than this is computed: it bounds kernels, recursion and memory.
 DEPTH_LIMIT = 64
@@ -65,6 +65,7 @@ class Settings:
     reproducible: bool = False  # whether no vendor's routine is used
     grad: bool = True  # whether ops are recorded for gradients
     device: Any = None  # the default one, where a block has chosen it
+    junk: bool | None = None  # whether memory that nothing has filled holds junk
     streams: Mapping[Any, Any] = field(default_factory=dict)  # the current one, by device
     entered: tuple[Block, ...] = ()  # what made it so, outermost first
 
@@ -155,6 +156,23 @@ class eager(Switch):
 
     def __init__(self) -> None:
         super().__init__(eager=True)
+
+
+class junk_filled(Switch):
+    """A context in which `dt.empty` holds what nobody takes for a result, to find what reads it.
+
+    That is NaN, the largest integer, or True. DOVETAIL_JUNK=1 has it everywhere. It is of this
+    thread, or asyncio task, alone.
+
+    >>> import dovetail as dt
+    >>> with dt.junk_filled():
+    ...     x = dt.empty(2, device="reference")
+    >>> x.tolist()
+    [nan, nan]
+    """
+
+    def __init__(self, on: bool = True) -> None:
+        super().__init__(junk=bool(on))
 
 
 # --- whether ops run at once anywhere -------------------------------------------------------------

@@ -21,13 +21,13 @@ from dovetail.memory import (
     Allocator,
     CachingAllocator,
     DataPtr,
-    Storage,
     foreign,
     get_allocator,
     set_allocator,
 )
 from dovetail.memory.growing import SLACK
 from dovetail.memory.mending import BUSY
+from dovetail.memory.storage import storage_at
 from dovetail.memory.units import KIB, MIB
 from fake_device import FAKE, check, make
 
@@ -71,7 +71,7 @@ def test_foreign_memory_lives_as_long_as_its_pointer() -> None:
 
 
 def test_a_storage_can_be_referred_to_weakly() -> None:
-    storage = Storage(foreign(None, 0, 8, FAKE), 8, FAKE, read_only=True)
+    storage = storage_at(foreign(None, 0, 8, FAKE), 8, FAKE, read_only=True)
     assert weakref.ref(storage)() is storage
     assert storage.read_only
     with pytest.raises(AttributeError):

@@ -97,8 +97,15 @@ class Stream:
         raise DTypeError("pickle, copy: a Stream is of this process; make one with Stream()")
 
     def __repr__(self) -> str:
-        name = "default" if self.handle is None else f"{self.handle!r}"
+        name = "default" if self.handle is None else named_handle(self.handle)
         return f"<Stream {name} of {self.device}>"
+
+
+def named_handle(handle: object) -> str:
+    """A handle of a backend's in a line: a number, or what it is and where Python keeps it."""
+    if isinstance(handle, int):
+        return f"{handle:#x}"
+    return "None" if handle is None else f"{type(handle).__name__} at {id(handle):#x}"
 
 
 _defaults: dict[Device, Stream] = {}
@@ -233,6 +240,11 @@ class Event:
             raise ArgumentError("elapsed_ms: needs two recorded events; call record() on both")
         end.synchronize()
         return _backend(self.device).elapsed_ms(self._handle, end._handle)
+
+    def __repr__(self) -> str:
+        if not self._recorded:
+            return f"<Event of {self.device}, not recorded>"
+        return f"<Event of {self.device}, {'passed' if self.query() else 'pending'}>"
 
 
 def synchronize(spec: Device | str | None = None) -> None:

@@ -17,7 +17,7 @@ from ..errors import CaptureError
 from ..fusion.plan import Operand
 from ..graph.expr import Args, Expr, Spec, leaf, pending, settle, storage_of
 from ..memory.pointer import DataPtr, StreamHandle
-from ..memory.storage import Storage
+from ..memory.storage import Storage, storage_at
 from .numbers import Environment, Number
 from .program import (
     Act,
@@ -77,7 +77,7 @@ class Slots:
 
     def _pretended(self, s: Spec) -> Storage:
         nbytes = s.size * s.dtype.itemsize
-        return Storage(DataPtr(None, 0, nbytes, s.device), nbytes, s.device)
+        return storage_at(DataPtr(None, 0, nbytes, s.device), nbytes, s.device)
 
     def allocated(self, s: Spec) -> Expr:
         """A leaf over new memory, for an act to write."""
@@ -87,7 +87,7 @@ class Slots:
         else:
             nbytes = s.size * s.dtype.itemsize
             ptr = open_device(s.device).allocator.allocate(nbytes, self.stream)
-            storage = Storage(ptr, nbytes, s.device)
+            storage = storage_at(ptr, nbytes, s.device)
             self.born(storage)
             self._kept.append(storage)
         return leaf(storage, s, s.strides, 0)

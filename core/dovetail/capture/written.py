@@ -26,7 +26,7 @@ from ..loops.bounds import reach
 from ..loops.builder import Kernel
 from ..loops.parser import parse_kernel
 from ..loops.verify import verify
-from ..memory.storage import Storage
+from ..memory.storage import Storage, storage_at
 from ..ops.table import ARGSORT, MATMUL, SORT, TABLE, Op
 from .forms import Branch, Carried, Part, Repeat, Scanned, While
 from .numbers import Environment, Number
@@ -243,7 +243,7 @@ class Reader:
 
     def _constant(self, values: bytes) -> Storage:
         ptr = self.opened.allocator.allocate(len(values), current_handle(self.device))
-        made = Storage(ptr, len(values), self.device)
+        made = storage_at(ptr, len(values), self.device)
         self.put(made, values)
         return made
 

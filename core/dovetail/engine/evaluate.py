@@ -34,7 +34,7 @@ from ..graph.ownership import Holder, is_alone, take
 from ..graph.turn import Turn
 from ..loops.builder import Kernel
 from ..memory.pointer import StreamHandle
-from ..memory.storage import Storage
+from ..memory.storage import Storage, storage_at
 from ..ops.table import COPY
 from ..plugins.opened import Opened
 from ..recent import Recent
@@ -388,7 +388,7 @@ class Evaluation(Walk):
         for i, slot in plan.kept:
             kept = keep[slot]
             if kept is not None:  # None: it went into the target
-                settle(self.nodes[i], Storage(kept, kept.nbytes, device))
+                settle(self.nodes[i], storage_at(kept, kept.nbytes, device))
                 if depends is not None:
                     self.nodes[i].storage.checks = depends(i)
 

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from .. import layout as lay
-from ..arguments import integer, named, real
+from ..arguments import integer, real
 from ..errors import ArgumentError, DTypeError
 from ..functions.copies import roll
 from ..functions.datatypes import DeviceLike, DTypeLike, get_default_dtype, real_dtype
+from ..functions.forms import into
 from ..functions.from_values import asarray
 from ..tensor.tensor import Tensor, required
 
@@ -29,10 +30,11 @@ def _frequencies(
     return asarray(k / (n * spacing), dtype=wanted, device=device)
 
 
-@named
+@into
 def fftfreq(
-    n: int, /, *, d: float = 1.0, dtype: DTypeLike = None, device: DeviceLike = None
-) -> Tensor:
+    n: int, /, *, d: float = 1.0, dtype: DTypeLike = None, device: DeviceLike = None,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """The frequencies of what `fft` gives for n points: 0, 1, ..., -2, -1, each over n d.
 
     `n`: how many. `d`: the time between points.
@@ -50,10 +52,11 @@ def fftfreq(
     return _frequencies("fftfreq", np.where(k < (n + 1) // 2, k, k - n), n, d, dtype, device)
 
 
-@named
+@into
 def rfftfreq(
-    n: int, /, *, d: float = 1.0, dtype: DTypeLike = None, device: DeviceLike = None
-) -> Tensor:
+    n: int, /, *, d: float = 1.0, dtype: DTypeLike = None, device: DeviceLike = None,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """The frequencies of what `rfft` gives for n points: 0, 1, ..., each over n d.
 
     `n`: how many. `d`: the time between points.
@@ -70,8 +73,10 @@ def rfftfreq(
     return _frequencies("rfftfreq", np.arange(n // 2 + 1), n, d, dtype, device)
 
 
-@named
-def fftshift(x: Tensor, /, axes: int | Sequence[int] | None = None) -> Tensor:
+@into
+def fftshift(
+    x: Tensor, /, axes: int | Sequence[int] | None = None, *, out: Tensor | None = None
+) -> Tensor:
     """A spectrum with the frequency 0 in the middle of some axes, of all for None.
 
     `axes`: which.
@@ -86,8 +91,10 @@ def fftshift(x: Tensor, /, axes: int | Sequence[int] | None = None) -> Tensor:
     return _rolled("fftshift", x, axes, 1)
 
 
-@named
-def ifftshift(x: Tensor, /, axes: int | Sequence[int] | None = None) -> Tensor:
+@into
+def ifftshift(
+    x: Tensor, /, axes: int | Sequence[int] | None = None, *, out: Tensor | None = None
+) -> Tensor:
     """The inverse of `fftshift`: a spectrum with the frequency 0 first.
 
     `axes`: which.

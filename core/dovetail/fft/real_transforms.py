@@ -10,13 +10,13 @@ from __future__ import annotations
 import numpy as np
 
 from .. import layout as lay
-from ..arguments import named
 from ..dtypes import DType, complex64, complex128, float32
 from ..errors import ArgumentError
 from ..functions import elementwise as ew
 from ..functions.copies import concat, stack
 from ..functions.creation import of_parts
 from ..functions.datatypes import cast
+from ..functions.forms import into
 from ..functions.manipulation import flip
 from ..tensor.tensor import Tensor
 from ..tensor.verbs import slice_along, view
@@ -104,8 +104,11 @@ def _back(name: str, x: Tensor, n: int | None, axis: int, norm: Norm, back: bool
     return _points(resized(x, points // 2 + 1, axis), points, axis, by)
 
 
-@named
-def rfft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
+@into
+def rfft(
+    x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward", *,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """The transforms of real numbers along an axis: the half of which the rest is the conjugate.
 
     `n`: how many points; the tensor is cut off or followed by zeros. `norm`: as `fft`.
@@ -122,8 +125,11 @@ def rfft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backw
     return _forth("rfft", real_input("rfft", x), n, axis, norm, False)
 
 
-@named
-def irfft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
+@into
+def irfft(
+    x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward", *,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """The real numbers of which `x` is the half of a spectrum along an axis: inverse of `rfft`.
 
     Imaginary parts that such a spectrum does not have, of the first point and of the last one of an
@@ -141,8 +147,11 @@ def irfft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "back
     return _back("irfft", complex_input("irfft", x), n, axis, norm, True)
 
 
-@named
-def hfft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
+@into
+def hfft(
+    x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward", *,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """The real transforms along an axis of points whose other half is the conjugate of this one.
 
     `n`: how many points come out; 2 (m - 1) of m unless given. `norm`: as `fft`.
@@ -158,8 +167,11 @@ def hfft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backw
     return _back("hfft", ew.conj(complex_input("hfft", x)), n, axis, norm, False)
 
 
-@named
-def ihfft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
+@into
+def ihfft(
+    x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward", *,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """The inverse of `hfft`: half of the points, whose transforms are real, along an axis.
 
     `n`: how many points; the tensor is cut off or followed by zeros. `norm`: as `fft`.
@@ -199,8 +211,11 @@ def _back_along(name: str, x: Tensor, s: Sizes, axes: Sizes, norm: Norm) -> Tens
     return _back(name, found, sizes[-1], chosen[-1], norm, True)
 
 
-@named
-def rfftn(x: Tensor, /, s: Sizes = None, axes: Sizes = None, norm: Norm = "backward") -> Tensor:
+@into
+def rfftn(
+    x: Tensor, /, s: Sizes = None, axes: Sizes = None, norm: Norm = "backward", *,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """The transforms of real numbers along several axes: `rfft` along the last, then `fft`.
 
     `s`, `axes`, `norm`: as `fftn`.
@@ -216,8 +231,11 @@ def rfftn(x: Tensor, /, s: Sizes = None, axes: Sizes = None, norm: Norm = "backw
     return _forth_along("rfftn", x, s, axes, norm)
 
 
-@named
-def irfftn(x: Tensor, /, s: Sizes = None, axes: Sizes = None, norm: Norm = "backward") -> Tensor:
+@into
+def irfftn(
+    x: Tensor, /, s: Sizes = None, axes: Sizes = None, norm: Norm = "backward", *,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """The real numbers of which `x` is half of a spectrum along several axes: inverse of `rfftn`.
 
     `s`, `axes`, `norm`: as `fftn`; of the last axis `s` has the points that come out, -1 for the
@@ -234,8 +252,11 @@ def irfftn(x: Tensor, /, s: Sizes = None, axes: Sizes = None, norm: Norm = "back
     return _back_along("irfftn", x, s, axes, norm)
 
 
-@named
-def rfft2(x: Tensor, /, s: Sizes = None, axes: Sizes = (-2, -1), norm: Norm = "backward") -> Tensor:
+@into
+def rfft2(
+    x: Tensor, /, s: Sizes = None, axes: Sizes = (-2, -1), norm: Norm = "backward", *,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """The transforms of real numbers along two axes: `rfftn` of the last two, unless others.
 
     `s`, `axes`, `norm`: as `fftn`.
@@ -251,10 +272,11 @@ def rfft2(x: Tensor, /, s: Sizes = None, axes: Sizes = (-2, -1), norm: Norm = "b
     return _forth_along("rfft2", x, s, axes, norm)
 
 
-@named
+@into
 def irfft2(
-    x: Tensor, /, s: Sizes = None, axes: Sizes = (-2, -1), norm: Norm = "backward"
-) -> Tensor:
+    x: Tensor, /, s: Sizes = None, axes: Sizes = (-2, -1), norm: Norm = "backward", *,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """The real numbers of which `x` is half of a spectrum along two axes: inverse of `rfft2`.
 
     `s`, `axes`, `norm`: as `irfftn`.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import layout as lay
-from ..arguments import named
+from ..functions.forms import into
 from ..tensor.tensor import Tensor
 from .along_axis import transform
 from .asked import Norm, Sizes, complex_input, length, lengths, resized, scale
@@ -30,8 +30,11 @@ def several_axes(name: str, x: Tensor, s: Sizes, axes: Sizes, norm: Norm, back: 
     return x
 
 
-@named
-def fft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
+@into
+def fft(
+    x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward", *,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """The discrete Fourier transforms along an axis: sums of x[j] exp(-2 pi i j k / n).
 
     `n`: how many points; the tensor is cut off or followed by zeros. `norm`: which way is divided
@@ -50,8 +53,11 @@ def fft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backwa
     return one_axis("fft", complex_input("fft", x), n, axis, norm, False)
 
 
-@named
-def ifft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
+@into
+def ifft(
+    x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backward", *,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """The inverse transforms along an axis: sums of x[j] exp(2 pi i j k / n), over n.
 
     `n`: how many points; the tensor is cut off or followed by zeros. `norm`: as `fft`.
@@ -67,8 +73,11 @@ def ifft(x: Tensor, /, n: int | None = None, axis: int = -1, norm: Norm = "backw
     return one_axis("ifft", complex_input("ifft", x), n, axis, norm, True)
 
 
-@named
-def fftn(x: Tensor, /, s: Sizes = None, axes: Sizes = None, norm: Norm = "backward") -> Tensor:
+@into
+def fftn(
+    x: Tensor, /, s: Sizes = None, axes: Sizes = None, norm: Norm = "backward", *,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """The transforms along several axes, one after the other.
 
     `s`: how many points along each axis, -1 for the tensor's own. `axes`: None takes the last ones
@@ -85,8 +94,11 @@ def fftn(x: Tensor, /, s: Sizes = None, axes: Sizes = None, norm: Norm = "backwa
     return several_axes("fftn", x, s, axes, norm, False)
 
 
-@named
-def ifftn(x: Tensor, /, s: Sizes = None, axes: Sizes = None, norm: Norm = "backward") -> Tensor:
+@into
+def ifftn(
+    x: Tensor, /, s: Sizes = None, axes: Sizes = None, norm: Norm = "backward", *,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """The inverse transforms along several axes, one after the other.
 
     `s`, `axes`, `norm`: as `fftn`.
@@ -102,8 +114,11 @@ def ifftn(x: Tensor, /, s: Sizes = None, axes: Sizes = None, norm: Norm = "backw
     return several_axes("ifftn", x, s, axes, norm, True)
 
 
-@named
-def fft2(x: Tensor, /, s: Sizes = None, axes: Sizes = (-2, -1), norm: Norm = "backward") -> Tensor:
+@into
+def fft2(
+    x: Tensor, /, s: Sizes = None, axes: Sizes = (-2, -1), norm: Norm = "backward", *,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """The transforms along two axes: `fftn` of the last two, unless others are named.
 
     `s`, `axes`, `norm`: as `fftn`.
@@ -119,8 +134,11 @@ def fft2(x: Tensor, /, s: Sizes = None, axes: Sizes = (-2, -1), norm: Norm = "ba
     return several_axes("fft2", x, s, axes, norm, False)
 
 
-@named
-def ifft2(x: Tensor, /, s: Sizes = None, axes: Sizes = (-2, -1), norm: Norm = "backward") -> Tensor:
+@into
+def ifft2(
+    x: Tensor, /, s: Sizes = None, axes: Sizes = (-2, -1), norm: Norm = "backward", *,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """The inverse transforms along two axes: `ifftn` of the last two, unless others are named.
 
     `s`, `axes`, `norm`: as `fftn`.

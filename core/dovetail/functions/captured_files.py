@@ -24,7 +24,8 @@ from ..errors import CaptureError, DovetailError
 from ..graph.expr import leaf, spec, storage_of
 from ..layout import StridedView, span
 from ..loops.bounds import Unbounded
-from ..memory import DataPtr, Storage
+from ..memory import DataPtr
+from ..memory.storage import storage_at
 from ..settings import current
 from ..tensor.host import evaluate, host_array
 from ..tensor.tensor import Tensor, make
@@ -300,7 +301,7 @@ def _argument(x: Json, device: Device) -> Json:
     _, shape, name, strides = x
     s = spec(natural(shape), dtype(name), device)
     ptr = DataPtr(None, 0, 0, device)
-    return make(leaf(Storage(ptr, 0, device), s, whole(strides, len(s.shape)), 0))
+    return make(leaf(storage_at(ptr, 0, device), s, whole(strides, len(s.shape)), 0))
 
 
 def _candidate(

@@ -9,7 +9,7 @@ import numpy as np
 from .. import layout as lay
 from ..arguments import choice as one_of
 from ..arguments import function as a_function
-from ..arguments import named, sequence
+from ..arguments import sequence
 from ..dtypes import int64
 from ..errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
 from ..ops import table as ops
@@ -20,6 +20,7 @@ from ..tensor.verbs import apply
 from ..tensor.writes import write_result
 from .creation import zeros
 from .datatypes import DTypeLike, cast, result_type
+from .forms import into
 from .from_values import asarray
 from .index_keys import index_array
 from .index_writes import scatter_, setitem
@@ -28,10 +29,11 @@ from .manipulation import broadcast_to, ravel, reshape
 __all__ = ["choose", "piecewise", "put", "put_along_axis", "select", "vectorize"]
 
 
-@named
+@into
 def select(
-    conditions: Sequence[Array], choices: Sequence[Operand], default: Operand = 0, /
-) -> Tensor:
+    conditions: Sequence[Array], choices: Sequence[Operand], default: Operand = 0, /, *,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """At each place the first of some choices whose condition holds there, else a default.
 
     `conditions`: a list of tensors of bool. `choices`: as many tensors or numbers. `default`: what
@@ -66,10 +68,11 @@ def select(
     return result
 
 
-@named
+@into
 def piecewise(
-    x: Tensor, conditions: Sequence[Array], functions: Sequence[Operand | Callable[..., Operand]], /
-) -> Tensor:
+    x: Tensor, conditions: Sequence[Array], functions: Sequence[Operand | Callable[..., Operand]],
+    /, *, out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """A function by parts: where a condition holds the value of its function, the last one wins.
 
     `conditions`: a list of tensors of bool. `functions`: as many functions of a tensor or numbers,
@@ -107,8 +110,10 @@ def piecewise(
 MODES = ("raise", "wrap", "clip")
 
 
-@named
-def choose(x: Array, choices: Sequence[Operand], /, *, mode: str = "raise") -> Tensor:
+@into
+def choose(
+    x: Array, choices: Sequence[Operand], /, *, mode: str = "raise", out: Tensor | None = None
+) -> Tensor:
     """At each place one of some choices, whose number stands in `x`.
 
     `choices`: a list of tensors or numbers. `mode`: what becomes of numbers out of range: "raise"
@@ -157,8 +162,10 @@ def _within(op: str, at: Tensor, n: int, mode: str) -> Tensor:
 # --- putting --------------------------------------------------------------------------------------
 
 
-@named
-def put(x: Tensor, indices: Array, values: Operand, /, *, mode: str = "raise") -> Tensor:
+@into
+def put(
+    x: Tensor, indices: Array, values: Operand, /, *, mode: str = "raise", out: Tensor | None = None
+) -> Tensor:
     """This tensor, after values have been written at places of its raveled elements.
 
     `indices`: integers, negative ones counted from the end. `values`: as many, or fewer that are
@@ -206,8 +213,10 @@ def _repeated(values: Tensor, n: int) -> Tensor:
     return wide[:n]
 
 
-@named
-def put_along_axis(arr: Tensor, indices: Array, values: Operand, axis: int = -1) -> Tensor:
+@into
+def put_along_axis(
+    arr: Tensor, indices: Array, values: Operand, axis: int = -1, *, out: Tensor | None = None
+) -> Tensor:
     """This tensor, after values have been written at `indices` along `axis`.
 
     `arr`: the tensor, which is written. `indices`: as for `take_along_axis`, which reads what this

@@ -10,10 +10,14 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import NamedTuple, Protocol, TypeAlias
 
+from ..device import Device
+from ..memory import Allocator, Storage
 from ..tensor.tensor import Tensor
 
 OBJECTS = 20_000  # that are looked at
-_OPAQUE = (str, bytes, int, float, complex, type(None), type, CodeType, Tensor)
+_OPAQUE = (
+    str, bytes, int, float, complex, type(None), type, CodeType, Tensor, Device, Storage, Allocator,
+)  # fmt: skip
 _PACKAGE = __name__.partition(".")[0]
 
 Step: TypeAlias = tuple[Callable[..., object], object]  # what reads a part of what, and which
@@ -140,7 +144,8 @@ def _names(code: CodeType) -> set[str]:
 def _attributes(value: object) -> Iterator[tuple[Step, object]]:
     if type(value).__module__ in ("builtins", "numpy"):
         return
-    for name, part in list(getattr(value, "__dict__", {}).items()):
+    own = getattr(value, "__dict__", None)
+    for name, part in list(own.items()) if isinstance(own, dict) else ():
         yield (getattr, name), part
     for kind in type(value).__mro__:
         slots = kind.__dict__.get("__slots__", ())

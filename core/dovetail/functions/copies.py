@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from .. import layout as lay
-from ..arguments import dimensions, integer, integers, named, sequence, shown
+from ..arguments import dimensions, integer, integers, sequence, shown
 from ..dtypes import int64
 from ..engine import evaluate as run
 from ..errors import ArgumentError, DeviceError, OutOfMemoryError, ShapeError
@@ -23,8 +23,10 @@ from ..tensor.host import fresh, from_host, values_of
 from ..tensor.operands import Array, brought
 from ..tensor.tensor import Tensor, make, required, strided
 from ..tensor.verbs import apply, dispatch, is_viewable, pending_view, slice_along, view
+from ..tensor.writes import write_out
 from .creation import extents
 from .datatypes import cast
+from .forms import into
 from .manipulation import Axes, expand_dims, ravel, reshape
 
 __all__ = ["concat", "contiguous", "copy", "repeat", "roll", "stack", "tile"]
@@ -72,7 +74,10 @@ def contiguous(x: Tensor, /) -> Tensor:
     return x if required("contiguous", x).is_contiguous() else copy(x)
 
 
-def concat(arrays: Sequence[Array], /, axis: int | None = 0, *, dim: int | None = None) -> Tensor:
+def concat(
+    arrays: Sequence[Array] = UNGIVEN, /, axis: int | None = 0, *, dim: int | None = None,
+    out: Tensor | None = None, **theirs: object,
+) -> Tensor:  # fmt: skip
     """The tensors one after the other along an existing axis.
 
     `arrays`: a list or tuple of them. `axis`: None ravels all of them first;
@@ -86,8 +91,12 @@ def concat(arrays: Sequence[Array], /, axis: int | None = 0, *, dim: int | None 
     >>> dt.concat([dt.ones(1, device="reference"), dt.zeros(2, device="reference")]).tolist()
     [1.0, 0.0, 0.0]
     """
+    if theirs:
+        return retold(concat, locals())
     if dim is not None:
         axis = dim
+    if out is not None:
+        return write_out("concat", out, concat(arrays, axis))
     exprs = _exprs(arrays) if type(axis) is int else []
     key = _key("concat", axis, exprs)
     if exprs and (known := _joins.young.get(key) or _joins.find(key)):
@@ -165,8 +174,8 @@ def _require_same_device(op: str, parts: Sequence[Tensor]) -> None:
         raise DeviceError(f"{op}: tensors are on {names}; move them with x.to(device)")
 
 
-@named
-def stack(arrays: Sequence[Array], /, axis: int = 0) -> Tensor:
+@into
+def stack(arrays: Sequence[Array], /, axis: int = 0, *, out: Tensor | None = None) -> Tensor:
     """The tensors one after the other along a new axis.
 
     `arrays`: a list or tuple of them. `axis`: where the new one stands in the result.
@@ -199,8 +208,10 @@ def stack(arrays: Sequence[Array], /, axis: int = 0) -> Tensor:
     return _rejoined(exprs, *known)
 
 
-@named
-def roll(x: Tensor, /, shift: Axes, axis: Axes | None = None) -> Tensor:
+@into
+def roll(
+    x: Tensor, /, shift: Axes, axis: Axes | None = None, *, out: Tensor | None = None
+) -> Tensor:
     """A new tensor with the elements moved along some axes, those that fall off coming in again.
 
     `shift`: how far, towards higher indices; one for all axes or one for each. `axis`: None moves
@@ -257,10 +268,11 @@ def _roll(x: Tensor, shift: int, axis: int) -> Tensor:
     return _joined([pending_view(x._expr, m) for m in places], axis)
 
 
-@named
+@into
 def repeat(
-    x: Tensor, repeats: int | Sequence[int] | Tensor, /, *, axis: int | None = None
-) -> Tensor:
+    x: Tensor, repeats: int | Sequence[int] | Tensor, /, *, axis: int | None = None,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """Each element along an axis so many times in a row.
 
     `repeats`: one count, or one for each element along the axis (a tensor of them is read by the
@@ -316,8 +328,8 @@ def _repeat_each(x: Tensor, times: Shape, axis: int) -> Tensor:
     )
 
 
-@named
-def tile(x: Tensor, repetitions: int | Sequence[int], /) -> Tensor:
+@into
+def tile(x: Tensor, repetitions: int | Sequence[int], /, *, out: Tensor | None = None) -> Tensor:
     """The whole tensor repeated along each axis.
 
     `repetitions`: how often, for the last axes, as an int or a tuple; 1 for those left out.

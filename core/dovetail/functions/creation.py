@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from .. import environment, settings
 from ..arguments import (
     BEYOND_FLOAT,
     choice,
@@ -35,17 +36,19 @@ from ..errors import (
 )
 from ..graph.expr import Spec, node, spec
 from ..layout import Shape
+from ..memory.allocator import Allocator
 from ..ops import table as ops
 from ..respelled import UNGIVEN, retold
 from ..tensor import operands
 from ..tensor.fields import expr_of
-from ..tensor.host import fresh, values_of
+from ..tensor.host import fresh, fresh_by, values_of
 from ..tensor.operands import Scalar
 from ..tensor.tensor import Tensor, make, required
 from ..tensor.verbs import apply, view
-from ..tensor.writes import full_complex
+from ..tensor.writes import full_complex, write_value
 from . import datatypes
 from .datatypes import DeviceLike, DTypeLike, any_dtype, cast, real_dtype
+from .forms import into
 
 ShapeLike: TypeAlias = int | Sequence[int] | np.ndarray | Tensor
 Fill: TypeAlias = Scalar | np.generic | np.ndarray | Tensor  # one number
@@ -89,10 +92,12 @@ def generate(
 
 def empty(
     shape: ShapeLike = UNGIVEN, *more: object, dtype: DTypeLike = None, device: DeviceLike = None,
-    **theirs: object,
+    allocator: Allocator | None = None, **theirs: object,
 ) -> Tensor:  # fmt: skip
     """A new tensor of this shape, whose contents are whatever the memory holds.
 
+    `allocator`: whose memory it is (docs/storage.md); unless given, the device's own.
+    In `dt.junk_filled()` it holds NaN, or the largest integer.
     Shapes: `shape` is an int or a tuple of ints.
     Dtypes: `dtype`, the default one (float32) unless given.
     Raises: ShapeError, DTypeError, DeviceError, OutOfMemoryError.
@@ -103,7 +108,22 @@ def empty(
     """
     if more or theirs:
         return _sized(empty, locals())
-    return make(fresh(_spec("empty", shape, dtype, device)))
+    return _unfilled("empty", _spec("empty", shape, dtype, device), allocator)
+
+
+@cache
+def _junk_everywhere() -> bool:
+    return environment.flag("DOVETAIL_JUNK")
+
+
+def _unfilled(op: str, s: Spec, allocator: Allocator | None = None) -> Tensor:
+    """A tensor over new memory, in which junk is put where settings say so."""
+    found = make(fresh(s) if allocator is None else fresh_by(op, s, allocator))
+    wanted = settings.current().junk
+    if _junk_everywhere() if wanted is None else wanted:
+        junk = math.nan if s.dtype.kind in "fc" else True if s.dtype is bool_ else s.dtype.max
+        write_value(op, found, junk)
+    return found
 
 
 def _spec(op: str, shape: ShapeLike, dtype: DTypeLike, wanted: DeviceLike) -> Spec:
@@ -222,10 +242,11 @@ def scalar(op: str, value: object, d: DType) -> bool | int | float:
 
 def empty_like(
     x: Tensor = UNGIVEN, /, *more: object, dtype: DTypeLike = None, device: DeviceLike = None,
-    **theirs: object,
+    allocator: Allocator | None = None, **theirs: object,
 ) -> Tensor:  # fmt: skip
     """A new tensor of x's shape, dtype and device, whose contents are whatever the memory holds.
 
+    `allocator`: whose memory it is; unless given, the device's own. See `empty`.
     Shapes: any.
     Dtypes: x's, unless `dtype` is given.
     Raises: DTypeError, DeviceError, OutOfMemoryError.
@@ -236,10 +257,10 @@ def empty_like(
     """
     if more or theirs:
         return _sized(empty_like, locals())
-    if type(x) is Tensor and dtype is None and device is None:
-        return make(fresh(expr_of(x).spec))
+    if type(x) is Tensor and dtype is None and device is None and allocator is None:
+        return _unfilled("empty_like", expr_of(x).spec)
     dtype, device = _like("empty_like", x, dtype, device)
-    return make(fresh(_spec("empty_like", x.shape, dtype, device)))
+    return _unfilled("empty_like", _spec("empty_like", x.shape, dtype, device), allocator)
 
 
 def zeros_like(
@@ -309,16 +330,11 @@ def _like(op: str, x: Tensor, dtype: DTypeLike, wanted: DeviceLike) -> tuple[DTy
     return x.dtype if dtype is None else dtype, x.device if wanted is None else wanted
 
 
-@named
+@into
 def arange(
-    start: Fill,
-    /,
-    stop: Fill | None = None,
-    step: Fill = 1,
-    *,
-    dtype: DTypeLike = None,
-    device: DeviceLike = None,
-) -> Tensor:
+    start: Fill, /, stop: Fill | None = None, step: Fill = 1, *, dtype: DTypeLike = None,
+    device: DeviceLike = None, out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """The numbers from `start` up to but excluding `stop`, `step` apart.
 
     Given alone, `start` is where they stop, and they begin at 0. Number k is start + k * step, so
@@ -398,17 +414,11 @@ def _count(start: float, stop: float, step: float, ints: bool) -> int:
     return dimensions("arange", (max(0, found),))[0]
 
 
-@named
+@into
 def linspace(
-    start: complex,
-    stop: complex,
-    /,
-    num: int,
-    *,
-    dtype: DTypeLike = None,
-    device: DeviceLike = None,
-    endpoint: bool = True,
-) -> Tensor:
+    start: complex, stop: complex, /, num: int, *, dtype: DTypeLike = None,
+    device: DeviceLike = None, endpoint: bool = True, out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """`num` numbers evenly from `start` to `stop`; both ends are exact.
 
     `endpoint`: False leaves `stop` out.
@@ -452,20 +462,16 @@ def _real_bound(op: str, value: object, name: str) -> float:
     return real(op, _bound(op, value, name), name)
 
 
-@named
+@into
 def eye(
-    n_rows: int,
-    n_cols: int | None = None,
-    /,
-    *,
-    k: int = 0,
-    dtype: DTypeLike = None,
-    device: DeviceLike = None,
-) -> Tensor:
+    n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: DTypeLike = None,
+    device: DeviceLike = None, out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """A matrix with ones on one diagonal and zeros elsewhere.
 
     `n_rows`, `n_cols`: its sizes; a square unless `n_cols` is given. `k`: which diagonal: 0 is the
     main one, above it positive, below it negative.
+    Shapes: (n_rows, n_cols).
     Dtypes: `dtype`, the default one (float32) unless given.
     Raises: ShapeError, DTypeError, DeviceError.
 
@@ -488,8 +494,8 @@ def _places(op: str, shape: Shape, k: int, device: DeviceLike) -> tuple[Tensor, 
     return columns, apply(ops.ADD, (rows, k)) if k else rows
 
 
-@named
-def tril(x: Tensor, /, k: int = 0) -> Tensor:
+@into
+def tril(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
     """The lower triangles of matrices: what is above the k-th diagonal becomes 0.
 
     `k`: which diagonal: 0 is the main one, above it positive, below it negative.
@@ -504,8 +510,8 @@ def tril(x: Tensor, /, k: int = 0) -> Tensor:
     return apply(ops.WHERE, (_below("tril", x, k), x, _zero(x)))
 
 
-@named
-def triu(x: Tensor, /, k: int = 0) -> Tensor:
+@into
+def triu(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
     """The upper triangles of matrices: what is below the k-th diagonal becomes 0.
 
     `k`: which diagonal: 0 is the main one, above it positive, below it negative.

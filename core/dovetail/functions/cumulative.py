@@ -20,6 +20,7 @@ from ..tensor.writes import write_out
 from .copies import concat
 from .creation import full
 from .datatypes import DTypeLike, any_dtype, result_type
+from .forms import into
 from .manipulation import broadcast_to
 
 __all__ = ["cumulative_logsumexp", "cumulative_prod", "cumulative_sum", "diff"]
@@ -108,10 +109,10 @@ def _running(
     return result if out is None else write_out(op.name, out, result)
 
 
-@named
+@into
 def diff(
     x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Operand | None = None,
-    append: Operand | None = None,
+    append: Operand | None = None, out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """The differences of neighbours along `axis`, taken `n` times.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..arguments import integer, named
+from ..arguments import integer
 from ..dtypes import float64, int64
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..ops import table as ops
@@ -19,6 +19,7 @@ from .creation import extents, full, zeros
 from .datatypes import DeviceLike, DTypeLike, cast, real_dtype
 from .distributions import PROPOSALS, Parameter, open_uniform, parameters
 from .elementwise import exp, floor, lgamma, log, log1p, sqrt
+from .forms import into
 from .manipulation import broadcast_to, reshape
 from .random import Extents, Generator, chosen
 from .statistics import sum as sum_of
@@ -30,10 +31,10 @@ FEW = 10.0  # a mean up to which a Poisson variable is found by going through it
 STEPS = 40  # of which fewer than one in 1e11 needs more
 
 
-@named
+@into
 def poisson(
     lam: Parameter = 1.0, shape: Extents | None = None, *, dtype: DTypeLike = None,
-    device: DeviceLike = None, generator: Generator | None = None,
+    device: DeviceLike = None, generator: Generator | None = None, out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Integers from the Poisson distribution: how many events there are where `lam` are expected.
 
@@ -100,10 +101,10 @@ def _by_proposals(g: Generator, mean: Tensor, sizes: Sequence[int], on: DeviceLi
 # --- how many of n --------------------------------------------------------------------------------
 
 
-@named
+@into
 def binomial(
     n: Array | int, p: Parameter, shape: Extents | None = None, *, dtype: DTypeLike = None,
-    device: DeviceLike = None, generator: Generator | None = None,
+    device: DeviceLike = None, generator: Generator | None = None, out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Integers from the binomial distribution: how many of n trials succeed, each with chance p.
 
@@ -186,10 +187,10 @@ def _successes_by_proposals(
     return found
 
 
-@named
+@into
 def multinomial(
     n: int, p: Array, shape: Extents = (), *, dtype: DTypeLike = None, device: DeviceLike = None,
-    generator: Generator | None = None,
+    generator: Generator | None = None, out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """How many of n elements are of each of several kinds, from the multinomial distribution.
 

@@ -26,6 +26,7 @@ from .creation import extents
 from .cumulative import cumulative_sum
 from .datatypes import DeviceLike, DTypeLike, cast, get_default_dtype, real_dtype
 from .elementwise import erfinv, exp, log, log1p, sqrt
+from .forms import into
 from .from_values import asarray
 from .indexing import searchsorted, take
 from .manipulation import broadcast_shapes
@@ -46,10 +47,10 @@ PROPOSALS = 10  # of gamma's 95 % are accepted: one in 1e13 elements keeps its l
 # --- under other names ----------------------------------------------------------------------------
 
 
-@named
+@into
 def rand(
     *shape: int, dtype: DTypeLike = None, device: DeviceLike = None,
-    generator: Generator | None = None,
+    generator: Generator | None = None, out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Floats spread evenly over 0 <= x < 1, NumPy's and PyTorch's short name for `uniform`.
 
@@ -66,10 +67,10 @@ def rand(
     return g.uniform(_sizes(shape), dtype=dtype, device=device)
 
 
-@named
+@into
 def randn(
     *shape: int, dtype: DTypeLike = None, device: DeviceLike = None,
-    generator: Generator | None = None,
+    generator: Generator | None = None, out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Floats from the standard normal distribution, a short name for `normal`.
 
@@ -90,10 +91,10 @@ def _sizes(shape: Sequence[int]) -> Sequence[int]:
     return shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
 
 
-@named
+@into
 def randint(
     low: int, high: int | None = None, shape: Extents = (), *, dtype: DTypeLike = None,
-    device: DeviceLike = None, generator: Generator | None = None,
+    device: DeviceLike = None, generator: Generator | None = None, out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Integers low <= k < high, NumPy's and PyTorch's older name for `integers`.
 
@@ -147,10 +148,10 @@ def open_uniform(g: Generator, shape: Extents, d: DType, device: DeviceLike) -> 
 # --- by inversion ---------------------------------------------------------------------------------
 
 
-@named
+@into
 def bernoulli(
     p: Parameter = 0.5, shape: Extents | None = None, *, dtype: DTypeLike = None,
-    device: DeviceLike = None, generator: Generator | None = None,
+    device: DeviceLike = None, generator: Generator | None = None, out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """True or 1 with probability `p`, else False or 0.
 
@@ -172,10 +173,10 @@ def bernoulli(
     return cast(apply(ops.LESS, (u, q)), bool_ if dtype is None else real_dtype("bernoulli", dtype))
 
 
-@named
+@into
 def exponential(
     scale: Parameter = 1.0, shape: Extents | None = None, *, dtype: DTypeLike = None,
-    device: DeviceLike = None, generator: Generator | None = None,
+    device: DeviceLike = None, generator: Generator | None = None, out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Floats from the exponential distribution: waits whose mean is `scale`.
 
@@ -194,10 +195,11 @@ def exponential(
     return cast(-log1p(-u) * s, d)
 
 
-@named
+@into
 def laplace(
     loc: Parameter = 0.0, scale: Parameter = 1.0, shape: Extents | None = None, *,
     dtype: DTypeLike = None, device: DeviceLike = None, generator: Generator | None = None,
+    out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Floats from the Laplace distribution: exponential on both sides of `loc`.
 
@@ -219,11 +221,11 @@ def laplace(
     return cast(apply(ops.WHERE, (sign, -size, size)) + m, d)
 
 
-@named
+@into
 def truncated_normal(
     low: Parameter = -2.0, high: Parameter = 2.0, shape: Extents | None = None, *,
-    mean: Parameter = 0.0, std: Parameter = 1.0, dtype: DTypeLike = None,
-    device: DeviceLike = None, generator: Generator | None = None,
+    mean: Parameter = 0.0, std: Parameter = 1.0, dtype: DTypeLike = None, device: DeviceLike = None,
+    generator: Generator | None = None, out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Floats from the normal distribution between two bounds.
 
@@ -253,10 +255,11 @@ def truncated_normal(
 # --- by rejection ---------------------------------------------------------------------------------
 
 
-@named
+@into
 def gamma(
     concentration: Parameter, scale: Parameter = 1.0, shape: Extents | None = None, *,
     dtype: DTypeLike = None, device: DeviceLike = None, generator: Generator | None = None,
+    out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Floats from the gamma distribution, whose mean is concentration * scale.
 
@@ -301,10 +304,10 @@ def _gamma(
     return apply(ops.WHERE, (small, found * factor, found))
 
 
-@named
+@into
 def beta(
     a: Parameter, b: Parameter, shape: Extents | None = None, *, dtype: DTypeLike = None,
-    device: DeviceLike = None, generator: Generator | None = None,
+    device: DeviceLike = None, generator: Generator | None = None, out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Floats in 0..1 from the beta distribution, whose mean is a / (a + b).
 
@@ -326,10 +329,10 @@ def beta(
     return cast(x / (x + y), d)
 
 
-@named
+@into
 def dirichlet(
     alpha: Array, shape: Extents = (), *, dtype: DTypeLike = None, device: DeviceLike = None,
-    generator: Generator | None = None,
+    generator: Generator | None = None, out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Vectors of positive floats that sum to 1, from the Dirichlet distribution.
 
@@ -355,10 +358,11 @@ def dirichlet(
 # --- choices --------------------------------------------------------------------------------------
 
 
-@named
+@into
 def choice(
     x: int | Array, shape: Extents = (), *, replace: bool = True, p: Array | None = None,
     axis: int = 0, device: DeviceLike = None, generator: Generator | None = None,
+    out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Random elements of `x` along an axis, or of the integers 0..x-1.
 

@@ -23,6 +23,7 @@ from .copies import concat, stack
 from .creation import ShapeLike, extents, zeros
 from .datatypes import cast
 from .everyday import promoted
+from .forms import into
 from .index_keys import check_parts, index_array
 from .index_writes import setitem
 from .indexing import getitem, take
@@ -44,8 +45,10 @@ FEW = 4  # slices that are taken out one by one: what is left is joined, not gat
 # --- more elements, or fewer ----------------------------------------------------------------------
 
 
-@named
-def append(arr: Operand, values: Operand, axis: int | None = None) -> Tensor:
+@into
+def append(
+    arr: Operand, values: Operand, axis: int | None = None, *, out: Tensor | None = None
+) -> Tensor:
     """A new tensor with the elements of `arr`, then those of `values`.
 
     `arr`, `values`: tensors, of which one may be an array, a list or a number. `axis`: along which
@@ -61,8 +64,10 @@ def append(arr: Operand, values: Operand, axis: int | None = None) -> Tensor:
     return concat(_tensors("append", arr, values), axis=axis)
 
 
-@named
-def insert(arr: Array, obj: Places, values: Operand, axis: int | None = None) -> Tensor:
+@into
+def insert(
+    arr: Array, obj: Places, values: Operand, axis: int | None = None, *, out: Tensor | None = None
+) -> Tensor:
     """A new tensor with `values` put in before some places of `arr` along an axis.
 
     `obj`: the places, in `arr` as it is: an int, several of them, a slice or a mask; those in a
@@ -99,8 +104,10 @@ def insert(arr: Array, obj: Places, values: Operand, axis: int | None = None) ->
     return take(concat([x, found], axis=d), order, axis=d)
 
 
-@named
-def delete(arr: Array, obj: Places, axis: int | None = None) -> Tensor:
+@into
+def delete(
+    arr: Array, obj: Places, axis: int | None = None, *, out: Tensor | None = None
+) -> Tensor:
     """A new tensor without the slices of `arr` at some places along an axis.
 
     `obj`: the places: an int, several of them, a slice or a mask; those in a tensor are read by the
@@ -157,8 +164,8 @@ def trim_zeros(filt: Tensor, trim: str = "fb") -> Tensor:
     return slice_along(filt, 0, front, n - front - back)
 
 
-@named
-def resize(a: Array, new_shape: ShapeLike) -> Tensor:
+@into
+def resize(a: Array, new_shape: ShapeLike, *, out: Tensor | None = None) -> Tensor:
     """A new tensor of another shape with the elements of `a` in row-major order.
 
     `a` is repeated as often as there is room, and cut off where there is none; of nothing zeros are
@@ -180,8 +187,8 @@ def resize(a: Array, new_shape: ShapeLike) -> Tensor:
     return apply(ops.COPY, (reshape(_repeated("resize", x, n), shape),))
 
 
-@named
-def block(arrays: Operand) -> Tensor:
+@into
+def block(arrays: Operand, *, out: Tensor | None = None) -> Tensor:
     """A new tensor made of blocks, which stand in nested lists as they stand in the tensor.
 
     `arrays`: lists of lists, all as deep, of tensors, arrays and numbers. The innermost lists are

@@ -29,6 +29,7 @@ from ..tensor.verbs import apply, apply_one, apply_two, dispatch, in_place
 from ..tensor.writes import write_out
 from .creation import full
 from .datatypes import cast
+from .forms import into
 from .recipes import composed
 from .sentences import SENTENCES
 from .statistics import all as all_
@@ -344,8 +345,8 @@ def _bound(x: Tensor, b: Operand | None) -> Operand | None:
     return b
 
 
-@named
-def softmax(x: Tensor, /, axis: int = -1) -> Tensor:
+@into
+def softmax(x: Tensor, /, axis: int = -1, *, out: Tensor | None = None) -> Tensor:
     """exp(x) divided by its sum along `axis`, without overflow; one kernel.
 
     The largest element is taken off first, so exp cannot overflow. An element of -inf gives 0;
@@ -373,8 +374,8 @@ def _softmax(x: Tensor, axis: int) -> Tensor:
     return e / sum_(e, axis=axis, keepdims=True)
 
 
-@named
-def log_softmax(x: Tensor, /, axis: int = -1) -> Tensor:
+@into
+def log_softmax(x: Tensor, /, axis: int = -1, *, out: Tensor | None = None) -> Tensor:
     """The logarithm of softmax along `axis`, accurate where softmax underflows; one kernel.
 
     An element of -inf gives -inf; where all are -inf, or one is inf or NaN, all results along that
@@ -405,16 +406,11 @@ def _shift(x: Tensor, axis: int) -> Tensor:
     return untaped(max_(x, axis=axis, keepdims=True)) if x.size else x
 
 
-@named
+@into
 def isclose(
-    x1: Operand,
-    x2: Operand,
-    /,
-    *,
-    rtol: float = 1e-5,
-    atol: float = 1e-8,
-    equal_nan: bool = False,
-) -> Tensor:
+    x1: Operand, x2: Operand, /, *, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """Whether two tensors are equal but for rounding, elementwise: |x1 - x2| <= atol + rtol * |x2|.
 
     `rtol`, `atol`: the relative and the absolute tolerance. The same infinity is close to itself;

@@ -17,6 +17,7 @@ from .copies import concat
 from .creation import full, ones, zeros
 from .cumulative import cumulative_sum, diff
 from .datatypes import cast, result_type
+from .forms import into
 from .indexing import fetch_along
 from .linalg import conjugate, matmul
 from .manipulation import broadcast_shapes, ravel, unstack
@@ -52,8 +53,8 @@ def _floats(op: str, x1: Operand, x2: Operand) -> tuple[DType, Tensor, Tensor]:
     return d, cast(a, d.compute), cast(b, d.compute)
 
 
-@named
-def fmax(x1: Operand, x2: Operand, /) -> Tensor:
+@into
+def fmax(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     """The larger of x1 and x2, element by element; beside NaN the other one.
 
     It is NaN only where both are; `maximum` is where either is.
@@ -70,8 +71,8 @@ def fmax(x1: Operand, x2: Operand, /) -> Tensor:
     return _beside_nan(a, b, ew.maximum(a, b))
 
 
-@named
-def fmin(x1: Operand, x2: Operand, /) -> Tensor:
+@into
+def fmin(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     """The smaller of x1 and x2, element by element; beside NaN the other one.
 
     It is NaN only where both are; `minimum` is where either is.
@@ -95,8 +96,8 @@ def _beside_nan(a: Tensor, b: Tensor, found: Tensor) -> Tensor:
     return ew.where(ew.isnan(a), b, ew.where(ew.isnan(b), a, found))
 
 
-@named
-def fmod(x1: Operand, x2: Operand, /) -> Tensor:
+@into
+def fmod(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     """The remainder of x1 / x2 with the sign of x1, as C's `fmod`; `remainder` has that of x2.
 
     It is exact. Of integers x % 0 is 0, of floats NaN; with an infinite x2 it is x1.
@@ -121,8 +122,8 @@ def fmod(x1: Operand, x2: Operand, /) -> Tensor:
     return ew.where(below, -rest, rest)
 
 
-@named
-def logaddexp2(x1: Operand, x2: Operand, /) -> Tensor:
+@into
+def logaddexp2(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     """log2(2**x1 + 2**x2), without overflow.
 
     Shapes: broadcast; a Python number has none.
@@ -144,7 +145,8 @@ def logaddexp2(x1: Operand, x2: Operand, /) -> Tensor:
 # --- of one number --------------------------------------------------------------------------------
 
 
-def isneginf(x: Tensor, /) -> Tensor:
+@into
+def isneginf(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """Whether each element is negative infinity.
 
     Shapes: any; the result has the same.
@@ -158,7 +160,8 @@ def isneginf(x: Tensor, /) -> Tensor:
     return _infinite("isneginf", x, -math.inf)
 
 
-def isposinf(x: Tensor, /) -> Tensor:
+@into
+def isposinf(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """Whether each element is positive infinity.
 
     Shapes: any; the result has the same.
@@ -181,7 +184,8 @@ def _infinite(op: str, x: Tensor, value: float) -> Tensor:
     return ew.equal(x, value)
 
 
-def isreal(x: Tensor, /) -> Tensor:
+@into
+def isreal(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """Whether each element is real: of complex dtype with an imaginary part of 0, or of another.
 
     Shapes: any; the result has the same.
@@ -197,7 +201,8 @@ def isreal(x: Tensor, /) -> Tensor:
     return ew.equal(ew.imag(x), 0.0)
 
 
-def iscomplex(x: Tensor, /) -> Tensor:
+@into
+def iscomplex(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """Whether each element has an imaginary part other than 0.
 
     Shapes: any; the result has the same.
@@ -216,7 +221,8 @@ def iscomplex(x: Tensor, /) -> Tensor:
 _UNSIGNED = {1: uint8, 2: uint16, 4: uint32, 8: uint64}  # by their bytes
 
 
-def bitwise_count(x: Tensor, /) -> Tensor:
+@into
+def bitwise_count(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """How many bits of each integer are 1; of a negative one, of its absolute value.
 
     Shapes: any; the result has the same.
@@ -245,10 +251,11 @@ def bitwise_count(x: Tensor, /) -> Tensor:
 # --- angles ---------------------------------------------------------------------------------------
 
 
-@named
+@into
 def unwrap(
-    x: Tensor, /, discont: float | None = None, axis: int = -1, *, period: float = 2 * math.pi
-) -> Tensor:
+    x: Tensor, /, discont: float | None = None, axis: int = -1, *, period: float = 2 * math.pi,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """The numbers along `axis` without jumps: whole periods are added that make steps small.
 
     `discont`: steps below it stay; half a period, which is also the least, unless given. `period`:
@@ -314,8 +321,8 @@ def array_equiv(x1: Array, x2: Array, /) -> bool:
     return bool(all_of(ew.equal(a, b)))
 
 
-@named
-def matvec(x1: Array, x2: Array, /) -> Tensor:
+@into
+def matvec(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     """The products of matrices with vectors, over the axes before those by broadcasting.
 
     Shapes: (..., n, k) and (..., k) give (..., n).
@@ -335,8 +342,8 @@ def matvec(x1: Array, x2: Array, /) -> Tensor:
     return view(found, ("reshape", found.shape[:-1]))
 
 
-@named
-def vecmat(x1: Array, x2: Array, /) -> Tensor:
+@into
+def vecmat(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     """The products of vectors with matrices, over the axes before those by broadcasting.
 
     Complex vectors are conjugated.
@@ -372,8 +379,10 @@ def _fitting(
 # --- orders ---------------------------------------------------------------------------------------
 
 
-@named
-def lexsort(keys: Sequence[Array] | Tensor, /, axis: int = -1) -> Tensor:
+@into
+def lexsort(
+    keys: Sequence[Array] | Tensor, /, axis: int = -1, *, out: Tensor | None = None
+) -> Tensor:
     """The positions along `axis` in the order of several keys: by the last, then by those before.
 
     `keys`: a list of tensors, or a tensor whose first axis goes over them. Where all keys are equal
@@ -403,8 +412,10 @@ def _keys(keys: object) -> Sequence[object]:
     return list(keys) if isinstance(keys, ARRAYS) else sequence("lexsort", keys, "keys", "tensors")
 
 
-@named
-def partition(x: Tensor, /, kth: int | Sequence[int], axis: int | None = -1) -> Tensor:
+@into
+def partition(
+    x: Tensor, /, kth: int | Sequence[int], axis: int | None = -1, *, out: Tensor | None = None
+) -> Tensor:
     """The elements of `x` such that those at `kth` stand where they would in order.
 
     What is smaller stands before them, what is larger behind. All come in order, which is one way
@@ -423,8 +434,10 @@ def partition(x: Tensor, /, kth: int | Sequence[int], axis: int | None = -1) -> 
     return sort(x, axis=d)
 
 
-@named
-def argpartition(x: Tensor, /, kth: int | Sequence[int], axis: int | None = -1) -> Tensor:
+@into
+def argpartition(
+    x: Tensor, /, kth: int | Sequence[int], axis: int | None = -1, *, out: Tensor | None = None
+) -> Tensor:
     """The positions along `axis` of the elements in the order of `partition`, as int64.
 
     All come in order: it is `argsort`. `kth`: one position or several, negative ones counted from

@@ -10,7 +10,8 @@ from ..capture.program import Place, Program
 from ..capture.traced import TracedFloat
 from ..graph.expr import Expr, Spec, leaf, storage_of
 from ..layout import Shape
-from ..memory import DataPtr, Storage
+from ..memory import DataPtr
+from ..memory.storage import storage_at
 from ..settings import Settings
 from ..tensor.tensor import Tensor, make
 from .calls import LEAF, NONE, NOTHING, OTHER, TUPLE, Beside, Call, Given, Wanted
@@ -47,7 +48,7 @@ class Candidate:
         if e.op is None:
             strides, offset = e.strides, e.offset
         ptr = DataPtr(None, 0, 0, spec.device)
-        self.tensor = make(leaf(Storage(ptr, 0, spec.device), spec, strides, offset))
+        self.tensor = make(leaf(storage_at(ptr, 0, spec.device), spec, strides, offset))
         self.tape = None
         return self.tensor
 

@@ -16,7 +16,8 @@ from ..dtypes import uint8
 from ..engine import recording
 from ..errors import CaptureError, GradientError
 from ..graph.expr import leaf, spec
-from ..memory import DataPtr, Storage
+from ..memory import DataPtr
+from ..memory.storage import storage_at
 from ..ops import table as ops
 from ..settings import current
 from ..tensor.tensor import Tensor, make
@@ -117,5 +118,5 @@ def _beginnings(program: Program, count: int) -> list[Tensor]:
     """Tensors of one byte: what matters is where they begin."""
     device = program.opened.device
     s = spec((1,), uint8, device)
-    nowhere = [Storage(DataPtr(None, 0, 0, device), 0, device) for _ in range(count)]
+    nowhere = [storage_at(DataPtr(None, 0, 0, device), 0, device) for _ in range(count)]
     return [make(leaf(x, s, (1,), 0)) for x in nowhere]

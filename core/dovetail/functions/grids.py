@@ -17,6 +17,7 @@ from .copies import stack
 from .creation import arange, extents, generate, linspace
 from .datatypes import DeviceLike, DTypeLike, cast, get_default_dtype, real_dtype
 from .elementwise import equal, pow, where
+from .forms import into
 
 __all__ = ["fromfunction", "geomspace", "indices", "logspace", "mgrid", "ogrid"]
 
@@ -98,10 +99,10 @@ mgrid = ClosedGrid()
 ogrid = OpenGrid()
 
 
-@named
+@into
 def logspace(
     start: float, stop: float, /, num: int = 50, *, endpoint: bool = True, base: float = 10.0,
-    dtype: DTypeLike = None, device: DeviceLike = None,
+    dtype: DTypeLike = None, device: DeviceLike = None, out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """`num` powers of `base`, whose exponents go evenly from `start` to `stop`.
 
@@ -121,10 +122,10 @@ def logspace(
     return cast(pow(real("logspace", base, "base"), exponents), d)
 
 
-@named
+@into
 def geomspace(
     start: float, stop: float, /, num: int = 50, *, endpoint: bool = True, dtype: DTypeLike = None,
-    device: DeviceLike = None,
+    device: DeviceLike = None, out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """`num` numbers from `start` to `stop`, each the same multiple of the one before.
 

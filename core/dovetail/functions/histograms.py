@@ -20,6 +20,7 @@ from ..tensor.verbs import apply, view
 from .creation import linspace, zeros
 from .cumulative import diff
 from .datatypes import cast, result_type
+from .forms import into
 from .index_writes import index_add
 from .indexing import fetch, searchsorted
 from .manipulation import flip, ravel
@@ -124,8 +125,10 @@ def _counted(at: Tensor, bins: int, weights: Tensor | None, how: str | None = No
     return make(node(ops.COUNT_VALUES, (at._expr,), s, how))
 
 
-@named
-def digitize(x: Tensor, bins: Array, /, *, right: bool = False) -> Tensor:
+@into
+def digitize(
+    x: Tensor, bins: Array, /, *, right: bool = False, out: Tensor | None = None
+) -> Tensor:
     """For each element the number of the bin that it lies in: 0 before the first edge.
 
     `bins`: the edges, in ascending or descending order, which the host checks. `right`: whether a

@@ -32,6 +32,7 @@ from ..tensor.slicing import basic_leaf
 from ..tensor.tensor import Tensor, alias, make, required, strided
 from ..tensor.verbs import apply, pending_view, view
 from ..tensor.writes import to_spec, value_node, write, write_value
+from .forms import into
 from .index_keys import (
     Key,
     Part,
@@ -256,8 +257,10 @@ def scatter_to(values: Tensor, positions: Tensor) -> Tensor:
 # --- functions ------------------------------------------------------------------------------------
 
 
-@named
-def index_add(x: Tensor, dim: int, index: Operand, source: Operand) -> Tensor:
+@into
+def index_add(
+    x: Tensor, dim: int, index: Operand, source: Operand, *, out: Tensor | None = None
+) -> Tensor:
     """A copy of `x` to whose slices at `index` along `dim` those of `source` have been added.
 
     `source`: a tensor, an array or a number, broadcast. Additions to one place happen one after the
@@ -296,8 +299,10 @@ def index_add_(x: Tensor, dim: int, index: Operand, source: Operand) -> Tensor:
     return x
 
 
-@named
-def scatter(x: Tensor, dim: int, index: Operand, src: Operand) -> Tensor:
+@into
+def scatter(
+    x: Tensor, dim: int, index: Operand, src: Operand, *, out: Tensor | None = None
+) -> Tensor:
     """A copy of `x` with the elements of `src` put in at `index` along `dim`.
 
     Every element keeps its own position along the other axes. In two dimensions, with dim 0:

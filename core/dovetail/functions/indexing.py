@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 
 from .. import layout as lay
-from ..arguments import choice, named
+from ..arguments import choice
 from ..backend.faults import Asked
 from ..dtypes import bool_, int64
 from ..errors import ArgumentError, DeviceError, ShapeError
@@ -24,6 +24,7 @@ from ..tensor.slicing import basic_leaf
 from ..tensor.tensor import Tensor, alias, make, required, strided
 from ..tensor.verbs import dispatch, pending_view, view
 from ..tensor.writes import value_node
+from .forms import into
 from .index_keys import (
     Key,
     Part,
@@ -169,8 +170,10 @@ def fetch_along(x: Tensor, positions: Tensor, axis: int) -> Tensor:
 # --- functions ------------------------------------------------------------------------------------
 
 
-@named
-def take(x: Tensor, indices: Array, /, axis: int | None = None) -> Tensor:
+@into
+def take(
+    x: Tensor, indices: Array, /, axis: int | None = None, *, out: Tensor | None = None
+) -> Tensor:
     """The elements of `x` at `indices` along `axis`, which the axes of `indices` replace.
 
     `indices`: integers, negative ones counted from the end. In a list or array they are checked at
@@ -196,8 +199,10 @@ def take(x: Tensor, indices: Array, /, axis: int | None = None) -> Tensor:
     return _selected("take", x, parts_along(x, d, array))
 
 
-@named
-def take_along_axis(x: Tensor, indices: Array, /, axis: int = -1) -> Tensor:
+@into
+def take_along_axis(
+    x: Tensor, indices: Array, /, axis: int = -1, *, out: Tensor | None = None
+) -> Tensor:
     """At each place the element of `x` there, except that its position along `axis` is `indices`'.
 
     `indices` are as for `take`. Undoes `argsort`: take_along_axis(x, argsort(x)) is sorted.
@@ -222,10 +227,11 @@ def take_along_axis(x: Tensor, indices: Array, /, axis: int = -1) -> Tensor:
     return _gather(source, [index], shape, axes, (d,), None if asked is None else (asked,))
 
 
-@named
+@into
 def searchsorted(
-    x1: Array, x2: Operand, /, *, side: str = "left", sorter: Array | None = None
-) -> Tensor:
+    x1: Array, x2: Operand, /, *, side: str = "left", sorter: Array | None = None,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """For each value of `x2` the position in the sorted vector `x1` before which it would stand.
 
     `side`: before ("left") or after ("right") equal ones. `sorter`: what sorts `x1`, as `argsort`

@@ -40,7 +40,9 @@ from ..engine import recording
 from ..errors import ArgumentError, DeviceError, DTypeError, ShapeError, SharingError
 from ..graph.expr import leaf, spec, storage_of
 from ..layout import Shape, StridedView
-from ..memory import Storage, foreign
+from ..memory import foreign
+from ..memory.addresses import require_memory
+from ..memory.storage import storage_at
 from ..ops.table import COPY
 from ..plugins.registry import devices
 from ..tensor.host import evaluate, evaluated, export, is_writable
@@ -152,7 +154,7 @@ def share(
     # Queued work may still use the memory when nobody else does.
     deleter = (lambda _: backend.synchronize()) if backend.asynchronous else None
     ptr = foreign(owner, handle, nbytes, device, 0, deleter)
-    storage = Storage(ptr, nbytes, device, read_only)
+    storage = storage_at(ptr, nbytes, device, read_only)
     storage.seen = True
     return make(leaf(storage, spec(shape, dtype, device, "asarray"), strides, -low))
 
@@ -202,11 +204,13 @@ def from_blob(
 
     `data_ptr`: the address of the first element. `strides`: contiguous ones unless given; in
     elements. `deleter`: a function of nothing, called once when no tensor uses the memory any more;
-    until then that has to stay. Nothing says whether there is memory: a wrong address ends Python.
+    until then that has to stay; where it raises, Python reports that. Where it can be seen that
+    there is no memory, or that it was freed, it is refused; any other wrong address ends Python.
     Shapes: any.
     Dtypes: all; the default floating dtype unless given.
     Raises: SharingError, a BufferError, where the device cannot use the memory as it is; then
-    `deleter` is not called. ShapeError, DTypeError, DeviceError, ArgumentTypeError.
+    `deleter` is not called. ArgumentError for an address that is 0, no multiple of the elements'
+    size, or of no memory; ShapeError, DTypeError, DeviceError, ArgumentTypeError.
 
     >>> import ctypes
     >>> import dovetail as dt
@@ -226,6 +230,13 @@ def from_blob(
         raise ArgumentError(f"{at} is no address")
     want = get_default_dtype() if dtype is None else D.dtype(dtype, "from_blob")
     target, owner = device_named(device, "from_blob"), _Blob()
+    if at % want.itemsize:
+        raise ArgumentError(
+            f"the address {at:#x} is no multiple of {want.itemsize}, the bytes of a {want.name}; "
+            "copy the memory to one that is"
+        )
+    low, high = (n * want.itemsize for n in lay.span(StridedView(sizes, steps, 0)))
+    require_memory("from_blob", at + low, high - low, target)
     found = share(owner, at, sizes, steps, want, target, False)
     if found is None:
         raise SharingError(f"device {target} cannot use the memory at {at:#x} as it is")

@@ -12,6 +12,7 @@ from ..tensor.operands import Array, brought
 from ..tensor.tensor import Tensor, required
 from ..tensor.verbs import slice_along, view
 from .copies import concat
+from .forms import into
 from .manipulation import expand_dims
 
 __all__ = [
@@ -85,8 +86,8 @@ def _at_least(op: str, x: Tensor, ndim: int) -> Tensor:
 # --- side by side ---------------------------------------------------------------------------------
 
 
-@named
-def hstack(arrays: Sequence[Array], /) -> Tensor:
+@into
+def hstack(arrays: Sequence[Array], /, *, out: Tensor | None = None) -> Tensor:
     """The tensors one after the other along the second axis; vectors along their only one.
 
     `arrays`: a list or tuple of them.
@@ -102,8 +103,8 @@ def hstack(arrays: Sequence[Array], /) -> Tensor:
     return concat(parts, axis=0 if parts[0].ndim == 1 else 1)
 
 
-@named
-def vstack(arrays: Sequence[Array], /) -> Tensor:
+@into
+def vstack(arrays: Sequence[Array], /, *, out: Tensor | None = None) -> Tensor:
     """The tensors one below the other, along the first axis; vectors are rows.
 
     `arrays`: a list or tuple of them.
@@ -118,8 +119,8 @@ def vstack(arrays: Sequence[Array], /) -> Tensor:
     return concat(_parts("vstack", arrays, 2), axis=0)
 
 
-@named
-def dstack(arrays: Sequence[Array], /) -> Tensor:
+@into
+def dstack(arrays: Sequence[Array], /, *, out: Tensor | None = None) -> Tensor:
     """The tensors one behind the other, along the third axis; see `atleast_3d`.
 
     `arrays`: a list or tuple of them.
@@ -134,8 +135,8 @@ def dstack(arrays: Sequence[Array], /) -> Tensor:
     return concat(_parts("dstack", arrays, 3), axis=2)
 
 
-@named
-def column_stack(arrays: Sequence[Array], /) -> Tensor:
+@into
+def column_stack(arrays: Sequence[Array], /, *, out: Tensor | None = None) -> Tensor:
     """The tensors side by side as columns of a matrix; vectors are one column each.
 
     `arrays`: a list or tuple of them.

@@ -27,6 +27,7 @@ from ..tensor.tensor import Tensor, make, required, strided
 from ..tensor.verbs import apply, dispatch, is_viewable, reduce, seen_as, view
 from ..tensor.writes import write_out
 from . import manipulation
+from .forms import into
 
 __all__ = ["diagonal", "matmul", "matrix_transpose", "outer", "reproducible", "tensordot", "vecdot"]
 
@@ -209,8 +210,8 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
     return x.mT
 
 
-@named
-def outer(x1: Array, x2: Array, /) -> Tensor:
+@into
+def outer(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     """The products of every element of one vector with every element of the other.
 
     Shapes: (n,) and (m,) give (n, m).
@@ -227,8 +228,8 @@ def outer(x1: Array, x2: Array, /) -> Tensor:
     return apply(ops.MULTIPLY, (view(x1, ("reshape", (x1.shape[0], 1))), x2))
 
 
-@named
-def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Tensor:
+@into
+def vecdot(x1: Array, x2: Array, /, *, axis: int = -1, out: Tensor | None = None) -> Tensor:
     """The sum of the products of two tensors along `axis`, after broadcasting.
 
     Of complex tensors the first one is conjugated. `axis` is counted from the end: -1 is the last.
@@ -290,8 +291,8 @@ def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
 Axes = int | tuple[int | Sequence[int], int | Sequence[int]]
 
 
-@named
-def tensordot(x1: Array, x2: Array, /, *, axes: Axes = 2) -> Tensor:
+@into
+def tensordot(x1: Array, x2: Array, /, *, axes: Axes = 2, out: Tensor | None = None) -> Tensor:
     """The sum of products over pairs of axes, as one `matmul`.
 
     `axes`: a number n, for the last n axes of x1 and the first n of x2; or two lists of axes, or

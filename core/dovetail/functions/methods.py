@@ -29,6 +29,7 @@ from . import (
     cumulative,
     datatypes,
     elementwise,
+    forms,
     index_writes,
     indexing,
     interop,
@@ -37,6 +38,7 @@ from . import (
     manipulation,
     masks,
     numpy_protocol,
+    random,
     sets,
     sorting,
     statistics,
@@ -81,6 +83,8 @@ LATE = {  # name -> the module that is loaded when somebody first asks for the m
         "order_statistics": "median nanmedian nanquantile percentile quantile",
         "orientation": "diag diagflat fliplr flipud rot90 trace",
         "products": "cross dot inner kron vdot",
+        "resizing": "resize_",
+        "strides": "element_size is_complex is_floating_point",
         "unique": "unique",
     }.items()
     for name in names.split()
@@ -101,6 +105,8 @@ def missing(x: Tensor, name: str) -> MethodType:
     refuse("Tensor", name)
     if name in LATE:
         return MethodType(getattr(import_module(f".{LATE[name]}", __package__), name), x)
+    if (form := forms.method_of(name)) is not None:
+        return MethodType(form, x)
     method = added("methods", name, "'Tensor' object has no attribute")
     assert callable(method)
     return MethodType(method, x)
@@ -229,8 +235,10 @@ def imaginary_part(x: Tensor) -> Tensor:
     return apply(ops.IMAG, (x,))
 
 
-@named
-def cumsum(x: Tensor, axis: int | None = None, *, dtype: DTypeLike = None) -> Tensor:
+@forms.into
+def cumsum(
+    x: Tensor, axis: int | None = None, *, dtype: DTypeLike = None, out: Tensor | None = None
+) -> Tensor:
     """The sums of the elements up to each one along `axis`, NumPy's and PyTorch's short name.
 
     `axis`: None ravels the tensor first, as NumPy has it; see `cumulative_sum`, which does not.
@@ -248,8 +256,10 @@ def cumsum(x: Tensor, axis: int | None = None, *, dtype: DTypeLike = None) -> Te
     return cumulative.cumulative_sum(whole, axis=axis or 0, dtype=dtype)
 
 
-@named
-def cumprod(x: Tensor, axis: int | None = None, *, dtype: DTypeLike = None) -> Tensor:
+@forms.into
+def cumprod(
+    x: Tensor, axis: int | None = None, *, dtype: DTypeLike = None, out: Tensor | None = None
+) -> Tensor:
     """The products of the elements up to each one along `axis`; a short name, as `cumsum`.
 
     `axis`: None ravels the tensor first, as NumPy has it; see `cumulative_prod`, which does not.
@@ -361,10 +371,15 @@ OWN: dict[str, object] = {
     "__reduce_ex__": keeping.reduced,
     "__getattr__": missing,
 }
+LOADED = (copies, creation, cumulative, elementwise, manipulation, random, sorting)
 IN_PLACE: dict[str, object] = {
-    f"{name}_": elementwise.in_place_form(op) for name, op in elementwise.FUNCTIONS.items()
+    **{f"{name}_": elementwise.in_place_form(op) for name, op in elementwise.FUNCTIONS.items()},
+    **forms.methods([module.__name__.rpartition(".")[2] for module in LOADED]),
 }
-SHORT = {"mul_": "multiply_", "sub_": "subtract_", "div_": "divide_", "neg_": "negative_"}
+SHORT = {
+    "mul_": "multiply_", "sub_": "subtract_", "div_": "divide_", "neg_": "negative_",
+    "cumsum_": "cumulative_sum_", "cumprod_": "cumulative_prod_",
+}  # fmt: skip
 METHODS: dict[str, object] = {
     **{name: getattr(module, name) for module, names in SAME_NAMES for name in names},
     **OTHER_NAMES,

@@ -12,6 +12,7 @@ from ..tensor.tensor import Tensor, required, strided
 from ..tensor.verbs import apply, view
 from .copies import concat
 from .datatypes import cast, result_type
+from .forms import into
 from .linalg import conjugate, matmul
 from .manipulation import broadcast_to, diagonal
 from .statistics import Axis
@@ -23,8 +24,10 @@ from .statistics import sum as sum_of
 __all__ = ["average", "corrcoef", "cov", "ptp"]
 
 
-@named
-def ptp(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+@into
+def ptp(
+    x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
+) -> Tensor:
     """The range of values over `axis`: the largest less the smallest.
 
     Shapes: any with elements along `axis`; the axes go, or stay with size 1 with `keepdims`.
@@ -93,10 +96,10 @@ def _spread_weights(x: Tensor, w: Tensor, axes: tuple[int, ...]) -> Tensor:
     return broadcast_to(view(w, ("reshape", column)), x.shape)
 
 
-@named
+@into
 def cov(
     x: Tensor, y: Array | None = None, /, *, rowvar: bool = True, correction: float = 1.0,
-    fweights: Array | None = None, aweights: Array | None = None,
+    fweights: Array | None = None, aweights: Array | None = None, out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """The covariance matrix of variables, of which each row of `x` has the observations.
 
@@ -172,8 +175,10 @@ def _weights(op: str, name: str, w: Array, rows: Tensor) -> Tensor:
     return cast(found, rows.dtype.part)
 
 
-@named
-def corrcoef(x: Tensor, y: Array | None = None, /, *, rowvar: bool = True) -> Tensor:
+@into
+def corrcoef(
+    x: Tensor, y: Array | None = None, /, *, rowvar: bool = True, out: Tensor | None = None
+) -> Tensor:
     """The correlation coefficients of variables: `cov`, divided by both standard deviations.
 
     `y`: more variables. `rowvar`: False has a variable in each column.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import layout as lay
-from ..arguments import named, real
+from ..arguments import real
 from ..dtypes import float32, int64
 from ..errors import AxisError
 from ..ops import table as ops
@@ -11,6 +11,7 @@ from ..tensor.tensor import Tensor, required, strided
 from ..tensor.verbs import apply
 from .cumulative import cumulative_prod, cumulative_sum
 from .datatypes import DTypeLike, cast
+from .forms import into
 from .manipulation import ravel
 from .statistics import Axis, argmax, squared_size
 from .statistics import all as all_of
@@ -37,10 +38,11 @@ def _present(x: Tensor, axis: Axis, keepdims: bool) -> Tensor:
     return sum_of(cast(apply(ops.EQUAL, (x, x)), int64), axis=axis, keepdims=keepdims)
 
 
-@named
+@into
 def nansum(
-    x: Tensor, /, axis: Axis = None, *, dtype: DTypeLike = None, keepdims: bool = False
-) -> Tensor:
+    x: Tensor, /, axis: Axis = None, *, dtype: DTypeLike = None, keepdims: bool = False,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """The sum over `axis` of the elements that are not NaN; 0 where there are none.
 
     Shapes: any; the axes go, or stay with size 1 with `keepdims`.
@@ -56,10 +58,11 @@ def nansum(
     return sum_of(_filled("nansum", x, 0.0), axis=axis, dtype=dtype, keepdims=keepdims)
 
 
-@named
+@into
 def nanprod(
-    x: Tensor, /, axis: Axis = None, *, dtype: DTypeLike = None, keepdims: bool = False
-) -> Tensor:
+    x: Tensor, /, axis: Axis = None, *, dtype: DTypeLike = None, keepdims: bool = False,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """The product over `axis` of the elements that are not NaN; 1 where there are none.
 
     Shapes: any; the axes go, or stay with size 1 with `keepdims`.
@@ -75,8 +78,10 @@ def nanprod(
     return product_of(_filled("nanprod", x, 1.0), axis=axis, dtype=dtype, keepdims=keepdims)
 
 
-@named
-def nanmean(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+@into
+def nanmean(
+    x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
+) -> Tensor:
     """The mean over `axis` of the elements that are not NaN; NaN where there are none.
 
     Shapes: any; the axes go, or stay with size 1 with `keepdims`.
@@ -98,10 +103,11 @@ def _mean(x: Tensor, axis: Axis, keepdims: bool) -> Tensor:
     return apply(ops.DIVIDE, (total, cast(_present(x, axis, keepdims), x.dtype)))
 
 
-@named
+@into
 def nanvar(
-    x: Tensor, /, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False
-) -> Tensor:
+    x: Tensor, /, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """The variance over `axis` of the elements that are not NaN.
 
     `correction`: c in the divisor n - c, n being how many are not NaN; NaN where that is not
@@ -119,10 +125,11 @@ def nanvar(
     return _variance("nanvar", x, axis, correction, keepdims, False)
 
 
-@named
+@into
 def nanstd(
-    x: Tensor, /, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False
-) -> Tensor:
+    x: Tensor, /, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """The standard deviation over `axis` of the elements that are not NaN: the root of `nanvar`.
 
     `correction`: c in the divisor n - c, n being how many are not NaN; NaN where that is not
@@ -157,8 +164,10 @@ def _variance(
     return cast(apply(ops.SQRT, (v,)) if root else v, d)
 
 
-@named
-def nanmin(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+@into
+def nanmin(
+    x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
+) -> Tensor:
     """The smallest element over `axis` that is not NaN; NaN where all are.
 
     Shapes: any with elements along `axis`; the axes go, or stay with size 1 with `keepdims`.
@@ -173,8 +182,10 @@ def nanmin(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor
     return _extreme("nanmin", x, axis, keepdims)
 
 
-@named
-def nanmax(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+@into
+def nanmax(
+    x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
+) -> Tensor:
     """The largest element over `axis` that is not NaN; NaN where all are.
 
     Shapes: any with elements along `axis`; the axes go, or stay with size 1 with `keepdims`.
@@ -199,8 +210,10 @@ def _extreme(op: str, x: Tensor, axis: Axis, keepdims: bool) -> Tensor:
     return apply(ops.WHERE, (none, float("nan"), found))
 
 
-@named
-def nanargmin(x: Tensor, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
+@into
+def nanargmin(
+    x: Tensor, /, axis: int | None = None, *, keepdims: bool = False, out: Tensor | None = None
+) -> Tensor:
     """Where along `axis` the smallest element that is not NaN is first; -1 where all are NaN.
 
     `axis`: None looks at the raveled tensor. NumPy raises an error where all are NaN.
@@ -215,8 +228,10 @@ def nanargmin(x: Tensor, /, axis: int | None = None, *, keepdims: bool = False) 
     return _place("nanargmin", x, axis, keepdims)
 
 
-@named
-def nanargmax(x: Tensor, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
+@into
+def nanargmax(
+    x: Tensor, /, axis: int | None = None, *, keepdims: bool = False, out: Tensor | None = None
+) -> Tensor:
     """Where along `axis` the largest element that is not NaN is first; -1 where all are NaN.
 
     `axis`: None looks at the raveled tensor. NumPy raises an error where all are NaN.
@@ -242,8 +257,10 @@ def _place(op: str, x: Tensor, axis: int | None, keepdims: bool) -> Tensor:
     return apply(ops.WHERE, (none, -1, found))
 
 
-@named
-def nancumsum(x: Tensor, /, axis: int | None = None, *, dtype: DTypeLike = None) -> Tensor:
+@into
+def nancumsum(
+    x: Tensor, /, axis: int | None = None, *, dtype: DTypeLike = None, out: Tensor | None = None
+) -> Tensor:
     """The sums of the elements up to each one along `axis`, NaN counting as 0.
 
     `axis`: None ravels the tensor first. `dtype` is one to which the elements are cast first.
@@ -262,8 +279,10 @@ def nancumsum(x: Tensor, /, axis: int | None = None, *, dtype: DTypeLike = None)
     )
 
 
-@named
-def nancumprod(x: Tensor, /, axis: int | None = None, *, dtype: DTypeLike = None) -> Tensor:
+@into
+def nancumprod(
+    x: Tensor, /, axis: int | None = None, *, dtype: DTypeLike = None, out: Tensor | None = None
+) -> Tensor:
     """The products of the elements up to each one along `axis`, NaN counting as 1.
 
     `axis`: None ravels the tensor first. `dtype` is one to which the elements are cast first.

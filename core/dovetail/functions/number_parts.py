@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
-from ..arguments import named, real
+from ..arguments import real
 from ..dtypes import float32
 from ..errors import DTypeError
 from ..ops import table as ops
@@ -12,14 +13,16 @@ from ..tensor.operands import Operand
 from ..tensor.tensor import Tensor, required
 from ..tensor.verbs import apply
 from .datatypes import cast, finfo
+from .forms import into
 
 __all__ = ["divmod", "frexp", "modf", "nan_to_num"]
 
 
-@named
+@into
 def nan_to_num(
-    x: Tensor, /, nan: float = 0.0, *, posinf: float | None = None, neginf: float | None = None
-) -> Tensor:
+    x: Tensor, /, nan: float = 0.0, *, posinf: float | None = None, neginf: float | None = None,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """`x` with numbers in the place of NaN and infinities.
 
     `nan`: what becomes of NaN. `posinf`, `neginf`: of infinities; the largest and the least finite
@@ -50,8 +53,10 @@ def nan_to_num(
     return apply(ops.WHERE, (apply(ops.ISNAN, (x,)), nan, found))
 
 
-@named
-def divmod(x1: Operand, x2: Operand, /) -> tuple[Tensor, Tensor]:
+@into
+def divmod(
+    x1: Operand, x2: Operand, /, *, out: Sequence[Tensor] | None = None
+) -> tuple[Tensor, Tensor]:
     """The quotients rounded down and the remainders: (floor_divide, remainder).
 
     Shapes: broadcast; a Python number has none.
@@ -65,8 +70,8 @@ def divmod(x1: Operand, x2: Operand, /) -> tuple[Tensor, Tensor]:
     return apply(ops.FLOOR_DIVIDE, (x1, x2)), apply(ops.REMAINDER, (x1, x2))
 
 
-@named
-def modf(x: Tensor, /) -> tuple[Tensor, Tensor]:
+@into
+def modf(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> tuple[Tensor, Tensor]:
     """The fractions and the integers of numbers, both with their sign: (fractions, integers).
 
     Of an infinity: 0 and itself.
@@ -86,8 +91,8 @@ def modf(x: Tensor, /) -> tuple[Tensor, Tensor]:
     return apply(ops.WHERE, (zero, apply(ops.COPYSIGN, (fraction, x)), fraction)), whole
 
 
-@named
-def frexp(x: Tensor, /) -> tuple[Tensor, Tensor]:
+@into
+def frexp(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> tuple[Tensor, Tensor]:
     """Mantissas m and exponents e of numbers, x = m * 2**e with 1/2 <= |m| < 1: (m, e).
 
     0, infinities and NaN are their own mantissa, with the exponent 0. `ldexp` puts them together.

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import layout as lay
-from ..arguments import choice, flag, named, refused
+from ..arguments import choice, flag, refused
 from ..dtypes import DType, float32, float64, int64
 from ..errors import ArgumentError, ShapeError
 from ..graph.expr import node, spec
@@ -25,6 +25,7 @@ from ..tensor.verbs import apply, view
 from . import elementwise
 from .copies import concat
 from .datatypes import cast
+from .forms import into
 from .indexing import fetch_along, take
 from .manipulation import moveaxis
 from .sorting import SAME_BITS, sort
@@ -242,8 +243,10 @@ def _reduced(
 # --- functions ------------------------------------------------------------------------------------
 
 
-@named
-def median(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+@into
+def median(
+    x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
+) -> Tensor:
     """The median over `axis`: the middle element in sorted order, or between two of them halfway.
 
     NaN where a row has one. PyTorch's is the lower of the two.
@@ -259,8 +262,10 @@ def median(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor
     return _reduced("median", x, np.array(0.5), axis, keepdims, "linear", _picked)
 
 
-@named
-def nanmedian(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+@into
+def nanmedian(
+    x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
+) -> Tensor:
     """The median over `axis` of the elements that are not NaN; NaN where all are.
 
     Shapes: any with elements along `axis`; the axes go, or stay with size 1 with `keepdims`.
@@ -275,10 +280,11 @@ def nanmedian(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Ten
     return _reduced("nanmedian", x, np.array(0.5), axis, keepdims, "linear", _picked_present)
 
 
-@named
+@into
 def quantile(
-    x: Tensor, q: Operand, /, axis: Axis = None, *, method: str = "linear", keepdims: bool = False
-) -> Tensor:
+    x: Tensor, q: Operand, /, axis: Axis = None, *, method: str = "linear", keepdims: bool = False,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """The quantiles over `axis`: what a part `q` of the elements lies below.
 
     `q`: one number in 0..1 or several, which the host reads. `method`: what lies between two
@@ -300,10 +306,11 @@ def quantile(
     return _reduced("quantile", x, p, axis, keepdims, method, _picked)
 
 
-@named
+@into
 def nanquantile(
-    x: Tensor, q: Operand, /, axis: Axis = None, *, method: str = "linear", keepdims: bool = False
-) -> Tensor:
+    x: Tensor, q: Operand, /, axis: Axis = None, *, method: str = "linear", keepdims: bool = False,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """The quantiles over `axis` of the elements that are not NaN; NaN where all are.
 
     `q`, `method`: as for `quantile`.
@@ -322,10 +329,11 @@ def nanquantile(
     return _reduced("nanquantile", x, p, axis, keepdims, method, _picked_present)
 
 
-@named
+@into
 def percentile(
-    x: Tensor, q: Operand, /, axis: Axis = None, *, method: str = "linear", keepdims: bool = False
-) -> Tensor:
+    x: Tensor, q: Operand, /, axis: Axis = None, *, method: str = "linear", keepdims: bool = False,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """The percentiles over `axis`: `quantile` of q / 100.
 
     `q`: one number in 0..100 or several. `method`: as for `quantile`.
@@ -344,10 +352,11 @@ def percentile(
     return _reduced("percentile", x, p, axis, keepdims, method, _picked)
 
 
-@named
+@into
 def nanpercentile(
-    x: Tensor, q: Operand, /, axis: Axis = None, *, method: str = "linear", keepdims: bool = False
-) -> Tensor:
+    x: Tensor, q: Operand, /, axis: Axis = None, *, method: str = "linear", keepdims: bool = False,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """The percentiles over `axis` of the elements that are not NaN: `nanquantile` of q / 100.
 
     `q`: one number in 0..100 or several. `method`: as for `quantile`.

@@ -13,6 +13,7 @@ from ..tensor.tensor import Tensor, required, strided
 from ..tensor.verbs import apply, view
 from .creation import eye, generate, ones, tril, triu, zeros
 from .datatypes import DeviceLike, DTypeLike
+from .forms import into
 from .indexing import take
 from .manipulation import diagonal, flip, ravel
 from .masks import nonzero
@@ -91,8 +92,8 @@ def flipud(x: Tensor, /) -> Tensor:
 # --- diagonals ------------------------------------------------------------------------------------
 
 
-@named
-def diag(x: Tensor, /, k: int = 0) -> Tensor:
+@into
+def diag(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
     """The diagonal of a matrix as a view, or a matrix that has a vector as its diagonal.
 
     `k`: which diagonal: 0 is the main one, above it positive, below it negative.
@@ -112,8 +113,8 @@ def diag(x: Tensor, /, k: int = 0) -> Tensor:
     return _with_diagonal("diag", x, k)
 
 
-@named
-def diagflat(x: Tensor, /, k: int = 0) -> Tensor:
+@into
+def diagflat(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
     """A matrix whose diagonal has the elements of `x` in row-major order.
 
     `k`: which diagonal: 0 is the main one, above it positive, below it negative.
@@ -142,10 +143,11 @@ def _with_diagonal(op: str, x: Tensor, k: int) -> Tensor:
     return apply(ops.WHERE, (on, column, zero))
 
 
-@named
+@into
 def trace(
-    x: Tensor, /, *, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike = None
-) -> Tensor:
+    x: Tensor, /, *, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike = None,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """The sum of the diagonal over two axes.
 
     `offset`: which diagonal: 0 is the main one, above it positive, below it negative. `axis1`,
@@ -179,15 +181,16 @@ def diag_indices(n: int, ndim: int = 2, /, *, device: DeviceLike = None) -> tupl
     return (generate(ops.POSITION, (n,), (), (), int64, device, "diag_indices"),) * ndim
 
 
-@named
+@into
 def tri(
     n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: DTypeLike = None,
-    device: DeviceLike = None,
+    device: DeviceLike = None, out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """A matrix with ones at and below a diagonal, and zeros above it.
 
     `n_rows`, `n_cols`: its sizes; a square unless `n_cols` is given. `k`: which diagonal: 0 is the
     main one, above it positive, below it negative.
+    Shapes: (n_rows, n_cols).
     Dtypes: `dtype`, the default one (float32) unless given.
     Raises: ShapeError, DTypeError, DeviceError.
 

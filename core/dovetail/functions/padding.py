@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..arguments import choice, integers, named, sequence
+from ..arguments import choice, integers, sequence
 from ..dtypes import int64
 from ..errors import ArgumentError, ShapeError
 from ..tensor.host import from_host
 from ..tensor.tensor import Tensor, strided
 from .copies import concat, copy
 from .creation import Fill, full
+from .forms import into
 from .indexing import take
 
 __all__ = ["pad"]
@@ -21,10 +22,11 @@ MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
 Widths = int | Sequence[int] | Sequence[Sequence[int]]
 
 
-@named
+@into
 def pad(
-    x: Tensor, pad_width: Widths, /, mode: str = "constant", *, constant_values: Fill = 0
-) -> Tensor:
+    x: Tensor, pad_width: Widths, /, mode: str = "constant", *, constant_values: Fill = 0,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """A new tensor with more elements before and after those of `x` along each axis.
 
     `pad_width`: how many: one number for all, (before, after) for all axes, or such a pair for each

@@ -6,13 +6,14 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..arguments import integers, named
+from ..arguments import integers
 from ..dtypes import int64
 from ..errors import ArgumentError, ShapeError
 from ..ops import table as ops
 from ..tensor.tensor import Tensor, strided
 from ..tensor.verbs import apply, view
 from .creation import arange, extents, zeros
+from .forms import into
 from .index_writes import index_add
 from .manipulation import as_strided
 from .padding import pad
@@ -57,10 +58,11 @@ def _patches(op: str, kernel: Sizes, dilation: Sizes, padding: Sizes, stride: Si
     return _Patches(*found[1:])
 
 
-@named
+@into
 def unfold(
-    x: Tensor, /, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1
-) -> Tensor:
+    x: Tensor, /, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1, *,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """The patches of images as columns: PyTorch's `nn.functional.unfold`, im2col.
 
     `kernel_size`: how large a patch is; an int for two axes, or a tuple with a size for each of
@@ -90,10 +92,10 @@ def unfold(
     return view(seen, ("reshape", shape), "unfold")
 
 
-@named
+@into
 def fold(
     x: Tensor, /, output_size: Sizes, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0,
-    stride: Sizes = 1,
+    stride: Sizes = 1, *, out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Images of which columns are patches, summed where they overlap: PyTorch's `fold`, col2im.
 

@@ -19,6 +19,7 @@ from ..tensor.tensor import Tensor, make, required, strided
 from ..tensor.verbs import apply, view
 from .creation import extents, ones, tril, triu, zeros
 from .datatypes import DeviceLike, cast
+from .forms import into
 from .from_values import asarray
 from .index_keys import checked, index_array
 from .manipulation import unstack
@@ -71,10 +72,10 @@ def unravel_index(
     return (at, *reversed(found)) if sizes else ()
 
 
-@named
+@into
 def ravel_multi_index(
     multi_index: Sequence[Index] | Tensor, /, dims: int | Sequence[int],
-    mode: str | Sequence[str] = "raise", *, device: DeviceLike = None,
+    mode: str | Sequence[str] = "raise", *, device: DeviceLike = None, out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Which places of a shape, counted through it row by row, have these indices along its axes.
 

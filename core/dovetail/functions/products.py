@@ -11,6 +11,7 @@ from ..tensor.tensor import Tensor, strided
 from ..tensor.verbs import apply, slice_along, view
 from ..tensor.writes import write_out
 from .copies import stack
+from .forms import into
 from .linalg import matmul, tensordot, vecdot
 from .manipulation import ravel
 
@@ -42,8 +43,8 @@ def dot(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     return found if out is None else write_out("dot", out, found)
 
 
-@named
-def inner(x1: Operand, x2: Operand, /) -> Tensor:
+@into
+def inner(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     """The sums of products over the last axes of two tensors, for every pair of the others.
 
     With a number or a tensor of no dimensions it is a plain product.
@@ -64,8 +65,8 @@ def inner(x1: Operand, x2: Operand, /) -> Tensor:
     return tensordot(a, b, axes=((-1,), (-1,)))
 
 
-@named
-def vdot(x1: Array, x2: Array, /) -> Tensor:
+@into
+def vdot(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     """The sum of the products of the elements of two tensors, both raveled.
 
     Shapes: of as many elements; gives ().
@@ -81,8 +82,8 @@ def vdot(x1: Array, x2: Array, /) -> Tensor:
     return vecdot(ravel(a), ravel(b))
 
 
-@named
-def kron(x1: Array, x2: Array, /) -> Tensor:
+@into
+def kron(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     """The Kronecker product: for each element of `x1` a block, that element times `x2`.
 
     Shapes: of the one with fewer dimensions ones are put in front; sizes are multiplied.
@@ -102,8 +103,8 @@ def kron(x1: Array, x2: Array, /) -> Tensor:
     return view(apply(ops.MULTIPLY, tuple(apart)), ("reshape", shape), "kron")
 
 
-@named
-def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Tensor:
+@into
+def cross(x1: Array, x2: Array, /, *, axis: int = -1, out: Tensor | None = None) -> Tensor:
     """The cross products of vectors of three elements along an axis.
 
     Shapes: broadcast; the axis has 3 elements in both.

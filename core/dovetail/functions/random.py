@@ -31,6 +31,7 @@ from ..tensor.tensor import Tensor, make
 from ..tensor.verbs import apply
 from .creation import extents, of_parts
 from .datatypes import FORMATS, DeviceLike, DTypeLike, any_dtype, get_default_dtype, real_dtype
+from .forms import into
 from .indexing import take
 from .sorting import order_of
 
@@ -134,11 +135,10 @@ class Generator:
             self._offset = (self._offset + n) % (1 << 64)
         return found
 
-    @named
-    @named
+    @into
     def uniform(
         self, shape: Extents = (), *, low: float = 0.0, high: float = 1.0, dtype: DTypeLike = None,
-        device: DeviceLike = None,
+        device: DeviceLike = None, out: Tensor | None = None,
     ) -> Tensor:  # fmt: skip
         """Floats spread evenly over low <= x < high.
 
@@ -168,11 +168,10 @@ class Generator:
             return u
         return apply(ops.ADD, (apply(ops.MULTIPLY, (u, high - low)), low))
 
-    @named
-    @named
+    @into
     def normal(
         self, shape: Extents = (), *, mean: complex = 0.0, std: float = 1.0,
-        dtype: DTypeLike = None, device: DeviceLike = None,
+        dtype: DTypeLike = None, device: DeviceLike = None, out: Tensor | None = None,
     ) -> Tensor:  # fmt: skip
         """Floats from the normal distribution, or complex numbers from the circular one.
 
@@ -205,11 +204,10 @@ class Generator:
             return z
         return apply(ops.ADD, (apply(ops.MULTIPLY, (z, std)), mean))
 
-    @named
-    @named
+    @into
     def integers(
         self, low: int, high: int | None = None, shape: Extents = (), *, dtype: DTypeLike = None,
-        device: DeviceLike = None,
+        device: DeviceLike = None, out: Tensor | None = None,
     ) -> Tensor:  # fmt: skip
         """Integers low <= k < high; where `high` is not given, 0 <= k < low.
 
@@ -239,9 +237,10 @@ class Generator:
         sizes = extents("integers", shape)
         return self._draw(ops.RANDOM_BELOW, sizes, scalars, (uint64, uint64), d, device)
 
-    @named
-    @named
-    def permutation(self, x: int | Tensor, *, device: DeviceLike = None) -> Tensor:
+    @into
+    def permutation(
+        self, x: int | Tensor, *, device: DeviceLike = None, out: Tensor | None = None
+    ) -> Tensor:
         """The integers 0..x-1, or the slices of a tensor `x` along its first axis, in random order.
 
         Random 64-bit keys are drawn and sorted on the device, ties by position.
@@ -376,10 +375,10 @@ def set_state(state: tuple[int, int]) -> None:
     _default.state = state
 
 
-@named
+@into
 def uniform(
     shape: Extents = (), *, low: float = 0.0, high: float = 1.0, dtype: DTypeLike = None,
-    device: DeviceLike = None, generator: Generator | None = None,
+    device: DeviceLike = None, generator: Generator | None = None, out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Floats spread evenly over low <= x < high.
 
@@ -401,10 +400,10 @@ def uniform(
     return g.uniform(shape, low=low, high=high, dtype=dtype, device=device)
 
 
-@named
+@into
 def normal(
     shape: Extents = (), *, mean: complex = 0.0, std: float = 1.0, dtype: DTypeLike = None,
-    device: DeviceLike = None, generator: Generator | None = None,
+    device: DeviceLike = None, generator: Generator | None = None, out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Floats from the normal distribution.
 
@@ -425,10 +424,10 @@ def normal(
     return g.normal(shape, mean=mean, std=std, dtype=dtype, device=device)
 
 
-@named
+@into
 def integers(
     low: int, high: int | None = None, shape: Extents = (), *, dtype: DTypeLike = None,
-    device: DeviceLike = None, generator: Generator | None = None,
+    device: DeviceLike = None, generator: Generator | None = None, out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Integers low <= k < high; where `high` is not given, 0 <= k < low.
 
@@ -450,10 +449,11 @@ def integers(
     return g.integers(low, high, shape, dtype=dtype, device=device)
 
 
-@named
+@into
 def permutation(
-    x: int | Tensor, *, device: DeviceLike = None, generator: Generator | None = None
-) -> Tensor:
+    x: int | Tensor, *, device: DeviceLike = None, generator: Generator | None = None,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """The integers 0..x-1, or the slices of a tensor `x` along its first axis, in random order.
 
     Random 64-bit keys are drawn and sorted on the device, ties by position.

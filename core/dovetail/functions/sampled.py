@@ -14,6 +14,7 @@ from .copies import concat
 from .creation import ones, zeros
 from .cumulative import cumulative_prod, diff
 from .datatypes import cast, result_type
+from .forms import into
 from .indexing import fetch, searchsorted
 from .linalg import conjugate, matmul
 from .manipulation import as_strided, broadcast_to, flip, ravel
@@ -36,8 +37,11 @@ def _vector(op: str, name: str, x: Tensor) -> Tensor:
     return x
 
 
-@named
-def ediff1d(x: Tensor, /, to_end: Array | None = None, to_begin: Array | None = None) -> Tensor:
+@into
+def ediff1d(
+    x: Tensor, /, to_end: Array | None = None, to_begin: Array | None = None, *,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """The differences of neighbours in the raveled tensor, with something before and after them.
 
     `to_end`, `to_begin`: what stands behind and in front of the differences.
@@ -57,8 +61,11 @@ def ediff1d(x: Tensor, /, to_end: Array | None = None, to_begin: Array | None = 
     return concat([cast(p, x.dtype) for p in parts]) if len(parts) > 1 else parts[0]
 
 
-@named
-def trapezoid(y: Tensor, x: Array | None = None, /, *, dx: float = 1.0, axis: int = -1) -> Tensor:
+@into
+def trapezoid(
+    y: Tensor, x: Array | None = None, /, *, dx: float = 1.0, axis: int = -1,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """The area under samples along `axis`, by the trapezoidal rule.
 
     `y`: the samples. `x`: where they were taken; unless given, `dx` apart.
@@ -161,10 +168,10 @@ def _at_end(p: Tensor, q: Tensor, r: Tensor, a: Tensor | float, b: Tensor | floa
     return p * (-(a * 2.0 + b) / (a * (a + b))) + q * ((a + b) / (a * b)) - r * (a / (b * (a + b)))
 
 
-@named
+@into
 def interp(
     x: Tensor, xp: Array, fp: Array, /, left: float | None = None, right: float | None = None,
-    period: float | None = None,
+    period: float | None = None, *, out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """The values at `x` of the function that goes straight from each sample to the next.
 
@@ -220,8 +227,10 @@ def _periodic(
     return x, places, concat([values[-1:], values, values[:1]])
 
 
-@named
-def vander(x: Array, n: int | None = None, /, *, increasing: bool = False) -> Tensor:
+@into
+def vander(
+    x: Array, n: int | None = None, /, *, increasing: bool = False, out: Tensor | None = None
+) -> Tensor:
     """The Vandermonde matrix: the powers of each element, the highest first.
 
     `n`: how many powers, from 0 on; as many as there are elements, unless given. `increasing`: has
@@ -249,8 +258,8 @@ def vander(x: Array, n: int | None = None, /, *, increasing: bool = False) -> Te
 MODES = ("full", "same", "valid")
 
 
-@named
-def convolve(x1: Array, x2: Array, /, *, mode: str = "full") -> Tensor:
+@into
+def convolve(x1: Array, x2: Array, /, *, mode: str = "full", out: Tensor | None = None) -> Tensor:
     """The convolution of two vectors: sums of products with one of them turned around.
 
     `mode`: "full" has all sums, "same" as many in the middle as the longer one has elements,
@@ -268,8 +277,8 @@ def convolve(x1: Array, x2: Array, /, *, mode: str = "full") -> Tensor:
     return _convolved("convolve", a, b, mode)
 
 
-@named
-def correlate(x1: Array, x2: Array, /, *, mode: str = "valid") -> Tensor:
+@into
+def correlate(x1: Array, x2: Array, /, *, mode: str = "valid", out: Tensor | None = None) -> Tensor:
     """The cross-correlation of two vectors: sums of products at every distance.
 
     The second one is conjugated, where it is complex.
@@ -307,8 +316,8 @@ def _convolved(op: str, a: Tensor, b: Tensor, mode: str) -> Tensor:
     return matmul(slice_along(windows, 0, skipped, length), flip(cast(short, d)))
 
 
-@named
-def polyval(p: Array, x: Tensor | float, /) -> Tensor:
+@into
+def polyval(p: Array, x: Tensor | float, /, *, out: Tensor | None = None) -> Tensor:
     """The values of a polynomial at `x`, by Horner's scheme.
 
     `p`: its coefficients, the highest power first.

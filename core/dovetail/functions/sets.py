@@ -19,6 +19,7 @@ from .copies import concat
 from .creation import full, zeros
 from .cumulative import cumulative_sum
 from .datatypes import cast, result_type
+from .forms import into
 from .index_writes import scatter_to
 from .indexing import fetch, searchsorted
 from .manipulation import expand_dims, reshape
@@ -134,8 +135,11 @@ def unique_values(x: Tensor, /) -> Tensor:
     return fetch(ordered, _runs(ordered)[0])
 
 
-@named
-def isin(x1: Tensor | int | float, x2: Tensor | int | float, /, *, invert: bool = False) -> Tensor:
+@into
+def isin(
+    x1: Tensor | int | float, x2: Tensor | int | float, /, *, invert: bool = False,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """Whether each element of `x1` is an element of `x2`.
 
     `invert`: whether it is not. NaN is in nothing. One pass over `x1`, and a sort of `x2` if it is

@@ -6,11 +6,12 @@ where the largest come first.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 from .. import layout as lay
-from ..arguments import flag, integer, named, shown
+from ..arguments import flag, integer, shown
 from ..device import opened
 from ..dtypes import bfloat16, float16, int64
 from ..engine import recording
@@ -22,6 +23,7 @@ from ..ops.sort import HALF, Order, key_dtype
 from ..tensor.host import evaluate
 from ..tensor.tensor import Tensor, make, strided
 from ..tensor.verbs import slice_along, view
+from .forms import into
 from .indexing import fetch_along
 from .statistics import max as largest_of
 from .statistics import min as smallest_of
@@ -38,8 +40,11 @@ class TopK(NamedTuple):
     indices: Tensor
 
 
-@named
-def sort(x: Tensor, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
+@into
+def sort(
+    x: Tensor, /, axis: int = -1, *, descending: bool = False, stable: bool = True,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """The elements of `x` in order along `axis`, equal ones in the order in which they were.
 
     It is always stable, whatever `stable` says. `descending`: the largest first; equal ones keep
@@ -62,10 +67,11 @@ def sort(x: Tensor, /, axis: int = -1, *, descending: bool = False, stable: bool
     return _along(ops.SORT, x, axis, descending)
 
 
-@named
+@into
 def argsort(
-    x: Tensor, /, axis: int = -1, *, descending: bool = False, stable: bool = True
-) -> Tensor:
+    x: Tensor, /, axis: int = -1, *, descending: bool = False, stable: bool = True,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """The positions along `axis` of the elements of `x` in order, as int64.
 
     The order is that of `sort`: stable whatever `stable` says, NaN last, also where `descending`.
@@ -81,8 +87,11 @@ def argsort(
     return _along(ops.ARGSORT, x, axis, _descending("argsort", descending, stable))
 
 
-@named
-def topk(x: Tensor, k: int, /, axis: int = -1, *, largest: bool = True) -> TopK:
+@into
+def topk(
+    x: Tensor, k: int, /, axis: int = -1, *, largest: bool = True,
+    out: Sequence[Tensor] | None = None,
+) -> TopK:  # fmt: skip
     """The `k` largest elements along `axis`, in order, and their positions: (values, indices).
 
     `largest`: False takes the smallest. Of equal ones the first come first (stable); NaN stands

@@ -10,6 +10,7 @@ from ..tensor.tensor import Tensor, required
 from ..tensor.verbs import apply
 from .datatypes import cast
 from .elementwise import digamma, zeta
+from .forms import into
 
 __all__ = ["expit", "polygamma"]
 
@@ -29,8 +30,8 @@ def expit(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     return apply(ops.TABLE["sigmoid"], (required("expit", x),), None, out)
 
 
-@named
-def polygamma(n: int, x: Tensor, /) -> Tensor:
+@into
+def polygamma(n: int, x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """The n-th derivative of `digamma`.
 
     `n`: an int from 0 to 30; 0 is digamma itself. For n > 0 it is infinite at 0, and NaN below.

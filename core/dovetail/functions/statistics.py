@@ -23,6 +23,7 @@ from ..tensor.tensor import Tensor, make, required, strided, untaped
 from ..tensor.verbs import apply, dispatch, reduce, view
 from ..tensor.writes import write_out
 from .datatypes import DTypeLike, any_dtype, cast
+from .forms import into
 
 __all__ = [
     "all", "any", "argmax", "argmin", "count_nonzero", "logsumexp", "max", "mean", "min", "prod",
@@ -390,8 +391,10 @@ def _variance(op: str, x: Tensor, axis: Axis, correction: float, keepdims: bool)
     return total / (left if left > 0 else 0.0)
 
 
-@named
-def logsumexp(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+@into
+def logsumexp(
+    x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
+) -> Tensor:
     """The logarithm of the sum of exp(x) over `axis`, without overflow; one kernel.
 
     The largest element is taken off first and added again at the end. Of -inf alone it is -inf.

@@ -20,7 +20,8 @@ from ..device import device as device_named
 from ..engine import recording
 from ..errors import DeviceError
 from ..graph.expr import Expr, leaf, spec, storage_of
-from ..memory import CachingAllocator, DataPtr, Storage, foreign
+from ..memory import CachingAllocator, DataPtr, foreign
+from ..memory.storage import storage_at
 from ..ops.table import COPY
 from ..plugins.registry import devices
 from ..tensor.host import evaluated, fresh
@@ -140,7 +141,7 @@ def pin_memory(x: Tensor, device: Device | str | None = None) -> Tensor:
     e = _contiguous(x)
     look(storage_of(e))
     ptr = _pinned(e.spec.size * e.spec.dtype.itemsize, x.device, pinner)
-    found = leaf(Storage(ptr, ptr.nbytes, x.device), e.spec, e.spec.strides, 0)
+    found = leaf(storage_at(ptr, ptr.nbytes, x.device), e.spec, e.spec.strides, 0)
     if e.spec.size:
         _bytes_of(found)[:] = _bytes_of(e)
     return make(found)
@@ -188,7 +189,7 @@ def _download(e: Expr, target: Device) -> Expr:
     nbytes = s.size * s.dtype.itemsize
     if backend.pins_memory:
         ptr = _pinned(nbytes, target, e.spec.device)
-        found = leaf(Storage(ptr, nbytes, target), s, s.strides, 0)
+        found = leaf(storage_at(ptr, nbytes, target), s, s.strides, 0)
     else:
         found = fresh(s)
     if nbytes:

@@ -16,6 +16,7 @@ cdef class Spec:
     cdef public object device
     cdef public Py_ssize_t itemsize
     cdef public object size
+    cdef public object sized
     cdef public tuple strides
 
 

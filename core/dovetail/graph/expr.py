@@ -33,13 +33,14 @@ Tape: TypeAlias = Any  # autograd's: how gradients flow back from a node; None w
 class Spec:
     """Shape, dtype and device: unique, so specs compare with `is` and hash at once."""
 
-    __slots__ = ("__weakref__", "device", "dtype", "itemsize", "shape", "size", "strides")
+    __slots__ = ("__weakref__", "device", "dtype", "itemsize", "shape", "size", "sized", "strides")
 
     shape: Shape
     dtype: DType
     device: Device
     itemsize: int  # bytes of an element
     size: int
+    sized: int | None  # the same, as tensors show it: they make it
     strides: Shape  # contiguous ones
 
     def __repr__(self) -> str:
@@ -69,7 +70,9 @@ def _spec(key: tuple[Shape, DType, Device], op: str) -> Spec:
 
 def _made(key: tuple[Shape, DType, Device], op: str) -> Spec:
     made = Spec()
-    made.shape, made.dtype, made.device = shape, dtype, _ = key
+    shape, dtype, made.device = key
+    made.shape = shape = tuple([n if type(n) is int else int(n) for n in shape])
+    made.dtype, made.sized = dtype, None
     if len(shape) > DIMENSIONS:
         raise ShapeError(f"{op}: {len(shape)} dimensions: a tensor has at most {DIMENSIONS}")
     whole = math.prod([n or 1 for n in shape])  # as NumPy does: strides must be in range, too

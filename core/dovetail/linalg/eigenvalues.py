@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arguments import named
 from ..autograd.function import Function
 from ..functions import elementwise as ew
+from ..functions.forms import into
 from ..functions.linalg import conjugate, diagonal
 from ..tensor.tensor import Tensor
 from . import lapack
@@ -63,8 +64,8 @@ def inverse_differences(columns: Tensor, rows: Tensor) -> Tensor:
     return ew.where(same, 0.0, 1 / ew.where(same, 1.0, found))
 
 
-@named
-def eigh(x: Tensor, /) -> EighResult:
+@into
+def eigh(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> EighResult:
     """The eigenvalues of Hermitian matrices, ascending, and their vectors, as columns.
 
     Real ones are symmetric. Only the lower triangle is looked at; the gradient is spread over both,
@@ -83,8 +84,8 @@ def eigh(x: Tensor, /) -> EighResult:
     return EighResult(*_Eigh.apply("eigh", square("eigh", x)))
 
 
-@named
-def eigvalsh(x: Tensor, /) -> Tensor:
+@into
+def eigvalsh(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """The eigenvalues of Hermitian matrices, ascending; see `eigh`.
 
     Shapes: (..., n, n) gives (..., n).
@@ -137,8 +138,8 @@ def _complex(a: np.ndarray) -> np.ndarray:
     return a.astype(np.result_type(a.dtype, np.complex64), copy=False)
 
 
-@named
-def eig(x: Tensor, /) -> EigResult:
+@into
+def eig(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> EigResult:
     """The eigenvalues of square matrices, in no order, and their vectors, as columns of length 1.
 
     The gradient of vectors is right for what does not depend on their phases. Where the vectors
@@ -156,8 +157,8 @@ def eig(x: Tensor, /) -> EigResult:
     return EigResult(*_Eig.apply("eig", square("eig", x)))
 
 
-@named
-def eigvals(x: Tensor, /) -> Tensor:
+@into
+def eigvals(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """The eigenvalues of square matrices, in no order; see `eig`.
 
     Shapes: (..., n, n) gives (..., n).

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from ..arguments import choice, flag, named, refused, sequence
+from ..arguments import choice, flag, refused, sequence
 from ..autograd.function import Function
 from ..errors import GradientError
 from ..functions import elementwise as ew
 from ..functions.copies import concat
 from ..functions.creation import tril, triu
+from ..functions.forms import into
 from ..functions.linalg import matmul
 from ..tensor.operands import Array
 from ..tensor.tensor import Tensor
@@ -100,8 +102,8 @@ def _halved(x: Tensor) -> Tensor:
     return tril(x) - x * identity(x.shape[-1], x) * 0.5
 
 
-@named
-def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
+@into
+def cholesky(x: Tensor, /, *, upper: bool = False, out: Tensor | None = None) -> Tensor:
     """The lower triangular L of Hermitian, positive definite matrices: `L @ conj(L).mT`.
 
     `upper`: whether to give the upper triangular U instead, so that they are `conj(U).mT @ U`. Only
@@ -155,8 +157,8 @@ def _qr_gradient(q: Tensor, r: Tensor, of_q: Tensor, of_r: Tensor) -> Tensor:
     return adjoint(solved("qr", r, adjoint(of_q + q @ inner), upper=True))
 
 
-@named
-def qr(x: Tensor, /, *, mode: Mode = "reduced") -> QRResult:
+@into
+def qr(x: Tensor, /, *, mode: Mode = "reduced", out: Sequence[Tensor] | None = None) -> QRResult:
     """Matrices with orthonormal columns and upper triangular ones whose products `Q @ R` are x.
 
     `mode`: "reduced" for as many columns of Q as x has rows or columns; "complete" for a square Q.
@@ -218,8 +220,10 @@ def _svd_gradient(
     return found
 
 
-@named
-def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVDResult:
+@into
+def svd(
+    x: Tensor, /, *, full_matrices: bool = True, out: Sequence[Tensor] | None = None
+) -> SVDResult:
     """The singular value decomposition: x is `U @ diag(S) @ Vh`, with S descending.
 
     `full_matrices`: whether U and Vh are square. Where one of them then is larger than x asks for,
@@ -239,8 +243,8 @@ def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVDResult:
     return SVDResult(*_SVD.apply("svd", matrices("svd", x), full))
 
 
-@named
-def svdvals(x: Tensor, /) -> Tensor:
+@into
+def svdvals(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """The singular values of matrices, descending; see `svd`.
 
     Shapes: (..., m, n) gives (..., min(m, n)).
@@ -299,8 +303,8 @@ class _LU(Function):
         return matmul(p, found)
 
 
-@named
-def lu(x: Tensor, /) -> LUResult:
+@into
+def lu(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> LUResult:
     """The factors of Gauss' elimination with partial pivoting: x is `P @ L @ U`.
 
     P is a permutation, L lower triangular with ones on its diagonal, U upper triangular.
@@ -317,8 +321,10 @@ def lu(x: Tensor, /) -> LUResult:
     return LUResult(*_LU.apply(matrices("lu", x)))
 
 
-@named
-def lu_solve(lu: LUResult | tuple[Tensor, Tensor, Tensor], x2: Array, /) -> Tensor:
+@into
+def lu_solve(
+    lu: LUResult | tuple[Tensor, Tensor, Tensor], x2: Array, /, *, out: Tensor | None = None
+) -> Tensor:
     """The solutions x of `a @ x = x2`, given the factors of a.
 
     `lu`: what `dt.linalg.lu` gives of square matrices.

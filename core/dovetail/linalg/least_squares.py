@@ -11,6 +11,7 @@ from ..autograd.function import Function
 from ..errors import ShapeError
 from ..functions import elementwise as ew
 from ..functions.datatypes import finfo
+from ..functions.forms import into
 from ..functions.linalg import matmul
 from ..functions.statistics import count_nonzero
 from ..functions.statistics import max as max_
@@ -86,8 +87,8 @@ def _least_share(name: str, x: Tensor, rtol: Threshold) -> float | Tensor:
     return real(name, rtol, "rtol")
 
 
-@named
-def pinv(x: Tensor, /, *, rtol: Threshold = None) -> Tensor:
+@into
+def pinv(x: Tensor, /, *, rtol: Threshold = None, out: Tensor | None = None) -> Tensor:
     """The Moore-Penrose pseudo-inverses of matrices.
 
     `rtol`: singular values up to this share of the largest count as 0; one number, or a tensor
@@ -108,8 +109,10 @@ def pinv(x: Tensor, /, *, rtol: Threshold = None) -> Tensor:
     return _PseudoInverse.apply(x, share)
 
 
-@named
-def matrix_rank(x: Tensor, /, *, rtol: Threshold = None, hermitian: bool = False) -> Tensor:
+@into
+def matrix_rank(
+    x: Tensor, /, *, rtol: Threshold = None, hermitian: bool = False, out: Tensor | None = None
+) -> Tensor:
     """How many singular values are not 0, of each matrix.
 
     `rtol`: those up to this share of the largest count as 0; one number, or a tensor with one for
@@ -144,8 +147,8 @@ def _rank(values: Tensor, share: float | Tensor) -> Tensor:
     )
 
 
-@named
-def cond(x: Tensor, /, *, ord: Order | None = None) -> Tensor:
+@into
+def cond(x: Tensor, /, *, ord: Order | None = None, out: Tensor | None = None) -> Tensor:
     """The condition numbers of matrices: the norm times that of the inverse.
 
     `ord`: of the norm, see `matrix_norm`; None, 2 and -2 divide singular values. A singular matrix

@@ -6,10 +6,11 @@ import math
 from typing import Literal, TypeAlias
 
 from .. import layout as lay
-from ..arguments import choice, flag, integers, named, number
+from ..arguments import choice, flag, integers, number
 from ..errors import ArgumentError, DTypeError
 from ..functions import elementwise as ew
 from ..functions.datatypes import cast
+from ..functions.forms import into
 from ..functions.statistics import max as max_
 from ..functions.statistics import min as min_
 from ..functions.statistics import sum as sum_
@@ -25,10 +26,11 @@ Axis = int | tuple[int, ...] | None
 Order: TypeAlias = "int | float | Literal['fro', 'nuc']"
 
 
-@named
+@into
 def vector_norm(
-    x: Tensor, /, *, axis: Axis = None, keepdims: bool = False, ord: int | float = 2
-) -> Tensor:
+    x: Tensor, /, *, axis: Axis = None, keepdims: bool = False, ord: int | float = 2,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """The norms of vectors along one axis, or of all elements along several.
 
     `ord`: 2 is Euclid's, inf and -inf are the largest and the smallest absolute value, 0 counts
@@ -81,8 +83,10 @@ def _root(x: Tensor) -> Tensor:
     return ew.where(zero, 0.0, ew.sqrt(ew.where(zero, 1.0, x)))
 
 
-@named
-def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: Order = "fro") -> Tensor:
+@into
+def matrix_norm(
+    x: Tensor, /, *, keepdims: bool = False, ord: Order = "fro", out: Tensor | None = None
+) -> Tensor:
     """The norms of matrices.
 
     `ord`: "fro" is the root of the sum of squares, "nuc" the sum of the singular values, 2 and -2

@@ -12,6 +12,7 @@ from ..functions.copies import concat
 from ..functions.creation import arange, eye, ones, zeros
 from ..functions.datatypes import cast, finfo, result_type
 from ..functions.everyday import promoted
+from ..functions.forms import into
 from ..functions.sampled import convolve, vander
 from ..functions.statistics import sum as sum_
 from ..tensor.host import values_of
@@ -28,10 +29,11 @@ MOST = 1 << 16  # of degrees, and of times
 # --- through samples ------------------------------------------------------------------------------
 
 
-@named
+@into
 def polyfit(
-    x: Array, y: Array, deg: int, /, *, rcond: float | None = None, w: Array | None = None
-) -> Tensor:
+    x: Array, y: Array, deg: int, /, *, rcond: float | None = None, w: Array | None = None,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """The coefficients of the polynomial of a degree that is nearest to samples, by least squares.
 
     `x`: where they were taken. `y`: the samples. `deg`: the degree. `rcond`: singular values up to
@@ -128,8 +130,8 @@ def poly(x: Array, /) -> Tensor:
 # --- sums, products, slopes, areas ----------------------------------------------------------------
 
 
-@named
-def polyadd(x1: Operand, x2: Operand, /) -> Tensor:
+@into
+def polyadd(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     """The coefficients of the sum of two polynomials, the highest power first.
 
     Shapes: vectors or numbers; gives as many elements as the longer one has.
@@ -144,8 +146,8 @@ def polyadd(x1: Operand, x2: Operand, /) -> Tensor:
     return ew.add(a, b)
 
 
-@named
-def polysub(x1: Operand, x2: Operand, /) -> Tensor:
+@into
+def polysub(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     """The coefficients of the difference of two polynomials, the highest power first.
 
     Shapes: vectors or numbers; gives as many elements as the longer one has.
@@ -160,8 +162,8 @@ def polysub(x1: Operand, x2: Operand, /) -> Tensor:
     return ew.subtract(a, b)
 
 
-@named
-def polymul(x1: Operand, x2: Operand, /) -> Tensor:
+@into
+def polymul(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     """The coefficients of the product of two polynomials, the highest power first.
 
     Leading zeros stay, unlike in NumPy's, so that no shape depends on values. It is `convolve`.
@@ -178,8 +180,8 @@ def polymul(x1: Operand, x2: Operand, /) -> Tensor:
     return convolve(a, b)
 
 
-@named
-def polyder(p: Array, /, m: int = 1) -> Tensor:
+@into
+def polyder(p: Array, /, m: int = 1, *, out: Tensor | None = None) -> Tensor:
     """The coefficients of the derivative of a polynomial, the highest power first.
 
     `p`: its coefficients. `m`: how many times the derivative is taken.
@@ -199,8 +201,10 @@ def polyder(p: Array, /, m: int = 1) -> Tensor:
     return p
 
 
-@named
-def polyint(p: Array, /, m: int = 1, k: Operand | None = None) -> Tensor:
+@into
+def polyint(
+    p: Array, /, m: int = 1, k: Operand | None = None, *, out: Tensor | None = None
+) -> Tensor:
     """The coefficients of the integral of a polynomial, the highest power first.
 
     `p`: its coefficients. `m`: how many times the integral is taken. `k`: the constants of

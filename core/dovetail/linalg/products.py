@@ -8,12 +8,13 @@ from itertools import pairwise
 
 import numpy as np
 
-from ..arguments import integer, named, sequence
+from ..arguments import integer, sequence
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..functions import elementwise as ew
 from ..functions.copies import concat
 from ..functions.creation import tril, zeros
 from ..functions.datatypes import DTypeLike, cast, result_type
+from ..functions.forms import into
 from ..functions.linalg import matmul
 from ..functions.manipulation import diagonal
 from ..functions.products import cross, kron
@@ -42,8 +43,10 @@ __all__ = [
 ]  # fmt: skip
 
 
-@named
-def trace(x: Tensor, /, *, offset: int = 0, dtype: DTypeLike = None) -> Tensor:
+@into
+def trace(
+    x: Tensor, /, *, offset: int = 0, dtype: DTypeLike = None, out: Tensor | None = None
+) -> Tensor:
     """The sums of diagonals of matrices.
 
     `offset`: 0 is the main diagonal, above it positive, below it negative.
@@ -59,8 +62,8 @@ def trace(x: Tensor, /, *, offset: int = 0, dtype: DTypeLike = None) -> Tensor:
     return sum_(found, axis=-1, dtype=dtype)
 
 
-@named
-def matrix_power(x: Tensor, n: int, /) -> Tensor:
+@into
+def matrix_power(x: Tensor, n: int, /, *, out: Tensor | None = None) -> Tensor:
     """Square matrices multiplied by themselves n times; by their inverses where n is negative.
 
     `n`: how often; 0 gives the identity.
@@ -86,8 +89,8 @@ def matrix_power(x: Tensor, n: int, /) -> Tensor:
     return x * 0 + identity(x.shape[-1], x) if found is None else apply(ops.COPY, (found,))
 
 
-@named
-def multi_dot(arrays: Sequence[Tensor], /) -> Tensor:
+@into
+def multi_dot(arrays: Sequence[Tensor], /, *, out: Tensor | None = None) -> Tensor:
     """The product of several matrices, in the order of the fewest multiplications.
 
     `arrays`: two matrices or more; the first and the last may be vectors.
@@ -140,8 +143,8 @@ def _chain(given: list[Tensor], splits: dict[tuple[int, int], int], i: int, j: i
     return matmul(_chain(given, splits, i, k), _chain(given, splits, k, j))
 
 
-@named
-def block_diag(*arrays: Tensor) -> Tensor:
+@into
+def block_diag(*arrays: Tensor, out: Tensor | None = None) -> Tensor:
     """A matrix with these on its diagonal, one after the other, and 0 elsewhere.
 
     `arrays`: matrices; vectors are rows, numbers have one element.
@@ -171,8 +174,8 @@ def block_diag(*arrays: Tensor) -> Tensor:
     return concat(rows, axis=0)
 
 
-@named
-def householder(x: Tensor, tau: Tensor, /) -> Tensor:
+@into
+def householder(x: Tensor, tau: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """The first columns of a product of Householder's reflections, as LAPACK's QR stores them.
 
     Column i of x has below its diagonal the rest of a vector v with v[i] = 1; the reflection is
@@ -217,8 +220,8 @@ _PADE = [
 ]  # fmt: skip
 
 
-@named
-def expm(x: Tensor, /) -> Tensor:
+@into
+def expm(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """The exponentials of square matrices, by scaling and squaring.
 
     Shapes: (..., n, n) gives the same.

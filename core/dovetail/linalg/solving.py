@@ -8,14 +8,15 @@ that the error comes from the line that asks, and names the matrix: `dt.jit` ref
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arguments import named
 from ..autograd.function import Function
 from ..errors import LinAlgError
 from ..functions import elementwise as ew
+from ..functions.forms import into
 from ..functions.linalg import conjugate, matmul
 from ..functions.statistics import sum as sum_
 from ..tensor.operands import Array
@@ -140,8 +141,8 @@ class _LogDeterminant(Function):
 # --- public ---------------------------------------------------------------------------------------
 
 
-@named
-def det(x: Tensor, /) -> Tensor:
+@into
+def det(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """The determinants of square matrices.
 
     Shapes: (..., n, n) gives (...); of n = 0 it is 1.
@@ -156,8 +157,8 @@ def det(x: Tensor, /) -> Tensor:
     return _Determinant.apply(square("det", x))
 
 
-@named
-def slogdet(x: Tensor, /) -> SlogdetResult:
+@into
+def slogdet(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> SlogdetResult:
     """The signs and the logarithms of the absolute values of determinants, as a named tuple.
 
     Of a singular matrix these are 0 and -inf; of a complex one the sign is of length 1.
@@ -176,8 +177,8 @@ def slogdet(x: Tensor, /) -> SlogdetResult:
     return SlogdetResult(sign, logabsdet)
 
 
-@named
-def inv(x: Tensor, /) -> Tensor:
+@into
+def inv(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """The inverses of square matrices.
 
     Shapes: (..., n, n) gives the same.
@@ -192,8 +193,8 @@ def inv(x: Tensor, /) -> Tensor:
     return _Inverse.apply(square("inv", x))
 
 
-@named
-def solve(x1: Array, x2: Array, /) -> Tensor:
+@into
+def solve(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     """The solutions x of the equations `x1 @ x = x2`, with one exact solution each.
 
     Shapes: (..., n, n) and (..., n, k) give (..., n, k), the axes before them broadcast; (n,) as

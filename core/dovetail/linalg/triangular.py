@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from ..arguments import flag, named
+from ..arguments import flag
 from ..autograd.function import Function
 from ..functions.creation import tril, triu
+from ..functions.forms import into
 from ..tensor.operands import Array
 from ..tensor.tensor import Tensor
 from . import elimination, lapack, small
@@ -50,9 +51,9 @@ def solved(
     return _Triangular.apply(name, a, b, upper, unit, turned)
 
 
-@named
+@into
 def solve_triangular(
-    x1: Array, x2: Array, /, *, upper: bool, unit_diagonal: bool = False
+    x1: Array, x2: Array, /, *, upper: bool, unit_diagonal: bool = False, out: Tensor | None = None
 ) -> Tensor:
     """The solutions x of `x1 @ x = x2` where x1 is triangular; its other triangle is not looked at.
 
@@ -74,8 +75,10 @@ def solve_triangular(
     return without_column(solved("solve_triangular", a, b, upper=upper, unit=unit), vector)
 
 
-@named
-def cholesky_solve(x1: Array, x2: Array, /, *, upper: bool = False) -> Tensor:
+@into
+def cholesky_solve(
+    x1: Array, x2: Array, /, *, upper: bool = False, out: Tensor | None = None
+) -> Tensor:
     """The solutions x of `a @ x = x2`, given the Cholesky factor x1 of a.
 
     `upper`: whether x1 is the upper factor; the other triangle is not looked at.

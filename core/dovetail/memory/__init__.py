@@ -16,6 +16,7 @@ from ..device import Device, device, opened, opened_devices
 from ..late import late
 from .allocator import Allocator, BlockInfo, SegmentInfo, Stats
 from .caching import CachingAllocator
+from .mapped import MappedFile
 from .pointer import DataPtr, Deleter, Handle
 from .storage import Storage
 
@@ -25,8 +26,8 @@ else:
     __getattr__ = late(__name__, {"page": "drawing"})
 
 __all__ = [
-    "Allocator", "BlockInfo", "CachingAllocator", "DataPtr", "SegmentInfo", "Stats", "Storage",
-    "empty_cache", "foreign", "get_allocator", "page", "reset_peak",
+    "Allocator", "BlockInfo", "CachingAllocator", "DataPtr", "MappedFile", "SegmentInfo", "Stats",
+    "Storage", "empty_cache", "foreign", "get_allocator", "page", "reset_peak",
     "set_allocator", "set_limit", "snapshot", "stats", "trace",
 ]  # fmt: skip
 

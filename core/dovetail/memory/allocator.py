@@ -5,8 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import NamedTuple
 
+from ..arguments import refused, shown
+from ..backend.streams import current_handle
+from ..device import Device, opened
+from ..errors import ArgumentError
 from .pointer import Context, DataPtr, Deleter, StreamHandle
 from .timeline import Timeline
+from .units import bytes_text
 
 
 class Stats(dict[str, int]):
@@ -136,3 +141,38 @@ class Allocator(ABC):
     def set_limit(self, nbytes: int | None) -> None:
         """Bounds what is reserved on the device; None: no bound."""
         raise NotImplementedError(f"{type(self).__name__} has no limit")
+
+    def is_freed(self, address: int) -> bool:
+        """Whether an address that the host sees lies in memory that it has, and nobody uses."""
+        return False
+
+    def __repr__(self) -> str:
+        device = getattr(self, "device", None)
+        on = "" if device is None else f" of {device}"
+        n = self.stats()
+        blocks = f"{n['live_blocks']} block{'s' * (n['live_blocks'] != 1)}"
+        live, reserved = bytes_text(n["live_bytes"]), bytes_text(n["reserved_bytes"])
+        return f"<{type(self).__name__}{on}: {live} live in {blocks}, {reserved} reserved>"
+
+
+def obtained(op: str, nbytes: int, device: Device, allocator: Allocator | None) -> DataPtr:
+    """Memory of an allocator that a user gives, or of the device's own.
+
+    Raises: ArgumentTypeError, ArgumentError for an allocator that gives something else;
+    OutOfMemoryError.
+    """
+    if allocator is None:
+        own: Allocator = opened(device).allocator
+        return own.allocate(nbytes, current_handle(device))
+    by: object = allocator
+    if not isinstance(by, Allocator):
+        raise refused(op, "allocator", "an Allocator", by)
+    found: object = by.allocate(nbytes, current_handle(device))
+    if not isinstance(found, DataPtr):
+        raise ArgumentError(f"{op}: {by!r} gave {shown(found)}, and no DataPtr")
+    if found.device is not device or found.nbytes < nbytes:
+        raise ArgumentError(
+            f"{op}: {by!r} gave {found.nbytes} bytes on {found.device}; wanted are {nbytes} on "
+            f"{device}"
+        )
+    return found

@@ -168,6 +168,21 @@ class CachingAllocator(Growing):
         """See `Allocator.snapshot`."""
         return self._inside(self._snapshot)
 
+    def is_freed(self, address: int) -> bool:
+        """See `Allocator.is_freed`."""
+        return self._inside(partial(self._is_freed, address))
+
+    def _is_freed(self, address: int) -> bool:
+        for segment in self._segments.known.values():
+            start = self.backend.host_address(segment.handle, 0)
+            if start is None or not start <= address < start + segment.nbytes:
+                continue
+            at = address - start
+            return any(
+                b.state != LIVE and b.offset <= at < b.offset + b.size for b in segment.blocks()
+            )
+        return False
+
     def reset_peak(self) -> None:
         """See `Allocator.reset_peak`."""
         self._inside(self._reset_peak)

@@ -11,6 +11,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, NoReturn, Protocol, TypeAlias
 
+from ..backend.streams import named_handle
 from ..device import Device
 from ..errors import of_this_process
 
@@ -117,7 +118,8 @@ class DataPtr:
         raise of_this_process("a DataPtr")
 
     def __repr__(self) -> str:
-        return f"<DataPtr {self.handle!r}+{self.offset}, {self.nbytes} bytes on {self.device}>"
+        at = named_handle(self._handle)
+        return f"<DataPtr {at}+{self.offset}, {self.nbytes} bytes on {self.device}>"
 
 
 DataPtr.give_back = DataPtr.__del__  # type: ignore[misc]  # the slot, which mypy takes for a method

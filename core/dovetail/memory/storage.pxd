@@ -8,6 +8,7 @@ cdef class Storage:
     cdef object __weakref__
     cdef public object checks
     cdef public object device
+    cdef public object dtype
     cdef public object export
     cdef public object nbytes
     cdef public object pending
@@ -21,3 +22,5 @@ cdef class Storage:
 
 @cython.locals(made=Storage)
 cpdef Storage storage_over(DataPtr ptr, object device)
+@cython.locals(made=Storage)
+cpdef Storage storage_at(DataPtr ptr, object nbytes, object device, bint read_only=*)

@@ -2,39 +2,65 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from threading import Lock
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 from weakref import ref
 
-from ..device import Device
-from ..errors import of_this_process
+from ..arguments import LARGEST, integer
+from ..device import Device, usable
+from ..errors import InternalError, of_this_process
 from ..settings import ask_while
+from .allocator import obtained
 from .pointer import DataPtr
 
 if TYPE_CHECKING:
     from ..backend.faults import Check
+    from ..dtypes import DType
     from ..graph.expr import Expr, Watch
+    from ..tensor.tensor import Tensor
+    from .allocator import Allocator
+
+__all__ = ["Storage"]
 
 
 class Storage:
-    """A flat run of bytes on one device, shared by the views of it.
+    """A flat run of bytes on one device, shared by the views of it; it shows its elements.
 
-    A storage without memory yet (`ptr` is None) has a `pending` expression instead. `read_only`
-    forbids writes. `seen`: others than tensors may look; `export`: they may write now. `checks`: of
-    the indices that its values come of, where they may be bad (`faults`). `watch`: where somebody
-    has saved what is there now (`expr`).
+    `nbytes`: how many. `device`: on which device. `allocator`: whose memory it is; unless given,
+    the device's own.
+
+    `len`, indices, slices, iteration and `tolist` speak of elements of `dtype`: that of the tensor
+    that it was got from, else bytes. What is written by an index is seen by all tensors over it,
+    and gradients that need what was there say so; no gradient flows.
+    Units: bytes, where it says nbytes.
+    Raises: ArgumentTypeError, ArgumentError, DeviceError, OutOfMemoryError.
 
     >>> import dovetail as dt
-    >>> dt.zeros(3, device="reference").storage()
-    <Storage of 12 bytes on reference>
+    >>> x = dt.asarray([[1.0, 2.0], [3.0, 4.0]], device="reference")
+    >>> s = x.T.storage()
+    >>> s
+    <Storage of 4 float32, 16 bytes, on reference>
+    >>> s[1], s[1:3].tolist(), len(s)
+    (2.0, [2.0, 3.0], 4)
+    >>> s[0] = 9.0
+    >>> x.tolist()
+    [[9.0, 2.0], [3.0, 4.0]]
+    >>> dt.Storage(3, "reference")
+    <Storage of 3 bytes on reference>
     """
 
+    # Without memory yet (`ptr` is None) it has a `pending` expression instead. `read_only` forbids
+    # writes. `seen`: others than tensors may look; `export`: they may write now. `checks`: of the
+    # indices that its values come of, where they may be bad (`faults`). `watch`: where somebody
+    # has saved what is there now (`expr`).
     __slots__ = (
-        "__weakref__", "checks", "device", "export", "nbytes", "pending", "ptr", "read_only",
-        "readers", "seen", "watch",
+        "__weakref__", "checks", "device", "dtype", "export", "nbytes", "pending", "ptr",
+        "read_only", "readers", "seen", "watch",
     )  # fmt: skip
 
     ptr: DataPtr
+    dtype: DType | None  # of its elements, where a tensor has said it
     pending: Expr | None  # the deferred expression that will fill it, while `ptr` is None
     checks: tuple[Check, ...]
     watch: Watch | None
@@ -42,35 +68,94 @@ class Storage:
     readers: list[ref[Expr]] | None  # the pending nodes that read it, as far as `expr` noted them
 
     def __init__(
-        self, ptr: DataPtr | None, nbytes: int, device: Device, read_only: bool = False
+        self,
+        nbytes: int,
+        device: Device | str | None = None,
+        *,
+        allocator: Allocator | None = None,
     ) -> None:
-        self.ptr = ptr  # type: ignore[assignment]  # None only while pending, when nobody asks
-        self.pending = None
-        self.nbytes = nbytes
-        self.device = device
-        self.checks = ()
-        self.watch = None
-        self.read_only = read_only
-        self.seen = False
-        self.readers = self.export = None
+        size, dev = integer("Storage", nbytes, "nbytes", 0, LARGEST), usable(device, "Storage")
+        self.ptr = obtained("Storage", size, dev, allocator)
+        self.nbytes, self.device = size, dev
+        self.dtype = self.pending = self.watch = self.readers = self.export = None
+        self.checks, self.read_only, self.seen = (), False, False
 
     def is_exported(self) -> bool:
         """Whether others than tensors may write to it now."""
         return self.export is not None and self.export() is not None
 
+    def view(self, dtype: DType | str | None = None) -> Tensor:
+        """All of it as a vector over the same memory; bytes that are left over stay out.
+
+        `dtype`: what the bits are read as; unless given, what its elements are.
+        Raises: DTypeError, also for bool unless these are bools.
+
+        >>> import dovetail as dt
+        >>> s = dt.ones(1, device="reference").storage()
+        >>> [hex(v) for v in s.view(dt.uint32).tolist()]
+        ['0x3f800000']
+        """
+        if flat is None:
+            raise InternalError("a storage was looked at before dovetail.tensor was imported", self)
+        return flat(self, dtype)
+
+    def tolist(self) -> list[bool | int | float]:
+        """Its elements as Python numbers."""
+        found: list[bool | int | float] = self.view().tolist()  # type: ignore[assignment]  # a vector
+        return found
+
+    def __len__(self) -> int:
+        found: int = self.nbytes // (1 if self.dtype is None else self.dtype.itemsize)
+        return found
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __iter__(self) -> Iterator[bool | int | float]:
+        return iter(self.tolist())
+
+    def __getitem__(self, key: int | slice) -> Any:
+        found = self.view()[_key(key)]
+        return found if isinstance(key, slice) else found.item()
+
+    def __setitem__(self, key: int | slice, value: Any) -> None:
+        self.view()[_key(key)] = value
+
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise of_this_process("a Storage")
 
     def __repr__(self) -> str:
-        return f"<Storage of {self.nbytes} bytes on {self.device}>"
+        of = "" if self.dtype is None else f"{len(self)} {self.dtype.name}, "
+        return f"<Storage of {of}{self.nbytes} bytes{',' * bool(of)} on {self.device}>"
+
+
+def _key(key: object) -> Any:
+    """What a storage is asked for. Raises: ArgumentTypeError."""
+    return key if isinstance(key, slice) else integer("Storage", key, "the index")
+
+
+# tensor's: the elements of a storage as a vector, of a dtype or of the storage's own.
+flat: Callable[[Storage, DType | str | None], Tensor] | None = None
 
 
 def storage_over(ptr: DataPtr, device: Device) -> Storage:
     """The storage of memory that has just been allocated."""
     made = Storage.__new__(Storage)
     made.ptr, made.nbytes, made.device = ptr, ptr.nbytes, device
-    made.pending = made.watch = made.readers = made.export = None
+    made.dtype = made.pending = made.watch = made.readers = made.export = None
     made.checks, made.read_only, made.seen = (), False, False
+    return made
+
+
+def storage_at(
+    ptr: DataPtr | None, nbytes: int, device: Device, read_only: bool = False
+) -> Storage:
+    """A storage of so many bytes at a pointer; without memory yet where that is None."""
+    made = Storage.__new__(Storage)
+    made.ptr = ptr  # type: ignore[assignment]  # None only while pending, when nobody asks
+    made.nbytes, made.device = nbytes, device
+    made.dtype = made.pending = made.watch = made.readers = made.export = None
+    made.checks, made.read_only, made.seen = (), read_only, False
     return made
 
 

@@ -16,15 +16,17 @@ from ..backend import faults
 from ..backend.interface import Backend
 from ..backend.streams import current_handle, wait
 from ..device import Device, opened
-from ..dtypes import DType, float32
+from ..dtypes import DType, bool_, dtype, float32, uint8
 from ..engine import recording
 from ..engine.evaluate import evaluate as evaluate_nodes
 from ..engine.evaluate import release
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..graph.expr import Expr, Spec, leaf, node, spec, storage_of
 from ..layout import StridedView
+from ..memory import storage as memory_of_storages
+from ..memory.allocator import Allocator, obtained
 from ..memory.pointer import DataPtr
-from ..memory.storage import Export, Storage, exported
+from ..memory.storage import Export, Storage, exported, storage_at
 from ..ops import table as ops
 from ..plugins.opened import Opened
 from ..settings import flags
@@ -57,10 +59,18 @@ def fresh(s: Spec) -> Expr:
     """A leaf over newly allocated, uninitialised memory."""
     nbytes = s.size * s.dtype.itemsize
     ptr: DataPtr = opened(s.device).allocator.allocate(nbytes, current_handle(s.device))
-    storage = Storage(ptr, nbytes, s.device)
+    storage = storage_at(ptr, nbytes, s.device)
     if flags.captures and (recorder := recording.current()) is not None:
         recorder.born(storage)
     return leaf(storage, s, s.strides, 0)
+
+
+def fresh_by(op: str, s: Spec, allocator: Allocator) -> Expr:
+    """The same, over memory of an allocator that somebody chose."""
+    recording.refuse("an allocator is asked for memory, which")
+    nbytes = s.size * s.dtype.itemsize
+    ptr = obtained(op, nbytes, s.device, allocator)
+    return leaf(storage_at(ptr, nbytes, s.device), s, s.strides, 0)
 
 
 # --- computed -------------------------------------------------------------------------------------
@@ -108,9 +118,28 @@ def storage(x: Tensor) -> Storage:
     >>> x = dt.zeros((2, 3), device="reference")
     >>> x.storage() is x[1].storage()
     True
+    >>> x.storage()[4], x.storage().tolist()
+    (0.0, [0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
     """
     recording.refuse("storage() asks for a tensor's memory")
-    return storage_of(evaluated(strided("storage", x)))
+    found = storage_of(evaluated(strided("storage", x)))
+    if found.dtype is None:
+        found.dtype = x.dtype
+    return found
+
+
+def _flat(storage: Storage, wanted: DType | str | None) -> Tensor:
+    """The elements of a storage as a vector; see `Storage.view`."""
+    recording.refuse("a storage shows its elements, which")
+    own = storage.dtype or uint8
+    d = own if wanted is None else dtype(wanted, "view")
+    if d is bool_ and own is not d:
+        raise DTypeError("view: not all bytes are bools; see x != 0")
+    s = spec((storage.nbytes // d.itemsize,), d, storage.device, "view")
+    return make(leaf(storage, s, s.strides, 0))
+
+
+memory_of_storages.flat = _flat
 
 
 def data_ptr(x: Tensor) -> int:
@@ -135,12 +164,13 @@ def data_ptr(x: Tensor) -> int:
 # --- out ------------------------------------------------------------------------------------------
 
 
-def numpy(x: Tensor) -> np.ndarray:
+def numpy(x: Tensor, *, force: bool = False) -> np.ndarray:
     """The values as a NumPy array; where the host reaches the memory, a view of it.
 
     Tensor and view show each other's writes; where the tensor is not to be written, the view is
     read-only. A pending value is computed, and as long as the view lives, so is at once what reads
     this memory. Gradients do not know of writes by others: copy what a result was computed of.
+    `force`: as PyTorch has it: a copy where one is needed. Here that is so anyway.
     Raises: DTypeError for bfloat16, which NumPy lacks; IndexOutOfRange, each time, where the
     values come of a bad index.
 

@@ -13,7 +13,7 @@ from ..recent import Recent
 from .fields import expr_of
 from .inference import SPECS, check_limits, inferred_of_two, lately, of_operators
 from .operands import PYTHON_NUMBERS, decides
-from .tensor import Tensor, make
+from .tensor import Size, Tensor, make
 from .verbs import apply, in_place, view
 from .writes import write_result
 
@@ -31,6 +31,8 @@ def recorded(op: Op, x: Tensor, other: object) -> Result:
             found = inferred_of_two(op, a, a.spec, b, b.spec)
         return make(binary_node(op, a, b, found[0]))
     kind = type(other)
+    if kind is Size:
+        other, kind = other.plain, int  # type: ignore[attr-defined]  # it has one
     if kind in PYTHON_NUMBERS and kind is not complex:
         found = lately.get(op, a.spec, kind)
         if found is None:
@@ -67,6 +69,8 @@ def _binary(op: Op) -> tuple[Operator, Operator, Operator]:
     def reflected(self: Tensor, other: object) -> Result:
         if type(self) is Tensor and type(other) in (bool, int, float):
             return recorded_reflected(op, other, self)
+        if type(self) is Tensor and type(other) is Size:
+            return recorded_reflected(op, other.plain, self)
         return NotImplemented if decides(other) else apply(op, (other, self))
 
     def inplace(self: Tensor, other: object) -> Tensor:

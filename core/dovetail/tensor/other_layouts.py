@@ -35,7 +35,7 @@ from ..ops import table as ops
 from ..ops.scatter import Manner
 from ..ops.table import Op
 from .operands import decides
-from .tensor import Tensor, make, without_meaning
+from .tensor import Size, Tensor, counted, make, without_meaning
 from .verbs import apply, view
 
 INTERFACE = (1, 1)  # of layout plugins; the group of entry points carries the first number
@@ -102,9 +102,9 @@ class LayoutTensor(Tensor):
         return len(self.shape)
 
     @property
-    def size(self) -> int:
+    def size(self) -> Size:
         """The number of elements, those included that are not stored."""
-        return int(np.prod(self.shape, dtype=object))
+        return counted(int(np.prod(self.shape, dtype=object)), self.shape)
 
     @property
     def itemsize(self) -> int:

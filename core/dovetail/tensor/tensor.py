@@ -16,10 +16,10 @@ from ..dtypes import DType
 from ..engine import evaluate as run
 from ..engine import recording
 from ..errors import DTypeError, LayoutError
-from ..graph.expr import Expr, leaf, reads_exported
+from ..graph.expr import Expr, Spec, leaf, reads_exported
 from ..graph.weak import alive, weakly
 from ..layout import Shape
-from ..memory.storage import Storage
+from ..memory.storage import Storage, storage_at
 from ..settings import flags
 from .fields import aliases_of, become_alias, bind, expr_of, made
 
@@ -33,6 +33,43 @@ else:
     Attached = object
 
 __all__ = ["Tensor"]
+
+
+class Size(int):
+    """A number of elements, an int; called it gives the shape that it is of, or one size of it.
+
+    >>> import dovetail as dt
+    >>> dt.zeros((2, 3), device="reference").size(-1)
+    3
+    """
+
+    shape: Shape
+    plain: int  # the same, for who asks of what type it is
+
+    @overload
+    def __call__(self, dim: None = None) -> Shape: ...
+    @overload
+    def __call__(self, dim: int) -> int: ...
+    def __call__(self, dim: int | None = None) -> Shape | int:
+        if dim is None:
+            return self.shape
+        return self.shape[lay.axis("size", dim, len(self.shape))]
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return int, (int(self),)
+
+
+def sized(s: Spec) -> Size:
+    """The size of tensors of a Spec."""
+    s.sized = found = counted(s.size, s.shape)
+    return found
+
+
+def counted(n: int, shape: Shape) -> Size:
+    """The size of tensors of a shape, which have so many elements."""
+    made = Size(n)
+    made.shape, made.plain = shape, n
+    return made
 
 
 class Tensor(Attached):
@@ -115,15 +152,16 @@ class Tensor(Attached):
         return len(self._expr.spec.shape)
 
     @property
-    def size(self) -> int:
-        """The number of elements.
+    def size(self) -> Size:
+        """The number of elements; called as PyTorch has it, the shape, or the size of one axis.
 
         >>> import dovetail as dt
         >>> x = dt.zeros((2, 3), device="reference")
-        >>> x.size
-        6
+        >>> x.size, x.size(), x.size(1)
+        (6, (2, 3), 3)
         """
-        return self._expr.spec.size
+        s = self._expr.spec
+        return s.sized or sized(s)  # type: ignore[return-value]  # made below
 
     @property
     def itemsize(self) -> int:
@@ -349,7 +387,7 @@ def lazy_storage(x: Tensor) -> Expr:
 
 def waiting_storage(e: Expr) -> Storage:
     """A storage without memory yet, which a pending node will fill."""
-    storage = Storage(None, e.spec.size * e.spec.dtype.itemsize, e.spec.device)
+    storage = storage_at(None, e.spec.size * e.spec.dtype.itemsize, e.spec.device)
     storage.pending = e
     return storage
 

@@ -25,7 +25,7 @@ from .fields import expr_of
 from .inference import applied, check_limits, inferred, inferred_of_one, lately, lately_of_one
 from .operands import PYTHON_NUMBERS, beside
 from .slicing import basic_leaf
-from .tensor import OtherLayout, Tensor, alias, lazy_storage, make
+from .tensor import OtherLayout, Size, Tensor, alias, lazy_storage, make
 from .writes import (
     full_complex,
     require_written_in_place,
@@ -67,6 +67,8 @@ def _of_two(op: Op, a: Expr, other: object) -> Tensor | None:
         b = expr_of(other)
         found = lately.get(op, a.spec, b.spec)
         return None if found is None else make(binary_node(op, a, b, found[0]))
+    if type(other) is Size:
+        other = other.plain
     found = lately.get(op, a.spec, type(other))
     if found is None or found[1] is not None:  # limits, that numbers have to keep
         return None

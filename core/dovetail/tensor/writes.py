@@ -213,18 +213,23 @@ def write_out(name: str, out: Tensor, result: Tensor) -> Tensor:
 
 def write_node_out(name: str, out: Tensor, result: Holder[Expr]) -> Tensor:
     """As `write_out`, for a result that is no tensor yet, so that nothing else holds it."""
+    require_fits_out(name, out, result[0])
+    write(name, out, result)
+    return out
+
+
+def require_fits_out(name: str, out: object, result: Expr) -> None:
+    """Raises where a result cannot be written into `out`: nothing has been done then."""
     if not isinstance(out, Tensor):
         raise DTypeError(f"{name}: out= must be a tensor, not {type(out).__name__}")
-    have, want = strided(name, out)._expr.spec, result[0].spec
+    have, want = strided(name, out)._expr.spec, result.spec
     if have is not want:
         error: type[DovetailError] = ShapeError if have.shape != want.shape else DTypeError
         if have.device is not want.device:
             error = DeviceError
         raise error(f"{name}: out= is {have!r}, but the result is {want!r}; they must be the same")
-    if result[0].tape is not None:
+    if result.tape is not None:
         raise GradientError(f"{name}: out= has no gradient; leave it out, or see dt.no_grad")
-    write(name, out, result)
-    return out
 
 
 # --- values ---------------------------------------------------------------------------------------

@@ -1,0 +1,172 @@
+"""An allocator whose memory is a file: what is written to its tensors is in the file."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import weakref
+from collections import deque
+from pathlib import Path
+from threading import RLock
+from typing import NamedTuple
+
+from ..arguments import LARGEST, integer, path
+from ..backend.host import address_of
+from ..device import Device, opened, usable
+from ..errors import ArgumentError, DeviceError, OutOfMemoryError
+from .allocator import Allocator, BlockInfo, SegmentInfo, Stats
+from .pointer import DataPtr, StreamHandle
+from .units import bytes_text
+
+__all__ = ["MappedFile"]
+
+
+class _Region(NamedTuple):
+    """A piece of the file, mapped: where it begins, and how long it is."""
+
+    start: int
+    nbytes: int
+    pages: mmap.mmap
+
+    @property
+    def address(self) -> int:
+        """Where the host sees it."""
+        return address_of(memoryview(self.pages))
+
+
+class MappedFile(Allocator):
+    """An allocator that takes memory from a new file, which grows as it is asked.
+
+    `file`: its name; nothing may be there yet. `device`: whose memory it is: one that uses the
+    host's. The file stays, and what is freed in it is used again. What tensors hold is in the file
+    when the system writes it, at the latest after `flush`; it begins at `where`.
+    Raises: ArgumentError for a file that is there, DeviceError for a device that cannot use it,
+    OutOfMemoryError where the disk is full; an OSError for a file that cannot be made.
+
+    >>> import pathlib, tempfile
+    >>> import dovetail as dt
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     memory = dt.memory.MappedFile(folder + "/x.bin", "reference")
+    ...     x = dt.empty(4, dtype=dt.int32, device="reference", allocator=memory)
+    ...     y = x.copy_([1, 2, 3, 4])
+    ...     memory.flush()
+    ...     at = memory.where(x.storage())
+    ...     list(pathlib.Path(memory.file).read_bytes()[at : at + 16 : 4])
+    [1, 2, 3, 4]
+    """
+
+    def __init__(self, file: str | os.PathLike[str], device: Device | str | None = None) -> None:
+        self.file = Path(path("MappedFile", file, "file"))
+        self.device = usable(device, "MappedFile")
+        self._backend = opened(self.device).backend
+        if not self._backend.host:
+            raise DeviceError(
+                f"MappedFile: {self.device} does not use the host's memory, which a file is"
+            )
+        try:
+            self._fd = os.open(self.file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+        except FileExistsError:
+            raise ArgumentError(
+                f"MappedFile: {str(self.file)!r} is there already; name a new file, or remove it"
+            ) from None
+        weakref.finalize(self, os.close, self._fd)
+        self._lock = RLock()
+        self._end = self._live = self._peak = self._allocations = self._frees = 0
+        self._free: list[_Region] = []
+        self._used: dict[int, _Region] = {}
+        self._freed: deque[_Region] = deque()  # deleters only append: they run at any moment
+
+    def allocate(self, nbytes: int, stream: StreamHandle = None) -> DataPtr:
+        """See `Allocator.allocate`."""
+        size = integer("MappedFile", nbytes, "nbytes", 0, LARGEST)
+        grain = mmap.ALLOCATIONGRANULARITY
+        whole = max(-(-size // grain), 1) * grain
+        with self._lock:
+            self._drain()
+            region = self._found(whole) or self._grown(whole)
+            handle = self._backend.adopt(region.address, size)
+            if handle is None:
+                self._free.append(region)
+                raise DeviceError(f"MappedFile: {self.device} cannot use the memory of a file")
+            ptr = DataPtr(handle, 0, size, self.device, region, self._freed.append)
+            self._used[region.start] = region
+            self._live += region.nbytes
+            self._peak = max(self._peak, self._live)
+            self._allocations += 1
+        return ptr
+
+    def where(self, storage: object) -> int:
+        """The byte of the file at which the memory of a storage begins.
+
+        Raises: ArgumentError for memory that is not of this file.
+        """
+        region = getattr(getattr(storage, "ptr", None), "context", None)
+        if not isinstance(region, _Region) or self._used.get(region.start) is not region:
+            raise ArgumentError(f"where: the memory of {storage!r} is not in {str(self.file)!r}")
+        return region.start
+
+    def flush(self) -> None:
+        """Returns when what work has been done is in the file."""
+        self._backend.synchronize()
+        with self._lock:
+            self._drain()
+            for region in self._used.values():
+                region.pages.flush()
+
+    def stats(self) -> Stats:
+        """See `Allocator.stats`; bytes are of whole pages."""
+        with self._lock:
+            self._drain()
+            return Stats(
+                live_bytes=self._live,
+                live_blocks=len(self._used),
+                peak_live_bytes=self._peak,
+                cached_bytes=self._end - self._live,
+                reserved_bytes=self._end,
+                peak_reserved=self._end,
+                allocations=self._allocations,
+                frees=self._frees,
+            )
+
+    def snapshot(self) -> list[SegmentInfo]:
+        """See `Allocator.snapshot`: the file is one segment."""
+        with self._lock:
+            self._drain()
+            found = [BlockInfo(r.start, r.nbytes, "live", None) for r in self._used.values()]
+            found += [BlockInfo(r.start, r.nbytes, "cached", None) for r in self._free]
+            return [SegmentInfo(self._end, None, tuple(sorted(found)))] if found else []
+
+    def _drain(self) -> None:
+        """Takes back what was freed, once the device is done with it."""
+        if self._freed:
+            self._backend.synchronize()
+        while self._freed:
+            region = self._freed.popleft()
+            del self._used[region.start]
+            self._free.append(region)
+            self._live -= region.nbytes
+            self._frees += 1
+
+    def _found(self, nbytes: int) -> _Region | None:
+        """The smallest free region that is large enough, but not more than twice as large."""
+        fits = [r for r in self._free if nbytes <= r.nbytes <= 2 * nbytes]
+        best = min(fits, key=lambda r: r.nbytes, default=None)
+        if best is not None:
+            self._free.remove(best)
+        return best
+
+    def _grown(self, nbytes: int) -> _Region:
+        """A new region at the end of the file. Raises: OutOfMemoryError."""
+        start = self._end
+        try:
+            if hasattr(os, "posix_fallocate"):  # a write to what the disk lacks would end Python
+                os.posix_fallocate(self._fd, start, nbytes)
+            else:
+                os.truncate(self.file, start + nbytes)
+            pages = mmap.mmap(self._fd, nbytes, offset=start)
+        except (OSError, OverflowError, ValueError) as error:
+            raise OutOfMemoryError(
+                f"{str(self.file)!r} could not grow by {bytes_text(nbytes)}: {error}"
+            ) from error
+        self._end = start + nbytes
+        return _Region(start, nbytes, pages)

@@ -1,0 +1,160 @@
+"""`dt.show`: which cells a view touches, in which order, and pictures that a browser can read."""
+
+# Wrong types are what some of this tests.
+# mypy: disable-error-code="arg-type"
+from __future__ import annotations
+
+import random
+import time
+from pathlib import Path
+from xml.etree import ElementTree
+
+import dovetail as dt
+import numpy as np
+import pytest
+from dovetail.insight import show as pictures
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def texts(svg: str) -> list[str]:
+    """What stands in a drawing, in order."""
+    tree = ElementTree.fromstring(svg)
+    return [t.text or "" for t in tree.iter(f"{SVG}text")]
+
+
+def random_view(rng: random.Random) -> dt.Tensor:
+    """A view by some moves, of a storage that it may touch only in part."""
+    shape = [rng.randint(1, 4) for _ in range(rng.randint(1, 3))]
+    x = dt.arange(int(np.prod(shape))).reshape(shape)
+    for _ in range(rng.randint(0, 3)):
+        kind = rng.randrange(4)
+        d = rng.randrange(x.ndim) if x.ndim else 0
+        if kind == 0 and x.ndim:
+            x = x.permute_dims(rng.sample(range(x.ndim), x.ndim))
+        elif kind == 1 and x.ndim:
+            key = [slice(None)] * x.ndim
+            key[d] = slice(None, None, rng.choice([-2, -1, 2]))
+            x = x[tuple(key)]
+        elif kind == 2 and x.ndim < 4:
+            x = x[None].expand(rng.randint(1, 3), *x.shape)
+        elif x.ndim and x.shape[d] > 1:
+            x = x.swapaxes(0, d)[1:]
+    return x
+
+
+def test_cells_are_visited_as_numpy_says() -> None:
+    rng = random.Random(7)
+    with dt.device("reference"):
+        for _ in range(150):
+            x = random_view(rng)
+            positions = x.numpy().ravel().tolist()  # a value is its own position in `arange`
+            v = pictures._view(x, "")
+            for cell in range(v.cells):
+                times = positions.count(cell)
+                want = (times, positions.index(cell)) if times else (0, None)
+                assert v.visits(cell) == want, (x.shape, x.stride(), cell)
+            (line,) = [f for f in v.facts if f.startswith("touches")]
+            assert line.startswith(f"touches {len({*positions})} of {v.cells} cell")
+
+
+def test_windows_that_overlap_are_counted() -> None:
+    with dt.device("reference"):
+        x = dt.arange(9).as_strided((4, 3), (2, 1))
+        v = pictures._view(x, "")
+        positions = [i * 2 + j for i in range(4) for j in range(3)]
+        for cell in range(9):
+            assert v.visits(cell)[0] == positions.count(cell)
+        assert "touches 9 of 9 cells" in v.facts[1]
+
+
+def test_what_a_picture_says(device: dt.Device) -> None:
+    x = dt.arange(6).reshape(2, 3)
+    picture = dt.show(x, x.T)
+    said = texts(picture.svg())
+    assert f"int64 (2, 3) on {device}" in said and f"int64 (3, 2) on {device}" in said
+    assert "strides (3, 1), offset 0, 8 bytes an element" in said
+    assert "strides (1, 3), offset 0, 8 bytes an element" in said
+    assert said.count("the same memory as picture 1") == 1
+    second = said[said.index(f"int64 (3, 2) on {device}") :]
+    assert [t for t in second if t.startswith("#")] == ["#0", "#2", "#4", "#1", "#3", "#5"]
+    assert [t for t in second if t.startswith("@")][:6] == ["@0", "@3", "@1", "@4", "@2", "@5"]
+    flipped = texts(dt.show(x[:, ::-1]).svg())
+    assert "touches 6 of 6 cells, a negative stride walks back" in flipped
+    assert [t for t in flipped if t.startswith("#")] == ["#2", "#1", "#0", "#5", "#4", "#3"]
+    repeated = texts(dt.show(dt.arange(2).expand(3, 2)).svg())
+    assert "touches 2 of 2 cells, stride 0 repeats elements" in repeated
+    assert [t for t in repeated if t.startswith("#")] == ["#0 x3", "#1 x3"]
+    assert repr(picture) == f"<Picture of int64 (2, 3) on {device}; int64 (3, 2) on {device}>"
+
+
+def test_pending_values_are_computed_and_nothing_is_changed(device: dt.Device) -> None:
+    x = dt.asarray([1.0, 2.0]).requires_grad_()
+    y = x * 2
+    assert "4" in texts(dt.show(y).svg())
+    y.sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [2, 2]
+    with pytest.raises(dt.CaptureError):
+        dt.jit(lambda x: dt.show(x) and x)(dt.ones(2))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "bfloat16", "float64", "complex64"])
+def test_values_of_every_kind(device: dt.Device, dtype: str) -> None:
+    x = dt.asarray([0, 1, 1]).astype(dtype)
+    for svg in (dt.show(x).svg(), dt.show(x[::2])._repr_svg_(), dt.show(x[:0]).svg()):
+        assert all(len(t) <= 52 for t in texts(svg))
+    big = dt.asarray([1e30, -1.25e-30, dt.nan, -dt.inf, 123456789.0])
+    assert {"1e+30", "nan", "-inf"} <= {*texts(dt.show(big).svg())}
+    assert "9.2e+18" in texts(dt.show(dt.full(1, 2**63 - 1, dtype=dt.int64)).svg())
+
+
+def test_large_and_odd_tensors_are_abbreviated() -> None:
+    with dt.device("reference"):
+        x = dt.empty((100, 1000, 100)).fill_(1.0)
+        views = (
+            x, x.permute_dims((2, 0, 1))[::7], x[50], dt.zeros(()), dt.zeros((0, 3)),
+            dt.zeros((1,) * 20), x[:, 3], dt.zeros(1).expand(10**6, 10**6), dt.zeros(10**6)[::-1],
+        )  # fmt: skip
+        begun = time.process_time()
+        for view in views:
+            for picture in (dt.show(view), dt.show(view, view)):
+                assert len(picture.svg()) < 120_000 and len(str(picture)) < 8_000
+                assert all(len(t) <= 52 for t in texts(picture.svg()))
+        assert time.process_time() - begun < 20
+        assert "... and 97 more of these" in texts(dt.show(x).svg())
+        assert "no elements" in texts(dt.show(dt.zeros((0, 3))).svg())
+
+
+def test_sparse_tensors(device: dt.Device) -> None:
+    x = dt.asarray([[0.0, 1.0, 0.0], [2.0, 0.0, 3.0]]).to_sparse()
+    said = texts(dt.show(x).svg())
+    assert said[0] == f"float32 (2, 3) on {device}, sparse_coo"
+    assert [t for t in said if t.startswith("#")] == ["#0", "#1", "#2"]
+    assert "indices, axis 0: int64 (3,)" in " ".join(said) and "values: float32" in " ".join(said)
+    for other in (dt.zeros((3, 3)), dt.zeros(4), dt.ones((2, 2, 2))):
+        sparse = other.to_sparse()
+        assert texts(dt.show(sparse, other).svg())[0].endswith("sparse_coo")
+
+
+def test_files_and_notebooks(tmp_path: Path) -> None:
+    with dt.device("reference"):
+        x = dt.arange(6).reshape(2, 3)
+        picture = dt.show(x, x.T)
+        html = picture._repr_html_()
+        assert html.count("<svg") == 2 and "flex-wrap:wrap" in html and "<script" not in html
+        assert picture.save(tmp_path / "x.svg") == tmp_path / "x.svg"
+        ElementTree.fromstring((tmp_path / "x.svg").read_text())
+        page = picture.save(str(tmp_path / "x.html")).read_text()
+        assert page.startswith("<!doctype html>") and "width=device-width" in page
+        with pytest.raises(dt.ArgumentError, match=r"save: .* not 'x\.png'"):
+            picture.save(tmp_path / "x.png")
+        with pytest.raises(dt.ArgumentTypeError, match="save"):
+            picture.save(3)
+
+
+def test_what_is_no_tensor_is_refused() -> None:
+    with pytest.raises(dt.ArgumentError, match="show: needs at least one tensor"):
+        dt.show()
+    for bad in ([1, 2], np.ones(2), None):
+        with pytest.raises(dt.DTypeError, match="show: needs a tensor"):
+            dt.show(bad)

@@ -1,0 +1,470 @@
+"""What storages show, allocators of one's choice, memory of others, junk, and their names."""
+
+# Wrong types are what some of this tests.
+# mypy: disable-error-code="arg-type"
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import subprocess
+import sys
+import weakref
+from pathlib import Path
+from typing import Any
+
+import dovetail as dt
+import numpy as np
+import pytest
+from dovetail.memory import addresses
+from dovetail.memory.pointer import StreamHandle
+
+# --- elements -------------------------------------------------------------------------------------
+
+
+def test_a_storage_shows_the_elements_in_the_order_of_memory(device: dt.Device) -> None:
+    x = dt.asarray([[1, 2, 3], [4, 5, 6]], dtype=dt.int16)
+    s = x.T[1:].storage()
+    assert s is x.storage() and len(s) == 6 and s.dtype is dt.int16
+    assert s.tolist() == [*s] == [1, 2, 3, 4, 5, 6]
+    assert (s[0], s[-1], type(s[2])) == (1, 6, int)
+    assert s[1:5:2].tolist() == [2, 4] and s[::-1].tolist() == [6, 5, 4, 3, 2, 1]
+    assert s.view(dt.uint8)[:4].tolist() == [1, 0, 2, 0]
+    assert len(dt.zeros(0).storage()) == 0 and dt.zeros(0).storage()
+
+
+def test_places_are_those_that_strides_say(device: dt.Device) -> None:
+    x = dt.arange(24).reshape(2, 3, 4).permute_dims((2, 0, 1))[1:, :, ::-1]
+    s = x.storage()
+    for index in np.ndindex(*x.shape):
+        at = dt.index_to_pos(index, x.stride(), x.storage_offset())
+        assert s[at] == x[index].item()
+
+
+def test_writes_by_an_index_are_seen_by_tensors_and_by_work_that_is_pending(
+    device: dt.Device,
+) -> None:
+    x = dt.asarray([[1.0, 2.0], [3.0, 4.0]])
+    before, view = x * 2, x.T
+    s = x.storage()
+    s[1] = 9
+    s[2:] = [7, 8]
+    assert x.tolist() == [[1, 9], [7, 8]] and view.tolist() == [[1, 7], [9, 8]]
+    assert before.tolist() == [[2, 4], [6, 8]]
+    with dt.eager():
+        s[0] = 5
+        assert x[0, 0].item() == 5
+
+
+def test_writes_by_an_index_are_noticed_by_gradients_that_need_what_was_there(
+    device: dt.Device,
+) -> None:
+    x = dt.asarray([1.0, 2.0]).requires_grad_()
+    y = (x * x).sum()
+    x.storage()[0] = 5.0
+    with pytest.raises(dt.GradientError, match="has written there in place since"):
+        y.backward()
+    (x * x).sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [10.0, 4.0]
+
+
+def test_what_a_storage_refuses(device: dt.Device) -> None:
+    s = dt.asarray([1.0, 2.0]).storage()
+    for at in (2, -3):
+        with pytest.raises(dt.IndexOutOfRange):
+            s[at]
+        with pytest.raises(dt.IndexOutOfRange):
+            s[at] = 1.0
+    for key in ("a", 1.0, None, (0, 0)):
+        with pytest.raises(dt.ArgumentTypeError, match="Storage: the index"):
+            s[key]
+    with pytest.raises(dt.DTypeError, match="view: not all bytes are bools"):
+        s.view(dt.bool)
+    with pytest.raises(dt.DTypeError, match="view"):
+        s.view("float7")
+    a = np.arange(3.0)
+    a.flags.writeable = False
+    t = dt.asarray(a, copy=False).storage()
+    assert t.tolist() == [0, 1, 2]
+    with pytest.raises(dt.ReadOnlyError, match="read-only"):
+        t[0] = 5
+    with pytest.raises(dt.CaptureError, match="shows its elements"):
+        dt.jit(lambda x: x * s[0])(dt.ones(2))
+
+
+def test_storages_of_ones_own(device: dt.Device) -> None:
+    s = dt.Storage(17, device)
+    assert len(s) == s.nbytes == 17 and s.device is device and s.dtype is None
+    v = s.view(dt.float32)
+    assert v.shape == (4,)
+    v.fill_(1.0)
+    assert s[:4].tolist() == [0, 0, 128, 63]
+    for bad in (-1, 1.5, None):
+        with pytest.raises((dt.ArgumentError, dt.ArgumentTypeError), match="Storage: nbytes"):
+            dt.Storage(bad)
+    with pytest.raises(dt.DeviceError, match="Storage"):
+        dt.Storage(3, "No Device")
+
+
+# --- strides --------------------------------------------------------------------------------------
+
+
+def test_strides_and_places() -> None:
+    for shape in ((), (3,), (2, 3, 4), (2, 0, 3), (1, 5, 1)):
+        rows, columns = np.zeros(shape, "u1"), np.zeros(shape, "u1", order="F")
+        assert dt.index_to_pos((0,) * len(shape), dt.strides_from_shape(shape), 7) == 7
+        if rows.size:
+            assert dt.strides_from_shape(shape) == rows.strides
+            assert dt.strides_from_shape(shape, "F") == columns.strides
+    assert dt.strides_from_shape(3) == (1,)
+    with pytest.raises(dt.ShapeError, match="index_to_pos: an index of 2 axes, but 1 strides"):
+        dt.index_to_pos((1, 2), (3,))
+    with pytest.raises(dt.ArgumentError, match="strides_from_shape: order"):
+        dt.strides_from_shape((1, 2), order="K")
+    with pytest.raises(dt.ArgumentTypeError, match="index_to_pos: index"):
+        dt.index_to_pos(("a",), (3,))
+
+
+def test_what_a_tensor_is(device: dt.Device) -> None:
+    for name in ("int8", "float16", "float64", "complex64", "bool"):
+        x = dt.zeros((2, 3), dtype=name)
+        assert x.is_floating_point() is dt.is_floating_point(x) is (x.dtype.kind == "f")
+        assert x.is_complex() is dt.is_complex(x) is (x.dtype.kind == "c")
+        assert x.element_size() == dt.element_size(x) == x.itemsize
+        assert x.numel() == dt.numel(x) == 6 and x.dim() == 2
+        assert dt.is_contiguous(x) is x.is_contiguous() is True
+        assert dt.is_contiguous(x.T) is x.T.is_contiguous() is False
+    for function in (dt.is_floating_point, dt.is_complex, dt.element_size, dt.numel):
+        with pytest.raises(dt.DTypeError, match=function.__name__):
+            function([1.0])
+    with pytest.raises(dt.LayoutError, match="is_contiguous"):
+        dt.is_contiguous(dt.eye(2).to_sparse())
+
+
+# --- resize_ --------------------------------------------------------------------------------------
+
+
+def test_resize_within_the_storage(device: dt.Device) -> None:
+    x = dt.arange(6)
+    view, s = x[1:], x.storage()
+    assert x.resize_(2, 2) is x and x.tolist() == [[0, 1], [2, 3]] and x.storage() is s
+    assert view.resize_((2, 1)).tolist() == [[1], [2]] and view.storage() is s
+    x.fill_(7)
+    assert view.tolist() == [[7], [7]]
+    assert x.resize_(6).tolist() == [7, 7, 7, 7, 4, 5]
+    assert x.resize_(0).shape == (0,) and x.resize_(()).tolist() == 7
+
+
+def test_resize_beyond_the_storage(device: dt.Device) -> None:
+    x = dt.arange(6)[4:]
+    late = x + 1
+    assert x.resize_(3, 2).shape == (3, 2) and x.is_contiguous()
+    assert x.ravel()[:2].tolist() == [4, 5] and late.tolist() == [5, 6]
+    x.fill_(1)
+    assert x.sum().item() == 6
+    with dt.junk_filled():
+        assert dt.ones(1).resize_(3).tolist()[0] == 1
+        assert np.isnan(dt.ones(1).resize_(3).tolist()[1:]).all()
+
+
+def test_resize_refuses_what_is_shared(device: dt.Device) -> None:
+    x = dt.arange(6)
+    view = x[::2]
+    with pytest.raises(dt.SharingError, match=r"resize_: .* shared with 1 other tensors; use dt"):
+        x.resize_(7)
+    with pytest.raises(dt.SharingError, match="resize_"):
+        view.resize_(7)
+    assert x.tolist() == [0, 1, 2, 3, 4, 5] and view.tolist() == [0, 2, 4]
+    del view
+    y = dt.arange(3)
+    array = y.numpy()
+    with pytest.raises(dt.SharingError, match="NumPy"):
+        y.resize_(7)
+    del array
+    gc.collect()
+    assert x.resize_(7).shape == y.resize_(7).shape == (7,)
+    z = dt.asarray(np.arange(3.0), copy=False)
+    with pytest.raises(dt.SharingError, match="somebody else's"):
+        z.resize_(4)
+    with pytest.raises(dt.GradientError, match="resize_"):
+        dt.ones(3).requires_grad_().resize_(2)
+    with pytest.raises(dt.ShapeError, match="resize_"):
+        dt.ones(3).resize_(-1)
+    with pytest.raises(dt.LayoutError, match="resize_"):
+        dt.eye(2).to_sparse().resize_(2)
+    with pytest.raises(dt.CaptureError, match="resize_"):
+        dt.jit(lambda x: x.copy().resize_(2))(dt.ones(3))
+
+
+# --- allocators -----------------------------------------------------------------------------------
+
+
+class Counting(dt.memory.Allocator):
+    """The device's own memory, and how often it was asked for and given back."""
+
+    def __init__(self, device: dt.Device, wrong: object = None) -> None:
+        self.own, self.asked, self.back, self.wrong = dt.memory.get_allocator(device), 0, 0, wrong
+        self.device = device
+
+    def allocate(self, nbytes: int, stream: StreamHandle = None) -> Any:
+        self.asked += 1
+        ptr = self.own.allocate(nbytes, stream)
+        if self.wrong is not None:
+            return self.wrong
+        return dt.memory.foreign(ptr, ptr.handle, nbytes, self.device, ptr.offset, self._count)
+
+    def _count(self, ptr: object) -> None:
+        self.back += 1
+
+
+def test_tensors_and_storages_of_an_allocator_of_ones_choice(device: dt.Device) -> None:
+    mine = Counting(device)
+    x = dt.empty((2, 3), dtype=dt.float64, allocator=mine)
+    y = dt.empty_like(x, allocator=mine)
+    s = dt.Storage(100, allocator=mine)
+    assert mine.asked == 3 and x.dtype is dt.float64 and y.shape == (2, 3)
+    dt.add(x.fill_(1), 2, out=y)
+    assert (x * y).sum().item() == 18 and dt.matmul(x, y.T).tolist() == [[9, 9], [9, 9]]
+    assert mine.asked == 3  # what is computed of them is the device's
+    view = y[0]
+    del x, y, s
+    gc.collect()
+    assert mine.back == 2
+    assert view.tolist() == [3, 3, 3]
+    del view
+    gc.collect()
+    assert mine.back == 3
+    with dt.junk_filled():
+        assert np.isnan(dt.empty(2, allocator=mine).tolist()).all()
+
+
+def test_allocators_that_give_something_else_are_refused(device: dt.Device) -> None:
+    for wrong in (3, "memory", dt.memory.get_allocator(device).allocate(1)):
+        with pytest.raises(dt.ArgumentError, match=r"empty: <Counting of .* gave"):
+            dt.empty(100, allocator=Counting(device, wrong))
+    with pytest.raises(dt.ArgumentTypeError, match="empty: allocator"):
+        dt.empty(3, allocator="mine")
+    with pytest.raises(dt.CaptureError, match="allocator"):
+        dt.jit(lambda x: x + dt.empty(3, allocator=Counting(device)))(dt.ones(3))
+
+
+def test_memory_in_a_file(device: dt.Device, tmp_path: Path) -> None:
+    path = tmp_path / "x.bin"
+    memory = dt.memory.MappedFile(path)
+    x = dt.empty((3, 1000), allocator=memory)
+    y = dt.empty(10, dtype=dt.int64, allocator=memory)
+    x.copy_(dt.arange(3000.0).reshape(3, 1000))
+    y.fill_(7)
+    x += 1
+    memory.flush()
+    raw = path.read_bytes()
+    for t, n in ((x, "f4"), (y, "i8")):
+        at = memory.where(t.storage())
+        assert np.array_equal(np.frombuffer(raw, n, t.size, at).reshape(t.shape), t.numpy())
+    assert memory.stats().live_blocks == 2 and len(raw) == memory.stats().reserved_bytes
+    assert (x @ dt.ones(1000)).shape == (3,)
+    where = memory.where(y.storage())
+    del y, t
+    gc.collect()
+    assert [b.state for b in memory.snapshot()[0].blocks] == ["live", "cached"]
+    z = dt.empty(5, allocator=memory)
+    assert memory.where(z.storage()) == where and path.stat().st_size == len(raw)
+    with pytest.raises(dt.ArgumentError, match=r"where: the memory of .* is not in"):
+        memory.where(dt.zeros(3).storage())
+    with pytest.raises(dt.ArgumentError, match=r"MappedFile: .*x\.bin' is there already"):
+        dt.memory.MappedFile(path)
+    with pytest.raises(dt.OutOfMemoryError, match=r"x\.bin' could not grow by"):
+        dt.empty(1 << 58, dtype=dt.int8, allocator=memory)
+    z.fill_(3)
+    assert z.tolist() == [3] * 5  # it is whole after that
+    with pytest.raises(dt.SharingError, match="resize_"):
+        z.resize_(5000)
+
+
+def test_a_file_lives_as_long_as_its_tensors(device: dt.Device, tmp_path: Path) -> None:
+    memory = dt.memory.MappedFile(tmp_path / "x.bin")
+    gone = weakref.ref(memory)
+    x = dt.empty(3, allocator=memory).fill_(2)
+    del memory
+    gc.collect()
+    assert x.tolist() == [2, 2, 2]
+    del x
+    gc.collect()
+    assert gone() is None
+
+
+# --- memory of others -----------------------------------------------------------------------------
+
+
+def held() -> tuple[Any, int]:
+    memory = (ctypes.c_float * 8)(*range(8))
+    return memory, ctypes.addressof(memory)
+
+
+def test_a_deleter_is_called_once_when_the_last_user_is_gone(device: dt.Device) -> None:
+    memory, at = held()
+    called: list[int] = []
+    x = dt.from_blob(at, 8, deleter=lambda: called.append(1))
+    view, array, late = x[2:], x.numpy(), x * 2
+    s = x.storage()
+    for what in ("x", "view", "array", "s"):
+        assert called == [], what
+        if what == "x":
+            del x
+        elif what == "view":
+            del view
+        elif what == "array":
+            del array
+        else:
+            assert late.tolist() == [2.0 * v for v in range(8)]  # which reads it
+            del s
+        gc.collect()
+    assert called == [1] and memory[3] == 3
+
+
+def test_a_deleter_that_raises_is_reported_and_loses_nothing(
+    device: dt.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory, at = held()
+    reported: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda u: reported.append(u.exc_type))
+    live = dt.memory.stats(device).live_bytes
+    x = dt.from_blob(at, 8, deleter=lambda: 1 / 0)
+    y = x + 1
+    assert y.tolist()[7] == 8
+    del x, y
+    gc.collect()
+    assert reported == [ZeroDivisionError] and memory[0] == 0
+    dt.zeros(1).tolist()
+    assert dt.memory.stats(device).live_bytes == live
+
+
+def test_addresses_of_no_memory_are_refused(device: dt.Device) -> None:
+    memory, at = held()
+    called: list[int] = []
+
+    def refused(address: int, shape: int = 3, **options: Any) -> None:
+        with pytest.raises(dt.ArgumentError, match="from_blob: ") as error:
+            dt.from_blob(address, shape, deleter=lambda: called.append(1), **options)
+        said.append(str(error.value))
+
+    said: list[str] = []
+    refused(0)
+    refused(-4)
+    refused(at + 1)
+    refused(at + 2, dtype=dt.float64)
+    assert [s[-13:] for s in said[:2]] == ["is no address"] * 2
+    assert all("is no multiple of" in s for s in said[2:])
+    x = dt.ones(64)
+    gone = x.data_ptr()
+    assert dt.from_blob(gone, 3).tolist() == [1, 1, 1]
+    del x
+    gc.collect()
+    refused(gone)
+    assert "was freed" in said[-1]
+    if os.path.exists("/proc/self/mem"):
+        refused(4096)
+        refused(1 << 62)
+        refused(at, 1 << 50)  # it begins well, and goes beyond all memory
+        assert all("there is no memory at" in s for s in said[-3:])
+    assert called == [] and memory[0] == 0
+
+
+def test_where_memory_cannot_be_looked_at_it_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuses(*args: object, **options: object) -> None:
+        raise PermissionError
+
+    memory, at = held()
+    monkeypatch.setattr(addresses, "open", refuses, raising=False)
+    with dt.device("reference"):
+        assert dt.from_blob(at, 3).tolist() == [0, 1, 2] and memory[1] == 1
+
+
+# --- junk -----------------------------------------------------------------------------------------
+
+
+def test_empty_is_filled_with_junk_on_request(device: dt.Device) -> None:
+    with dt.junk_filled():
+        for name in ("float16", "bfloat16", "float32", "float64", "complex64"):
+            x = dt.empty((2, 2), dtype=name)
+            assert dt.isnan(x).all().item() and dt.isnan(dt.empty_like(x)).all().item()
+        for name in ("int8", "uint16", "int64", "uint64"):
+            x = dt.empty(2, dtype=name)
+            assert x.tolist() == [x.dtype.max] * 2
+        assert dt.empty(2, dtype=dt.bool).tolist() == [True, True]
+        assert dt.empty(0).tolist() == []
+        with dt.junk_filled(False):
+            dt.empty(2)
+        assert dt.zeros(2).tolist() == [0, 0]
+        found = dt.jit(lambda x: x + dt.empty(3))(dt.ones(3))
+        assert dt.isnan(found).all().item()
+
+
+def test_a_variable_has_junk_everywhere() -> None:
+    code = "import dovetail as dt; print(dt.empty(2, device='reference').tolist())"
+    environ = {**os.environ, "DOVETAIL_JUNK": "1"}
+    said = subprocess.run(
+        [sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=True
+    )
+    assert said.stdout == "[nan, nan]\n"
+
+
+# --- what they are called -------------------------------------------------------------------------
+
+
+def test_what_they_are_in_a_line(device: dt.Device) -> None:
+    x = dt.ones(3)
+    assert repr(x.storage()) == f"<Storage of 3 float32, 12 bytes, on {device}>"
+    assert repr(dt.Storage(5)) == f"<Storage of 5 bytes on {device}>"
+    event, stream = dt.Event(), dt.Stream()
+    assert repr(event) == f"<Event of {device}, not recorded>"
+    event.record()
+    event.synchronize()
+    assert repr(event) == f"<Event of {device}, passed>"
+    texts = [x.storage().ptr, stream, dt.default_stream(), dt.memory.get_allocator()]
+    for text in map(repr, texts):
+        assert "\n" not in text and len(text) < 120 and text.startswith("<")
+        assert str(device) in text and "object object" not in text
+    assert ", 12 bytes on" in repr(x.storage().ptr)
+    assert " live in " in repr(dt.memory.get_allocator())
+
+
+# --- on every device that is installed ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [str(d) for d in dt.__array_namespace_info__().devices()])
+def test_all_of_it_on_every_device(name: str) -> None:
+    with dt.device(name):
+        x = dt.asarray([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+        before, s = x + 1, x.T.storage()
+        assert s.tolist() == [1, 2, 3, 4, 5, 6] and s[-1] == 6 and s[1:3].tolist() == [2, 3]
+        s[0] = 9
+        s[4:] = 0
+        assert x.tolist() == [[9, 2, 3], [4, 0, 0]] and before.tolist() == [[2, 3, 4], [5, 6, 7]]
+        assert s.view(dt.int32)[0].item() == 0x41100000
+        assert x.resize_(2).tolist() == [9, 2] and x.resize_(4, 2)[:3].tolist()[1] == [3, 4]
+        with dt.junk_filled():
+            assert np.isnan(dt.empty(3).tolist()).all()
+        z = dt.zeros(4)
+        assert dt.concat([z + 1, z], out=dt.empty(8)).tolist() == [1] * 4 + [0] * 4
+        assert z.fill_(2).cumulative_sum_(0).tolist() == [2, 4, 6, 8]
+        assert dt.sort(-z, out=z).tolist() == [-8, -6, -4, -2]
+        rng = dt.random.default_rng(7)
+        want = dt.random.default_rng(7).normal(4, device="reference").tolist()
+        assert z.normal_(generator=rng).tolist() == want
+        mine = Counting(dt.device(name))
+        y = dt.empty((2, 2), allocator=mine).fill_(1)
+        assert (y @ y).tolist() == [[2, 2], [2, 2]] and mine.asked == 1
+        del y
+        gc.collect()
+        dt.synchronize(name)
+        assert mine.back == 1
+        said = dt.show(x, x.T)
+        assert said.svg().count("<svg") == 1 and f"on {name}" in str(said)
+        event, stream = dt.Event(), dt.Stream()
+        event.record()
+        event.synchronize()
+        assert repr(event) == f"<Event of {name}, passed>"
+        for text in map(repr, (s.ptr, stream, dt.memory.get_allocator(), s, dt.Storage(3))):
+            assert text.startswith("<") and name in text and len(text) < 120 and "\n" not in text
+            assert "object object" not in text
