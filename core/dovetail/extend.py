@@ -77,6 +77,7 @@ from .loops.analysis import (
 from .loops.builder import Combine, Kernel, KernelBuilder, combine
 from .loops.coarsen import coarsen
 from .loops.cstyle import CStyle
+from .loops.formats import DTypeInfo
 from .loops.language import (
     CHUNK,
     LANES,
@@ -89,6 +90,7 @@ from .loops.language import (
     Statement,
     Store,
     Value,
+    bitcast,
     cast,
     const,
     eq,
@@ -144,6 +146,7 @@ __all__ = [
     "CompileError",
     "Compiled",
     "DType",
+    "DTypeInfo",
     "DTypeLike",
     "DeviceError",
     "DeviceInfo",
@@ -189,6 +192,7 @@ __all__ = [
     "array_at",
     "axis",
     "bfloat16",
+    "bitcast",
     "bool_",
     "broadcast_shapes",
     "bytes_at",
