@@ -19,6 +19,8 @@ from .verify import verify
 
 INTERFACE = (1, 0)  # of dtype plugins; the group of entry points carries the first number
 SIZES = (1, 2)
+_DLPACK_S = 6  # up to this one its type codes are of integers, IEEE 754's, bfloat16, complex, bool
+_OWN_CODES = r"BOOL|BF16|[CFIU]\d+"  # in safetensors
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,15 @@ def check(info: DTypeInfo) -> None:
     numbers = (info.smallest, info.smallest_normal, info.max)
     if not 2 <= info.digits <= 23 or not 0.0 < numbers[0] <= numbers[1] < numbers[2]:
         raise _wrong(info, f"{info.digits} digits and 0 < {numbers} ascending are no format")
+    for d, other in INFOS.items():
+        if info.dlpack is not None and (other.dlpack, d.itemsize) == (info.dlpack, info.itemsize):
+            raise _wrong(info, f"DLPack's type code {info.dlpack} is that of dovetail.{d.name}")
+        if info.safetensors is not None and other.safetensors == info.safetensors:
+            raise _wrong(info, f"{info.safetensors} is what safetensors calls dovetail.{d.name}")
+    if info.dlpack is not None and info.dlpack <= _DLPACK_S:
+        raise _wrong(info, f"DLPack's type code {info.dlpack} is that of numbers of dovetail's own")
+    if info.safetensors is not None and re.fullmatch(_OWN_CODES, info.safetensors[0]):
+        raise _wrong(info, f"{info.safetensors[0]} is a dtype of dovetail's own in safetensors")
     bits = BITS_OF[info.itemsize]
     _traced(info, "encode", float32, bits)
     _traced(info, "decode", bits, float32)
@@ -105,7 +116,7 @@ def _traced(info: DTypeInfo, which: str, given: DType, wanted: DType) -> None:
         conversion(getattr(info, which), given, wanted)
     except Exception as error:
         if isinstance(error, DTypeError) and str(error).startswith(_PREFIX):
-            raise _wrong(info, f"{which}{str(error).removeprefix(_PREFIX)}") from None
+            raise _wrong(info, f"{which} {str(error).removeprefix(_PREFIX)}") from None
         raise _wrong(info, f"{which} raises {type(error).__name__}: {error}") from error
 
 
