@@ -112,6 +112,7 @@ from .loops.verify import verify
 from .ops import arithmetic, dtype_rules
 from .ops.site import KernelSite, Launches, LoopStep
 from .ops.table import Op
+from .plugins.dtype_registry import BlockInfo
 from .tensor.other_layouts import (
     LayoutInfo,
     LayoutTensor,
@@ -120,7 +121,7 @@ from .tensor.other_layouts import (
     scatter_rows,
 )
 from .tensor.tensor import required
-from .tensor.verbs import apply
+from .tensor.verbs import apply, reduce
 
 hookimpl = HookimplMarker("dovetail")
 
@@ -139,6 +140,7 @@ __all__ = [
     "BackendInfo",
     "BindingBackend",
     "Block",
+    "BlockInfo",
     "Buffer",
     "CStyle",
     "Capabilities",
@@ -229,6 +231,7 @@ __all__ = [
     "order_of",
     "parse_kernel",
     "print_kernel",
+    "reduce",
     "reduce_loop",
     "reduces_long",
     "reductions",

@@ -127,6 +127,7 @@ def astype(
     Dtypes: all. A float that becomes an integer is truncated, saturates out of its range, and NaN
     gives 0; an integer to another one wraps; to a float it rounds once, to nearest.
     A complex number becomes bool or complex, and nothing real: see `dt.real`, `dt.imag`, `dt.abs`.
+    The name of blocks that a plugin brings ("int4_32") quantises: see docs/adding-a-dtype.md.
     Gradient: flows between floats and complex numbers.
     Raises: DTypeError, also for complex to real; DeviceError.
 
@@ -135,6 +136,11 @@ def astype(
     [1, 0]
     """
     required("astype", x)
+    if isinstance(dtype, str) and dtype not in D.BY_NAME:
+        blocks = dtype_plugins.blocks(dtype)
+        if blocks is not None:
+            quantised: Tensor = blocks.quantise(x)
+            return quantised if device is None else move(quantised, device_named(device, "astype"))
     want = any_dtype("astype", dtype)
     target = x.device if device is None else device_named(device, "astype")
     found = move(cast(x, want), target)
