@@ -94,7 +94,9 @@ raising = lie("raising", encode=raises, sign="encode raises ZeroDivisionError: i
 no_format = lie("no_format", max=-1.0, sign="are no format")
 bad_code = lie("bad_code", code="f 8", sign="a code [a-z]")
 others_bits = lie("others_bits", dlpack=1, sign="DLPack's type code 1 is that of numbers of")
-others_file = lie("others_file", safetensors=("F16", "float16"), sign="F16 is a dtype of dovetail's own")
+others_file = lie(
+    "others_file", safetensors=("F16", "float16"), sign="F16 is a dtype of dovetail's own"
+)
 newer = lie("newer", minimum_interface=(1, 9), sign="needs dtype interface 1.9")
 no_info = Plugin("a dtype", "no_info", sign="not a DTypeInfo")
 REFUSED = (

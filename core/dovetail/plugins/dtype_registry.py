@@ -92,8 +92,8 @@ class DTypeRegistry(Registry):
             record.fail(State.API_MISMATCH, reason, "pip install --upgrade dovetail")
         elif isinstance(info, BlockInfo):
             if info.layout.name != info.name or info.block < 2 or len({*info.levels}) < 2:
-                reason = f"{info!r}: its layout has its name, and a block several numbers and levels"
-                record.fail(State.IMPORT_FAILED, reason, authors)
+                reason = "a layout has the name of its blocks, and these several numbers and levels"
+                record.fail(State.IMPORT_FAILED, f"{reason}: {info!r}", authors)
                 return
             self._blocks[record.type] = info
             record.state = State.OPEN

@@ -16,8 +16,8 @@ import numpy as np
 from ..dtypes import DType
 from ..errors import DTypeError
 from ..loops.formats import INFOS, DTypeInfo
-from ..plugins.dtype_registry import registry
-from ..plugins.record import Record, State
+from ..plugins.dtype_registry import BlockInfo, registry
+from ..plugins.record import Record
 from ..tensor import tensor as T
 from .kit import Kit, host
 from .values import Array, decoded, encoded, held
@@ -80,8 +80,37 @@ class Brought:
         return math.nan if np.isnan(found) else float(self.positive[-1])
 
 
-def brought(name: str) -> Brought:
-    """The dtype of this name, as its plugin describes it.
+@dataclass(frozen=True)
+class BroughtBlocks:
+    """Blocks that are to be judged: what their plugin says of them."""
+
+    info: BlockInfo
+    record: Record
+    gaps: Mapping[str, str]
+
+    def nearest(self, values: Array) -> Array:
+        """float32 values as they have to read once they were quantised, along the last axis."""
+        info = self.info
+        levels = np.array(info.levels, np.float32)
+        n = values.shape[-1]
+        filled = np.zeros((*values.shape[:-1], -(-n // info.block) * info.block), np.float32)
+        filled[..., :n] = values
+        count = filled.shape[-1] // info.block
+        blocks = filled.reshape(*values.shape[:-1], count, info.block)
+        with np.errstate(all="ignore"):
+            size = np.abs(blocks).max(axis=-1, keepdims=True)
+            scale = np.where(size < np.inf, size / levels[-1], np.float32(np.nan))
+            steps = np.where(scale > 0, blocks / scale, np.float32(0)).astype(np.float64)
+            middles = (levels[1:].astype(np.float64) + levels[:-1]) / 2
+            place = np.searchsorted(middles, steps, "left")
+            tie = middles[np.minimum(place, middles.size - 1)] == steps
+            place = place + (tie & (levels[np.minimum(place, levels.size - 1)] % 2 != 0))
+            found: Array = (levels[place] * scale).astype(np.float32)
+        return found.reshape(filled.shape)[..., :n]
+
+
+def brought(name: str) -> Brought | BroughtBlocks:
+    """The dtype of this name, as its plugin describes it, or the blocks.
 
     Raises: DTypeError where there is none, PluginError where it cannot be used.
     """
@@ -89,23 +118,23 @@ def brought(name: str) -> Brought:
     if record is None:
         known = ", ".join(registry.records()) or "none"
         raise DTypeError(f"no plugin brings a dtype {name!r}; those that are installed: {known}")
-    registry.probe(name)
-    found = registry.named(name)
-    assert found is not None and record.state is State.OPEN
+    blocks = registry.blocks(name)
     gaps = registry.call(record, "dovetail_conformance") or {}
+    if blocks is not None:
+        return BroughtBlocks(blocks, record, gaps)
+    found = registry.named(name)
+    assert found is not None
     return Brought(found, INFOS[found], record, gaps)
 
 
 @dataclass
-class DTypeKit(Kit):
-    """One case's view of the dtype, on one device."""
-
-    brought: Brought = field(kw_only=True)
+class NumbersKit(Kit):
+    """What cases of dtypes and of blocks compare."""
 
     @property
-    def dtype(self) -> DType:
-        """The dtype under test."""
-        return self.brought.dtype
+    def name(self) -> str:
+        """What is under test."""
+        raise NotImplementedError
 
     def alike(self, found: Array, wanted: Array, what: str, given: Array | None = None) -> None:
         """Fails unless float32 arrays have the same bits; NaNs are alike."""
@@ -122,7 +151,36 @@ class DTypeKit(Kit):
     def claim(self, true: object, what: str) -> None:
         """Fails with `what` unless it is true."""
         self.comparisons += 1
-        assert true, self.failure(f"{self.dtype.name}: {what}", "")
+        assert true, self.failure(f"{self.name}: {what}", "")
+
+
+@dataclass
+class BlockKit(NumbersKit):
+    """One case's view of the blocks, on one device."""
+
+    blocks: BroughtBlocks = field(kw_only=True)
+
+    @property
+    def name(self) -> str:
+        """What they are called."""
+        return self.blocks.info.name
+
+
+@dataclass
+class DTypeKit(NumbersKit):
+    """One case's view of the dtype, on one device."""
+
+    brought: Brought = field(kw_only=True)
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype under test."""
+        return self.brought.dtype
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.dtype.name
 
     def values(self, x: T.Tensor) -> Array:
         """A tensor of the dtype on the host, as the float32 numbers that its bits stand for."""

@@ -24,20 +24,21 @@ from ..errors import DovetailError
 from ..plugins.opened import Opened
 from ..plugins.registry import open_device, registry
 from .certificate import Certificate
-from .dtype import Brought, DTypeKit, brought
+from .dtype import BlockKit, Brought, BroughtBlocks, DTypeKit, brought
 from .kit import Kit, has_dtype
 from .layout import Differs, LayoutKit, Refused, Subject, subject
 from .option import pytest_addoption
 from .verified import verified_kernels
 
 LEVELS = "dovetail.testing."
+BLOCKS = "dtype_blocks"  # the level of what is quantised in blocks
 REPRODUCE = "to reproduce"  # a section of pytest's reports
 CASE, COMPARISONS = "dovetail-case", "dovetail-comparisons"  # properties of pytest's reports
 COUNTED = "dovetail-counted"  # what a worker of pytest-xdist tells of what it collected
 OPENED: pytest.StashKey[Opened] = pytest.StashKey()
 CERTIFICATE: pytest.StashKey[Certificate] = pytest.StashKey()
 LAYOUT: pytest.StashKey[Subject] = pytest.StashKey()
-DTYPE: pytest.StashKey[Brought] = pytest.StashKey()
+DTYPE: pytest.StashKey[Brought | BroughtBlocks] = pytest.StashKey()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -76,7 +77,7 @@ def _subject(layout: str) -> Subject:
         raise pytest.UsageError(f"--dovetail-layout={layout}: {error}") from error
 
 
-def _brought(name: str) -> Brought:
+def _brought(name: str) -> Brought | BroughtBlocks:
     try:
         return brought(name)
     except DovetailError as error:
@@ -85,10 +86,14 @@ def _brought(name: str) -> Brought:
 
 def case_name(item: pytest.Item) -> str:
     """A case as gaps and certificates name it: "scalar_ops.arithmetic.add-int8"."""
-    level = item.module.__name__.removeprefix(LEVELS)  # type: ignore[attr-defined]  # of a test function
-    level = level.removeprefix("layout_").removeprefix("dtype_")
+    level = _level(item).removeprefix("layout_").removeprefix("dtype_")
     parts = [level, *item.name.rstrip("]").split("[", 1)]
     return ".".join(part.removeprefix("test_") for part in parts)
+
+
+def _level(item: pytest.Item) -> str:
+    found: str = item.module.__name__  # type: ignore[attr-defined]  # of a test function
+    return found.removeprefix(LEVELS)
 
 
 def _is_ours(item: pytest.Item) -> bool:
@@ -154,7 +159,10 @@ def _mark_gaps(item: pytest.Item, name: str, gaps: Mapping[str, str]) -> set[str
 
 
 def _is_held(config: pytest.Config, item: pytest.Item) -> bool:
-    """Whether the layout under test, if it is one, holds what the case is about."""
+    """Whether the layout or dtype under test, if it is one, is what the case is about."""
+    named = config.stash.get(DTYPE, None)
+    if named is not None and isinstance(named, Brought) == (_level(item) == BLOCKS):
+        return False
     judged, call = config.stash.get(LAYOUT, None), getattr(item, "callspec", None)
     return judged is None or call is None or judged.holds(call.params, config.stash[OPENED].device)
 
@@ -180,8 +188,10 @@ def kit(request: pytest.FixtureRequest) -> Iterator[Kit]:
     named = request.config.stash.get(DTYPE, None)
     line = reproduction(request.node, str(opened.device))
     found = Kit(opened, line) if judged is None else LayoutKit(opened, line, subject=judged)
-    if named is not None:
+    if isinstance(named, Brought):
         found = DTypeKit(opened, line, brought=named)
+    elif named is not None:
+        found = BlockKit(opened, line, blocks=named)
     yield found
     request.node.user_properties.append((COMPARISONS, found.comparisons))
     if not found.comparisons and not getattr(request.node, "failed_already", False):
