@@ -201,8 +201,11 @@ def _float16_value(bits: Value) -> Value:
 
 BITS_OF = {d.itemsize: d for d in UNSIGNED}
 # How floats of reduced precision become bits, and float32 again; plugins add theirs.
-TO_BITS = {float16: _float16_bits, bfloat16: _bfloat16_bits}
-FROM_BITS = {float16: _float16_value, bfloat16: _bfloat16_value}
+TO_BITS: dict[DType, Callable[[Value], Value]] = {float16: _float16_bits, bfloat16: _bfloat16_bits}
+FROM_BITS: dict[DType, Callable[[Value], Value]] = {
+    float16: _float16_value,
+    bfloat16: _bfloat16_value,
+}
 
 
 # --- division and square root --------------------------------------------------------------------

@@ -69,7 +69,8 @@ class Brought:
             tie = middles[np.minimum(place, middles.size - 1)] == size
             place = place + (tie & (place % 2 == 1))
             wide = np.append(known, self.beyond)[np.minimum(place, known.size)]
-            return np.copysign(np.where(np.isnan(size), np.nan, wide), values).astype(np.float32)
+            near = np.copysign(np.where(np.isnan(size), np.nan, wide), values)
+        return np.asarray(near, np.float32)
 
     @cached_property
     def beyond(self) -> float:

@@ -6,7 +6,7 @@ import copy
 import io
 import pickle
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ from ..errors import DTypeError, SharingError
 from ..functions import creation, cumulative, elementwise, indexing, sorting, statistics
 from ..functions.copies import concat
 from ..functions.datatypes import astype
-from ..functions.interop import from_dlpack
+from ..functions.interop import HasDLPack, from_dlpack
 from ..functions.jit import jit
 from ..functions.linalg import matmul
 from ..functions.random import Generator
@@ -202,7 +202,7 @@ def test_gradients(kit: DTypeKit, name: str) -> None:
         if w.grad is None:
             kit.claim(x.grad is None, f"{name}: a gradient where float32 has none")
             continue
-        kit.claim(x.grad is not None, f"{name}: no gradient")
+        assert x.grad is not None, kit.failure(f"{name}: no gradient", "")
         found, wanted = kit.values(x.grad), host(w.grad)
         lost = np.isnan(found) & (np.abs(wanted) < kit.brought.info.max)
         kit.claim(not lost.any(), f"the gradient of {name} is {found[lost][:3].tolist()}")
@@ -213,6 +213,7 @@ def test_a_gradient_is_rounded_once(kit: DTypeKit) -> None:
     x = both(kit, codes)[0].detach().requires_grad_()
     weights = np.random.default_rng(9).normal(size=50).astype(np.float32)
     statistics.sum(astype(x, float32) * from_host(weights, float32, kit.device)).backward()
+    assert x.grad is not None, kit.failure("astype: no gradient", "")
     kit.alike(kit.values(x.grad), kit.brought.nearest(weights), "weights as gradients")
 
 
@@ -274,7 +275,7 @@ def test_shared(kit: DTypeKit) -> None:
         else:
             kit.claim(False, "__dlpack__ gives what DLPack has no code for")
         return
-    y = from_dlpack(x)
+    y = from_dlpack(cast(HasDLPack, x))
     kit.claim(y.dtype is x.dtype, f"comes back as {y.dtype.name}: its code is another dtype's")
     kit.claim(np.array_equal(host(y), kit.brought.codes), "comes back with other bits")
 

@@ -32,7 +32,7 @@ def held(d: DType) -> np.dtype:
 
 def decoded(bits: Array, d: DType) -> Array:
     """What the bits of a plugin's dtype stand for, as float32: by its own rule, interpreted."""
-    found = np.zeros(bits.size, np.float32)
+    found: Array = np.zeros(bits.size, np.float32)
     kernel = conversion(FROM_BITS[d], BITS_OF[d.itemsize], float32)
     interpret(kernel, [bits.reshape(-1), found], [bits.size], [], [bits.size])
     return found.reshape(bits.shape)
@@ -40,7 +40,7 @@ def decoded(bits: Array, d: DType) -> Array:
 
 def encoded(values: Array, d: DType) -> Array:
     """float32 values as bits of a plugin's dtype: by its own rule, interpreted."""
-    found = np.zeros(values.size, held(d))
+    found: Array = np.zeros(values.size, held(d))
     kernel = conversion(TO_BITS[d], float32, BITS_OF[d.itemsize])
     interpret(kernel, [values.reshape(-1), found], [values.size], [], [values.size])
     return found.reshape(values.shape)
@@ -64,7 +64,7 @@ def is_nan(values: Array, d: DType) -> Array:
     if d is bfloat16:
         return (values & np.uint16(0x7FFF)) > np.uint16(0x7F80)
     if d not in BUILT_IN:
-        return np.isnan(decoded(values, d))
+        return np.asarray(np.isnan(decoded(values, d)))
     return np.isnan(values) if d.kind == "f" else np.zeros(values.shape, bool)
 
 
