@@ -83,10 +83,13 @@ def test_a_lying_dtype_is_caught(site: Path, name: str) -> None:
     assert f"--dovetail-dtype={name}" in failure["reproduce"]
 
 
-@pytest.mark.parametrize("device", ["reference", *sorted({"cpu", "opencl"} & INSTALLED)])
+@pytest.mark.parametrize("device", ["reference", *sorted({"cpu", "opencl", "cuda"} & INSTALLED)])
 @pytest.mark.parametrize("name", ["honest8", "float8_e4m3", "int4_32"])
 def test_honest_dtypes_pass(site: Path, name: str, device: str) -> None:
     sample = ("--sample", "1" if device == "cpu" and name != "honest8" else "16")
+    if device == "cuda":
+        pytest.importorskip("cuda.bindings")
+        sample = (*sample, "-p", "cuda_double.plugin")
     status, output, certificate = run_kit(site, name, "--device", device, *sample)
     if device == "opencl" and status == 4 and "unavailable" in output:
         pytest.skip("there is no OpenCL driver")
