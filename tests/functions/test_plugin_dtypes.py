@@ -22,6 +22,7 @@ from dovetail.plugins.dtype_registry import DTypeRegistry
 from dovetail.plugins.entry import Entry
 from dovetail.plugins.record import State
 from dovetail.tensor.other_layouts import LayoutTensor
+from dovetail_int4 import int4
 from installed import INSTALLED
 
 GROUP = "dovetail.dtypes.v1"
@@ -203,8 +204,6 @@ def test_gradients_reach_scales() -> None:
     levels = type(q).rules["to_dense"](q) / dt.reshape(
         dt.broadcast_to(dt.expand_dims(q.scales, axis=-1), (4, 2, 32)), (4, 64)
     )
-    from dovetail_int4 import int4
-
     dt.sum((x @ int4(q.codes, scales, 64).T) ** 2).backward()
     y = x @ q.to_dense().T
     whole = (2 * y).T @ x * levels
@@ -221,7 +220,7 @@ def test_blocks_are_no_dtype_of_elements() -> None:
     ):
         with pytest.raises(dt.DTypeError, match=r"int4_32 is no dtype .* x.astype\('int4_32'\)"):
             call()
+    with pytest.raises(AttributeError, match="int4_32 is no dtype of elements"):
+        dt.int4_32  # type: ignore[attr-defined]  # noqa: B018
     with pytest.raises(dt.ShapeError, match="are no blocks of 32"):
-        from dovetail_int4 import int4
-
         int4(dt.zeros((2, 16), dtype=dt.uint8), dt.zeros(3), 40)

@@ -14,7 +14,7 @@ from types import MethodType, ModuleType
 from ..arguments import choice, named
 from ..device import device as device_named
 from ..dtypes import DType, find_plugin
-from ..errors import NotYetAttribute, PluginError
+from ..errors import DTypeError, NotYetAttribute, PluginError
 from ..ops import table as ops
 from ..tensor import layout_registry as layout_plugins
 from ..tensor import printing, slots
@@ -127,7 +127,7 @@ def added(where: str, name: str, otherwise: str) -> object:
 def _dtype(name: str) -> DType | None:
     try:
         return find_plugin(name)
-    except PluginError as error:
+    except (PluginError, DTypeError) as error:
         raise AttributeError(f"dt.{name}: {error}") from error
 
 

@@ -128,7 +128,7 @@ def conversion(change: Callable[[Value], Value], given: DType, wanted: DType) ->
 
     Raises: DTypeError where what comes out is of another dtype than `wanted`.
     """
-    b = KernelBuilder(change.__name__.strip("_<>") or "conversion")
+    b = KernelBuilder("conversion")
     x, y = b.buffer("x", given, "r"), b.buffer("y", wanted, "w")
     i = b.axis(b.int("n"))
     found = change(load(x, i))
