@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 
@@ -10,8 +11,11 @@ import dovetail as dt
 import pytest
 from dovetail.testing.verified import verified_kernels
 from installed import INSTALLED
+from places import PACKAGES
 
 __all__ = ["device", "verified_kernels"]
+
+sys.path += map(str, PACKAGES)
 
 # Where PyData's sparse is not installed Dask takes the folder of that name in a checkout for it,
 # and cannot be imported: these need the extra peers.

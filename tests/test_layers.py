@@ -85,7 +85,7 @@ MAY_IMPORT = {
     "backend": "loops",
     "fusion": "loops graph ops backend",
     "memory": "backend",
-    "plugins": "backend memory",
+    "plugins": "loops backend memory",
     "engine": "loops graph ops backend fusion memory plugins",
     "capture": "loops graph ops backend fusion memory plugins engine",
     "tensor": "graph ops backend memory plugins engine capture",

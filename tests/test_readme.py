@@ -190,12 +190,23 @@ def test_type_checkers_know_an_added_op(tmp_path: Path) -> None:
     assert 'Too many arguments for "softsign_" of "Methods"' in done.stdout
 
 
-def test_a_dtype_is_added_as_the_page_says(tmp_path: Path) -> None:
-    environment = after_the_page("adding-a-dtype.md", tmp_path)
-    (program,) = [b for b in examples("adding-a-dtype.md") if b.startswith("import dovetail")]
-    (tmp_path / "use.py").write_text(program)
-    said(tmp_path, environment, "use.py")
-    assert "float8_e5m2" in (tmp_path / "docs" / "reference" / "datatypes.md").read_text()
+def test_the_dtype_of_the_page_works(tmp_path: Path) -> None:
+    module, program = examples("adding-a-dtype.md")
+    (tmp_path / "dovetail_float8_e5m2.py").write_text(module)
+    page = (ROOT / "docs" / "adding-a-dtype.md").read_text()
+    project = tomllib.loads(re.findall(r"```toml\n(.*?)```", page, re.DOTALL)[0])["project"]
+    [(group, entries)] = project["entry-points"].items()
+    info = tmp_path / "dovetail_float8_e5m2-1.0.dist-info"
+    info.mkdir()
+    name = project["name"]
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    lines = "".join(f"{k} = {v}\n" for k, v in entries.items())
+    (info / "entry_points.txt").write_text(f"[{group}]\n{lines}")
+    path = os.pathsep.join([str(tmp_path), str(ROOT / "core"), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PYTHONPATH": path, "DOVETAIL_CACHE_DIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
+    kit = ["-m", "dovetail.commands.cli", "test-dtype", "float8_e5m2", "-k", "codes"]
+    subprocess.run([sys.executable, *kit], env=environment, check=True, cwd=tmp_path)
 
 
 def test_reductions_are_added_as_the_page_says(monkeypatch: pytest.MonkeyPatch) -> None:

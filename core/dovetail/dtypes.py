@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,7 +25,7 @@ class DType:
     Attributes: `name` ("float32"), `code` ("f32", as in kernel texts), `kind` ("b", "i", "u", "f",
     "c"), `itemsize` in bytes, `compute` (in what its values are computed: float32 for floats of
     reduced precision, else itself), `part` (of a complex one that of its real and imaginary parts,
-    else itself), `__numpy_dtype__` (None for bfloat16, which NumPy lacks).
+    else itself), `__numpy_dtype__` (None for bfloat16 and those of plugins, which NumPy lacks).
 
     >>> import dovetail as dt
     >>> dt.float32.name, dt.float32.itemsize, dt.float32.is_float
@@ -127,6 +128,7 @@ COMPLEX = (complex64, complex128)
 ALL = (bool_, *INTEGERS, *FLOATS, *COMPLEX)
 BY_NAME = {d.name: d for d in ALL}
 BY_CODE = {d.code: d for d in ALL}
+BUILT_IN = frozenset(ALL)
 _FROM_NUMPY = {d.__numpy_dtype__: d for d in ALL if d.__numpy_dtype__ is not None}
 _FROM_PYTHON = {bool: bool_, int: int64, float: float32, complex: complex64}
 
@@ -150,8 +152,8 @@ def dtype(spec: object, op: str = "dtype") -> DType:
         return spec
     known = _known(spec) if isinstance(spec, str | type | np.dtype) else None
     if known is None:
-        if getattr(spec, "name", None) == "bfloat16":
-            return bfloat16
+        known = _of_a_plugin(spec)
+    if known is None:
         raise DTypeError(
             f"{op}: no dovetail dtype corresponds to {shown(spec)}; known: {', '.join(BY_NAME)}"
         )
@@ -169,15 +171,92 @@ def _known(spec: str | type | np.dtype) -> DType | None:
         return None
 
 
-def _rank(d: DType) -> int:
-    return FLOATS.index(d)
+def _of_a_plugin(spec: object) -> DType | None:
+    """What a name means that no dtype here has: a string one's own, another's dtype the one there.
+
+    Of other libraries' dtypes only those are taken whose formats somebody has compared.
+    """
+    if isinstance(spec, str):
+        return find_plugin(spec)
+    name = getattr(spec, "name", None) or getattr(spec, "__name__", None)
+    if name == "bfloat16":
+        return bfloat16
+    return find_plugin(name, True) if isinstance(name, str) else None
+
+
+_finders: list[Callable[[str, bool], DType | None]] = []
+
+
+def ask_plugins(find: Callable[[str, bool], DType | None]) -> None:
+    """Says who finds the dtypes that plugins bring: by name, or by that in other libraries."""
+    _finders.append(find)
+
+
+def find_plugin(name: str, elsewhere: bool = False) -> DType | None:
+    """The dtype that an installed plugin brings under a name; None where there is none.
+
+    `elsewhere`: by the name that it has in other libraries.
+    Raises: PluginError where the plugin cannot be used.
+    """
+    return next((d for find in _finders if (d := find(name, elsewhere)) is not None), None)
+
+
+def load_plugins() -> None:
+    """Makes the dtypes of all plugins known that can be used."""
+    find_plugin("", True)
+
+
+# --- floats: what they hold -----------------------------------------------------------------------
+
+
+class Format(NamedTuple):
+    """What a float holds: digits of its significand, its largest number, its smallest ones."""
+
+    digits: int
+    max: float
+    smallest_normal: float
+    smallest: float  # above zero
+    infinities: bool = True
+
+    def holds(self, other: Format) -> bool:
+        """Whether every number of another format is one of this."""
+        return (
+            self.digits >= other.digits
+            and self.max >= other.max
+            and self.smallest <= other.smallest
+            and self.infinities >= other.infinities
+        )
+
+
+def _binary(digits: int, top: int) -> Format:
+    """A format of IEEE 754. `top`: its largest exponent."""
+    return Format(
+        digits, (2.0 - 2.0 ** (1 - digits)) * 2.0**top, 2.0 ** (1 - top), 2.0 ** (2 - top - digits)
+    )
+
+
+FORMATS = {
+    float16: _binary(11, 15),
+    bfloat16: _binary(8, 127),
+    float32: _binary(24, 127),
+    float64: _binary(53, 1023),
+}
+
+
+def spare_bits(d: DType) -> int:
+    """How many low bits of a float of reduced precision are 0, computed in float32; else 0."""
+    return 0 if d.compute is d else FORMATS[float32].digits - FORMATS[d].digits
+
+
+# --- promotion ------------------------------------------------------------------------------------
 
 
 def promote(a: DType, b: DType) -> DType:
     """The dtype of an op on `a` and `b`, after the Array API's promotion lattice.
 
-    Beyond the standard: float16 with bfloat16 gives float32, and an integer with a float gives the
-    float, as in PyTorch; bool with anything gives the other.
+    Beyond the standard: of two floats that which holds the other, float32 where neither does, as of
+    float16 with bfloat16; an integer with a float gives the float, as in PyTorch; bool with
+    anything gives the other.
     Raises: DTypeError for uint64 with a signed integer, which no dtype holds.
     Source: Array API 2025.12, type promotion rules.
     """
@@ -196,7 +275,8 @@ def _promote(a: DType, b: DType) -> DType | None:
         wide = any(d in (float64, complex128) for d in (a, b))
         return complex128 if wide else complex64
     if a.kind == b.kind == "f":
-        return float32 if {a, b} == {float16, bfloat16} else max(a, b, key=_rank)
+        up, down = FORMATS[b].holds(FORMATS[a]), FORMATS[a].holds(FORMATS[b])
+        return float32 if up is down else b if up else a
     if "f" in (a.kind, b.kind):
         return a if a.kind == "f" else b
     if a.kind == b.kind:
@@ -219,3 +299,19 @@ def _refuse(a: DType, b: DType) -> Callable[[], DType]:
 _PROMOTED: dict[tuple[DType, DType], DType | Callable[[], DType]] = {
     (a, b): _promote(a, b) or _refuse(a, b) for a in ALL for b in ALL
 }
+
+
+def add(d: DType, holds: Format) -> None:
+    """Makes a float of reduced precision known, which a plugin brings."""
+    FORMATS[d] = holds
+    BY_NAME[d.name] = BY_CODE[d.code] = d
+    for other in BY_NAME.values():
+        _PROMOTED[d, other] = _promote(d, other) or _refuse(d, other)
+        _PROMOTED[other, d] = _promote(other, d) or _refuse(other, d)
+
+
+def forget(d: DType) -> None:
+    """Makes a plugin's dtype unknown again; whoever holds it may not compute with it."""
+    del BY_NAME[d.name], BY_CODE[d.code], FORMATS[d]
+    for pair in [p for p in _PROMOTED if d in p]:
+        del _PROMOTED[pair]

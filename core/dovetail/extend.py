@@ -77,6 +77,7 @@ from .loops.analysis import (
 from .loops.builder import Combine, Kernel, KernelBuilder, combine
 from .loops.coarsen import coarsen
 from .loops.cstyle import CStyle
+from .loops.formats import DTypeInfo
 from .loops.language import (
     CHUNK,
     LANES,
@@ -89,6 +90,7 @@ from .loops.language import (
     Statement,
     Store,
     Value,
+    bitcast,
     cast,
     const,
     eq,
@@ -110,6 +112,7 @@ from .loops.verify import verify
 from .ops import arithmetic, dtype_rules
 from .ops.site import KernelSite, Launches, LoopStep
 from .ops.table import Op
+from .plugins.dtype_registry import BlockInfo
 from .tensor.other_layouts import (
     LayoutInfo,
     LayoutTensor,
@@ -118,7 +121,7 @@ from .tensor.other_layouts import (
     scatter_rows,
 )
 from .tensor.tensor import required
-from .tensor.verbs import apply
+from .tensor.verbs import apply, reduce
 
 hookimpl = HookimplMarker("dovetail")
 
@@ -137,6 +140,7 @@ __all__ = [
     "BackendInfo",
     "BindingBackend",
     "Block",
+    "BlockInfo",
     "Buffer",
     "CStyle",
     "Capabilities",
@@ -144,6 +148,7 @@ __all__ = [
     "CompileError",
     "Compiled",
     "DType",
+    "DTypeInfo",
     "DTypeLike",
     "DeviceError",
     "DeviceInfo",
@@ -189,6 +194,7 @@ __all__ = [
     "array_at",
     "axis",
     "bfloat16",
+    "bitcast",
     "bool_",
     "broadcast_shapes",
     "bytes_at",
@@ -225,6 +231,7 @@ __all__ = [
     "order_of",
     "parse_kernel",
     "print_kernel",
+    "reduce",
     "reduce_loop",
     "reduces_long",
     "reductions",

@@ -20,6 +20,7 @@ from ..dtypes import DType, bfloat16, float16, float64, uint16
 from ..errors import InternalError
 from ..loops.builder import Combine, Kernel, combine
 from ..loops.language import CHUNK, LANES, Atomic, Block, Loop, Store, Value, walk
+from ..loops.legalize import plugins_as_integers
 from ..loops.target import Capabilities
 from .interface import (
     HOST_MEMORY,
@@ -426,10 +427,11 @@ def interpret(
     """Runs a kernel over a grid of these extents, changing `buffers` (1-d arrays) in place.
 
     `origins` says which element of each array has index 0 (by default the first). bfloat16 buffers
-    are uint16.
+    are uint16, those of a plugin's dtype unsigned integers of its size.
 
     Raises: InternalError for an access outside of a buffer.
     """
+    kernel = plugins_as_integers(kernel)
     starts = [0] * len(buffers) if origins is None else origins
     memory = {
         id(b): _Memory(b.name, b.dtype, data, start)

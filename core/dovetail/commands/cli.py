@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "new-backend": ("dovetail.commands.new_backend", "write the package of a new backend"),
     "test-backend": ("dovetail.testing.cli", "run the conformance kit against a backend"),
+    "test-dtype": ("dovetail.testing.cli_dtype", "run the conformance kit against a dtype"),
     "test-layout": ("dovetail.testing.cli_layout", "run the conformance kit against a layout"),
 }
 

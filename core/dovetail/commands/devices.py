@@ -1,4 +1,6 @@
-"""`dovetail devices`: what can be used here, and what is installed but cannot, and why."""
+"""`dovetail devices`: what can be used here, and what is installed but cannot, and why.
+
+The dtypes that plugins bring are listed after the devices."""
 
 from __future__ import annotations
 
@@ -10,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from ..memory.units import bytes_text
+from ..plugins.dtype_registry import registry as dtypes
 from ..plugins.record import Record, State
 from ..plugins.registry import records
 
@@ -25,7 +28,15 @@ def main(arguments: Sequence[str]) -> int:
         if not record.devices:
             console.print(f"{record.type}: {record.state.value}: {record.reason}", markup=False)
             console.print(f"  {record.hint}", markup=False)
+    for record in [dtypes.probe(name) for name in dtypes.records()]:
+        console.print(f"dtype {_origin(record)}: {record.state.value}", markup=False)
+        if record.state is not State.OPEN:
+            console.print(f"  {record.reason}\n  {record.hint}", markup=False)
     return 0 if any(r.state in (State.AVAILABLE, State.OPEN) for r in found) else 1
+
+
+def _origin(record: Record) -> str:
+    return f"{record.type} of {record.distribution} {record.version}".rstrip()
 
 
 def table(found: Sequence[Record]) -> Table:

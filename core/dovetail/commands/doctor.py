@@ -33,6 +33,7 @@ from ..compiled import config
 from ..dtypes import float32
 from ..loops.builder import Kernel, KernelBuilder
 from ..loops.language import load
+from ..plugins.dtype_registry import registry as dtypes
 from ..plugins.entry import offers, reinstall
 from ..plugins.record import Record, State
 from ..plugins.registry import open_device, registry
@@ -47,7 +48,7 @@ _COUNT = 1000
 
 @dataclass
 class Finding:
-    """What the doctor found out about one device type or layout.
+    """What the doctor found out about one device type, layout or dtype.
 
     `state` is a `plugins.State`, or hung or crashed.
     """
@@ -76,6 +77,8 @@ def inspect(type: str) -> Finding:
     """What there is to say about one plugin; runs it in this process."""
     if type in layouts.registry.records():
         return _finding(layouts.registry.probe(type))
+    if type in dtypes.records():
+        return _finding(dtypes.probe(type))
     record = registry.probe(type)
     kernel = ""
     if record.state is State.AVAILABLE:
@@ -207,7 +210,8 @@ def main(arguments: Sequence[str]) -> int:
     if asked.inspect:
         print(f"\n{ANSWER}{json.dumps(asdict(inspect(asked.inspect)))}")
         return 0
-    known = [*registry.records().values(), *layouts.registry.records().values()]
+    every = (registry, layouts.registry, dtypes)
+    known = [record for plugins in every for record in plugins.records().values()]
     quiet = Console(stderr=True)
     with ThreadPoolExecutor(AT_ONCE) as pool:
         coming = pool.map(lambda record: examine(record, asked.time_limit), known)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
@@ -17,6 +16,7 @@ from ..errors import ArgumentError, DTypeError
 from ..graph.expr import tape_of
 from ..ops.dtype_rules import common
 from ..ops.table import ASTYPE, COPY, TO_DEVICE
+from ..plugins.dtype_registry import registry as dtype_plugins
 from ..tensor.host import from_host, values_of
 from ..tensor.operands import PYTHON_NUMBERS, Scalar
 from ..tensor.tensor import Tensor, required
@@ -90,6 +90,11 @@ def set_default_dtype(dtype: DTypeLike) -> DType:
     return wanted
 
 
+def names_dtype(name: str) -> bool:
+    """Whether a word is the name of a dtype, also of one that a plugin brings."""
+    return name in D.BY_NAME or dtype_plugins.named(name) is not None
+
+
 def cast(x: Tensor, want: DType | None) -> Tensor:
     """The tensor as another dtype, itself if it has it."""
     return x if want is None or want is x.dtype else apply(ASTYPE, (x,), want)
@@ -122,6 +127,7 @@ def astype(
     Dtypes: all. A float that becomes an integer is truncated, saturates out of its range, and NaN
     gives 0; an integer to another one wraps; to a float it rounds once, to nearest.
     A complex number becomes bool or complex, and nothing real: see `dt.real`, `dt.imag`, `dt.abs`.
+    The name of blocks that a plugin brings ("int4_32") quantises: see docs/adding-a-dtype.md.
     Gradient: flows between floats and complex numbers.
     Raises: DTypeError, also for complex to real; DeviceError.
 
@@ -130,6 +136,11 @@ def astype(
     [1, 0]
     """
     required("astype", x)
+    if isinstance(dtype, str) and dtype not in D.BY_NAME:
+        blocks = dtype_plugins.blocks(dtype)
+        if blocks is not None:
+            quantised: Tensor = blocks.quantise(x)
+            return quantised if device is None else move(quantised, device_named(device, "astype"))
     want = any_dtype("astype", dtype)
     target = x.device if device is None else device_named(device, "astype")
     found = move(cast(x, want), target)
@@ -164,7 +175,7 @@ def to(
     for w in wanted:
         if isinstance(w, Tensor):
             dtype, device = w.dtype, w.device
-        elif isinstance(w, DType | type | np.dtype) or (isinstance(w, str) and w in D.BY_NAME):
+        elif isinstance(w, DType | type | np.dtype) or (isinstance(w, str) and names_dtype(w)):
             dtype = w
         else:
             device = w
@@ -238,14 +249,6 @@ class Iinfo(NamedTuple):
     dtype: DType
 
 
-FORMATS = {  # digits of the significand, and the largest exponent
-    D.float16: (11, 15),
-    D.bfloat16: (8, 127),
-    D.float32: (24, 127),
-    D.float64: (53, 1023),
-}
-
-
 def finfo(type: Tensor | DTypeLike, /) -> Finfo:
     """The limits of a floating-point dtype: bits, eps, max, min, smallest_normal, dtype.
 
@@ -260,11 +263,10 @@ def finfo(type: Tensor | DTypeLike, /) -> Finfo:
     """
     d = _dtype_of("finfo", type)
     d = d.part
-    if d not in FORMATS:
+    if d not in D.FORMATS:
         raise DTypeError(f"finfo: {d.name} is not a floating-point dtype; see dt.iinfo")
-    digits, top = FORMATS[d]
-    high = math.ldexp(2.0 - math.ldexp(1.0, 1 - digits), top)
-    return Finfo(d.bits, math.ldexp(1.0, 1 - digits), high, -high, math.ldexp(1.0, 1 - top), d)
+    f = D.FORMATS[d]
+    return Finfo(d.bits, 2.0 ** (1 - f.digits), f.max, -f.max, f.smallest_normal, d)
 
 
 def iinfo(type: Tensor | DTypeLike, /) -> Iinfo:
@@ -285,10 +287,9 @@ def iinfo(type: Tensor | DTypeLike, /) -> Iinfo:
     return Iinfo(d.bits, d.max, d.min, d)
 
 
-KINDS: dict[str, tuple[DType, ...]] = {
-    "bool": (D.bool_,), "signed integer": D.SIGNED, "unsigned integer": D.UNSIGNED,
-    "integral": D.INTEGERS, "real floating": D.FLOATS,
-    "complex floating": D.COMPLEX, "numeric": (*D.REALS, *D.COMPLEX),
+KINDS = {  # as in `DType.kind`
+    "bool": "b", "signed integer": "i", "unsigned integer": "u", "integral": "iu",
+    "real floating": "f", "complex floating": "c", "numeric": "iufc",
 }  # fmt: skip
 
 
@@ -308,7 +309,7 @@ def isdtype(dtype: DTypeLike, kind: Kind) -> bool:
     if isinstance(kind, tuple):
         return any(isdtype(d, k) for k in kind)
     if isinstance(kind, str) and kind in KINDS:
-        return d in KINDS[kind]
-    if isinstance(kind, str) and kind not in D.BY_NAME:
+        return d.kind in KINDS[kind]
+    if isinstance(kind, str) and not names_dtype(kind):
         raise ArgumentError(f"isdtype: unknown kind {shown(kind)}; known: {', '.join(KINDS)}")
     return d is D.dtype(kind, "isdtype")

@@ -22,6 +22,7 @@ from ..device import Device, usable
 from ..dtypes import DType
 from ..errors import ArgumentError, DovetailError, DTypeError, SharingError
 from ..layout import Shape, contiguous_strides
+from ..loops.formats import INFOS
 from ..tensor.host import from_host, host_array
 from ..tensor.tensor import Tensor, strided
 from .copies import contiguous
@@ -135,7 +136,7 @@ def _array(name: str, x: Tensor, form: str) -> np.ndarray:
     dtype = x.dtype.__numpy_dtype__
     if dtype is None:
         raise DTypeError(
-            f"save: {name!r} is bfloat16, which {form} lacks: write a *.safetensors, or "
+            f"save: {name!r} is {x.dtype.name}, which {form} lacks: write a *.safetensors, or "
             "x.astype(dt.float32)"
         )
     return host_array(x, dtype)
@@ -158,20 +159,34 @@ _CODES = {
 }  # fmt: skip
 
 
+def _coded(code: str) -> DType | None:
+    """The dtype that a file calls by this code, if need be one that a plugin brings."""
+    if code in _CODES:
+        return _CODES[code]
+    D.load_plugins()
+    theirs = ((d, info.safetensors) for d, info in INFOS.items())
+    return next((d for d, names in theirs if names is not None and names[0] == code), None)
+
+
 def _save_safetensors(path: Path, tensors: dict[str, Tensor]) -> None:
     library = _library("safetensors")
     if "__metadata__" in tensors:
         raise ArgumentError("save: in safetensors no tensor is named '__metadata__'")
     held, specs = [], {}
     for name, x in tensors.items():
-        if x.dtype not in _CODES.values():
+        if x.dtype in INFOS and (known := INFOS[x.dtype].safetensors) is not None:
+            called = known[1]
+        elif x.dtype in _CODES.values():
+            called = x.dtype.name
+        else:
+            wide = "*.npz" if x.dtype in D.BUILT_IN else "x.astype(dt.float32)"
             raise DTypeError(
-                f"save: {name!r} is {x.dtype.name}, which safetensors lacks; see *.npz"
+                f"save: {name!r} is {x.dtype.name}, which safetensors lacks; see {wide}"
             )
         raw = host_array(x, np.dtype(f"V{x.itemsize}"))
         held.append(raw)  # until it is written
         specs[name] = library.TensorSpec(
-            dtype=x.dtype.name, shape=x.shape, data_ptr=address(raw), data_len=raw.nbytes
+            dtype=called, shape=x.shape, data_ptr=address(raw), data_len=raw.nbytes
         )
     try:
         _replaced(path, lambda beside: library.serialize_file(specs, beside))
@@ -195,7 +210,7 @@ def _load_safetensors(path: Path, device: Device, copy: bool | None) -> dict[str
     for name, entry in header.items():
         if name == "__metadata__":
             continue
-        dtype, (low, high) = _CODES.get(entry["dtype"]), entry["data_offsets"]
+        dtype, (low, high) = _coded(entry["dtype"]), entry["data_offsets"]
         if dtype is None:
             raise DTypeError(
                 f"load: {name!r} of {path} is {entry['dtype']}, which is no dtype here"

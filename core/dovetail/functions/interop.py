@@ -40,6 +40,7 @@ from ..engine import recording
 from ..errors import ArgumentError, DeviceError, DTypeError, ShapeError, SharingError
 from ..graph.expr import leaf, spec, storage_of
 from ..layout import Shape, StridedView
+from ..loops.formats import INFOS
 from ..memory import foreign
 from ..memory.addresses import require_memory
 from ..memory.storage import storage_at
@@ -408,9 +409,14 @@ def _received(capsule: object) -> _Owner:
 
 
 def _dtype(d: _DType) -> DType:
+    given = (d.code, d.bits, d.lanes)
     for known in D.ALL:
-        if (d.code, d.bits, d.lanes) == (_code(known), known.bits, 1):
+        if given == (_code(known), known.bits, 1):
             return known
+    D.load_plugins()
+    for theirs, info in INFOS.items():
+        if given == (info.dlpack, theirs.bits, 1):
+            return theirs
     raise DTypeError(
         f"from_dlpack: no dovetail dtype for DLPack's code {d.code} of {d.bits} bits, {d.lanes} "
         f"lanes"
@@ -418,7 +424,15 @@ def _dtype(d: _DType) -> DType:
 
 
 def _code(d: DType) -> int:
-    return CODES_OF_FORMATS.get(d, CODES[d.kind])
+    if d not in INFOS:
+        return CODES_OF_FORMATS.get(d, CODES[d.kind])
+    code = INFOS[d].dlpack
+    if code is None:
+        raise SharingError(
+            f"__dlpack__: DLPack has no code for {d.name}; see x.view(dt.uint{d.bits}) for its "
+            "bits, or x.astype(dt.float32)"
+        )
+    return code
 
 
 # --- tensors as memory for others ----------------------------------------------------------------

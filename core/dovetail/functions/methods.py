@@ -13,7 +13,8 @@ from types import MethodType, ModuleType
 
 from ..arguments import choice, named
 from ..device import device as device_named
-from ..errors import NotYetAttribute
+from ..dtypes import DType, find_plugin
+from ..errors import DTypeError, NotYetAttribute, PluginError
 from ..ops import table as ops
 from ..tensor import layout_registry as layout_plugins
 from ..tensor import printing, slots
@@ -113,15 +114,27 @@ def missing(x: Tensor, name: str) -> MethodType:
 
 
 def added(where: str, name: str, otherwise: str) -> object:
-    """What an installed layout adds under a name. Raises: AttributeError where none does."""
+    """What an installed layout adds under a name, or the dtype that a plugin brings.
+
+    Raises: AttributeError where none does.
+    """
     if name.startswith("_"):
         raise AttributeError(f"{otherwise} {name!r}")
+    if where == "functions" and (brought := _dtype(name)) is not None:
+        return brought
     try:
         found: object = layout_plugins.registry.find(where, name)
         return found
     except AttributeError as error:
         known = import_module("..familiar", __package__).hint(name, where == "methods", Tensor)
         raise AttributeError(f"{otherwise} {name!r}{known}") from error.__cause__
+
+
+def _dtype(name: str) -> DType | None:
+    try:
+        return find_plugin(name)
+    except (PluginError, DTypeError) as error:
+        raise AttributeError(f"dt.{name}: {error}") from error
 
 
 def to_dense(x: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import layout as lay
 from ..arguments import choice, flag, refused
-from ..dtypes import DType, float32, float64, int64
+from ..dtypes import DType, float32, float64, int64, spare_bits
 from ..errors import ArgumentError, ShapeError
 from ..graph.expr import node, spec
 from ..layout import Shape
@@ -28,7 +28,7 @@ from .datatypes import cast
 from .forms import into
 from .indexing import fetch_along, take
 from .manipulation import moveaxis
-from .sorting import SAME_BITS, sort
+from .sorting import sort
 from .statistics import Axis
 from .statistics import any as any_of
 from .statistics import min as min_of
@@ -191,7 +191,7 @@ def _of_rank(rows: Tensor, rank: int) -> Tensor:
     d = rows.dtype
     first, stop, zero = 0, d.bits, 0
     if d.kind == "f":
-        first, stop = SAME_BITS.get(d, 0), max(d.bits, 32)
+        first, stop = spare_bits(d), max(d.bits, 32)
     elif d.kind == "i":
         zero = d.min % (key_dtype(d).max + 1)
     elif d.kind == "b":

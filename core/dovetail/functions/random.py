@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from ..arguments import dimensions, instance, integer, named, real, refused, sequence, shown
 from ..arguments import integers as ints
 from ..device import usable
-from ..dtypes import DType, float32, float64, int64, uint32, uint64
+from ..dtypes import FORMATS, DType, float32, float64, int64, uint32, uint64
 from ..engine import recording
 from ..errors import ArgumentError, DTypeError
 from ..graph.expr import node, spec
@@ -30,7 +30,7 @@ from ..ops import table as ops
 from ..tensor.tensor import Tensor, make
 from ..tensor.verbs import apply
 from .creation import extents, of_parts
-from .datatypes import FORMATS, DeviceLike, DTypeLike, any_dtype, get_default_dtype, real_dtype
+from .datatypes import DeviceLike, DTypeLike, any_dtype, get_default_dtype, real_dtype
 from .forms import into
 from .indexing import take
 from .sorting import order_of
@@ -160,7 +160,7 @@ class Generator:
         if d is float64:
             u = self._draw(ops.RANDOM_UNIFORM64, sizes, (), (), d, device)
         else:
-            kept, _ = FORMATS[d]  # bits, so that the number stays below 1
+            kept = FORMATS[d].digits  # bits, so that the number stays below 1
             u = self._draw(
                 ops.RANDOM_UNIFORM32, sizes, (32 - kept, 2.0**-kept), (uint32, float32), d, device
             )

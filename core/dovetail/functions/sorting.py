@@ -13,7 +13,7 @@ from typing import NamedTuple
 from .. import layout as lay
 from ..arguments import flag, integer, shown
 from ..device import opened
-from ..dtypes import bfloat16, float16, int64
+from ..dtypes import int64, spare_bits
 from ..engine import recording
 from ..errors import ArgumentError, NotYetError, ShapeError
 from ..graph.expr import node, spec
@@ -156,7 +156,7 @@ def _order(op: ops.Op, x: Tensor, descending: bool) -> tuple[Order, int]:
     """Which bits of the keys matter, and what is subtracted from integers."""
     d = x.dtype
     if d.kind == "f":
-        return _known_order(descending, SAME_BITS.get(d, 0), 8 * max(d.itemsize, 4)), 0
+        return _known_order(descending, spare_bits(d), 8 * max(d.itemsize, 4)), 0
     if d.kind == "b":
         return _known_order(descending, 0, 1), 0
     low, high = d.min, d.max
@@ -177,6 +177,3 @@ def _is_known(op: ops.Op, x: Tensor, descending: bool) -> bool:
     wanted = op.vendor(_known_order(descending, 0, 0), x.shape)
     routine = wanted and (op.name, x.dtype) in opened(x.device).library_calls
     return routine or recording.current() is not None
-
-
-SAME_BITS = {float16: 13, bfloat16: 16}  # 0 in the float32 that one equals

@@ -6,9 +6,10 @@ Every pass keeps the bits of the result, and returns the kernel itself where it 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from ..dtypes import (
+    BUILT_IN,
     UNSIGNED,
     DType,
     bfloat16,
@@ -62,7 +63,7 @@ def refuse_dtypes(kernel: Kernel, capabilities: Capabilities) -> None:
     Raises: DTypeError that names what the device lacks.
     """
     for b in kernel.buffers:
-        if b.dtype.part not in capabilities.dtypes:
+        if _stored(b.dtype) not in capabilities.dtypes:
             raise DTypeError(
                 f"this device has no {b.dtype.name} (buffer {b.name} of kernel {kernel.name}); "
                 f"it has: {', '.join(sorted(d.name for d in capabilities.dtypes))}. "
@@ -73,6 +74,11 @@ def refuse_dtypes(kernel: Kernel, capabilities: Capabilities) -> None:
             f"kernel {kernel.name} computes in float64, which this device lacks; "
             "use float32 (astype(dovetail.float32)) or another device"
         )
+
+
+def _stored(d: DType) -> DType:
+    """What a buffer of `d` needs: of complex numbers their parts', of a plugin's its bits."""
+    return d.part if d in BUILT_IN else BITS_OF[d.itemsize]
 
 
 def _dtypes(kernel: Kernel) -> Iterator[DType]:
@@ -87,7 +93,7 @@ def _dtypes(kernel: Kernel) -> Iterator[DType]:
 
 
 def casts_by_float32(kernel: Kernel, capabilities: Capabilities) -> Kernel:
-    """Leaves, of the casts to and from float16 and bfloat16, only those from and to float32."""
+    """Leaves, of the casts to and from reduced precision, only those from and to float32."""
     if not any(_is_long_way(v) for v in values(kernel.body)):
         return kernel
     return rewrite(kernel, _cast_by_float32)
@@ -123,8 +129,22 @@ def _to_odd(x: Value) -> Value:
 
 
 def halves_as_integers(kernel: Kernel, capabilities: Capabilities) -> Kernel:
-    """Buffers of halves that the device does not convert become uint16, casts integer work."""
-    lacking = [d for d in _TO_BITS if d not in capabilities.native_halves]
+    """Buffers of halves that the device does not convert become uint16, casts integer work.
+
+    So do those of the dtypes of plugins, by what their descriptions say.
+    """
+    return _as_integers(kernel, [d for d in TO_BITS if d not in capabilities.native_halves])
+
+
+def plugins_as_integers(kernel: Kernel) -> Kernel:
+    """The kernel with the dtypes of plugins, and only those, said in integers and float32."""
+    theirs = [d for d in TO_BITS if d not in BUILT_IN]
+    if not any(d in theirs for d in _dtypes(kernel)):
+        return kernel
+    return _as_integers(casts_by_float32(kernel, Capabilities()), theirs)
+
+
+def _as_integers(kernel: Kernel, lacking: Sequence[DType]) -> Kernel:
     buffers = {b: Buffer(b.name, BITS_OF[b.dtype.itemsize], b.access)
                for b in kernel.buffers if b.dtype in lacking}  # fmt: skip
     if not buffers and not any(v.dtype in lacking for v in values(kernel.body)):
@@ -134,9 +154,9 @@ def halves_as_integers(kernel: Kernel, capabilities: Capabilities) -> Kernel:
         if v.op != "cast":
             return None
         if v.dtype in lacking:
-            return _TO_BITS[v.dtype](args[0])
+            return TO_BITS[v.dtype](args[0])
         if v.args[0].dtype in lacking:
-            return _FROM_BITS[v.args[0].dtype](args[0])
+            return FROM_BITS[v.args[0].dtype](args[0])
         return None
 
     return rewrite(kernel, rule, buffers)
@@ -180,8 +200,12 @@ def _float16_value(bits: Value) -> Value:
 
 
 BITS_OF = {d.itemsize: d for d in UNSIGNED}
-_TO_BITS = {float16: _float16_bits, bfloat16: _bfloat16_bits}
-_FROM_BITS = {float16: _float16_value, bfloat16: _bfloat16_value}
+# How floats of reduced precision become bits, and float32 again; plugins add theirs.
+TO_BITS: dict[DType, Callable[[Value], Value]] = {float16: _float16_bits, bfloat16: _bfloat16_bits}
+FROM_BITS: dict[DType, Callable[[Value], Value]] = {
+    float16: _float16_value,
+    bfloat16: _bfloat16_value,
+}
 
 
 # --- division and square root --------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ..dtypes import BY_CODE, DType, int64
+from ..dtypes import BY_CODE, DType, int64, load_plugins
 from ..errors import ArgumentError, InternalError
 from .builder import ALL_COMBINES, Kernel
 from .language import ALL_OPS, Atomic, Block, Buffer, Loop, Statement, Store, Value, const
@@ -61,6 +61,8 @@ class _Parser:
         raise self.wrong("the text ends before its last }")
 
     def dtype(self, code: str) -> DType:
+        if code not in BY_CODE:
+            load_plugins()
         if code not in BY_CODE:
             raise self.wrong(f"no dtype has the code {code!r}")
         return BY_CODE[code]

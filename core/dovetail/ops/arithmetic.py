@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..dtypes import (
+    BUILT_IN,
+    FORMATS,
     INTEGERS,
     DType,
     bfloat16,
@@ -38,6 +40,7 @@ from ..loops.language import (
     rint,
     where,
 )
+from ..loops.legalize import FROM_BITS, TO_BITS
 from . import elementary
 
 
@@ -56,9 +59,8 @@ def convert(x: Value, to: DType) -> Value:
         return _saturate(x, to)
     if x.dtype.kind == "f" or to.kind != "f" or to.compute is to:
         return cast(x, to)
-    return cast(
-        _towards_odd(x) if to is bfloat16 and x.dtype.itemsize > 2 else cast(x, to.compute), to
-    )
+    twice = x.dtype.itemsize > 2 and FORMATS[to].max > 2.0**24  # rounded before it is too large
+    return cast(_towards_odd(x) if twice else cast(x, to.compute), to)
 
 
 def _towards_odd(x: Value) -> Value:
@@ -355,6 +357,8 @@ def nextafter(x: Value, y: Value) -> Value:
     """
     d = x.dtype
     x, y = cast(x, d.compute), cast(y, d.compute)
+    if d not in BUILT_IN:
+        return _next_code(x, y, d)
     unit = const(1 << _LOST_BITS.get(d, 0), _pattern(x).dtype)
     outwards = eq(x < y, const(0, x.dtype) < x)
     moved = bitcast(_pattern(x) + where(outwards, unit, -unit), x.dtype)
@@ -363,6 +367,16 @@ def nextafter(x: Value, y: Value) -> Value:
         tiny = const(2.0**-24, float32)
         moved = _next_float16(x, outwards, moved, tiny)
     moved = where(eq(x, 0), copysign(tiny, y), moved)
+    return where(ne(x, x) | ne(y, y), x + y, where(eq(x, y), y, moved))
+
+
+def _next_code(x: Value, y: Value, d: DType) -> Value:
+    """`nextafter` in a dtype of a plugin, whose codes ascend with the size: the next code's."""
+    code = TO_BITS[d](absolute(x))
+    one = const(1, code.dtype)
+    outwards = eq(x < y, const(0, x.dtype) < x)
+    moved = copysign(FROM_BITS[d](where(outwards, code + one, code - one)), x)
+    moved = where(eq(x, 0), copysign(FROM_BITS[d](one), y), moved)
     return where(ne(x, x) | ne(y, y), x + y, where(eq(x, y), y, moved))
 
 

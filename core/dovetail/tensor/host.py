@@ -171,8 +171,8 @@ def numpy(x: Tensor, *, force: bool = False) -> np.ndarray:
     read-only. A pending value is computed, and as long as the view lives, so is at once what reads
     this memory. Gradients do not know of writes by others: copy what a result was computed of.
     `force`: as PyTorch has it: a copy where one is needed. Here that is so anyway.
-    Raises: DTypeError for bfloat16, which NumPy lacks; IndexOutOfRange, each time, where the
-    values come of a bad index.
+    Raises: DTypeError for bfloat16 and others that NumPy lacks; IndexOutOfRange, each time, where
+    the values come of a bad index.
 
     >>> import dovetail as dt
     >>> dt.zeros(2, device="reference").numpy()
@@ -180,7 +180,7 @@ def numpy(x: Tensor, *, force: bool = False) -> np.ndarray:
     """
     dtype = x.dtype.__numpy_dtype__
     if dtype is None:
-        raise DTypeError("numpy: NumPy has no bfloat16; use x.astype(dt.float32).numpy()")
+        raise DTypeError(f"numpy: NumPy has no {x.dtype.name}; use x.astype(dt.float32).numpy()")
     return host_array(strided("numpy", x), dtype, True)
 
 
@@ -208,7 +208,7 @@ def values_of(name: str, x: Tensor | np.ndarray | np.generic) -> np.ndarray | np
 
 
 def shown(x: Tensor) -> np.ndarray:
-    """The values, to be looked at: of any dtype that holds them exactly, bfloat16 as float32."""
+    """The values, to be looked at: as float32 where NumPy lacks the dtype."""
     e, dtype = x._expr, x.dtype.__numpy_dtype__
     if dtype is None:
         wide = spec(e.spec.shape, float32, e.spec.device)

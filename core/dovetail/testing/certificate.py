@@ -31,6 +31,7 @@ class Certificate:
     gaps: Mapping[str, str]
     sample: int
     layout: str = ""  # the one under test; empty: the device's backend is
+    dtype: str = ""  # the plugin's under test
     outcomes: dict[str, str] = field(default_factory=dict)
     failures: dict[str, tuple[str, str]] = field(default_factory=dict)  # how to see it, what it is
     comparisons: int = 0
@@ -108,6 +109,7 @@ class Certificate:
                 "details": dict(self.device.details),
             },
             **({"layout": self.layout} if self.layout else {}),
+            **({"dtype": self.dtype} if self.dtype else {}),
             "versions": {
                 "dovetail": _version("dovetail"),
                 "interface": ".".join(map(str, INTERFACE)),

@@ -13,11 +13,11 @@ import numpy as np
 from ..backend.interface import Program
 from ..backend.reference import interpret
 from ..device import Device, device, opened_devices
-from ..dtypes import DType, float64
+from ..dtypes import BUILT_IN, DType, float64
 from ..engine.evaluate import compile_ahead, planned
 from ..graph.expr import storage_of
 from ..loops.builder import Kernel
-from ..loops.legalize import legalize
+from ..loops.legalize import BITS_OF, legalize
 from ..memory import DataPtr
 from ..ops import table as ops
 from ..plugins.opened import Opened
@@ -206,7 +206,7 @@ class Kit:
 
 def has_dtype(capabilities: Any, d: DType) -> bool:
     """Whether a device of these capabilities has a dtype."""
-    d = d.part
+    d = d.part if d in BUILT_IN else BITS_OF[d.itemsize]
     return d in capabilities.dtypes and (d is not float64 or capabilities.float64)
 
 

@@ -18,6 +18,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--dovetail-layout", metavar="NAME", help="the layout under test, on that device"
     )
     group.addoption(
+        "--dovetail-dtype", metavar="NAME", help="the plugin's dtype under test, on that device"
+    )
+    group.addoption(
         "--dovetail-report", metavar="FILE", help="write the certificate, as JSON, to FILE"
     )
     group.addoption(

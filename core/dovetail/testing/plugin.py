@@ -1,8 +1,8 @@
 """The conformance kit as a pytest plugin: the device under test, its gaps, and the certificate.
 
 It is loaded by `option` when a device is named; with a layout's name too it judges that layout, on
-that device, by the cases of `layout_*.py`. Where dovetail is on the path without having been
-installed, `-p dovetail.testing.plugin` does the same.
+that device, by the cases of `layout_*.py`, with a dtype's that dtype by `dtype_*.py`. Where
+dovetail is on the path without having been installed, `-p dovetail.testing.plugin` does the same.
 """
 
 from __future__ import annotations
@@ -24,18 +24,21 @@ from ..errors import DovetailError
 from ..plugins.opened import Opened
 from ..plugins.registry import open_device, registry
 from .certificate import Certificate
+from .dtype import BlockKit, Brought, BroughtBlocks, DTypeKit, brought
 from .kit import Kit, has_dtype
 from .layout import Differs, LayoutKit, Refused, Subject, subject
 from .option import pytest_addoption
 from .verified import verified_kernels
 
 LEVELS = "dovetail.testing."
+BLOCKS = "dtype_blocks"  # the level of what is quantised in blocks
 REPRODUCE = "to reproduce"  # a section of pytest's reports
 CASE, COMPARISONS = "dovetail-case", "dovetail-comparisons"  # properties of pytest's reports
 COUNTED = "dovetail-counted"  # what a worker of pytest-xdist tells of what it collected
 OPENED: pytest.StashKey[Opened] = pytest.StashKey()
 CERTIFICATE: pytest.StashKey[Certificate] = pytest.StashKey()
 LAYOUT: pytest.StashKey[Subject] = pytest.StashKey()
+DTYPE: pytest.StashKey[Brought | BroughtBlocks] = pytest.StashKey()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -57,9 +60,14 @@ def pytest_configure(config: pytest.Config) -> None:
     if layout:
         judged = config.stash[LAYOUT] = _subject(layout)
         record, gaps = judged.record, judged.gaps
+    named = config.getoption("--dovetail-dtype")
+    if named:
+        brought = config.stash[DTYPE] = _brought(named)
+        record, gaps = brought.record, brought.gaps
     plugin = f"{record.distribution} {record.version}".strip()
     sample = max(1, config.getoption("--dovetail-sample"))
     config.stash[CERTIFICATE] = Certificate(opened.backend.info, plugin, gaps, sample, layout or "")
+    config.stash[CERTIFICATE].dtype = named or ""
 
 
 def _subject(layout: str) -> Subject:
@@ -69,12 +77,23 @@ def _subject(layout: str) -> Subject:
         raise pytest.UsageError(f"--dovetail-layout={layout}: {error}") from error
 
 
+def _brought(name: str) -> Brought | BroughtBlocks:
+    try:
+        return brought(name)
+    except DovetailError as error:
+        raise pytest.UsageError(f"--dovetail-dtype={name}: {error}") from error
+
+
 def case_name(item: pytest.Item) -> str:
     """A case as gaps and certificates name it: "scalar_ops.arithmetic.add-int8"."""
-    level = item.module.__name__.removeprefix(LEVELS)  # type: ignore[attr-defined]  # of a test function
-    level = level.removeprefix("layout_")
+    level = _level(item).removeprefix("layout_").removeprefix("dtype_")
     parts = [level, *item.name.rstrip("]").split("[", 1)]
     return ".".join(part.removeprefix("test_") for part in parts)
+
+
+def _level(item: pytest.Item) -> str:
+    found: str = item.module.__name__  # type: ignore[attr-defined]  # of a test function
+    return found.removeprefix(LEVELS)
 
 
 def _is_ours(item: pytest.Item) -> bool:
@@ -124,7 +143,8 @@ def _group(item: pytest.Item) -> str:
 def _is_whole(config: pytest.Config, items: list[pytest.Item]) -> bool:
     """Whether all files of the kit were collected, and all that is in them."""
     files = {item.path for item in items if _is_ours(item)}
-    cases = "layout_*.py" if config.getoption("--dovetail-layout") else "test_*.py"
+    kinds = {"--dovetail-layout": "layout_*.py", "--dovetail-dtype": "dtype_*.py"}
+    cases = next((files for o, files in kinds.items() if config.getoption(o)), "test_*.py")
     every = set(Path(__file__).parent.glob(cases))
     return files >= every and not any("::" in argument for argument in config.args)
 
@@ -139,7 +159,10 @@ def _mark_gaps(item: pytest.Item, name: str, gaps: Mapping[str, str]) -> set[str
 
 
 def _is_held(config: pytest.Config, item: pytest.Item) -> bool:
-    """Whether the layout under test, if it is one, holds what the case is about."""
+    """Whether the layout or dtype under test, if it is one, is what the case is about."""
+    named = config.stash.get(DTYPE, None)
+    if named is not None and isinstance(named, Brought) == (_level(item) == BLOCKS):
+        return False
     judged, call = config.stash.get(LAYOUT, None), getattr(item, "callspec", None)
     return judged is None or call is None or judged.holds(call.params, config.stash[OPENED].device)
 
@@ -162,8 +185,13 @@ def kit(request: pytest.FixtureRequest) -> Iterator[Kit]:
             "the conformance kit needs a device: give --dovetail-device=NAME", pytrace=False
         )
     judged = request.config.stash.get(LAYOUT, None)
+    named = request.config.stash.get(DTYPE, None)
     line = reproduction(request.node, str(opened.device))
     found = Kit(opened, line) if judged is None else LayoutKit(opened, line, subject=judged)
+    if isinstance(named, Brought):
+        found = DTypeKit(opened, line, brought=named)
+    elif named is not None:
+        found = BlockKit(opened, line, blocks=named)
     yield found
     request.node.user_properties.append((COMPARISONS, found.comparisons))
     if not found.comparisons and not getattr(request.node, "failed_already", False):
@@ -175,6 +203,8 @@ def reproduction(node: pytest.Item, name: str) -> str:
     case = shlex.quote(f"{node.module.__name__}::{node.name}")  # type: ignore[attr-defined]  # of a test function
     layout = node.config.getoption("--dovetail-layout")
     chosen = f"--dovetail-device={name}" + (f" --dovetail-layout={layout}" if layout else "")
+    dtype = node.config.getoption("--dovetail-dtype")
+    chosen += f" --dovetail-dtype={dtype}" if dtype else ""
     return f"python -m pytest -p dovetail.testing.plugin {chosen} --pyargs {case}"
 
 
@@ -273,8 +303,9 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     certificate = config.stash.get(CERTIFICATE, None)
     if certificate is None or config.option.collectonly:
         return
+    on_what = certificate.layout or certificate.dtype
     terminalreporter.write_line(
-        f"dovetail conformance of {certificate.layout and f'{certificate.layout} on '}"
+        f"dovetail conformance of {on_what and f'{on_what} on '}"
         f"{certificate.device.type}:{certificate.device.index} "
         f"({certificate.device.name}): {certificate.executed} cases, "
         f"{certificate.comparisons} comparisons, "

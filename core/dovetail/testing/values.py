@@ -1,5 +1,5 @@
 """Values at which arithmetic goes wrong first, for each dtype, as the host holds them
-(bfloat16: its bits as uint16)."""
+(bfloat16, and dtypes of plugins: their bits)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import DType, bfloat16, bool_, float16, float32, uint16
+from ..backend.reference import interpret
+from ..dtypes import BUILT_IN, DType, bfloat16, bool_, float16, float32
+from ..loops.formats import conversion
+from ..loops.legalize import BITS_OF, FROM_BITS, TO_BITS
 
 Array = np.ndarray
 
@@ -23,14 +26,31 @@ _TURNS = (
 
 def held(d: DType) -> np.dtype:
     """The NumPy dtype in which the host holds values of `d`."""
-    found = (uint16 if d is bfloat16 else d).__numpy_dtype__
-    assert found is not None
-    return found
+    found = d.__numpy_dtype__
+    return np.dtype(f"u{d.itemsize}") if found is None else found
+
+
+def decoded(bits: Array, d: DType) -> Array:
+    """What the bits of a plugin's dtype stand for, as float32: by its own rule, interpreted."""
+    found: Array = np.zeros(bits.size, np.float32)
+    kernel = conversion(FROM_BITS[d], BITS_OF[d.itemsize], float32)
+    interpret(kernel, [bits.reshape(-1), found], [bits.size], [], [bits.size])
+    return found.reshape(bits.shape)
+
+
+def encoded(values: Array, d: DType) -> Array:
+    """float32 values as bits of a plugin's dtype: by its own rule, interpreted."""
+    found: Array = np.zeros(values.size, held(d))
+    kernel = conversion(TO_BITS[d], float32, BITS_OF[d.itemsize])
+    interpret(kernel, [values.reshape(-1), found], [values.size], [], [values.size])
+    return found.reshape(values.shape)
 
 
 def as_held(values: Array, d: DType) -> Array:
     """float64 values rounded to `d`."""
     with np.errstate(all="ignore"):
+        if d not in BUILT_IN:
+            return encoded(values.astype(np.float32), d)
         if d is not bfloat16:
             return values.astype(held(d))
         bits = values.astype(np.float32).view(np.uint32)
@@ -43,6 +63,8 @@ def is_nan(values: Array, d: DType) -> Array:
     """Where held values are NaN."""
     if d is bfloat16:
         return (values & np.uint16(0x7FFF)) > np.uint16(0x7F80)
+    if d not in BUILT_IN:
+        return np.asarray(np.isnan(decoded(values, d)))
     return np.isnan(values) if d.kind == "f" else np.zeros(values.shape, bool)
 
 

@@ -1,0 +1,215 @@
+"""Blocks: numbers that share a scale go to the nearest level, and are read by every function."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ..device import Device
+from ..dtypes import float16, float32, int32
+from ..errors import DTypeError, ShapeError
+from ..functions import creation, elementwise, statistics
+from ..functions.datatypes import astype
+from ..functions.jit import jit
+from ..functions.linalg import matmul
+from ..plugins.registry import open_device
+from ..plugins.registry import registry as backends
+from ..tensor import tensor as T
+from ..tensor.host import from_host
+from ..tensor.other_layouts import LayoutTensor
+from .dtype import BlockKit
+from .kit import host
+from .values import Array, specials
+
+SHAPES = ((32,), (1,), (5, 64), (3, 100), (0, 40), (4, 0), (2, 3, 33), (70, 96))
+
+
+def numbers(shape: tuple[int, ...], seed: int = 1) -> Array:
+    rng = np.random.default_rng(seed)
+    found: Array = (rng.normal(size=shape) * 2.0 ** rng.integers(-9, 9, shape)).astype(np.float32)
+    return found
+
+
+def put(kit: BlockKit, values: Array, on: Device | None = None) -> Any:
+    """A tensor in blocks, by the name of the blocks."""
+    return astype(from_host(values, float32, on or kit.device), kit.name)
+
+
+def exact(kit: BlockKit, shape: tuple[int, ...], seed: int) -> Array:
+    """Numbers that are levels of their blocks, and whose products are exact."""
+    info, rng = kit.blocks.info, np.random.default_rng(seed)
+    found: Array = rng.choice(np.array(info.levels, np.float32), shape)
+    found[..., :: info.block] = info.levels[-1]
+    return found
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_numbers_go_to_the_nearest_level(kit: BlockKit, shape: tuple[int, ...]) -> None:
+    for seed in range(3):
+        x = numbers(shape, seed)
+        with kit.on_device("quantised"):
+            q = put(kit, x)
+            found = host(q.to_dense())
+        kit.claim(isinstance(q, LayoutTensor) and q.layout is kit.blocks.info.layout, "layout")
+        kit.claim((q.shape, q.dtype, q.device) == (shape, float32, kit.device), f"{q!r}")
+        kit.alike(found, kit.blocks.nearest(x), f"numbers of shape {shape}", x)
+
+
+def test_ties_go_to_the_even_level(kit: BlockKit) -> None:
+    info = kit.blocks.info
+    levels = np.array(info.levels, np.float32)
+    x = np.concatenate([levels, (levels[1:] + levels[:-1]) / 2])
+    beside = np.concatenate([np.nextafter(x, np.float32(9)), np.nextafter(x, np.float32(-9)), x])
+    rows = np.zeros((beside.size, info.block), np.float32)
+    rows[:, 0], rows[:, 1] = levels[-1], np.clip(beside, levels[0], levels[-1])
+    kit.alike(host(put(kit, rows).to_dense()), kit.blocks.nearest(rows), "half way", rows)
+
+
+def test_levels_stay(kit: BlockKit) -> None:
+    """What is a level of its block already is not changed, however often."""
+    x = exact(kit, (6, 3 * kit.blocks.info.block), 2)
+    for scale in (1.0, 0.125, 1024.0):
+        q = put(kit, x * np.float32(scale))
+        kit.alike(host(q.to_dense()), x * np.float32(scale), f"levels times {scale}")
+        kit.alike(host(astype(q.to_dense(), kit.name).to_dense()), x * np.float32(scale), "again")
+        kit.claim(astype(q, kit.name) is q, "is quantised again, though it is in blocks")
+
+
+def test_it_is_small(kit: BlockKit) -> None:
+    """An element takes the bits that its levels need, and its part of a scale."""
+    info, shape = kit.blocks.info, (64, 8 * kit.blocks.info.block)
+    q = put(kit, numbers(shape))
+    bits = 8 * q.nbytes / q.size
+    need = np.ceil(np.log2(len(info.levels)))
+    kit.claim(need <= bits <= need + 32 / info.block, f"an element takes {bits} bits, not {need}")
+
+
+def test_special_values(kit: BlockKit) -> None:
+    """A block with NaN or infinity is NaN, and no other one is; zeros stay zeros."""
+    info = kit.blocks.info
+    x = numbers((6, 3 * info.block))
+    x[0, 1], x[1, info.block], x[2, -1] = np.nan, np.inf, -np.inf
+    x[3], x[4, :] = 0.0, -0.0
+    x[5, : info.block] = np.resize(specials(float32)[np.isfinite(specials(float32))], info.block)
+    found, wanted = host(put(kit, x).to_dense()), kit.blocks.nearest(x)
+    kit.alike(np.abs(found), np.abs(wanted), "special values", x)
+    kit.claim(np.isnan(found).sum() == 3 * info.block, "NaN spreads, or does not")
+
+
+def test_blocks_are_apart(kit: BlockKit) -> None:
+    """A large number is felt in its own block only."""
+    block = kit.blocks.info.block
+    x = numbers((4 * block,))
+    y = x.copy()
+    y[block + 3] = 3e30
+    a, b = (host(put(kit, v).to_dense()) for v in (x, y))
+    same = np.delete(np.arange(4 * block), np.arange(block, 2 * block))
+    kit.alike(b[same], a[same], "numbers of other blocks")
+    beside = np.delete(b[block : 2 * block], 3)
+    kit.claim(b[block + 3] > 1e30 and not beside.any(), "its own block keeps another scale")
+
+
+def test_from_others(kit: BlockKit) -> None:
+    """From every float; what has no axis or is no float is refused by name."""
+    x = numbers((3, 40)).astype(np.float16)
+    with np.errstate(all="ignore"):
+        found = host(astype(from_host(x, float16, kit.device), kit.name).to_dense())
+    kit.alike(found, kit.blocks.nearest(x.astype(np.float32)), "from float16")
+    number = creation.zeros((), device=kit.device)
+    integers = creation.zeros(4, dtype=int32, device=kit.device)
+    for wrong, error in ((number, ShapeError), (integers, DTypeError)):
+        with pytest.raises(error, match=kit.name):
+            astype(wrong, kit.name)
+        kit.comparisons += 1
+    with pytest.raises(DTypeError, match="astype"):
+        creation.zeros(4, dtype=kit.name, device=kit.device)
+
+
+def results(kit: BlockKit, on: Device) -> list[T.Tensor]:
+    """What functions make of blocks: products both ways, and what reads every element."""
+    block = kit.blocks.info.block
+    q, x = put(kit, numbers((7, 2 * block + 5)), on), from_host(numbers((3, 2 * block + 5), 4),
+                                                               float32, on)  # fmt: skip
+    return [
+        *q.parts, q.to_dense(), matmul(x, q.T), matmul(q, x.T), matmul(q, x[0]),
+        elementwise.exp(q) + 1, q * 2 - q, statistics.sum(q, axis=1), q[2:5, ::-3], q.T.reshape(-1),
+    ]  # fmt: skip
+
+
+def test_devices_agree(kit: BlockKit) -> None:
+    wanted = [host(r) for r in results(kit, kit.device)]
+    for name in backends.devices():
+        on = open_device(name).device
+        for k, (r, w) in enumerate(zip(results(kit, on), wanted, strict=True)):
+            kit.same(host(r), w, r.dtype, f"result {k} on {on}", str)
+        moved = put(kit, numbers((4, 50))).to(on)
+        kit.claim(moved.device is on and moved.layout is kit.blocks.info.layout, f"to {on}")
+        back = host(moved.to(kit.device).to_dense())
+        kit.alike(back, host(put(kit, numbers((4, 50))).to_dense()), f"to {on} and back")
+
+
+READERS: dict[str, Callable[[T.Tensor], T.Tensor]] = {
+    "exp": elementwise.exp,
+    "less one": lambda q: q - 1,
+    "sum": statistics.sum,
+    "largest of columns": lambda q: statistics.max(q, axis=0),
+    "softmax": lambda q: elementwise.softmax(q, axis=1),
+    "rows": lambda q: q[1:4],
+    "turned": lambda q: q.T + 0,
+}
+
+
+def test_functions_read_it(kit: BlockKit) -> None:
+    """As they read the numbers that it stands for."""
+    block = kit.blocks.info.block
+    q = put(kit, numbers((6, 3 * block)))
+    d = q.to_dense()
+    for name, f in READERS.items():
+        kit.alike(host(f(q)), host(f(d)), name)
+
+
+def test_products(kit: BlockKit) -> None:
+    """With strided activations, exactly where sums are exact; both ways, of vectors, captured."""
+    block = kit.blocks.info.block
+    for n, k, m in ((5, 2 * block, 3), (4, block + 7, 6), (1, 1, 1), (3, 2 * block, 0)):
+        w, x = exact(kit, (n, k), 1), exact(kit, (m, k), 2)
+        q, a = put(kit, w), from_host(x, float32, kit.device)
+        with kit.on_device("products"):
+            kit.alike(host(matmul(a, q.T)), x @ w.T, f"x @ w.T, {(n, k, m)}")
+            kit.alike(host(matmul(q, a.T)), w @ x.T, f"w @ x.T, {(n, k, m)}")
+            if m:
+                kit.alike(host(matmul(q, a[0])), w @ x[0], "w @ a vector")
+                kit.alike(host(matmul(a[0], q.T)), w @ x[0], "a vector @ w.T")
+            f = jit(lambda v: matmul(v, q.T) + 1)  # noqa: B023  # called here
+            for _ in range(2):
+                kit.alike(host(f(a)), x @ w.T + 1, "captured")
+        e = from_host(exact(kit, (m, n), 3), float32, kit.device)
+        kit.alike(host(matmul(e, q)), host(e) @ w, "across blocks")
+    with pytest.raises(ShapeError, match="matmul"):
+        matmul(creation.ones((2, 3), device=kit.device), put(kit, numbers((4, 40))).T)
+
+
+def test_gradients_reach_activations(kit: BlockKit) -> None:
+    w, x = exact(kit, (5, 70), 1), exact(kit, (3, 70), 2)
+    a = from_host(x, float32, kit.device).requires_grad_()
+    statistics.sum(matmul(a, put(kit, w).T)).backward()
+    assert a.grad is not None
+    kit.alike(host(a.grad), np.broadcast_to(w.sum(axis=0), x.shape), "gradient of x @ w.T")
+
+
+@pytest.mark.parametrize("how", ("copy", "deepcopy", "pickle"))
+def test_kept(kit: BlockKit, how: str) -> None:
+    made: Callable[[Any], Any] = {"copy": copy.copy, "deepcopy": copy.deepcopy,
+            "pickle": lambda x: pickle.loads(pickle.dumps(x, 4))}[how]  # fmt: skip
+    q = put(kit, numbers((3, 50)))
+    for x in (q, q.T):
+        y = made(x)
+        kit.claim((y.shape, y.layout, y.device) == (x.shape, x.layout, x.device), f"{y!r}")
+        kit.alike(host(y.to_dense()), host(x.to_dense()), how)
+    for fact in (kit.name, "float32", "3", "50"):
+        kit.claim(fact in repr(q), f"repr does not say {fact}: {q!r}")

@@ -1,0 +1,226 @@
+"""Dtypes that plugins bring: examples/float8 and examples/int4, found as installed ones are, and
+plugins that are broken."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import dovetail as dt
+import numpy as np
+import pytest
+from dovetail import dtypes
+from dovetail.commands import devices as devices_command
+from dovetail.loops.formats import uninstall
+from dovetail.loops.parser import parse_kernel
+from dovetail.plugins import dtype_registry
+from dovetail.plugins.dtype_registry import DTypeRegistry
+from dovetail.plugins.entry import Entry
+from dovetail.plugins.record import State
+from dovetail.tensor.other_layouts import LayoutTensor
+from dovetail_int4 import int4
+from installed import INSTALLED
+
+GROUP = "dovetail.dtypes.v1"
+PACKAGES = {"float8_e4m3": "dovetail_float8", "int4_32": "dovetail_int4"}
+OTHERS = [d for d in ("cpu", "opencl") if d in INSTALLED]
+
+
+def entry(name: str, where: str, distribution: str = "") -> Entry:
+    return Entry(name, where, GROUP, distribution or where.replace("_", "-"), "1.0")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def installed() -> Iterator[DTypeRegistry]:
+    """The two packages, and one that cannot be imported, as this process finds plugins."""
+    registry = dtype_registry.registry
+    found = [entry(name, where) for name, where in PACKAGES.items()]
+    found.append(entry("broken8", "dovetail_of_nobody"))
+    before = registry._find, registry._records
+    registry._find, registry._records = (lambda: found), None
+    yield registry
+    for name in [*registry._made]:
+        uninstall(registry._made.pop(name))
+    registry._blocks.clear()
+    for plugin in registry._manager.get_plugins():
+        registry._manager.unregister(plugin)
+    registry._find, registry._records = before
+
+
+@pytest.fixture
+def f8() -> dt.DType:
+    found: dt.DType = dt.float8_e4m3  # type: ignore[attr-defined]  # a plugin's
+    return found
+
+
+# --- naming it ------------------------------------------------------------------------------------
+
+
+def test_it_is_found_under_its_name(f8: dt.DType) -> None:
+    assert repr(f8) == "dovetail.float8_e4m3" and f8 == "float8_e4m3" and f8 is dtypes.dtype(f8)
+    assert dtypes.dtype("float8_e4m3") is f8 and pickle.loads(pickle.dumps(f8)) is f8
+    x = dt.ones(3, device="reference")
+    for y in (x.astype("float8_e4m3"), x.to("float8_e4m3"), x.to(f8), dt.astype(x, f8)):
+        assert y.dtype is f8 and y.nbytes == 3
+    assert dt.isdtype(f8, "real floating") and not dt.isdtype(f8, "integral")
+    assert dt.isdtype("float8_e4m3", f8) and dt.can_cast(f8, dt.float16)
+    assert dt.finfo(f8) == (8, 0.125, 448.0, -448.0, 2.0**-6, f8)
+
+
+@pytest.mark.parametrize(
+    ("other", "met"),
+    [("bool", "float8_e4m3"), ("uint64", "float8_e4m3"), ("float16", "float16"),
+     ("bfloat16", "bfloat16"), ("float32", "float32"), ("complex64", "complex64")],
+)  # fmt: skip
+def test_promotion_follows_from_what_is_held(f8: dt.DType, other: str, met: str) -> None:
+    assert dt.result_type(f8, other).name == dt.result_type(other, f8).name == met
+
+
+def test_an_array_of_another_library_is_taken_by_its_name(f8: dt.DType) -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    codes = np.arange(256, dtype=np.uint8)
+    theirs = codes.view(ml_dtypes.float8_e4m3fn)
+    x = dt.asarray(theirs, device="reference")
+    assert x.dtype is f8 and np.array_equal(x.view(dt.uint8).numpy(), codes)
+    wide = theirs.astype(np.float32)
+    assert np.array_equal(x.astype("f4").numpy(), wide, equal_nan=True)
+    with pytest.raises(dt.DTypeError, match="no dovetail dtype corresponds"):
+        dt.asarray(codes.view(ml_dtypes.float8_e4m3), device="reference")  # other bits, one name
+
+
+@pytest.mark.parametrize("name", ["reference", *OTHERS])
+def test_roundings_are_those_of_another_library(f8: dt.DType, name: str) -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    if dt.device(name) not in dt.devices():
+        pytest.skip(f"there is no {name} here")
+    rng = np.random.default_rng(1)
+    bits = rng.integers(0, 1 << 32, 100_000, dtype=np.uint32).view(np.float32)
+    near = (rng.normal(size=100_000) * 2.0 ** rng.integers(-12, 10, 100_000)).astype(np.float32)
+    given = np.concatenate([bits, near, np.array([464, np.nextafter(np.float32(464), 500)], "f4")])
+    with np.errstate(all="ignore"):
+        wanted = given.astype(ml_dtypes.float8_e4m3fn).astype(np.float32)
+    found = dt.asarray(given, device=name).astype(f8).astype(dt.float32).numpy()
+    assert np.array_equal(found, wanted, equal_nan=True)
+
+
+# --- keeping it -----------------------------------------------------------------------------------
+
+
+def test_files(f8: dt.DType, tmp_path: Path) -> None:
+    pytest.importorskip("safetensors")
+    x = dt.asarray([1.5, -448.0, 0.0], device="reference").astype(f8)
+    dt.save(tmp_path / "x.safetensors", {"x": x})
+    y = dt.load(tmp_path / "x.safetensors", device="reference")["x"]
+    assert y.dtype is f8 and y.tolist() == [1.5, -448.0, 0.0]
+    with pytest.raises(dt.DTypeError, match=r"'x' is float8_e4m3, which \.npz lacks"):
+        dt.save(tmp_path / "x.npz", {"x": x})
+    with pytest.raises(dt.DTypeError, match="NumPy has no float8_e4m3"):
+        x.numpy()
+
+
+def test_a_captured_function_is_kept(f8: dt.DType, tmp_path: Path) -> None:
+    """Its file names the dtype, in specs and kernels."""
+    x = dt.asarray([1.0, 2.0], device="reference").astype(f8)
+    f = dt.jit(lambda v: dt.exp(v) + 1)
+    want = f(x).tolist()
+    dt.save_function(f, tmp_path / "f.dovetail")
+    assert dt.load_function(tmp_path / "f.dovetail")(x).tolist() == want
+
+
+def test_kernel_texts_know_its_code(f8: dt.DType) -> None:
+    text = "kernel k(x: r e4m3, y: w f32; n; ) grid(n) {\n  v0: e4m3 = load x[i0]\n"
+    text += "  v1: f32 = cast v0\n  store y[i0] = v1\n}\n"
+    assert parse_kernel(text).buffers[0].dtype is f8
+
+
+# --- plugins that cannot be used ------------------------------------------------------------------
+
+
+def test_a_broken_plugin_harms_nobody_else(f8: dt.DType) -> None:
+    assert not hasattr(dt, "broken8")
+    for call in (lambda: dt.zeros(2, dtype="broken8"), lambda: dt.ones(1).to("broken8")):
+        with pytest.raises(dt.PluginError, match="No module named 'dovetail_of_nobody'") as raised:
+            call()
+        assert "dovetail-of-nobody" in str(raised.value) and "To mend it" in str(raised.value)
+    dtypes.load_plugins()  # passes over it
+    with pytest.raises(dt.DTypeError, match="no dovetail dtype corresponds"):
+        dt.zeros(2, dtype="float9")
+
+
+def test_importing_does_not_load_plugins(tmp_path: Path) -> None:
+    """A plugin that ends the process at once is not even imported."""
+    (tmp_path / "deadly.py").write_text("import os\nos._exit(3)\n")
+    info = tmp_path / "deadly-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: deadly\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[{GROUP}]\ndeadly8 = deadly\n")
+    path = os.pathsep.join([str(tmp_path), *filter(None, sys.path)])
+    program = "import dovetail as dt; (dt.ones(3, device='reference') + 1).tolist()"
+    for code, status in ((program, 0), (f"{program}; dt.deadly8", 3)):
+        done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": path},
+                              check=False)  # fmt: skip
+        assert done.returncode == status
+
+
+def test_two_distributions_are_a_conflict() -> None:
+    found = [entry("float8_e4m3", "dovetail_float8", d) for d in ("one", "two")]
+    with pytest.raises(dt.PluginError, match="one and two both offer it"):
+        DTypeRegistry(find=lambda: found).named("float8_e4m3")
+
+
+def test_devices_and_their_dtypes_are_listed(
+    f8: dt.DType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    devices_command.main([])
+    text = capsys.readouterr().out
+    assert "dtype float8_e4m3 of dovetail-float8 1.0: open" in text
+    assert "dtype broken8 of dovetail-of-nobody 1.0: import failed" in text
+    assert dtype_registry.registry.records()["int4_32"].state is State.OPEN
+
+
+# --- blocks ---------------------------------------------------------------------------------------
+
+
+def test_a_product_of_blocks_is_one_kernel(device: dt.Device) -> None:
+    rng = np.random.default_rng(2)
+    w = dt.asarray(rng.normal(size=(48, 96)).astype("f4")).astype("int4_32")
+    x = dt.asarray(rng.normal(size=(5, 96)).astype("f4"))
+    assert isinstance(w, LayoutTensor) and w.nbytes * 8 == 48 * 96 * 5
+    dt.evaluate(w, x)
+    assert len(dt.explain(x @ w.T).launches) == 1
+    near = x.numpy() @ w.to_dense().numpy().T
+    assert np.allclose((x @ w.T).numpy(), near, atol=1e-4)
+
+
+def test_gradients_reach_scales() -> None:
+    w = dt.asarray(np.random.default_rng(3).normal(size=(4, 64)).astype("f4"), device="reference")
+    q = w.astype("int4_32")
+    scales = q.scales.detach().requires_grad_()
+    x = dt.asarray(np.random.default_rng(4).normal(size=(3, 64)).astype("f4"), device="reference")
+    levels = type(q).rules["to_dense"](q) / dt.reshape(
+        dt.broadcast_to(dt.expand_dims(q.scales, axis=-1), (4, 2, 32)), (4, 64)
+    )
+    dt.sum((x @ int4(q.codes, scales, 64).T) ** 2).backward()
+    y = x @ q.to_dense().T
+    whole = (2 * y).T @ x * levels
+    want = dt.sum(dt.reshape(whole, (4, 2, 32)), axis=-1)
+    assert scales.grad is not None
+    assert np.allclose(scales.grad.numpy(), want.numpy(), rtol=1e-4, atol=1e-3)
+
+
+def test_blocks_are_no_dtype_of_elements() -> None:
+    for call in (
+        lambda: dt.zeros(3, dtype="int4_32"),
+        lambda: dt.result_type("int4_32", dt.float32),
+        lambda: dt.ones(32, device="reference").to("int4_32"),
+    ):
+        with pytest.raises(dt.DTypeError, match=r"int4_32 is no dtype .* x.astype\('int4_32'\)"):
+            call()
+    with pytest.raises(AttributeError, match="int4_32 is no dtype of elements"):
+        dt.int4_32  # type: ignore[attr-defined]  # noqa: B018
+    with pytest.raises(dt.ShapeError, match="are no blocks of 32"):
+        int4(dt.zeros((2, 16), dtype=dt.uint8), dt.zeros(3), 40)

@@ -1,0 +1,104 @@
+"""The dtype kit against dtypes that lie: each must be caught, and honest ones must not be."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import lying_blocks as blocks
+import lying_dtypes as lies
+import pytest
+from dovetail.dtypes import BY_NAME
+from dovetail.errors import PluginError
+from dovetail.plugins.dtype_registry import DTypeRegistry
+from dovetail.plugins.entry import Entry
+from installed import INSTALLED
+from places import TESTS
+
+GROUP = "dovetail.dtypes.v1"
+SEEN = [name for name in lies.REFUSED if name != "others_name"]  # by an entry point of their own
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which all of them are installed, as pip would leave them."""
+    folder = tmp_path_factory.mktemp("dtypes")
+    offered = {getattr(lies, name).entry: f"lying_dtypes:{name}"
+               for name in ("honest8", *SEEN, *lies.LIES)}  # fmt: skip
+    offered |= {name: f"lying_blocks:{name}" for name in blocks.LIES}
+    offered |= {"float8_e4m3": "dovetail_float8", "int4_32": "dovetail_int4"}
+    for name, where in offered.items():
+        info = folder / f"{name}-1.0.dist-info"
+        info.mkdir()
+        info.joinpath("METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        info.joinpath("entry_points.txt").write_text(f"[{GROUP}]\n{name} = {where}\n")
+    return folder
+
+
+def run_kit(site: Path, name: str, *options: str) -> tuple[int, str, dict[str, Any]]:
+    """The exit status of `dovetail test-dtype`, its output and its certificate."""
+    report = site / f"{name}.json"
+    report.unlink(missing_ok=True)
+    command = ("dovetail.commands.cli", "test-dtype", name, "--report", str(report))
+    paths = os.pathsep.join([str(site), str(TESTS), *filter(None, sys.path)])
+    done = subprocess.run(
+        [sys.executable, "-m", *command, *options], env={**os.environ, "PYTHONPATH": paths},
+        cwd=site, capture_output=True, text=True, timeout=280, check=False,
+    )  # fmt: skip
+    found = json.loads(report.read_text()) if report.exists() else {}
+    return done.returncode, done.stdout + done.stderr, found
+
+
+@pytest.mark.parametrize("name", lies.REFUSED)
+def test_a_description_that_cannot_be_right_is_refused(name: str) -> None:
+    plugin, known = getattr(lies, name), dict(BY_NAME)
+    entry = Entry(plugin.entry, f"lying_dtypes:{name}", GROUP, "dovetail-lies", "1.0")
+    registry = DTypeRegistry(find=lambda: [entry])
+    for _ in range(2):
+        with pytest.raises(PluginError) as raised:
+            registry.named(plugin.entry)
+        text = str(raised.value)
+        assert plugin.sign in text and f'dtype "{plugin.entry}" is' in text, text
+        assert "dovetail-lies 1.0" in text and "To mend it" in text
+    assert known == BY_NAME, "nothing of it stays"
+
+
+def test_the_kit_names_what_is_wrong_with_a_plugin(site: Path) -> None:
+    status, output, certificate = run_kit(site, "others_code")
+    assert status == 4 and not certificate and lies.others_code.sign in output, output
+
+
+@pytest.mark.parametrize("name", [*lies.LIES, *blocks.LIES])
+def test_a_lying_dtype_is_caught(site: Path, name: str) -> None:
+    plugin: Any = getattr(lies, name, None) or getattr(blocks, name)
+    status, output, certificate = run_kit(site, name, "-x", "-k", plugin.shown_by)
+    assert status == 1, output
+    [failure] = certificate["failures"]
+    assert not certificate["conforms"] and certificate["dtype"] == name
+    assert plugin.sign in failure["message"], failure
+    assert f"--dovetail-dtype={name}" in failure["reproduce"]
+
+
+@pytest.mark.parametrize("device", ["reference", *sorted({"cpu", "opencl", "cuda"} & INSTALLED)])
+@pytest.mark.parametrize("name", ["honest8", "float8_e4m3", "int4_32"])
+def test_honest_dtypes_pass(site: Path, name: str, device: str) -> None:
+    sample = ("--sample", "1" if device == "cpu" and name != "honest8" else "16")
+    if device == "cuda":
+        pytest.importorskip("cuda.bindings")
+        sample = (*sample, "-p", "cuda_double.plugin")
+    status, output, certificate = run_kit(site, name, "--device", device, *sample)
+    if device == "opencl" and status == 4 and "unavailable" in output:
+        pytest.skip("there is no OpenCL driver")
+    assert status == 0, output
+    assert certificate["conforms"] and certificate["cases"] > 10
+    assert certificate["comparisons"] > certificate["cases"]
+    assert certificate["counts"].keys() == {"passed"}
+
+
+def test_a_dtype_that_is_not_there_is_an_error(site: Path) -> None:
+    status, output, certificate = run_kit(site, "absent")
+    assert status == 4 and "no plugin brings a dtype 'absent'" in output and not certificate
