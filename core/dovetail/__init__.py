@@ -92,7 +92,7 @@ from .functions.statistics import (
     all, any, argmax, argmin, count_nonzero, logsumexp, max, mean, min, prod, std, sum, var,
 )
 from .functions.transfer import pin_memory
-from .layout import sparse_coo, strided
+from .layout import sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
 from .plugins.registry import devices
 from .settings import eager
 from .tensor.host import evaluate
@@ -345,14 +345,15 @@ __all__ = [
     "remainder", "repeat", "reproducible", "reshape", "resize", "result_type", "roll", "roots",
     "rot90", "round", "rsqrt", "save", "save_function", "scan", "scatter", "searchsorted", "select",
     "set_default_device", "set_default_dtype", "set_grad_enabled", "setdiff1d", "setxor1d",
-    "sigmoid", "sign", "signbit", "sin", "sinc", "sinh", "softmax", "sort", "sparse_coo", "split",
-    "sqrt", "square", "squeeze", "stack", "std", "stream", "strided", "subtract", "sum", "swapaxes",
-    "synchronize", "take", "take_along_axis", "tan", "tanh", "tensordot", "tile", "topk", "trace",
-    "transpose", "trapezoid", "tri", "tril", "tril_indices", "tril_indices_from", "trim_zeros",
-    "triu", "triu_indices", "triu_indices_from", "trunc", "uint8", "uint16", "uint32", "uint64",
-    "unfold", "union1d", "unique", "unique_all", "unique_counts", "unique_inverse", "unique_values",
-    "unravel_index", "unstack", "unwrap", "vander", "var", "vdot", "vecdot", "vecmat", "vectorize",
-    "vsplit", "vstack", "where", "while_loop", "xlogy", "zeros", "zeros_like", "zeta",
+    "sigmoid", "sign", "signbit", "sin", "sinc", "sinh", "softmax", "sort", "sparse_bsr",
+    "sparse_coo", "sparse_csc", "sparse_csr", "split", "sqrt", "square", "squeeze", "stack", "std",
+    "stream", "strided", "subtract", "sum", "swapaxes", "synchronize", "take", "take_along_axis",
+    "tan", "tanh", "tensordot", "tile", "topk", "trace", "transpose", "trapezoid", "tri", "tril",
+    "tril_indices", "tril_indices_from", "trim_zeros", "triu", "triu_indices", "triu_indices_from",
+    "trunc", "uint8", "uint16", "uint32", "uint64", "unfold", "union1d", "unique", "unique_all",
+    "unique_counts", "unique_inverse", "unique_values", "unravel_index", "unstack", "unwrap",
+    "vander", "var", "vdot", "vecdot", "vecmat", "vectorize", "vsplit", "vstack", "where",
+    "while_loop", "xlogy", "zeros", "zeros_like", "zeta",
 ]
 # fmt: on
 # isort: on
