@@ -119,7 +119,7 @@ from .loops.schedule import Schedule
 from .loops.target import Capabilities
 from .loops.unroll_jam import jammed_axis, unroll_jam
 from .loops.verify import verify
-from .ops import arithmetic, dtype_rules
+from .ops import arithmetic, complex_arithmetic, dtype_rules
 from .ops.site import KernelSite, Launches, LoopStep
 from .ops.table import Op
 from .tensor.other_layouts import (
@@ -223,6 +223,7 @@ __all__ = [
     "combine",
     "complex64",
     "complex128",
+    "complex_arithmetic",
     "const",
     "dtype_rules",
     "eq",

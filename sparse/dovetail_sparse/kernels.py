@@ -21,6 +21,7 @@ from dovetail.extend import (
     bool_,
     cast,
     choose,
+    complex_arithmetic,
     const,
     eq,
     fma,
@@ -28,6 +29,8 @@ from dovetail.extend import (
     int64,
     reduce_loop,
 )
+
+divide = complex_arithmetic.either(lambda x, y: x / y, complex_arithmetic.divide)
 
 # --- segments ------------------------------------------------------------------------------------
 
@@ -136,7 +139,9 @@ def substitution(lower: bool, unit: bool) -> Callable[[KernelSite], None]:
             zero = const(0, own.dtype)
             start, stop = site.read(2, i), site.read(2, i + 1)
             total, pivot = fold_loop(start, stop, (own, zero), step).results
-            return (), [site.stored(total if unit else total / pivot, i, column)]
+            if not unit:
+                total = divide(total, pivot)
+            return (), [site.stored(total, i, column)]
 
         site.builder.effect(fold_loop(0, n, (), row))
 

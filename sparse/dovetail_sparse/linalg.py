@@ -455,7 +455,7 @@ def _shape_of(p: Pattern, lower: bool) -> tuple[bool, Tensor]:
 
 def _require_triangle(name: str, a: CSR, lower: bool, unit: bool) -> None:
     fits, diagonal = _shape_of(a.pattern, lower)
-    if not fits:
+    if not fits and _has_more(a, lower):
         side, mend = ("above", "tril") if lower else ("below", "triu")
         raise dt.ArgumentError(
             f"{name}: A has entries {side} its diagonal; see dt.{mend}(A), or lower={not lower}"
@@ -465,6 +465,13 @@ def _require_triangle(name: str, a: CSR, lower: bool, unit: bool) -> None:
     n = a.shape[0]
     if diagonal.shape[0] < n or bool(dt.any(dt.equal(a.values()[diagonal], 0)).item()):
         raise dt.LinAlgError(f"{name}: A is singular: there is a 0 on its diagonal")
+
+
+def _has_more(a: CSR, lower: bool) -> bool:
+    """Whether any entry beyond the diagonal is not 0."""
+    rows, columns = a.pattern.coords
+    beyond = columns > rows if lower else columns < rows
+    return bool(dt.any(dt.logical_and(beyond, dt.not_equal(a.values(), 0))).item())
 
 
 def _substituted(a: CSR, b: Tensor, lower: bool, unit: bool) -> Tensor:

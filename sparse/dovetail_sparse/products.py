@@ -16,12 +16,13 @@ from dovetail.extend import broadcast_shapes, make_node
 
 from .construct import to_sparse
 from .moves import fully_sparse, view
-from .pattern import Pattern
+from .pattern import Pattern, kept
 from .rows import PRODUCT, SAMPLED, expand, rows_at
 from .tensor import COO, coo
 
 Tensor = dt.Tensor
 Shape = tuple[int, ...]
+NARROW = 1 << 31  # positions below it are int32
 
 
 def matmul(x1: Tensor, x2: Tensor) -> Tensor:
@@ -173,18 +174,32 @@ class _Sampled(dt.autograd.Function):
 
 
 def _product(p: Pattern, turned: bool, values: Tensor, dense: Tensor) -> Tensor:
-    order: tuple[Tensor, ...] = ()
-    if turned:
-        p, entries = p.transposed
-        order = (entries,)
-    shape: Shape = (p.shape[0], dense.shape[1])
+    shape: Shape = (p.shape[1] if turned else p.shape[0], dense.shape[1])
     if not p.count:
         return dt.zeros(shape, dtype=dense.dtype, device=dense.device)
     if shape[1] == 1:  # a vector's elements do not share a load: rows are what is spread
         shape, dense = shape[:1], dense.reshape(-1)
-    operands = (dense, values, p.bounds, p.coords[1], *order)
+    operands = (dense, values, *_positions(p, turned))
     made = make_node(PRODUCT, operands, shape, dense.dtype, dense.dtype)
     return made.reshape(-1, 1) if dense.ndim == 1 else made
+
+
+@kept
+def _positions(p: Pattern, turned: bool) -> tuple[Tensor, ...]:
+    """Where rows start, columns, and of a transpose the order of the entries.
+
+    As int32 where they fit: a product with a vector reads as much of them as of values.
+    """
+    name = ("positions", turned)
+    if name not in p.kept:
+        rows, order = p.transposed if turned else (p, None)
+        found = [rows.bounds, rows.coords[1], *(() if order is None else (order,))]
+        if max(*p.shape, p.count) < NARROW:
+            found = [t.astype(dt.int32) for t in found]
+        dt.evaluate(*found)
+        p.kept[name] = tuple(found)
+    known: tuple[Tensor, ...] = p.kept[name]
+    return known
 
 
 def kron(x1: Tensor, x2: Tensor) -> COO:
