@@ -48,6 +48,8 @@ OTHERS = """
 dt.ones((2, 3)).to_sparse() | dt.ones(3).to_sparse() | dt.ones((2, 3)).to_sparse(1)
 dt.ones((2, 3), device="reference") | dt.arange(3, device="reference")
 dt.sparse_coo_tensor(np.zeros((2, 0), dtype=int), [], (2, 3))
+dt.ones((2, 3)).to_sparse_csr() | dt.ones((2, 3)).to_sparse_csc()
+dt.ones((2, 4)).to_sparse_bsr((2, 2))
 """.strip().replace("\n", " | ").split(" | ")  # fmt: skip
 WRONG = """
 None | "" | "abc" | "axis" | {} | {"a": 1} | set() | {1} | object() | 1.5 | float("nan")
@@ -218,6 +220,7 @@ def targets() -> list[Target]:
     """Everything public, each as often as it is to be called in relation to the others."""
     dense = ["dt.ones((2, 3))", "dt.arange(6).reshape(2, 3)", "dt.ones(3)"]
     sparse = ["dt.ones((2, 3)).to_sparse()", "dt.ones((2, 3)).to_sparse(1)"]
+    rows = ["dt.ones((2, 3)).to_sparse_csr()", "dt.ones((2, 3)).to_sparse_bsr((1, 3))"]
     functions = list(_functions("dt", dt, sorted(dt.__all__)))
     for name in ("fft", "linalg", "random", "memory", "autograd", "sparse"):
         module = getattr(dt, name)
@@ -229,6 +232,7 @@ def targets() -> list[Target]:
     streams = list(_methods(['dt.default_stream("cpu")'], dt.Stream))
     streams += _methods(['dt.Event("cpu")'], dt.Event)
     methods = list(_methods(dense, dt.Tensor)) + list(_methods(sparse, dt.sparse.COO))
+    methods += _methods(rows, dt.sparse.CSR)
     operators = list(_operators(dense)) + list(_operators(sparse))
     return [*functions * 4, *generator * 2, *streams, *methods, *operators]
 

@@ -53,7 +53,7 @@ from .errors import (
     InternalError, LayoutError, LinAlgError, NotYetAttribute, NotYetError, OutOfMemoryError,
     PluginError, ReadOnlyError, ShapeError, SharingError, UnavailableError, ValueOverflow,
 )
-from .functions.copies import concat, contiguous, repeat, roll, stack, tile
+from .functions.copies import contiguous, repeat, roll, stack, tile
 from .functions.creation import arange, eye, linspace, meshgrid, tril, triu
 from .functions.cumulative import cumulative_logsumexp, cumulative_prod, cumulative_sum, diff
 from .functions.datatypes import (
@@ -83,7 +83,7 @@ from .functions.sets import isin, unique_all, unique_counts, unique_inverse, uni
 from .functions.sorting import argsort, sort, topk
 from .functions.statistics import logsumexp, std, var
 from .functions.transfer import pin_memory
-from .layout import sparse_coo, strided
+from .layout import sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
 from .memory.storage import Storage
 from .plugins.registry import devices
 from .settings import eager, junk_filled
@@ -91,13 +91,13 @@ from .tensor.host import evaluate
 from .tensor.tensor import Tensor
 if typing.TYPE_CHECKING:  # without the names that others have for parameters
     from .functions.shown import (
-        all, any, argmax, argmin, asarray, broadcast_to, copy, count_nonzero, diagonal, empty,
-        empty_like, expand_dims, flip, full, full_like, max, mean, min, moveaxis, ones, ones_like,
-        permute_dims, pow, prod, reshape, split, squeeze, sum, swapaxes, transpose, unstack, where,
-        zeros, zeros_like,
+        all, any, argmax, argmin, asarray, broadcast_to, concat, copy, count_nonzero, diagonal,
+        empty, empty_like, expand_dims, flip, full, full_like, max, mean, min, moveaxis, ones,
+        ones_like, permute_dims, pow, prod, reshape, split, squeeze, sum, swapaxes, transpose,
+        unstack, where, zeros, zeros_like,
     )
 else:
-    from .functions.copies import copy
+    from .functions.copies import concat, copy
     from .functions.creation import (
         empty, empty_like, full, full_like, ones, ones_like, zeros, zeros_like,
     )
@@ -373,15 +373,15 @@ __all__ = [
     "reshape", "resize", "result_type", "roll", "roots", "rot90", "round", "rsqrt", "save",
     "save_function", "scan", "scatter", "searchsorted", "select", "set_default_device",
     "set_default_dtype", "set_grad_enabled", "setdiff1d", "setxor1d", "show", "sigmoid", "sign",
-    "signbit", "sin", "sinc", "sinh", "softmax", "sort", "sparse_coo", "split", "sqrt", "square",
-    "squeeze", "stack", "std", "stream", "strided", "strides_from_shape", "subtract", "sum",
-    "swapaxes", "synchronize", "take", "take_along_axis", "tan", "tanh", "tensordot", "tile",
-    "topk", "trace", "transpose", "trapezoid", "tri", "tril", "tril_indices", "tril_indices_from",
-    "trim_zeros", "triu", "triu_indices", "triu_indices_from", "trunc", "uint8", "uint16", "uint32",
-    "uint64", "unfold", "union1d", "unique", "unique_all", "unique_counts", "unique_inverse",
-    "unique_values", "unravel_index", "unstack", "unwrap", "vander", "var", "vdot", "vecdot",
-    "vecmat", "vectorize", "vsplit", "vstack", "where", "while_loop", "xlogy", "zeros",
-    "zeros_like", "zeta",
+    "signbit", "sin", "sinc", "sinh", "softmax", "sort", "sparse_bsr", "sparse_coo", "sparse_csc",
+    "sparse_csr", "split", "sqrt", "square", "squeeze", "stack", "std", "stream", "strided",
+    "strides_from_shape", "subtract", "sum", "swapaxes", "synchronize", "take", "take_along_axis",
+    "tan", "tanh", "tensordot", "tile", "topk", "trace", "transpose", "trapezoid", "tri", "tril",
+    "tril_indices", "tril_indices_from", "trim_zeros", "triu", "triu_indices", "triu_indices_from",
+    "trunc", "uint8", "uint16", "uint32", "uint64", "unfold", "union1d", "unique", "unique_all",
+    "unique_counts", "unique_inverse", "unique_values", "unravel_index", "unstack", "unwrap",
+    "vander", "var", "vdot", "vecdot", "vecmat", "vectorize", "vsplit", "vstack", "where",
+    "while_loop", "xlogy", "zeros", "zeros_like", "zeta",
 ]
 # fmt: on
 # isort: on

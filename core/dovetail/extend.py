@@ -4,6 +4,8 @@ See docs/writing-a-backend.md. First-party backends use this module and nothing 
 layout also uses the public functions.
 """
 
+from contextlib import AbstractContextManager
+
 from pluggy import HookimplMarker
 
 from . import arguments
@@ -36,6 +38,7 @@ from .backend.launches import BindingBackend, scalar_argument
 from .backend.process import Process
 from .backend.reference import interpret
 from .backend.scheduled import ScheduledCompiler, ScheduledProgram
+from .capture.recorder import recorded_by
 from .dtypes import (
     FLOATS,
     INTEGERS,
@@ -56,11 +59,20 @@ from .dtypes import (
     uint32,
     uint64,
 )
+from .engine.recording import current as _recorder
 from .environment import whole as whole_setting
 from .errors import ArgumentError, CompileError, DeviceError, DovetailError, InternalError
 from .functions.datatypes import DeviceLike, DTypeLike
 from .functions.sorting import order_of
-from .layout import Layout, axis, broadcast_shapes, sparse_coo
+from .layout import (
+    Layout,
+    axis,
+    broadcast_shapes,
+    sparse_bsr,
+    sparse_coo,
+    sparse_csc,
+    sparse_csr,
+)
 from .loops.analysis import (
     Stride,
     along_rows,
@@ -109,7 +121,7 @@ from .loops.schedule import Schedule
 from .loops.target import Capabilities
 from .loops.unroll_jam import jammed_axis, unroll_jam
 from .loops.verify import verify
-from .ops import arithmetic, dtype_rules
+from .ops import arithmetic, complex_arithmetic, dtype_rules
 from .ops.site import KernelSite, Launches, LoopStep
 from .ops.table import Op
 from .plugins.dtype_registry import BlockInfo
@@ -124,6 +136,17 @@ from .tensor.tensor import required
 from .tensor.verbs import apply, reduce
 
 hookimpl = HookimplMarker("dovetail")
+
+
+def is_capturing() -> bool:
+    """Whether this thread's work is being captured, by `dt.jit` or a loop."""
+    return _recorder() is not None
+
+
+def uncaptured() -> AbstractContextManager[None]:
+    """A context in which work on constants is done at once, and is no part of what is captured."""
+    return recorded_by(None)
+
 
 __all__ = [
     "CHUNK",
@@ -206,6 +229,7 @@ __all__ = [
     "combine",
     "complex64",
     "complex128",
+    "complex_arithmetic",
     "const",
     "dtype_rules",
     "eq",
@@ -222,6 +246,7 @@ __all__ = [
     "int32",
     "int64",
     "interpret",
+    "is_capturing",
     "jammed_axis",
     "legalize",
     "load",
@@ -241,13 +266,17 @@ __all__ = [
     "set_gradient",
     "shareable",
     "source_digest",
+    "sparse_bsr",
     "sparse_coo",
+    "sparse_csc",
+    "sparse_csr",
     "stride_along",
     "trip_count",
     "uint8",
     "uint16",
     "uint32",
     "uint64",
+    "uncaptured",
     "unroll_jam",
     "values",
     "varies_along",

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeAlias
 from .arguments import dimensions, integer, integers, shown
 from .errors import AxisError, ShapeError
 
-__all__ = ["sparse_coo", "strided"]
+__all__ = ["sparse_bsr", "sparse_coo", "sparse_csc", "sparse_csr", "strided"]
 
 LIMIT = 1 << 63  # sizes, strides and offsets are int64; so is a tensor's number of bytes
 Shape = tuple[int, ...]
@@ -53,6 +53,9 @@ def layout(name: str) -> Layout:
 
 strided = Layout("strided")
 sparse_coo = Layout("sparse_coo")
+sparse_csr = Layout("sparse_csr")
+sparse_csc = Layout("sparse_csc")
+sparse_bsr = Layout("sparse_bsr")
 
 
 class StridedView(NamedTuple):

@@ -4,24 +4,36 @@ Users get them from `dt.sparse_coo_tensor` and `x.to_sparse()`; what else there 
 `dt.sparse`.
 """
 
-from . import rules
+from . import linalg, rules
+from .blocks import BSR, sparse_bsr_tensor, to_sparse_bsr
+from .compressed import CSC, CSR, sparse_csc_tensor, sparse_csr_tensor, to_sparse_csc, to_sparse_csr
 from .construct import sparse_coo_tensor, to_dense, to_sparse
 from .convert import from_pydata, from_scipy, load, save, to_pydata, to_scipy
 from .show import spy
 from .tensor import COO
 
 __all__ = [
+    "BSR",
     "COO",
+    "CSC",
+    "CSR",
     "from_pydata",
     "from_scipy",
+    "linalg",
     "load",
     "save",
+    "sparse_bsr_tensor",
     "sparse_coo_tensor",
+    "sparse_csc_tensor",
+    "sparse_csr_tensor",
     "spy",
     "to_dense",
     "to_pydata",
     "to_scipy",
     "to_sparse",
+    "to_sparse_bsr",
+    "to_sparse_csc",
+    "to_sparse_csr",
 ]
 
 rules.install()

@@ -19,7 +19,7 @@ from dovetail.extend import (
 )
 
 from .pattern import Pattern, linear
-from .tensor import COO, coo, required_coo
+from .tensor import COO, Entries, coo, required_sparse
 
 Tensor = dt.Tensor
 Shape = tuple[int, ...]
@@ -201,6 +201,8 @@ def to_sparse(x: Tensor, sparse_dim: int | None = None) -> COO:
     )
     if not 0 <= dims <= x.ndim:
         raise dt.ArgumentError(f"to_sparse: sparse_dim is one of 0..{x.ndim}, not {sparse_dim}")
+    if isinstance(x, Entries) and not isinstance(x, COO):
+        x = x.as_coo()
     if isinstance(x, COO):
         return x if x.sparse_dim() == dims else to_sparse(x.to_dense(), dims)
     there = x != 0
@@ -220,7 +222,7 @@ def to_sparse(x: Tensor, sparse_dim: int | None = None) -> COO:
     return coo(pattern, values)
 
 
-def to_dense(x: COO) -> Tensor:
+def to_dense(x: Entries) -> Tensor:
     """The same elements as a strided tensor; values at one position are added.
 
     Shapes: any; the result has the same.
@@ -232,7 +234,10 @@ def to_dense(x: COO) -> Tensor:
     >>> dt.sparse.to_dense(x).tolist()
     [[0.0, 0.0, 3.0], [4.0, 0.0, 0.0]]
     """
-    x = required_coo("to_dense", x).coalesce()
+    found = required_sparse("to_dense", x)
+    if not isinstance(found, COO):
+        return found.run_rule("to_dense", "to_dense", found)
+    x = found.coalesce()
     p, dense = x.pattern, x.shape[x.sparse_dim() :]
     blank = dt.zeros((math.prod(p.shape), *dense), dtype=x.dtype, device=x.device)
     if p.count:

@@ -9,11 +9,22 @@ from typing import IO, Any, TypeAlias
 
 import dovetail as dt
 import numpy as np
-from dovetail.extend import DeviceLike, DTypeLike, arguments
+from dovetail.extend import (
+    DeviceLike,
+    DTypeLike,
+    Layout,
+    arguments,
+    sparse_bsr,
+    sparse_coo,
+    sparse_csc,
+    sparse_csr,
+)
 
+from .blocks import sparse_bsr_tensor
+from .compressed import sparse_csc_tensor, sparse_csr_tensor
 from .construct import sparse_coo_tensor
 from .moves import fully_sparse
-from .tensor import COO, required_coo
+from .tensor import COO, Entries, required_sparse
 
 Tensor = dt.Tensor
 FORMAT = "dovetail sparse_coo 1"
@@ -22,22 +33,31 @@ SciPyArray: TypeAlias = Any  # one of scipy.sparse, which has no types
 PyDataArray: TypeAlias = Any  # a `COO` of PyData/sparse, which has none either
 
 
-def _host(x: COO) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def _require_known(x: Tensor) -> None:
     if x.dtype is dt.bfloat16:
         raise dt.DTypeError(
             "to_scipy, to_pydata: bfloat16 is not known to NumPy; see x.astype(dt.float32)"
         )
+
+
+def _host(x: COO) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    _require_known(x)
     return x.indices().numpy(), x.values().numpy()
 
 
 @arguments.named
-def from_scipy(matrix: object, *, dtype: DTypeLike = None, device: DeviceLike = None) -> COO:
+def from_scipy(
+    matrix: object, *, layout: Layout | None = None, dtype: DTypeLike = None,
+    device: DeviceLike = None,
+) -> Entries:  # fmt: skip
     """A SciPy sparse array or matrix as a sparse tensor.
 
-    `matrix`: in any of SciPy's forms.
+    `matrix`: in any of SciPy's forms. `layout`: `dt.sparse_coo` unless given, or that of another
+    sparse layout; from the same form of SciPy's nothing is sorted.
     Shapes: that of the matrix.
     Dtypes: that of the matrix.
-    Raises: ArgumentError for anything else, DTypeError, NotYetError for complex numbers.
+    Raises: ArgumentError for anything else, LayoutError for a layout that does not hold it,
+    DTypeError, NotYetError for complex numbers.
 
     >>> import dovetail as dt
     >>> import scipy.sparse
@@ -46,6 +66,27 @@ def from_scipy(matrix: object, *, dtype: DTypeLike = None, device: DeviceLike = 
     """
     if not hasattr(matrix, "tocoo"):
         raise dt.ArgumentError(f"from_scipy: {type(matrix).__name__} is no SciPy sparse array")
+    if layout is None or layout is sparse_coo:
+        return _coo_of(matrix, dtype, device)
+    if layout not in _CANONICAL:
+        raise dt.ArgumentError(
+            f"from_scipy: layout is one of dt.sparse_coo, dt.sparse_csr, dt.sparse_csc and "
+            f"dt.sparse_bsr, not {arguments.shown(layout)}"
+        )
+    found: SciPyArray = matrix
+    form, make = _CANONICAL[layout]
+    if found.ndim != 2:
+        raise dt.LayoutError(
+            f"from_scipy: {layout.name} holds matrices, not shape {found.shape}; see dt.sparse_coo"
+        )
+    found = found.asformat(form, copy=True)
+    found.sum_duplicates()
+    starts, columns = found.indptr.astype(np.int64), found.indices.astype(np.int64)
+    made: Entries = make(starts, columns, found.data, found.shape, dtype=dtype, device=device)
+    return made
+
+
+def _coo_of(matrix: SciPyArray, dtype: DTypeLike, device: DeviceLike) -> COO:
     found = matrix.tocoo()
     coords = getattr(found, "coords", None) or (found.row, found.col)
     return sparse_coo_tensor(
@@ -54,10 +95,18 @@ def from_scipy(matrix: object, *, dtype: DTypeLike = None, device: DeviceLike = 
     )  # fmt: skip
 
 
-def to_scipy(x: COO, form: str = "coo") -> SciPyArray:
+# SciPy's form of a layout, and what makes a tensor of its parts.
+_CANONICAL: dict[Any, tuple[str, Any]] = {
+    sparse_csr: ("csr", sparse_csr_tensor),
+    sparse_csc: ("csc", sparse_csc_tensor),
+    sparse_bsr: ("bsr", sparse_bsr_tensor),
+}
+
+
+def to_scipy(x: Entries, form: str | None = None) -> SciPyArray:
     """A SciPy sparse array with the same elements.
 
-    `form`: "coo", or of matrices also "csr" or "csc".
+    `form`: "coo", or of matrices also "csr", "csc" or "bsr"; unless given that of the layout.
     Shapes: any; dense dimensions become sparse ones.
     Dtypes: all that NumPy has.
     Raises: ArgumentError for another `form`, ShapeError for one of matrices only, LayoutError,
@@ -68,15 +117,29 @@ def to_scipy(x: COO, form: str = "coo") -> SciPyArray:
     >>> dt.sparse.to_scipy(x, "csr").nnz
     2
     """
-    required_coo("to_scipy", x)
-    arguments.choice("to_scipy", form, "form", ("coo", "csr", "csc"))
+    own = required_sparse("to_scipy", x).layout.name.removeprefix("sparse_")
+    form = own if form is None else form
+    arguments.choice("to_scipy", form, "form", ("coo", "csr", "csc", "bsr"))
     if form != "coo" and x.ndim != 2:
         raise dt.ShapeError(f"to_scipy: {form} is for matrices, not shape {x.shape}; see 'coo'")
     sparse = importlib.import_module("scipy.sparse")
+    if own != "coo":
+        made = _of_parts(sparse, own, x)
+        return made if form == own else made.asformat(form)
+    x = x.as_coo()
     indices, values = _host(fully_sparse(x))
     made = sparse.coo_array((values.copy(), tuple(indices.copy())), x.shape)
     made.has_canonical_format = x.is_coalesced()
     return made if form == "coo" else made.asformat(form)
+
+
+def _of_parts(sparse: Any, form: str, x: Entries) -> SciPyArray:
+    """Of CSR, CSC and BSR: their parts are SciPy's."""
+    _require_known(x)
+    starts, columns, values = (part.numpy().copy() for part in x.parts)
+    made = getattr(sparse, f"{form}_array")((values, columns, starts), x.shape)
+    made.has_canonical_format = True
+    return made
 
 
 @arguments.named
@@ -109,7 +172,7 @@ def from_pydata(array: object, *, dtype: DTypeLike = None, device: DeviceLike = 
     )
 
 
-def to_pydata(x: COO) -> PyDataArray:
+def to_pydata(x: Entries) -> PyDataArray:
     """A `sparse.COO` of PyData/sparse with the same elements.
 
     Shapes: any; dense dimensions become sparse ones.
@@ -121,8 +184,8 @@ def to_pydata(x: COO) -> PyDataArray:
     >>> dt.sparse.to_pydata(x).nnz  # doctest: +SKIP
     2
     """
-    x = fully_sparse(required_coo("to_pydata", x)).coalesce()
-    indices, values = _host(x)
+    found = fully_sparse(required_sparse("to_pydata", x).as_coo()).coalesce()
+    indices, values = _host(found)
     made = getattr(importlib.import_module("sparse"), "COO", None)
     if made is None:
         raise ModuleNotFoundError("to_pydata: the module `sparse` found here is not PyData/sparse")
@@ -130,7 +193,7 @@ def to_pydata(x: COO) -> PyDataArray:
 
 
 @arguments.named
-def save(file: File, x: COO) -> None:
+def save(file: File, x: Entries) -> None:
     """Writes a tensor to an .npz file, as `load` reads it, compressed; returns nothing.
 
     `file`: a path, or a file that is open for bytes.
@@ -146,7 +209,7 @@ def save(file: File, x: COO) -> None:
     >>> file.tell() > 100
     True
     """
-    required_coo("save", x)
+    x = required_sparse("save", x).as_coo()
     path = file if hasattr(file, "write") else os.fspath(arguments.path("save", file, "file"))
     values = x.values().astype(dt.float32) if x.dtype is dt.bfloat16 else x.values()
     np.savez_compressed(

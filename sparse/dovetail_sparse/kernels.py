@@ -21,6 +21,7 @@ from dovetail.extend import (
     bool_,
     cast,
     choose,
+    complex_arithmetic,
     const,
     eq,
     fma,
@@ -28,6 +29,8 @@ from dovetail.extend import (
     int64,
     reduce_loop,
 )
+
+divide = complex_arithmetic.either(lambda x, y: x / y, complex_arithmetic.divide)
 
 # --- segments ------------------------------------------------------------------------------------
 
@@ -57,6 +60,23 @@ def segments(combine: Callable[[Value, Value], Value]) -> Callable[[KernelSite],
         site.store(fold_loop(start + 1, stop, (value(start),), step).results[0], s, *rest)
 
     return build
+
+
+def row_sums(site: KernelSite) -> None:
+    """row_sums(values, bounds): the sum of each row's values, 0 of a row without any.
+
+    The first value stands as it is, as in `segments`.
+    """
+    row = site.axis(-1, 0)
+    start, stop = site.read(1, row), site.read(1, row + 1)
+    some = start < stop
+    first = site.read(0, choose(some, start, const(0, int64)))
+    zero = const(0, first.dtype)
+
+    def step(k: Value, total: Value) -> tuple[Value, ...]:
+        return (arithmetic.add(total, site.read(0, k)),)
+
+    site.store(fold_loop(start + 1, stop, (choose(some, first, zero),), step).results[0], row)
 
 
 def owners(site: KernelSite) -> None:
@@ -90,6 +110,42 @@ def product(site: KernelSite) -> None:
     zero = const(0, site.casts[0].compute)
     start, stop = site.read(2, row), site.read(2, row + 1)
     site.store(fold_loop(start, stop, (zero,), step).results[0], row, *column)
+
+
+def substitution(lower: bool, unit: bool) -> Callable[[KernelSite], None]:
+    """substitution(b, values, bounds, columns): the result starts as b, and ends as what solves.
+
+    Rows one after the other, from that with the diagonal alone; entries of the other triangle, and
+    of a unit diagonal those on it, are not looked at.
+    """
+
+    def build(site: KernelSite) -> None:
+        column, n = site.axis(-1, 1), site.size(-1, 0)
+
+        def row(s: Value) -> LoopStep:
+            i = s if lower else n - 1 - s
+            own = site.current(i, column)
+
+            def step(k: Value, total: Value, pivot: Value) -> tuple[Value, ...]:
+                j, v = site.read(3, k), site.read(1, k)
+                known = j < i if lower else i < j
+                x = site.current(j, column)
+                if total.dtype.kind == "f":
+                    less = fma(-v, x, total)
+                else:
+                    less = total - arithmetic.multiply(v, x)
+                return choose(known, less, total), choose(eq(j, i), v, pivot)
+
+            zero = const(0, own.dtype)
+            start, stop = site.read(2, i), site.read(2, i + 1)
+            total, pivot = fold_loop(start, stop, (own, zero), step).results
+            if not unit:
+                total = divide(total, pivot)
+            return (), [site.stored(total, i, column)]
+
+        site.builder.effect(fold_loop(0, n, (), row))
+
+    return build
 
 
 def sampled(site: KernelSite) -> None:

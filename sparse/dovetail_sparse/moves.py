@@ -75,6 +75,7 @@ def _transposed(p: Pattern) -> Pattern:
         unsorted_dims=1 if p.unsorted_dims == 0 else None,
         unique=p.unique,
     )
+    turned.is_captured = p.is_captured  # nothing new stands in it
     if not turned.is_coalesced:
         turned.transposed_from = p
     return turned

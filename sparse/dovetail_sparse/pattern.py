@@ -7,17 +7,52 @@ derived once. Values take no part in it.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, TypeVar
+from weakref import ref
 
 import dovetail as dt
-from dovetail.extend import order_of
+from dovetail.extend import is_capturing, order_of, scatter_rows, uncaptured
 
 from .rows import Runs, rows_at
 
 Tensor = dt.Tensor
 Shape = tuple[int, ...]
+R = TypeVar("R")
 KEY_BITS = 62  # of a linearised position; larger shapes are sorted by several keys
+
+
+def kept(f: Callable[..., R]) -> Callable[..., R]:
+    """A function that derives something of a pattern, and keeps it there.
+
+    While a function is captured it is worked out apart from that, as of a constant; of a pattern
+    that is made there, anew, and not kept: what is captured belongs to each run.
+    """
+
+    @wraps(f)
+    def derived(p: Pattern, *args: Any) -> R:
+        if not is_capturing():
+            return f(p, *args)
+        if p.is_captured:
+            return f(p.like(p.coords, unsorted_dims=p.unsorted_dims, unique=p.unique), *args)
+        with uncaptured():
+            found = f(p, *args)
+            dt.evaluate(*_tensors(found))
+            return found
+
+    return derived
+
+
+def _tensors(found: Any) -> list[Tensor]:
+    """All tensors in what was derived."""
+    if isinstance(found, (tuple, list)):
+        return [t for part in found for t in _tensors(part)]
+    if isinstance(found, Pattern):
+        return list(found.coords)
+    if isinstance(found, Runs):
+        return list(found.operands)
+    return [found] if isinstance(found, Tensor) else []
 
 
 class Pattern:
@@ -28,6 +63,8 @@ class Pattern:
     """
 
     __slots__ = (
+        "__weakref__",
+        "_back",
         "_bounds",
         "_coalesced",
         "_indices",
@@ -39,6 +76,8 @@ class Pattern:
         "coords",
         "count",
         "device",
+        "is_captured",
+        "kept",
         "shape",
         "transposed_from",
         "unique",
@@ -52,6 +91,7 @@ class Pattern:
         self.coords, self.shape, self.count, self.device = tuple(coords), shape, count, device
         self.unsorted_dims = len(shape) if unsorted_dims is None else unsorted_dims
         self.unique = unique
+        self.is_captured = is_capturing()
         if count <= 1:
             self.unsorted_dims, self.unique = 0, True
         self._indices = indices
@@ -62,6 +102,9 @@ class Pattern:
         self._transposed: tuple[Pattern, Tensor] | None = None
         self._turned: tuple[Pattern, Runs | None] | None = None
         self._reduced: dict[Shape, tuple[Runs, Pattern]] = {}
+        self.kept: dict[object, Any] = {}  # what other modules derive of it
+        # of a transpose the pattern that it was made of, as long as that lives, and its order here
+        self._back: tuple[ref[Pattern], Tensor] | None = None
         # the matrix of which it is the transpose, and which keeps the order of that
         self.transposed_from: Pattern | None = None
 
@@ -86,6 +129,7 @@ class Pattern:
         return math.prod(self.shape)
 
     @property
+    @kept
     def indices(self) -> Tensor:
         """The positions as one (dimensions, entries) tensor."""
         if self._indices is None:
@@ -94,6 +138,7 @@ class Pattern:
 
     # --- order
 
+    @kept
     def key(self, dims: Sequence[int]) -> Tensor:
         """Positions along some dimensions as one number each, the last dimension fastest."""
         if len(dims) == 1:
@@ -104,6 +149,7 @@ class Pattern:
             self._keys[which] = linear(coords, sizes, self)
         return self._keys[which]
 
+    @kept
     def order(self) -> Tensor | None:
         """What sorts the entries lexicographically, stably; None where they are sorted."""
         if self.unsorted_dims == 0:
@@ -112,6 +158,7 @@ class Pattern:
             self._order = self.order_by(range(self.unsorted_dims))
         return self._order
 
+    @kept
     def order_by(self, dims: Sequence[int]) -> Tensor:
         """What sorts the entries by some dimensions, stably."""
         order: Tensor | None = None
@@ -154,6 +201,7 @@ class Pattern:
         (starts,) = dt.nonzero(self.changes(dims, order))
         return Runs(starts, order, self.count)
 
+    @kept
     def without(self, gone: Shape) -> tuple[Runs, Pattern]:
         """The runs of entries that differ along `gone` alone, and the pattern that is left.
 
@@ -171,6 +219,7 @@ class Pattern:
             self._reduced[gone] = runs, kept
         return self._reduced[gone]
 
+    @kept
     def coalesced(self) -> tuple[Pattern, Runs | None]:
         """The same positions in order, each once; and the runs of entries that become one.
 
@@ -221,6 +270,7 @@ class Pattern:
     # --- compression of matrices
 
     @property
+    @kept
     def bounds(self) -> Tensor:
         """Of a coalesced matrix: where each row starts among the entries, and where the last ends.
 
@@ -232,18 +282,37 @@ class Pattern:
             dt.evaluate(self._bounds)
         return self._bounds
 
+    def know_bounds(self, bounds: Tensor) -> None:
+        """Takes note of row pointers that somebody has."""
+        self._bounds = bounds
+
     @property
+    @kept
     def transposed(self) -> tuple[Pattern, Tensor]:
         """Of a coalesced matrix: its transpose, coalesced, and the order of the entries there."""
-        if self._transposed is None:
-            order = self.order_by([1])
-            coords = [rows_at(r, order) for r in reversed(self.coords)]
-            dt.evaluate(order, *coords)
-            other = Pattern(
-                coords, self.shape[::-1], self.count, self.device, unsorted_dims=0, unique=True
-            )
-            self._transposed = other, order
+        if self._transposed is not None:
+            return self._transposed
+        if self._back is not None and (origin := self._back[0]()) is not None:
+            return origin, self._inverse(self._back[1])
+        order = self.order_by([1])
+        coords = [rows_at(r, order) for r in reversed(self.coords)]
+        dt.evaluate(order, *coords)
+        other = Pattern(
+            coords, self.shape[::-1], self.count, self.device, unsorted_dims=0, unique=True
+        )
+        other._back = ref(self), order
+        self._transposed = other, order
         return self._transposed
+
+    def _inverse(self, order: Tensor) -> Tensor:
+        """The order that undoes an order of the entries."""
+        if "inverse" not in self.kept:
+            place = dt.arange(self.count, device=self.device)
+            found = scatter_rows(dt.zeros_like(place), place, order)
+            dt.evaluate(found)
+            self.kept["inverse"] = found
+        inverse: Tensor = self.kept["inverse"]
+        return inverse
 
     # --- others
 

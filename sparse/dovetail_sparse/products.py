@@ -14,13 +14,15 @@ from typing import Any
 import dovetail as dt
 from dovetail.extend import broadcast_shapes, make_node
 
+from .construct import to_sparse
 from .moves import fully_sparse, view
-from .pattern import Pattern
+from .pattern import Pattern, kept
 from .rows import PRODUCT, SAMPLED, expand, rows_at
 from .tensor import COO, coo
 
 Tensor = dt.Tensor
 Shape = tuple[int, ...]
+NARROW = 1 << 31  # positions below it are int32
 
 
 def matmul(x1: Tensor, x2: Tensor) -> Tensor:
@@ -99,6 +101,9 @@ def _strided_sparse(a: Tensor, b: COO) -> Tensor:
     turned = dt.contiguous(a.mT)
     if a.ndim > 2 or b.ndim > 2:
         return _sparse_strided(b.mT, turned).mT  # type: ignore[arg-type]  # the transpose of a COO is one
+    source = b.pattern.transposed_from
+    if source is not None and source.is_coalesced:
+        return _Product.apply(source, False, b.values(), turned).mT
     b = b.coalesce()
     return _Product.apply(b.pattern, True, b.values(), turned).mT
 
@@ -108,12 +113,17 @@ def _broadcast(x: COO, shape: Shape) -> COO:
 
 
 def _one_sparse_matrix(a: COO, b: Tensor) -> Tensor:
-    a = a.coalesce()
+    source = a.pattern.transposed_from
+    if source is not None and source.is_coalesced:  # its order is kept there: nothing is moved
+        p, is_turned, values = source, True, a.values()
+    else:
+        a = a.coalesce()
+        p, is_turned, values = a.pattern, False, a.values()
     if b.ndim == 2:
-        return product(a.pattern, a.values(), b)
+        return _Product.apply(p, is_turned, values, b)
     batch, (k, n) = b.shape[:-2], b.shape[-2:]
     wide = dt.moveaxis(b.reshape(math.prod(batch), k, n), 0, 1).reshape(k, -1)
-    made = product(a.pattern, a.values(), wide).reshape(a.shape[0], math.prod(batch), n)
+    made = _Product.apply(p, is_turned, values, wide).reshape(a.shape[0], math.prod(batch), n)
     return dt.moveaxis(made, 1, 0).reshape(*batch, a.shape[0], n)
 
 
@@ -164,18 +174,62 @@ class _Sampled(dt.autograd.Function):
 
 
 def _product(p: Pattern, turned: bool, values: Tensor, dense: Tensor) -> Tensor:
-    order: tuple[Tensor, ...] = ()
-    if turned:
-        p, entries = p.transposed
-        order = (entries,)
-    shape: Shape = (p.shape[0], dense.shape[1])
+    shape: Shape = (p.shape[1] if turned else p.shape[0], dense.shape[1])
     if not p.count:
         return dt.zeros(shape, dtype=dense.dtype, device=dense.device)
     if shape[1] == 1:  # a vector's elements do not share a load: rows are what is spread
         shape, dense = shape[:1], dense.reshape(-1)
-    operands = (dense, values, p.bounds, p.coords[1], *order)
+    operands = (dense, values, *_positions(p, turned))
     made = make_node(PRODUCT, operands, shape, dense.dtype, dense.dtype)
     return made.reshape(-1, 1) if dense.ndim == 1 else made
+
+
+@kept
+def _positions(p: Pattern, turned: bool) -> tuple[Tensor, ...]:
+    """Where rows start, columns, and of a transpose the order of the entries.
+
+    As int32 where they fit: a product with a vector reads as much of them as of values.
+    """
+    name = ("positions", turned)
+    if name not in p.kept:
+        rows, order = p.transposed if turned else (p, None)
+        found = [rows.bounds, rows.coords[1], *(() if order is None else (order,))]
+        if max(*p.shape, p.count) < NARROW:
+            found = [t.astype(dt.int32) for t in found]
+        dt.evaluate(*found)
+        p.kept[name] = tuple(found)
+    known: tuple[Tensor, ...] = p.kept[name]
+    return known
+
+
+def kron(x1: Tensor, x2: Tensor) -> COO:
+    """The Kronecker product: an entry for every pair of entries. Of a strided one those not 0."""
+    if x1.device is not x2.device:
+        raise dt.DeviceError(
+            f"kron: operands are on {x1.device} and {x2.device}; move one with x.to(device)"
+        )
+    n = max(x1.ndim, x2.ndim)
+    a, b = (_with_axes(x if isinstance(x, COO) else to_sparse(x), n) for x in (x1, x2))
+    p, q = a.pattern, b.pattern
+    shape = tuple(r * c for r, c in zip(p.shape, q.shape, strict=True))
+    place = dt.arange(p.count * q.count, device=x1.device)
+    left, right = place // max(q.count, 1), place % max(q.count, 1)
+    coords = [
+        rows_at(r, left) * m + rows_at(c, right)
+        for r, c, m in zip(p.coords, q.coords, q.shape, strict=True)
+    ]
+    values = dt.multiply(rows_at(a.values(), left), rows_at(b.values(), right))
+    in_order = n <= 1 and p.unsorted_dims == q.unsorted_dims == 0
+    pattern = Pattern(
+        coords, shape, p.count * q.count, x1.device, unsorted_dims=0 if in_order else None,
+        unique=p.unique and q.unique,
+    )  # fmt: skip
+    return coo(pattern, values)
+
+
+def _with_axes(x: COO, ndim: int) -> COO:
+    x = fully_sparse(x)
+    return view(x, ("reshape", (1,) * (ndim - x.ndim) + x.shape))
 
 
 # --- sparse with sparse --------------------------------------------------------------------------

@@ -62,7 +62,11 @@ def _of_nothing(op: Op, x: COO, axes: Shape, dtype: DType) -> Tensor:
 # --- sum, and what is made of it -----------------------------------------------------------------
 
 
-def _sum(op: Op, x: COO, axes: Shape, dtype: DType) -> Tensor:
+def _sum_of(op: Op, x: COO, axes: Shape, dtype: DType) -> Tensor:
+    return _sum(x, axes, dtype)
+
+
+def _sum(x: COO, axes: Shape, dtype: DType) -> Tensor:
     gone, inner = _parted(x, axes)
     p, values = x.pattern, x.values()
     values = values if values.dtype is dtype else values.astype(dtype)
@@ -86,12 +90,73 @@ def _mean(op: Op, x: COO, axes: Shape, dtype: DType) -> Tensor:
     n = math.prod(x.shape[d] for d in axes)
     if not n:
         return _of_nothing(op, x, axes, dtype)
-    total = _sum(op, x, axes, dtype.compute)
+    total = _sum(x, axes, dtype.compute)
     return (total / float(n)).astype(dtype, copy=False)
 
 
 def _count_nonzero(op: Op, x: COO, axes: Shape, dtype: DType) -> Tensor:
-    return _sum(op, coo(x.pattern, dt.not_equal(x.values(), 0)), axes, dtype)
+    return _sum(coo(x.pattern, dt.not_equal(x.values(), 0)), axes, dtype)
+
+
+def variance(x: COO, axes: Shape, correction: float, keepdims: bool) -> Tensor:
+    """The mean of the squared distances from the mean, over n - correction.
+
+    Those of the zeros that are not stored are the squares of the means. In float32 or wider.
+    """
+    x = x.coalesce()
+    wide = coo(x.pattern, _wide(x.values()))
+    n = math.prod(x.shape[d] for d in axes)
+    left = n - correction
+    found = _squares(wide, axes, n)
+    if left > 0:
+        result: Tensor = found / left
+    elif isinstance(found, COO):  # 0 / 0 where nothing is stored
+        result = to_sparse(found.to_dense() / 0.0, found.sparse_dim())
+    else:
+        result = found / 0.0
+    kept = tuple(1 if d in axes else m for d, m in enumerate(x.shape))
+    return result.reshape(kept) if keepdims else result
+
+
+def _wide(values: Tensor) -> Tensor:
+    d = values.dtype
+    return values.astype(d.compute if d.kind in "fc" else dt.float32, copy=False)
+
+
+def _squares(x: COO, axes: Shape, n: int) -> Tensor:
+    """The sums of the squared distances from the means."""
+    gone, inner = _parted(x, axes)
+    p, values = x.pattern, x.values()
+    if not n or not p.count:
+        squares = _size(values)
+        return _sum(coo(p, squares), axes, squares.dtype)
+    if not gone:
+        away = values - dt.mean(values, axis=inner, keepdims=True)
+        return coo(p, dt.sum(_size(away), axis=inner))
+    blocks = math.prod(p.shape[d] for d in gone)
+    total = dt.sum(values, axis=inner, keepdims=True) if inner else values
+    if _is_everything(p, gone):
+        mean = dt.sum(total, axis=0, keepdims=True) / float(n)
+        stored = dt.sum(_size(values - mean), axis=(0, *inner))
+        absent = (blocks - p.count) * (n // blocks)
+        rest = _size(mean).reshape(stored.shape)
+        return stored + rest * float(absent) if absent else stored
+    runs, pattern = p.without(gone)
+    mean = runs.combined("sum", total) / float(n)
+    away = _size(values - rows_at(mean, runs.owners()))
+    stored = runs.combined("sum", dt.sum(away, axis=inner) if inner else away)
+    counts = runs.combined("sum", dt.ones(p.count, dtype=dt.int64, device=p.device))
+    rest = _size(mean).reshape(stored.shape)
+    gaps = ((blocks - counts) * (n // blocks)).reshape(-1, *(1,) * (stored.ndim - 1))
+    gaps = gaps.astype(rest.dtype)
+    return coo(pattern, stored + dt.where(gaps > 0, rest * gaps, 0))
+
+
+def _size(values: Tensor) -> Tensor:
+    """Squares; of complex numbers those of their sizes."""
+    if values.dtype.kind != "c":
+        return dt.square(values)
+    return dt.real(values * dt.conj(values))
 
 
 # --- where a zero that is not stored takes part --------------------------------------------------
@@ -203,6 +268,6 @@ def _first_gap(where: Tensor, runs: Runs, owner: Tensor) -> Tensor:
 
 
 RULES: dict[str, Any] = {
-    "sum": _sum, "mean": _mean, "count_nonzero": _count_nonzero, "prod": _prod, "max": _extreme,
+    "sum": _sum_of, "mean": _mean, "count_nonzero": _count_nonzero, "prod": _prod, "max": _extreme,
     "min": _extreme, "any": _any, "all": _all, "argmax": _place, "argmin": _place,
 }  # fmt: skip

@@ -55,6 +55,19 @@ class Runs:
         return make_node(OWNERS, self.operands, (self.entries,), dt.int64, self.entries)
 
 
+def row_sums(values: Tensor, bounds: Tensor) -> Tensor:
+    """The sum of each row's values, which start at `bounds`; there are some."""
+    return make_node(ROW_SUMS, (values, bounds), (bounds.shape[0] - 1,), values.dtype, values.dtype)
+
+
+def substituted(
+    b: Tensor, values: Tensor, bounds: Tensor, columns: Tensor, lower: bool, unit: bool
+) -> Tensor:
+    """What solves a triangular system for each column of `b`, in its dtype."""
+    row = SUBSTITUTIONS[lower, unit]
+    return make_node(row, (b, values, bounds, columns), b.shape, b.dtype, b.dtype)
+
+
 def rows_at(x: Tensor, at: Tensor) -> Tensor:
     """Rows of `x` at positions known to be good."""
     column = at.reshape(at.shape[0], *(1,) * (x.ndim - 1))
@@ -95,6 +108,11 @@ def _runs(rest: list[Tensor], entries: int) -> Runs:
 
 def _sum_gradient(g: Tensor, c: RuleContext, rest: list[Tensor]) -> Tensor:
     return rows_at(g, _runs(rest, c.spec().shape[0]).owners())
+
+
+def _row_sums_gradient(g: Tensor, c: RuleContext, rest: list[Tensor]) -> Tensor:
+    entries = dt.arange(c.spec().shape[0], device=g.device)
+    return rows_at(g, dt.searchsorted(rest[0], entries, side="right") - 1)
 
 
 def _prod_gradient(g: Tensor, x: Tensor, rest: list[Tensor]) -> Tensor:
@@ -148,6 +166,8 @@ def _row(
 
 
 SUM = _segmented("sum", arithmetic.add, _sum_gradient)
+ROW_SUMS = Op("sparse_row_sums", "kernel", _values_and_positions, build=kernels.row_sums,
+              gradient=(_row_sums_gradient,))  # fmt: skip
 PROD = _segmented("prod", arithmetic.multiply, _prod_gradient)
 MAX = _segmented("max", arithmetic.maximum, _extreme_gradient)
 MIN = _segmented("min", arithmetic.minimum, _extreme_gradient)
@@ -157,4 +177,11 @@ PRODUCT = _row("product", _factors_and_positions, kernels.product, 2)
 SAMPLED = _row("sampled", _factors_and_positions, kernels.sampled, 2)
 MERGE_COUNTS = _row("merge_counts", dtype_rules.integers, kernels.merge_counts, 2)
 MERGE = _row("merge", dtype_rules.integers, kernels.merge, 3)
+SUBSTITUTIONS = {
+    (lower, unit): Op(
+        f"sparse_{'lower' if lower else 'upper'}{'_unit' * unit}_solve", "kernel",
+        _factors_and_positions, build=kernels.substitution(lower, unit), updates=True, arity=2,
+    )
+    for lower in (True, False) for unit in (True, False)
+}  # fmt: skip
 SEGMENTS = {"sum": SUM, "prod": PROD, "max": MAX, "min": MIN}

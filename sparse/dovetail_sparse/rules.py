@@ -1,10 +1,14 @@
-"""What this layout says of each verb (see `dovetail.layouts`), and how its tensors look."""
+"""What the sparse layouts say of each verb (see `dovetail.layouts`), and how its tensors look."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import dovetail as dt
 
-from . import elementwise, moves, products, reductions, show
+from . import elementwise, family, moves, products, reductions, selection, show
+from .blocks import BSR
+from .compressed import CSC, CSR
 from .construct import to_dense
 from .tensor import COO, coo
 
@@ -20,8 +24,8 @@ def to_device(x: COO, device: dt.Device) -> COO:
 
 
 def install() -> None:
-    """Gives the tensors of this layout their rules."""
-    COO.rules = {
+    """Gives the tensors of these layouts their rules."""
+    found: dict[str, Any] = {
         "apply": elementwise.elementwise,
         "softmax": elementwise.softmax,
         "log_softmax": elementwise.log_softmax,
@@ -31,9 +35,16 @@ def install() -> None:
         "concat": moves.concat,
         "diagonal": moves.diagonal,
         "matmul": products.matmul,
+        "kron": products.kron,
+        "triangle": selection.triangle,
+        "nonzero": selection.nonzero,
+        "sort": selection.sort,
+        "variance": reductions.variance,
         "to_device": to_device,
-        "to_dense": to_dense,
     }
-    for _name, _rule in {"__repr__": show.represent, "__str__": show.represent,
-                         "_repr_html_": show.html}.items():  # fmt: skip
-        setattr(COO, _name, _rule)
+    COO.rules = {verb: family.mixed(rule) for verb, rule in found.items()} | {"to_dense": to_dense}
+    CSR.rules = CSC.rules = BSR.rules = family.rules(found)
+    for kind in (COO, CSR, CSC, BSR):
+        for name, rule in {"__repr__": show.represent, "__str__": show.represent,
+                           "_repr_html_": show.html}.items():  # fmt: skip
+            setattr(kind, name, rule)

@@ -10,33 +10,39 @@ import dovetail as dt
 import numpy as np
 from dovetail.extend import arguments
 
+from .blocks import BSR
+from .family import as_coo
 from .moves import fully_sparse
-from .tensor import COO, required_coo
+from .tensor import COO, Entries, required_sparse
 
 SHOWN = 8  # entries in text
 CELLS = 100  # of a picture, along its longer side
 
 
-def facts(x: COO) -> str:
+def facts(x: Entries) -> str:
     """Shape, number of entries, density, dtype and device in a line."""
-    dims = f", sparse_dim={x.sparse_dim()}" if x.dense_dim() else ""
-    order = "" if x.is_coalesced() else ", not coalesced"
+    dims = order = ""
+    if isinstance(x, COO):
+        dims = f", sparse_dim={x.sparse_dim()}" if x.dense_dim() else ""
+        order = "" if x.is_coalesced() else ", not coalesced"
+    elif isinstance(x, BSR):
+        dims = f", blocksize={x.blocksize}"
     return (
         f"shape={x.shape}{dims}, nnz={x.nnz} ({_percent(x)}){order}, dtype={x.dtype.name}, "
         f'device="{x.device}"'
     )
 
 
-def _percent(x: COO) -> str:
+def _percent(x: Entries) -> str:
     return f"{x.density * 100:.3g} %"
 
 
-def represent(x: COO) -> str:
+def represent(x: Entries) -> str:
     """`repr(x)`: the first and last entries, then the facts."""
-    lines = [f"  {at} -> {value}" for at, value in _entries(x)]
+    lines = [f"  {at} -> {value}" for at, value in _entries(as_coo(x))]
     if x.nnz > SHOWN:
         lines.insert(SHOWN // 2, "  ...")
-    return "\n".join(["sparse_coo_tensor(", *lines, f"  {facts(x)})"])
+    return "\n".join([f"{x.layout.name}_tensor(", *lines, f"  {facts(x)})"])
 
 
 def _entries(x: COO) -> list[tuple[str, str]]:
@@ -60,13 +66,13 @@ def _value(v: Any) -> str:
     return np.array2string(np.asarray(v), precision=4, threshold=6, edgeitems=2, separator=", ")
 
 
-def html(x: COO) -> str:
+def html(x: Entries) -> str:
     """For notebooks: the facts, and a picture where there are two dimensions or more."""
     picture = spy(x) if x.ndim > 1 and x.size else ""
-    return f"<div><code>sparse_coo_tensor {escape(facts(x))}</code><br>{picture}</div>"
+    return f"<div><code>{x.layout.name}_tensor {escape(facts(x))}</code><br>{picture}</div>"
 
 
-def spy(x: COO, cells: int = CELLS) -> str:
+def spy(x: Entries, cells: int = CELLS) -> str:
     """A picture of where entries are, as SVG text: darker where there are more.
 
     `cells`: how many there are at most along the longer side, each a part of the matrix. Of the
@@ -80,9 +86,9 @@ def spy(x: COO, cells: int = CELLS) -> str:
     >>> dt.sparse.spy(x)[:4]
     '<svg'
     """
-    if required_coo("spy", x).ndim < 2:
+    if required_sparse("spy", x).ndim < 2:
         raise dt.ShapeError(f"spy: needs at least 2 dimensions, not shape {x.shape}")
-    counts = _counts(fully_sparse(x), arguments.integer("spy", cells, "cells", 1, 10_000))
+    counts = _counts(fully_sparse(as_coo(x)), arguments.integer("spy", cells, "cells", 1, 10_000))
     height, width = counts.shape
     scale = 400 / max(height, width)
     top = max(int(counts.max()) if counts.size else 0, 1)

@@ -1,11 +1,24 @@
-"""The sparse COO tensor: a pattern of positions, and the values that stand there."""
+"""The sparse COO tensor: a pattern of positions, and the values that stand there.
+
+And what it has in common with the tensors of the other sparse layouts.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import dovetail as dt
-from dovetail.extend import Layout, LayoutTensor, Op, apply, required, sparse_coo
+from dovetail.extend import (
+    Layout,
+    LayoutTensor,
+    Op,
+    apply,
+    required,
+    sparse_bsr,
+    sparse_coo,
+    sparse_csc,
+    sparse_csr,
+)
 
 from .pattern import Pattern
 from .rows import Runs, rows_at
@@ -14,23 +27,27 @@ Tensor = dt.Tensor
 Shape = tuple[int, ...]
 
 
-class COO(LayoutTensor):
-    """A sparse tensor: entries at int64 positions along the sparse dimensions, 0 everywhere else.
+class Entries(LayoutTensor):
+    """What sparse tensors of all layouts have: a pattern of positions, and values for it.
 
-    Each entry is a number or, of a hybrid tensor, a block over the dense dimensions, which come
-    last. A position may be there several times until `coalesce()`: its element is the sum. Such
-    tensors are not changed in place; `x += y` makes a new one. Gradients flow through `values()`.
-
-    >>> import dovetail as dt
-    >>> x = dt.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3), device="reference")
-    >>> x.nnz, x.to_dense().tolist()
-    (2, [[0.0, 0.0, 3.0], [4.0, 0.0, 0.0]])
+    Gradients flow through the values.
     """
 
     __slots__ = ("_values", "pattern")
 
+    related = frozenset((sparse_bsr, sparse_coo, sparse_csc, sparse_csr))
     pattern: Pattern
     _values: Tensor
+
+    def _with(self, values: Tensor) -> Self:
+        """Other values at the same positions."""
+        made = object.__new__(type(self))
+        made.pattern, made._values = self.pattern, values
+        return made
+
+    def as_coo(self) -> COO:
+        """The same entries as COO."""
+        raise NotImplementedError
 
     # --- what it is
 
@@ -43,6 +60,82 @@ class COO(LayoutTensor):
     def dtype(self) -> dt.DType:
         """What the elements are."""
         return self._values.dtype
+
+    @property
+    def nnz(self) -> int:
+        """The number of stored entries; positions that are there twice count twice."""
+        return self.pattern.count
+
+    @property
+    def density(self) -> float:
+        """The part of the elements that is stored."""
+        return self.pattern.count / self.pattern.size if self.pattern.size else 0.0
+
+    def values(self) -> Tensor:
+        """The values, (nnz, *dense dimensions); gradients flow through them."""
+        return self._values
+
+    # --- gradients: those of the values
+
+    @property
+    def requires_grad(self) -> bool:  # type: ignore[override]  # that of the values: not settable
+        """Whether gradients flow to or through the values."""
+        return self._values.requires_grad
+
+    @property
+    def is_leaf(self) -> bool:  # type: ignore[override]  # that of the values: not settable
+        """Whether no recorded op made the values."""
+        return self._values.is_leaf
+
+    @property
+    def grad_fn(self) -> object:  # type: ignore[override]  # it cannot be set, nor a strided one's
+        """The place on the tape of the op that made the values."""
+        return self._values.grad_fn
+
+    @property
+    def grad(self) -> Self | None:  # type: ignore[override]  # as above
+        """The gradient of the values that `backward` has accumulated, at their positions."""
+        g = self._values.grad
+        return None if g is None else self._with(g)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
+        """This tensor, whose values are from now on a leaf whose gradient is wanted, or not."""
+        self._values.requires_grad_(requires_grad)
+        return self
+
+    def backward(self, *args: object, **options: object) -> None:
+        """Not here: gradients start from a strided tensor.
+
+        Raises: LayoutError.
+        """
+        raise dt.LayoutError(
+            "backward: gradients start from a strided tensor; sum it, or see x.values() and "
+            "x.to_dense()"
+        )
+
+    def detach(self) -> Self:
+        """The same entries as a tensor that gradients do not flow through."""
+        return self._with(self._values.detach())
+
+
+class COO(Entries):
+    """A sparse tensor: entries at int64 positions along the sparse dimensions, 0 everywhere else.
+
+    Each entry is a number or, of a hybrid tensor, a block over the dense dimensions, which come
+    last. A position may be there several times until `coalesce()`: its element is the sum. Such
+    tensors are not changed in place; `x += y` makes a new one. Gradients flow through `values()`.
+
+    >>> import dovetail as dt
+    >>> x = dt.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3), device="reference")
+    >>> x.nnz, x.to_dense().tolist()
+    (2, [[0.0, 0.0, 3.0], [4.0, 0.0, 0.0]])
+    """
+
+    __slots__ = ()
+
+    def as_coo(self) -> COO:
+        """This tensor."""
+        return self
 
     @property
     def layout(self) -> Layout:
@@ -59,16 +152,6 @@ class COO(LayoutTensor):
         """The vectors of positions, and the values."""
         return (*self.pattern.coords, self._values)
 
-    @property
-    def nnz(self) -> int:
-        """The number of stored entries; positions that are there twice count twice."""
-        return self.pattern.count
-
-    @property
-    def density(self) -> float:
-        """The part of the elements that is stored."""
-        return self.nnz / self.pattern.size if self.pattern.size else 0.0
-
     def sparse_dim(self) -> int:
         """The number of sparse dimensions."""
         return len(self.pattern.shape)
@@ -80,10 +163,6 @@ class COO(LayoutTensor):
     def indices(self) -> Tensor:
         """The positions, (sparse_dim, nnz) int64, in the order in which they are stored."""
         return self.pattern.indices
-
-    def values(self) -> Tensor:
-        """The values, (nnz, *dense dimensions); gradients flow through them."""
-        return self._values
 
     def is_coalesced(self) -> bool:
         """Whether positions are known to be in lexicographic order, each there once."""
@@ -104,47 +183,15 @@ class COO(LayoutTensor):
         """For `copy` and `pickle`."""
         return coo, (self.pattern, self._values)
 
-    # --- gradients: those of the values
 
-    @property
-    def requires_grad(self) -> bool:  # type: ignore[override]  # that of the values: not settable
-        """Whether gradients flow to or through the values."""
-        return self._values.requires_grad
-
-    @property
-    def is_leaf(self) -> bool:  # type: ignore[override]  # that of the values: not settable
-        """Whether no recorded op made the values."""
-        return self._values.is_leaf
-
-    @property
-    def grad_fn(self) -> object:  # type: ignore[override]  # it cannot be set, nor a strided one's
-        """The place on the tape of the op that made the values."""
-        return self._values.grad_fn
-
-    @property
-    def grad(self) -> COO | None:  # type: ignore[override]  # as above
-        """The gradient of the values that `backward` has accumulated, at their positions."""
-        g = self._values.grad
-        return None if g is None else coo(self.pattern, g)
-
-    def requires_grad_(self, requires_grad: bool = True) -> COO:
-        """This tensor, whose values are from now on a leaf whose gradient is wanted, or not."""
-        self._values.requires_grad_(requires_grad)
-        return self
-
-    def backward(self, *args: object, **options: object) -> None:
-        """Not here: gradients start from a strided tensor.
-
-        Raises: LayoutError.
-        """
+def required_sparse(op: str, x: Any) -> Entries:
+    """`x`, which is of a sparse layout. Raises: DTypeError; LayoutError for another layout."""
+    if not isinstance(required(op, x), Entries):
         raise dt.LayoutError(
-            "backward: gradients start from a strided tensor; sum it, or see x.values() and "
-            "x.to_dense()"
+            f"{op}: needs a sparse tensor, not {x.dtype.name}{list(x.shape)} of layout "
+            f"{x.layout.name}; see x.to_sparse()"
         )
-
-    def detach(self) -> COO:
-        """The same entries as a tensor that gradients do not flow through."""
-        return coo(self.pattern, self._values.detach())
+    return x  # type: ignore[no-any-return]  # narrowed by `required`
 
 
 def required_coo(op: str, x: Any) -> COO:

@@ -40,11 +40,11 @@ from ..memory.allocator import Allocator
 from ..ops import table as ops
 from ..respelled import UNGIVEN, retold
 from ..tensor import operands
-from ..tensor.fields import expr_of
+from ..tensor.fields import expr_of, is_strided
 from ..tensor.host import fresh, fresh_by, values_of
 from ..tensor.operands import Scalar
 from ..tensor.tensor import Tensor, make, required
-from ..tensor.verbs import apply, view
+from ..tensor.verbs import apply, dispatch, view
 from ..tensor.writes import full_complex, write_value
 from . import datatypes
 from .datatypes import DeviceLike, DTypeLike, any_dtype, cast, real_dtype
@@ -507,6 +507,8 @@ def tril(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
     >>> dt.tril(dt.asarray([[1, 2], [3, 4]], device="reference")).tolist()
     [[1, 0], [3, 4]]
     """
+    if not is_strided(x):
+        return _triangle("tril", x, k, False)
     return apply(ops.WHERE, (_below("tril", x, k), x, _zero(x)))
 
 
@@ -523,7 +525,16 @@ def triu(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
     >>> dt.triu(dt.asarray([[1, 2], [3, 4]], device="reference")).tolist()
     [[1, 2], [0, 4]]
     """
+    if not is_strided(x):
+        return _triangle("triu", x, k, True)
     return apply(ops.WHERE, (_below("triu", x, integer("triu", k, "k") - 1), _zero(x), x))
+
+
+def _triangle(op: str, x: Tensor, k: int, upper: bool) -> Tensor:
+    """That of a tensor of another layout."""
+    if required(op, x).ndim < 2:
+        raise ShapeError(f"{op}: needs at least 2 dimensions, not shape {x.shape}")
+    return dispatch("triangle", op, (x,), x, integer(op, k, "k"), upper)
 
 
 def _zero(x: Tensor) -> bool | int:

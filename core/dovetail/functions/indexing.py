@@ -12,7 +12,7 @@ from .. import layout as lay
 from ..arguments import choice
 from ..backend.faults import Asked
 from ..dtypes import bool_, int64
-from ..errors import ArgumentError, DeviceError, ShapeError
+from ..errors import ArgumentError, DeviceError, IndexOutOfRange, LayoutError, ShapeError
 from ..graph.expr import Attrs, Expr, Spec, ask, node, spec
 from ..layout import Move, Shape
 from ..memory.callers import caller
@@ -21,7 +21,7 @@ from ..recent import Recent
 from ..tensor.fields import expr_of, is_strided
 from ..tensor.operands import ARRAYS, Array, Operand, beside, operands
 from ..tensor.slicing import basic_leaf
-from ..tensor.tensor import Tensor, alias, make, required, strided
+from ..tensor.tensor import Tensor, alias, make, required, strided, without_meaning
 from ..tensor.verbs import dispatch, pending_view, view
 from ..tensor.writes import value_node
 from .forms import into
@@ -39,7 +39,7 @@ from .index_keys import (
     positions_along,
     select,
 )
-from .masks import true_positions
+from .masks import nonzero, true_positions
 
 ROWS_WORTH_CHECKING = 4  # elements read for each index
 
@@ -66,10 +66,23 @@ def getitem(x: Tensor, key: Key) -> Tensor:
     if is_strided(key) and is_strided(x) and expr_of(key).spec is _mask_of(expr_of(x).spec):
         flat = x if x.ndim == 1 else view(x, ("reshape", (x.size,)))
         return fetch(flat, true_positions(key, x.device))
+    if isinstance(key, Tensor) and not is_strided(key):
+        return _at_mask(x, key)
     parts = key_parts(x, key)
     if not any(is_array(p) for p in parts):
         return basic_view(x, parts)
     return _selected("index", x, parts)
+
+
+def _at_mask(x: Tensor, mask: Tensor) -> Tensor:
+    """The elements at a mask of another layout: where its elements are, which are true."""
+    if mask.dtype is not bool_:
+        raise LayoutError(without_meaning("index", mask))
+    if not mask.ndim or mask.shape != x.shape[: mask.ndim]:
+        raise IndexOutOfRange(
+            f"index: a mask of shape {mask.shape} does not fit a tensor of shape {x.shape}"
+        )
+    return _selected("index", x, [*nonzero(mask), *[slice(None)] * (x.ndim - mask.ndim)])
 
 
 def _mask_of(s: Spec) -> Spec:

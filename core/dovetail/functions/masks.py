@@ -14,9 +14,10 @@ from ..errors import ShapeError
 from ..graph.expr import Expr, leaf, node, spec
 from ..ops import table as ops
 from ..ops.kernels import BLOCK, COUNTS
+from ..tensor.fields import is_strided
 from ..tensor.host import evaluated, from_host, item, shown
-from ..tensor.tensor import Tensor, make, strided
-from ..tensor.verbs import apply, pending_view, place_along
+from ..tensor.tensor import Tensor, make, required, strided
+from ..tensor.verbs import apply, dispatch, pending_view, place_along
 from ..tensor.writes import write_value
 
 __all__ = ["argwhere", "nonzero"]
@@ -79,8 +80,11 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
     >>> [at.tolist() for at in dt.nonzero(dt.asarray([[0, 3], [4, 0]], device="reference"))]
     [[0, 1], [1, 0]]
     """
-    if strided("nonzero", x).ndim == 0:
+    if required("nonzero", x).ndim == 0:
         raise ShapeError("nonzero: needs at least 1 dimension; see dt.reshape(x, (1,))")
+    if not is_strided(x):
+        places = dispatch("nonzero", "nonzero", (x,), x)
+        return tuple([places[d] for d in range(x.ndim)])
     mask = x if x.dtype is bool_ else apply(ops.NOT_EQUAL, (x, 0))
     flat, found = true_positions(mask, x.device), []
     for extent in reversed(x.shape[1:]):

@@ -6,9 +6,10 @@ from .. import layout as lay
 from ..arguments import integer, named
 from ..errors import ShapeError
 from ..ops import table as ops
+from ..tensor.fields import is_strided
 from ..tensor.operands import Array, Operand, brought, operands
 from ..tensor.tensor import Tensor, strided
-from ..tensor.verbs import apply, slice_along, view
+from ..tensor.verbs import apply, dispatch, slice_along, view
 from ..tensor.writes import write_out
 from .copies import stack
 from .forms import into
@@ -95,6 +96,8 @@ def kron(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     [1, 2, 10, 20]
     """
     a, b = brought("kron", x1, x2)
+    if not (is_strided(a) and is_strided(b)):
+        return dispatch("kron", "kron", (a, b), a, b)
     n = max(a.ndim, b.ndim)
     rows, columns = ((1,) * (n - t.ndim) + t.shape for t in (a, b))
     apart = [view(t, ("reshape", tuple(k for pair in p for k in pair))) for t, p in (

@@ -7,23 +7,59 @@ from dovetail.functions.creation import Fill, ShapeLike
 from dovetail.functions.datatypes import DTypeLike, DeviceLike
 from dovetail.functions.manipulation import Axes, Sizes
 from dovetail.functions.statistics import Axis
+from dovetail.memory.allocator import Allocator
 from dovetail.tensor.operands import Array, Operand
 from dovetail.tensor.tensor import Tensor
 from typing import overload
 
+def concat(
+    arrays: Sequence[Array],
+    /,
+    axis: int | None = 0,
+    *,
+    dim: int | None = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
 def copy(x: Tensor, /) -> Tensor: ...
 @overload
-def empty(shape: ShapeLike, *, dtype: DTypeLike = None, device: DeviceLike = None) -> Tensor: ...
-@overload
-def empty(shape: ShapeLike, dtype: DTypeLike, /, *, device: DeviceLike = None) -> Tensor: ...
-@overload
 def empty(
-    shape: int, /, *more: int, dtype: DTypeLike = None, device: DeviceLike = None
+    shape: ShapeLike,
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    allocator: Allocator | None = None,
 ) -> Tensor: ...
 @overload
-def empty_like(x: Tensor, /, *, dtype: DTypeLike = None, device: DeviceLike = None) -> Tensor: ...
+def empty(
+    shape: ShapeLike,
+    dtype: DTypeLike,
+    /,
+    *,
+    device: DeviceLike = None,
+    allocator: Allocator | None = None,
+) -> Tensor: ...
 @overload
-def empty_like(x: Tensor, dtype: DTypeLike, /, *, device: DeviceLike = None) -> Tensor: ...
+def empty(
+    shape: int,
+    /,
+    *more: int,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    allocator: Allocator | None = None,
+) -> Tensor: ...
+@overload
+def empty_like(
+    x: Tensor,
+    /,
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    allocator: Allocator | None = None,
+) -> Tensor: ...
+@overload
+def empty_like(
+    x: Tensor, dtype: DTypeLike, /, *, device: DeviceLike = None, allocator: Allocator | None = None
+) -> Tensor: ...
 @overload
 def full(
     shape: ShapeLike, fill_value: Fill, *, dtype: DTypeLike = None, device: DeviceLike = None

@@ -20,9 +20,10 @@ from ..graph.expr import node, spec
 from ..ops import table as ops
 from ..ops.dtype_rules import common
 from ..ops.sort import HALF, Order, key_dtype
+from ..tensor.fields import is_strided
 from ..tensor.host import evaluate
-from ..tensor.tensor import Tensor, make, strided
-from ..tensor.verbs import slice_along, view
+from ..tensor.tensor import Tensor, make, required, strided
+from ..tensor.verbs import dispatch, slice_along, view
 from .forms import into
 from .indexing import fetch_along
 from .statistics import max as largest_of
@@ -59,6 +60,8 @@ def sort(
     >>> dt.sort(dt.asarray([3.0, dt.nan, 1.0, 2.0], device="reference")).tolist()
     [1.0, 2.0, 3.0, nan]
     """
+    if not is_strided(x):
+        return _of_other_layout(x, axis, _descending("sort", descending, stable))
     _require("sort", x)
     descending = _descending("sort", descending, stable)
     if x._expr.tape is not None:
@@ -117,6 +120,13 @@ def topk(
 def order_of(keys: Tensor, bits: int) -> Tensor:
     """`argsort` of a vector of integers known to be in 0..2**bits - 1: no host read."""
     return _ordered(ops.ARGSORT, keys, _known_order(False, 0, max(bits, 1)), 0)
+
+
+def _of_other_layout(x: Tensor, axis: int, descending: bool) -> Tensor:
+    common("sort", (required("sort", x).dtype,))
+    if x.ndim == 0:
+        raise ShapeError("sort: needs at least 1 dimension; see dt.reshape(x, (1,))")
+    return dispatch("sort", "sort", (x,), x, lay.axis("sort", axis, x.ndim), descending)
 
 
 def _require(op: str, x: Tensor) -> Tensor:

@@ -18,7 +18,7 @@ from ..ops import table as ops
 from ..ops.table import Op
 from ..recent import Recent
 from ..respelled import UNGIVEN, retold
-from ..tensor.fields import expr_of
+from ..tensor.fields import expr_of, is_strided
 from ..tensor.tensor import Tensor, make, required, strided, untaped
 from ..tensor.verbs import apply, dispatch, reduce, view
 from ..tensor.writes import write_out
@@ -359,6 +359,9 @@ def std(
     1.0
     """
     v = _variance("std", x, axis, correction, keepdims)
+    if not is_strided(v):
+        result = cast(apply(ops.SQRT, (v,)), _floating(x))
+        return result if out is None else write_out("std", out, result)
     if v._expr.tape is None:
         result = cast(apply(ops.SQRT, (v,)), _floating(x))
         return result if out is None else write_out("std", out, result)
@@ -381,9 +384,10 @@ def squared_size(x: Tensor) -> Tensor:
 
 def _variance(op: str, x: Tensor, axis: Axis, correction: float, keepdims: bool) -> Tensor:
     """In float32 for floats of reduced precision: their squares would not do."""
-    strided(op, x)
     correction, keepdims = real(op, correction, "correction"), flag(op, keepdims, "keepdims")
-    lay.axes(op, axis, x.ndim)  # raises on behalf of the op; what was asked for is what is known
+    axes = lay.axes(op, axis, required(op, x).ndim)  # raises on behalf of the op
+    if not is_strided(x):
+        return dispatch("variance", op, (x,), x, axes, correction, keepdims)
     wide = cast(x, x.dtype.compute)
     away = wide - _reduce(ops.MEAN, wide, axis, True, None)
     total = _reduce(ops.SUM, squared_size(away), axis, keepdims, None)

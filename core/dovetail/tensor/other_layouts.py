@@ -11,17 +11,24 @@ for it. All public functions are made of these verbs, so they reach the plugin b
     matmul(x1, x2)                       over the last two axes
     softmax(x, axis)                     over a non-negative axis; also log_softmax
     diagonal(x, offset)                  of the last two axes
+    kron(x1, x2)                         the Kronecker product; either may be strided
+    triangle(x, k, upper)                what `tril` and `triu` leave of the last two axes
+    nonzero(x)                           for each axis the positions of what is not zero
+    sort(x, axis, descending)            along a non-negative axis
+    variance(x, axes, correction, keepdims)  over axes as for reduce
     to_device(x, device)                 the same on another device
     to_dense(x)                          the same, strided
 
 A function that needs another verb, or one without a rule, raises LayoutError with its own name.
+So does one that is given tensors of two layouts, unless they are `related`: then the first one's
+rule gets both.
 What a verb is run for (`dispatch`) and what asks for strided memory (`strided`) say that name.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -38,8 +45,11 @@ from .operands import decides
 from .tensor import Size, Tensor, counted, make, without_meaning
 from .verbs import apply, view
 
-INTERFACE = (1, 1)  # of layout plugins; the group of entry points carries the first number
-KEEPS = frozenset(("apply", "view", "index", "concat", "softmax", "log_softmax", "to_device"))
+INTERFACE = (1, 2)  # of layout plugins; the group of entry points carries the first number
+KEEPS = frozenset((
+    "apply", "view", "index", "concat", "softmax", "log_softmax", "triangle", "sort", "kron",
+    "to_device",
+))  # fmt: skip
 
 Rule = Callable[..., Tensor]
 
@@ -84,12 +94,15 @@ class LayoutTensor(Tensor):
     """A tensor of another layout: base of what layout plugins define.
 
     A subclass has `device`, `dtype`, `layout`, `shape` and `parts`, and fills `rules`. With
-    `__reduce_ex__` it can be copied and sent.
+    `__reduce_ex__` it can be copied and sent. `related` layouts may be mixed with it.
     """
 
     __slots__ = ()
 
     rules: ClassVar[Mapping[str, Rule]] = {}
+    related: ClassVar[frozenset[Layout]] = frozenset()
+    """Other layouts that the rules take beside this one, and that results have which it cannot
+    hold."""
 
     @property
     def parts(self) -> tuple[Tensor, ...]:
@@ -130,7 +143,7 @@ class LayoutTensor(Tensor):
         Raises: LayoutError where it has none.
         """
         found = self.rules.get(verb)
-        other = _other_layout(self.layout, args)
+        other = _other_layout({self.layout, *self.related}, args)
         if found is None or other:
             raise LayoutError(without_meaning(name, self, f" and {other}" if other else ""))
         return found(*args)
@@ -188,11 +201,11 @@ class LayoutTensor(Tensor):
     __invert__ = _unary(ops.BITWISE_INVERT)
 
 
-def _other_layout(layout: Layout, args: Sequence[object]) -> str:
-    """The name of a second layout among operands; empty if there is none but strided."""
+def _other_layout(known: Collection[Layout], args: Sequence[object]) -> str:
+    """The name of a layout among operands that is none of these, nor strided; empty if none is."""
     flat = (t for a in args for t in (a if isinstance(a, list | tuple) else (a,)))
     found: Iterator[Layout] = (t.layout for t in flat if isinstance(t, LayoutTensor))
-    return next((other.name for other in found if other is not layout), "")
+    return next((other.name for other in found if other not in known), "")
 
 
 # --- what a layout's own ops are made with -------------------------------------------------------

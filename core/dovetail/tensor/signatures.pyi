@@ -21,6 +21,8 @@ from dovetail.functions.sorting import TopK
 from dovetail.functions.statistics import Axis
 from dovetail.tensor.operands import Array, Operand
 from dovetail.tensor.tensor import Tensor
+from dovetail_sparse.blocks import BSR
+from dovetail_sparse.compressed import CSC, CSR
 from dovetail_sparse.tensor import COO
 from types import ModuleType
 from typing import SupportsIndex
@@ -242,8 +244,8 @@ class Methods:
         *,
         axis: int = -1,
         n: int = 1,
-        prepend: Tensor | None = None,
-        append: Tensor | None = None,
+        prepend: Operand | None = None,
+        append: Operand | None = None,
         out: Tensor | None = None,
     ) -> Tensor: ...
     def digamma(self, *, out: Tensor | None = None) -> Tensor: ...
@@ -660,6 +662,9 @@ class Methods:
     def to_dense(self) -> Tensor: ...
     def to_device(self, device: DeviceLike, /, *, stream: object = None) -> Tensor: ...
     def to_sparse(self, sparse_dim: int | None = None) -> COO: ...
+    def to_sparse_bsr(self, blocksize: Sequence[int]) -> BSR: ...
+    def to_sparse_csc(self) -> CSC: ...
+    def to_sparse_csr(self) -> CSR: ...
     def topk(
         self,
         k: int,

@@ -26,6 +26,8 @@ Function = Callable[..., Any]
 
 # Errors name the outermost function of dovetail's that was called: a user is outside of it.
 as_a_user = eval("lambda f, *operands: f(*operands)", {"__package__": ""})
+# Verbs whose results may have a shape, or an order, that only a related layout holds.
+MOVES = ("view", "index", "concat", "diagonal")
 WAY_OUT = re.compile(r"to_dense\(|x\.to\w*\(|\b(see|use|convert) ")
 
 
@@ -266,7 +268,8 @@ class LayoutKit(Kit):
         for part in ("dtype", "shape", "device"):
             a, b = getattr(found, part), getattr(wanted, part)
             assert a == b, self.failure(f"{what}: {part} {a}, not {b}", "")
-        layouts = (self.subject.info.layout, *(() if kept else (strided,)))
+        related = found.related if verb in MOVES and isinstance(found, LayoutTensor) else ()
+        layouts = (self.subject.info.layout, *related, *(() if kept else (strided,)))
         assert found.layout in layouts, self.failure(
             f"{what}: a result of layout {found.layout.name}, and {verb} keeps {self.name}", ""
         )
