@@ -83,6 +83,8 @@ OFFERS: dict[str, str] = {
     "insight.profile": "",
     "layout": "",
     "linalg.polynomials": "",
+    "own.kernels": "",
+    "own.surface": "",
     "plugins.registry": "devices",
     "settings": "",
     "tensor.host": "",
@@ -208,6 +210,7 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
         "Captured functions",
         {"functions.jit": "", "functions.control_flow": "", "functions.captured_files": ""},
     ),
+    "kernels": ("Kernels of one's own", {"own.kernels": "", "own.surface": ""}),
     "errors": ("Errors", {"errors": ""}),
 }
 
@@ -221,7 +224,7 @@ LATE = (
     "functions.orientation", "functions.padding", "functions.patches", "functions.places",
     "functions.products", "functions.sampled", "functions.set_operations",
     "functions.special", "functions.unique", "functions.windows", "insight.explain",
-    "insight.profile", "linalg.polynomials",
+    "insight.profile", "linalg.polynomials", "own.kernels", "own.surface",
 )  # fmt: skip
 
 

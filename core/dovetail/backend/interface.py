@@ -98,6 +98,7 @@ class Backend(ABC):
     info: DeviceInfo
     asynchronous: bool = False  # whether `launch` may return before the work is done
     programs_kept: int = 1024  # that are loaded, besides those of plans in use
+    careful: bool = False  # whether kernels of users' own always check their indices here
     dlpack_type: int | None = None  # DLPack's device type of this memory, if it has one
 
     @property

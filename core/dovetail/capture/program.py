@@ -203,6 +203,49 @@ def _part(x: Strided) -> Part:
     return x.place.slot, x.place.offset, x.shape, x.strides, x.dtype
 
 
+class Work(Act):
+    """Something that is called with handles and offsets: a kernel in the device's own language."""
+
+    launches = 1
+
+    def __init__(
+        self, name: str, work: Callable[[At, StreamHandle], object], given: tuple[Place, ...],
+        changes: frozenset[int], nbytes: int,
+    ) -> None:  # fmt: skip
+        self.name, self.work, self.given = name, work, given
+        self.changes, self.nbytes = changes, nbytes
+
+    def places(self) -> Iterator[Place]:
+        return iter(self.given)
+
+    @property
+    def written(self) -> tuple[Place, ...]:
+        return tuple(p for k, p in enumerate(self.given) if k in self.changes)
+
+    def moved(self, move: Callable[[Place], Place]) -> Work:
+        given = tuple(move(p) for p in self.given)
+        return Work(self.name, self.work, given, self.changes, self.nbytes)
+
+    def step(self, opened: Opened) -> Replay:
+        given, work = self.given, self.work
+
+        def replay(at: At, env: Env, stream: StreamHandle) -> None:
+            found: At = []
+            for slot, offset in given:
+                found.append(at[2 * slot])
+                found.append(at[2 * slot + 1] + offset)
+            work(found, stream)
+
+        return replay
+
+    def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
+        begun = time.perf_counter_ns()
+        self.step(opened)(at, env, stream)
+        if events.profiles:
+            opened.backend.synchronize(stream)
+            events.note(f"launch {self.name}", begun, bytes=self.nbytes)
+
+
 class Fill(Act):
     """Values that the host puts somewhere."""
 
