@@ -14,9 +14,10 @@ from ..loops.language import Effect, Value
 from ..loops.verify import verify
 from . import surface
 from .expressions import Outside
+from .rounds import Rounds
 from .site import Cell, Given, Int, NotUniform, Scalar, Site, asks
 from .source import Source, text_of
-from .statements import FLAGS, Statements
+from .statements import FLAGS
 from .values import Weak
 
 KINDS = {bool: "b", int: "i", float: "f"}
@@ -136,7 +137,7 @@ def _one(
         position = text.place(where, name)
         return Weak(kind, declare=lambda d: site.scalar(position, name, d))
 
-    run = Statements(source, site, number)
+    run = Rounds(source, site, number)
     run.around = ["grid"]
     run.env = dict.fromkeys(FLAGS, False)
     for k, p in enumerate(text.parameters):

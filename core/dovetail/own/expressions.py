@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 import ast
-import builtins
-import math
-import types
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from ..dtypes import DType, bool_, float64, int64
 from ..errors import DovetailError, KernelError
-from ..loops.builder import combine
 from ..loops.language import (
     Effect,
     Loop,
-    Store,
     Value,
     const,
-    fold_loop,
-    reduce_loop,
-    where,
 )
-from ..ops.arithmetic import convert
 from ..ops.table import TABLE
-from . import surface
 from .site import Access, Site, Tensor
 from .source import Source, text_of
 from .values import (
@@ -41,16 +31,9 @@ from .values import (
 from .vocabulary import (
     BINARY,
     COMPARED,
-    REDUCTIONS,
     UNARY,
     WORDS,
-    dtype_of,
-    is_astype,
-    reduction,
-    row,
 )
-
-DEEP = 32  # functions that call each other
 
 
 class Outside:
@@ -110,7 +93,7 @@ class Expressions:
         found = self.expr(node)
         if is_number(found):
             return found
-        self.source.refuse(node, f"{text_of(node)} is {_described(found)}, where a number is meant")
+        self.source.refuse(node, f"{text_of(node)} is {described(found)}, where a number is meant")
 
     def integer(self, node: ast.expr) -> Value:
         """An expression that is an integer, as int64."""
@@ -170,7 +153,7 @@ class Expressions:
             if not hasattr(of.what, name):
                 self.source.refuse(node, f"{text_of(node.value)} has no {name}")
             return self._of_outside(node, getattr(of.what, name))
-        self.source.refuse(node, f"{text_of(node)}: {_described(of)} has no {name} in a kernel")
+        self.source.refuse(node, f"{text_of(node)}: {described(of)} has no {name} in a kernel")
 
     # --- elements
     def _subscript(self, node: ast.Subscript) -> Any:
@@ -193,7 +176,7 @@ class Expressions:
         t = self.expr(node.value)
         if not isinstance(t, Tensor):
             self.source.refuse(
-                node, f"{text_of(node.value)} is {_described(t)}, and has no elements"
+                node, f"{text_of(node.value)} is {described(t)}, and has no elements"
             )
         given = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         if any(isinstance(i, ast.Slice) for i in given):
@@ -248,7 +231,7 @@ class Expressions:
 
     def combined(self, name: str, a: Any, b: Any) -> Any:
         """A binary operator on numbers, as on tensors."""
-        if name == "pow" and type(b) is int and b == 2 and kind_of(a) != "b" and not _is_known(a):
+        if name == "pow" and type(b) is int and b == 2 and kind_of(a) != "b" and not is_known(a):
             return apply(TABLE["square"], a)
         if name == "pow" and isinstance(a, Weak) and type(b) is int and b < 0:
             a = Weak("f", a.cast(float64))  # as Python has it
@@ -308,211 +291,22 @@ class Expressions:
             self.cond = outer
         return choose(c, a, b)
 
-    # --- calls
-    def _call(self, node: ast.Call) -> Any:
-        if isinstance(node.func, ast.Attribute) and node.func.attr == "astype":
-            of = self.expr(node.func.value)
-            if is_number(of):
-                return self._as(node, of, [*node.args, *(k.value for k in node.keywords)])
-        f = self.expr(node.func)
-        if not isinstance(f, Outside):
-            self.source.refuse(node, f"{text_of(node.func)} is {_described(f)}, and is not called")
-        what, args = f.what, node.args
-        if (found := reduction(what)) and len(args) == 1 and isinstance(args[0], ast.GeneratorExp):
-            return self._reduced(found, args[0])
-        if any(isinstance(a, ast.Starred) for a in args):
-            self.lacks(next(a for a in args if isinstance(a, ast.Starred)))
-        if node.keywords and not self._is_users(what):
-            self.source.refuse(node, f"{text_of(node)}: arguments go by place in a kernel")
-        if is_astype(what) and len(args) == 2:
-            return self._as(node, self.number(args[0]), args[1:])
-        if (dtype := dtype_of(what)) is not None and len(args) == 1:
-            return as_dtype(self.number(args[0]), dtype)
-        builtin = _BUILTINS.get(id(what))
-        if builtin is not None:
-            return builtin(self, node, [self.expr(a) for a in args])
-        if (op := row(what)) is not None:
-            return self._row(node, op.name, [self.number(a) for a in args])
-        if self._is_users(what):
-            return self.inlined(node, _unwrapped(what))
-        self.refuse_call(node, what)
 
-    def refuse_call(self, node: ast.Call, what: Any) -> NoReturn:
-        """Raises: KernelError."""
-        name = text_of(node.func)
-        if what is surface.grid or what is range:
-            self.source.refuse(node, f"{name}(...) stands behind `for ... in` in a kernel")
-        if id(what) in surface.ATOMICS:
-            self.source.refuse(node, f"{name} gives nothing back: it is a statement of its own")
-        if reduction(what) is not None:
-            self.source.refuse(
-                node, f"{name} takes a generator in a kernel: {name}(... for k in range(n))"
-            )
-        self.source.refuse(
-            node,
-            f"a kernel does not call {name}: it has dt's elementwise functions, sum, max, min, "
-            "any and all of a generator, casts, dt.atomic_*, and functions of yours like this one",
-        )
-
-    def _is_users(self, what: Any) -> bool:
-        f = _unwrapped(what)
-        return isinstance(f, types.FunctionType) and not f.__module__.startswith("dovetail.")
-
-    def inlined(self, node: ast.Call, f: types.FunctionType) -> Any:
-        """What a function of the user's gives: statements know how."""
-        raise NotImplementedError
-
-    def _as(self, node: ast.Call, x: Any, asked: Sequence[ast.expr]) -> Any:
-        found = self.expr(asked[0]) if len(asked) == 1 else None
-        dtype = dtype_of(found.what) if isinstance(found, Outside) else None
-        if dtype is None:
-            self.source.refuse(node, f"{text_of(node)}: a dtype is asked for, as dt.float32")
-        return self.cast(x, dtype)
-
-    def cast(self, x: Any, dtype: DType) -> Value:
-        """A number as an element of this dtype."""
-        if isinstance(x, float) and dtype.kind in "iu":
-            x = int(x)
-        return as_dtype(x, dtype)
-
-    def _row(self, node: ast.Call, name: str, args: list[Any]) -> Any:
-        if name == "pow" and len(args) == 2:
-            return self.combined("pow", *args)
-        if name == "where" and len(args) == 3:
-            args[0] = truth(args[0])
-            if isinstance(args[0], bool):
-                return args[1] if args[0] else args[2]
-            return choose(*args)
-        op = TABLE[name]
-        if len(args) != op.arity:
-            many = f"{op.arity} argument{'s' if op.arity > 1 else ''}"
-            self.source.refuse(node, f"{text_of(node)}: {name} takes {many}, not {len(args)}")
-        return apply(op, *args)
-
-    # --- generators
-    def _generatorexp(self, node: ast.GeneratorExp) -> Any:
-        self.source.refuse(node, f"{text_of(node)}: give it to sum, max, min, any or all")
-
-    def _reduced(self, name: str, node: ast.GeneratorExp) -> Any:
-        """A reduction in canonical order.
-
-        Where indices are checked, they are so in a loop before: a reduction has no effects.
-        """
-        if self.site.careful and self.effects is not None:
-            self._looked_at(node, 0)
-        outer, self.effects = self.effects, None
-        try:
-            found, values = self._rounds_of(name, node, 0)
-        finally:
-            self.effects = outer
-        if outer is not None:
-            outer += values  # now: a store may follow
-        return found
-
-    def _rounds_of(self, name: str, node: ast.GeneratorExp, k: int) -> tuple[Any, list[Value]]:
-        """What the `for`s from the k-th on come to, and the results of the loop."""
-        start, stop = self._range_of(node, k)
-        op, kept, made = TABLE[REDUCTIONS[name]], [], None
-
-        def body(i: Value) -> tuple[Value, ...]:
-            nonlocal kept, made
-            fine = self._entered(node, k, i)
-            inner: Any = (
-                self._rounds_of(name, node, k + 1)[0]
-                if k + 1 < len(node.generators)
-                else self.number(node.elt)
-            )
-            made = inner if op.name not in ("any", "all") else truth(inner)
-            casts, result = op.dtypes(name, [_wide(made)], None)
-            kept = [result]
-            x = as_dtype(made, casts[0].compute)
-            found = tuple(op.before(x, i))
-            if fine is not None:
-                identity = combine(op.combine, tuple(v.dtype for v in found)).identity
-                found = tuple(where(fine, v, e) for v, e in zip(found, identity, strict=True))
-            return found
-
-        results = self._inside(lambda: reduce_loop(op.combine, start, stop, body))
-        value = convert(op.after(results, stop - start), kept[0])
-        if isinstance(made, Value) or op.name in ("any", "all"):
-            return (value if op.name not in ("any", "all") else Weak("b", value)), list(results)
-        return Weak(value.dtype.kind, value), list(results)
-
-    def _inside(self, make: Callable[[], Any]) -> Any:
-        """What `make` makes, whose names and conditions are its own."""
-        env, cond, depth = dict(self.env), self.cond, len(self.loops)
-        try:
-            return make()
-        finally:
-            self.env, self.cond = env, cond
-            del self.loops[depth:]
-
-    def _range_of(self, node: ast.GeneratorExp, k: int) -> tuple[Value, Value]:
-        """The bounds of a `for` of a generator; where the code does not run, there are none."""
-        g = node.generators[k]
-        call = g.iter
-        f = self.expr(call.func) if isinstance(call, ast.Call) else None
-        if g.is_async or not (isinstance(f, Outside) and f.what is range):
-            self.source.refuse(node, f"{text_of(node)}: rounds are `for k in range(...)`")
-        assert isinstance(call, ast.Call)
-        if not isinstance(g.target, ast.Name) or not 1 <= len(call.args) <= 2:
-            self.source.refuse(node, f"{text_of(node)}: write `for k in range(start, stop)`")
-        ends = [self.integer(a) for a in call.args]
-        start, stop = (const(0, int64), ends[0]) if len(ends) == 1 else ends
-        return start, stop
-
-    def _entered(self, node: ast.GeneratorExp, k: int, i: Value) -> Value | None:
-        """Names the variable of a `for`; where its `if`s hold."""
-        g = node.generators[k]
-        assert isinstance(g.target, ast.Name)
-        self.env[g.target.id] = Weak("i", i)
-        loop = i.place[0]
-        self.loops.append((loop, _has_rounds(loop.start, loop.stop)))
-        fine: Value | None = None
-        for test in g.ifs:
-            one = truth(self.number(test))
-            c = const(one, bool_) if isinstance(one, bool) else one
-            fine = c if fine is None else fine & c
-            self.cond = both(self.cond, c)
-        return fine
-
-    def _looked_at(self, node: ast.GeneratorExp, k: int) -> None:
-        """Adds a loop that checks the indices of a generator."""
-        start, stop = self._range_of(node, k)
-        assert self.effects is not None
-        outer, self.effects = self.effects, []
-
-        def body(i: Value) -> Any:
-            self._entered(node, k, i)
-            if k + 1 < len(node.generators):
-                self._looked_at(node, k + 1)
-            else:
-                self.expr(node.elt)
-            return (), tuple(self.effects or ())
-
-        try:
-            loop = self._inside(lambda: fold_loop(start, stop, (), body))
-        finally:
-            self.effects = outer
-        if any(isinstance(e, Store | Loop) for e in loop.effects):
-            outer.append(loop)
-
-
-def _wide(x: Any) -> DType:
+def wide(x: Any) -> DType:
     """The dtype of a number; of Python's as wide as they are."""
     return value_of(x).dtype if not isinstance(x, bool) else bool_
 
 
-def _is_known(x: Any) -> bool:
+def is_known(x: Any) -> bool:
     return not isinstance(x, Value | Weak)
 
 
-def _unwrapped(what: Any) -> Any:
+def unwrapped(what: Any) -> Any:
     """The function that a decorated one was made of."""
     return getattr(what, "__wrapped__", what)
 
 
-def _has_rounds(start: Value, stop: Value) -> Value | None:
+def has_rounds(start: Value, stop: Value) -> Value | None:
     """Where a loop has rounds; None: everywhere."""
     if start.op == stop.op == "const" and start.number < stop.number:
         return None
@@ -539,7 +333,7 @@ def _depends(values: Sequence[Value]) -> set[int]:
     return found
 
 
-def _described(x: Any) -> str:
+def described(x: Any) -> str:
     if isinstance(x, Tensor):
         return "a tensor"
     if isinstance(x, tuple):
@@ -549,56 +343,4 @@ def _described(x: Any) -> str:
     return "a number"
 
 
-# --- Python's own functions -----------------------------------------------------------------------
-
-
-def _extreme(name: str) -> Callable[[Expressions, ast.Call, list[Any]], Any]:
-    def made(self: Expressions, node: ast.Call, args: list[Any]) -> Any:
-        if len(args) < 2 or not all(map(is_number, args)):
-            self.refuse_call(node, getattr(builtins, name[:3]))
-        found = args[0]
-        for x in args[1:]:
-            found = apply(TABLE[name], found, x)
-        return found
-
-    return made
-
-
-def _casting(kind: str) -> Callable[[Expressions, ast.Call, list[Any]], Any]:
-    def made(self: Expressions, node: ast.Call, args: list[Any]) -> Any:
-        if len(args) != 1 or not is_number(args[0]):
-            self.source.refuse(node, f"{text_of(node)}: takes one number")
-        x = args[0]
-        if _is_known(x):
-            return {"i": int, "f": float, "b": bool}[kind](x)
-        if kind == "b":
-            return Weak("b", truth(x))  # type: ignore[arg-type]  # of no constant
-        wide = int64 if kind == "i" else float64
-        return Weak(kind, x.cast(wide) if isinstance(x, Weak) else convert(x, wide))
-
-    return made
-
-
-def _rounded(name: str) -> Callable[[Expressions, ast.Call, list[Any]], Any]:
-    def made(self: Expressions, node: ast.Call, args: list[Any]) -> Any:
-        return _casting("i")(self, node, [self._row(node, name, args)])
-
-    return made
-
-
-def _length(self: Expressions, node: ast.Call, args: list[Any]) -> Any:
-    if len(args) == 1 and isinstance(args[0], tuple):
-        return len(args[0])
-    if len(args) != 1 or not isinstance(args[0], Tensor) or args[0].rank == 0:
-        self.source.refuse(node, f"{text_of(node)}: takes a tensor that has axes")
-    return Weak("i", self.site.size(args[0], 0))
-
-
-_BUILTINS: dict[int, Callable[[Expressions, ast.Call, list[Any]], Any]] = {
-    id(builtins.max): _extreme("maximum"), id(builtins.min): _extreme("minimum"),
-    id(builtins.int): _casting("i"), id(builtins.float): _casting("f"),
-    id(builtins.bool): _casting("b"), id(builtins.len): _length,
-    id(builtins.round): _rounded("round"), id(math.floor): _rounded("floor"),
-    id(math.ceil): _rounded("ceil"), id(math.trunc): _rounded("trunc"),
-}  # fmt: skip
 _WORD = {ast.Is: "is", ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in"}
