@@ -204,7 +204,7 @@ def test_arguments() -> None:
 def test_devices(device: dt.Device) -> None:
     if str(device) == "reference":
         pytest.skip("two devices are wanted")
-    with pytest.raises(dt.DeviceError, match="x is on reference, and out on cpu"):
+    with pytest.raises(dt.DeviceError, match="x is on reference, and out on "):
         scaled(dt.zeros(3), dt.zeros(3, device="reference"), 1.0)
 
 
