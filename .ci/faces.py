@@ -84,6 +84,7 @@ OFFERS: dict[str, str] = {
     "layout": "",
     "linalg.polynomials": "",
     "own.kernels": "",
+    "own.raw": "",
     "own.surface": "",
     "plugins.registry": "devices",
     "settings": "",
@@ -210,7 +211,7 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
         "Captured functions",
         {"functions.jit": "", "functions.control_flow": "", "functions.captured_files": ""},
     ),
-    "kernels": ("Kernels of one's own", {"own.kernels": "", "own.surface": ""}),
+    "kernels": ("Kernels of one's own", {"own.kernels": "", "own.surface": "", "own.raw": ""}),
     "errors": ("Errors", {"errors": ""}),
 }
 
@@ -224,7 +225,7 @@ LATE = (
     "functions.orientation", "functions.padding", "functions.patches", "functions.places",
     "functions.products", "functions.sampled", "functions.set_operations",
     "functions.special", "functions.unique", "functions.windows", "insight.explain",
-    "insight.profile", "linalg.polynomials", "own.kernels", "own.surface",
+    "insight.profile", "linalg.polynomials", "own.kernels", "own.raw", "own.surface",
 )  # fmt: skip
 
 

@@ -247,6 +247,7 @@ _LATE = {  # name -> the module that is loaded when it is first asked for
     "polysub": "linalg.polynomials",
     "roots": "linalg.polynomials",
     "kernel": "own.kernels",
+    "raw_kernel": "own.raw",
     "In": "own.surface",
     "InOut": "own.surface",
     "Out": "own.surface",
@@ -311,6 +312,7 @@ if typing.TYPE_CHECKING:
         poly, polyadd, polyder, polyfit, polyint, polymul, polysub, roots,
     )
     from .own.kernels import kernel
+    from .own.raw import raw_kernel
     from .own.surface import (
         In, InOut, Out, atomic_add, atomic_and, atomic_max, atomic_min, atomic_or, grid,
     )
@@ -358,9 +360,9 @@ __all__ = [
     "piecewise", "pin_memory", "place", "plugins", "poly", "polyadd", "polyder", "polyfit",
     "polygamma", "polyint", "polymul", "polysub", "polyval", "positive", "pow", "prod", "profile",
     "ptp", "put", "put_along_axis", "putmask", "quantile", "rad2deg", "random", "ravel",
-    "ravel_multi_index", "real", "reciprocal", "relu", "remainder", "repeat", "reproducible",
-    "reshape", "resize", "result_type", "roll", "roots", "rot90", "round", "rsqrt", "save",
-    "save_function", "scan", "scatter", "searchsorted", "select", "set_default_device",
+    "ravel_multi_index", "raw_kernel", "real", "reciprocal", "relu", "remainder", "repeat",
+    "reproducible", "reshape", "resize", "result_type", "roll", "roots", "rot90", "round", "rsqrt",
+    "save", "save_function", "scan", "scatter", "searchsorted", "select", "set_default_device",
     "set_default_dtype", "set_grad_enabled", "setdiff1d", "setxor1d", "sigmoid", "sign", "signbit",
     "sin", "sinc", "sinh", "softmax", "sort", "sparse_coo", "split", "sqrt", "square", "squeeze",
     "stack", "std", "stream", "strided", "subtract", "sum", "swapaxes", "synchronize", "take",

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from ..backend import faults
 from ..backend.faults import PROMPT
-from ..backend.interface import QueuedLaunch, Replay
+from ..backend.interface import QueuedLaunch, Replay, Scalar
 from ..dtypes import DType
 from ..engine import events
 from ..engine.programs import BoundStep, Part
@@ -204,16 +204,16 @@ def _part(x: Strided) -> Part:
 
 
 class Work(Act):
-    """Something that is called with handles and offsets: a kernel in the device's own language."""
+    """A kernel in the device's own language: `work` is called with its memory and its numbers."""
 
     launches = 1
 
     def __init__(
-        self, name: str, work: Callable[[At, StreamHandle], object], given: tuple[Place, ...],
-        changes: frozenset[int], nbytes: int,
+        self, name: str, source: str, work: Callable[[At, Sequence[Scalar], StreamHandle], object],
+        given: tuple[Place, ...], changes: frozenset[int], numbers: tuple[Number, ...], nbytes: int,
     ) -> None:  # fmt: skip
-        self.name, self.work, self.given = name, work, given
-        self.changes, self.nbytes = changes, nbytes
+        self.name, self.source, self.work, self.given = name, source, work, given
+        self.changes, self.numbers, self.nbytes = changes, numbers, nbytes
 
     def places(self) -> Iterator[Place]:
         return iter(self.given)
@@ -224,23 +224,24 @@ class Work(Act):
 
     def moved(self, move: Callable[[Place], Place]) -> Work:
         given = tuple(move(p) for p in self.given)
-        return Work(self.name, self.work, given, self.changes, self.nbytes)
+        return Work(
+            self.name, self.source, self.work, given, self.changes, self.numbers, self.nbytes
+        )
 
     def step(self, opened: Opened) -> Replay:
-        given, work = self.given, self.work
+        return self._again
 
-        def replay(at: At, env: Env, stream: StreamHandle) -> None:
-            found: At = []
-            for slot, offset in given:
-                found.append(at[2 * slot])
-                found.append(at[2 * slot + 1] + offset)
-            work(found, stream)
-
-        return replay
+    def _again(self, at: At, env: Env, stream: StreamHandle) -> None:
+        found: At = []
+        for slot, offset in self.given:
+            found.append(at[2 * slot])
+            found.append(at[2 * slot + 1] + offset)
+        values = [n.value if n.variable is None else env[n.variable] for n in self.numbers]
+        self.work(found, values, stream)
 
     def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
         begun = time.perf_counter_ns()
-        self.step(opened)(at, env, stream)
+        self._again(at, env, stream)
         if events.profiles:
             opened.backend.synchronize(stream)
             events.note(f"launch {self.name}", begun, bytes=self.nbytes)
@@ -311,10 +312,10 @@ class Program:
         """Kernels and routines, those of loops once."""
         return sum(act.launches for act in self.acts)
 
-    def steps(self, inside: str = "") -> Iterator[tuple[str, Launch | Call]]:
+    def steps(self, inside: str = "") -> Iterator[tuple[str, Launch | Call | Work]]:
         """Every kernel and routine, those of loops and branches once, and what it is inside of."""
         for act in self.acts:
-            if isinstance(act, Launch | Call):
+            if isinstance(act, Launch | Call | Work):
                 yield inside, act
             for part in act.programs:
                 yield from part.steps(f"{inside}{act.what}: ")

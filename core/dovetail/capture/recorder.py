@@ -316,14 +316,16 @@ class Recorder(Slots):
         self.perform(Launch(step, buffers, found, (line,) * len(step.checks)))
 
     def call(
-        self, name: str, work: Callable[[At, StreamHandle], object], leaves: Sequence[Expr],
-        written: Sequence[int],
+        self, name: str, source: str, work: Callable[[At, Sequence[Scalar], StreamHandle], object],
+        leaves: Sequence[Expr], written: Sequence[int], numbers: Sequence[Scalar],
     ) -> None:  # fmt: skip
         """See `recording.Recorder`."""
         self._require_device(leaves[0].spec.device)
         places = tuple(self.needed(e) for e in leaves)
-        nbytes = sum(storage_of(e).nbytes for e in leaves)
-        self.perform(Work(name, work, places, frozenset(written), nbytes))
+        nbytes = sum(e.spec.size * e.spec.itemsize for e in leaves)
+        given = tuple(numbers)
+        found = tuple(self.environment.number(given, k) for k in range(len(given)))
+        self.perform(Work(name, source, work, places, frozenset(written), found, nbytes))
 
     # --- what is no memory
     def draw(self, reserve: Callable[[], tuple[int, int]]) -> tuple[int, int]:

@@ -7,8 +7,8 @@ done before, what others look at is waited for, and what comes of bad indices is
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from ..backend import faults
 from ..backend.streams import current_handle
@@ -23,6 +23,9 @@ from .evaluate import _finish, _launch, evaluate, lock
 from .events import counters
 from .launching import Number, Slots, place
 from .programs import BoundStep
+
+if TYPE_CHECKING:
+    from .recording import Work
 
 
 def launch(
@@ -46,9 +49,8 @@ def _launched(
     numbers: Sequence[Number],
     line: str | None,
 ) -> None:
-    _, targets, opened, stream = ready(leaves, written)
-    recorder = recording.current() if flags.captures else None
-    if recorder is not None:
+    storages, opened, stream = ready(leaves, written)
+    if flags.captures and (recorder := recording.current()) is not None:
         for step in steps:
             if not step.empty:
                 recorder.launch(step, leaves, numbers, line)
@@ -59,20 +61,20 @@ def _launched(
         for step in steps:
             if not step.empty:
                 _run(opened, step, at, numbers, stream, line)
-    if flags.depth == 0 or any(s.seen for s in targets):
-        _finish(opened.device)
+    _done(storages, written, opened)
 
 
 def ready(
     leaves: Sequence[Expr], written: Sequence[int]
-) -> tuple[list[Storage], list[Storage], Opened, StreamHandle]:
-    """Their storages, in memory, those that are written, the device and the stream.
+) -> tuple[list[Storage], Opened, StreamHandle]:
+    """Their storages, in memory, the device and the stream.
 
     Nothing that is pending reads what is written.
     """
-    waiting = [e for e in leaves if e.op is not None or storage_of(e).pending is not None]
-    if waiting:
-        evaluate(waiting)
+    for e in leaves:
+        if e.op is not None or storage_of(e).pending is not None:
+            evaluate([x for x in leaves if x.op is not None or storage_of(x).pending is not None])
+            break
     storages = [storage_of(e) for e in leaves]
     for k in written:
         _flush(leaves[k], storages[k])
@@ -83,7 +85,7 @@ def ready(
     stream = current_handle(device)
     if opened.streams:
         opened.share(stream, storages)
-    return storages, [storages[k] for k in written], opened, stream
+    return storages, opened, stream
 
 
 def _flush(target: Expr, storage: Storage) -> None:
@@ -118,33 +120,46 @@ def _run(
 
 def run(
     name: str,
+    source: str,
     leaves: Sequence[Expr],
     written: Sequence[int],
-    work: Callable[[Slots, StreamHandle], object],
+    numbers: Sequence[Number],
+    work: Work,
 ) -> None:
-    """Calls `work` with handles and offsets of leaves, as `launch` does its steps."""
-    lock.held(_ran, (name, leaves, written, work))
+    """Calls `work` with handles and offsets of leaves, and numbers, as `launch` does its steps."""
+    lock.held(_ran, (name, source, leaves, written, numbers, work))
 
 
 def _ran(
     name: str,
+    source: str,
     leaves: Sequence[Expr],
     written: Sequence[int],
-    work: Callable[[Slots, StreamHandle], object],
+    numbers: Sequence[Number],
+    work: Work,
 ) -> None:
-    storages, targets, opened, stream = ready(leaves, written)
-    recorder = recording.current() if flags.captures else None
-    if recorder is not None:
-        recorder.call(name, work, leaves, written)
+    storages, opened, stream = ready(leaves, written)
+    if flags.captures and (recorder := recording.current()) is not None:
+        recorder.call(name, source, work, leaves, written, numbers)
     else:
         at: Slots = [None, 0] * len(leaves)
-        for k, e in enumerate(leaves):
-            place(at, 2 * k, e)
+        k = 0
+        for e in leaves:
+            place(at, k, e)
+            k += 2
         begun = time.perf_counter_ns() if events.profiles else 0
-        work(at, stream)
+        work(at, numbers, stream)
         counters.launches += 1
         if events.profiles:
             opened.backend.synchronize(stream)
-            events.note(f"launch {name}", begun, bytes=sum(s.nbytes for s in storages))
-    if flags.depth == 0 or any(s.seen for s in targets):
-        _finish(opened.device)
+            nbytes = sum(e.spec.size * e.spec.itemsize for e in leaves)
+            events.note(f"launch {name}", begun, bytes=nbytes)
+    _done(storages, written, opened)
+
+
+def _done(storages: Sequence[Storage], written: Sequence[int], opened: Opened) -> None:
+    """Who sees what was written by other means sees it done."""
+    for k in written:
+        if flags.depth == 0 or storages[k].seen:
+            _finish(opened.device)
+            return

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from .evaluate import Evaluation
     from .programs import BoundStep
 
+    # What is called with handle and offset of each leaf, numbers and a stream.
+    Work: TypeAlias = Callable[[list[Any], Sequence[Scalar], StreamHandle], object]
     # From the gradient of a result, and what was saved, to one for each of what was given.
     Back: TypeAlias = Callable[[Tensor, Sequence[Tensor]], Sequence[Tensor | None]]
 
@@ -60,10 +62,10 @@ class Recorder(Protocol):
         """Does a launch over leaves, by number, and notes it."""
 
     def call(
-        self, name: str, work: Callable[[list[Any], StreamHandle], object], leaves: Sequence[Expr],
-        written: Sequence[int],
+        self, name: str, source: str, work: Work, leaves: Sequence[Expr], written: Sequence[int],
+        numbers: Sequence[Scalar],
     ) -> None:  # fmt: skip
-        """Calls something with handles and offsets of leaves, and notes that."""
+        """Calls something with handles and offsets of leaves and numbers, and notes that."""
 
     def act(self, action: Callable[[], object]) -> None:
         """Does something that every replay is to do in the same place."""
