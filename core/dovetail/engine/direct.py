@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..backend import faults
+from ..backend.interface import Grid, RawLaunch
 from ..backend.streams import current_handle
 from ..device import opened as open_device
-from ..graph.expr import MANY, Expr, readers, reads, storage_of
+from ..graph.expr import MANY, Expr, overwritten, readers, reads, storage_of
 from ..memory.pointer import StreamHandle
 from ..memory.storage import Storage
 from ..plugins.opened import Opened
@@ -21,71 +22,81 @@ from ..settings import flags
 from . import events, recording
 from .evaluate import _finish, _launch, evaluate, lock
 from .events import counters
-from .launching import Number, Slots, place
+from .launching import Number, Slots
+from .launching import run as run_step
 from .programs import BoundStep
 
-if TYPE_CHECKING:
-    from .recording import Work
+_turn = lock  # compiled to a typed variable
 
 
 def launch(
+    name: str,
     steps: Sequence[BoundStep],
-    leaves: Sequence[Expr],
-    written: Sequence[int],
-    numbers: Sequence[Number],
+    leaves: list[Expr],
+    written: tuple[int, ...],
+    numbers: list[Number],
     line: str | None,
 ) -> None:
     """Launches steps over leaves, by number; those of `written` are what they write.
 
     Raises: IndexOutOfRange, where a step checks its indices, when it has run.
     """
-    lock.held(_launched, (steps, leaves, written, numbers, line))
+    _turn.held(_launched, (name, steps, leaves, written, numbers, line))
 
 
 def _launched(
+    name: str,
     steps: Sequence[BoundStep],
-    leaves: Sequence[Expr],
-    written: Sequence[int],
-    numbers: Sequence[Number],
+    leaves: list[Expr],
+    written: tuple[int, ...],
+    numbers: list[Number],
     line: str | None,
 ) -> None:
-    storages, opened, stream = ready(leaves, written)
-    if flags.captures and (recorder := recording.current()) is not None:
-        for step in steps:
-            if not step.empty:
-                recorder.launch(step, leaves, numbers, line)
-    else:
-        at: Slots = [None, 0] * len(leaves)
-        for k, e in enumerate(leaves):
-            place(at, 2 * k, e)
-        for step in steps:
-            if not step.empty:
-                _run(opened, step, at, numbers, stream, line)
-    _done(storages, written, opened)
+    opened = ready(leaves, written)
+    stream = current_handle(opened.device)
+    recorder = recording.current() if flags.captures else None
+    at: Slots = []
+    if recorder is None:
+        for e in leaves:
+            ptr = e.storage.ptr
+            at.append(ptr.address())
+            at.append(ptr.offset + e.offset * e.spec.itemsize)
+    for step in steps:
+        if step.empty:
+            continue
+        if recorder is not None:
+            recorder.launch(step, leaves, numbers, line)
+        elif step.checks or flags.profiled:
+            _checked(opened, step, at, numbers, stream, line)
+        else:
+            run_step(step, at, numbers, stream)
+    _done(leaves, written, opened, name)
 
 
-def ready(
-    leaves: Sequence[Expr], written: Sequence[int]
-) -> tuple[list[Storage], Opened, StreamHandle]:
-    """Their storages, in memory, the device and the stream.
-
-    Nothing that is pending reads what is written.
-    """
+def ready(leaves: list[Expr], written: tuple[int, ...]) -> Opened:
+    """The device of leaves, which are in memory; nothing pending reads what is written."""
     for e in leaves:
         if e.op is not None or storage_of(e).pending is not None:
-            evaluate([x for x in leaves if x.op is not None or storage_of(x).pending is not None])
+            _evaluated(leaves)
             break
-    storages = [storage_of(e) for e in leaves]
     for k in written:
-        _flush(leaves[k], storages[k])
+        target = leaves[k]
+        storage = storage_of(target)
+        if readers(storage):
+            _flush(target, storage)
     if flags.tainted:
-        faults.demand(faults.carried(storages))
+        faults.demand(faults.carried([storage_of(e) for e in leaves]))
     device = leaves[0].spec.device
-    opened = device.opened or open_device(device)
-    stream = current_handle(device)
+    opened: Opened = device.opened or open_device(device)
     if opened.streams:
-        opened.share(stream, storages)
-    return storages, opened, stream
+        opened.share(current_handle(device), [storage_of(e) for e in leaves])
+    return opened
+
+
+def _evaluated(leaves: Sequence[Expr]) -> None:
+    evaluate([e for e in leaves if e.op is not None or storage_of(e).pending is not None])
+    for e in leaves:
+        storage_of(e)  # so that it is at hand
 
 
 def _flush(target: Expr, storage: Storage) -> None:
@@ -96,70 +107,97 @@ def _flush(target: Expr, storage: Storage) -> None:
         evaluate(found, False)
 
 
-def _run(
+def _checked(
     opened: Opened,
     step: BoundStep,
     at: Slots,
-    numbers: Sequence[Number],
+    numbers: list[Number],
     stream: StreamHandle,
     line: str | None,
 ) -> None:
-    if step.checks or events.profiles:
-        slots = at + [None, 0] * len(step.checks)
-        made = [check for _, check in _launch(opened, step, slots, numbers, stream)]
-        for check in made:
-            check.line = line
-        faults.demand(made)
-        return
-    args: list[Any] = []
-    for slot, offset in step.step.buffers:
-        args += (at[2 * slot], at[2 * slot + 1] + offset)
-    step.run(tuple(args), [numbers[i] for i in step.scalars], stream)
-    counters.launches += 1
+    """A launch in full: with error cells, traced."""
+    slots = at + [None, 0] * len(step.checks)
+    made = [check for _, check in _launch(opened, step, slots, numbers, stream)]
+    for check in made:
+        check.line = line
+    faults.demand(made)
 
 
 def run(
     name: str,
     source: str,
-    leaves: Sequence[Expr],
-    written: Sequence[int],
-    numbers: Sequence[Number],
-    work: Work,
+    leaves: list[Expr],
+    written: tuple[int, ...],
+    numbers: list[Number],
+    work: RawLaunch,
+    grid: Grid | None,
 ) -> None:
-    """Calls `work` with handles and offsets of leaves, and numbers, as `launch` does its steps."""
-    lock.held(_ran, (name, source, leaves, written, numbers, work))
+    """Calls `work` with handles and offsets of leaves, numbers and a grid, as `launch` does.
+
+    What it writes is `overwritten` by this name.
+    """
+    _turn.held(_ran, (name, source, leaves, written, numbers, work, grid))
 
 
 def _ran(
     name: str,
     source: str,
-    leaves: Sequence[Expr],
-    written: Sequence[int],
-    numbers: Sequence[Number],
-    work: Work,
+    leaves: list[Expr],
+    written: tuple[int, ...],
+    numbers: list[Number],
+    work: RawLaunch,
+    grid: Grid | None,
 ) -> None:
-    storages, opened, stream = ready(leaves, written)
-    if flags.captures and (recorder := recording.current()) is not None:
-        recorder.call(name, source, work, leaves, written, numbers)
+    opened = ready(leaves, written)
+    stream = current_handle(opened.device)
+    if flags.captures and recording.current() is not None:
+        _recorded(name, source, leaves, written, numbers, work, grid)
     else:
-        at: Slots = [None, 0] * len(leaves)
-        k = 0
+        at: Slots = []
         for e in leaves:
-            place(at, k, e)
-            k += 2
-        begun = time.perf_counter_ns() if events.profiles else 0
-        work(at, numbers, stream)
+            ptr = e.storage.ptr
+            at.append(ptr.address())
+            at.append(ptr.offset + e.offset * e.spec.itemsize)
+        if flags.profiled:
+            _timed(name, opened, leaves, work, (at, numbers, grid, stream))
+        else:
+            work(at, numbers, grid, stream)
         counters.launches += 1
-        if events.profiles:
-            opened.backend.synchronize(stream)
-            nbytes = sum(e.spec.size * e.spec.itemsize for e in leaves)
-            events.note(f"launch {name}", begun, bytes=nbytes)
-    _done(storages, written, opened)
+    _done(leaves, written, opened, name)
 
 
-def _done(storages: Sequence[Storage], written: Sequence[int], opened: Opened) -> None:
-    """Who sees what was written by other means sees it done."""
+def _recorded(
+    name: str,
+    source: str,
+    leaves: list[Expr],
+    written: tuple[int, ...],
+    numbers: list[Number],
+    work: RawLaunch,
+    grid: Grid | None,
+) -> None:
+    recorder = recording.current()
+    assert recorder is not None
+
+    def again(at: Slots, values: Sequence[Number], stream: StreamHandle) -> None:
+        work(at, values, grid, stream)
+
+    recorder.call(name, source, again, leaves, written, numbers)
+
+
+def _timed(
+    name: str, opened: Opened, leaves: Sequence[Expr], work: RawLaunch, args: tuple[Any, ...]
+) -> None:
+    begun = time.perf_counter_ns()
+    work(*args)
+    opened.backend.synchronize(args[-1])
+    nbytes = sum(e.spec.size * e.spec.itemsize for e in leaves)
+    events.note(f"launch {name}", begun, bytes=nbytes)
+
+
+def _done(leaves: list[Expr], written: tuple[int, ...], opened: Opened, name: str) -> None:
+    """Notes what was written; who sees it by other means sees it done."""
     for k in written:
-        if flags.depth == 0 or storages[k].seen:
+        e = leaves[k]
+        overwritten(e, name)
+        if flags.depth == 0 or e.storage.seen:
             _finish(opened.device)
-            return

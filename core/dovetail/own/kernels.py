@@ -19,7 +19,7 @@ from ..engine.programs import BoundStep
 from ..errors import ArgumentTypeError
 from ..fusion.plan import Step
 from ..fusion.reasons import Kind, Reason
-from ..graph.expr import Expr, overwritten
+from ..graph.expr import Expr
 from ..loops.legalize import legalize
 from ..memory.callers import caller
 from ..plugins.opened import Opened
@@ -81,9 +81,7 @@ class LoopKernel:
                 numbers[k] = _number(self.__name__, p, args[k])
         steps, numbers = self._steps(leaves, numbers)
         line = caller() if any(s.checks for s in steps) else None
-        direct.launch(steps, leaves, self._written, numbers, line)
-        for i in self._written:
-            overwritten(leaves[i], self.__name__)
+        direct.launch(self.__name__, steps, leaves, self._written, numbers, line)
 
     def _bound(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
         names = [p.name for p in self._parameters]

@@ -13,7 +13,7 @@ from ..ops.table import COPY
 from ..settings import current, flags
 from ..tensor import writes
 from ..tensor.fields import aliases_of, expr_of, is_strided
-from ..tensor.tensor import Tensor, strided
+from ..tensor.tensor import Aliases, Tensor, strided
 
 
 class Named(Protocol):
@@ -24,8 +24,8 @@ class Named(Protocol):
 
 
 def leaves_of(
-    called: str, parameters: Sequence[Named], tensors: Sequence[int], written: Sequence[int],
-    args: Sequence[Any],
+    called: str, parameters: Sequence[Named], tensors: tuple[int, ...], written: tuple[int, ...],
+    args: tuple[Any, ...],
 ) -> list[Expr]:  # fmt: skip
     """The nodes of the arguments that are tensors; those of `written`, by place, may be written.
 
@@ -56,7 +56,7 @@ def leaves_of(
         if recorder is not None and e.op is not None and recorder.is_earlier(e):
             recorder.settle_earlier(e)  # so that a replay writes there, too
         group = aliases_of(x)
-        if grad and group is not None and any(t._expr.tape is not None for t in group.live()):
+        if grad and group is not None and group.taped and _is_any_taped(group):
             _refuse_gradient(called, parameters[tensors[i]].name)
         if e.op is None:
             writes._require_writable(called, e)
@@ -73,6 +73,11 @@ def _tensor(called: str, name: str, x: object) -> Tensor:
     return strided(called, x)
 
 
+def _is_any_taped(group: Aliases) -> bool:
+    """Whether a gradient flows to any tensor over the same memory."""
+    return any(t._expr.tape is not None for t in group.live())
+
+
 def _refuse_gradient(called: str, name: str) -> None:
     raise GradientError(
         f"{called}: {name} requires a gradient, and a kernel has none of its own: give it one with "
@@ -81,7 +86,7 @@ def _refuse_gradient(called: str, name: str) -> None:
 
 
 def _part(
-    called: str, parameters: Sequence[Named], tensors: Sequence[int], written: Sequence[int],
+    called: str, parameters: Sequence[Named], tensors: tuple[int, ...], written: tuple[int, ...],
     found: list[Expr],
 ) -> None:  # fmt: skip
     """Puts copies in place of what is read where something else is written."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +24,7 @@ from ..errors import (
     DTypeError,
     LayoutError,
 )
-from ..graph.expr import Expr, overwritten
+from ..graph.expr import Expr
 from .operands import leaves_of
 
 __all__ = ["raw_kernel"]
@@ -33,8 +32,10 @@ __all__ = ["raw_kernel"]
 SIGNATURE = "`name(out: w float32, x: r float32, n: int64, a: float32)`"
 _HEAD = re.compile(r"\s*([A-Za-z_]\w*)\s*\((.*)\)\s*", re.DOTALL)
 _PARAMETER = re.compile(r"\s*([A-Za-z_]\w*)\s*:\s*(?:(r|w|rw)\s+)?(\w+)\s*")
-# Where compilers say that something is: `name.c:3:5: error`, `<source>(3): error`, `3:5: error`
-_LINE = re.compile(r"(?:[:(]|^)(\d+)(?:[:,]\d+)?\)?\s*:?\s*(?:fatal )?error", re.MULTILINE)
+# Where compilers say that something is: `a.c:3:5: error`, `<source>(3): error`, `error: a.cl:3:5:`
+_LINE = re.compile(
+    r"(?:[:(]|^)(\d+)(?:[:,]\d+)?\)?\s*:?\s*(?:fatal )?error|error: [^\n]*?:(\d+):", re.MULTILINE
+)
 AXES = 3
 
 
@@ -93,7 +94,7 @@ class RawKernel:
             names = ", ".join(a.name for a in self.arguments)
             raise ArgumentTypeError(f"{name}: takes ({names}) by place, not {len(args)} arguments")
         leaves = leaves_of(name, self.arguments, self._tensors, self._written, args)
-        launch = self._checked(leaves)
+        launch, backend = self._checked(leaves)
         numbers = []
         for position, called, types in self._numbers:
             x = args[position]
@@ -101,17 +102,13 @@ class RawKernel:
                 x = self._number(called, types, x)
             numbers.append(x)
         asked: Grid | None = None
-        backend = launch[1]
         if backend.raw_grids:
             asked = self._grid(leaves, grid, group)
         elif grid is not None or group is not None:
             raise ArgumentError(f"{name}: on {backend.info.type} it is called once; leave grid out")
         if asked is not None and 0 in asked.points:
             return
-        work = partial(_run, launch[0], asked)
-        direct.run(name, self.source, leaves, self._written, numbers, work)
-        for i in self._written:
-            overwritten(leaves[i], name)
+        direct.run(name, self.source, leaves, self._written, numbers, launch, asked)
 
     def _checked(self, leaves: Sequence[Expr]) -> tuple[RawLaunch, Any]:
         """What launches it on the device of these. Raises: DTypeError, LayoutError, ..."""
@@ -154,7 +151,7 @@ class RawKernel:
     def _lines(self, error: DovetailError) -> str:
         """The lines of the text that a compiler's log names."""
         lines, shown = self.source.split("\n"), []
-        for number in dict.fromkeys(map(int, _LINE.findall(str(error)))):
+        for number in dict.fromkeys(int(a or b) for a, b in _LINE.findall(str(error))):
             if 1 <= number <= len(lines) and lines[number - 1].strip():
                 shown.append(f"\n  line {number}: {lines[number - 1].strip()}")
         return "".join(shown)
@@ -187,10 +184,6 @@ class RawKernel:
                     f"of each, not {grid} and {group}"
                 )
         return Grid(points, found)
-
-
-def _run(launch: RawLaunch, grid: Grid | None, at: Any, numbers: Any, stream: Any) -> None:
-    launch(at, numbers, grid, stream)
 
 
 def _require_dense(called: str, name: str, e: Expr) -> None:
