@@ -305,3 +305,37 @@ def test_an_axis_without_elements(device: dt.Device) -> None:
     k = dt.kernel(debug=True)(body)
     with pytest.raises(dt.IndexOutOfRange, match="out of range for axis 0 of size 0"):
         k(dt.zeros(3), dt.zeros(0), 0)
+
+
+# --- races ----------------------------------------------------------------------------------------
+
+
+def test_two_points_that_write_to_one_place(device: dt.Device) -> None:
+    @dt.kernel(debug=True)
+    def folded(out: dt.Out, x: dt.In, n: int):
+        for _, j in dt.grid(2, len(x)):
+            if x[j] > 0:
+                for k in range(1):
+                    out[1, (j + k) % n] = x[j]
+
+    x, out = dt.asarray(X[1:]), dt.zeros((2, 5), dtype=dt.float64)
+    for n in (5, 3):
+        said = refused(folded, out, x, n)
+        assert shows(said, "both write to out[1, 0]", "out[1, (j + k) % n] = x[j]"), said
+    said = refused(folded, out[::-1, ::-1], x, 5)
+    assert "folded: (0, 4) and (1, 4) of the grid both write to out[1, 4]" in said
+    assert out.tolist() == [[0] * 5] * 2
+
+    @dt.kernel(debug=True)
+    def apart(out: dt.InOut, count: dt.InOut, x: dt.In):
+        for i in dt.grid(len(x)):
+            for _ in range(3):  # one point may write twice
+                out[0, i] += x[i]
+            dt.atomic_add(count, 0, 1)  # many may add
+        for i in dt.grid(len(x)):
+            out[1, i] = out[0, len(x) - 1 - i]
+
+    count = dt.zeros(1, dtype=dt.int32)
+    out = dt.zeros((2, 5), dtype=dt.float64)
+    apart(out[:, ::-1], count, x)
+    assert count.tolist() == [5] and out.tolist() == [[15, 12, 9, 6, 3], [3, 6, 9, 12, 15]]

@@ -43,6 +43,7 @@ class Built(NamedTuple):
     grid: tuple[tuple[Value, Value], ...]  # where each axis starts and stops
     named: dict[str, Int]  # what the names in those stand for:
     arguments: dict[str, int]
+    stores: dict[int, list[ast.expr]]  # by argument: where the text stores in it
 
 
 class Text:
@@ -176,6 +177,7 @@ def _one(
         tuple(axes),
         {n: i for n, i in site.ints.items() if n in asked},
         {n: k for n, k in site.scalars.items() if n in asked},
+        site.stores,
     )
 
 

@@ -14,7 +14,7 @@ from ..arguments import function as callable_
 from ..backend.faults import Asked
 from ..capture.traced import TracedFloat
 from ..device import opened as open_device
-from ..engine import direct, programs
+from ..engine import direct, programs, recording
 from ..engine.programs import BoundStep
 from ..errors import ArgumentTypeError
 from ..fusion.plan import Step
@@ -24,6 +24,7 @@ from ..loops.legalize import legalize
 from ..memory.callers import caller
 from ..plugins.opened import Opened
 from ..recent import Recent
+from . import races
 from .build import Built, Parameter, Text, build, checked_number
 from .operands import leaves_of
 from .site import ANY, Given, known
@@ -58,7 +59,8 @@ class LoopKernel:
         self._written = tuple(
             i for i, k in enumerate(self._tensors) if "w" in self._parameters[k].access
         )
-        self._made: Recent[Hashable, _Made] = Recent(2 * MADE)
+        self._made: Recent[Hashable, _Made] = Recent(2 * MADE)  # by specs and strides
+        self._kernels: Recent[Hashable, _Made] = Recent(2 * MADE)  # by dtypes and kinds of strides
         self._lock = threading.Lock()
 
     def __repr__(self) -> str:
@@ -81,7 +83,20 @@ class LoopKernel:
                 numbers[k] = _number(self.__name__, p, args[k])
         steps, numbers = self._steps(leaves, numbers)
         line = caller() if any(s.checks for s in steps) else None
-        direct.launch(self.__name__, steps, leaves, self._written, numbers, line)
+        if self._debug and recording.current() is None:
+            self._launch_looking(leaves, steps, numbers, line)
+        else:
+            direct.launch(self.__name__, steps, leaves, self._written, numbers, line)
+
+    def _launch_looking(
+        self, leaves: list[Expr], steps: Sequence[BoundStep], numbers: list[Any], line: str | None
+    ) -> None:
+        """Launches step by step, each after a look for points that write to one place."""
+        opened = direct.ready(leaves, self._written)
+        of = dict(zip(self._tensors, leaves, strict=True))
+        for b, step in zip(self._known(leaves).built, steps, strict=True):
+            races.check(opened, self._text.source, b, step, of, numbers)
+            direct.launch(self.__name__, (step,), leaves, self._written, numbers, line)
 
     def _bound(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
         names = [p.name for p in self._parameters]
@@ -121,7 +136,13 @@ class LoopKernel:
             _ready[key, static] = steps
         return steps, every
 
-    def _build(self, opened: Opened, leaves: Sequence[Expr], kinds: Hashable) -> _Made:
+    def _known(self, leaves: Sequence[Expr]) -> _Made:
+        """What is launched for such tensors."""
+        opened = open_device(leaves[0].spec.device)
+        specs = tuple([(e.spec, _strides(e)) for e in leaves])
+        return self._build(opened, leaves, (specs, *map(type, self._text.numbers())))
+
+    def _build(self, opened: Opened, leaves: Sequence[Expr], kinds: tuple[Any, ...]) -> _Made:
         with self._lock:
             found = self._made.find(kinds)
             if found is None:
@@ -130,9 +151,13 @@ class LoopKernel:
                     classes = tuple([s if s in (0, 1) else ANY for s in _strides(e)])
                     given[k] = Given(e.spec.dtype, classes)
                 careful = self._debug or opened.backend.careful
-                built = build(self._text, given, careful)
-                static = {k for b in built for k in b.arguments.values()}
-                found = _Made(built, tuple(sorted(static)), len(self._text.outside))
+                key = (*given, careful, *kinds[1:])  # no kernel depends on sizes
+                found = self._kernels.find(key)
+                if found is None:
+                    built = build(self._text, given, careful)
+                    static = {k for b in built for k in b.arguments.values()}
+                    found = _Made(built, tuple(sorted(static)), len(self._text.outside))
+                    self._kernels[key] = found
                 self._made[kinds] = found
             return found
 
@@ -165,7 +190,7 @@ class LoopKernel:
         ints = tuple(integer(*i) for i in b.ints)
         nbytes = sum(of[k].spec.size * of[k].spec.itemsize for k in {*b.tensors} if k >= 0)
         step = Step(b.kernel, buffers, (), ints, b.scalars, grid, (WHY,), nbytes, checks)
-        run = programs._launch(opened, step)
+        run = programs.launch_of(opened, step)
         return BoundStep(step, len(numbers), run)
 
     # --- what it is
@@ -173,9 +198,7 @@ class LoopKernel:
         if named or len(args) != len(self._parameters):
             args = self._bound(args, named)
         leaves = leaves_of(self.__name__, self._parameters, self._tensors, (), args)
-        opened = open_device(leaves[0].spec.device)
-        kinds = (tuple([(e.spec, _strides(e)) for e in leaves]), *map(type, self._text.numbers()))
-        return opened, self._build(opened, leaves, kinds)
+        return open_device(leaves[0].spec.device), self._known(leaves)
 
     def text(self, *args: Any, **named: Any) -> str:
         """The kernels for these arguments, in the loop language; nothing is launched.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -86,6 +87,7 @@ class Site:
         self.ints: dict[str, Int] = {}
         self.scalars: dict[str, int] = {}  # by the parameter's name, which argument it is
         self.cells: dict[tuple[int, int], Cell] = {}
+        self.stores: dict[int, list[ast.expr]] = {}  # by tensor, the places that say so
         self.bounds: list[tuple[Value, Value]] = []  # start and extent of each axis of the grid
         self._ints: dict[Int, Value] = {}
         self._scalars: dict[tuple[int, DType], Value] = {}

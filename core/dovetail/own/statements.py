@@ -108,6 +108,7 @@ class Statements(Generators):
 
     def _store(self, target: ast.Subscript, value: Any, t: Tensor, at: Access) -> None:
         self._require_written(target, t)
+        self.site.stores.setdefault(t.position, []).append(target)
         if not is_number(value):
             self.source.refuse(target, f"{text_of(target)}: only numbers are stored")
         self._effects(target).append(
