@@ -87,6 +87,9 @@ OFFERS: dict[str, str] = {
     "layout": "",
     "linalg.polynomials": "",
     "memory.storage": "",
+    "own.kernels": "",
+    "own.raw": "",
+    "own.surface": "",
     "plugins.registry": "devices",
     "settings": "",
     "tensor.host": "",
@@ -213,6 +216,7 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
         "Captured functions",
         {"functions.jit": "", "functions.control_flow": "", "functions.captured_files": ""},
     ),
+    "kernels": ("Kernels of one's own", {"own.kernels": "", "own.surface": "", "own.raw": ""}),
     "errors": ("Errors", {"errors": ""}),
 }
 
@@ -226,7 +230,8 @@ LATE = (
     "functions.orientation", "functions.padding", "functions.patches", "functions.places",
     "functions.products", "functions.sampled", "functions.set_operations",
     "functions.special", "functions.strides", "functions.unique", "functions.windows",
-    "insight.explain", "insight.profile", "insight.show", "linalg.polynomials",
+    "insight.explain", "insight.profile", "insight.show", "linalg.polynomials", "own.kernels",
+    "own.raw", "own.surface",
 )  # fmt: skip
 
 

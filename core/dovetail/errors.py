@@ -9,9 +9,9 @@ from __future__ import annotations
 __all__ = [
     "ArgumentError", "ArgumentTypeError", "AxisError", "CaptureError", "CompileError", "DTypeError",
     "DeviceError", "DovetailError", "DovetailWarning", "FallbackError", "GradientError",
-    "IndexOutOfRange", "InternalError", "LayoutError", "LinAlgError", "NotYetAttribute",
-    "NotYetError", "OutOfMemoryError", "PluginError", "ReadOnlyError", "ShapeError", "SharingError",
-    "UnavailableError", "ValueOverflow",
+    "IndexOutOfRange", "InternalError", "KernelError", "LayoutError", "LinAlgError",
+    "NotYetAttribute", "NotYetError", "OutOfMemoryError", "PluginError", "ReadOnlyError",
+    "ShapeError", "SharingError", "UnavailableError", "ValueOverflow",
 ]  # fmt: skip
 
 
@@ -100,6 +100,10 @@ class CaptureError(DovetailError, RuntimeError):
 
 class CompileError(DovetailError, RuntimeError):
     """A backend's compiler refused a kernel; the message holds the kernel and its log."""
+
+
+class KernelError(DovetailError, SyntaxError):
+    """A kernel of one's own says what kernels cannot; the message shows the user's line."""
 
 
 class NotYetError(DovetailError, NotImplementedError):

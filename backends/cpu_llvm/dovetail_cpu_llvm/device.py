@@ -16,6 +16,8 @@ from dovetail.extend import (
     Launch,
     LibraryCall,
     QueuedLaunch,
+    RawArgument,
+    RawLaunch,
     Replay,
     StreamHandle,
     StridedOperand,
@@ -29,6 +31,7 @@ from dovetail.extend import (
 from .compile import Compiler, CpuProgram
 from .launch import Launcher
 from .memory import operand_array, raw_memory
+from .raw import compile_raw
 from .sorting import sorting
 
 
@@ -88,6 +91,13 @@ class CpuBackend(BindingBackend):
         if routine is not matmul or operations > BLAS_ALONE:
             return None
         return self._launcher.product(inputs, output, operations)
+
+    raw_language, raw_grids = "C", False
+
+    def compile_raw(
+        self, source: str, name: str, arguments: Sequence[RawArgument], options: Sequence[str]
+    ) -> RawLaunch:
+        return compile_raw(self.info.fingerprint, source, name, arguments, options)
 
     def rest(self) -> None:
         """Idle threads of the pool stop waiting for the next launch, and sleep."""

@@ -57,16 +57,20 @@ class Compiler(ScheduledCompiler[Function]):
         return self.revive(kernel, cubin), cubin
 
     def revive(self, kernel: Kernel, binary: bytes) -> Function:
-        return Function(schedule.STYLE.entry(kernel), binary, self._gone)
+        return self.function(schedule.STYLE.entry(kernel), binary)
+
+    def function(self, name: str, binary: bytes) -> Function:
+        """A function of a cubin, loaded."""
+        return Function(name, binary, self._gone)
 
 
-def to_cubin(source: str, arch: str, kernel: object = "") -> bytes:
+def to_cubin(source: str, arch: str, kernel: object = "", more: Sequence[str] = ()) -> bytes:
     """What NVRTC makes of a text; no GPU is needed. Raises: CompileError with kernel and log."""
     n, ask = cuda.nvrtc, cuda.compiler_answer
     made = n.nvrtcCreateProgram(source.encode(), b"kernel.cu", 0, [], [])
     program = ask(made, "nvrtcCreateProgram")
     try:
-        options = [f"--gpu-architecture={arch}".encode(), *(o.encode() for o in OPTIONS)]
+        options = [f"--gpu-architecture={arch}".encode(), *(o.encode() for o in (*OPTIONS, *more))]
         if n.nvrtcCompileProgram(program, len(options), options)[0] != 0:
             said = f"NVRTC refused a kernel for {arch}: {_log(program)}"
             raise CompileError(f"{said}\n\n{kernel}\n\n{source}")

@@ -13,6 +13,8 @@ from dovetail.extend import (
     Launch,
     LibraryCall,
     QueuedLaunch,
+    RawArgument,
+    RawLaunch,
     Replay,
     StreamHandle,
 )
@@ -23,6 +25,7 @@ from .graph import LEAST, Graph
 from .launch import bind
 from .matmul import library_calls
 from .memory import Memory
+from .raw import compile_raw
 
 NOT_READY = 600
 
@@ -107,6 +110,14 @@ class CudaBackend(BindingBackend):
     def bound(self, program: CudaProgram, ints: Sequence[int], grid: Sequence[int]) -> Launch:
         self.enter()
         return bind(self.enter, program, ints, grid)
+
+    raw_language = "CUDA C"
+
+    def compile_raw(
+        self, source: str, name: str, arguments: Sequence[RawArgument], options: Sequence[str]
+    ) -> RawLaunch:
+        self.enter()
+        return compile_raw(self._compiler, self.enter, source, name, arguments, options)
 
     def sequence(self, launches: Sequence[QueuedLaunch]) -> Replay | None:
         return Graph(self.enter, launches).replay if len(launches) >= LEAST else None

@@ -88,6 +88,12 @@ class Compiler(ScheduledCompiler[Entry]):
                 programs[id(kernel)] = ScheduledProgram(self, kernel, entry, text, None)
         return [programs[id(k)] for k in kernels]
 
+    def build_text(self, program: Any, options: Sequence[str]) -> Any:
+        """A program of somebody else's text. Raises: cl.Error."""
+        with _lock, warnings.catch_warnings():
+            warnings.simplefilter("ignore", cl.CompilerWarning)
+            return program.build([*options], devices=[self.device], cache_dir=False)
+
     def _build(self, program: Any) -> Any:
         with _lock, warnings.catch_warnings():
             warnings.simplefilter("ignore", cl.CompilerWarning)  # of any driver that says anything

@@ -15,6 +15,8 @@ from dovetail.extend import (
     Kernel,
     Launch,
     Process,
+    RawArgument,
+    RawLaunch,
     StreamHandle,
 )
 
@@ -24,6 +26,7 @@ from .launch import Launcher
 from .memory import Memory
 from .plugin import devices_of
 from .process import end_without_driver
+from .raw import compile_raw
 
 
 class Queue(cl.CommandQueue):
@@ -123,6 +126,14 @@ class OpenCLBackend(BindingBackend):
 
     def bound(self, program: OpenCLProgram, ints: Sequence[int], grid: Sequence[int]) -> Launch:
         return self._launcher.bind(program, ints, grid)
+
+    raw_language = "OpenCL C"
+
+    def compile_raw(
+        self, source: str, name: str, arguments: Sequence[RawArgument], options: Sequence[str]
+    ) -> RawLaunch:
+        self._process.check()
+        return compile_raw(self._compiler, self.queue, source, name, arguments, options)
 
     def synchronize(self, stream: StreamHandle = None) -> None:
         self._process.check()

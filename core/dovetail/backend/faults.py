@@ -32,7 +32,10 @@ PROMPT = 8  # cells for one launch that is waited for
 
 
 class Asked(NamedTuple):
-    """For what an index was read: the public name of the op, the axis that it indexes, its size."""
+    """For what an index was read: the public name of the op, the axis that it indexes, its size.
+
+    Where the size is 0 any launch reads a bad index; with -1 in its place, one that says so.
+    """
 
     op: str
     axis: int
@@ -43,7 +46,8 @@ def out_of_range(asked: Asked, index: int, line: str | None = None) -> IndexOutO
     """The error of a bad index; `line`, where it was asked for, if that is over."""
     of = "" if line is None else f" (asked for at {line})"
     return IndexOutOfRange(
-        f"{asked.op}: {shown(index)} is out of range for axis {asked.axis} of size {asked.size}{of}"
+        f"{asked.op}: {shown(index)} is out of range for axis {asked.axis} of size "
+        f"{max(asked.size, 0)}{of}"
     )
 
 

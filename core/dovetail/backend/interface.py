@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 from ..dtypes import DType
+from ..errors import CompileError
 from ..loops.builder import Kernel
 from ..loops.target import Capabilities
 
@@ -85,6 +86,26 @@ class QueuedLaunch(NamedTuple):
     scalars: tuple[tuple[Scalar, int | None], ...]
 
 
+class RawArgument(NamedTuple):
+    """A parameter of a kernel in the device's own language: memory, or ("" as access) a number."""
+
+    name: str
+    dtype: DType
+    access: str  # "r", "w", "rw"
+
+
+class Grid(NamedTuple):
+    """How many work items there are along each axis, up to three, and, if asked for, in a group."""
+
+    points: tuple[int, ...]
+    group: tuple[int, ...] | None
+
+
+# Launches a kernel in the device's own language: handle and byte offset of each memory, in order;
+# numbers, in order; a grid (None: of a function that is called once); a stream.
+RawLaunch = Callable[[list[Any], Sequence[Scalar], Grid | None, StreamHandle], None]
+
+
 # What replays a sequence: of (handle, byte offset) of each slot, one after the other; the variables
 # (Python numbers); a stream.
 Replay = Callable[[list[Any], list[Any], StreamHandle], None]
@@ -98,6 +119,7 @@ class Backend(ABC):
     info: DeviceInfo
     asynchronous: bool = False  # whether `launch` may return before the work is done
     programs_kept: int = 1024  # that are loaded, besides those of plans in use
+    careful: bool = False  # whether kernels of users' own always check their indices here
     dlpack_type: int | None = None  # DLPack's device type of this memory, if it has one
 
     @property
@@ -228,6 +250,18 @@ class Backend(ABC):
 
     def close(self) -> None:  # noqa: B027
         """Gives up what the device holds; nothing is called afterwards."""
+
+    # --- kernels that users write in the device's own language
+    raw_language: str = ""  # its name; none: there are no such kernels
+    raw_grids: bool = True  # whether they are run at each point of a grid; else called once
+
+    def compile_raw(
+        self, source: str, name: str, arguments: Sequence[RawArgument], options: Sequence[str]
+    ) -> RawLaunch:
+        """What launches the function `name` of a text. Raises: CompileError with the log."""
+        raise CompileError(
+            f"{self.info.type} has no language for kernels of one's own; write it as dt.kernel"
+        )
 
     # --- streams and events: in order and immediate unless overridden
     def create_stream(self) -> StreamHandle:

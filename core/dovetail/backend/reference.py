@@ -471,6 +471,7 @@ class ReferenceBackend(Backend):
         capabilities=Capabilities(native_halves=frozenset((float16,))),
     )
     dlpack_type = HOST_MEMORY
+    careful = True
 
     def allocate(self, nbytes: int) -> Handle:
         """A uint8 array of `nbytes`, aligned to 64 bytes."""

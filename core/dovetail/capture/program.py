@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from ..backend import faults
 from ..backend.faults import PROMPT
-from ..backend.interface import QueuedLaunch, Replay
+from ..backend.interface import QueuedLaunch, Replay, Scalar
 from ..dtypes import DType
 from ..engine import events
 from ..engine.programs import BoundStep, Part
@@ -203,6 +203,50 @@ def _part(x: Strided) -> Part:
     return x.place.slot, x.place.offset, x.shape, x.strides, x.dtype
 
 
+class Work(Act):
+    """A kernel in the device's own language: `work` is called with its memory and its numbers."""
+
+    launches = 1
+
+    def __init__(
+        self, name: str, source: str, work: Callable[[At, Sequence[Scalar], StreamHandle], object],
+        given: tuple[Place, ...], changes: frozenset[int], numbers: tuple[Number, ...], nbytes: int,
+    ) -> None:  # fmt: skip
+        self.name, self.source, self.work, self.given = name, source, work, given
+        self.changes, self.numbers, self.nbytes = changes, numbers, nbytes
+
+    def places(self) -> Iterator[Place]:
+        return iter(self.given)
+
+    @property
+    def written(self) -> tuple[Place, ...]:
+        return tuple(p for k, p in enumerate(self.given) if k in self.changes)
+
+    def moved(self, move: Callable[[Place], Place]) -> Work:
+        given = tuple(move(p) for p in self.given)
+        return Work(
+            self.name, self.source, self.work, given, self.changes, self.numbers, self.nbytes
+        )
+
+    def step(self, opened: Opened) -> Replay:
+        return self._again
+
+    def _again(self, at: At, env: Env, stream: StreamHandle) -> None:
+        found: At = []
+        for slot, offset in self.given:
+            found.append(at[2 * slot])
+            found.append(at[2 * slot + 1] + offset)
+        values = [n.value if n.variable is None else env[n.variable] for n in self.numbers]
+        self.work(found, values, stream)
+
+    def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
+        begun = time.perf_counter_ns()
+        self._again(at, env, stream)
+        if events.profiles:
+            opened.backend.synchronize(stream)
+            events.note(f"launch {self.name}", begun, bytes=self.nbytes)
+
+
 class Fill(Act):
     """Values that the host puts somewhere."""
 
@@ -268,10 +312,10 @@ class Program:
         """Kernels and routines, those of loops once."""
         return sum(act.launches for act in self.acts)
 
-    def steps(self, inside: str = "") -> Iterator[tuple[str, Launch | Call]]:
+    def steps(self, inside: str = "") -> Iterator[tuple[str, Launch | Call | Work]]:
         """Every kernel and routine, those of loops and branches once, and what it is inside of."""
         for act in self.acts:
-            if isinstance(act, Launch | Call):
+            if isinstance(act, Launch | Call | Work):
                 yield inside, act
             for part in act.programs:
                 yield from part.steps(f"{inside}{act.what}: ")

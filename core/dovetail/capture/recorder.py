@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from weakref import ref
 
+from ..backend.interface import Scalar
 from ..backend.streams import current_handle
 from ..device import Device, default_device
 from ..device import opened as open_device
@@ -29,6 +30,7 @@ from .program import (
     Place,
     Program,
     Strided,
+    Work,
     arranged,
     needed,
     touched,
@@ -296,6 +298,34 @@ class Recorder(Slots):
                 found = tuple(numbers[k] for k in step.scalars)
                 asked = tuple(lines[i] for _, i, _ in step.step.checks)
                 self.acts.append(Launch(step, buffers, found, asked))
+
+    # --- work over tensors in memory, without a graph
+    def launch(
+        self, step: BoundStep, leaves: Sequence[Expr], numbers: Sequence[Scalar], line: str | None
+    ) -> None:  # fmt: skip
+        """See `recording.Recorder`."""
+        self._require_device(leaves[0].spec.device)
+        places = [self.needed(e) for e in leaves]
+        buffers = tuple(
+            Place(places[slot].slot, places[slot].offset + offset)
+            if slot < len(places) else Place(0, 0)  # an error cell's
+            for slot, offset in step.step.buffers
+        )  # fmt: skip
+        given = tuple(numbers)
+        found = tuple(self.environment.number(given, k) for k in step.scalars)
+        self.perform(Launch(step, buffers, found, (line,) * len(step.checks)))
+
+    def call(
+        self, name: str, source: str, work: Callable[[At, Sequence[Scalar], StreamHandle], object],
+        leaves: Sequence[Expr], written: Sequence[int], numbers: Sequence[Scalar],
+    ) -> None:  # fmt: skip
+        """See `recording.Recorder`."""
+        self._require_device(leaves[0].spec.device)
+        places = tuple(self.needed(e) for e in leaves)
+        nbytes = sum(e.spec.size * e.spec.itemsize for e in leaves)
+        given = tuple(numbers)
+        found = tuple(self.environment.number(given, k) for k in range(len(given)))
+        self.perform(Work(name, source, work, places, frozenset(written), found, nbytes))
 
     # --- what is no memory
     def draw(self, reserve: Callable[[], tuple[int, int]]) -> tuple[int, int]:

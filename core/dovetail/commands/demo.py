@@ -36,6 +36,7 @@ from ..tensor.tensor import Tensor
 CLUSTERS = 10
 COMPONENTS = 16
 PARTS = {
+    "kernels": "dovetail.commands.demo_kernels",
     "scale": "dovetail.commands.demo_scale",
     "text": "dovetail.commands.demo_text",
     "train": "dovetail.commands.demo_train",

@@ -136,14 +136,15 @@ class BoundPlan:
 def bound(opened: Opened, plan: Plan, scalars: int) -> BoundPlan:
     """A plan for a graph of so many scalars. Compiles what is not known."""
     steps: list[Bound] = [
-        BoundStep(step, scalars, _launch(opened, step)) if isinstance(step, Step)
+        BoundStep(step, scalars, launch_of(opened, step)) if isinstance(step, Step)
         else BoundCall(opened, step)
         for step in plan.steps
     ]  # fmt: skip
     return BoundPlan(plan, steps)
 
 
-def _launch(opened: Opened, step: Step) -> Launch:
+def launch_of(opened: Opened, step: Step) -> Launch:
+    """The launch of a step, bound. Compiles what is not known."""
     if 0 in step.grid:
         return _nothing
     return opened.backend.bind(program(opened, step.kernel), step.ints, step.grid)

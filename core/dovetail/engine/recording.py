@@ -19,11 +19,15 @@ from ..settings import flags
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import TypeAlias
+    from typing import Any, TypeAlias
 
+    from ..backend.interface import Scalar, StreamHandle
     from ..tensor.tensor import Tensor
     from .evaluate import Evaluation
+    from .programs import BoundStep
 
+    # What is called with handle and offset of each leaf, numbers and a stream.
+    Work: TypeAlias = Callable[[list[Any], Sequence[Scalar], StreamHandle], object]
     # From the gradient of a result, and what was saved, to one for each of what was given.
     Back: TypeAlias = Callable[[Tensor, Sequence[Tensor]], Sequence[Tensor | None]]
 
@@ -51,6 +55,17 @@ class Recorder(Protocol):
 
     def drawn(self, args: Args) -> None:
         """Says that the first two of a node's arguments are those that were drawn last."""
+
+    def launch(
+        self, step: BoundStep, leaves: Sequence[Expr], numbers: Sequence[Scalar], line: str | None
+    ) -> None:  # fmt: skip
+        """Does a launch over leaves, by number, and notes it."""
+
+    def call(
+        self, name: str, source: str, work: Work, leaves: Sequence[Expr], written: Sequence[int],
+        numbers: Sequence[Scalar],
+    ) -> None:  # fmt: skip
+        """Calls something with handles and offsets of leaves and numbers, and notes that."""
 
     def act(self, action: Callable[[], object]) -> None:
         """Does something that every replay is to do in the same place."""

@@ -11,6 +11,7 @@ from ..arguments import flag
 from ..capture.program import Call as CapturedCall
 from ..capture.program import Launch as CapturedLaunch
 from ..capture.program import Program
+from ..capture.program import Work as CapturedWork
 from ..engine import evaluate as run
 from ..engine import programs
 from ..fusion.plan import Call, Step
@@ -30,7 +31,7 @@ class Launch(NamedTuple):
     text: str  # in the loop language; empty for a vendor's routine
     source: str  # what the backend made of it, if asked for
     origin: (
-        str  # where its program is: "in memory", "on disk" or "to be compiled"; or "vendor routine"
+        str  # where its program is: "in memory", "on disk", "to be compiled"; or "vendor routine"
     )
     grid: tuple[int, ...]
     nbytes: int  # read and written, each element once
@@ -196,7 +197,13 @@ def _replay(arguments: str, program: Program, source: bool) -> Replay:
     return Replay(arguments, launches, program.arena, sum(program.sizes))
 
 
-def _act(where: Opened, how: str, act: CapturedLaunch | CapturedCall, source: bool) -> Launch:
+def _act(
+    where: Opened, how: str, act: CapturedLaunch | CapturedCall | CapturedWork, source: bool
+) -> Launch:
+    if isinstance(act, CapturedWork):
+        text, why = act.source if source else "", "a kernel of one's own"
+        device = str(where.device)
+        return Launch(how + act.name, device, why, "", text, "raw kernel", (), act.nbytes, 0)
     if isinstance(act, CapturedLaunch):
         made = _launch(where, act.planned, source)
         return made._replace(name=how + made.name, fresh=0)

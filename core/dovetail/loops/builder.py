@@ -229,7 +229,7 @@ class _Scheduler(Cloner):
             return done
         free = _free_loops(old, self)
         depth = max((s.depth for s in self.open if s.loop in free), default=0)
-        if old.effects:
+        if old.effects or _may_change(old):
             depth = self.open[-1].depth
         inner, self.open = self.open[depth + 1 :], self.open[: depth + 1]
         new = self._loop_here(old)
@@ -245,9 +245,13 @@ class _Scheduler(Cloner):
         for a, b in zip(old.carry, new.carry, strict=True):
             self.bind(a, b, scope)
         self.open.append(scope)
-        new.update = self.operands(old.update)
+        ordered = any(isinstance(e, Value) for e in old.effects)  # what is read says when
+        if not ordered:
+            new.update = self.operands(old.update)
         for effect in old.effects:
             self._effect(effect)
+        if ordered:
+            new.update = self.operands(old.update)
         new.effects = tuple(s for s in scope.statements if not isinstance(s, Value))
         self._close()
         new.body = tuple(scope.statements)
@@ -290,6 +294,28 @@ def _free_loops(loop: Loop, scheduler: _Scheduler) -> set[Loop | None]:
         else:
             stack += x.args
     return found
+
+
+def _may_change(loop: Loop) -> bool:
+    """Whether a loop reads what a store may change: it stays where it is, as such a load does."""
+    seen: set[int] = set()
+    stack: list[Statement] = [loop]
+    while stack:
+        x = stack.pop()
+        if id(x) in seen:
+            continue
+        seen.add(id(x))
+        if isinstance(x, Loop):
+            stack += [*x.update, *x.effects]
+        elif isinstance(x, (Store, Atomic)):
+            stack += [x.index, x.value] + ([] if x.when is None else [x.when])
+        elif x.op == "load" and x.buffer.access != "r":
+            return True
+        elif x.op == "result":
+            stack.append(x.place[0])
+        else:
+            stack += x.args
+    return False
 
 
 # --- how partial results combine -----------------------------------------------------------------

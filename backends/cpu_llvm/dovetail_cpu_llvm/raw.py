@@ -1,0 +1,166 @@
+"""Kernels that users write in C: compiled by the system's compiler, and called once a launch."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from dovetail.extend import (
+    CompileError,
+    DType,
+    Grid,
+    RawArgument,
+    RawLaunch,
+    Scalar,
+    StreamHandle,
+    cache_binary,
+    cached_binary,
+)
+
+COMPILERS = ("cc", "gcc", "clang")
+FLAGS = ("-x", "c", "-std=gnu11", "-O3", "-march=native", "-ffp-contract=off", "-fPIC", "-shared")
+TIME = 300  # seconds that a compiler may take
+_C = {
+    "bool": "bool", "int8": "int8_t", "int16": "int16_t", "int32": "int32_t", "int64": "int64_t",
+    "uint8": "uint8_t", "uint16": "uint16_t", "uint32": "uint32_t", "uint64": "uint64_t",
+    "float16": "uint16_t", "bfloat16": "uint16_t", "float32": "float", "float64": "double",
+    "complex64": "float _Complex", "complex128": "double _Complex",
+}  # fmt: skip
+_CTYPES: dict[str, Any] = {
+    "bool": ctypes.c_bool, "int8": ctypes.c_int8, "int16": ctypes.c_int16, "int32": ctypes.c_int32,
+    "int64": ctypes.c_int64, "uint8": ctypes.c_uint8, "uint16": ctypes.c_uint16,
+    "uint32": ctypes.c_uint32, "uint64": ctypes.c_uint64, "float32": ctypes.c_float,
+    "float64": ctypes.c_double,
+}  # fmt: skip
+
+
+def prototype(name: str, arguments: Sequence[RawArgument]) -> str:
+    """How C declares a function of these parameters."""
+    return f"void {name}({', '.join(map(_declared, arguments)) or 'void'})"
+
+
+def _declared(a: RawArgument) -> str:
+    return f"{'const ' * (a.access == 'r')}{_type(a.dtype)} {'*' * bool(a.access)}{a.name}"
+
+
+def _type(d: DType) -> str:
+    return _C[d.name]
+
+
+def compile_raw(
+    fingerprint: str, source: str, name: str, arguments: Sequence[RawArgument],
+    options: Sequence[str],
+) -> RawLaunch:  # fmt: skip
+    """What calls a function of a text in C. Raises: CompileError."""
+    declared = prototype(name, arguments)
+    text = (
+        "#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n"
+        f'#line 1 "{name}.c"\n{source}\n#line 1 "signature"\n{declared};\n'
+    )
+    library = _library(fingerprint, text, name, tuple(options), declared)
+    try:
+        f = library[name]
+    except AttributeError:
+        raise CompileError(
+            f"the text defines no function {name}: write `{declared} {{...}}`"
+        ) from None
+    f.restype = None
+    f.argtypes = [ctypes.c_void_p if a.access else _CTYPES[a.dtype.name] for a in arguments]
+    return _call(f, arguments, library)
+
+
+def _call(f: Any, arguments: Sequence[RawArgument], library: Any) -> RawLaunch:
+    """A function of handles and offsets, numbers, no grid and a stream; it keeps the library."""
+    memory = [a for a in arguments if a.access]
+    if tuple(arguments[: len(memory)]) == tuple(memory):  # memory first, then numbers: the usual
+
+        def in_order(
+            at: list[Any], numbers: Sequence[Scalar], grid: Grid | None, stream: StreamHandle
+        ) -> None:
+            f(*map(int.__add__, at[::2], at[1::2]), *numbers)
+
+        return in_order
+    pointers = iter(range(len(memory)))
+    rest = iter(range(len(arguments) - len(memory)))
+    order = [(True, next(pointers)) if a.access else (False, next(rest)) for a in arguments]
+
+    def mixed(
+        at: list[Any], numbers: Sequence[Scalar], grid: Grid | None, stream: StreamHandle
+    ) -> None:
+        f(*[at[2 * k] + at[2 * k + 1] if is_memory else numbers[k] for is_memory, k in order])
+
+    return mixed
+
+
+def _library(
+    fingerprint: str, text: str, name: str, options: tuple[str, ...], declared: str
+) -> ctypes.CDLL:
+    compiler, version = _compiler()
+    key = "\n".join([version, *FLAGS, *options, text])
+    kept = cached_binary(fingerprint, key)
+    if kept is not None:
+        try:
+            return _loaded(kept)
+        except OSError:
+            pass  # damaged: it is made anew
+    binary = _compiled(compiler, text, name, options, declared)
+    cache_binary(fingerprint, key, binary)
+    return _loaded(binary)
+
+
+def _compiled(
+    compiler: str, text: str, name: str, options: tuple[str, ...], declared: str
+) -> bytes:
+    with tempfile.TemporaryDirectory(prefix="dovetail-") as folder:
+        given, made = Path(folder, "kernel.c"), Path(folder, "kernel.so")
+        given.write_text(text)
+        command = [compiler, *FLAGS, "-o", str(made), str(given), "-lm", *options]
+        try:
+            said = subprocess.run(
+                command, capture_output=True, text=True, check=False, timeout=TIME,
+                env={**os.environ, "LC_ALL": "C"},
+            )  # fmt: skip
+        except (OSError, subprocess.SubprocessError) as error:
+            raise CompileError(f"{compiler} could not be run: {error}") from error
+        if said.returncode != 0:
+            hint = ""
+            if "conflicting types" in said.stderr:
+                hint = f"\nThe signature says: {declared}"
+            raise CompileError(f"{compiler} refused it:\n{said.stderr.strip()}{hint}")
+        return made.read_bytes()
+
+
+def _loaded(binary: bytes) -> ctypes.CDLL:
+    """A shared library that is in memory: the loader wants a file."""
+    number, path = tempfile.mkstemp(prefix="dovetail-", suffix=".so")
+    try:
+        with os.fdopen(number, "wb") as file:
+            file.write(binary)
+        return ctypes.CDLL(path)
+    finally:
+        os.unlink(path)
+
+
+@cache
+def _compiler() -> tuple[str, str]:
+    """The system's C compiler, and what it says of itself. Raises: CompileError."""
+    for name in COMPILERS:
+        path = shutil.which(name)
+        if path is None:
+            continue
+        said = subprocess.run(
+            [path, "--version"], capture_output=True, text=True, check=False, timeout=TIME
+        )
+        if said.returncode == 0:
+            return path, said.stdout
+    raise CompileError(
+        f"there is no C compiler ({', '.join(COMPILERS)}) on the PATH: install one "
+        "(apt install gcc libc6-dev), or write the kernel as dt.kernel, which needs none"
+    )

@@ -1,0 +1,79 @@
+"""Kernels that users write in OpenCL C: built by the driver, queued like any other."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import pyopencl as cl
+from dovetail.extend import (
+    ArgumentError,
+    CompileError,
+    Grid,
+    RawArgument,
+    RawLaunch,
+    Scalar,
+    scalar_argument,
+)
+
+from .compile import Compiler
+
+
+def compile_raw(
+    compiler: Compiler, queue: Any, source: str, name: str, arguments: Sequence[RawArgument],
+    options: Sequence[str],
+) -> RawLaunch:  # fmt: skip
+    """What queues a kernel of a text. Raises: CompileError."""
+    program = cl.Program(compiler.context, source)
+    try:
+        built = compiler.build_text(program, options)
+        kernel = cl.Kernel(built, name)
+    except cl.Error as error:
+        raise CompileError(f"{compiler.device.name} refused it: {error}") from error
+    if kernel.num_args != len(arguments):
+        raise CompileError(
+            f"the kernel {name} has {kernel.num_args} parameters, its signature {len(arguments)}"
+        )
+    return _Raw(compiler.device, queue, kernel, arguments).launch
+
+
+class _Raw:
+    """A kernel, whose arguments are set anew for each launch."""
+
+    def __init__(
+        self, device: Any, queue: Any, kernel: Any, arguments: Sequence[RawArgument]
+    ) -> None:
+        self.queue, self.kernel, self.lock = queue, kernel, threading.Lock()
+        self.alignment = device.mem_base_addr_align // 8  # of bits
+        self.memory = [k for k, a in enumerate(arguments) if a.access]
+        self.numbers = [
+            (k, scalar_argument(a.dtype)) for k, a in enumerate(arguments) if not a.access
+        ]
+
+    def launch(
+        self, at: list[Any], numbers: Sequence[Scalar], grid: Grid | None, stream: Any
+    ) -> None:
+        """Queues it over a grid, of which the first axis is get_global_id(0)."""
+        assert grid is not None
+        group, points = grid.group, grid.points
+        if group is not None:  # the points of a grid are whole groups
+            points = tuple(-(-n // m) * m for n, m in zip(points, group, strict=True))
+        with self.lock:  # arguments belong to the kernel object until it is queued
+            # Held until it is queued: to set an argument retains nothing.
+            memory = [self._at(*pair) for pair in zip(at[::2], at[1::2], strict=True)]
+            for k, buffer in zip(self.memory, memory, strict=True):
+                self.kernel.set_arg(k, buffer)
+            for (k, number), x in zip(self.numbers, numbers, strict=True):
+                self.kernel.set_arg(k, number(x))
+            cl.enqueue_nd_range_kernel(stream or self.queue, self.kernel, points, group)
+
+    def _at(self, buffer: Any, offset: int) -> Any:
+        if offset == 0:
+            return buffer
+        if offset % self.alignment:
+            raise ArgumentError(
+                f"memory begins at byte {offset} of a buffer, and this device passes pointers to "
+                f"multiples of {self.alignment} alone: pass a copy of the view"
+            )
+        return buffer.get_sub_region(offset, buffer.size - offset)

@@ -1,0 +1,244 @@
+"""`dovetail demo kernels`: four kernels of one's own, drawn as pictures, on every device at hand.
+
+The Mandelbrot set, heat that spreads over a plate with a halo, a histogram with integer atomics,
+and attention with a row at each point. Every device must give the same bits: each has a digest of
+each picture, and the demo fails where two differ.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import importlib
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+import dovetail as dt
+
+from .demo import INK, PAPER, REFERENCE, available, lacks
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much work the demo is. The interpreter is slow, and gets the small one."""
+
+    side: int = 384  # of the Mandelbrot set and the plate
+    rounds: int = 200  # of the Mandelbrot set
+    steps: int = 600  # of the plate
+    numbers: int = 1_000_000  # counted
+    rows: int = 192  # of the attention
+
+
+FULL, SMALL = Size(), Size(side=48, rounds=40, steps=40, numbers=20_000, rows=32)
+
+
+# --- the kernels ----------------------------------------------------------------------------------
+
+
+@dt.kernel
+def mandelbrot(out: dt.Out, rounds: int, left: dt.float32, low: dt.float32, size: dt.float32):
+    """After how many rounds each point leaves the disc of radius 2."""
+    for i, j in dt.grid(*out.shape):
+        x = left + j * size / out.shape[1]
+        y = low + i * size / out.shape[0]
+        re = im = dt.float32(0.0)
+        escaped = rounds
+        for k in range(rounds):
+            re, im = re * re - im * im + x, 2.0 * re * im + y
+            if re * re + im * im > 4.0:
+                escaped = k
+                break
+        out[i, j] = escaped
+
+
+@dt.kernel
+def spread(after: dt.Out, before: dt.In, rate: float):
+    """One step of the heat equation; the halo keeps its values."""
+    rows, columns = before.shape
+    for i, j in dt.grid((1, rows - 1), (1, columns - 1)):
+        around = before[i - 1, j] + before[i + 1, j] + before[i, j - 1] + before[i, j + 1]
+        after[i, j] = before[i, j] + rate * (around - 4 * before[i, j])
+
+
+@dt.kernel
+def count(counts: dt.InOut, x: dt.In, y: dt.In, low: float, width: float):
+    """How many points fall into each square of a plane."""
+    for k in dt.grid(len(x)):
+        i, j = math.floor((y[k] - low) / width), math.floor((x[k] - low) / width)
+        if 0 <= i < counts.shape[0] and 0 <= j < counts.shape[1]:
+            dt.atomic_add(counts, (i, j), 1)
+
+
+@dt.kernel
+def attend(weights: dt.InOut, q: dt.In, k: dt.In, scale: float):
+    """The softmax of each row of q k^T."""
+    n, size = k.shape
+    for i in dt.grid(len(q)):
+        for j in range(n):
+            weights[i, j] = scale * sum(q[i, d] * k[j, d] for d in range(size))
+        top = max(weights[i, j] for j in range(n))
+        total = sum(dt.exp(weights[i, j] - top) for j in range(n))
+        for j in range(n):
+            weights[i, j] = dt.exp(weights[i, j] - top) / total
+
+
+# --- the pictures ---------------------------------------------------------------------------------
+
+
+def _set(device: str, size: Size) -> Array:
+    out = dt.zeros((size.side, size.side), dtype=dt.int32, device=device)
+    mandelbrot(out, size.rounds, -2.1, -1.4, 2.8)
+    return out.numpy()
+
+
+def _plate(device: str, size: Size) -> Array:
+    plate = dt.zeros((size.side, size.side), device=device)
+    middle, part = size.side // 2, size.side // 6
+    plate[0] = 100.0
+    plate[middle - part : middle + part, middle - part : middle + part] = 80.0
+    other = plate.copy()
+    for _ in range(size.steps):
+        spread(other, plate, 0.2)
+        plate, other = other, plate
+    return plate.numpy()
+
+
+def _counts(device: str, size: Size) -> Array:
+    x, y = dt.random.default_rng(0).normal((2, size.numbers), device=device)
+    bins = min(size.side, 96)
+    counts = dt.zeros((bins, bins), dtype=dt.int32, device=device)
+    count(counts, x, y * 0.5 + x * x * 0.5 - 0.5, -3.0, 6.0 / bins)
+    return counts.numpy()
+
+
+def _weights(device: str, size: Size) -> Array:
+    at = dt.linspace(0.0, 12.0, size.rows, device=device)
+    angle = dt.expand_dims(at, axis=1) * dt.linspace(0.5, 4.0, 12, device=device)
+    q = dt.concat([dt.sin(angle), dt.cos(angle)], axis=1)
+    weights = dt.zeros((size.rows, size.rows), device=device)
+    attend(weights, q, q, 1.0)
+    return weights.numpy()
+
+
+PICTURES: dict[str, Callable[[str, Size], Array]] = {
+    "Mandelbrot": _set, "heat": _plate, "histogram": _counts, "attention": _weights,
+}  # fmt: skip
+
+
+@dataclass
+class Outcome:
+    """What one device drew."""
+
+    device: str
+    size: Size
+    pictures: dict[str, Array] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def digest(self, name: str) -> str:
+        """SHA-256 of a picture's bytes."""
+        return hashlib.sha256(np.ascontiguousarray(self.pictures[name]).tobytes()).hexdigest()
+
+
+def drawn(device: str, size: Size) -> Outcome:
+    """All pictures, on one device."""
+    out = Outcome(device, size)
+    for name, work in PICTURES.items():
+        begun = time.perf_counter()
+        out.pictures[name] = work(device, size)
+        out.seconds[name] = time.perf_counter() - begun
+    return out
+
+
+def disagreements(outcomes: Sequence[Outcome]) -> list[str]:
+    """A line for each picture whose bits differ from the first device's of that size."""
+    first: dict[Size, Outcome] = {}
+    return [
+        f"{out.device} and {other.device} differ: {name}"
+        for out in outcomes
+        for other in (first.setdefault(out.size, out),)
+        for name in PICTURES
+        if out.digest(name) != other.digest(name)
+    ]
+
+
+# --- the command ----------------------------------------------------------------------------------
+
+
+def main(arguments: Sequence[str]) -> int:
+    """0 if all devices agree to the last bit, 1 if not, 2 if the demo cannot run."""
+    console = Console(soft_wrap=True)
+    parser = argparse.ArgumentParser(
+        prog="dovetail demo kernels", description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    parser.add_argument("--device", action="append", help="may be given again; default: all")
+    parser.add_argument(
+        "--out", type=Path, default=Path("kernels.png"), help="picture (%(default)s)"
+    )
+    parser.add_argument("--quick", action="store_true", help="small pictures alone")
+    asked = parser.parse_args(arguments)
+    if lacks(("matplotlib",), console):
+        return 2
+    return run(asked.device or available(), asked.out, asked.quick, console)
+
+
+def run(devices: Sequence[str], picture: Path, quick: bool, console: Console) -> int:
+    """Draws on every device, shows what came out, and compares digests."""
+    large = [] if quick else [drawn(d, FULL) for d in devices if d != REFERENCE]
+    small = [drawn(d, SMALL) for d in devices] if quick or REFERENCE in devices else []
+    outcomes = large + small
+    console.print(digests_table(outcomes))
+    if large and small:
+        console.print(
+            "The reference interpreter is slow and drew small pictures; every other device drew "
+            "the same ones as well."
+        )
+    draw(outcomes[0], picture)
+    console.print(f"Picture: {picture}")
+    wrong = disagreements(outcomes)
+    for line in wrong:
+        console.print(f"[red]{line}[/]")
+    return 1 if wrong else 0
+
+
+def digests_table(outcomes: Sequence[Outcome]) -> Table:
+    """Seconds and digest of each picture by device."""
+    table = Table("device", "picture", "size", title="Pictures")
+    table.add_column("seconds", justify="right")
+    table.add_column("digest")
+    for out in outcomes:
+        for k, (name, image) in enumerate(out.pictures.items()):
+            size = " x ".join(map(str, image.shape))
+            row = (name, size, f"{out.seconds[name]:.3f}", out.digest(name)[:16])
+            table.add_row("" if k else out.device, *row, end_section=k == len(out.pictures) - 1)
+    return table
+
+
+COLORS = {"Mandelbrot": "twilight_shifted", "heat": "inferno", "histogram": "viridis",
+          "attention": "cividis"}  # fmt: skip
+
+
+def draw(out: Outcome, path: Path) -> None:
+    """Writes the four pictures, side by side."""
+    figures: Any = importlib.import_module("matplotlib.figure")
+    importlib.import_module("matplotlib.backends.backend_agg")
+    figure = figures.Figure(figsize=(13, 4), facecolor=PAPER, layout="constrained")
+    for axes, (name, image) in zip(figure.subplots(1, 4), out.pictures.items(), strict=True):
+        axes.imshow(np.sqrt(image), cmap=COLORS[name], interpolation="nearest")
+        axes.set_title(f"{name}\n{out.digest(name)[:16]}", color=INK, fontsize=10)
+        axes.axis("off")
+    figure.suptitle(
+        f"Kernels of one's own on {out.device}, with their digests", color=INK, fontsize=14,
+        fontweight="bold",
+    )  # fmt: skip
+    figure.savefig(path, dpi=120)

@@ -1,0 +1,37 @@
+# What the compiled form of `direct.py` knows of its types.
+cimport cython
+
+from dovetail.backend.streams cimport current_handle
+from dovetail.engine.events cimport Counters
+from dovetail.engine.launching cimport run as run_step
+from dovetail.engine.programs cimport BoundStep
+from dovetail.graph.expr cimport Expr, overwritten, readers, reads, storage_of
+from dovetail.graph.turn cimport Turn
+from dovetail.memory.pointer cimport DataPtr
+from dovetail.memory.storage cimport Storage
+from dovetail.plugins.opened cimport Opened
+from dovetail.settings cimport Flags
+
+cdef Counters counters
+cdef Flags flags
+cdef Turn _turn
+
+
+cpdef launch(
+    object name, object steps, list leaves, tuple written, list numbers, object line
+)
+@cython.locals(opened=Opened, at=list, e=Expr, ptr=DataPtr, step=BoundStep)
+cpdef _launched(
+    object name, object steps, list leaves, tuple written, list numbers, object line
+)
+@cython.locals(e=Expr, k=Py_ssize_t, target=Expr, storage=Storage, opened=Opened)
+cpdef Opened ready(list leaves, tuple written)
+cpdef run(
+    object name, object source, list leaves, tuple written, list numbers, object work, object grid
+)
+@cython.locals(opened=Opened, at=list, e=Expr, ptr=DataPtr)
+cpdef _ran(
+    object name, object source, list leaves, tuple written, list numbers, object work, object grid
+)
+@cython.locals(k=Py_ssize_t, e=Expr)
+cpdef _done(list leaves, tuple written, Opened opened, object name)

@@ -1,0 +1,183 @@
+"""What kernels of loops are written with: kinds of parameters, grids and atomics.
+
+Each does in plain Python, on NumPy's arrays, what it means in a kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import product
+from typing import Protocol, overload
+
+from ..arguments import integer
+from ..errors import ArgumentError
+
+__all__ = [
+    "In", "InOut", "Out", "atomic_add", "atomic_and", "atomic_max", "atomic_min", "atomic_or",
+    "grid",
+]  # fmt: skip
+
+
+class Elements(Protocol):
+    """What has integers by index: a parameter of a kernel, an array, a list."""
+
+    def __getitem__(self, place: int | tuple[int, ...], /) -> int: ...
+    def __setitem__(self, place: int | tuple[int, ...], value: int, /) -> None: ...
+
+
+class In:
+    """Says that a parameter of a `dt.kernel` is a tensor that it reads.
+
+    >>> import dovetail as dt
+    >>> dt.In.access
+    'r'
+    """
+
+    access = "r"
+
+
+class Out:
+    """Says that a parameter of a `dt.kernel` is a tensor that it writes; the rest stays as it was.
+
+    >>> import dovetail as dt
+    >>> dt.Out.access
+    'w'
+    """
+
+    access = "w"
+
+
+class InOut:
+    """Says that a parameter of a `dt.kernel` is a tensor that it reads and writes.
+
+    >>> import dovetail as dt
+    >>> dt.InOut.access
+    'rw'
+    """
+
+    access = "rw"
+
+
+@overload
+def grid(extent: int | tuple[int, int], /) -> Iterator[int]: ...
+@overload
+def grid(*extents: int | tuple[int, int]) -> Iterator[tuple[int, ...]]: ...
+def grid(*extents: int | tuple[int, int]) -> Iterator[int] | Iterator[tuple[int, ...]]:
+    """The points of a grid, in a `dt.kernel`: independent of each other, in no order.
+
+    `extents`: of each axis how many, or (start, stop). A loop over it at the top of a kernel is one
+    launch; inside of a point it is a loop whose rounds are independent. In plain Python it walks
+    through the points.
+    Raises: ArgumentError, ArgumentTypeError.
+
+    >>> import dovetail as dt
+    >>> list(dt.grid(2, (1, 3)))
+    [(0, 1), (0, 2), (1, 1), (1, 2)]
+    """
+    if not extents:
+        raise ArgumentError("grid: needs an extent for each axis: dt.grid(n), dt.grid((1, n), m)")
+    ranges = [_range(e) for e in extents]
+    return iter(ranges[0]) if len(ranges) == 1 else product(*ranges)
+
+
+def _range(extent: int | tuple[int, int]) -> range:
+    if isinstance(extent, tuple):
+        if len(extent) != 2:
+            raise ArgumentError(f"grid: an axis is an extent or (start, stop), not {extent!r}")
+        return range(integer("grid", extent[0], "start"), integer("grid", extent[1], "stop"))
+    return range(integer("grid", extent, "extent"))
+
+
+def _put(x: Elements, place: int | tuple[int, ...], combined: Callable[[int], int]) -> None:
+    x[place] = combined(x[place])
+
+
+def atomic_add(x: Elements, place: int | tuple[int, ...], value: int) -> None:
+    """Adds to an element of integers that many points of a `dt.kernel` may change; returns nothing.
+
+    `x`: a parameter that is `dt.Out` or `dt.InOut`. `place`: its index, or a tuple of them.
+    `value`: what is added; sums wrap.
+    Shapes: any.
+    Dtypes: int32, int64, uint32, uint64.
+    Raises: KernelError in the kernel where the dtype is another one.
+
+    >>> import dovetail as dt
+    >>> counts = [0, 0, 0]
+    >>> dt.atomic_add(counts, 1, 5); counts
+    [0, 5, 0]
+    """
+    _put(x, place, lambda old: old + value)
+
+
+def atomic_max(x: Elements, place: int | tuple[int, ...], value: int) -> None:
+    """Puts the larger of an element and a value there, as `dt.atomic_add` does the sum.
+
+    `x`: a parameter that is `dt.Out` or `dt.InOut`. `place`: its index, or a tuple of them.
+    `value`: what is compared.
+    Shapes: any.
+    Dtypes: int32, int64, uint32, uint64.
+    Raises: KernelError in the kernel where the dtype is another one.
+
+    >>> import dovetail as dt
+    >>> most = [3, 4]
+    >>> dt.atomic_max(most, 0, 5); most
+    [5, 4]
+    """
+    _put(x, place, lambda old: max(old, value))
+
+
+def atomic_min(x: Elements, place: int | tuple[int, ...], value: int) -> None:
+    """Puts the smaller of an element and a value there, as `dt.atomic_add` does the sum.
+
+    `x`: a parameter that is `dt.Out` or `dt.InOut`. `place`: its index, or a tuple of them.
+    `value`: what is compared.
+    Shapes: any.
+    Dtypes: int32, int64, uint32, uint64.
+    Raises: KernelError in the kernel where the dtype is another one.
+
+    >>> import dovetail as dt
+    >>> least = [3, 4]
+    >>> dt.atomic_min(least, 1, 2); least
+    [3, 2]
+    """
+    _put(x, place, lambda old: min(old, value))
+
+
+def atomic_and(x: Elements, place: int | tuple[int, ...], value: int) -> None:
+    """Puts the bits that an element and a value share there, as `dt.atomic_add` does the sum.
+
+    `x`: a parameter that is `dt.Out` or `dt.InOut`. `place`: its index, or a tuple of them.
+    `value`: the bits that may stay.
+    Shapes: any.
+    Dtypes: int32, int64, uint32, uint64.
+    Raises: KernelError in the kernel where the dtype is another one.
+
+    >>> import dovetail as dt
+    >>> bits = [7, 5]
+    >>> dt.atomic_and(bits, 0, 12); bits
+    [4, 5]
+    """
+    _put(x, place, lambda old: old & value)
+
+
+def atomic_or(x: Elements, place: int | tuple[int, ...], value: int) -> None:
+    """Puts the bits of an element and of a value there, as `dt.atomic_add` does the sum.
+
+    `x`: a parameter that is `dt.Out` or `dt.InOut`. `place`: its index, or a tuple of them.
+    `value`: the bits that are set.
+    Shapes: any.
+    Dtypes: int32, int64, uint32, uint64.
+    Raises: KernelError in the kernel where the dtype is another one.
+
+    >>> import dovetail as dt
+    >>> bits = [1, 2]
+    >>> dt.atomic_or(bits, 1, 5); bits
+    [1, 7]
+    """
+    _put(x, place, lambda old: old | value)
+
+
+ATOMICS = {
+    id(atomic_add): "add", id(atomic_and): "and", id(atomic_max): "max", id(atomic_min): "min",
+    id(atomic_or): "or",
+}  # fmt: skip

@@ -1,0 +1,263 @@
+"""`dt.raw_kernel`: text in a device's own language."""
+
+from __future__ import annotations
+
+import shutil
+from typing import Any
+
+import dovetail as dt
+import numpy as np
+import pytest
+
+C = """void scale(float *out, const float *x, int64_t n, float a) {
+  for (int64_t i = 0; i < n; i++)
+    out[i] = a * x[i];
+}"""
+OPENCL = """__kernel void scale(__global float *out, __global const float *x, long n, float a) {
+  long i = get_global_id(0);
+  if (i < n) out[i] = a * x[i];
+}"""
+CUDA = """extern "C" __global__ void scale(float *out, const float *x, long long n, float a) {
+  long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+  if (i < n) out[i] = a * x[i];
+}"""
+TEXTS = {"cpu": C, "opencl": OPENCL, "cuda": CUDA}
+SIGNATURE = "scale(out: w float32, x: r float32, n: int64, a: float32)"
+
+
+@pytest.fixture
+def kind(device: dt.Device) -> str:
+    """The device's type, where it has such kernels."""
+    if device.type not in TEXTS:
+        pytest.skip(f"{device.type} has no language of its own")
+    if device.type == "cpu" and not any(map(shutil.which, ("cc", "gcc", "clang"))):
+        pytest.skip("there is no C compiler")
+    return device.type
+
+
+def made(kind: str, text: str = "", signature: str = SIGNATURE, **more: Any) -> Any:
+    return dt.raw_kernel(text or TEXTS[kind], kind, signature, **more)
+
+
+def test_it_is_compiled_and_launched(kind: str) -> None:
+    k = made(kind)
+    assert repr(k) == f"<dt.raw_kernel scale of {kind}>"
+    for n in (1, 1000):
+        x, out = dt.arange(n, dtype=dt.float32) + 1, dt.zeros(n)  # pending
+        later = out + 1
+        k(out, x, n, 2.5)
+        assert out.tolist() == (2.5 * (np.arange(n) + 1)).tolist()
+        assert later.tolist() == [1.0] * n
+    k(out[:0], x[:0], 0, 2.5)
+
+
+def test_it_is_captured(kind: str) -> None:
+    k = made(kind)
+
+    @dt.jit
+    def f(x: dt.Tensor, a: float) -> dt.Tensor:
+        out = dt.zeros_like(x)
+        k(out, x * 2, x.shape[0], a)
+        return out + 1
+
+    for a in (1.0, 2.0, 3.0):
+        assert f(dt.ones(5), a).tolist() == [2 * a + 1] * 5
+    assert f.captures == 1
+    shown = str(dt.explain(f, source=True))
+    assert "raw kernel" in shown and "scale" in shown
+    with dt.profile() as p:
+        f(dt.ones(5), 1.0)
+        k(dt.zeros(3), dt.ones(3), 3, 1.0)
+    assert sum(line.count for line in p.lines() if line.name == "launch scale") == 2
+
+
+def test_its_arguments_are_looked_at(kind: str) -> None:
+    k, x, out = made(kind), dt.ones(4), dt.zeros(4)
+    for args, error, said in [
+        ((out, x, 4), dt.ArgumentTypeError, "takes .out, x, n, a. by place"),
+        ((out, x, 4.0, 1.0), dt.ArgumentTypeError, "n must be int, not float"),
+        ((out, x, 4, "1"), dt.ArgumentTypeError, "a must be float or int, not str"),
+        ((out, [1.0], 4, 1.0), dt.ArgumentTypeError, "x must be a tensor"),
+        ((out, dt.ones(4, dtype=dt.int32), 4, 1.0), dt.DTypeError, "x is float32 in its signature"),
+        ((out, dt.ones(8)[::2], 4, 1.0), dt.LayoutError, "pass x.contiguous"),
+        ((dt.broadcast_to(out[:1], (4,)), x, 4, 1.0), dt.ReadOnlyError, "broadcast"),
+    ]:
+        with pytest.raises(error, match=said):
+            k(*args)
+    k(out, x, np.int64(4), np.float32(3))
+    assert out.tolist() == [3.0] * 4
+    made(kind, strided=True)(out, dt.ones(8)[::2], 4, 1.0)
+    with pytest.raises(dt.GradientError, match="x requires a gradient"):
+        k(out, dt.ones(4).requires_grad_(), 4, 1.0)
+
+
+def test_what_is_written_and_read_is_parted(kind: str) -> None:
+    x = dt.arange(64, dtype=dt.float32)
+    made(kind)(x[32:], x[:32], 32, 2.0)
+    assert x.tolist() == [*range(32), *range(0, 64, 2)]
+    made(kind)(x, x, 64, 0.5)
+    assert x.tolist()[:4] == [0, 0.5, 1, 1.5]
+
+
+def test_a_text_that_is_wrong_is_shown_with_its_line(kind: str) -> None:
+    x, out = dt.ones(4), dt.zeros(4)
+    with pytest.raises(dt.CompileError) as caught:
+        made(kind, TEXTS[kind].replace("a * x[i]", "b * x[i]"))(out, x, 4, 1.0)
+    said = str(caught.value)
+    assert said.startswith("raw_kernel scale: ") and "refused" in said
+    assert "\n  line 3: " in said and "b * x[i];" in said.split("\n  line 3: ")[1]
+    with pytest.raises(dt.CompileError, match=r"scale|INVALID_KERNEL_NAME"):
+        made(kind, TEXTS[kind].replace("scale", "other"))(out, x, 4, 1.0)
+
+
+def test_of_another_device(kind: str) -> None:
+    k = made(kind)
+    with pytest.raises(dt.DeviceError, match=f"is text for {kind}, and its arguments are on ref"):
+        k(dt.zeros(3, device="reference"), dt.ones(3, device="reference"), 3, 1.0)
+
+
+def test_a_device_without_a_language() -> None:
+    k = dt.raw_kernel(C, "reference", SIGNATURE)
+    with pytest.raises(
+        dt.CompileError, match=r"reference has no language .* write it as dt.kernel"
+    ):
+        k(dt.zeros(3, device="reference"), dt.ones(3, device="reference"), 3, 1.0)
+
+
+def test_signatures() -> None:
+    for signature, said in [
+        ("scale", "must be like"),
+        ("scale(x)", "'x' in the signature: write `x: r float32`"),
+        ("scale(x: r float31)", "write `x: r float32`"),
+        ("scale(x: q float32)", "write `x: r float32`"),
+        ("scale(x: r float32)", "writes nothing"),
+        ("scale(x: w float32, x: r float32)", "two parameters of one name"),
+        ("scale(x: w float32, z: complex64)", "no number of complex64"),
+        ("scale(x: w float32, z: float16)", "no number of float16"),
+    ]:
+        with pytest.raises(dt.ArgumentError, match=said):
+            dt.raw_kernel(C, "cpu", signature)
+    for args in [(3, "cpu", SIGNATURE), (C, 3, SIGNATURE), (C, "cpu", 3)]:
+        with pytest.raises(dt.ArgumentTypeError):
+            dt.raw_kernel(*args)  # type: ignore[arg-type]
+    with pytest.raises(dt.ArgumentTypeError, match="options"):
+        dt.raw_kernel(C, "cpu", SIGNATURE, options="-O1")  # type: ignore[arg-type]
+
+
+# --- C --------------------------------------------------------------------------------------------
+
+EVERY = [
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float32",
+    "float64",
+]
+
+
+@pytest.fixture
+def cpu() -> Any:
+    if "cpu" not in {str(d) for d in dt.devices()}:
+        pytest.skip("dovetail-cpu-llvm is not installed")
+    if not any(map(shutil.which, ("cc", "gcc", "clang"))):
+        pytest.skip("there is no C compiler")
+    before = dt.default_device()
+    yield dt.set_default_device("cpu")
+    dt.set_default_device(before)
+
+
+@pytest.mark.parametrize("dtype", EVERY)
+def test_numbers_of_every_dtype(cpu: dt.Device, dtype: str) -> None:
+    c = {"float32": "float", "float64": "double", "bool": "bool"}.get(dtype, f"{dtype}_t")
+    text = f"void one({c} a, {c} *out, {c} b) {{ out[0] = a; out[1] = b; }}"
+    k = dt.raw_kernel(text, "cpu", f"one(a: {dtype}, out: w {dtype}, b: {dtype})")
+    out = dt.zeros(2, dtype=dtype)
+    a, b = (True, False) if dtype == "bool" else (1, 100)
+    k(a, out, b)
+    assert out.tolist() == [a, b]
+
+
+def test_a_text_that_is_not_what_the_signature_says(cpu: dt.Device) -> None:
+    k = dt.raw_kernel(C, "cpu", SIGNATURE.replace("int64", "int32"))
+    with pytest.raises(dt.CompileError, match="conflicting types") as caught:
+        k(dt.zeros(3), dt.ones(3), 3, 1.0)
+    want = "The signature says: void scale(float *out, const float *x, int32_t n, float a)"
+    assert want in str(caught.value)
+
+
+def test_it_is_kept_on_disk(cpu: dt.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    import subprocess
+
+    from dovetail_cpu_llvm import raw
+
+    text = C.replace("scale", "kept")
+    signature = SIGNATURE.replace("scale", "kept")
+    dt.raw_kernel(text, "cpu", signature)(dt.zeros(3), dt.ones(3), 3, 1.0)
+
+    def refused(*args: Any, **options: Any) -> Any:
+        raise AssertionError("it was compiled again")
+
+    monkeypatch.setattr(subprocess, "run", refused)
+    out = dt.zeros(3)
+    dt.raw_kernel(text, "cpu", signature)(out, dt.ones(3), 3, 4.0)
+    assert out.tolist() == [4.0] * 3
+    with pytest.raises(AssertionError):
+        dt.raw_kernel(text, "cpu", signature, options=("-O1",))(out, dt.ones(3), 3, 4.0)
+    assert raw._compiler()[0]
+
+
+def test_without_a_compiler(cpu: dt.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dovetail_cpu_llvm import raw
+
+    raw._compiler.cache_clear()
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    with pytest.raises(dt.CompileError, match=r"no C compiler \(cc, gcc, clang\) on the PATH"):
+        dt.raw_kernel(C, "cpu", SIGNATURE)(dt.zeros(3), dt.ones(3), 3, 1.0)
+
+
+def test_options_and_no_grid(cpu: dt.Device) -> None:
+    text = "void put(float *out) { out[0] = WHAT; }"
+    out = dt.zeros(1)
+    dt.raw_kernel(text, "cpu", "put(out: w float32)", options=("-DWHAT=7",))(out)
+    assert out.tolist() == [7.0]
+    with pytest.raises(dt.ArgumentError, match="on cpu it is called once; leave grid out"):
+        dt.raw_kernel(text, "cpu", "put(out: w float32)", options=("-DWHAT=7",))(out, grid=3)
+
+
+# --- grids ----------------------------------------------------------------------------------------
+
+PLACES = {
+    "opencl": "__kernel void at(__global int *out, long w) { size_t x = get_global_id(0), y = "
+    "get_global_id(1); if (x < w && y < 3) out[y * w + x] = 10 * y + x; }",
+    "cuda": 'extern "C" __global__ void at(int *out, long long w) { long long x = blockIdx.x * '
+    "(long long)blockDim.x + threadIdx.x, y = blockIdx.y * (long long)blockDim.y + threadIdx.y; "
+    "if (x < w && y < 3) out[y * w + x] = 10 * y + x; }",
+}
+
+
+def test_grids(kind: str) -> None:
+    if kind not in PLACES:
+        pytest.skip("no grids")
+    k = made(kind, PLACES[kind], "at(out: w int32, w: int64)")
+    for group in (None, (2, 1), (4, 4)):
+        out = dt.zeros((3, 5), dtype=dt.int32)
+        k(out, 5, grid=(5, 3), group=group)
+        assert out.tolist() == [[10 * y + x for x in range(5)] for y in range(3)]
+    for grid, group in [((1, 2, 3, 4), None), ((-1,), None), ((2,), (1, 1)), ((), None)]:
+        with pytest.raises(dt.ArgumentError, match="one to three natural numbers"):
+            k(out, 5, grid=grid, group=group)
+    with pytest.raises(dt.ArgumentTypeError):
+        k(out, 5, grid=2.5)
+
+
+def test_opencl_views_begin_where_the_device_can_point(kind: str) -> None:
+    if kind != "opencl":
+        pytest.skip("other devices point anywhere")
+    with pytest.raises(dt.ArgumentError, match=r"multiples of .* alone: pass a copy"):
+        made(kind)(dt.zeros(9)[1:], dt.ones(8), 8, 1.0)
