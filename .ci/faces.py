@@ -83,6 +83,7 @@ OFFERS: dict[str, str] = {
     "insight.profile": "",
     "layout": "",
     "linalg.polynomials": "",
+    "own.elementwise": "",
     "plugins.registry": "devices",
     "settings": "",
     "tensor.host": "",
@@ -208,6 +209,7 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
         "Captured functions",
         {"functions.jit": "", "functions.control_flow": "", "functions.captured_files": ""},
     ),
+    "kernels": ("Kernels of one's own", {"own.elementwise": ""}),
     "errors": ("Errors", {"errors": ""}),
 }
 
@@ -221,7 +223,7 @@ LATE = (
     "functions.orientation", "functions.padding", "functions.patches", "functions.places",
     "functions.products", "functions.sampled", "functions.set_operations",
     "functions.special", "functions.unique", "functions.windows", "insight.explain",
-    "insight.profile", "linalg.polynomials",
+    "insight.profile", "linalg.polynomials", "own.elementwise",
 )  # fmt: skip
 
 

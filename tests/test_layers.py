@@ -94,6 +94,7 @@ MAY_IMPORT = {
     "autograd": "graph ops fusion engine tensor functions",
     "linalg": "loops ops engine tensor functions autograd",
     "fft": "loops graph ops engine tensor functions autograd",
+    "own": "loops graph ops capture insight tensor functions autograd",
     "commands": "loops memory plugins engine tensor",
     "testing": "loops graph ops backend fusion memory plugins engine tensor functions autograd",
 }
@@ -176,8 +177,8 @@ def test_the_contract_allows_nothing_that_is_not_used_and_no_circle() -> None:
 # What each room takes from other distributions; everything else is the standard library's.
 TAKES = {
     "numpy": (
-        "arguments autograd backend commands dtypes familiar fft functions linalg plugins tensor "
-        "testing"
+        "arguments autograd backend commands dtypes familiar fft functions linalg own plugins "
+        "tensor testing"
     ),
     "optree": "functions",  # when a captured function meets a container
     "platformdirs": "backend",
@@ -316,7 +317,7 @@ def test_importing_dovetail_loads_what_is_listed(tmp_path: Path) -> None:
         "dovetail.commands", "dovetail.testing", "dovetail.functions.jit", "dovetail.insight.",
         "dovetail.capture.program", "dovetail.capture.recorder",
         "dovetail.memory.drawing", "dovetail.autograd.check", "dovetail.linalg.", "dovetail.fft.",
-        "json",
+        "dovetail.own.", "json",
     )  # fmt: skip
     assert not [m for m in loaded if m.startswith(late)]
 

@@ -138,7 +138,7 @@ def _names(code: CodeType) -> set[str]:
 
 
 def _attributes(value: object) -> Iterator[tuple[Step, object]]:
-    if type(value).__module__ in ("builtins", "numpy"):
+    if type(value).__module__ in ("builtins", "numpy") or hasattr(value, "holds_no_tensors"):
         return
     for name, part in list(getattr(value, "__dict__", {}).items()):
         yield (getattr, name), part
