@@ -83,6 +83,7 @@ OFFERS: dict[str, str] = {
     "insight.profile": "",
     "layout": "",
     "linalg.polynomials": "",
+    "own.custom": "",
     "own.elementwise": "",
     "plugins.registry": "devices",
     "settings": "",
@@ -209,7 +210,7 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
         "Captured functions",
         {"functions.jit": "", "functions.control_flow": "", "functions.captured_files": ""},
     ),
-    "kernels": ("Kernels of one's own", {"own.elementwise": ""}),
+    "kernels": ("Kernels of one's own", {"own.elementwise": "", "own.custom": ""}),
     "errors": ("Errors", {"errors": ""}),
 }
 
@@ -223,7 +224,8 @@ LATE = (
     "functions.orientation", "functions.padding", "functions.patches", "functions.places",
     "functions.products", "functions.sampled", "functions.set_operations",
     "functions.special", "functions.unique", "functions.windows", "insight.explain",
-    "insight.profile", "linalg.polynomials", "own.elementwise",
+    "insight.profile", "linalg.polynomials", "own.custom",
+    "own.elementwise",
 )  # fmt: skip
 
 

@@ -245,6 +245,7 @@ _LATE = {  # name -> the module that is loaded when it is first asked for
     "polymul": "linalg.polynomials",
     "polysub": "linalg.polynomials",
     "roots": "linalg.polynomials",
+    "custom_op": "own.custom",
     "elementwise": "own.elementwise",
 }
 if typing.TYPE_CHECKING:
@@ -300,6 +301,7 @@ if typing.TYPE_CHECKING:
     from .linalg.polynomials import (
         poly, polyadd, polyder, polyfit, polyint, polymul, polysub, roots,
     )
+    from .own.custom import custom_op
     from .own.elementwise import elementwise
 
 __all__ = [
@@ -318,11 +320,11 @@ __all__ = [
     "choose", "clip", "column_stack", "complex64", "complex128", "compress", "concat", "cond",
     "conj", "contiguous", "convolve", "copy", "copysign", "copyto", "corrcoef", "correlate", "cos",
     "cosh", "count_nonzero", "cov", "cross", "cumulative_logsumexp", "cumulative_prod",
-    "cumulative_sum", "current_stream", "default_device", "default_stream", "deg2rad", "delete",
-    "device", "devices", "diag", "diag_indices", "diag_indices_from", "diagflat", "diagonal",
-    "diff", "digamma", "digitize", "divide", "divmod", "dot", "dsplit", "dstack", "e", "eager",
-    "ediff1d", "einsum", "elementwise", "empty", "empty_like", "enable_grad", "equal", "erf",
-    "erfc", "erfinv", "evaluate", "exp", "exp2", "expand_dims", "expit", "explain", "expm1",
+    "cumulative_sum", "current_stream", "custom_op", "default_device", "default_stream", "deg2rad",
+    "delete", "device", "devices", "diag", "diag_indices", "diag_indices_from", "diagflat",
+    "diagonal", "diff", "digamma", "digitize", "divide", "divmod", "dot", "dsplit", "dstack", "e",
+    "eager", "ediff1d", "einsum", "elementwise", "empty", "empty_like", "enable_grad", "equal",
+    "erf", "erfc", "erfinv", "evaluate", "exp", "exp2", "expand_dims", "expit", "explain", "expm1",
     "extract", "eye", "fft", "fill_diagonal", "finfo", "flatnonzero", "flatten", "flip", "fliplr",
     "flipud", "float16", "float32", "float64", "floor", "floor_divide", "fmax", "fmin", "fmod",
     "fold", "fori_loop", "frexp", "from_blob", "from_dlpack", "fromfunction", "full", "full_like",

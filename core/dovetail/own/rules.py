@@ -68,17 +68,23 @@ class OwnRules:
         rules = [self.all] if self.each is None else self.each.values()
         return {n for rule in rules if rule is not None for n in rule.asks}
 
-    def gradients(self, values: Mapping[str, object]) -> list[Any]:
-        """A gradient for each operand, or None. Raises: GradientError for another number."""
+    def gradients(
+        self, values: Mapping[str, object], operands: Sequence[str] | None = None
+    ) -> list[Any]:
+        """A gradient for each operand, or None; `operands`: those that are tensors, if not all.
+
+        Raises: GradientError for another number.
+        """
+        wanted = self.operands if operands is None else operands
         if self.each is not None:
-            rules = [self.each.get(n) for n in self.operands]
+            rules = [self.each.get(n) for n in wanted]
             return [None if rule is None else rule.given(values) for rule in rules]
         assert self.all is not None
         made = self.all.given(values)
         found = list(made) if isinstance(made, (tuple, list)) else [made]
-        if len(found) != len(self.operands):
+        if len(found) != len(wanted):
             raise GradientError(
-                f"{self.name}: gradient gave {len(found)} of {len(self.operands)} gradients: one "
-                f"for each of {', '.join(self.operands)}, None for one without"
+                f"{self.name}: gradient gave {len(found)} of {len(wanted)} gradients: one for "
+                f"each of {', '.join(wanted)}, None for one without"
             )
         return found
