@@ -96,7 +96,9 @@ MAY_IMPORT = {
     "fft": "loops graph ops engine tensor functions autograd",
     "own": "loops graph ops capture insight tensor functions autograd",
     "commands": "loops memory plugins engine tensor",
-    "testing": "loops graph ops backend fusion memory plugins engine tensor functions autograd",
+    "testing": (
+        "loops graph ops backend fusion memory plugins engine tensor functions autograd own"
+    ),
 }
 GROUND = {
     "arguments", "compiled", "device", "dtypes", "environment", "errors", "familiar", "late",
