@@ -24,13 +24,16 @@ from ..errors import ArgumentError, ArgumentTypeError, DTypeError, GradientError
 from ..functions.datatypes import DTypeLike
 from ..graph.expr import spec
 from ..insight.explain import explain
+from ..memo import Memo
 from ..ops import dtype_rules
 from ..ops.gradient import Rule
 from ..ops.table import Op
+from ..respelled import UNGIVEN
+from ..tensor.fields import expr_of
 from ..tensor.host import fresh
 from ..tensor.operands import ARRAYS, PYTHON_NUMBERS, Operand, beside
 from ..tensor.tensor import Tensor, make
-from ..tensor.verbs import apply, in_place
+from ..tensor.verbs import apply, apply_noted, in_place
 from .derivatives import FLOWS, Derivative, Refused, Rules, derivative_name, needed, op_of
 from .element import REFERENCE, Element, fitted
 from .rules import Gradients, OwnRules
@@ -43,6 +46,8 @@ CastRule: TypeAlias = Callable[..., Sequence[DTypeLike]]
 Examples: TypeAlias = "Sequence[object] | Callable[[], Sequence[object]]"
 Static: TypeAlias = Mapping[str, object]
 
+_BROUGHT = (*ARRAYS, np.generic)
+_lately: Memo[Op] = Memo()  # by the function, and what one or two operands are: specs, or types
 _RULES = {
     "promoted": dtype_rules.same("biufc"),
     "floating": dtype_rules.analytic,
@@ -72,7 +77,6 @@ class Elementwise:
             None if gradient is None else OwnRules(name, gradient, self.operands, self.options)
         )
         self._made: dict[object, tuple[tuple[Op, ...], bool]] = {}
-        self._of_one: dict[DType, Op] = {}  # where there is one operand, and nothing static
 
     def __repr__(self) -> str:
         return f"<elementwise {self.name}({', '.join(self.operands)})>"
@@ -81,18 +85,28 @@ class Elementwise:
         return str(getattr(self.function, "__qualname__", self.name))  # by its name, as a function
 
     def __call__(
-        self, /, *args: Operand, out: Tensor | None = None, **static: object
-    ) -> Any:  # a tensor, or a tuple of them where the function gives one
-        if len(args) == 1 and not static and type(args[0]) is Tensor:
-            op = self._of_one.get(args[0].dtype)
-            if op is not None:
-                return apply(op, args, None, out)
+        self, x1: Operand = UNGIVEN, x2: Operand = UNGIVEN, /, *more: Operand,
+        out: Tensor | None = None, **static: object,
+    ) -> Any:  # a tensor, or a tuple of them where the function gives one  # fmt: skip
+        if not more and not static:
+            made = apply_noted(_lately, self, x1, x2, out)
+            if made is not None:
+                return made
+        args = tuple([x for x in (x1, x2) if x is not UNGIVEN]) + more
         given, found, several = self._found(args, static)
         if not several:
+            if not static and given is args:
+                self._note(args, found[0])
             return apply(found[0], given, None, out)
         if out is not None:
             raise ArgumentError(f"{self.name}: gives {len(found)} tensors, so it takes no out=")
         return tuple([apply(op, given) for op in found])
+
+    def _note(self, args: Sequence[object], op: Op) -> None:
+        """Has the op found at once for one or two such operands."""
+        kinds = [expr_of(a).spec if type(a) is Tensor else type(a) for a in args]
+        if type(args[0]) is Tensor and len(kinds) <= 2:
+            _lately.put(self, kinds[0], kinds[1] if len(kinds) == 2 else None, op)
 
     def in_place(self, x: Tensor, /, *others: Operand, **static: object) -> Tensor:
         """`x` after the result has been written into its memory, which every view of it sees."""
@@ -122,7 +136,11 @@ class Elementwise:
         """The operands, an op for each result, and whether the function gives a tuple."""
         if len(args) != len(self.operands) or any(n not in self.options for n in static):
             args, static = self._bound(args, static)
-        if any(isinstance(a, (*ARRAYS, np.generic)) for a in args):
+        if not static:
+            plain = self._made.get(tuple([a.dtype if type(a) is Tensor else type(a) for a in args]))
+            if plain is not None:
+                return args, *plain
+        if any(isinstance(a, _BROUGHT) for a in args):
             args = [self._brought(a, args) for a in args]
         kinds = tuple([self._kind(a) for a in args])
         key: object = (kinds, tuple(sorted(static.items()))) if static else kinds
@@ -135,8 +153,6 @@ class Elementwise:
             ) from None
         if found is None:
             found = self._made[key] = self._traced(kinds, static)
-            if len(kinds) == 1 and not static and not found[1] and isinstance(kinds[0], DType):
-                self._of_one[kinds[0]] = found[0][0]
         return args, *found
 
     def _bound(
