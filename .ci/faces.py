@@ -87,6 +87,8 @@ OFFERS: dict[str, str] = {
     "layout": "",
     "linalg.polynomials": "",
     "memory.storage": "",
+    "own.custom": "",
+    "own.elementwise": "",
     "own.kernels": "",
     "own.raw": "",
     "own.surface": "",
@@ -216,7 +218,16 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
         "Captured functions",
         {"functions.jit": "", "functions.control_flow": "", "functions.captured_files": ""},
     ),
-    "kernels": ("Kernels of one's own", {"own.kernels": "", "own.surface": "", "own.raw": ""}),
+    "kernels": (
+        "Kernels of one's own",
+        {
+            "own.elementwise": "",
+            "own.custom": "",
+            "own.kernels": "",
+            "own.surface": "",
+            "own.raw": "",
+        },
+    ),  # fmt: skip
     "errors": ("Errors", {"errors": ""}),
 }
 
@@ -230,8 +241,8 @@ LATE = (
     "functions.orientation", "functions.padding", "functions.patches", "functions.places",
     "functions.products", "functions.sampled", "functions.set_operations",
     "functions.special", "functions.strides", "functions.unique", "functions.windows",
-    "insight.explain", "insight.profile", "insight.show", "linalg.polynomials", "own.kernels",
-    "own.raw", "own.surface",
+    "insight.explain", "insight.profile", "insight.show", "linalg.polynomials", "own.custom",
+    "own.elementwise", "own.kernels", "own.raw", "own.surface",
 )  # fmt: skip
 
 

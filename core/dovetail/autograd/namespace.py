@@ -8,6 +8,7 @@ from ..functions.elementwise import *  # noqa: F403 - all of them
 from ..graph.expr import Spec
 from ..ops.table import FULL
 from ..tensor.tensor import Tensor
+from ..tensor.verbs import dispatch
 
 
 def constant(value: float, s: Spec) -> Tensor:
@@ -44,9 +45,14 @@ def is_complex(x: Tensor, /) -> bool:
 
 def zeros_like(x: Tensor, /) -> Tensor:
     """Zeros of the shape, dtype and device of `x`."""
-    return zeros(x._expr.spec)
+    return zeros(x._expr.spec) if type(x) is Tensor else _other(x, 0.0)
 
 
 def ones_like(x: Tensor, /) -> Tensor:
     """Ones of the shape, dtype and device of `x`."""
-    return ones(x._expr.spec)
+    return ones(x._expr.spec) if type(x) is Tensor else _other(x, 1.0)
+
+
+def _other(x: Tensor, value: float) -> Tensor:
+    """A number everywhere, in the layout of a tensor that is not strided."""
+    return dispatch("constant", "full_like", (x,), x, value)

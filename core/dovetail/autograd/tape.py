@@ -165,7 +165,7 @@ def check_unwritten(node: Node, what: str, spec: Spec, watch: Watch) -> None:
 
 # --- rules ---------------------------------------------------------------------------------------
 
-OPERANDS = ("x", "y", "z")
+OPERANDS = ("x", "y", "z", *[f"x{i}" for i in range(3, 64)])
 
 
 class Read(NamedTuple):

@@ -25,6 +25,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "new-backend": ("dovetail.commands.new_backend", "write the package of a new backend"),
     "test-backend": ("dovetail.testing.cli", "run the conformance kit against a backend"),
     "test-dtype": ("dovetail.testing.cli_dtype", "run the conformance kit against a dtype"),
+    "test-op": ("dovetail.testing.cli_op", "check an op of one's own, named as module:name"),
     "test-layout": ("dovetail.testing.cli_layout", "run the conformance kit against a layout"),
 }
 

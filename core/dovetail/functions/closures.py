@@ -142,7 +142,7 @@ def _names(code: CodeType) -> set[str]:
 
 
 def _attributes(value: object) -> Iterator[tuple[Step, object]]:
-    if type(value).__module__ in ("builtins", "numpy"):
+    if type(value).__module__ in ("builtins", "numpy") or hasattr(value, "holds_no_tensors"):
         return
     own = getattr(value, "__dict__", None)
     for name, part in list(own.items()) if isinstance(own, dict) else ():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from typing import Any, TypeVar, TypeVarTuple
 
@@ -43,6 +44,9 @@ Ts = TypeVarTuple("Ts")
 
 __all__ = ["cond", "fori_loop", "scan", "while_loop"]
 
+# What loops are while a function of numbers is traced (`own.element`); None where none is.
+of_numbers: ContextVar[Any] = ContextVar("dovetail loops of numbers", default=None)
+
 # --- the four -------------------------------------------------------------------------------------
 
 
@@ -67,6 +71,9 @@ def fori_loop(
     """
     name = "fori_loop"
     callable_(name, body, "body")
+    if (own := of_numbers.get()) is not None:
+        in_kernel: C = own.fori_loop(lower, upper, body, init)
+        return in_kernel
     bounds = [_bound(name, n, k) for k, n in (("lower", lower), ("upper", upper))]
     carried = tensor_leaves(name, init)
     known = [b for b in bounds if isinstance(b, int)]
@@ -100,6 +107,8 @@ def while_loop(cond: Callable[[C], object], body: Callable[[C], C], init: C) -> 
     """
     name = "while_loop"
     callable_(name, cond, "cond"), callable_(name, body, "body")
+    if (own := of_numbers.get()) is not None:
+        own.refuse(name)
     carried = tensor_leaves(name, init)
     with _recorder(carried) as (recorder, device):
         loop = _Loop(name, recorder, device, carried)
@@ -173,6 +182,8 @@ def scan(
     """
     name = "scan"
     callable_(name, f, "f")
+    if (own := of_numbers.get()) is not None:
+        own.refuse(name)
     reverse = flag(name, reverse, "reverse")
     parts = tensor_leaves(name, xs)
     like = parts.leaves[0] if parts.leaves else None

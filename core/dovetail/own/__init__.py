@@ -1,1 +1,1 @@
-"""Kernels of one's own: Python and C text of the user's, as kernels and ops on every device."""
+"""Kernels of one's own: elementwise functions, kernels of loops, and ops made of either."""

@@ -18,9 +18,11 @@ from ..dtypes import complex64, complex128, float64
 from ..errors import DTypeError
 from ..graph.expr import Expr, Spec, binary_node, leaf, node, spec, storage_of, tape_of
 from ..layout import Move, Shape, StridedView
+from ..memo import Memo
 from ..ops import table as ops
 from ..ops.table import Op
 from ..recent import Recent
+from ..respelled import UNGIVEN
 from .fields import expr_of
 from .inference import applied, check_limits, inferred, inferred_of_one, lately, lately_of_one
 from .operands import PYTHON_NUMBERS, beside
@@ -114,6 +116,23 @@ def apply_two(op: Op, x1: object, x2: object, out: Tensor | None) -> Tensor:
         if made is not None:
             return made
     return _applied(op, (x1, x2), None, out)
+
+
+def apply_noted(
+    known: Memo[Op], key: object, x1: object, x2: object, out: Tensor | None
+) -> Tensor | None:
+    """What the op noted in `known` gives, by `key` and what one or two operands are.
+
+    None where none is noted. `x2`: UNGIVEN where there is one operand.
+    """
+    if type(x1) is not Tensor:
+        return None
+    if x2 is UNGIVEN:
+        op = known.get(key, expr_of(x1).spec)
+        return None if op is None else apply_one(op, x1, out)
+    kind = expr_of(x2).spec if type(x2) is Tensor else type(x2)
+    op = known.get(key, expr_of(x1).spec, kind)
+    return None if op is None else apply_two(op, x1, x2, out)
 
 
 def _applied(op: Op, args: Sequence[object], attrs: object, out: Tensor | None) -> Tensor:

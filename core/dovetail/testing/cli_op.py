@@ -1,0 +1,68 @@
+"""`dovetail test-op MODULE:NAME`: checks of an op of one's own."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
+
+from ..errors import ArgumentError, DovetailError
+from .own_ops import judged, subject
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs the checks and prints what came out; 0 if the op passes all of them."""
+    asked = _parser().parse_args(arguments)
+    try:
+        judge = subject(found(asked.op), asked.op, asked.device)
+    except DovetailError as error:
+        print(f"dovetail test-op: {error}", file=sys.stderr)
+        return 2
+    print(f"{asked.op} on {', '.join(map(str, judge.devices))}, {len(judge.calls)} examples")
+    outcomes = []
+    for outcome in judged(judge, asked.k):
+        outcomes.append(outcome)
+        count = f"{outcome.comparisons} compared, {outcome.seconds:.1f} s"
+        print(f"  {outcome.state:7} {outcome.name:24} {count}", flush=True)
+        for line in outcome.message.splitlines():
+            print(f"          {line}")
+    failed = [o.name for o in outcomes if o.state == "failed"]
+    compared = sum(o.comparisons for o in outcomes)
+    if failed:
+        print(f"{asked.op} is not as an op should be: {', '.join(failed)}")
+    elif not compared:
+        print("nothing was compared: that proves nothing")
+    else:
+        print(f"{asked.op} passes: {compared} comparisons")
+    return int(bool(failed) or not compared)
+
+
+def found(name: str) -> Any:
+    """The object "module:name". Raises: ArgumentError."""
+    module, _, path = name.partition(":")
+    if not module or not path:
+        raise ArgumentError(f"test-op: an op is named as module:name, not {name!r}")
+    sys.path.insert(0, os.getcwd())
+    try:
+        return reduce(getattr, path.split("."), importlib.import_module(module))
+    except ImportError as error:
+        raise ArgumentError(f"test-op: {module} cannot be imported: {error}") from error
+    except AttributeError as error:
+        raise ArgumentError(f"test-op: {error}") from error
+    finally:
+        sys.path.remove(os.getcwd())
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="dovetail test-op", description=__doc__)
+    parser.add_argument("op", metavar="MODULE:NAME", help="where the op is, e.g. mine.ops:softplus")
+    parser.add_argument(
+        "--device", metavar="NAME", action="append", default=[],
+        help="compare this device with the reference; may be repeated; without it all there are",
+    )  # fmt: skip
+    parser.add_argument("-k", metavar="TEXT", default="", help="only checks whose name has TEXT")
+    return parser

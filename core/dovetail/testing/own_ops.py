@@ -1,0 +1,470 @@
+"""What an op of a user's must do: the checks of `dovetail test-op`.
+
+The op is called with examples of its operands, in every dtype, in memory of several arrangements,
+on every device, captured and beside other work; the bits have to be those of a plain call on the
+reference. Each check gives how many results it compared, and fails with an AssertionError.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ..autograd.check import gradcheck, gradgradcheck
+from ..autograd.engine import detach, grad, requires_grad_
+from ..device import Device, device
+from ..dtypes import ALL, DType, complex128, float32, float64
+from ..errors import ArgumentError, CaptureError, DovetailError, DTypeError, GradientError
+from ..functions.elementwise import multiply
+from ..functions.from_values import asarray
+from ..functions.jit import jit
+from ..functions.linalg import reproducible
+from ..own.elementwise import Elementwise
+from ..plugins.registry import devices
+from ..settings import eager
+from ..tensor.tensor import Tensor
+from .cases import LAYOUTS, Place
+from .kit import REFERENCE, differences, host
+from .values import Array
+
+Call: TypeAlias = "tuple[tuple[Any, ...], Mapping[str, Any]]"  # operands, and what is given by name
+MOST = 400  # elements of an example of which gradients are checked by differences
+ROUGH = 1e-2  # how far a result in float32 may be from that in float64, relative to the largest
+PLACES = {  # arrangements of an operand's memory that keep its values
+    name: LAYOUTS[name][0] for name in ("contiguous", "transposed", "flipped", "spaced")
+}
+KINDS = {"f": "f", "i": "biu", "u": "biu", "b": "b", "c": "c"}  # what stands for an operand of one
+
+
+@dataclass
+class Outcome:
+    """How a check ended: "passed", "failed", or "none" where the op has nothing to check."""
+
+    name: str
+    state: str
+    comparisons: int
+    seconds: float
+    message: str = ""
+
+
+@dataclass
+class Subject:
+    """An op, and calls of it on the host: arrays and numbers."""
+
+    op: Callable[..., Any]
+    name: str
+    calls: Sequence[Call]
+    devices: Sequence[Device]
+    compared: int = 0
+    is_elementwise: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.is_elementwise = isinstance(self.op, Elementwise)
+
+    # --- calling
+
+    def put(
+        self, call: Call, on: Device, d: DType | None = None, place: Place | None = None
+    ) -> tuple[list[Any], Mapping[str, Any]]:
+        """Operands as tensors: floats as `d`, each in memory of its own as `place` has it."""
+        args, options = call
+        return [_put(a, on, d, place) for a in args], options
+
+    def results(self, args: Sequence[Any], options: Mapping[str, Any]) -> list[Tensor]:
+        """What a call gives. Raises: AssertionError where that is no tensor."""
+        made = self.op(*args, **options)
+        every = list(made) if isinstance(made, (tuple, list)) else [made]
+        for x in every:
+            assert isinstance(x, Tensor), f"{self.name} gives a {type(x).__name__}, no tensor"
+        return every
+
+    def plain(self, call: Call, d: DType | None = None) -> list[Tensor]:
+        """A plain call on the reference."""
+        return self.results(*self.put(call, device(REFERENCE), d))
+
+    def same(self, found: Sequence[Tensor], wanted: Sequence[Tensor], what: str) -> None:
+        """Fails unless all bits are equal; any NaN is as good as another."""
+        assert len(found) == len(wanted), f"{what}: {len(found)} results, not {len(wanted)}"
+        for k, (x, y) in enumerate(zip(found, wanted, strict=True)):
+            which = f"{what}, result {k}" if len(found) > 1 else what
+            self.compared += 1
+            assert x.dtype is y.dtype, f"{which}: {x.dtype.name}, not {y.dtype.name}"
+            assert x.shape == y.shape, f"{which}: shape {x.shape}, not {y.shape}"
+            a, b = host(x), host(y)
+            wrong = differences(a, b, x.dtype)
+            if wrong.size:
+                at = wrong[:3]
+                shown = f"{a.reshape(-1)[at]} instead of {b.reshape(-1)[at]}"
+                raise AssertionError(
+                    f"{which}: {wrong.size} of {a.size} differ; at {at.tolist()}: {shown}"
+                )
+
+    def dtypes(self) -> Iterator[DType]:
+        """Those in which an example may be given: of the kind of its floats."""
+        kinds = {a.dtype.kind for args, _ in self.calls for a in args if isinstance(a, np.ndarray)}
+        wanted = {k for kind in kinds for k in KINDS.get(kind, "")}
+        return (d for d in ALL if d.kind in wanted | ({"i", "f"} if "f" in wanted else set()))
+
+    def takes(self, call: Call, d: DType) -> bool:
+        """Whether the op takes a dtype: one that it does not it refuses with a DTypeError."""
+        try:
+            self.plain(call, d)
+        except DTypeError:
+            return False
+        return True
+
+
+def _put(a: Any, on: Device, d: DType | None, place: Place | None) -> Any:
+    if not isinstance(a, np.ndarray):
+        return a
+    kept = asarray(a, device=REFERENCE).dtype
+    wanted = kept if d is None or (d.kind != kept.kind and kept.kind != "f") else d
+    x = asarray(a, dtype=wanted, device=on)
+    if place is None:
+        return x
+    return place(host(x), wanted, on)
+
+
+# --- examples ------------------------------------------------------------------------------------
+
+
+def calls_of(op: Any, name: str) -> list[Call]:
+    """The op's examples, as arrays; of an elementwise function some are made.
+
+    Raises: ArgumentError where there are none.
+    """
+    given = getattr(op, "examples", None)
+    given = given() if callable(given) else given
+    if given is None and isinstance(op, Elementwise):
+        return _made_for(op)
+    if not given:
+        raise ArgumentError(
+            f"test-op: {name} has no examples; give it some, as in examples=[(x, y, 3)], lists of "
+            "operands, or a function that makes them"
+        )
+    return [_call(example) for example in given]
+
+
+def _call(example: Any) -> Call:
+    args = list(example) if isinstance(example, (tuple, list)) else [example]
+    options = args.pop() if args and isinstance(args[-1], dict) else {}
+    return tuple([_on_host(a) for a in args]), options
+
+
+def _on_host(a: Any) -> Any:
+    if isinstance(a, Tensor):
+        return np.array(a.numpy())
+    return np.array(a) if isinstance(a, (np.ndarray, list)) else a
+
+
+def _made_for(op: Elementwise) -> list[Call]:
+    """Operands between 1/4 and 7/4, for functions with a domain, and of both signs."""
+    rng = np.random.default_rng(0)
+    n = len(op.operands)
+    near = tuple(rng.uniform(0.25, 1.75, (3, 4)) for _ in range(n))
+    return [(near, {}), (tuple(rng.normal(0, 2, (5, 7)) for _ in range(n)), {})]
+
+
+# --- checks --------------------------------------------------------------------------------------
+
+
+def check_values(s: Subject) -> None:
+    """Calls give tensors, the same each time, deferred and at once, and operands stay."""
+    for k, call in enumerate(s.calls):
+        args, options = s.put(call, device(REFERENCE))
+        before = [host(a).copy() if isinstance(a, Tensor) else a for a in args]
+        first = s.results(args, options)
+        s.same(s.results(args, options), first, f"example {k}, called again")
+        with eager():
+            now = s.results(args, options)
+        s.same(now, first, f"example {k}, each op at once")
+        for i, (a, b) in enumerate(zip(args, before, strict=True)):
+            if isinstance(a, Tensor):
+                wrote = differences(host(a), b, a.dtype).size
+                assert not wrote, f"example {k}: {s.name} writes to its operand {i}"
+
+
+def check_dtypes(s: Subject) -> None:
+    """Each dtype is refused with a DTypeError, or gives about what float64 gives."""
+    for k, call in enumerate(s.calls):
+        took = [d for d in s.dtypes() if s.takes(call, d)]
+        assert took, f"example {k}: {s.name} takes no dtype at all"
+        for d in took:
+            found, again = s.plain(call, d), s.plain(call, d)
+            s.same(found, again, f"example {k} in {d.name}, called again")
+        if float32 in took and float64 in took:
+            for x, y in zip(s.plain(call, float32), s.plain(call, float64), strict=True):
+                _near(x, y, f"example {k} in float32")
+                assert x.dtype is not float32 or y.dtype is float64, (
+                    f"example {k}: float32 operands give float32, but float64 ones {y.dtype.name}"
+                )
+
+
+def _near(x: Tensor, y: Tensor, what: str) -> None:
+    a, b = (np.asarray(t.astype(float64) if t.dtype.kind == "f" else t) for t in (x, y))
+    assert a.shape == b.shape, f"{what}: shape {a.shape}, not {b.shape} as in float64"
+    if x.dtype.kind != "f" or not b.size:
+        return
+    fine = np.isfinite(a) & np.isfinite(b)
+    scale = max(float(np.abs(b[fine]).max(initial=0.0)), 1.0)
+    off = np.abs(a - b)[fine].max(initial=0.0)
+    assert off <= ROUGH * scale, f"{what}: is off by {off:.3g} from the result in float64"
+
+
+def check_layouts(s: Subject) -> None:
+    """Results do not depend on how operands lie in memory."""
+    for k, call in enumerate(s.calls):
+        wanted = s.plain(call)
+        for on in s.devices:
+            for name, place in PLACES.items():
+                found = s.results(*s.put(call, on, place=place))
+                s.same(found, wanted, f"example {k}, {name}, on {on}")
+        _repeated(s, call, k)
+
+
+def _repeated(s: Subject, call: Call, k: int) -> None:
+    """Operands that repeat one row, by a stride of 0."""
+    if not all(a.ndim for a in call[0] if isinstance(a, np.ndarray)):
+        return
+    args, options = s.put(call, device(REFERENCE), place=LAYOUTS["repeated"][0])
+    dense = [asarray(np.array(_values(a)), dtype=a.dtype, device=REFERENCE)
+             if isinstance(a, Tensor) else a for a in args]  # fmt: skip
+    s.same(
+        s.results(args, options), s.results(dense, options), f"example {k}, one row again and again"
+    )
+
+
+def _values(x: Tensor) -> Array:
+    found: Array = np.asarray(x.numpy())
+    return found
+
+
+def check_shapes(s: Subject) -> None:
+    """Operands broadcast as they do for every op, or are refused; none and 0-d ones, too."""
+    for k, call in enumerate(s.calls):
+        arrays = [i for i, a in enumerate(call[0]) if isinstance(a, np.ndarray) and a.ndim]
+        shapes = {call[0][i].shape for i in arrays}
+        alike = len(shapes) == 1 and all(x.shape in shapes for x in s.plain(call))
+        if not (s.is_elementwise or alike) or not arrays:
+            continue
+        for i in arrays if len(arrays) > 1 else ():
+            _broadcast(s, call, i, k)
+        if s.is_elementwise:
+            for cut in ((slice(0, 0),), (slice(0, 1),)):
+                some = tuple(a[cut] if isinstance(a, np.ndarray) and a.ndim else a for a in call[0])
+                found = s.plain((some, call[1]))
+                want = [x[cut] for x in s.plain(call)]
+                s.same(found, want, f"example {k}, its first {cut[0].stop} rows")
+
+
+def _broadcast(s: Subject, call: Call, i: int, k: int) -> None:
+    small = call[0][i][:1]
+    wide = np.ascontiguousarray(np.broadcast_to(small, call[0][i].shape))
+    wanted = s.plain(((*call[0][:i], wide, *call[0][i + 1 :]), call[1]))
+    try:
+        found = s.plain(((*call[0][:i], small, *call[0][i + 1 :]), call[1]))
+    except DovetailError:
+        assert not s.is_elementwise, f"example {k}: operand {i} does not broadcast"
+        return
+    s.same(found, wanted, f"example {k}, operand {i} broadcast along axis 0")
+
+
+def check_devices(s: Subject) -> None:
+    """Every device gives the bits of the reference, in every dtype that both take."""
+    for k, call in enumerate(s.calls):
+        for d in s.dtypes():
+            if not s.takes(call, d):
+                continue
+            wanted = s.plain(call, d)
+            for on in s.devices:
+                if _has(on, d):
+                    found = s.results(*s.put(call, on, d))
+                    s.same(found, wanted, f"example {k} in {d.name} on {on}")
+
+
+def _has(on: Device, d: DType) -> bool:
+    try:
+        asarray([0], dtype=d, device=on)
+    except DovetailError:
+        return False
+    return True
+
+
+def check_neighbours(s: Subject) -> None:
+    """Beside pending work, fused or not, the bits are the same; and `out=` is written."""
+    for k, call in enumerate(s.calls):
+        for on in s.devices:
+            args, options = s.put(call, on)
+            wanted = [_after(x) for x in s.results(args, options)]
+            pending = [multiply(a, 1) if isinstance(a, Tensor) and a.dtype.kind != "b" else a
+                       for a in args]  # fmt: skip
+            found = [_after(x) for x in s.results(pending, options)]
+            s.same(found, wanted, f"example {k} on {on}, of pending operands")
+        if s.is_elementwise and len(wanted) == 1:
+            args, options = s.put(call, device(REFERENCE))
+            (plain,) = s.results(args, options)
+            out = multiply(plain, 0) if plain.dtype.kind != "b" else plain.copy()
+            s.op(*args, **options, out=out)
+            s.same([out], [plain], f"example {k}, out=")
+
+
+def _after(x: Tensor) -> Tensor:
+    return multiply(x, 1) if x.dtype.kind != "b" else x
+
+
+def check_captured(s: Subject) -> None:
+    """`dt.jit` of it gives the same bits, for other values, too: nothing of a call stays in it."""
+    for k, call in enumerate(s.calls):
+        for on in s.devices:
+            captured = jit(lambda args, options=call[1]: tuple(s.results(args, options)))
+            for turn in range(3):
+                args, options = s.put(call, on)
+                args = [_turned(a, turn) if isinstance(a, Tensor) else a for a in args]
+                wanted = s.results(args, options)
+                what = f"example {k} on {on}, captured, call {turn}"
+                try:
+                    found = list(captured(args))
+                except CaptureError as error:
+                    raise AssertionError(f"{what}: {error}") from error
+                s.same(found, wanted, what)
+
+
+def _turned(x: Tensor, by: int) -> Tensor:
+    """The same values in another order."""
+    values = _values(x).reshape(-1)
+    return asarray(np.roll(values, by).reshape(x.shape), dtype=x.dtype, device=x.device)
+
+
+# --- gradients -----------------------------------------------------------------------------------
+
+
+class Nothing(Exception):
+    """The op has no gradient, and says so."""
+
+
+def _flowing(s: Subject) -> Iterator[tuple[int, list[Any], Mapping[str, Any]]]:
+    """Examples in float64 whose tensors of floats want gradients."""
+    there = False
+    for k, call in enumerate(s.calls):
+        size = sum(a.size for a in call[0] if isinstance(a, np.ndarray))
+        args, options = s.put(call, device(REFERENCE), float64)
+        args = [requires_grad_(a) if isinstance(a, Tensor) and a.dtype in (float64, complex128)
+                else a for a in args]  # fmt: skip
+        made = s.results(args, options)
+        if size <= MOST and any(x.requires_grad for x in made):
+            there = True
+            yield k, args, options
+    if not there:
+        floats = any(x.dtype.kind in "fc" for x in s.plain(s.calls[0]))
+        raise Nothing("no gradient flows" if floats else "its results are no floats")
+
+
+def _check_by(s: Subject, check: Callable[..., object]) -> None:
+    for k, args, options in _flowing(s):
+        try:
+            check(lambda *a, options=options: tuple(s.results(a, options)), args)
+        except GradientError as error:
+            if "has no gradient" in str(error):
+                raise Nothing(str(error)) from error
+            raise AssertionError(f"example {k}: {error}") from error
+        except DovetailError as error:
+            raise AssertionError(f"example {k}: {error}") from error
+        s.compared += 1
+
+
+def check_gradient(s: Subject) -> None:
+    """Gradients agree with differences."""
+    _check_by(s, gradcheck)
+
+
+def check_gradients_of_gradients(s: Subject) -> None:
+    """Gradients of gradients agree with differences."""
+    _check_by(s, gradgradcheck)
+
+
+def check_gradient_bits(s: Subject) -> None:
+    """Gradients have the bits of the reference on every device, in every float that it takes."""
+    there = False
+    for k, call in enumerate(s.calls):
+        for d in s.dtypes():
+            if d.kind != "f" or not s.takes(call, d):
+                continue
+            wanted = _gradients(s, call, device(REFERENCE), d)
+            there = there or bool(wanted)
+            for on in s.devices:
+                if _has(on, d):
+                    found = _gradients(s, call, on, d)
+                    s.same(found, wanted, f"example {k}: gradients in {d.name} on {on}")
+    if not there:
+        raise Nothing("no gradient flows")
+
+
+def _gradients(s: Subject, call: Call, on: Device, d: DType) -> list[Tensor]:
+    args, options = s.put(call, on, d)
+    args = [requires_grad_(detach(a)) if isinstance(a, Tensor) and a.dtype.kind in "fc" else a
+            for a in args]  # fmt: skip
+    outs = [x for x in s.results(args, options) if x.requires_grad]
+    wanted = [a for a in args if isinstance(a, Tensor) and a.requires_grad]
+    if not outs or any(x.dtype.kind == "c" for x in outs):
+        return []
+    try:
+        found = grad([x.astype(float64).sum() if _has(on, float64) else x.sum() for x in outs],
+                     wanted, allow_unused=True)  # fmt: skip
+    except GradientError as error:
+        if "has no gradient" in str(error):
+            return []
+        raise AssertionError(str(error)) from error
+    except DovetailError as error:
+        raise AssertionError(str(error)) from error
+    return [g for g in found if g is not None]
+
+
+CHECKS: dict[str, Callable[[Subject], None]] = {
+    "values": check_values,
+    "dtypes": check_dtypes,
+    "layouts": check_layouts,
+    "shapes": check_shapes,
+    "devices": check_devices,
+    "neighbours": check_neighbours,
+    "captured": check_captured,
+    "gradient": check_gradient,
+    "gradients of gradients": check_gradients_of_gradients,
+    "gradient bits": check_gradient_bits,
+}
+
+
+# --- running -------------------------------------------------------------------------------------
+
+
+def subject(op: Any, name: str, on: Sequence[str] = ()) -> Subject:
+    """An op that is to be judged, on these devices, or on all that there are.
+
+    Raises: ArgumentError for what cannot be called, or has no examples; DeviceError.
+    """
+    if not callable(op):
+        raise ArgumentError(f"test-op: {name} is a {type(op).__name__}, and nothing to be called")
+    every = [device(n) for n in on] if on else [d for d in devices() if str(d) != REFERENCE]
+    return Subject(op, name, calls_of(op, name), [device(REFERENCE), *every])
+
+
+def judged(s: Subject, only: str = "") -> Iterator[Outcome]:
+    """The outcome of each check whose name contains `only`."""
+    for name, check in CHECKS.items():
+        if only not in name:
+            continue
+        before, begun = s.compared, time.perf_counter()
+        state, message = "passed", ""
+        try:
+            with reproducible():  # no vendor's routine, which has an order of its own
+                check(s)
+        except Nothing as why:
+            state, message = "none", str(why)
+        except AssertionError as error:
+            state, message = "failed", str(error)
+        except Exception as error:
+            state, message = "failed", f"{type(error).__name__}: {error}"
+        yield Outcome(name, state, s.compared - before, time.perf_counter() - begun, message)
