@@ -92,6 +92,7 @@ MAY_IMPORT = {
     "functions": "loops graph ops backend memory plugins engine capture tensor",
     "insight": "fusion memory plugins engine capture tensor",
     "autograd": "graph ops fusion engine tensor functions",
+    "func": "graph ops engine memory tensor functions autograd",
     "linalg": "loops ops engine tensor functions autograd",
     "fft": "loops graph ops engine tensor functions autograd",
     "commands": "loops memory plugins engine tensor",
@@ -102,8 +103,8 @@ GROUND = {
     "layout", "memo", "recent", "respelled", "settings",
 }  # fmt: skip
 DOORS = {"__init__", "extend"}  # they import whatever they offer
-# `dt.memory`, `dt.autograd`, `dt.linalg`, `dt.fft`, `pytest --pyargs`
-WITH_FACES = {"memory", "autograd", "linalg", "fft", "testing"}
+# `dt.memory`, `dt.autograd`, `dt.func`, `dt.linalg`, `dt.fft`, `pytest --pyargs`
+WITH_FACES = {"memory", "autograd", "func", "linalg", "fft", "testing"}
 
 
 def against(graph: dict[str, set[str]]) -> list[str]:

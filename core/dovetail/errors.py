@@ -7,11 +7,11 @@ dtypes and devices in question, and ends with a way out.
 from __future__ import annotations
 
 __all__ = [
-    "ArgumentError", "ArgumentTypeError", "AxisError", "CaptureError", "CompileError", "DTypeError",
+    "AnomalyError", "ArgumentError", "ArgumentTypeError", "AxisError", "CaptureError", "CompileError", "DTypeError",
     "DeviceError", "DovetailError", "DovetailWarning", "FallbackError", "GradientError",
     "IndexOutOfRange", "InternalError", "LayoutError", "LinAlgError", "NotYetAttribute",
     "NotYetError", "OutOfMemoryError", "PluginError", "ReadOnlyError", "ShapeError", "SharingError",
-    "UnavailableError", "ValueOverflow",
+    "TransformError", "UnavailableError", "ValueOverflow",
 ]  # fmt: skip
 
 
@@ -82,6 +82,10 @@ class GradientError(DovetailError, RuntimeError):
     """A gradient cannot be had: no path leads there, or what it needs is gone."""
 
 
+class AnomalyError(DovetailError, FloatingPointError):
+    """A NaN has been made where none was, while `dt.autograd.detect_anomaly` looks."""
+
+
 class FallbackError(DovetailError, RuntimeError):
     """Work was about to run somewhere else than where the user put it."""
 
@@ -96,6 +100,10 @@ class UnavailableError(PluginError, DeviceError):
 
 class CaptureError(DovetailError, RuntimeError):
     """A function cannot be captured, or a captured one not be replayed; the message says why."""
+
+
+class TransformError(DovetailError, RuntimeError):
+    """A function cannot be transformed: for `dt.vmap`, it asks for what one example's value is."""
 
 
 class CompileError(DovetailError, RuntimeError):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar, TypeVarTuple, cast
 
 from ..arguments import function as callable_
+from ..engine import recording
 from ..errors import DTypeError, GradientError
 from ..graph.expr import Expr, Spec, leaf
 from ..settings import current, record, restore
@@ -63,6 +64,7 @@ class Context:
         )
 
     _saved: tuple[Tensor | None, ...] = ()
+    _first_kept: Sequence[Kept | None] = ()  # of a call on examples, also when it is released
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
         """Results that no gradient flows through."""
@@ -80,19 +82,19 @@ def _own(method: Callable[..., object]) -> Callable[..., object]:
     return method
 
 
-class _FunctionNode(Node):
+class FunctionNode(Node):
     """A call of a Function; what flows in is a dict: number of the result -> its gradient."""
 
-    __slots__ = ("context", "function", "results")
+    __slots__ = ("context", "function", "given", "results")
 
     context: Context
-    function: type[_Backward]
+    function: Any  # the class, whose `backward` takes the context and gradients
+    given: tuple[Expr | None, ...]  # what it was called with, where that stands for many examples
     results: list[Spec]
 
     def backward(self, g: dict[int, Tensor], result: Kept | None) -> list[Sent | None]:
         arriving = [g[i] if i in g else zeros(s) for i, s in enumerate(self.results)]
-        parts = self.function.backward(self.context, *arriving)
-        parts = parts if isinstance(parts, tuple) else (parts,)
+        parts = self.parts(arriving)
         if len(parts) != len(self.edges):
             raise GradientError(
                 f"{self.name}: backward returned {len(parts)} gradients for "
@@ -103,6 +105,11 @@ class _FunctionNode(Node):
             else checked("backward", f"what {self.name} returned", edge.node, part)
             for edge, part in zip(self.edges, parts, strict=True)
         ]  # fmt: skip
+
+    def parts(self, arriving: Sequence[Tensor]) -> tuple[Any, ...]:
+        """What `backward` gives for each operand, from a gradient for each result."""
+        found = self.function.backward(self.context, *arriving)
+        return found if isinstance(found, tuple) else (found,)
 
     def join(self, a: Sent, b: Sent) -> Sent:
         return {**a, **b}
@@ -130,12 +137,13 @@ class _Own(_Backward, Protocol[*Ts, R_co]):
     def forward(ctx: Context, /, *args: *Ts) -> R_co: ...
 
 
-class _Output(Node):
+class Output(Node):
     """One result of a Function."""
 
-    __slots__ = ("number",)
+    __slots__ = ("number", "value")
 
     number: int
+    value: Expr | None  # what it is, where that stands for many examples
 
     def backward(self, g: Tensor, result: Kept | None) -> list[Sent | None]:
         return [{self.number: g}]
@@ -189,9 +197,10 @@ class Function:
         results = [_result(cls.__name__, t) for t in every]
         if not current().grad or not any(context.needs_input_grad):
             return made
-        node = _FunctionNode(cls.__name__, results[0]._expr.spec, edges)
+        node = FunctionNode(cls.__name__, results[0]._expr.spec, edges)
         node.context, node.function = context, cls
         node.results = [t._expr.spec for t in results]
+        node.given = _given_examples(args)
         context._node = node
         outputs = [_output(t, node, i, context, args) for i, t in enumerate(results)]
         renamed = {id(t): o for t, o in zip(results, outputs, strict=True)}
@@ -199,8 +208,15 @@ class Function:
             None if t is None else keep(renamed.get(id(t), t)._expr) for t in context._saved
         ]
         context._saved = ()
+        context._first_kept = context._kept if node.given else ()
         # Of the kind that `forward` gave: each tensor with a tape.
         return cast(R, tuple(outputs) if isinstance(made, tuple) else outputs[0])
+
+
+def _given_examples(args: Sequence[object]) -> tuple[Expr | None, ...]:
+    """The nodes of arguments, some of which stand for many; else nothing."""
+    given = tuple([a._expr if type(a) is Tensor else None for a in args])
+    return given if recording.batches(*[e for e in given if e is not None]) else ()
 
 
 def _result(name: str, t: object) -> Tensor:
@@ -210,16 +226,27 @@ def _result(name: str, t: object) -> Tensor:
 
 
 def _output(
-    t: Tensor, node: _FunctionNode, i: int, context: Context, args: tuple[object, ...]
+    t: Tensor, node: FunctionNode, i: int, context: Context, args: tuple[object, ...]
 ) -> Tensor:
     if id(t) in context._constant or t.dtype.kind not in "fc":
         return t
-    out = _Output(node.name, t._expr.spec, (Edge(node, None),))
-    out.number = i
+    return output(t, node, i)
+
+
+def output(t: Tensor, node: FunctionNode, number: int) -> Tensor:
+    """The same memory as a result of a Function."""
+    out = Output(node.name, t._expr.spec, (Edge(node, None),))
+    out.number = number
     e: Expr = t._expr if t._expr.op is None else lazy_storage(t)
+    out.value = e if node.given else None
+    return make(taped(e, out))
+
+
+def taped(e: Expr, tape: Node) -> Expr:
+    """The same memory on another tape."""
     seen = leaf(e.storage, e.spec, e.strides, e.offset, e.moves)
-    seen.tape = out
-    return make(seen)
+    seen.tape = tape
+    return seen
 
 
 # --- checkpoint ----------------------------------------------------------------------------------

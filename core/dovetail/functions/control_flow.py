@@ -70,6 +70,8 @@ def fori_loop(
     bounds = [_bound(name, n, k) for k, n in (("lower", lower), ("upper", upper))]
     carried = tensor_leaves(name, init)
     known = [b for b in bounds if isinstance(b, int)]
+    if _is_of_examples():
+        return _many_rounds(name, body, carried, lower, upper)
     if _is_plain(carried) and len(known) == 2:
         return _rounds(name, body, carried, range(known[0], known[1]))
     with _recorder(carried, *bounds) as (recorder, device):
@@ -101,6 +103,8 @@ def while_loop(cond: Callable[[C], object], body: Callable[[C], C], init: C) -> 
     name = "while_loop"
     callable_(name, cond, "cond"), callable_(name, body, "body")
     carried = tensor_leaves(name, init)
+    if _is_of_examples():
+        return _many_while(name, cond, body, carried)
     with _recorder(carried) as (recorder, device):
         loop = _Loop(name, recorder, device, carried)
         part = loop.captured(lambda i, xs, c: (body(c), ()))
@@ -137,7 +141,9 @@ def cond(
     if isinstance(pred, (Tensor, np.ndarray)) and pred.size != 1:
         raise ShapeError(f"{name}: pred is one bool, not of shape {pred.shape}; see dt.where")
     recorder = recording.current()
-    if not isinstance(pred, Tensor) or recorder is None:
+    if isinstance(pred, Tensor) and recording.batches(pred._expr):
+        return _both(name, pred, true_fn(*operands), false_fn(*operands))
+    if not isinstance(pred, Tensor) or recorder is None or _is_of_examples():
         return true_fn(*operands) if pred else false_fn(*operands)
     assert isinstance(recorder, Recorder)
     truth = _truth(pred)
@@ -210,7 +216,65 @@ def _recorded(flat: Flat) -> list[Tensor]:
 
 def _is_plain(flat: Flat) -> bool:
     """Whether rounds are to be done one by one: gradients flow, or each op runs at once."""
-    return current().eager or any(t._expr.tape is not None for t in _recorded(flat))
+    if _is_of_examples() or current().eager:
+        return True
+    return any(t._expr.tape is not None for t in _recorded(flat))
+
+
+def _is_of_examples() -> bool:
+    """Whether a function runs on examples, and nothing is captured in here."""
+    return not isinstance(recording.current(), Recorder | None)
+
+
+def _both(name: str, pred: Tensor, yes: R, no: R) -> R:
+    """Of two results the one that a bool of each example says, both being there."""
+    flat = tensor_leaves(name, yes)
+    others = _carried_on(name, flat, no)
+    truth = make(_truth(pred))
+    chosen = [apply(ops.WHERE, (truth, a, b)) for a, b in zip(flat.leaves, others, strict=True)]
+    made: R = rebuilt(flat, chosen)
+    return made
+
+
+def _many_while(
+    name: str, condition: Callable[[C], object], body: Callable[[C], C], carried: Flat
+) -> C:
+    """A loop of examples, until none goes on; one that has stopped keeps what it had."""
+    recorder = recording.current()
+    assert recorder is not None
+    value: C = rebuilt(carried, carried.leaves)
+    while True:
+        asked = condition(value)
+        if not isinstance(asked, Tensor) or not recorder.batches(asked._expr):
+            if not asked:
+                return value
+            value = rebuilt(carried, _carried_on(name, carried, body(value)))
+            continue
+        truth = make(_truth(asked))
+        if not recorder.any_of(truth):
+            return value
+        after = rebuilt(carried, _carried_on(name, carried, body(value)))
+        value = _both(name, truth, after, value)
+
+
+def _many_rounds(
+    name: str, body: Callable[[Tensor, C], C], carried: Flat, lower: int | Tensor,
+    upper: int | Tensor,
+) -> C:  # fmt: skip
+    """The rounds of a loop of examples, which may have bounds of their own."""
+    given = [b for b in (lower, upper) if isinstance(b, Tensor)]
+    if not any(recording.batches(b._expr) for b in given):
+        return _rounds(name, body, carried, range(int(lower), int(upper)))
+    first = apply(ops.ADD, (given[0].reshape(()) * 0, lower))  # of the dtype of one of them
+    both = tensor_leaves(name, (first, rebuilt(carried, carried.leaves)))
+
+    def goes_on(c: tuple[Tensor, C]) -> Tensor:
+        return apply(ops.LESS, (c[0], upper))
+
+    def step(c: tuple[Tensor, C]) -> tuple[Tensor, C]:
+        return c[0] + 1, body(c[0].astype(int64), c[1])
+
+    return _many_while(name, goes_on, step, both)[1]
 
 
 def _rounds(name: str, body: Callable[[Tensor, C], C], carried: Flat, indices: range) -> C:
