@@ -31,9 +31,7 @@ class saved_tensors_hooks(Switch):
     [2.0, 4.0]
     """
 
-    def __init__(
-        self, pack: Callable[[Tensor], Any], unpack: Callable[[Any], Tensor]
-    ) -> None:
+    def __init__(self, pack: Callable[[Tensor], Any], unpack: Callable[[Any], Tensor]) -> None:
         function("saved_tensors_hooks", pack, "pack")
         function("saved_tensors_hooks", unpack, "unpack")
         super().__init__(saving=_Hooks(pack, unpack))

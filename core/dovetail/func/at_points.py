@@ -217,8 +217,6 @@ def hvp(
     value, first = _first(function, inputs)
     deep = is_deep([value], inputs)
     pairs = [(g, v) for g, v in zip(first, directions, strict=True) if g._expr.tape is not None]
-    found = filled(
-        inputs, back_through([g for g, _ in pairs], inputs, [v for _, v in pairs], deep)
-    )
+    found = filled(inputs, back_through([g for g, _ in pairs], inputs, [v for _, v in pairs], deep))
     plain = value if deep else detach(value)
     return plain, found[0] if isinstance(primals, Tensor) else tuple(found)

@@ -100,19 +100,13 @@ def _with_value(
     return both
 
 
-
-
-
-
 def _numbers(name: str, argnums: ArgNums) -> tuple[int, ...]:
     if isinstance(argnums, int):
         return (integer(name, argnums, "argnums"),)
     return integers(name, argnums, "argnums")
 
 
-def _chosen(
-    name: str, args: Sequence[object], numbers: Sequence[int]
-) -> tuple[Flat, list[Tensor]]:
+def _chosen(name: str, args: Sequence[object], numbers: Sequence[int]) -> tuple[Flat, list[Tensor]]:
     """The containers at these places, and the tensors in them."""
     for n in numbers:
         if not -len(args) <= n < len(args):
@@ -139,10 +133,10 @@ def _replaced(
 
 def _split(name: str, made: object) -> tuple[Any, Any]:
     if not isinstance(made, tuple) or len(made) != 2:
-        raise ArgumentTypeError(f"{name}: with has_aux the function gives a pair, not {shown(made)}")
+        raise ArgumentTypeError(
+            f"{name}: with has_aux the function gives a pair, not {shown(made)}"
+        )
     return made
-
-
 
 
 def _detached(value: Any) -> Any:
