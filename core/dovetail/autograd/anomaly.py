@@ -48,23 +48,26 @@ class _Looker:
         self._lines: WeakKeyDictionary[Node, str] = WeakKeyDictionary()
 
     def look(self, e: Expr) -> None:
-        """Computes a node. Raises: AnomalyError where it has a NaN that no operand has."""
+        """Computes a new node. Raises: AnomalyError where it has a NaN that no operand has."""
         if e.tape is not None and e.tape not in self._lines:
             self._lines[e.tape] = caller()
+        self._look(e, "at")
+
+    def _look(self, e: Expr, when: str) -> None:
         op, args = e.op, e.args
         if op is None or recording.current() is not None:
             run.evaluate((e,), True)  # of examples: all of them are looked at outside
             return
         for a in args:
             if type(a) is Expr and a.op is not None:
-                self.look(a)
+                self._look(a, "in what was pending at")
         run.evaluate((e,), True)
         if not _has_nan(e) or any(_has_nan(a) for a in args):
             return
         given = ", ".join(repr(a.spec) if type(a) is Expr else repr(a) for a in args)
         raise AnomalyError(
-            f"{op.name}: made the first NaN, at {caller()}, of {given}, which have none; look at "
-            "the values there, or see dt.where and dt.clip"
+            f"{op.name}: made the first NaN, {when} {caller()}, of {given}, which have none; look "
+            "at the values there, or see dt.where and dt.clip"
         )
 
     def back(self, n: Node, g: Sent, result: Kept | None) -> list[Sent | None]:

@@ -7,14 +7,16 @@ from typing import Any, Protocol, TypeVar, TypeVarTuple, cast
 
 from ..arguments import function as callable_
 from ..engine import recording
-from ..errors import DTypeError, GradientError
+from ..errors import CaptureError, DTypeError, GradientError
+from ..functions import random
 from ..graph.expr import Expr, Spec, leaf
 from ..settings import current, record, restore
 from ..tensor.tensor import Tensor, lazy_storage, make
-from .engine import backward, detach, requires_grad_
+from .engine import backward, detach, grad, requires_grad_
 from .flow import checked
 from .namespace import zeros
 from .tape import Edge, Kept, Node, Sent, edge_to, keep, kept_value, unheld
+from .transforms import inputs_of
 
 Ts = TypeVarTuple("Ts")  # what a function takes
 R = TypeVar("R")
@@ -255,9 +257,12 @@ def taped(e: Expr, tape: Node) -> Expr:
 def checkpoint(function: Callable[[*Ts], R], *args: *Ts) -> R:
     """What `function(*args)` gives, with nothing kept for the way back: it is computed again then.
 
-    It must do the same both times, so draw no random numbers in it. Tensors that `function` uses
-    without getting them as arguments receive gradients in `backward`, and none from `dt.grad`.
-    Raises: ArgumentTypeError for what is no function, and what the function raises.
+    It must do the same both times; the default generator is put back for it, so that it draws the
+    same random numbers. Tensors that `function` uses without getting them as arguments receive
+    gradients in `backward`, and none from `dt.grad`. Within `dt.vmap` the function runs as always.
+    Gradient: it has gradients itself, by the arguments.
+    Raises: ArgumentTypeError for what is no function, and what the function raises; CaptureError
+    where it draws random numbers in a captured function, and gradients flow.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([0.0, 1.0], device="reference").requires_grad_()
@@ -266,6 +271,8 @@ def checkpoint(function: Callable[[*Ts], R], *args: *Ts) -> R:
     1.0
     """
     callable_("checkpoint", function)
+    if recording.batches(*[a._expr for a in args if type(a) is Tensor]):
+        return function(*args)
     made: R = _Checkpoint.apply(function, *args)
     return made
 
@@ -277,24 +284,54 @@ class _Checkpoint(Function):
         ctx.args = [a if isinstance(a, Tensor) else None for a in args]
         ctx.save_for_backward(*ctx.args)
         ctx.args = [None if isinstance(a, Tensor) else a for a in args]
-        return function(*args)
+        state = random.get_state()
+        made = function(*args)
+        ctx.state = None if random.get_state() == state else state
+        if ctx.state is not None and recording.current() is not None and any(ctx.needs_input_grad):
+            raise CaptureError(
+                "checkpoint: the function draws random numbers, which a captured function does not "
+                "draw twice; draw them outside, and pass them as an argument"
+            )
+        return made
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        saved, again = ctx.saved_tensors, []
-        for kept, plain, needs in zip(saved, ctx.args, ctx.needs_input_grad[1:], strict=True):
-            t = plain if kept is None else detach(kept)
-            again.append(requires_grad_(t) if needs else t)
-        before = current()
-        try:
-            record(True)
-            made = ctx.function(*again)
-        finally:
-            restore(before)
+        deep, saved = current().grad, ctx.saved_tensors
+        needed = ctx.needs_input_grad[1:]
+        again = [
+            plain if kept is None else _again(kept, needs, deep)
+            for kept, plain, needs in zip(saved, ctx.args, needed, strict=True)
+        ]
+        made = _run_again(ctx, again)
         made = made if isinstance(made, tuple) else (made,)
         pairs = [(t, g) for t, g in zip(made, gradients, strict=True) if t._expr.tape is not None]
-        backward([t for t, _ in pairs], [g for _, g in pairs])
-        return (
-            None,
-            *(t.grad if n else None for t, n in zip(again, ctx.needs_input_grad[1:], strict=True)),
-        )
+        inputs = [t for t, needs in zip(again, needed, strict=True) if needs]
+        if not pairs or not deep:
+            backward([t for t, _ in pairs], [g for _, g in pairs])
+            found = [t.grad for t in inputs]
+        else:
+            found = [*grad([t for t, _ in pairs], inputs, [g for _, g in pairs],
+                           create_graph=True, allow_unused=True)]  # fmt: skip
+        given = iter(found)
+        return (None, *(next(given) if needs else None for needs in needed))
+
+
+def _again(kept: Tensor, needs: bool, deep: bool) -> Tensor:
+    """An argument for the second run, whose gradient can be asked for where it `needs` one."""
+    if not needs:
+        return detach(kept)
+    return inputs_of([kept])[0] if deep else requires_grad_(detach(kept))
+
+
+def _run_again(ctx: Any, args: list[Any]) -> Any:
+    """What the function gives the second time, recorded, of the random numbers of the first."""
+    before, state = current(), random.get_state()
+    try:
+        record(True)
+        if ctx.state is not None:
+            random.set_state(ctx.state)
+        return ctx.function(*args)
+    finally:
+        restore(before)
+        if ctx.state is not None:
+            random.set_state(state)

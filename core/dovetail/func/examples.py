@@ -96,7 +96,8 @@ class Examples:
         if shared:
             self._outside(partial(engine.evaluate, shared, asked))
             for r in shared:
-                self.born(storage_of(r))
+                if r.op is None and not self.is_earlier(r):
+                    self._note_mine(storage_of(r))
         for r, f in zip(roots, found, strict=True):
             if f is not r and r.op is not EXAMPLE:
                 self._settled(r, f)
@@ -156,9 +157,12 @@ class Examples:
 
     def born(self, storage: Storage) -> None:
         """See `recording.Recorder`."""
-        self._mine[id(storage)] = ref(storage)
+        self._note_mine(storage)
         if self.outer is not None:
             self.outer.born(storage)
+
+    def _note_mine(self, storage: Storage) -> None:
+        self._mine[id(storage)] = ref(storage)
 
     def filled(self, storage: Storage, values: bytes) -> None:
         """See `recording.Recorder`."""
