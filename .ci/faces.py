@@ -92,7 +92,8 @@ OFFERS: dict[str, str] = {
 }
 RENAMED = {"bool_": "bool", "array_namespace_info": "__array_namespace_info__"}
 BY_HAND = (  # in `__init__`
-    "autograd", "e", "fft", "func", "inf", "linalg", "memory", "nan", "newaxis", "pi", "plugins", "random",
+    "autograd", "e", "fft", "func", "inf", "linalg", "memory", "nan", "newaxis", "pi", "plugins",
+    "random",
 )  # fmt: skip
 SHIPPED_LAYOUTS = ("dovetail_sparse.plugin",)  # their methods are in the stub of Tensor
 

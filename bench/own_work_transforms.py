@@ -1,9 +1,9 @@
 """Transforms of functions beside torch.func: `python bench/own_work_transforms.py`.
 
 Per-example gradients of small networks, batch 256: `vmap(grad(loss))` of one example's loss. Each
-contestant has its own `vmap` and `grad`, two threads, and takes its turn in every round; ours is run
-as it is, and captured by `dt.jit`. Times are the least of all rounds; a ratio is torch's time by
-ours, and above 1 dovetail is faster.
+contestant has its own `vmap` and `grad`, two threads, and takes its turn in every round; ours is
+run as it is, and captured by `dt.jit`. Times are the least of all rounds; a ratio is torch's time
+by ours, and above 1 dovetail is faster.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import dovetail as dt
@@ -53,9 +54,10 @@ def _normal(*shape: int, seed: int = 0) -> Array:
 
 
 def _layers(*sizes: int) -> list[Array]:
-    pairs = zip(sizes[:-1], sizes[1:], strict=True)
-    return [a for i, (n, m) in enumerate(pairs)
-            for a in (_normal(n, m, seed=i) / np.float32(np.sqrt(n)), _normal(m, seed=i))]  # fmt: skip
+    found: list[Array] = []
+    for i, (n, m) in enumerate(pairwise(sizes)):
+        found += [_normal(n, m, seed=i) / np.float32(np.sqrt(n)), _normal(m, seed=i)]
+    return found
 
 
 def _cross_entropy(xp: Any, params: Sequence[Any], x: Any, y: Any) -> Any:

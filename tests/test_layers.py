@@ -91,7 +91,7 @@ MAY_IMPORT = {
     "tensor": "graph ops backend memory plugins engine capture",
     "functions": "loops graph ops backend memory plugins engine capture tensor",
     "insight": "fusion memory plugins engine capture tensor",
-    "autograd": "graph ops fusion engine tensor functions",
+    "autograd": "graph ops fusion engine memory tensor functions",
     "func": "graph ops engine memory tensor functions autograd",
     "linalg": "loops ops engine tensor functions autograd",
     "fft": "loops graph ops engine tensor functions autograd",
@@ -177,8 +177,8 @@ def test_the_contract_allows_nothing_that_is_not_used_and_no_circle() -> None:
 # What each room takes from other distributions; everything else is the standard library's.
 TAKES = {
     "numpy": (
-        "arguments autograd backend commands dtypes familiar fft functions linalg plugins tensor "
-        "testing"
+        "arguments autograd backend commands dtypes familiar fft func functions linalg plugins "
+        "tensor testing"
     ),
     "optree": "functions",  # when a captured function meets a container
     "platformdirs": "backend",

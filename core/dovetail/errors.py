@@ -7,11 +7,12 @@ dtypes and devices in question, and ends with a way out.
 from __future__ import annotations
 
 __all__ = [
-    "AnomalyError", "ArgumentError", "ArgumentTypeError", "AxisError", "CaptureError", "CompileError", "DTypeError",
-    "DeviceError", "DovetailError", "DovetailWarning", "FallbackError", "GradientError",
-    "IndexOutOfRange", "InternalError", "LayoutError", "LinAlgError", "NotYetAttribute",
-    "NotYetError", "OutOfMemoryError", "PluginError", "ReadOnlyError", "ShapeError", "SharingError",
-    "TransformError", "UnavailableError", "ValueOverflow",
+    "AnomalyError", "ArgumentError", "ArgumentTypeError", "AxisError", "CaptureError",
+    "CompileError", "DTypeError", "DeviceError", "DovetailError", "DovetailWarning",
+    "FallbackError", "GradientError", "IndexOutOfRange", "InternalError", "LayoutError",
+    "LinAlgError", "NotYetAttribute", "NotYetError", "OutOfMemoryError", "PluginError",
+    "ReadOnlyError", "ShapeError", "SharingError", "TransformError", "UnavailableError",
+    "ValueOverflow",
 ]  # fmt: skip
 
 

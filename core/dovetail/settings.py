@@ -21,10 +21,12 @@ from dataclasses import dataclass, field
 from functools import partial, wraps
 from inspect import iscoroutinefunction, isgeneratorfunction
 from threading import RLock
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar, cast
 from weakref import ref
 
 __all__ = ["eager"]
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 # A pending chain deeper than this is computed: it bounds kernels, recursion and memory.
 DEPTH_LIMIT = 64
@@ -144,10 +146,10 @@ class Switch(ContextDecorator):
     def __exit__(self, *exc: object) -> None:
         leave(self)
 
-    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function, with the settings changed while it runs: a generator, or a coroutine too."""
+    def __call__(self, function: F) -> F:
+        """The function, with settings changed while it runs: a generator, or a coroutine too."""
         if isgeneratorfunction(function):
-            return wraps(function)(partial(_generated, self, function))
+            return cast(F, wraps(function)(partial(_generated, self, function)))
         if iscoroutinefunction(function):
 
             @wraps(function)
@@ -155,7 +157,7 @@ class Switch(ContextDecorator):
                 with self:
                     return await function(*args, **options)
 
-            return awaited
+            return cast(F, awaited)
         return super().__call__(function)
 
 

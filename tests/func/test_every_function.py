@@ -1,4 +1,4 @@
-"""Every public function under `dt.vmap`: what a Python loop over the examples gives, bit for bit."""
+"""Every public function under `dt.vmap`: what a loop over the examples gives, bit for bit."""
 
 from __future__ import annotations
 

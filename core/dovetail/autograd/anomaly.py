@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from weakref import WeakKeyDictionary
 
 from ..engine import evaluate as run
 from ..engine import recording
@@ -42,15 +41,12 @@ class detect_anomaly(Switch):
 
 
 class _Looker:
-    """Looks at results, and knows where ops were recorded."""
-
-    def __init__(self) -> None:
-        self._lines: WeakKeyDictionary[Node, str] = WeakKeyDictionary()
+    """Looks at results, and notes where ops were recorded."""
 
     def look(self, e: Expr) -> None:
         """Computes a new node. Raises: AnomalyError where it has a NaN that no operand has."""
-        if e.tape is not None and e.tape not in self._lines:
-            self._lines[e.tape] = caller()
+        if e.tape is not None and getattr(e.tape, "asked_at", None) is None:
+            e.tape.asked_at = caller()
         self._look(e, "at")
 
     def _look(self, e: Expr, when: str) -> None:
@@ -75,7 +71,7 @@ class _Looker:
         try:
             return n.backward(g, result)
         except AnomalyError as error:
-            line = self._lines.get(n)
+            line = getattr(n, "asked_at", None)
             where = "outside of detect_anomaly" if line is None else f"at {line}"
             raise AnomalyError(
                 f"backward: the gradient of {n.name}, which was recorded {where}, has the first "

@@ -325,7 +325,8 @@ def edge_to(e: object) -> Edge | None:
 class Node:
     """A place on the tape: a tensor whose gradient can be asked for. `order` grows with time.
 
-    `asked_at`: only of an op that checks indices, the source line that asked for it.
+    `asked_at`: only of an op that checks indices, or while anomalies are looked for, the source
+    line that asked for it.
     """
 
     __slots__ = (

@@ -1,4 +1,4 @@
-"""Functions made of functions: `dt.func`, as JAX and `torch.func` have it. Most used: `vmap`, `grad`.
+"""Functions made of functions, as JAX and `torch.func` have them. Most used: `vmap`, `grad`.
 
 Each takes a function and gives one: `dt.func.grad(f)` where `dt.grad` takes tensors. `dt.vmap` is
 here, too. See docs/transforms.md.

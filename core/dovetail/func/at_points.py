@@ -30,7 +30,7 @@ from .mapping import vmap
 
 Nested: TypeAlias = Any  # a tensor, or tuples of them: for each output, of each primal
 
-# --- gradients of one element -----------------------------------------------------------------------
+# --- gradients of one element ---------------------------------------------------------------------
 
 
 def gradients(value: Tensor, inputs: Sequence[Tensor], deep: bool) -> list[Tensor]:
@@ -193,7 +193,7 @@ def hvp(
     function: Callable[..., Tensor], primals: Tensor | Sequence[Tensor],
     tangents: Tensor | Sequence[Tensor],
 ) -> tuple[Tensor, Made]:  # fmt: skip
-    """What a function of one element gives, and the product of its second derivatives with a vector.
+    """What a function of one element gives, and its second derivatives times a vector.
 
     `function`: from tensors to a tensor of one element. `primals`: where, one or a tuple.
     `tangents`: the vector, of the same shapes. The Hessian itself is not made: it takes the time of

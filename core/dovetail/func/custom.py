@@ -1,4 +1,4 @@
-"""Functions of one's own (`dt.autograd.Function`) on examples: their `backward`, for all at once."""
+"""Functions of one's own (`dt.autograd.Function`) on examples: `backward`, for all at once."""
 
 from __future__ import annotations
 

@@ -24,13 +24,14 @@ __all__ = [
 
 P = ParamSpec("P")
 ArgNums: TypeAlias = int | Sequence[int]
+Value: TypeAlias = Any  # what a function gives, and gradients: containers like its arguments
 
 # --- gradients ------------------------------------------------------------------------------------
 
 
 def grad(
-    function: Callable[P, Any], argnums: ArgNums = 0, *, has_aux: bool = False
-) -> Callable[P, Any]:
+    function: Callable[P, Value], argnums: ArgNums = 0, *, has_aux: bool = False
+) -> Callable[P, Value]:
     """A function that gives the gradient of `function`, which gives a tensor of one element.
 
     `argnums`: the argument that the gradient is of, or several of them: then a tuple comes. It is a
@@ -57,8 +58,8 @@ def grad(
 
 
 def value_and_grad(
-    function: Callable[P, Any], argnums: ArgNums = 0, *, has_aux: bool = False
-) -> Callable[P, Any]:
+    function: Callable[P, Value], argnums: ArgNums = 0, *, has_aux: bool = False
+) -> Callable[P, Value]:
     """A function that gives what `function` does, and its gradient: as `grad`, of one run.
 
     `argnums`, `has_aux`: as for `dt.func.grad`. With `has_aux` the value is the pair.
@@ -147,7 +148,7 @@ def _detached(value: Any) -> Any:
 # --- the same as functions ------------------------------------------------------------------------
 
 
-def jacrev(function: Callable[P, Any], argnums: ArgNums = 0) -> Callable[P, Any]:
+def jacrev(function: Callable[P, Value], argnums: ArgNums = 0) -> Callable[P, Value]:
     """A function that gives the Jacobian of `function`, by going back from each of its elements.
 
     `argnums`: the argument that it is of, a tensor, or several: then a tuple comes.
@@ -164,7 +165,7 @@ def jacrev(function: Callable[P, Any], argnums: ArgNums = 0) -> Callable[P, Any]
     return _as_function("jacrev", function, argnums, by_rows)
 
 
-def jacfwd(function: Callable[P, Any], argnums: ArgNums = 0) -> Callable[P, Any]:
+def jacfwd(function: Callable[P, Value], argnums: ArgNums = 0) -> Callable[P, Value]:
     """A function that gives the Jacobian of `function`, along each element of the argument.
 
     `argnums`: as for `jacrev`, which is quicker where the output has fewer elements.
@@ -181,7 +182,7 @@ def jacfwd(function: Callable[P, Any], argnums: ArgNums = 0) -> Callable[P, Any]
     return _as_function("jacfwd", function, argnums, by_columns)
 
 
-def hessian(function: Callable[P, Any], argnums: ArgNums = 0) -> Callable[P, Any]:
+def hessian(function: Callable[P, Value], argnums: ArgNums = 0) -> Callable[P, Value]:
     """A function that gives the second derivatives of `function`, which gives one element.
 
     `argnums`: as for `jacrev`; for several a tuple of tuples comes.

@@ -196,7 +196,7 @@ class Examples:
         """See `recording.Recorder`."""
         given = args
         if self.randomness == "different":
-            given = tuple([*args])
+            given = (*args,)  # an object of its own, by which it is known
             self.lifting.drawn[id(args)] = args, given
         if self.outer is not None:
             self.outer.drawn(given)
@@ -222,7 +222,7 @@ class Examples:
 
     def batches(self, *exprs: Expr) -> bool:
         """See `recording.Recorder`."""
-        found = self._outside(lambda: any([self.lifting.is_many(e) for e in exprs]))
+        found = self._outside(lambda: any(self.lifting.is_many(e) for e in exprs))
         if not found and self.outer is not None:
             return self.outer.batches(*exprs)
         return bool(found)

@@ -15,7 +15,7 @@ def _matmul(to: Lifting, e: Expr, args: list[Any]) -> Expr:
     (a, b), (x, y) = e.args, args
     if len(e.spec.shape) != 2:
         return in_front(to, e, args)
-    m, k, n = *a.spec.shape, b.spec.shape[1]
+    (m, k), (_, n) = a.spec.shape, b.spec.shape
     if y is b:
         rows = pending_view(x, ("reshape", (to.size * m, k)))
         made = to.made(ops.MATMUL, (rows, y), (to.size * m, n), e)

@@ -19,12 +19,12 @@ from ..arguments import function as callable_
 from ..capture.forms import Branch, Carried, Part, Repeat, Scanned, While
 from ..capture.program import Place, Program
 from ..capture.recorder import Recorder, recorded_by
-from ..device import Device, default_device, usable
+from ..device import Device, usable
 from ..dtypes import bool_, int64, uint8
 from ..engine import evaluate as run
 from ..engine import recording
 from ..errors import ArgumentTypeError, CaptureError, DTypeError, GradientError, ShapeError
-from ..graph.expr import Expr, Spec, node, spec, storage_of
+from ..graph.expr import Expr, Spec, spec, storage_of
 from ..ops import table as ops
 from ..settings import current
 from ..tensor.host import evaluated
@@ -32,6 +32,17 @@ from ..tensor.tensor import Tensor, make
 from ..tensor.verbs import apply
 from .containers import Flat, flattened, rebuilt, tensor_leaves
 from .copies import stack
+from .rounds import (
+    both,
+    carried_on,
+    first,
+    index,
+    is_of_examples,
+    many_rounds,
+    many_while,
+    rounds,
+    truth_of,
+)
 
 # Tensors and numbers, or containers of them: what is carried, parts of what is scanned, what a
 # round gives; and any arguments and results.
@@ -70,10 +81,10 @@ def fori_loop(
     bounds = [_bound(name, n, k) for k, n in (("lower", lower), ("upper", upper))]
     carried = tensor_leaves(name, init)
     known = [b for b in bounds if isinstance(b, int)]
-    if _is_of_examples():
-        return _many_rounds(name, body, carried, lower, upper)
+    if is_of_examples():
+        return many_rounds(name, body, carried, lower, upper)
     if _is_plain(carried) and len(known) == 2:
-        return _rounds(name, body, carried, range(known[0], known[1]))
+        return rounds(name, body, carried, range(known[0], known[1]))
     with _recorder(carried, *bounds) as (recorder, device):
         loop = _Loop(name, recorder, device, carried)
         part = loop.captured(lambda i, xs, c: (body(i, c), ()), indexed=True)
@@ -82,7 +93,7 @@ def fori_loop(
             return made
     if len(known) < 2:
         raise GradientError(f"{name}: gradients flow through it, so its bounds must be ints")
-    return _rounds(name, body, carried, range(known[0], known[1]))
+    return rounds(name, body, carried, range(known[0], known[1]))
 
 
 def while_loop(cond: Callable[[C], object], body: Callable[[C], C], init: C) -> C:
@@ -103,8 +114,8 @@ def while_loop(cond: Callable[[C], object], body: Callable[[C], C], init: C) -> 
     name = "while_loop"
     callable_(name, cond, "cond"), callable_(name, body, "body")
     carried = tensor_leaves(name, init)
-    if _is_of_examples():
-        return _many_while(name, cond, body, carried)
+    if is_of_examples():
+        return many_while(name, cond, body, carried)
     with _recorder(carried) as (recorder, device):
         loop = _Loop(name, recorder, device, carried)
         part = loop.captured(lambda i, xs, c: (body(c), ()))
@@ -142,11 +153,11 @@ def cond(
         raise ShapeError(f"{name}: pred is one bool, not of shape {pred.shape}; see dt.where")
     recorder = recording.current()
     if isinstance(pred, Tensor) and recording.batches(pred._expr):
-        return _both(name, pred, true_fn(*operands), false_fn(*operands))
-    if not isinstance(pred, Tensor) or recorder is None or _is_of_examples():
+        return both(name, pred, true_fn(*operands), false_fn(*operands))
+    if not isinstance(pred, Tensor) or recorder is None or is_of_examples():
         return true_fn(*operands) if pred else false_fn(*operands)
     assert isinstance(recorder, Recorder)
-    truth = _truth(pred)
+    truth = truth_of(pred)
     run.evaluate([truth])
     place = recorder.needed(truth)
     branches = [
@@ -216,74 +227,9 @@ def _recorded(flat: Flat) -> list[Tensor]:
 
 def _is_plain(flat: Flat) -> bool:
     """Whether rounds are to be done one by one: gradients flow, or each op runs at once."""
-    if _is_of_examples() or current().eager:
+    if is_of_examples() or current().eager:
         return True
     return any(t._expr.tape is not None for t in _recorded(flat))
-
-
-def _is_of_examples() -> bool:
-    """Whether a function runs on examples, and nothing is captured in here."""
-    return not isinstance(recording.current(), Recorder | None)
-
-
-def _both(name: str, pred: Tensor, yes: R, no: R) -> R:
-    """Of two results the one that a bool of each example says, both being there."""
-    flat = tensor_leaves(name, yes)
-    others = _carried_on(name, flat, no)
-    truth = make(_truth(pred))
-    chosen = [apply(ops.WHERE, (truth, a, b)) for a, b in zip(flat.leaves, others, strict=True)]
-    made: R = rebuilt(flat, chosen)
-    return made
-
-
-def _many_while(
-    name: str, condition: Callable[[C], object], body: Callable[[C], C], carried: Flat
-) -> C:
-    """A loop of examples, until none goes on; one that has stopped keeps what it had."""
-    recorder = recording.current()
-    assert recorder is not None
-    value: C = rebuilt(carried, carried.leaves)
-    while True:
-        asked = condition(value)
-        if not isinstance(asked, Tensor) or not recorder.batches(asked._expr):
-            if not asked:
-                return value
-            value = rebuilt(carried, _carried_on(name, carried, body(value)))
-            continue
-        truth = make(_truth(asked))
-        if not recorder.any_of(truth):
-            return value
-        after = rebuilt(carried, _carried_on(name, carried, body(value)))
-        value = _both(name, truth, after, value)
-
-
-def _many_rounds(
-    name: str, body: Callable[[Tensor, C], C], carried: Flat, lower: int | Tensor,
-    upper: int | Tensor,
-) -> C:  # fmt: skip
-    """The rounds of a loop of examples, which may have bounds of their own."""
-    given = [b for b in (lower, upper) if isinstance(b, Tensor)]
-    if not any(recording.batches(b._expr) for b in given):
-        return _rounds(name, body, carried, range(int(lower), int(upper)))
-    first = apply(ops.ADD, (given[0].reshape(()) * 0, lower))  # of the dtype of one of them
-    both = tensor_leaves(name, (first, rebuilt(carried, carried.leaves)))
-
-    def goes_on(c: tuple[Tensor, C]) -> Tensor:
-        return apply(ops.LESS, (c[0], upper))
-
-    def step(c: tuple[Tensor, C]) -> tuple[Tensor, C]:
-        return c[0] + 1, body(c[0].astype(int64), c[1])
-
-    return _many_while(name, goes_on, step, both)[1]
-
-
-def _rounds(name: str, body: Callable[[Tensor, C], C], carried: Flat, indices: range) -> C:
-    """A loop of which each round is an ordinary piece of the program."""
-    value: C = rebuilt(carried, carried.leaves)
-    device = carried.leaves[0].device if carried.leaves else default_device()
-    for i in indices:
-        value = rebuilt(carried, _carried_on(name, carried, body(_index(i, device), value)))
-    return value
 
 
 def _steps(
@@ -294,8 +240,8 @@ def _steps(
     value: C = rebuilt(carried, carried.leaves)
     for k in range(n - 1, -1, -1) if reverse else range(n):
         value, y = _pair(name, f(value, rebuilt(parts, [x[k] for x in parts.leaves])))
-        value = rebuilt(carried, _carried_on(name, carried, value))
-        made.append(tensor_leaves(name, y, _first(carried)))
+        value = rebuilt(carried, carried_on(name, carried, value))
+        made.append(tensor_leaves(name, y, first(carried)))
     if not made:
         raise ShapeError(f"{name}: over no parts at all, so that what f gives is not known")
     made = made[::-1] if reverse else made
@@ -311,29 +257,6 @@ def _pair(name: str, made: tuple[C, Y]) -> tuple[C, Y]:
     return made
 
 
-def _first(flat: Flat) -> Tensor | None:
-    return flat.leaves[0] if flat.leaves else None
-
-
-def _carried_on(name: str, carried: Flat, made: object) -> list[Tensor]:
-    """What a body gave, which must be what it got. Raises: DTypeError, ShapeError."""
-    flat = tensor_leaves(name, made, _first(carried))
-    if flat.tree != carried.tree:
-        raise DTypeError(
-            f"{name}: the body got {carried.tree} to carry and gave {flat.tree}; they must be the "
-            "same containers"
-        )
-    for before, after in zip(carried.leaves, flat.leaves, strict=True):
-        want, have = before._expr.spec, after._expr.spec
-        if want is not have:
-            error = ShapeError if want.shape != have.shape else DTypeError
-            raise error(
-                f"{name}: the body got {want!r} to carry and gave {have!r}; they must be the same, "
-                "so cast with astype(), or begin with what it gives"
-            )
-    return list(flat.leaves)
-
-
 def _common_length(name: str, parts: Flat, length: int | None) -> int:
     found = {x.shape[0] if x.ndim else -1 for x in parts.leaves}
     if length is not None:
@@ -342,20 +265,6 @@ def _common_length(name: str, parts: Flat, length: int | None) -> int:
         what = "have no first axis" if -1 in found else f"have lengths {sorted(found)}"
         raise ShapeError(f"{name}: xs and length {what}; give tensors of one length, or length")
     return found.pop()
-
-
-def _index(i: int, device: Device) -> Tensor:
-    """The index of a round: a number that is given when it runs."""
-    args = (*[i],)  # an object of its own, by which it may be known again
-    return make(node(ops.FULL, args, spec((), int64, device), ((int64,), int64)))
-
-
-def _truth(pred: Tensor) -> Expr:
-    """A node of one bool."""
-    e = pred.reshape(())._expr
-    if e.spec.dtype is not bool_:
-        e = apply(ops.NOT_EQUAL, (make(e), 0))._expr
-    return apply(ops.COPY, (make(e),))._expr
 
 
 @contextmanager
@@ -461,8 +370,8 @@ class _Loop:
             carried: C = rebuilt(self.carried, [make(e) for e in inputs])
             given: X = rebuilt(self.parts, list(map(make, xs)))
             made, y = _pair(self.name, step(self._index(indexed), given, carried))
-            results = _carried_on(self.name, self.carried, made)
-            self.ys = tensor_leaves(self.name, y, _first(self.carried))
+            results = carried_on(self.name, self.carried, made)
+            self.ys = tensor_leaves(self.name, y, first(self.carried))
             tensors = [*results, *self.ys.leaves]
             self.taped = any(t._expr.tape is not None for t in tensors)
             if self.taped:
@@ -474,10 +383,10 @@ class _Loop:
 
     def _index(self, indexed: bool) -> Tensor:
         if not indexed:
-            return _index(0, self.device)
+            return index(0, self.device)
         environment = self.recorder.environment
         self.variable = environment.variable(0)
-        made = _index(0, self.device)
+        made = index(0, self.device)
         environment.tag(made._expr.args, (self.variable,))
         return made
 
@@ -545,7 +454,7 @@ class _Loop:
                 )
             if truth.size != 1:
                 raise ShapeError(f"{self.name}: cond gives one bool, not shape {truth.shape}")
-            places, _ = inner.finished([make(_truth(truth))], [])
+            places, _ = inner.finished([make(truth_of(truth))], [])
         asked = inner.part(places)
         exprs, carried = self.buffers(asked, part)
         place = self.recorder.place(self.recorder.allocated(spec((), bool_, self.device)))
