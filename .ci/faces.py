@@ -34,11 +34,13 @@ WIDTH = 100
 
 # The modules whose public names `dt` has: all that are in their `__all__`, or those listed.
 OFFERS: dict[str, str] = {
-    "autograd": "enable_grad grad is_grad_enabled no_grad set_grad_enabled",
+    "autograd": "enable_grad grad inference_mode is_grad_enabled is_inference_mode_enabled no_grad "
+    "set_grad_enabled",
     "backend.streams": "",
     "device": "",
     "dtypes": "",
     "errors": "",
+    "func.mapping": "",
     "functions.captured_files": "",
     "functions.choosing": "",
     "functions.control_flow": "",
@@ -99,7 +101,8 @@ OFFERS: dict[str, str] = {
 }
 RENAMED = {"bool_": "bool", "array_namespace_info": "__array_namespace_info__"}
 BY_HAND = (  # in `__init__`
-    "autograd", "e", "fft", "inf", "linalg", "memory", "nan", "newaxis", "pi", "plugins", "random",
+    "autograd", "e", "fft", "func", "inf", "linalg", "memory", "nan", "newaxis", "pi", "plugins",
+    "random",
 )  # fmt: skip
 SHIPPED_LAYOUTS = ("dovetail_sparse.plugin",)  # their methods are in the stub of Tensor
 
@@ -199,6 +202,7 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
         },
     ),
     "gradients": ("Gradients", {"autograd": "autograd"}),
+    "transforms": ("Transforms of functions", {"func": "func"}),
     "devices": (
         "Devices, streams and layouts",
         {
@@ -227,14 +231,14 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
             "own.surface": "",
             "own.raw": "",
         },
-    ),  # fmt: skip
+    ),
     "errors": ("Errors", {"errors": ""}),
 }
 
 
 # Modules that are loaded when one of their names is first asked for: a tenth of an import's time.
 LATE = (
-    "functions.captured_files", "functions.choosing", "functions.control_flow",
+    "func.mapping", "functions.captured_files", "functions.choosing", "functions.control_flow",
     "functions.editing", "functions.everyday", "functions.files", "functions.grids",
     "functions.histograms", "functions.jit", "functions.joining", "functions.moments",
     "functions.nan_functions", "functions.number_parts", "functions.order_statistics",

@@ -91,7 +91,8 @@ MAY_IMPORT = {
     "tensor": "graph ops backend memory plugins engine capture",
     "functions": "loops graph ops backend memory plugins engine capture tensor",
     "insight": "fusion memory plugins engine capture tensor",
-    "autograd": "graph ops fusion engine tensor functions",
+    "autograd": "graph ops fusion engine memory tensor functions",
+    "func": "graph ops engine memory tensor functions autograd",
     "linalg": "loops ops engine tensor functions autograd",
     "fft": "loops graph ops engine tensor functions autograd",
     "own": (
@@ -108,8 +109,8 @@ GROUND = {
     "layout", "memo", "recent", "respelled", "settings",
 }  # fmt: skip
 DOORS = {"__init__", "extend"}  # they import whatever they offer
-# `dt.memory`, `dt.autograd`, `dt.linalg`, `dt.fft`, `pytest --pyargs`
-WITH_FACES = {"memory", "autograd", "linalg", "fft", "testing"}
+# `dt.memory`, `dt.autograd`, `dt.func`, `dt.linalg`, `dt.fft`, `pytest --pyargs`
+WITH_FACES = {"memory", "autograd", "func", "linalg", "fft", "testing"}
 
 
 def against(graph: dict[str, set[str]]) -> list[str]:
@@ -182,7 +183,7 @@ def test_the_contract_allows_nothing_that_is_not_used_and_no_circle() -> None:
 # What each room takes from other distributions; everything else is the standard library's.
 TAKES = {
     "numpy": (
-        "arguments autograd backend commands dtypes familiar fft functions linalg own plugins "
+        "arguments autograd backend commands dtypes familiar fft func functions linalg own plugins "
         "tensor testing"
     ),
     "optree": "functions",  # when a captured function meets a container

@@ -193,10 +193,13 @@ SEEN = {
     "random": """Generator bernoulli beta binomial choice default_rng dirichlet exponential gamma
         get_state integers laplace manual_seed multinomial normal permutation poisson rand randint
         randn set_state shuffle truncated_normal uniform""",
-    "autograd": """Context Function HookHandle backward checkpoint detach enable_grad grad gradcheck
-        gradgradcheck is_grad_enabled jvp no_grad set_grad_enabled set_gradient vjp""",
+    "autograd": """Context Function HookHandle backward checkpoint detach detect_anomaly enable_grad
+        grad gradcheck gradgradcheck hessian hvp inference_mode is_grad_enabled
+        is_inference_mode_enabled jacobian jvp linearize no_grad saved_tensors_hooks
+        set_grad_enabled set_gradient value_and_grad vjp""",
+    "func": "grad hessian jacfwd jacrev jvp linearize value_and_grad vjp vmap",
 }
-MODULES = {"autograd", "fft", "linalg", "memory", "plugins", "random"}
+MODULES = {"autograd", "fft", "func", "linalg", "memory", "plugins", "random"}
 
 
 def test_the_namespace_shows_public_names_only() -> None:
@@ -239,7 +242,7 @@ def test_all_names_are_exported() -> None:
 INNER = (
     "__init__", "calls", "captures", "closures", "containers", "discrete", "distributions", "facts",
     "flows", "forms", "index_keys", "keeping", "methods", "numpy_by_name", "numpy_more",
-    "numpy_protocol", "random", "resizing", "recipes", "sentences",
+    "numpy_protocol", "random", "resizing", "recipes", "rounds", "sentences",
 )  # fmt: skip
 
 

@@ -272,6 +272,13 @@ def test_the_layout_of_the_page_works(tmp_path: Path) -> None:
     run_alone(use, tmp_path)
 
 
+@pytest.mark.parametrize("page", ["transforms.md", "autograd.md"])
+def test_the_examples_of_a_page_work(page: str, tmp_path: Path) -> None:
+    found = examples(page)
+    assert len(found) >= 3
+    run_alone("\n".join(found), tmp_path)
+
+
 def test_the_allocators_of_the_page_work(tmp_path: Path) -> None:
     (program,) = examples("writing-an-allocator.md")
     run_alone(program, tmp_path)

@@ -31,7 +31,7 @@ from . import compiled as _compiled  # first: it says where the others are found
 from . import arguments as _arguments  # isort: skip  # noqa: F401
 
 with _compiled.uncollected():  # these load nearly all
-    from . import autograd, fft, linalg, memory
+    from . import autograd, fft, func, linalg, memory
 from .autograd.engine import METHODS as _METHODS_OF_GRADIENTS
 from .functions import methods, random
 from .late import late as _fetched_late
@@ -40,7 +40,10 @@ from .plugins import registry as plugins
 # --- written by .ci/faces.py from the `__all__` of the modules ------------------------------------
 # fmt: off
 # isort: off
-from .autograd import enable_grad, grad, is_grad_enabled, no_grad, set_grad_enabled
+from .autograd import (
+    enable_grad, grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad,
+    set_grad_enabled,
+)
 from .backend.streams import Event, Stream, current_stream, default_stream, stream, synchronize
 from .device import Device, default_device, device, set_default_device
 from .dtypes import (
@@ -48,11 +51,11 @@ from .dtypes import (
     int32, int64, uint8, uint16, uint32, uint64,
 )
 from .errors import (
-    ArgumentError, ArgumentTypeError, AxisError, CaptureError, CompileError, DTypeError,
-    DeviceError, DovetailError, DovetailWarning, FallbackError, GradientError, IndexOutOfRange,
-    InternalError, KernelError, LayoutError, LinAlgError, NotYetAttribute, NotYetError,
-    OutOfMemoryError, PluginError, ReadOnlyError, ShapeError, SharingError, UnavailableError,
-    ValueOverflow,
+    AnomalyError, ArgumentError, ArgumentTypeError, AxisError, CaptureError, CompileError,
+    DTypeError, DeviceError, DovetailError, DovetailWarning, FallbackError, GradientError,
+    IndexOutOfRange, InternalError, KernelError, LayoutError, LinAlgError, NotYetAttribute,
+    NotYetError, OutOfMemoryError, PluginError, ReadOnlyError, ShapeError, SharingError,
+    TransformError, UnavailableError, ValueOverflow,
 )
 from .functions.copies import contiguous, repeat, roll, stack, tile
 from .functions.creation import arange, eye, linspace, meshgrid, tril, triu
@@ -113,6 +116,7 @@ else:
     )
 
 _LATE = {  # name -> the module that is loaded when it is first asked for
+    "vmap": "func.mapping",
     "load_function": "functions.captured_files",
     "save_function": "functions.captured_files",
     "choose": "functions.choosing",
@@ -282,6 +286,7 @@ _LATE = {  # name -> the module that is loaded when it is first asked for
     "grid": "own.surface",
 }
 if typing.TYPE_CHECKING:
+    from .func.mapping import vmap
     from .functions.captured_files import load_function, save_function
     from .functions.choosing import choose, piecewise, put, put_along_axis, select, vectorize
     from .functions.control_flow import cond, fori_loop, scan, while_loop
@@ -348,43 +353,44 @@ if typing.TYPE_CHECKING:
     )
 
 __all__ = [
-    "ArgumentError", "ArgumentTypeError", "AxisError", "CaptureError", "CompileError", "DType",
-    "DTypeError", "Device", "DeviceError", "DovetailError", "DovetailWarning", "Event",
-    "FallbackError", "GradientError", "In", "InOut", "IndexOutOfRange", "InternalError",
-    "KernelError", "LayoutError", "LinAlgError", "NotYetAttribute", "NotYetError", "Out",
-    "OutOfMemoryError", "PluginError", "ReadOnlyError", "ShapeError", "SharingError", "Storage",
-    "Stream", "Tensor", "UnavailableError", "ValueOverflow", "__array_namespace_info__", "abs",
-    "acos", "acosh", "add", "all", "allclose", "angle", "any", "append", "arange", "argmax",
-    "argmin", "argpartition", "argsort", "argwhere", "array_equal", "array_equiv", "array_split",
-    "as_strided", "asarray", "asin", "asinh", "astype", "atan", "atan2", "atanh", "atleast_1d",
-    "atleast_2d", "atleast_3d", "atomic_add", "atomic_and", "atomic_max", "atomic_min", "atomic_or",
-    "autograd", "average", "bartlett", "beta", "bfloat16", "bincount", "bitwise_and",
-    "bitwise_count", "bitwise_invert", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift",
-    "bitwise_xor", "blackman", "block", "bool", "broadcast_arrays", "broadcast_shapes",
-    "broadcast_to", "can_cast", "cbrt", "ceil", "choose", "clip", "column_stack", "complex64",
-    "complex128", "compress", "concat", "cond", "conj", "contiguous", "convolve", "copy",
-    "copysign", "copyto", "corrcoef", "correlate", "cos", "cosh", "count_nonzero", "cov", "cross",
-    "cumulative_logsumexp", "cumulative_prod", "cumulative_sum", "current_stream", "custom_op",
-    "default_device", "default_stream", "deg2rad", "delete", "device", "devices", "diag",
-    "diag_indices", "diag_indices_from", "diagflat", "diagonal", "diff", "digamma", "digitize",
-    "divide", "divmod", "dot", "dsplit", "dstack", "e", "eager", "ediff1d", "einsum",
-    "element_size", "elementwise", "empty", "empty_like", "enable_grad", "equal", "erf", "erfc",
-    "erfinv", "evaluate", "exp", "exp2", "expand_dims", "expit", "explain", "expm1", "extract",
-    "eye", "fft", "fill_diagonal", "finfo", "flatnonzero", "flatten", "flip", "fliplr", "flipud",
-    "float16", "float32", "float64", "floor", "floor_divide", "fmax", "fmin", "fmod", "fold",
-    "fori_loop", "frexp", "from_blob", "from_dlpack", "fromfunction", "full", "full_like", "gamma",
-    "gcd", "geomspace", "get_default_dtype", "grad", "gradient", "greater", "greater_equal", "grid",
-    "hamming", "hann", "heaviside", "histogram", "histogram2d", "histogram_bin_edges", "hsplit",
-    "hstack", "hypot", "i0", "i1", "iinfo", "imag", "index_add", "index_to_pos", "indices", "inf",
-    "inner", "insert", "int8", "int16", "int32", "int64", "interp", "intersect1d", "is_complex",
-    "is_contiguous", "is_floating_point", "is_grad_enabled", "isclose", "iscomplex", "isdtype",
-    "isfinite", "isin", "isinf", "isnan", "isneginf", "isposinf", "isreal", "ix_", "jit",
-    "junk_filled", "kaiser", "kernel", "kron", "lcm", "ldexp", "less", "less_equal", "lexsort",
-    "lgamma", "linalg", "linspace", "load", "load_function", "log", "log1p", "log2", "log10",
-    "log_softmax", "logaddexp", "logaddexp2", "logical_and", "logical_not", "logical_or",
-    "logical_xor", "logit", "logspace", "logsumexp", "mask_indices", "matmul", "matrix_transpose",
-    "matvec", "max", "maximum", "mean", "median", "memory", "meshgrid", "mgrid", "min", "minimum",
-    "modf", "moveaxis", "multiply", "nan", "nan_to_num", "nanargmax", "nanargmin", "nancumprod",
+    "AnomalyError", "ArgumentError", "ArgumentTypeError", "AxisError", "CaptureError",
+    "CompileError", "DType", "DTypeError", "Device", "DeviceError", "DovetailError",
+    "DovetailWarning", "Event", "FallbackError", "GradientError", "In", "InOut", "IndexOutOfRange",
+    "InternalError", "KernelError", "LayoutError", "LinAlgError", "NotYetAttribute", "NotYetError",
+    "Out", "OutOfMemoryError", "PluginError", "ReadOnlyError", "ShapeError", "SharingError",
+    "Storage", "Stream", "Tensor", "TransformError", "UnavailableError", "ValueOverflow",
+    "__array_namespace_info__", "abs", "acos", "acosh", "add", "all", "allclose", "angle", "any",
+    "append", "arange", "argmax", "argmin", "argpartition", "argsort", "argwhere", "array_equal",
+    "array_equiv", "array_split", "as_strided", "asarray", "asin", "asinh", "astype", "atan",
+    "atan2", "atanh", "atleast_1d", "atleast_2d", "atleast_3d", "atomic_add", "atomic_and",
+    "atomic_max", "atomic_min", "atomic_or", "autograd", "average", "bartlett", "beta", "bfloat16",
+    "bincount", "bitwise_and", "bitwise_count", "bitwise_invert", "bitwise_left_shift",
+    "bitwise_or", "bitwise_right_shift", "bitwise_xor", "blackman", "block", "bool",
+    "broadcast_arrays", "broadcast_shapes", "broadcast_to", "can_cast", "cbrt", "ceil", "choose",
+    "clip", "column_stack", "complex64", "complex128", "compress", "concat", "cond", "conj",
+    "contiguous", "convolve", "copy", "copysign", "copyto", "corrcoef", "correlate", "cos", "cosh",
+    "count_nonzero", "cov", "cross", "cumulative_logsumexp", "cumulative_prod", "cumulative_sum",
+    "current_stream", "custom_op", "default_device", "default_stream", "deg2rad", "delete",
+    "device", "devices", "diag", "diag_indices", "diag_indices_from", "diagflat", "diagonal",
+    "diff", "digamma", "digitize", "divide", "divmod", "dot", "dsplit", "dstack", "e", "eager",
+    "ediff1d", "einsum", "element_size", "elementwise", "empty", "empty_like", "enable_grad",
+    "equal", "erf", "erfc", "erfinv", "evaluate", "exp", "exp2", "expand_dims", "expit", "explain",
+    "expm1", "extract", "eye", "fft", "fill_diagonal", "finfo", "flatnonzero", "flatten", "flip",
+    "fliplr", "flipud", "float16", "float32", "float64", "floor", "floor_divide", "fmax", "fmin",
+    "fmod", "fold", "fori_loop", "frexp", "from_blob", "from_dlpack", "fromfunction", "full",
+    "full_like", "func", "gamma", "gcd", "geomspace", "get_default_dtype", "grad", "gradient",
+    "greater", "greater_equal", "grid", "hamming", "hann", "heaviside", "histogram", "histogram2d",
+    "histogram_bin_edges", "hsplit", "hstack", "hypot", "i0", "i1", "iinfo", "imag", "index_add",
+    "index_to_pos", "indices", "inf", "inference_mode", "inner", "insert", "int8", "int16", "int32",
+    "int64", "interp", "intersect1d", "is_complex", "is_contiguous", "is_floating_point",
+    "is_grad_enabled", "is_inference_mode_enabled", "isclose", "iscomplex", "isdtype", "isfinite",
+    "isin", "isinf", "isnan", "isneginf", "isposinf", "isreal", "ix_", "jit", "junk_filled",
+    "kaiser", "kernel", "kron", "lcm", "ldexp", "less", "less_equal", "lexsort", "lgamma", "linalg",
+    "linspace", "load", "load_function", "log", "log1p", "log2", "log10", "log_softmax",
+    "logaddexp", "logaddexp2", "logical_and", "logical_not", "logical_or", "logical_xor", "logit",
+    "logspace", "logsumexp", "mask_indices", "matmul", "matrix_transpose", "matvec", "max",
+    "maximum", "mean", "median", "memory", "meshgrid", "mgrid", "min", "minimum", "modf",
+    "moveaxis", "multiply", "nan", "nan_to_num", "nanargmax", "nanargmin", "nancumprod",
     "nancumsum", "nanmax", "nanmean", "nanmedian", "nanmin", "nanpercentile", "nanprod",
     "nanquantile", "nanstd", "nansum", "nanvar", "ndtr", "ndtri", "negative", "newaxis",
     "nextafter", "no_grad", "nonzero", "not_equal", "numel", "ogrid", "ones", "ones_like", "outer",
@@ -403,7 +409,7 @@ __all__ = [
     "trim_zeros", "triu", "triu_indices", "triu_indices_from", "trunc", "uint8", "uint16", "uint32",
     "uint64", "unfold", "union1d", "unique", "unique_all", "unique_counts", "unique_inverse",
     "unique_values", "unravel_index", "unstack", "unwrap", "vander", "var", "vdot", "vecdot",
-    "vecmat", "vectorize", "vsplit", "vstack", "where", "while_loop", "xlogy", "zeros",
+    "vecmat", "vectorize", "vmap", "vsplit", "vstack", "where", "while_loop", "xlogy", "zeros",
     "zeros_like", "zeta",
 ]
 # fmt: on

@@ -7,11 +7,12 @@ dtypes and devices in question, and ends with a way out.
 from __future__ import annotations
 
 __all__ = [
-    "ArgumentError", "ArgumentTypeError", "AxisError", "CaptureError", "CompileError", "DTypeError",
-    "DeviceError", "DovetailError", "DovetailWarning", "FallbackError", "GradientError",
-    "IndexOutOfRange", "InternalError", "KernelError", "LayoutError", "LinAlgError",
-    "NotYetAttribute", "NotYetError", "OutOfMemoryError", "PluginError", "ReadOnlyError",
-    "ShapeError", "SharingError", "UnavailableError", "ValueOverflow",
+    "AnomalyError", "ArgumentError", "ArgumentTypeError", "AxisError", "CaptureError",
+    "CompileError", "DTypeError", "DeviceError", "DovetailError", "DovetailWarning",
+    "FallbackError", "GradientError", "IndexOutOfRange", "InternalError", "KernelError",
+    "LayoutError", "LinAlgError", "NotYetAttribute", "NotYetError", "OutOfMemoryError",
+    "PluginError", "ReadOnlyError", "ShapeError", "SharingError", "TransformError",
+    "UnavailableError", "ValueOverflow",
 ]  # fmt: skip
 
 
@@ -82,6 +83,10 @@ class GradientError(DovetailError, RuntimeError):
     """A gradient cannot be had: no path leads there, or what it needs is gone."""
 
 
+class AnomalyError(DovetailError, FloatingPointError):
+    """A NaN has been made where none was, while `dt.autograd.detect_anomaly` looks."""
+
+
 class FallbackError(DovetailError, RuntimeError):
     """Work was about to run somewhere else than where the user put it."""
 
@@ -96,6 +101,10 @@ class UnavailableError(PluginError, DeviceError):
 
 class CaptureError(DovetailError, RuntimeError):
     """A function cannot be captured, or a captured one not be replayed; the message says why."""
+
+
+class TransformError(DovetailError, RuntimeError):
+    """A function cannot be transformed: for `dt.vmap`, it asks for what one example's value is."""
 
 
 class CompileError(DovetailError, RuntimeError):

@@ -14,15 +14,19 @@ all threads; and installed plugins.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import ContextDecorator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import partial, wraps
+from inspect import iscoroutinefunction, isgeneratorfunction
 from threading import RLock
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar, cast
 from weakref import ref
 
 __all__ = ["eager", "junk_filled"]
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 # A pending chain deeper than this is computed: it bounds kernels, recursion and memory.
 DEPTH_LIMIT = 64
@@ -64,6 +68,9 @@ class Settings:
     eager: bool = False  # whether each op runs at once
     reproducible: bool = False  # whether no vendor's routine is used
     grad: bool = True  # whether ops are recorded for gradients
+    inference: bool = False  # whether nothing may ask for that
+    anomaly: Any = None  # `autograd.anomaly`'s, where each result is looked at
+    saving: Any = None  # what packs and unpacks values that are saved for gradients: a pair
     device: Any = None  # the default one, where a block has chosen it
     junk: bool | None = None  # whether memory that nothing has filled holds junk
     streams: Mapping[Any, Any] = field(default_factory=dict)  # the current one, by device
@@ -100,6 +107,8 @@ def _made(entered: tuple[Block, ...]) -> Settings:
     for block in entered:
         for name, value in block.changes.items():
             fields[name] = {**fields.get(name, {}), **value} if name == "streams" else value
+    if fields.get("inference"):
+        fields["grad"] = False
     made = Settings(**fields, entered=entered)
     if made.eager:
         ask_while(made)
@@ -137,6 +146,44 @@ class Switch(ContextDecorator):
 
     def __exit__(self, *exc: object) -> None:
         leave(self)
+
+    def __call__(self, function: F) -> F:
+        """The function, with settings changed while it runs: a generator, or a coroutine too."""
+        if isgeneratorfunction(function):
+            return cast(F, wraps(function)(partial(_generated, self, function)))
+        if iscoroutinefunction(function):
+
+            @wraps(function)
+            async def awaited(*args: Any, **options: Any) -> Any:
+                with self:
+                    return await function(*args, **options)
+
+            return cast(F, awaited)
+        return super().__call__(function)
+
+
+def _generated(
+    switch: Switch, function: Callable[..., Generator[Any, Any, Any]], *args: Any, **options: Any
+) -> Generator[Any, Any, Any]:
+    """What a generator yields, with settings changed while it runs, and not in between."""
+    source = function(*args, **options)
+    step: Callable[[], Any] = partial(next, source)
+    try:
+        while True:
+            with switch:
+                item = step()
+            try:
+                sent = yield item
+            except GeneratorExit:
+                with switch:
+                    source.close()
+                raise
+            except BaseException as error:
+                step = partial(source.throw, error)
+            else:
+                step = partial(source.send, sent)
+    except StopIteration as stop:
+        return stop.value
 
 
 _RECORDED, _UNRECORDED = Switch(grad=True), Switch(grad=False)

@@ -5,26 +5,44 @@ from typing import TYPE_CHECKING
 from ..late import late
 from . import captured as _captured  # noqa: F401 - captured functions find it in `recording`
 from .engine import backward, detach, grad
-from .tape import HookHandle, enable_grad, is_grad_enabled, no_grad, set_grad_enabled, set_gradient
+from .tape import (
+    HookHandle,
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+    set_gradient,
+)
 
 if TYPE_CHECKING:
+    from ..func.at_points import hessian, hvp, jacobian
+    from ..func.derivatives import value_and_grad
+    from .anomaly import detect_anomaly
     from .check import gradcheck, gradgradcheck
     from .function import Context, Function, checkpoint
-    from .transforms import jvp, vjp
+    from .saving import saved_tensors_hooks
+    from .transforms import jvp, linearize, vjp
 else:
     __getattr__ = late(
         __name__,
         {
             **dict.fromkeys(("gradcheck", "gradgradcheck"), "check"),
             **dict.fromkeys(("Context", "Function", "checkpoint"), "function"),
-            **dict.fromkeys(("jvp", "vjp"), "transforms"),
+            **dict.fromkeys(("jvp", "linearize", "vjp"), "transforms"),
+            **dict.fromkeys(("hessian", "hvp", "jacobian"), ".func.at_points"),
+            "detect_anomaly": "anomaly",
+            "saved_tensors_hooks": "saving",
+            "value_and_grad": ".func.derivatives",
         },
     )
 
 __all__ = [
-    "Context", "Function", "HookHandle", "backward", "checkpoint", "detach", "enable_grad", "grad",
-    "gradcheck", "gradgradcheck", "is_grad_enabled", "jvp", "no_grad", "set_grad_enabled",
-    "set_gradient", "vjp",
+    "Context", "Function", "HookHandle", "backward", "checkpoint", "detach", "detect_anomaly",
+    "enable_grad", "grad", "gradcheck", "gradgradcheck", "hessian", "hvp", "inference_mode",
+    "is_grad_enabled", "is_inference_mode_enabled", "jacobian", "jvp", "linearize", "no_grad",
+    "saved_tensors_hooks", "set_grad_enabled", "set_gradient", "value_and_grad", "vjp",
 ]  # fmt: skip
 
 

@@ -195,6 +195,11 @@ def requires_grad_(x: Tensor, requires_grad: bool = True) -> Tensor:
     """
     tape = strided("requires_grad_", x)._expr.tape
     requires_grad = flag("requires_grad_", requires_grad, "requires_grad")
+    if requires_grad and current().inference:
+        raise GradientError(
+            "requires_grad_: nothing is recorded in dt.inference_mode(); leave it, or use "
+            "dt.no_grad(), inside of which dt.enable_grad() records"
+        )
     if requires_grad and tape is None:
         if x.dtype.kind not in "fc":
             raise DTypeError(

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar, TypeVarTuple, cast
 
 from ..arguments import function as callable_
-from ..errors import DTypeError, GradientError
+from ..engine import recording
+from ..errors import CaptureError, DTypeError, GradientError
+from ..functions import random
 from ..graph.expr import Expr, Spec, leaf
 from ..settings import current, record, restore
 from ..tensor.tensor import Tensor, lazy_storage, make
-from .engine import backward, detach, requires_grad_
+from .engine import backward, detach, grad, requires_grad_
 from .flow import checked
 from .namespace import zeros
 from .tape import Edge, Kept, Node, Sent, edge_to, keep, kept_value, unheld
+from .transforms import inputs_of
 
 Ts = TypeVarTuple("Ts")  # what a function takes
 R = TypeVar("R")
@@ -63,6 +66,7 @@ class Context:
         )
 
     _saved: tuple[Tensor | None, ...] = ()
+    _first_kept: Sequence[Kept | None] = ()  # of a call on examples, also when it is released
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
         """Results that no gradient flows through."""
@@ -80,19 +84,19 @@ def _own(method: Callable[..., object]) -> Callable[..., object]:
     return method
 
 
-class _FunctionNode(Node):
+class FunctionNode(Node):
     """A call of a Function; what flows in is a dict: number of the result -> its gradient."""
 
-    __slots__ = ("context", "function", "results")
+    __slots__ = ("context", "function", "given", "results")
 
     context: Context
-    function: type[_Backward]
+    function: Any  # the class, whose `backward` takes the context and gradients
+    given: tuple[Expr | None, ...]  # what it was called with, where that stands for many examples
     results: list[Spec]
 
     def backward(self, g: dict[int, Tensor], result: Kept | None) -> list[Sent | None]:
         arriving = [g[i] if i in g else zeros(s) for i, s in enumerate(self.results)]
-        parts = self.function.backward(self.context, *arriving)
-        parts = parts if isinstance(parts, tuple) else (parts,)
+        parts = self.parts(arriving)
         if len(parts) != len(self.edges):
             raise GradientError(
                 f"{self.name}: backward returned {len(parts)} gradients for "
@@ -103,6 +107,11 @@ class _FunctionNode(Node):
             else checked("backward", f"what {self.name} returned", edge.node, part)
             for edge, part in zip(self.edges, parts, strict=True)
         ]  # fmt: skip
+
+    def parts(self, arriving: Sequence[Tensor]) -> tuple[Any, ...]:
+        """What `backward` gives for each operand, from a gradient for each result."""
+        found = self.function.backward(self.context, *arriving)
+        return found if isinstance(found, tuple) else (found,)
 
     def join(self, a: Sent, b: Sent) -> Sent:
         return {**a, **b}
@@ -130,12 +139,13 @@ class _Own(_Backward, Protocol[*Ts, R_co]):
     def forward(ctx: Context, /, *args: *Ts) -> R_co: ...
 
 
-class _Output(Node):
+class Output(Node):
     """One result of a Function."""
 
-    __slots__ = ("number",)
+    __slots__ = ("number", "value")
 
     number: int
+    value: Expr | None  # what it is, where that stands for many examples
 
     def backward(self, g: Tensor, result: Kept | None) -> list[Sent | None]:
         return [{self.number: g}]
@@ -189,9 +199,10 @@ class Function:
         results = [_result(cls.__name__, t) for t in every]
         if not current().grad or not any(context.needs_input_grad):
             return made
-        node = _FunctionNode(cls.__name__, results[0]._expr.spec, edges)
+        node = FunctionNode(cls.__name__, results[0]._expr.spec, edges)
         node.context, node.function = context, cls
         node.results = [t._expr.spec for t in results]
+        node.given = _given_examples(args)
         context._node = node
         outputs = [_output(t, node, i, context, args) for i, t in enumerate(results)]
         renamed = {id(t): o for t, o in zip(results, outputs, strict=True)}
@@ -199,8 +210,15 @@ class Function:
             None if t is None else keep(renamed.get(id(t), t)._expr) for t in context._saved
         ]
         context._saved = ()
+        context._first_kept = context._kept if node.given else ()
         # Of the kind that `forward` gave: each tensor with a tape.
         return cast(R, tuple(outputs) if isinstance(made, tuple) else outputs[0])
+
+
+def _given_examples(args: Sequence[object]) -> tuple[Expr | None, ...]:
+    """The nodes of arguments, some of which stand for many; else nothing."""
+    given = tuple([a._expr if type(a) is Tensor else None for a in args])
+    return given if recording.batches(*[e for e in given if e is not None]) else ()
 
 
 def _result(name: str, t: object) -> Tensor:
@@ -210,16 +228,27 @@ def _result(name: str, t: object) -> Tensor:
 
 
 def _output(
-    t: Tensor, node: _FunctionNode, i: int, context: Context, args: tuple[object, ...]
+    t: Tensor, node: FunctionNode, i: int, context: Context, args: tuple[object, ...]
 ) -> Tensor:
     if id(t) in context._constant or t.dtype.kind not in "fc":
         return t
-    out = _Output(node.name, t._expr.spec, (Edge(node, None),))
-    out.number = i
+    return output(t, node, i)
+
+
+def output(t: Tensor, node: FunctionNode, number: int) -> Tensor:
+    """The same memory as a result of a Function."""
+    out = Output(node.name, t._expr.spec, (Edge(node, None),))
+    out.number = number
     e: Expr = t._expr if t._expr.op is None else lazy_storage(t)
+    out.value = e if node.given else None
+    return make(taped(e, out))
+
+
+def taped(e: Expr, tape: Node) -> Expr:
+    """The same memory on another tape."""
     seen = leaf(e.storage, e.spec, e.strides, e.offset, e.moves)
-    seen.tape = out
-    return make(seen)
+    seen.tape = tape
+    return seen
 
 
 # --- checkpoint ----------------------------------------------------------------------------------
@@ -228,9 +257,12 @@ def _output(
 def checkpoint(function: Callable[[*Ts], R], *args: *Ts) -> R:
     """What `function(*args)` gives, with nothing kept for the way back: it is computed again then.
 
-    It must do the same both times, so draw no random numbers in it. Tensors that `function` uses
-    without getting them as arguments receive gradients in `backward`, and none from `dt.grad`.
-    Raises: ArgumentTypeError for what is no function, and what the function raises.
+    It must do the same both times; the default generator is put back for it, so that it draws the
+    same random numbers. Tensors that `function` uses without getting them as arguments receive
+    gradients in `backward`, and none from `dt.grad`. Within `dt.vmap` the function runs as always.
+    Gradient: it has gradients itself, by the arguments.
+    Raises: ArgumentTypeError for what is no function, and what the function raises; CaptureError
+    where it draws random numbers in a captured function, and gradients flow.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([0.0, 1.0], device="reference").requires_grad_()
@@ -239,6 +271,8 @@ def checkpoint(function: Callable[[*Ts], R], *args: *Ts) -> R:
     1.0
     """
     callable_("checkpoint", function)
+    if recording.batches(*[a._expr for a in args if type(a) is Tensor]):
+        return function(*args)
     made: R = _Checkpoint.apply(function, *args)
     return made
 
@@ -250,24 +284,54 @@ class _Checkpoint(Function):
         ctx.args = [a if isinstance(a, Tensor) else None for a in args]
         ctx.save_for_backward(*ctx.args)
         ctx.args = [None if isinstance(a, Tensor) else a for a in args]
-        return function(*args)
+        state = random.get_state()
+        made = function(*args)
+        ctx.state = None if random.get_state() == state else state
+        if ctx.state is not None and recording.current() is not None and any(ctx.needs_input_grad):
+            raise CaptureError(
+                "checkpoint: the function draws random numbers, which a captured function does not "
+                "draw twice; draw them outside, and pass them as an argument"
+            )
+        return made
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        saved, again = ctx.saved_tensors, []
-        for kept, plain, needs in zip(saved, ctx.args, ctx.needs_input_grad[1:], strict=True):
-            t = plain if kept is None else detach(kept)
-            again.append(requires_grad_(t) if needs else t)
-        before = current()
-        try:
-            record(True)
-            made = ctx.function(*again)
-        finally:
-            restore(before)
+        deep, saved = current().grad, ctx.saved_tensors
+        needed = ctx.needs_input_grad[1:]
+        again = [
+            plain if kept is None else _again(kept, needs, deep)
+            for kept, plain, needs in zip(saved, ctx.args, needed, strict=True)
+        ]
+        made = _run_again(ctx, again)
         made = made if isinstance(made, tuple) else (made,)
         pairs = [(t, g) for t, g in zip(made, gradients, strict=True) if t._expr.tape is not None]
-        backward([t for t, _ in pairs], [g for _, g in pairs])
-        return (
-            None,
-            *(t.grad if n else None for t, n in zip(again, ctx.needs_input_grad[1:], strict=True)),
-        )
+        inputs = [t for t, needs in zip(again, needed, strict=True) if needs]
+        if not pairs or not deep:
+            backward([t for t, _ in pairs], [g for _, g in pairs])
+            found = [t.grad for t in inputs]
+        else:
+            found = [*grad([t for t, _ in pairs], inputs, [g for _, g in pairs],
+                           create_graph=True, allow_unused=True)]  # fmt: skip
+        given = iter(found)
+        return (None, *(next(given) if needs else None for needs in needed))
+
+
+def _again(kept: Tensor, needs: bool, deep: bool) -> Tensor:
+    """An argument for the second run, whose gradient can be asked for where it `needs` one."""
+    if not needs:
+        return detach(kept)
+    return inputs_of([kept])[0] if deep else requires_grad_(detach(kept))
+
+
+def _run_again(ctx: Any, args: list[Any]) -> Any:
+    """What the function gives the second time, recorded, of the random numbers of the first."""
+    before, state = current(), random.get_state()
+    try:
+        record(True)
+        if ctx.state is not None:
+            random.set_state(ctx.state)
+        return ctx.function(*args)
+    finally:
+        restore(before)
+        if ctx.state is not None:
+            random.set_state(state)

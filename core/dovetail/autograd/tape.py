@@ -11,29 +11,44 @@ from __future__ import annotations
 from collections.abc import Callable
 from inspect import signature
 from itertools import count
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from ..arguments import flag
+from ..arguments import flag, shown
+from ..arguments import function as callable_
 from ..engine import recording
 from ..engine.events import counters
 from ..errors import GradientError
 from ..functions.recipes import Recipe, again, described, recipe
 from ..fusion.cost import CHEAP
 from ..graph import expr
-from ..graph.expr import Expr, Spec, Watch, rematerialised, watched
+from ..graph.expr import Expr, Spec, Watch, leaf, rematerialised, watched
 from ..ops.gradient import Functions, Rule
 from ..ops.site import Attrs
 from ..ops.table import Op
 from ..recent import Recent
 from ..settings import Switch, current
-from ..tensor.tensor import Tensor, is_to_finish, make
+from ..tensor.tensor import Tensor, is_to_finish, lazy_storage, make
 from . import namespace
 
 REMATERIALISED_LEAVES = 2  # what reads more tensors than this is not cheaper to compute again
 
 
-class no_grad(Switch):
-    """A context, or a decorator, in which ops are not recorded for gradients.
+class _Recording(Switch):
+    """What may stand without parentheses over a function, too."""
+
+    changed: ClassVar[dict[str, object]]
+
+    def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
+        if function is None:
+            return super().__new__(cls)
+        return cls()(callable_(cls.__name__, function))
+
+    def __init__(self, function: None = None) -> None:
+        super().__init__(**self.changed)
+
+
+class no_grad(_Recording):
+    """A context in which ops are not recorded for gradients; a decorator, with () or without.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([1.0, 2.0], device="reference").requires_grad_()
@@ -41,14 +56,18 @@ class no_grad(Switch):
     ...     y = x * 2
     >>> y.requires_grad
     False
+    >>> @dt.no_grad
+    ... def twice(x):
+    ...     return x * 2
+    >>> twice(x).requires_grad
+    False
     """
 
-    def __init__(self) -> None:
-        super().__init__(grad=False)
+    changed: ClassVar[dict[str, object]] = {"grad": False}
 
 
-class enable_grad(Switch):
-    """A context, or a decorator, in which ops are recorded for gradients, as they are by default.
+class enable_grad(_Recording):
+    """A context in which ops are recorded for gradients, as by default; a decorator, too.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([1.0, 2.0], device="reference").requires_grad_()
@@ -58,8 +77,44 @@ class enable_grad(Switch):
     True
     """
 
-    def __init__(self) -> None:
-        super().__init__(grad=True)
+    changed: ClassVar[dict[str, object]] = {"grad": True}
+
+
+class inference_mode(Switch):
+    """A context in which nothing is recorded for gradients, whatever is asked for inside of it.
+
+    `mode`: False changes nothing. It may stand over a function, with () or without. It is `no_grad`
+    that `enable_grad` does not end, and in which `requires_grad_` is an error: for code that must
+    not train. What it gives are ordinary tensors: version counters cost nothing here.
+    Raises: ArgumentTypeError for what is neither a bool nor a function.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([1.0, 2.0], device="reference").requires_grad_()
+    >>> with dt.inference_mode(), dt.enable_grad():
+    ...     y = x * 2
+    >>> y.requires_grad
+    False
+    """
+
+    def __new__(cls, mode: Callable[..., Any] | bool = True) -> Any:
+        if callable(mode):
+            return cls()(mode)
+        return super().__new__(cls)
+
+    def __init__(self, mode: bool = True) -> None:
+        changes = {"inference": True} if flag("inference_mode", mode, "mode") else {}
+        super().__init__(**changes)
+
+
+def is_inference_mode_enabled() -> bool:
+    """Whether this context is in `inference_mode`.
+
+    >>> import dovetail as dt
+    >>> with dt.inference_mode():
+    ...     dt.is_inference_mode_enabled()
+    True
+    """
+    return current().inference
 
 
 class set_grad_enabled(Switch):
@@ -106,10 +161,41 @@ class Kept:
 K = TypeVar("K", Kept, Kept | None)
 
 
+class Packed:
+    """What a pair of hooks has made of a value that is saved, and makes the value of."""
+
+    __slots__ = ("spec", "tape", "unpack", "value")
+
+    def __init__(self, e: Expr, value: object, unpack: Callable[[Any], object]) -> None:
+        self.spec, self.tape, self.value, self.unpack = e.spec, e.tape, value, unpack
+
+    def unpacked(self, name: str, what: str) -> Tensor:
+        """The value. Raises: GradientError where the hook gives something else."""
+        found = self.unpack(self.value)
+        if type(found) is not Tensor or found._expr.spec is not self.spec:
+            got = repr(found._expr.spec) if type(found) is Tensor else shown(found)
+            raise GradientError(
+                f"saved_tensors_hooks: unpack gave {got} for {what} of {name}, which was "
+                f"{self.spec!r}; it gives what pack was given"
+            )
+        if self.tape is None:
+            return found
+        e = found._expr if found._expr.op is None else lazy_storage(found)
+        seen = leaf(e.storage, e.spec, e.strides, e.offset, e.moves)
+        seen.tape = self.tape
+        return make(seen)
+
+
 def keep(e: object) -> Kept:
-    """`e` as it is now: cheap pending work to be rematerialised, else its value, materialised."""
+    """`e` as it is now: cheap pending work to be rematerialised, else its value, materialised.
+
+    Within `saved_tensors_hooks`: what they make of it.
+    """
     if type(e) is not Expr:
         return Kept(e, None)
+    saving = current().saving
+    if saving is not None:
+        return Kept(saving.packed(e), None)
     again = e.op is not None and _is_cheap(e) and not is_to_finish(e)
     return Kept(rematerialised(e) if again else e, watched(e))
 
@@ -147,6 +233,8 @@ def _is_cheap(e: Expr) -> bool:
 def kept_value(node: Node, what: str, kept: Kept) -> object:
     """What was kept, as a tensor. Raises: GradientError where it has been overwritten since."""
     e = kept.value
+    if type(e) is Packed:
+        return e.unpacked(node.name, what)
     if kept.watch is None or type(e) is not Expr:
         return e
     check_unwritten(node, what, e.spec, kept.watch)
@@ -237,7 +325,8 @@ def edge_to(e: object) -> Edge | None:
 class Node:
     """A place on the tape: a tensor whose gradient can be asked for. `order` grows with time.
 
-    `asked_at`: only of an op that checks indices, the source line that asked for it.
+    `asked_at`: only of an op that checks indices, or while anomalies are looked for, the source
+    line that asked for it.
     """
 
     __slots__ = (

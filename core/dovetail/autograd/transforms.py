@@ -8,25 +8,74 @@ from typing import TypeAlias, TypeVar, overload
 from ..arguments import function as callable_
 from ..arguments import named
 from ..errors import ShapeError
+from ..graph.expr import tape_of
+from ..ops import table as ops
 from ..settings import current, record, restore
-from ..tensor.tensor import Tensor, required
+from ..tensor.tensor import Tensor, make, required
 from .engine import Tensors, detach, grad, requires_grad_
 from .namespace import ones, zeros
+from .tape import Leaf, Node
 
 Made: TypeAlias = Tensor | tuple[Tensor, ...]  # as many as a function gives
 Back: TypeAlias = Callable[..., tuple[Tensor, ...]]
 R = TypeVar("R")
 
 
-def _inputs(primals: Sequence[Tensor]) -> list[Tensor]:
-    return [requires_grad_(detach(t)) for t in primals]
+def inputs_of(primals: Sequence[Tensor]) -> list[Tensor]:
+    """The same values, each as something whose gradient can be asked for by itself.
+
+    Gradients flow on from there, where they did before: so transforms of transforms are right.
+    """
+    return [_input(t) for t in primals]
 
 
-def _outputs(op: str, made: object) -> list[Tensor]:
+def _input(t: Tensor) -> Tensor:
+    if t._expr.tape is None or not current().grad:
+        return requires_grad_(detach(t))
+    e = detach(t)._expr
+    e.tape = tape_of(ops.VIEW, (t._expr,), e.spec, ("reshape", e.spec.shape))
+    return make(e)
+
+
+def back_through(
+    outputs: Sequence[Tensor], inputs: Sequence[Tensor], given: Sequence[Tensor], deep: bool
+) -> Sequence[Tensor | None]:
+    """The gradients of `inputs`, which have gradients where that is `deep`; the graph stays."""
+    deep = current().grad and (deep or any(g._expr.tape is not None for g in given))
+    if not outputs:
+        return [None] * len(inputs)
+    return grad(
+        outputs, inputs, given, retain_graph=True, create_graph=deep, allow_unused=True
+    )  # fmt: skip
+
+
+def is_deep(outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> bool:
+    """Whether gradients flow on to others than `inputs`, so that theirs have gradients too."""
+    if not current().grad:
+        return False
+    ends = {t._expr.tape for t in inputs}
+    if any(type(n) is not Leaf for n in ends):
+        return True
+    stack: list[Node] = [t._expr.tape for t in outputs if t._expr.tape is not None]
+    seen: set[Node] = set()
+    while stack:
+        n = stack.pop()
+        if n in seen or n in ends:
+            continue
+        if type(n) is Leaf:
+            return True
+        seen.add(n)
+        stack += [e.node for e in n.edges if e is not None]
+    return False
+
+
+def outputs_of(op: str, made: object) -> list[Tensor]:
+    """The tensors that a function gives. Raises: DTypeError for what is none."""
     return [required(op, t) for t in (made if isinstance(made, (list, tuple)) else [made])]
 
 
-def _recorded(function: Callable[..., R], inputs: list[Tensor]) -> R:
+def recorded(function: Callable[..., R], inputs: Sequence[object]) -> R:
+    """What a function gives, recorded for gradients."""
     before = current()
     try:
         record(True)
@@ -59,9 +108,10 @@ def vjp(function: Callable[..., Tensor | Sequence[Tensor]], *primals: Tensor) ->
     [2.0, 4.0]
     """
     callable_("vjp", function)
-    inputs = _inputs(_outputs("vjp", primals))
-    made = _recorded(function, inputs)
-    outputs = _outputs("vjp", made)
+    inputs = inputs_of(outputs_of("vjp", primals))
+    made = recorded(function, inputs)
+    outputs = outputs_of("vjp", made)
+    deep = is_deep(outputs, inputs)
 
     def back(*gradients: Tensor) -> tuple[Tensor, ...]:
         if len(gradients) != len(outputs):
@@ -69,12 +119,12 @@ def vjp(function: Callable[..., Tensor | Sequence[Tensor]], *primals: Tensor) ->
         pairs = list(zip(outputs, gradients, strict=True))
         pairs = [p for p in pairs if p[0]._expr.tape is not None]
         outs, given = [p[0] for p in pairs], [p[1] for p in pairs]
-        found = grad(outs, inputs, given, retain_graph=True, allow_unused=True)
+        found = back_through(outs, inputs, given, deep)
         return tuple(
             zeros(t._expr.spec) if g is None else g for t, g in zip(inputs, found, strict=True)
         )
 
-    plain = [detach(t) for t in outputs]
+    plain = outputs if deep else [detach(t) for t in outputs]
     return (plain[0] if isinstance(made, Tensor) else tuple(plain)), back
 
 
@@ -104,24 +154,88 @@ def jvp(
     [2.0, 0.0]
     """
     callable_("jvp", function)
-    points, directions = _outputs("jvp", primals), _outputs("jvp", tangents)
+    points, directions = outputs_of("jvp", primals), outputs_of("jvp", tangents)
     if [t.shape for t in points] != [t.shape for t in directions]:
         raise ShapeError("jvp: tangents must have the shapes of the primals")
-    inputs = _inputs(points)
-    made = _recorded(function, inputs)
-    outs = _outputs("jvp", made)
-    weights = [requires_grad_(detach(ones(t._expr.spec))) for t in outs]
-    reached = [(t, w) for t, w in zip(outs, weights, strict=True) if t._expr.tape is not None]
-    found: list[Tensor | None] = []
-    if reached:
-        found = list(grad([t for t, _ in reached], inputs, [w for _, w in reached],
-                          create_graph=True, allow_unused=True))  # fmt: skip
-    pairs = [
-        (g, d) for g, d in zip(found, directions, strict=False) if g is not None and g.requires_grad
-    ]
-    reach: Sequence[Tensor | None] = [None] * len(outs)
-    if pairs:
-        reach = grad([g for g, _ in pairs], weights, [d for _, d in pairs], allow_unused=True)
-    along = [zeros(t._expr.spec) if d is None else d for t, d in zip(outs, reach, strict=True)]
-    plain = [detach(t) for t in outs]
-    return (plain[0], along[0]) if isinstance(made, Tensor) else (tuple(plain), tuple(along))
+    made, along, deep = _linear(function, points)
+    outs = outputs_of("jvp", made)
+    tangent = along(directions)
+    plain = outs if deep else [detach(t) for t in outs]
+    return (plain[0], tangent[0]) if isinstance(made, Tensor) else (tuple(plain), tuple(tangent))
+
+
+def _linear(
+    function: Callable[..., R], points: Sequence[Tensor]
+) -> tuple[R, Callable[[Sequence[Tensor]], list[Tensor]], bool]:
+    """What a function gives, its derivative there as a function of directions, and `is_deep`.
+
+    It is the gradient of a vector-Jacobian product with respect to its vector.
+    """
+    inputs = inputs_of(points)
+    made = recorded(function, inputs)
+    outs = outputs_of("jvp", made)
+    deep = is_deep(outs, inputs)
+    before = current()
+    try:
+        record(True)
+        weights = [requires_grad_(detach(ones(t._expr.spec))) for t in outs]
+        reached = [(t, w) for t, w in zip(outs, weights, strict=True) if t._expr.tape is not None]
+        found: list[Tensor | None] = []
+        if reached:
+            found = list(grad([t for t, _ in reached], inputs, [w for _, w in reached],
+                              create_graph=True, allow_unused=True))  # fmt: skip
+    finally:
+        restore(before)
+
+    def along(directions: Sequence[Tensor]) -> list[Tensor]:
+        pairs = [
+            (g, d) for g, d in zip(found, directions, strict=False)
+            if g is not None and g.requires_grad
+        ]  # fmt: skip
+        reach = back_through([g for g, _ in pairs], weights, [d for _, d in pairs], deep)
+        return [zeros(t._expr.spec) if d is None else d for t, d in zip(outs, reach, strict=True)]
+
+    return made, along, deep
+
+
+@overload
+def linearize(
+    function: Callable[..., Tensor], *primals: Tensor
+) -> tuple[Tensor, Callable[..., Tensor]]: ...
+@overload
+def linearize(
+    function: Callable[..., Sequence[Tensor]], *primals: Tensor
+) -> tuple[tuple[Tensor, ...], Callable[..., tuple[Tensor, ...]]]: ...
+@named
+def linearize(
+    function: Callable[..., Tensor | Sequence[Tensor]], *primals: Tensor
+) -> tuple[Made, Callable[..., Made]]:
+    """What a function gives, and its derivative there: a linear function of directions.
+
+    `function`: from tensors to a tensor or a tuple of them. `primals`: where, as its arguments. The
+    function that comes back takes a direction for each, and gives what `jvp` does for it, without
+    running `function` again: for many directions at one place.
+    Shapes: directions have those of `primals`.
+    Dtypes: floats.
+    Raises: DTypeError for what is no tensor, ShapeError for other directions.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([1.0, 2.0], device="reference")
+    >>> out, along = dt.autograd.linearize(dt.square, x)
+    >>> along(dt.ones_like(x)).tolist(), along(x).tolist()
+    ([2.0, 4.0], [2.0, 8.0])
+    """
+    callable_("linearize", function)
+    points = outputs_of("linearize", primals)
+    made, along, deep = _linear(function, points)
+    outs = outputs_of("linearize", made)
+
+    def derivative(*directions: Tensor) -> Made:
+        given = outputs_of("linearize", directions)
+        if [t.shape for t in given] != [t.shape for t in points]:
+            raise ShapeError("linearize: directions must have the shapes of the primals")
+        found = along(given)
+        return found[0] if isinstance(made, Tensor) else tuple(found)
+
+    plain = outs if deep else [detach(t) for t in outs]
+    return (plain[0] if isinstance(made, Tensor) else tuple(plain)), derivative

@@ -346,6 +346,22 @@ class Recorder(Slots):
             action()
         self.acts.append(Effect(action))
 
+    # --- what is of other recorders
+    def refuse(self, what: str, tensors: Sequence[object]) -> None:
+        """See `recording.Recorder`."""
+        raise recording.refused_capture(what)
+
+    def lifted(self, function: object, given: object) -> None:
+        """See `recording.Recorder`."""
+
+    def batches(self, *exprs: Expr) -> bool:
+        """See `recording.Recorder`."""
+        return False
+
+    def any_of(self, x: object) -> bool:
+        """See `recording.Recorder`."""
+        raise recording.refused_capture("a bool of a tensor")
+
     # --- the end
     def program(self, results: Sequence[Place], name: str = "") -> Program:
         """What was noted, with memory for results: every slot born here that one of them is in.

@@ -70,6 +70,23 @@ class Recorder(Protocol):
     def act(self, action: Callable[[], object]) -> None:
         """Does something that every replay is to do in the same place."""
 
+    def refuse(self, what: str, tensors: Sequence[Tensor]) -> None:
+        """Returns where the host may look at these. Raises: CaptureError, on behalf of a read."""
+
+    def lifted(
+        self, function: Callable[..., Sequence[Tensor]], given: Sequence[Tensor]
+    ) -> Sequence[Tensor] | None:
+        """What a function that takes batches in front makes of tensors that stand for many each.
+
+        None where none of them does: it is to be called as always.
+        """
+
+    def batches(self, *exprs: Expr) -> bool:
+        """Whether any of these nodes stands for many, which are to be computed together."""
+
+    def any_of(self, x: Tensor) -> bool:
+        """Whether a bool is true of any of the many that it stands for."""
+
 
 class Tapes(Protocol):
     """What autograd does for captured functions."""
@@ -118,12 +135,37 @@ def become(recorder: Recorder | None) -> Recorder | None:
     return before
 
 
-def refuse(what: str) -> None:
-    """Returns where nothing is being captured. Raises: CaptureError, on behalf of a host read."""
-    if flags.captures and _mine.recorder is not None:
-        raise CaptureError(
-            f"dt.jit: {what} at {caller()}, while a function is captured: its values are not known "
-            "then, only shapes and dtypes are. Choose with dt.where or dt.cond, repeat with "
-            "dt.while_loop, dt.fori_loop or dt.scan, pass what is to be a Python value as a static "
-            "argument (static_argnames), or do it outside of the function"
-        )
+def refuse(what: str, *tensors: Tensor) -> None:
+    """Returns where nothing is being captured, or these may be looked at.
+
+    Raises: CaptureError, on behalf of a host read, of all tensors or of these.
+    """
+    if flags.captures and (recorder := _mine.recorder) is not None:
+        recorder.refuse(what, tensors)
+
+
+def refused_capture(what: str) -> CaptureError:
+    """What a captured function that asks for values is told."""
+    return CaptureError(
+        f"dt.jit: {what} at {caller()}, while a function is captured: its values are not known "
+        "then, only shapes and dtypes are. Choose with dt.where or dt.cond, repeat with "
+        "dt.while_loop, dt.fori_loop or dt.scan, pass what is to be a Python value as a static "
+        "argument (static_argnames), or do it outside of the function"
+    )
+
+
+def lifted(
+    function: Callable[..., Sequence[Tensor]], given: Sequence[Tensor]
+) -> Sequence[Tensor] | None:
+    """What a function that takes batches in front makes of tensors that stand for many each.
+
+    None where they do not: it is to be called as always.
+    """
+    recorder = current()
+    return None if recorder is None else recorder.lifted(function, given)
+
+
+def batches(*exprs: Expr) -> bool:
+    """Whether any of these nodes stands for many, which are to be computed together."""
+    recorder = current()
+    return recorder is not None and recorder.batches(*exprs)

@@ -197,7 +197,8 @@ def _back(g: Tensor, c: RuleContext) -> Tensor:
     return view(found, ("reshape", shape))
 
 
-FOURIER = Op("fourier", "kernel", _dtypes, launches=_launches, arity=2, gradient=(_back, None))
+FOURIER = Op("fourier", "kernel", _dtypes, launches=_launches, many="first", shared=(1,), arity=2,
+             gradient=(_back, None))  # fmt: skip
 
 
 def staged(x: Tensor, way: Way) -> Tensor:

@@ -175,6 +175,7 @@ class Call:
         s = self.settings
         if s is not None and settings is not s and (
             settings.eager
+            or settings.saving is not None
             or settings.grad is not s.grad
             or settings.device is not s.device
             or settings.reproducible is not s.reproducible

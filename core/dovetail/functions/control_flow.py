@@ -20,12 +20,12 @@ from ..arguments import function as callable_
 from ..capture.forms import Branch, Carried, Part, Repeat, Scanned, While
 from ..capture.program import Place, Program
 from ..capture.recorder import Recorder, recorded_by
-from ..device import Device, default_device, usable
+from ..device import Device, usable
 from ..dtypes import bool_, int64, uint8
 from ..engine import evaluate as run
 from ..engine import recording
 from ..errors import ArgumentTypeError, CaptureError, DTypeError, GradientError, ShapeError
-from ..graph.expr import Expr, Spec, node, spec, storage_of
+from ..graph.expr import Expr, Spec, spec, storage_of
 from ..ops import table as ops
 from ..settings import current
 from ..tensor.host import evaluated
@@ -33,6 +33,17 @@ from ..tensor.tensor import Tensor, make
 from ..tensor.verbs import apply
 from .containers import Flat, flattened, rebuilt, tensor_leaves
 from .copies import stack
+from .rounds import (
+    both,
+    carried_on,
+    first,
+    index,
+    is_of_examples,
+    many_rounds,
+    many_while,
+    rounds,
+    truth_of,
+)
 
 # Tensors and numbers, or containers of them: what is carried, parts of what is scanned, what a
 # round gives; and any arguments and results.
@@ -77,8 +88,10 @@ def fori_loop(
     bounds = [_bound(name, n, k) for k, n in (("lower", lower), ("upper", upper))]
     carried = tensor_leaves(name, init)
     known = [b for b in bounds if isinstance(b, int)]
+    if is_of_examples():
+        return many_rounds(name, body, carried, lower, upper)
     if _is_plain(carried) and len(known) == 2:
-        return _rounds(name, body, carried, range(known[0], known[1]))
+        return rounds(name, body, carried, range(known[0], known[1]))
     with _recorder(carried, *bounds) as (recorder, device):
         loop = _Loop(name, recorder, device, carried)
         part = loop.captured(lambda i, xs, c: (body(i, c), ()), indexed=True)
@@ -87,7 +100,7 @@ def fori_loop(
             return made
     if len(known) < 2:
         raise GradientError(f"{name}: gradients flow through it, so its bounds must be ints")
-    return _rounds(name, body, carried, range(known[0], known[1]))
+    return rounds(name, body, carried, range(known[0], known[1]))
 
 
 def while_loop(cond: Callable[[C], object], body: Callable[[C], C], init: C) -> C:
@@ -110,6 +123,8 @@ def while_loop(cond: Callable[[C], object], body: Callable[[C], C], init: C) -> 
     if (own := of_numbers.get()) is not None:
         own.refuse(name)
     carried = tensor_leaves(name, init)
+    if is_of_examples():
+        return many_while(name, cond, body, carried)
     with _recorder(carried) as (recorder, device):
         loop = _Loop(name, recorder, device, carried)
         part = loop.captured(lambda i, xs, c: (body(c), ()))
@@ -146,10 +161,12 @@ def cond(
     if isinstance(pred, (Tensor, np.ndarray)) and pred.size != 1:
         raise ShapeError(f"{name}: pred is one bool, not of shape {pred.shape}; see dt.where")
     recorder = recording.current()
-    if not isinstance(pred, Tensor) or recorder is None:
+    if isinstance(pred, Tensor) and recording.batches(pred._expr):
+        return both(name, pred, true_fn(*operands), false_fn(*operands))
+    if not isinstance(pred, Tensor) or recorder is None or is_of_examples():
         return true_fn(*operands) if pred else false_fn(*operands)
     assert isinstance(recorder, Recorder)
-    truth = _truth(pred)
+    truth = truth_of(pred)
     run.evaluate([truth])
     place = recorder.needed(truth)
     branches = [
@@ -221,16 +238,9 @@ def _recorded(flat: Flat) -> list[Tensor]:
 
 def _is_plain(flat: Flat) -> bool:
     """Whether rounds are to be done one by one: gradients flow, or each op runs at once."""
-    return current().eager or any(t._expr.tape is not None for t in _recorded(flat))
-
-
-def _rounds(name: str, body: Callable[[Tensor, C], C], carried: Flat, indices: range) -> C:
-    """A loop of which each round is an ordinary piece of the program."""
-    value: C = rebuilt(carried, carried.leaves)
-    device = carried.leaves[0].device if carried.leaves else default_device()
-    for i in indices:
-        value = rebuilt(carried, _carried_on(name, carried, body(_index(i, device), value)))
-    return value
+    if is_of_examples() or current().eager:
+        return True
+    return any(t._expr.tape is not None for t in _recorded(flat))
 
 
 def _steps(
@@ -241,8 +251,8 @@ def _steps(
     value: C = rebuilt(carried, carried.leaves)
     for k in range(n - 1, -1, -1) if reverse else range(n):
         value, y = _pair(name, f(value, rebuilt(parts, [x[k] for x in parts.leaves])))
-        value = rebuilt(carried, _carried_on(name, carried, value))
-        made.append(tensor_leaves(name, y, _first(carried)))
+        value = rebuilt(carried, carried_on(name, carried, value))
+        made.append(tensor_leaves(name, y, first(carried)))
     if not made:
         raise ShapeError(f"{name}: over no parts at all, so that what f gives is not known")
     made = made[::-1] if reverse else made
@@ -258,29 +268,6 @@ def _pair(name: str, made: tuple[C, Y]) -> tuple[C, Y]:
     return made
 
 
-def _first(flat: Flat) -> Tensor | None:
-    return flat.leaves[0] if flat.leaves else None
-
-
-def _carried_on(name: str, carried: Flat, made: object) -> list[Tensor]:
-    """What a body gave, which must be what it got. Raises: DTypeError, ShapeError."""
-    flat = tensor_leaves(name, made, _first(carried))
-    if flat.tree != carried.tree:
-        raise DTypeError(
-            f"{name}: the body got {carried.tree} to carry and gave {flat.tree}; they must be the "
-            "same containers"
-        )
-    for before, after in zip(carried.leaves, flat.leaves, strict=True):
-        want, have = before._expr.spec, after._expr.spec
-        if want is not have:
-            error = ShapeError if want.shape != have.shape else DTypeError
-            raise error(
-                f"{name}: the body got {want!r} to carry and gave {have!r}; they must be the same, "
-                "so cast with astype(), or begin with what it gives"
-            )
-    return list(flat.leaves)
-
-
 def _common_length(name: str, parts: Flat, length: int | None) -> int:
     found = {x.shape[0] if x.ndim else -1 for x in parts.leaves}
     if length is not None:
@@ -289,20 +276,6 @@ def _common_length(name: str, parts: Flat, length: int | None) -> int:
         what = "have no first axis" if -1 in found else f"have lengths {sorted(found)}"
         raise ShapeError(f"{name}: xs and length {what}; give tensors of one length, or length")
     return found.pop()
-
-
-def _index(i: int, device: Device) -> Tensor:
-    """The index of a round: a number that is given when it runs."""
-    args = (*[i],)  # an object of its own, by which it may be known again
-    return make(node(ops.FULL, args, spec((), int64, device), ((int64,), int64)))
-
-
-def _truth(pred: Tensor) -> Expr:
-    """A node of one bool."""
-    e = pred.reshape(())._expr
-    if e.spec.dtype is not bool_:
-        e = apply(ops.NOT_EQUAL, (make(e), 0))._expr
-    return apply(ops.COPY, (make(e),))._expr
 
 
 @contextmanager
@@ -408,8 +381,8 @@ class _Loop:
             carried: C = rebuilt(self.carried, [make(e) for e in inputs])
             given: X = rebuilt(self.parts, list(map(make, xs)))
             made, y = _pair(self.name, step(self._index(indexed), given, carried))
-            results = _carried_on(self.name, self.carried, made)
-            self.ys = tensor_leaves(self.name, y, _first(self.carried))
+            results = carried_on(self.name, self.carried, made)
+            self.ys = tensor_leaves(self.name, y, first(self.carried))
             tensors = [*results, *self.ys.leaves]
             self.taped = any(t._expr.tape is not None for t in tensors)
             if self.taped:
@@ -421,10 +394,10 @@ class _Loop:
 
     def _index(self, indexed: bool) -> Tensor:
         if not indexed:
-            return _index(0, self.device)
+            return index(0, self.device)
         environment = self.recorder.environment
         self.variable = environment.variable(0)
-        made = _index(0, self.device)
+        made = index(0, self.device)
         environment.tag(made._expr.args, (self.variable,))
         return made
 
@@ -492,7 +465,7 @@ class _Loop:
                 )
             if truth.size != 1:
                 raise ShapeError(f"{self.name}: cond gives one bool, not shape {truth.shape}")
-            places, _ = inner.finished([make(_truth(truth))], [])
+            places, _ = inner.finished([make(truth_of(truth))], [])
         asked = inner.part(places)
         exprs, carried = self.buffers(asked, part)
         place = self.recorder.place(self.recorder.allocated(spec((), bool_, self.device)))

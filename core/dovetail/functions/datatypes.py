@@ -12,6 +12,7 @@ from ..arguments import flag, shown
 from ..device import Device
 from ..device import device as device_named
 from ..dtypes import DType, dtype
+from ..engine import recording
 from ..errors import ArgumentError, DTypeError
 from ..graph.expr import tape_of
 from ..ops.dtype_rules import common
@@ -106,6 +107,10 @@ def move(x: Tensor, target: Device, non_blocking: bool = False) -> Tensor:
         return x
     if type(x) is not Tensor:
         return dispatch("to_device", "to", (x,), x, target)
+    many = recording.lifted(lambda t: [move(t, target, non_blocking)], (x,))
+    if many is not None:
+        many[0]._expr.tape = tape_of(TO_DEVICE, (x._expr,), many[0]._expr.spec, None)
+        return many[0]
     queued = queue_move(x, target) if non_blocking else None
     if queued is not None:
         queued._expr.tape = tape_of(TO_DEVICE, (x._expr,), queued._expr.spec, None)

@@ -105,7 +105,7 @@ class Captured(Latest, Generic[P, R]):
         self, args: tuple[object, ...], options: Mapping[str, object], settings: Settings
     ) -> R:
         result: R
-        if settings.eager:
+        if settings.eager or settings.saving is not None:
             result = self._function(*args, **options)
             return result
         flat = self._flat(args, options)

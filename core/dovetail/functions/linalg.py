@@ -16,11 +16,13 @@ from .. import layout as lay
 from .. import settings
 from ..arguments import integer, integers, named, shown
 from ..dtypes import INTEGERS, DType, float32, float64
+from ..engine import recording
 from ..errors import ArgumentError, DeviceError, ShapeError
 from ..graph.expr import Attrs, Expr, Spec, node, spec
 from ..layout import Move, Shape
 from ..ops import table as ops
 from ..recent import Recent
+from ..settings import flags
 from ..tensor.fields import expr_of
 from ..tensor.operands import Array, brought, decides
 from ..tensor.tensor import Tensor, make, required, strided
@@ -101,6 +103,8 @@ def _matmul(name: str, x1: Tensor, x2: Tensor) -> Tensor:
     if known is None:
         return _first_product(name, x1, x2, how)
     if isinstance(known, _Sum):
+        if flags.captures and _is_product_of_many(e1, e2):
+            return _first_product(name, x1, x2, how)
         products = node(ops.MULTIPLY, (_moved(x1, known.first), e2), known.products)
         return make(node(ops.SUM, (products,), known.made, known.attrs))
     product = make(
@@ -117,6 +121,11 @@ def _is_sum(a: Spec, b: Spec) -> bool:
     if ranks not in ((1, 1), (2, 1), (1, 2)) or a.shape[-1] != b.shape[0]:
         return False
     return ranks == (1, 1) or max(a.size, b.size) <= FUSED
+
+
+def _is_product_of_many(a: Expr, b: Expr) -> bool:
+    """Whether a vector and a matrix stand for many each, of which one product is a matrix's."""
+    return len(a.spec.shape) + len(b.spec.shape) == 3 and recording.batches(a, b)
 
 
 def _first_sum(x1: Tensor, x2: Tensor) -> Tensor:
@@ -139,7 +148,8 @@ def _moved(x: Tensor, move: Move | None) -> Expr:
 
 def _first_product(name: str, x1: Tensor, x2: Tensor, how: str | None) -> Tensor:
     """A product of which nothing is known."""
-    if how is None and _is_sum(x1._expr.spec, x2._expr.spec):
+    many = flags.captures and _is_product_of_many(x1._expr, x2._expr)
+    if how is None and not many and _is_sum(x1._expr.spec, x2._expr.spec):
         return _first_sum(x1, x2)
     if x1.device is not x2.device:
         raise DeviceError(
@@ -165,7 +175,7 @@ def _first_product(name: str, x1: Tensor, x2: Tensor, how: str | None) -> Tensor
     shape = (*batch, a.shape[-2], b.shape[-1])
     made = spec(shape, dtype, a.device, name)
     kept = batch + ((a.shape[-2],) if x1.ndim > 1 else ()) + ((b.shape[-1],) if x2.ndim > 1 else ())
-    if {x1.ndim, x2.ndim} in ({2}, {1, 2}) and x1.dtype is x2.dtype:
+    if {x1.ndim, x2.ndim} in ({2}, {1, 2}) and x1.dtype is x2.dtype and not many:
         _products[x1._expr.spec, x2._expr.spec, how] = _Matrices(
             made, _reshape(x1, a), _reshape(x2, b), None if kept == shape else ("reshape", kept)
         )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -65,7 +66,10 @@ def call(name: str, failure: Failure, routine: Routine, *given: Tensor) -> tuple
 
     Raises: LinAlgError, OutOfMemoryError; CaptureError while a function is captured.
     """
-    recording.refuse(f"dt.linalg.{name} asks LAPACK on the host")
+    many = recording.lifted(partial(call, name, failure, routine), given)
+    if many is not None:
+        return tuple(many)
+    recording.refuse(f"dt.linalg.{name} asks LAPACK on the host", *given)
     begun = time.perf_counter_ns()
     arrays = [numpy(x) for x in given]
     try:

@@ -243,7 +243,7 @@ def _triangular(launches: Launches) -> None:
 
 
 def _row(name: str, launches: Callable[[Launches], None], arity: int = 1) -> Op:
-    return Op(name, "kernel", same("f"), launches=launches, arity=arity)
+    return Op(name, "kernel", same("f"), launches=launches, many="first", arity=arity)
 
 
 SOLVE = _row("solve_looped", _solve, 2)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -151,7 +152,7 @@ def _cholesky(site: KernelSite) -> None:
 
 
 def _row(name: str, build: Callable[[KernelSite], None], arity: int = 1) -> Op:
-    return Op(name, "kernel", same("f"), build=build, arity=arity)
+    return Op(name, "kernel", same("f"), build=build, many="front", arity=arity)
 
 
 def _triangular(site: KernelSite) -> None:
@@ -229,13 +230,21 @@ def checked(name: str, failure: Failure, routine: Routine, made: Tensor, *given:
 
     Raises: LinAlgError; CaptureError while a function is captured.
     """
-    recording.refuse(f"dt.linalg.{name} looks whether all went well")
+    many = recording.lifted(partial(_checked_many, name, failure, routine), (made, *given))
+    if many is not None:
+        return many[0]
+    recording.refuse(f"dt.linalg.{name} looks whether all went well", made)
     fine = all_(ew.isfinite(made))
     evaluate(made, fine)
     if not fine:
         bad = ~np.isfinite(numpy(made)).all(axis=(-2, -1))
         _ask(name, failure, routine, np.argwhere(bad), [numpy(x) for x in given])
     return made
+
+
+def _checked_many(name: str, failure: Failure, routine: Routine, *given: Tensor) -> list[Tensor]:
+    """`checked`, of what examples have made, and were given."""
+    return [checked(name, failure, routine, *given)]
 
 
 def _ask(

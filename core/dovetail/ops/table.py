@@ -88,6 +88,11 @@ class Op:
     vendor: Callable[[Attrs, Shape], bool] = lambda attrs, shape: attrs != GENERATED
     widens: bool = True  # of `map`: the expression sees reduced precision as float32
     updates: bool = False  # of `kernel`: the result starts as the first operand, in its memory
+    # Of `kernel`, how it does more at once, for `vmap`: other axes may stand in "front" of those of
+    # its operands and its result, or their "first" axis is of rows that have nothing to do with
+    # each other; "": one after the other. `shared`: the operands that are for all such rows.
+    many: Literal["front", "first", ""] = ""
+    shared: tuple[int, ...] = ()
     arity: int = 1
     # A rule for each operand, or None where it has no gradient; empty where none has, and where
     # the rules take more than elementwise functions: these are in `autograd.gradients`.

@@ -121,7 +121,7 @@ def storage(x: Tensor) -> Storage:
     >>> x.storage()[4], x.storage().tolist()
     (0.0, [0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
     """
-    recording.refuse("storage() asks for a tensor's memory")
+    recording.refuse("storage() asks for a tensor's memory", x)
     found = storage_of(evaluated(strided("storage", x)))
     if found.dtype is None:
         found.dtype = x.dtype
@@ -153,7 +153,7 @@ def data_ptr(x: Tensor) -> int:
     >>> x.data_ptr() % 64
     0
     """
-    recording.refuse("data_ptr() asks for a tensor's memory")
+    recording.refuse("data_ptr() asks for a tensor's memory", x)
     e = evaluated(strided("data_ptr", x))
     ptr = storage_of(e).ptr
     at = ptr.offset + e.offset * x.itemsize
@@ -231,7 +231,7 @@ def item(x: Tensor) -> Number:
     if s.size != 1:
         raise ShapeError(f"item: needs exactly one element, not shape {s.shape}; see tolist()")
     if flags.captures:
-        recording.refuse(f"the host reads a tensor, {s!r},")
+        recording.refuse(f"the host reads a tensor, {s!r},", x)
     address = _host_address(evaluated(x))
     value: Number | None = None if address is None else element(s.dtype.name, address)
     if value is None:  # C does not know the dtype, or the host cannot reach it
@@ -337,7 +337,7 @@ def host_array(x: Tensor, dtype: np.dtype, writable: bool = False) -> np.ndarray
     It is over the memory itself where the host reaches it, else a copy; over that it is read-only
     unless asked for as `writable`, where the tensor is.
     """
-    recording.refuse(f"the host reads a tensor, {x._expr.spec!r},")
+    recording.refuse(f"the host reads a tensor, {x._expr.spec!r},", x)
     e = evaluated(x)
     owner = export(e) if writable and is_writable(e) else storage_of(e)
     device = opened(x.device)

@@ -322,6 +322,9 @@ def make(e: Expr) -> Tensor:
 def _bound(e: Expr) -> None:
     """Computes what is deep, what others may change, and where each op runs at once, anything."""
     eager = settings.is_eager()
+    if eager and (looker := settings.current().anomaly) is not None:
+        looker.look(e)
+        return
     if is_to_finish(e):
         run.finish(e)
     if eager or e.depth > settings.DEPTH_LIMIT:

@@ -1,0 +1,97 @@
+"""Which line made the first NaN: `dt.autograd.detect_anomaly`."""
+
+from __future__ import annotations
+
+import math
+
+from ..engine import evaluate as run
+from ..engine import recording
+from ..errors import AnomalyError
+from ..graph.expr import Expr
+from ..memory.callers import caller
+from ..ops import table as ops
+from ..settings import Switch, current, enter, restore
+from ..tensor.host import item
+from ..tensor.tensor import make
+from ..tensor.verbs import apply, reduce
+from .tape import Kept, Node, Sent
+
+
+class detect_anomaly(Switch):
+    """A context in which the first NaN that an op makes is an error, which names the user's line.
+
+    Each op runs at once, and its result is looked at: where that has a NaN and no operand has one,
+    AnomalyError says which op it was, of what, and at which line. On the way back it names the op
+    whose gradient it is, and the line where that was recorded, if that was inside of it, too. It
+    can be a decorator. It is slow: for finding a fault.
+    Raises: nothing by itself.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([1.0, -1.0], device="reference")
+    >>> with dt.autograd.detect_anomaly():
+    ...     try:
+    ...         dt.log(x)
+    ...     except dt.AnomalyError as error:
+    ...         print(str(error)[:24])
+    log: made the first NaN,
+    """
+
+    def __init__(self) -> None:
+        super().__init__(eager=True, anomaly=_Looker())
+
+
+class _Looker:
+    """Looks at results, and notes where ops were recorded."""
+
+    def look(self, e: Expr) -> None:
+        """Computes a new node. Raises: AnomalyError where it has a NaN that no operand has."""
+        if e.tape is not None and getattr(e.tape, "asked_at", None) is None:
+            e.tape.asked_at = caller()
+        self._look(e, "at")
+
+    def _look(self, e: Expr, when: str) -> None:
+        op, args = e.op, e.args
+        if op is None or recording.current() is not None:
+            run.evaluate((e,), True)  # of examples: all of them are looked at outside
+            return
+        for a in args:
+            if type(a) is Expr and a.op is not None:
+                self._look(a, "in what was pending at")
+        run.evaluate((e,), True)
+        if not _has_nan(e) or any(_has_nan(a) for a in args):
+            return
+        given = ", ".join(repr(a.spec) if type(a) is Expr else repr(a) for a in args)
+        raise AnomalyError(
+            f"{op.name}: made the first NaN, {when} {caller()}, of {given}, which have none; look "
+            "at the values there, or see dt.where and dt.clip"
+        )
+
+    def back(self, n: Node, g: Sent, result: Kept | None) -> list[Sent | None]:
+        """What goes back through a place on the tape. Raises: AnomalyError, which names it."""
+        try:
+            return n.backward(g, result)
+        except AnomalyError as error:
+            line = getattr(n, "asked_at", None)
+            where = "outside of detect_anomaly" if line is None else f"at {line}"
+            raise AnomalyError(
+                f"backward: the gradient of {n.name}, which was recorded {where}, has the first "
+                f"NaN: {error}"
+            ) from error
+
+
+def _has_nan(a: object) -> bool:
+    """Whether a value has a NaN; a pending one is computed."""
+    if type(a) is not Expr:
+        return isinstance(a, (float, complex)) and (math.isnan(a.real) or math.isnan(a.imag))
+    if a.spec.dtype.kind not in "fc" or not a.spec.size:
+        return False
+    before = current()
+    try:
+        enter(_UNWATCHED)
+        mask = apply(ops.ISNAN, (make(a),))
+        return bool(item(reduce(ops.ANY, mask, tuple(range(mask.ndim)), False)))
+    finally:
+        restore(before)
+
+
+_UNWATCHED = Switch(eager=False, anomaly=None, grad=False)

@@ -1,0 +1,35 @@
+"""Functions made of functions, as JAX and `torch.func` have them. Most used: `vmap`, `grad`.
+
+Each takes a function and gives one: `dt.func.grad(f)` where `dt.grad` takes tensors. `dt.vmap` is
+here, too. See docs/transforms.md.
+"""
+
+from typing import TYPE_CHECKING
+
+from ..late import late
+
+if TYPE_CHECKING:
+    from .derivatives import grad, hessian, jacfwd, jacrev, jvp, linearize, value_and_grad, vjp
+    from .mapping import vmap
+else:
+    __getattr__ = late(
+        __name__,
+        {
+            **dict.fromkeys(
+                (
+                    "grad", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "value_and_grad",
+                    "vjp",
+                ),
+                "derivatives",
+            ),
+            "vmap": "mapping",
+        },
+    )  # fmt: skip
+
+__all__ = [
+    "grad", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "value_and_grad", "vjp", "vmap",
+]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,125 @@
+"""Functions of one's own (`dt.autograd.Function`) on examples: `backward`, for all at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import copy
+from typing import Any
+
+from ..autograd.function import Context, FunctionNode, Output, output
+from ..autograd.tape import Kept, Node, edge_to
+from ..functions.statistics import sum as sum_
+from ..graph.expr import Expr, spec
+from ..tensor.tensor import Tensor, make
+from .examples import Examples, on_examples
+from .lifting import EXAMPLE, Lifting, tapes
+
+
+class _Many(FunctionNode):
+    """A call of a Function on examples, as a call on all of them."""
+
+    __slots__ = ("known", "of_one", "size", "tapes")
+
+    known: dict[Expr, Expr]  # of what the context has kept of one example that of all
+    of_one: FunctionNode
+    size: int
+    tapes: set[Any]  # see `Lifting`
+
+    def parts(self, arriving: Sequence[Tensor]) -> tuple[Any, ...]:
+        examples = Examples("vmap", self.size)
+        examples.lifting.known.update(self.known)
+        examples.lifting.tapes |= self.tapes
+        examples.lifting.functions[self.of_one] = self
+        with on_examples(examples):
+            found = super().parts([examples.example(g) for g in arriving])
+        return tuple(
+            None if part is None or edge is None else self._fitted(examples, part, edge.node)
+            for part, edge in zip(found, self.edges, strict=True)
+        )
+
+    def _fitted(self, examples: Examples, part: Any, to: Node) -> Any:
+        if not isinstance(part, Tensor):
+            return part
+        if part.shape == to.spec.shape:  # the operand is the same for each example
+            return sum_(examples.all(part), axis=0)
+        return examples.all(part)
+
+    def join(self, a: dict[int, Tensor], b: dict[int, Tensor]) -> dict[int, Tensor]:
+        both = {i: a[i] + b[i] for i in a.keys() & b.keys()}  # a result may be there twice
+        return {**a, **b, **both}
+
+    def release(self) -> Callable[[], None]:
+        known, self.known, self.released = self.known, {}, True
+
+        def restore() -> None:
+            self.known, self.released = known, False
+
+        return restore
+
+
+def _of_function(to: Lifting, tape: Output, found: Expr | None) -> Expr | None:
+    """A result of a Function, on whose way back gradients of all examples flow together."""
+    one = tape.edges[0].node  # type: ignore[union-attr]  # a result has one edge
+    assert isinstance(one, FunctionNode)
+    if not one.given:
+        return None
+    if one not in to.functions:
+        to.functions[one] = _many(to, one)
+        if to.functions[one] is not None:
+            _keep(to, to.functions[one], one)
+    node = to.functions[one]
+    if node is None or tape.value is None:
+        return None
+    whole = to.lift(tape.value) if found is None else found
+    return output(make(whole), node, tape.number)._expr
+
+
+def _many(to: Lifting, one: FunctionNode) -> _Many | None:
+    given = [None if a is None else to.lift(a) for a in one.given]
+    edges = tuple(
+        [None if b is None else edge_to(g) for b, g in zip(one.edges, given, strict=True)]
+    )
+    if all(e is None for e in edges):
+        return None
+    whole = [spec((to.size, *s.shape), s.dtype, s.device) for s in one.results]
+    node = _Many(one.name, whole[0], edges)
+    node.function, node.results, node.given, node.size = one.function, whole, (), to.size
+    node.of_one, node.tapes = one, to.tapes
+    return node
+
+
+def _keep(to: Lifting, node: _Many, one: FunctionNode) -> None:
+    """Has the node keep what one example's has kept, its results among it, of all examples."""
+    node.context, kept = _context(one.context, one)
+    node.known = {e: to.lift(e) for e in [*kept, *_sources(to, kept)]}
+
+
+def _sources(to: Lifting, kept: Sequence[Expr]) -> set[Expr]:
+    """The examples that nodes are made of: work on these may be made of them anew."""
+    found: set[Expr] = set()
+    seen: set[Expr] = set()
+    stack = [*kept]
+    while stack:
+        e = stack.pop()
+        if e in seen:
+            continue
+        seen.add(e)
+        if e.op is EXAMPLE:
+            found.add(e)
+        elif e.op is not None:
+            stack += [a for a in e.args if type(a) is Expr]
+        elif (source := to.source_of(e)) is not None:
+            stack.append(source)
+    return found
+
+
+def _context(context: Context, one: Node) -> tuple[Context, list[Expr]]:
+    """The context as it was after `forward`, and the nodes that it has kept."""
+    again = copy(context)
+    again._kept = [*context._first_kept]
+    again._node = Node(one.name, one.spec, ())
+    nodes = [k.value for k in again._kept if isinstance(k, Kept)]
+    return again, [e for e in nodes if type(e) is Expr]
+
+
+tapes[Output] = _of_function

@@ -1,0 +1,253 @@
+"""What is told while a function runs on examples: looks, writes, random numbers.
+
+It stands where the recorder of a captured function stands (`engine.recording`), so that no function
+knows of it. Nothing that an example's value enters is computed for one: it becomes work of all of
+them, done by whoever records outside, or by nobody yet. What is the same for each example is
+ordinary work, which may be looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+from weakref import ref
+
+from ..autograd.tape import Leaf
+from ..engine import evaluate as engine
+from ..engine import recording
+from ..engine.evaluate import Evaluation
+from ..errors import TransformError
+from ..functions.statistics import any as any_true
+from ..graph.expr import Args, Expr, Spec, leaf, node, pending, settle, spec, storage_of
+from ..memory.callers import caller
+from ..memory.storage import Storage
+from ..ops.table import COPY
+from ..settings import current, record, restore
+from ..tensor.tensor import Tensor, make, waiting_storage
+from ..tensor.verbs import apply
+from ..tensor.writes import write
+from .lifting import EXAMPLE, Lifting
+
+WAYS_OUT = (
+    "choose with dt.where, or do it outside of the function; what is the same for each example "
+    "(in_axes=None) may be looked at"
+)
+
+
+class Examples:
+    """The recorder of a function that runs on one example for all of `size`."""
+
+    def __init__(self, name: str, size: int, randomness: str = "different") -> None:
+        self.name, self.size, self.randomness = name, size, randomness
+        self.outer = recording.current()
+        self.lifting = Lifting(size)
+        self._earlier = {id(e): ref(e) for e in pending()}
+        self._mine: dict[int, ref[Storage]] = {}  # memory that was made in here
+        self._kept: dict[Expr, Tensor] = {}  # what is written where it is
+
+    # --- examples
+
+    def example(self, many: Tensor, is_given: bool = False) -> Tensor:
+        """A tensor that stands for one example of `many`, whose first axis is theirs.
+
+        `is_given`: writes to it go there.
+        """
+        e = many._expr
+        source = node(EXAMPLE, (), spec(e.spec.shape[1:], e.spec.dtype, e.spec.device))
+        self.lifting.known[source] = e
+        if is_given:
+            self._kept[source] = many
+        found = leaf(waiting_storage(source), source.spec, source.spec.strides, 0)
+        if e.tape is not None and current().grad:
+            found.tape = Leaf(found.spec)
+            self.lifting.tapes.add(found.tape)
+        return make(found)
+
+    def all(self, x: Tensor) -> Tensor:
+        """What a result is for all examples."""
+        e = x._expr
+        found = self._outside(partial(self.lifting.lift, e))
+        if found is e:
+            found = self._outside(partial(self.lifting.whole, e, e))
+        return make(found)
+
+    def _outside(self, action: Callable[[], Any]) -> Any:
+        """What an action gives that is done as if this were not there, recorded for gradients."""
+        mine, before = recording.become(self.outer), current()
+        try:
+            record(True)
+            return action()
+        finally:
+            restore(before)
+            recording.become(mine)
+
+    # --- evaluations
+
+    def run(self, evaluation: Evaluation, asked: bool) -> bool:
+        """See `recording.Recorder`."""
+        roots = [r for r in evaluation.roots if r.op is not None]
+        found = [self._outside(partial(self.lifting.lift, r)) for r in roots]
+        if evaluation.target is not None:
+            self._write(roots[0], found[0], evaluation.target)
+            return True
+        shared = [r for r, f in zip(roots, found, strict=True) if f is r]
+        if shared:
+            self._outside(partial(engine.evaluate, shared, asked))
+            for r in shared:
+                if r.op is None and not self.is_earlier(r):
+                    self._note_mine(storage_of(r))
+        for r, f in zip(roots, found, strict=True):
+            if f is not r and r.op is not EXAMPLE:
+                self._settled(r, f)
+        return True
+
+    def _settled(self, r: Expr, found: Expr) -> None:
+        """Has a node be a leaf, as if it had been computed."""
+        source = node(EXAMPLE, (), r.spec)
+        self.lifting.known[source] = found
+        del self.lifting.known[r]
+        settle(r, waiting_storage(source))
+
+    # --- writes
+
+    def _write(self, value: Expr, found: Expr, target: Expr) -> None:
+        storage = storage_of(target)
+        source = self.lifting.source_of(target)
+        if source is None:
+            if found is value:
+                self._outside(partial(engine.write, [value], target))
+                return
+            source = self._become_many(storage, target.spec)
+        noted = storage.readers if storage.pending is None else source.readers
+        for r in noted or ():
+            reader = r()
+            if reader is not None and reader.op is not None:
+                self._outside(partial(self.lifting.lift, reader))  # as it is before the write
+        self._outside(partial(self._written_into, source, target, value, found))
+
+    def _written_into(self, source: Expr, target: Expr, value: Expr, found: Expr) -> None:
+        to = self.lifting
+        found = to.whole(value, found)
+        whole = self._kept.get(source)
+        if whole is None and target.spec is source.spec and not target.moves:
+            to.forget(source, found)
+            return
+        if whole is None:
+            whole = self._kept[source] = apply(COPY, (make(to.whole(source, to.lift(source))),))
+        write("vmap", to.seen(target, source, whole), [found])
+        to.forget(source, whole._expr)
+
+    def _become_many(self, storage: Storage, s: Spec) -> Expr:
+        """The source of memory that was the same for each example, and is not from now on."""
+        made = self._mine.get(id(storage))
+        if made is None or made() is not storage:
+            raise TransformError(
+                f"{self.name}: at {caller()}, what differs from example to example is written into "
+                f"a tensor from outside of the function, {s!r}, which has room for one; return it "
+                "instead, or pass the tensor as an argument with an axis of examples"
+            )
+        n = storage.nbytes // s.itemsize
+        flat = leaf(storage, spec((n,), s.dtype, s.device), (1,), 0)
+        source = node(EXAMPLE, (), flat.spec)
+        self.lifting.known[source] = self._outside(partial(self.lifting.whole, flat, flat))
+        self.lifting.memory[id(storage)] = storage, source
+        return source
+
+    def born(self, storage: Storage) -> None:
+        """See `recording.Recorder`."""
+        self._note_mine(storage)
+        if self.outer is not None:
+            self.outer.born(storage)
+
+    def _note_mine(self, storage: Storage) -> None:
+        self._mine[id(storage)] = ref(storage)
+
+    def filled(self, storage: Storage, values: bytes) -> None:
+        """See `recording.Recorder`."""
+        if self.outer is not None:
+            self.outer.filled(storage, values)
+
+    def is_earlier(self, e: Expr) -> bool:
+        """See `recording.Recorder`."""
+        known = self._earlier.get(id(e))
+        return known is not None and known() is e
+
+    def settle_earlier(self, e: Expr) -> None:
+        """See `recording.Recorder`."""
+        self._outside(partial(engine.evaluate, [e], False))
+
+    # --- random numbers
+
+    def draw(self, reserve: Callable[[], tuple[int, int]]) -> tuple[int, int]:
+        """See `recording.Recorder`: each example has its part of what is reserved."""
+        if self.randomness == "error":
+            raise TransformError(
+                f'{self.name}: random numbers are drawn at {caller()}; randomness="different" '
+                'draws others for each example, "same" the same ones'
+            )
+        if self.randomness == "different":
+            assert isinstance(reserve, partial)
+            reserve = partial(reserve.func, reserve.args[0] * self.size)
+        return reserve() if self.outer is None else self.outer.draw(reserve)
+
+    def drawn(self, args: Args) -> None:
+        """See `recording.Recorder`."""
+        given = args
+        if self.randomness == "different":
+            given = (*args,)  # an object of its own, by which it is known
+            self.lifting.drawn[id(args)] = args, given
+        if self.outer is not None:
+            self.outer.drawn(given)
+
+    # --- what is done now
+
+    def act(self, action: Callable[[], object]) -> None:
+        """See `recording.Recorder`."""
+        if self.outer is None:
+            action()
+        else:
+            self.outer.act(action)
+
+    def refuse(self, what: str, tensors: Sequence[Tensor]) -> None:
+        """See `recording.Recorder`. Raises: TransformError, CaptureError."""
+        if self.batches(*[t._expr for t in tensors]):
+            raise TransformError(
+                f"{self.name}: {what} at {caller()}, which stands for {self.size} examples: it has "
+                f"no value of its own; {WAYS_OUT}"
+            )
+        if self.outer is not None:
+            self.outer.refuse(what, tensors)
+
+    def batches(self, *exprs: Expr) -> bool:
+        """See `recording.Recorder`."""
+        found = self._outside(lambda: any(self.lifting.is_many(e) for e in exprs))
+        if not found and self.outer is not None:
+            return self.outer.batches(*exprs)
+        return bool(found)
+
+    def any_of(self, x: Tensor) -> bool:
+        """See `recording.Recorder`."""
+        many = self.all(x)
+        return bool(self._outside(lambda: any_true(many)))
+
+    def lifted(
+        self, function: Callable[..., Sequence[Tensor]], given: Sequence[Tensor]
+    ) -> Sequence[Tensor] | None:
+        """See `recording.Recorder`."""
+        if not self.batches(*[t._expr for t in given]):
+            return None
+        many = [self.all(t) for t in given]
+        made = self._outside(lambda: function(*many))
+        return [self.example(t) for t in made]
+
+
+@contextmanager
+def on_examples(examples: Examples) -> Iterator[None]:
+    """A context in which this thread's work is on examples."""
+    before = recording.become(examples)
+    try:
+        yield
+    finally:
+        recording.become(before)

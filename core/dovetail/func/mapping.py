@@ -1,0 +1,223 @@
+"""`dt.vmap`: a function of one example as one of many."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import update_wrapper
+from typing import Any, ParamSpec, TypeAlias, TypeVar
+
+import numpy as np
+
+from .. import layout as lay
+from ..arguments import choice, integer, shown
+from ..arguments import function as callable_
+from ..errors import ArgumentError, ArgumentTypeError, LayoutError, ShapeError
+from ..functions.containers import Flat, flattened, rebuilt
+from ..functions.copies import concat
+from ..functions.from_values import asarray
+from ..functions.manipulation import moveaxis
+from ..ops import table as ops
+from ..tensor.tensor import Tensor
+from ..tensor.verbs import apply, slice_along
+from . import custom as _custom  # noqa: F401 - and of functions of one's own
+from . import kernels as _kernels  # noqa: F401 - the rules of kernel ops
+from .examples import Examples, on_examples
+
+__all__ = ["vmap"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Axes: TypeAlias = Any  # an int, None, or containers of them, as far down as they differ
+
+
+def vmap(
+    function: Callable[P, R], in_axes: Axes = 0, out_axes: Axes = 0, *,
+    randomness: str = "different", chunk_size: int | None = None,
+) -> Callable[P, R]:  # fmt: skip
+    """A function that does for all examples at once what `function` does for one.
+
+    `function`: takes and gives tensors, or containers of them, and knows nothing of the axis of
+    examples. It runs once; each op that it does becomes one op over all examples. `in_axes`: which
+    axis of each argument is theirs, None for one that is the same for each: one for all arguments,
+    or a tuple of one for each, which may be containers like the arguments. Arguments by name have
+    axis 0. `out_axes`: where that axis is in each result. `randomness`: whether random numbers are
+    "different" for each example, the "same", or an "error". `chunk_size`: how many examples are
+    done at once; all unless given.
+    Shapes: the axes of examples have one length.
+    Dtypes: all.
+    Gradient: as that of `function`, for each example; it can be inside, too.
+    Raises: ShapeError where lengths differ; ArgumentError, AxisError for axes that do not fit;
+    TransformError where the function looks at an example's value, or writes what differs into a
+    tensor from outside.
+    See: docs/transforms.md.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([[1.0, 2.0], [3.0, 4.0]], device="reference")
+    >>> dt.vmap(lambda row: row / row.max())(x).tolist()
+    [[0.5, 1.0], [0.75, 1.0]]
+    >>> dt.vmap(dt.dot, in_axes=(0, None))(x, x[0]).tolist()
+    [5.0, 11.0]
+    """
+    callable_("vmap", function)
+    how = choice("vmap", randomness, "randomness", ("different", "same", "error"))
+    size = None if chunk_size is None else integer("vmap", chunk_size, "chunk_size", 1)
+
+    def mapped(*args: P.args, **options: P.kwargs) -> R:
+        flat, axes = _mapped_leaves(in_axes, args, options)
+        n = _size(flat, axes)
+        if size is None or n <= size:
+            return _run(function, flat, axes, n, out_axes, how)
+        parts: list[R] = []
+        for first in range(0, n, size):
+            count = min(size, n - first)
+            leaves = [
+                x if d is None else slice_along(x, d, first, count)
+                for x, d in zip(flat.leaves, axes, strict=True)
+            ]
+            parts.append(_run(function, Flat(leaves, flat.tree), axes, count, out_axes, how))
+        whole: R = _joined(parts, out_axes)
+        return whole
+
+    named = getattr(function, "__name__", None)
+    if named is not None:
+        update_wrapper(mapped, function)
+    return mapped
+
+
+# --- the way in -----------------------------------------------------------------------------------
+
+
+def _mapped_leaves(
+    in_axes: Axes, args: tuple[object, ...], options: dict[str, object]
+) -> tuple[Flat, list[int | None]]:
+    """The leaves of the arguments, and for each the axis of examples."""
+    if isinstance(in_axes, list):
+        in_axes = tuple(in_axes)
+    if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+        raise ArgumentError(
+            f"vmap: in_axes has {len(in_axes)} axes for {len(args)} arguments; those by name have "
+            "axis 0"
+        )
+    each = in_axes if isinstance(in_axes, tuple) else (in_axes,) * len(args)
+    flat = flattened((args, options))
+    axes = [d for a, x in zip(each, args, strict=True) for d in _spread("in_axes", a, x)]
+    axes += [d for x in options.values() for d in _spread("in_axes", 0, x)]
+    leaves = [_leaf(x, d) for x, d in zip(flat.leaves, axes, strict=True)]
+    found = [
+        None if d is None else lay.axis("vmap", d, x.ndim)
+        for x, d in zip(leaves, axes, strict=True)
+    ]
+    return Flat(leaves, flat.tree), found
+
+
+def _spread(what: str, axes: Axes, value: object) -> list[int | None]:
+    """An axis for each leaf of a value, given one for whole containers of them."""
+    if axes is None or type(axes) is int:
+        return [axes] * len(flattened(value).leaves)
+    if isinstance(axes, (tuple, list)) and isinstance(value, (tuple, list)):
+        if len(axes) == len(value):
+            return [d for a, x in zip(axes, value, strict=True) for d in _spread(what, a, x)]
+    elif isinstance(axes, dict) and isinstance(value, dict) and axes.keys() == value.keys():
+        order = sorted(value) if type(value) is dict else [*value]
+        return [d for k in order for d in _spread(what, axes[k], value[k])]
+    elif not isinstance(axes, (tuple, list, dict)):
+        return [integer("vmap", axes, what)] * len(flattened(value).leaves)
+    raise ArgumentError(
+        f"vmap: {what} is {shown(axes)} where {_kind(value)} is; it is an int, None, or such a "
+        "container of them"
+    )
+
+
+def _kind(value: object) -> str:
+    size = f" of {len(value)}" if isinstance(value, (tuple, list, dict)) else ""
+    return f"a {type(value).__name__}{size}"
+
+
+def _leaf(x: object, axis: int | None) -> Any:
+    if axis is None:
+        return x
+    if isinstance(x, np.ndarray):
+        x = asarray(x)
+    if not isinstance(x, Tensor):
+        raise ArgumentTypeError(
+            f"vmap: an argument with axis {axis} is {shown(x)}, no tensor; give it None in in_axes"
+        )
+    if type(x) is not Tensor:
+        raise LayoutError(
+            f"vmap: an argument with axis {axis} has the layout {x.layout.name}; map over its "
+            "parts, or x.to_dense()"
+        )
+    return x
+
+
+def _size(flat: Flat, axes: Sequence[int | None]) -> int:
+    lengths = [x.shape[d] for x, d in zip(flat.leaves, axes, strict=True) if d is not None]
+    sizes: dict[int, None] = dict.fromkeys(lengths)
+    if not sizes:
+        raise ArgumentError("vmap: no argument has an axis of examples; see in_axes")
+    if len(sizes) > 1:
+        raise ShapeError(
+            f"vmap: axes of examples have lengths {sorted(sizes)}; they must have one, and what is "
+            "the same for each example None in in_axes"
+        )
+    return next(iter(sizes))
+
+
+# --- one run --------------------------------------------------------------------------------------
+
+
+def _run(
+    function: Callable[..., R], flat: Flat, axes: Sequence[int | None], n: int, out_axes: Axes,
+    randomness: str,
+) -> R:  # fmt: skip
+    examples = Examples("vmap", n, randomness)
+    many = [moveaxis(x, d, 0) if d else x for x, d in zip(flat.leaves, axes, strict=True)]
+    with on_examples(examples):
+        leaves = [
+            x if d is None else examples.example(x, is_given=True)
+            for x, d in zip(many, axes, strict=True)
+        ]
+        args, options = rebuilt(flat, leaves)
+        made = function(*args, **options)
+        out = flattened(made)
+        del made
+        results = [_result(x) for x in out.leaves]
+    places = _spread("out_axes", out_axes, rebuilt(out, results))
+    found: R = rebuilt(out, [_out(examples, x, d) for x, d in zip(results, places, strict=True)])
+    return found
+
+
+def _result(x: object) -> Tensor:
+    if type(x) is Tensor:
+        return x
+    if isinstance(x, Tensor):
+        raise LayoutError(f"vmap: a result has the layout {x.layout.name}; return x.to_dense()")
+    if isinstance(x, (bool, int, float, complex, np.ndarray, np.generic)):
+        return asarray(x)
+    raise ArgumentTypeError(f"vmap: the function gives {shown(x)}; it gives tensors, in containers")
+
+
+def _out(examples: Examples, x: Tensor, axis: int | None) -> Tensor:
+    if axis is None:
+        if examples.batches(x._expr):
+            raise ArgumentError(
+                "vmap: a result that differs from example to example has None in out_axes; give "
+                "the place of its axis"
+            )
+        return x
+    made = examples.all(x)
+    d = lay.axis("vmap", axis, made.ndim)
+    own = made._expr.op is not None
+    placed = made if d == 0 else moveaxis(made, 0, d)
+    return placed if own else apply(ops.COPY, (placed,))
+
+
+def _joined(parts: Sequence[Any], out_axes: Axes) -> Any:
+    every = [flattened(p) for p in parts]
+    places = _spread("out_axes", out_axes, parts[0])
+    leaves = [
+        every[0].leaves[i] if d is None
+        else concat([p.leaves[i] for p in every], axis=d)
+        for i, d in enumerate(places)
+    ]  # fmt: skip
+    return rebuilt(every[0], leaves)

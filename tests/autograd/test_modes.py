@@ -1,0 +1,263 @@
+"""Inference mode, decorators, anomalies, hooks of what is saved, and work done again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dovetail as dt
+import numpy as np
+import pytest
+
+
+def leaf(*values: float) -> dt.Tensor:
+    return dt.asarray([*values], dtype=dt.float64).requires_grad_()
+
+
+# --- decorators
+
+
+@pytest.mark.parametrize("brackets", [False, True])
+@pytest.mark.parametrize("mode", [dt.no_grad, dt.inference_mode])
+def test_they_decorate_with_brackets_and_without(
+    mode: Any, brackets: bool, device: dt.Device
+) -> None:
+    x = leaf(1.0, 2.0)
+
+    @(mode() if brackets else mode)
+    def twice(x: dt.Tensor, by: float = 2.0) -> dt.Tensor:
+        """Says so."""
+        return x * by
+
+    assert not twice(x).requires_grad and not twice(x, by=3.0).requires_grad
+    assert (x * 2).requires_grad and (twice.__name__, twice.__doc__) == ("twice", "Says so.")
+    with dt.no_grad():
+        assert (dt.enable_grad(lambda: x * 2)().requires_grad) is True
+    with pytest.raises(dt.ArgumentTypeError):
+        mode("on")
+
+
+def test_a_generator_runs_in_it_and_is_left_in_between(device: dt.Device) -> None:
+    x, seen = leaf(1.0), []
+
+    @dt.no_grad
+    def steps() -> Iterator[Any]:
+        try:
+            while True:
+                try:
+                    seen.append((yield (x * 2).requires_grad))
+                except KeyError:
+                    seen.append(dt.is_grad_enabled())
+        finally:
+            seen.append(dt.is_grad_enabled())
+
+    made = steps()
+    assert next(made) is False and dt.is_grad_enabled()
+    assert made.send("sent") is False and made.throw(KeyError) is False and dt.is_grad_enabled()
+    made.close()
+    assert seen == ["sent", False, False] and dt.is_grad_enabled()
+
+    @dt.no_grad()
+    def ending() -> Any:
+        yield 1
+        return 5
+
+    with pytest.raises(StopIteration) as stopped:
+        made = ending()
+        next(made), next(made)
+    assert stopped.value.value == 5
+
+
+def test_a_coroutine_runs_in_it(device: dt.Device) -> None:
+    @dt.no_grad
+    async def asked() -> bool:
+        await asyncio.sleep(0)
+        return dt.is_grad_enabled()
+
+    async def both() -> tuple[bool, bool]:
+        return await asked(), dt.is_grad_enabled()
+
+    assert asyncio.run(both()) == (False, True)
+
+
+# --- inference mode
+
+
+def test_nothing_inside_of_inference_mode_records(device: dt.Device) -> None:
+    x = leaf(1.0, 2.0)
+    with dt.inference_mode():
+        assert dt.is_inference_mode_enabled() and not dt.is_grad_enabled()
+        with dt.enable_grad(), dt.set_grad_enabled(True):
+            assert not (x * 2).requires_grad and not dt.is_grad_enabled()
+        with pytest.raises(dt.GradientError, match="inference_mode"):
+            (x * 2).requires_grad_()
+        y = x * 2
+        with dt.inference_mode(False):
+            assert dt.is_inference_mode_enabled()
+    assert not dt.is_inference_mode_enabled() and (x * y).requires_grad
+    with dt.inference_mode(False):
+        assert (x * 2).requires_grad
+
+
+# --- anomalies
+
+
+def line_of(error: pytest.ExceptionInfo[Any], text: str) -> bool:
+    """Whether the message names the line of this file that has a text."""
+    lines = Path(__file__).read_text().splitlines()
+    return any(f"test_modes.py:{n}" in str(error.value)
+               for n, line in enumerate(lines, 1) if f"# {text}" in line)  # fmt: skip
+
+
+def test_the_line_that_made_the_first_nan(device: dt.Device) -> None:
+    x = dt.asarray([1.0, -1.0])
+    with dt.autograd.detect_anomaly():
+        y = x * 2 + 1
+        with pytest.raises(dt.AnomalyError, match="log: made the first NaN") as error:
+            dt.log(y) + 1  # forward
+        assert line_of(error, "forward")
+        bad = dt.asarray([1.0, float("nan")])
+        assert np.isnan((bad * 2 + x).numpy()[1])  # it was there before
+        with pytest.raises(dt.AnomalyError, match="subtract"):
+            dt.asarray(float("inf")) - float("inf")
+        with pytest.raises(dt.AnomalyError, match="divide"):
+            x.copy().zero_().div_(0.0)
+        assert (x * float("nan")).isnan().all()
+    dt.log(x).tolist()  # no error outside
+
+
+def test_the_line_whose_gradient_made_it(device: dt.Device) -> None:
+    x = leaf(0.0, 1.0)
+    with dt.autograd.detect_anomaly():
+        y = dt.hypot(x, x)  # recorded
+        z = (y * 3).sum()
+        with pytest.raises(dt.AnomalyError, match="the gradient of hypot, which was rec") as error:
+            z.backward()  # back
+        assert line_of(error, "recorded") and line_of(error, "back")
+        assert x.grad is None
+        (dt.exp(x) * x).sum().backward()
+        assert x.grad is not None
+    y = dt.hypot(x, x)
+    with dt.autograd.detect_anomaly(), pytest.raises(dt.AnomalyError, match="outside of detect"):
+        y.sum().backward()
+
+
+@dt.autograd.detect_anomaly()
+def looked_at(x: dt.Tensor) -> dt.Tensor:
+    return dt.sqrt(x)
+
+
+def test_anomalies_in_decorated_captured_and_many(device: dt.Device) -> None:
+    x = dt.asarray([4.0, -1.0])
+    with pytest.raises(dt.AnomalyError, match="sqrt"):
+        looked_at(x)
+    with dt.autograd.detect_anomaly():
+        with pytest.raises(dt.AnomalyError, match="sqrt"):
+            dt.jit(lambda v: dt.sqrt(v) * 2)(x)
+        with pytest.raises(dt.AnomalyError, match=r"sqrt.*test_modes.py"):
+            dt.vmap(dt.sqrt)(x)
+
+
+# --- hooks of what is saved
+
+
+def test_hooks_see_what_is_saved_and_give_it_back(device: dt.Device) -> None:
+    x, packed, unpacked = leaf(1.0, 2.0), [], []
+
+    def pack(t: dt.Tensor) -> Any:
+        assert not t.requires_grad
+        packed.append(t.tolist())
+        return t.numpy().copy()
+
+    def unpack(a: Any) -> dt.Tensor:
+        unpacked.append(a.tolist())
+        return dt.asarray(a)
+
+    with dt.autograd.saved_tensors_hooks(pack, unpack):
+        y = (dt.exp(x) * x).sum()
+    assert len(packed) >= 2 and unpacked == []
+    g = dt.grad(y, x, retain_graph=True)
+    assert np.allclose(g.numpy(), np.exp([1, 2]) * np.asarray([2, 3])) and unpacked
+    before = len(packed)
+    (x * x).sum().backward()
+    assert len(packed) == before
+    second = dt.grad(dt.grad(y, x, create_graph=True).sum(), x)
+    assert np.allclose(second.numpy(), np.exp([1, 2]) * np.asarray([3, 4]))
+
+
+def test_hooks_may_keep_something_smaller(device: dt.Device) -> None:
+    x = dt.asarray([1.1, 2.3]).requires_grad_()
+    with dt.autograd.saved_tensors_hooks(lambda t: t.to(dt.float16), lambda t: t.to(dt.float32)):
+        y = (x * x).sum()
+    rounded = x.detach().to(dt.float16).to(dt.float32)
+    assert dt.grad(y, x).tolist() == (rounded * 2).tolist()
+
+
+def test_hooks_of_functions_of_ones_own(device: dt.Device) -> None:
+    class Cube(dt.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: dt.Tensor) -> dt.Tensor:
+            ctx.save_for_backward(x)
+            return x * x * x
+
+        @staticmethod
+        def backward(ctx: Any, g: dt.Tensor) -> dt.Tensor:
+            (x,) = ctx.saved_tensors
+            return g * 3 * x * x
+
+    x, seen = leaf(2.0), []
+    with dt.autograd.saved_tensors_hooks(lambda t: seen.append(1) or t, lambda t: t):
+        y = Cube.apply(x)
+    assert seen and dt.grad(y.sum(), x).tolist() == [12.0]
+
+
+def test_a_hook_that_gives_something_else_is_an_error(device: dt.Device) -> None:
+    x = leaf(1.0, 2.0)
+    for wrong in (lambda t: t[:1], lambda t: 3, lambda t: t.to(dt.float32)):
+        with dt.autograd.saved_tensors_hooks(lambda t: t, wrong):
+            y = (x * x).sum()
+        with pytest.raises(dt.GradientError, match="saved_tensors_hooks: unpack gave"):
+            y.backward()
+        assert x.grad is None
+    with pytest.raises(dt.ArgumentTypeError, match="pack"):
+        dt.autograd.saved_tensors_hooks(3, lambda t: t)
+
+
+def test_hooks_are_called_at_each_call_of_a_captured_function(device: dt.Device) -> None:
+    x, seen = leaf(1.0, 2.0), []
+    f = dt.jit(lambda v: (v * v).sum())
+    f(x), f(x)
+    for n in (1, 2):
+        with dt.autograd.saved_tensors_hooks(lambda t: seen.append(1) or t, lambda t: t):
+            f(x).backward()
+        assert len(seen) >= n
+
+
+# --- work done again
+
+
+def test_checkpoint_has_gradients_of_gradients(device: dt.Device) -> None:
+    x = leaf(0.5, -1.0)
+    f = lambda v: dt.exp(v) * v + dt.sin(v)  # noqa: E731
+    found = []
+    for g in (f, lambda v: dt.autograd.checkpoint(f, v)):
+        first = dt.grad((g(x) ** 2).sum(), x, create_graph=True)
+        second = dt.grad((first**2).sum(), x, create_graph=True)
+        found.append([t.numpy() for t in (first, second, dt.grad(second.sum(), x))])
+    for a, b in zip(*found, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9)
+
+
+def test_checkpoint_draws_the_same_random_numbers_again(device: dt.Device) -> None:
+    x = leaf(1.0, 2.0, 3.0)
+    y = dt.autograd.checkpoint(lambda v: v * dt.random.normal(3, dtype=dt.float64), x)
+    state = dt.random.get_state()
+    g = dt.grad(y.sum(), x)
+    assert np.allclose((g * x).detach().numpy(), y.detach().numpy())
+    assert dt.random.get_state() == state
+    with pytest.raises(dt.CaptureError, match="checkpoint"):
+        dt.jit(lambda v: dt.autograd.checkpoint(lambda q: q * dt.random.uniform(3), v))(
+            x.detach().to(dt.float32).requires_grad_()
+        )

@@ -1,0 +1,367 @@
+"""`dt.vmap`: axes, what it refuses, writes, random numbers, gradients through it and in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import dovetail as dt
+import numpy as np
+import pytest
+from dovetail.func.lifting import Lifting
+
+
+def normal(*shape: int, seed: int = 0, dtype: str = "f4") -> dt.Tensor:
+    return dt.asarray(np.random.default_rng(seed).standard_normal(shape).astype(dtype))
+
+
+def loop(function: Callable[..., Any], *args: dt.Tensor) -> dt.Tensor:
+    return dt.stack([function(*[a[n] for a in args]) for n in range(args[0].shape[0])])
+
+
+def equal(a: dt.Tensor, b: dt.Tensor) -> bool:
+    return a.shape == b.shape and a.dtype is b.dtype and a.tolist() == b.tolist()
+
+
+# --- axes
+
+
+@pytest.mark.parametrize(("inside", "outside"), [(0, 0), (1, 0), (2, 1), (-1, -1), (0, 2), (1, -2)])
+def test_axes_of_arguments_and_results(inside: int, outside: int, device: dt.Device) -> None:
+    x = normal(3, 4, 5)
+    found = dt.vmap(lambda a: a * 2 + a.sum(), in_axes=inside, out_axes=outside)(x)
+    want = dt.stack([a * 2 + a.sum() for a in dt.unstack(x, axis=inside)], axis=outside)
+    assert equal(found, want)
+
+
+def test_axes_in_containers_and_by_name(device: dt.Device) -> None:
+    x, y = normal(3, 4), normal(4, 3, seed=1)
+
+    def f(given: dict[str, Any], *, scale: dt.Tensor) -> tuple[dt.Tensor, dict[str, dt.Tensor]]:
+        return given["x"] * scale, {"y": given["rest"][0] + given["rest"][1]}
+
+    a, b = dt.vmap(f, in_axes=({"x": 0, "rest": (1, None)},), out_axes=(1, {"y": 0}))(
+        {"x": x, "rest": (y, 2.0)}, scale=dt.arange(3)
+    )
+    assert equal(a, (x * dt.arange(3)[:, None]).T.copy()) and equal(b["y"], (y.T + 2.0).copy())
+
+
+def test_what_is_the_same_for_each_is_repeated_or_comes_once(device: dt.Device) -> None:
+    x, w = normal(3, 2), normal(2, seed=1)
+    assert equal(dt.vmap(lambda _: w * 2)(x), dt.stack([w * 2] * 3))
+    assert equal(dt.vmap(lambda _: w * 2, out_axes=None)(x), w * 2)
+    with pytest.raises(dt.ArgumentError, match="None in out_axes"):
+        dt.vmap(lambda a: a, out_axes=None)(x)
+    repeated = dt.vmap(lambda _: w)(x)
+    repeated[0] = 0.0  # memory of its own
+    assert w.tolist() != [0.0, 0.0] and repeated[1].tolist() == w.tolist()
+
+
+def test_nested(device: dt.Device) -> None:
+    x, y = normal(3, 4), normal(5, 4, seed=1)
+    pairs = dt.vmap(dt.vmap(lambda a, b: (a * b).sum(), in_axes=(None, 0)), in_axes=(0, None))
+    assert equal(pairs(x, y), (x[:, None] * y[None]).sum(axis=-1))
+    three = dt.vmap(dt.vmap(dt.vmap(lambda a: dt.sort(a) + x[0, 0])))
+    assert equal(three(normal(2, 3, 4, 5)), dt.sort(normal(2, 3, 4, 5)) + x[0, 0])
+
+
+def test_no_examples_and_one(device: dt.Device) -> None:
+    for n in (0, 1):
+        found = dt.vmap(lambda a: dt.histogram(a, 3, range=(-1, 1))[0] + dt.sort(a)[:3])(
+            normal(n, 4)
+        )
+        assert found.shape == (n, 3)
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 3, 5, 9])
+def test_chunks(chunk: int, device: dt.Device) -> None:
+    x = normal(5, 4)
+    f = dt.vmap(lambda a: {"s": a.sum(), "a": a * 2}, out_axes={"s": 0, "a": 1}, chunk_size=chunk)
+    assert equal(f(x)["s"], x.sum(axis=1)) and equal(f(x)["a"], (x * 2).T.copy())
+
+
+def test_it_is_as_many_launches_as_one_example() -> None:
+    with dt.device("reference"):
+        x = normal(50, 4)
+        f = lambda a: dt.exp(a) / dt.exp(a).sum()  # noqa: E731
+        assert len(dt.explain(dt.vmap(f)(x)).launches) == len(dt.explain(f(x[0])).launches)
+
+
+# --- what it refuses
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        float, lambda a: a.item(), lambda a: a.tolist(), lambda a: a.numpy(), bool,
+        lambda a: a if a > 0 else -a, lambda a: range(int(a)), np.asarray, lambda a: a.storage(),
+        lambda a: a.data_ptr(), lambda a: a.__dlpack__(), lambda a: dt.nonzero(a[None]),
+    ],
+)  # fmt: skip
+def test_a_look_at_an_example_is_an_error_that_shows_the_line(
+    look: Callable[[Any], Any], device: dt.Device
+) -> None:
+    with pytest.raises(dt.TransformError) as caught:
+        dt.vmap(look)(normal(3))
+    assert "test_vmap.py:" in str(caught.value) or "numpy" in str(caught.value)
+    assert "dt.where" in str(caught.value) and "3 examples" in str(caught.value)
+
+
+def test_what_is_the_same_for_each_may_be_looked_at(device: dt.Device) -> None:
+    w = dt.asarray([2.0, -1.0])
+
+    def f(a: dt.Tensor) -> dt.Tensor:
+        scale = float(w[0]) if w[1] < 0 else 1.0
+        return a * scale * len(dt.nonzero(w)[0])
+
+    assert equal(dt.vmap(f)(normal(3)), normal(3) * 4.0)
+
+
+def test_a_write_of_what_differs_to_what_is_outside_is_an_error(device: dt.Device) -> None:
+    kept, pending = dt.zeros(2).copy(), dt.ones(2) * 3
+    dt.evaluate(kept)
+
+    def write(a: dt.Tensor, to: dt.Tensor) -> dt.Tensor:
+        to[0] = a.sum()
+        return a
+
+    def add(a: dt.Tensor, to: dt.Tensor) -> dt.Tensor:
+        to += a
+        return a
+
+    for f in (write, add):
+        for to in (kept, pending):
+            with pytest.raises(dt.TransformError, match=r"test_vmap.py:\d+.*outside.*return it"):
+                dt.vmap(f, in_axes=(0, None))(normal(3, 2), to)
+    assert kept.tolist() == [0.0, 0.0] and pending.tolist() == [3.0, 3.0]
+
+
+def test_an_example_that_has_left_is_an_error(device: dt.Device) -> None:
+    kept = []
+    dt.vmap(lambda a: kept.append(a * 2) or a)(normal(3, 2))
+    with pytest.raises(dt.TransformError, match="after the function has returned"):
+        kept[0].tolist()
+    with pytest.raises(dt.TransformError, match="after the function has returned"):
+        (kept[0] + 1).sum().item()
+
+
+def test_bad_arguments(device: dt.Device) -> None:
+    x = normal(3, 2)
+    with pytest.raises(dt.ShapeError, match=r"lengths \[2, 3\]"):
+        dt.vmap(dt.add, in_axes=(0, 1))(x, x)
+    with pytest.raises(dt.ArgumentError, match="2 axes for 1 arguments"):
+        dt.vmap(dt.sin, in_axes=(0, 0))(x)
+    with pytest.raises(dt.ArgumentError, match="no argument has an axis"):
+        dt.vmap(dt.sin, in_axes=None)(x)
+    with pytest.raises(dt.ArgumentTypeError, match="None in in_axes"):
+        dt.vmap(dt.add)(x, 2.0)
+    with pytest.raises(dt.AxisError):
+        dt.vmap(dt.sin, in_axes=2)(x)
+    with pytest.raises(dt.AxisError):
+        dt.vmap(dt.sin, out_axes=2)(x)
+    with pytest.raises(dt.ArgumentError, match="out_axes"):
+        dt.vmap(dt.sin, out_axes=(0, 1))(x)
+    with pytest.raises(dt.ArgumentTypeError, match="function"):
+        dt.vmap(3)(x)
+    with pytest.raises(dt.ArgumentTypeError, match="gives tensors"):
+        dt.vmap(lambda a: "no")(x)
+    with pytest.raises(dt.ArgumentError, match="randomness"):
+        dt.vmap(dt.sin, randomness="some")
+    with pytest.raises(dt.LayoutError, match="to_dense"):
+        dt.vmap(dt.sin)(x.to_sparse())
+    with pytest.raises(dt.IndexOutOfRange):
+        dt.vmap(lambda a, i: a[i])(x, dt.asarray([0, 1, 7])).tolist()
+
+
+def test_an_error_of_the_function_leaves_all_as_it_was(device: dt.Device) -> None:
+    with pytest.raises(ZeroDivisionError):
+        dt.vmap(lambda a: a * (1 / 0))(normal(3))
+    assert float(normal(3)[0]) == normal(3).tolist()[0]  # looks are allowed again
+    assert equal(dt.vmap(dt.sin)(normal(3)), dt.sin(normal(3)))
+
+
+# --- writes
+
+
+def test_an_argument_is_written_as_a_loop_would(device: dt.Device) -> None:
+    x, y = normal(3, 4).copy(), normal(3, 4).copy()
+
+    def f(a: dt.Tensor) -> dt.Tensor:
+        before = a * 1
+        a[1:3] *= 2
+        a += 1
+        return before + a
+
+    found, want = dt.vmap(f)(x), loop(f, y)
+    assert equal(found, want) and equal(x, y)
+
+
+def test_views_see_what_is_written(device: dt.Device) -> None:
+    def f(a: dt.Tensor) -> dt.Tensor:
+        r = a.copy()
+        part, turned = r[::2], r.reshape((2, 2)).T
+        part[0] = 7.0
+        turned[1] += part
+        return dt.concat([r, part, turned.reshape(-1)])
+
+    x = normal(3, 4)
+    assert equal(dt.vmap(f)(x), loop(f, x))
+
+
+def test_a_tensor_made_inside_may_be_written(device: dt.Device) -> None:
+    def f(a: dt.Tensor) -> dt.Tensor:
+        r, n = dt.zeros((2, 3)), dt.asarray(np.ones(3, "f4"))
+        r[0, :2] = a[:2]
+        before = r + 1
+        r[1] += a.sum()
+        n.mul_(a)
+        return before * r + n
+
+    x = normal(4, 3)
+    assert equal(dt.vmap(f)(x), loop(f, x))
+
+
+# --- when work runs
+
+
+def test_eager_and_deep_work(device: dt.Device) -> None:
+    def f(a: dt.Tensor) -> dt.Tensor:
+        for k in range(150):
+            a = dt.sin(a) + k
+        return a
+
+    x = normal(3, 4)
+    assert equal(dt.vmap(f)(x), loop(f, x))
+    g = lambda a: dt.softmax(a @ a[:, None] * a, axis=0)  # noqa: E731
+    with dt.eager(), dt.reproducible():
+        assert equal(dt.vmap(g)(x), loop(g, x))
+
+
+def test_inside_and_outside_of_jit(device: dt.Device) -> None:
+    x, w = normal(3, 4), normal(4, seed=1)
+    f = lambda a: dt.sort(a * w) + dt.cumulative_sum(a)  # noqa: E731
+    captured = dt.jit(dt.vmap(f))
+    for _ in range(3):
+        assert equal(captured(x), loop(f, x))
+    assert captured.captures == 1
+    assert equal(captured(x * 2), loop(f, x * 2))
+    assert equal(dt.vmap(dt.jit(f))(x), loop(f, x))
+    with pytest.raises(dt.TransformError):
+        dt.jit(dt.vmap(lambda a: a * float(a.sum())))(x)
+
+
+def test_random_numbers_in_jit_advance(device: dt.Device) -> None:
+    f = dt.vmap(lambda a: a + dt.random.uniform(2))
+    captured, x = dt.jit(f), dt.zeros((3, 2))
+    dt.random.manual_seed(5)
+    want = [f(x).tolist() for _ in range(3)]
+    dt.random.manual_seed(5)
+    assert [captured(x).tolist() for _ in range(3)] == want
+
+
+def test_randomness(device: dt.Device) -> None:
+    x = dt.zeros((3, 2))
+    draw = lambda a: a + dt.random.normal(2)  # noqa: E731
+    rows = dt.vmap(draw, randomness="same")(x)
+    assert len({str(r) for r in rows.tolist()}) == 1
+    assert len({str(r) for r in dt.vmap(draw)(x).tolist()}) == 3
+    with pytest.raises(dt.TransformError, match="randomness"):
+        dt.vmap(draw, randomness="error")(x)
+    dt.random.manual_seed(1)
+    nested = dt.vmap(dt.vmap(lambda a: a + dt.random.uniform(2)))(dt.zeros((2, 3, 2)))
+    dt.random.manual_seed(1)
+    assert equal(nested, dt.random.uniform((2, 3, 2)))
+
+
+# --- gradients
+
+
+class Cube(dt.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: dt.Tensor, w: dt.Tensor) -> dt.Tensor:
+        r = x * x * x * w
+        ctx.save_for_backward(x, w, r)
+        return r
+
+    @staticmethod
+    def backward(ctx: Any, g: dt.Tensor) -> tuple[dt.Tensor, dt.Tensor]:
+        x, w, r = ctx.saved_tensors
+        return g * 3 * x * x * w, g * r / w
+
+
+LOSSES: list[Callable[[dt.Tensor, dt.Tensor], dt.Tensor]] = [
+    lambda a, w: dt.tanh(a * w).sum(),
+    lambda a, w: (dt.sort(a) * w).prod(),
+    lambda a, w: (a[dt.asarray([0, 2, 2])] * w[:3]).sum() ** 2,
+    lambda a, w: dt.linalg.solve(dt.diag(w * w + 1) + a[:, None] * a, a).sum(),
+    lambda a, w: (dt.linalg.inv(dt.diag(a * a + 1))[1] * w).sum(),
+    lambda a, w: (Cube.apply(a, w)[1:] * 2).sum(),
+    lambda a, w: (a.detach() * w + a).sum(),
+    lambda a, w: dt.softmax(a * w, axis=0)[0],
+    lambda a, w: (dt.cumulative_sum(a * w) * dt.as_strided(a, (4,), (1,))).sum(),
+]
+
+
+@pytest.mark.parametrize("n", range(len(LOSSES)))
+def test_gradients_flow_through_it(n: int, device: dt.Device) -> None:
+    f = LOSSES[n]
+    given = [normal(3, 4, dtype="f8"), normal(4, seed=1, dtype="f8")]
+    found = []
+    for many in (dt.vmap(lambda a, w: f(a, w), in_axes=(0, None)),
+                 lambda a, w: loop(lambda v: f(v, w), a)):  # fmt: skip
+        x, w = (g.detach().requires_grad_() for g in given)
+        first = dt.grad((many(x, w) ** 2).sum(), [x, w], create_graph=True)
+        second = dt.grad(sum((g**2).sum() for g in first), [x, w], allow_unused=True)
+        found.append([*first, *[g for g in second if g is not None]])
+    assert len(found[0]) == len(found[1])
+    for a, b in zip(*found, strict=True):
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("n", range(len(LOSSES)))
+def test_gradients_inside_are_those_of_each(n: int, device: dt.Device) -> None:
+    f, x, w = LOSSES[n], normal(3, 4, dtype="f8"), normal(4, seed=1, dtype="f8")
+    g = dt.func.grad(f)
+    with dt.reproducible():
+        assert equal(dt.vmap(g, in_axes=(0, None))(x, w), loop(lambda a: g(a, w), x))
+        by_weights = dt.func.grad(f, 1)
+        found = dt.vmap(by_weights, in_axes=(0, None))(x, w)
+        assert equal(found, loop(lambda a: by_weights(a, w), x))
+
+
+def test_parameters_of_the_closure_get_gradients(device: dt.Device) -> None:
+    w = normal(4, 2, dtype="f8").requires_grad_()
+    x = normal(3, 4, seed=1, dtype="f8")
+    dt.vmap(lambda a: dt.tanh(a @ w))(x).sum().backward()
+    found, w.grad = w.grad, None
+    dt.tanh(x @ w).sum().backward()
+    np.testing.assert_allclose(found.numpy(), w.grad.numpy(), rtol=1e-12)
+
+
+def test_no_grad_inside_is_no_grad(device: dt.Device) -> None:
+    x = normal(3, 4).requires_grad_()
+
+    def f(a: dt.Tensor) -> dt.Tensor:
+        with dt.no_grad():
+            b = a * 3
+        return a * b
+
+    g = dt.grad(dt.vmap(f)(x).sum(), x)
+    assert equal(g, (x * 3).detach())
+    with dt.no_grad():
+        assert not dt.vmap(f)(x).requires_grad
+
+
+def test_an_op_without_a_rule_is_done_one_by_one(device: dt.Device) -> None:
+    noted: list[list[str]] = []
+    before = Lifting.__init__
+
+    def seen(self: Lifting, size: int) -> None:
+        before(self, size)
+        noted.append(self.by_itself)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Lifting, "__init__", seen)
+        found = dt.vmap(lambda a: dt.searchsorted(dt.sort(a), a))(normal(3, 4))
+    assert noted == [["searchsorted"]]
+    assert equal(found, loop(lambda a: dt.searchsorted(dt.sort(a), a), normal(3, 4)))
