@@ -169,8 +169,8 @@ def meant(
         given[found[0]] = found[1]
     if name == "arange" and "stop" in given:
         given.setdefault("start", 0)
-    for n in places:
-        if n not in given and mine[n].default in (Parameter.empty, UNGIVEN):
+    for n, p in mine.items():
+        if n not in given and p.kind not in LISTED and p.default in (Parameter.empty, UNGIVEN):
             raise ArgumentTypeError(f"{name}: needs {n}; it takes {_listed(mine)}")
     return _arranged(mine, given, rest)
 
