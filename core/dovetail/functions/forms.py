@@ -124,8 +124,8 @@ Raises: as `dt.{0}`; ReadOnlyError; GradientError for a leaf that requires one.
 {1}"""
 DRAWN_SAYS = """This tensor, after numbers by `dt.random.{0}` have been written into its memory.
 
-Shape, dtype and device are this tensor's; parameters may be given by place, too. Every view of the
-memory sees them.
+Shape, dtype and device are this tensor's; parameters may be given by place, too. Every view of
+the memory sees them.
 Raises: as `dt.random.{0}`; ReadOnlyError; GradientError for a leaf that requires one.
 
 `dt.random.{0}`:

@@ -40,6 +40,7 @@ from . import (
     masks,
     numpy_protocol,
     random,
+    resizing,
     sets,
     sorting,
     statistics,
@@ -84,7 +85,6 @@ LATE = {  # name -> the module that is loaded when somebody first asks for the m
         "order_statistics": "median nanmedian nanquantile percentile quantile",
         "orientation": "diag diagflat fliplr flipud rot90 trace",
         "products": "cross dot inner kron vdot",
-        "resizing": "resize_",
         "strides": "element_size is_complex is_floating_point",
         "unique": "unique",
     }.items()
@@ -367,6 +367,7 @@ OWN: dict[str, object] = {
     "clip_": clip_,
     "clamp_": clip_,
     "fill_": fill_,
+    "resize_": resizing.resize_,
     "zero_": zero_,
     "copy_": copy_,
     "real": property(real_part),

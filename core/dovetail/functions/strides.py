@@ -77,7 +77,7 @@ def is_contiguous(x: Tensor, /) -> bool:
 
 
 def is_floating_point(x: Tensor, /) -> bool:
-    """Whether the elements are floats: `x.dtype.is_float`. Complex numbers are none.
+    """Whether the elements are floats, which complex numbers are not: `x.dtype.is_float`.
 
     Shapes: any.
     Dtypes: all.
