@@ -21,6 +21,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any
@@ -222,8 +223,8 @@ def targets() -> list[Target]:
     sparse = ["dt.ones((2, 3)).to_sparse()", "dt.ones((2, 3)).to_sparse(1)"]
     rows = ["dt.ones((2, 3)).to_sparse_csr()", "dt.ones((2, 3)).to_sparse_bsr((1, 3))"]
     functions = list(_functions("dt", dt, sorted(dt.__all__)))
-    for name in ("fft", "linalg", "random", "memory", "autograd", "sparse"):
-        module = getattr(dt, name)
+    for name in ("fft", "linalg", "random", "memory", "autograd", "sparse", "sparse.linalg"):
+        module = attrgetter(name)(dt)
         functions += _functions(f"dt.{name}", module, _public(module))
     functions += _functions("dt.__array_namespace_info__()", dt.__array_namespace_info__(), [
         "capabilities", "default_device", "default_dtypes", "devices", "dtypes",

@@ -20,7 +20,7 @@ from places import ROOT
 SPACES: dict[str, Any] = {
     "dt": dt, "dt.fft": dt.fft, "dt.linalg": dt.linalg, "dt.random": dt.random,
     "dt.autograd": dt.autograd, "dt.memory": dt.memory,
-    "dt.sparse": dt.sparse, "dt.plugins": dt.plugins,
+    "dt.sparse": dt.sparse, "dt.sparse.linalg": dt.sparse.linalg, "dt.plugins": dt.plugins,
 }  # fmt: skip
 LISTED = {  # of modules without `__all__`
     "dt.random": "Generator bernoulli beta choice default_rng dirichlet exponential gamma "

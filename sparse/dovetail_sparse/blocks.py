@@ -38,7 +38,8 @@ class BSR(Entries):
     Block columns ascend within a block row, each there once. Gradients flow through `values()`.
 
     >>> import dovetail as dt
-    >>> x = dt.sparse_bsr_tensor([0, 1], [1], [[[1.0, 2.0], [3.0, 4.0]]], (2, 4))
+    >>> blocks = dt.asarray([[[1.0, 2.0], [3.0, 4.0]]], device="reference")
+    >>> x = dt.sparse_bsr_tensor([0, 1], [1], blocks, (2, 4))
     >>> x.blocksize, x.to_dense().tolist()
     ((2, 2), [[0.0, 0.0, 1.0, 2.0], [0.0, 0.0, 3.0, 4.0]])
     """
@@ -240,6 +241,7 @@ def sparse_bsr_tensor(
     """A sparse matrix by rows of blocks: as `sparse_csr_tensor`, each value a small matrix.
 
     `crow_indices`, `col_indices`: integers that count blocks; columns ascend within a row.
+    `values`: the blocks, one for each column.
     `size`: the shape, a multiple of the blocks'; left out, as small as the indices permit.
     `requires_grad`: whether the gradient of the values is wanted.
     `check_invariants`: indices are checked, which takes one host read; False trusts them. Tensors

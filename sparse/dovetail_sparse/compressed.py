@@ -229,6 +229,7 @@ def sparse_csr_tensor(
     """A sparse matrix by rows: entries crow_indices[i] to crow_indices[i + 1] - 1 are of row i.
 
     `crow_indices`, `col_indices`: integers; columns ascend within a row, each there once.
+    `values`: what stands there, one for each column.
     `size`: the shape; left out, there are as many columns as the indices need.
     `requires_grad`: whether the gradient of the values is wanted.
     `check_invariants`: indices are checked, which takes one host read; False trusts them. Tensors
@@ -260,6 +261,7 @@ def sparse_csc_tensor(
     """A sparse matrix by columns: ccol_indices[j] to ccol_indices[j + 1] - 1 are of column j.
 
     `ccol_indices`, `row_indices`: integers; rows ascend within a column, each there once.
+    `values`: what stands there, one for each row.
     `size`: the shape; left out, there are as many rows as the indices need.
     `requires_grad`: whether the gradient of the values is wanted.
     `check_invariants`: indices are checked, which takes one host read; False trusts them. Tensors

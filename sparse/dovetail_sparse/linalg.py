@@ -30,6 +30,12 @@ class Solution(NamedTuple):
 
     `x`: the solution, or what there was of it. `info`: an int64 tensor of no dimensions: 0 where it
     converged, else the number of iterations after which it had not.
+
+    >>> import dovetail as dt
+    >>> a, b = dt.eye(2, device="reference").to_sparse(), dt.ones(2, device="reference")
+    >>> found = dt.sparse.linalg.cg(a, b)
+    >>> found.x.tolist(), found.info.item()
+    ([1.0, 1.0], 0)
     """
 
     x: Tensor
@@ -253,9 +259,9 @@ def cg(
     """The solution of `A @ x = b` for a Hermitian positive definite A, by conjugate gradients.
 
     `A`, `M`: matrices of any layout, or functions that multiply a vector; `M` is about the inverse
-    of A, Hermitian too. `x0`: where to begin. It ends where |b - A x| <= max(rtol |b|, atol), or
-    after `maxiter` steps, 10 n unless given; the host reads one bool in each. `callback` gets x
-    after each step, outside of captured functions.
+    of A, Hermitian too. `b`: a vector. `x0`: where to begin. `rtol`, `atol`: it ends where
+    |b - A x| <= max(rtol |b|, atol), or after `maxiter` steps, 10 n unless given; the host reads
+    one bool in each. `callback` gets x after each step, outside of captured functions.
     Shapes: A and M (n, n), b and x0 (n,); x (n,).
     Dtypes: floats and complex, promoted.
     Gradient: by A and b, from a solve with the same matrix.
@@ -343,11 +349,11 @@ def gmres(
     """The solution of `A @ x = b` for any invertible A, by generalised minimal residuals.
 
     `A`, `M`: matrices of any layout, or functions that multiply a vector; `M` is about the inverse
-    of A, and applied from the right, so that the residual is that of the equations. `x0`: where to
-    begin. It ends where |b - A x| <= max(rtol |b|, atol), or after `maxiter` steps, 10 n unless
-    given (SciPy counts restarts); the host reads one bool in each. `restart`: after how many steps
-    it begins anew, 20 unless given; two vectors are kept for each. `callback` gets x after each
-    step, outside of captured functions.
+    of A, and applied from the right, so that the residual is that of the equations. `b`: a vector.
+    `x0`: where to begin. `rtol`, `atol`: it ends where |b - A x| <= max(rtol |b|, atol), or after
+    `maxiter` steps, 10 n unless given (SciPy counts restarts); the host reads one bool in each.
+    `restart`: after how many steps it begins anew, 20 unless given; two vectors are kept for each.
+    `callback` gets x after each step, outside of captured functions.
     Shapes: A and M (n, n), b and x0 (n,); x (n,).
     Dtypes: floats and complex, promoted.
     Gradient: by A and b, from a solve with the adjoint; A and M have to be matrices for it.
@@ -388,7 +394,8 @@ def spsolve_triangular(
 ) -> Tensor:
     """The solution of `A @ x = b` for a sparse triangular A, by substitution.
 
-    `lower`: whether A is a lower triangle, else an upper one. `unit_diagonal`: the diagonal is
+    `A`: the triangle; `b`: the right side, or several as columns. `lower`: whether A is a lower
+    triangle, else an upper one. `unit_diagonal`: the diagonal is
     taken to be ones, whatever is stored there. Rows are solved one after the other, columns of b
     side by side. That A is a triangle without zeros on its diagonal takes a host read; in a
     captured function it is not looked at.

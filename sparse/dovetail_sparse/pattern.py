@@ -190,7 +190,9 @@ class Pattern:
         different: Tensor | None = None
         for group in self._groups(dims):
             key = self.key(group)
-            key = key if order is None else rows_at(key, order)
+            if order is not None:  # 0.5 M entries: 0.4 ms to move, 1.4 where each is read twice
+                key = rows_at(key, order)
+                dt.evaluate(key)
             here = key[1:] != key[:-1]
             different = here if different is None else dt.logical_or(different, here)
         assert different is not None

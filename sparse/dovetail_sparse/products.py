@@ -16,8 +16,8 @@ from dovetail.extend import broadcast_shapes, make_node
 
 from .construct import to_sparse
 from .moves import fully_sparse, view
-from .pattern import Pattern, kept
-from .rows import PRODUCT, SAMPLED, expand, rows_at
+from .pattern import Pattern, kept, linear
+from .rows import PRODUCT, SAMPLED, Runs, expand, rows_at
 from .tensor import COO, coo
 
 Tensor = dt.Tensor
@@ -250,8 +250,29 @@ def _sparse_sparse(a: COO, b: COO) -> COO:
     coords = [rows_at(a.pattern.coords[d], left) for d in range(lead + 1)]
     coords.append(rows_at(b.pattern.coords[lead + 1], right))
     values = rows_at(a.values(), left) * rows_at(b.values(), right)
-    pattern = Pattern(coords, shape, left.shape[0], a.device)
-    return coo(pattern, values).coalesce()
+    return _summed_up(Pattern(coords, shape, left.shape[0], a.device), values)
+
+
+def _summed_up(p: Pattern, values: Tensor) -> COO:
+    """Entries in the order of all dimensions but the last, coalesced."""
+    dims = range(len(p.shape))
+    if not p.count or len(p.keys()) > 1:
+        return coo(p, values).coalesce()
+    order = p.order_by(dims)
+    key = rows_at(p.key(dims), order)
+    dt.evaluate(key)
+    first = dt.ones(1, dtype=dt.bool, device=p.device)
+    (starts,) = dt.nonzero(dt.concat([first, key[1:] != key[:-1]]))
+    rows = [rows_at(c, starts) for c in p.coords[:-1]]  # they stand as they stood
+    dt.evaluate(*rows)
+    last = rows_at(key, starts) - linear(rows, p.shape[:-1], p) * p.shape[-1]
+    dt.evaluate(last)
+    pattern = Pattern(
+        [*rows, last], p.shape, starts.shape[0], p.device, unsorted_dims=0, unique=True
+    )
+    if pattern.count == p.count:
+        return coo(pattern, rows_at(values, order))
+    return coo(pattern, Runs(starts, order, p.count).combined("sum", values))
 
 
 def _meeting(p: Pattern, q: Pattern, lead: int) -> tuple[Tensor, Tensor]:
@@ -260,6 +281,9 @@ def _meeting(p: Pattern, q: Pattern, lead: int) -> tuple[Tensor, Tensor]:
     if not p.count or not q.count:
         nothing = dt.zeros(0, dtype=dt.int64, device=p.device)
         return nothing, nothing
+    if not lead:
+        row = p.coords[1]
+        return expand(rows_at(q.bounds, row), rows_at(q.bounds, row + 1))
     asked, keys = p.key([*blocks, lead + 1]), q.key([*blocks, lead])  # q is in the order of its key
     low, high = dt.searchsorted(keys, asked), dt.searchsorted(keys, asked, side="right")
     return expand(low, high)

@@ -32,6 +32,7 @@ class Runs:
 
     def __init__(self, starts: Tensor, order: Tensor | None, entries: int) -> None:
         self.starts, self.order, self.entries = starts, order, entries
+        self._first: Tensor | None = None  # where the first entry of each is; for `firsts`
 
     @property
     def operands(self) -> tuple[Tensor, ...]:
@@ -47,8 +48,12 @@ class Runs:
 
     def firsts(self, rows: Tensor) -> Tensor:
         """What the first entry of each segment has."""
-        at = self.starts if self.order is None else rows_at(self.order, self.starts)
-        return rows_at(rows, at)
+        if self._first is None:
+            self._first = self.starts
+            if self.order is not None:  # 0.5 M segments: two columns take 2.2 ms, 4.2 if it is not
+                self._first = rows_at(self.order, self.starts)  # made first
+                dt.evaluate(self._first)
+        return rows_at(rows, self._first)
 
     def owners(self) -> Tensor:
         """For each entry its segment."""

@@ -1,5 +1,5 @@
-"""Layouts, level 4: views, index arrays, concatenation, diagonals: what moves elements and computes
-none."""
+"""Layouts, level 4: views, index arrays, concatenation, diagonals, triangles, order: what moves
+elements and computes none."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ import pytest
 from ..dtypes import DType, bool_, float32, int64
 from ..functions import copies, linalg
 from ..functions import manipulation as m
+from ..functions.creation import tril, triu
 from ..functions.indexing import getitem
+from ..functions.masks import nonzero
+from ..functions.products import kron
+from ..functions.sorting import sort
 from ..layout import Shape
 from ..tensor import tensor as T
 from ..tensor.host import from_host
@@ -126,3 +130,36 @@ def test_diagonals(kit: LayoutKit, offset: int) -> None:
     for s in (s for s in kit.samples(SAMPLES) if s.shape in shapes):
         kit.agrees("diagonal", "diagonal", lambda x: m.diagonal(x, offset=offset),
                    [(s.array(float32), float32, True)], f"diagonal {offset} of {s}")  # fmt: skip
+
+
+@pytest.mark.parametrize("k", (0, 1, -2))
+@pytest.mark.parametrize("f", (tril, triu), ids=lambda f: f.__name__)
+def test_triangles(kit: LayoutKit, f: Callable[..., T.Tensor], k: int) -> None:
+    for s in (s for s in kit.samples(SOME) if len(s.shape) > 1):
+        kit.agrees("triangle", f.__name__, lambda x: f(x, k), [(s.array(float32), float32, True)],
+                   f"{f.__name__} {k} of {s}")  # fmt: skip
+
+
+def test_nonzero(kit: LayoutKit) -> None:
+    for s in (s for s in kit.samples(SOME) if s.shape):
+        kit.agrees("nonzero", "nonzero", lambda x: copies.stack(nonzero(x)),
+                   [(s.array(float32), float32, True)], f"where {s} is not zero")  # fmt: skip
+
+
+@pytest.mark.parametrize("descending", (False, True), ids=("ascending", "descending"))
+@pytest.mark.parametrize("axis", (0, -1))
+@pytest.mark.parametrize("d", (float32, int64), ids=named)
+def test_sort(kit: LayoutKit, d: DType, axis: int, descending: bool) -> None:
+    for s in (s for s in kit.samples(SOME, d) if s.shape):
+        kit.agrees("sort", "sort", lambda x: sort(x, axis=axis, descending=descending),
+                   [(s.array(d), d, True)], f"{s} along {axis} in order")  # fmt: skip
+
+
+@pytest.mark.parametrize("first", (True, False), ids=("layout first", "strided first"))
+@pytest.mark.parametrize("ours", (True, False), ids=("both", "one"))
+def test_kron(kit: LayoutKit, ours: bool, first: bool) -> None:
+    """Of two in the layout, and of one beside a strided one."""
+    for s in (s for s in kit.samples() if len(s.shape) == 2):
+        other = Sample("full", s.shape) if not ours else s
+        pair = [(s.array(float32), float32, True), (other.array(float32, 1), float32, ours)]
+        kit.agrees("kron", "kron", kron, pair if first else pair[::-1], f"kron of {s}")
