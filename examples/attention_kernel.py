@@ -1,6 +1,7 @@
-"""Attention, a row at a point: softmax(q k^T) v as one kernel. Run: python examples/attention_kernel.py
+"""Attention, a row at a point: softmax(q k^T) v as one kernel.
 
-The weights of a row are written, read again, and belong to the caller afterwards.
+Run: python examples/attention_kernel.py. The weights of a row are written, read again, and belong
+to the caller afterwards.
 """
 
 from __future__ import annotations

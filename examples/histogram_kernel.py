@@ -1,4 +1,4 @@
-"""A histogram with integer atomics, as a kernel of loops. Run: python examples/histogram_kernel.py"""
+"""A histogram with integer atomics, as a kernel. Run: python examples/histogram_kernel.py"""
 
 from __future__ import annotations
 

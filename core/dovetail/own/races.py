@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from ..backend.streams import current_handle
 from ..dtypes import int32
 from ..engine import direct, programs
 from ..engine.evaluate import evaluate
@@ -132,8 +133,8 @@ def _point(number: int, grid: Sequence[int]) -> tuple[int, ...]:
 
 def _host(opened: Opened, e: Expr) -> Sequence[int]:
     data = bytearray(e.spec.size * e.spec.itemsize)
-    ptr = storage_of(e).ptr
-    opened.backend.copy_out(memoryview(data), ptr.address(), ptr.offset)
+    ptr, stream = storage_of(e).ptr, current_handle(e.spec.device)
+    opened.backend.copy_out(memoryview(data), ptr.handle, ptr.offset, stream)
     return memoryview(data).cast("i")
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from itertools import product
 from typing import Protocol, overload
 
-from ..arguments import integer
+from ..arguments import integer, named
 from ..errors import ArgumentError
 
 __all__ = [
@@ -92,6 +92,7 @@ def _put(x: Elements, place: int | tuple[int, ...], combined: Callable[[int], in
     x[place] = combined(x[place])
 
 
+@named
 def atomic_add(x: Elements, place: int | tuple[int, ...], value: int) -> None:
     """Adds to an element of integers that many points of a `dt.kernel` may change; returns nothing.
 
@@ -109,6 +110,7 @@ def atomic_add(x: Elements, place: int | tuple[int, ...], value: int) -> None:
     _put(x, place, lambda old: old + value)
 
 
+@named
 def atomic_max(x: Elements, place: int | tuple[int, ...], value: int) -> None:
     """Puts the larger of an element and a value there, as `dt.atomic_add` does the sum.
 
@@ -126,6 +128,7 @@ def atomic_max(x: Elements, place: int | tuple[int, ...], value: int) -> None:
     _put(x, place, lambda old: max(old, value))
 
 
+@named
 def atomic_min(x: Elements, place: int | tuple[int, ...], value: int) -> None:
     """Puts the smaller of an element and a value there, as `dt.atomic_add` does the sum.
 
@@ -143,6 +146,7 @@ def atomic_min(x: Elements, place: int | tuple[int, ...], value: int) -> None:
     _put(x, place, lambda old: min(old, value))
 
 
+@named
 def atomic_and(x: Elements, place: int | tuple[int, ...], value: int) -> None:
     """Puts the bits that an element and a value share there, as `dt.atomic_add` does the sum.
 
@@ -160,6 +164,7 @@ def atomic_and(x: Elements, place: int | tuple[int, ...], value: int) -> None:
     _put(x, place, lambda old: old & value)
 
 
+@named
 def atomic_or(x: Elements, place: int | tuple[int, ...], value: int) -> None:
     """Puts the bits of an element and of a value there, as `dt.atomic_add` does the sum.
 
