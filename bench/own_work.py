@@ -160,7 +160,8 @@ def table(done: Sequence[Row]) -> list[list[str]]:
             f"at most {least:g} us" if name == "us" else f"{least:g} x {name}"
             for name, least in row.asked.items()
         )
-        met = "yes" if row.met() else "no"
+        absent = {*row.asked} - {"us"} - {*row.seconds}  # peers that are not installed
+        met = "not known" if absent else "yes" if row.met() else "no"
         made.append([row.name, seconds_text(row.seconds[OURS]), beside, ratios, asked, met])
     return made
 

@@ -142,6 +142,17 @@ def test_functions_made_of_several_rows(device: dt.Device) -> None:
     assert bits(dt.elementwise(f)(x)) == bits(f(x))
 
 
+@pytest.mark.parametrize("to", [dt.int8, dt.uint32, dt.bool, dt.bfloat16, dt.float32])
+@pytest.mark.parametrize("d", [dt.float32, dt.float16, dt.int64, dt.bool])
+def test_casts_are_those_of_tensors(to: DType, d: DType, device: dt.Device) -> None:
+    """They saturate, and NaN becomes 0."""
+    x = dt.asarray([0.5, -1.0, 300.0, 1e9, math.nan, math.inf, -math.inf, 65537.0])
+    x = dt.nan_to_num(x, nan=7.0) if d.kind == "i" else x
+    x = x.astype(d)
+    assert bits(dt.elementwise(lambda x: x.astype(to))(x)) == bits(x.astype(to))
+    assert bits(dt.elementwise(result=to)(lambda x: x)(x)) == bits(x.astype(to))
+
+
 def test_a_constant_result_and_several_results(device: dt.Device) -> None:
     x = given(dt.float32)
     assert dt.elementwise(lambda x: 1.5)(x).tolist() == dt.full(x.shape, 1.5).tolist()
@@ -314,6 +325,13 @@ def test_loops_carry_every_dtype(d: DType, device: dt.Device) -> None:
     assert bits(dt.elementwise(f)(x)) == bits(x * x * x * x)
 
 
+@pytest.mark.parametrize("d", [dt.float16, dt.float64, dt.complex64])
+def test_a_number_that_a_loop_begins_with_takes_the_dtype_of_the_body(d: DType) -> None:
+    x = dt.asarray([2, 3], dtype=d, device="reference")
+    cubed = dt.elementwise(lambda x: dt.fori_loop(0, 3, lambda i, c: c * x, 1))
+    assert cubed(x).dtype is d and cubed(x).tolist() == [8, 27]
+
+
 def test_loops_within_loops_and_what_is_around_them(device: dt.Device) -> None:
     def f(x: Any, y: Any) -> Any:
         outside = dt.exp(y)
@@ -397,6 +415,20 @@ def test_gradients_have_the_bits_of_those_on_tensors(
         assert bits(a.grad) == bits(b.grad)
 
 
+@pytest.mark.parametrize("name", sorted({*SMOOTH} - {"identity"}))  # which is a copy
+def test_gradients_take_no_more_work_than_those_on_tensors(name: str) -> None:
+    f, n = SMOOTH[name]
+
+    def lines(f: Function) -> int:
+        xs = [dt.asarray(p.detach().numpy(), device="reference").requires_grad_()
+              for p in points(n)]  # fmt: skip
+        y = f(*xs)
+        launches = dt.explain(y.detach(), *dt.grad(y.sum(), xs)).launches
+        return sum(len(k.text.splitlines()) for k in launches)
+
+    assert lines(dt.elementwise(name="op")(f)) <= lines(f) + 2
+
+
 def test_gradients_of_broadcast_operands_and_numbers(device: dt.Device) -> None:
     op = dt.elementwise(lambda x, y: x * dt.exp(y))
     x, y = dt.ones((3, 1)).requires_grad_(), dt.zeros((4,)).requires_grad_()
@@ -429,6 +461,13 @@ def test_gradients_through_loops(device: dt.Device) -> None:
     z = dt.asarray([1j], dtype=dt.complex128).requires_grad_()
     with pytest.raises(dt.GradientError, match="loop of complex numbers has no gradient"):
         dt.grad(dt.abs(op(z)).sum(), [z])
+
+
+def test_the_way_back_through_a_loop_is_one_loop() -> None:
+    op = dt.elementwise(lambda x: dt.exp(dt.fori_loop(0, 5, lambda i, c: c * x + 1, x)) ** 2)
+    x = dt.asarray([0.1], device="reference").requires_grad_()
+    (launch,) = dt.explain(dt.grad(op(x).sum(), x)).launches
+    assert launch.text.count("fold ") == 1
 
 
 def test_gradients_of_complex_numbers(device: dt.Device) -> None:

@@ -142,13 +142,14 @@ def _names(code: CodeType) -> set[str]:
 
 
 def _attributes(value: object) -> Iterator[tuple[Step, object]]:
-    if type(value).__module__ in ("builtins", "numpy") or hasattr(value, "holds_no_tensors"):
+    kind = type(value)
+    if kind.__module__ in ("builtins", "numpy") or hasattr(kind, "holds_no_tensors"):
         return
     own = getattr(value, "__dict__", None)
     for name, part in list(own.items()) if isinstance(own, dict) else ():
         yield (getattr, name), part
-    for kind in type(value).__mro__:
-        slots = kind.__dict__.get("__slots__", ())
+    for base in kind.__mro__:
+        slots = base.__dict__.get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:
             if not name.startswith("__") and hasattr(value, name):
                 yield (getattr, name), getattr(value, name)

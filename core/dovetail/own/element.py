@@ -18,7 +18,7 @@ from typing import Any, NoReturn, TypeAlias
 from ..arguments import BEYOND_FLOAT, integer, shown
 from ..device import Device, device
 from ..dtypes import DType, bool_, complex64, complex128, float32, float64, int64
-from ..errors import CaptureError, DTypeError, ShapeError, ValueOverflow
+from ..errors import ArgumentTypeError, CaptureError, DTypeError, ValueOverflow
 from ..functions import datatypes
 from ..functions.containers import flattened, rebuilt
 from ..layout import Layout, Shape
@@ -252,7 +252,6 @@ class Rounds:
 
 
 Bound: TypeAlias = "int | Element"
-_TRIES = 4  # how often a body is traced for the dtypes of numbers that a loop begins with
 
 
 def fori_loop(lower: object, upper: object, body: Callable[..., Any], init: object) -> Any:
@@ -263,8 +262,8 @@ def fori_loop(lower: object, upper: object, body: Callable[..., Any], init: obje
     name = "fori_loop"
     bounds = [_bound(name, n, what) for n, what in ((lower, "lower"), (upper, "upper"))]
     flat = flattened(init)
-    begun = [carried(name, x) for x in flat.leaves]
-    for _ in range(_TRIES):
+    begun, known = [carried(name, x) for x in flat.leaves], False
+    while True:
         loop = Rounds(bounds[0], bounds[1], tuple(begun))
         made = flattened(body(loop.index, rebuilt(flat, loop.carry)))
         if made.tree != flat.tree:
@@ -273,16 +272,13 @@ def fori_loop(lower: object, upper: object, body: Callable[..., Any], init: obje
                 "the same containers"
             )
         update = [carried(name, x) for x in made.leaves]
-        wrong = [i for i, x in enumerate(update) if x.dtype is not begun[i].dtype]
-        if not wrong:
+        if known or all(x.dtype is b.dtype for x, b in zip(update, begun, strict=True)):
             break
-        for i in wrong:
-            if isinstance(flat.leaves[i], Element):
-                break
-            begun[i] = constant(flat.leaves[i], update[i].dtype)
-        else:
-            continue
-        break
+        begun = [
+            b if isinstance(x, Element) else constant(x, u.dtype)
+            for x, b, u in zip(flat.leaves, begun, update, strict=True)
+        ]
+        known = True
     for x, c in zip(update, loop.carry, strict=True):
         if x.dtype is not c.dtype:
             raise DTypeError(
@@ -296,7 +292,9 @@ def fori_loop(lower: object, upper: object, body: Callable[..., Any], init: obje
 def _bound(name: str, value: object, what: str) -> Bound:
     if not isinstance(value, Element):
         if isinstance(value, Tensor):
-            raise ShapeError(f"{name}: {what} is an int or a number of the function, not a tensor")
+            raise ArgumentTypeError(
+                f"{name}: {what} is an int or a number of the function, not a tensor"
+            )
         return integer(name, value, what)
     if not value.dtype.is_integer:
         raise DTypeError(
@@ -307,6 +305,7 @@ def _bound(name: str, value: object, what: str) -> Bound:
 
 
 def carried(name: str, x: object) -> Element:
+    """What a function gives or a loop carries. Raises: DTypeError for what is no number."""
     if isinstance(x, Element):
         return x
     if isinstance(x, PYTHON_NUMBERS):  # of the dtype that a tensor of it has
