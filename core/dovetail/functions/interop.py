@@ -209,7 +209,8 @@ def from_blob(
     Shapes: any.
     Dtypes: all; the default floating dtype unless given.
     Raises: SharingError, a BufferError, where the device cannot use the memory as it is; then
-    `deleter` is not called. ArgumentError for an address that is 0 or of no memory; ShapeError, DTypeError, DeviceError, ArgumentTypeError.
+    `deleter` is not called. ArgumentError for an address that is 0 or of no memory; ShapeError,
+    DTypeError, DeviceError, ArgumentTypeError.
 
     >>> import ctypes
     >>> import dovetail as dt
