@@ -210,8 +210,8 @@ def from_blob(
     Shapes: any.
     Dtypes: all; the default floating dtype unless given.
     Raises: SharingError, a BufferError, where the device cannot use the memory as it is; then
-    `deleter` is not called. ArgumentError for an address that is 0, no multiple of the elements'
-    size, or of no memory; ShapeError, DTypeError, DeviceError, ArgumentTypeError.
+    `deleter` is not called. ArgumentError for an address that is 0 or of no memory; ShapeError,
+    DTypeError, DeviceError, ArgumentTypeError.
 
     >>> import ctypes
     >>> import dovetail as dt
@@ -232,9 +232,9 @@ def from_blob(
     want = get_default_dtype() if dtype is None else D.dtype(dtype, "from_blob")
     target, owner = device_named(device, "from_blob"), _Blob()
     if at % want.itemsize:
-        raise ArgumentError(
-            f"the address {at:#x} is no multiple of {want.itemsize}, the bytes of a {want.name}; "
-            "copy the memory to one that is"
+        raise SharingError(
+            f"device {target} cannot use the memory at {at:#x}: the address is no multiple of "
+            f"{want.itemsize}, the bytes of a {want.name}; copy it to one that is"
         )
     low, high = (n * want.itemsize for n in lay.span(StridedView(sizes, steps, 0)))
     require_memory("from_blob", at + low, high - low, target)
