@@ -92,7 +92,7 @@ MAY_IMPORT = {
     "functions": "loops graph ops backend memory plugins engine capture tensor",
     "insight": "fusion memory plugins engine capture tensor",
     "autograd": "graph ops fusion engine memory tensor functions",
-    "func": "graph ops engine memory tensor functions autograd",
+    "func": "graph ops backend engine memory tensor functions autograd",
     "linalg": "loops ops engine tensor functions autograd",
     "fft": "loops graph ops engine tensor functions autograd",
     "own": (

@@ -365,3 +365,27 @@ def test_an_op_without_a_rule_is_done_one_by_one(device: dt.Device) -> None:
         found = dt.vmap(lambda a: dt.searchsorted(dt.sort(a), a))(normal(3, 4))
     assert noted == [["searchsorted"]]
     assert equal(found, loop(lambda a: dt.searchsorted(dt.sort(a), a), normal(3, 4)))
+
+
+@dt.kernel
+def doubled(out: dt.Out, x: dt.In):  # type: ignore[no-untyped-def]
+    for i in dt.grid(x.shape[0]):
+        out[i] = x[i] * 2.0
+
+
+@dt.elementwise
+def tripled(x):  # type: ignore[no-untyped-def]
+    return x * 3.0
+
+
+def test_kernels_of_loops_are_refused_and_elementwise_ones_run(device: dt.Device) -> None:
+    def by_kernel(x: dt.Tensor) -> dt.Tensor:
+        out = dt.zeros_like(x)
+        doubled(out, x)
+        return out
+
+    x = dt.asarray([[1.0, 2.0], [3.0, 4.0]], device=device)
+    with pytest.raises(dt.TransformError, match=r"vmap: the kernel doubled.*at .*test_vmap"):
+        dt.vmap(by_kernel)(x)
+    assert dt.vmap(tripled)(x).tolist() == [[3.0, 6.0], [9.0, 12.0]]
+    assert by_kernel(x[0]).tolist() == [2.0, 4.0]  # nothing is left behind

@@ -15,9 +15,11 @@ from typing import Any
 from weakref import ref
 
 from ..autograd.tape import Leaf
+from ..backend.interface import Scalar
 from ..engine import evaluate as engine
 from ..engine import recording
 from ..engine.evaluate import Evaluation
+from ..engine.programs import BoundStep
 from ..errors import TransformError
 from ..functions.statistics import any as any_true
 from ..graph.expr import Args, Expr, Spec, leaf, node, pending, settle, spec, storage_of
@@ -219,6 +221,26 @@ class Examples:
             )
         if self.outer is not None:
             self.outer.refuse(what, tensors)
+
+    def launch(
+        self, step: BoundStep, leaves: Sequence[Expr], numbers: Sequence[Scalar], line: str | None
+    ) -> None:  # fmt: skip
+        """See `recording.Recorder`. Raises: TransformError."""
+        self._refuse_kernel(step.step.kernel.name)
+
+    def call(
+        self, name: str, source: str, work: recording.Work, leaves: Sequence[Expr],
+        written: Sequence[int], numbers: Sequence[Scalar],
+    ) -> None:  # fmt: skip
+        """See `recording.Recorder`. Raises: TransformError."""
+        self._refuse_kernel(name)
+
+    def _refuse_kernel(self, name: str) -> None:
+        raise TransformError(
+            f"{self.name}: the kernel {name} at {caller()} runs on tensors in memory, not on one "
+            "example of many; give it all of them as an axis of its grid, outside of the function, "
+            "or write it with dt.elementwise or tensor functions"
+        )
 
     def batches(self, *exprs: Expr) -> bool:
         """See `recording.Recorder`."""
