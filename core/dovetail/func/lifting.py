@@ -147,8 +147,10 @@ class Lifting:
             return e  # an example among them: that of a function around this one
         rule = _KINDS.get(op.kind) or rules.get(op) or _by_row(op)
         found = rule(self, e, args)
-        if e.tape is None:
-            found.tape = None  # as where it is made: under no_grad, or of what was detached
+        if e.tape is None and found.tape is not None:  # made under no_grad, or of what was detached
+            if any(found is b for b in args):
+                return detach(make(found))._expr
+            found.tape = None
         if e.asked_at is not None and found.op is not None:
             ask(found, e.asked_at)
         return found
