@@ -255,8 +255,8 @@ def run_alone(program: str, folder: Path) -> None:
 
 
 def test_the_layout_of_the_page_works(tmp_path: Path) -> None:
-    plugin, use = examples("writing-a-layout.md")
-    (tmp_path / "dovetail_diagonal.py").write_text(plugin)
+    plugin, use, judged = examples("writing-a-layout.md")
+    (tmp_path / "dovetail_diagonal.py").write_text(f"{plugin}\n{judged}")
     page = (ROOT / "docs" / "writing-a-layout.md").read_text()
     ((declared,),) = [re.findall(r"```toml\n(.*?)```", page, re.DOTALL)]
     project = tomllib.loads(declared)["project"]
@@ -270,6 +270,10 @@ def test_the_layout_of_the_page_works(tmp_path: Path) -> None:
     ]
     (info / "entry_points.txt").write_text("".join(lines))
     run_alone(use, tmp_path)
+    kit = "from dovetail.testing.cli_layout import main; exit(main({!r}))"
+    some = ["diagonal", "-q", "-n", "0", "-p", "no:cacheprovider", "-k",
+            "layout_construction and (copies or dtypes) or writes_are_not_seen or special_values and square"]  # fmt: skip
+    run_alone(kit.format(some), tmp_path)
 
 
 @pytest.mark.parametrize("page", ["transforms.md", "autograd.md"])

@@ -23,7 +23,7 @@ from dovetail.extend import (
 from .compressed import from_parts, required_matrix, values_beside
 from .construct import to_sparse
 from .moves import fully_sparse, view
-from .pattern import Pattern, kept, linear
+from .pattern import Pattern, derives, linear
 from .rows import rows_at
 from .tensor import COO, Entries, coo
 
@@ -122,7 +122,7 @@ def of_bsr(x: BSR) -> COO:
     return coo(pattern, rows_at(x.values().reshape(-1), order))
 
 
-@kept
+@derives
 def _apart(p: Pattern, block: Block) -> tuple[Pattern, Tensor]:
     """The pattern of single elements, and where among those of all blocks each one is."""
     if block not in p.kept:
@@ -157,7 +157,7 @@ def bsr_of(x: COO, block: Block) -> BSR:
     return bsr(pattern, values.reshape(pattern.count, *block))
 
 
-@kept
+@derives
 def _blocks(p: Pattern, block: Block) -> tuple[Pattern, Tensor]:
     """The pattern of blocks that entries are in, and where among all of theirs each one is."""
     name = ("blocks", block)

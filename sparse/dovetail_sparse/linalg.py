@@ -15,7 +15,7 @@ import dovetail as dt
 from dovetail.extend import arguments, is_capturing, required
 
 from .compressed import CSR, to_sparse_csr
-from .pattern import Pattern, kept
+from .pattern import Pattern, derives
 from .rows import substituted
 
 __all__ = ["Solution", "cg", "gmres", "spsolve_triangular"]
@@ -447,7 +447,7 @@ def _triangle_given(name: str, a: Tensor, b: Tensor) -> tuple[CSR, Tensor]:
     return found, b.astype(dtype, copy=False)  # type: ignore[return-value]  # astype keeps the layout
 
 
-@kept
+@derives
 def _shape_of(p: Pattern, lower: bool) -> tuple[bool, Tensor]:
     """Whether all entries are on one side of the diagonal, or on it; which are on it."""
     name = ("triangle", lower)

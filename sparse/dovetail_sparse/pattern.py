@@ -23,7 +23,7 @@ R = TypeVar("R")
 KEY_BITS = 62  # of a linearised position; larger shapes are sorted by several keys
 
 
-def kept(f: Callable[..., R]) -> Callable[..., R]:
+def derives(f: Callable[..., R]) -> Callable[..., R]:
     """A function that derives something of a pattern, and keeps it there.
 
     While a function is captured it is worked out apart from that, as of a constant; of a pattern
@@ -35,7 +35,9 @@ def kept(f: Callable[..., R]) -> Callable[..., R]:
         if not is_capturing():
             return f(p, *args)
         if p.is_captured:
-            return f(p.like(p.coords, unsorted_dims=p.unsorted_dims, unique=p.unique), *args)
+            anew = p.like(p.coords, unsorted_dims=p.unsorted_dims, unique=p.unique)
+            anew._bounds, anew.transposed_from = p._bounds, p.transposed_from
+            return f(anew, *args)
         with uncaptured():
             found = f(p, *args)
             dt.evaluate(*_tensors(found))
@@ -129,7 +131,7 @@ class Pattern:
         return math.prod(self.shape)
 
     @property
-    @kept
+    @derives
     def indices(self) -> Tensor:
         """The positions as one (dimensions, entries) tensor."""
         if self._indices is None:
@@ -138,7 +140,7 @@ class Pattern:
 
     # --- order
 
-    @kept
+    @derives
     def key(self, dims: Sequence[int]) -> Tensor:
         """Positions along some dimensions as one number each, the last dimension fastest."""
         if len(dims) == 1:
@@ -149,7 +151,7 @@ class Pattern:
             self._keys[which] = linear(coords, sizes, self)
         return self._keys[which]
 
-    @kept
+    @derives
     def order(self) -> Tensor | None:
         """What sorts the entries lexicographically, stably; None where they are sorted."""
         if self.unsorted_dims == 0:
@@ -158,7 +160,7 @@ class Pattern:
             self._order = self.order_by(range(self.unsorted_dims))
         return self._order
 
-    @kept
+    @derives
     def order_by(self, dims: Sequence[int]) -> Tensor:
         """What sorts the entries by some dimensions, stably."""
         order: Tensor | None = None
@@ -203,7 +205,7 @@ class Pattern:
         (starts,) = dt.nonzero(self.changes(dims, order))
         return Runs(starts, order, self.count)
 
-    @kept
+    @derives
     def without(self, gone: Shape) -> tuple[Runs, Pattern]:
         """The runs of entries that differ along `gone` alone, and the pattern that is left.
 
@@ -221,7 +223,7 @@ class Pattern:
             self._reduced[gone] = runs, kept
         return self._reduced[gone]
 
-    @kept
+    @derives
     def coalesced(self) -> tuple[Pattern, Runs | None]:
         """The same positions in order, each once; and the runs of entries that become one.
 
@@ -272,7 +274,7 @@ class Pattern:
     # --- compression of matrices
 
     @property
-    @kept
+    @derives
     def bounds(self) -> Tensor:
         """Of a coalesced matrix: where each row starts among the entries, and where the last ends.
 
@@ -289,7 +291,7 @@ class Pattern:
         self._bounds = bounds
 
     @property
-    @kept
+    @derives
     def transposed(self) -> tuple[Pattern, Tensor]:
         """Of a coalesced matrix: its transpose, coalesced, and the order of the entries there."""
         if self._transposed is not None:

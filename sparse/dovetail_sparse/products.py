@@ -16,7 +16,7 @@ from dovetail.extend import broadcast_shapes, make_node
 
 from .construct import to_sparse
 from .moves import fully_sparse, view
-from .pattern import Pattern, kept, linear
+from .pattern import Pattern, derives, linear
 from .rows import PRODUCT, SAMPLED, Runs, expand, rows_at
 from .tensor import COO, coo
 
@@ -184,7 +184,7 @@ def _product(p: Pattern, turned: bool, values: Tensor, dense: Tensor) -> Tensor:
     return made.reshape(-1, 1) if dense.ndim == 1 else made
 
 
-@kept
+@derives
 def _positions(p: Pattern, turned: bool) -> tuple[Tensor, ...]:
     """Where rows start, columns, and of a transpose the order of the entries.
 

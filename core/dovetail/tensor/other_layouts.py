@@ -130,6 +130,11 @@ class LayoutTensor(Tensor):
         return sum(p.nbytes for p in self.parts)
 
     @property
+    def requires_grad(self) -> bool:  # type: ignore[override]  # that of the parts: not settable
+        """Whether gradients flow to or through any of the parts."""
+        return any(p.requires_grad for p in self.parts)
+
+    @property
     def _expr(self) -> Expr:  # type: ignore[override]  # strided ones have a field
         """What only a strided tensor has.
 
