@@ -237,8 +237,8 @@ def test_all_names_are_exported() -> None:
 
 INNER = (
     "__init__", "calls", "captures", "closures", "containers", "discrete", "distributions", "facts",
-    "flows", "index_keys", "keeping", "methods", "numpy_by_name", "numpy_more", "numpy_protocol",
-    "random", "recipes", "sentences",
+    "flows", "index_keys", "keeping", "methods", "numpy_by_name", "numpy_makers", "numpy_more",
+    "numpy_protocol", "random", "recipes", "sentences",
 )  # fmt: skip
 
 

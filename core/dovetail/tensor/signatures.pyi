@@ -207,8 +207,8 @@ class Methods:
         *,
         axis: int = -1,
         n: int = 1,
-        prepend: Tensor | None = None,
-        append: Tensor | None = None,
+        prepend: Operand | None = None,
+        append: Operand | None = None,
     ) -> Tensor: ...
     def digamma(self, *, out: Tensor | None = None) -> Tensor: ...
     def digamma_(self) -> Tensor: ...
