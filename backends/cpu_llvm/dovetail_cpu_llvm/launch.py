@@ -200,7 +200,7 @@ class Launcher:
         self._code = _linked(compiler, fingerprint, ir, symbols, imports)
         self._launch = _method(b"launch", self._code)
         self._replay = _method(b"replay", self._code)
-        self.pool = Pool(self._code["worker"])
+        self.pool = Pool(self._code)
         self._products: Any = None  # the code of NumPy's BLAS, if it can be called
         if blas := products.symbols():
             ir = products.ir(compiler.machine.triple)

@@ -20,6 +20,7 @@ import ctypes
 import os
 import threading
 import time
+from collections.abc import Mapping
 
 from dovetail.extend import ArgumentError, whole_setting
 
@@ -382,8 +383,9 @@ def cores() -> int:
 class Pool:
     """The state that launches share, and the threads behind it, which start when first wanted."""
 
-    def __init__(self, worker: int, threads: int | None = None) -> None:
-        self._worker = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(worker)
+    def __init__(self, code: Mapping[str, int], threads: int | None = None) -> None:
+        self._code = code  # which threads live in, and which so stays loaded as long as they do
+        self._worker = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(code["worker"])
         self._memory = (ctypes.c_int64 * (SIZE + 16))()
         start = -(-ctypes.addressof(self._memory) // 128) * 128
         self.state = start

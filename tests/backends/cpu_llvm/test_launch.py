@@ -330,6 +330,33 @@ def test_workers_may_run_on_every_core_after_they_were_kept_off_one(fresh: Any) 
         assert os.sched_getaffinity(number) == everywhere
 
 
+def test_code_stays_as_long_as_threads_live_in_it() -> None:
+    script = """
+import sys
+sys.path[:0] = sys.argv[1].split(__import__("os").pathsep)
+import gc, time
+import numpy as np
+import test_launch as t
+from dovetail_cpu_llvm import plugin
+
+def backend():
+    return plugin.dovetail_open(plugin.dovetail_probe(None)[0], None)
+
+for _ in range(6):
+    dropped = backend()
+    dropped.set_num_threads(4)
+    t.run_large(dropped, dropped.compile(t.row_sums()), np.ones((3000, 1000), "f4"))
+    time.sleep(0.01)
+    del dropped
+    gc.collect()
+    another = backend()  # whose code would lie where the first one's did
+    time.sleep(0.05)
+"""
+    path = os.pathsep.join([os.path.dirname(__file__), *sys.path])
+    done = subprocess.run([sys.executable, "-c", script, path], timeout=60, capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()
+
+
 # --- memory
 
 
