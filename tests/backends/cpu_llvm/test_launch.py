@@ -346,8 +346,7 @@ for _ in range(6):
     dropped = backend()
     dropped.set_num_threads(4)
     t.run_large(dropped, dropped.compile(t.row_sums()), np.ones((3000, 1000), "f4"))
-    time.sleep(0.01)
-    del dropped
+    del dropped  # while they still wait for the next launch
     gc.collect()
     another = backend()  # whose code would lie where the first one's did
     time.sleep(0.05)
