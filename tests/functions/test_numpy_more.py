@@ -142,6 +142,7 @@ def test_progressions_whose_ends_are_tensors(device: dt.Device, options: dict[st
     assert made[0].tolist() == np.broadcast_to(a, (2, 3)).tolist()
     assert made[-1].tolist() == np.broadcast_to(b, (2, 3)).tolist()
     assert np.linspace(dt.asarray(1), 4, 4).tolist() == [1, 2, 3, 4]
+    assert np.linspace(dt.asarray(1.0), np.inf, 3).tolist()[::2] == [1, np.inf]
 
 
 # --- all of them

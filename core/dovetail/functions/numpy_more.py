@@ -19,7 +19,7 @@ from ..tensor.operands import Array, Operand, brought
 from ..tensor.tensor import Tensor
 from . import elementwise as ew
 from .copies import concat, stack
-from .creation import arange, zeros
+from .creation import arange, zeros, zeros_like
 from .datatypes import DeviceLike, DTypeLike, any_dtype, cast, finfo, result_type
 from .everyday import lexsort
 from .from_values import asarray
@@ -172,15 +172,16 @@ def linspace(
     dtype: DTypeLike = None, axis: int = 0, *, device: DeviceLike = None,
 ) -> Tensor | tuple[Tensor, Tensor]:  # fmt: skip
     """Numbers evenly from `start` to `stop`, of which one is a tensor; both ends are exact."""
-    num, zero = integer("linspace", num, "num", 0), ew.multiply(ew.add(start, stop), 0)
+    num, zero = integer("linspace", num, "num", 0), zeros_like(ew.add(start, stop))
     like = result_type(zero, 1.0)
     a, b = (cast(ew.add(zero, end), like) for end in (start, stop))
     gaps = num - 1 if endpoint else num
     step = (b - a) / gaps if gaps > 0 else a * math.nan
     places = reshape(arange(num, dtype=like.part, device=a.device), (num,) + (1,) * a.ndim)
-    made = places * step + a if gaps > 0 else expand_dims(a, 0)[:num]
-    if endpoint and num > 1:
-        made = concat([made[:-1], expand_dims(b, 0)])
+    made = expand_dims(a, 0)[:num]
+    if num > 1:
+        inner = (places * step + a)[1:gaps]
+        made = concat([made, inner, expand_dims(b, 0)] if endpoint else [made, inner])
     if dtype is not None:
         wanted = any_dtype("linspace", dtype)
         made = cast(ew.floor(made) if wanted.kind in "iu" and like.kind == "f" else made, wanted)
