@@ -17,6 +17,7 @@ cdef class _Scheduler(Cloner):
     cdef public dict _same
     cdef public dict _loops
     cdef public list _keep
+    cdef public bint _in_order
     @cython.locals(stack=list, v=Value, waiting=Py_ssize_t, a=Value)
     cpdef Value operand(self, Value root)
     @cython.locals(a=Value, args=tuple, new=Value, known=Value, scope=_Scope, its=_Scope)

@@ -149,6 +149,7 @@ class _Scheduler(Cloner):
         self._same: dict[Hashable, Value] = {}  # value number -> the placed value
         self._loops: dict[int, Loop] = {}  # id(loop as built) -> as placed
         self._keep: list[object] = []  # ids stay unique while their objects live
+        self._in_order = False  # whether an open loop says when it reads
 
     def run(self, effects: Sequence[Effect | Value]) -> Block:
         for effect in effects:
@@ -229,7 +230,7 @@ class _Scheduler(Cloner):
             return done
         free = _free_loops(old, self)
         depth = max((s.depth for s in self.open if s.loop in free), default=0)
-        if old.effects or _may_change(old):
+        if old.effects or (self._in_order and _may_change(old)):
             depth = self.open[-1].depth
         inner, self.open = self.open[depth + 1 :], self.open[: depth + 1]
         new = self._loop_here(old)
@@ -245,13 +246,16 @@ class _Scheduler(Cloner):
         for a, b in zip(old.carry, new.carry, strict=True):
             self.bind(a, b, scope)
         self.open.append(scope)
+        before = self._in_order
         ordered = any(isinstance(e, Value) for e in old.effects)  # what is read says when
+        self._in_order = before or ordered
         if not ordered:
             new.update = self.operands(old.update)
         for effect in old.effects:
             self._effect(effect)
         if ordered:
             new.update = self.operands(old.update)
+        self._in_order = before
         new.effects = tuple(s for s in scope.statements if not isinstance(s, Value))
         self._close()
         new.body = tuple(scope.statements)
@@ -297,7 +301,10 @@ def _free_loops(loop: Loop, scheduler: _Scheduler) -> set[Loop | None]:
 
 
 def _may_change(loop: Loop) -> bool:
-    """Whether a loop reads what a store may change: it stays where it is, as such a load does."""
+    """Whether a loop reads what a store may change.
+
+    In a loop that says when it reads it stays where it is, as such a load does.
+    """
     seen: set[int] = set()
     stack: list[Statement] = [loop]
     while stack:
