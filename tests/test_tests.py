@@ -146,6 +146,7 @@ WAIT = {
     "test_diskcache.kills",
     "test_diskcache.test_two_writers_and_a_kill_leave_only_whole_files",
     "test_launch.wait_for_sleepers",
+    "test_launch.test_workers_may_run_on_every_core_after_they_were_kept_off_one",
 }
 
 

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import random
-import time
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -115,12 +114,10 @@ def test_large_and_odd_tensors_are_abbreviated() -> None:
             x, x.permute_dims((2, 0, 1))[::7], x[50], dt.zeros(()), dt.zeros((0, 3)),
             dt.zeros((1,) * 20), x[:, 3], dt.zeros(1).expand(10**6, 10**6), dt.zeros(10**6)[::-1],
         )  # fmt: skip
-        begun = time.process_time()
         for view in views:
             for picture in (dt.show(view), dt.show(view, view)):
                 assert len(picture.svg()) < 120_000 and len(str(picture)) < 8_000
                 assert all(len(t) <= 52 for t in texts(picture.svg()))
-        assert time.process_time() - begun < 20
         assert "... and 97 more of these" in texts(dt.show(x).svg())
         assert "no elements" in texts(dt.show(dt.zeros((0, 3))).svg())
 

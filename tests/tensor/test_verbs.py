@@ -36,10 +36,12 @@ def called_by_the_user(function: Callable[..., object], *args: object) -> object
 @pytest.mark.parametrize(
     ("name", "f"),
     [
-        ("sort", dt.sort), ("argsort", dt.argsort), ("topk", lambda x: dt.topk(x, 1)),
-        ("cumulative_prod", lambda x: dt.cumulative_prod(x, axis=0)), ("nonzero", dt.nonzero),
+        ("median", dt.median), ("argsort", dt.argsort), ("topk", lambda x: dt.topk(x, 1)),
+        ("cumulative_prod", lambda x: dt.cumulative_prod(x, axis=0)),
+        ("argpartition", lambda x: dt.argpartition(x, 1)),
         ("as_strided", lambda x: dt.as_strided(x, (1,), (1,))), ("view", lambda x: x.view(9)),
-        ("reshape", lambda x: dt.reshape(x, 9, copy=False)), ("std", dt.std),
+        ("reshape", lambda x: dt.reshape(x, 9, copy=False)),
+        ("cumulative_sum", lambda x: dt.cumulative_sum(x, axis=0)),
         ("logsumexp", dt.logsumexp), ("explain", dt.explain), ("detach_", lambda x: x.detach_()),
         ("setitem", lambda x: x.__setitem__(0, 1)), ("item", lambda x: x.sum(1)[0].item()),
         ("__dlpack__", lambda x: x.__dlpack__()), ("__array__", lambda x: np.asarray(x)),

@@ -417,10 +417,8 @@ def _dtype(d: _DType) -> DType:
     for theirs, info in INFOS.items():
         if given == (info.dlpack, theirs.bits, 1):
             return theirs
-    raise DTypeError(
-        f"from_dlpack: no dovetail dtype for DLPack's code {d.code} of {d.bits} bits, {d.lanes} "
-        f"lanes"
-    )
+    said = f"DLPack's code {d.code} of {d.bits} bits, {d.lanes} lanes"
+    raise DTypeError(f"from_dlpack: no dovetail dtype for {said}")
 
 
 def _code(d: DType) -> int:
@@ -428,10 +426,8 @@ def _code(d: DType) -> int:
         return CODES_OF_FORMATS.get(d, CODES[d.kind])
     code = INFOS[d].dlpack
     if code is None:
-        raise SharingError(
-            f"__dlpack__: DLPack has no code for {d.name}; see x.view(dt.uint{d.bits}) for its "
-            "bits, or x.astype(dt.float32)"
-        )
+        ways = f"see x.view(dt.uint{d.bits}) for its bits, or x.astype(dt.float32)"
+        raise SharingError(f"__dlpack__: DLPack has no code for {d.name}; {ways}")
     return code
 
 

@@ -10,7 +10,7 @@ from itertools import product
 from typing import Protocol, overload
 
 from ..arguments import integer, named
-from ..errors import ArgumentError
+from ..errors import ArgumentError, ArgumentTypeError
 
 __all__ = [
     "In", "InOut", "Out", "atomic_add", "atomic_and", "atomic_max", "atomic_min", "atomic_or",
@@ -89,6 +89,8 @@ def _range(extent: int | tuple[int, int]) -> range:
 
 
 def _put(x: Elements, place: int | tuple[int, ...], combined: Callable[[int], int]) -> None:
+    if isinstance(x, str | bytes) or not hasattr(type(x), "__setitem__"):
+        raise ArgumentTypeError(f"elements are changed in place; {type(x).__name__} has none")
     x[place] = combined(x[place])
 
 
