@@ -89,7 +89,8 @@ def ready(leaves: list[Expr], written: tuple[int, ...]) -> Opened:
     device = leaves[0].spec.device
     opened: Opened = device.opened or open_device(device)
     if opened.streams:
-        opened.share(current_handle(device), [storage_of(e) for e in leaves])
+        storages = [storage_of(e) for e in leaves]
+        opened.share(current_handle(device), [s for s in storages if s.ptr is not None])
     return opened
 
 
