@@ -7,54 +7,18 @@ other files beside this one, own_work_*.py, are measured with it.
 
 from __future__ import annotations
 
-import gc
 import importlib
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import dovetail as dt
 import numpy as np
 from benchmarks_page import measured
-from dovetail.commands.bench import seconds_text
-from dovetail.commands.bench_cases import THREADS, peer
-from sweep import timed
+from turns import OURS, Row, Work, measure, table
 
-PAUSE = 2e-3  # seconds before a turn: the last contestant's threads may still be spinning
-SAMPLE = 1e-3  # seconds that one timing takes, at least: turns are short, since machines are busy
-OURS = "dovetail"
 M = 1_000_000
-
-Work = Callable[[], Any]
-
-
-@dataclass
-class Row:
-    """Something to compute. `make`: by contestant what is timed, first "dovetail"'s.
-
-    `asked`: how many times as fast as another contestant, or with the key "us" how many
-    microseconds at most. `check`: raises where what `make` gave computes something else.
-    """
-
-    name: str
-    make: Callable[[], Mapping[str, Work]]
-    asked: Mapping[str, float]
-    check: Callable[[Mapping[str, Work]], None] | None = None
-    seconds: dict[str, float] = field(default_factory=dict)
-
-    def ratio(self, other: str) -> float:
-        """The time of another contestant by ours."""
-        return self.seconds[other] / self.seconds[OURS]
-
-    def met(self) -> bool:
-        """Whether all that is asked for is there."""
-        return all(
-            self.seconds[OURS] <= least * 1e-6 if name == "us" else self.ratio(name) >= least
-            for name, least in self.asked.items()
-        )
 
 
 # --- elementwise functions of one's own -----------------------------------------------------------
@@ -127,43 +91,6 @@ def rows() -> list[Row]:
 def _others() -> Iterator[Row]:
     for path in sorted(Path(__file__).parent.glob("own_work_*.py")):
         yield from importlib.import_module(path.stem).rows()
-
-
-# --- measuring ------------------------------------------------------------------------------------
-
-
-def measure(row: Row, rounds: int) -> None:
-    """Fills in the row's seconds."""
-    peer("torch").set_num_threads(THREADS)
-    works = row.make()
-    if row.check is not None:
-        row.check(works)
-    order, row.seconds = list(works), dict.fromkeys(works, float("inf"))
-    once = max(min(timed(work, 1) for _ in range(3)) for work in works.values())
-    repeats = max(1, min(1000, int(SAMPLE / max(once, 1e-7))))
-    gc.collect()
-    for turn in range(rounds):
-        for name in order[turn % len(order) :] + order[: turn % len(order)]:
-            time.sleep(PAUSE)
-            timed(works[name], 1)
-            row.seconds[name] = min(row.seconds[name], timed(works[name], repeats))
-
-
-def table(done: Sequence[Row]) -> list[list[str]]:
-    """Headings and rows."""
-    made = [["work", "dovetail", "beside", "ratio", "asked", "met"]]
-    for row in done:
-        others = [c for c in row.seconds if c != OURS]
-        beside = ", ".join(f"{c} {seconds_text(row.seconds[c])}" for c in others)
-        ratios = ", ".join(f"{row.ratio(c):.2f}" for c in others)
-        asked = ", ".join(
-            f"at most {least:g} us" if name == "us" else f"{least:g} x {name}"
-            for name, least in row.asked.items()
-        )
-        absent = {*row.asked} - {"us"} - {*row.seconds}  # peers that are not installed
-        met = "not known" if absent else "yes" if row.met() else "no"
-        made.append([row.name, seconds_text(row.seconds[OURS]), beside, ratios, asked, met])
-    return made
 
 
 def main() -> int:

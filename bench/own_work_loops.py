@@ -1,58 +1,17 @@
-"""Kernels of loops and raw kernels beside others: `python bench/own_work_loops.py`.
-
-Contestants take turns, with two threads each. Times are the least of all rounds, and a ratio is
-another's time by ours: above 1 dovetail is faster.
-"""
+"""Kernels of loops and raw kernels beside others, for `own_work.py`."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
-import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import dovetail as dt
 import numpy as np
-from benchmarks_page import measured
-from dovetail.commands.bench import seconds_text
 from dovetail.commands.bench_cases import THREADS
-from sweep import timed
+from turns import OURS, Row, Work
 
-PAUSE = 2e-3  # seconds before a turn: the last contestant's threads may still be spinning
-SAMPLE = 1e-3  # seconds that one timing takes, at least
-OURS = "dovetail"
 SIDE, FEW = 2048, 1024
-
-Work = Callable[[], Any]
-
-
-@dataclass
-class Row:
-    """Something to compute. `make`: by contestant what is timed, first "dovetail"'s.
-
-    `asked`: how many times as fast as another contestant, or with the key "us" how many
-    microseconds at most.
-    """
-
-    name: str
-    make: Callable[[], Mapping[str, Work]]
-    asked: Mapping[str, float]
-    check: Callable[[Mapping[str, Work]], None] | None = None
-    seconds: dict[str, float] = field(default_factory=dict)
-
-    def ratio(self, other: str) -> float:
-        """The time of another contestant by ours."""
-        return self.seconds[other] / self.seconds[OURS]
-
-    def met(self) -> bool:
-        """Whether all that is asked for is there."""
-        return all(
-            self.seconds[OURS] <= least * 1e-6 if name == "us" else self.ratio(name) >= least
-            for name, least in self.asked.items()
-        )
 
 
 @dt.kernel
@@ -116,40 +75,3 @@ def rows() -> list[Row]:
         _stencil("float32"), _stencil("float64"),
         Row("dt.raw_kernel, a launch in C of 1 K elements", _raw, {"us": 3.0}),
     ]  # fmt: skip
-
-
-def measure(row: Row, rounds: int) -> None:
-    """Fills in the row's seconds."""
-    works = row.make()
-    order, row.seconds = list(works), dict.fromkeys(works, float("inf"))
-    once = max(min(timed(work, 1) for _ in range(3)) for work in works.values())
-    repeats = max(1, min(1000, int(SAMPLE / max(once, 1e-7))))
-    for turn in range(rounds):
-        for name in order[turn % len(order) :] + order[: turn % len(order)]:
-            time.sleep(PAUSE)
-            timed(works[name], 1)
-            row.seconds[name] = min(row.seconds[name], timed(works[name], repeats))
-
-
-def table(done: Sequence[Row]) -> list[list[str]]:
-    """Headings and rows."""
-    made = [["work", "dovetail", "numba", "ratio", "asked", "met"]]
-    for row in done:
-        theirs = "numba" in row.seconds
-        other = seconds_text(row.seconds["numba"]) if theirs else ""
-        ratio = f"{row.ratio('numba'):.2f}" if theirs else ""
-        asked = ", ".join(
-            f"at most {n:g} us" if k == "us" else f"{n:g} x {k}" for k, n in row.asked.items()
-        )
-        met = "" if row.asked.keys() - {"us", *row.seconds} else "yes" if row.met() else "no"
-        made.append([row.name, seconds_text(row.seconds[OURS]), other, ratio, asked, met])
-    return made
-
-
-def main() -> int:
-    """Measures and prints; 0."""
-    return measured("own work of loops", __doc__ or "", rows, measure, table, rounds=60)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -8,7 +8,7 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 from dovetail.commands.bench_cases import Foreign, peer
-from own_work import Row, Work
+from turns import Row, Work
 
 SIDE, STEPS = 512, 200
 N, DENSITY = 20_000, 1e-3

@@ -1,0 +1,82 @@
+"""Rows that are timed in turns, and their table: what `own_work.py` and those beside it share.
+
+Contestants have two threads each, take turns, and results are freed each time. Times are the least
+of all rounds, and a ratio is another's time by ours: above 1 dovetail is faster.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dovetail.commands.bench import seconds_text
+from dovetail.commands.bench_cases import THREADS, peer
+from sweep import PAUSE, timed
+
+SAMPLE = 1e-3  # seconds that one timing takes, at least: turns are short, since machines are busy
+OURS = "dovetail"
+
+Work = Callable[[], Any]
+
+
+@dataclass
+class Row:
+    """Something to compute. `make`: by contestant what is timed, first "dovetail"'s.
+
+    `asked`: how many times as fast as another contestant, or with the key "us" how many
+    microseconds at most. `check`: raises where what `make` gave computes something else.
+    """
+
+    name: str
+    make: Callable[[], Mapping[str, Work]]
+    asked: Mapping[str, float]
+    check: Callable[[Mapping[str, Work]], None] | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def ratio(self, other: str) -> float:
+        """The time of another contestant by ours."""
+        return self.seconds[other] / self.seconds[OURS]
+
+    def met(self) -> bool:
+        """Whether all that is asked for is there."""
+        return all(
+            self.seconds[OURS] <= least * 1e-6 if name == "us" else self.ratio(name) >= least
+            for name, least in self.asked.items()
+        )
+
+
+def measure(row: Row, rounds: int) -> None:
+    """Fills in the row's seconds."""
+    peer("torch").set_num_threads(THREADS)
+    works = row.make()
+    if row.check is not None:
+        row.check(works)
+    order, row.seconds = list(works), dict.fromkeys(works, float("inf"))
+    once = max(min(timed(work, 1) for _ in range(3)) for work in works.values())
+    repeats = max(1, min(1000, int(SAMPLE / max(once, 1e-7))))
+    gc.collect()
+    for turn in range(rounds):
+        for name in order[turn % len(order) :] + order[: turn % len(order)]:
+            time.sleep(PAUSE)
+            timed(works[name], 1)
+            row.seconds[name] = min(row.seconds[name], timed(works[name], repeats))
+
+
+def table(done: Sequence[Row]) -> list[list[str]]:
+    """Headings and rows."""
+    made = [["work", "dovetail", "beside", "ratio", "asked", "met"]]
+    for row in done:
+        others = [c for c in row.seconds if c != OURS]
+        beside = ", ".join(f"{c} {seconds_text(row.seconds[c])}" for c in others)
+        ratios = ", ".join(f"{row.ratio(c):.2f}" for c in others)
+        asked = ", ".join(
+            f"at most {least:g} us" if name == "us" else f"{least:g} x {name}"
+            for name, least in row.asked.items()
+        )
+        absent = {*row.asked} - {"us"} - {*row.seconds}  # peers that are not installed
+        met = "not known" if absent else "yes" if row.met() else "no"
+        made.append([row.name, seconds_text(row.seconds[OURS]), beside, ratios, asked, met])
+    return made
