@@ -20,7 +20,9 @@ cdef Turn _turn
 cpdef launch(
     object name, object steps, list leaves, tuple written, list numbers, object line
 )
-@cython.locals(opened=Opened, at=list, e=Expr, ptr=DataPtr, step=BoundStep)
+@cython.locals(at=list, e=Expr, ptr=DataPtr)
+cdef list _places(list leaves)
+@cython.locals(opened=Opened, at=list, step=BoundStep)
 cpdef _launched(
     object name, object steps, list leaves, tuple written, list numbers, object line
 )
@@ -29,7 +31,7 @@ cpdef Opened ready(list leaves, tuple written)
 cpdef run(
     object name, object source, list leaves, tuple written, list numbers, object work, object grid
 )
-@cython.locals(opened=Opened, at=list, e=Expr, ptr=DataPtr)
+@cython.locals(opened=Opened, at=list)
 cpdef _ran(
     object name, object source, list leaves, tuple written, list numbers, object work, object grid
 )

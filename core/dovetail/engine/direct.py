@@ -55,12 +55,7 @@ def _launched(
     opened = ready(leaves, written)
     stream = current_handle(opened.device)
     recorder = recording.current() if flags.captures else None
-    at: Slots = []
-    if recorder is None:
-        for e in leaves:
-            ptr = e.storage.ptr
-            at.append(ptr.address())
-            at.append(ptr.offset + e.offset * e.spec.itemsize)
+    at: Slots = [] if recorder is not None else _places(leaves)
     for step in steps:
         if step.empty:
             continue
@@ -71,6 +66,16 @@ def _launched(
         else:
             run_step(step, at, numbers, stream)
     _done(leaves, written, opened, name)
+
+
+def _places(leaves: Sequence[Expr]) -> Slots:
+    """The handle and the offset of each leaf."""
+    at: Slots = []
+    for e in leaves:
+        ptr = e.storage.ptr
+        at.append(ptr.address())
+        at.append(ptr.offset + e.offset * e.spec.itemsize)
+    return at
 
 
 def ready(leaves: list[Expr], written: tuple[int, ...]) -> Opened:
@@ -154,11 +159,7 @@ def _ran(
     if flags.captures and recording.current() is not None:
         _recorded(name, source, leaves, written, numbers, work, grid)
     else:
-        at: Slots = []
-        for e in leaves:
-            ptr = e.storage.ptr
-            at.append(ptr.address())
-            at.append(ptr.offset + e.offset * e.spec.itemsize)
+        at = _places(leaves)
         if flags.profiled:
             _timed(name, opened, leaves, work, (at, numbers, grid, stream))
         else:
