@@ -8,7 +8,7 @@ from typing import ClassVar, TypeAlias
 
 from ..backend.faults import Asked
 from ..dtypes import DType, int64
-from ..layout import Shape
+from ..layout import LIMIT, Shape
 from ..loops.builder import KernelBuilder
 from ..loops.language import Buffer, Store, Value, cast, const, load, quo, reduce_loop, rem, where
 from ..ops.arithmetic import convert
@@ -85,8 +85,16 @@ class Emitter:
         self._offsets = {
             id(a): self.integer("o", a.offset)
             for a in accesses
-            if (a.slot < 0 and a.offset) or a.offset < 0
+            if a.offset and not self._folds(a)
         }
+
+    @staticmethod
+    def _folds(a: Access) -> bool:
+        """Whether a buffer may begin at the access's offset.
+
+        What is joined may be seen from a place beyond its memory, in front of it or behind.
+        """
+        return a.slot >= 0 and a.offset >= 0 and a.most == LIMIT
 
     def index(self, access: Access, where_: Sequence[Value]) -> Value:
         """The linear index of an access at a point."""
@@ -113,7 +121,7 @@ class Emitter:
         for part in term.parts:
             inside = self._inside(part, point)
             there = inside if there is None else there & inside
-        offset = max(a.offset, 0)  # what is below comes with the index: no address is outside
+        offset = a.offset if self._folds(a) else 0  # else it comes with the index
         return load(self.buffer(a.slot, a.dtype, offset, "r"), self.index(a, point), there)
 
     def _inside(self, part: Part, point: Point) -> Value:
