@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import dovetail as dt
 import pytest
+from dovetail.engine.evaluate import planned
 from dovetail.testing.programs import check
 
 
