@@ -7,12 +7,15 @@ import ctypes
 import gc
 import pickle
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import dovetail as dt
 import numpy as np
 import pytest
 
+# Python 3.12 finds `__buffer__` by itself.
+BUFFERS = sys.version_info >= (3, 12) or dt.__config__["hot_path"] == "compiled"
 REAL = [d for d in dt.dtypes.ALL if d.kind in "iuf" and d.__numpy_dtype__ is not None]
 
 
@@ -151,9 +154,18 @@ def test_no_memory_at_an_address(
 
 def test_a_buffer_is_the_memory(device: dt.Device) -> None:
     x = dt.asarray([[1, 2], [3, 4]], dtype=dt.int16)
-    seen = memoryview(x) if sys.version_info >= (3, 12) else x.__buffer__(0)
+    seen = memoryview(x) if BUFFERS else x.__buffer__(0)  # type: ignore[arg-type]  # it is one
     assert seen.format == "h" and seen.shape == (2, 2) and not seen.readonly
     seen[1, 0] = 30
     assert x.tolist() == [[1, 2], [30, 4]]
+    del x
+    gc.collect()
+    assert seen.tolist() == [[1, 2], [30, 4]]  # it keeps the memory
+
+
+@pytest.mark.parametrize("ask", [lambda x: x.__buffer__(0), memoryview])
+def test_what_no_buffer_can_hold_is_named(ask: Callable[[Any], Any], device: dt.Device) -> None:
+    if ask is memoryview and not BUFFERS:
+        pytest.skip("Python 3.11 finds buffers of compiled code only")
     with pytest.raises(dt.DTypeError, match="bfloat16"):
-        x.astype(dt.bfloat16).__buffer__(0)
+        ask(dt.ones(3, dtype=dt.bfloat16))

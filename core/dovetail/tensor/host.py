@@ -195,7 +195,7 @@ def array(x: Tensor, dtype: np.dtype | None = None, copy: bool | None = None) ->
 
 
 def buffer(x: Tensor, flags: int) -> memoryview:
-    """For `memoryview(x)`, from Python 3.12 on; before it, `memoryview(x.numpy())` is the same."""
+    """For `memoryview(x)`; where nothing is compiled, from Python 3.12 on."""
     return memoryview(numpy(strided("memoryview", x)))  # type: ignore[arg-type]  # it is a buffer
 
 

@@ -1,4 +1,4 @@
-"""The slots by which Python finds Tensor's operators: `slots.py`, compiled.
+"""The slots by which Python finds Tensor's operators and its memory: `slots.py`, compiled.
 
 A class of Python's has a function in each slot that looks the method up and calls it, which takes
 longer than recording an op does. What stands in the slots here records at once where operands are
@@ -27,7 +27,14 @@ cdef extern from "Python.h":
     ctypedef struct Mapping "PyMappingMethods":
         Binary mp_subscript
         Assignment mp_ass_subscript
+    ctypedef struct Buffer "Py_buffer":
+        void* obj
+    int PyObject_GetBuffer(object, Buffer*, int) except -1
+    ctypedef int (*Getter "getbufferproc")(object, Buffer*, int) except -1
+    ctypedef struct Buffers "PyBufferProcs":
+        Getter bf_getbuffer
     ctypedef struct Type "PyTypeObject":
+        Buffers* tp_as_buffer
         Numbers* tp_as_number
         Mapping* tp_as_mapping
 
@@ -82,6 +89,12 @@ cdef int _assign(object x, object key, PyObject* value) except -1:
     return 0
 
 
+cdef int _buffer(object x, Buffer* view, int flags) except -1:
+    """What Python 3.12 does with `__buffer__` by itself: the memoryview it gives is asked."""
+    view.obj = NULL
+    return PyObject_GetBuffer(x.__buffer__(flags), view, flags)
+
+
 def fill(type tensor):
     """Fills them, when the class has all of its methods."""
     global _tensor, _usual_subscript, _usual_assignment
@@ -97,3 +110,5 @@ def fill(type tensor):
     numbers.nb_multiply, numbers.nb_true_divide = _multiply, _divide
     _usual_subscript, mapping.mp_subscript = mapping.mp_subscript, _subscript
     _usual_assignment, mapping.mp_ass_subscript = mapping.mp_ass_subscript, _assign
+    if (<Type*>tensor).tp_as_buffer.bf_getbuffer == NULL:  # before Python 3.12
+        (<Type*>tensor).tp_as_buffer.bf_getbuffer = _buffer
