@@ -28,7 +28,9 @@ from cuda.bindings.driver import (
     CUgraph,
     CUgraphExec,
     CUgraphNode,
+    CUmemorytype,
     CUmodule,
+    CUpointer_attribute,
     CUresult,
     CUstream,
     CUstream_flags,
@@ -236,6 +238,18 @@ def cuMemGetInfo() -> tuple[int, int]:
     index = machine.context().index
     used = sum(b.nbytes for b in machine.device_memory.blocks if b.device == index)
     return machine.memory - used, machine.memory
+
+
+@_api(1)
+def cuPointerGetAttribute(attribute: CUpointer_attribute, ptr: Any) -> CUmemorytype:
+    if attribute != CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+        raise NotImplementedError(f"the double knows no {attribute}")
+    context = machine.context()
+    if machine.device_range(int(ptr), 1, context.index) is not None:
+        return CUmemorytype.CU_MEMORYTYPE_DEVICE
+    if machine.pinned.find(int(ptr), 1) is not None:
+        return CUmemorytype.CU_MEMORYTYPE_HOST
+    raise Refused(_BAD, f"{int(ptr):#x} is memory that the driver does not know")
 
 
 @_api(1)

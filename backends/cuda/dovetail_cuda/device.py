@@ -94,8 +94,8 @@ class CudaBackend(BindingBackend):
     def free_pinned(self, address: int, nbytes: int) -> None:
         self._memory.free_pinned(address)
 
-    def adopt(self, address: int, nbytes: int) -> int:
-        return address
+    def adopt(self, address: int, nbytes: int) -> int | None:
+        return address if not nbytes or self._memory.is_known(address) else None
 
     # --- work
 

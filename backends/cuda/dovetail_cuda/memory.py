@@ -51,6 +51,12 @@ class Memory:
             self.enter()
             cuda.answer(cuda.driver.cuMemFree(address), "cuMemFree")
 
+    def is_known(self, address: int) -> bool:
+        """Whether the driver knows the memory: a device's, managed, or page-locked."""
+        self.enter()
+        asked = cuda.driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+        return bool(cuda.driver.cuPointerGetAttribute(asked, address)[0] == 0)
+
     def copy_in(self, to: int, source: memoryview, stream: int) -> None:
         """Waits, since the driver may read even ordinary memory later, where the device can."""
         self.queue_in(to, source, stream)

@@ -9,6 +9,7 @@ import ctypes
 import gc
 import itertools
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -462,6 +463,24 @@ def test_many_small_matrices_give_the_references_bits(gpu: GPU, n: int) -> None:
     for f in (dt.linalg.inv, dt.linalg.det, lambda x: dt.linalg.cholesky(x @ x.mT)):
         found, wanted = (f(dt.asarray(values, device=d)).numpy() for d in (gpu.device, "reference"))
         assert found.tobytes() == wanted.tobytes()
+
+
+def test_only_memory_that_the_driver_knows_is_shared(gpu: GPU) -> None:
+    a = np.ones(3, "f4")
+    with pytest.raises(dt.ArgumentError, match="cannot use the memory"):
+        dt.asarray(a, copy=False, device=gpu.device)
+    with pytest.raises(dt.SharingError, match="cannot use the memory"):
+        dt.from_blob(a.ctypes.data, 3, device=gpu.device)
+    x = dt.ones(3, device=gpu.device)
+    assert dt.from_blob(x.data_ptr(), 3, device=gpu.device).tolist() == [1, 1, 1]
+    assert not gpu.machine.faults
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "complex64"])
+def test_pickles_come_back_to_the_device(gpu: GPU, dtype: str) -> None:
+    x, kept = dt.ones(3, dtype=dtype, device=gpu.device), list[pickle.PickleBuffer]()
+    y = pickle.loads(pickle.dumps(x, 5, buffer_callback=kept.append), buffers=kept)
+    assert y.device is gpu.device and (y + 1).tolist() == [2, 2, 2]
 
 
 def test_the_conformance_kit_passes_in_part() -> None:
