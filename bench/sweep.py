@@ -26,12 +26,14 @@ import numpy as np
 from benchmarks_page import aligned, markdown, put
 from dovetail.commands.bench import respawned, seconds_text, setting
 from dovetail.commands.bench_cases import THREADS, Array, Foreign, K, M, Work, count_text, peer
+from sweep_causes import EXPLAINED, cause_of
 from sweep_rows import OPERANDS, ROWS, Row
 
 SIZES = {"64": 64, "1K": K, "64K": 64 * K, "1M": M, "16M": 16 * M}
 DTYPES = ("float32", "float64", "int64")
 ARRANGEMENTS = ("contiguous", "transposed", "sliced")
 PEERS = ("numpy", "torch")
+FROM = "measure nothing: take what --json wrote; of a line in several files, the last"
 PAUSE = 20e-3  # seconds before a turn: threads of the last contestant may still be spinning
 PATIENCE = 1.0  # seconds: who takes longer for one time is timed twice, and that in no other round
 ENOUGH = 0.9  # of the faster peer's speed: what lies below is listed on the page
@@ -55,6 +57,11 @@ class Found:
     def worst(self) -> float:
         """The ratio to the faster peer."""
         return min(self.ratios.values(), default=math.inf)
+
+    @property
+    def cause(self) -> str:
+        """Why it is behind, in a word that `sweep_causes` explains."""
+        return cause_of(self.row, self.size, self.dtype, self.arrangement)
 
     @property
     def title(self) -> str:
@@ -203,24 +210,33 @@ def lines(asked: argparse.Namespace) -> Iterator[tuple[Row, int, str, str]]:
 def table(found: Sequence[Found], peers: Sequence[str]) -> list[list[str]]:
     """Headings and rows, the worst first."""
     heads = ["row", "dtype", "operands", "size", "dovetail", *peers, *(f"x {p}" for p in peers)]
-    made = [heads]
+    made = [[*heads, "cause"]]
     for f in sorted(found, key=lambda f: f.worst):
         times = [seconds_text(f.seconds[p]) if p in f.seconds else "" for p in ("dovetail", *peers)]
         ratios = [f"{f.ratios[p]:.2f}" if p in f.ratios else "" for p in peers]
-        made.append([f.row, f.dtype, f.arrangement, count_text(f.size), *times, *ratios])
+        made.append([f.row, f.dtype, f.arrangement, count_text(f.size), *times, *ratios, f.cause])
     return made
 
 
 def means(found: Sequence[Found], peers: Sequence[str]) -> list[list[str]]:
-    """Geometric means by size, and how many rows are behind."""
-    made = [["size", *(f"x {p}, geometric mean" for p in peers), "rows", f"below {ENOUGH}"]]
-    for n in sorted({f.size for f in found}):
-        here = [f for f in found if f.size == n]
-        logs = [[math.log(f.ratios[p]) for f in here if p in f.ratios] for p in peers]
-        texts = [f"{math.exp(statistics.fmean(x)):.2f}" if x else "" for x in logs]
-        behind = sum(f.worst < ENOUGH for f in here)
-        made.append([count_text(n), *texts, str(len(here)), str(behind)])
+    """Geometric means by dtype, arrangement and size, and how many rows are behind."""
+    heads = ["dtype", "operands", "size", *(f"x {p}, geometric mean" for p in peers), "rows"]
+    made = [[*heads, f"below {ENOUGH}", "least"]]
+    kinds = dict.fromkeys((f.dtype, f.arrangement) for f in found)
+    for kind in sorted(kinds, key=lambda k: (DTYPES.index(k[0]), ARRANGEMENTS.index(k[1]))):
+        for n in sorted({f.size for f in found if (f.dtype, f.arrangement) == kind}):
+            here = [f for f in found if (f.dtype, f.arrangement, f.size) == (*kind, n)]
+            logs = [[math.log(f.ratios[p]) for f in here if p in f.ratios] for p in peers]
+            texts = [f"{math.exp(statistics.fmean(x)):.2f}" if x else "" for x in logs]
+            behind, least = sum(f.worst < ENOUGH for f in here), min(f.worst for f in here)
+            made.append([*kind, count_text(n), *texts, str(len(here)), str(behind), f"{least:.2f}"])
     return made
+
+
+def legend(found: Sequence[Found]) -> list[str]:
+    """What the causes of these rows mean, and how many rows each has."""
+    words = [f.cause for f in found if f.cause]
+    return [f"- **{w}** ({words.count(w)}): {EXPLAINED[w]}" for w in sorted(set(words))]
 
 
 def section(found: Sequence[Found], peers: Sequence[str], least: bool = False) -> list[str]:
@@ -236,8 +252,10 @@ def section(found: Sequence[Found], peers: Sequence[str], least: bool = False) -
         f"ours, {ratio}, recording and evaluation included: above 1 we are",
         "faster.", "",
         *markdown(means(found, peers)), "",
-        f"Rows below {ENOUGH} times the faster peer's speed, worst first "
-        f"({len(behind)} of {len(found)}):", "",
+        f"{len(behind)} of {len(found)} rows are below {ENOUGH} times the faster peer's speed. "
+        "Their causes:", "",
+        *legend(behind), "",
+        "The rows, worst first:", "",
         *markdown(table(behind, peers)),
     ]  # fmt: skip
 
@@ -255,6 +273,7 @@ def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--least", action="store_true", help="minima: on a machine others use too")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--json", type=Path, help="write the figures here")
+    parser.add_argument("--from", type=Path, nargs="*", default=[], dest="files", help=FROM)
     parser.add_argument("--write", action="store_true", help="write the section of the page")
     asked = parser.parse_args(arguments)
     asked.sizes = asked.sizes or (["64K", "1M"] if asked.quick else list(SIZES))
@@ -268,24 +287,38 @@ def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     return asked
 
 
-def main() -> int:
-    """Measures and prints; 0."""
-    asked = parsed()
-    status = respawned(sys.argv)
-    if status is not None:
-        return status
-    found = []
+def measured(asked: argparse.Namespace) -> list[Found]:
+    """What was asked for, measured."""
+    found: list[Found] = []
     for row, n, dtype, arrangement in lines(asked):
         found.append(measure(row, n, dtype, arrangement, asked))
         print(f"\r{len(found)} {found[-1].title:60.60}", end="", file=sys.stderr, flush=True)
         if asked.json:  # each time: whoever is stopped keeps what was measured
             asked.json.write_text(json.dumps([asdict(f) for f in found], indent=1))
     print(file=sys.stderr)
+    return found
+
+
+def kept(files: Sequence[Path]) -> dict[str, Found]:
+    """What was measured before, by title."""
+    read = [Found(**fields) for file in files for fields in json.loads(file.read_text())]
+    return {f.title: f for f in read}
+
+
+def main() -> int:
+    """Measures and prints; 0."""
+    asked = parsed()
+    status = None if asked.files else respawned(sys.argv)
+    if status is not None:
+        return status
+    found = [*kept(asked.files).values()] if asked.files else measured(asked)
     print(aligned(table(found, asked.peers)))
     print(aligned(means(found, asked.peers)))
     for f in found:
         for name, reason in f.missing.items():
             print(f"{f.title}: {name}: {reason}")
+        if f.worst < ENOUGH and not f.cause:
+            print(f"{f.title}: {f.worst:.2f} of the faster peer, and nobody knows why")
     if asked.write:
         put("sweep", section(found, asked.peers, asked.least))
     return 0

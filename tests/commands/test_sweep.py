@@ -22,7 +22,7 @@ NOT_TIMED = {
 def sweep(monkeypatch):
     monkeypatch.syspath_prepend(str(BENCH))
     yield importlib.import_module("sweep")
-    for name in ("sweep", "sweep_rows", "benchmarks_page"):
+    for name in ("sweep", "sweep_rows", "sweep_causes", "benchmarks_page"):
         sys.modules.pop(name, None)
 
 
@@ -67,7 +67,47 @@ def test_the_page_keeps_what_others_wrote(sweep, page):
     text = page.read_text()
     assert text.startswith("# Benchmarks\n\nbefore\n") and text.endswith("after\n")
     assert "| add | float32" in text and "| sum | float32" not in text
-    assert "| 64 | 1.00 | 2 | 1 |" in text
+    assert "| float32 | contiguous | 64 | 1.00 | 2 | 1 | 0.25 |" in text
+
+
+def test_the_page_says_why(sweep, page):
+    causes = sys.modules["sweep_causes"]
+    rule = causes.Rule("moon", ("add",), most=64, dtypes=("float32",))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(causes, "RULES", [rule])
+        patch.setitem(causes.EXPLAINED, "moon", "it is full")
+        lines = [
+            sweep.Found("add", n, d, "contiguous", {"dovetail": 2.0}, {"numpy": 0.25})
+            for n in (64, 128)
+            for d in ("float32", "int64")
+        ]
+        assert [f.cause for f in lines] == ["moon", "", "", ""]
+        text = "\n".join(sweep.section(lines, ["numpy"]))
+    assert "- **moon** (1): it is full" in text and "| 0.25 | moon |" in text
+
+
+def test_every_cause_is_explained(sweep):
+    causes = sys.modules["sweep_causes"]
+    assert {r.cause for r in causes.RULES} == {*causes.EXPLAINED}
+    named = {row for r in causes.RULES for row in r.rows or ()}
+    assert named <= {*sweep.ROWS}, "rules for rows that there are not"
+
+
+def test_what_was_measured_is_read_again(sweep, tmp_path):
+    given = [
+        "--sizes",
+        "64",
+        "--dtypes",
+        "float32",
+        "--arrangements",
+        "contiguous",
+        "--rounds",
+        "1",
+    ]
+    file = tmp_path / "found.json"
+    asked = sweep.parsed([*given, "--only", "add", "--sample", "0.01", "--json", str(file)])
+    found = sweep.measured(asked)
+    assert found and [*sweep.kept([file, file]).values()] == found
 
 
 def test_sections_follow_a_new_beginning(sweep, page):
