@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import partial, update_wrapper
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
@@ -20,7 +21,7 @@ from ..functions.copies import concat
 from ..functions.from_values import asarray
 from ..functions.manipulation import moveaxis
 from ..ops import table as ops
-from ..settings import Switch
+from ..settings import Switch, current
 from ..tensor.tensor import Tensor
 from ..tensor.verbs import apply, slice_along
 from . import custom as _custom  # noqa: F401 - and of functions of one's own
@@ -176,7 +177,7 @@ def _run(
 ) -> R:  # fmt: skip
     examples = Examples("vmap", n, randomness)
     many = [moveaxis(x, d, 0) if d else x for x, d in zip(flat.leaves, axes, strict=True)]
-    with on_examples(examples), _told_of_all:
+    with on_examples(examples), _UNTOLD if current().saving is not None else nullcontext():
         leaves = [
             x if d is None else examples.example(x, is_given=True)
             for x, d in zip(many, axes, strict=True)
@@ -192,8 +193,8 @@ def _run(
     return found
 
 
-# Hooks around a `vmap` are told what is saved for all examples: what one saves is no memory.
-_told_of_all = Switch(saving=None)
+# Hooks around a `vmap` are told what is saved for all examples, not what is for one.
+_UNTOLD = Switch(saving=None)
 
 
 def _hook(hooks: Sequence[tuple[Node, Tensor]], given: Sequence[object]) -> None:
