@@ -611,7 +611,7 @@ def of_tensor(kind: type) -> str:
     }
     for name, value in attached.items():
         link, function = anchors.get(id(value), ("", ""))
-        if name.startswith("__"):
+        if name.startswith("_"):
             continue
         if link and name == function:
             same.append(f"[{name}]({link})")

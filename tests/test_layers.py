@@ -183,8 +183,8 @@ def test_the_contract_allows_nothing_that_is_not_used_and_no_circle() -> None:
 # What each room takes from other distributions; everything else is the standard library's.
 TAKES = {
     "numpy": (
-        "arguments autograd backend commands dtypes familiar fft func functions linalg own plugins "
-        "tensor testing"
+        "arguments autograd backend commands dtypes familiar fft func functions insight linalg own "
+        "plugins tensor testing"
     ),
     "optree": "functions",  # when a captured function meets a container
     "platformdirs": "backend",

@@ -118,12 +118,12 @@ def swapped(x: BSR) -> BSR:
 
 def of_bsr(x: BSR) -> COO:
     """Its elements, those that are 0 within blocks too, as a coalesced COO matrix."""
-    pattern, order = _apart(x.pattern, x.blocksize)
+    pattern, order = single_elements(x.pattern, x.blocksize)
     return coo(pattern, rows_at(x.values().reshape(-1), order))
 
 
 @derives
-def _apart(p: Pattern, block: Block) -> tuple[Pattern, Tensor]:
+def single_elements(p: Pattern, block: Block) -> tuple[Pattern, Tensor]:
     """The pattern of single elements, and where among those of all blocks each one is."""
     if block not in p.kept:
         count = p.count * block[0] * block[1]

@@ -50,7 +50,7 @@ def _permute(x: COO, axes: Shape) -> COO:
         x, dims = fully_sparse(x), x.ndim
     p, sparse = x.pattern, axes[:dims]
     if sparse == (1, 0):
-        return coo(_transposed(p), _turned_values(x, axes))
+        return coo(transposed(p), _turned_values(x, axes))
     pattern = p.like(
         [p.coords[a] for a in sparse], tuple(p.shape[a] for a in sparse),
         unsorted_dims=_unsorted_after(sparse) if p.unsorted_dims == 0 else None, unique=p.unique,
@@ -65,7 +65,7 @@ def _turned_values(x: COO, axes: Shape) -> Tensor:
     return values.permute_dims((0, *(a - dims + 1 for a in axes[dims:])))
 
 
-def _transposed(p: Pattern) -> Pattern:
+def transposed(p: Pattern) -> Pattern:
     """Of a matrix. It remembers where it is from: there its order is kept, once it is known."""
     if p.transposed_from is not None:
         return p.transposed_from

@@ -27,7 +27,8 @@ def derives(f: Callable[..., R]) -> Callable[..., R]:
     """A function that derives something of a pattern, and keeps it there.
 
     While a function is captured it is worked out apart from that, as of a constant; of a pattern
-    that is made there, anew, and not kept: what is captured belongs to each run.
+    that is made there, anew, and not kept: what is captured belongs to each run. (What an argument
+    came with stays: see `apart`.)
     """
 
     @wraps(f)
@@ -36,7 +37,8 @@ def derives(f: Callable[..., R]) -> Callable[..., R]:
             return f(p, *args)
         if p.is_captured:
             anew = p.like(p.coords, unsorted_dims=p.unsorted_dims, unique=p.unique)
-            anew._bounds, anew.transposed_from = p._bounds, p.transposed_from
+            anew.transposed_from = p.transposed_from
+            anew._bounds, anew._transposed, anew.kept = p._bounds, p._transposed, {**p.kept}
             return f(anew, *args)
         with uncaptured():
             found = f(p, *args)
@@ -240,17 +242,23 @@ class Pattern:
         source = self.transposed_from
         if source is None:
             return self._in_order()
+        if source.is_captured and is_capturing():
+            return self._in_turn(source)
         if source._turned is None:
-            if source.is_coalesced:
-                pattern, found = source.transposed
-                everything = dt.arange(self.count, device=self.device)
-                source._turned = pattern, Runs(everything, found, self.count)
-            else:
-                source._turned = self._in_order()
+            source._turned = self._in_turn(source)
         return source._turned
 
+    def _in_turn(self, source: Pattern) -> tuple[Pattern, Runs | None]:
+        """The same of the transpose of a pattern."""
+        if not source.is_coalesced:
+            return self._in_order()
+        pattern, found = source.transposed
+        everything = dt.arange(self.count, device=self.device)
+        return pattern, Runs(everything, found, self.count)
+
     def _in_order(self) -> tuple[Pattern, Runs | None]:
-        if self.unsorted_dims == len(self.shape) and self._is_ascending():
+        look = not (self.unique and is_capturing())  # it saves a sort, and takes a host read
+        if look and self.unsorted_dims == len(self.shape) and self._is_ascending():
             return self.like(self.coords, unsorted_dims=0, unique=True, indices=self._indices), None
         order = self.order()
         if self.unique:
@@ -289,6 +297,18 @@ class Pattern:
     def know_bounds(self, bounds: Tensor) -> None:
         """Takes note of row pointers that somebody has."""
         self._bounds = bounds
+
+    def known_bounds(self) -> Tensor | None:
+        """The row pointers, if they have been worked out."""
+        return self._bounds
+
+    def know_transposed(self, other: Pattern, order: Tensor) -> None:
+        """Takes note of what somebody has: see `transposed`."""
+        self._transposed = other, order
+
+    def known_transposed(self) -> tuple[Pattern, Tensor] | None:
+        """The transpose and its order, if they have been worked out."""
+        return self._transposed
 
     @property
     @derives

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from html import escape
 from typing import Any
 
@@ -21,16 +22,21 @@ CELLS = 100  # of a picture, along its longer side
 
 def facts(x: Entries) -> str:
     """Shape, number of entries, density, dtype and device in a line."""
-    dims = order = ""
-    if isinstance(x, COO):
-        dims = f", sparse_dim={x.sparse_dim()}" if x.dense_dim() else ""
-        order = "" if x.is_coalesced() else ", not coalesced"
-    elif isinstance(x, BSR):
-        dims = f", blocksize={x.blocksize}"
+    dims, order = _dims_and_order(x)
     return (
         f"shape={x.shape}{dims}, nnz={x.nnz} ({_percent(x)}){order}, dtype={x.dtype.name}, "
         f'device="{x.device}"'
     )
+
+
+def _dims_and_order(x: Entries) -> tuple[str, str]:
+    """What there is to say of the shape, and of the order of entries; empty where nothing is."""
+    if isinstance(x, BSR):
+        return f", blocksize={x.blocksize}", ""
+    if not isinstance(x, COO):
+        return "", ""
+    dims = f", sparse_dim={x.sparse_dim()}" if x.dense_dim() else ""
+    return dims, "" if x.is_coalesced() else ", not coalesced"
 
 
 def _percent(x: Entries) -> str:
@@ -68,8 +74,13 @@ def _value(v: Any) -> str:
 
 def html(x: Entries) -> str:
     """For notebooks: the facts, and a picture where there are two dimensions or more."""
-    picture = spy(x) if x.ndim > 1 and x.size else ""
-    return f"<div><code>{x.layout.name}_tensor {escape(facts(x))}</code><br>{picture}</div>"
+    line = dt.Tensor._repr_html_(x)
+    said = f"nse {x.nnz}, density {_percent(x)}{''.join(_dims_and_order(x))}"
+    picture = ""
+    if x.ndim > 1 and x.size:
+        with suppress(dt.CaptureError, dt.TransformError):  # it has no positions yet: see the line
+            picture = spy(x)
+    return f"<div>{line}<div><code>{escape(said)}</code></div>{picture}</div>"
 
 
 def spy(x: Entries, cells: int = CELLS) -> str:

@@ -176,7 +176,12 @@ class COO(Entries):
         """
         if self.is_coalesced():
             return self
-        pattern, runs = self.pattern.coalesced()
+        try:
+            pattern, runs = self.pattern.coalesced()
+        except dt.CaptureError as error:
+            error.args = (f"{error}; how many positions a sum has is such a value: give a "
+                          "captured function x.coalesce()", *error.args[1:])  # fmt: skip
+            raise
         return coo(pattern, self._values if runs is None else _summed(self._values, runs))
 
     def __reduce_ex__(self, protocol: Any) -> Any:

@@ -13,6 +13,7 @@ import dovetail as dt
 import numpy as np
 import pytest
 from captured import bits, device, vector
+from dovetail.extend import Layout, LayoutTensor
 from installed import INSTALLED
 
 __all__ = ["device"]
@@ -79,10 +80,25 @@ def test_an_argument_that_is_nothing_known_is_an_error(value: Any, said: str) ->
         dt.jit(lambda x, y: x)(dt.ones(3, device="reference"), value)
 
 
-def test_a_sparse_argument_is_an_error() -> None:
+def test_a_sparse_tensor_that_a_loop_carries_is_an_error() -> None:
     x = dt.asarray([[0.0, 1.0]], device="reference").to_sparse()
-    with pytest.raises(dt.LayoutError, match=r"sparse_coo.*to_dense"):
+    with pytest.raises(dt.LayoutError, match=r"fori_loop.*sparse_coo.*to_dense"):
+        dt.fori_loop(0, 2, lambda i, x: x * 2, x)
+
+
+class Taped(LayoutTensor):
+    """A vector of another layout, which does not say what it is made of for a captured function."""
+
+    layout = Layout("taped")
+    shape, dtype, device = (2,), dt.float32, dt.device("reference")  # type: ignore[assignment]
+
+
+def test_a_layout_that_cannot_be_taken_apart_is_an_error() -> None:
+    x = object.__new__(Taped)
+    with pytest.raises(dt.LayoutError, match=r"the layout taped is no argument.*to_dense"):
         dt.jit(lambda x: x)(x)
+    with pytest.raises(dt.LayoutError, match=r"the layout taped is no argument or result"):
+        dt.jit(lambda y: x)(dt.ones(2, device="reference"))
 
 
 def test_each_device_has_a_capture_of_its_own() -> None:

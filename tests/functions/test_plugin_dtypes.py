@@ -57,6 +57,11 @@ def f8() -> dt.DType:
     return found
 
 
+def test_a_notebook_shows_blocks_by_their_line() -> None:
+    x = dt.ones(32, device="reference").astype("int4_32")
+    assert x.layout.name in x._repr_html_() and "(32,)" in x._repr_html_()
+
+
 # --- naming it ------------------------------------------------------------------------------------
 
 
@@ -66,6 +71,9 @@ def test_it_is_found_under_its_name(f8: dt.DType) -> None:
     x = dt.ones(3, device="reference")
     for y in (x.astype("float8_e4m3"), x.to("float8_e4m3"), x.to(f8), dt.astype(x, f8)):
         assert y.dtype is f8 and y.nbytes == 3
+        assert (
+            "<b>float8_e4m3</b>" in (shown := y._repr_html_()) and shown.count("<td>1.</td>") == 3
+        )
     assert dt.isdtype(f8, "real floating") and not dt.isdtype(f8, "integral")
     assert dt.isdtype("float8_e4m3", f8) and dt.can_cast(f8, dt.float16)
     assert dt.finfo(f8) == (8, 0.125, 448.0, -448.0, 2.0**-6, f8)

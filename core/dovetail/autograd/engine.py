@@ -7,6 +7,7 @@ from itertools import count
 from typing import Literal, overload
 
 from ..arguments import flag, function
+from ..engine import recording
 from ..errors import DTypeError, GradientError, ShapeError
 from ..graph.expr import Expr, leaf, storage_of, tape_of
 from ..layout import StridedView
@@ -344,6 +345,8 @@ def register_hook(x: Tensor, hook: Callable[[Tensor], Tensor | None]) -> HookHan
         n.hooks = {}
     key = next(_hook_count)
     n.hooks[key] = hook
+    if (recorder := recording.current()) is not None:
+        recorder.hooked(x._expr)
     return HookHandle(n, key)
 
 

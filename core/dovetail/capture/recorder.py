@@ -358,6 +358,9 @@ class Recorder(Slots):
         """See `recording.Recorder`."""
         return False
 
+    def hooked(self, e: object) -> None:
+        """See `recording.Recorder`. Who captures gradients looks for hooks along the tape."""
+
     def any_of(self, x: object) -> bool:
         """See `recording.Recorder`."""
         raise recording.refused_capture("a bool of a tensor")

@@ -84,6 +84,9 @@ class Recorder(Protocol):
     def batches(self, *exprs: Expr) -> bool:
         """Whether any of these nodes stands for many, which are to be computed together."""
 
+    def hooked(self, e: Expr) -> None:
+        """Notes that somebody looks at the gradient of a node."""
+
     def any_of(self, x: Tensor) -> bool:
         """Whether a bool is true of any of the many that it stands for."""
 

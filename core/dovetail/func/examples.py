@@ -26,7 +26,7 @@ from ..graph.expr import Args, Expr, Spec, leaf, node, pending, settle, spec, st
 from ..memory.callers import caller
 from ..memory.storage import Storage
 from ..ops.table import COPY
-from ..settings import current, record, restore
+from ..settings import Switch, current, record, restore
 from ..tensor.tensor import Tensor, make, waiting_storage
 from ..tensor.verbs import apply
 from ..tensor.writes import write
@@ -45,6 +45,9 @@ class Examples:
         self.name, self.size, self.randomness = name, size, randomness
         self.outer = recording.current()
         self.lifting = Lifting(size)
+        # Places on the tape of one example that have hooks, and the tensors of all there.
+        self.hooks: list[tuple[Any, Tensor]] = []
+        self._saving = current().saving  # the hooks of what is saved for all examples
         self._earlier = {id(e): ref(e) for e in pending()}
         self._mine: dict[int, ref[Storage]] = {}  # memory that was made in here
         self._kept: dict[Expr, Tensor] = {}  # what is written where it is
@@ -80,6 +83,8 @@ class Examples:
         mine, before = recording.become(self.outer), current()
         try:
             record(True)
+            if current().saving is not self._saving:
+                Switch(saving=self._saving).__enter__()  # until what was there is restored
             return action()
         finally:
             restore(before)
@@ -248,6 +253,13 @@ class Examples:
         if not found and self.outer is not None:
             return self.outer.batches(*exprs)
         return bool(found)
+
+    def hooked(self, e: Expr) -> None:
+        """See `recording.Recorder`. Of what is the same for each example the hook is there."""
+        found = self._outside(partial(self.lifting.lift, e))  # now: it may be written afterwards
+        if found is not e and found.tape is not None:
+            self.hooks.append((e.tape, make(found)))
+            self.lifting.hooked[e.tape] = found
 
     def any_of(self, x: Tensor) -> bool:
         """See `recording.Recorder`."""

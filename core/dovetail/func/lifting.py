@@ -57,6 +57,7 @@ class Lifting:
         self.memory: dict[int, tuple[Storage, Expr]] = {}
         self.drawn: dict[int, tuple[object, tuple[Any, ...]]] = {}  # by the id of the arguments
         self.tapes: set[Any] = set()  # of the examples of what requires a gradient
+        self.hooked: dict[Any, Expr] = {}  # by the tape of one example, where that has hooks
         self.functions: dict[Any, Any] = {}  # places on the tape of one, and those of all
         self.by_itself: list[str] = []  # the ops that were done example by example
 
@@ -67,6 +68,8 @@ class Lifting:
         found = self.known.get(e)
         if found is not None:
             return found
+        if self.hooked and e.tape in self.hooked:  # kept for the way back: there gradients meet
+            return self.hooked[e.tape]
         if e.op is None:
             source = self.source_of(e)
             if source is None:

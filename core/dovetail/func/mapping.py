@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import update_wrapper
+from contextlib import nullcontext
+from functools import partial, update_wrapper
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
@@ -11,12 +12,16 @@ import numpy as np
 from .. import layout as lay
 from ..arguments import choice, integer, shown
 from ..arguments import function as callable_
-from ..errors import ArgumentError, ArgumentTypeError, LayoutError, ShapeError
+from ..autograd.engine import register_hook
+from ..autograd.flow import checked
+from ..autograd.tape import Node
+from ..errors import ArgumentError, ArgumentTypeError, LayoutError, ShapeError, TransformError
 from ..functions.containers import Flat, flattened, rebuilt
 from ..functions.copies import concat
 from ..functions.from_values import asarray
 from ..functions.manipulation import moveaxis
 from ..ops import table as ops
+from ..settings import Switch, current
 from ..tensor.tensor import Tensor
 from ..tensor.verbs import apply, slice_along
 from . import custom as _custom  # noqa: F401 - and of functions of one's own
@@ -172,7 +177,7 @@ def _run(
 ) -> R:  # fmt: skip
     examples = Examples("vmap", n, randomness)
     many = [moveaxis(x, d, 0) if d else x for x, d in zip(flat.leaves, axes, strict=True)]
-    with on_examples(examples):
+    with on_examples(examples), _UNTOLD if current().saving is not None else nullcontext():
         leaves = [
             x if d is None else examples.example(x, is_given=True)
             for x, d in zip(many, axes, strict=True)
@@ -184,7 +189,40 @@ def _run(
         results = [_result(x) for x in out.leaves]
     places = _spread("out_axes", out_axes, rebuilt(out, results))
     found: R = rebuilt(out, [_out(examples, x, d) for x, d in zip(results, places, strict=True)])
+    _hook(examples.hooks, flat.leaves)
     return found
+
+
+# Hooks around a `vmap` are told what is saved for all examples, not what is for one.
+_UNTOLD = Switch(saving=None)
+
+
+def _hook(hooks: Sequence[tuple[Node, Tensor]], given: Sequence[object]) -> None:
+    """Has hooks of tensors see gradients that flow from outside, one example of them each.
+
+    Raises: TransformError for hooks of an argument itself, which others use, too.
+    """
+    theirs = [x._expr.tape for x in given if isinstance(x, Tensor)]
+    for one, whole in hooks:
+        if any(whole._expr.tape is tape for tape in theirs):
+            raise TransformError(
+                "vmap: register_hook of an argument of the function, whose gradient is taken "
+                "outside; hook the tensor itself there, or a new one in here: x.copy()"
+            )
+        register_hook(whole, partial(_hooked, one))
+
+
+def _hooked(one: Node, g: Tensor) -> Tensor | None:
+    """What the hooks of an example's tensor make of the gradient of all."""
+    hooks = tuple((one.hooks or {}).values())
+    return vmap(partial(_through, hooks, one))(g) if hooks else None
+
+
+def _through(hooks: Sequence[Callable[[Tensor], object]], one: Node, g: Tensor) -> Tensor:
+    for hook in hooks:
+        changed = hook(g)
+        g = g if changed is None else checked("backward", "what a hook returned", one, changed)
+    return g
 
 
 def _result(x: object) -> Tensor:

@@ -32,7 +32,7 @@ from ..tensor.tensor import Tensor, make
 from .calls import MISS, Call
 from .captures import Capture, shown_leaf
 from .closures import Path as Way
-from .containers import Flat, Static, flattened
+from .containers import Flat, Grown, Static, flattened
 from .creation import zeros
 from .facts import Candidate, Facts, Made, Position, call_of
 from .jit import Captured
@@ -197,6 +197,11 @@ def _saved(capture: Capture, writer: Writer) -> dict[str, Json]:
 
 def _encoded(tree: Json) -> Json:
     """Containers around numbers of leaves, as JSON has them."""
+    if isinstance(tree, Grown):
+        raise CaptureError(
+            "save_function: a tensor that is not strided is in no file; save a function of its "
+            "parts"
+        )
     return _container(tree.unflatten(list(range(tree.num_leaves))))
 
 

@@ -17,7 +17,7 @@ from ..settings import Settings, flags
 from ..tensor.tensor import Tensor
 from .calls import Call
 from .closures import tensors_of
-from .containers import Flat, Static, flattened, rebuilt, strided_leaf
+from .containers import Flat, Static, flattened_parts, rebuilt, strided_leaf
 from .facts import Candidate, Facts, Gradient, Made, Position, numbered_call
 from .flows import Flow, flow_of
 
@@ -104,7 +104,7 @@ class Session:
         """What the function gives, and its capture."""
         with recorded_by(self.recorder):
             result = function()
-            flat = flattened(result)
+            flat = flattened_parts(result)
             for x in flat.leaves:
                 if isinstance(x, Tensor):
                     strided_leaf(self.name, x)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from ..arguments import shown
 from ..errors import CaptureError, DTypeError, LayoutError
+from ..tensor.other_layouts import LayoutTensor, Way
 from ..tensor.tensor import Tensor
 from .from_values import asarray
 
@@ -38,6 +39,49 @@ def flattened(value: object) -> Flat:
     whole: Any = value  # any object is a tree
     leaves, tree = optree.tree_flatten(whole)
     return Flat(leaves, tree)
+
+
+class Grown:
+    """Containers in which tensors of other layouts stand, each for several leaves."""
+
+    __slots__ = ("outer", "ways")
+
+    type: ClassVar[Any] = None  # as trees of optree have it: it is no tuple, and no None
+
+    def __init__(self, outer: Any, ways: tuple[Way | None, ...]) -> None:
+        self.outer, self.ways = outer, ways
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Grown):
+            return False
+        return self.ways == other.ways and bool(self.outer == other.outer)
+
+    def __hash__(self) -> int:
+        return hash((self.outer, self.ways))
+
+    def is_leaf(self) -> bool:
+        """False: a tensor alone is a container, too."""
+        return False
+
+    def unflatten(self, leaves: Iterable[Any]) -> Any:
+        """The containers around tensors made of these leaves."""
+        given, known = iter(leaves), list[object]()
+        found = [next(given) if w is None else w.together(given, known) for w in self.ways]
+        return self.outer.unflatten(found)
+
+
+def flattened_parts(value: object) -> Flat:
+    """As `flattened`, and tensors of other layouts taken apart, of those that can be."""
+    flat = flattened(value)
+    if not any(isinstance(x, LayoutTensor) for x in flat.leaves):
+        return flat
+    leaves, ways = list[Any](), list[Way | None]()
+    known: dict[int, tuple[int, object]] = {}
+    for x in flat.leaves:
+        found = x.apart(known) if isinstance(x, LayoutTensor) else None
+        leaves += [x] if found is None else found[0]
+        ways.append(None if found is None else found[1])
+    return Flat(leaves, Grown(flat.tree, tuple(ways)))
 
 
 def rebuilt(flat: Flat, leaves: Sequence[object]) -> Any:

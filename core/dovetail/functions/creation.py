@@ -38,7 +38,7 @@ from ..graph.expr import Spec, node, spec
 from ..layout import Shape
 from ..memory.allocator import Allocator
 from ..ops import table as ops
-from ..respelled import UNGIVEN, retold
+from ..respelled import UNGIVEN
 from ..tensor import operands
 from ..tensor.fields import expr_of, is_strided
 from ..tensor.host import fresh, fresh_by, values_of
@@ -48,7 +48,7 @@ from ..tensor.verbs import apply, dispatch, view
 from ..tensor.writes import full_complex, write_value
 from . import datatypes
 from .datatypes import DeviceLike, DTypeLike, any_dtype, cast, real_dtype
-from .forms import into
+from .forms import into, made_into
 
 ShapeLike: TypeAlias = int | Sequence[int] | np.ndarray | Tensor
 Fill: TypeAlias = Scalar | np.generic | np.ndarray | Tensor  # one number
@@ -92,11 +92,12 @@ def generate(
 
 def empty(
     shape: ShapeLike = UNGIVEN, *more: object, dtype: DTypeLike = None, device: DeviceLike = None,
-    allocator: Allocator | None = None, **theirs: object,
+    allocator: Allocator | None = None, out: Tensor | None = None, **theirs: object,
 ) -> Tensor:  # fmt: skip
     """A new tensor of this shape, whose contents are whatever the memory holds.
 
     `allocator`: whose memory it is (docs/storage.md); unless given, the device's own.
+    `out` is given back as it is, where it has that shape.
     In `dt.junk_filled()` it holds NaN, or the largest integer.
     Shapes: `shape` is an int or a tuple of ints.
     Dtypes: `dtype`, the default one (float32) unless given.
@@ -106,7 +107,7 @@ def empty(
     >>> dt.empty((2, 3), device="reference").shape
     (2, 3)
     """
-    if more or theirs:
+    if more or theirs or out is not None:
         return _sized(empty, locals())
     return _unfilled("empty", _spec("empty", shape, dtype, device), allocator)
 
@@ -133,7 +134,7 @@ def _spec(op: str, shape: ShapeLike, dtype: DTypeLike, wanted: DeviceLike) -> Sp
 
 def zeros(
     shape: ShapeLike = UNGIVEN, *more: object, dtype: DTypeLike = None, device: DeviceLike = None,
-    **theirs: object,
+    out: Tensor | None = None, **theirs: object,
 ) -> Tensor:  # fmt: skip
     """A new tensor of this shape, filled with 0.
 
@@ -145,14 +146,14 @@ def zeros(
     >>> dt.zeros((2,), dtype=dt.int32, device="reference").tolist()
     [0, 0]
     """
-    if more or theirs:
+    if more or theirs or out is not None:
         return _sized(zeros, locals())
     return _constant("zeros", shape, 0, datatypes.default_dtype if dtype is None else dtype, device)
 
 
 def ones(
     shape: ShapeLike = UNGIVEN, *more: object, dtype: DTypeLike = None, device: DeviceLike = None,
-    **theirs: object,
+    out: Tensor | None = None, **theirs: object,
 ) -> Tensor:  # fmt: skip
     """A new tensor of this shape, filled with 1.
 
@@ -164,14 +165,14 @@ def ones(
     >>> dt.ones((2,), dtype=dt.int32, device="reference").tolist()
     [1, 1]
     """
-    if more or theirs:
+    if more or theirs or out is not None:
         return _sized(ones, locals())
     return _constant("ones", shape, 1, datatypes.default_dtype if dtype is None else dtype, device)
 
 
 def full(
     shape: ShapeLike = UNGIVEN, fill_value: Fill = UNGIVEN, *more: object, dtype: DTypeLike = None,
-    device: DeviceLike = None, **theirs: object,
+    device: DeviceLike = None, out: Tensor | None = None, **theirs: object,
 ) -> Tensor:  # fmt: skip
     """A new tensor of this shape, filled with one number.
 
@@ -185,7 +186,7 @@ def full(
     >>> dt.full(2, 7, device="reference").tolist()
     [7, 7]
     """
-    if more or theirs:
+    if more or theirs or out is not None:
         return _sized(full, locals())
     return _full("full", shape, fill_value, dtype, device)
 
@@ -211,14 +212,14 @@ def _constant(
 
 
 def _sized(function: Callable[..., Tensor], scope: dict[str, Any]) -> Tensor:
-    """What a maker gives for sizes given one by one, a dtype by place, or others' names."""
-    more = list(scope.pop("more"))
+    """What a maker gives for sizes one by one, a dtype by place, others' names, and `out`."""
+    more, out = list(scope.pop("more")), scope.pop("out", None)
     sizes = [scope.get("shape"), *more]
     if all(isinstance(n, int) for n in sizes) and "fill_value" not in scope:
         scope["shape"], more = sizes, []
     elif more and scope["dtype"] is None:
         scope["dtype"] = more.pop(0)
-    return retold(function, {**scope, "more": more})
+    return made_into(function, out, {**scope, "more": more, "out": None}, function is not empty)
 
 
 def scalar(op: str, value: object, d: DType) -> bool | int | float:

@@ -16,7 +16,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 from ..arguments import sequence
 from ..errors import ArgumentError, DovetailError
-from ..respelled import Options, Parameters, again, binds, parameters
+from ..respelled import Options, Parameters, again, binds, parameters, retold
 from ..tensor.fields import expr_of
 from ..tensor.tensor import Tensor, required, strided
 from ..tensor.writes import (
@@ -95,6 +95,29 @@ def _as_out(out: object, takes: Parameters, options: Options) -> Options:
     if not isinstance(out, Tensor) or "device" not in takes:
         return options
     return {**{n: getattr(out, n) for n in MADE if n in takes}, **options}
+
+
+def made_into(
+    function: Callable[..., Tensor], out: Any, scope: Options, fills: bool
+) -> Tensor:  # fmt: skip
+    """What a maker with many spellings gives for its locals, in `out` where that is a tensor.
+
+    `fills`: False leaves what is in `out`, which has to fit. (Makers take their parameters apart
+    themselves, `into` would be half of the time of `dt.zeros`.)
+    """
+    name = function.__name__
+    if out is None:
+        return retold(function, scope)
+    if scope.get("allocator") is not None:
+        raise ArgumentError(f"{name}: out= has its memory; allocator= is for what is new")
+    given = _as_out(out, parameters(function), {n: x for n, x in scope.items() if x is not None})
+    found = retold(function, {**scope, **given})
+    if fills:
+        _written(name, found, out)
+    else:
+        require_fits_out(name, out, expr_of(found))
+    given_back: Tensor = out
+    return given_back
 
 
 def _written(name: str, found: Any, out: Any) -> Any:

@@ -21,7 +21,7 @@ from ..tensor.host import evaluated
 from ..tensor.tensor import Tensor
 from .calls import MISS, Latest
 from .captures import Capture, Failed, Session
-from .containers import SIMPLE, Flat, Static, flattened, rebuilt, static, strided_leaf
+from .containers import SIMPLE, Flat, Static, flattened_parts, rebuilt, static, strided_leaf
 from .datatypes import get_default_dtype, when_default_changes
 
 __all__ = ["jit"]
@@ -161,7 +161,7 @@ class Captured(Latest, Generic[P, R]):
             }
         if not options and all(type(a) in SIMPLE for a in args):
             return Flat(args, None)
-        return flattened((args, options))
+        return flattened_parts((args, options))
 
     def _capture(self, flat: Flat, key: Hashable, settings: Settings) -> R:
         session = Session(self._name, [self._function], flat.leaves, flat.tree, settings)

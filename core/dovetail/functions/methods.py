@@ -358,6 +358,7 @@ OTHER_NAMES: dict[str, object] = {  # PyTorch's and NumPy's spellings, and Pytho
     "__repr__": printing.represent,
     "__str__": printing.text,
     "__format__": printing.formatted,
+    "_repr_html_": printing.in_notebook,
     "__dlpack__": interop.dlpack,
     "__dlpack_device__": interop.dlpack_device,
     "__array_ufunc__": numpy_protocol.array_ufunc,

@@ -28,6 +28,7 @@ def empty(
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     allocator: Allocator | None = None,
+    out: Tensor | None = None,
 ) -> Tensor: ...
 @overload
 def empty(
@@ -37,6 +38,7 @@ def empty(
     *,
     device: DeviceLike = None,
     allocator: Allocator | None = None,
+    out: Tensor | None = None,
 ) -> Tensor: ...
 @overload
 def empty(
@@ -46,6 +48,7 @@ def empty(
     dtype: DTypeLike = None,
     device: DeviceLike = None,
     allocator: Allocator | None = None,
+    out: Tensor | None = None,
 ) -> Tensor: ...
 @overload
 def empty_like(
@@ -62,11 +65,22 @@ def empty_like(
 ) -> Tensor: ...
 @overload
 def full(
-    shape: ShapeLike, fill_value: Fill, *, dtype: DTypeLike = None, device: DeviceLike = None
+    shape: ShapeLike,
+    fill_value: Fill,
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    out: Tensor | None = None,
 ) -> Tensor: ...
 @overload
 def full(
-    shape: ShapeLike, fill_value: Fill, dtype: DTypeLike, /, *, device: DeviceLike = None
+    shape: ShapeLike,
+    fill_value: Fill,
+    dtype: DTypeLike,
+    /,
+    *,
+    device: DeviceLike = None,
+    out: Tensor | None = None,
 ) -> Tensor: ...
 @overload
 def full_like(
@@ -77,24 +91,50 @@ def full_like(
     x: Tensor, fill_value: Fill, dtype: DTypeLike, /, *, device: DeviceLike = None
 ) -> Tensor: ...
 @overload
-def ones(shape: ShapeLike, *, dtype: DTypeLike = None, device: DeviceLike = None) -> Tensor: ...
-@overload
-def ones(shape: ShapeLike, dtype: DTypeLike, /, *, device: DeviceLike = None) -> Tensor: ...
+def ones(
+    shape: ShapeLike,
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
 @overload
 def ones(
-    shape: int, /, *more: int, dtype: DTypeLike = None, device: DeviceLike = None
+    shape: ShapeLike, dtype: DTypeLike, /, *, device: DeviceLike = None, out: Tensor | None = None
+) -> Tensor: ...
+@overload
+def ones(
+    shape: int,
+    /,
+    *more: int,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    out: Tensor | None = None,
 ) -> Tensor: ...
 @overload
 def ones_like(x: Tensor, /, *, dtype: DTypeLike = None, device: DeviceLike = None) -> Tensor: ...
 @overload
 def ones_like(x: Tensor, dtype: DTypeLike, /, *, device: DeviceLike = None) -> Tensor: ...
 @overload
-def zeros(shape: ShapeLike, *, dtype: DTypeLike = None, device: DeviceLike = None) -> Tensor: ...
-@overload
-def zeros(shape: ShapeLike, dtype: DTypeLike, /, *, device: DeviceLike = None) -> Tensor: ...
+def zeros(
+    shape: ShapeLike,
+    *,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
 @overload
 def zeros(
-    shape: int, /, *more: int, dtype: DTypeLike = None, device: DeviceLike = None
+    shape: ShapeLike, dtype: DTypeLike, /, *, device: DeviceLike = None, out: Tensor | None = None
+) -> Tensor: ...
+@overload
+def zeros(
+    shape: int,
+    /,
+    *more: int,
+    dtype: DTypeLike = None,
+    device: DeviceLike = None,
+    out: Tensor | None = None,
 ) -> Tensor: ...
 @overload
 def zeros_like(x: Tensor, /, *, dtype: DTypeLike = None, device: DeviceLike = None) -> Tensor: ...

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from ..arguments import dimensions, flag, integer, named, real
+from ..arguments import dimensions, flag, integer, real
 from ..dtypes import float32, float64
 from ..ops import table as ops
 from ..tensor.tensor import Tensor
 from ..tensor.verbs import apply
 from .creation import arange, ones
 from .datatypes import DeviceLike, DTypeLike, cast, get_default_dtype, real_dtype
+from .forms import into
 
 __all__ = ["bartlett", "blackman", "hamming", "hann", "kaiser"]
 
@@ -39,10 +40,11 @@ def _cosines(x: Tensor, *factors: float) -> Tensor:
     return total
 
 
-@named
+@into
 def hann(
-    n: int, /, *, sym: bool = True, dtype: DTypeLike = None, device: DeviceLike = None
-) -> Tensor:
+    n: int, /, *, sym: bool = True, dtype: DTypeLike = None, device: DeviceLike = None,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """The Hann window of n points, NumPy's `hanning`: half a wave of a cosine above 0.
 
     `n`: how many. `sym`: False makes one period of a periodic window, for spectra.
@@ -57,10 +59,11 @@ def hann(
     return _window("hann", n, sym, dtype, device, lambda x: _cosines(x, 0.5, 0.5))
 
 
-@named
+@into
 def hamming(
-    n: int, /, *, sym: bool = True, dtype: DTypeLike = None, device: DeviceLike = None
-) -> Tensor:
+    n: int, /, *, sym: bool = True, dtype: DTypeLike = None, device: DeviceLike = None,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """The Hamming window of n points: 0.54 + 0.46 times a cosine.
 
     `n`: how many. `sym`: False makes one period of a periodic window, for spectra.
@@ -75,10 +78,11 @@ def hamming(
     return _window("hamming", n, sym, dtype, device, lambda x: _cosines(x, 0.54, 0.46))
 
 
-@named
+@into
 def blackman(
-    n: int, /, *, sym: bool = True, dtype: DTypeLike = None, device: DeviceLike = None
-) -> Tensor:
+    n: int, /, *, sym: bool = True, dtype: DTypeLike = None, device: DeviceLike = None,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """The Blackman window of n points: a sum of two cosines.
 
     `n`: how many. `sym`: False makes one period of a periodic window, for spectra.
@@ -93,10 +97,11 @@ def blackman(
     return _window("blackman", n, sym, dtype, device, lambda x: _cosines(x, 0.42, 0.5, 0.08))
 
 
-@named
+@into
 def bartlett(
-    n: int, /, *, sym: bool = True, dtype: DTypeLike = None, device: DeviceLike = None
-) -> Tensor:
+    n: int, /, *, sym: bool = True, dtype: DTypeLike = None, device: DeviceLike = None,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """The Bartlett window of n points: a triangle from 0 to 1 and back.
 
     `n`: how many. `sym`: False makes one period of a periodic window, for spectra.
@@ -111,10 +116,10 @@ def bartlett(
     return _window("bartlett", n, sym, dtype, device, lambda x: 1.0 - apply(ops.ABS, (x,)))
 
 
-@named
+@into
 def kaiser(
     n: int, beta: float, /, *, sym: bool = True, dtype: DTypeLike = None,
-    device: DeviceLike = None,
+    device: DeviceLike = None, out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """The Kaiser window of n points, of Bessel functions.
 

@@ -30,7 +30,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -52,6 +52,15 @@ KEEPS = frozenset((
 ))  # fmt: skip
 
 Rule = Callable[..., Tensor]
+
+
+class Way(Protocol):
+    """How a tensor is made again of what it was taken apart into. Equal ones do the same."""
+
+    def together(self, parts: Iterator[Tensor], known: list[object]) -> Tensor:
+        """The tensor. `known`: what tensors beside it have in common, in the order of `apart`."""
+
+    def __hash__(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -168,6 +177,14 @@ class LayoutTensor(Tensor):
     def __deepcopy__(self, memo: dict[int, object]) -> Tensor:
         made, args = self.__reduce_ex__(4)
         return made(*copy.deepcopy(args, memo))
+
+    def apart(self, known: dict[int, tuple[int, object]]) -> tuple[Sequence[Tensor], Way] | None:
+        """What the tensor is for `dt.jit`: strided tensors, and how it is made of such.
+
+        The number of these, their shapes and the way are what a function is captured for. `known`:
+        by id what tensors before it had, numbered as it was met. None: it is no argument there.
+        """
+        return None
 
     def is_contiguous(self) -> bool:
         """False: memory is not interpreted by strides."""

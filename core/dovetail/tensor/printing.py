@@ -5,6 +5,8 @@ Of a large one only the corners are fetched.
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import numpy as np
 
 from .host import evaluated, item, shown
@@ -40,6 +42,26 @@ def _text(x: Tensor, prefix: str) -> str:
     )  # fmt: skip
 
 
+def texts(x: Tensor) -> np.ndarray:
+    """Each element that `repr(x)` shows, as it shows it; where it has dots two places adjoin."""
+    evaluated(x)
+    values = shown(x) if x.size <= THRESHOLD else _without_middles(_corners(x), x)
+    mark = "\x1f"  # that no number's text has
+    line = np.array2string(
+        values.reshape(-1), max_line_width=1 << 60, precision=PRECISION, separator=mark,
+        threshold=values.size + 1,
+    )  # fmt: skip
+    return np.asarray(line[1:-1].split(mark)).reshape(values.shape)
+
+
+def _without_middles(corners: np.ndarray, x: Tensor) -> np.ndarray:
+    """Corners without what is where the dots are."""
+    for axis, n in enumerate(x.shape):
+        if n > 2 * EDGE:
+            corners = np.delete(corners, slice(EDGE, corners.shape[axis] - EDGE), axis)
+    return corners
+
+
 def represent(x: Tensor) -> str:
     """`repr(x)`: the values, the shape where they do not show it, dtype and device."""
     facts = [f"dtype={x.dtype.name}", f'device="{x.device}"']
@@ -62,3 +84,9 @@ def text(x: Tensor) -> str:
 def formatted(x: Tensor, spec: str) -> str:
     """`format(x, spec)`: of one element as of its number."""
     return format(item(x), spec) if spec and x.size == 1 else text(x)
+
+
+def in_notebook(x: Tensor) -> str:
+    """What a notebook shows of a tensor, as HTML; docs/storage.md says what that is."""
+    found: str = import_module("..insight.notebook", __package__).html(x)
+    return found

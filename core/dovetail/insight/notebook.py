@@ -1,0 +1,247 @@
+"""What a notebook shows of a tensor: a line of facts, its values, an image, and its memory.
+
+One piece of HTML without a script, in the colours of the page around it. It looks at no more than
+`repr` does, and as that elides; of a tensor without values of its own (while a function is
+captured, or one of many examples) there is the line alone.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from html import escape
+from itertools import product
+from math import prod
+from struct import pack
+from zlib import compress, crc32
+
+import numpy as np
+
+from ..engine import recording
+from ..errors import CaptureError, TransformError
+from ..tensor.host import evaluated, shown
+from ..tensor.printing import EDGE, THRESHOLD, texts
+from ..tensor.tensor import Tensor, parts_of
+from .show import show
+
+__all__: list[str] = []
+
+IMAGE = 16  # rows and columns from which a matrix is drawn as an image, too
+PIXELS = 512  # of an image, along either axis; beyond, every second, third, ... one is drawn
+WIDE = 256  # a smaller image is shown so wide
+CELLS = 64  # of a storage whose picture is there even if the tensor is dense in it
+LONG = 20  # elements of a vector from which it is folded into lines of half of that
+TABLES = 36  # matrices of a tensor of more than two dimensions
+
+FONT = "font-family:ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace;font-size:12px"
+EDGES = "1px solid rgba(128,128,128,.35)"
+# Of this piece alone; where a page takes styles away there are plain tables.
+STYLE = (
+    "<style>"
+    ".dt-t table{border-collapse:collapse;margin:0;font:inherit;border:0}"
+    ".dt-t tr,.dt-t tr:hover{background:transparent!important}"
+    f".dt-t td{{border:{EDGES};padding:2px 7px;text-align:right;white-space:pre}}"
+    ".dt-t td.o{border:0;text-align:center}.dt-t td.n{border:0;opacity:.6}"
+    "</style>"
+)
+DOTS = '<td class="o">&hellip;</td>'
+
+
+def html(x: Tensor) -> str:
+    """What `_repr_html_` of a tensor gives."""
+    why = unknown(x)
+    if why:
+        return _framed(_line(x, why))
+    if type(x) is not Tensor:
+        return _framed(_line(x, ""))
+    evaluated(x)
+    side = '<div style="display:flex;flex-wrap:wrap;gap:12px;align-items:flex-start">'
+    return _framed(f"{_line(x, '')}{side}{_image(x)}{_values(x)}</div>{_memory(x)}")
+
+
+def unknown(x: Tensor) -> str:
+    """Why the values of a tensor cannot be looked at here; empty where they can."""
+    try:
+        recording.refuse("a notebook shows a tensor, which", *parts_of(x))
+    except CaptureError:
+        return "its values are not known while dt.jit captures a function"
+    except TransformError:
+        return "one of many examples: it has no values of its own"
+    return ""
+
+
+def _framed(inner: str) -> str:
+    return f'<div style="{FONT};line-height:1.4;margin:2px 0">{inner}</div>'
+
+
+def _line(x: Tensor, why: str) -> str:
+    """The facts: dtype, shape, device, layout, and whether it requires a gradient."""
+    facts = [str(x.shape), f"on {x.device}", x.layout.name]
+    if type(x) is Tensor and not why and not x.is_contiguous():
+        facts.append(f"strides {x.stride()}")
+    if x.requires_grad:
+        facts.append("requires_grad")
+    said = " &middot; ".join(map(escape, facts + [why] * bool(why)))
+    return f'<div style="margin:0 0 4px"><b>{escape(x.dtype.name)}</b> {said}</div>'
+
+
+# --- values ---------------------------------------------------------------------------------------
+
+
+def _values(x: Tensor) -> str:
+    """The values as a table, or as several; the middle of long axes is left out, as by `repr`."""
+    if not x.size or not x.ndim:
+        return f"<div>{escape(str(texts(x))) if x.size else 'no elements'}</div>"
+    found = _vector(x) if x.ndim == 1 else "".join(_matrices(x))
+    return (
+        f'{STYLE}<div class="dt-t" style="max-height:360px;max-width:100%;overflow:auto;'
+        f'display:flex;flex-wrap:wrap;gap:8px 14px;align-items:flex-start">{found}</div>'
+    )
+
+
+def _gaps(x: Tensor) -> list[bool]:
+    """Of which axes the middle is left out."""
+    return [x.size > THRESHOLD and n > 2 * EDGE for n in x.shape]
+
+
+def _matrices(x: Tensor) -> list[str]:
+    """A table for each matrix, and how many more there are."""
+    cells, (*leading, down, across) = texts(x), _gaps(x)
+    places = (_places(n, gap) for n, gap in zip(x.shape[:-2], leading, strict=True))
+    pairs = zip(product(*places), cells.reshape(-1, *cells.shape[-2:]), strict=True)
+    found = [f"<div>{_caption(at)}{_table(m, down, across)}</div>" for at, m in pairs][:TABLES]
+    more = prod(x.shape[:-2]) - len(found)
+    return found + [f"<div>&hellip; and {more} more</div>"] * bool(more)
+
+
+def _places(n: int, gap: bool) -> list[int]:
+    """The places along an axis that are shown."""
+    return [*range(EDGE), *range(n - EDGE, n)] if gap else [*range(n)]
+
+
+def _caption(at: tuple[int, ...]) -> str:
+    return f'<div style="opacity:.7">[{", ".join(map(str, at))}]</div>' if at else ""
+
+
+def _table(matrix: np.ndarray, down: bool, across: bool) -> str:
+    """A table of texts; with dots in the middle of its rows and columns."""
+    found = []
+    for r, row in enumerate(matrix):
+        if down and r == EDGE:
+            found.append(f"<tr>{DOTS * (len(row) + across)}</tr>")
+        cells = [f"<td>{_cell(text)}</td>" for text in row]
+        if across:
+            cells.insert(EDGE, DOTS)
+        found.append(f"<tr>{''.join(cells)}</tr>")
+    return f"<table><tbody>{''.join(found)}</tbody></table>"
+
+
+def _vector(x: Tensor) -> str:
+    """A vector as a row; a long one in lines, before each where it begins."""
+    cells, wide = texts(x), LONG // 2
+    if len(cells) <= LONG:
+        return _table(cells[None], False, _gaps(x)[0])
+    found = []
+    for start in range(0, len(cells), wide):
+        row = "".join(f"<td>{_cell(text)}</td>" for text in cells[start : start + wide])
+        found.append(f'<tr><td class="n">{start}</td>{row}</tr>')
+    return f"<table><tbody>{''.join(found)}</tbody></table>"
+
+
+def _cell(text: object) -> str:
+    return escape(str(text).lstrip())  # what follows a number has points stand below each other
+
+
+# --- images ---------------------------------------------------------------------------------------
+
+
+def _image(x: Tensor) -> str:
+    """A matrix as grey, and (h, w, 3) of bytes or numbers as colours; empty for others."""
+    coloured = x.ndim == 3 and x.shape[2] == 3 and _is_colour(x)
+    if not (coloured or x.ndim == 2) or min(x.shape[:2]) < IMAGE or x.dtype.kind == "c":
+        return ""
+    step = -(-max(x.shape[:2]) // PIXELS)
+    pixels, said = _bytes(shown(x if step == 1 else x[::step, ::step]), coloured)
+    said += f"; one row and column of {step}" if step > 1 else ""
+    return f'<div>{_drawn(pixels)}<div style="opacity:.7">{escape(said)}</div></div>'
+
+
+def _drawn(pixels: np.ndarray) -> str:
+    height, width = pixels.shape[:2]
+    size = f"width:{WIDE}px;image-rendering:pixelated" if width < WIDE else f"width:{width}px"
+    return (
+        f'<img alt="{height} x {width} pixels" style="{size};max-width:100%;border:{EDGES};'
+        f'display:block" src="data:image/png;base64,{b64encode(png(pixels)).decode()}">'
+    )
+
+
+def _is_colour(x: Tensor) -> bool:
+    return x.dtype.name == "uint8" or x.dtype.kind == "f"
+
+
+def _bytes(values: np.ndarray, coloured: bool) -> tuple[np.ndarray, str]:
+    """The pixels, and how they are to be read. What is no number is red."""
+    if values.dtype == np.uint8:
+        return values, "colours" if coloured else "0 is black, 255 white"
+    if values.dtype == np.bool_:
+        return values.astype(np.uint8) * 255, "False is black, True white"
+    wide = values.astype(np.float64)
+    finite = np.isfinite(wide)
+    low, high = (0.0, 1.0) if coloured else _range(wide[finite])
+    said = "colours from 0 to 1" if coloured else f"black is {low:.4g}, white {high:.4g}"
+    pixels = _scaled(wide, low, high)
+    if finite.all():
+        return pixels, said
+    return _reddened(pixels, finite), f"{said}; red is no finite number"
+
+
+def _scaled(wide: np.ndarray, low: float, high: float) -> np.ndarray:
+    """Bytes, from 0 for `low` to 255 for `high`; of halves, as their range is always a number."""
+    with np.errstate(all="ignore"):
+        parts = (wide / 2 - low / 2) / ((high / 2 - low / 2) or 1.0)
+    return np.round(np.clip(np.nan_to_num(parts), 0, 1) * 255).astype(np.uint8)
+
+
+def _reddened(pixels: np.ndarray, finite: np.ndarray) -> np.ndarray:
+    """The same in colours, and red where something is not finite."""
+    if pixels.ndim == 2:
+        pixels, finite = np.repeat(pixels[:, :, None], 3, 2), finite[:, :, None]
+    pixels[~finite.all(2)] = (220, 40, 40)
+    return pixels
+
+
+def _range(finite: np.ndarray) -> tuple[float, float]:
+    return (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
+
+
+def png(pixels: np.ndarray) -> bytes:
+    """A PNG file of bytes: (h, w) are grey, (h, w, 3) colours (RFC 2083)."""
+    height, width = pixels.shape[:2]
+    kind, step = (2, 3) if pixels.ndim == 3 else (0, 1)
+    rows = np.ascontiguousarray(pixels).reshape(height, -1)
+    filtered = np.ones((height, rows.shape[1] + 1), np.uint8)  # "Sub": less what is left of it
+    filtered[:, 1:] = rows
+    filtered[:, 1 + step :] -= rows[:, :-step]
+    head = _chunk(b"IHDR", pack(">IIBBBBB", width, height, 8, kind, 0, 0, 0))
+    body = _chunk(b"IDAT", compress(filtered.tobytes(), 6))
+    return b"\x89PNG\r\n\x1a\n" + head + body + _chunk(b"IEND", b"")
+
+
+def _chunk(name: bytes, data: bytes) -> bytes:
+    return pack(">I", len(data)) + name + data + pack(">I", crc32(name + data))
+
+
+# --- memory ---------------------------------------------------------------------------------------
+
+
+def _memory(x: Tensor) -> str:
+    """The picture of `dt.show`, folded, of few cells and of views."""
+    if not x.size or not x.ndim:
+        return ""
+    cells = x.storage().nbytes // x.itemsize
+    if cells > CELLS and x.is_contiguous() and x.size == cells:
+        return ""
+    return (
+        '<details style="margin-top:4px"><summary style="cursor:pointer">memory: strides '
+        f"{x.stride()}, offset {x.storage_offset()}, {cells} cell{'s' * (cells != 1)}</summary>"
+        f"{show(x).html()}</details>"
+    )
