@@ -127,6 +127,23 @@ def _one_sparse_matrix(a: COO, b: Tensor) -> Tensor:
     return dt.moveaxis(made, 1, 0).reshape(*batch, a.shape[0], n)
 
 
+def times_vector(p: Pattern, turned: bool, values: Tensor, v: Tensor) -> Tensor | None:
+    """The product of a coalesced matrix, or of its transpose, and a strided vector.
+
+    None where there is anything to ask, convert or remember: `matmul` does that. What that looks at
+    takes as long as the product of 100,000 entries.
+    """
+    dtype = v.dtype
+    if (
+        type(v) is not Tensor or v.ndim != 1 or v.shape[0] != p.shape[not turned] or not p.count
+        or dtype is not values.dtype or dtype is dt.bool or v.device is not p.device
+        or v.requires_grad or values.requires_grad
+    ):  # fmt: skip
+        return None
+    operands = (v, values, *_positions(p, turned))
+    return make_node(PRODUCT, operands, p.shape[turned : turned + 1], dtype, dtype)
+
+
 def product(p: Pattern, values: Tensor, dense: Tensor) -> Tensor:
     """The product of a coalesced sparse matrix and a strided one."""
     return _Product.apply(p, False, values, dense)
