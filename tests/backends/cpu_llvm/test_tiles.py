@@ -65,7 +65,5 @@ def test_the_last_tile_may_be_short(rows: int) -> None:
     x = rng.standard_normal(bounds[-1]).astype("f4")
     columns = np.concatenate([np.arange(n) for n in lengths])
     a = dt.sparse_csr_tensor(bounds, columns, x, (rows, 4), device="cpu")
-    want = np.array(
-        [x[s:e].cumsum(dtype="f4")[-1] for s, e in zip(bounds, bounds[1:], strict=False)]
-    )
+    want = np.array([x[s:e].cumsum(dtype="f4")[-1] for s, e in pairwise(bounds)])
     assert a.sum(axis=1).numpy().tobytes() == want.astype("f4").tobytes()
