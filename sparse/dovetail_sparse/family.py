@@ -14,6 +14,7 @@ from typing import Any
 import dovetail as dt
 from dovetail.extend import Op
 
+from .block_products import times_strided
 from .blocks import BSR, bsr_of, fits, hybrid, of_hybrid, swapped
 from .compressed import CSC, CSR, csc, csc_of, csr, csr_of, turned
 from .construct import to_dense
@@ -222,6 +223,10 @@ def matmul(rule: Rule) -> Rule:
     def run(x1: Any, x2: Any) -> Any:
         if isinstance(x1, (CSR, CSC)):
             quick = times_vector(x1.pattern, isinstance(x1, CSC), x1.values(), x2)
+            if quick is not None:
+                return quick
+        if isinstance(x1, BSR):
+            quick = times_strided(x1.pattern, x1.values(), x2)
             if quick is not None:
                 return quick
         if not (isinstance(x1, BSR) and isinstance(x2, BSR)):

@@ -140,7 +140,7 @@ def times_vector(p: Pattern, turned: bool, values: Tensor, v: Tensor) -> Tensor 
         or v.requires_grad or values.requires_grad
     ):  # fmt: skip
         return None
-    operands = (v, values, *_positions(p, turned))
+    operands = (v, values, *positions(p, turned))
     return make_node(PRODUCT, operands, p.shape[turned : turned + 1], dtype, dtype)
 
 
@@ -196,13 +196,13 @@ def _product(p: Pattern, turned: bool, values: Tensor, dense: Tensor) -> Tensor:
         return dt.zeros(shape, dtype=dense.dtype, device=dense.device)
     if shape[1] == 1:  # a vector's elements do not share a load: rows are what is spread
         shape, dense = shape[:1], dense.reshape(-1)
-    operands = (dense, values, *_positions(p, turned))
+    operands = (dense, values, *positions(p, turned))
     made = make_node(PRODUCT, operands, shape, dense.dtype, dense.dtype)
     return made.reshape(-1, 1) if dense.ndim == 1 else made
 
 
 @derives
-def _positions(p: Pattern, turned: bool) -> tuple[Tensor, ...]:
+def positions(p: Pattern, turned: bool) -> tuple[Tensor, ...]:
     """Where rows start, columns, and of a transpose the order of the entries.
 
     As int32 where they fit: a product with a vector reads as much of them as of values.
