@@ -17,6 +17,7 @@ from dovetail.extend import broadcast_shapes, make_node
 from .construct import to_sparse
 from .moves import fully_sparse, view
 from .pattern import Pattern, derives, linear
+from .row_by_row import times_sparse
 from .rows import PRODUCT, SAMPLED, Runs, expand, rows_at
 from .tensor import COO, coo
 
@@ -263,6 +264,8 @@ def _sparse_sparse(a: COO, b: COO) -> COO:
     a = _broadcast(a, (*batch, *a.shape[-2:])).coalesce()
     b = _broadcast(b, (*batch, *b.shape[-2:])).coalesce()
     shape = (*batch, a.shape[-2], b.shape[-1])
+    if not lead and (quick := times_sparse(a, b)) is not None:
+        return quick
     left, right = _meeting(a.pattern, b.pattern, lead)
     coords = [rows_at(a.pattern.coords[d], left) for d in range(lead + 1)]
     coords.append(rows_at(b.pattern.coords[lead + 1], right))

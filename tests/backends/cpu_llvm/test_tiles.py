@@ -12,7 +12,10 @@ from dovetail.extend import Kernel
 from dovetail.loops.builder import KernelBuilder
 from dovetail.loops.language import fold_loop, load
 from dovetail.ops import arithmetic
+from dovetail_cpu_llvm.compile import Compiler
+from dovetail_cpu_llvm.render import render
 from dovetail_cpu_llvm.schedule import MANY, TOGETHER, schedule
+from dovetail_sparse.row_by_row import _ones
 
 
 def sums_of_runs() -> Kernel:
@@ -67,3 +70,14 @@ def test_the_last_tile_may_be_short(rows: int) -> None:
     a = dt.sparse_csr_tensor(bounds, columns, x, (rows, 4), device="cpu")
     want = np.array([x[s:e].cumsum(dtype="f4")[-1] for s, e in pairwise(bounds)])
     assert a.sum(axis=1).numpy().tobytes() == want.astype("f4").tobytes()
+
+
+def test_bits_are_counted_by_an_instruction() -> None:
+    b = KernelBuilder("ones")
+    source, out = b.buffer("x", dt.uint64, "r"), b.buffer("out", dt.int64, "w")
+    i = b.axis(b.int("n"))
+    b.store(out, i, _ones(load(source, i)))
+    compiler = Compiler()
+    kernel = b.build()
+    ir = render(kernel, schedule(kernel, compiler.native))
+    assert "ctpop" not in ir and "@llvm.ctpop" in str(compiler.improved(ir))
