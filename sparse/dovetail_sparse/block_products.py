@@ -15,7 +15,6 @@ import dovetail as dt
 from dovetail.extend import (
     DType,
     KernelSite,
-    LoopStep,
     Op,
     Value,
     arithmetic,
@@ -56,15 +55,15 @@ def block_product(site: KernelSite) -> None:
     group = site.axis(-1, 1) if height > rows else const(0, int64)
     column = [site.axis(-1, 3)] if site.rank(0) == 2 else []
 
-    def step(k: Value, *totals: Value) -> LoopStep:
+    def step(k: Value, *totals: Value) -> tuple[list[Value], list[Any]]:
         first, block = site.read(3, k) * width, k * (height * width) + group * (rows * width)
-        found, in_order = list(totals), list[Value]()
+        found, in_order = list(totals), list[Any]()  # values among effects: their order
         for j in range(width):
             y = site.read(0, first + j, *column)
             for i in range(rows):
                 found[i] = _added(site.read(1, block + (i * width + j)), y, found[i])
             in_order += found
-        return tuple(found), in_order
+        return found, in_order
 
     zero = const(0, site.casts[0].compute)
     totals = fold_loop(site.read(2, at), site.read(2, at + 1), (zero,) * rows, step).results
