@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from dovetail.dtypes import DType, bool_, float32, float64, int64
 from dovetail.extend import Kernel, Value
+from dovetail.loops.analysis import trip_count
 from dovetail.loops.builder import KernelBuilder
-from dovetail.loops.language import Store, cast, const, fold_loop, load
+from dovetail.loops.language import Store, cast, const, eq, fold_loop, load, where
 from dovetail_cpu_llvm.packing import packed
 from dovetail_cpu_llvm.render import render
 from dovetail_cpu_llvm.schedule import schedule
@@ -74,3 +75,16 @@ def test_runs_are_found_whole(size: int) -> None:
         np.testing.assert_array_equal(found.numpy(), wanted)
     made = dt.unique_counts(dt.asarray(a, device="cpu"))
     np.testing.assert_array_equal(made[1].numpy(), want[1])
+
+
+def test_bounds_that_memory_chooses_between_are_reckoned_by_the_farther() -> None:
+    """Else few threads would look through a mask whose blocks may have nothing."""
+    b = KernelBuilder("searched")
+    counts, out = b.buffer("counts", int64, "r"), b.buffer("out", int64, "w")
+    i, n = b.axis(b.int("blocks")), b.int("n")
+    stop = where(eq(load(counts, i), 0), i, n)
+    loop = fold_loop(i, stop, (i,), lambda k, total: (total + k,))
+    b.store(out, i, loop.results[0])
+    found = fold_of(b.build())
+    assert trip_count(found, {"n": 4096, "blocks": 9}, at=0) == 4096
+    assert trip_count(found, {"n": 4096, "blocks": 9}) is None
