@@ -58,6 +58,23 @@ def _of_matrix(dtype: str, f: Callable[[Any, Any], Any]) -> Callable[[], Mapping
     return make
 
 
+def _in_blocks(side: int, columns: int) -> Callable[[], Mapping[str, Work]]:
+    """Blocks of side x side, some 20 elements a row, times a vector or a matrix."""
+
+    def make() -> Mapping[str, Work]:
+        sparse, rng, n = peer("scipy.sparse"), np.random.default_rng(7), N // side
+        at = sparse.random_array((n, n), density=20 / N, format="csr", rng=rng)
+        at.sort_indices()
+        blocks = rng.normal(size=(at.nnz, side, side)).astype("f4")
+        a = sparse.bsr_array((blocks, at.indices, at.indptr), shape=(N, N))
+        ours = dt.sparse_bsr_tensor(at.indptr, at.indices, blocks, (N, N))
+        v = rng.normal(size=(N, columns) if columns else N).astype("f4")
+        w = dt.asarray(v)
+        return {"dovetail": _done(lambda: ours @ w), "scipy": lambda: a @ v}
+
+    return make
+
+
 def _new_sum() -> Mapping[str, Work]:
     """Of a COO tensor of whose order nothing but that it is coalesced is known."""
     a, ours, _ = _matrix("float32")
@@ -98,6 +115,8 @@ def rows() -> list[Row]:
               _agree) for d in ("float32", "float64")),
         Row(f"CSR.T @ vector, {side}", _of_matrix("float32", lambda a, v: a.T @ v),
             {"scipy": 1.0}, _agree),
+        *(Row(f"BSR of {b} x {b} @ {what}, {side}", _in_blocks(b, columns), {"scipy": 1.0}, _agree)
+          for b in (4, 8) for what, columns in (("vector", 0), ("32 columns", 32))),
         Row(f"CSR summed by rows, {side}", _of_matrix("float32", lambda a, v: a.sum(axis=1)),
             {"scipy": 1.0}, _agree),
         Row(f"new COO summed by rows, {side}", _new_sum, {"scipy": 1.0}, _agree),

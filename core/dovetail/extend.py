@@ -42,6 +42,8 @@ from .backend.process import Process
 from .backend.reference import interpret
 from .backend.scheduled import ScheduledCompiler, ScheduledProgram
 from .capture.recorder import recorded_by
+from .device import Device
+from .device import opened as open_device
 from .dtypes import (
     FLOATS,
     INTEGERS,
@@ -146,6 +148,11 @@ def is_capturing() -> bool:
     return _recorder() is not None
 
 
+def capabilities(device: Device) -> Capabilities:
+    """What a device can do; it is opened for that if it is not in use."""
+    return open_device(device).backend.info.capabilities
+
+
 def uncaptured() -> AbstractContextManager[None]:
     """A context in which work on constants is done at once, and is no part of what is captured."""
     return recorded_by(None)
@@ -229,6 +236,7 @@ __all__ = [
     "bytes_at",
     "cache_binary",
     "cached_binary",
+    "capabilities",
     "cast",
     "choose",
     "coarsen",

@@ -14,10 +14,12 @@ from typing import Any
 import dovetail as dt
 from dovetail.extend import Op
 
+from .block_products import times_strided
 from .blocks import BSR, bsr_of, fits, hybrid, of_hybrid, swapped
 from .compressed import CSC, CSR, csc, csc_of, csr, csr_of, turned
 from .construct import to_dense
 from .pattern import Pattern
+from .products import times_vector
 from .rows import row_sums
 from .tensor import COO, Entries, coo
 
@@ -219,6 +221,14 @@ def matmul(rule: Rule) -> Rule:
     plain = through_coo(rule)
 
     def run(x1: Any, x2: Any) -> Any:
+        if isinstance(x1, (CSR, CSC)):
+            quick = times_vector(x1.pattern, isinstance(x1, CSC), x1.values(), x2)
+            if quick is not None:
+                return quick
+        if isinstance(x1, BSR):
+            quick = times_strided(x1.pattern, x1.values(), x2)
+            if quick is not None:
+                return quick
         if not (isinstance(x1, BSR) and isinstance(x2, BSR)):
             return plain(x1, x2)
         found = rule(as_coo(x1), as_coo(x2))

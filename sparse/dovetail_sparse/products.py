@@ -17,6 +17,7 @@ from dovetail.extend import broadcast_shapes, make_node
 from .construct import to_sparse
 from .moves import fully_sparse, view
 from .pattern import Pattern, derives, linear
+from .row_by_row import times_sparse
 from .rows import PRODUCT, SAMPLED, Runs, expand, rows_at
 from .tensor import COO, coo
 
@@ -125,6 +126,23 @@ def _one_sparse_matrix(a: COO, b: Tensor) -> Tensor:
     wide = dt.moveaxis(b.reshape(math.prod(batch), k, n), 0, 1).reshape(k, -1)
     made = _Product.apply(p, is_turned, values, wide).reshape(a.shape[0], math.prod(batch), n)
     return dt.moveaxis(made, 1, 0).reshape(*batch, a.shape[0], n)
+
+
+def times_vector(p: Pattern, turned: bool, values: Tensor, v: Tensor) -> Tensor | None:
+    """The product of a coalesced matrix, or of its transpose, and a strided vector.
+
+    None where there is anything to ask, convert or remember: `matmul` does that. What that looks at
+    takes as long as the product of 100,000 entries.
+    """
+    dtype = v.dtype
+    if (
+        type(v) is not Tensor or v.ndim != 1 or v.shape[0] != p.shape[not turned] or not p.count
+        or dtype is not values.dtype or dtype is dt.bool or v.device is not p.device
+        or v.requires_grad or values.requires_grad
+    ):  # fmt: skip
+        return None
+    operands = (v, values, *positions(p, turned))
+    return make_node(PRODUCT, operands, p.shape[turned : turned + 1], dtype, dtype)
 
 
 def product(p: Pattern, values: Tensor, dense: Tensor) -> Tensor:
@@ -246,6 +264,8 @@ def _sparse_sparse(a: COO, b: COO) -> COO:
     a = _broadcast(a, (*batch, *a.shape[-2:])).coalesce()
     b = _broadcast(b, (*batch, *b.shape[-2:])).coalesce()
     shape = (*batch, a.shape[-2], b.shape[-1])
+    if not lead and (quick := times_sparse(a, b)) is not None:
+        return quick
     left, right = _meeting(a.pattern, b.pattern, lead)
     coords = [rows_at(a.pattern.coords[d], left) for d in range(lead + 1)]
     coords.append(rows_at(b.pattern.coords[lead + 1], right))

@@ -47,13 +47,18 @@ class Compiler:
     def object_code(self, ir: str) -> bytes:
         """The object file for `ir`. Raises RuntimeError with LLVM's message."""
         with _lock:
-            module = llvm.parse_assembly(ir)
-            passes = llvm.create_new_module_pass_manager()
-            passes.add_sroa_pass()
-            passes.add_instruction_combine_pass()
-            passes.add_simplify_cfg_pass()
-            passes.run(module, self._builder)
-            return bytes(self.machine.emit_object(module))
+            return bytes(self.machine.emit_object(self.improved(ir)))
+
+    def improved(self, ir: str) -> Any:
+        """The module of `ir` with values in registers, and idioms (a count of bits) as one op."""
+        module = llvm.parse_assembly(ir)
+        passes = llvm.create_new_module_pass_manager()
+        passes.add_sroa_pass()
+        passes.add_instruction_combine_pass()
+        passes.add_aggressive_instcombine_pass()
+        passes.add_simplify_cfg_pass()
+        passes.run(module, self._builder)
+        return module
 
     def compile(self, kernel: Kernel) -> CpuProgram:
         """The program for `kernel`. Raises: CompileError."""

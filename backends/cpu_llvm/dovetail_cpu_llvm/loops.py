@@ -9,6 +9,7 @@ from dovetail.extend import Atomic, Block, Kernel, Loop, Store, Value, combine
 
 from .couples import Couples
 from .emit import Lane, scalar_type
+from .packing import REGISTER, pack, packed
 from .schedule import Schedule, lanes_of_map
 
 
@@ -88,6 +89,10 @@ class Loops(Couples):
             self.block(loop.body)
 
     def fold(self, loop: Loop) -> None:
+        packs = self.width == 1 and self.schedule.native == REGISTER and packed(loop)
+        if packs and self.schedule.kind != "lanes":
+            pack(self, loop, packs)
+            return
         types = [self.wide(scalar_type(c.dtype)) for c in loop.carry]
         slots = [[self.slot(t) for t in types] for _ in range(self.schedule.unroll_jam)]
         for j in self.copies():

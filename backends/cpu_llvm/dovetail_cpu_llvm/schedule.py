@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -34,6 +35,7 @@ STREAMED = 1 << 25  # bytes of a result from which it is stored past the caches,
 LIMITS = 2  # comparisons at which a row of points is split: each doubles the code
 FEW = 4  # stores of a point; of more, each would ask whether to go past the caches
 TURNED = 1 << 22  # and where it is transposed: there lines would be evicted before they are full
+MANY, TOGETHER = 1024, 16  # tiles that are enough; points that one has then, of a kernel with loops
 UNKNOWN_TRIPS = 64  # what a loop with bounds that are not known at launch is reckoned to take
 
 
@@ -91,6 +93,8 @@ class Schedule:
         if self.panel:  # some tiles for each thread, of whole vectors
             even = -(-grid[-1] // (PANELS * self.width)) * self.width
             sizes[-1] = min(sizes[-1], even)
+        elif self.kind != "lanes" and self.tile == 1 and grid:
+            sizes[-1] = min(TOGETHER, max(1, math.prod(grid) // MANY), max(1, grid[-1]))
         return sizes
 
 

@@ -127,13 +127,16 @@ def trip_count(loop: Loop, ints: Mapping[str, int], at: int | None = None) -> in
     """How many iterations a loop has in a launch with these integers.
 
     None where its bounds depend on more. `at`: what to take every grid index and loop variable for,
-    where that is enough.
+    where a rough number is enough: of bounds that memory chooses between it is the farther.
     """
-    start, stop = (_number(v, ints, at) for v in (loop.start, loop.stop))
+    start, stop = _number(loop.start, ints, at, min), _number(loop.stop, ints, at, max)
     return None if start is None or stop is None else max(0, stop - start)
 
 
-def _number(v: Value, ints: Mapping[str, int], at: int | None) -> int | None:
+def _number(
+    v: Value, ints: Mapping[str, int], at: int | None, far: Callable[[int, int], int]
+) -> int | None:
+    """`far`: which of two numbers it is where memory says which, and `at` is given."""
     if v.op == "const":
         return int(v.number)
     if v.op == "param":
@@ -141,7 +144,10 @@ def _number(v: Value, ints: Mapping[str, int], at: int | None) -> int | None:
     if v.op in ("index", "loopvar"):
         return at
     rule = _RULES.get(v.op)
-    args = [_number(a, ints, at) for a in v.args]
+    args = [_number(a, ints, at, far) for a in v.args]
+    if v.op == "where" and at is not None and args[0] is None:
+        known = [n for n in args[1:] if n is not None]
+        return far(*known) if len(known) == 2 else None
     return None if rule is None or None in args else int(rule(*args))
 
 

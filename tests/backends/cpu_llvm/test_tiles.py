@@ -1,0 +1,83 @@
+"""How many points a tile has, of kernels that do one at a time."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import dovetail as dt
+import numpy as np
+import pytest
+from dovetail.dtypes import float32
+from dovetail.extend import Kernel
+from dovetail.loops.builder import KernelBuilder
+from dovetail.loops.language import fold_loop, load
+from dovetail.ops import arithmetic
+from dovetail_cpu_llvm.compile import Compiler
+from dovetail_cpu_llvm.render import render
+from dovetail_cpu_llvm.schedule import MANY, TOGETHER, schedule
+from dovetail_sparse.row_by_row import _ones
+
+
+def sums_of_runs() -> Kernel:
+    """Points whose loops have bounds that are loaded: none is like the next."""
+    b = KernelBuilder("runs")
+    source, bounds = b.buffer("x", float32, "r"), b.buffer("bounds", dt.int64, "r")
+    out = b.buffer("out", float32, "w")
+    i = b.axis(b.int("n"))
+    start, stop = load(bounds, i), load(bounds, i + 1)
+    first = load(source, start)
+
+    def step(k, total):  # type: ignore[no-untyped-def]
+        return (arithmetic.add(total, load(source, k)),)
+
+    b.store(out, i, fold_loop(start + 1, stop, (first,), step).results[0])
+    return b.build()
+
+
+def test_points_one_at_a_time_share_tiles_where_there_are_many() -> None:
+    found = schedule(sums_of_runs(), 64)
+    assert found.kind == "points" and found.tile == 1
+    assert found.blocks([MANY * TOGETHER * 4]) == [TOGETHER]
+    assert found.blocks([MANY * 3]) == [3]
+    assert found.blocks([MANY // 2]) == [1]  # each may be much work: all threads get some
+    assert found.blocks([1]) == [1]
+
+
+def test_few_in_a_row_are_a_tile_of_few() -> None:
+    b = KernelBuilder("rows")
+    source, out = b.buffer("x", float32, "r"), b.buffer("out", float32, "w")
+    rows, columns, length = b.int("n"), b.int("m"), b.int("length")
+    i, j = b.axis(rows), b.axis(columns)
+
+    def step(k, total):  # type: ignore[no-untyped-def]
+        return (arithmetic.add(total, load(source, (i * columns + j) * length + k)),)
+
+    start = load(source, (i * columns + j) * length)
+    b.store(out, i * columns + j, fold_loop(1, length, (start,), step).results[0])
+    found = schedule(b.build(), 64)
+    assert found.kind == "points"
+    assert found.blocks([MANY * TOGETHER, 5]) == [1, 5]
+    assert found.blocks([MANY * TOGETHER, 0]) == [1, 1]
+
+
+@pytest.mark.parametrize("rows", [MANY * 2 + 1, MANY * TOGETHER + 7])
+def test_the_last_tile_may_be_short(rows: int) -> None:
+    rng = np.random.default_rng(1)
+    lengths = rng.integers(1, 4, rows)
+    bounds = np.concatenate([[0], np.cumsum(lengths)])
+    x = rng.standard_normal(bounds[-1]).astype("f4")
+    columns = np.concatenate([np.arange(n) for n in lengths])
+    a = dt.sparse_csr_tensor(bounds, columns, x, (rows, 4), device="cpu")
+    want = np.array([x[s:e].cumsum(dtype="f4")[-1] for s, e in pairwise(bounds)])
+    assert a.sum(axis=1).numpy().tobytes() == want.astype("f4").tobytes()
+
+
+def test_bits_are_counted_by_an_instruction() -> None:
+    b = KernelBuilder("ones")
+    source, out = b.buffer("x", dt.uint64, "r"), b.buffer("out", dt.int64, "w")
+    i = b.axis(b.int("n"))
+    b.store(out, i, _ones(load(source, i)))
+    compiler = Compiler()
+    kernel = b.build()
+    ir = render(kernel, schedule(kernel, compiler.native))
+    assert "ctpop" not in ir and "@llvm.ctpop" in str(compiler.improved(ir))
