@@ -15,6 +15,7 @@ import numpy as np
 from .. import environment, settings
 from ..arguments import (
     BEYOND_FLOAT,
+    LARGEST,
     choice,
     dimensions,
     flag,
@@ -25,7 +26,7 @@ from ..arguments import (
     real,
     shown,
 )
-from ..device import usable
+from ..device import default_device, usable
 from ..dtypes import DType, bool_, float32, float64, int64
 from ..errors import (
     ArgumentError,
@@ -48,7 +49,8 @@ from ..tensor.verbs import apply, dispatch, view
 from ..tensor.writes import full_complex, write_value
 from . import datatypes
 from .datatypes import DeviceLike, DTypeLike, any_dtype, cast, real_dtype
-from .forms import into
+from .forms import made_again, remade
+from .recipes import Remade, makers
 
 ShapeLike: TypeAlias = int | Sequence[int] | np.ndarray | Tensor
 Fill: TypeAlias = Scalar | np.generic | np.ndarray | Tensor  # one number
@@ -58,12 +60,24 @@ __all__ = [
     "meshgrid", "ones", "ones_like", "tril", "triu", "zeros", "zeros_like",
 ]  # fmt: skip
 
+
+def _forget() -> None:
+    """Nothing that was made of nothing is known any more: the default dtype has changed."""
+    for known in makers:
+        known.turn()
+        known.turn()
+
+
+datatypes.when_default_changes.append(_forget)
+
 _ARRAYS = (Tensor, np.ndarray)
 _REAL = (bool, int, float)
 
 
 def extents(op: str, shape: object) -> Shape:
     """A shape from an int or a sequence of ints. Raises: ShapeError."""
+    if type(shape) is int and 0 <= shape <= LARGEST:
+        return (shape,)
     listed = values_of(op, shape).tolist() if isinstance(shape, _ARRAYS) else shape
     try:
         return dimensions(op, integers(op, listed, "shape"))
@@ -128,7 +142,10 @@ def _unfilled(op: str, s: Spec, allocator: Allocator | None = None) -> Tensor:
 
 def _spec(op: str, shape: ShapeLike, dtype: DTypeLike, wanted: DeviceLike) -> Spec:
     found = datatypes.default_dtype if dtype is None else any_dtype(op, dtype)
-    return spec(extents(op, shape), found, usable(wanted, op), op)
+    device = default_device() if wanted is None else usable(wanted, op)
+    if device.opened is None:
+        usable(device, op)
+    return spec(extents(op, shape), found, device, op)
 
 
 def zeros(
@@ -147,7 +164,7 @@ def zeros(
     """
     if more or theirs:
         return _sized(zeros, locals())
-    return _constant("zeros", shape, 0, datatypes.default_dtype if dtype is None else dtype, device)
+    return _zeros.given((shape,), {"dtype": dtype, "device": device})  # type: ignore[no-any-return]
 
 
 def ones(
@@ -166,7 +183,7 @@ def ones(
     """
     if more or theirs:
         return _sized(ones, locals())
-    return _constant("ones", shape, 1, datatypes.default_dtype if dtype is None else dtype, device)
+    return _ones.given((shape,), {"dtype": dtype, "device": device})  # type: ignore[no-any-return]
 
 
 def full(
@@ -187,7 +204,10 @@ def full(
     """
     if more or theirs:
         return _sized(full, locals())
-    return _full("full", shape, fill_value, dtype, device)
+    if type(fill_value) not in _REAL:  # of a tensor the host reads what to fill it with
+        return _full("full", shape, fill_value, dtype, device)
+    options = {"dtype": dtype, "device": device}
+    return _filled.given((shape, fill_value), options)  # type: ignore[no-any-return]
 
 
 def _full(op: str, shape: ShapeLike, value: Fill, dtype: DTypeLike, wanted: DeviceLike) -> Tensor:
@@ -199,6 +219,34 @@ def _full(op: str, shape: ShapeLike, value: Fill, dtype: DTypeLike, wanted: Devi
     if dtype is None:
         dtype = next((k for k in (bool, int, float, complex) if isinstance(value, k)), float)
     return _constant(op, shape, value, dtype, wanted)
+
+
+def _of_zeros(shape: ShapeLike, dtype: DTypeLike, device: DeviceLike) -> Tensor:
+    d = datatypes.default_dtype if dtype is None else dtype
+    return _constant("zeros", shape, 0, d, device)
+
+
+def _of_ones(shape: ShapeLike, dtype: DTypeLike, device: DeviceLike) -> Tensor:
+    d = datatypes.default_dtype if dtype is None else dtype
+    return _constant("ones", shape, 1, d, device)
+
+
+def _of_number(shape: ShapeLike, value: Fill, dtype: DTypeLike, device: DeviceLike) -> Tensor:
+    return _full("full", shape, value, dtype, device)
+
+
+_zeros, _ones = Remade(_of_zeros, makes=True), Remade(_of_ones, makes=True)
+_filled = Remade(_of_number, makes=True)
+
+
+def _alike(op: str, x: Tensor, value: Fill, dtype: DTypeLike, device: DeviceLike) -> Tensor:
+    """A tensor of x's shape, filled with a number."""
+    if dtype is None and device is None and is_strided(x) and type(value) in _REAL:
+        s = expr_of(x).spec
+        number = scalar(op, value, s.dtype)
+        return make(node(ops.FULL, (number,), s, ((s.dtype,), s.dtype)))
+    dtype, device = _like(op, x, dtype, device)
+    return _full(op, x.shape, value, dtype, device)
 
 
 def _constant(
@@ -279,8 +327,7 @@ def zeros_like(
     """
     if more or theirs:
         return _sized(zeros_like, locals())
-    dtype, device = _like("zeros_like", x, dtype, device)
-    return _constant("zeros_like", x.shape, 0, dtype, device)
+    return _alike("zeros_like", x, 0, dtype, device)
 
 
 def ones_like(
@@ -299,8 +346,7 @@ def ones_like(
     """
     if more or theirs:
         return _sized(ones_like, locals())
-    dtype, device = _like("ones_like", x, dtype, device)
-    return _constant("ones_like", x.shape, 1, dtype, device)
+    return _alike("ones_like", x, 1, dtype, device)
 
 
 def full_like(
@@ -320,8 +366,7 @@ def full_like(
     """
     if more or theirs:
         return _sized(full_like, locals())
-    dtype, device = _like("full_like", x, dtype, device)
-    return _full("full_like", x.shape, fill_value, dtype, device)
+    return _alike("full_like", x, fill_value, dtype, device)
 
 
 def _like(op: str, x: Tensor, dtype: DTypeLike, wanted: DeviceLike) -> tuple[DTypeLike, DeviceLike]:
@@ -330,7 +375,7 @@ def _like(op: str, x: Tensor, dtype: DTypeLike, wanted: DeviceLike) -> tuple[DTy
     return x.dtype if dtype is None else dtype, x.device if wanted is None else wanted
 
 
-@into
+@made_again
 def arange(
     start: Fill, /, stop: Fill | None = None, step: Fill = 1, *, dtype: DTypeLike = None,
     device: DeviceLike = None, out: Tensor | None = None,
@@ -414,7 +459,7 @@ def _count(start: float, stop: float, step: float, ints: bool) -> int:
     return dimensions("arange", (max(0, found),))[0]
 
 
-@into
+@made_again
 def linspace(
     start: complex, stop: complex, /, num: int, *, dtype: DTypeLike = None,
     device: DeviceLike = None, endpoint: bool = True, out: Tensor | None = None,
@@ -462,7 +507,7 @@ def _real_bound(op: str, value: object, name: str) -> float:
     return real(op, _bound(op, value, name), name)
 
 
-@into
+@made_again
 def eye(
     n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: DTypeLike = None,
     device: DeviceLike = None, out: Tensor | None = None,
@@ -494,7 +539,7 @@ def _places(op: str, shape: Shape, k: int, device: DeviceLike) -> tuple[Tensor, 
     return columns, apply(ops.ADD, (rows, k)) if k else rows
 
 
-@into
+@remade
 def tril(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
     """The lower triangles of matrices: what is above the k-th diagonal becomes 0.
 
@@ -512,7 +557,7 @@ def tril(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
     return apply(ops.WHERE, (_below("tril", x, k), x, _zero(x)))
 
 
-@into
+@remade
 def triu(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
     """The upper triangles of matrices: what is below the k-th diagonal becomes 0.
 

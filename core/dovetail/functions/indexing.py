@@ -24,7 +24,7 @@ from ..tensor.slicing import basic_leaf
 from ..tensor.tensor import Tensor, alias, make, required, strided, without_meaning
 from ..tensor.verbs import dispatch, pending_view, view
 from ..tensor.writes import value_node
-from .forms import into
+from .forms import into, remade
 from .index_keys import (
     Key,
     Part,
@@ -212,7 +212,7 @@ def take(
     return _selected("take", x, parts_along(x, d, array))
 
 
-@into
+@remade
 def take_along_axis(
     x: Tensor, indices: Array, /, axis: int = -1, *, out: Tensor | None = None
 ) -> Tensor:
@@ -240,7 +240,7 @@ def take_along_axis(
     return _gather(source, [index], shape, axes, (d,), None if asked is None else (asked,))
 
 
-@into
+@remade
 def searchsorted(
     x1: Array, x2: Operand, /, *, side: str = "left", sorter: Array | None = None,
     out: Tensor | None = None,

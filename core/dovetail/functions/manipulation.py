@@ -29,7 +29,16 @@ from ..respelled import UNGIVEN, retold
 from ..tensor.host import evaluated
 from ..tensor.operands import Array, brought
 from ..tensor.tensor import Tensor, alias, make, required, strided
-from ..tensor.verbs import apply, dispatch, is_viewable, place_along, slice_along, view
+from ..tensor.verbs import (
+    apply,
+    dispatch,
+    is_viewable,
+    noted_view,
+    place_along,
+    slice_along,
+    view,
+    viewed,
+)
 from .creation import extents
 from .datatypes import DTypeLike
 
@@ -84,6 +93,10 @@ def reshape(
     """
     if theirs:
         return retold(reshape, locals())
+    if copy is None and not sizes:
+        known = viewed("reshape", x, shape)
+        if known is not None:
+            return known
     new = _ints("reshape", (shape, *sizes))
     wanted = lay.resolve_reshape("reshape", required("reshape", x).shape, new)
     m = ("reshape", wanted)
@@ -93,7 +106,10 @@ def reshape(
             f"reshape: shape {x.shape} with strides {x.stride()} becomes {wanted} only by a "
             f"copy, and copy=False forbids it"
         )
-    return view(apply(ops.COPY, (x,)) if copy else x, m)
+    if copy:
+        return view(apply(ops.COPY, (x,)), m)
+    found = view(x, m)
+    return found if copy is not None or sizes else noted_view(found, "reshape", x, shape)
 
 
 def view_as(x: Tensor, /, *shape: Sizes | DTypeLike) -> Tensor:
@@ -169,9 +185,14 @@ def permute_dims(
     """
     if theirs:
         return retold(permute_dims, locals())
+    if not order:
+        known = viewed("permute_dims", x, axes)
+        if known is not None:
+            return known
     given = _ints("permute_dims", (axes, *order), "axes")
     shape = required("permute_dims", x).shape
-    return view(x, _permuted("permute_dims", shape, given), "permute_dims")
+    found = view(x, _permuted("permute_dims", shape, given), "permute_dims")
+    return found if order else noted_view(found, "permute_dims", x, axes)
 
 
 @lru_cache(MOVES)
@@ -198,7 +219,10 @@ def swapaxes(
     """
     if theirs:
         return retold(swapaxes, locals())
-    return _swapped("swapaxes", x, axis1, axis2)
+    known = viewed("swapaxes", x, axis1, axis2)
+    if known is not None:
+        return known
+    return noted_view(_swapped("swapaxes", x, axis1, axis2), "swapaxes", x, axis1, axis2)
 
 
 def _swapped(op: str, x: Tensor, axis1: int, axis2: int) -> Tensor:
@@ -249,6 +273,9 @@ def moveaxis(
     """
     if theirs:
         return retold(moveaxis, locals())
+    known = viewed("moveaxis", x, source, destination)
+    if known is not None:
+        return known
     required("moveaxis", x)
     src, dst = _axes_list("moveaxis", source, x.ndim), _axes_list("moveaxis", destination, x.ndim)
     if len(src) != len(dst) or len(set(src)) < len(src) or len(set(dst)) < len(dst):
@@ -259,7 +286,8 @@ def moveaxis(
     order = [i for i in range(x.ndim) if i not in src]
     for d, s in sorted(zip(dst, src, strict=True)):
         order.insert(d, s)
-    return view(x, ("permute", tuple(order)), "moveaxis")
+    found = view(x, ("permute", tuple(order)), "moveaxis")
+    return noted_view(found, "moveaxis", x, source, destination)
 
 
 def _axes_list(op: str, given: Axes, ndim: int) -> list[int]:
@@ -281,8 +309,12 @@ def expand_dims(x: Tensor = UNGIVEN, /, axis: Axes = 0, **theirs: object) -> Ten
     """
     if theirs:
         return retold(expand_dims, locals())
+    known = viewed("expand_dims", x, axis)
+    if known is not None:
+        return known
     listed = integers("expand_dims", axis, "axis")
-    return view(x, _expanded(required("expand_dims", x).shape, listed), "expand_dims")
+    found = view(x, _expanded(required("expand_dims", x).shape, listed), "expand_dims")
+    return noted_view(found, "expand_dims", x, axis)
 
 
 @lru_cache(MOVES)
@@ -307,9 +339,12 @@ def squeeze(x: Tensor = UNGIVEN, /, axis: Axes | None = None, **theirs: object) 
     """
     if theirs:
         return retold(squeeze, locals())
+    known = viewed("squeeze", x, axis)
+    if known is not None:
+        return known
     shape = required("squeeze", x).shape
     given = None if axis is None else integers("squeeze", axis, "axis")
-    return view(x, _squeezed(shape, given), "squeeze")
+    return noted_view(view(x, _squeezed(shape, given), "squeeze"), "squeeze", x, axis)
 
 
 @lru_cache(MOVES)
@@ -338,10 +373,13 @@ def flip(
     """
     if more or theirs:
         return retold(flip, locals())
+    known = viewed("flip", x, axis)
+    if known is not None:
+        return known
     turned = lay.axes("flip", axis, required("flip", x).ndim)
     starts = tuple(n - 1 if d in turned else 0 for d, n in enumerate(x.shape))
     steps = tuple(-1 if d in turned else 1 for d in range(x.ndim))
-    return view(x, ("slice", starts, x.shape, steps), "flip")
+    return noted_view(view(x, ("slice", starts, x.shape, steps), "flip"), "flip", x, axis)
 
 
 def broadcast_to(
@@ -360,8 +398,13 @@ def broadcast_to(
     """
     if theirs:
         return retold(broadcast_to, locals())
+    if not sizes:
+        known = viewed("broadcast_to", x, shape)
+        if known is not None:
+            return known
     given = _ints("broadcast_to", (shape, *sizes))
-    return _broadcast("broadcast_to", x, given)
+    found = _broadcast("broadcast_to", x, given)
+    return found if sizes else noted_view(found, "broadcast_to", x, shape)
 
 
 def _broadcast(op: str, x: Tensor, wanted: Shape) -> Tensor:

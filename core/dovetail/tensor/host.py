@@ -26,7 +26,7 @@ from ..layout import StridedView
 from ..memory import storage as memory_of_storages
 from ..memory.allocator import Allocator, obtained
 from ..memory.pointer import DataPtr
-from ..memory.storage import Export, Storage, exported, storage_at
+from ..memory.storage import Export, Storage, exported, storage_at, storage_over
 from ..ops import table as ops
 from ..plugins.opened import Opened
 from ..settings import flags
@@ -57,9 +57,10 @@ def from_host(values: np.ndarray, dtype: DType, device: Device) -> Tensor:
 
 def fresh(s: Spec) -> Expr:
     """A leaf over newly allocated, uninitialised memory."""
-    nbytes = s.size * s.dtype.itemsize
-    ptr: DataPtr = opened(s.device).allocator.allocate(nbytes, current_handle(s.device))
-    storage = storage_at(ptr, nbytes, s.device)
+    device: Opened = s.device.opened or opened(s.device)
+    stream = current_handle(s.device)
+    ptr: DataPtr = device.allocate(s.size * s.itemsize, stream)
+    storage = storage_over(ptr, s.device)
     if flags.captures and (recorder := recording.current()) is not None:
         recorder.born(storage)
     return leaf(storage, s, s.strides, 0)
