@@ -78,6 +78,8 @@ def extents(op: str, shape: object) -> Shape:
     """A shape from an int or a sequence of ints. Raises: ShapeError."""
     if type(shape) is int and 0 <= shape <= LARGEST:
         return (shape,)
+    if type(shape) is tuple and len(shape) == 1 and type(shape[0]) is int:
+        return dimensions(op, shape)
     listed = values_of(op, shape).tolist() if isinstance(shape, _ARRAYS) else shape
     try:
         return dimensions(op, integers(op, listed, "shape"))

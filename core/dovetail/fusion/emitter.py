@@ -83,9 +83,7 @@ class Emitter:
             for a, ss in zip(accesses, strides, strict=True)
         }
         self._offsets = {
-            id(a): self.integer("o", a.offset)
-            for a in accesses
-            if a.offset and not self._folds(a)
+            id(a): self.integer("o", a.offset) for a in accesses if a.offset and not self._folds(a)
         }
 
     @staticmethod
