@@ -26,6 +26,7 @@ from ..graph.expr import leaf, spec, storage_of, tape_of
 from ..layout import Move, Shape, StridedView
 from ..ops import table as ops
 from ..respelled import UNGIVEN, retold
+from ..tensor.fields import expr_of
 from ..tensor.host import evaluated
 from ..tensor.operands import Array, brought
 from ..tensor.tensor import Tensor, alias, make, required, strided
@@ -41,6 +42,7 @@ from ..tensor.verbs import (
 )
 from .creation import extents
 from .datatypes import DTypeLike
+from .recipes import Remade
 
 __all__ = [
     "as_strided", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "diagonal", "expand_dims",
@@ -97,6 +99,14 @@ def reshape(
         known = viewed("reshape", x, shape)
         if known is not None:
             return known
+        if type(x) is Tensor and expr_of(x).op is None:  # what strides do not permit is noted, too
+            return _reshaped.given((x, shape), {})  # type: ignore[no-any-return]
+    return _as_shape(x, shape, sizes, copy)
+
+
+def _as_shape(
+    x: Tensor, shape: Sizes, sizes: tuple[Sizes, ...] = (), copy: bool | None = None
+) -> Tensor:
     new = _ints("reshape", (shape, *sizes))
     wanted = lay.resolve_reshape("reshape", required("reshape", x).shape, new)
     m = ("reshape", wanted)
@@ -110,6 +120,9 @@ def reshape(
         return view(apply(ops.COPY, (x,)), m)
     found = view(x, m)
     return found if copy is not None or sizes else noted_view(found, "reshape", x, shape)
+
+
+_reshaped = Remade(_as_shape)
 
 
 def view_as(x: Tensor, /, *shape: Sizes | DTypeLike) -> Tensor:

@@ -306,8 +306,8 @@ def _is_described(a: object, key: list[object], exprs: list[Expr]) -> bool:
     if kind is int or kind is bool or kind is str or a is None or kind is DType:
         key.append(a)
         return True
-    if kind is float:
-        key.append(a.hex())  # type: ignore[attr-defined]  # tells zeros apart
+    if kind is float:  # no NaN equals another, and zeros differ
+        key.append(a.hex() if a != a or a == 0 else a)  # type: ignore[attr-defined]  # as is said
         return True
     if kind is tuple or kind is list:
         values: Any = a
