@@ -22,12 +22,18 @@ def _values(*shape: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
 
 
+def _read(x: dt.Tensor) -> np.ndarray:
+    """The values; as long as a view by `numpy()` lives, all runs at once, and nothing is noted."""
+    return np.array(x.tolist())
+
+
 CASES: dict[str, tuple[Callable[[dt.Tensor], dt.Tensor], Callable[[np.ndarray], np.ndarray]]] = {
     "tril": (lambda x: dt.tril(x, k=1), lambda a: np.tril(a, 1)),
     "triu": (lambda x: dt.triu(x, -1), lambda a: np.triu(a, -1)),
     "stack": (lambda x: dt.stack([x, x + 1], axis=1), lambda a: np.stack([a, a + 1], 1)),
     "roll": (lambda x: dt.roll(x, 3, axis=0), lambda a: np.roll(a, 3, 0)),
-    "roll of all": (lambda x: dt.roll(x, (1, 2), axis=(0, 1)), lambda a: np.roll(a, (1, 2), (0, 1))),
+    "roll of all": (lambda x: dt.roll(x, (1, 2), axis=(0, 1)),
+                    lambda a: np.roll(a, (1, 2), (0, 1))),
     "tile": (lambda x: dt.tile(x, (2, 3)), lambda a: np.tile(a, (2, 3))),
     "repeat": (lambda x: dt.repeat(x, 3), lambda a: np.repeat(a, 3)),
     "repeat along": (lambda x: dt.repeat(x, 2, axis=1), lambda a: np.repeat(a, 2, 1)),
@@ -75,7 +81,7 @@ def test_each_time_the_result_is_of_what_is_given(name: str, form: str, pending:
         got = ours(x + 1 if pending else x)
         want = theirs(FORMS[form](a) + np.float32(1) if pending else FORMS[form](a))
         assert got.shape == want.shape
-        np.testing.assert_allclose(got.numpy(), want, rtol=2e-5, atol=1e-5)
+        np.testing.assert_allclose(_read(got), want, rtol=2e-5, atol=1e-5)
 
 
 def test_the_third_time_the_function_is_not_asked() -> None:
@@ -127,10 +133,10 @@ def test_one_operand_twice_is_not_two() -> None:
     a, b = _values(4, 3), _values(4, 3, seed=1)
     x, y = dt.asarray(a), dt.asarray(b)
     for _ in range(TIMES):
-        np.testing.assert_allclose(dt.vecdot(x, x).numpy(), (a * a).sum(-1), rtol=1e-5)
+        np.testing.assert_allclose(_read(dt.vecdot(x, x)), (a * a).sum(-1), rtol=1e-5)
     for _ in range(TIMES):
-        np.testing.assert_allclose(dt.vecdot(x, y).numpy(), (a * b).sum(-1), rtol=1e-5, atol=1e-6)
-        np.testing.assert_allclose(dt.vecdot(y, x[:1]).numpy(), (b * a[:1]).sum(-1), rtol=1e-5)
+        np.testing.assert_allclose(_read(dt.vecdot(x, y)), (a * b).sum(-1), rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(_read(dt.vecdot(y, x[:1])), (b * a[:1]).sum(-1), rtol=1e-5)
 
 
 def test_the_default_dtype_and_device_are_those_of_now() -> None:
@@ -187,9 +193,7 @@ def test_a_write_changes_nothing_that_was_recorded() -> None:
 def test_a_bad_index_is_the_lines_that_asked() -> None:
     x, bad = dt.asarray(_values(2, 3)), dt.asarray([[0], [5]])
     for _ in range(TIMES):
-        with pytest.raises(
-            dt.IndexOutOfRange, match="take_along_axis: 5 is out of range for axis 1"
-        ):
+        with pytest.raises(dt.IndexOutOfRange, match="take_along_axis: 5 is out of range"):
             dt.take_along_axis(x, bad, axis=1).tolist()
         with pytest.raises(dt.IndexOutOfRange, match="index: 7 is out of range for axis 0"):
             x[dt.asarray([0, 7])].tolist()
@@ -207,13 +211,13 @@ def test_inside_a_captured_function_and_eagerly() -> None:
 
     want = np.tril(a) + np.roll(a, 1)
     for _ in range(TIMES):
-        np.testing.assert_array_equal(f(x).numpy(), want)
+        np.testing.assert_array_equal(_read(f(x)), want)
     with dt.eager():
         for _ in range(TIMES):
-            np.testing.assert_array_equal((dt.tril(x) + dt.roll(x, 1)).numpy(), want)
+            np.testing.assert_array_equal(_read(dt.tril(x) + dt.roll(x, 1)), want)
     per_example = dt.func.vmap(lambda row: dt.roll(row, 1) + dt.zeros(4))
     for _ in range(TIMES):
-        np.testing.assert_array_equal(per_example(x).numpy(), np.roll(a, 1, 1))
+        np.testing.assert_array_equal(_read(per_example(x)), np.roll(a, 1, 1))
 
 
 VIEWS: dict[str, tuple[Callable[[dt.Tensor], dt.Tensor], Callable[[np.ndarray], np.ndarray]]] = {
@@ -245,10 +249,10 @@ def test_views_share_the_memory_of_what_is_given_now(name: str) -> None:
         seen = ours(x)
         assert seen.shape == theirs(a).shape
         assert seen.storage() is x.storage()
-        np.testing.assert_array_equal(seen.numpy(), theirs(a))
+        np.testing.assert_array_equal(_read(seen), theirs(a))
         x += 1
-        np.testing.assert_array_equal(seen.numpy(), theirs(a + 1))
-        np.testing.assert_array_equal(ours(x * 2).numpy(), theirs((a + 1) * 2))  # of pending work
+        np.testing.assert_array_equal(_read(seen), theirs(a + 1))
+        np.testing.assert_array_equal(_read(ours(x * 2)), theirs((a + 1) * 2))  # of pending work
 
 
 def test_new_axes_have_the_strides_of_a_dense_tensor() -> None:
@@ -268,14 +272,14 @@ def test_a_number_under_a_mask() -> None:
         x, b = dt.asarray(a), a.copy()
         x[dt.asarray(mask)] = 3
         b[mask] = 3
-        np.testing.assert_array_equal(x.numpy(), b)
+        np.testing.assert_array_equal(_read(x), b)
     x = dt.asarray(a)
     before = x * 1
     row = x[1]
     x[x < 0] = 0
-    np.testing.assert_array_equal(x.numpy(), np.where(a < 0, 0, a))
-    np.testing.assert_array_equal(row.numpy(), np.where(a < 0, 0, a)[1])
-    np.testing.assert_array_equal(before.numpy(), a)
+    np.testing.assert_array_equal(_read(x), np.where(a < 0, 0, a))
+    np.testing.assert_array_equal(_read(row), np.where(a < 0, 0, a)[1])
+    np.testing.assert_array_equal(_read(before), a)
     n = dt.asarray([1, 2])
     with pytest.raises(dt.DTypeError, match="setitem"):
         n[n > 1] = 0.5
@@ -286,4 +290,39 @@ def test_a_number_under_a_mask() -> None:
     y[y > 0] = 1.0
     dt.sum(y).backward()
     assert taped.grad is not None
-    np.testing.assert_array_equal(taped.grad.numpy(), (a <= 0).astype(np.float32))
+    np.testing.assert_array_equal(_read(taped.grad), (a <= 0).astype(np.float32))
+
+
+def test_views_of_what_is_given_are_no_results_of_their_own() -> None:
+    asked = []
+
+    def rest(x: dt.Tensor) -> dt.Tensor:
+        asked.append("rest")
+        return x[1:]
+
+    def doubled(x: dt.Tensor) -> dt.Tensor:
+        asked.append("doubled")
+        return x[1:] * 2
+
+    x = dt.asarray([1.0, 2.0, 3.0])
+    noted = Remade(rest)
+    for _ in range(TIMES):
+        assert noted.given((x,), {}).tolist() == [2.0, 3.0]
+    assert asked == ["rest"] * TIMES  # each is noted beside `x`
+    noted, asked[:] = Remade(doubled), []
+    for _ in range(TIMES):
+        assert noted.given((x + 1,), {}).tolist() == [6.0, 8.0]
+    assert asked == ["doubled"] * TIMES  # a view of what is pending changes that tensor
+    for _ in range(TIMES):
+        assert noted.given((x,), {}).tolist() == [4.0, 6.0]
+    assert asked == ["doubled"] * (TIMES + 2)
+
+
+def test_a_function_that_differs_where_gradients_flow_does_so() -> None:
+    for _ in range(TIMES):
+        assert dt.std(dt.asarray([1.0] * 4)).item() == 0
+    for _ in range(TIMES):
+        x = dt.asarray([1.0] * 4).requires_grad_()
+        dt.std(x).backward()
+        assert x.grad is not None
+        assert x.grad.tolist() == [0.0] * 4  # 0 / 0 by the rule of the root

@@ -288,7 +288,7 @@ def repeat(
     ([0, 0, 1, 1], [0, 0, 0, 1])
     """
     if type(repeats) is int:
-        return _evenly.given((x, repeats, axis), {})  # type: ignore[no-any-return]  # that does
+        return _evenly.given((x, repeats, axis), {})
     return _repeated(x, repeats, axis)
 
 

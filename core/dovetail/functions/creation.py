@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from .. import environment, settings
 from ..arguments import (
-    BEYOND_FLOAT,
     LARGEST,
     choice,
     dimensions,
@@ -33,7 +32,6 @@ from ..errors import (
     ArgumentTypeError,
     DTypeError,
     ShapeError,
-    ValueOverflow,
 )
 from ..graph.expr import Spec, node, spec
 from ..layout import Shape
@@ -48,9 +46,9 @@ from ..tensor.tensor import Tensor, make, required
 from ..tensor.verbs import apply, dispatch, view
 from ..tensor.writes import full_complex, write_value
 from . import datatypes
-from .datatypes import DeviceLike, DTypeLike, any_dtype, cast, real_dtype
+from .datatypes import REAL, DeviceLike, DTypeLike, any_dtype, cast, real_dtype, scalar
 from .forms import made_again, remade
-from .recipes import Remade, makers
+from .recipes import Remade, forget_makers
 
 ShapeLike: TypeAlias = int | Sequence[int] | np.ndarray | Tensor
 Fill: TypeAlias = Scalar | np.generic | np.ndarray | Tensor  # one number
@@ -60,18 +58,9 @@ __all__ = [
     "meshgrid", "ones", "ones_like", "tril", "triu", "zeros", "zeros_like",
 ]  # fmt: skip
 
-
-def _forget() -> None:
-    """Nothing that was made of nothing is known any more: the default dtype has changed."""
-    for known in makers:
-        known.turn()
-        known.turn()
-
-
-datatypes.when_default_changes.append(_forget)
+datatypes.when_default_changes.append(forget_makers)
 
 _ARRAYS = (Tensor, np.ndarray)
-_REAL = (bool, int, float)
 
 
 def extents(op: str, shape: object) -> Shape:
@@ -166,7 +155,7 @@ def zeros(
     """
     if more or theirs:
         return _sized(zeros, locals())
-    return _zeros.given((shape,), {"dtype": dtype, "device": device})  # type: ignore[no-any-return]
+    return _zeros.given((shape,), {"dtype": dtype, "device": device})
 
 
 def ones(
@@ -185,7 +174,7 @@ def ones(
     """
     if more or theirs:
         return _sized(ones, locals())
-    return _ones.given((shape,), {"dtype": dtype, "device": device})  # type: ignore[no-any-return]
+    return _ones.given((shape,), {"dtype": dtype, "device": device})
 
 
 def full(
@@ -206,13 +195,13 @@ def full(
     """
     if more or theirs:
         return _sized(full, locals())
-    if type(fill_value) not in _REAL:  # of a tensor the host reads what to fill it with
+    if type(fill_value) not in REAL:  # of a tensor the host reads what to fill it with
         return _full("full", shape, fill_value, dtype, device)
     options = {"dtype": dtype, "device": device}
-    return _filled.given((shape, fill_value), options)  # type: ignore[no-any-return]
+    return _filled.given((shape, fill_value), options)
 
 
-def _full(op: str, shape: ShapeLike, value: Fill, dtype: DTypeLike, wanted: DeviceLike) -> Tensor:
+def _full(op: str, shape: ShapeLike, value: Fill, dtype: DTypeLike, device: DeviceLike) -> Tensor:
     if isinstance(value, Tensor | np.generic | np.ndarray):
         dtype = value.dtype if dtype is None else dtype
         if value.size != 1:
@@ -220,30 +209,22 @@ def _full(op: str, shape: ShapeLike, value: Fill, dtype: DTypeLike, wanted: Devi
         value = values_of(op, value).item()
     if dtype is None:
         dtype = next((k for k in (bool, int, float, complex) if isinstance(value, k)), float)
-    return _constant(op, shape, value, dtype, wanted)
+    return _constant(op, shape, value, dtype, device)
 
 
-def _of_zeros(shape: ShapeLike, dtype: DTypeLike, device: DeviceLike) -> Tensor:
+def _of(op: str, n: int, shape: ShapeLike, dtype: DTypeLike, device: DeviceLike) -> Tensor:
     d = datatypes.default_dtype if dtype is None else dtype
-    return _constant("zeros", shape, 0, d, device)
+    return _constant(op, shape, n, d, device)
 
 
-def _of_ones(shape: ShapeLike, dtype: DTypeLike, device: DeviceLike) -> Tensor:
-    d = datatypes.default_dtype if dtype is None else dtype
-    return _constant("ones", shape, 1, d, device)
-
-
-def _of_number(shape: ShapeLike, value: Fill, dtype: DTypeLike, device: DeviceLike) -> Tensor:
-    return _full("full", shape, value, dtype, device)
-
-
-_zeros, _ones = Remade(_of_zeros, makes=True), Remade(_of_ones, makes=True)
-_filled = Remade(_of_number, makes=True)
+_zeros = Remade(partial(_of, "zeros", 0), makes=True)
+_ones = Remade(partial(_of, "ones", 1), makes=True)
+_filled = Remade(partial(_full, "full"), makes=True)
 
 
 def _alike(op: str, x: Tensor, value: Fill, dtype: DTypeLike, device: DeviceLike) -> Tensor:
     """A tensor of x's shape, filled with a number."""
-    if dtype is None and device is None and is_strided(x) and type(value) in _REAL:
+    if dtype is None and device is None and is_strided(x) and type(value) in REAL:
         s = expr_of(x).spec
         number = scalar(op, value, s.dtype)
         return make(node(ops.FULL, (number,), s, ((s.dtype,), s.dtype)))
@@ -269,25 +250,6 @@ def _sized(function: Callable[..., Tensor], scope: dict[str, Any]) -> Tensor:
     elif more and scope["dtype"] is None:
         scope["dtype"] = more.pop(0)
     return retold(function, {**scope, "more": more})
-
-
-def scalar(op: str, value: object, d: DType) -> bool | int | float:
-    """A real Python number as dtype `d` would hold it. Raises: ValueOverflow, DTypeError."""
-    if isinstance(value, complex):
-        raise DTypeError(f"{op}: {value} does not fit {d.name}, which is real")
-    if not isinstance(value, _REAL):
-        raise DTypeError(f"{op}: the value must be a number, not {type(value).__name__}")
-    if d.kind in "fc":
-        if isinstance(value, int) and not -BEYOND_FLOAT < value < BEYOND_FLOAT:
-            raise ValueOverflow(f"{op}: {shown(value)} does not fit {d.name}")
-        return float(value)
-    if d.kind == "b":
-        return bool(value)
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ValueOverflow(f"{op}: {value} does not fit {d.name}")
-    if not d.min <= int(value) <= d.max:
-        raise ValueOverflow(f"{op}: {shown(value)} does not fit {d.name} ({d.min}..{d.max})")
-    return int(value)
 
 
 def empty_like(

@@ -65,12 +65,12 @@ DRAWN: dict[str, str] = {
 
 def remade(composed: Callable[P, R]) -> Callable[P, R]:
     """`into`, of a function whose graph depends on shapes, dtypes and options: it is noted."""
-    return into(composed, Remade(composed))
+    return into(composed, Remade(cast(Function, composed)))
 
 
 def made_again(composed: Callable[P, R]) -> Callable[P, R]:
     """`remade`, of a function that makes tensors of nothing."""
-    return into(composed, Remade(composed, makes=True))
+    return into(composed, Remade(cast(Function, composed), makes=True))
 
 
 def into(composed: Callable[P, R], noted: Remade | None = None) -> Callable[P, R]:

@@ -63,7 +63,7 @@ def getitem(x: Tensor, key: Key) -> Tensor:
     if e is not None:
         return alias(x, make(e))
     if is_integer_tensor(key) and is_strided(x) and expr_of(x).spec.shape:
-        return _taken("index", x, key, 0) if x.ndim == 1 else _rows.given((x, key), {})  # type: ignore[no-any-return]
+        return _taken("index", x, key, 0) if x.ndim == 1 else _rows.given((x, key), {})
     if is_strided(key) and is_strided(x) and expr_of(key).spec is _mask_of(expr_of(x).spec):
         flat = x if x.ndim == 1 else view(x, ("reshape", (x.size,)))
         return fetch(flat, true_positions(key, x.device))

@@ -224,8 +224,7 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
     >>> dt.matrix_transpose(dt.asarray([[1, 2], [3, 4]], device="reference")).tolist()
     [[1, 3], [2, 4]]
     """
-    known = viewed("matrix_transpose", x)
-    if known is not None:
+    if (known := viewed("matrix_transpose", x)) is not None:
         return known
     if required("matrix_transpose", x).ndim < 2:
         raise ShapeError(f"matrix_transpose: needs at least 2 dimensions, not shape {x.shape}")

@@ -47,10 +47,14 @@ cdef class Remade:
     cdef public bint makes
     cdef public dict _young
 
-    @cython.locals(exprs=list, key=list, whole=tuple, steps=list, found=list)
+    @cython.locals(exprs=list, key=list, whole=tuple, steps=list)
     cpdef given(self, tuple args, dict options)
+    @cython.locals(found=list)
+    cpdef _made(self, tuple args, dict options, tuple key, list exprs, list steps)
 
 
 cpdef list _key(tuple args, dict options, list exprs, bint makes)
-@cython.locals(e=Expr, other=Expr)
 cpdef bint _is_described(object a, list key, list exprs) except -1
+cpdef bint _is_plain(object a) except -1
+@cython.locals(other=Expr)
+cpdef bint _is_added(Expr e, list key, list exprs) except -1

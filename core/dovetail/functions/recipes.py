@@ -209,14 +209,14 @@ class Remade:
 
     __slots__ = ("_young", "function", "known", "makes")
 
-    def __init__(self, function: Callable[..., Any], makes: bool = False) -> None:
+    def __init__(self, function: Callable[..., Tensor], makes: bool = False) -> None:
         self.function, self.makes = function, makes
         self.known: Recent[tuple[object, ...], Recipe] = Recent(1024)
         self._young = self.known.young  # which stays the same dict
         if makes:
             makers.append(self.known)
 
-    def given(self, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    def given(self, args: tuple[Any, ...], options: dict[str, Any]) -> Tensor:
         """What the function gives for these arguments."""
         exprs: list[Expr] = []
         key: list[object] | None = None
@@ -230,20 +230,33 @@ class Remade:
             steps = self.known.find(whole)
         if steps:
             return make(again(steps, exprs))
-        if steps is None:
-            self.known[whole] = _ONCE
-        if steps is not _ONCE:
-            return self.function(*args, **options)
+        return self._made(args, options, whole, exprs, steps)
+
+    def _made(
+        self, args: tuple[Any, ...], options: dict[str, Any], key: tuple[object, ...],
+        exprs: list[Expr], steps: Recipe | None,
+    ) -> Tensor:  # fmt: skip
+        """The same, by the function."""
         before = counters.evaluations
         result = self.function(*args, **options)
-        found = None
-        if is_strided(result) and counters.evaluations == before and _is_new(result, exprs):
-            found = recipe(expr_of(result), exprs, views=_all_leaves(exprs))
-        self.known[whole] = found or _NEVER
+        if steps is None:
+            self.known[key] = _ONCE
+        elif steps is _ONCE:
+            found = None
+            if is_strided(result) and counters.evaluations == before and _is_new(result, exprs):
+                found = recipe(expr_of(result), exprs, views=_all_leaves(exprs))
+            self.known[key] = found or _NEVER
         return result
 
 
-makers: list[Recent[tuple[object, ...], Recipe]] = []  # what forgets when the default dtype changes
+makers: list[Recent[tuple[object, ...], Recipe]] = []
+
+
+def forget_makers() -> None:
+    """What was made of nothing is not known any more: the default dtype has changed."""
+    for known in makers:
+        known.turn()
+        known.turn()
 
 
 def _key(
@@ -288,36 +301,42 @@ _PENDING = object()  # in a key, of a node that is
 def _is_described(a: object, key: list[object], exprs: list[Expr]) -> bool:
     """Whether an argument could be added to the key."""
     if is_strided(a):
-        e = expr_of(a)
-        if e.tape is not None or (e.op is None and e.storage.pending is not None):
-            return False
-        for other in exprs:
-            if other is e or (e.op is None and other.op is None and other.storage is e.storage):
-                return False  # which of them is read would not be known
-        exprs.append(e)
-        key.append(e.spec)
-        if e.op is not None:
-            key.append(_PENDING)
-        elif e.strides is not e.spec.strides:
-            key.append(e.strides)
-        return True
+        return _is_added(expr_of(a), key, exprs)
     kind = type(a)
     key.append(kind)
-    if kind is int or kind is bool or kind is str or a is None or kind is DType:
-        key.append(a)
-        return True
     if kind is float:  # no NaN equals another, and zeros differ
         key.append(a.hex() if a != a or a == 0 else a)  # type: ignore[attr-defined]  # as is said
-        return True
-    if kind is tuple or kind is list:
+    elif kind is tuple or kind is list:
         values: Any = a
         key.append(len(values))
         for value in values:
             if not _is_described(value, key, exprs):
-                break
-        else:
-            return True
-    if kind is Device and a.opened is not None:  # type: ignore[attr-defined]  # as above
+                return False
+    else:
         key.append(a)
-        return True
-    return False
+        return _is_plain(a)
+    return True
+
+
+def _is_plain(a: object) -> bool:
+    """Whether an option is equal only to what means the same."""
+    kind = type(a)
+    if kind is Device:
+        return a.opened is not None  # type: ignore[attr-defined]  # as is said
+    return kind is int or kind is bool or kind is str or a is None or kind is DType
+
+
+def _is_added(e: Expr, key: list[object], exprs: list[Expr]) -> bool:
+    """Whether the node of a tensor could be: no gradient flows through it, nor waits its memory."""
+    if e.tape is not None or (e.op is None and e.storage.pending is not None):
+        return False
+    for other in exprs:
+        if other is e or (e.op is None and other.op is None and other.storage is e.storage):
+            return False  # which of them is read would not be known
+    exprs.append(e)
+    key.append(e.spec)
+    if e.op is not None:
+        key.append(_PENDING)
+    elif e.strides is not e.spec.strides:
+        key.append(e.strides)
+    return True

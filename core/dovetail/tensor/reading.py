@@ -1,5 +1,6 @@
-"""Reading host memory, an element or as an array: compiled (`reading.pyx`) without `ctypes` or
-dictionaries between.
+"""Host memory, read by the element or as an array.
+
+Compiled (`reading.pyx`) there is no `ctypes` between, nor a dictionary.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ is wrong. It takes four times as long.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from ..arguments import DIMENSIONS
 from ..graph.expr import Expr, leaf, spec
@@ -22,7 +23,7 @@ def basic_leaf(x: Tensor, key: object) -> Expr | None:
     if e.op is not None or e.storage.pending is not None or e.tape is not None:
         return None
     whole, steps = e.spec.shape, e.strides
-    parts = list(key) if type(key) is tuple else [key]
+    parts: list[Any] = list(key) if type(key) is tuple else [key]
     ndim = len(whole)
     taken = sum(part is not None and part is not Ellipsis for part in parts)
     if taken > ndim:

@@ -277,19 +277,20 @@ def viewed(name: str, x: object, first: object = None, second: object = None) ->
     """
     if type(x) is not Tensor:
         return None
-    e = expr_of(x)
-    if e.op is not None or e.tape is not None or e.storage.pending is not None:
+    e, given = expr_of(x), (first, second)
+    if not _is_in_memory(e) or not _are_plain(given):  # equal ones would else be found: 1.0, True
         return None
-    given = (first, second)
-    if not _are_plain(given):  # equal ones would else be found: 1.0, True
-        return None
-    found = _young_views.get((name, e.spec, e.strides, given))
+    key = (name, e.spec, e.strides, given)
+    found = _young_views.get(key) or _views.find(key)
     if found is None:
-        found = _views.find((name, e.spec, e.strides, given))
-        if found is None:
-            return None
+        return None
     s, strides, offset = found
     return alias(x, make(leaf(e.storage, s, strides, e.offset + offset)))
+
+
+def _is_in_memory(e: Expr) -> bool:
+    """Whether a node is a leaf in memory, through which no gradient flows."""
+    return e.op is None and e.tape is None and e.storage.pending is None
 
 
 def _are_plain(given: tuple[object, ...]) -> bool:
@@ -311,8 +312,7 @@ def noted_view(
     given = (first, second)
     if type(x) is Tensor and type(seen) is Tensor and _are_plain(given):
         e, made = expr_of(x), expr_of(seen)
-        plain = e.op is None and e.tape is None and e.storage.pending is None
-        if plain and made.op is None and made.storage is e.storage:
+        if _is_in_memory(e) and made.op is None and made.storage is e.storage:
             found = made.spec, made.strides, made.offset - e.offset
             _views[name, e.spec, e.strides, given] = found
     return seen
