@@ -292,7 +292,7 @@ def _random(xp: Foreign, x: Foreign) -> Foreign:
     n = _size(x)
     if xp is np:
         return _RNG.random(n, dtype="f4")[:0]
-    made = xp.random.random((n,)) if hasattr(xp.random, "random") else xp.random.uniform((n,))
+    made = xp.random.uniform((n,))
     xp.evaluate(made)
     return made[:0]
 

@@ -25,6 +25,7 @@ from dovetail.memory import (
     get_allocator,
     set_allocator,
 )
+from dovetail.memory.blocks import WIDE
 from dovetail.memory.growing import SLACK
 from dovetail.memory.mending import BUSY
 from dovetail.memory.storage import storage_at
@@ -127,6 +128,27 @@ def test_neighbours_merge() -> None:
     whole = [allocator.allocate(MIB) for _ in range(2)]
     assert backend.calls == 1
     check(backend, allocator, whole)
+
+
+def test_a_large_block_is_handed_out_again_as_it_is_and_merged_for_another_size() -> None:
+    backend, allocator = make()
+    first, rest = allocator.allocate(6 * MIB), allocator.allocate(4 * MIB)
+    place = first.handle, first.offset
+    cut = len(allocator.snapshot()[0].blocks)
+    for _ in range(3):
+        del first
+        first = allocator.allocate(6 * MIB)
+        assert (first.handle, first.offset) == place
+        assert len(allocator.snapshot()[0].blocks) == cut
+    del first, rest  # neighbours, each in the bin of its size
+    whole = allocator.allocate(10 * MIB)  # which both make up
+    assert (whole.handle, whole.offset) == place
+    assert backend.calls == 1
+    held = [allocator.allocate(11 * MIB + k * KIB) for k in range(2 * WIDE)]  # more than have bins
+    del held, whole
+    allocator.empty_cache()
+    assert allocator.stats().reserved_bytes == 0
+    check(backend, allocator, [])
 
 
 def test_the_best_fit_is_taken() -> None:

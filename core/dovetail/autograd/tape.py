@@ -452,7 +452,7 @@ class OpNode(Node):
         part = fitted_gradient(part, want)
         if found is None and key is not None:
             strange = type(part) is not Tensor or counters.evaluations > before
-            made = None if strange else recipe(part._expr, given, views=True)
+            made = None if strange else recipe(part._expr, given, True, False)
             _parts[key] = False if made is None else made
         return part
 

@@ -26,8 +26,9 @@ from ..tensor.verbs import apply, dispatch, is_viewable, pending_view, slice_alo
 from ..tensor.writes import write_out
 from .creation import extents
 from .datatypes import cast
-from .forms import into
+from .forms import into, remade
 from .manipulation import Axes, expand_dims, ravel, reshape
+from .recipes import Remade
 
 __all__ = ["concat", "contiguous", "copy", "repeat", "roll", "stack", "tile"]
 
@@ -174,7 +175,7 @@ def _require_same_device(op: str, parts: Sequence[Tensor]) -> None:
         raise DeviceError(f"{op}: tensors are on {names}; move them with x.to(device)")
 
 
-@into
+@remade
 def stack(arrays: Sequence[Array], /, axis: int = 0, *, out: Tensor | None = None) -> Tensor:
     """The tensors one after the other along a new axis.
 
@@ -208,7 +209,7 @@ def stack(arrays: Sequence[Array], /, axis: int = 0, *, out: Tensor | None = Non
     return _rejoined(exprs, *known)
 
 
-@into
+@remade
 def roll(
     x: Tensor, /, shift: Axes, axis: Axes | None = None, *, out: Tensor | None = None
 ) -> Tensor:
@@ -286,6 +287,12 @@ def repeat(
     >>> dt.repeat(x, 2).tolist(), dt.repeat(x, [3, 1]).tolist()
     ([0, 0, 1, 1], [0, 0, 0, 1])
     """
+    if type(repeats) is int:
+        return _evenly.given((x, repeats, axis), {})
+    return _repeated(x, repeats, axis)
+
+
+def _repeated(x: Tensor, repeats: int | Sequence[int] | Tensor, axis: int | None) -> Tensor:
     if axis is None:
         x, axis = ravel(required("repeat", x)), 0
     d = lay.axis("repeat", axis, required("repeat", x).ndim)
@@ -301,6 +308,9 @@ def repeat(
     inner = (*x.shape[: d + 1], repeats, *x.shape[d + 1 :])
     wide = view(expand_dims(x, axis=d + 1), ("expand", inner))
     return _copied(wide, (*x.shape[:d], n * repeats, *x.shape[d + 1 :]))
+
+
+_evenly = Remade(_repeated)  # where no tensor says how often
 
 
 def _repeat_each(x: Tensor, times: Shape, axis: int) -> Tensor:
@@ -328,7 +338,7 @@ def _repeat_each(x: Tensor, times: Shape, axis: int) -> Tensor:
     )
 
 
-@into
+@remade
 def tile(x: Tensor, repetitions: int | Sequence[int], /, *, out: Tensor | None = None) -> Tensor:
     """The whole tensor repeated along each axis.
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from .. import environment, settings
 from ..arguments import (
-    BEYOND_FLOAT,
+    LARGEST,
     choice,
     dimensions,
     flag,
@@ -25,14 +25,13 @@ from ..arguments import (
     real,
     shown,
 )
-from ..device import usable
+from ..device import default_device, usable
 from ..dtypes import DType, bool_, float32, float64, int64
 from ..errors import (
     ArgumentError,
     ArgumentTypeError,
     DTypeError,
     ShapeError,
-    ValueOverflow,
 )
 from ..graph.expr import Spec, node, spec
 from ..layout import Shape
@@ -47,8 +46,9 @@ from ..tensor.tensor import Tensor, make, required
 from ..tensor.verbs import apply, dispatch, view
 from ..tensor.writes import full_complex, write_value
 from . import datatypes
-from .datatypes import DeviceLike, DTypeLike, any_dtype, cast, real_dtype
-from .forms import into, made_into
+from .datatypes import REAL, DeviceLike, DTypeLike, any_dtype, cast, real_dtype, scalar
+from .forms import made_again, made_into, remade
+from .recipes import Remade, forget_makers
 
 ShapeLike: TypeAlias = int | Sequence[int] | np.ndarray | Tensor
 Fill: TypeAlias = Scalar | np.generic | np.ndarray | Tensor  # one number
@@ -58,12 +58,17 @@ __all__ = [
     "meshgrid", "ones", "ones_like", "tril", "triu", "zeros", "zeros_like",
 ]  # fmt: skip
 
+datatypes.when_default_changes.append(forget_makers)
+
 _ARRAYS = (Tensor, np.ndarray)
-_REAL = (bool, int, float)
 
 
 def extents(op: str, shape: object) -> Shape:
     """A shape from an int or a sequence of ints. Raises: ShapeError."""
+    if type(shape) is int and 0 <= shape <= LARGEST:
+        return (shape,)
+    if type(shape) is tuple and len(shape) == 1 and type(shape[0]) is int:
+        return dimensions(op, shape)
     listed = values_of(op, shape).tolist() if isinstance(shape, _ARRAYS) else shape
     try:
         return dimensions(op, integers(op, listed, "shape"))
@@ -129,7 +134,10 @@ def _unfilled(op: str, s: Spec, allocator: Allocator | None = None) -> Tensor:
 
 def _spec(op: str, shape: ShapeLike, dtype: DTypeLike, wanted: DeviceLike) -> Spec:
     found = datatypes.default_dtype if dtype is None else any_dtype(op, dtype)
-    return spec(extents(op, shape), found, usable(wanted, op), op)
+    device = default_device() if wanted is None else usable(wanted, op)
+    if device.opened is None:
+        usable(device, op)
+    return spec(extents(op, shape), found, device, op)
 
 
 def zeros(
@@ -148,7 +156,7 @@ def zeros(
     """
     if more or theirs or out is not None:
         return _sized(zeros, locals())
-    return _constant("zeros", shape, 0, datatypes.default_dtype if dtype is None else dtype, device)
+    return _zeros.given((shape,), {"dtype": dtype, "device": device})
 
 
 def ones(
@@ -167,7 +175,7 @@ def ones(
     """
     if more or theirs or out is not None:
         return _sized(ones, locals())
-    return _constant("ones", shape, 1, datatypes.default_dtype if dtype is None else dtype, device)
+    return _ones.given((shape,), {"dtype": dtype, "device": device})
 
 
 def full(
@@ -188,10 +196,13 @@ def full(
     """
     if more or theirs or out is not None:
         return _sized(full, locals())
-    return _full("full", shape, fill_value, dtype, device)
+    if type(fill_value) not in REAL:  # of a tensor the host reads what to fill it with
+        return _full("full", shape, fill_value, dtype, device)
+    options = {"dtype": dtype, "device": device}
+    return _filled.given((shape, fill_value), options)
 
 
-def _full(op: str, shape: ShapeLike, value: Fill, dtype: DTypeLike, wanted: DeviceLike) -> Tensor:
+def _full(op: str, shape: ShapeLike, value: Fill, dtype: DTypeLike, device: DeviceLike) -> Tensor:
     if isinstance(value, Tensor | np.generic | np.ndarray):
         dtype = value.dtype if dtype is None else dtype
         if value.size != 1:
@@ -199,7 +210,27 @@ def _full(op: str, shape: ShapeLike, value: Fill, dtype: DTypeLike, wanted: Devi
         value = values_of(op, value).item()
     if dtype is None:
         dtype = next((k for k in (bool, int, float, complex) if isinstance(value, k)), float)
-    return _constant(op, shape, value, dtype, wanted)
+    return _constant(op, shape, value, dtype, device)
+
+
+def _of(op: str, n: int, shape: ShapeLike, dtype: DTypeLike, device: DeviceLike) -> Tensor:
+    d = datatypes.default_dtype if dtype is None else dtype
+    return _constant(op, shape, n, d, device)
+
+
+_zeros = Remade(partial(_of, "zeros", 0), makes=True)
+_ones = Remade(partial(_of, "ones", 1), makes=True)
+_filled = Remade(partial(_full, "full"), makes=True)
+
+
+def _alike(op: str, x: Tensor, value: Fill, dtype: DTypeLike, device: DeviceLike) -> Tensor:
+    """A tensor of x's shape, filled with a number."""
+    if dtype is None and device is None and is_strided(x) and type(value) in REAL:
+        s = expr_of(x).spec
+        number = scalar(op, value, s.dtype)
+        return make(node(ops.FULL, (number,), s, ((s.dtype,), s.dtype)))
+    dtype, device = _like(op, x, dtype, device)
+    return _full(op, x.shape, value, dtype, device)
 
 
 def _constant(
@@ -220,25 +251,6 @@ def _sized(function: Callable[..., Tensor], scope: dict[str, Any]) -> Tensor:
     elif more and scope["dtype"] is None:
         scope["dtype"] = more.pop(0)
     return made_into(function, out, {**scope, "more": more, "out": None}, function is not empty)
-
-
-def scalar(op: str, value: object, d: DType) -> bool | int | float:
-    """A real Python number as dtype `d` would hold it. Raises: ValueOverflow, DTypeError."""
-    if isinstance(value, complex):
-        raise DTypeError(f"{op}: {value} does not fit {d.name}, which is real")
-    if not isinstance(value, _REAL):
-        raise DTypeError(f"{op}: the value must be a number, not {type(value).__name__}")
-    if d.kind in "fc":
-        if isinstance(value, int) and not -BEYOND_FLOAT < value < BEYOND_FLOAT:
-            raise ValueOverflow(f"{op}: {shown(value)} does not fit {d.name}")
-        return float(value)
-    if d.kind == "b":
-        return bool(value)
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ValueOverflow(f"{op}: {value} does not fit {d.name}")
-    if not d.min <= int(value) <= d.max:
-        raise ValueOverflow(f"{op}: {shown(value)} does not fit {d.name} ({d.min}..{d.max})")
-    return int(value)
 
 
 def empty_like(
@@ -280,8 +292,7 @@ def zeros_like(
     """
     if more or theirs:
         return _sized(zeros_like, locals())
-    dtype, device = _like("zeros_like", x, dtype, device)
-    return _constant("zeros_like", x.shape, 0, dtype, device)
+    return _alike("zeros_like", x, 0, dtype, device)
 
 
 def ones_like(
@@ -300,8 +311,7 @@ def ones_like(
     """
     if more or theirs:
         return _sized(ones_like, locals())
-    dtype, device = _like("ones_like", x, dtype, device)
-    return _constant("ones_like", x.shape, 1, dtype, device)
+    return _alike("ones_like", x, 1, dtype, device)
 
 
 def full_like(
@@ -321,8 +331,7 @@ def full_like(
     """
     if more or theirs:
         return _sized(full_like, locals())
-    dtype, device = _like("full_like", x, dtype, device)
-    return _full("full_like", x.shape, fill_value, dtype, device)
+    return _alike("full_like", x, fill_value, dtype, device)
 
 
 def _like(op: str, x: Tensor, dtype: DTypeLike, wanted: DeviceLike) -> tuple[DTypeLike, DeviceLike]:
@@ -331,7 +340,7 @@ def _like(op: str, x: Tensor, dtype: DTypeLike, wanted: DeviceLike) -> tuple[DTy
     return x.dtype if dtype is None else dtype, x.device if wanted is None else wanted
 
 
-@into
+@made_again
 def arange(
     start: Fill, /, stop: Fill | None = None, step: Fill = 1, *, dtype: DTypeLike = None,
     device: DeviceLike = None, out: Tensor | None = None,
@@ -415,7 +424,7 @@ def _count(start: float, stop: float, step: float, ints: bool) -> int:
     return dimensions("arange", (max(0, found),))[0]
 
 
-@into
+@made_again
 def linspace(
     start: complex, stop: complex, /, num: int, *, dtype: DTypeLike = None,
     device: DeviceLike = None, endpoint: bool = True, out: Tensor | None = None,
@@ -463,7 +472,7 @@ def _real_bound(op: str, value: object, name: str) -> float:
     return real(op, _bound(op, value, name), name)
 
 
-@into
+@made_again
 def eye(
     n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: DTypeLike = None,
     device: DeviceLike = None, out: Tensor | None = None,
@@ -495,7 +504,7 @@ def _places(op: str, shape: Shape, k: int, device: DeviceLike) -> tuple[Tensor, 
     return columns, apply(ops.ADD, (rows, k)) if k else rows
 
 
-@into
+@remade
 def tril(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
     """The lower triangles of matrices: what is above the k-th diagonal becomes 0.
 
@@ -513,7 +522,7 @@ def tril(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
     return apply(ops.WHERE, (_below("tril", x, k), x, _zero(x)))
 
 
-@into
+@remade
 def triu(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
     """The upper triangles of matrices: what is below the k-th diagonal becomes 0.
 

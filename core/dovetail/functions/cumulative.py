@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from .. import layout as lay
-from ..arguments import flag, integer, named
+from ..arguments import flag, integer
 from ..dtypes import bool_
 from ..errors import ArgumentError, DTypeError, ShapeError
 from ..graph.expr import node, spec
@@ -16,17 +16,16 @@ from ..ops import table as ops
 from ..tensor.operands import Array, Operand, brought
 from ..tensor.tensor import Tensor, make, required, strided
 from ..tensor.verbs import apply, slice_along
-from ..tensor.writes import write_out
 from .copies import concat
 from .creation import full
 from .datatypes import DTypeLike, any_dtype, result_type
-from .forms import into
+from .forms import remade
 from .manipulation import broadcast_to
 
 __all__ = ["cumulative_logsumexp", "cumulative_prod", "cumulative_sum", "diff"]
 
 
-@named
+@remade
 def cumulative_sum(
     x: Tensor, /, axis: int | None = None, *, dtype: DTypeLike = None,
     include_initial: bool = False, out: Tensor | None = None,
@@ -45,10 +44,10 @@ def cumulative_sum(
     >>> dt.cumulative_sum(x).tolist(), dt.cumulative_sum(x, include_initial=True).tolist()
     ([1, 3, 6], [0, 1, 3, 6])
     """
-    return _running(ops.CUMULATIVE_SUM, x, axis, dtype, include_initial, out)
+    return _running(ops.CUMULATIVE_SUM, x, axis, dtype, include_initial)
 
 
-@named
+@remade
 def cumulative_prod(
     x: Tensor, /, axis: int | None = None, *, dtype: DTypeLike = None,
     include_initial: bool = False, out: Tensor | None = None,
@@ -67,10 +66,10 @@ def cumulative_prod(
     >>> dt.cumulative_prod(dt.asarray([1, 2, 3], device="reference")).tolist()
     [1, 2, 6]
     """
-    return _running(ops.CUMULATIVE_PROD, x, axis, dtype, include_initial, out)
+    return _running(ops.CUMULATIVE_PROD, x, axis, dtype, include_initial)
 
 
-@named
+@remade
 def cumulative_logsumexp(
     x: Tensor, /, axis: int | None = None, *, dtype: DTypeLike = None,
     include_initial: bool = False, out: Tensor | None = None,
@@ -88,12 +87,10 @@ def cumulative_logsumexp(
     >>> dt.cumulative_logsumexp(dt.zeros(3, device="reference")).tolist()
     [0.0, 0.6931471824645996, 1.0986123085021973]
     """
-    return _running(ops.CUMULATIVE_LOGSUMEXP, x, axis, dtype, include_initial, out)
+    return _running(ops.CUMULATIVE_LOGSUMEXP, x, axis, dtype, include_initial)
 
 
-def _running(
-    op: ops.Op, x: Tensor, axis: int | None, dtype: DTypeLike, initial: bool, out: Tensor | None
-) -> Tensor:
+def _running(op: ops.Op, x: Tensor, axis: int | None, dtype: DTypeLike, initial: bool) -> Tensor:
     initial = flag(op.name, initial, "include_initial")
     if strided(op.name, x).ndim == 0:
         raise ShapeError(f"{op.name}: needs at least 1 dimension; see dt.reshape(x, (1,))")
@@ -105,11 +102,10 @@ def _running(
     if kind is bool_:
         raise DTypeError(f"{op.name}: the result's dtype cannot be bool; see dt.any, dt.all")
     shape = (*x.shape[:d], x.shape[d] + initial, *x.shape[d + 1 :])
-    result = make(node(op, (x._expr,), spec(shape, kind, x.device, op.name), attrs))
-    return result if out is None else write_out(op.name, out, result)
+    return make(node(op, (x._expr,), spec(shape, kind, x.device, op.name), attrs))
 
 
-@into
+@remade
 def diff(
     x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Operand | None = None,
     append: Operand | None = None, out: Tensor | None = None,

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from .. import dtypes as D
-from ..arguments import flag, shown
+from ..arguments import BEYOND_FLOAT, flag, shown
 from ..device import Device
 from ..device import device as device_named
 from ..dtypes import DType, dtype
 from ..engine import recording
-from ..errors import ArgumentError, DTypeError
+from ..errors import ArgumentError, DTypeError, ValueOverflow
 from ..graph.expr import tape_of
 from ..ops.dtype_rules import common
 from ..ops.table import ASTYPE, COPY, TO_DEVICE
@@ -28,6 +29,8 @@ __all__ = [
     "astype", "can_cast", "finfo", "get_default_dtype", "iinfo", "isdtype", "result_type",
     "set_default_dtype",
 ]  # fmt: skip
+
+REAL = (bool, int, float)
 
 default_dtype = D.float32
 when_default_changes: list[Callable[[], None]] = []  # what is to be done then
@@ -48,6 +51,25 @@ def real_dtype(op: str, given: DTypeLike) -> DType:
 def any_dtype(op: str, given: DTypeLike) -> DType:
     """The dtype named by `given`. Raises: DTypeError."""
     return dtype(given, op)
+
+
+def scalar(op: str, value: object, d: DType) -> bool | int | float:
+    """A real Python number as dtype `d` would hold it. Raises: ValueOverflow, DTypeError."""
+    if isinstance(value, complex):
+        raise DTypeError(f"{op}: {value} does not fit {d.name}, which is real")
+    if not isinstance(value, REAL):
+        raise DTypeError(f"{op}: the value must be a number, not {type(value).__name__}")
+    if d.kind in "fc":
+        if isinstance(value, int) and not -BEYOND_FLOAT < value < BEYOND_FLOAT:
+            raise ValueOverflow(f"{op}: {shown(value)} does not fit {d.name}")
+        return float(value)
+    if d.kind == "b":
+        return bool(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueOverflow(f"{op}: {value} does not fit {d.name}")
+    if not d.min <= int(value) <= d.max:
+        raise ValueOverflow(f"{op}: {shown(value)} does not fit {d.name} ({d.min}..{d.max})")
+    return int(value)
 
 
 def get_default_dtype() -> DType:

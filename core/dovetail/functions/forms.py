@@ -25,6 +25,7 @@ from ..tensor.writes import (
     write_node_out,
     write_result,
 )
+from .recipes import Remade
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -62,10 +63,21 @@ DRAWN: dict[str, str] = {
 }
 
 
-def into(composed: Callable[P, R]) -> Callable[P, R]:
+def remade(composed: Callable[P, R]) -> Callable[P, R]:
+    """`into`, of a function whose graph depends on shapes, dtypes and options: it is noted."""
+    return into(composed, Remade(cast(Function, composed)))
+
+
+def made_again(composed: Callable[P, R]) -> Callable[P, R]:
+    """`remade`, of a function that makes tensors of nothing."""
+    return into(composed, Remade(cast(Function, composed), makes=True))
+
+
+def into(composed: Callable[P, R], noted: Remade | None = None) -> Callable[P, R]:
     """`arguments.named`, of a function whose result goes into `out` where that is given.
 
     `composed` has the parameter `out` for those who read its signature, and never gets it.
+    `noted`: what knows how its results are made, see `remade`.
     """
     name = composed.__name__
 
@@ -73,7 +85,7 @@ def into(composed: Callable[P, R]) -> Callable[P, R]:
         if out is not None:
             options = _as_out(out, parameters(composed), options)
         try:
-            found = composed(*args, **options)
+            found = composed(*args, **options) if noted is None else noted.given(args, options)
         except DovetailError as error:
             if name not in str(error):
                 error.args = (f"{name}: {error}", *error.args[1:])

@@ -3,11 +3,11 @@ cimport cython
 
 from dovetail.functions.index_keys cimport is_integer_tensor
 from dovetail.functions.recipes cimport again
-from dovetail.graph.expr cimport Expr, Spec, ask, node
+from dovetail.graph.expr cimport Expr, Spec, ask, node, spec
 from dovetail.memory.callers cimport caller
 from dovetail.tensor.fields cimport expr_of, is_strided
 from dovetail.tensor.slicing cimport basic_leaf
-from dovetail.tensor.writes cimport value_node, write
+from dovetail.tensor.writes cimport to_spec, value_node, write
 
 
 @cython.locals(want=Spec)
@@ -15,3 +15,5 @@ cpdef Expr _value(object name, object value, object target)
 cpdef bint _is_number(Expr e, Spec want) except -1
 @cython.locals(e=Expr, i=Expr, v=Expr, made=Expr, key=tuple, found=tuple)
 cpdef list _put_at(object x, object index, object value)
+@cython.locals(e=Expr, under=Expr, s=Spec)
+cpdef list _number_under(object x, object mask, object value)

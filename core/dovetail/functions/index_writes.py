@@ -77,11 +77,31 @@ def setitem(x: Tensor, key: Key, value: Operand) -> None:
     if is_integer_tensor(key) and is_strided(x) and expr_of(x).spec.shape:
         write("setitem", x, _put_at(x, key, value), updates=True)
         return
+    if type(value) in _NUMBERS and is_strided(x) and is_strided(key):
+        made = _number_under(x, key, value)
+        if made:
+            write("setitem", x, made)
+            return
     parts = key_parts(strided("setitem", x), key)
     if not any(is_array(p) for p in parts):
         write_value("setitem", basic_view(x, parts), value)
     elif not _written_by_mask(x, parts, value):
         _scatter("setitem", select("setitem", x, parts), value, "set")
+
+
+_NUMBERS = (int, float, bool)
+
+
+def _number_under(x: Tensor, mask: Tensor, value: Operand) -> Holder[Expr]:
+    """What x is after `x[mask] = value`; nothing where this is for the general way."""
+    e, under = expr_of(x), expr_of(mask)
+    s = e.spec
+    if e.op is not None or e.storage.pending is not None or not s.shape:
+        return []
+    if under.spec is not spec(s.shape, bool_, s.device):
+        return []
+    number = to_spec("setitem", value_node("setitem", value, s.dtype, s.device), s)
+    return [node(ops.WHERE, (under, number, e), s)]
 
 
 # --- masks ----------------------------------------------------------------------------------------

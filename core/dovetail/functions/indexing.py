@@ -24,7 +24,7 @@ from ..tensor.slicing import basic_leaf
 from ..tensor.tensor import Tensor, alias, make, required, strided, without_meaning
 from ..tensor.verbs import dispatch, pending_view, view
 from ..tensor.writes import value_node
-from .forms import into
+from .forms import remade
 from .index_keys import (
     Key,
     Part,
@@ -40,6 +40,7 @@ from .index_keys import (
     select,
 )
 from .masks import nonzero, true_positions
+from .recipes import Remade
 
 ROWS_WORTH_CHECKING = 4  # elements read for each index
 
@@ -62,7 +63,7 @@ def getitem(x: Tensor, key: Key) -> Tensor:
     if e is not None:
         return alias(x, make(e))
     if is_integer_tensor(key) and is_strided(x) and expr_of(x).spec.shape:
-        return _taken("index", x, key, 0)
+        return _taken("index", x, key, 0) if x.ndim == 1 else _rows.given((x, key), {})
     if is_strided(key) and is_strided(x) and expr_of(key).spec is _mask_of(expr_of(x).spec):
         flat = x if x.ndim == 1 else view(x, ("reshape", (x.size,)))
         return fetch(flat, true_positions(key, x.device))
@@ -112,6 +113,13 @@ def _taken(name: str, x: Tensor, index: Tensor, d: int) -> Tensor:
     if first is None:
         _ask(made)
     return make(made)
+
+
+def _rows_at(x: Tensor, index: Tensor) -> Tensor:
+    return _taken("index", x, index, 0)
+
+
+_rows = Remade(_rows_at)  # of which several nodes are made
 
 
 def _selected(
@@ -183,7 +191,7 @@ def fetch_along(x: Tensor, positions: Tensor, axis: int) -> Tensor:
 # --- functions ------------------------------------------------------------------------------------
 
 
-@into
+@remade
 def take(
     x: Tensor, indices: Array, /, axis: int | None = None, *, out: Tensor | None = None
 ) -> Tensor:
@@ -212,7 +220,7 @@ def take(
     return _selected("take", x, parts_along(x, d, array))
 
 
-@into
+@remade
 def take_along_axis(
     x: Tensor, indices: Array, /, axis: int = -1, *, out: Tensor | None = None
 ) -> Tensor:
@@ -240,7 +248,7 @@ def take_along_axis(
     return _gather(source, [index], shape, axes, (d,), None if asked is None else (asked,))
 
 
-@into
+@remade
 def searchsorted(
     x1: Array, x2: Operand, /, *, side: str = "left", sorter: Array | None = None,
     out: Tensor | None = None,

@@ -26,10 +26,19 @@ from ..settings import flags
 from ..tensor.fields import expr_of
 from ..tensor.operands import Array, brought, decides
 from ..tensor.tensor import Tensor, make, required, strided
-from ..tensor.verbs import apply, dispatch, is_viewable, reduce, seen_as, view
+from ..tensor.verbs import (
+    apply,
+    dispatch,
+    is_viewable,
+    noted_view,
+    reduce,
+    seen_as,
+    view,
+    viewed,
+)
 from ..tensor.writes import write_out
 from . import manipulation
-from .forms import into
+from .forms import remade
 
 __all__ = ["diagonal", "matmul", "matrix_transpose", "outer", "reproducible", "tensordot", "vecdot"]
 
@@ -215,12 +224,14 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
     >>> dt.matrix_transpose(dt.asarray([[1, 2], [3, 4]], device="reference")).tolist()
     [[1, 3], [2, 4]]
     """
+    if (known := viewed("matrix_transpose", x)) is not None:
+        return known
     if required("matrix_transpose", x).ndim < 2:
         raise ShapeError(f"matrix_transpose: needs at least 2 dimensions, not shape {x.shape}")
-    return x.mT
+    return noted_view(x.mT, "matrix_transpose", x)
 
 
-@into
+@remade
 def outer(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     """The products of every element of one vector with every element of the other.
 
@@ -238,7 +249,7 @@ def outer(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     return apply(ops.MULTIPLY, (view(x1, ("reshape", (x1.shape[0], 1))), x2))
 
 
-@into
+@remade
 def vecdot(x1: Array, x2: Array, /, *, axis: int = -1, out: Tensor | None = None) -> Tensor:
     """The sum of the products of two tensors along `axis`, after broadcasting.
 
@@ -301,7 +312,7 @@ def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
 Axes = int | tuple[int | Sequence[int], int | Sequence[int]]
 
 
-@into
+@remade
 def tensordot(x1: Array, x2: Array, /, *, axes: Axes = 2, out: Tensor | None = None) -> Tensor:
     """The sum of products over pairs of axes, as one `matmul`.
 

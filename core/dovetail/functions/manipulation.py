@@ -9,29 +9,34 @@ from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate
 
-import numpy as np
-
 from .. import layout as lay
 from ..arguments import dimensions, flag, integer, integers, named, shown
-from ..dtypes import DType, bool_, dtype
 from ..errors import (
     ArgumentError,
     ArgumentTypeError,
     AxisError,
-    DTypeError,
-    GradientError,
     ShapeError,
 )
 from ..graph.expr import leaf, spec, storage_of, tape_of
 from ..layout import Move, Shape, StridedView
 from ..ops import table as ops
 from ..respelled import UNGIVEN, retold
+from ..tensor.fields import expr_of
 from ..tensor.host import evaluated
 from ..tensor.operands import Array, brought
 from ..tensor.tensor import Tensor, alias, make, required, strided
-from ..tensor.verbs import apply, dispatch, is_viewable, place_along, slice_along, view
+from ..tensor.verbs import (
+    apply,
+    dispatch,
+    is_viewable,
+    noted_view,
+    place_along,
+    slice_along,
+    view,
+    viewed,
+)
 from .creation import extents
-from .datatypes import DTypeLike
+from .recipes import Remade
 
 __all__ = [
     "as_strided", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "diagonal", "expand_dims",
@@ -45,7 +50,7 @@ Axes = int | Sequence[int]
 Sizes = int | Sequence[int]  # one of several sizes or axes, or all of them
 
 
-def _ints(op: str, given: Sequence[Sizes], name: str = "shape") -> Shape:
+def ints_of(op: str, given: Sequence[Sizes], name: str = "shape") -> Shape:
     """`(2, 3)` out of `f(2, 3)`, `f((2, 3))` or `f(shape=(2, 3))`."""
     given = () if given and given[0] is UNGIVEN else given
     listed = given[0] if len(given) == 1 and isinstance(given[0], (list, tuple, range)) else given
@@ -84,73 +89,32 @@ def reshape(
     """
     if theirs:
         return retold(reshape, locals())
-    new = _ints("reshape", (shape, *sizes))
+    if copy is None and not sizes:
+        if (known := viewed("reshape", x, shape)) is not None:
+            return known
+        if type(x) is Tensor and expr_of(x).op is None:  # what strides do not permit is noted, too
+            return _reshaped.given((x, shape), {})
+    return _as_shape(x, shape, sizes, copy)
+
+
+def _as_shape(
+    x: Tensor, shape: Sizes, sizes: tuple[Sizes, ...] = (), copy: bool | None = None
+) -> Tensor:
+    new = ints_of("reshape", (shape, *sizes))
     wanted = lay.resolve_reshape("reshape", required("reshape", x).shape, new)
     m = ("reshape", wanted)
-    copy = copy if copy is None else flag("reshape", copy, "copy")
-    if copy is False and not is_viewable(strided("reshape", x), m):
+    if copy is not None and flag("reshape", copy, "copy"):
+        return view(apply(ops.COPY, (x,)), m)
+    if copy is not None and not is_viewable(strided("reshape", x), m):
         raise ArgumentError(
             f"reshape: shape {x.shape} with strides {x.stride()} becomes {wanted} only by a "
             f"copy, and copy=False forbids it"
         )
-    return view(apply(ops.COPY, (x,)) if copy else x, m)
+    found = view(x, m)
+    return found if copy is not None or sizes else noted_view(found, "reshape", x, shape)
 
 
-def view_as(x: Tensor, /, *shape: Sizes | DTypeLike) -> Tensor:
-    """The same memory as another shape or dtype, never a copy: `x.view(2, 3)`, `x.view(dt.int32)`.
-
-    `shape`: the sizes, one by one or as a tuple; one may be -1: what is left. Or a dtype, as which
-    the bits are read: the last axis is as much longer as elements are smaller.
-    Shapes: any of as many elements, as far as the strides permit.
-    Dtypes: all.
-    Gradient: flows through another shape; a view of the bits has none.
-    Raises: ShapeError, also where a copy would be needed; see `reshape`. GradientError where bits
-    of what requires a gradient are asked for.
-
-    >>> import dovetail as dt
-    >>> dt.arange(6, device="reference").view(2, -1).tolist()
-    [[0, 1, 2], [3, 4, 5]]
-    >>> hex(dt.ones(1, device="reference").view(dt.uint32).item())
-    '0x3f800000'
-    """
-    if len(shape) == 1 and isinstance(shape[0], DType | str | type | np.dtype):
-        return _bits(strided("view", x), dtype(shape[0], "view"))
-    sizes = _ints("view", shape)  # type: ignore[arg-type]  # which refuses all but sizes
-    wanted = lay.resolve_reshape("view", strided("view", x).shape, sizes)
-    if not is_viewable(x, ("reshape", wanted)):
-        raise ShapeError(
-            f"view: strides {x.stride()} of shape {x.shape} do not permit a view as {wanted}; "
-            f"use x.reshape()"
-        )
-    return view(x, ("reshape", wanted))
-
-
-def _bits(x: Tensor, want: DType) -> Tensor:
-    """The memory of `x` as elements of another dtype."""
-    if x.requires_grad:
-        raise GradientError("view: bits have no gradient; take x.detach().view(...)")
-    if want is bool_ and x.dtype is not want:
-        raise DTypeError("view: not all bytes are bools; see x != 0")
-    e = evaluated(x)
-    shape, strides, offset = _rescaled(x, e.strides, e.offset, want.itemsize)
-    return make(leaf(storage_of(e), spec(shape, want, x.device, "view"), strides, offset))
-
-
-def _rescaled(x: Tensor, strides: Shape, offset: int, itemsize: int) -> tuple[Shape, Shape, int]:
-    """Shape, strides and offset of the same bytes in elements of another size."""
-    have = x.itemsize
-    if have == itemsize:
-        return x.shape, strides, offset
-    ends = [] if not x.ndim else [x.shape[-1] * have, offset * have]
-    ends += [s * have for s in strides[:-1]]
-    if not x.ndim or (strides[-1] != 1 and x.shape[-1] > 1) or any(n % itemsize for n in ends):
-        raise ShapeError(
-            f"view: elements of {have} bytes, shape {x.shape}, strides {strides}, do not divide "
-            f"into elements of {itemsize} along a dense last axis; use x.copy()"
-        )
-    rows = tuple(s * have // itemsize for s in strides[:-1])
-    shape = (*x.shape[:-1], x.shape[-1] * have // itemsize)
-    return shape, (*rows, 1), offset * have // itemsize
+_reshaped = Remade(_as_shape)
 
 
 def permute_dims(
@@ -169,9 +133,12 @@ def permute_dims(
     """
     if theirs:
         return retold(permute_dims, locals())
-    given = _ints("permute_dims", (axes, *order), "axes")
+    if not order and (known := viewed("permute_dims", x, axes)) is not None:
+        return known
+    given = ints_of("permute_dims", (axes, *order), "axes")
     shape = required("permute_dims", x).shape
-    return view(x, _permuted("permute_dims", shape, given), "permute_dims")
+    found = view(x, _permuted("permute_dims", shape, given), "permute_dims")
+    return found if order else noted_view(found, "permute_dims", x, axes)
 
 
 @lru_cache(MOVES)
@@ -198,7 +165,9 @@ def swapaxes(
     """
     if theirs:
         return retold(swapaxes, locals())
-    return _swapped("swapaxes", x, axis1, axis2)
+    if (known := viewed("swapaxes", x, axis1, axis2)) is not None:
+        return known
+    return noted_view(_swapped("swapaxes", x, axis1, axis2), "swapaxes", x, axis1, axis2)
 
 
 def _swapped(op: str, x: Tensor, axis1: int, axis2: int) -> Tensor:
@@ -229,7 +198,7 @@ def transpose(x: Tensor = UNGIVEN, /, *axes: Sizes, **theirs: object) -> Tensor:
         return view(x, ("permute", order), "transpose")
     if len(axes) == 2:
         return _swapped("transpose", x, *axes)  # type: ignore[arg-type]  # checked there
-    shape, given = required("transpose", x).shape, _ints("transpose", axes, name="axes")
+    shape, given = required("transpose", x).shape, ints_of("transpose", axes, name="axes")
     return view(x, _permuted("transpose", shape, given), "transpose")
 
 
@@ -249,6 +218,8 @@ def moveaxis(
     """
     if theirs:
         return retold(moveaxis, locals())
+    if (known := viewed("moveaxis", x, source, destination)) is not None:
+        return known
     required("moveaxis", x)
     src, dst = _axes_list("moveaxis", source, x.ndim), _axes_list("moveaxis", destination, x.ndim)
     if len(src) != len(dst) or len(set(src)) < len(src) or len(set(dst)) < len(dst):
@@ -259,7 +230,8 @@ def moveaxis(
     order = [i for i in range(x.ndim) if i not in src]
     for d, s in sorted(zip(dst, src, strict=True)):
         order.insert(d, s)
-    return view(x, ("permute", tuple(order)), "moveaxis")
+    found = view(x, ("permute", tuple(order)), "moveaxis")
+    return noted_view(found, "moveaxis", x, source, destination)
 
 
 def _axes_list(op: str, given: Axes, ndim: int) -> list[int]:
@@ -281,8 +253,11 @@ def expand_dims(x: Tensor = UNGIVEN, /, axis: Axes = 0, **theirs: object) -> Ten
     """
     if theirs:
         return retold(expand_dims, locals())
+    if (known := viewed("expand_dims", x, axis)) is not None:
+        return known
     listed = integers("expand_dims", axis, "axis")
-    return view(x, _expanded(required("expand_dims", x).shape, listed), "expand_dims")
+    found = view(x, _expanded(required("expand_dims", x).shape, listed), "expand_dims")
+    return noted_view(found, "expand_dims", x, axis)
 
 
 @lru_cache(MOVES)
@@ -307,9 +282,11 @@ def squeeze(x: Tensor = UNGIVEN, /, axis: Axes | None = None, **theirs: object) 
     """
     if theirs:
         return retold(squeeze, locals())
+    if (known := viewed("squeeze", x, axis)) is not None:
+        return known
     shape = required("squeeze", x).shape
     given = None if axis is None else integers("squeeze", axis, "axis")
-    return view(x, _squeezed(shape, given), "squeeze")
+    return noted_view(view(x, _squeezed(shape, given), "squeeze"), "squeeze", x, axis)
 
 
 @lru_cache(MOVES)
@@ -338,10 +315,12 @@ def flip(
     """
     if more or theirs:
         return retold(flip, locals())
+    if (known := viewed("flip", x, axis)) is not None:
+        return known
     turned = lay.axes("flip", axis, required("flip", x).ndim)
     starts = tuple(n - 1 if d in turned else 0 for d, n in enumerate(x.shape))
     steps = tuple(-1 if d in turned else 1 for d in range(x.ndim))
-    return view(x, ("slice", starts, x.shape, steps), "flip")
+    return noted_view(view(x, ("slice", starts, x.shape, steps), "flip"), "flip", x, axis)
 
 
 def broadcast_to(
@@ -360,8 +339,11 @@ def broadcast_to(
     """
     if theirs:
         return retold(broadcast_to, locals())
-    given = _ints("broadcast_to", (shape, *sizes))
-    return _broadcast("broadcast_to", x, given)
+    if not sizes and (known := viewed("broadcast_to", x, shape)) is not None:
+        return known
+    given = ints_of("broadcast_to", (shape, *sizes))
+    found = _broadcast("broadcast_to", x, given)
+    return found if sizes else noted_view(found, "broadcast_to", x, shape)
 
 
 def _broadcast(op: str, x: Tensor, wanted: Shape) -> Tensor:
@@ -388,7 +370,7 @@ def expand(x: Tensor, /, *shape: Sizes) -> Tensor:
     >>> dt.zeros((3, 1), device="reference").expand(2, -1, 4).shape
     (2, 3, 4)
     """
-    wanted = _ints("expand", shape)
+    wanted = ints_of("expand", shape)
     lead = len(wanted) - x.ndim
     kept = tuple([x.shape[d - lead] if n == -1 and d >= lead else n for d, n in enumerate(wanted)])
     return _broadcast("expand", x, kept)

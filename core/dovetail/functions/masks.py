@@ -60,6 +60,8 @@ def run_bounds(ordered: Tensor) -> Tensor:
 
 def _before(counted: Tensor) -> tuple[Expr, int, str | None]:
     """How many there are before each block, or in each of a few; how many in all; and which."""
+    if counted.size == 1:
+        return counted._expr, int(item(counted)), COUNTS
     counts = shown(counted)
     if counts.size <= FEW:
         return counted._expr, sum(counts.tolist()), COUNTS

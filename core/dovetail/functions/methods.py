@@ -25,6 +25,7 @@ from ..tensor.tensor import Tensor
 from ..tensor.verbs import apply
 from ..tensor.writes import write_result
 from . import (
+    bit_views,
     copies,
     creation,
     cumulative,
@@ -336,7 +337,7 @@ def _matmul_in_place(self: Tensor, other: Array) -> Tensor:
 # --- all of them ----------------------------------------------------------------------------------
 
 OTHER_NAMES: dict[str, object] = {  # PyTorch's and NumPy's spellings, and Python's
-    "view": manipulation.view_as,
+    "view": bit_views.view_as,
     "permute": manipulation.permute_dims,
     "unsqueeze": manipulation.expand_dims,
     "clone": copies.copy,

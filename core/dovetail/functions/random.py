@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
+from inspect import unwrap
 from typing import TYPE_CHECKING
 
 from ..arguments import dimensions, instance, integer, named, real, refused, sequence, shown
@@ -309,6 +310,20 @@ def _at(state: tuple[int, int]) -> Generator:
     return found
 
 
+_METHODS = {
+    name: unwrap(getattr(Generator, name))
+    for name in ("uniform", "normal", "integers", "permutation")
+}
+
+
+def _drawn_by(g: Generator, name: str) -> Callable[..., Tensor]:
+    """The method of a generator, for a function that has `out` and errors by name already."""
+    if type(g) is not Generator:
+        made: Callable[..., Tensor] = getattr(g, name)
+        return made
+    return partial(_METHODS[name], g)
+
+
 # One for the whole process, under a lock: seeding it once seeds what every thread draws.
 _default = Generator()
 recording.default_reserve = _default._reserve
@@ -397,7 +412,7 @@ def uniform(
     ((2, 3), True)
     """
     g = chosen("uniform", generator)
-    return g.uniform(shape, low=low, high=high, dtype=dtype, device=device)
+    return _drawn_by(g, "uniform")(shape, low=low, high=high, dtype=dtype, device=device)
 
 
 @into
@@ -421,7 +436,7 @@ def normal(
     (2, 3)
     """
     g = chosen("normal", generator)
-    return g.normal(shape, mean=mean, std=std, dtype=dtype, device=device)
+    return _drawn_by(g, "normal")(shape, mean=mean, std=std, dtype=dtype, device=device)
 
 
 @into
@@ -446,7 +461,7 @@ def integers(
     ((2, 3), True)
     """
     g = chosen("integers", generator)
-    return g.integers(low, high, shape, dtype=dtype, device=device)
+    return _drawn_by(g, "integers")(low, high, shape, dtype=dtype, device=device)
 
 
 @into
@@ -467,7 +482,7 @@ def permutation(
     >>> sorted(dt.random.permutation(5, device="reference").tolist())
     [0, 1, 2, 3, 4]
     """
-    return chosen("permutation", generator).permutation(x, device=device)
+    return _drawn_by(chosen("permutation", generator), "permutation")(x, device=device)
 
 
 def __dir__() -> list[str]:

@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+from ..device import Device, default_device
+from ..dtypes import DType
+from ..engine.events import counters
 from ..graph.expr import Args, Attrs, Expr, Spec, ask, leaf, node, storage_of
 from ..layout import Move, Shape
 from ..memo import Memo
@@ -16,6 +19,7 @@ from ..memory.callers import caller
 from ..memory.storage import Storage
 from ..ops.table import Op
 from ..recent import Recent
+from ..settings import current, flags
 from ..tensor.fields import expr_of, is_strided
 from ..tensor.tensor import Tensor, make, waiting_storage
 
@@ -27,13 +31,16 @@ class Step:
     starts from the argument's start, by which moves where that is pending.
     """
 
-    __slots__ = ("args", "asks", "attrs", "moves", "numbers", "offset", "op", "spec", "strides")
+    __slots__ = (
+        "args", "asks", "attrs", "moves", "numbers", "offset", "op", "plain", "spec", "strides",
+    )  # fmt: skip
 
     op: Op | None
     args: tuple[int, ...]  # positions of those made before, first the given ones; -1: a number
     numbers: tuple[Any, ...]  # in the places of arguments
     attrs: Attrs
     spec: Spec
+    plain: bool  # whether it is made of numbers alone
     asks: bool
     strides: Shape
     offset: int
@@ -42,6 +49,7 @@ class Step:
     def __init__(self, e: Expr, args: tuple[int, ...]) -> None:
         self.op, self.attrs, self.spec, self.args = e.op, e.attrs, e.spec, args
         self.numbers = tuple([None if type(a) is Expr else a for a in e.args])
+        self.plain = all(k < 0 for k in args)
         self.asks = e.asked_at is not None
         self.strides, self.offset, self.moves = (), 0, ()
         if e.op is None:
@@ -52,11 +60,14 @@ Recipe: TypeAlias = list[Step]
 Sources: TypeAlias = dict[Storage, tuple[int, Expr]]  # the given leaves, by what they are over
 
 
-def recipe(made: Expr, given: Sequence[Expr], views: bool = False) -> Recipe | None:
+def recipe(
+    made: Expr, given: Sequence[Expr], views: bool = False, checks: bool = True
+) -> Recipe | None:
     """How a node was made of given nodes and numbers alone; None where more is in it.
 
     No steps: it is the last of them. `views`: there may be what sees the memory of given leaves,
-    and depends on how they lie (`described`); and nothing that checks indices.
+    and depends on how they lie (`described`). `checks`: whether there may be what checks indices,
+    on behalf of the line that has it made again.
     """
     steps: Recipe = []
     sources: Sources = {}
@@ -67,7 +78,8 @@ def recipe(made: Expr, given: Sequence[Expr], views: bool = False) -> Recipe | N
     index = {e: i for i, e in reversed([*enumerate(given)])}
     if made in index and made is not given[-1]:
         return None
-    return steps if _found(made, index, sources, steps, len(given), views) else None
+    found = _found(made, index, sources, steps, len(given), views)
+    return steps if found and (checks or not any(step.asks for step in steps)) else None
 
 
 def _found(
@@ -79,8 +91,6 @@ def _found(
     if e.tape is not None:
         return False
     if e.op is not None:
-        if views and e.asked_at is not None:
-            return False
         for a in e.args:
             if type(a) is Expr and not _found(a, index, sources, steps, count, views):
                 return False
@@ -132,10 +142,14 @@ def again(steps: Recipe, given: list[Expr]) -> Expr:
                 made[j] if j >= 0 else step.numbers[0],
                 made[k] if k >= 0 else step.numbers[1],
             )
+        elif step.plain:
+            args = step.numbers
         else:
-            args = tuple([
-                n if j < 0 else made[j] for j, n in zip(places, step.numbers, strict=True)
-            ])  # fmt: skip
+            found: list[object] = [None] * len(places)
+            for k in range(len(places)):
+                j = places[k]
+                found[k] = made[j] if j >= 0 else step.numbers[k]
+            args = tuple(found)
         e = node(step.op, args, step.spec, step.attrs)
         if step.asks:
             ask(e, caller())
@@ -179,3 +193,150 @@ def composed(function: Callable[..., Tensor], x: Tensor, option: object) -> Tens
     if found:
         _known[key] = found
     return result
+
+
+_ONCE: Recipe = []  # known of arguments that came once: more are likely the second time
+_NEVER: Recipe = []  # of those whose result cannot be made again
+
+
+class Remade:
+    """A function of tensors and options that makes one pending result of them, by `given`.
+
+    What it makes depends on the specs of the tensors, how they lie and the options alone, and not
+    on what the host reads: the second time it is noted, and made again of others like these. One
+    that `makes` tensors of nothing depends on the default device and dtype, too.
+    """
+
+    __slots__ = ("_young", "function", "known", "makes")
+
+    def __init__(self, function: Callable[..., Tensor], makes: bool = False) -> None:
+        self.function, self.makes = function, makes
+        self.known: Recent[tuple[object, ...], Recipe] = Recent(1024)
+        self._young = self.known.young  # which stays the same dict
+        if makes:
+            makers.append(self.known)
+
+    def given(self, args: tuple[Any, ...], options: dict[str, Any]) -> Tensor:
+        """What the function gives for these arguments."""
+        exprs: list[Expr] = []
+        key: list[object] | None = None
+        if flags.depth and not flags.captures:  # else ops run at once, or are looked at
+            key = _key(args, options, exprs, self.makes)
+        if key is None:
+            return self.function(*args, **options)
+        whole = tuple(key)
+        steps = self._young.get(whole)
+        if steps is None:
+            steps = self.known.find(whole)
+        if steps:
+            return make(again(steps, exprs))
+        return self._made(args, options, whole, exprs, steps)
+
+    def _made(
+        self, args: tuple[Any, ...], options: dict[str, Any], key: tuple[object, ...],
+        exprs: list[Expr], steps: Recipe | None,
+    ) -> Tensor:  # fmt: skip
+        """The same, by the function."""
+        before = counters.evaluations
+        result = self.function(*args, **options)
+        if steps is None:
+            self.known[key] = _ONCE
+        elif steps is _ONCE:
+            found = None
+            if is_strided(result) and counters.evaluations == before and _is_new(result, exprs):
+                found = recipe(expr_of(result), exprs, views=_all_leaves(exprs))
+            self.known[key] = found or _NEVER
+        return result
+
+
+makers: list[Recent[tuple[object, ...], Recipe]] = []
+
+
+def forget_makers() -> None:
+    """What was made of nothing is not known any more: the default dtype has changed."""
+    for known in makers:
+        known.turn()
+        known.turn()
+
+
+def _key(
+    args: tuple[Any, ...], options: dict[str, Any], exprs: list[Expr], makes: bool
+) -> list[object] | None:
+    """All that a result depends on, but for the values of tensors; None where that is more.
+
+    The nodes of tensors are added to `exprs`: no gradient flows through them.
+    """
+    key: list[object] = [current().reproducible]
+    if makes:
+        device = default_device()
+        if device.opened is None:
+            return None
+        key.append(device)
+    for a in args:
+        if not _is_described(a, key, exprs):
+            return None
+    for name in options:
+        key.append(name)
+        if type(options[name]) is str and name in ("dtype", "device"):
+            return None  # plugins say what these names mean, and may go
+        if not _is_described(options[name], key, exprs):
+            return None
+    return key if makes or exprs else None
+
+
+def _is_new(result: Tensor, exprs: list[Expr]) -> bool:
+    """Whether a result is none of these nodes, nor a view of one, which would be an alias."""
+    e = expr_of(result)
+    return e.op is not None or storage_of(e).pending not in (None, *exprs)
+
+
+def _all_leaves(exprs: list[Expr]) -> bool:
+    """Whether all are in memory: what is pending shares a storage with its views from then on."""
+    return all(e.op is None for e in exprs)
+
+
+_PENDING = object()  # in a key, of a node that is
+
+
+def _is_described(a: object, key: list[object], exprs: list[Expr]) -> bool:
+    """Whether an argument could be added to the key."""
+    if is_strided(a):
+        return _is_added(expr_of(a), key, exprs)
+    kind = type(a)
+    key.append(kind)
+    if kind is float:  # no NaN equals another, and zeros differ
+        key.append(a.hex() if a != a or a == 0 else a)  # type: ignore[attr-defined]  # as is said
+    elif kind is tuple or kind is list:
+        values: Any = a
+        key.append(len(values))
+        for value in values:
+            if not _is_described(value, key, exprs):
+                return False
+    else:
+        key.append(a)
+        return _is_plain(a)
+    return True
+
+
+def _is_plain(a: object) -> bool:
+    """Whether an option is equal only to what means the same."""
+    kind = type(a)
+    if kind is Device:
+        return a.opened is not None  # type: ignore[attr-defined]  # as is said
+    return kind is int or kind is bool or kind is str or a is None or kind is DType
+
+
+def _is_added(e: Expr, key: list[object], exprs: list[Expr]) -> bool:
+    """Whether the node of a tensor could be: no gradient flows through it, nor waits its memory."""
+    if e.tape is not None or (e.op is None and e.storage.pending is not None):
+        return False
+    for other in exprs:
+        if other is e or (e.op is None and other.op is None and other.storage is e.storage):
+            return False  # which of them is read would not be known
+    exprs.append(e)
+    key.append(e.spec)
+    if e.op is not None:
+        key.append(_PENDING)
+    elif e.strides is not e.spec.strides:
+        key.append(e.strides)
+    return True

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from ..arguments import flag, named
 from ..dtypes import int64
 from ..ops import table as ops
+from ..tensor.host import evaluate
 from ..tensor.operands import operands
 from ..tensor.tensor import Tensor, required
 from ..tensor.verbs import apply, slice_along
@@ -114,7 +115,7 @@ def unique_inverse(x: Tensor, /) -> UniqueInverse:
     flat = _flat("unique_inverse", x)
     order = order_of_equals(flat)
     ordered = fetch(flat, order)
-    return UniqueInverse(fetch(ordered, _runs(ordered)[0]), _inverse(x, ordered, order))
+    return UniqueInverse(fetch(ordered, _starts(ordered)[0]), _inverse(x, ordered, order))
 
 
 @named
@@ -132,7 +133,7 @@ def unique_values(x: Tensor, /) -> Tensor:
     [3, 5]
     """
     ordered = _sorted(_flat("unique_values", x))
-    return fetch(ordered, _runs(ordered)[0])
+    return fetch(ordered, _starts(ordered)[0])
 
 
 @into
@@ -207,10 +208,15 @@ def _sorted(x: Tensor) -> Tensor:
 
 def _runs(ordered: Tensor) -> tuple[Tensor, Tensor]:
     """Where runs of equal elements start, and how long they are. One host read."""
+    starts, bounds = _starts(ordered)
+    return starts, apply(ops.SUBTRACT, (slice_along(bounds, 0, 1, starts.size), starts))
+
+
+def _starts(ordered: Tensor) -> tuple[Tensor, Tensor]:
+    """Where runs of equal elements start, without and with the end of the last. One host read."""
     bounds = run_bounds(ordered)
-    count = bounds.size - 1
-    starts = slice_along(bounds, 0, 0, count)
-    return starts, apply(ops.SUBTRACT, (slice_along(bounds, 0, 1, count), starts))
+    evaluate(bounds)  # by a kernel of its own: views of what is there are quicker
+    return slice_along(bounds, 0, 0, bounds.size - 1), bounds
 
 
 def _inverse(x: Tensor, ordered: Tensor, order: Tensor) -> Tensor:

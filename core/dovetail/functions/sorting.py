@@ -24,7 +24,7 @@ from ..tensor.fields import is_strided
 from ..tensor.host import evaluate
 from ..tensor.tensor import Tensor, make, required, strided
 from ..tensor.verbs import dispatch, slice_along, view
-from .forms import into
+from .forms import into, remade
 from .indexing import fetch_along
 from .statistics import max as largest_of
 from .statistics import min as smallest_of
@@ -41,7 +41,7 @@ class TopK(NamedTuple):
     indices: Tensor
 
 
-@into
+@remade
 def sort(
     x: Tensor, /, axis: int = -1, *, descending: bool = False, stable: bool = True,
     out: Tensor | None = None,
@@ -70,7 +70,7 @@ def sort(
     return _along(ops.SORT, x, axis, descending)
 
 
-@into
+@remade
 def argsort(
     x: Tensor, /, axis: int = -1, *, descending: bool = False, stable: bool = True,
     out: Tensor | None = None,

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 
 from .. import layout as lay
-from ..arguments import flag, named, real
+from ..arguments import flag, real
 from ..dtypes import DType, float32
 from ..errors import DTypeError, ShapeError
 from ..graph.expr import Spec, node
@@ -23,7 +23,7 @@ from ..tensor.tensor import Tensor, make, required, strided, untaped
 from ..tensor.verbs import apply, dispatch, reduce, view
 from ..tensor.writes import write_out
 from .datatypes import DTypeLike, any_dtype, cast
-from .forms import into
+from .forms import remade
 
 __all__ = [
     "all", "any", "argmax", "argmin", "count_nonzero", "logsumexp", "max", "mean", "min", "prod",
@@ -306,7 +306,7 @@ def _place(op: Op, x: Tensor, axis: int | None, keepdims: bool, out: Tensor | No
     return _reduce(op, x, axis, keepdims, out)
 
 
-@named
+@remade
 def var(
     x: Tensor,
     /,
@@ -330,12 +330,10 @@ def var(
     >>> dt.var(x).item(), dt.var(x, correction=1).item()
     (1.0, 2.0)
     """
-    found = _variance("var", x, axis, correction, keepdims)
-    result = cast(found, _floating(x))
-    return result if out is None else write_out("var", out, result)
+    return cast(_variance("var", x, axis, correction, keepdims), _floating(x))
 
 
-@named
+@remade
 def std(
     x: Tensor,
     /,
@@ -359,16 +357,11 @@ def std(
     1.0
     """
     v = _variance("std", x, axis, correction, keepdims)
-    if not is_strided(v):
-        result = cast(apply(ops.SQRT, (v,)), _floating(x))
-        return result if out is None else write_out("std", out, result)
-    if v._expr.tape is None:
-        result = cast(apply(ops.SQRT, (v,)), _floating(x))
-        return result if out is None else write_out("std", out, result)
+    if not is_strided(v) or v._expr.tape is None:
+        return cast(apply(ops.SQRT, (v,)), _floating(x))
     none = apply(ops.EQUAL, (v, 0))  # where nothing varies the gradient is 0, not 0 / 0
     root = apply(ops.SQRT, (apply(ops.WHERE, (none, 1.0, v)),))
-    result = cast(apply(ops.WHERE, (none, 0.0, root)), _floating(x))
-    return result if out is None else write_out("std", out, result)
+    return cast(apply(ops.WHERE, (none, 0.0, root)), _floating(x))
 
 
 def _floating(x: Tensor) -> DType:
@@ -395,7 +388,7 @@ def _variance(op: str, x: Tensor, axis: Axis, correction: float, keepdims: bool)
     return total / (left if left > 0 else 0.0)
 
 
-@into
+@remade
 def logsumexp(
     x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
 ) -> Tensor:

@@ -30,4 +30,5 @@ cdef class Pool:
     cdef public dict bins
     cdef public list large
     cdef public list small
+    cdef public list wide
     cdef public object stream

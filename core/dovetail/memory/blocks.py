@@ -18,6 +18,7 @@ SMALL, SMALL_SEGMENT = MIB, 2 * MIB  # blocks up to SMALL come from segments of 
 # up to MEDIUM, from MEDIUM_SEGMENT; larger ones have their own
 MEDIUM, MEDIUM_SEGMENT = 10 * MIB, 20 * MIB
 LARGE_ROUND = 2 * MIB  # a huge page
+WIDE = 64  # sizes above SMALL, in a pool, that have bins
 
 
 def segment_bytes(size: int) -> int:
@@ -70,8 +71,8 @@ class Segment:
 
 
 # What a block is. FREE ones are in their pool's sorted list; LIVE ones belong to somebody; WAITING
-# ones were freed, and another stream may still use them. UNUSED are those in a bin, where small
-# ones that were freed lie unmerged, to be handed out again at once, and those on their way.
+# ones were freed, and another stream may still use them. UNUSED are those in a bin, where
+# those that were freed lie unmerged, to be handed out again at once, and those on their way.
 UNUSED, FREE, LIVE, WAITING = range(4)
 _NAMES = {UNUSED: "cached", FREE: "cached", LIVE: "live", WAITING: "waiting"}
 
@@ -118,21 +119,27 @@ class Block:
 class Pool:
     """The blocks of one stream.
 
-    `bins` are last-in-first-out by exact small size; the lists are sorted for best fit. Large
-    blocks have no bins: they are merged when freed, which costs 2 us more.
+    `bins` are last-in-first-out by exact size; the lists are sorted for best fit. What lies in the
+    bins of large sizes, `wide`, is merged as soon as a large block of another size is wanted.
     """
 
-    __slots__ = ("bins", "large", "small", "stream")
+    __slots__ = ("bins", "large", "small", "stream", "wide")
 
     def __init__(self, stream: StreamHandle) -> None:
         self.stream = stream
         self.bins: dict[int, list[Block]] = {}
+        self.wide: list[list[Block]] = []
         self.small: list[tuple[int, int, Block]] = []  # (size, serial, block)
         self.large: list[tuple[int, int, Block]] = []
 
-    def bin(self, size: int) -> list[Block]:
-        """The bin of one exact small size."""
-        return self.bins.setdefault(size, [])
+    def bin(self, size: int) -> list[Block] | None:
+        """The bin of one exact size; None where there are too many of large ones."""
+        found = self.bins.get(size)
+        if found is None and (size <= SMALL or len(self.wide) < WIDE):
+            found = self.bins[size] = []
+            if size > SMALL:
+                self.wide.append(found)
+        return found
 
     def free(self, segment: Segment) -> list[tuple[int, int, Block]]:
         """The list in which free blocks of this segment are."""
@@ -164,6 +171,12 @@ class Pool:
         """Puts the lists in order again."""
         self.small.sort()
         self.large.sort()
+
+    def join(self) -> None:
+        """Makes every large block in a bin free, merged."""
+        for waiting in self.wide:
+            while waiting:
+                self.insert(waiting.pop())
 
     def flush(self) -> None:
         """Makes every block in a bin free, merged."""

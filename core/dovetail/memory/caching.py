@@ -85,6 +85,8 @@ class CachingAllocator(Growing):
 
     # --- when the bin is empty
     def _miss(self, pool: Pool, size: int) -> Block:
+        if size > SMALL:
+            pool.join()
         block = pool.best(size)
         if block is None:
             self._poll()
@@ -99,7 +101,7 @@ class CachingAllocator(Growing):
         """`block`, of exactly `size`; what is left over becomes a free block."""
         if block.size > size:
             pool.insert(block.split(size, self._segments.next()))
-        block.bin = pool.bin(size) if size <= SMALL else None
+        block.bin = pool.bin(size)
         if block.give_back is None:
             block.give_back = self._returning(block)
         return block

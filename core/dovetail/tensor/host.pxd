@@ -4,11 +4,11 @@ cimport cython
 from dovetail.engine.evaluate cimport evaluate as evaluate_nodes
 from dovetail.graph.expr cimport Expr, Spec, leaf, node, spec, storage_of
 from dovetail.memory.pointer cimport DataPtr
-from dovetail.memory.storage cimport Storage
+from dovetail.memory.storage cimport Storage, storage_over
 from dovetail.plugins.opened cimport Opened
 from dovetail.settings cimport Flags
 from dovetail.tensor.fields cimport expr_of, is_strided
-from dovetail.tensor.reading cimport element
+from dovetail.tensor.reading cimport array_over, element
 from dovetail.tensor.tensor cimport make
 
 cdef Flags flags
@@ -20,3 +20,5 @@ cpdef Expr evaluated(object x)
 cpdef item(object x)
 @cython.locals(storage=Storage, device=Opened, ptr=DataPtr)
 cpdef _host_address(Expr e)
+@cython.locals(ptr=DataPtr, device=Opened, storage=Storage)
+cpdef Expr fresh(Spec s)

@@ -26,12 +26,12 @@ from ..layout import StridedView
 from ..memory import storage as memory_of_storages
 from ..memory.allocator import Allocator, obtained
 from ..memory.pointer import DataPtr
-from ..memory.storage import Export, Storage, exported, storage_at
+from ..memory.storage import Export, Storage, exported, storage_at, storage_over
 from ..ops import table as ops
 from ..plugins.opened import Opened
 from ..settings import flags
 from .fields import expr_of, is_strided
-from .reading import element
+from .reading import HostMemory, array_over, element
 from .tensor import Tensor, alias, make, parts_of, required, strided
 
 __all__ = ["evaluate"]
@@ -57,9 +57,10 @@ def from_host(values: np.ndarray, dtype: DType, device: Device) -> Tensor:
 
 def fresh(s: Spec) -> Expr:
     """A leaf over newly allocated, uninitialised memory."""
-    nbytes = s.size * s.dtype.itemsize
-    ptr: DataPtr = opened(s.device).allocator.allocate(nbytes, current_handle(s.device))
-    storage = storage_at(ptr, nbytes, s.device)
+    device: Opened = s.device.opened or opened(s.device)
+    stream = current_handle(s.device)
+    ptr: DataPtr = device.allocate(s.size * s.itemsize, stream)
+    storage = storage_over(ptr, s.device)
     if flags.captures and (recorder := recording.current()) is not None:
         recorder.born(storage)
     return leaf(storage, s, s.strides, 0)
@@ -337,7 +338,8 @@ def host_array(x: Tensor, dtype: np.dtype, writable: bool = False) -> np.ndarray
     It is over the memory itself where the host reaches it, else a copy; over that it is read-only
     unless asked for as `writable`, where the tensor is.
     """
-    recording.refuse(f"the host reads a tensor, {x._expr.spec!r},", x)
+    if flags.captures:
+        recording.refuse(f"the host reads a tensor, {x._expr.spec!r},", x)
     e = evaluated(x)
     owner = export(e) if writable and is_writable(e) else storage_of(e)
     device = opened(x.device)
@@ -349,8 +351,9 @@ def host_array(x: Tensor, dtype: np.dtype, writable: bool = False) -> np.ndarray
 
 def is_writable(e: Expr) -> bool:
     """Whether writes to a leaf are allowed, and each element has memory of its own."""
-    view = StridedView(e.spec.shape, e.strides, 0)
-    return not (storage_of(e).read_only or lay.repeats(view))
+    if storage_of(e).read_only:
+        return False
+    return 0 not in e.strides or not lay.repeats(StridedView(e.spec.shape, e.strides, 0))
 
 
 def export(e: Expr) -> Export | Storage:
@@ -375,37 +378,27 @@ def _shared_array(
     """
     storage = storage_of(e)
     ptr = storage.ptr
-    low, high = lay.span(StridedView(e.spec.shape, e.strides, e.offset))
+    s, dense = e.spec, e.strides == e.spec.strides
+    low, high = e.offset, e.offset + s.size
+    if not dense:
+        low, high = lay.span(StridedView(s.shape, e.strides, e.offset))
     address = backend.host_address(ptr.handle, ptr.offset + low * dtype.itemsize)
     if address is None:
         return None
     if high == low:
         return np.empty(e.spec.shape, dtype)
     storage.seen = True
-    raw = np.asarray(_HostMemory(address, (high - low) * dtype.itemsize, owner))
-    flat = raw.view(dtype)
-    strides = tuple(s * dtype.itemsize for s in e.strides)
-    start = (e.offset - low) * dtype.itemsize
-    return np.ndarray(e.spec.shape, dtype, flat, start, strides)
-
-
-class _HostMemory:
-    """Memory as NumPy's array interface shows it; its owner lives as long as the array.
-
-    It may be written where that is an export.
-    """
-
-    def __init__(self, address: int, nbytes: int, owner: Export | Storage) -> None:
-        self.__array_interface__ = {
-            "data": (address, not isinstance(owner, Export)), "shape": (nbytes,),
-            "typestr": "|u1", "version": 3,
-        }  # fmt: skip
-        self.owner = owner
+    nbytes = (high - low) * dtype.itemsize
+    memory = HostMemory(address, nbytes, owner, isinstance(owner, Export))
+    if dense:
+        return array_over(memory, s.shape, dtype, 0, None)
+    strides = tuple([step * dtype.itemsize for step in e.strides])
+    return array_over(memory, s.shape, dtype, (e.offset - low) * dtype.itemsize, strides)
 
 
 def is_ours(memory: object) -> bool:
     """Whether a buffer shows the memory of a tensor of this process."""
-    while memory is not None and not isinstance(memory, _HostMemory):
+    while memory is not None and not isinstance(memory, HostMemory):
         if isinstance(memory, PickleBuffer):
             memory = memory.raw()
         memory = memory.obj if isinstance(memory, memoryview) else getattr(memory, "base", None)

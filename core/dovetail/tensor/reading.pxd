@@ -1,2 +1,3 @@
 # What other modules know of the compiled form of `reading.py`.
 cpdef object element(str dtype, Py_ssize_t address)
+cpdef object array_over(object memory, tuple shape, object dtype, object start, object strides)

@@ -1,9 +1,14 @@
-"""Reading one element of host memory: compiled (`reading.pyx`) without `ctypes` between."""
+"""Host memory, read by the element or as an array.
+
+Compiled (`reading.pyx`) there is no `ctypes` between, nor a dictionary.
+"""
 
 from __future__ import annotations
 
 import ctypes
 from typing import Any
+
+import numpy as np
 
 _TYPES: dict[str, type[ctypes._SimpleCData[Any]]] = {
     "bool": ctypes.c_bool, "float32": ctypes.c_float, "float64": ctypes.c_double,
@@ -20,3 +25,20 @@ def element(dtype: str, address: int) -> bool | int | float | None:
         return None
     found: bool | int | float = read.from_address(address).value
     return found
+
+
+class HostMemory:
+    """Memory that NumPy sees; its owner lives as long as an array over it."""
+
+    def __init__(self, address: int, nbytes: int, owner: object, writable: bool) -> None:
+        self.__array_interface__ = {
+            "data": (address, not writable), "shape": (nbytes,), "typestr": "|u1", "version": 3,
+        }  # fmt: skip
+        self.owner = owner
+
+
+def array_over(
+    memory: HostMemory, shape: tuple[int, ...], dtype: np.dtype, start: int, strides: Any
+) -> np.ndarray:
+    """The array of such elements that begins at a byte of the memory; strides in bytes, or None."""
+    return np.ndarray(shape, dtype, np.asarray(memory).view(dtype), start, strides)

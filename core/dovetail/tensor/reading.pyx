@@ -1,4 +1,8 @@
-"""Reading one element of host memory: `reading.py`, compiled."""
+"""Reading host memory, an element or as an array: `reading.py`, compiled."""
+
+import numpy as np
+
+from cpython.buffer cimport PyBuffer_FillInfo
 
 from libc.stdint cimport (
     int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, uintptr_t,
@@ -31,3 +35,27 @@ cpdef object element(str dtype, Py_ssize_t address):
     if dtype == "uint64":
         return (<uint64_t*>at)[0]
     return None
+
+
+cdef object _array = np.ndarray
+
+
+cdef class HostMemory:
+    """Memory that NumPy sees; its owner lives as long as an array over it."""
+
+    cdef readonly object owner
+    cdef void* at
+    cdef Py_ssize_t nbytes
+    cdef bint writable
+
+    def __init__(self, Py_ssize_t address, Py_ssize_t nbytes, object owner, bint writable):
+        self.at, self.nbytes = <void*><uintptr_t>address, nbytes
+        self.owner, self.writable = owner, writable
+
+    def __getbuffer__(self, Py_buffer* view, int flags):
+        PyBuffer_FillInfo(view, self, self.at, self.nbytes, not self.writable, flags)
+
+
+cpdef object array_over(object memory, tuple shape, object dtype, object start, object strides):
+    """The array of such elements that begins at a byte of the memory; strides in bytes, or None."""
+    return _array(shape, dtype, memory, start, strides)

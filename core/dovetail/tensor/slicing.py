@@ -1,4 +1,4 @@
-"""`x[key]` of integers and slices, over memory that is there: the view, at one go.
+"""`x[key]` of integers, slices, `...` and None, over memory that is there: the view, at one go.
 
 The general way is in `functions.index_keys`: it knows every key, layout and gradient, and says what
 is wrong. It takes four times as long.
@@ -6,6 +6,10 @@ is wrong. It takes four times as long.
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
+from ..arguments import DIMENSIONS
 from ..graph.expr import Expr, leaf, spec
 from .fields import expr_of
 from .tensor import Tensor
@@ -19,17 +23,34 @@ def basic_leaf(x: Tensor, key: object) -> Expr | None:
     if e.op is not None or e.storage.pending is not None or e.tape is not None:
         return None
     whole, steps = e.spec.shape, e.strides
-    parts = key if type(key) is tuple else (key,)
-    used, ndim = len(parts), len(whole)
-    if used > ndim:
+    parts: list[Any] = list(key) if type(key) is tuple else [key]
+    ndim = len(whole)
+    taken = sum(part is not None and part is not Ellipsis for part in parts)
+    if taken > ndim:
         return None
-    offset = e.offset
-    shape, strides = [], []
-    for d in range(used):
-        part = parts[d]
+    offset, d = e.offset, 0
+    shape: list[int] = []
+    strides: list[int] = []
+    new: list[int] = []  # the places of new axes
+    parts += [] if any(part is Ellipsis for part in parts) else [Ellipsis]
+    rest = ndim - taken  # axes that "..." stands for
+    for part in parts:
+        if part is None:
+            new.append(len(shape))
+            shape.append(1)
+            strides.append(1)
+            continue
+        if part is Ellipsis:
+            if rest < 0:
+                return None
+            shape += whole[d : d + rest]
+            strides += steps[d : d + rest]
+            d, rest = d + rest, -1
+            continue
         kind = type(part)
         extent = whole[d]
         step = steps[d]
+        d += 1
         if kind is int:
             if part < 0:
                 part += extent
@@ -46,11 +67,10 @@ def basic_leaf(x: Tensor, key: object) -> Expr | None:
             strides.append(step * by)
         else:
             return None
-    if used < ndim:
-        shape += whole[used:]
-        strides += steps[used:]
-    if 0 in shape:
+    if 0 in shape or len(shape) > DIMENSIONS:
         return None
+    for place in new:  # as in a dense tensor
+        strides[place] = math.prod(shape[place + 1 :])
     s = spec(tuple(shape), e.spec.dtype, e.spec.device)
     return leaf(e.storage, s, tuple(strides), offset)
 

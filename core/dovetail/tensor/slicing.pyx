@@ -1,4 +1,4 @@
-"""`x[key]` of integers and slices: `slicing.py`, compiled. Shapes are compared with those of specs
+"""`x[key]` of integers, slices, `...` and None: `slicing.py`, compiled. Shapes are compared with those of specs
 that were found lately before any tuple is made of them.
 """
 
@@ -13,6 +13,8 @@ cdef enum:
     MOST = 64  # dimensions
     LATELY = 256  # specs
 
+cdef Py_ssize_t FRESH = -(1 << 62) - 1  # no stride
+
 assert DIMENSIONS <= MOST
 
 cdef list _parents = [None] * LATELY, _found = [None] * LATELY
@@ -26,20 +28,40 @@ cpdef Expr basic_leaf(object x, object key):
     if e.op is not None or e.storage.pending is not None or e.tape is not None:
         return None
     cdef tuple whole = e.spec.shape, steps = e.strides
-    cdef bint several = type(key) is tuple
-    cdef Py_ssize_t used = len(<tuple>key) if several else 1, ndim = len(whole), kept = 0, offset = e.offset
-    cdef Py_ssize_t d, extent, step, start, stop, by, length
+    cdef bint several = type(key) is tuple, dotted = False, widened = False
+    cdef Py_ssize_t count = len(<tuple>key) if several else 1, ndim = len(whole), kept = 0, offset = e.offset
+    cdef Py_ssize_t i, extent, step, start, stop, by, length, d = 0, rest = ndim
     cdef Py_ssize_t shape[MOST]
     cdef Py_ssize_t strides[MOST]
-    if used > ndim:
+    for i in range(count):
+        part = (<tuple>key)[i] if several else key
+        if part is None:
+            widened = True
+        elif part is not Ellipsis:
+            rest -= 1
+    if rest < 0 or count + ndim > MOST:  # which is not so many as there may be, yet enough
         return None
-    for d in range(ndim):
-        extent, step = whole[d], steps[d]
-        if d >= used:
-            shape[kept], strides[kept] = extent, step
+    for i in range(count + 1):
+        part = Ellipsis if i == count else (<tuple>key)[i] if several else key
+        if part is Ellipsis:
+            if dotted:
+                if i < count:
+                    return None
+                break
+            dotted = True
+            for d in range(d, d + rest):
+                shape[kept], strides[kept] = whole[d], steps[d]
+                kept += 1
+                if widened and shape[kept - 1] == 0:
+                    return None
+            d += rest > 0
+            continue
+        if part is None:
+            shape[kept], strides[kept] = 1, FRESH
             kept += 1
             continue
-        part = (<tuple>key)[d] if several else key
+        extent, step = whole[d], steps[d]
+        d += 1
         if type(part) is int:
             try:
                 start = part
@@ -63,8 +85,12 @@ cpdef Expr basic_leaf(object x, object key):
             kept += 1
         else:
             return None
-        if extent == 0:
-            return None
+    if widened:  # new axes have the strides that they have in a dense tensor
+        step = 1
+        for d in range(kept - 1, -1, -1):
+            if strides[d] == FRESH:
+                strides[d] = step
+            step *= shape[d]
     return leaf(e.storage, _of_shape(e.spec, shape, kept), _kept(steps, strides, kept), offset)
 
 

@@ -9,6 +9,7 @@ from dovetail.tensor.tensor cimport alias, make
 
 cdef Memo lately
 cdef Memo lately_of_one
+cdef dict _young_views
 
 
 @cython.locals(e=Expr, found=tuple)
@@ -27,3 +28,7 @@ cpdef reduce(object op, object x, object axes, bint keepdims, object attrs=*)
 cpdef view(object x, object m, object name=*)
 @cython.locals(e=Expr, seen=Expr, s=Spec, strides=tuple)
 cpdef Expr seen_as(object x, object m)
+@cython.locals(e=Expr, s=Spec, strides=tuple, offset=Py_ssize_t, found=tuple, given=tuple, key=tuple)
+cpdef viewed(object name, object x, object first=*, object second=*)
+cpdef bint _are_plain(tuple given) except -1
+cpdef bint _is_in_memory(Expr e) except -1

@@ -264,6 +264,60 @@ def _moved(e: Expr, m: Move) -> Moved | Literal[False]:
     return found
 
 
+# A function, what it was given - a tensor's spec and strides, and ints - and the view that it gave:
+# spec, strides and how far it starts.
+_views: Recent[tuple[object, ...], Moved] = Recent(8192)
+_young_views = _views.young  # which stays the same dict
+
+
+def viewed(name: str, x: object, first: object = None, second: object = None) -> Tensor | None:
+    """What a function that makes views gave for such a tensor, in memory, and these ints or tuples.
+
+    None where it is not known; the function then tells `noted_view`.
+    """
+    if type(x) is not Tensor:
+        return None
+    e, given = expr_of(x), (first, second)
+    if not _is_in_memory(e) or not _are_plain(given):  # equal ones would else be found: 1.0, True
+        return None
+    key = (name, e.spec, e.strides, given)
+    found = _young_views.get(key) or _views.find(key)
+    if found is None:
+        return None
+    s, strides, offset = found
+    return alias(x, make(leaf(e.storage, s, strides, e.offset + offset)))
+
+
+def _is_in_memory(e: Expr) -> bool:
+    """Whether a node is a leaf in memory, through which no gradient flows."""
+    return e.op is None and e.tape is None and e.storage.pending is None
+
+
+def _are_plain(given: tuple[object, ...]) -> bool:
+    """Whether they are ints, None or tuples of such."""
+    for value in given:
+        kind = type(value)
+        if kind is tuple:
+            if not _are_plain(value):  # type: ignore[arg-type]  # it is one
+                return False
+        elif kind is not int and value is not None:
+            return False
+    return True
+
+
+def noted_view(
+    seen: Tensor, name: str, x: object, first: object = None, second: object = None
+) -> Tensor:
+    """`seen`, a view of `x` that a function made, which `viewed` makes again."""
+    given = (first, second)
+    if type(x) is Tensor and type(seen) is Tensor and _are_plain(given):
+        e, made = expr_of(x), expr_of(seen)
+        if _is_in_memory(e) and made.op is None and made.storage is e.storage:
+            found = made.spec, made.strides, made.offset - e.offset
+            _views[name, e.spec, e.strides, given] = found
+    return seen
+
+
 def slice_along(x: Tensor, axis: int, start: int, length: int, name: str = "") -> Tensor:
     """A view of `length` consecutive places along one axis."""
     e = basic_leaf(x, (*_WHOLE[:axis], slice(start, start + length)))
