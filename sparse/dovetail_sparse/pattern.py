@@ -28,7 +28,7 @@ def derives(f: Callable[..., R]) -> Callable[..., R]:
 
     While a function is captured it is worked out apart from that, as of a constant; of a pattern
     that is made there, anew, and not kept: what is captured belongs to each run. (What an argument
-    came with stays: see `apart`.)
+    came with stays: see `flattening`.)
     """
 
     @wraps(f)

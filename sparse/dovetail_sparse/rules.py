@@ -6,7 +6,7 @@ from typing import Any
 
 import dovetail as dt
 
-from . import apart, elementwise, family, moves, products, reductions, selection, show
+from . import elementwise, family, flattening, moves, products, reductions, selection, show
 from .blocks import BSR
 from .compressed import CSC, CSR
 from .construct import to_dense
@@ -44,7 +44,7 @@ def install() -> None:
     }
     COO.rules = {verb: family.mixed(rule) for verb, rule in found.items()} | {"to_dense": to_dense}
     CSR.rules = CSC.rules = BSR.rules = family.rules(found)
-    apart.install()
+    flattening.install()
     for kind in (COO, CSR, CSC, BSR):
         for name, rule in {"__repr__": show.represent, "__str__": show.represent,
                            "_repr_html_": show.html}.items():  # fmt: skip

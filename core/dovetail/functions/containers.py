@@ -66,7 +66,7 @@ class Grown:
     def unflatten(self, leaves: Iterable[Any]) -> Any:
         """The containers around tensors made of these leaves."""
         given, known = iter(leaves), list[object]()
-        found = [next(given) if w is None else w.together(given, known) for w in self.ways]
+        found = [next(given) if w is None else w.unflatten(given, known) for w in self.ways]
         return self.outer.unflatten(found)
 
 
@@ -78,7 +78,7 @@ def flattened_parts(value: object) -> Flat:
     leaves, ways = list[Any](), list[Way | None]()
     known: dict[int, tuple[int, object]] = {}
     for x in flat.leaves:
-        found = x.apart(known) if isinstance(x, LayoutTensor) else None
+        found = x.__flatten__(known) if isinstance(x, LayoutTensor) else None
         leaves += [x] if found is None else found[0]
         ways.append(None if found is None else found[1])
     return Flat(leaves, Grown(flat.tree, tuple(ways)))

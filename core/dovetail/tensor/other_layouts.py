@@ -57,8 +57,8 @@ Rule = Callable[..., Tensor]
 class Way(Protocol):
     """How a tensor is made again of what it was taken apart into. Equal ones do the same."""
 
-    def together(self, parts: Iterator[Tensor], known: list[object]) -> Tensor:
-        """The tensor. `known`: what tensors beside it have in common, in the order of `apart`."""
+    def unflatten(self, parts: Iterator[Tensor], known: list[object]) -> Tensor:
+        """The tensor. `known`: what tensors beside it have in common, as `__flatten__` met it."""
 
     def __hash__(self) -> int: ...
 
@@ -178,7 +178,9 @@ class LayoutTensor(Tensor):
         made, args = self.__reduce_ex__(4)
         return made(*copy.deepcopy(args, memo))
 
-    def apart(self, known: dict[int, tuple[int, object]]) -> tuple[Sequence[Tensor], Way] | None:
+    def __flatten__(
+        self, known: dict[int, tuple[int, object]]
+    ) -> tuple[Sequence[Tensor], Way] | None:
         """What the tensor is for `dt.jit`: strided tensors, and how it is made of such.
 
         The number of these, their shapes and the way are what a function is captured for. `known`:

@@ -68,8 +68,8 @@ class EntriesWay(NamedTuple):
     kind: type[Entries]
     pattern: PatternWay | TurnedWay | int
 
-    def together(self, parts: Iterator[Tensor], known: list[object]) -> Tensor:
-        """See `dovetail.extend.LayoutTensor.apart`."""
+    def unflatten(self, parts: Iterator[Tensor], known: list[object]) -> Tensor:
+        """See `dovetail.extend.LayoutTensor`."""
         values, way = next(parts), self.pattern
         p = _made(way.of if isinstance(way, TurnedWay) else way, parts, known, values.device)
         x: Entries = object.__new__(self.kind)
@@ -88,8 +88,8 @@ def _made(
     return p
 
 
-def apart(x: Entries, known: Known) -> tuple[Sequence[Tensor], EntriesWay]:
-    """See `dovetail.extend.LayoutTensor.apart`."""
+def flatten(x: Entries, known: Known) -> tuple[Sequence[Tensor], EntriesWay]:
+    """See `dovetail.extend.LayoutTensor`."""
     p, parts = x.pattern, [x.values()]
     source = p.transposed_from if isinstance(x, COO) else None
     if not is_capturing():  # of arguments: a result's may not be needed
@@ -138,5 +138,5 @@ def _is_block(name: Any) -> bool:
 
 
 def install() -> None:
-    """Has all sparse tensors be taken apart so."""
-    Entries.apart = apart  # type: ignore[assignment, method-assign]  # typed more narrowly
+    """Has all sparse tensors be flattened so."""
+    Entries.__flatten__ = flatten  # type: ignore[assignment, method-assign]  # typed more narrowly
