@@ -90,7 +90,9 @@ def evaluate(*tensors: Tensor) -> None:
     >>> dt.evaluate(x, x * 2)
     """
     if len(tensors) == 1 and type(tensors[0]) is Tensor:
-        evaluate_nodes((expr_of(tensors[0]),))
+        e = expr_of(tensors[0])
+        if e.op is not None or e.storage.pending is not None or flags.tainted:
+            evaluate_nodes((e,))
         return
     for t in tensors:
         required("evaluate", t)
