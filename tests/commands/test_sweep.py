@@ -105,7 +105,9 @@ def test_what_was_measured_is_read_again(sweep, tmp_path):
         "1",
     ]
     file = tmp_path / "found.json"
-    asked = sweep.parsed([*given, "--only", "add", "--sample", "0.01", "--json", str(file)])
+    asked = sweep.parsed(
+        [*given, "--only", "add", "--sample", "0.01", "--peers", "numpy", "--json", str(file)]
+    )
     found = sweep.measured(asked)
     assert found and [*sweep.kept([file, file]).values()] == found
 
