@@ -21,7 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-CORE, SPARSE, BACKENDS = ROOT / "core/dovetail", ROOT / "sparse/dovetail_sparse", ROOT / "backends"
+CORE, BACKENDS = ROOT / "core/dovetail", ROOT / "backends"
+SPARSE, NN = ROOT / "sparse/dovetail_sparse", ROOT / "nn/dovetail_nn"
 LINES_OF_A_FILE, LINES_OF_A_CLASS = 600, 260
 LINES_OF_FUNCTIONS = (5, 15)  # half of them, nine in ten: as before the core had packages
 SILENT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
@@ -102,13 +103,15 @@ def code_lines(text: str) -> int:
 
 
 def rooms() -> dict[str, list[File]]:
-    """Each room's files: the packages of the core and its ground floor, sparse, each backend."""
+    """Each room's files: those of the core, its ground floor, sparse, those of nn, backends."""
     core = [p for p in sorted(CORE.rglob("*.py")) if "template" not in p.parts]
     found: dict[str, list[Path]] = {"ground floor": [p for p in core if p.parent == CORE]}
     for path in core:
         if path.parent != CORE:
             found.setdefault(path.relative_to(CORE).parts[0], []).append(path)
     found["sparse"] = sorted(SPARSE.glob("*.py"))
+    for path in sorted(NN.rglob("*.py")):
+        found.setdefault("/".join(["nn", *path.relative_to(NN).parts[:-1]]), []).append(path)
     for backend in sorted(BACKENDS.iterdir()):
         found[backend.name] = sorted(backend.glob("dovetail_*/*.py"))
     return {room: [measured(p) for p in paths] for room, paths in found.items() if paths}

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parent.parent
 CORE = ROOT / "core" / "dovetail"
 OUTSIDE = sorted(
     p.relative_to(ROOT).as_posix()
-    for folder in ("sparse", "backends")
+    for folder in ("sparse", "nn", "backends")
     for p in (ROOT / folder).rglob("*.py")
     if "build" not in p.parts
 )
@@ -150,7 +150,8 @@ def test_a_wheel_holds_every_package() -> None:
     listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
     folders = {p.parent.relative_to(CORE.parent) for p in CORE.rglob("__init__.py")}
     there = {".".join(f.parts) for f in folders if "template" not in f.parts}
-    assert {*listed} == there | {"dovetail_sparse"}
+    nn = {p.parent.relative_to(ROOT / "nn") for p in (ROOT / "nn").rglob("__init__.py")}
+    assert {*listed} == there | {"dovetail_sparse"} | {".".join(f.parts) for f in nn}
 
 
 def test_the_core_has_no_import_cycle() -> None:
@@ -193,6 +194,7 @@ TAKES = {
     "scipy": "linalg",  # where it is installed
     "pytest": "testing",
     "dovetail_sparse": "__init__",  # for type checkers only
+    "dovetail_nn": "__init__",  # likewise
 }
 
 
@@ -305,7 +307,7 @@ def test_the_default_device_is_spelt_in_one_place() -> None:
 
 def python(code: str, cache: Path) -> str:
     """What `code` prints in a fresh interpreter that keeps its byte code under `cache`."""
-    path = os.pathsep.join([str(ROOT / "core"), str(ROOT / "sparse")])
+    path = os.pathsep.join(str(ROOT / part) for part in ("core", "sparse", "nn"))
     environ = {**os.environ, "PYTHONPATH": path, "PYTHONPYCACHEPREFIX": str(cache)}
     environ.pop("PYTHONDONTWRITEBYTECODE", None)
     return subprocess.run(

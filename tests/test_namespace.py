@@ -120,7 +120,7 @@ def test_methods_are_put_on_the_class_in_one_place() -> None:
     assert assigned_to(ast.parse("setattr(T, 'x', 1)\nT.y = 2\nU.z = 3"), "T") != []
     places = {
         path.relative_to(ROOT).as_posix(): found
-        for part in ("core", "sparse")
+        for part in ("core", "sparse", "nn")
         for path in (ROOT / part).rglob("*.py")
         if (found := [
             line for name in ("Tensor", "LayoutTensor", "tensor.Tensor")

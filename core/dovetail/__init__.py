@@ -427,7 +427,14 @@ def __dir__() -> list[str]:  # no submodules, which importing them puts here
     return [*__all__, "__array_api_version__", "__config__", "__version__"]
 
 
-if typing.TYPE_CHECKING:  # what the layouts that are shipped with dovetail add
+if typing.TYPE_CHECKING:  # what the plugins that are shipped with dovetail add
+    import dovetail_nn as nn  # noqa: F401
+    import dovetail_nn.checkpoint as checkpoint  # noqa: F401
+    import dovetail_nn.data as data  # noqa: F401
+    import dovetail_nn.distributions as distributions  # noqa: F401
+    import dovetail_nn.onnx as onnx  # noqa: F401
+    import dovetail_nn.optim as optim  # noqa: F401
+    import dovetail_nn.tensorboard as tensorboard  # noqa: F401
     import dovetail_sparse as sparse  # noqa: F401
     from dovetail_sparse import sparse_coo_tensor as sparse_coo_tensor
 

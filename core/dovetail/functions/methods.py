@@ -16,6 +16,7 @@ from ..device import device as device_named
 from ..dtypes import DType, find_plugin
 from ..errors import DTypeError, NotYetAttribute, PluginError
 from ..ops import table as ops
+from ..plugins.namespaces import namespaces
 from ..tensor import layout_registry as layout_plugins
 from ..tensor import printing, slots
 from ..tensor.host import READS
@@ -115,13 +116,13 @@ def missing(x: Tensor, name: str) -> MethodType:
 
 
 def added(where: str, name: str, otherwise: str) -> object:
-    """What an installed layout adds under a name, or the dtype that a plugin brings.
+    """What an installed layout adds under a name, or the dtype or package that a plugin brings.
 
     Raises: AttributeError where none does.
     """
     if name.startswith("_"):
         raise AttributeError(f"{otherwise} {name!r}")
-    if where == "functions" and (brought := _dtype(name)) is not None:
+    if where == "functions" and (brought := namespaces.find(name) or _dtype(name)) is not None:
         return brought
     try:
         found: object = layout_plugins.registry.find(where, name)

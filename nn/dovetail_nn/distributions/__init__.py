@@ -1,0 +1,3 @@
+"""Distributions: PyTorch's names, arguments and defaults."""
+
+__all__: list[str] = []

@@ -1,0 +1,3 @@
+"""Optimisers and schedules of their rates: PyTorch's names, arguments and defaults."""
+
+__all__: list[str] = []

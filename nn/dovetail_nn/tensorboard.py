@@ -1,0 +1,3 @@
+"""Logs of training for TensorBoard."""
+
+__all__: list[str] = []
