@@ -140,7 +140,8 @@ def measure(row: Row, n: int, dtype: str, arrangement: str, asked: argparse.Name
         for name in works.keys() - order:
             times[name] = [min(first[name], timed(works[name], 1))] * asked.rounds
         for turn in range(asked.rounds):
-            for name in order[turn % len(order) :] + order[: turn % len(order)]:
+            begin = turn % max(1, len(order))  # all may be too slow for turns
+            for name in order[begin:] + order[:begin]:
                 time.sleep(PAUSE)
                 timed(works[name], 1 if repeats[name] < 3 else 3)
                 times[name].append(timed(works[name], repeats[name]))

@@ -16,6 +16,7 @@ cdef Turn _turn
 cpdef evaluate(object exprs, bint asked=*)
 cpdef finish(Expr e)
 cdef bint _is_watched() except -1
+cpdef Expr _source(Expr e)
 @cython.locals(root=Expr)
 cpdef _evaluate(object exprs, bint asked)
 cpdef write(list value, Expr target, Py_ssize_t others=*)

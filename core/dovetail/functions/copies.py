@@ -16,6 +16,7 @@ from ..graph.expr import Expr, Spec, node, spec, tape_of
 from ..layout import Move, Shape
 from ..ops import table as ops
 from ..ops.dtype_rules import common
+from ..ops.table import CONCAT
 from ..recent import Recent
 from ..respelled import UNGIVEN, retold
 from ..tensor.fields import expr_of, is_strided
@@ -130,7 +131,7 @@ def concat(
     for a in parts:
         run.write([cast(a, dtype)._expr], slice_along(whole, d, start, a.shape[d])._expr)
         start += a.shape[d]
-    whole._expr.tape = tape_of(ops.CONCAT, tuple(a._expr for a in parts), whole._expr.spec, d)
+    whole._expr.tape = tape_of(CONCAT, tuple(a._expr for a in parts), whole._expr.spec, d)
     return whole
 
 
@@ -156,7 +157,7 @@ def _rejoined(parts: Sequence[Expr], moves: Sequence[Move] | None, made: Spec, a
     """A join that is known."""
     if moves is not None:
         parts = [pending_view(e, m) for e, m in zip(parts, moves, strict=True)]
-    return make(node(ops.CONCAT, tuple(parts), made, axis))
+    return make(node(CONCAT, tuple(parts), made, axis))
 
 
 def _joined(parts: Sequence[Expr], axis: int) -> Tensor:
@@ -164,7 +165,7 @@ def _joined(parts: Sequence[Expr], axis: int) -> Tensor:
     first = parts[0].spec
     size = sum(e.spec.shape[axis] for e in parts)
     shape = dimensions("concat", (*first.shape[:axis], size, *first.shape[axis + 1 :]))
-    return make(node(ops.CONCAT, tuple(parts), spec(shape, first.dtype, first.device), axis))
+    return make(node(CONCAT, tuple(parts), spec(shape, first.dtype, first.device), axis))
 
 
 def _require_same_device(op: str, parts: Sequence[Tensor]) -> None:
@@ -201,7 +202,7 @@ def stack(arrays: Sequence[Array], /, axis: int = 0, *, out: Tensor | None = Non
         )
     d = lay.axis("stack", axis, parts[0].ndim + 1)
     found = concat([expand_dims(a, axis=d) for a in parts], axis=d)
-    if not exprs or len({a.dtype for a in parts}) > 1 or found._expr.op is not ops.CONCAT:
+    if not exprs or len({a.dtype for a in parts}) > 1 or found._expr.op is not CONCAT:
         return found
     e, shape = found._expr, parts[0].shape
     m: Move = ("reshape", (*shape[:d], 1, *shape[d:]))
@@ -231,7 +232,7 @@ def roll(
     if known := _joins.find(key):
         return _rejoined((x._expr, x._expr), *known)
     found = _rolled(x, shift, axis)
-    if plain and (e := found._expr).op is ops.CONCAT:
+    if plain and (e := found._expr).op is CONCAT:
         moves = [a.attrs for a in e.args if isinstance(a, Expr)]
         _joins[key] = moves, e.spec, e.attrs
     return found

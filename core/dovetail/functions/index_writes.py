@@ -24,6 +24,7 @@ from ..layout import Shape
 from ..memory.callers import caller
 from ..ops import table as ops
 from ..ops.scatter import FEW, Manner
+from ..ops.table import SCATTER, WHERE
 from ..recent import Recent
 from ..tensor.fields import expr_of, is_strided
 from ..tensor.host import fresh, from_host
@@ -101,7 +102,7 @@ def _number_under(x: Tensor, mask: Tensor, value: Operand) -> Holder[Expr]:
     if under.spec is not spec(s.shape, bool_, s.device):
         return []
     number = to_spec("setitem", value_node("setitem", value, s.dtype, s.device), s)
-    return [node(ops.WHERE, (under, number, e), s)]
+    return [node(WHERE, (under, number, e), s)]
 
 
 # --- masks ----------------------------------------------------------------------------------------
@@ -154,7 +155,7 @@ def _chosen(mask: Expr, new: Holder[Expr], old: Expr) -> Expr:
     """`new` where the mask is true, else `old`."""
     if mask.spec.device is not old.spec.device:
         raise DeviceError(f"index: is on {mask.spec.device}, the tensor on {old.spec.device}")
-    return node(ops.WHERE, (mask, to_spec("setitem", take(new), old.spec), old), old.spec)
+    return node(WHERE, (mask, to_spec("setitem", take(new), old.spec), old), old.spec)
 
 
 # --- arrays ---------------------------------------------------------------------------------------
@@ -190,9 +191,7 @@ def _scattered(name: str, s: Selection, target: Tensor, e: Expr, rest: Shape, ho
         asked = s.asked(name, s.indices[0])
     found = [s.known(name, i) if asked is None else i.node for i in s.indices]
     indices = [_index_rows(s, i, rest) for i in found]
-    made = node(
-        ops.SCATTER, (target._expr, rows, *indices), values, Manner(how, unique, number, asked)
-    )
+    made = node(SCATTER, (target._expr, rows, *indices), values, Manner(how, unique, number, asked))
     if asked is not None:
         ask(made, caller())
     return made
@@ -255,7 +254,7 @@ def _put_at(x: Tensor, index: Tensor, value: Operand) -> Holder[Expr]:
         return [made]
     to_rows, to_indices, manner = found
     rows = v.args[0] if manner.number else again(to_rows, [v])
-    made = node(ops.SCATTER, (e, rows, again(to_indices, [i])), e.spec, manner)
+    made = node(SCATTER, (e, rows, again(to_indices, [i])), e.spec, manner)
     if manner.asked is not None:
         ask(made, caller())
     return [made]
@@ -268,9 +267,7 @@ def scatter_to(values: Tensor, positions: Tensor) -> Tensor:
     """A vector with values[i] at positions[i], which are all of its places, each once."""
     out = make(fresh(values._expr.spec))
     args = (out._expr, values._expr, positions._expr)
-    write(
-        "scatter", out, [node(ops.SCATTER, args, out._expr.spec, Manner("set", True))], updates=True
-    )
+    write("scatter", out, [node(SCATTER, args, out._expr.spec, Manner("set", True))], updates=True)
     return out
 
 
@@ -405,4 +402,4 @@ def _updating(target: Tensor, operands: list[Expr], order: Shape, how: How) -> E
     """The op that updates the target with what is permuted as that is. It empties the list."""
     given = [pending_view(e, ("permute", order)) for e in operands]
     operands.clear()
-    return node(ops.SCATTER, (target._expr, *given), target._expr.spec, Manner(how))
+    return node(SCATTER, (target._expr, *given), target._expr.spec, Manner(how))

@@ -21,8 +21,9 @@ from ..errors import ArgumentError, DeviceError, ShapeError
 from ..graph.expr import Attrs, Expr, Spec, node, spec
 from ..layout import Move, Shape
 from ..ops import table as ops
+from ..ops.table import GENERATED, MATMUL, MULTIPLY, SUM
 from ..recent import Recent
-from ..settings import flags
+from ..settings import current, flags
 from ..tensor.fields import expr_of
 from ..tensor.operands import Array, brought, decides
 from ..tensor.tensor import Tensor, make, required, strided
@@ -105,21 +106,21 @@ _products: Recent[tuple[Spec, Spec, str | None], _Matrices | _Sum] = Recent(4096
 def _matmul(name: str, x1: Tensor, x2: Tensor) -> Tensor:
     if type(x1) is not Tensor or type(x2) is not Tensor:
         return dispatch("matmul", name, (x1, x2), x1, x2)
-    how = ops.GENERATED if settings.current().reproducible else None
+    how = GENERATED if current().reproducible else None
     e1, e2 = expr_of(x1), expr_of(x2)
     key = (e1.spec, e2.spec, how)
     known = _products.young.get(key) or _products.find(key)
     if known is None:
         return _first_product(name, x1, x2, how)
-    if isinstance(known, _Sum):
+    if type(known) is _Sum:
         if flags.captures and _is_product_of_many(e1, e2):
             return _first_product(name, x1, x2, how)
-        products = node(ops.MULTIPLY, (_moved(x1, known.first), e2), known.products)
-        return make(node(ops.SUM, (products,), known.made, known.attrs))
-    product = make(
-        node(ops.MATMUL, (_moved(x1, known.first), _moved(x2, known.second)), known.made, how)
-    )
-    return product if known.back is None else make(_moved(product, known.back))
+        elements, made, attrs, first = known
+        products = node(MULTIPLY, (_moved(x1, first), e2), elements)
+        return make(node(SUM, (products,), made, attrs))
+    made, first, second, back = known
+    product = make(node(MATMUL, (_moved(x1, first), _moved(x2, second)), made, how))
+    return product if back is None else make(_moved(product, back))
 
 
 def _is_sum(a: Spec, b: Spec) -> bool:
@@ -141,9 +142,9 @@ def _first_sum(x1: Tensor, x2: Tensor) -> Tensor:
     """The product of two for which that is so."""
     a, b = x1._expr.spec, x2._expr.spec
     move = ("reshape", (a.size, 1)) if len(b.shape) == 2 else None
-    products = apply(ops.MULTIPLY, (x1 if move is None else view(x1, move), x2))._expr
-    made = reduce(ops.SUM, make(products), (len(a.shape) - 1,), False, a.dtype)
-    if made._expr.op is ops.SUM:  # it has not run
+    products = apply(MULTIPLY, (x1 if move is None else view(x1, move), x2))._expr
+    made = reduce(SUM, make(products), (len(a.shape) - 1,), False, a.dtype)
+    if made._expr.op is SUM:  # it has not run
         _products[a, b, None] = _Sum(products.spec, made._expr.spec, made._expr.attrs, move)
     return made
 
@@ -169,7 +170,7 @@ def _first_product(name: str, x1: Tensor, x2: Tensor, how: str | None) -> Tensor
             f"{name}: shapes {x1.shape} and {x2.shape}: each needs 1 dimension; see dt.multiply"
         )
     a, b = _row(x1), _column(x2)
-    (_, _), dtype = ops.MATMUL.dtypes(name, [a.dtype, b.dtype], None)
+    (_, _), dtype = MATMUL.dtypes(name, [a.dtype, b.dtype], None)
     if a.shape[-1] != b.shape[-2]:
         raise ShapeError(
             f"{name}: shapes {x1.shape} and {x2.shape} do not fit: "
@@ -188,7 +189,7 @@ def _first_product(name: str, x1: Tensor, x2: Tensor, how: str | None) -> Tensor
         _products[x1._expr.spec, x2._expr.spec, how] = _Matrices(
             made, _reshape(x1, a), _reshape(x2, b), None if kept == shape else ("reshape", kept)
         )
-    result = make(node(ops.MATMUL, tuple(operands), made, how))
+    result = make(node(MATMUL, tuple(operands), made, how))
     return result if kept == shape else view(result, ("reshape", kept))
 
 
@@ -246,7 +247,7 @@ def outer(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     x1, x2 = brought("outer", x1, x2)
     if x1.ndim != 1 or x2.ndim != 1:
         raise ShapeError(f"outer: needs two vectors, not shapes {x1.shape} and {x2.shape}")
-    return apply(ops.MULTIPLY, (view(x1, ("reshape", (x1.shape[0], 1))), x2))
+    return apply(MULTIPLY, (view(x1, ("reshape", (x1.shape[0], 1))), x2))
 
 
 @remade
@@ -269,8 +270,8 @@ def vecdot(x1: Array, x2: Array, /, *, axis: int = -1, out: Tensor | None = None
     x1, x2 = brought("vecdot", x1, x2)
     axis = integer("vecdot", axis, "axis")
     dtype = _dotted(x1.shape, x2.shape, x1.dtype, x2.dtype, axis)
-    product = apply(ops.MULTIPLY, (conjugate(x1), x2))
-    return reduce(ops.SUM, strided("vecdot", product), (product.ndim + axis,), False, dtype)
+    product = apply(MULTIPLY, (conjugate(x1), x2))
+    return reduce(SUM, strided("vecdot", product), (product.ndim + axis,), False, dtype)
 
 
 def conjugate(x: Tensor) -> Tensor:
@@ -281,7 +282,7 @@ def conjugate(x: Tensor) -> Tensor:
 @lru_cache(1024)
 def _dotted(a: Shape, b: Shape, first: DType, second: DType, axis: int) -> DType:
     """The dtype of `vecdot`. Raises: as that does."""
-    (_, _), dtype = ops.MATMUL.dtypes("vecdot", [first, second], None)
+    (_, _), dtype = MATMUL.dtypes("vecdot", [first, second], None)
     shortest = min(len(a), len(b))
     if axis >= 0:
         raise ArgumentError(

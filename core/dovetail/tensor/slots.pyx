@@ -24,6 +24,7 @@ cdef extern from "Python.h":
         Binary nb_subtract
         Binary nb_multiply
         Binary nb_true_divide
+        Binary nb_matrix_multiply
     ctypedef struct Mapping "PyMappingMethods":
         Binary mp_subscript
         Assignment mp_ass_subscript
@@ -46,6 +47,7 @@ cdef Binary _usual_subscript = NULL
 cdef Assignment _usual_assignment = NULL
 cdef list _ops = [ops.ADD, ops.SUBTRACT, ops.MULTIPLY, ops.DIVIDE]
 cdef list _forward = [], _reflected = []
+cdef object _product = None, _product_reflected = None
 
 
 cdef inline object _binary(int k, object a, object b):
@@ -74,6 +76,12 @@ cdef object _divide(object a, object b):
     return _binary(DIVIDE, a, b)
 
 
+cdef object _multiply_matrices(object a, object b):
+    if type(a) is _tensor:
+        return _product(a, b)
+    return _product_reflected(b, a) if type(b) is _tensor else NotImplemented
+
+
 cdef object _subscript(object x, object key):
     cdef Expr e = basic_leaf(x, key)
     return _usual_subscript(x, key) if e is None else alias(x, make(e))
@@ -97,7 +105,7 @@ cdef int _buffer(object x, Buffer* view, int flags) except -1:
 
 def fill(type tensor):
     """Fills them, when the class has all of its methods."""
-    global _tensor, _usual_subscript, _usual_assignment
+    global _tensor, _usual_subscript, _usual_assignment, _product, _product_reflected
     cdef Numbers* numbers = (<Type*>tensor).tp_as_number
     cdef Mapping* mapping = (<Type*>tensor).tp_as_mapping
     if _tensor is not None:
@@ -108,6 +116,8 @@ def fill(type tensor):
         _reflected.append(tensor.__dict__[f"__r{name}__"])
     numbers.nb_add, numbers.nb_subtract = _add, _subtract
     numbers.nb_multiply, numbers.nb_true_divide = _multiply, _divide
+    _product, _product_reflected = tensor.__dict__["__matmul__"], tensor.__dict__["__rmatmul__"]
+    numbers.nb_matrix_multiply = _multiply_matrices
     _usual_subscript, mapping.mp_subscript = mapping.mp_subscript, _subscript
     _usual_assignment, mapping.mp_ass_subscript = mapping.mp_ass_subscript, _assign
     if (<Type*>tensor).tp_as_buffer.bf_getbuffer == NULL:  # before Python 3.12
