@@ -232,6 +232,19 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
             "own.raw": "",
         },
     ),
+    "nn": ("Layers", {"dovetail_nn.modules": "nn"}),
+    "functional": ("Functions of networks", {"dovetail_nn.functional": "nn.functional"}),
+    "optim": (
+        "Optimisers",
+        {"dovetail_nn.optim": "optim"},
+    ),
+    "data": ("Data sets and loaders", {"dovetail_nn.data": "data"}),
+    "distributions": ("Distributions", {"dovetail_nn.distributions": "distributions"}),
+    "onnx": ("ONNX", {"dovetail_nn.onnx": "onnx"}),
+    "checkpoints": (
+        "Checkpoints and logs",
+        {"dovetail_nn.checkpoint": "checkpoint", "dovetail_nn.tensorboard": "tensorboard"},
+    ),
     "errors": ("Errors", {"errors": ""}),
 }
 
@@ -251,8 +264,8 @@ LATE = (
 
 
 def module(name: str) -> ModuleType:
-    """A module of the core."""
-    return importlib.import_module(f"dovetail.{name}")
+    """A module of the core, by its name within it; or of a package beside it, by its whole name."""
+    return importlib.import_module(name if name.startswith("dovetail_") else f"dovetail.{name}")
 
 
 def natural(name: str) -> tuple[int, list[int | str]]:
@@ -680,7 +693,7 @@ def load() -> None:
     """Imports this tree's dovetail by what its `__init__.py` should be: what that lists today may
     be gone, and could not be imported.
     """
-    sys.path[:0] = [str(ROOT / "core"), str(ROOT / "sparse")]
+    sys.path[:0] = [str(ROOT / part) for part in ("core", "sparse", "nn")]
     spec = importlib.util.spec_from_file_location(
         "dovetail", INIT, submodule_search_locations=[str(CORE)]
     )

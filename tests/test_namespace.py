@@ -60,7 +60,7 @@ def test_the_generated_files_are_what_the_generator_writes() -> None:
 
 def copied(tree: Path, change: str = "", into: str = "") -> subprocess.CompletedProcess[str]:
     """What the check says of a copy of the core in which `change` has become `into`."""
-    for part in ("core/dovetail", "docs/reference", "sparse", ".ci"):
+    for part in ("core/dovetail", "docs/reference", "sparse", "nn", ".ci"):
         skip = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / part, tree / part, ignore=skip, dirs_exist_ok=True)
     path = tree / "core" / "dovetail" / "functions" / "statistics.py"
