@@ -37,6 +37,7 @@ CLUSTERS = 10
 COMPONENTS = 16
 PARTS = {
     "kernels": "dovetail.commands.demo_kernels",
+    "language": "dovetail.commands.demo_language",
     "scale": "dovetail.commands.demo_scale",
     "text": "dovetail.commands.demo_text",
     "train": "dovetail.commands.demo_train",

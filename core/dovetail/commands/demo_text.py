@@ -61,13 +61,13 @@ class Library:
 @cache
 def library() -> Library:
     """The standard library of the running Python, less its tests."""
-    sources = dict(sorted(_sources(Path(sysconfig.get_path("stdlib")))))
-    modules, words = {name: i for i, name in enumerate(sources)}, dict[str, int]()
+    found = dict(sorted(sources()))
+    modules, words = {name: i for i, name in enumerate(found)}, dict[str, int]()
     uses: list[tuple[int, int]] = []
     imports: list[tuple[int, int]] = []
-    for name, source in sources.items():
-        for found in _WORD.findall(source.text):
-            uses.append((modules[name], words.setdefault(_stem(found), len(words))))
+    for name, source in found.items():
+        for word in _WORD.findall(source.text):
+            uses.append((modules[name], words.setdefault(_stem(word), len(words))))
         imports += ((modules[other], modules[name]) for other in _imported(source, name, modules))
     return Library(list(modules), list(words), _pairs(uses), _pairs(imports))
 
@@ -89,8 +89,9 @@ class Source(NamedTuple):
     package: bool
 
 
-def _sources(root: Path) -> Iterator[tuple[str, Source]]:
-    """The name and source of each module."""
+def sources() -> Iterator[tuple[str, Source]]:
+    """The name and source of each module of the running Python's library, less its tests."""
+    root = Path(sysconfig.get_path("stdlib"))
     left_out = {"test", "tests", "idle_test", "site-packages", "dist-packages", "lib2to3"}
     for path in root.rglob("*.py"):
         parts = path.relative_to(root).with_suffix("").parts

@@ -1,0 +1,316 @@
+"""`dovetail demo language`: a small transformer learns to write docstrings, letter by letter.
+
+It reads those of Python's own standard library. The step (the network, its gradients, AdamW) is
+captured by `dt.jit`, and everything runs under `dt.reproducible()`: the digest of the weights is
+the same on every device.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import hashlib
+import importlib
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+import dovetail as dt
+
+from ..tensor.tensor import Tensor
+from .demo import INK, PAPER, REFERENCE, Array, available, lacks
+from .demo_text import sources
+
+nn, F = dt.nn, dt.nn.functional
+
+CONTEXT, WIDTH, HEADS, LAYERS = 96, 128, 4, 3
+BATCH, STEPS, SEED = 24, 500, 0
+FEW = 1  # steps on the interpreter, which is right, but slow
+RATE, LONGEST = 4e-3, 1.0  # the highest rate; the longest gradient
+LOOKED = 25  # steps between two looks at the loss of what is held out
+WRITTEN, HEAT = 600, 0.7  # letters of the sample; below 1 likely ones are preferred
+
+
+# --- what is read ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A text as numbers of its letters: most of it to learn from, every tenth part held out."""
+
+    letters: str
+    learnt: Array
+    held_out: Array
+
+    def text(self, numbers: Sequence[int]) -> str:
+        """The letters that the numbers stand for."""
+        return "".join(self.letters[i] for i in numbers)
+
+
+@cache
+def corpus() -> Corpus:
+    """The docstrings of the running Python's standard library, in ASCII."""
+    parts = [text for _, source in sorted(sources()) for text in _docstrings(source.text)]
+    letters = "".join(sorted({*"".join(parts)}))
+    number = {letter: i for i, letter in enumerate(letters)}
+    kept: tuple[list[str], list[str]] = ([], [])
+    for i, text in enumerate(parts):
+        kept[i % 10 == 9].append(text)
+    learnt, held_out = (np.array([number[c] for c in "".join(k)], "i4") for k in kept)
+    return Corpus(letters, learnt, held_out)
+
+
+def _docstrings(source: str) -> Iterator[str]:
+    """Those of a module, its classes and functions, each ended by an empty line."""
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    for node in ast.walk(ast.parse(source)):
+        text = ast.get_docstring(node) if isinstance(node, kinds) else None
+        if text and text.isascii() and text.replace("\n", " ").isprintable():
+            yield text + "\n\n"
+
+
+def drawn(text: Array, random: np.random.Generator) -> tuple[Array, Array]:
+    """A batch of stretches of the text, and the letter that follows each of theirs."""
+    starts = random.integers(0, len(text) - CONTEXT, BATCH)
+    rows = text[starts[:, None] + np.arange(CONTEXT + 1)]
+    return rows[:, :-1], rows[:, 1:]
+
+
+# --- the network ----------------------------------------------------------------------------------
+
+
+class Block(nn.Module):
+    """Attention to earlier letters, then a network for each letter; both are added to the input."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.before, self.after = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
+        self.parts, self.joined = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
+        self.wider, self.back = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
+
+    def forward(self, x: Tensor) -> Tensor:
+        n, length, _ = x.shape
+        parts = self.parts(self.before(x)).reshape((n, length, 3, HEADS, WIDTH // HEADS))
+        query, key, value = dt.unstack(dt.permute_dims(parts, (2, 0, 3, 1, 4)))
+        seen = F.scaled_dot_product_attention(query, key, value, is_causal=True)
+        x = x + self.joined(dt.permute_dims(seen, (0, 2, 1, 3)).reshape((n, length, WIDTH)))
+        return x + self.back(F.gelu(self.wider(self.after(x))))
+
+
+class Writer(nn.Module):
+    """What may follow each letter of a text: a score for each letter that there is."""
+
+    def __init__(self, letters: int) -> None:
+        super().__init__()
+        self.letters, self.places = nn.Embedding(letters, WIDTH), nn.Embedding(CONTEXT, WIDTH)
+        self.blocks = nn.Sequential(*(Block() for _ in range(LAYERS)))
+        self.norm, self.scores = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, letters)
+        for table in (self.letters, self.places):
+            nn.init.normal_(table.weight, std=0.02)
+
+    def forward(self, text: Tensor) -> Tensor:
+        x = self.letters(text) + self.places.weight[: text.shape[1]]
+        return self.scores(self.norm(self.blocks(x)))
+
+
+# --- the work -------------------------------------------------------------------------------------
+
+
+@dataclass
+class Outcome:
+    """What one device learnt."""
+
+    device: str
+    losses: list[float] = field(default_factory=list)  # after each step; nats a letter
+    held_out: list[tuple[int, float]] = field(default_factory=list)  # (step, loss)
+    digest: str = ""  # of the weights
+    seconds: float = 0.0
+    sample: str = ""
+
+
+def learn(device: str, steps: int, tick: Callable[[float], None]) -> Outcome:
+    """Trains on one device, and writes; `tick` is told the loss of every step."""
+    text, out, begun = corpus(), Outcome(device), time.perf_counter()
+    with dt.reproducible():
+        dt.random.manual_seed(SEED)
+        model = Writer(len(text.letters)).to(device)
+        optimizer = dt.optim.AdamW(model.parameters(), lr=RATE, betas=(0.9, 0.99))
+        rates = dt.optim.lr_scheduler.OneCycleLR(optimizer, RATE, total_steps=max(steps, 2))
+
+        @dt.jit
+        def step(letters: Tensor, following: Tensor) -> Tensor:
+            loss = _loss(model, letters, following)
+            loss.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), LONGEST)
+            optimizer.step()
+            optimizer.zero_grad()
+            return loss.detach()
+
+        look = dt.jit(lambda letters, following: _loss(model, letters, following))
+        random = np.random.default_rng(SEED)
+        for i in range(steps):
+            batch = (dt.asarray(part, device=device) for part in drawn(text.learnt, random))
+            out.losses.append(float(step(*batch)))
+            if i + 1 < steps:
+                rates.step()
+            if i % LOOKED == LOOKED - 1 or i == steps - 1:
+                out.held_out.append((i + 1, _held_out(look, device)))
+            tick(out.losses[-1])
+        out.digest = _digest(model)
+        out.sample = written(model, device) if device != REFERENCE else ""
+    out.seconds = time.perf_counter() - begun
+    return out
+
+
+def _loss(model: Writer, letters: Tensor, following: Tensor) -> Tensor:
+    scores = model(letters)
+    return F.cross_entropy(scores.reshape((-1, scores.shape[-1])), following.reshape((-1,)))
+
+
+def _held_out(look: Callable[[Tensor, Tensor], Tensor], device: str) -> float:
+    """The loss on a few batches of what is held out, the same each time."""
+    random = np.random.default_rng(SEED + 1)
+    found = []
+    with dt.no_grad():
+        for _ in range(4 if device != REFERENCE else 1):
+            batch = (dt.asarray(part, device=device) for part in drawn(corpus().held_out, random))
+            found.append(float(look(*batch)))
+    return float(np.mean(found))
+
+
+def _digest(model: Writer) -> str:
+    hash_ = hashlib.sha256()
+    for x in model.state_dict().values():
+        hash_.update(np.ascontiguousarray(x.numpy()).tobytes())
+    return hash_.hexdigest()
+
+
+def written(model: Writer, device: str) -> str:
+    """A text that the network writes, letter by letter, each drawn by its scores."""
+    text, random = corpus(), dt.random.default_rng(SEED)
+
+    @dt.jit
+    def following(window: Tensor, noise: Tensor) -> Tensor:
+        likely = F.log_softmax(model(window)[0, -1] / HEAT, dim=-1)
+        return dt.argmax(likely - dt.log(-dt.log(noise)))  # Gumbel's noise: drawn by probability
+
+    numbers = text.held_out[:CONTEXT].tolist()
+    with dt.no_grad():
+        for _ in range(WRITTEN):
+            window = dt.asarray([numbers[-CONTEXT:]], dtype=dt.int32, device=device)
+            noise = random.uniform(1e-7, 1.0, (len(text.letters),), device=device)
+            numbers.append(int(following(window, noise)))
+    return text.text(numbers[CONTEXT:])
+
+
+# --- the command ----------------------------------------------------------------------------------
+
+
+def main(arguments: Sequence[str]) -> int:
+    """0 if it learnt, and all devices arrived at the same bits; 1 if not, 2 if it cannot run."""
+    console = Console(soft_wrap=True)
+    asked = _parser().parse_args(arguments)
+    if lacks(("matplotlib",), console):
+        return 2
+    return write(asked.device or available()[:1], asked.out, asked.steps, console)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="dovetail demo language",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--device", action="append", help="may be given again; default: the first")
+    parser.add_argument(
+        "--out", type=Path, default=Path("language.png"), help="picture (%(default)s)"
+    )
+    parser.add_argument("--steps", type=int, default=STEPS, help="of training (%(default)s)")
+    return parser
+
+
+def write(devices: Sequence[str], picture: Path, steps: int, console: Console) -> int:
+    """Trains on every device, shows what it writes, and compares digests."""
+    text = corpus()
+    console.print(
+        f"{len(text.learnt) / 1e6:.1f} million letters of docstrings to learn from, "
+        f"{len(text.letters)} different ones"
+    )
+    outcomes = []
+    with Progress(
+        TextColumn("{task.description}"), BarColumn(),
+        TextColumn("{task.completed}/{task.total} steps, loss {task.fields[loss]:.2f}"),
+        TimeElapsedColumn(), TimeRemainingColumn(), console=console,
+    ) as progress:  # fmt: skip
+        for device in devices:
+            count = min(steps, FEW) if device == REFERENCE else steps
+            task = progress.add_task(f"reading on {device}", total=count, loss=math.nan)
+
+            def tick(loss: float, task: Any = task) -> None:
+                progress.update(task, advance=1, loss=loss)
+
+            outcomes.append(learn(device, count, tick))
+    for out in outcomes:
+        console.print(_line(out))
+    first = outcomes[0]
+    if first.sample:
+        console.print(f"\n[bold]What it writes:[/]\n\n{escape(first.sample)}\n")
+    draw(first, picture)
+    console.print(f"Picture: {picture}")
+    wrong = complaints(outcomes)
+    for line in wrong:
+        console.print(f"[red]{line}[/]")
+    return 1 if wrong else 0
+
+
+def _line(out: Outcome) -> str:
+    bits = out.held_out[-1][1] / math.log(2)
+    return (
+        f"{out.device}: {len(out.losses)} steps in {out.seconds:.1f} s; {bits:.2f} bits a letter "
+        f"on what was held out; weights {out.digest[:16]}"
+    )
+
+
+def complaints(outcomes: Sequence[Outcome]) -> list[str]:
+    """A line for each device that learnt nothing, or other bits than the first one."""
+    lines = []
+    for out in outcomes:
+        common = min(len(out.losses), len(outcomes[0].losses))
+        if out.losses[:common] != outcomes[0].losses[:common]:
+            lines.append(f"{out.device} and {outcomes[0].device} arrived at different weights")
+        if len(out.losses) >= LOOKED and not out.held_out[-1][1] < out.losses[0] * 0.8:
+            lines.append(f"{out.device} learnt nothing: {out.held_out[-1][1]:.2f} nats a letter")
+    return lines
+
+
+def draw(out: Outcome, path: Path) -> None:
+    """Writes a picture of the loss."""
+    figures: Any = importlib.import_module("matplotlib.figure")
+    importlib.import_module("matplotlib.backends.backend_agg")
+    figure = figures.Figure(figsize=(9, 4.6), facecolor=PAPER, layout="constrained")
+    axes = figure.subplots()
+    bit = math.log(2)
+    steps = range(1, len(out.losses) + 1)
+    axes.plot(steps, [x / bit for x in out.losses], color="#2a6f97", linewidth=1, alpha=0.5,
+              label="a batch")  # fmt: skip
+    axes.plot([n for n, _ in out.held_out], [x / bit for _, x in out.held_out], color="#c1553b",
+              linewidth=2.2, marker="o", markersize=4, label="what was held out")  # fmt: skip
+    axes.set_facecolor(PAPER)
+    axes.set_xlabel("step", color=INK)
+    axes.set_ylabel("bits a letter", color=INK)
+    axes.tick_params(colors=INK, labelsize=8)
+    axes.legend(frameon=False, labelcolor=INK)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    figure.suptitle(f"A transformer of {LAYERS} layers reads docstrings on {out.device}",
+                    color=INK, fontsize=13, fontweight="bold")  # fmt: skip
+    figure.savefig(path, dpi=120)
