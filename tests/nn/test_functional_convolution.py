@@ -67,6 +67,7 @@ CASES = (  # x, w, options
 )  # fmt: skip
 
 
+@pytest.mark.filterwarnings("ignore:Using padding='same'")  # of PyTorch's, that it may copy
 @pytest.mark.parametrize(("x", "w", "options"), CASES)
 @pytest.mark.parametrize("device", ("reference", "cpu"))
 def test_paddings_and_shapes(device: str, x: Any, w: Any, options: Any) -> None:

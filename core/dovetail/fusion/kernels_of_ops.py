@@ -114,8 +114,14 @@ class OpSite:
 
     def put(self, operand: int, value: Value, *at: Value, when: Value | None = None) -> Store:
         """The store of an operand's element, as an effect for a loop."""
+        return self.put_element(operand, value, self.index(operand, at), when)
+
+    def put_element(
+        self, operand: int, value: Value, index: Value, when: Value | None = None
+    ) -> Store:
+        """The same of the element at a linear index."""
         stored = convert(value, self._operands[operand].dtype)
-        return Store(self._buffer(operand), self.index(operand, at), stored, when)
+        return Store(self._buffer(operand), index, stored, when)
 
     def stored(self, value: Value, *at: Value, when: Value | None = None) -> Store:
         """The store of a result's element, as an effect for a loop."""
@@ -174,6 +180,11 @@ class OpLaunches:
     def repeats(self, operand: int, axis: int) -> bool:
         """Whether an operand is the same all along an axis."""
         return self._operands[operand].view.strides[axis] == 0
+
+    def has_rows(self, operand: int) -> bool:
+        """Whether an operand's elements are neighbours along its last axis, as they are read."""
+        _, view, dtype = self._operands[operand]
+        return view.strides[-1] == 1 and dtype is self.dtype(operand).compute
 
     def dtype(self, operand: int) -> DType:
         """What an operand's elements are read as, but for halves; what those of others are."""

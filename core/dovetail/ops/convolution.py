@@ -52,11 +52,30 @@ class _Line(NamedTuple):
     apart: Shape
     sizes: Shape
     batches: bool = False  # whether a line goes on from one of the batch to the next
+    direct: bool = False  # whether it is the tensor itself, of which no copy is made
+
+    def parts(self, a: int, n: int) -> Iterator[_Part]:
+        """What each phase has of the `n` elements along an axis."""
+        for phase in range(self.phases[a]):
+            start = phase * self.apart[a] + self.start[a]
+            first = max(0, _ceil(-start, self.step[a]))
+            end = min(self.sizes[a], _ceil(n - start, self.step[a]))
+            source = first * self.step[a] + start
+            yield _Part(phase, first, source, max(0, end - first))
 
     @property
     def pitches(self) -> Shape:
         """From one element to the next, along each axis."""
         return tuple([math.prod(self.sizes[a + 1 :]) for a in range(len(self.sizes))])
+
+
+class _Part(NamedTuple):
+    """Along an axis: what a phase of a line has of a tensor."""
+
+    phase: int
+    first: int  # the first element that is there
+    source: int  # which element of the tensor that is
+    count: int
 
 
 class _Sum(NamedTuple):
@@ -82,11 +101,8 @@ def _moved(site: KernelSite, name: str, i: Value, start: int, step: int) -> Valu
     return i * _number(site, f"step_{name}", step) + _number(site, f"start_{name}", start)
 
 
-def _added(given: Sequence[Value]) -> Value:
-    total = const(0, int64)
-    for v in given:
-        total = total + v
-    return total
+def _ceil(a: int, b: int) -> int:
+    return -(-a // b)
 
 
 def _term(x: Value, y: Value, total: Value) -> Value:
@@ -108,38 +124,62 @@ class _Convolution:
 
     # --- lines
 
-    def line(self, operand: int, line: _Line, last: bool = False) -> int:
+    def line(self, line: _Line, last: bool = False) -> int:
         """Makes a line; `last`: channels are its last axis. Its number.
 
         Its axes: (*lead, n, group, channel, *phases, *sizes), or n behind the phases where lines go
         on; or (*lead, group, *phases, n, *sizes, channel).
         """
-        shape = self.launches.shape(operand)
-        lead, n, groups = shape[: self.lead], shape[self.lead], self.g.groups
-        channels = shape[self.lead + 1] // groups
-        extents = {
-            "lead": lead, "n": (n,), "g": (groups,), "c": (channels,), "p": line.phases,
-            "u": line.sizes,
-        }  # fmt: skip
+        shape = self.launches.shape(line.operand)
+        n, channels = shape[self.lead], shape[self.lead + 1] // self.g.groups
         order = self.order(line, last)
+        extents = {
+            "lead": shape[: self.lead], "n": (n,), "g": (self.g.groups,), "c": (channels,),
+            "p": line.phases, "u": line.sizes,
+        }  # fmt: skip
         made = self.launches.temporary(self.dtype, tuple([e for k in order for e in extents[k]]))
+        parts = [[*line.parts(a, shape[a - self.rank])] for a in self.axes]
+        if any(p.count < line.sizes[a] for a in self.axes for p in parts[a]):
+            self._zeros(made, math.prod([e for k in order for e in extents[k]]))
+        for chosen in product(*parts):
+            if all(p.count for p in chosen):
+                self._part(line, made, order, extents | {"u": tuple([p.count for p in chosen])}, chosen)
+        return made
+
+    def _zeros(self, made: int, n: int) -> None:
+        def build(site: KernelSite) -> None:
+            i = site.points("all", n)
+            site.builder.effect(site.put_element(-1, const(0, self.dtype), i))
+
+        self.launches.launch(f"{self.launches.op.name}_zeros", build, made)
+
+    def _part(
+        self, line: _Line, made: int, order: Sequence[str], extents: dict[str, Shape],
+        parts: Sequence[_Part],
+    ) -> None:  # fmt: skip
+        """Adds the copy of what one phase has of the source."""
+
+        channels = extents["c"][0]
 
         def build(site: KernelSite) -> None:
-            at = {k: [self._point(site, k, i, e) for i, e in enumerate(extents[k])] for k in order}
-            c = at["c"][0]
-            if groups > 1:
-                c = at["g"][0] * site.number("channels", channels) + c
-            place, inside = [*at["lead"], at["n"][0], c], None
-            for a in self.axes:
-                i, more = self._source(site, line, a, at["p"][a], at["u"][a], shape[a - self.rank])
-                place.append(i)
-                if more is not None:
-                    inside = more if inside is None else inside & more
-            where_ = [v for k in order for v in at[k]]
-            site.store(site.read(0, *place, when=inside), *where_)
+            at = {k: self._indices(site, k, extents[k], parts) for k in order}
+            place = [*at["lead"], at["n"][0], self.channel(site, at["g"][0], at["c"][0], channels)]
+            for a, p in enumerate(parts):
+                place.append(_moved(site, f"from{a}", at["u"][a], p.source, line.step[a]))
+                at["u"][a] = at["u"][a] + _number(site, f"at{a}", p.first)
+            site.store(site.read(0, *place), *[v for k in order for v in at[k]])
 
-        self.launches.launch(f"{self.launches.op.name}_line", build, operand, made)
-        return made
+        self.launches.launch(f"{self.launches.op.name}_line", build, line.operand, made)
+
+    def _indices(
+        self, site: KernelSite, k: str, extents: Shape, parts: Sequence[_Part]
+    ) -> list[Value]:
+        """Axes of the grid; there is one phase, and none for a group where there are no others."""
+        if k == "p":
+            return [_number(site, f"phase{a}", p.phase) for a, p in enumerate(parts)]
+        if k == "g" and self.g.groups == 1:
+            return [const(0, int64)]
+        return [site.points(f"{k}{i}", n) for i, n in enumerate(extents)]
 
     def order(self, line: _Line, last: bool = False) -> tuple[str, ...]:
         """The axes of a line."""
@@ -149,28 +189,21 @@ class _Convolution:
             return ("lead", "g", "c", "p", "n", "u")
         return ("lead", "n", "g", "c", "p", "u")
 
-    @staticmethod
-    def _point(site: KernelSite, name: str, i: int, extent: int) -> Value:
-        """The index along an axis of the grid; phases and groups are none where there is one."""
-        if name in "pg" and extent == 1:
-            return const(0, int64)
-        return site.points(f"{name}{i}", extent)
+    def channel(self, site: KernelSite, g: Value, c: Value, channels: int) -> Value:
+        """Which channel one of a group is, of all."""
+        return c if self.g.groups == 1 else g * site.number("channels", channels) + c
 
-    def _source(
-        self, site: KernelSite, line: _Line, a: int, phase: Value, u: Value, n: int
-    ) -> tuple[Value, Value | None]:
-        """Which element of the source stands in a line, and whether there is one."""
-        at = u * _number(site, f"step{a}", line.step[a])
-        at = at + phase * _number(site, f"apart{a}", line.apart[a])
-        at = at + _number(site, f"start{a}", line.start[a])
-        inside = None
-        if line.start[a] < 0:
-            inside = const(0, int64) <= at
-        reach = (line.sizes[a] - 1) * line.step[a] + (line.phases[a] - 1) * line.apart[a]
-        if reach + line.start[a] >= n:
-            below = at < site.number(f"limit{a}", n)
-            inside = below if inside is None else inside & below
-        return at, inside
+    def index(
+        self, site: KernelSite, line: _Line, at: dict[str, Sequence[Value]], last: bool = False
+    ) -> Value:
+        """Where an element of a line is, which is operand 0; indices that are not given are 0."""
+        counts = {"lead": self.lead, "n": 1, "g": 1, "c": 1, "p": self.rank, "u": self.rank}
+        all_ = {k: at.get(k) or [const(0, int64)] * n for k, n in counts.items()}
+        if line.direct:
+            channels = site.extent(0, self.lead + 1) // self.g.groups
+            channel = self.channel(site, all_["g"][0], all_["c"][0], channels)
+            return site.index(0, [*all_["lead"], all_["n"][0], channel, *all_["u"]])
+        return site.index(0, [v for k in self.order(line, last) for v in all_[k]])
 
     # --- tables
 
@@ -184,15 +217,9 @@ class _Convolution:
             k = c
             for a in self.axes:
                 k = k * site.number(f"taps{a}", s.taps[a]) + taps[a]
-            found = {"c": [c], "p": [], "u": []}
-            for a in self.axes:
-                phase, on = self.tap(site, s, a, taps[a])
-                found["p"].append(phase)
-                found["u"].append(on)
-            zeros = {"lead": self.lead, "n": 1, "g": 1}
-            found |= {k: [const(0, int64)] * n for k, n in zeros.items()}
-            at = [v for k in self.order(s.line) for v in found[k]]
-            site.store(site.index(0, at), k)
+            found = [self.tap(site, s, a, taps[a]) for a in self.axes]
+            at = {"c": [c], "p": [p for p, _ in found], "u": [u for _, u in found]}
+            site.store(self.index(site, s.line, at), k)
 
         self.launches.launch(f"{self.launches.op.name}_table", build, made, table)
         return table
@@ -269,12 +296,9 @@ class _Convolution:
 
         def build(site: KernelSite) -> None:
             batch, g, o, at = self._points(site, (*lead, n), kept, s.counts)
-            line = [
-                v + _number(site, f"base{a}", s.base[a]) if s.base[a] else v
-                for a, v in enumerate(at)
-            ]
-            zeros = [const(0, int64)] * (1 + self.rank)
-            place = site.index(0, [*batch, g, *zeros, *line])
+            u = [v + _number(site, f"base{a}", s.base[a]) for a, v in enumerate(at)]
+            found = {"lead": batch[:-1], "n": batch[-1:], "g": [g], "u": u}
+            place = self.index(site, s.line, found)
             value = self._fold(site, place, batch[:-1], g, o)
             channel = g * site.number("kept", kept) + o if self.g.groups > 1 else o
             at = [_moved(site, f"to{a}", v, s.start[a], s.step[a]) for a, v in enumerate(at)]
@@ -338,12 +362,8 @@ class _Convolution:
             zero = const(0, int64)
             start = sum(b * p for b, p in zip(s.base, pitches, strict=True))
             inner = [*out[1:], *[zero] * (self.rank - len(out[1:]))] if out else [zero] * self.rank
-            axes = {
-                "lead": at, "n": out[:1] or [zero], "g": [g], "c": [zero],
-                "p": [zero] * self.rank, "u": inner,
-            }  # fmt: skip
-            place = site.index(0, [v for k in self.order(s.line) for v in axes[k]]) + q
-            place = place + _number(site, "first", start)
+            found = {"lead": at, "n": out[:1], "g": [g], "u": inner}
+            place = self.index(site, s.line, found) + q + _number(site, "first", start)
             site.store(self._fold(site, place, at, g, o), *at, g, o, *out, q)
 
         def crop(site: KernelSite) -> None:
@@ -365,10 +385,6 @@ class _Convolution:
         self.launches.launch(f"{name}_result", crop, walked, self.launches.result)
 
 
-def _ceil(a: int, b: int) -> int:
-    return -(-a // b)
-
-
 class _Forward(_Convolution):
     """y of x and w, and perhaps of a bias."""
 
@@ -379,11 +395,17 @@ class _Forward(_Convolution):
         n = self.launches.shape(result)[self.lead]
         line = _spaced(g, self.kernel, counts)
         products = self.into * math.prod(self.kernel)
-        if self.together(n, counts, line.sizes, products) > self.rank:
+        t = self.together(n, counts, line.sizes, products)
+        plain = max(g.stride) == 1 and not any(g.low)
+        sizes = self.launches.shape(0)[-self.rank :]
+        fits = all(a <= b for a, b in zip(line.sizes, sizes, strict=True))
+        if t > self.rank:
             line = line._replace(batches=True)
+        elif t == 1 and plain and fits and self.launches.has_rows(0):
+            line = line._replace(direct=True)
         none, ones = (0,) * self.rank, (1,) * self.rank
         s = _Sum(line, none, counts, none, ones, self.kernel, none, ones)
-        made = self.line(0, line)
+        made = 0 if line.direct else self.line(line)
         self.sum(made, s, self.into, False, 2 if result == 3 else -1)
 
     def tap(self, site: KernelSite, s: _Sum, a: int, j: Value) -> tuple[Value, Value]:
@@ -431,7 +453,7 @@ class _Backward(_Convolution):
         counts = tuple([max(p.count for p in found[a]) for a in axes])
         if self.together(n, counts, reach, self.out * max(most, 1)) > self.rank:
             line = line._replace(batches=True)
-        made = self.line(0, line)
+        made = self.line(line)
         for phases in product(*found):
             if all(p.count for p in phases):
                 self._phase(made, line, phases)
@@ -502,7 +524,7 @@ class _OfWeights(_Convolution):
         chunks = max(1, min(_ceil(span, CHUNK), room))
         each = max(1, _ceil(span, chunks))
         last = self.out >= NARROW
-        x, y = self.line(0, line, last), self.line(1, beside, last)
+        x, y = self.line(line, last), self.line(beside, last)
         build = self._across if last else self._along
         build(x, y, line, span, each, max(1, _ceil(span, each)))
 
@@ -518,7 +540,8 @@ class _OfWeights(_Convolution):
             c, o = site.points("channels", self.into), site.points("filters", self.out)
             zero = const(0, int64)
             phases, on = self._on(site, line, taps)
-            first = site.index(0, [*at, g, *phases, zero, *on, c])
+            found = {"lead": at, "g": [g], "p": phases, "u": on, "c": [c]}
+            first = self.index(site, line, found, True)
             other = site.index(1, [*at, g, *[zero] * (2 * self.rank + 1), o])
             start, stop = self._bounds(site, chunk, span, each)
 
@@ -548,7 +571,7 @@ class _OfWeights(_Convolution):
             taps = [site.points(f"taps{a}", n) for a, n in enumerate(self.kernel)]
             zero = const(0, int64)
             phases, on = self._on(site, line, taps)
-            first = site.index(0, [*at, g, c, *phases, zero, *on])
+            first = self.index(site, line, {"lead": at, "g": [g], "p": phases, "u": on, "c": [c]})
             other = site.index(1, [*at, g, o, *[zero] * (2 * self.rank + 1)])
             start, stop = self._bounds(site, chunk, span, each)
 

@@ -75,6 +75,11 @@ class KernelSite(Protocol):
     def put(self, operand: int, value: Value, *at: Value, when: Value | None = None) -> Store:
         """The store of an operand's element, as an effect for a loop."""
 
+    def put_element(
+        self, operand: int, value: Value, index: Value, when: Value | None = None
+    ) -> Store:
+        """The same of the element at a linear index."""
+
     def stored(self, value: Value, *at: Value, when: Value | None = None) -> Store:
         """The store of a result's element, as an effect for a loop."""
 
@@ -119,6 +124,9 @@ class Launches(Protocol):
 
     def repeats(self, operand: int, axis: int) -> bool:
         """Whether an operand is the same all along an axis."""
+
+    def has_rows(self, operand: int) -> bool:
+        """Whether an operand's elements are neighbours along its last axis, as they are read."""
 
     def dtype(self, operand: int) -> DType:
         """What an operand's elements are read as, but for reduced precision."""
