@@ -67,6 +67,8 @@ from .dtypes import (
 from .engine.recording import current as _recorder
 from .environment import whole as whole_setting
 from .errors import ArgumentError, CompileError, DeviceError, DovetailError, InternalError
+from .functions.convolutions import convolved
+from .functions.convolutions import transposed as transposed_convolution
 from .functions.datatypes import DeviceLike, DTypeLike
 from .functions.sorting import order_of
 from .layout import (
@@ -127,6 +129,7 @@ from .loops.target import Capabilities
 from .loops.unroll_jam import jammed_axis, unroll_jam
 from .loops.verify import verify
 from .ops import arithmetic, complex_arithmetic, dtype_rules
+from .ops.convolution import Geometry as ConvolutionGeometry
 from .ops.site import KernelSite, Launches, LoopStep
 from .ops.table import Op
 from .plugins.dtype_registry import BlockInfo
@@ -180,6 +183,7 @@ __all__ = [
     "Combine",
     "CompileError",
     "Compiled",
+    "ConvolutionGeometry",
     "DType",
     "DTypeInfo",
     "DTypeLike",
@@ -245,6 +249,7 @@ __all__ = [
     "complex128",
     "complex_arithmetic",
     "const",
+    "convolved",
     "dtype_rules",
     "eq",
     "float16",
@@ -285,6 +290,7 @@ __all__ = [
     "sparse_csc",
     "sparse_csr",
     "stride_along",
+    "transposed_convolution",
     "trip_count",
     "uint8",
     "uint16",

@@ -14,12 +14,13 @@ from .schedule import Schedule, lanes_of_map
 
 
 class Loops(Couples):
-    """Renders blocks. `schedule.unroll_jam` rows are computed at once, each with its own `env`."""
+    """Renders blocks. `jam` rows are computed at once, each with its own `env`."""
 
     def __init__(self, kernel: Kernel, schedule: Schedule) -> None:
         super().__init__(kernel, schedule)
         self.envs = [self.env]
         self.rows: list[Lane] = []  # the index of each of the rows that are computed at once
+        self.jam = 1  # how many these are
         self.columns = ("", "")  # of a panel: the first, and the one after the last
         self.vectors = ""  # of a panel: how many there are
 
@@ -49,10 +50,10 @@ class Loops(Couples):
 
     def copies(self) -> Iterator[int]:
         """Runs what follows for each of the rows that are computed at once."""
-        if self.schedule.unroll_jam == 1:
+        if self.jam == 1:
             yield 0
             return
-        for j in range(self.schedule.unroll_jam):
+        for j in range(self.jam):
             self.turn_to(j)
             yield j
         self.turn_to(0)
@@ -61,7 +62,7 @@ class Loops(Couples):
         self.env, self.index[self.schedule.second] = self.envs[row], self.rows[row]
 
     def snapshot(self) -> list[dict[int, Lane]]:
-        return [dict(e) for e in (self.envs if self.schedule.unroll_jam > 1 else [self.env])]
+        return [dict(e) for e in (self.envs if self.jam > 1 else [self.env])]
 
     def restore(self, known: list[dict[int, Lane]]) -> None:
         self.envs = [dict(e) for e in known]
@@ -94,7 +95,7 @@ class Loops(Couples):
             pack(self, loop, packs)
             return
         types = [self.wide(scalar_type(c.dtype)) for c in loop.carry]
-        slots = [[self.slot(t) for t in types] for _ in range(self.schedule.unroll_jam)]
+        slots = [[self.slot(t) for t in types] for _ in range(self.jam)]
         for j in self.copies():
             for init, t, slot in zip(loop.init, types, slots[j], strict=True):
                 self.do(f"store {t} {self.vector(init)}, ptr {slot}")

@@ -33,6 +33,9 @@ def render(kernel: Kernel, schedule: Schedule) -> str:
     return _Renderer(kernel, schedule).module()
 
 
+LEFT_OVER = 4  # rows of a product that are computed at once where few are left
+
+
 class _Renderer(Loops):
     """Renders the function: its parameters, and the tiles of its grid."""
 
@@ -182,15 +185,22 @@ attributes #0 = {{ nounwind "prefer-vector-width"="{self.schedule.native * 8}" }
             del self.given[id(limit)]
 
     def jammed_tile(self, rows: tuple[str, str], columns: tuple[str, str]) -> None:
-        """Several rows at once, so that what is loaded for all of them is loaded once."""
-        last = self.let(f"sub i64 {rows[1]}, 1")
-        with self.loop(*rows, self.schedule.unroll_jam, whole=False) as r:
-            self.restore([{}] * self.schedule.unroll_jam)
-            # Beyond the last row the last one again: it stores the same values once more.
-            steps = [self.let(f"add i64 {r}, {j}") for j in range(self.schedule.unroll_jam)]
-            self.rows = [Lane(self.least(step, last)) for step in steps]
-            self.turn_to(0)
-            self.row_of_points(*columns)
+        """Several rows at once, so that what is loaded for all of them is loaded once.
+
+        Those that are left are done by fewer at once.
+        """
+        last, counter = self.let(f"sub i64 {rows[1]}, 1"), self.counter(rows[0])
+        for jam in (self.schedule.unroll_jam, LEFT_OVER):
+            whole = jam == self.schedule.unroll_jam
+            with self.resume(counter, rows[1], jam, whole) as r:
+                self.jam = jam
+                self.restore([{}] * jam)
+                # Beyond the last row the last one again: it stores the same values once more.
+                steps = [self.let(f"add i64 {r}, {j}") for j in range(jam)]
+                self.rows = [Lane(s if whole else self.least(s, last)) for s in steps]
+                self.turn_to(0)
+                self.row_of_points(*columns)
+        self.jam = 1
 
     def panel_tile(self, start: str, stop: str) -> None:
         """Runs each loop over all columns of a tile before the next statement.

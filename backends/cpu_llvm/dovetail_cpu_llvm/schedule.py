@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -13,6 +13,7 @@ from dovetail.extend import (
     Block,
     Kernel,
     Loop,
+    Statement,
     Store,
     Value,
     grid_index,
@@ -30,7 +31,11 @@ PANELS = 4  # column panels for each thread, at least
 SIDE = 64  # points along both axes of a tile that is transposed: blocks stay in the first cache
 LONG_SIDE = 256  # of it along the axis on which memory is contiguous: long pieces are read
 REGISTERS = 4  # to a vector in a kernel with loops: so many chains of operations at once
-UNROLL_JAM = 4  # rows of a product that are computed at once
+# Rows of a product that are computed at once, by bytes of a register, and vectors of each: 16
+# accumulators of 32 registers, or 8 of 16. As many rows again as vectors: what differs from vector
+# to vector is read in whole lines, of which a vector may take two.
+UNROLL_JAM = {64: 8, 32: 4, 16: 4}
+JAMMED_REGISTERS = 2
 STREAMED = 1 << 25  # bytes of a result from which it is stored past the caches,
 LIMITS = 2  # comparisons at which a row of points is split: each doubles the code
 FEW = 4  # stores of a point; of more, each would ask whether to go past the caches
@@ -112,14 +117,13 @@ def schedule(kernel: Kernel, native: int) -> Schedule:
 
 def _in_lockstep(kernel: Kernel, native: int, loops: list[Loop]) -> Schedule:
     """The schedule where lanes are points of the innermost axis."""
-    rank, item = len(kernel.grid), max(_itemsizes(kernel.body), default=8)
+    rank, item = len(kernel.grid), max(_itemsizes(walk(kernel.body)), default=8)
     width = native // item * (REGISTERS if loops else 2)
     if loops and (shared := _shared(kernel, loops)):
-        # 4 rows of 4 vectors: 16 accumulators of 32 registers, or 8 of 16
-        width = width if native == 64 else width // 2
+        width = native // _vector_item(kernel) * JAMMED_REGISTERS
         return Schedule(
             "lanes", width, native, width, rank, second=rank - 2, side=SIDE,
-            unroll_jam=UNROLL_JAM, shared=shared,
+            unroll_jam=UNROLL_JAM[native], shared=shared,
         )  # fmt: skip
     if _is_panel(kernel):
         along = stride_along(kernel.body, grid_index(rank - 1))
@@ -222,13 +226,21 @@ def _shared(kernel: Kernel, loops: list[Loop]) -> frozenset[int]:
     return shared if pays and along(loop.start) == along(loop.stop) == 0 else frozenset()
 
 
-def _itemsizes(block: Block) -> Iterator[int]:
+def _itemsizes(statements: Iterable[Statement]) -> Iterator[int]:
     """The sizes of what vectors hold: what is loaded and stored, and floats."""
-    for s in walk(block):
+    for s in statements:
         if isinstance(s, Value) and (s.op == "load" or s.dtype.kind == "f"):
             yield s.dtype.itemsize
         elif isinstance(s, Store):
             yield s.buffer.dtype.itemsize
+
+
+def _vector_item(kernel: Kernel) -> int:
+    """The largest size of what differs between points of the last axis: not of a table of steps."""
+    along = stride_along(kernel.body, grid_index(len(kernel.grid) - 1))
+    same = (v for v in values(kernel.body) if v.op == "load" and along(v) == 0)
+    shared = {id(v) for v in same if v.dtype.kind != "f"}
+    return max(_itemsizes(s for s in walk(kernel.body) if id(s) not in shared), default=8)
 
 
 def _can_vectorize(loop: Loop) -> bool:
@@ -243,7 +255,7 @@ def lanes_of_map(loop: Loop, native: int) -> int:
     """
     if sum(isinstance(s, Store) for s in loop.body) <= FEW:
         return LANES
-    return native // max(_itemsizes(loop.body))
+    return native // max(_itemsizes(walk(loop.body)))
 
 
 def _lockstep(kernel: Kernel, loops: list[Loop]) -> bool:

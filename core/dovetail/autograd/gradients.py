@@ -16,6 +16,7 @@ from .. import layout as lay
 from ..dtypes import int64
 from ..engine import evaluate as run
 from ..functions import elementwise as ew
+from ..functions.convolutions import convolved, transposed, weights_of
 from ..functions.creation import generate
 from ..functions.datatypes import cast, move
 from ..functions.linalg import matmul
@@ -185,6 +186,43 @@ def _matmul_left(g: Tensor, y: Tensor) -> Tensor:
 
 def _matmul_right(g: Tensor, x: Tensor) -> Tensor:
     return matmul(conj(x.mT), g)
+
+
+# --- convolutions --------------------------------------------------------------------------------
+
+
+def _taps(c: RuleContext, i: int) -> Shape:
+    """What an operand has behind its channels."""
+    return c.spec(i).shape[-len(c.attrs.stride) :]
+
+
+def _convolution_input(g: Tensor, y: Tensor, c: RuleContext) -> Tensor:
+    return transposed(g, y, _taps(c, 0), c.attrs)
+
+
+def _convolution_weight(g: Tensor, x: Tensor, c: RuleContext) -> Tensor:
+    return weights_of(x, g, _taps(c, 1), c.attrs)
+
+
+def _convolution_bias(g: Tensor, c: RuleContext) -> Tensor:
+    rank = len(c.attrs.stride)
+    return sum_(g, axis=(g.ndim - rank - 2, *range(g.ndim - rank, g.ndim)))
+
+
+def _transposed_input(g: Tensor, y: Tensor, c: RuleContext) -> Tensor:
+    return convolved(g, y, None, _taps(c, 0), c.attrs)
+
+
+def _transposed_weight(g: Tensor, x: Tensor, c: RuleContext) -> Tensor:
+    return weights_of(g, x, _taps(c, 1), c.attrs)
+
+
+def _weights_input(g: Tensor, y: Tensor, c: RuleContext) -> Tensor:
+    return transposed(y, g, _taps(c, 0), c.attrs)
+
+
+def _weights_output(g: Tensor, x: Tensor, c: RuleContext) -> Tensor:
+    return convolved(x, g, None, _taps(c, 1), c.attrs)
 
 
 # --- views ---------------------------------------------------------------------------------------
@@ -431,6 +469,9 @@ RULES: dict[ops.Op, tuple[Rule, ...]] = {
     ops.CUMULATIVE_LOGSUMEXP: (_cumulative_logsumexp,),
     ops.RECURRENCE: (_recurrence_factor, _recurrence_term),
     ops.MATMUL: (_matmul_left, _matmul_right),
+    ops.CONVOLUTION: (_convolution_input, _convolution_weight, _convolution_bias),
+    ops.CONVOLUTION_INPUT: (_transposed_input, _transposed_weight),
+    ops.CONVOLUTION_WEIGHT: (_weights_input, _weights_output),
     ops.VIEW: (_view,),
     ops.AS_STRIDED: (_as_strided,),
     ops.PLACE: (_place,),

@@ -95,9 +95,13 @@ class OpSite:
                 total = total + i * (1 if s == 1 else self._int(("s", operand, axis), s))
         return total
 
-    def read(self, operand: int, *at: Value) -> Value:
-        """An operand's element in its compute dtype (halves as float32)."""
-        found = load(self._buffer(operand), self.index(operand, at))
+    def read(self, operand: int, *at: Value, when: Value | None = None) -> Value:
+        """An operand's element in its compute dtype (halves as float32); 0 where not `when`."""
+        return self.element(operand, self.index(operand, at), when)
+
+    def element(self, operand: int, index: Value, when: Value | None = None) -> Value:
+        """The same of the element at a linear index."""
+        found = load(self._buffer(operand), index, when)
         return widened(convert(found, self.casts[operand]))
 
     def current(self, *at: Value) -> Value:
@@ -110,8 +114,14 @@ class OpSite:
 
     def put(self, operand: int, value: Value, *at: Value, when: Value | None = None) -> Store:
         """The store of an operand's element, as an effect for a loop."""
+        return self.put_element(operand, value, self.index(operand, at), when)
+
+    def put_element(
+        self, operand: int, value: Value, index: Value, when: Value | None = None
+    ) -> Store:
+        """The same of the element at a linear index."""
         stored = convert(value, self._operands[operand].dtype)
-        return Store(self._buffer(operand), self.index(operand, at), stored, when)
+        return Store(self._buffer(operand), index, stored, when)
 
     def stored(self, value: Value, *at: Value, when: Value | None = None) -> Store:
         """The store of a result's element, as an effect for a loop."""
@@ -170,6 +180,11 @@ class OpLaunches:
     def repeats(self, operand: int, axis: int) -> bool:
         """Whether an operand is the same all along an axis."""
         return self._operands[operand].view.strides[axis] == 0
+
+    def has_rows(self, operand: int) -> bool:
+        """Whether an operand's elements are neighbours along its last axis, as they are read."""
+        _, view, dtype = self._operands[operand]
+        return view.strides[-1] == 1 and dtype is self.dtype(operand).compute
 
     def dtype(self, operand: int) -> DType:
         """What an operand's elements are read as, but for halves; what those of others are."""

@@ -63,14 +63,22 @@ class KernelSite(Protocol):
     def index(self, operand: int, at: Sequence[Value]) -> Value:
         """The linear index of an operand's element."""
 
-    def read(self, operand: int, *at: Value) -> Value:
-        """An operand's element in its compute dtype."""
+    def read(self, operand: int, *at: Value, when: Value | None = None) -> Value:
+        """An operand's element in its compute dtype; 0 where not `when`."""
+
+    def element(self, operand: int, index: Value, when: Value | None = None) -> Value:
+        """The same of the element at a linear index."""
 
     def current(self, *at: Value) -> Value:
         """The result's element as it is now, for a kernel that reads what it has stored."""
 
     def put(self, operand: int, value: Value, *at: Value, when: Value | None = None) -> Store:
         """The store of an operand's element, as an effect for a loop."""
+
+    def put_element(
+        self, operand: int, value: Value, index: Value, when: Value | None = None
+    ) -> Store:
+        """The same of the element at a linear index."""
 
     def stored(self, value: Value, *at: Value, when: Value | None = None) -> Store:
         """The store of a result's element, as an effect for a loop."""
@@ -116,6 +124,9 @@ class Launches(Protocol):
 
     def repeats(self, operand: int, axis: int) -> bool:
         """Whether an operand is the same all along an axis."""
+
+    def has_rows(self, operand: int) -> bool:
+        """Whether an operand's elements are neighbours along its last axis, as they are read."""
 
     def dtype(self, operand: int) -> DType:
         """What an operand's elements are read as, but for reduced precision."""

@@ -45,7 +45,7 @@ from ..loops.language import (
 from . import arithmetic as ar
 from . import complex_arithmetic as cx
 from . import complex_functions as cf
-from . import counting, kernels, philox, scan, scatter, sort, special
+from . import convolution, counting, kernels, philox, scan, scatter, sort, special
 from . import dtype_rules as rules
 from . import elementary as el
 from . import gamma_functions as gamma
@@ -361,6 +361,14 @@ def _ascends(attrs: sort.Order, shape: Shape) -> bool:
 
 
 MATMUL = _kernel("matmul", rules.contracting, kernels.matmul, 2)
+# Convolutions, of (x, w), of (x, w, bias); and what gives x of (y, w), and w of (x, y). attrs: a
+# `convolution.Geometry`.
+CONVOLUTION = _row(Op("convolution", "kernel", same("iuf"), launches=convolution.convolution,
+                      many="front", arity=2))  # fmt: skip
+CONVOLUTION_INPUT = _row(Op("convolution_input", "kernel", same("iuf"), arity=2, many="front",
+                            launches=convolution.convolution_input))  # fmt: skip
+CONVOLUTION_WEIGHT = _row(Op("convolution_weight", "kernel", same("iuf"), arity=2, many="front",
+                             launches=convolution.convolution_weight))  # fmt: skip
 COUNT_BLOCKS = _kernel("count_blocks", fixed((bool_,), int64), kernels.count_blocks)
 TRUE_POSITIONS = _kernel("true_positions", fixed((bool_, int64), int64), kernels.true_positions, 2)
 PACKED_POSITIONS = _kernel("packed_positions", fixed((bool_,), int64), kernels.packed_positions)

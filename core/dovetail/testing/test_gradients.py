@@ -14,10 +14,13 @@ from ..autograd.tape import rules_of
 from ..device import Device, device
 from ..dtypes import DType, bfloat16, float16, float32, float64
 from ..functions import copies, cumulative, manipulation, statistics
+from ..functions.convolutions import convolved
+from ..functions.convolutions import transposed as back_to_x
 from ..functions.elementwise import exp, tanh, where
 from ..functions.indexing import getitem
 from ..functions.linalg import matmul, reproducible
 from ..ops import table as ops
+from ..ops.convolution import Geometry
 from ..ops.table import Op
 from ..settings import eager
 from ..tensor import tensor as T
@@ -124,6 +127,14 @@ GRAPHS: dict[str, tuple[Function, Sequence[tuple[int, ...]]]] = {
     "batched product": (matmul, ((3, 5, 7), (7, 4))),
     "moved": (lambda x: manipulation.permute_dims(x[1:, ::-2], (1, 0)) * x[3, 0], (SHAPE,)),
     "concatenated": (lambda x, y: copies.concat([x * y, y[:3]], axis=0), (SHAPE, SHAPE)),
+    "convolution": (
+        lambda x, w, b: convolved(x, w, b, (3, 4), Geometry((2, 1), (1, 0), (1, 2), 1)),
+        ((2, 3, 5, 8), (9, 3, 3, 3), (9,)),
+    ),
+    "convolution transposed": (
+        lambda y, w: back_to_x(y, w, (5, 8), Geometry((2, 1), (1, 0), (1, 2), 1)),
+        ((2, 9, 3, 4), (9, 3, 3, 3)),
+    ),
     "running sum": (lambda x: cumulative.cumulative_sum(x * x, axis=1), (SHAPE,)),
 }  # fmt: skip
 

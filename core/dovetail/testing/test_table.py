@@ -590,7 +590,7 @@ BY_NAME = {
     "gather", "count_blocks", "true_positions", "packed_positions", "count_runs", "run_bounds",
     "checked_indices", "scatter", "searchsorted", "concat", "cumulative_sum", "cumulative_prod",
     "cumulative_logsumexp", "recurrence", "sort", "argsort", "select", "count_values", "matmul",
-    "full_complex", *GENERATED, *RANDOM,
+    "full_complex", "convolution", "convolution_input", "convolution_weight", *GENERATED, *RANDOM,
 }  # fmt: skip
 
 

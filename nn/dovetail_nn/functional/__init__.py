@@ -1,3 +1,8 @@
 """Functions of networks: PyTorch's names, arguments and defaults; each of tensor operations."""
 
-__all__: list[str] = []
+from . import convolution
+from .convolution import *
+
+__all__ = [
+    *convolution.__all__,
+]

@@ -1,0 +1,284 @@
+"""Convolutions along one, two and three axes, and what transposes them."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import dovetail as dt
+from dovetail.extend import ConvolutionGeometry, convolved, required, transposed_convolution
+
+from .sizes import Sizes, batched, sizes, unbatched
+
+__all__ = [
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
+]
+
+Tensor: TypeAlias = dt.Tensor
+
+
+def conv1d(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1,
+    padding: Sizes | str = 0, dilation: Sizes = 1, groups: int = 1,
+) -> Tensor:  # fmt: skip
+    """The convolution of signals with filters: sums of products at each position.
+
+    `stride`: how far positions are apart; `padding`: how many zeros come before and after, or
+    "same", for as many positions as elements, or "valid", for none; `dilation`: how far a filter's
+    taps are apart; `groups`: into how many parts, that do not meet, the channels fall.
+    Shapes: input (n, c, length) or (c, length), weight (o, c // groups, taps), bias (o,); the
+    result (n, o, positions) or (o, positions).
+    Dtypes: floats and integers, the same for all; float16 and bfloat16 are summed in float32.
+    Order: channel by channel, tap by tap, with one fused multiply-add each; then the bias. The same
+    bits on every device, whatever the sizes.
+    Raises: ShapeError, DTypeError, ArgumentError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([[1.0, 2.0, 4.0, 8.0]], device="reference")
+    >>> w = dt.asarray([[[1.0, -1.0]]], device="reference")
+    >>> dt.nn.functional.conv1d(x, w).tolist()
+    [[-1.0, -2.0, -4.0]]
+    """
+    return _convolution("conv1d", 1, input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv2d(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1,
+    padding: Sizes | str = 0, dilation: Sizes = 1, groups: int = 1,
+) -> Tensor:  # fmt: skip
+    """The convolution of images with filters; see `conv1d`.
+
+    Sizes are ints, for both axes, or one for each.
+    Shapes: input (n, c, h, w) or (c, h, w), weight (o, c // groups, *taps), bias (o,); the result
+    (n, o, *positions) or (o, *positions).
+    Dtypes: floats and integers, the same for all.
+    Raises: ShapeError, DTypeError, ArgumentError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> x = dt.ones((1, 3, 3), device="reference")
+    >>> dt.nn.functional.conv2d(x, dt.ones((1, 1, 2, 2), device="reference"), padding=1).tolist()
+    [[[1.0, 2.0, 2.0, 1.0], [2.0, 4.0, 4.0, 2.0], [2.0, 4.0, 4.0, 2.0], [1.0, 2.0, 2.0, 1.0]]]
+    """
+    return _convolution("conv2d", 2, input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv3d(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1,
+    padding: Sizes | str = 0, dilation: Sizes = 1, groups: int = 1,
+) -> Tensor:  # fmt: skip
+    """The convolution of volumes with filters; see `conv1d`.
+
+    Shapes: input (n, c, d, h, w) or (c, d, h, w), weight (o, c // groups, *taps), bias (o,); the
+    result (n, o, *positions) or (o, *positions).
+    Dtypes: floats and integers, the same for all.
+    Raises: ShapeError, DTypeError, ArgumentError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> x = dt.ones((2, 3, 3, 3), device="reference")
+    >>> w = dt.ones((1, 2, 2, 2, 2), device="reference")
+    >>> dt.nn.functional.conv3d(x, w, stride=2).tolist()
+    [[[[16.0]]]]
+    """
+    return _convolution("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv_transpose1d(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1,
+    padding: Sizes = 0, output_padding: Sizes = 0, groups: int = 1, dilation: Sizes = 1,
+) -> Tensor:  # fmt: skip
+    """What the gradient of `conv1d` makes of its result: each element spread by a filter.
+
+    `output_padding`: how many elements longer the result is, at its end: positions of a convolution
+    with a stride are as many for several lengths. See `conv1d` for the others.
+    Shapes: input (n, c, length) or (c, length), weight (c, o // groups, taps), bias (o,); the
+    result (n, o, more) or (o, more), of (length - 1) * stride - 2 * padding + dilation *
+    (taps - 1) + output_padding + 1.
+    Dtypes: floats and integers, the same for all.
+    Raises: ShapeError, DTypeError, ArgumentError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([[1.0, 2.0]], device="reference")
+    >>> w = dt.asarray([[[1.0, 10.0]]], device="reference")
+    >>> dt.nn.functional.conv_transpose1d(x, w).tolist()
+    [[1.0, 12.0, 20.0]]
+    """
+    return _transposed(
+        "conv_transpose1d", 1, input, weight, bias, stride, padding, output_padding, groups,
+        dilation,
+    )  # fmt: skip
+
+
+def conv_transpose2d(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1,
+    padding: Sizes = 0, output_padding: Sizes = 0, groups: int = 1, dilation: Sizes = 1,
+) -> Tensor:  # fmt: skip
+    """What the gradient of `conv2d` makes of its result; see `conv_transpose1d`.
+
+    Shapes: input (n, c, h, w) or (c, h, w), weight (c, o // groups, *taps), bias (o,); the result
+    (n, o, *more) or (o, *more).
+    Dtypes: floats and integers, the same for all.
+    Raises: ShapeError, DTypeError, ArgumentError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([[[1.0, 2.0]]], device="reference")
+    >>> w = dt.ones((1, 1, 2, 2), device="reference")
+    >>> dt.nn.functional.conv_transpose2d(x, w, stride=2).tolist()
+    [[[1.0, 1.0, 2.0, 2.0], [1.0, 1.0, 2.0, 2.0]]]
+    """
+    return _transposed(
+        "conv_transpose2d", 2, input, weight, bias, stride, padding, output_padding, groups,
+        dilation,
+    )  # fmt: skip
+
+
+def conv_transpose3d(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1,
+    padding: Sizes = 0, output_padding: Sizes = 0, groups: int = 1, dilation: Sizes = 1,
+) -> Tensor:  # fmt: skip
+    """What the gradient of `conv3d` makes of its result; see `conv_transpose1d`.
+
+    Shapes: input (n, c, d, h, w) or (c, d, h, w), weight (c, o // groups, *taps), bias (o,); the
+    result (n, o, *more) or (o, *more).
+    Dtypes: floats and integers, the same for all.
+    Raises: ShapeError, DTypeError, ArgumentError, DeviceError.
+
+    >>> import dovetail as dt
+    >>> x = dt.ones((1, 1, 1, 2), device="reference")
+    >>> dt.nn.functional.conv_transpose3d(x, dt.ones((1, 2, 1, 1, 2), device="reference")).tolist()
+    [[[[1.0, 2.0, 1.0]]], [[[1.0, 2.0, 1.0]]]]
+    """
+    return _transposed(
+        "conv_transpose3d", 3, input, weight, bias, stride, padding, output_padding, groups,
+        dilation,
+    )  # fmt: skip
+
+
+# --- what is checked of them ----------------------------------------------------------------------
+
+
+def _convolution(
+    op: str, axes: int, input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sizes,
+    padding: Sizes | str, dilation: Sizes, groups: int,
+) -> Tensor:  # fmt: skip
+    x, had = batched(op, input, axes)
+    w = _weight(op, weight, axes, x)
+    by, apart = sizes(op, stride, "stride", axes, 1), sizes(op, dilation, "dilation", axes, 1)
+    g = _groups(op, groups, w.shape[0], "filters")
+    if x.shape[1] != w.shape[1] * g:
+        raise dt.ShapeError(
+            f"{op}: an input of shape {input.shape} has {x.shape[1]} channels, and a weight of "
+            f"shape {w.shape} with groups={g} takes {w.shape[1] * g}"
+        )
+    b = _bias(op, bias, w.shape[0], x)
+    reach = tuple([a * (k - 1) for a, k in zip(apart, w.shape[2:], strict=True)])
+    low, high = _padding(op, padding, axes, reach, by)
+    positions = []
+    for n, r, p, q, s in zip(x.shape[2:], reach, low, high, by, strict=True):
+        room = n + p + q - r - 1
+        if room < 0:
+            raise dt.ShapeError(
+                f"{op}: filters reach over {tuple([m + 1 for m in reach])} elements and do not fit "
+                f"into an input of shape {input.shape} with padding={padding!r}"
+            )
+        positions.append(room // s + 1)
+    found = convolved(x, w, b, tuple(positions), ConvolutionGeometry(by, low, apart, g))
+    return unbatched(found, had)
+
+
+def _transposed(
+    op: str, axes: int, input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sizes,
+    padding: Sizes, output_padding: Sizes, groups: int, dilation: Sizes,
+) -> Tensor:  # fmt: skip
+    y, had = batched(op, input, axes)
+    w = _weight(op, weight, axes, y)
+    by, apart = sizes(op, stride, "stride", axes, 1), sizes(op, dilation, "dilation", axes, 1)
+    low, more = (
+        sizes(op, padding, "padding", axes),
+        sizes(op, output_padding, "output_padding", axes),
+    )
+    g = _groups(op, groups, w.shape[0], "channels of the input")
+    if y.shape[1] != w.shape[0]:
+        raise dt.ShapeError(
+            f"{op}: an input of shape {input.shape} has {y.shape[1]} channels, and a weight of "
+            f"shape {w.shape} takes {w.shape[0]}: it is (channels, filters // groups, *taps)"
+        )
+    for n, s, d in zip(more, by, apart, strict=True):
+        if n >= max(s, d):
+            raise dt.ArgumentError(
+                f"{op}: output_padding={output_padding!r} is below the stride or the dilation"
+            )
+    b = _bias(op, bias, w.shape[1] * g, y)
+    found = []
+    for n, s, p, d, k, m in zip(y.shape[2:], by, low, apart, w.shape[2:], more, strict=True):
+        found.append((n - 1) * s - 2 * p + d * (k - 1) + m + 1)
+    if min(found) < 1:
+        raise dt.ShapeError(
+            f"{op}: an input of shape {input.shape} with padding={padding!r} would give "
+            f"{tuple(found)} elements"
+        )
+    x = transposed_convolution(y, w, tuple(found), ConvolutionGeometry(by, low, apart, g))
+    if b is not None:
+        x = x + b.reshape((-1, *(1,) * axes))
+    return unbatched(x, had)
+
+
+def _weight(op: str, weight: object, axes: int, x: Tensor) -> Tensor:
+    w = required(op, weight)
+    if w.ndim != axes + 2 or 0 in w.shape[2:]:
+        raise dt.ShapeError(f"{op}: a weight of shape {w.shape}; it has {axes + 2} axes of taps")
+    _same(op, "weight", w, x)
+    return w
+
+
+def _bias(op: str, bias: object, filters: int, x: Tensor) -> Tensor | None:
+    if bias is None:
+        return None
+    b = required(op, bias)
+    if b.shape != (filters,):
+        raise dt.ShapeError(f"{op}: a bias of shape {b.shape} for {filters} filters")
+    _same(op, "bias", b, x)
+    return b
+
+
+def _same(op: str, name: str, given: Tensor, x: Tensor) -> None:
+    """Raises: DTypeError, DeviceError."""
+    if given.dtype is not x.dtype:
+        raise dt.DTypeError(
+            f"{op}: an input of {x.dtype.name} and a {name} of {given.dtype.name}; bring them together by "
+            "x.astype(dtype)"
+        )
+    if given.device is not x.device:
+        raise dt.DeviceError(
+            f"{op}: an input on {x.device} and a {name} on {given.device}; move one with "
+            "x.to(device)"
+        )
+    if x.dtype.kind not in "iuf":
+        raise dt.DTypeError(f"{op}: an input of {x.dtype.name}; it has real numbers")
+
+
+def _groups(op: str, groups: object, channels: int, of: str) -> int:
+    (g,) = sizes(op, groups, "groups", 1, 1)
+    if channels % g:
+        raise dt.ArgumentError(f"{op}: {channels} {of} do not fall into groups={g}")
+    return g
+
+
+def _padding(
+    op: str, padding: Sizes | str, axes: int, reach: tuple[int, ...], by: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """How many zeros come before and after, along each axis."""
+    if not isinstance(padding, str):
+        low = sizes(op, padding, "padding", axes)
+        return low, low
+    if padding == "valid":
+        return (0,) * axes, (0,) * axes
+    if padding != "same":
+        raise dt.ArgumentError(f'{op}: padding={padding!r}; it is sizes, "same" or "valid"')
+    if any(s != 1 for s in by):
+        raise dt.ArgumentError(f'{op}: padding="same" with stride={by}: there it is 1')
+    low = tuple([r // 2 for r in reach])
+    return low, tuple([r - p for r, p in zip(reach, low, strict=True)])

@@ -1,0 +1,45 @@
+"""What functions of images are given: sizes for each axis, and inputs with or without a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import dovetail as dt
+from dovetail.extend import arguments, required
+
+__all__: list[str] = []
+
+Tensor: TypeAlias = dt.Tensor
+Sizes: TypeAlias = int | Sequence[int]
+LARGEST = 1 << 40
+
+
+def sizes(op: str, value: object, name: str, axes: int, least: int = 0) -> tuple[int, ...]:
+    """An int for each axis, of one for all of them or of as many. Raises: ArgumentError."""
+    found = arguments.integers(op, value, name)
+    found = found * axes if len(found) == 1 else found
+    if len(found) != axes:
+        raise dt.ArgumentError(
+            f"{op}: {name}={value!r} has {len(found)} sizes for {axes} axes; give one or {axes}"
+        )
+    if not all(least <= n < LARGEST for n in found):
+        raise dt.ArgumentError(f"{op}: {name}={value!r}: sizes here are {least} or more")
+    return found
+
+
+def batched(op: str, x: object, axes: int) -> tuple[Tensor, bool]:
+    """An input of (n, channels, *axes), and whether it had the batch. Raises: ShapeError."""
+    found = required(op, x)
+    if found.ndim not in (axes + 1, axes + 2):
+        wanted = ", ".join(["channels", *("length height width depth".split()[:1] if axes == 1 else
+                            ["depth", "height", "width"][-axes:])])  # fmt: skip
+        raise dt.ShapeError(
+            f"{op}: an input of shape {found.shape}; it is (n, {wanted}), or ({wanted}) of one"
+        )
+    return (found, True) if found.ndim == axes + 2 else (found.reshape((1, *found.shape)), False)
+
+
+def unbatched(x: Tensor, had: bool) -> Tensor:
+    """A result without the batch that its input had not."""
+    return x if had else x.reshape(x.shape[1:])
