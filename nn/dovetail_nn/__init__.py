@@ -4,7 +4,7 @@
 `dt.distributions` distributions, `dt.onnx` the exchange with other libraries.
 """
 
-from . import functional, modules
+from . import functional, init, modules
 from .modules import *
 
-__all__ = ["functional", *modules.__all__]
+__all__ = ["functional", "init", *modules.__all__]

@@ -1,3 +1,18 @@
 """Functions of networks: PyTorch's names, arguments and defaults; each of tensor operations."""
 
-__all__: list[str] = []
+from . import activations, along_axis, classes, distances, losses, products
+from .activations import *
+from .along_axis import *
+from .classes import *
+from .distances import *
+from .losses import *
+from .products import *
+
+__all__: list[str] = [
+    *activations.__all__,
+    *along_axis.__all__,
+    *classes.__all__,
+    *distances.__all__,
+    *losses.__all__,
+    *products.__all__,
+]
