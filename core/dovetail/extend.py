@@ -68,6 +68,7 @@ from .engine.recording import current as _recorder
 from .environment import whole as whole_setting
 from .errors import ArgumentError, CompileError, DeviceError, DovetailError, InternalError
 from .functions.datatypes import DeviceLike, DTypeLike
+from .functions.places import in_range, read_at
 from .functions.sorting import order_of
 from .layout import (
     Layout,
@@ -255,6 +256,7 @@ __all__ = [
     "gather_at",
     "grid_index",
     "hookimpl",
+    "in_range",
     "int8",
     "int16",
     "int32",
@@ -270,6 +272,7 @@ __all__ = [
     "order_of",
     "parse_kernel",
     "print_kernel",
+    "read_at",
     "reduce",
     "reduce_loop",
     "reduces_long",

@@ -6,6 +6,7 @@ import math
 from typing import TypeAlias
 
 import dovetail as dt
+from dovetail.extend import in_range
 
 from .losses import log_of_one_plus_exp
 from .precision import floats, narrow, wide, wide_or_none
@@ -42,25 +43,24 @@ class _Classes:
                 f"{op}: a weight of shape {weight.shape} for {self.count} classes; it is "
                 f"({self.count},)"
             )
-        every = dt.ones((), dtype=x.dtype, device=x.device) if weight is None else weight
-        every = dt.broadcast_to(every, (self.count,))
-        at = target if target.dtype.kind == "i" else target.astype(dt.int64)
-        checked = dt.where(at < 0, at - self.count, at)  # classes do not count from the end
-        self.weight: Tensor  # of the class of each; 0 of what is ignored
-        if ignored is None:
-            self.weight = dt.take(every, checked, axis=0)
-        else:
-            counts = at != ignored
-            self.weight = dt.where(
-                counts, dt.take(every, dt.where(counts, checked, 0), axis=0), 0.0
-            )
-        narrower = dt.expand_dims(at.astype(dt.int32), axis)
+        counts = None if ignored is None else target != ignored
+        at = in_range(op, target, self.count, counts)
+        self.weight = _weights(x, at, weight, counts)  # of the class of each; 0 of what is ignored
         places = dt.arange(self.count, dtype=dt.int32, device=x.device)
-        self.is_it = places.reshape((self.count, *(1,) * (x.ndim - axis - 1))) == narrower
+        places = places.reshape((self.count, *(1,) * (x.ndim - axis - 1)))
+        self.is_it = places == dt.expand_dims(target.astype(dt.int32), axis)
 
     def of_it(self, x: Tensor) -> Tensor:
         """What stands at the class of each."""
         return dt.where(self.is_it, x, 0.0).sum(axis=self.axis)
+
+
+def _weights(x: Tensor, at: Tensor, weight: Tensor | None, counts: Tensor | None) -> Tensor:
+    if weight is not None:
+        found = dt.take(weight, at, axis=0)
+        return found if counts is None else dt.where(counts, found, 0.0)
+    right = at >= 0  # of all: that they are has been checked
+    return (right if counts is None else right & counts).astype(x.dtype)
 
 
 def _class_axis(op: str, x: Tensor) -> int:
