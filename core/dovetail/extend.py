@@ -68,6 +68,7 @@ from .engine.recording import current as _recorder
 from .environment import whole as whole_setting
 from .errors import ArgumentError, CompileError, DeviceError, DovetailError, InternalError
 from .functions.datatypes import DeviceLike, DTypeLike
+from .functions.jit import look_up_again
 from .functions.places import in_range, read_at
 from .functions.sorting import order_of
 from .layout import (
@@ -267,6 +268,7 @@ __all__ = [
     "legalize",
     "load",
     "loads",
+    "look_up_again",
     "make_node",
     "ne",
     "order_of",

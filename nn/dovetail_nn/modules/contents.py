@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import dovetail as dt
+from dovetail.extend import look_up_again
 
 from .parameter import Buffer, Parameter, is_persistent, marked
 
@@ -42,6 +43,8 @@ class Contents:
             if other != kept:
                 self.__dict__[other].pop(name, None)
         if not kept:
+            if name == "training" and value is not self.__dict__.get(name):
+                look_up_again()  # of functions that were captured for what it was
             object.__setattr__(self, name, value)
             return
         self.__dict__.pop(name, None)

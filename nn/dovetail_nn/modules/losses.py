@@ -440,7 +440,7 @@ class TripletMarginWithDistanceLoss(_Loss):
         margin: float = 1.0, swap: bool = False, reduction: str = "mean",
     ) -> None:  # fmt: skip
         super().__init__(reduction=reduction)
-        self.distance_function = distance_function or F.pairwise_distance
+        self.distance_function = distance_function or PairwiseDistance()
         self.margin, self.swap = _positive("TripletMarginWithDistanceLoss", margin), swap
 
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import dovetail as dt
 
@@ -34,6 +34,7 @@ class Module(Hooked, Stateful, Movable):
     """
 
     training: bool
+    captured_for: ClassVar = ("training",)  # of a captured function's own: see docs/jit.md
 
     def __init__(self) -> None:
         for name in (*OWN, *hooks.KINDS, *state.KINDS):

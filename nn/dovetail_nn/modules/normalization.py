@@ -235,7 +235,7 @@ class _Tracked(_Affine):
         """Its sizes."""
         return (
             f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
-            f"track_running_stats={self.track_running_stats}, bias={self.bias is not None}"
+            f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
         )
 
     def _require(self, input: Tensor) -> None:
