@@ -70,6 +70,8 @@ from .errors import ArgumentError, CompileError, DeviceError, DovetailError, Int
 from .functions.convolutions import convolved
 from .functions.convolutions import transposed as transposed_convolution
 from .functions.datatypes import DeviceLike, DTypeLike
+from .functions.jit import look_up_again
+from .functions.places import in_range, read_at
 from .functions.sorting import order_of
 from .layout import (
     Layout,
@@ -260,6 +262,7 @@ __all__ = [
     "gather_at",
     "grid_index",
     "hookimpl",
+    "in_range",
     "int8",
     "int16",
     "int32",
@@ -270,11 +273,13 @@ __all__ = [
     "legalize",
     "load",
     "loads",
+    "look_up_again",
     "make_node",
     "ne",
     "order_of",
     "parse_kernel",
     "print_kernel",
+    "read_at",
     "reduce",
     "reduce_loop",
     "reduces_long",

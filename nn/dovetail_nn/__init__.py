@@ -1,10 +1,11 @@
 """Networks: layers, and what is used with them. `dt.nn`; names and defaults are PyTorch's.
 
-`dt.nn.functional` has the functions, `dt.optim` the optimisers, `dt.data` loaders,
-`dt.distributions` distributions, `dt.onnx` the exchange with other libraries.
+`dt.nn.functional` has the functions, `dt.nn.init` initialisers, `dt.nn.utils` what is done with all
+parameters of a module; `dt.optim` the optimisers, `dt.data` loaders, `dt.distributions`
+distributions, `dt.onnx` the exchange with other libraries.
 """
 
-from . import functional, modules
+from . import functional, init, modules, utils
 from .modules import *
 
-__all__ = ["functional", *modules.__all__]
+__all__ = ["functional", "init", "utils", *modules.__all__]

@@ -265,6 +265,45 @@ def detach_(x: Tensor, /) -> Tensor:
     return x
 
 
+def set_(x: Tensor, source: Tensor, /) -> Tensor:
+    """This tensor, from now on over the memory of another: of its device, dtype and shape.
+
+    It stays the object that it is, for whoever holds it: so a parameter moves to another device, or
+    changes its dtype, and its optimiser goes on with it. One that requires a gradient is a new leaf:
+    `grad` and hooks are gone. Views of it, and what was computed of it, keep the memory they had.
+    `source`: the other tensor; no gradient flows to it from here.
+    Shapes: any.
+    Dtypes: all; floats and complex numbers for what requires a gradient.
+    Raises: GradientError for a result of a recorded op, DTypeError, LayoutError; CaptureError inside
+    of a captured function.
+
+    >>> import dovetail as dt
+    >>> x = dt.ones(2, device="reference").requires_grad_()
+    >>> x.set_(dt.zeros(3, dtype=dt.float64, device="reference")) is x
+    True
+    >>> x.tolist(), x.dtype is dt.float64, x.requires_grad
+    ([0.0, 0.0, 0.0], True, True)
+    """
+    tape, seen = strided("set_", x)._expr.tape, _seen(strided("set_", source))
+    recording.refuse("set_() changes the memory of a tensor, which")
+    if tape is not None and type(tape) is not Leaf:
+        raise GradientError(
+            f"set_: only a leaf can take other memory; this is a result of {tape.name}; see "
+            "x.detach()"
+        )
+    if tape is not None and seen.spec.dtype.kind not in "fc":
+        raise DTypeError(
+            f"set_: a tensor that requires a gradient cannot become {seen.spec.dtype.name}, which "
+            "has none; see x.requires_grad_(False)"
+        )
+    seen.tape = None if tape is None else Leaf(seen.spec)
+    if x._aliases is not None:
+        x._aliases.refs = [r for r in x._aliases.refs if r() is not x]
+        x._aliases = None
+    x._expr = seen
+    return x
+
+
 def is_leaf(x: Tensor) -> bool:
     """Whether no recorded op made this tensor.
 
@@ -459,6 +498,7 @@ METHODS: dict[str, object] = {  # what tensors have of gradients
     "requires_grad_": requires_grad_,
     "detach": detach,
     "detach_": detach_,
+    "set_": set_,
     "retain_grad": retain_grad,
     "register_hook": register_hook,
     "backward": _backward_method,

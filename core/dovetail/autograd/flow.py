@@ -18,14 +18,29 @@ DEEP = DEPTH_LIMIT * 3 // 4
 
 
 def checked(name: str, what: str, node_: Node, g: object) -> Tensor:
-    """`g`, where it has the spec of the tensor. Raises: DTypeError, ShapeError, DeviceError."""
+    """`g`, where it has the spec of the tensor. Raises: DTypeError, ShapeError, DeviceError.
+
+    That of a leaf may have another layout: of a table of which a few rows are read, theirs.
+    """
     if not isinstance(g, Tensor):
         raise DTypeError(f"{name}: {what} is a {type(g).__name__}, not a tensor")
+    if type(g) is not Tensor and type(node_) is Leaf:
+        return _of_other_layout(name, what, node_, g)
     want, have = node_.spec, strided(name, g)._expr.spec
     if have is not want:
         kind: type[DovetailError] = ShapeError if have.shape != want.shape else DTypeError
         kind = kind if have.device is want.device else DeviceError
         raise kind(f"{name}: {what} is {have!r}, but the tensor is {want!r}; they must be the same")
+    return g
+
+
+def _of_other_layout(name: str, what: str, node_: Node, g: Tensor) -> Tensor:
+    want = node_.spec
+    if g.shape != want.shape or g.dtype is not want.dtype or g.device is not want.device:
+        raise ShapeError(
+            f"{name}: {what} is {g.dtype.name}{list(g.shape)} on {g.device}, but the tensor is "
+            f"{want!r}; they must be the same"
+        )
     return g
 
 
@@ -62,7 +77,12 @@ class Collected:
             record(recorded)
             for n, g in self.reached.items():
                 if n.grad is not None:
-                    g = n.grad + g
+                    g = n.join(n.grad, g)
+                if type(g) is not Tensor:  # of another layout, which nobody writes into
+                    made.append((n, g))
+                    continue
+                if n.grad is not None:
+                    pass
                 elif g._expr.op is None or id(g._expr) in self.given or n.hooks:
                     g = apply(ops.COPY, (g,))
                 self.given.add(id(g._expr))

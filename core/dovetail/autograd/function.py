@@ -15,7 +15,7 @@ from ..tensor.tensor import Tensor, lazy_storage, make
 from .engine import backward, detach, grad, requires_grad_
 from .flow import checked
 from .namespace import zeros
-from .tape import Edge, Kept, Node, Sent, edge_to, keep, kept_value, unheld
+from .tape import Edge, Kept, Leaf, Node, Sent, edge_to, keep, kept_value, unheld
 from .transforms import inputs_of
 
 Ts = TypeVarTuple("Ts")  # what a function takes
@@ -103,10 +103,15 @@ class FunctionNode(Node):
                 f"{len(self.edges)} operands"
             )
         return [
-            part if edge is None or part is None
-            else checked("backward", f"what {self.name} returned", edge.node, part)
+            part if edge is None or part is None else self._checked(edge.node, part)
             for edge, part in zip(self.edges, parts, strict=True)
-        ]  # fmt: skip
+        ]
+
+    def _checked(self, to: Node, part: object) -> Tensor:
+        """A gradient that goes on; to what is no leaf it goes strided."""
+        if isinstance(part, Tensor) and type(part) is not Tensor and type(to) is not Leaf:
+            part = part.to_dense()
+        return checked("backward", f"what {self.name} returned", to, part)
 
     def parts(self, arriving: Sequence[Tensor]) -> tuple[Any, ...]:
         """What `backward` gives for each operand, from a gradient for each result."""

@@ -391,6 +391,12 @@ class Leaf(Node):
     def __init__(self, spec: Spec) -> None:
         super().__init__("leaf", spec, ())
 
+    def join(self, a: Sent, b: Sent) -> Sent:
+        if type(a) is Tensor and type(b) is Tensor:
+            return a + b
+        # One of another layout says what their sum is.
+        return a.accumulated(b) if type(a) is not Tensor else b.accumulated(a)
+
 
 class OpNode(Node):
     """An op of the table."""

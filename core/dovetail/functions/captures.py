@@ -65,8 +65,9 @@ class Session:
         self.candidates += [
             Candidate(t, path=path) for path, t in tensors_of(self.roots) if id(t) not in mine
         ]
+        self.strange = self._has_strange_gradient()
         for c in [*self.candidates]:
-            if c.taped and c.tensor.is_leaf and (g := c.tensor.grad) is not None:
+            if c.taped and c.tensor.is_leaf and type(g := c.tensor.grad) is Tensor:
                 self.candidates.append(Candidate(g, gradient_of=c))
         self.inputs: list[Candidate] = []
         self.device = self._device()
@@ -76,6 +77,11 @@ class Session:
     def _device(self) -> Device | None:
         """The device of the first argument; where there is none, the first work says it."""
         return next((c.tensor.device for c in self.candidates if c.argument is not None), None)
+
+    def _has_strange_gradient(self) -> bool:
+        """Whether some `grad` is of another layout, which no capture sets."""
+        grads = [c.tensor.grad for c in self.candidates if c.taped and c.tensor.is_leaf]
+        return any(g is not None and type(g) is not Tensor for g in grads)
 
     def traced(self) -> list[object]:
         """The leaves that the function gets."""
@@ -148,6 +154,8 @@ class Session:
             if c.gradient_of is not None or not c.taped or not c.tensor.is_leaf:
                 continue
             now = c.tensor.grad
+            if now is not None and type(now) is not Tensor:
+                continue
             if now is before.get(id(c)):
                 continue
             k = None
@@ -160,6 +168,8 @@ class Session:
         return found
 
     def _failed(self, tensors: list[Tensor]) -> Failed | None:
+        if self.strange or self._has_strange_gradient():
+            return Failed("a gradient that is there before or after it is of another layout")
         if any(c.tensor._expr.tape is not c.tape for c in self.candidates):
             return Failed("it changes what an argument's gradient flows through")
         mine = {id(c.tensor) for c in self.candidates}

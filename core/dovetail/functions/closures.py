@@ -72,7 +72,28 @@ def tensors_of(roots: list[object]) -> list[tuple[Path, Tensor]]:
     They do by closures, by the global names that code has, by containers and attributes. Each once;
     the shortest way to it.
     """
-    found: list[tuple[Path, Tensor]] = []
+    return [(path, value) for path, value in _met(roots) if type(value) is Tensor]
+
+
+def modes_of(roots: list[object]) -> list[Path]:
+    """The ways to objects of which some attributes decide what a function does.
+
+    Their classes name these in `captured_for`, as a network's does that trains or does not.
+    """
+    return [path for path, value in _met(roots) if hasattr(type(value), "captured_for")]
+
+
+def values_of(modes: list[Path]) -> tuple[object, ...]:
+    """What those attributes are now."""
+    found = [path.read() for path in modes]
+    return tuple(
+        [getattr(x, name, None) for x in found for name in getattr(type(x), "captured_for", ())]
+    )
+
+
+def _met(roots: list[object]) -> list[tuple[Path, object]]:
+    """All that they lead to."""
+    found: list[tuple[Path, object]] = []
     seen: set[int] = set()
     waiting: list[tuple[Path, object]] = [(Path(r, ()), r) for r in roots]
     names: set[str] = set()
@@ -80,8 +101,7 @@ def tensors_of(roots: list[object]) -> list[tuple[Path, Tensor]]:
         if id(value) in seen or len(seen) > OBJECTS:
             continue
         seen.add(id(value))
-        if type(value) is Tensor:
-            found.append((path, value))
+        found.append((path, value))
         for step, part in _parts(value, names):
             if not isinstance(part, _OPAQUE) or type(part) is Tensor:
                 waiting.append((Path(path.root, (*path.steps, step)), part))

@@ -21,6 +21,7 @@ from ..tensor.host import evaluated
 from ..tensor.tensor import Tensor
 from .calls import MISS, Latest
 from .captures import Capture, Failed, Session
+from .closures import Path, modes_of, values_of
 from .containers import SIMPLE, Flat, Static, flattened_parts, rebuilt, static, strided_leaf
 from .datatypes import get_default_dtype, when_default_changes
 
@@ -60,6 +61,7 @@ class Captured(Latest, Generic[P, R]):
         self._latest = ()
         self._tries: dict[Hashable, int] = {}  # how often it changed what it leads to
         self._lock = threading.RLock()
+        self._modes: dict[Hashable, list[Path]] = {}  # by the static arguments that lead to them
         self.captures = 0
         _every.add(ref(self, _every.discard))
 
@@ -70,7 +72,7 @@ class Captured(Latest, Generic[P, R]):
 
     def explained(self, args: tuple[object, ...]) -> tuple[list[tuple[str, Program]], list[str]]:
         """The same for arguments like these; and why it runs as always for such, where it does."""
-        key = _key(self._name, self._flat(args, {}), current())[1]
+        key = self._keyed(self._flat(args, {}), current())[1]
         found = self._captures.get(key, ())
         reasons = [c.reason for c in found if isinstance(c, Failed)]
         return _programs([c for c in found if isinstance(c, Capture)]), reasons
@@ -118,7 +120,7 @@ class Captured(Latest, Generic[P, R]):
 
     def _found(self, flat: Flat, settings: Settings) -> R:
         """What a call gives that none of the latest captures is for."""
-        leaves, key = _key(self._name, flat, settings)
+        leaves, key = self._keyed(flat, settings)
         flat = Flat(leaves, flat.tree)
         result: R = self._known(flat, key, settings)
         if result is MISS:
@@ -127,6 +129,17 @@ class Captured(Latest, Generic[P, R]):
                 if result is MISS:
                     result = self._capture(flat, key, settings)
         return result
+
+    def _keyed(self, flat: Flat, settings: Settings) -> tuple[list[object], Hashable]:
+        """The leaves, in memory, and what captures of them are found by."""
+        leaves, key = _key(self._name, flat, settings)
+        statics = tuple([x.value for x in leaves if type(x) is Static])
+        modes = self._modes.get(statics)
+        if modes is None:
+            modes = self._modes[statics] = modes_of([self._function, *statics])
+            if len(self._modes) > KINDS:
+                del self._modes[next(iter(self._modes))]
+        return leaves, (key, values_of(modes))
 
     def _known(self, flat: Flat, key: Hashable, settings: Settings) -> Any:
         """What a capture of arguments of this kind gives, or MISS."""
@@ -189,14 +202,17 @@ class Captured(Latest, Generic[P, R]):
         return result
 
 
-def _look_up_again() -> None:
-    """Has captures found by their keys again, of which the default dtype is a part."""
+def look_up_again() -> None:
+    """Has captures found by their keys again.
+
+    Of these the default dtype is a part, and what objects are captured for (`closures.modes_of`).
+    """
     for captured in [found() for found in list(_every)]:
         if captured is not None:
             captured._latest = ()
 
 
-when_default_changes.append(_look_up_again)
+when_default_changes.append(look_up_again)
 
 
 class _Bound(Generic[P, R]):

@@ -22,6 +22,7 @@ from .datatypes import DeviceLike, cast
 from .forms import into
 from .from_values import asarray
 from .index_keys import checked, index_array
+from .indexing import _taken
 from .manipulation import unstack
 from .masks import nonzero
 from .orientation import diag_indices, tril_indices, triu_indices
@@ -154,6 +155,32 @@ def _in_range(op: str, index: object, d: int, n: int, of: str, device: DeviceLik
     if low < 0 or high >= n:
         raise IndexOutOfRange(f"{op}: {low if low < 0 else high} is out of range for {of}")
     return asarray(given.astype(np.int64), device=device)
+
+
+def read_at(op: str, x: Tensor, indices: Tensor, axis: int) -> Tensor:
+    """`dt.take` on behalf of a function of another name, which errors say.
+
+    Raises: IndexOutOfRange when the work runs; LayoutError, DTypeError.
+    """
+    index = index_array(op, strided(op, indices))
+    assert isinstance(index, Tensor)
+    return _taken(op, strided(op, x), index, axis)  # type: ignore[no-any-return]  # as `take`
+
+
+def in_range(op: str, indices: Tensor, size: int, counts: Tensor | None = None) -> Tensor:
+    """The indices, int64, each in 0..size-1, which is checked when the work runs.
+
+    `op`: who asks, for the error. `counts`: a mask of those that count; others become 0. It is one
+    kernel: a row of `size` elements, all over the first index, is read there.
+    Raises: IndexOutOfRange when the work runs; LayoutError.
+    """
+    at = cast(strided(op, indices), int64)
+    if not at.size:
+        return at
+    row = view(view(indices, ("reshape", (at.size,)))[:1], ("expand", (size,)))
+    at = at if counts is None else apply(ops.WHERE, (counts, at, 0))
+    there = apply(ops.WHERE, (apply(ops.LESS, (at, 0)), at - size, at))  # no index from the end
+    return at + cast(_taken(op, row, there, 0), int64) * 0
 
 
 # --- open meshes ----------------------------------------------------------------------------------

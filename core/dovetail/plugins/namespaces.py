@@ -13,6 +13,7 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
+from ..memory.callers import pass_over
 from .entry import installed
 
 GROUPS = "dovetail.namespaces.v"
@@ -27,6 +28,7 @@ class _Same(Loader):
         self.home = home
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
+        pass_over(self.home)
         found = import_module(self.home)
         self.spec = found.__spec__
         return found

@@ -166,6 +166,13 @@ class LayoutTensor(Tensor):
         """The same elements as a strided tensor."""
         return self.run_rule("to_dense", "to_dense", self)
 
+    def accumulated(self, other: Tensor) -> Tensor:
+        """The sum of this gradient and another one, which may be strided, of the same tensor.
+
+        A layout may put the entries of both side by side, to be added up by who reads them.
+        """
+        return self.to_dense() + (other if type(other) is Tensor else other.to_dense())
+
     def __reduce_ex__(self, protocol: object) -> tuple[Rule, tuple[object, ...]]:
         """What makes the tensor again: a function of the plugin, and its arguments."""
         raise LayoutError(without_meaning("pickle", self))

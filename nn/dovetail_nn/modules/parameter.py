@@ -106,3 +106,10 @@ else:
 def is_persistent(x: object) -> bool:
     """Whether a buffer is part of its module's state."""
     return x not in _PASSING
+
+
+def marked(x: dt.Tensor) -> dt.Tensor:
+    """The tensor itself, which is a parameter from now on: as copies of parameters are again."""
+    if x not in _PARAMETERS:
+        _PARAMETERS.add(x)
+    return x

@@ -1,0 +1,346 @@
+"""Nonlinearities of each element by itself. Each is one kernel with what stands around it.
+
+float16 and bfloat16 are computed with as float32, and rounded once.
+`inplace=True` writes the result into the input and gives that; where gradients are recorded the
+input stays as it is, since they need it, and the result is a tensor of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TypeAlias
+
+import dovetail as dt
+
+from .precision import floats, narrow, wide
+
+__all__ = [
+    "celu", "elu", "gelu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu",
+    "logsigmoid", "mish", "prelu", "relu", "relu6", "rrelu", "selu", "sigmoid", "silu", "softplus",
+    "softshrink", "softsign", "tanh", "tanhshrink", "threshold",
+]  # fmt: skip
+
+Tensor: TypeAlias = dt.Tensor
+BEYOND = 20.0  # from where on exp(x) + 1 is exp(x), its square in double precision
+SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
+
+
+def _given(x: Tensor, y: Tensor, inplace: bool) -> Tensor:
+    """The result, in the input's dtype; in its memory where that is asked for and can be."""
+    y = narrow(y, x)
+    if inplace and not (x.requires_grad and dt.is_grad_enabled()):
+        return x.copy_(y)
+    return y
+
+
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
+    """The input where it is positive, else 0.
+
+    >>> import dovetail as dt
+    >>> dt.nn.functional.relu(dt.asarray([-1.0, 2.0], device="reference")).tolist()
+    [0.0, 2.0]
+    """
+    return _given(input, dt.relu(input), inplace)
+
+
+def _between(x: Tensor, low: float, high: float) -> Tensor:
+    """`x` within its bounds, whose slope is 0 at them, too."""
+    return dt.where(x <= low, low, dt.where(x >= high, high, x))
+
+
+def hardtanh(
+    input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
+) -> Tensor:
+    """The input, no less than `min_val`, no more than `max_val`.
+
+    Raises: ArgumentError where min_val > max_val.
+
+    >>> import dovetail as dt
+    >>> dt.nn.functional.hardtanh(dt.asarray([-2.0, 0.5, 2.0], device="reference")).tolist()
+    [-1.0, 0.5, 1.0]
+    """
+    if min_val > max_val:
+        raise dt.ArgumentError(f"hardtanh: min_val {min_val} is above max_val {max_val}")
+    return _given(input, _between(input, min_val, max_val), inplace)
+
+
+def relu6(input: Tensor, inplace: bool = False) -> Tensor:
+    """The input, no less than 0, no more than 6.
+
+    >>> import dovetail as dt
+    >>> dt.nn.functional.relu6(dt.asarray([-2.0, 2.0, 8.0], device="reference")).tolist()
+    [0.0, 2.0, 6.0]
+    """
+    return hardtanh(input, 0.0, 6.0, inplace)
+
+
+def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
+    """x / 6 + 1/2 between 0 and 1.
+
+    >>> import dovetail as dt
+    >>> dt.nn.functional.hardsigmoid(dt.asarray([-4.0, 0.0, 4.0], device="reference")).tolist()
+    [0.0, 0.5, 1.0]
+    """
+    return _given(input, _between(wide(input) + 3.0, 0.0, 6.0) / 6.0, inplace)
+
+
+def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
+    """x times its `hardsigmoid`.
+
+    >>> import dovetail as dt
+    >>> dt.nn.functional.hardswish(dt.asarray([-4.0, 0.0, 4.0], device="reference")).tolist()
+    [0.0, 0.0, 4.0]
+    """
+    x = wide(input)
+    inner = x * (x + 3.0) / 6.0
+    return _given(input, dt.where(x <= -3.0, x * 0.0, dt.where(x >= 3.0, x, inner)), inplace)
+
+
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+    """The input where it is positive, else `negative_slope` times it.
+
+    >>> import dovetail as dt
+    >>> dt.nn.functional.leaky_relu(dt.asarray([-1.0, 2.0], device="reference"), 0.5).tolist()
+    [-0.5, 2.0]
+    """
+    return _given(input, dt.where(input > 0, input, input * negative_slope), inplace)
+
+
+def prelu(input: Tensor, weight: Tensor) -> Tensor:
+    """The input where it is positive, else `weight` times it.
+
+    Shapes: weight has one element, or one for each of input's second axis.
+    Raises: ShapeError.
+
+    >>> import dovetail as dt
+    >>> x, w = dt.asarray([-1.0, 2.0], device="reference"), dt.asarray([0.5], device="reference")
+    >>> dt.nn.functional.prelu(x, w).tolist()
+    [-0.5, 2.0]
+    """
+    if weight.size != 1:
+        channels = input.shape[1] if input.ndim > 1 else 1
+        if weight.ndim != 1 or weight.size != channels:
+            raise dt.ShapeError(
+                f"prelu: a weight of shape {weight.shape} is for an input of shape {input.shape}; "
+                f"it has one element, or one for each of {channels} channels"
+            )
+        weight = weight.reshape((-1, *(1,) * (input.ndim - 2)))
+    elif weight.ndim > input.ndim or weight.ndim:
+        weight = weight.reshape(())
+    return dt.where(input > 0, input, input * weight)
+
+
+def rrelu(
+    input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False,
+    inplace: bool = False,
+) -> Tensor:  # fmt: skip
+    """`leaky_relu` with a slope drawn for each element while training, else with the mean of both.
+
+    Raises: ArgumentError where lower > upper.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([-1.0, 2.0], device="reference")
+    >>> dt.nn.functional.rrelu(x, 0.25, 0.75).tolist()
+    [-0.5, 2.0]
+    """
+    if lower > upper:
+        raise dt.ArgumentError(f"rrelu: lower {lower} is above upper {upper}")
+    if not training:
+        return leaky_relu(input, (lower + upper) / 2, inplace)
+    slope = dt.random.uniform(
+        input.shape, low=lower, high=upper, dtype=input.dtype, device=input.device
+    )
+    return _given(input, dt.where(input > 0, input, input * slope), inplace)
+
+
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """The input where it is positive, else alpha * (exp(x) - 1).
+
+    >>> import dovetail as dt
+    >>> dt.nn.functional.elu(dt.asarray([0.0, 2.0], device="reference")).tolist()
+    [0.0, 2.0]
+    """
+    x = wide(input)
+    return _given(input, dt.where(x > 0, x, dt.expm1(dt.minimum(x, 0.0)) * alpha), inplace)
+
+
+def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """The input where it is positive, else alpha * (exp(x / alpha) - 1).
+
+    Raises: ArgumentError for alpha = 0.
+
+    >>> import dovetail as dt
+    >>> dt.nn.functional.celu(dt.asarray([0.0, 2.0], device="reference"), 2.0).tolist()
+    [0.0, 2.0]
+    """
+    if alpha == 0:
+        raise dt.ArgumentError("celu: alpha divides, and is not 0")
+    x = wide(input)
+    below = dt.minimum(x, 0.0) if alpha > 0 else x
+    return _given(input, dt.where(x > 0, x, dt.expm1(below / alpha) * alpha), inplace)
+
+
+def selu(input: Tensor, inplace: bool = False) -> Tensor:
+    """`elu` times a scale, both chosen so that layers keep mean 0 and variance 1.
+
+    Source: Klambauer, Unterthiner, Mayr, Hochreiter, "Self-normalizing neural networks", 2017.
+
+    >>> import dovetail as dt
+    >>> dt.nn.functional.selu(dt.zeros(1, device="reference")).tolist()
+    [0.0]
+    """
+    x = wide(input)
+    below = dt.expm1(dt.minimum(x, 0.0)) * (SELU_ALPHA * SELU_SCALE)
+    return _given(input, dt.where(x > 0, x * SELU_SCALE, below), inplace)
+
+
+def gelu(input: Tensor, approximate: str = "none") -> Tensor:
+    """x times the probability that a normal number is below x.
+
+    `approximate`: "none", or "tanh" for x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x**3))).
+    Raises: ArgumentError for another.
+    Source: Hendrycks, Gimpel, "Gaussian error linear units", 2016.
+
+    >>> import dovetail as dt
+    >>> dt.nn.functional.gelu(dt.asarray([0.0, 10.0], device="reference")).tolist()
+    [0.0, 10.0]
+    """
+    x = wide(input)
+    if approximate == "none":
+        part = dt.erf(x * math.sqrt(0.5))
+    elif approximate == "tanh":
+        part = dt.tanh((x + x * x * x * 0.044715) * math.sqrt(2.0 / math.pi))
+    else:
+        raise dt.ArgumentError(f'gelu: approximate is "none" or "tanh", not {approximate!r}')
+    return narrow(x * 0.5 * (part + 1.0), input)
+
+
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
+    """x * sigmoid(x).
+
+    >>> import dovetail as dt
+    >>> dt.nn.functional.silu(dt.zeros(1, device="reference")).tolist()
+    [0.0]
+    """
+    x = wide(input)
+    return _given(input, x * dt.sigmoid(x), inplace)
+
+
+def mish(input: Tensor, inplace: bool = False) -> Tensor:
+    """x * tanh(softplus(x)), by one exponential.
+
+    Source: Misra, "Mish: a self regularized non-monotonic activation function", 2019.
+
+    >>> import dovetail as dt
+    >>> dt.nn.functional.mish(dt.zeros(1, device="reference")).tolist()
+    [0.0]
+    """
+    x = wide(input)
+    e = dt.exp(dt.minimum(x, BEYOND))
+    n = e * (e + 2.0)  # tanh(log(1 + e)) is n / (n + 2)
+    return _given(input, x * (n / (n + 2.0)), inplace)
+
+
+def softplus(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
+    """log(1 + exp(beta * x)) / beta; x where beta * x is above `threshold`.
+
+    >>> import dovetail as dt
+    >>> dt.nn.functional.softplus(dt.asarray([-200.0, 100.0], device="reference")).tolist()
+    [0.0, 100.0]
+    """
+    x = wide(input)
+    z = x * float(beta)
+    above = min(float(threshold), 80.0)  # where the other is not 1 but its logarithm is the same
+    return narrow(
+        dt.where(z > above, x, dt.log1p(dt.exp(dt.minimum(z, above))) * (1.0 / beta)), input
+    )
+
+
+def logsigmoid(input: Tensor) -> Tensor:
+    """log(sigmoid(x)), without overflow.
+
+    >>> import dovetail as dt
+    >>> dt.nn.functional.logsigmoid(dt.asarray([-100.0], device="reference")).tolist()
+    [-100.0]
+    """
+    x = wide(input)
+    return narrow(-dt.logaddexp(-x, dt.zeros((), dtype=x.dtype, device=x.device)), input)
+
+
+def softsign(input: Tensor) -> Tensor:
+    """x / (1 + |x|).
+
+    >>> import dovetail as dt
+    >>> dt.nn.functional.softsign(dt.asarray([1.0, -1.0], device="reference")).tolist()
+    [0.5, -0.5]
+    """
+    x = wide(input)
+    return narrow(x / (dt.abs(x) + 1.0), input)
+
+
+def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """The input, nearer to 0 by `lambd`, but not beyond.
+
+    Raises: ArgumentError for a negative lambd.
+
+    >>> import dovetail as dt
+    >>> dt.nn.functional.softshrink(dt.asarray([-2.0, 0.2, 2.0], device="reference")).tolist()
+    [-1.5, 0.0, 1.5]
+    """
+    if lambd < 0:
+        raise dt.ArgumentError(f"softshrink: lambd is not negative, as {lambd} is")
+    x = input
+    return dt.where(x > lambd, x - lambd, dt.where(x < -lambd, x + lambd, x * 0.0))
+
+
+def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """The input where it is farther from 0 than `lambd`, else 0.
+
+    >>> import dovetail as dt
+    >>> dt.nn.functional.hardshrink(dt.asarray([-2.0, 0.2, 2.0], device="reference")).tolist()
+    [-2.0, 0.0, 2.0]
+    """
+    return dt.where((input >= -lambd) & (input <= lambd), 0.0, input)
+
+
+def tanhshrink(input: Tensor) -> Tensor:
+    """x - tanh(x).
+
+    >>> import dovetail as dt
+    >>> dt.nn.functional.tanhshrink(dt.zeros(1, device="reference")).tolist()
+    [0.0]
+    """
+    x = wide(input)
+    return narrow(x - dt.tanh(x), input)
+
+
+def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
+    """The input where it is above `threshold`, else `value`.
+
+    >>> import dovetail as dt
+    >>> dt.nn.functional.threshold(dt.asarray([1.0, 3.0], device="reference"), 2.0, 9.0).tolist()
+    [9.0, 3.0]
+    """
+    return _given(input, dt.where(input <= threshold, value, input), inplace)
+
+
+def sigmoid(input: Tensor) -> Tensor:
+    """1 / (1 + exp(-x)).
+
+    >>> import dovetail as dt
+    >>> dt.nn.functional.sigmoid(dt.zeros(1, device="reference")).tolist()
+    [0.5]
+    """
+    floats("sigmoid", input)
+    return dt.sigmoid(input)
+
+
+def tanh(input: Tensor) -> Tensor:
+    """The hyperbolic tangent.
+
+    >>> import dovetail as dt
+    >>> dt.nn.functional.tanh(dt.zeros(1, device="reference")).tolist()
+    [0.0]
+    """
+    floats("tanh", input)
+    return dt.tanh(input)

@@ -1,0 +1,203 @@
+"""Functions along an axis: softmax and its like, gated units, norms and distances."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import dovetail as dt
+
+from .precision import floats, narrow, wide
+
+if TYPE_CHECKING:
+    from dovetail.extend import DTypeLike
+
+__all__ = [
+    "cosine_similarity", "glu", "gumbel_softmax", "log_softmax", "normalize", "pairwise_distance",
+    "softmax", "softmin",
+]  # fmt: skip
+
+Tensor: TypeAlias = dt.Tensor
+
+
+def axis_of(op: str, x: Tensor, dim: int | None) -> int:
+    """The axis that is meant; where it is not given, PyTorch's choice. Raises: AxisError."""
+    floats(op, x)
+    if dim is None:
+        return 0 if x.ndim in (0, 1, 3) else 1
+    if not -max(x.ndim, 1) <= dim < max(x.ndim, 1):
+        raise dt.AxisError(f"{op}: axis {dim} of a tensor of shape {x.shape}")
+    return dim % max(x.ndim, 1)
+
+
+def softmax(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DTypeLike = None
+) -> Tensor:
+    """exp(x) by its sum along an axis.
+
+    `dim`: the axis; unless given 0 of 0, 1 or 3 dimensions, else 1. `dtype`: the input is cast to
+    it before.
+    Raises: AxisError; DTypeError for other than floats.
+
+    >>> import dovetail as dt
+    >>> dt.nn.functional.softmax(dt.zeros(2, device="reference"), 0).tolist()
+    [0.5, 0.5]
+    """
+    x = input if dtype is None else input.astype(dtype)
+    axis = axis_of("softmax", x, dim)
+    if x.ndim == 0:
+        return softmax(x.reshape((1,)), 0).reshape(())
+    return narrow(dt.softmax(wide(x), axis=axis), x)
+
+
+def log_softmax(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DTypeLike = None
+) -> Tensor:
+    """The logarithm of `softmax`, without overflow.
+
+    `dim`: the axis; unless given 0 of 0, 1 or 3 dimensions, else 1. `dtype`: the input is cast to
+    it before.
+    Raises: AxisError; DTypeError for other than floats.
+
+    >>> import dovetail as dt
+    >>> dt.nn.functional.log_softmax(dt.zeros(1, device="reference"), 0).tolist()
+    [0.0]
+    """
+    x = input if dtype is None else input.astype(dtype)
+    axis = axis_of("log_softmax", x, dim)
+    if x.ndim == 0:
+        return log_softmax(x.reshape((1,)), 0).reshape(())
+    return narrow(dt.log_softmax(wide(x), axis=axis), x)
+
+
+def softmin(
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DTypeLike = None
+) -> Tensor:
+    """`softmax` of -x.
+
+    >>> import dovetail as dt
+    >>> dt.nn.functional.softmin(dt.zeros(2, device="reference"), 0).tolist()
+    [0.5, 0.5]
+    """
+    return softmax(-input, dim, dtype=dtype)
+
+
+def gumbel_softmax(
+    logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
+) -> Tensor:
+    """Draws from the distributions that `logits` stand for, through which gradients flow.
+
+    `tau`: the temperature. `hard`: 1 for what is drawn and 0 for others, with the gradient of the
+    soft draw. `eps`: has no use. Random numbers are those of `dt.random`.
+    Source: Jang, Gu, Poole, "Categorical reparameterization with Gumbel-softmax", 2016; Maddison,
+    Mnih, Teh, "The concrete distribution", 2016.
+
+    >>> import dovetail as dt
+    >>> x = dt.nn.functional.gumbel_softmax(dt.zeros((5, 3), device="reference"), hard=True)
+    >>> x.sum(axis=1).tolist()
+    [1.0, 1.0, 1.0, 1.0, 1.0]
+    """
+    axis = axis_of("gumbel_softmax", logits, dim)
+    x = wide(logits)
+    u = 1.0 - dt.random.uniform(x.shape, dtype=x.dtype, device=x.device)  # 0 is not among them
+    soft = dt.softmax((x - dt.log(-dt.log(u))) / tau, axis=axis)
+    if not hard:
+        return narrow(soft, logits)
+    classes = _along(dt.arange(x.shape[axis], device=x.device), axis, x.ndim)
+    one = (classes == dt.expand_dims(dt.argmax(soft, axis=axis), axis)).astype(x.dtype)
+    return narrow(one - soft.detach() + soft, logits)
+
+
+def _along(x: Tensor, axis: int, ndim: int) -> Tensor:
+    """A vector as one along an axis of so many."""
+    return x.reshape((*(1,) * axis, x.size, *(1,) * (ndim - axis - 1)))
+
+
+def glu(input: Tensor, dim: int = -1) -> Tensor:
+    """The first half of an axis times the sigmoid of the second.
+
+    Raises: ShapeError for an odd number of elements along it; AxisError.
+    Source: Dauphin, Fan, Auli, Grangier, "Language modeling with gated convolutional networks",
+    2016.
+
+    >>> import dovetail as dt
+    >>> dt.nn.functional.glu(dt.asarray([4.0, 0.0], device="reference")).tolist()
+    [2.0]
+    """
+    axis = axis_of("glu", input, dim)
+    n = input.shape[axis] if input.ndim else 1
+    if n % 2:
+        raise dt.ShapeError(f"glu: axis {dim} of {input.shape} has {n} elements, which is odd")
+    x = wide(input)
+    lead = (slice(None),) * axis
+    return narrow(x[(*lead, slice(n // 2))] * dt.sigmoid(x[(*lead, slice(n // 2, None))]), input)
+
+
+def length(x: Tensor, p: float, axis: int | tuple[int, ...], keepdims: bool) -> Tensor:
+    """The p-norm along an axis, with slope 0 where it is 0."""
+    if p == 2:
+        squares = (x * x).sum(axis=axis, keepdims=keepdims)
+        none = squares == 0
+        return dt.where(none, 0.0, dt.sqrt(dt.where(none, 1.0, squares)))
+    if p == 1:
+        return dt.abs(x).sum(axis=axis, keepdims=keepdims)
+    if p in (float("inf"), float("-inf")):
+        reduce = dt.max if p > 0 else dt.min
+        return reduce(dt.abs(x), axis=axis, keepdims=keepdims)
+    if p == 0:
+        return (x != 0).astype(x.dtype).sum(axis=axis, keepdims=keepdims)
+    powers = (dt.abs(x) ** float(p)).sum(axis=axis, keepdims=keepdims)
+    none = powers == 0
+    return dt.where(none, 0.0, dt.where(none, 1.0, powers) ** (1.0 / p))
+
+
+def normalize(
+    input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None
+) -> Tensor:
+    """The input by its p-norm along an axis, or by `eps` where that is more.
+
+    Raises: AxisError; DTypeError for other than floats.
+
+    >>> import dovetail as dt
+    >>> dt.nn.functional.normalize(dt.asarray([[3.0, 4.0]], device="reference")).tolist()
+    [[0.6000000238418579, 0.800000011920929]]
+    """
+    axis = axis_of("normalize", input, dim)
+    x = wide(input)
+    found = narrow(x / dt.maximum(length(x, p, axis, True), eps), input)
+    return found if out is None else out.copy_(found)
+
+
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """The cosine of the angle between two tensors along an axis.
+
+    `eps`: the least that a norm counts as.
+    Shapes: both are broadcast; `dim` is an axis of the result of that.
+    Raises: ShapeError, AxisError; DTypeError for other than floats.
+
+    >>> import dovetail as dt
+    >>> x, y = dt.ones((1, 4), device="reference"), dt.ones((3, 4), device="reference")
+    >>> dt.nn.functional.cosine_similarity(x, y).tolist()
+    [1.0, 1.0, 1.0]
+    """
+    floats("cosine_similarity", x1, x2)
+    a, b = dt.broadcast_arrays(wide(x1), wide(x2))
+    axis = axis_of("cosine_similarity", a, dim)
+    norms = dt.maximum(length(a, 2, axis, False), eps) * dt.maximum(length(b, 2, axis, False), eps)
+    return narrow((a * b).sum(axis=axis) / norms, x1)
+
+
+def pairwise_distance(
+    x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
+) -> Tensor:
+    """The p-norm of `x1 - x2 + eps` along the last axis.
+
+    Shapes: (..., n) both, broadcast; the result (...), or (..., 1) with `keepdim`.
+    Raises: ShapeError; DTypeError for other than floats.
+
+    >>> import dovetail as dt
+    >>> x, y = dt.zeros((1, 2), device="reference"), dt.ones((3, 2), device="reference")
+    >>> dt.nn.functional.pairwise_distance(x, y, p=1.0, eps=0.0).tolist()
+    [2.0, 2.0, 2.0]
+    """
+    floats("pairwise_distance", x1, x2)
+    return narrow(length(wide(x1) - wide(x2) + eps, p, -1, keepdim), x1)

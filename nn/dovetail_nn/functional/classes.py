@@ -1,0 +1,263 @@
+"""Losses of classes: cross entropy, and margins between the scores of classes."""
+
+from __future__ import annotations
+
+import math
+from typing import TypeAlias
+
+import dovetail as dt
+from dovetail.extend import in_range
+
+from .losses import log_of_one_plus_exp
+from .precision import floats, narrow, wide, wide_or_none
+from .reductions import reduced, reduction_of, same_shape
+
+__all__ = [
+    "cross_entropy", "multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss",
+    "nll_loss",
+]  # fmt: skip
+
+Tensor: TypeAlias = dt.Tensor
+
+
+class _Classes:
+    """Scores of classes along an axis, and the class of each."""
+
+    def __init__(
+        self, op: str, x: Tensor, target: Tensor, weight: Tensor | None, ignored: int | None
+    ) -> None:
+        self.axis = axis = _class_axis(op, x)
+        self.count = x.shape[axis]
+        want = (*x.shape[:axis], *x.shape[axis + 1 :])
+        if target.shape != want:
+            raise dt.ShapeError(
+                f"{op}: scores of shape {x.shape} have {self.count} classes along axis {axis}, so "
+                f"classes have shape {want}, not {target.shape}"
+            )
+        if not (target.dtype.kind in "iu"):
+            raise dt.DTypeError(
+                f"{op}: classes are integers, not {target.dtype.name}{list(target.shape)}"
+            )
+        if weight is not None and weight.shape != (self.count,):
+            raise dt.ShapeError(
+                f"{op}: a weight of shape {weight.shape} for {self.count} classes; it is "
+                f"({self.count},)"
+            )
+        counts = None if ignored is None else target != ignored
+        at = in_range(op, target, self.count, counts)
+        self.weight = _weights(x, at, weight, counts)  # of the class of each; 0 of what is ignored
+        places = dt.arange(self.count, dtype=dt.int32, device=x.device)
+        places = places.reshape((self.count, *(1,) * (x.ndim - axis - 1)))
+        self.is_it = places == dt.expand_dims(target.astype(dt.int32), axis)
+
+    def of_it(self, x: Tensor) -> Tensor:
+        """What stands at the class of each."""
+        return dt.where(self.is_it, x, 0.0).sum(axis=self.axis)
+
+
+def _weights(x: Tensor, at: Tensor, weight: Tensor | None, counts: Tensor | None) -> Tensor:
+    if weight is not None:
+        found = dt.take(weight, at, axis=0)
+        return found if counts is None else dt.where(counts, found, 0.0)
+    right = at >= 0  # of all: that they are has been checked
+    return (right if counts is None else right & counts).astype(x.dtype)
+
+
+def _class_axis(op: str, x: Tensor) -> int:
+    if x.ndim == 0 or x.shape[0 if x.ndim == 1 else 1] == 0:
+        raise dt.ShapeError(
+            f"{op}: scores of shape {x.shape} have no classes; they are (classes,) or (batch, "
+            "classes, ...)"
+        )
+    return 0 if x.ndim == 1 else 1
+
+
+def nll_loss(
+    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
+    ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean",
+) -> Tensor:  # fmt: skip
+    """Minus what stands at the class of each; `input` has logarithms of probabilities.
+
+    `weight`: a factor for each class; the mean is then by the sum of those that count.
+    `ignore_index`: a class that does not count.
+    Shapes: input (classes,), (batch, classes) or (batch, classes, ...); target the same without
+    the classes.
+    Dtypes: floats; target of integers.
+    Raises: ShapeError, DTypeError, ArgumentError; IndexOutOfRange for a class that is none.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([[-1.0, -2.0]], device="reference")
+    >>> dt.nn.functional.nll_loss(x, dt.asarray([1], device="reference")).item()
+    2.0
+    """
+    reduction = reduction_of("nll_loss", reduction, size_average, reduce)
+    floats("nll_loss", input)
+    x = wide(input)
+    classes = _Classes("nll_loss", x, target, wide_or_none(weight), ignore_index)
+    return _averaged(-classes.of_it(x), classes.weight, reduction, input)
+
+
+def _averaged(loss: Tensor, weight: Tensor, reduction: str, like: Tensor) -> Tensor:
+    """Losses that count by their weights; what has none does not, even where it is infinite."""
+    loss = dt.where(weight == 0, 0.0, loss * weight)
+    if reduction == "mean":
+        return narrow(loss.sum() / weight.sum(), like)
+    return reduced(loss, reduction, like)
+
+
+def cross_entropy(
+    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
+    ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:  # fmt: skip
+    """The cross entropy of softmax(input) and the target: classes, or probabilities of them.
+
+    `weight`: a factor for each class; the mean over classes is then by the sum of those that
+    count. `ignore_index`: a class that does not count. `label_smoothing`: so much of each target
+    is spread over all classes.
+    Shapes: input (classes,), (batch, classes) or (batch, classes, ...); target the same without
+    the classes, or, of probabilities, with them.
+    Dtypes: floats; target of integers, or floats for probabilities.
+    Raises: ShapeError, DTypeError, ArgumentError; IndexOutOfRange for a class that is none.
+
+    >>> import dovetail as dt
+    >>> x, y = dt.zeros((1, 2), device="reference"), dt.asarray([1], device="reference")
+    >>> round(dt.nn.functional.cross_entropy(x, y).item(), 4)
+    0.6931
+    """
+    op = "cross_entropy"
+    reduction = reduction_of(op, reduction, size_average, reduce)
+    floats(op, input)
+    if not 0.0 <= label_smoothing <= 1.0:
+        raise dt.ArgumentError(f"{op}: label_smoothing is from 0 to 1, not {label_smoothing}")
+    x, w, smooth = wide(input), wide_or_none(weight), float(label_smoothing)
+    axis = _class_axis(op, x)
+    if target.dtype.kind == "f":
+        return _of_probabilities(input, wide(target), w, axis, reduction, smooth)
+    classes = _Classes(op, x, target, w, ignore_index)
+    total = dt.logsumexp(x, axis=axis)
+    loss = total - classes.of_it(x)
+    if smooth == 0.0:
+        return _averaged(loss, classes.weight, reduction, input)
+    count = classes.count
+    if w is None:
+        every = total * count - x.sum(axis=axis)
+    else:
+        shaped = w.reshape((count, *(1,) * (x.ndim - axis - 1)))
+        every = total * w.sum() - (x * shaped).sum(axis=axis)
+    one = classes.weight
+    counts = one != 0 if w is None else target != ignore_index
+    both = dt.where(one == 0, 0.0, loss * one) * (1.0 - smooth)
+    both = both + dt.where(counts, every, 0.0) * (smooth / count)
+    if reduction == "mean":
+        return narrow(both.sum() / one.sum(), input)
+    return reduced(both, reduction, input)
+
+
+def _of_probabilities(
+    input: Tensor, target: Tensor, weight: Tensor | None, axis: int, reduction: str, smooth: float
+) -> Tensor:
+    """Cross entropy where the target has a probability for each class."""
+    same_shape("cross_entropy", input, target)
+    x, count = wide(input), input.shape[axis]
+    if smooth:
+        target = target * (1.0 - smooth) + smooth / count
+    if weight is not None:
+        if weight.shape != (count,):
+            raise dt.ShapeError(
+                f"cross_entropy: a weight of shape {weight.shape} for {count} classes; it is "
+                f"({count},)"
+            )
+        target = target * weight.reshape((count, *(1,) * (x.ndim - axis - 1)))
+    loss = -(dt.log_softmax(x, axis=axis) * target).sum(axis=axis)
+    if reduction == "mean":
+        return narrow(loss.sum() / max(1, x.size // count), input)
+    return reduced(loss, reduction, input)
+
+
+def multi_margin_loss(
+    input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0, weight: Tensor | None = None,
+    size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
+) -> Tensor:  # fmt: skip
+    """The mean over other classes of max(0, margin - x[class] + x[other])**p.
+
+    `p`: 1 or 2. `weight`: a factor for each class.
+    Shapes: input (classes,) or (batch, classes); target () or (batch,).
+    Raises: ShapeError, DTypeError, ArgumentError; IndexOutOfRange for a class that is none.
+
+    >>> import dovetail as dt
+    >>> x, y = dt.asarray([[0.0, 3.0]], device="reference"), dt.asarray([0], device="reference")
+    >>> dt.nn.functional.multi_margin_loss(x, y).item()
+    2.0
+    """
+    op = "multi_margin_loss"
+    reduction = reduction_of(op, reduction, size_average, reduce)
+    floats(op, input)
+    if p not in (1, 2):
+        raise dt.ArgumentError(f"{op}: p is 1 or 2, not {p}")
+    if input.ndim > 2:
+        raise dt.ShapeError(f"{op}: scores are (classes,) or (batch, classes), not {input.shape}")
+    x = wide(input)
+    classes = _Classes(op, x, target, wide_or_none(weight), None)
+    apart = dt.maximum(margin - dt.expand_dims(classes.of_it(x), -1) + x, 0.0)
+    apart = apart if p == 1 else apart * apart
+    loss = dt.where(classes.is_it, 0.0, apart).sum(axis=-1) * classes.weight / classes.count
+    return reduced(loss, reduction, input)
+
+
+def multilabel_margin_loss(
+    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:  # fmt: skip
+    """The sum of max(0, 1 - x[class] + x[other]) over classes and others, by their number.
+
+    `target`: the classes of each, before the first -1; others are those that are not among them.
+    Shapes: (classes,) or (batch, classes) both.
+    Raises: ShapeError, DTypeError, ArgumentError.
+
+    >>> import dovetail as dt
+    >>> x, y = dt.zeros((1, 2), device="reference"), dt.asarray([[0, -1]], device="reference")
+    >>> dt.nn.functional.multilabel_margin_loss(x, y).item()
+    0.5
+    """
+    op = "multilabel_margin_loss"
+    reduction = reduction_of(op, reduction, size_average, reduce)
+    floats(op, input)
+    same_shape(op, input, target)
+    if input.ndim not in (1, 2) or input.shape[-1] == 0:
+        raise dt.ShapeError(f"{op}: scores are (classes,) or (batch, classes), not {input.shape}")
+    x, n = wide(input), input.shape[-1]
+    named = dt.cumulative_sum((target < 0).astype(dt.int32), axis=-1) == 0
+    at = dt.where(named, target, 0)
+    score = dt.take_along_axis(x, at, axis=-1)
+    places = dt.arange(n, device=x.device)
+    is_one = ((dt.expand_dims(at, -1) == places) & dt.expand_dims(named, -1)).astype(dt.int32)
+    is_other = dt.expand_dims(is_one.sum(axis=-2) == 0, -2) & dt.expand_dims(named, -1)
+    apart = dt.maximum(1.0 - dt.expand_dims(score, -1) + dt.expand_dims(x, -2), 0.0)
+    loss = dt.where(is_other, apart, 0.0).sum(axis=(-2, -1)) / n
+    return reduced(loss, reduction, input)
+
+
+def multilabel_soft_margin_loss(
+    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
+    reduce: bool | None = None, reduction: str = "mean",
+) -> Tensor:  # fmt: skip
+    """The mean over classes of `binary_cross_entropy_with_logits`.
+
+    `weight`: a factor for each class.
+    Shapes: (..., classes) both.
+    Raises: ShapeError, DTypeError, ArgumentError.
+
+    >>> import dovetail as dt
+    >>> x, y = dt.full((1, 2), 100.0, device="reference"), dt.ones((1, 2), device="reference")
+    >>> dt.nn.functional.multilabel_soft_margin_loss(x, y).item()
+    0.0
+    """
+    op = "multilabel_soft_margin_loss"
+    reduction = reduction_of(op, reduction, size_average, reduce)
+    floats(op, input)
+    same_shape(op, input, target)
+    x, t = wide(input), wide(target)
+    loss = (1.0 - t) * x + log_of_one_plus_exp(-x)
+    loss = loss if weight is None else loss * weight
+    return reduced(loss.sum(axis=-1) / math.prod(x.shape[-1:]), reduction, input)

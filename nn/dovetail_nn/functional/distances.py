@@ -1,0 +1,155 @@
+"""Losses of how far things are apart, of which two or three are given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import dovetail as dt
+
+from .precision import floats, wide
+from .reductions import reduced, reduction_of
+from .along_axis import pairwise_distance
+
+__all__ = [
+    "cosine_embedding_loss", "hinge_embedding_loss", "margin_ranking_loss", "triplet_margin_loss",
+    "triplet_margin_with_distance_loss",
+]  # fmt: skip
+
+Tensor: TypeAlias = dt.Tensor
+EPSILON = 1e-12  # PyTorch's, in `cosine_embedding_loss`
+
+
+def hinge_embedding_loss(
+    input: Tensor, target: Tensor, margin: float = 1.0, size_average: bool | None = None,
+    reduce: bool | None = None, reduction: str = "mean",
+) -> Tensor:  # fmt: skip
+    """x where the target is 1, max(0, margin - x) where it is -1.
+
+    Shapes: both are broadcast.
+    Raises: ShapeError, DTypeError, ArgumentError.
+
+    >>> import dovetail as dt
+    >>> x, y = dt.ones(2, device="reference"), dt.asarray([1, -1], device="reference")
+    >>> dt.nn.functional.hinge_embedding_loss(x, y).item()
+    0.5
+    """
+    reduction = reduction_of("hinge_embedding_loss", reduction, size_average, reduce)
+    floats("hinge_embedding_loss", input)
+    x = wide(input)
+    apart = dt.where(target != 1, dt.maximum(margin - x, 0.0), 0.0)
+    return reduced(apart + dt.where(target != -1, x, 0.0), reduction, input)
+
+
+def margin_ranking_loss(
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0,
+    size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
+) -> Tensor:  # fmt: skip
+    """max(0, margin - target * (input1 - input2)): 1 wants the first larger, -1 the second.
+
+    Shapes: all have as many dimensions, and are broadcast.
+    Raises: ShapeError, DTypeError, ArgumentError.
+
+    >>> import dovetail as dt
+    >>> x, y = dt.ones(1, device="reference"), dt.zeros(1, device="reference")
+    >>> dt.nn.functional.margin_ranking_loss(x, y, dt.asarray([-1], device="reference")).item()
+    1.0
+    """
+    reduction = reduction_of("margin_ranking_loss", reduction, size_average, reduce)
+    floats("margin_ranking_loss", input1, input2)
+    if not input1.ndim == input2.ndim == target.ndim:
+        raise dt.ShapeError(
+            f"margin_ranking_loss: inputs of shapes {input1.shape}, {input2.shape} and a target of "
+            f"shape {target.shape} have as many dimensions"
+        )
+    apart = wide(target) * (wide(input1) - wide(input2))
+    return reduced(dt.maximum(margin - apart, 0.0), reduction, input1)
+
+
+def triplet_margin_loss(
+    anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2,
+    eps: float = 1e-6, swap: bool = False, size_average: bool | None = None,
+    reduce: bool | None = None, reduction: str = "mean",
+) -> Tensor:  # fmt: skip
+    """max(0, margin + |anchor - positive| - |anchor - negative|), by `pairwise_distance`.
+
+    `swap`: the nearer of anchor and positive to the negative counts.
+    Shapes: (..., n) all, broadcast.
+    Raises: ShapeError, DTypeError; ArgumentError for a margin that is not positive.
+    Source: Balntas, Riba, Ponsa, Mikolajczyk, "Learning local feature descriptors with triplets and
+    shallow convolutional neural networks", BMVC 2016.
+
+    >>> import dovetail as dt
+    >>> x, y = dt.zeros((1, 2), device="reference"), dt.ones((1, 2), device="reference")
+    >>> dt.nn.functional.triplet_margin_loss(x, x, y).item()
+    0.0
+    """
+    if margin <= 0:
+        raise dt.ArgumentError(f"triplet_margin_loss: margin is positive, not {margin}")
+    return triplet_margin_with_distance_loss(
+        anchor, positive, negative, margin=margin, swap=swap,
+        distance_function=lambda a, b: pairwise_distance(a, b, p, eps),
+        reduction=reduction_of("triplet_margin_loss", reduction, size_average, reduce),
+    )  # fmt: skip
+
+
+def triplet_margin_with_distance_loss(
+    anchor: Tensor, positive: Tensor, negative: Tensor, *,
+    distance_function: Callable[[Tensor, Tensor], Tensor] | None = None, margin: float = 1.0,
+    swap: bool = False, reduction: str = "mean",
+) -> Tensor:  # fmt: skip
+    """`triplet_margin_loss` with another distance than `pairwise_distance`.
+
+    Raises: ShapeError, DTypeError; ArgumentError for a margin that is not positive.
+
+    >>> import dovetail as dt
+    >>> x, y = dt.zeros((1, 2), device="reference"), dt.ones((1, 2), device="reference")
+    >>> far = lambda a, b: dt.abs(a - b).max(axis=-1)
+    >>> dt.nn.functional.triplet_margin_with_distance_loss(x, x, y, distance_function=far).item()
+    0.0
+    """
+    op = "triplet_margin_with_distance_loss"
+    reduction = reduction_of(op, reduction)
+    floats(op, anchor, positive, negative)
+    if margin <= 0:
+        raise dt.ArgumentError(f"{op}: margin is positive, not {margin}")
+    if not anchor.ndim == positive.ndim == negative.ndim:
+        raise dt.ShapeError(
+            f"{op}: shapes {anchor.shape}, {positive.shape} and {negative.shape} have as many "
+            "dimensions"
+        )
+    far = pairwise_distance if distance_function is None else distance_function
+    near, away = far(wide(anchor), wide(positive)), far(wide(anchor), wide(negative))
+    if swap:
+        away = dt.minimum(away, far(wide(positive), wide(negative)))
+    return reduced(dt.maximum(margin + near - away, 0.0), reduction, anchor)
+
+
+def cosine_embedding_loss(
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0,
+    size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
+) -> Tensor:  # fmt: skip
+    """1 - cos of the angle where the target is 1, max(0, cos - margin) where it is -1.
+
+    Shapes: inputs (batch, n) and target (batch,), or (n,) and ().
+    Raises: ShapeError, DTypeError, ArgumentError.
+
+    >>> import dovetail as dt
+    >>> x, y = dt.ones((1, 4), device="reference"), dt.asarray([1], device="reference")
+    >>> dt.nn.functional.cosine_embedding_loss(x, x, y).item()
+    0.0
+    """
+    op = "cosine_embedding_loss"
+    reduction = reduction_of(op, reduction, size_average, reduce)
+    floats(op, input1, input2)
+    if not (input1.ndim == input2.ndim == target.ndim + 1 and target.ndim in (0, 1)):
+        raise dt.ShapeError(
+            f"{op}: inputs of shapes {input1.shape} and {input2.shape} with a target of shape "
+            f"{target.shape}; they are (batch, n) and (batch,), or (n,) and ()"
+        )
+    a, b = wide(input1), wide(input2)
+    squares = ((a * a).sum(axis=-1) + EPSILON) * ((b * b).sum(axis=-1) + EPSILON)
+    cos = (a * b).sum(axis=-1) / dt.sqrt(squares)
+    loss = dt.where(target == 1, 1.0 - cos, 0.0)
+    loss = loss + dt.where(target == -1, dt.maximum(cos - margin, 0.0), 0.0)
+    return reduced(loss, reduction, input1)

@@ -1,0 +1,181 @@
+"""Dropout: some values, or whole channels, become 0 while training.
+
+What is drawn comes from `dt.random`: a seed gives the same on every device, functions that are
+captured with `dt.jit` draw anew at each call, and `dt.autograd.checkpoint` draws the same again.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TypeAlias
+
+import dovetail as dt
+
+from .precision import floats, narrow, wide
+
+__all__ = [
+    "alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout",
+]  # fmt: skip
+
+Tensor: TypeAlias = dt.Tensor
+SATURATED = -1.7580993408473766  # what selu gives for -infinity
+
+
+def _require(op: str, x: Tensor, p: float) -> None:
+    floats(op, x)
+    if not 0.0 <= p <= 1.0:
+        raise dt.ArgumentError(f"{op}: p is a probability, from 0 to 1, not {p}")
+
+
+def _kept(x: Tensor, shape: tuple[int, ...], p: float) -> Tensor:
+    """A mask of what stays."""
+    return dt.random.uniform(shape, dtype=dt.float32, device=x.device) >= p
+
+
+def _given(x: Tensor, y: Tensor, inplace: bool) -> Tensor:
+    y = narrow(y, x)
+    if inplace and not (x.requires_grad and dt.is_grad_enabled()):
+        return x.copy_(y)
+    return y
+
+
+def _dropped(
+    op: str, x: Tensor, shape: tuple[int, ...], p: float, training: bool, inplace: bool
+) -> Tensor:
+    """The input, of which what is drawn is 0; `shape` is that of the draws."""
+    _require(op, x, p)
+    if not training or p == 0.0:
+        return x
+    if p == 1.0:
+        return _given(x, x * 0.0, inplace)
+    kept = dt.where(_kept(x, shape, p), wide(x) * (1.0 / (1.0 - p)), 0.0)
+    return _given(x, kept, inplace)
+
+
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """The input, each value of which is 0 with probability `p`, and else divided by 1 - p.
+
+    `training`: False gives the input. `inplace`: as of activations.
+    Raises: ArgumentError, DTypeError.
+    Source: Hinton, Srivastava, Krizhevsky, Sutskever, Salakhutdinov, "Improving neural networks by
+    preventing co-adaptation of feature detectors", 2012.
+
+    >>> import dovetail as dt
+    >>> x = dt.nn.functional.dropout(dt.ones(99, device="reference"))
+    >>> bool(((x == 0) | (x == 2)).all())
+    True
+    """
+    shape = input.shape if isinstance(input, dt.Tensor) else ()
+    return _dropped("dropout", input, shape, p, training, inplace)
+
+
+def _features(
+    op: str, x: Tensor, dims: int, p: float, training: bool, inplace: bool, alone: bool
+) -> Tensor:
+    """Whole channels; `alone`: an input of `dims` dimensions has no batch."""
+    floats(op, x)
+    if x.ndim not in (dims, dims + 1):
+        raise dt.ShapeError(
+            f"{op}: an input of {dims} or {dims + 1} dimensions, (batch, channels, ...), or without "
+            f"the batch; not of shape {x.shape}"
+        )
+    lead = 1 if alone and x.ndim == dims else 2
+    shape = (*x.shape[:lead], *(1,) * (x.ndim - lead))
+    return _dropped(op, x, shape, p, training, inplace)
+
+
+def dropout1d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
+    """The input, each channel of which is 0 with probability `p`, and else divided by 1 - p.
+
+    Shapes: (batch, channels, length) or (channels, length).
+    Raises: ShapeError, ArgumentError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.nn.functional.dropout1d(dt.ones((2, 3, 4), device="reference"), 0.0).shape
+    (2, 3, 4)
+    """
+    return _features("dropout1d", input, 2, p, training, inplace, True)
+
+
+def dropout2d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
+    """The input, each channel of which is 0 with probability `p`, and else divided by 1 - p.
+
+    Shapes: (batch, channels, height, width); (batch, channels, length) is as of `dropout1d`, as
+    PyTorch has it.
+    Raises: ShapeError, ArgumentError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.nn.functional.dropout2d(dt.ones((2, 3, 4, 4), device="reference"), 0.0).shape
+    (2, 3, 4, 4)
+    """
+    return _features("dropout2d", input, 3, p, training, inplace, False)
+
+
+def dropout3d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
+    """The input, each channel of which is 0 with probability `p`, and else divided by 1 - p.
+
+    Shapes: (batch, channels, depth, height, width), or without the batch.
+    Raises: ShapeError, ArgumentError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.nn.functional.dropout3d(dt.ones((2, 3, 4, 4, 4), device="reference"), 0.0).shape
+    (2, 3, 4, 4, 4)
+    """
+    return _features("dropout3d", input, 4, p, training, inplace, True)
+
+
+def _alpha(
+    op: str, x: Tensor, shape: tuple[int, ...], p: float, training: bool, inplace: bool
+) -> Tensor:
+    """Dropout that keeps mean and variance of what `selu` gives."""
+    _require(op, x, p)
+    if not training or p == 0.0:
+        return x
+    if p == 1.0:
+        return _given(x, x * 0.0, inplace)
+    scale = 1.0 / math.sqrt((SATURATED * SATURATED * p + 1.0) * (1.0 - p))
+    kept = dt.where(_kept(x, shape, p), wide(x), SATURATED)
+    return _given(x, kept * scale - scale * SATURATED * p, inplace)
+
+
+def alpha_dropout(
+    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
+) -> Tensor:
+    """Dropout for `selu`: what is dropped becomes what that saturates at; mean and variance stay.
+
+    Raises: ArgumentError, DTypeError.
+    Source: Klambauer, Unterthiner, Mayr, Hochreiter, "Self-normalizing neural networks", 2017.
+
+    >>> import dovetail as dt
+    >>> dt.nn.functional.alpha_dropout(dt.ones(2, device="reference")).tolist()
+    [1.0, 1.0]
+    """
+    shape = input.shape if isinstance(input, dt.Tensor) else ()
+    return _alpha("alpha_dropout", input, shape, p, training, inplace)
+
+
+def feature_alpha_dropout(
+    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
+) -> Tensor:
+    """`alpha_dropout` of whole channels.
+
+    Shapes: (batch, channels, ...).
+    Raises: ShapeError, ArgumentError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.nn.functional.feature_alpha_dropout(dt.ones((1, 2), device="reference")).tolist()
+    [[1.0, 1.0]]
+    """
+    floats("feature_alpha_dropout", input)
+    if input.ndim < 2:
+        raise dt.ShapeError(
+            f"feature_alpha_dropout: the input is (batch, channels, ...), not of shape {input.shape}"
+        )
+    shape = (*input.shape[:2], *(1,) * (input.ndim - 2))
+    return _alpha("feature_alpha_dropout", input, shape, p, training, inplace)

@@ -1,0 +1,266 @@
+"""Rows of a table: `embedding`, bags of them, and classes as vectors of 0 and 1."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import dovetail as dt
+from dovetail.extend import in_range, read_at
+
+from .along_axis import length
+from .precision import floats, narrow, wide
+
+__all__ = ["embedding", "embedding_bag", "one_hot"]
+
+Tensor: TypeAlias = dt.Tensor
+
+
+class _Scaled(dt.autograd.Function):
+    """A tensor as it is, whose gradient is multiplied by something."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, factor: Tensor) -> Tensor:  # type: ignore[override]  # with parameters of its own
+        ctx.save_for_backward(factor)
+        return x
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Any:
+        return gradients[0] * ctx.saved_tensors[0], None
+
+
+class _Rows(dt.autograd.Function):
+    """Rows of a table, whose gradient is a sparse tensor of as many rows as were read."""
+
+    @staticmethod
+    def forward(ctx: Any, weight: Tensor, at: Tensor, op: str) -> Tensor:  # type: ignore[override]  # with parameters of its own
+        ctx.save_for_backward(at)
+        ctx.shape = weight.shape
+        return read_at(op, weight, at, 0)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Any:
+        (at,) = ctx.saved_tensors
+        g = gradients[0].reshape((at.size, ctx.shape[1]))
+        rows = at.reshape((1, at.size))
+        return (
+            dt.sparse_coo_tensor(rows, g, ctx.shape, check_invariants=False), None, None,
+        )  # fmt: skip
+
+
+def _require(op: str, input: Tensor, weight: Tensor) -> None:
+    floats(op, weight)
+    if weight.ndim != 2:
+        raise dt.ShapeError(f"{op}: the weight is (rows, columns), not of shape {weight.shape}")
+    if not isinstance(input, dt.Tensor) or input.dtype.kind not in "iu":
+        what = input.dtype.name if isinstance(input, dt.Tensor) else type(input).__name__
+        raise dt.DTypeError(f"{op}: the input are numbers of rows, integers, not {what}")
+
+
+def _padding(op: str, padding_idx: int | None, rows: int) -> int | None:
+    """The row that does not count, from the start. Raises: ArgumentError."""
+    if padding_idx is None:
+        return None
+    if not -rows <= padding_idx < rows:
+        raise dt.ArgumentError(f"{op}: padding_idx {padding_idx} is none of {rows} rows")
+    return padding_idx % rows
+
+
+def renormed(weight: Tensor, at: Tensor, max_norm: float, norm_type: float) -> None:
+    """Makes rows that are read no longer than `max_norm`, in place."""
+    with dt.no_grad():
+        rows = dt.take(weight, at.reshape(-1), axis=0)
+        norms = length(wide(rows), norm_type, 1, True)
+        factor = dt.where(norms > max_norm, max_norm / (norms + 1e-7), 1.0)
+        weight[at.reshape(-1)] = narrow(wide(rows) * factor, rows)  # the same for each of a row
+
+
+def _read(
+    op: str, at: Tensor, weight: Tensor, padding: int | None, by_frequency: bool, sparse: bool
+) -> Tensor:
+    """The rows, whose gradients count as they should."""
+    if not (weight.requires_grad and dt.is_grad_enabled()):
+        return read_at(op, weight, at, 0)
+    found = _Rows.apply(weight, at, op) if sparse else read_at(op, weight, at, 0)
+    factor: Tensor | None = None
+    if padding is not None:
+        factor = (at != padding).astype(found.dtype)
+    if by_frequency:
+        flat = at.reshape(-1)
+        times = dt.zeros(weight.shape[0], dtype=found.dtype, device=at.device)
+        times = times.index_add(0, flat, dt.ones(flat.shape, dtype=found.dtype, device=at.device))
+        once = 1.0 / dt.take(times, at, axis=0)
+        factor = once if factor is None else factor * once
+    return found if factor is None else _Scaled.apply(found, dt.expand_dims(factor, -1))
+
+
+def embedding(
+    input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None,
+    norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False,
+) -> Tensor:  # fmt: skip
+    """Rows of `weight`, by their numbers.
+
+    `padding_idx`: a row that no gradient flows to. `max_norm`, `norm_type`: rows that are read are
+    made no longer than that before, in place. `scale_grad_by_freq`: gradients are divided by how
+    often a row is read. `sparse`: the gradient of the weight is a sparse COO tensor of as many
+    entries as rows are read, in the order in which they are, some perhaps several times.
+    Shapes: input any, weight (rows, n); the result (*input.shape, n).
+    Dtypes: input integers, weight floats.
+    Raises: ShapeError, DTypeError, ArgumentError; IndexOutOfRange when the work runs.
+
+    >>> import dovetail as dt
+    >>> w = dt.asarray([[1.0, 2.0], [3.0, 4.0]], device="reference")
+    >>> dt.nn.functional.embedding(dt.asarray([1, 0], device="reference"), w).tolist()
+    [[3.0, 4.0], [1.0, 2.0]]
+    """
+    _require("embedding", input, weight)
+    padding = _padding("embedding", padding_idx, weight.shape[0])
+    if max_norm is not None:
+        renormed(weight, input, max_norm, norm_type)
+    return _read("embedding", input, weight, padding, scale_grad_by_freq, sparse)
+
+
+def embedding_bag(
+    input: Tensor, weight: Tensor, offsets: Tensor | None = None, max_norm: float | None = None,
+    norm_type: float = 2, scale_grad_by_freq: bool = False, mode: str = "mean",
+    sparse: bool = False, per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False, padding_idx: int | None = None,
+) -> Tensor:  # fmt: skip
+    """Sums, means or maxima of bags of rows of `weight`.
+
+    `input`: a bag in each row; or, of one dimension, all bags one after the other, and `offsets`
+    say where each begins; with `include_last_offset` where the last one ends, too. `mode`: "sum",
+    "mean" or "max"; of an empty bag comes 0. `per_sample_weights`: a factor for each row, of "sum"
+    alone. `padding_idx`: a row that does not count. The others are as for `embedding`.
+    Shapes: input (bags, n) or (n,), weight (rows, m), offsets (bags,); the result (bags, m).
+    Dtypes: input and offsets integers, weight floats.
+    Raises: ShapeError, DTypeError, ArgumentError; IndexOutOfRange when the work runs.
+
+    >>> import dovetail as dt
+    >>> w = dt.asarray([[1.0, 2.0], [3.0, 4.0]], device="reference")
+    >>> bags = dt.asarray([[1, 0], [1, 1]], device="reference")
+    >>> dt.nn.functional.embedding_bag(bags, w, mode="sum").tolist()
+    [[4.0, 6.0], [6.0, 8.0]]
+    """
+    op = "embedding_bag"
+    _require(op, input, weight)
+    _require_bags(op, input, offsets, mode, per_sample_weights)
+    padding = _padding(op, padding_idx, weight.shape[0])
+    if max_norm is not None:
+        renormed(weight, input, max_norm, norm_type)
+    by_frequency = scale_grad_by_freq and mode != "max"
+    found = _read(op, input, weight, padding, by_frequency, sparse)
+    x = wide(found)
+    if per_sample_weights is not None:
+        x = x * dt.expand_dims(wide(per_sample_weights), -1)
+    counts = None if padding is None else input != padding
+    if input.ndim == 2:
+        return narrow(_of_rows(x, counts, mode), found)
+    assert offsets is not None
+    bags = offsets.shape[0] - include_last_offset
+    return narrow(_of_runs(x, counts, offsets[:bags], bags, mode), found)
+
+
+def _require_bags(
+    op: str, input: Tensor, offsets: Tensor | None, mode: str, factors: Tensor | None
+) -> None:  # fmt: skip
+    if mode not in ("sum", "mean", "max"):
+        raise dt.ArgumentError(f'{op}: mode is "sum", "mean" or "max", not {mode!r}')
+    if input.ndim not in (1, 2):
+        raise dt.ShapeError(f"{op}: the input is (bags, n) or (n,), not of shape {input.shape}")
+    if (input.ndim == 1) != (offsets is not None):
+        needs = "needs offsets" if input.ndim == 1 else "takes no offsets"
+        raise dt.ArgumentError(f"{op}: an input of shape {input.shape} {needs}")
+    if offsets is not None and offsets.ndim != 1:
+        raise dt.ShapeError(f"{op}: offsets are a vector, not of shape {offsets.shape}")
+    if factors is not None and mode != "sum":
+        raise dt.ArgumentError(f'{op}: per_sample_weights are of mode "sum" alone, not {mode!r}')
+    if factors is not None and factors.shape != input.shape:
+        raise dt.ShapeError(
+            f"{op}: per_sample_weights have shape {factors.shape}, the input {input.shape}"
+        )
+
+
+def _of_rows(x: Tensor, counts: Tensor | None, mode: str) -> Tensor:
+    """Bags of one length: x is (bags, n, m)."""
+    if mode == "max":
+        some = x.shape[1] > 0
+        if counts is not None:
+            x = dt.where(dt.expand_dims(counts, -1), x, -float("inf"))
+        found = first_max(x, 1) if some else dt.zeros((x.shape[0], x.shape[2]), device=x.device)
+        if counts is None or not some:
+            return found.astype(x.dtype)
+        return dt.where(dt.expand_dims(dt.any(counts, axis=1), -1), found, 0.0)
+    if counts is None:
+        total = x.sum(axis=1)
+        return total if mode == "sum" else total / max(x.shape[1], 1)
+    total = dt.where(dt.expand_dims(counts, -1), x, 0.0).sum(axis=1)
+    if mode == "sum":
+        return total
+    return total / dt.expand_dims(dt.maximum(counts.sum(axis=1), 1), -1)
+
+
+def first_max(x: Tensor, axis: int) -> Tensor:
+    """The maximum along an axis, whose gradient goes to the first of equals, as PyTorch's does."""
+    at = dt.expand_dims(dt.argmax(x, axis=axis), axis)
+    return dt.take_along_axis(x, at, axis=axis).squeeze(axis)
+
+
+def _of_runs(x: Tensor, counts: Tensor | None, offsets: Tensor, bags: int, mode: str) -> Tensor:
+    """Bags one after the other: x is (n, m)."""
+    n, m = x.shape
+    places = dt.arange(n, dtype=dt.int64, device=x.device)
+    bag = dt.searchsorted(offsets.astype(dt.int64), places, side="right") - 1
+    shape = (bags, m)
+    if mode == "max":
+        if counts is not None:
+            x = dt.where(dt.expand_dims(counts, -1), x, -float("inf"))
+        return _max_of_runs(x, bag, shape)
+    if counts is not None:
+        x = dt.where(dt.expand_dims(counts, -1), x, 0.0)
+    total = dt.zeros(shape, dtype=x.dtype, device=x.device).index_add(0, bag, x)
+    if mode == "sum":
+        return total
+    one = dt.ones(n, dtype=x.dtype, device=x.device) if counts is None else counts.astype(x.dtype)
+    many = dt.zeros(bags, dtype=x.dtype, device=x.device).index_add(0, bag, one)
+    return total / dt.expand_dims(dt.maximum(many, 1.0), -1)
+
+
+def _max_of_runs(x: Tensor, bag: Tensor, shape: tuple[int, int]) -> Tensor:
+    """The maxima of runs of rows, by the last of each in an order by bag and then by value."""
+    n, m = x.shape
+    by_value = dt.argsort(x.detach(), axis=0, descending=True, stable=True)
+    by_bag = dt.argsort(dt.take(bag, by_value), axis=0, stable=True)
+    order = dt.take_along_axis(by_value, by_bag, axis=0)  # in each column: by bag, largest first
+    first = dt.searchsorted(bag, dt.arange(shape[0], dtype=bag.dtype, device=bag.device))
+    there = dt.expand_dims(first < n, -1)
+    at = dt.take(order, dt.minimum(first, n - 1), axis=0) if n else None
+    if at is None:
+        return dt.zeros(shape, dtype=x.dtype, device=x.device)
+    there = there & (dt.take(bag, at) == dt.expand_dims(dt.arange(shape[0], device=x.device), -1))
+    found = dt.take_along_axis(x, at, axis=0)
+    return dt.where(there & (found > -float("inf")), found, 0.0)
+
+
+def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
+    """1 at the class of each along a new last axis, 0 elsewhere.
+
+    `num_classes`: how many there are; unless given one more than the largest, which the host reads.
+    Shapes: any; the result (*tensor.shape, num_classes).
+    Dtypes: integers; the result int64.
+    Raises: DTypeError, ArgumentError; IndexOutOfRange for a class that is none, when the work runs.
+
+    >>> import dovetail as dt
+    >>> dt.nn.functional.one_hot(dt.asarray([1, 0], device="reference")).tolist()
+    [[0, 1], [1, 0]]
+    """
+    if tensor.dtype.kind not in "iu":
+        raise dt.DTypeError(f"one_hot: classes are integers, not {tensor.dtype.name}")
+    if num_classes == -1:
+        if not tensor.size:
+            raise dt.ArgumentError("one_hot: num_classes cannot be known of no classes; give it")
+        num_classes = int(dt.max(tensor).item()) + 1
+    if num_classes < 1:
+        raise dt.ArgumentError(f"one_hot: num_classes is positive, not {num_classes}")
+    at = in_range("one_hot", tensor, num_classes)
+    classes = dt.arange(num_classes, dtype=dt.int64, device=tensor.device)
+    return (dt.expand_dims(at, -1) == classes).astype(dt.int64)

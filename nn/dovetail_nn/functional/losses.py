@@ -1,0 +1,317 @@
+"""Losses: how far what a network gives is from what it should. Each is a few kernels.
+
+`reduction`: "mean", "sum", or "none" for a loss of each. `size_average` and `reduce` say the same as
+PyTorch once did. Losses of float16 and bfloat16 are computed as float32.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TypeAlias
+
+import dovetail as dt
+
+from .precision import floats, narrow, wide
+from .reductions import broadcast, reduced, reduction_of, same_shape
+
+__all__ = [
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "gaussian_nll_loss", "huber_loss",
+    "kl_div", "l1_loss", "mse_loss", "poisson_nll_loss", "smooth_l1_loss", "soft_margin_loss",
+]  # fmt: skip
+
+Tensor: TypeAlias = dt.Tensor
+
+
+def log_of_one_plus_exp(x: Tensor) -> Tensor:
+    """log(1 + exp(x)), without overflow."""
+    return dt.logaddexp(x, dt.zeros((), dtype=x.dtype, device=x.device))
+
+
+def _weighted(op: str, loss: Tensor, input: Tensor, weight: Tensor | None) -> Tensor:
+    if weight is None:
+        return loss
+    same_shape(op, input, weight, "weight")
+    return loss * weight
+
+
+def mse_loss(
+    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
+    reduction: str = "mean", weight: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """The squares of the differences.
+
+    `weight`: a factor for each; the mean is then by the sum of the weights.
+    Shapes: the same; a target that is broadcast is warned of.
+    Raises: ShapeError, DTypeError, ArgumentError.
+
+    >>> import dovetail as dt
+    >>> x, y = dt.ones(2, device="reference"), dt.zeros(2, device="reference")
+    >>> dt.nn.functional.mse_loss(x, y).item()
+    1.0
+    """
+    reduction = reduction_of("mse_loss", reduction, size_average, reduce)
+    floats("mse_loss", input)
+    broadcast("mse_loss", input, target)
+    apart = wide(input) - wide(target)
+    loss = _weighted("mse_loss", apart * apart, input, weight)
+    if weight is not None and reduction == "mean":
+        return narrow(loss.sum() / wide(weight).sum(), input)
+    return reduced(loss, reduction, input)
+
+
+def l1_loss(
+    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
+    reduction: str = "mean", weight: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """The absolute differences.
+
+    `weight`: a factor for each; the mean is then by the sum of the weights.
+    Shapes: the same; a target that is broadcast is warned of.
+    Raises: ShapeError, DTypeError, ArgumentError.
+
+    >>> import dovetail as dt
+    >>> x, y = dt.ones(2, device="reference"), dt.zeros(2, device="reference")
+    >>> dt.nn.functional.l1_loss(x, y, reduction="sum").item()
+    2.0
+    """
+    reduction = reduction_of("l1_loss", reduction, size_average, reduce)
+    floats("l1_loss", input)
+    broadcast("l1_loss", input, target)
+    loss = _weighted("l1_loss", dt.abs(wide(input) - wide(target)), input, weight)
+    if weight is not None and reduction == "mean":
+        return narrow(loss.sum() / wide(weight).sum(), input)
+    return reduced(loss, reduction, input)
+
+
+def smooth_l1_loss(
+    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
+    reduction: str = "mean", beta: float = 1.0,
+) -> Tensor:  # fmt: skip
+    """d**2 / (2 beta) for differences d below `beta`, else |d| - beta / 2.
+
+    Shapes: the same; a target that is broadcast is warned of.
+    Raises: ShapeError, DTypeError; ArgumentError for a negative beta.
+    Source: Girshick, "Fast R-CNN", ICCV 2015.
+
+    >>> import dovetail as dt
+    >>> x, y = dt.full(2, 3.0, device="reference"), dt.zeros(2, device="reference")
+    >>> dt.nn.functional.smooth_l1_loss(x, y).item()
+    2.5
+    """
+    reduction = reduction_of("smooth_l1_loss", reduction, size_average, reduce)
+    if beta < 0:
+        raise dt.ArgumentError(f"smooth_l1_loss: beta is not negative, as {beta} is")
+    if beta == 0:
+        return l1_loss(input, target, reduction=reduction)
+    floats("smooth_l1_loss", input)
+    broadcast("smooth_l1_loss", input, target)
+    d = dt.abs(wide(input) - wide(target))
+    return reduced(dt.where(d < beta, d * d * (0.5 / beta), d - 0.5 * beta), reduction, input)
+
+
+def huber_loss(
+    input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0,
+    weight: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """d**2 / 2 for differences d up to `delta`, else delta * (|d| - delta / 2).
+
+    `weight`: a factor for each loss.
+    Shapes: the same; a target that is broadcast is warned of.
+    Raises: ShapeError, DTypeError; ArgumentError for a delta that is not positive.
+    Source: Huber, "Robust estimation of a location parameter", 1964.
+
+    >>> import dovetail as dt
+    >>> x, y = dt.full(2, 3.0, device="reference"), dt.zeros(2, device="reference")
+    >>> dt.nn.functional.huber_loss(x, y).item()
+    2.5
+    """
+    reduction = reduction_of("huber_loss", reduction)
+    if delta <= 0:
+        raise dt.ArgumentError(f"huber_loss: delta is positive, not {delta}")
+    floats("huber_loss", input)
+    broadcast("huber_loss", input, target)
+    d = dt.abs(wide(input) - wide(target))
+    loss = dt.where(d <= delta, d * d * 0.5, (d - 0.5 * delta) * delta)
+    return reduced(_weighted("huber_loss", loss, input, weight), reduction, input)
+
+
+def kl_div(
+    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
+    reduction: str = "mean", log_target: bool = False,
+) -> Tensor:  # fmt: skip
+    """target * (log(target) - input): `input` has logarithms of probabilities.
+
+    `reduction`: "batchmean" too, the sum by the size of the first axis, which is the divergence's
+    definition. `log_target`: the target has logarithms, too.
+    Shapes: both are broadcast.
+    Raises: ShapeError, DTypeError, ArgumentError.
+
+    >>> import dovetail as dt
+    >>> x = dt.log(dt.asarray([[0.5, 0.5]], device="reference"))
+    >>> dt.nn.functional.kl_div(x, dt.exp(x), reduction="batchmean").item()
+    0.0
+    """
+    reduction = reduction_of("kl_div", reduction, size_average, reduce, ("batchmean",))
+    floats("kl_div", input, target)
+    x, t = wide(input), wide(target)
+    loss = dt.exp(t) * (t - x) if log_target else dt.xlogy(t, t) - t * x
+    if reduction == "batchmean":
+        return narrow(loss.sum() / (input.shape[0] if input.ndim else 1), input)
+    return reduced(loss, reduction, input)
+
+
+def binary_cross_entropy(
+    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
+    reduce: bool | None = None, reduction: str = "mean",
+) -> Tensor:  # fmt: skip
+    """-(t log(x) + (1 - t) log(1 - x)), logarithms no less than -100; x are probabilities.
+
+    `weight`: a factor for each, broadcast. With sigmoids before it,
+    `binary_cross_entropy_with_logits` is more exact.
+    Shapes: input and target are the same.
+    Raises: ShapeError, DTypeError, ArgumentError.
+
+    >>> import dovetail as dt
+    >>> x, y = dt.zeros(2, device="reference"), dt.zeros(2, device="reference")
+    >>> dt.nn.functional.binary_cross_entropy(x, y).item()
+    0.0
+    """
+    reduction = reduction_of("binary_cross_entropy", reduction, size_average, reduce)
+    floats("binary_cross_entropy", input, target)
+    same_shape("binary_cross_entropy", input, target)
+    x, t = wide(input), wide(target)
+    loss = -(t * _log_from_below(x) + (1.0 - t) * _log_from_below(1.0 - x))
+    return reduced(loss if weight is None else loss * weight, reduction, input)
+
+
+def _log_from_below(x: Tensor) -> Tensor:
+    """The logarithm, no less than -100, with slope 0 there."""
+    none = x <= 0
+    return dt.where(none, -100.0, dt.maximum(dt.log(dt.where(none, 1.0, x)), -100.0))
+
+
+def binary_cross_entropy_with_logits(
+    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
+    reduce: bool | None = None, reduction: str = "mean", pos_weight: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """`binary_cross_entropy` of sigmoid(input), without overflow.
+
+    `weight`: a factor for each, broadcast. `pos_weight`: a factor for what the target says is 1,
+    broadcast: one for each class.
+    Shapes: input and target are the same.
+    Raises: ShapeError, DTypeError, ArgumentError.
+
+    >>> import dovetail as dt
+    >>> x, y = dt.full(2, 100.0, device="reference"), dt.ones(2, device="reference")
+    >>> dt.nn.functional.binary_cross_entropy_with_logits(x, y).item()
+    0.0
+    """
+    op = "binary_cross_entropy_with_logits"
+    reduction = reduction_of(op, reduction, size_average, reduce)
+    floats(op, input, target)
+    same_shape(op, input, target)
+    x, t = wide(input), wide(target)
+    below = log_of_one_plus_exp(-x)
+    if pos_weight is not None:
+        below = below * ((pos_weight - 1.0) * t + 1.0)
+    loss = (1.0 - t) * x + below
+    return reduced(loss if weight is None else loss * weight, reduction, input)
+
+
+def poisson_nll_loss(
+    input: Tensor, target: Tensor, log_input: bool = True, full: bool = False,
+    size_average: bool | None = None, eps: float = 1e-8, reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:  # fmt: skip
+    """The negative logarithm of the probability of `target` from Poisson distributions.
+
+    `log_input`: the input has logarithms of the rates; else rates, to which `eps` is added.
+    `full`: with Stirling's approximation of the part that no gradient depends on.
+    Shapes: both are broadcast.
+    Raises: ShapeError, DTypeError, ArgumentError.
+
+    >>> import dovetail as dt
+    >>> x, y = dt.zeros(2, device="reference"), dt.zeros(2, device="reference")
+    >>> dt.nn.functional.poisson_nll_loss(x, y).item()
+    1.0
+    """
+    reduction = reduction_of("poisson_nll_loss", reduction, size_average, reduce)
+    floats("poisson_nll_loss", input)
+    x, t = wide(input), wide(target)
+    loss = dt.exp(x) - t * x if log_input else x - t * dt.log(x + eps)
+    if full:
+        more = t > 1
+        safe = dt.where(more, t, 1.0)
+        part = safe * dt.log(safe) - safe + dt.log(safe * (2 * math.pi)) * 0.5
+        loss = loss + dt.where(more, part, 0.0)
+    return reduced(loss, reduction, input)
+
+
+def gaussian_nll_loss(
+    input: Tensor, target: Tensor, var: Tensor | float, full: bool = False, eps: float = 1e-6,
+    reduction: str = "mean",
+) -> Tensor:  # fmt: skip
+    """The negative logarithm of the density at `target` of normal distributions.
+
+    `var`: their variances; what is less than `eps` counts as that, without changing gradients.
+    `full`: with the part that nothing depends on. Negative variances are not looked for.
+    Shapes: var has input's shape, or that without the last axis, or 1 along one axis.
+    Raises: ShapeError, DTypeError; ArgumentError for a negative number as variance.
+
+    >>> import dovetail as dt
+    >>> x, y = dt.ones(2, device="reference"), dt.zeros(2, device="reference")
+    >>> dt.nn.functional.gaussian_nll_loss(x, y, 1.0).item()
+    0.5
+    """
+    reduction = reduction_of("gaussian_nll_loss", reduction)
+    floats("gaussian_nll_loss", input)
+    v = wide(_variances(input, var))
+    v = dt.where(v < eps, v * 0.0 + eps, v) if v.requires_grad is False else _at_least(v, eps)
+    apart = wide(input) - wide(target)
+    loss = (dt.log(v) + apart * apart / v) * 0.5
+    if full:
+        loss = loss + 0.5 * math.log(2 * math.pi)
+    return reduced(loss, reduction, input)
+
+
+def _at_least(v: Tensor, eps: float) -> Tensor:
+    """What is less counts as `eps`, and passes its gradient on as it is."""
+    return v + dt.where(v < eps, eps - v, 0.0).detach()
+
+
+def _variances(input: Tensor, var: Tensor | float) -> Tensor:
+    """The variances in a shape that broadcasts."""
+    if not isinstance(var, dt.Tensor):
+        if var < 0:
+            raise dt.ArgumentError(f"gaussian_nll_loss: a variance is not negative, as {var} is")
+        return dt.full((), var, dtype=wide(input).dtype, device=input.device)
+    if var.shape == input.shape:
+        return var
+    if var.shape == input.shape[:-1]:
+        return dt.expand_dims(var, -1)
+    apart = [n for n, m in zip(var.shape, input.shape, strict=False) if n != m]
+    if var.ndim == input.ndim and apart == [1]:
+        return var
+    raise dt.ShapeError(
+        f"gaussian_nll_loss: variances of shape {var.shape} for an input of shape {input.shape}; "
+        "they have that shape, or none or one along one axis"
+    )
+
+
+def soft_margin_loss(
+    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:  # fmt: skip
+    """log(1 + exp(-target * input)), where targets are 1 or -1.
+
+    Shapes: both are broadcast.
+    Raises: ShapeError, DTypeError, ArgumentError.
+
+    >>> import dovetail as dt
+    >>> x, y = dt.full(2, 100.0, device="reference"), dt.ones(2, device="reference")
+    >>> dt.nn.functional.soft_margin_loss(x, y).item()
+    0.0
+    """
+    reduction = reduction_of("soft_margin_loss", reduction, size_average, reduce)
+    floats("soft_margin_loss", input)
+    return reduced(log_of_one_plus_exp(-(wide(target) * wide(input))), reduction, input)

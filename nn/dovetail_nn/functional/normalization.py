@@ -1,0 +1,291 @@
+"""Normalisation: values made to have mean 0 and variance 1, over some of their axes.
+
+float16 and bfloat16 are computed with as float32, and rounded once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import dovetail as dt
+
+from .precision import floats, narrow, wide
+
+__all__ = [
+    "batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "rms_norm",
+]  # fmt: skip
+
+Tensor: TypeAlias = dt.Tensor
+Axes: TypeAlias = int | tuple[int, ...]
+
+
+def _normalized(op: str, x: Tensor, shape: int | Sequence[int]) -> tuple[int, ...]:
+    """The last axes, over which is normalised. Raises: ShapeError, DTypeError."""
+    floats(op, x)
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    if not sizes or x.shape[-len(sizes) :] != sizes:
+        raise dt.ShapeError(
+            f"{op}: an input of shape {x.shape} does not end in normalized_shape {sizes}"
+        )
+    return sizes
+
+
+def _affine(op: str, sizes: tuple[int, ...], **given: Tensor | None) -> None:
+    for name, x in given.items():
+        if x is not None and x.shape != sizes:
+            raise dt.ShapeError(f"{op}: {name} has shape {x.shape}, normalized_shape is {sizes}")
+
+
+def _standard(x: Tensor, axes: Axes, eps: float) -> Tensor:
+    """Of mean 0 and variance 1 over axes."""
+    apart = x - dt.mean(x, axis=axes, keepdims=True)
+    return apart * dt.rsqrt(dt.mean(apart * apart, axis=axes, keepdims=True) + eps)
+
+
+def _scaled(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
+    x = x if weight is None else x * wide(weight)
+    return x if bias is None else x + wide(bias)
+
+
+def layer_norm(
+    input: Tensor, normalized_shape: int | Sequence[int], weight: Tensor | None = None,
+    bias: Tensor | None = None, eps: float = 1e-5,
+) -> Tensor:  # fmt: skip
+    """The input with mean 0 and variance 1 over its last axes, times `weight`, plus `bias`.
+
+    `normalized_shape`: the sizes of those axes, or the size of the last one.
+    Shapes: weight and bias have `normalized_shape`.
+    Raises: ShapeError, DTypeError.
+    Source: Ba, Kiros, Hinton, "Layer normalization", 2016.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([[1.0, 3.0]], device="reference")
+    >>> dt.nn.functional.layer_norm(x, (2,), eps=0.0).tolist()
+    [[-1.0, 1.0]]
+    """
+    sizes = _normalized("layer_norm", input, normalized_shape)
+    _affine("layer_norm", sizes, weight=weight, bias=bias)
+    axes = tuple(range(-len(sizes), 0))
+    return narrow(_scaled(_standard(wide(input), axes, eps), weight, bias), input)
+
+
+def rms_norm(
+    input: Tensor, normalized_shape: int | Sequence[int], weight: Tensor | None = None,
+    eps: float | None = None,
+) -> Tensor:  # fmt: skip
+    """The input by the root of its mean square over its last axes, times `weight`.
+
+    `eps`: is added to the mean square; unless given, the dtype's `dt.finfo(...).eps`.
+    Shapes: weight has `normalized_shape`.
+    Raises: ShapeError, DTypeError.
+    Source: Zhang, Sennrich, "Root mean square layer normalization", 2019.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([[2.0, -2.0]], device="reference")
+    >>> dt.nn.functional.rms_norm(x, (2,), eps=0.0).tolist()
+    [[1.0, -1.0]]
+    """
+    sizes = _normalized("rms_norm", input, normalized_shape)
+    _affine("rms_norm", sizes, weight=weight)
+    axes, x = tuple(range(-len(sizes), 0)), wide(input)
+    small = dt.finfo(x.dtype).eps if eps is None else eps
+    found = x * dt.rsqrt(dt.mean(x * x, axis=axes, keepdims=True) + small)
+    return narrow(_scaled(found, weight, None), input)
+
+
+def _channels(x: Tensor, v: Tensor) -> Tensor:
+    """A vector along the second axis of `x`."""
+    return v.reshape((v.size, *(1,) * (x.ndim - 2)))
+
+
+def _require_channels(op: str, x: Tensor, **given: Tensor | None) -> None:
+    floats(op, x)
+    if x.ndim < 2:
+        raise dt.ShapeError(f"{op}: the input is (batch, channels, ...), not of shape {x.shape}")
+    for name, v in given.items():
+        if v is not None and v.shape != (x.shape[1],):
+            raise dt.ShapeError(
+                f"{op}: {name} has shape {v.shape}; an input of shape {x.shape} has {x.shape[1]} "
+                "channels"
+            )
+
+
+def _channel_means(x: Tensor, keepdims: bool) -> Tensor:
+    """The means over all axes but the second: of each row first, which lies together."""
+    if x.ndim > 2:
+        x = dt.mean(x, axis=tuple(range(2, x.ndim)), keepdims=keepdims)
+    return dt.mean(x, axis=0, keepdims=keepdims)
+
+
+def _moved(running: Tensor, now: Tensor, momentum: float | Tensor) -> None:
+    """Has a running statistic follow what it is now."""
+    with dt.no_grad():
+        before = wide(running)
+        running.copy_(narrow(before * (1.0 - momentum) + now * momentum, running))
+
+
+def batch_norm(
+    input: Tensor, running_mean: Tensor | None, running_var: Tensor | None,
+    weight: Tensor | None = None, bias: Tensor | None = None, training: bool = False,
+    momentum: float | Tensor = 0.1, eps: float = 1e-5,
+) -> Tensor:  # fmt: skip
+    """The input with mean 0 and variance 1 in each channel, times `weight`, plus `bias`.
+
+    `training`: by the batch's own mean and variance, which the running ones follow in place by
+    `momentum` (the variance with n - 1 in place of n); else by the running ones.
+    Shapes: input (batch, channels, ...), all others (channels,).
+    Raises: ShapeError, DTypeError; ArgumentError for one value in a channel while training, and
+    without running statistics otherwise.
+    Source: Ioffe, Szegedy, "Batch normalization", 2015.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([[1.0], [3.0]], device="reference")
+    >>> dt.nn.functional.batch_norm(x, None, None, training=True, eps=0.0).tolist()
+    [[-1.0], [1.0]]
+    """
+    op = "batch_norm"
+    _require_channels(
+        op, input, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias
+    )
+    x = wide(input)
+    if training:
+        apart, var = _of_batch(op, x, running_mean, running_var, momentum)
+    elif running_mean is None or running_var is None:
+        raise dt.ArgumentError(f"{op}: without running statistics it can only be used in training")
+    else:
+        apart = x - _channels(x, wide(running_mean))
+        var = _channels(x, wide(running_var))
+    scale = dt.rsqrt(var + eps)
+    scale = scale if weight is None else scale * _channels(x, wide(weight))
+    found = apart * scale
+    return narrow(found if bias is None else found + _channels(x, wide(bias)), input)
+
+
+def _of_batch(
+    op: str, x: Tensor, running_mean: Tensor | None, running_var: Tensor | None,
+    momentum: float | Tensor,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """How far each is from the mean, and the variance; which running statistics follow."""
+    count = x.size // max(x.shape[1], 1)
+    if count == 1:
+        raise dt.ArgumentError(
+            f"{op}: an input of shape {x.shape} has one value in each channel, which has no "
+            "variance; in training there are more"
+        )
+    mean = _channel_means(x, True)
+    apart = x - mean
+    var = _channel_means(apart * apart, True)
+    if running_mean is not None:
+        _moved(running_mean, mean.detach().reshape((-1,)), momentum)
+    if running_var is not None:
+        _moved(running_var, var.detach().reshape((-1,)) * (count / max(count - 1, 1)), momentum)
+    return apart, var
+
+
+def instance_norm(
+    input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None,
+    weight: Tensor | None = None, bias: Tensor | None = None, use_input_stats: bool = True,
+    momentum: float = 0.1, eps: float = 1e-5,
+) -> Tensor:  # fmt: skip
+    """The input with mean 0 and variance 1 in each channel of each example.
+
+    `use_input_stats`: by its own mean and variance, whose means over the batch the running ones
+    follow in place; else by the running ones.
+    Shapes: input (batch, channels, ...), all others (channels,).
+    Raises: ShapeError, DTypeError; ArgumentError for one value in a channel, and without
+    statistics.
+    Source: Ulyanov, Vedaldi, Lempitsky, "Instance normalization", 2016.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([[[1.0, 3.0]]], device="reference")
+    >>> dt.nn.functional.instance_norm(x, eps=0.0).tolist()
+    [[[-1.0, 1.0]]]
+    """
+    op = "instance_norm"
+    given = {"running_mean": running_mean, "running_var": running_var}
+    _require_channels(op, input, weight=weight, bias=bias, **given)
+    if not use_input_stats:
+        return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
+    x, axes = wide(input), tuple(range(2, input.ndim))
+    count = math.prod(input.shape[2:])
+    if count == 1:
+        raise dt.ArgumentError(
+            f"{op}: an input of shape {input.shape} has one value in each channel, which has no "
+            "variance"
+        )
+    mean = dt.mean(x, axis=axes, keepdims=True)
+    apart = x - mean
+    var = dt.mean(apart * apart, axis=axes, keepdims=True)
+    if running_mean is not None:
+        _moved(running_mean, mean.detach().mean(axis=0).reshape((-1,)), momentum)
+    if running_var is not None:
+        more = count / max(count - 1, 1)
+        _moved(running_var, var.detach().mean(axis=0).reshape((-1,)) * more, momentum)
+    found = apart * dt.rsqrt(var + eps)
+    found = found if weight is None else found * _channels(x, wide(weight))
+    return narrow(found if bias is None else found + _channels(x, wide(bias)), input)
+
+
+def group_norm(
+    input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:  # fmt: skip
+    """The input with mean 0 and variance 1 in each group of channels of each example.
+
+    Shapes: input (batch, channels, ...), weight and bias (channels,).
+    Raises: ShapeError where the channels are no such number of groups; DTypeError.
+    Source: Wu, He, "Group normalization", 2018.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([[1.0, 3.0]], device="reference")
+    >>> dt.nn.functional.group_norm(x, 1, eps=0.0).tolist()
+    [[-1.0, 1.0]]
+    """
+    _require_channels("group_norm", input, weight=weight, bias=bias)
+    channels = input.shape[1]
+    if num_groups < 1 or channels % num_groups:
+        raise dt.ShapeError(
+            f"group_norm: {channels} channels (input of shape {input.shape}) are not {num_groups} "
+            "groups of equal size"
+        )
+    x = wide(input)
+    groups = x.reshape((x.shape[0], num_groups, x.size // max(x.shape[0] * num_groups, 1)))
+    found = _standard(groups, -1, eps).reshape(x.shape)
+    found = found if weight is None else found * _channels(x, wide(weight))
+    return narrow(found if bias is None else found + _channels(x, wide(bias)), input)
+
+
+def local_response_norm(
+    input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+) -> Tensor:
+    """The input by (k + alpha * the mean square of `size` channels around each)**beta.
+
+    Shapes: (batch, channels, ...), with at least one more axis.
+    Raises: ShapeError, DTypeError, ArgumentError.
+    Source: Krizhevsky, Sutskever, Hinton, "ImageNet classification with deep convolutional neural
+    networks", 2012.
+
+    >>> import dovetail as dt
+    >>> x = dt.ones((1, 1, 2), device="reference")
+    >>> dt.nn.functional.local_response_norm(x, 1, alpha=0.0).tolist()
+    [[[1.0, 1.0]]]
+    """
+    op = "local_response_norm"
+    floats(op, input)
+    if input.ndim < 3:
+        raise dt.ShapeError(
+            f"{op}: the input is (batch, channels, ...) of three axes or more, not of shape "
+            f"{input.shape}"
+        )
+    if size < 1:
+        raise dt.ArgumentError(f"{op}: size is positive, not {size}")
+    x, n = wide(input), input.shape[1]
+    squares = x * x
+    around = ((0, 0), (size // 2, (size - 1) // 2), *((0, 0),) * (x.ndim - 2))
+    padded = dt.pad(squares, around)
+    total = padded[:, :n]
+    for shift in range(1, size):
+        total = total + padded[:, shift : shift + n]
+    return narrow(x / (total * (alpha / size) + k) ** beta, input)

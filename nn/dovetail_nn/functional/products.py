@@ -1,0 +1,71 @@
+"""Products with weights: `linear`, `bilinear`."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import dovetail as dt
+
+__all__ = ["bilinear", "linear"]
+
+Tensor: TypeAlias = dt.Tensor
+
+
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """`input @ weight.T + bias`.
+
+    Shapes: input (..., in), weight (out, in) or (in,), bias (out,) or (); the result (..., out).
+    Dtypes: those of `dt.matmul`.
+    Raises: ShapeError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> x, w = dt.ones((2, 3), device="reference"), dt.ones((4, 3), device="reference")
+    >>> dt.nn.functional.linear(x, w).shape
+    (2, 4)
+    """
+    if weight.ndim not in (1, 2) or input.ndim == 0 or input.shape[-1] != weight.shape[-1]:
+        raise dt.ShapeError(
+            f"linear: an input of shape {input.shape} has {_last(input)} features, and the weight "
+            f"of shape {weight.shape} takes {_last(weight)}; the input is (..., in), the weight "
+            "(out, in)"
+        )
+    found = input @ weight.T if weight.ndim == 2 else input @ weight
+    if bias is None:
+        return found
+    if bias.shape not in (weight.shape[:-1], ()):
+        raise dt.ShapeError(
+            f"linear: a bias of shape {bias.shape} is beside a weight of shape {weight.shape}; it "
+            f"is {weight.shape[:-1]}"
+        )
+    return found + bias
+
+
+def _last(x: Tensor) -> int | str:
+    return x.shape[-1] if x.ndim else "no"
+
+
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """`input1 @ weight[k] @ input2` for each k, and the bias.
+
+    Shapes: input1 (..., a), input2 (..., b), weight (out, a, b), bias (out,); the result
+    (..., out).
+    Dtypes: those of `dt.matmul`.
+    Raises: ShapeError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> x, w = dt.ones((5, 3), device="reference"), dt.ones((4, 3, 2), device="reference")
+    >>> dt.nn.functional.bilinear(x, dt.ones((5, 2), device="reference"), w).shape
+    (5, 4)
+    """
+    lead = input1.shape[:-1]
+    given = (*input1.shape[-1:], *input2.shape[-1:])
+    if weight.ndim != 3 or given != weight.shape[1:] or lead != input2.shape[:-1]:
+        raise dt.ShapeError(
+            f"bilinear: inputs of shapes {input1.shape} and {input2.shape} with a weight of shape "
+            f"{weight.shape}; they are (..., a), (..., b) and (out, a, b)"
+        )
+    out, a, b = weight.shape
+    left = input1.reshape((-1, a)) @ weight.permute_dims((1, 0, 2)).reshape((a, out * b))
+    found = (left.reshape((-1, out, b)) * input2.reshape((-1, 1, b))).sum(axis=-1)
+    found = found.reshape((*lead, out))
+    return found if bias is None else found + bias

@@ -1,0 +1,323 @@
+"""Weights to begin with: PyTorch's initialisers, which write into a tensor and return it.
+
+They draw from `dt.random`'s generator, or from `generator=`: the same seed gives the same bits on
+every device (docs/numerics.md says what is drawn how).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TypeAlias
+
+import dovetail as dt
+
+__all__ = [
+    "calculate_gain", "constant_", "dirac_", "eye_", "kaiming_normal_", "kaiming_uniform_",
+    "normal_", "ones_", "orthogonal_", "sparse_", "trunc_normal_", "uniform_", "xavier_normal_",
+    "xavier_uniform_", "zeros_",
+]  # fmt: skip
+
+Tensor: TypeAlias = dt.Tensor
+Generator: TypeAlias = dt.random.Generator
+_LINEAR = frozenset((
+    "linear", "sigmoid",
+    *(f"conv{kind}{d}d" for kind in ("", "_transpose") for d in (1, 2, 3)),
+))  # fmt: skip
+
+
+def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
+    """The factor that keeps the spread of values through a nonlinearity.
+
+    `param`: the slope of "leaky_relu", 0.01 unless given.
+    Raises: ArgumentError for another name, ArgumentTypeError for a slope that is no number.
+
+    >>> import dovetail as dt
+    >>> dt.nn.init.calculate_gain("leaky_relu", 1.0)
+    1.0
+    """
+    if nonlinearity in _LINEAR:
+        return 1.0
+    if nonlinearity == "leaky_relu":
+        if param is not None and (isinstance(param, bool) or not isinstance(param, int | float)):
+            raise dt.ArgumentTypeError(
+                f"calculate_gain: the slope of leaky_relu is a number, not {param!r}"
+            )
+        return math.sqrt(2.0 / (1.0 + (0.01 if param is None else param) ** 2))
+    known = {"tanh": 5.0 / 3.0, "relu": math.sqrt(2.0), "selu": 0.75}
+    if nonlinearity not in known:
+        raise dt.ArgumentError(
+            f"calculate_gain: knows no {nonlinearity!r}; see {', '.join(sorted({*known} | _LINEAR))}"
+        )
+    return known[nonlinearity]
+
+
+def uniform_(
+    tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None
+) -> Tensor:
+    """The tensor, filled with floats spread evenly over a <= x < b.
+
+    >>> import dovetail as dt
+    >>> w = dt.nn.init.uniform_(dt.empty(3, device="reference"), 1.0, 2.0)
+    >>> bool((w >= 1).all() & (w < 2).all())
+    True
+    """
+    with dt.no_grad():
+        return tensor.uniform_(a, b, generator=generator)
+
+
+def normal_(
+    tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None
+) -> Tensor:
+    """The tensor, filled from the normal distribution.
+
+    >>> import dovetail as dt
+    >>> dt.nn.init.normal_(dt.empty((2, 3), device="reference")).shape
+    (2, 3)
+    """
+    with dt.no_grad():
+        return tensor.normal_(mean, std, generator=generator)
+
+
+def trunc_normal_(
+    tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0,
+    generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """The tensor, filled from the normal distribution between the bounds a and b.
+
+    Drawn by the inverse of the distribution function, so no round waits for another.
+
+    >>> import dovetail as dt
+    >>> w = dt.nn.init.trunc_normal_(dt.empty(9, device="reference"), std=5.0, a=-1.0, b=1.0)
+    >>> bool((w >= -1).all() & (w <= 1).all())
+    True
+    """
+    with dt.no_grad():
+        drawn = dt.random.truncated_normal(
+            a, b, tensor.shape, mean=mean, std=std, dtype=tensor.dtype, device=tensor.device,
+            generator=generator,
+        )  # fmt: skip
+        return tensor.copy_(drawn)
+
+
+def constant_(tensor: Tensor, val: float) -> Tensor:
+    """The tensor, filled with a number.
+
+    >>> import dovetail as dt
+    >>> dt.nn.init.constant_(dt.empty(2, device="reference"), 0.5).tolist()
+    [0.5, 0.5]
+    """
+    with dt.no_grad():
+        return tensor.fill_(val)
+
+
+def ones_(tensor: Tensor) -> Tensor:
+    """The tensor, filled with ones.
+
+    >>> import dovetail as dt
+    >>> dt.nn.init.ones_(dt.empty(2, device="reference")).tolist()
+    [1.0, 1.0]
+    """
+    return constant_(tensor, 1.0)
+
+
+def zeros_(tensor: Tensor) -> Tensor:
+    """The tensor, filled with zeros.
+
+    >>> import dovetail as dt
+    >>> dt.nn.init.zeros_(dt.empty(2, device="reference")).tolist()
+    [0.0, 0.0]
+    """
+    return constant_(tensor, 0.0)
+
+
+def eye_(tensor: Tensor) -> Tensor:
+    """The matrix, with ones on its diagonal and zeros elsewhere.
+
+    Shapes: a matrix.
+    Raises: ShapeError for another number of dimensions.
+
+    >>> import dovetail as dt
+    >>> dt.nn.init.eye_(dt.empty((2, 3), device="reference")).tolist()
+    [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
+    """
+    if tensor.ndim != 2:
+        raise dt.ShapeError(f"eye_: needs a matrix, not a tensor of shape {tensor.shape}")
+    with dt.no_grad():
+        return tensor.copy_(dt.eye(*tensor.shape, dtype=tensor.dtype, device=tensor.device))
+
+
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
+    """The weight of a convolution that hands on as many channels as it can, as they are.
+
+    Shapes: 3 to 5 dimensions, (out, in, ...).
+    Raises: ShapeError for another number of dimensions, or `out` that `groups` does not divide.
+
+    >>> import dovetail as dt
+    >>> dt.nn.init.dirac_(dt.empty((2, 2, 3), device="reference"))[0].tolist()
+    [[0.0, 1.0, 0.0], [0.0, 0.0, 0.0]]
+    """
+    if tensor.ndim not in (3, 4, 5):
+        raise dt.ShapeError(f"dirac_: needs 3, 4 or 5 dimensions, not those of {tensor.shape}")
+    out, inner, *window = tensor.shape
+    if groups < 1 or out % groups:
+        raise dt.ShapeError(f"dirac_: {out} channels are not {groups} groups of equal size")
+    on = tensor.device
+    channel = dt.arange(out, device=on) % (out // groups)
+    found = channel.reshape((out, 1)) == dt.arange(inner, device=on)
+    found = found.reshape((out, inner, *(1,) * len(window)))
+    for axis, n in enumerate(window):
+        at = dt.arange(n, device=on) == n // 2
+        found = found & at.reshape((n, *(1,) * (len(window) - axis - 1)))
+    with dt.no_grad():
+        return tensor.copy_(found)
+
+
+def _fans(name: str, tensor: Tensor) -> tuple[int, int]:
+    """How many numbers enter an element of the result, and how many it enters on the way back."""
+    if tensor.ndim < 2:
+        raise dt.ShapeError(
+            f"{name}: needs a weight (out, in, ...), not a tensor of shape {tensor.shape}"
+        )
+    window = math.prod(tensor.shape[2:])
+    return tensor.shape[1] * window, tensor.shape[0] * window
+
+
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
+    """The weight, spread evenly over +-gain * sqrt(6 / (in + out)).
+
+    Shapes: (out, in, ...).
+    Raises: ShapeError for fewer dimensions.
+    Source: Glorot, Bengio, "Understanding the difficulty of training deep feedforward neural
+    networks", AISTATS 2010.
+
+    >>> import dovetail as dt
+    >>> w = dt.nn.init.xavier_uniform_(dt.empty((3, 3), device="reference"))
+    >>> bool((dt.abs(w) <= 1).all())
+    True
+    """
+    bound = gain * math.sqrt(6.0 / (sum(_fans("xavier_uniform_", tensor)) or 1))
+    return uniform_(tensor, -bound, bound, generator)
+
+
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
+    """The weight, from the normal distribution of deviation gain * sqrt(2 / (in + out)).
+
+    Shapes: (out, in, ...).
+    Raises: ShapeError for fewer dimensions.
+    Source: Glorot, Bengio, AISTATS 2010.
+
+    >>> import dovetail as dt
+    >>> dt.nn.init.xavier_normal_(dt.empty((3, 3), device="reference")).shape
+    (3, 3)
+    """
+    std = gain * math.sqrt(2.0 / (sum(_fans("xavier_normal_", tensor)) or 1))
+    return normal_(tensor, 0.0, std, generator)
+
+
+def _deviation(name: str, tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
+    if mode not in ("fan_in", "fan_out"):
+        raise dt.ArgumentError(f'{name}: mode is "fan_in" or "fan_out", not {mode!r}')
+    fan = _fans(name, tensor)[mode == "fan_out"]
+    return calculate_gain(nonlinearity, a) / math.sqrt(fan or 1)
+
+
+def kaiming_uniform_(
+    tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu",
+    generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """The weight, spread evenly so that values keep their spread through the nonlinearity.
+
+    `a`: the slope of "leaky_relu". `mode`: "fan_in" on the way forward, "fan_out" back.
+    Shapes: (out, in, ...).
+    Raises: ShapeError for fewer dimensions, ArgumentError.
+    Source: He, Zhang, Ren, Sun, "Delving deep into rectifiers", ICCV 2015.
+
+    >>> import dovetail as dt
+    >>> w = dt.nn.init.kaiming_uniform_(dt.empty((3, 6), device="reference"))
+    >>> bool((dt.abs(w) <= 1).all())
+    True
+    """
+    bound = math.sqrt(3.0) * _deviation("kaiming_uniform_", tensor, a, mode, nonlinearity)
+    return uniform_(tensor, -bound, bound, generator)
+
+
+def kaiming_normal_(
+    tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu",
+    generator: Generator | None = None,
+) -> Tensor:  # fmt: skip
+    """The weight, from a normal distribution so that values keep their spread.
+
+    `a`: the slope of "leaky_relu". `mode`: "fan_in" on the way forward, "fan_out" back.
+    Shapes: (out, in, ...).
+    Raises: ShapeError for fewer dimensions, ArgumentError.
+    Source: He, Zhang, Ren, Sun, ICCV 2015.
+
+    >>> import dovetail as dt
+    >>> dt.nn.init.kaiming_normal_(dt.empty((3, 6), device="reference")).shape
+    (3, 6)
+    """
+    std = _deviation("kaiming_normal_", tensor, a, mode, nonlinearity)
+    return normal_(tensor, 0.0, std, generator)
+
+
+def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = None) -> Tensor:
+    """The weight, whose rows, or columns where these are fewer, are orthonormal, times `gain`.
+
+    Shapes: (out, ...): a matrix of `out` rows.
+    Dtypes: float32, float64; the others by way of float32.
+    Raises: ShapeError for fewer than two dimensions.
+    Source: Saxe, McClelland, Ganguli, "Exact solutions to the nonlinear dynamics of learning in
+    deep linear neural networks", ICLR 2014; Mezzadri, "How to generate random matrices from the
+    classical compact groups", 2007, for the signs.
+
+    >>> import dovetail as dt
+    >>> w = dt.nn.init.orthogonal_(dt.empty((2, 3), device="reference"))
+    >>> bool(dt.allclose(w @ w.T, dt.eye(2, device="reference"), atol=1e-6))
+    True
+    """
+    if tensor.ndim < 2:
+        raise dt.ShapeError(
+            f"orthogonal_: needs at least two dimensions, not those of {tensor.shape}"
+        )
+    if tensor.size == 0:
+        return tensor
+    rows = tensor.shape[0]
+    columns = tensor.size // rows
+    dtype = tensor.dtype if tensor.dtype.itemsize > 2 else dt.float32
+    with dt.no_grad():
+        drawn = dt.random.normal(
+            (max(rows, columns), min(rows, columns)), dtype=dtype, device=tensor.device,
+            generator=generator,
+        )  # fmt: skip
+        q, r = dt.linalg.qr(drawn)
+        q = q * dt.sign(dt.diagonal(r))
+        q = (q.T if rows < columns else q) * gain
+        return tensor.copy_(q.reshape(tensor.shape))
+
+
+def sparse_(
+    tensor: Tensor, sparsity: float, std: float = 0.01, generator: Generator | None = None
+) -> Tensor:
+    """The matrix, normally distributed, but for a part of each column that is 0.
+
+    `sparsity`: the part of the zeros; how many there are is rounded up.
+    Shapes: a matrix.
+    Raises: ShapeError for another number of dimensions.
+    Source: Martens, "Deep learning via Hessian-free optimization", ICML 2010.
+
+    >>> import dovetail as dt
+    >>> w = dt.nn.init.sparse_(dt.empty((10, 3), device="reference"), 0.3)
+    >>> dt.count_nonzero(w, axis=0).tolist()
+    [7, 7, 7]
+    """
+    if tensor.ndim != 2:
+        raise dt.ShapeError(f"sparse_: needs a matrix, not a tensor of shape {tensor.shape}")
+    zeros = math.ceil(sparsity * tensor.shape[0])
+    with dt.no_grad():
+        on = tensor.device
+        drawn = dt.random.normal(
+            tensor.shape, std=std, dtype=tensor.dtype, device=on, generator=generator
+        )
+        keys = dt.random.uniform(tensor.shape, device=on, generator=generator)
+        rank = dt.argsort(dt.argsort(keys, axis=0), axis=0)
+        return tensor.copy_(dt.where(rank < zeros, 0.0, drawn))

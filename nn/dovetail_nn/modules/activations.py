@@ -1,0 +1,537 @@
+"""Layers of nonlinearities: each is the function of its name in `dt.nn.functional`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import dovetail as dt
+
+from .. import functional as F
+from .module import Module
+from .parameter import Parameter
+
+if TYPE_CHECKING:
+    from dovetail.extend import DeviceLike, DTypeLike
+
+__all__ = [
+    "CELU", "ELU", "GELU", "GLU", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "LeakyReLU",
+    "LogSigmoid", "LogSoftmax", "Mish", "PReLU", "RReLU", "ReLU", "ReLU6", "SELU", "SiLU",
+    "Sigmoid", "Softmax", "Softmax2d", "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh",
+    "Tanhshrink", "Threshold",
+]  # fmt: skip
+
+Tensor: TypeAlias = dt.Tensor
+
+
+class _InPlace(Module):
+    """What may write into its input."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+        self.inplace = inplace
+
+    def extra_repr(self) -> str:
+        """Whether it writes into its input."""
+        return "inplace=True" if self.inplace else ""
+
+    def _and_in_place(self, said: str) -> str:
+        return f"{said}, inplace=True" if self.inplace else said
+
+
+class ReLU(_InPlace):
+    """What is positive, else 0: `relu`.
+
+    >>> import dovetail as dt
+    >>> dt.nn.ReLU()(dt.asarray([-1.0, 2.0], device="reference")).tolist()
+    [0.0, 2.0]
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """See `dt.nn.functional.relu`."""
+        return F.relu(input, self.inplace)
+
+
+class LeakyReLU(_InPlace):
+    """What is positive, else so many times it: `leaky_relu`.
+
+    >>> import dovetail as dt
+    >>> dt.nn.LeakyReLU(0.5)(dt.asarray([-1.0, 2.0], device="reference")).tolist()
+    [-0.5, 2.0]
+    """
+
+    def __init__(self, negative_slope: float = 1e-2, inplace: bool = False) -> None:
+        super().__init__(inplace)
+        self.negative_slope = negative_slope
+
+    def forward(self, input: Tensor) -> Tensor:
+        """See `dt.nn.functional.leaky_relu`."""
+        return F.leaky_relu(input, self.negative_slope, self.inplace)
+
+    def extra_repr(self) -> str:
+        """Its slope."""
+        return self._and_in_place(f"negative_slope={self.negative_slope}")
+
+
+class RReLU(_InPlace):
+    """`leaky_relu` with slopes drawn between two bounds while training: `rrelu`.
+
+    >>> import dovetail as dt
+    >>> dt.nn.RReLU(0.25, 0.75).eval()(dt.asarray([-1.0, 2.0], device="reference")).tolist()
+    [-0.5, 2.0]
+    """
+
+    def __init__(
+        self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False
+    ) -> None:
+        super().__init__(inplace)
+        self.lower, self.upper = lower, upper
+
+    def forward(self, input: Tensor) -> Tensor:
+        """See `dt.nn.functional.rrelu`."""
+        return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
+
+    def extra_repr(self) -> str:
+        """Its bounds."""
+        return self._and_in_place(f"lower={self.lower}, upper={self.upper}")
+
+
+class Hardtanh(_InPlace):
+    """What is between two bounds: `hardtanh`. `min_value`, `max_value`: older names of the bounds.
+
+    Raises: ArgumentError where min_val is not below max_val.
+
+    >>> import dovetail as dt
+    >>> dt.nn.Hardtanh()(dt.asarray([-2.0, 0.5, 2.0], device="reference")).tolist()
+    [-1.0, 0.5, 1.0]
+    """
+
+    def __init__(
+        self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False,
+        min_value: float | None = None, max_value: float | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(inplace)
+        self.min_val = min_val if min_value is None else min_value
+        self.max_val = max_val if max_value is None else max_value
+        if self.max_val <= self.min_val:
+            raise dt.ArgumentError(
+                f"Hardtanh: min_val {self.min_val} is not below max_val {self.max_val}"
+            )
+
+    def forward(self, input: Tensor) -> Tensor:
+        """See `dt.nn.functional.hardtanh`."""
+        return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
+
+    def extra_repr(self) -> str:
+        """Its bounds."""
+        return self._and_in_place(f"min_val={self.min_val}, max_val={self.max_val}")
+
+
+class ReLU6(Hardtanh):
+    """What is between 0 and 6: `relu6`.
+
+    >>> import dovetail as dt
+    >>> dt.nn.ReLU6()(dt.asarray([-2.0, 8.0], device="reference")).tolist()
+    [0.0, 6.0]
+    """
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__(0.0, 6.0, inplace)
+
+    def extra_repr(self) -> str:
+        """Whether it writes into its input."""
+        return "inplace=True" if self.inplace else ""
+
+
+class Sigmoid(Module):
+    """1 / (1 + exp(-x)).
+
+    >>> import dovetail as dt
+    >>> dt.nn.Sigmoid()(dt.zeros(1, device="reference")).tolist()
+    [0.5]
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """See `dt.nn.functional.sigmoid`."""
+        return F.sigmoid(input)
+
+
+class Tanh(Module):
+    """The hyperbolic tangent.
+
+    >>> import dovetail as dt
+    >>> dt.nn.Tanh()(dt.zeros(1, device="reference")).tolist()
+    [0.0]
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """See `dt.nn.functional.tanh`."""
+        return F.tanh(input)
+
+
+class Hardsigmoid(_InPlace):
+    """x / 6 + 1/2 between 0 and 1: `hardsigmoid`.
+
+    >>> import dovetail as dt
+    >>> dt.nn.Hardsigmoid()(dt.asarray([-4.0, 0.0], device="reference")).tolist()
+    [0.0, 0.5]
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """See `dt.nn.functional.hardsigmoid`."""
+        return F.hardsigmoid(input, self.inplace)
+
+    def extra_repr(self) -> str:
+        """Nothing, as PyTorch has it."""
+        return ""
+
+
+class Hardswish(_InPlace):
+    """x times its hard sigmoid: `hardswish`.
+
+    >>> import dovetail as dt
+    >>> dt.nn.Hardswish()(dt.asarray([-4.0, 4.0], device="reference")).tolist()
+    [0.0, 4.0]
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """See `dt.nn.functional.hardswish`."""
+        return F.hardswish(input, self.inplace)
+
+    def extra_repr(self) -> str:
+        """Nothing, as PyTorch has it."""
+        return ""
+
+
+class ELU(_InPlace):
+    """x where it is positive, else alpha * (exp(x) - 1): `elu`.
+
+    >>> import dovetail as dt
+    >>> dt.nn.ELU()(dt.asarray([0.0, 2.0], device="reference")).tolist()
+    [0.0, 2.0]
+    """
+
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
+        super().__init__(inplace)
+        self.alpha = alpha
+
+    def forward(self, input: Tensor) -> Tensor:
+        """See `dt.nn.functional.elu`."""
+        return F.elu(input, self.alpha, self.inplace)
+
+    def extra_repr(self) -> str:
+        """Its factor."""
+        return self._and_in_place(f"alpha={self.alpha}")
+
+
+class CELU(ELU):
+    """x where it is positive, else alpha * (exp(x / alpha) - 1): `celu`.
+
+    >>> import dovetail as dt
+    >>> dt.nn.CELU(2.0)(dt.asarray([0.0, 2.0], device="reference")).tolist()
+    [0.0, 2.0]
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """See `dt.nn.functional.celu`."""
+        return F.celu(input, self.alpha, self.inplace)
+
+
+class SELU(_InPlace):
+    """A scaled `elu` that keeps mean 0 and variance 1: `selu`.
+
+    >>> import dovetail as dt
+    >>> dt.nn.SELU()(dt.zeros(1, device="reference")).tolist()
+    [0.0]
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """See `dt.nn.functional.selu`."""
+        return F.selu(input, self.inplace)
+
+
+class GLU(Module):
+    """The first half of an axis times the sigmoid of the second: `glu`.
+
+    >>> import dovetail as dt
+    >>> dt.nn.GLU()(dt.asarray([4.0, 0.0], device="reference")).tolist()
+    [2.0]
+    """
+
+    def __init__(self, dim: int = -1) -> None:
+        super().__init__()
+        self.dim = dim
+
+    def forward(self, input: Tensor) -> Tensor:
+        """See `dt.nn.functional.glu`."""
+        return F.glu(input, self.dim)
+
+    def extra_repr(self) -> str:
+        """Its axis."""
+        return f"dim={self.dim}"
+
+
+class GELU(Module):
+    """x times the probability that a normal number is below x: `gelu`.
+
+    >>> import dovetail as dt
+    >>> dt.nn.GELU()(dt.zeros(1, device="reference")).tolist()
+    [0.0]
+    """
+
+    def __init__(self, approximate: str = "none") -> None:
+        super().__init__()
+        self.approximate = approximate
+
+    def forward(self, input: Tensor) -> Tensor:
+        """See `dt.nn.functional.gelu`."""
+        return F.gelu(input, self.approximate)
+
+    def extra_repr(self) -> str:
+        """How it is computed."""
+        return f"approximate={self.approximate!r}"
+
+
+class SiLU(_InPlace):
+    """x * sigmoid(x): `silu`.
+
+    >>> import dovetail as dt
+    >>> dt.nn.SiLU()(dt.zeros(1, device="reference")).tolist()
+    [0.0]
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """See `dt.nn.functional.silu`."""
+        return F.silu(input, self.inplace)
+
+
+class Mish(_InPlace):
+    """x * tanh(softplus(x)): `mish`.
+
+    >>> import dovetail as dt
+    >>> dt.nn.Mish()(dt.zeros(1, device="reference")).tolist()
+    [0.0]
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """See `dt.nn.functional.mish`."""
+        return F.mish(input, self.inplace)
+
+
+class Hardshrink(Module):
+    """x where it is farther from 0 than lambd, else 0: `hardshrink`.
+
+    >>> import dovetail as dt
+    >>> dt.nn.Hardshrink()(dt.asarray([0.2, 2.0], device="reference")).tolist()
+    [0.0, 2.0]
+    """
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        super().__init__()
+        self.lambd = lambd
+
+    def forward(self, input: Tensor) -> Tensor:
+        """See `dt.nn.functional.hardshrink`."""
+        return F.hardshrink(input, self.lambd)
+
+    def extra_repr(self) -> str:
+        """Its bound."""
+        return f"{self.lambd}"
+
+
+class Softshrink(Hardshrink):
+    """x, nearer to 0 by lambd, but not beyond: `softshrink`.
+
+    >>> import dovetail as dt
+    >>> dt.nn.Softshrink()(dt.asarray([0.2, 2.0], device="reference")).tolist()
+    [0.0, 1.5]
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """See `dt.nn.functional.softshrink`."""
+        return F.softshrink(input, self.lambd)
+
+
+class Tanhshrink(Module):
+    """x - tanh(x): `tanhshrink`.
+
+    >>> import dovetail as dt
+    >>> dt.nn.Tanhshrink()(dt.zeros(1, device="reference")).tolist()
+    [0.0]
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """See `dt.nn.functional.tanhshrink`."""
+        return F.tanhshrink(input)
+
+
+class Softsign(Module):
+    """x / (1 + |x|): `softsign`.
+
+    >>> import dovetail as dt
+    >>> dt.nn.Softsign()(dt.ones(1, device="reference")).tolist()
+    [0.5]
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """See `dt.nn.functional.softsign`."""
+        return F.softsign(input)
+
+
+class LogSigmoid(Module):
+    """log(sigmoid(x)): `logsigmoid`.
+
+    >>> import dovetail as dt
+    >>> dt.nn.LogSigmoid()(dt.asarray([-100.0], device="reference")).tolist()
+    [-100.0]
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """See `dt.nn.functional.logsigmoid`."""
+        return F.logsigmoid(input)
+
+
+class Softplus(Module):
+    """log(1 + exp(beta * x)) / beta: `softplus`.
+
+    >>> import dovetail as dt
+    >>> dt.nn.Softplus()(dt.asarray([100.0], device="reference")).tolist()
+    [100.0]
+    """
+
+    def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
+        super().__init__()
+        self.beta, self.threshold = beta, threshold
+
+    def forward(self, input: Tensor) -> Tensor:
+        """See `dt.nn.functional.softplus`."""
+        return F.softplus(input, self.beta, self.threshold)
+
+    def extra_repr(self) -> str:
+        """Its numbers."""
+        return f"beta={self.beta}, threshold={self.threshold}"
+
+
+class Threshold(_InPlace):
+    """x where it is above a threshold, else a value: `threshold`.
+
+    >>> import dovetail as dt
+    >>> dt.nn.Threshold(2.0, 9.0)(dt.asarray([1.0, 3.0], device="reference")).tolist()
+    [9.0, 3.0]
+    """
+
+    def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
+        super().__init__(inplace)
+        self.threshold, self.value = threshold, value
+
+    def forward(self, input: Tensor) -> Tensor:
+        """See `dt.nn.functional.threshold`."""
+        return F.threshold(input, self.threshold, self.value, self.inplace)
+
+    def extra_repr(self) -> str:
+        """Its numbers."""
+        return self._and_in_place(f"threshold={self.threshold}, value={self.value}")
+
+
+class PReLU(Module):
+    """x where it is positive, else weight * x, which is learnt: `prelu`.
+
+    `num_parameters`: 1, or that of the channels. `init`: what the weight begins with.
+
+    >>> import dovetail as dt
+    >>> dt.nn.PReLU(device="reference")(dt.asarray([-4.0, 2.0], device="reference")).tolist()
+    [-1.0, 2.0]
+    """
+
+    weight: Tensor
+
+    def __init__(
+        self, num_parameters: int = 1, init: float = 0.25, device: DeviceLike = None,
+        dtype: DTypeLike = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.num_parameters, self.init = num_parameters, init
+        self.weight = Parameter(dt.full((num_parameters,), init, dtype=dtype, device=device))
+
+    def reset_parameters(self) -> None:
+        """Has the weight be what it began with."""
+        with dt.no_grad():
+            self.weight.fill_(self.init)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """See `dt.nn.functional.prelu`."""
+        return F.prelu(input, self.weight)
+
+    def extra_repr(self) -> str:
+        """How many weights it has."""
+        return f"num_parameters={self.num_parameters}"
+
+
+class _AlongAxis(Module):
+    """What is along an axis."""
+
+    def __init__(self, dim: int | None = None) -> None:
+        super().__init__()
+        self.dim = dim
+
+    def extra_repr(self) -> str:
+        """Its axis."""
+        return f"dim={self.dim}"
+
+
+class Softmax(_AlongAxis):
+    """exp(x) by its sum along an axis: `softmax`.
+
+    >>> import dovetail as dt
+    >>> dt.nn.Softmax(0)(dt.zeros(2, device="reference")).tolist()
+    [0.5, 0.5]
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """See `dt.nn.functional.softmax`."""
+        return F.softmax(input, self.dim)
+
+
+class LogSoftmax(_AlongAxis):
+    """The logarithm of softmax: `log_softmax`.
+
+    >>> import dovetail as dt
+    >>> dt.nn.LogSoftmax(0)(dt.zeros(1, device="reference")).tolist()
+    [0.0]
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """See `dt.nn.functional.log_softmax`."""
+        return F.log_softmax(input, self.dim)
+
+
+class Softmin(_AlongAxis):
+    """Softmax of -x: `softmin`.
+
+    >>> import dovetail as dt
+    >>> dt.nn.Softmin(0)(dt.zeros(2, device="reference")).tolist()
+    [0.5, 0.5]
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """See `dt.nn.functional.softmin`."""
+        return F.softmin(input, self.dim)
+
+
+class Softmax2d(Module):
+    """Softmax over the channels of (batch, channels, height, width), or without the batch.
+
+    Raises: ShapeError for another number of dimensions.
+
+    >>> import dovetail as dt
+    >>> dt.nn.Softmax2d()(dt.zeros((2, 1, 1), device="reference")).ravel().tolist()
+    [0.5, 0.5]
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Softmax along the third axis from the end."""
+        if input.ndim not in (3, 4):
+            raise dt.ShapeError(
+                f"Softmax2d: needs (batch, channels, height, width), or that without the batch, "
+                f"not {input.shape}"
+            )
+        return F.softmax(input, -3)

@@ -1,0 +1,479 @@
+"""Modules that hold others, or parameters: in a row, in a list, under keys."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from operator import index
+from typing import Any, Self, TypeAlias, overload
+
+import dovetail as dt
+
+from .module import Module, listed
+from .parameter import Parameter
+
+__all__ = ["Identity", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
+
+Tensor: TypeAlias = dt.Tensor
+
+
+def _place(name: str, at: object, n: int) -> int:
+    """A place in a list of n. Raises: IndexOutOfRange."""
+    try:
+        i = index(at)  # type: ignore[arg-type]  # what is no int raises
+    except TypeError:
+        raise dt.ArgumentTypeError(
+            f"{name}: a place is an int or a slice, not a {type(at).__name__}"
+        ) from None
+    if not -n <= i < n:
+        raise dt.IndexOutOfRange(f"{name}: place {i} of {n} modules")
+    return i % n
+
+
+class Identity(Module):
+    """A layer that gives what it gets, whatever it is made with.
+
+    >>> import dovetail as dt
+    >>> dt.nn.Identity(54, unused=0.1)(3)
+    3
+    """
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__()
+
+    def forward(self, input: Any) -> Any:
+        """What it gets."""
+        return input
+
+
+class _Row(Module):
+    """Modules under the names "0", "1", ..., or, of a Sequential, others: a list of them."""
+
+    def _renumber(self, modules: Iterable[Module]) -> None:
+        self._modules.clear()
+        for i, module in enumerate(modules):
+            self.add_module(str(i), module)
+
+    def _list(self) -> list[Module]:
+        return [m for m in self._modules.values() if m is not None]
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[Module]:
+        return iter(self._list())
+
+    def __contains__(self, module: object) -> bool:
+        return any(m is module for m in self._list())
+
+    def __setitem__(self, at: int, module: Module) -> None:
+        name = [*self._modules][_place(type(self).__name__, at, len(self))]
+        setattr(self, name, module)
+
+    def append(self, module: Module) -> Self:
+        """Puts a module at the end. Returns the container."""
+        self.add_module(str(len(self)), module)
+        return self
+
+    def extend(self, modules: Iterable[Module]) -> Self:
+        """Puts modules at the end. Returns the container."""
+        for module in [*modules]:
+            self.append(module)
+        return self
+
+    def pop(self, key: int | slice) -> Any:
+        """The module at a place, or those of a slice, which it has no more."""
+        found = self[key]  # type: ignore[index]  # subclasses have it
+        del self[key]  # type: ignore[attr-defined]  # likewise
+        return found
+
+
+class Sequential(_Row):
+    """Modules one after the other: each gets what the one before gives.
+
+    `args`: modules, or one dict of modules by name.
+
+    >>> import dovetail as dt
+    >>> net = dt.nn.Sequential(dt.nn.Linear(4, 8), dt.nn.ReLU(), dt.nn.Linear(8, 2))
+    >>> len(net), [*net.state_dict()]
+    (3, ['0.weight', '0.bias', '2.weight', '2.bias'])
+    """
+
+    def __init__(self, *args: Module | Mapping[str, Module]) -> None:
+        super().__init__()
+        if len(args) == 1 and isinstance(args[0], Mapping):
+            for name, module in args[0].items():
+                self.add_module(name, module)
+        else:
+            self._renumber(args)  # type: ignore[arg-type]  # what is no module is refused there
+
+    def forward(self, input: Any) -> Any:
+        """What the last one gives."""
+        for module in self._list():
+            input = module(input)
+        return input
+
+    @overload
+    def __getitem__(self, at: int) -> Any: ...
+    @overload
+    def __getitem__(self, at: slice) -> Self: ...
+    def __getitem__(self, at: int | slice) -> Any:
+        if isinstance(at, slice):
+            return type(self)(OrderedDict([*self._modules.items()][at]))  # type: ignore[arg-type]  # no None among them
+        return self._list()[_place("Sequential", at, len(self))]
+
+    def __delitem__(self, at: int | slice) -> None:
+        names = [*self._modules]
+        if not isinstance(at, slice):
+            at = slice((i := _place("Sequential", at, len(self))), i + 1)
+        for name in names[at]:
+            del self._modules[name]
+        if all(name.isdecimal() for name in names):
+            self._renumber(self._list())
+
+    def insert(self, index: int, module: Module) -> Self:
+        """Puts a module before the one at a place. Returns the container."""
+        n = len(self)
+        if not -n <= index <= n:
+            raise dt.IndexOutOfRange(f"Sequential: place {index} of {n} modules")
+        if not isinstance(module, Module):
+            raise dt.ArgumentTypeError(
+                f"Sequential: only a Module is put in, not a {type(module).__name__}"
+            )
+        every = self._list()
+        every.insert(index, module)
+        self._renumber(every)
+        return self
+
+    def __add__(self, other: Sequential) -> Sequential:
+        if not isinstance(other, Sequential):
+            return NotImplemented
+        return Sequential(*self, *other)
+
+    def __iadd__(self, other: Sequential) -> Self:
+        if not isinstance(other, Sequential):
+            return NotImplemented
+        return self.extend(other)
+
+    def __mul__(self, times: int) -> Sequential:
+        if not isinstance(times, int):
+            return NotImplemented
+        if times <= 0:
+            raise dt.ArgumentError(f"Sequential: it can be repeated once or more, not {times} times")
+        return Sequential(*[m for _ in range(times) for m in self])
+
+    __rmul__ = __mul__
+
+    def __imul__(self, times: int) -> Self:
+        self._renumber((self * times)._list())
+        return self
+
+
+class ModuleList(_Row):
+    """Modules in a list, which the module that it is in has with all that is in them.
+
+    >>> import dovetail as dt
+    >>> layers = dt.nn.ModuleList([dt.nn.Linear(2, 2) for _ in range(3)])
+    >>> len(layers), len([*layers.parameters()])
+    (3, 6)
+    """
+
+    def __init__(self, modules: Iterable[Module] | None = None) -> None:
+        super().__init__()
+        if modules is not None:
+            self += modules
+
+    @overload
+    def __getitem__(self, at: int) -> Any: ...
+    @overload
+    def __getitem__(self, at: slice) -> Self: ...
+    def __getitem__(self, at: int | slice) -> Any:
+        if isinstance(at, slice):
+            return type(self)(self._list()[at])
+        return self._list()[_place("ModuleList", at, len(self))]
+
+    def __delitem__(self, at: int | slice) -> None:
+        every = self._list()
+        del every[at if isinstance(at, slice) else _place("ModuleList", at, len(self))]
+        self._renumber(every)
+
+    def insert(self, index: int, module: Module) -> None:
+        """Puts a module before the one at a place."""
+        every = self._list()
+        every.insert(index, module)
+        self._renumber(every)
+
+    def extend(self, modules: Iterable[Module]) -> Self:
+        """Puts modules at the end. Returns the list. Raises: ArgumentTypeError for what has none."""
+        if isinstance(modules, Module) and not isinstance(modules, Iterable):
+            raise dt.ArgumentTypeError(
+                f"ModuleList: needs modules to go through, not a {type(modules).__name__}; "
+                "see append"
+            )
+        return super().extend(modules)
+
+    def __add__(self, other: Iterable[Module]) -> ModuleList:
+        return ModuleList([*self, *other])
+
+    def __iadd__(self, modules: Iterable[Module]) -> Self:
+        return self.extend(modules)
+
+    def __repr__(self) -> str:
+        inner: list[str] = []
+        first, run, last = 0, 0, ""
+        for i, shown in enumerate([*map(repr, self._list()), ""]):  # equal ones stand together
+            if run and shown == last:
+                run += 1
+                continue
+            if run == 1:
+                inner.append(f"({first}): {last}")
+            elif run:
+                inner.append(f"({first}-{first + run - 1}): {run} x {last}")
+            first, run, last = i, 1, shown
+        return listed(type(self).__name__, [], inner)
+
+
+class ModuleDict(Module):
+    """Modules under keys, which the module that it is in has with all that is in them.
+
+    >>> import dovetail as dt
+    >>> layers = dt.nn.ModuleDict({"in": dt.nn.Linear(2, 3), "out": dt.nn.Linear(3, 1)})
+    >>> [*layers], layers["out"].out_features
+    (['in', 'out'], 1)
+    """
+
+    def __init__(
+        self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]] | None = None
+    ) -> None:
+        super().__init__()
+        if modules is not None:
+            self.update(modules)
+
+    def __getitem__(self, key: str) -> Any:
+        return self._modules[key]
+
+    def __setitem__(self, key: str, module: Module) -> None:
+        self.add_module(key, module)
+
+    def __delitem__(self, key: str) -> None:
+        del self._modules[key]
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._modules)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._modules
+
+    def clear(self) -> None:
+        """Takes all out."""
+        self._modules.clear()
+
+    def pop(self, key: str) -> Any:
+        """The module under a key, which it has no more. Raises: KeyError."""
+        return self._modules.pop(key)
+
+    def keys(self) -> Iterable[str]:
+        """The keys, in order."""
+        return self._modules.keys()
+
+    def items(self) -> Iterable[tuple[str, Any]]:
+        """The keys with their modules, in order."""
+        return self._modules.items()
+
+    def values(self) -> Iterable[Any]:
+        """The modules, in order."""
+        return self._modules.values()
+
+    def update(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
+        """Puts in what a dict, or pairs of keys and modules, have."""
+        pairs = modules.items() if isinstance(modules, (Mapping, ModuleDict)) else modules
+        for key, module in pairs:
+            self.add_module(key, module)
+
+
+class ParameterList(Module):
+    """Parameters in a list, under the names "0", "1", ...; tensors become parameters.
+
+    >>> import dovetail as dt
+    >>> rows = dt.nn.ParameterList([dt.ones(2, device="reference") for _ in range(3)])
+    >>> [name for name, _ in rows.named_parameters()]
+    ['0', '1', '2']
+    """
+
+    def __init__(self, values: Iterable[Any] | None = None) -> None:
+        super().__init__()
+        self._count = 0
+        if values is not None:
+            self += values
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([getattr(self, str(i)) for i in range(self._count)])
+
+    @overload
+    def __getitem__(self, at: int) -> Any: ...
+    @overload
+    def __getitem__(self, at: slice) -> Self: ...
+    def __getitem__(self, at: int | slice) -> Any:
+        if isinstance(at, slice):
+            return type(self)([*islice(self, *at.indices(self._count))])
+        return getattr(self, str(_place("ParameterList", at, self._count)))
+
+    def __setitem__(self, at: int, value: Any) -> None:
+        setattr(self, str(_place("ParameterList", at, self._count)), _learnt(value))
+
+    def append(self, value: Any) -> Self:
+        """Puts a parameter, or what becomes one, at the end. Returns the list."""
+        self._count += 1
+        setattr(self, str(self._count - 1), _learnt(value))
+        return self
+
+    def extend(self, values: Iterable[Any]) -> Self:
+        """Puts parameters at the end. Returns the list. Raises: ArgumentTypeError."""
+        if isinstance(values, dt.Tensor) or not isinstance(values, Iterable):
+            raise dt.ArgumentTypeError(
+                f"ParameterList: needs tensors to go through, not a {type(values).__name__}; "
+                "see append"
+            )
+        for value in [*values]:
+            self.append(value)
+        return self
+
+    def __iadd__(self, values: Iterable[Any]) -> Self:
+        return self.extend(values)
+
+    def pop(self, key: int) -> Any:
+        """The parameter at a place, which it has no more."""
+        every = [*self]
+        found = every.pop(_place("ParameterList", key, self._count))
+        for i in range(self._count):
+            delattr(self, str(i))
+        self._count = 0
+        self.extend(every)
+        return found
+
+    def __repr__(self) -> str:
+        return listed(type(self).__name__, [], [f"({i}): {_shown(x)}" for i, x in enumerate(self)])
+
+
+class ParameterDict(Module):
+    """Parameters under keys; tensors become parameters.
+
+    >>> import dovetail as dt
+    >>> found = dt.nn.ParameterDict({"left": dt.ones(2, device="reference")})
+    >>> [*found], [name for name, _ in found.named_parameters()]
+    (['left'], ['left'])
+    """
+
+    def __init__(
+        self, parameters: Mapping[str, Any] | Iterable[tuple[str, Any]] | None = None
+    ) -> None:
+        super().__init__()
+        self._keys: dict[str, None] = {}
+        if parameters is not None:
+            self.update(parameters)
+
+    def __getitem__(self, key: str) -> Any:
+        if key not in self._keys:
+            raise KeyError(key)
+        return getattr(self, key)
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        if key not in self._keys:
+            self._take_name("ParameterDict", key, "_parameters")
+        self._keys[key] = None
+        setattr(self, key, _learnt(value))
+
+    def __delitem__(self, key: str) -> None:
+        del self._keys[key]
+        delattr(self, key)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([*self._keys])
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._keys
+
+    def keys(self) -> Iterable[str]:
+        """The keys, in order."""
+        return self._keys.keys()
+
+    def items(self) -> Iterable[tuple[str, Any]]:
+        """The keys with their parameters, in order."""
+        return [(key, self[key]) for key in self._keys]
+
+    def values(self) -> Iterable[Any]:
+        """The parameters, in order."""
+        return [self[key] for key in self._keys]
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The parameter under a key, or `default`."""
+        return self[key] if key in self._keys else default
+
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        """The parameter under a key, which is `default` where there was none."""
+        if key not in self._keys:
+            self[key] = default
+        return self[key]
+
+    def pop(self, key: str) -> Any:
+        """The parameter under a key, which it has no more. Raises: KeyError."""
+        found = self[key]
+        del self[key]
+        return found
+
+    def popitem(self) -> tuple[str, Any]:
+        """The last key and its parameter, which it has no more. Raises: KeyError."""
+        key = next(reversed(self._keys), None)
+        if key is None:
+            raise KeyError("popitem: the ParameterDict is empty")
+        return key, self.pop(key)
+
+    def clear(self) -> None:
+        """Takes all out."""
+        for key in [*self._keys]:
+            del self[key]
+
+    def copy(self) -> ParameterDict:
+        """Another one with the same parameters."""
+        return ParameterDict(dict(self.items()))
+
+    def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
+        """Another one with `default` under each key."""
+        return ParameterDict(dict.fromkeys(keys, default))
+
+    def update(self, parameters: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
+        """Puts in what a dict, or pairs of keys and tensors, have."""
+        is_dict = isinstance(parameters, (Mapping, ParameterDict))
+        pairs = parameters.items() if is_dict else parameters  # type: ignore[union-attr]  # seen above
+        for key, value in pairs:  # type: ignore[str-unpack]  # pairs
+            self[key] = value
+
+    def __repr__(self) -> str:
+        inner = [f"({key}): {_shown(x)}" for key, x in self.items()]
+        return listed(type(self).__name__, [], inner)
+
+
+def _learnt(value: Any) -> Any:
+    """A parameter, where it is a tensor."""
+    if isinstance(value, dt.Tensor) and not isinstance(value, Parameter):
+        return Parameter(value)
+    return value
+
+
+def _shown(x: Any) -> str:
+    """What is said of something in a list of parameters."""
+    if not isinstance(x, dt.Tensor):
+        return f"Object of type: {type(x).__name__}"
+    what = "Parameter" if isinstance(x, Parameter) else "Tensor"
+    sizes = "x".join(map(str, x.shape))
+    return f"{what} containing: [{x.dtype.name} of size {sizes} on {x.device}]"

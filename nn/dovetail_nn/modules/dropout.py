@@ -1,0 +1,108 @@
+"""Layers of dropout: each does something while training alone."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import dovetail as dt
+
+from .. import functional as F
+from .module import Module
+
+__all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout"]
+
+Tensor: TypeAlias = dt.Tensor
+
+
+class _Dropout(Module):
+    """What drops with probability `p`."""
+
+    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
+        super().__init__()
+        if not 0.0 <= p <= 1.0:
+            raise dt.ArgumentError(
+                f"{type(self).__name__}: p is a probability, from 0 to 1, not {p}"
+            )
+        self.p, self.inplace = p, inplace
+
+    def extra_repr(self) -> str:
+        """Its probability."""
+        return f"p={self.p}, inplace={self.inplace}"
+
+
+class Dropout(_Dropout):
+    """Values become 0 with probability `p` while training, and others are divided by 1 - p.
+
+    >>> import dovetail as dt
+    >>> dt.nn.Dropout().eval()(dt.ones(2, device="reference")).tolist()
+    [1.0, 1.0]
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """See `dt.nn.functional.dropout`."""
+        return F.dropout(input, self.p, self.training, self.inplace)
+
+
+class Dropout1d(_Dropout):
+    """`Dropout` of whole channels of (batch, channels, length).
+
+    >>> import dovetail as dt
+    >>> dt.nn.Dropout1d(0.2)
+    Dropout1d(p=0.2, inplace=False)
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """See `dt.nn.functional.dropout1d`."""
+        return F.dropout1d(input, self.p, self.training, self.inplace)
+
+
+class Dropout2d(_Dropout):
+    """`Dropout` of whole channels of (batch, channels, height, width).
+
+    >>> import dovetail as dt
+    >>> dt.nn.Dropout2d(0.2)
+    Dropout2d(p=0.2, inplace=False)
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """See `dt.nn.functional.dropout2d`."""
+        return F.dropout2d(input, self.p, self.training, self.inplace)
+
+
+class Dropout3d(_Dropout):
+    """`Dropout` of whole channels of (batch, channels, depth, height, width).
+
+    >>> import dovetail as dt
+    >>> dt.nn.Dropout3d(0.2)
+    Dropout3d(p=0.2, inplace=False)
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """See `dt.nn.functional.dropout3d`."""
+        return F.dropout3d(input, self.p, self.training, self.inplace)
+
+
+class AlphaDropout(_Dropout):
+    """Dropout that keeps mean and variance of what `SELU` gives.
+
+    >>> import dovetail as dt
+    >>> dt.nn.AlphaDropout().eval()(dt.ones(2, device="reference")).tolist()
+    [1.0, 1.0]
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """See `dt.nn.functional.alpha_dropout`."""
+        return F.alpha_dropout(input, self.p, self.training, self.inplace)
+
+
+class FeatureAlphaDropout(_Dropout):
+    """`AlphaDropout` of whole channels.
+
+    >>> import dovetail as dt
+    >>> dt.nn.FeatureAlphaDropout().eval()(dt.ones((1, 2), device="reference")).tolist()
+    [[1.0, 1.0]]
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """See `dt.nn.functional.feature_alpha_dropout`."""
+        return F.feature_alpha_dropout(input, self.p, self.training, self.inplace)

@@ -1,0 +1,184 @@
+"""Tables of which rows are read: `Embedding`, `EmbeddingBag`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self, TypeAlias
+
+import dovetail as dt
+
+from .. import functional as F
+from .. import init
+from .linear import empty_parameter
+from .module import Module
+from .parameter import Parameter
+
+if TYPE_CHECKING:
+    from dovetail.extend import DeviceLike, DTypeLike
+
+__all__ = ["Embedding", "EmbeddingBag"]
+
+Tensor: TypeAlias = dt.Tensor
+
+
+class _Table(Module):
+    """A weight of rows."""
+
+    weight: Tensor
+
+    def _make(
+        self, rows: int, columns: int, padding: int | None, given: Tensor | None, learnt: bool,
+        device: DeviceLike, dtype: DTypeLike,
+    ) -> None:  # fmt: skip
+        name = type(self).__name__
+        if padding is not None and not -rows <= padding < rows:
+            raise dt.ArgumentError(f"{name}: padding_idx {padding} is none of {rows} rows")
+        self.padding_idx = None if padding is None else padding % rows
+        if given is None:
+            self.weight = empty_parameter((rows, columns), device, dtype)
+            self.weight.requires_grad_(learnt)
+            self.reset_parameters()
+            return
+        if given.shape != (rows, columns):
+            raise dt.ShapeError(
+                f"{name}: a weight of shape {given.shape} is given for {rows} rows of {columns}"
+            )
+        self.weight = Parameter(given, requires_grad=learnt)
+
+    def reset_parameters(self) -> None:
+        """Draws the weight anew, normally distributed; the padding's row is 0."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            with dt.no_grad():
+                self.weight[self.padding_idx] = 0.0
+
+
+class Embedding(_Table):
+    """Rows of a weight (num_embeddings, embedding_dim), by their numbers: `embedding`.
+
+    `padding_idx`: a row of zeros that does not learn. `max_norm`, `norm_type`: rows that are read
+    are made no longer. `scale_grad_by_freq`: gradients are divided by how often a row is read.
+    `sparse`: the gradient of the weight is a sparse COO tensor.
+    `_weight`, `_freeze`: what `from_pretrained` gives.
+
+    >>> import dovetail as dt
+    >>> layer = dt.nn.Embedding(10, 3, device="reference")
+    >>> layer, layer(dt.asarray([[1, 2]], device="reference")).shape
+    (Embedding(10, 3), (1, 2, 3))
+    """
+
+    def __init__(
+        self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None,
+        max_norm: float | None = None, norm_type: float = 2.0, scale_grad_by_freq: bool = False,
+        sparse: bool = False, _weight: Tensor | None = None, _freeze: bool = False,
+        device: DeviceLike = None, dtype: DTypeLike = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
+        self.max_norm, self.norm_type = max_norm, norm_type
+        self.scale_grad_by_freq, self.sparse = scale_grad_by_freq, sparse
+        self._make(
+            num_embeddings, embedding_dim, padding_idx, _weight, not _freeze, device, dtype
+        )
+
+    def forward(self, input: Tensor) -> Tensor:
+        """See `dt.nn.functional.embedding`."""
+        return F.embedding(
+            input, self.weight, self.padding_idx, self.max_norm, self.norm_type,
+            self.scale_grad_by_freq, self.sparse,
+        )  # fmt: skip
+
+    def extra_repr(self) -> str:
+        """Its sizes, and what is not as by default."""
+        said = f"{self.num_embeddings}, {self.embedding_dim}"
+        if self.padding_idx is not None:
+            said += f", padding_idx={self.padding_idx}"
+        return said + _unusual(self)
+
+    @classmethod
+    def from_pretrained(
+        cls, embeddings: Tensor, freeze: bool = True, padding_idx: int | None = None,
+        max_norm: float | None = None, norm_type: float = 2.0, scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+    ) -> Self:  # fmt: skip
+        """An embedding of a weight that is given; `freeze`: which does not learn.
+
+        Raises: ShapeError for what is no matrix.
+        """
+        _require_matrix("Embedding", embeddings)
+        return cls(
+            *embeddings.shape, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse,
+            embeddings, freeze,
+        )  # type: ignore[misc]  # two sizes  # fmt: skip
+
+
+def _require_matrix(name: str, x: Tensor) -> None:
+    if x.ndim != 2:
+        raise dt.ShapeError(
+            f"{name}.from_pretrained: the weight is (rows, columns), not of shape {x.shape}"
+        )
+
+
+def _unusual(layer: Embedding | EmbeddingBag) -> str:
+    said = "" if layer.max_norm is None else f", max_norm={layer.max_norm}"
+    said += "" if layer.norm_type == 2 else f", norm_type={layer.norm_type}"
+    if layer.scale_grad_by_freq:
+        said += f", scale_grad_by_freq={layer.scale_grad_by_freq}"
+    return said + (", sparse=True" if layer.sparse and isinstance(layer, Embedding) else "")
+
+
+class EmbeddingBag(_Table):
+    """Sums, means or maxima of bags of rows of a weight: `embedding_bag`.
+
+    Parameters are those of `Embedding` and of `dt.nn.functional.embedding_bag`.
+
+    >>> import dovetail as dt
+    >>> layer = dt.nn.EmbeddingBag(10, 3, mode="sum", device="reference")
+    >>> layer(dt.asarray([[1, 2], [3, 3]], device="reference")).shape
+    (2, 3)
+    """
+
+    def __init__(
+        self, num_embeddings: int, embedding_dim: int, max_norm: float | None = None,
+        norm_type: float = 2.0, scale_grad_by_freq: bool = False, mode: str = "mean",
+        sparse: bool = False, _weight: Tensor | None = None, include_last_offset: bool = False,
+        padding_idx: int | None = None, device: DeviceLike = None, dtype: DTypeLike = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
+        self.max_norm, self.norm_type = max_norm, norm_type
+        self.scale_grad_by_freq, self.sparse = scale_grad_by_freq, sparse
+        self.mode, self.include_last_offset = mode, include_last_offset
+        self._make(num_embeddings, embedding_dim, padding_idx, _weight, True, device, dtype)
+
+    def forward(
+        self, input: Tensor, offsets: Tensor | None = None,
+        per_sample_weights: Tensor | None = None,
+    ) -> Tensor:  # fmt: skip
+        """See `dt.nn.functional.embedding_bag`."""
+        return F.embedding_bag(
+            input, self.weight, offsets, self.max_norm, self.norm_type, self.scale_grad_by_freq,
+            self.mode, self.sparse, per_sample_weights, self.include_last_offset, self.padding_idx,
+        )  # fmt: skip
+
+    def extra_repr(self) -> str:
+        """Its sizes, and what is not as by default."""
+        said = f"{self.num_embeddings}, {self.embedding_dim}{_unusual(self)}, mode={self.mode!r}"
+        return said if self.padding_idx is None else f"{said}, padding_idx={self.padding_idx}"
+
+    @classmethod
+    def from_pretrained(
+        cls, embeddings: Tensor, freeze: bool = True, max_norm: float | None = None,
+        norm_type: float = 2.0, scale_grad_by_freq: bool = False, mode: str = "mean",
+        sparse: bool = False, include_last_offset: bool = False, padding_idx: int | None = None,
+    ) -> Self:  # fmt: skip
+        """Bags of a weight that is given; `freeze`: which does not learn.
+
+        Raises: ShapeError for what is no matrix.
+        """
+        _require_matrix("EmbeddingBag", embeddings)
+        made = cls(
+            *embeddings.shape, max_norm, norm_type, scale_grad_by_freq, mode, sparse, embeddings,
+            include_last_offset, padding_idx,
+        )  # type: ignore[misc]  # two sizes  # fmt: skip
+        made.weight.requires_grad_(not freeze)
+        return made

@@ -1,0 +1,117 @@
+"""Layers of products with weights: `Linear`, `Bilinear`."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, TypeAlias
+
+import dovetail as dt
+
+from .. import functional as F
+from .. import init
+from .module import Module
+from .parameter import Parameter
+
+if TYPE_CHECKING:
+    from dovetail.extend import DeviceLike, DTypeLike
+
+__all__ = ["Bilinear", "Linear"]
+
+Tensor: TypeAlias = dt.Tensor
+
+
+def empty_parameter(shape: tuple[int, ...], device: DeviceLike, dtype: DTypeLike) -> Tensor:
+    """A parameter whose elements are to be written."""
+    return Parameter(dt.empty(shape, dtype=dtype, device=device))
+
+
+class Linear(Module):
+    """`input @ weight.T + bias`: weight (out_features, in_features), bias (out_features,).
+
+    `bias`: False has none. Both begin evenly spread over +-1 / sqrt(in_features).
+    Shapes: (..., in_features) to (..., out_features).
+
+    >>> import dovetail as dt
+    >>> layer = dt.nn.Linear(3, 4, device="reference")
+    >>> layer, layer(dt.ones((2, 3), device="reference")).shape
+    (Linear(in_features=3, out_features=4, bias=True), (2, 4))
+    """
+
+    weight: Tensor
+    bias: Tensor | None
+
+    def __init__(
+        self, in_features: int, out_features: int, bias: bool = True, device: DeviceLike = None,
+        dtype: DTypeLike = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.in_features, self.out_features = in_features, out_features
+        self.weight = empty_parameter((out_features, in_features), device, dtype)
+        made = empty_parameter((out_features,), device, dtype) if bias else None
+        self.register_parameter("bias", made)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws weight and bias anew."""
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        if self.bias is not None:
+            bound = 1 / math.sqrt(self.in_features) if self.in_features else 0.0
+            init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """See `dt.nn.functional.linear`."""
+        return F.linear(input, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        """Its sizes."""
+        return (
+            f"in_features={self.in_features}, out_features={self.out_features}, "
+            f"bias={self.bias is not None}"
+        )
+
+
+class Bilinear(Module):
+    """`input1 @ weight[k] @ input2 + bias[k]` for each k: weight (out, in1, in2), bias (out,).
+
+    Shapes: (..., in1_features) and (..., in2_features) to (..., out_features).
+
+    >>> import dovetail as dt
+    >>> layer = dt.nn.Bilinear(3, 2, 4, device="reference")
+    >>> layer(dt.ones((5, 3), device="reference"), dt.ones((5, 2), device="reference")).shape
+    (5, 4)
+    """
+
+    weight: Tensor
+    bias: Tensor | None
+
+    def __init__(
+        self, in1_features: int, in2_features: int, out_features: int, bias: bool = True,
+        device: DeviceLike = None, dtype: DTypeLike = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        if in1_features <= 0:
+            raise dt.ArgumentError(f"Bilinear: in1_features is positive, not {in1_features}")
+        self.in1_features, self.in2_features = in1_features, in2_features
+        self.out_features = out_features
+        self.weight = empty_parameter((out_features, in1_features, in2_features), device, dtype)
+        made = empty_parameter((out_features,), device, dtype) if bias else None
+        self.register_parameter("bias", made)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws weight and bias anew."""
+        bound = 1 / math.sqrt(self.in1_features)
+        init.uniform_(self.weight, -bound, bound)
+        if self.bias is not None:
+            init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
+        """See `dt.nn.functional.bilinear`."""
+        return F.bilinear(input1, input2, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        """Its sizes."""
+        return (
+            f"in1_features={self.in1_features}, in2_features={self.in2_features}, "
+            f"out_features={self.out_features}, bias={self.bias is not None}"
+        )

@@ -1,0 +1,486 @@
+"""Layers of losses: each is the function of its name in `dt.nn.functional`.
+
+`reduction`: "mean", "sum", or "none". `size_average`, `reduce`: what once said the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import dovetail as dt
+
+from .. import functional as F
+from ..functional.reductions import reduction_of
+from .module import Module
+
+__all__ = [
+    "BCELoss", "BCEWithLogitsLoss", "CosineEmbeddingLoss", "CosineSimilarity", "CrossEntropyLoss",
+    "GaussianNLLLoss", "HingeEmbeddingLoss", "HuberLoss", "KLDivLoss", "L1Loss", "MSELoss",
+    "MarginRankingLoss", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss",
+    "NLLLoss", "PairwiseDistance", "PoissonNLLLoss", "SmoothL1Loss", "SoftMarginLoss",
+    "TripletMarginLoss", "TripletMarginWithDistanceLoss",
+]  # fmt: skip
+
+Tensor: TypeAlias = dt.Tensor
+Flag: TypeAlias = bool | None
+
+
+class _Loss(Module):
+    """What is reduced."""
+
+    def __init__(
+        self, size_average: Flag = None, reduce: Flag = None, reduction: str = "mean"
+    ) -> None:
+        super().__init__()
+        others = ("batchmean",) if isinstance(self, KLDivLoss) else ()
+        name = type(self).__name__
+        self.reduction = reduction_of(name, reduction, size_average, reduce, others)
+
+
+class _Weighted(_Loss):
+    """What has weights, which are a buffer."""
+
+    weight: Tensor | None
+
+    def __init__(
+        self, weight: Tensor | None = None, size_average: Flag = None, reduce: Flag = None,
+        reduction: str = "mean",
+    ) -> None:  # fmt: skip
+        super().__init__(size_average, reduce, reduction)
+        self.register_buffer("weight", weight)
+
+
+class L1Loss(_Loss):
+    """Absolute differences: `l1_loss`.
+
+    >>> import dovetail as dt
+    >>> dt.nn.L1Loss()(dt.ones(2, device="reference"), dt.zeros(2, device="reference")).item()
+    1.0
+    """
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """See `dt.nn.functional.l1_loss`."""
+        return F.l1_loss(input, target, reduction=self.reduction)
+
+
+class MSELoss(_Loss):
+    """Squares of differences: `mse_loss`.
+
+    >>> import dovetail as dt
+    >>> dt.nn.MSELoss()(dt.ones(2, device="reference"), dt.zeros(2, device="reference")).item()
+    1.0
+    """
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """See `dt.nn.functional.mse_loss`."""
+        return F.mse_loss(input, target, reduction=self.reduction)
+
+
+class SmoothL1Loss(_Loss):
+    """Squares of small differences, absolute large ones: `smooth_l1_loss`.
+
+    >>> import dovetail as dt
+    >>> dt.nn.SmoothL1Loss()(dt.ones(2, device="reference"), dt.zeros(2, device="reference")).item()
+    0.5
+    """
+
+    def __init__(
+        self, size_average: Flag = None, reduce: Flag = None, reduction: str = "mean",
+        beta: float = 1.0,
+    ) -> None:  # fmt: skip
+        super().__init__(size_average, reduce, reduction)
+        self.beta = beta
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """See `dt.nn.functional.smooth_l1_loss`."""
+        return F.smooth_l1_loss(input, target, reduction=self.reduction, beta=self.beta)
+
+
+class HuberLoss(_Loss):
+    """Squares of small differences, absolute large ones: `huber_loss`.
+
+    >>> import dovetail as dt
+    >>> dt.nn.HuberLoss()(dt.ones(2, device="reference"), dt.zeros(2, device="reference")).item()
+    0.5
+    """
+
+    def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
+        super().__init__(reduction=reduction)
+        self.delta = delta
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """See `dt.nn.functional.huber_loss`."""
+        return F.huber_loss(input, target, self.reduction, self.delta)
+
+
+class KLDivLoss(_Loss):
+    """The Kullback-Leibler divergence, of logarithms: `kl_div`.
+
+    >>> import dovetail as dt
+    >>> x = dt.log(dt.asarray([[0.5, 0.5]], device="reference"))
+    >>> dt.nn.KLDivLoss(reduction="batchmean", log_target=True)(x, x).item()
+    0.0
+    """
+
+    def __init__(
+        self, size_average: Flag = None, reduce: Flag = None, reduction: str = "mean",
+        log_target: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(size_average, reduce, reduction)
+        self.log_target = log_target
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """See `dt.nn.functional.kl_div`."""
+        return F.kl_div(input, target, reduction=self.reduction, log_target=self.log_target)
+
+
+class BCELoss(_Weighted):
+    """Cross entropy of two classes, of probabilities: `binary_cross_entropy`.
+
+    >>> import dovetail as dt
+    >>> dt.nn.BCELoss()(dt.zeros(2, device="reference"), dt.zeros(2, device="reference")).item()
+    0.0
+    """
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """See `dt.nn.functional.binary_cross_entropy`."""
+        return F.binary_cross_entropy(input, target, self.weight, reduction=self.reduction)
+
+
+class BCEWithLogitsLoss(_Weighted):
+    """Cross entropy of two classes, of scores: `binary_cross_entropy_with_logits`.
+
+    >>> import dovetail as dt
+    >>> x, y = dt.full(2, 100.0, device="reference"), dt.ones(2, device="reference")
+    >>> dt.nn.BCEWithLogitsLoss()(x, y).item()
+    0.0
+    """
+
+    pos_weight: Tensor | None
+
+    def __init__(
+        self, weight: Tensor | None = None, size_average: Flag = None, reduce: Flag = None,
+        reduction: str = "mean", pos_weight: Tensor | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(weight, size_average, reduce, reduction)
+        self.register_buffer("pos_weight", pos_weight)
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """See `dt.nn.functional.binary_cross_entropy_with_logits`."""
+        return F.binary_cross_entropy_with_logits(
+            input, target, self.weight, reduction=self.reduction, pos_weight=self.pos_weight
+        )
+
+
+class CrossEntropyLoss(_Weighted):
+    """Cross entropy of classes, of scores: `cross_entropy`.
+
+    >>> import dovetail as dt
+    >>> x, y = dt.zeros((1, 2), device="reference"), dt.asarray([1], device="reference")
+    >>> round(dt.nn.CrossEntropyLoss()(x, y).item(), 4)
+    0.6931
+    """
+
+    def __init__(
+        self, weight: Tensor | None = None, size_average: Flag = None, ignore_index: int = -100,
+        reduce: Flag = None, reduction: str = "mean", label_smoothing: float = 0.0,
+    ) -> None:  # fmt: skip
+        super().__init__(weight, size_average, reduce, reduction)
+        self.ignore_index, self.label_smoothing = ignore_index, label_smoothing
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """See `dt.nn.functional.cross_entropy`."""
+        return F.cross_entropy(
+            input, target, self.weight, ignore_index=self.ignore_index, reduction=self.reduction,
+            label_smoothing=self.label_smoothing,
+        )  # fmt: skip
+
+
+class NLLLoss(_Weighted):
+    """Minus the logarithm of a class's probability: `nll_loss`.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([[-1.0, -2.0]], device="reference")
+    >>> dt.nn.NLLLoss()(x, dt.asarray([1], device="reference")).item()
+    2.0
+    """
+
+    def __init__(
+        self, weight: Tensor | None = None, size_average: Flag = None, ignore_index: int = -100,
+        reduce: Flag = None, reduction: str = "mean",
+    ) -> None:  # fmt: skip
+        super().__init__(weight, size_average, reduce, reduction)
+        self.ignore_index = ignore_index
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """See `dt.nn.functional.nll_loss`."""
+        return F.nll_loss(
+            input, target, self.weight, ignore_index=self.ignore_index, reduction=self.reduction
+        )
+
+
+class PoissonNLLLoss(_Loss):
+    """Minus the logarithm of a Poisson probability: `poisson_nll_loss`.
+
+    >>> import dovetail as dt
+    >>> x, y = dt.zeros(2, device="reference"), dt.zeros(2, device="reference")
+    >>> dt.nn.PoissonNLLLoss()(x, y).item()
+    1.0
+    """
+
+    def __init__(
+        self, log_input: bool = True, full: bool = False, size_average: Flag = None,
+        eps: float = 1e-8, reduce: Flag = None, reduction: str = "mean",
+    ) -> None:  # fmt: skip
+        super().__init__(size_average, reduce, reduction)
+        self.log_input, self.full, self.eps = log_input, full, eps
+
+    def forward(self, log_input: Tensor, target: Tensor) -> Tensor:
+        """See `dt.nn.functional.poisson_nll_loss`."""
+        return F.poisson_nll_loss(
+            log_input, target, self.log_input, self.full, eps=self.eps, reduction=self.reduction
+        )
+
+
+class GaussianNLLLoss(_Loss):
+    """Minus the logarithm of a normal density: `gaussian_nll_loss`.
+
+    >>> import dovetail as dt
+    >>> x, y = dt.ones(2, device="reference"), dt.zeros(2, device="reference")
+    >>> dt.nn.GaussianNLLLoss()(x, y, x).item()
+    0.5
+    """
+
+    def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
+        super().__init__(reduction=reduction)
+        self.full, self.eps = full, eps
+
+    def forward(self, input: Tensor, target: Tensor, var: Tensor | float) -> Tensor:
+        """See `dt.nn.functional.gaussian_nll_loss`."""
+        return F.gaussian_nll_loss(input, target, var, self.full, self.eps, self.reduction)
+
+
+class SoftMarginLoss(_Loss):
+    """log(1 + exp(-target * input)): `soft_margin_loss`.
+
+    >>> import dovetail as dt
+    >>> x, y = dt.full(2, 100.0, device="reference"), dt.ones(2, device="reference")
+    >>> dt.nn.SoftMarginLoss()(x, y).item()
+    0.0
+    """
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """See `dt.nn.functional.soft_margin_loss`."""
+        return F.soft_margin_loss(input, target, reduction=self.reduction)
+
+
+class MultiLabelMarginLoss(_Loss):
+    """Margins between scores of several classes and of others: `multilabel_margin_loss`.
+
+    >>> import dovetail as dt
+    >>> x, y = dt.zeros((1, 2), device="reference"), dt.asarray([[0, -1]], device="reference")
+    >>> dt.nn.MultiLabelMarginLoss()(x, y).item()
+    0.5
+    """
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """See `dt.nn.functional.multilabel_margin_loss`."""
+        return F.multilabel_margin_loss(input, target, reduction=self.reduction)
+
+
+class MultiLabelSoftMarginLoss(_Weighted):
+    """Cross entropies of classes that do not exclude each other: `multilabel_soft_margin_loss`.
+
+    >>> import dovetail as dt
+    >>> x, y = dt.full((1, 2), 100.0, device="reference"), dt.ones((1, 2), device="reference")
+    >>> dt.nn.MultiLabelSoftMarginLoss()(x, y).item()
+    0.0
+    """
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """See `dt.nn.functional.multilabel_soft_margin_loss`."""
+        return F.multilabel_soft_margin_loss(input, target, self.weight, reduction=self.reduction)
+
+
+class MultiMarginLoss(_Weighted):
+    """Margins between a class's score and those of others: `multi_margin_loss`.
+
+    >>> import dovetail as dt
+    >>> x, y = dt.asarray([[0.0, 3.0]], device="reference"), dt.asarray([0], device="reference")
+    >>> dt.nn.MultiMarginLoss()(x, y).item()
+    2.0
+    """
+
+    def __init__(
+        self, p: int = 1, margin: float = 1.0, weight: Tensor | None = None,
+        size_average: Flag = None, reduce: Flag = None, reduction: str = "mean",
+    ) -> None:  # fmt: skip
+        super().__init__(weight, size_average, reduce, reduction)
+        if p not in (1, 2):
+            raise dt.ArgumentError(f"MultiMarginLoss: p is 1 or 2, not {p}")
+        if weight is not None and weight.ndim != 1:
+            raise dt.ShapeError(
+                f"MultiMarginLoss: the weight is (classes,), not of shape {weight.shape}"
+            )
+        self.p, self.margin = p, margin
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """See `dt.nn.functional.multi_margin_loss`."""
+        return F.multi_margin_loss(
+            input, target, self.p, self.margin, self.weight, reduction=self.reduction
+        )
+
+
+class _Margin(_Loss):
+    """What has a margin."""
+
+    def __init__(
+        self, margin: float = 0.0, size_average: Flag = None, reduce: Flag = None,
+        reduction: str = "mean",
+    ) -> None:  # fmt: skip
+        super().__init__(size_average, reduce, reduction)
+        self.margin = margin
+
+
+class HingeEmbeddingLoss(_Margin):
+    """Distances, near of what is alike, far of what is not: `hinge_embedding_loss`.
+
+    >>> import dovetail as dt
+    >>> x, y = dt.ones(2, device="reference"), dt.asarray([1, -1], device="reference")
+    >>> dt.nn.HingeEmbeddingLoss()(x, y).item()
+    0.5
+    """
+
+    def __init__(
+        self, margin: float = 1.0, size_average: Flag = None, reduce: Flag = None,
+        reduction: str = "mean",
+    ) -> None:  # fmt: skip
+        super().__init__(margin, size_average, reduce, reduction)
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """See `dt.nn.functional.hinge_embedding_loss`."""
+        return F.hinge_embedding_loss(input, target, self.margin, reduction=self.reduction)
+
+
+class MarginRankingLoss(_Margin):
+    """Whether one is larger than the other by a margin: `margin_ranking_loss`.
+
+    >>> import dovetail as dt
+    >>> x, y = dt.ones(1, device="reference"), dt.zeros(1, device="reference")
+    >>> dt.nn.MarginRankingLoss()(x, y, dt.asarray([-1], device="reference")).item()
+    1.0
+    """
+
+    def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
+        """See `dt.nn.functional.margin_ranking_loss`."""
+        return F.margin_ranking_loss(
+            input1, input2, target, self.margin, reduction=self.reduction
+        )
+
+
+class CosineEmbeddingLoss(_Margin):
+    """Angles, small of what is alike, large of what is not: `cosine_embedding_loss`.
+
+    >>> import dovetail as dt
+    >>> x, y = dt.ones((1, 4), device="reference"), dt.asarray([1], device="reference")
+    >>> dt.nn.CosineEmbeddingLoss()(x, x, y).item()
+    0.0
+    """
+
+    def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
+        """See `dt.nn.functional.cosine_embedding_loss`."""
+        return F.cosine_embedding_loss(
+            input1, input2, target, self.margin, reduction=self.reduction
+        )
+
+
+def _positive(name: str, margin: float) -> float:
+    if margin <= 0:
+        raise dt.ArgumentError(f"{name}: margin is positive, not {margin}")
+    return margin
+
+
+class TripletMarginLoss(_Loss):
+    """An anchor nearer to one than to another by a margin: `triplet_margin_loss`.
+
+    >>> import dovetail as dt
+    >>> x, y = dt.zeros((1, 2), device="reference"), dt.ones((1, 2), device="reference")
+    >>> dt.nn.TripletMarginLoss()(x, x, y).item()
+    0.0
+    """
+
+    def __init__(
+        self, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False,
+        size_average: Flag = None, reduce: Flag = None, reduction: str = "mean",
+    ) -> None:  # fmt: skip
+        super().__init__(size_average, reduce, reduction)
+        self.margin, self.p = _positive("TripletMarginLoss", margin), p
+        self.eps, self.swap = eps, swap
+
+    def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
+        """See `dt.nn.functional.triplet_margin_loss`."""
+        return F.triplet_margin_loss(
+            anchor, positive, negative, self.margin, self.p, self.eps, self.swap,
+            reduction=self.reduction,
+        )  # fmt: skip
+
+
+class TripletMarginWithDistanceLoss(_Loss):
+    """`TripletMarginLoss` with another distance: `triplet_margin_with_distance_loss`.
+
+    >>> import dovetail as dt
+    >>> x, y = dt.zeros((1, 2), device="reference"), dt.ones((1, 2), device="reference")
+    >>> dt.nn.TripletMarginWithDistanceLoss(margin=0.5)(x, x, y).item()
+    0.0
+    """
+
+    def __init__(
+        self, *, distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
+        margin: float = 1.0, swap: bool = False, reduction: str = "mean",
+    ) -> None:  # fmt: skip
+        super().__init__(reduction=reduction)
+        self.distance_function = distance_function or PairwiseDistance()
+        self.margin, self.swap = _positive("TripletMarginWithDistanceLoss", margin), swap
+
+    def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
+        """See `dt.nn.functional.triplet_margin_with_distance_loss`."""
+        return F.triplet_margin_with_distance_loss(
+            anchor, positive, negative, distance_function=self.distance_function,
+            margin=self.margin, swap=self.swap, reduction=self.reduction,
+        )  # fmt: skip
+
+
+class CosineSimilarity(Module):
+    """The cosine of the angle between two tensors along an axis: `cosine_similarity`.
+
+    >>> import dovetail as dt
+    >>> dt.nn.CosineSimilarity()(*[dt.ones((1, 4), device="reference")] * 2).tolist()
+    [1.0]
+    """
+
+    def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
+        super().__init__()
+        self.dim, self.eps = dim, eps
+
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
+        """See `dt.nn.functional.cosine_similarity`."""
+        return F.cosine_similarity(x1, x2, self.dim, self.eps)
+
+
+class PairwiseDistance(Module):
+    """The p-norm of differences along the last axis: `pairwise_distance`.
+
+    >>> import dovetail as dt
+    >>> x, y = dt.zeros((1, 2), device="reference"), dt.ones((1, 2), device="reference")
+    >>> dt.nn.PairwiseDistance(1.0, eps=0.0)(x, y).tolist()
+    [2.0]
+    """
+
+    def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
+        super().__init__()
+        self.norm, self.eps, self.keepdim = p, eps, keepdim
+
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
+        """See `dt.nn.functional.pairwise_distance`."""
+        return F.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)

@@ -1,0 +1,392 @@
+"""Layers of normalisation, with PyTorch's state: `running_mean`, `num_batches_tracked`, ..."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+import dovetail as dt
+
+from .. import functional as F
+from .. import init
+from .linear import empty_parameter
+from .module import Module
+
+if TYPE_CHECKING:
+    from dovetail.extend import DeviceLike, DTypeLike
+
+__all__ = [
+    "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d",
+    "InstanceNorm3d", "LayerNorm", "LocalResponseNorm", "RMSNorm",
+]  # fmt: skip
+
+Tensor: TypeAlias = dt.Tensor
+
+
+class _Affine(Module):
+    """What has a factor and a bias of some shape, or none."""
+
+    weight: Tensor | None
+    bias: Tensor | None
+
+    def _make_affine(
+        self, shape: tuple[int, ...], weight: bool, bias: bool, device: DeviceLike, dtype: DTypeLike
+    ) -> None:
+        made = empty_parameter(shape, device, dtype) if weight else None
+        self.register_parameter("weight", made)
+        made = empty_parameter(shape, device, dtype) if bias else None
+        self.register_parameter("bias", made)
+
+    def _reset_affine(self) -> None:
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+
+class LayerNorm(_Affine):
+    """Mean 0 and variance 1 over the last axes, times weight, plus bias: `layer_norm`.
+
+    `normalized_shape`: their sizes, or the size of the last axis. `elementwise_affine`: whether it
+    has weight and bias, which begin with ones and zeros; `bias`: whether it has a bias then.
+
+    >>> import dovetail as dt
+    >>> dt.nn.LayerNorm(2, device="reference")
+    LayerNorm((2,), eps=1e-05, elementwise_affine=True, bias=True)
+    """
+
+    def __init__(
+        self, normalized_shape: int | Sequence[int], eps: float = 1e-5,
+        elementwise_affine: bool = True, bias: bool = True, device: DeviceLike = None,
+        dtype: DTypeLike = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        one = isinstance(normalized_shape, int)
+        self.normalized_shape: tuple[int, ...] = (
+            (normalized_shape,) if one else tuple(normalized_shape)  # type: ignore[assignment, arg-type]  # seen above
+        )
+        self.eps, self.elementwise_affine = eps, elementwise_affine
+        affine = elementwise_affine
+        self._make_affine(self.normalized_shape, affine, affine and bias, device, dtype)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Has the weight be ones, the bias zeros."""
+        self._reset_affine()
+
+    def forward(self, input: Tensor) -> Tensor:
+        """See `dt.nn.functional.layer_norm`."""
+        return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        """Its sizes."""
+        return (
+            f"{self.normalized_shape}, eps={self.eps}, "
+            f"elementwise_affine={self.elementwise_affine}, bias={self.bias is not None}"
+        )
+
+
+class RMSNorm(_Affine):
+    """Mean square 1 over the last axes, times weight: `rms_norm`.
+
+    `normalized_shape`: their sizes, or the size of the last axis. `elementwise_affine`: whether it
+    has a weight, which begins with ones.
+
+    >>> import dovetail as dt
+    >>> dt.nn.RMSNorm(2, device="reference")
+    RMSNorm((2,), eps=None, elementwise_affine=True)
+    """
+
+    def __init__(
+        self, normalized_shape: int | Sequence[int], eps: float | None = None,
+        elementwise_affine: bool = True, device: DeviceLike = None, dtype: DTypeLike = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        one = isinstance(normalized_shape, int)
+        self.normalized_shape: tuple[int, ...] = (
+            (normalized_shape,) if one else tuple(normalized_shape)  # type: ignore[assignment, arg-type]  # seen above
+        )
+        self.eps, self.elementwise_affine = eps, elementwise_affine
+        made = empty_parameter(self.normalized_shape, device, dtype) if elementwise_affine else None
+        self.register_parameter("weight", made)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Has the weight be ones."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """See `dt.nn.functional.rms_norm`."""
+        return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
+
+    def extra_repr(self) -> str:
+        """Its sizes."""
+        return (
+            f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+        )
+
+
+class GroupNorm(_Affine):
+    """Mean 0 and variance 1 in each group of channels of each example: `group_norm`.
+
+    `affine`: whether it has weight and bias, one number for each channel; `bias`: whether it has a
+    bias then.
+    Raises: ArgumentError where the channels are no such number of groups.
+
+    >>> import dovetail as dt
+    >>> dt.nn.GroupNorm(2, 4, device="reference")
+    GroupNorm(2, 4, eps=1e-05, affine=True, bias=True)
+    """
+
+    def __init__(
+        self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True,
+        device: DeviceLike = None, dtype: DTypeLike = None, *, bias: bool = True,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        if num_groups < 1 or num_channels % num_groups:
+            raise dt.ArgumentError(
+                f"GroupNorm: {num_channels} channels are not {num_groups} groups of equal size"
+            )
+        self.num_groups, self.num_channels = num_groups, num_channels
+        self.eps, self.affine = eps, affine
+        self._make_affine((num_channels,), affine, affine and bias, device, dtype)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Has the weight be ones, the bias zeros."""
+        self._reset_affine()
+
+    def forward(self, input: Tensor) -> Tensor:
+        """See `dt.nn.functional.group_norm`."""
+        return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        """Its sizes."""
+        return (
+            f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
+            f"bias={self.bias is not None}"
+        )
+
+
+class LocalResponseNorm(Module):
+    """Values by the mean square of channels around them: `local_response_norm`.
+
+    >>> import dovetail as dt
+    >>> dt.nn.LocalResponseNorm(2)
+    LocalResponseNorm(2, alpha=0.0001, beta=0.75, k=1.0)
+    """
+
+    def __init__(
+        self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+    ) -> None:
+        super().__init__()
+        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
+
+    def forward(self, input: Tensor) -> Tensor:
+        """See `dt.nn.functional.local_response_norm`."""
+        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self) -> str:
+        """Its numbers."""
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+
+
+class _Tracked(_Affine):
+    """What has running statistics of channels, or none."""
+
+    running_mean: Tensor | None
+    running_var: Tensor | None
+    num_batches_tracked: Tensor | None
+    DIMENSIONS: tuple[int, ...] = ()  # that an input may have
+
+    def __init__(
+        self, num_features: int, eps: float, momentum: float | None, affine: bool,
+        track_running_stats: bool, device: DeviceLike, dtype: DTypeLike, bias: bool,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.num_features, self.eps, self.momentum = num_features, eps, momentum
+        self.affine, self.track_running_stats = affine, track_running_stats
+        self._make_affine((num_features,), affine, affine and bias, device, dtype)
+        mean = var = count = None
+        if track_running_stats:
+            mean = dt.zeros(num_features, dtype=dtype, device=device)
+            var = dt.ones(num_features, dtype=dtype, device=device)
+            count = dt.zeros((), dtype=dt.int64, device=device)
+        self.register_buffer("running_mean", mean)
+        self.register_buffer("running_var", var)
+        self.register_buffer("num_batches_tracked", count)
+        self.reset_parameters()
+
+    def reset_running_stats(self) -> None:
+        """Has the running statistics be what they began with."""
+        for x, value in (
+            (self.running_mean, 0), (self.running_var, 1), (self.num_batches_tracked, 0),
+        ):  # fmt: skip
+            if x is not None:
+                x.fill_(value)
+
+    def reset_parameters(self) -> None:
+        """Has all be what it began with."""
+        self.reset_running_stats()
+        self._reset_affine()
+
+    def extra_repr(self) -> str:
+        """Its sizes."""
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+            f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
+        )
+
+    def _require(self, input: Tensor) -> None:
+        if input.ndim not in self.DIMENSIONS:
+            known = " or ".join(map(str, self.DIMENSIONS))
+            raise dt.ShapeError(
+                f"{type(self).__name__}: an input of {known} dimensions, not of shape {input.shape}"
+            )
+
+    def _momentum(self) -> float | Tensor:
+        """By how much the running statistics follow this batch, which is counted."""
+        if self.training and self.num_batches_tracked is not None:
+            self.num_batches_tracked.add_(1)
+            if self.momentum is None:  # each batch counts the same
+                return 1.0 / self.num_batches_tracked.astype(dt.float32)
+        return 0.0 if self.momentum is None else self.momentum
+
+
+class _BatchNorm(_Tracked):
+    """Mean 0 and variance 1 in each channel."""
+
+    def __init__(
+        self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1,
+        affine: bool = True, track_running_stats: bool = True, device: DeviceLike = None,
+        dtype: DTypeLike = None, *, bias: bool = True,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            num_features, eps, momentum, affine, track_running_stats, device, dtype, bias
+        )
+
+    def forward(self, input: Tensor) -> Tensor:
+        """See `dt.nn.functional.batch_norm`."""
+        self._require(input)
+        momentum = self._momentum()
+        mean, var = self.running_mean, self.running_var
+        by_batch = self.training or (mean is None and var is None)
+        if self.training and not self.track_running_stats:
+            mean = var = None
+        return F.batch_norm(
+            input, mean, var, self.weight, self.bias, by_batch, momentum, self.eps
+        )
+
+
+class BatchNorm1d(_BatchNorm):
+    """Mean 0 and variance 1 in each channel of (batch, channels) or (batch, channels, length).
+
+    `momentum`: by how much running statistics follow each batch; None: they are means of all.
+    `affine`: whether it has weight and bias; `bias`: whether it has a bias then.
+    `track_running_stats`: whether it has running statistics, which are used after `eval()`.
+
+    >>> import dovetail as dt
+    >>> layer = dt.nn.BatchNorm1d(2, device="reference")
+    >>> [*layer.state_dict()]
+    ['weight', 'bias', 'running_mean', 'running_var', 'num_batches_tracked']
+    """
+
+    DIMENSIONS = (2, 3)
+
+
+class BatchNorm2d(_BatchNorm):
+    """Mean 0 and variance 1 in each channel of (batch, channels, height, width).
+
+    Parameters are those of `BatchNorm1d`.
+
+    >>> import dovetail as dt
+    >>> layer = dt.nn.BatchNorm2d(2, device="reference")
+    >>> layer(dt.ones((1, 2, 2, 2), device="reference")).sum().item()
+    0.0
+    """
+
+    DIMENSIONS = (4,)
+
+
+class BatchNorm3d(_BatchNorm):
+    """Mean 0 and variance 1 in each channel of (batch, channels, depth, height, width).
+
+    Parameters are those of `BatchNorm1d`.
+
+    >>> import dovetail as dt
+    >>> layer = dt.nn.BatchNorm3d(2, device="reference")
+    >>> layer(dt.ones((1, 2, 2, 2, 2), device="reference")).sum().item()
+    0.0
+    """
+
+    DIMENSIONS = (5,)
+
+
+class _InstanceNorm(_Tracked):
+    """Mean 0 and variance 1 in each channel of each example."""
+
+    def __init__(
+        self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False,
+        track_running_stats: bool = False, device: DeviceLike = None, dtype: DTypeLike = None, *,
+        bias: bool = True,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            num_features, eps, momentum, affine, track_running_stats, device, dtype, bias
+        )
+
+    def forward(self, input: Tensor) -> Tensor:
+        """See `dt.nn.functional.instance_norm`; an input may have no batch."""
+        self._require(input)
+        alone = input.ndim == min(self.DIMENSIONS)
+        x = dt.expand_dims(input, 0) if alone else input
+        if x.shape[1] != self.num_features and (self.affine or self.track_running_stats):
+            raise dt.ShapeError(
+                f"{type(self).__name__}: an input of shape {input.shape} has {x.shape[1]} channels, "
+                f"not {self.num_features}"
+            )
+        found = F.instance_norm(
+            x, self.running_mean, self.running_var, self.weight, self.bias,
+            self.training or not self.track_running_stats,
+            0.0 if self.momentum is None else self.momentum, self.eps,
+        )  # fmt: skip
+        return found.squeeze(0) if alone else found
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """Mean 0 and variance 1 in each channel of each example, (batch, channels, length).
+
+    Parameters are those of `BatchNorm1d`, by default without weight, bias and running statistics.
+
+    >>> import dovetail as dt
+    >>> dt.nn.InstanceNorm1d(2)(dt.ones((1, 2, 4), device="reference")).sum().item()
+    0.0
+    """
+
+    DIMENSIONS = (2, 3)
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """Mean 0 and variance 1 in each channel of each example, (batch, channels, height, width).
+
+    Parameters are those of `InstanceNorm1d`.
+
+    >>> import dovetail as dt
+    >>> dt.nn.InstanceNorm2d(2)(dt.ones((1, 2, 4, 4), device="reference")).sum().item()
+    0.0
+    """
+
+    DIMENSIONS = (3, 4)
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """Mean 0 and variance 1 in each channel of each example, with three axes of space.
+
+    Parameters are those of `InstanceNorm1d`.
+
+    >>> import dovetail as dt
+    >>> dt.nn.InstanceNorm3d(2)(dt.ones((1, 2, 2, 2, 2), device="reference")).sum().item()
+    0.0
+    """
+
+    DIMENSIONS = (4, 5)

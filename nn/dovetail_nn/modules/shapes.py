@@ -1,0 +1,65 @@
+"""Layers that only change shapes: `Flatten`, `Unflatten`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import dovetail as dt
+
+from .module import Module
+
+__all__ = ["Flatten", "Unflatten"]
+
+Tensor: TypeAlias = dt.Tensor
+
+
+class Flatten(Module):
+    """One axis in place of those from `start_dim` to `end_dim`.
+
+    >>> import dovetail as dt
+    >>> dt.nn.Flatten()(dt.zeros((2, 3, 4), device="reference")).shape
+    (2, 12)
+    """
+
+    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
+        super().__init__()
+        self.start_dim, self.end_dim = start_dim, end_dim
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The input, of fewer axes."""
+        return dt.flatten(input, self.start_dim, self.end_dim)
+
+    def extra_repr(self) -> str:
+        """Its axes."""
+        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
+
+
+class Unflatten(Module):
+    """Several axes, of `unflattened_size`, in place of one; one size may be -1.
+
+    >>> import dovetail as dt
+    >>> dt.nn.Unflatten(1, (3, 4))(dt.zeros((2, 12), device="reference")).shape
+    (2, 3, 4)
+    """
+
+    def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
+        super().__init__()
+        if not isinstance(dim, int) or not isinstance(unflattened_size, list | tuple):
+            raise dt.ArgumentTypeError(
+                f"Unflatten: needs an axis and a tuple of sizes, not {dim!r}, {unflattened_size!r}"
+            )
+        self.dim, self.unflattened_size = dim, tuple(unflattened_size)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The input, of more axes. Raises: AxisError, ShapeError."""
+        if not -input.ndim <= self.dim < input.ndim:
+            raise dt.AxisError(f"Unflatten: axis {self.dim} of a tensor of shape {input.shape}")
+        at = self.dim % input.ndim
+        return input.reshape(
+            (*input.shape[:at], *self.unflattened_size, *input.shape[at + 1 :])
+        )
+
+    def extra_repr(self) -> str:
+        """Its axis and sizes."""
+        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
