@@ -1,3 +1,6 @@
 """Functions of networks: PyTorch's names, arguments and defaults; each of tensor operations."""
 
-__all__: list[str] = []
+from . import attention
+from .attention import *
+
+__all__ = [*attention.__all__]
