@@ -68,6 +68,7 @@ from .engine.recording import current as _recorder
 from .environment import whole as whole_setting
 from .errors import ArgumentError, CompileError, DeviceError, DovetailError, InternalError
 from .functions.datatypes import DeviceLike, DTypeLike
+from .functions.rounds import is_of_examples as is_mapping
 from .functions.sorting import order_of
 from .layout import (
     Layout,
@@ -261,6 +262,7 @@ __all__ = [
     "int64",
     "interpret",
     "is_capturing",
+    "is_mapping",
     "jammed_axis",
     "legalize",
     "load",

@@ -4,7 +4,7 @@
 `dt.distributions` distributions, `dt.onnx` the exchange with other libraries.
 """
 
-from . import functional, modules
+from . import functional, modules, packing
 from .modules import *
 
-__all__ = ["functional", *modules.__all__]
+__all__ = ["functional", "packing", *modules.__all__]

@@ -10,14 +10,14 @@ its loops is that of Dao, "FlashAttention-2", 2023.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from itertools import product
 from typing import Any, NamedTuple, TypeAlias
 
 import dovetail as dt
-from dovetail.extend import capabilities
+
+from .small_products import products
 
 __all__ = ["scaled_dot_product_attention"]
 
@@ -217,7 +217,7 @@ def _cuts(batch: Shape, many: int) -> Iterator[Cut]:
     while math.prod(batch[axis + 1 :]) > many:
         axis += 1
     step = many // math.prod(batch[axis + 1 :])
-    for outer in product(*map(range, batch[:axis])):
+    for outer in itertools.product(*map(range, batch[:axis])):
         for a in range(0, batch[axis], step):
             yield (*[slice(i, i + 1) for i in outer], slice(a, min(a + step, batch[axis])))
 
@@ -229,16 +229,6 @@ def _part(x: Tensor, cut: Cut, a: int = 0, b: int | None = None, axis: int = -2)
     if b is None or (a, b) == (0, x.shape[axis]):
         return x
     return x[..., a:b, :] if axis == -2 else x[..., a:b]
-
-
-def _products(x: Tensor) -> AbstractContextManager[None]:
-    """Where products are those of generated kernels: they are quicker in blocks, on processors."""
-    if x.device not in _generated:
-        _generated[x.device] = capabilities(x.device).near > 0
-    return dt.reproducible() if _generated[x.device] else nullcontext()
-
-
-_generated: dict[object, bool] = {}
 
 
 class _Sum:
@@ -280,7 +270,7 @@ class _Attention(dt.autograd.Function):
         how: _How,
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
         ctx.how = how
-        with _products(q):
+        with products(q):
             out, sums = _There(q, k, v, mask, keep, how).made()
         ctx.save_for_backward(q, k, v, mask, keep, out, sums)
         return out, sums
@@ -290,7 +280,7 @@ class _Attention(dt.autograd.Function):
         q, k, v, mask, keep, out, sums = ctx.saved_tensors
         slope = dt.sum(g * out, axis=-1, keepdims=True) - g_sums
         needs = ctx.needs_input_grad
-        with _products(q):
+        with products(q):
             back = _Back((q, k, v, mask), keep, ctx.how, g, sums, slope, needs)
             return (*back.made(), None, None)
 
