@@ -10,7 +10,7 @@ import dovetail as dt
 
 from .. import init
 from ..functional import recurrent as steps
-from ..functional.dropout import dropout as dropped
+from ..functional.dropouts import dropout as dropped
 from ..packing import PackedSequence
 from .module import Module
 from .parameter import Parameter
