@@ -72,6 +72,7 @@ from .functions.convolutions import transposed as transposed_convolution
 from .functions.datatypes import DeviceLike, DTypeLike
 from .functions.jit import look_up_again
 from .functions.places import in_range, read_at
+from .functions.rounds import is_of_examples as is_mapping
 from .functions.sorting import order_of
 from .layout import (
     Layout,
@@ -269,6 +270,7 @@ __all__ = [
     "int64",
     "interpret",
     "is_capturing",
+    "is_mapping",
     "jammed_axis",
     "legalize",
     "load",

@@ -182,7 +182,9 @@ def _fans(name: str, tensor: Tensor) -> tuple[int, int]:
     return tensor.shape[1] * window, tensor.shape[0] * window
 
 
-def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
+def xavier_uniform_(
+    tensor: Tensor, gain: float = 1.0, generator: Generator | None = None
+) -> Tensor:
     """The weight, spread evenly over +-gain * sqrt(6 / (in + out)).
 
     Shapes: (out, in, ...).

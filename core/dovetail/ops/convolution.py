@@ -143,7 +143,9 @@ class _Convolution:
             self._zeros(made, math.prod([e for k in order for e in extents[k]]))
         for chosen in product(*parts):
             if all(p.count for p in chosen):
-                self._part(line, made, order, extents | {"u": tuple([p.count for p in chosen])}, chosen)
+                self._part(
+                    line, made, order, extents | {"u": tuple([p.count for p in chosen])}, chosen
+                )
         return made
 
     def _zeros(self, made: int, n: int) -> None:

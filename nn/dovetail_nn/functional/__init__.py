@@ -3,35 +3,44 @@
 from . import (
     activations,
     along_axis,
+    attention,
     classes,
     convolution,
     distances,
     dropouts,
     embeddings,
     losses,
+    multi_head,
     normalization,
     products,
+    recurrent,
 )
 from .activations import *
 from .along_axis import *
+from .attention import *
 from .classes import *
 from .convolution import *
 from .distances import *
 from .dropouts import *
 from .embeddings import *
 from .losses import *
+from .multi_head import *
 from .normalization import *
 from .products import *
+from .recurrent import *
 
 __all__: list[str] = [
     *activations.__all__,
     *along_axis.__all__,
+    *attention.__all__,
     *classes.__all__,
     *convolution.__all__,
     *distances.__all__,
     *dropouts.__all__,
     *embeddings.__all__,
     *losses.__all__,
+    *multi_head.__all__,
     *normalization.__all__,
     *products.__all__,
+    *recurrent.__all__,
 ]

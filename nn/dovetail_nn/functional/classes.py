@@ -34,7 +34,7 @@ class _Classes:
                 f"{op}: scores of shape {x.shape} have {self.count} classes along axis {axis}, so "
                 f"classes have shape {want}, not {target.shape}"
             )
-        if not (target.dtype.kind in "iu"):
+        if target.dtype.kind not in "iu":
             raise dt.DTypeError(
                 f"{op}: classes are integers, not {target.dtype.name}{list(target.shape)}"
             )

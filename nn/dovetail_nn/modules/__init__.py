@@ -2,6 +2,7 @@
 
 from . import (
     activations,
+    attention,
     containers,
     dropout,
     embedding,
@@ -10,9 +11,12 @@ from . import (
     module,
     normalization,
     parameter,
+    recurrent,
     shapes,
+    transformer,
 )
 from .activations import *
+from .attention import *
 from .containers import *
 from .dropout import *
 from .embedding import *
@@ -21,10 +25,13 @@ from .losses import *
 from .module import *
 from .normalization import *
 from .parameter import *
+from .recurrent import *
 from .shapes import *
+from .transformer import *
 
-__all__ = [
+__all__: list[str] = [
     *activations.__all__,
+    *attention.__all__,
     *containers.__all__,
     *dropout.__all__,
     *embedding.__all__,
@@ -33,5 +40,7 @@ __all__ = [
     *module.__all__,
     *normalization.__all__,
     *parameter.__all__,
+    *recurrent.__all__,
     *shapes.__all__,
+    *transformer.__all__,
 ]

@@ -160,7 +160,9 @@ class Sequential(_Row):
         if not isinstance(times, int):
             return NotImplemented
         if times <= 0:
-            raise dt.ArgumentError(f"Sequential: it can be repeated once or more, not {times} times")
+            raise dt.ArgumentError(
+                f"Sequential: it can be repeated once or more, not {times} times"
+            )
         return Sequential(*[m for _ in range(times) for m in self])
 
     __rmul__ = __mul__

@@ -76,9 +76,7 @@ class Embedding(_Table):
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         self.max_norm, self.norm_type = max_norm, norm_type
         self.scale_grad_by_freq, self.sparse = scale_grad_by_freq, sparse
-        self._make(
-            num_embeddings, embedding_dim, padding_idx, _weight, not _freeze, device, dtype
-        )
+        self._make(num_embeddings, embedding_dim, padding_idx, _weight, not _freeze, device, dtype)
 
     def forward(self, input: Tensor) -> Tensor:
         """See `dt.nn.functional.embedding`."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import dovetail as dt
 
 if TYPE_CHECKING:
-    from .module import Module
+    pass
 
 __all__: list[str] = []
 

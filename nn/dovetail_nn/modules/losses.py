@@ -374,9 +374,7 @@ class MarginRankingLoss(_Margin):
 
     def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
         """See `dt.nn.functional.margin_ranking_loss`."""
-        return F.margin_ranking_loss(
-            input1, input2, target, self.margin, reduction=self.reduction
-        )
+        return F.margin_ranking_loss(input1, input2, target, self.margin, reduction=self.reduction)
 
 
 class CosineEmbeddingLoss(_Margin):

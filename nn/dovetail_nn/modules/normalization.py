@@ -177,9 +177,7 @@ class LocalResponseNorm(Module):
     LocalResponseNorm(2, alpha=0.0001, beta=0.75, k=1.0)
     """
 
-    def __init__(
-        self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
-    ) -> None:
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         super().__init__()
         self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
 
@@ -274,9 +272,7 @@ class _BatchNorm(_Tracked):
         by_batch = self.training or (mean is None and var is None)
         if self.training and not self.track_running_stats:
             mean = var = None
-        return F.batch_norm(
-            input, mean, var, self.weight, self.bias, by_batch, momentum, self.eps
-        )
+        return F.batch_norm(input, mean, var, self.weight, self.bias, by_batch, momentum, self.eps)
 
 
 class BatchNorm1d(_BatchNorm):

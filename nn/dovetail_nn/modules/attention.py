@@ -1,0 +1,115 @@
+"""`MultiheadAttention`; its state's keys are PyTorch's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import dovetail as dt
+
+from .. import init
+from ..functional.multi_head import multi_head_attention_forward
+from .linear import Linear
+from .module import Module
+from .parameter import Parameter
+
+if TYPE_CHECKING:
+    from dovetail.extend import DeviceLike, DTypeLike
+
+__all__ = ["MultiheadAttention"]
+
+Tensor: TypeAlias = dt.Tensor
+
+
+class MultiheadAttention(Module):
+    """Attention of several heads: `dt.nn.functional.multi_head_attention_forward` says more.
+
+    `dropout`: of weights, while the module trains. `add_bias_kv`: one more key and value that are
+    learnt; `add_zero_attn`: one more of zeros. `kdim`, `vdim`: sizes of keys and values, embed_dim
+    for None. `batch_first`: of queries, keys, values and the result.
+    Raises: ShapeError, DTypeError, ArgumentError.
+
+    >>> import dovetail as dt
+    >>> attention = dt.nn.MultiheadAttention(4, 2, device="reference")
+    >>> x = dt.ones((3, 1, 4), device="reference")
+    >>> out, weights = attention(x, x, x)
+    >>> out.shape, weights.shape
+    ((3, 1, 4), (1, 3, 3))
+    """
+
+    in_proj_weight: Tensor | None
+    in_proj_bias: Tensor | None
+    q_proj_weight: Tensor | None
+    k_proj_weight: Tensor | None
+    v_proj_weight: Tensor | None
+    bias_k: Tensor | None
+    bias_v: Tensor | None
+
+    def __init__(
+        self, embed_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True,
+        add_bias_kv: bool = False, add_zero_attn: bool = False, kdim: int | None = None,
+        vdim: int | None = None, batch_first: bool = False, device: DeviceLike = None,
+        dtype: DTypeLike = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        if embed_dim < 1 or num_heads < 1 or embed_dim % num_heads:
+            raise dt.ArgumentError(
+                f"MultiheadAttention: embed_dim {embed_dim} is a multiple of num_heads, which is "
+                f"1 or more, not {num_heads}"
+            )
+        self.embed_dim, self.num_heads, self.dropout = embed_dim, num_heads, dropout
+        self.kdim = embed_dim if kdim is None else kdim
+        self.vdim = embed_dim if vdim is None else vdim
+        self.batch_first, self.add_zero_attn = batch_first, add_zero_attn
+        self.head_dim = embed_dim // num_heads
+        one = self._qkv_same_embed_dim = self.kdim == embed_dim == self.vdim
+        shapes: dict[str, tuple[int, ...] | None] = {
+            "q_proj_weight": None if one else (embed_dim, embed_dim),
+            "k_proj_weight": None if one else (embed_dim, self.kdim),
+            "v_proj_weight": None if one else (embed_dim, self.vdim),
+            "in_proj_weight": (3 * embed_dim, embed_dim) if one else None,
+            "in_proj_bias": (3 * embed_dim,) if bias else None,
+            "bias_k": (1, 1, embed_dim) if add_bias_kv else None,
+            "bias_v": (1, 1, embed_dim) if add_bias_kv else None,
+        }
+        for name, shape in shapes.items():
+            made = None if shape is None else dt.empty(shape, dtype=dtype, device=device)
+            self.register_parameter(name, None if made is None else Parameter(made))
+        self.out_proj = Linear(embed_dim, embed_dim, bias=bias, device=device, dtype=dtype)
+        self._reset_parameters()
+
+    def _reset_parameters(self) -> None:
+        for name in ("in_proj_weight", "q_proj_weight", "k_proj_weight", "v_proj_weight"):
+            weight = getattr(self, name)
+            if weight is not None:
+                init.xavier_uniform_(weight)
+        for bias in (self.in_proj_bias, self.out_proj.bias):
+            if bias is not None:
+                init.constant_(bias, 0.0)
+        for bias in (self.bias_k, self.bias_v):
+            if bias is not None:
+                init.xavier_normal_(bias)
+
+    def forward(
+        self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None = None,
+        need_weights: bool = True, attn_mask: Tensor | None = None,
+        average_attn_weights: bool = True, is_causal: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
+        """What attention gives, and its weights; None unless `need_weights`.
+
+        Masks are bool, True where a key is *not* seen, or floats that are added to scores.
+        `is_causal`: query i sees keys up to i; `attn_mask` may be left out then.
+        """
+        turned = self.batch_first and query.ndim == 3
+        given = [query, key, value]
+        if turned:
+            seen = {id(x): dt.moveaxis(x, 0, 1) for x in given if x.ndim == 3}
+            given = [seen.get(id(x), x) for x in given]
+        out, weights = multi_head_attention_forward(
+            given[0], given[1], given[2], self.embed_dim, self.num_heads, self.in_proj_weight,
+            self.in_proj_bias, self.bias_k, self.bias_v, self.add_zero_attn, self.dropout,
+            self.out_proj.weight, self.out_proj.bias, self.training, key_padding_mask,
+            need_weights, attn_mask, not self._qkv_same_embed_dim, self.q_proj_weight,
+            self.k_proj_weight, self.v_proj_weight, average_attn_weights=average_attn_weights,
+            is_causal=is_causal,
+        )  # fmt: skip
+        return dt.moveaxis(out, 0, 1) if turned else out, weights

@@ -1,0 +1,448 @@
+"""Recurrent layers and their cells: `RNN`, `LSTM`, `GRU`; states' keys are PyTorch's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import dovetail as dt
+
+from .. import init
+from ..functional import recurrent as steps
+from ..functional.dropouts import dropout as dropped
+from ..packing import PackedSequence
+from .module import Module
+from .parameter import Parameter
+
+if TYPE_CHECKING:
+    from dovetail.extend import DeviceLike, DTypeLike
+
+__all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase"]
+
+Tensor: TypeAlias = dt.Tensor
+MODES = {"tanh": "RNN_TANH", "relu": "RNN_RELU"}
+
+
+def _count(name: str, what: str, value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise dt.ArgumentTypeError(f"{name}: {what} is an int, not {value!r}")
+    if value < 1:
+        raise dt.ArgumentError(f"{name}: {what} is 1 or more, not {value}")
+    return value
+
+
+def _weight(shape: Sequence[int], device: DeviceLike, dtype: DTypeLike) -> Tensor:
+    return Parameter(dt.empty(tuple(shape), dtype=dtype, device=device))
+
+
+def _drawn_anew(module: Module, hidden_size: int) -> None:
+    bound = 1 / math.sqrt(hidden_size)
+    for x in module.parameters():
+        init.uniform_(x, -bound, bound)
+
+
+class RNNBase(Module):
+    """What `RNN`, `LSTM` and `GRU` have in common; `mode` is the kind of their steps.
+
+    `num_layers`: each gets what the one before it gives. `dropout`: of what all but the last give,
+    while the module trains. `bidirectional`: each layer runs both ways, and gives both side by
+    side. `proj_size`: of LSTM alone, what the hidden state is made by a product. `batch_first`: of
+    the input and what comes of it, not of states.
+    """
+
+    def __init__(
+        self, mode: str, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
+        batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False,
+        proj_size: int = 0, device: DeviceLike = None, dtype: DTypeLike = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        name = type(self).__name__
+        if mode not in steps.GATES:
+            raise dt.ArgumentError(f"{name}: mode is one of {', '.join(steps.GATES)}, not {mode!r}")
+        self.mode = mode
+        self.input_size = _count(name, "input_size", input_size)
+        self.hidden_size = _count(name, "hidden_size", hidden_size)
+        self.num_layers = _count(name, "num_layers", num_layers)
+        self.bias, self.batch_first, self.bidirectional = bias, batch_first, bidirectional
+        if isinstance(dropout, bool) or not 0 <= dropout <= 1:
+            raise dt.ArgumentError(f"{name}: dropout is from 0 to 1, not {dropout!r}")
+        if proj_size and (mode != "LSTM" or not 0 < proj_size < hidden_size):
+            raise dt.ArgumentError(
+                f"{name}: proj_size is for LSTM alone, and smaller than hidden_size {hidden_size}, "
+                f"not {proj_size!r}"
+            )
+        self.dropout, self.proj_size = float(dropout), proj_size
+        for layer in range(num_layers):
+            for suffix in self._suffixes(layer):
+                for key, shape in self._shapes(layer):
+                    self.register_parameter(key + suffix, _weight(shape, device, dtype))
+        self.reset_parameters()
+
+    def _suffixes(self, layer: int) -> list[str]:
+        return [f"_l{layer}", f"_l{layer}_reverse"][: 2 if self.bidirectional else 1]
+
+    def _shapes(self, layer: int) -> list[tuple[str, tuple[int, ...]]]:
+        """The parameters of a layer in one direction."""
+        gates, out = steps.GATES[self.mode] * self.hidden_size, self.proj_size or self.hidden_size
+        inputs = out * (2 if self.bidirectional else 1) if layer else self.input_size
+        found: list[tuple[str, tuple[int, ...]]] = [
+            ("weight_ih", (gates, inputs)), ("weight_hh", (gates, out)),
+        ]  # fmt: skip
+        if self.bias:
+            found += [("bias_ih", (gates,)), ("bias_hh", (gates,))]
+        if self.proj_size:
+            found.append(("weight_hr", (self.proj_size, self.hidden_size)))
+        return found
+
+    def reset_parameters(self) -> None:
+        """Draws all anew, evenly spread over +-1 / sqrt(hidden_size)."""
+        _drawn_anew(self, self.hidden_size)
+
+    def flatten_parameters(self) -> None:
+        """Does nothing: parameters need not lie side by side here."""
+
+    @property
+    def all_weights(self) -> list[list[Tensor]]:
+        """The parameters of each layer in each direction."""
+        return [
+            [getattr(self, key + suffix) for key, _ in self._shapes(layer)]
+            for layer in range(self.num_layers)
+            for suffix in self._suffixes(layer)
+        ]
+
+    def _weights(self, suffix: str) -> steps.Weights:
+        own = self._parameters
+        return steps.Weights(
+            getattr(self, "weight_ih" + suffix), getattr(self, "weight_hh" + suffix),
+            own.get("bias_ih" + suffix), own.get("bias_hh" + suffix),
+            own.get("weight_hr" + suffix),
+        )  # fmt: skip
+
+    def extra_repr(self) -> str:
+        """Its sizes, and what is not as usual."""
+        said = f"{self.input_size}, {self.hidden_size}"
+        usual = (
+            ("proj_size", 0), ("num_layers", 1), ("bias", True), ("batch_first", False),
+            ("dropout", 0.0), ("bidirectional", False),
+        )  # fmt: skip
+        for key, value in usual:
+            if getattr(self, key) != value:
+                said += f", {key}={getattr(self, key)}"
+        return said
+
+    # --- what it computes
+
+    def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
+        """What the last layer gives at each step, and the states after the last.
+
+        `hx`: the states before the first, zeros for None; of LSTM (h, c).
+        """
+        if isinstance(input, PackedSequence):
+            return self._packed(input, hx)
+        self._require_fitting(input, (2, 3), "(steps, batch, features), or without batch")
+        alone = input.ndim == 2
+        states = self._states(hx, alone)
+        x = dt.expand_dims(input, axis=1) if alone else input
+        x = dt.moveaxis(x, 0, 1) if self.batch_first and not alone else x
+        steps_, batch = x.shape[:2]
+        if not steps_:
+            raise dt.ShapeError(f"{type(self).__name__}: input of shape {input.shape} has no steps")
+        states = self._initial(states, x, batch)
+        out, last = self._run(
+            dt.reshape(x, (steps_ * batch, x.shape[2])), states, (batch,) * steps_
+        )
+        out = dt.reshape(out, (steps_, batch, out.shape[-1]))
+        if alone:
+            out, last = dt.squeeze(out, axis=1), [dt.squeeze(s, axis=1) for s in last]
+        elif self.batch_first:
+            out = dt.moveaxis(out, 0, 1)
+        return out, tuple(last) if self.mode == "LSTM" else last[0]
+
+    def _packed(self, input: PackedSequence, hx: Any) -> tuple[PackedSequence, Any]:
+        data, sizes, found, back = input
+        self._require_fitting(data, (2,), "(elements, features), packed")
+        states = self._initial(self._states(hx, False), data, sizes[0])
+        if found is not None:
+            states = [dt.take(s, found, axis=1) for s in states]
+        out, last = self._run(data, states, sizes)
+        if back is not None:
+            last = [dt.take(s, back, axis=1) for s in last]
+        made = PackedSequence(out, sizes, found, back)
+        return made, tuple(last) if self.mode == "LSTM" else last[0]
+
+    def _require_fitting(self, x: Any, ranks: tuple[int, ...], wanted: str) -> None:
+        name = type(self).__name__
+        if not isinstance(x, dt.Tensor):
+            raise dt.ArgumentTypeError(f"{name}: input is a tensor, not a {type(x).__name__}")
+        if x.ndim not in ranks:
+            raise dt.ShapeError(f"{name}: input of shape {x.shape}: give {wanted}")
+        if x.shape[-1] != self.input_size:
+            raise dt.ShapeError(
+                f"{name}: input of shape {x.shape} has {x.shape[-1]} features, not input_size "
+                f"{self.input_size}"
+            )
+        dtype = self._parameters["weight_ih_l0"].dtype  # type: ignore[union-attr]  # it is there
+        if x.dtype is not dtype:
+            raise dt.DTypeError(
+                f"{name}: input is {x.dtype}, and weights are {dtype}; use x.astype, or module.to"
+            )
+
+    def _states(self, hx: Any, alone: bool) -> list[Tensor] | None:
+        """The states that were given, each with a batch."""
+        name, lstm = type(self).__name__, self.mode == "LSTM"
+        if hx is None:
+            return None
+        pair = isinstance(hx, tuple | list)
+        if pair != lstm or (pair and len(hx) != 2):
+            what = "a pair (h, c)" if lstm else "one tensor"
+            raise dt.ArgumentTypeError(f"{name}: hx is {what}, not a {type(hx).__name__}")
+        given: list[Tensor] = list(hx) if pair else [hx]
+        ranks = 2 if alone else 3
+        for s in given:
+            if s.ndim != ranks:
+                raise dt.ShapeError(
+                    f"{name}: a state of shape {s.shape}, where {ranks} dimensions fit the input"
+                )
+        return [dt.expand_dims(s, axis=1) for s in given] if alone else given
+
+    def _initial(self, states: list[Tensor] | None, x: Tensor, batch: int) -> list[Tensor]:
+        """The states before the first step."""
+        n = self.num_layers * (2 if self.bidirectional else 1)
+        shapes = [(n, batch, self.proj_size or self.hidden_size), (n, batch, self.hidden_size)]
+        shapes = shapes[: 2 if self.mode == "LSTM" else 1]
+        if states is None:
+            return [dt.zeros(s, dtype=x.dtype, device=x.device) for s in shapes]
+        for s, shape in zip(states, shapes, strict=True):
+            if s.shape != shape:
+                raise dt.ShapeError(
+                    f"{type(self).__name__}: a state of shape {s.shape}, where {shape} fits"
+                )
+        return states
+
+    def _run(
+        self, x: Tensor, states: list[Tensor], sizes: tuple[int, ...]
+    ) -> tuple[Tensor, list[Tensor]]:
+        """All layers: what the last gives, and the last states of all."""
+        last: list[tuple[Tensor, ...]] = []
+        for layer in range(self.num_layers):
+            if layer and self.dropout and self.training:
+                x = dropped(x, self.dropout, True)
+            outs = []
+            for reverse, suffix in enumerate(self._suffixes(layer)):
+                state = tuple(s[len(last)] for s in states)
+                how = steps.How(self.mode, sizes, bool(reverse))
+                out, after = steps.layer(x, state, self._weights(suffix), how)
+                outs.append(out)
+                last.append(after)
+            x = outs[0] if len(outs) == 1 else dt.concat(outs, axis=-1)
+        return x, [dt.stack(every) for every in zip(*last, strict=True)]
+
+
+class RNN(RNNBase):
+    """Steps of h' = tanh(w_ih @ x + b_ih + w_hh @ h + b_hh), or with relu: `nonlinearity`.
+
+    `num_layers`, `bias`, `batch_first`, `dropout`, `bidirectional`: see `RNNBase`.
+    Shapes: input (steps, batch, input_size) or without batch; h (layers * directions, batch,
+    hidden_size); the result (steps, batch, directions * hidden_size), and h after the last step. A
+    `PackedSequence` gives one.
+    Raises: ShapeError, DTypeError, ArgumentError.
+
+    >>> import dovetail as dt
+    >>> out, h = dt.nn.RNN(3, 4, device="reference")(dt.ones((5, 2, 3), device="reference"))
+    >>> out.shape, h.shape
+    ((5, 2, 4), (1, 2, 4))
+    """
+
+    def __init__(
+        self, input_size: int, hidden_size: int, num_layers: int = 1, nonlinearity: str = "tanh",
+        bias: bool = True, batch_first: bool = False, dropout: float = 0.0,
+        bidirectional: bool = False, device: DeviceLike = None, dtype: DTypeLike = None,
+    ) -> None:  # fmt: skip
+        self._require_known(nonlinearity)
+        super().__init__(
+            MODES[nonlinearity], input_size, hidden_size, num_layers, bias, batch_first, dropout,
+            bidirectional, 0, device, dtype,
+        )  # fmt: skip
+        self.nonlinearity = nonlinearity
+
+    @staticmethod
+    def _require_known(nonlinearity: object) -> None:
+        if nonlinearity not in MODES:
+            raise dt.ArgumentError(f"RNN: nonlinearity is tanh or relu, not {nonlinearity!r}")
+
+
+class LSTM(RNNBase):
+    """Steps of a long short-term memory: `dt.nn.functional.lstm_cell` says what one does.
+
+    `num_layers`, `bias`, `batch_first`, `dropout`, `bidirectional`, `proj_size`: see `RNNBase`.
+    Shapes: input (steps, batch, input_size) or without batch; h (layers * directions, batch,
+    hidden_size, or proj_size), c (layers * directions, batch, hidden_size); the result (steps,
+    batch, directions * hidden_size), and (h, c) after the last step. A `PackedSequence` gives one.
+    Raises: ShapeError, DTypeError, ArgumentError.
+
+    >>> import dovetail as dt
+    >>> lstm = dt.nn.LSTM(3, 4, 2, bidirectional=True, device="reference")
+    >>> out, (h, c) = lstm(dt.ones((5, 2, 3), device="reference"))
+    >>> lstm, out.shape, h.shape
+    (LSTM(3, 4, num_layers=2, bidirectional=True), (5, 2, 8), (4, 2, 4))
+    """
+
+    def __init__(
+        self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
+        batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False,
+        proj_size: int = 0, device: DeviceLike = None, dtype: DTypeLike = None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            "LSTM", input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional,
+            proj_size, device, dtype,
+        )  # fmt: skip
+
+
+class GRU(RNNBase):
+    """Steps of gated recurrent units: `dt.nn.functional.gru_cell` says what one does.
+
+    `num_layers`, `bias`, `batch_first`, `dropout`, `bidirectional`: see `RNNBase`.
+    Shapes: as of `RNN`.
+    Raises: ShapeError, DTypeError, ArgumentError.
+
+    >>> import dovetail as dt
+    >>> gru = dt.nn.GRU(3, 4, batch_first=True, device="reference")
+    >>> out, h = gru(dt.ones((2, 5, 3), device="reference"))
+    >>> out.shape, h.shape
+    ((2, 5, 4), (1, 2, 4))
+    """
+
+    def __init__(
+        self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
+        batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False,
+        device: DeviceLike = None, dtype: DTypeLike = None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            "GRU", input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional,
+            0, device, dtype,
+        )  # fmt: skip
+
+
+# --- cells ----------------------------------------------------------------------------------------
+
+
+class RNNCellBase(Module):
+    """What cells have in common: weight_ih, weight_hh, and biases unless `bias` is False."""
+
+    weight_ih: Tensor
+    weight_hh: Tensor
+    bias_ih: Tensor | None
+    bias_hh: Tensor | None
+
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool, num_chunks: int,
+        device: DeviceLike = None, dtype: DTypeLike = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        name = type(self).__name__
+        self.input_size = _count(name, "input_size", input_size)
+        self.hidden_size = _count(name, "hidden_size", hidden_size)
+        self.bias, n = bias, num_chunks * hidden_size
+        self.weight_ih = _weight((n, input_size), device, dtype)
+        self.weight_hh = _weight((n, hidden_size), device, dtype)
+        for key in ("bias_ih", "bias_hh"):
+            self.register_parameter(key, _weight((n,), device, dtype) if bias else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws all anew, evenly spread over +-1 / sqrt(hidden_size)."""
+        _drawn_anew(self, self.hidden_size)
+
+    def extra_repr(self) -> str:
+        """Its sizes, and what is not as usual."""
+        return f"{self.input_size}, {self.hidden_size}" + ("" if self.bias else ", bias=False")
+
+    def _stepped(self, mode: str, x: Tensor, hx: tuple[Tensor, ...] | None) -> tuple[Tensor, ...]:
+        name = type(self).__name__
+        if x.ndim not in (1, 2):
+            raise dt.ShapeError(
+                f"{name}: input of shape {x.shape}: give (batch, features), or (features,)"
+            )
+        if hx is None:
+            zeros = dt.zeros((*x.shape[:-1], self.hidden_size), dtype=x.dtype, device=x.device)
+            hx = (zeros, zeros) if mode == "LSTM" else (zeros,)
+        weights = steps.Weights(self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+        return steps.cell(name, mode, x, hx, weights)
+
+
+class RNNCell(RNNCellBase):
+    """One step of `RNN`: the hidden state after it.
+
+    Shapes: input (batch, input_size) and h (batch, hidden_size), or both without batch.
+    Raises: ShapeError, DTypeError, ArgumentError.
+
+    >>> import dovetail as dt
+    >>> dt.nn.RNNCell(3, 4, device="reference")(dt.ones((2, 3), device="reference")).shape
+    (2, 4)
+    """
+
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh",
+        device: DeviceLike = None, dtype: DTypeLike = None,
+    ) -> None:  # fmt: skip
+        RNN._require_known(nonlinearity)
+        super().__init__(input_size, hidden_size, bias, 1, device, dtype)
+        self.nonlinearity = nonlinearity
+
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
+        """The hidden state after a step; zeros before it where `hx` is None."""
+        return self._stepped(MODES[self.nonlinearity], input, None if hx is None else (hx,))[0]
+
+    def extra_repr(self) -> str:
+        """Its sizes, and what is not as usual."""
+        also = "" if self.nonlinearity == "tanh" else f", nonlinearity={self.nonlinearity}"
+        return super().extra_repr() + also
+
+
+class LSTMCell(RNNCellBase):
+    """One step of `LSTM`: the hidden state and the cell state after it.
+
+    Shapes: input (batch, input_size), h and c (batch, hidden_size), or all without batch.
+    Raises: ShapeError, DTypeError, ArgumentError.
+
+    >>> import dovetail as dt
+    >>> h, c = dt.nn.LSTMCell(3, 4, device="reference")(dt.ones((2, 3), device="reference"))
+    >>> h.shape, c.shape
+    ((2, 4), (2, 4))
+    """
+
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, device: DeviceLike = None,
+        dtype: DTypeLike = None,
+    ) -> None:  # fmt: skip
+        super().__init__(input_size, hidden_size, bias, 4, device, dtype)
+
+    def forward(
+        self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Both states after a step; zeros before it where `hx` is None."""
+        h, c = self._stepped("LSTM", input, hx)
+        return h, c
+
+
+class GRUCell(RNNCellBase):
+    """One step of `GRU`: the hidden state after it.
+
+    Shapes: input (batch, input_size) and h (batch, hidden_size), or both without batch.
+    Raises: ShapeError, DTypeError, ArgumentError.
+
+    >>> import dovetail as dt
+    >>> dt.nn.GRUCell(3, 4, device="reference")(dt.ones((2, 3), device="reference")).shape
+    (2, 4)
+    """
+
+    def __init__(
+        self, input_size: int, hidden_size: int, bias: bool = True, device: DeviceLike = None,
+        dtype: DTypeLike = None,
+    ) -> None:  # fmt: skip
+        super().__init__(input_size, hidden_size, bias, 3, device, dtype)
+
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
+        """The hidden state after a step; zeros before it where `hx` is None."""
+        return self._stepped("GRU", input, None if hx is None else (hx,))[0]

@@ -1,0 +1,346 @@
+"""Transformers: layers of attention and of two products, of an encoder and of a decoder."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import dovetail as dt
+
+from .. import init
+from ..functional.activations import gelu, relu
+from .attention import MultiheadAttention
+from .containers import ModuleList
+from .dropout import Dropout
+from .linear import Linear
+from .module import Module
+from .normalization import LayerNorm
+
+if TYPE_CHECKING:
+    from dovetail.extend import DeviceLike, DTypeLike
+
+__all__ = [
+    "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder",
+    "TransformerEncoderLayer",
+]  # fmt: skip
+
+Tensor: TypeAlias = dt.Tensor
+Activation: TypeAlias = Callable[[Tensor], Tensor]
+ACTIVATIONS: dict[str, Activation] = {"relu": relu, "gelu": gelu}
+
+
+def _activation(name: str, given: str | Activation) -> Activation:
+    found = ACTIVATIONS.get(given) if isinstance(given, str) else given
+    if found is None:
+        raise dt.ArgumentError(
+            f"{name}: activation is relu, gelu or a function of a tensor, not {given!r}"
+        )
+    return found
+
+
+class _Layer(Module):
+    """What layers of an encoder and of a decoder have in common: both products, and norms."""
+
+    def _make_products(
+        self, d_model: int, dim_feedforward: int, dropout: float, bias: bool, options: Any
+    ) -> None:
+        self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **options)
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, bias=bias, **options)
+
+    def _make_norms(self, n: int, size: int, eps: float, bias: bool, options: Any) -> None:
+        for k in range(1, n + 1):
+            setattr(self, f"norm{k}", LayerNorm(size, eps=eps, bias=bias, **options))
+
+    def _make_dropouts(self, n: int, dropout: float) -> None:
+        for k in range(1, n + 1):
+            setattr(self, f"dropout{k}", Dropout(dropout))
+
+    def _attended(
+        self, attention: MultiheadAttention, k: int, x: Tensor, keys: Tensor,
+        mask: Tensor | None, padding: Tensor | None, causal: bool,
+    ) -> Tensor:  # fmt: skip
+        """What dropout k leaves of attention."""
+        out, _ = attention(
+            x, keys, keys, attn_mask=mask, key_padding_mask=padding, is_causal=causal,
+            need_weights=False,
+        )  # fmt: skip
+        found: Tensor = getattr(self, f"dropout{k}")(out)
+        return found
+
+    def _multiplied(self, k: int, x: Tensor) -> Tensor:
+        """What dropout k leaves of both products."""
+        made = self.linear2(self.dropout(self.activation(self.linear1(x))))
+        found: Tensor = getattr(self, f"dropout{k}")(made)
+        return found
+
+    def _beside(self, k: int, x: Tensor, block: Callable[[Tensor], Tensor]) -> Tensor:
+        """A block and what goes past it, with norm k before the block or after both."""
+        norm = getattr(self, f"norm{k}")
+        found: Tensor = x + block(norm(x)) if self.norm_first else norm(x + block(x))
+        return found
+
+
+class TransformerEncoderLayer(_Layer):
+    """Attention of a sequence to itself, and two products, each beside what goes past it.
+
+    `activation`: "relu", "gelu" or a function. `norm_first`: norms come before attention and
+    products, not after them. `batch_first`: of the input and the result.
+    Shapes: as of `MultiheadAttention`, d_model being embed_dim.
+    Raises: ShapeError, DTypeError, ArgumentError.
+    Source: Vaswani et al., "Attention is all you need", 2017.
+
+    >>> import dovetail as dt
+    >>> layer = dt.nn.TransformerEncoderLayer(4, 2, 8, device="reference").eval()
+    >>> layer(dt.ones((3, 1, 4), device="reference")).shape
+    (3, 1, 4)
+    """
+
+    def __init__(
+        self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
+        activation: str | Activation = relu, layer_norm_eps: float = 1e-5,
+        batch_first: bool = False, norm_first: bool = False, bias: bool = True,
+        device: DeviceLike = None, dtype: DTypeLike = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        options = {"device": device, "dtype": dtype}
+        self.self_attn = MultiheadAttention(
+            d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first, **options
+        )
+        self._make_products(d_model, dim_feedforward, dropout, bias, options)
+        self.norm_first = norm_first
+        self._make_norms(2, d_model, layer_norm_eps, bias, options)
+        self._make_dropouts(2, dropout)
+        self.activation = _activation(type(self).__name__, activation)
+
+    def forward(
+        self, src: Tensor, src_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None, is_causal: bool = False,
+    ) -> Tensor:  # fmt: skip
+        """What the layer makes of a sequence.
+
+        Masks are bool, True where a key is *not* seen, or floats that are added to scores.
+        `is_causal`: position i sees positions up to i; `src_mask` may be left out then.
+        """
+
+        def attended(x: Tensor) -> Tensor:
+            masks = src_mask, src_key_padding_mask
+            return self._attended(self.self_attn, 1, x, x, *masks, is_causal)
+
+        x = self._beside(1, src, attended)
+        return self._beside(2, x, lambda x: self._multiplied(2, x))
+
+
+class TransformerDecoderLayer(_Layer):
+    """Attention of a sequence to itself and to another, and two products.
+
+    Arguments: those of `TransformerEncoderLayer`.
+    Shapes: as of `MultiheadAttention`, d_model being embed_dim.
+    Raises: ShapeError, DTypeError, ArgumentError.
+
+    >>> import dovetail as dt
+    >>> layer = dt.nn.TransformerDecoderLayer(4, 2, 8, device="reference").eval()
+    >>> x, memory = (dt.ones((n, 1, 4), device="reference") for n in (3, 5))
+    >>> layer(x, memory).shape
+    (3, 1, 4)
+    """
+
+    def __init__(
+        self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
+        activation: str | Activation = relu, layer_norm_eps: float = 1e-5,
+        batch_first: bool = False, norm_first: bool = False, bias: bool = True,
+        device: DeviceLike = None, dtype: DTypeLike = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        options = {"device": device, "dtype": dtype}
+        self.self_attn, self.multihead_attn = (
+            MultiheadAttention(
+                d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first, **options
+            )
+            for _ in range(2)
+        )
+        self._make_products(d_model, dim_feedforward, dropout, bias, options)
+        self.norm_first = norm_first
+        self._make_norms(3, d_model, layer_norm_eps, bias, options)
+        self._make_dropouts(3, dropout)
+        self.activation = _activation(type(self).__name__, activation)
+
+    def forward(
+        self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None, tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None, tgt_is_causal: bool = False,
+        memory_is_causal: bool = False,
+    ) -> Tensor:  # fmt: skip
+        """What the layer makes of a sequence that looks at `memory`; masks as of an encoder's."""
+
+        def to_itself(x: Tensor) -> Tensor:
+            masks = tgt_mask, tgt_key_padding_mask
+            return self._attended(self.self_attn, 1, x, x, *masks, tgt_is_causal)
+
+        def to_memory(x: Tensor) -> Tensor:
+            masks = memory_mask, memory_key_padding_mask
+            return self._attended(self.multihead_attn, 2, x, memory, *masks, memory_is_causal)
+
+        x = self._beside(2, self._beside(1, tgt, to_itself), to_memory)
+        return self._beside(3, x, lambda x: self._multiplied(3, x))
+
+
+def _copies(name: str, layer: Module, n: int) -> ModuleList:
+    if n < 0:
+        raise dt.ArgumentError(f"{name}: num_layers is 0 or more, not {n}")
+    return ModuleList([copy.deepcopy(layer) for _ in range(n)])
+
+
+class TransformerEncoder(Module):
+    """Layers one after the other, and a norm after them: copies of one `encoder_layer`.
+
+    `enable_nested_tensor`, `mask_check`: taken for PyTorch's sake; nothing depends on them.
+
+    >>> import dovetail as dt
+    >>> layer = dt.nn.TransformerEncoderLayer(4, 2, 8, device="reference")
+    >>> encoder = dt.nn.TransformerEncoder(layer, 2).eval()
+    >>> encoder(dt.ones((3, 1, 4), device="reference")).shape
+    (3, 1, 4)
+    """
+
+    def __init__(
+        self, encoder_layer: Module, num_layers: int, norm: Module | None = None,
+        enable_nested_tensor: bool = True, mask_check: bool = True,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.layers = _copies(type(self).__name__, encoder_layer, num_layers)
+        self.num_layers, self.norm = num_layers, norm
+
+    def forward(
+        self, src: Tensor, mask: Tensor | None = None, src_key_padding_mask: Tensor | None = None,
+        is_causal: bool | None = None,
+    ) -> Tensor:  # fmt: skip
+        """What the layers make of a sequence; None for `is_causal` takes `mask` as it is."""
+        x = src
+        for layer in self.layers:
+            x = layer(x, mask, src_key_padding_mask, bool(is_causal))
+        return x if self.norm is None else self.norm(x)  # type: ignore[no-any-return]  # a tensor
+
+
+class TransformerDecoder(Module):
+    """Layers one after the other, and a norm after them: copies of one `decoder_layer`.
+
+    >>> import dovetail as dt
+    >>> layer = dt.nn.TransformerDecoderLayer(4, 2, 8, device="reference")
+    >>> x, memory = (dt.ones((n, 1, 4), device="reference") for n in (3, 5))
+    >>> dt.nn.TransformerDecoder(layer, 2).eval()(x, memory).shape
+    (3, 1, 4)
+    """
+
+    def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
+        super().__init__()
+        self.layers = _copies(type(self).__name__, decoder_layer, num_layers)
+        self.num_layers, self.norm = num_layers, norm
+
+    def forward(
+        self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None, tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None, tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Tensor:  # fmt: skip
+        """What the layers make of a sequence that looks at `memory`."""
+        x = tgt
+        for layer in self.layers:
+            x = layer(
+                x, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask,
+                bool(tgt_is_causal), memory_is_causal,
+            )  # fmt: skip
+        return x if self.norm is None else self.norm(x)  # type: ignore[no-any-return]  # a tensor
+
+
+class Transformer(Module):
+    """An encoder, and a decoder that looks at what it gives.
+
+    `custom_encoder`, `custom_decoder`: modules in place of them. Other arguments: those of the
+    layers.
+    Shapes: src (s, n, d_model), tgt (t, n, d_model), the result (t, n, d_model); without n, or with
+    `batch_first` n in front.
+    Raises: ShapeError, DTypeError, ArgumentError.
+
+    >>> import dovetail as dt
+    >>> model = dt.nn.Transformer(4, 2, 1, 1, 8, device="reference").eval()
+    >>> src, tgt = (dt.ones((n, 1, 4), device="reference") for n in (5, 3))
+    >>> model(src, tgt).shape
+    (3, 1, 4)
+    """
+
+    encoder: Module
+    decoder: Module
+
+    def __init__(
+        self, d_model: int = 512, nhead: int = 8, num_encoder_layers: int = 6,
+        num_decoder_layers: int = 6, dim_feedforward: int = 2048, dropout: float = 0.1,
+        activation: str | Activation = relu, custom_encoder: Module | None = None,
+        custom_decoder: Module | None = None, layer_norm_eps: float = 1e-5,
+        batch_first: bool = False, norm_first: bool = False, bias: bool = True,
+        device: DeviceLike = None, dtype: DTypeLike = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        options: dict[str, Any] = {"device": device, "dtype": dtype}
+        given = (
+            d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first,
+            norm_first, bias,
+        )  # fmt: skip
+
+        def norm() -> LayerNorm:
+            return LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **options)
+
+        if custom_encoder is None:
+            layer: Module = TransformerEncoderLayer(*given, **options)
+            self.encoder = TransformerEncoder(layer, num_encoder_layers, norm())
+        else:
+            self.encoder = custom_encoder
+        if custom_decoder is None:
+            layer = TransformerDecoderLayer(*given, **options)
+            self.decoder = TransformerDecoder(layer, num_decoder_layers, norm())
+        else:
+            self.decoder = custom_decoder
+        self._reset_parameters()
+        self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
+
+    def _reset_parameters(self) -> None:
+        for x in self.parameters():
+            if x.ndim > 1:
+                init.xavier_uniform_(x)
+
+    def forward(
+        self, src: Tensor, tgt: Tensor, src_mask: Tensor | None = None,
+        tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None, tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None, src_is_causal: bool | None = None,
+        tgt_is_causal: bool | None = None, memory_is_causal: bool = False,
+    ) -> Tensor:  # fmt: skip
+        """What the decoder makes of `tgt`, looking at what the encoder makes of `src`."""
+        if src.ndim != tgt.ndim or src.shape[-1] != self.d_model or tgt.shape[-1] != self.d_model:
+            raise dt.ShapeError(
+                f"Transformer: src and tgt have shapes {src.shape} and {tgt.shape}; give "
+                f"(length, batch, {self.d_model}), or both without batch"
+            )
+        axis = 0 if self.batch_first else 1
+        if src.ndim == 3 and src.shape[axis] != tgt.shape[axis]:
+            raise dt.ShapeError(
+                f"Transformer: src of shape {src.shape} and tgt of shape {tgt.shape} differ in "
+                f"axis {axis}, the batch"
+            )
+        memory = self.encoder(src, src_mask, src_key_padding_mask, src_is_causal)
+        made: Tensor = self.decoder(
+            tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask,
+            tgt_is_causal, memory_is_causal,
+        )  # fmt: skip
+        return made
+
+    @staticmethod
+    def generate_square_subsequent_mask(
+        sz: int, device: DeviceLike = None, dtype: DTypeLike = None
+    ) -> Tensor:
+        """A causal mask that is added to scores: -inf above the diagonal, zeros below and on it."""
+        at = dt.arange(sz, device=device)
+        zeros = dt.zeros((sz, sz), dtype=dtype, device=device)
+        return dt.where(at[:, None] >= at, zeros, -math.inf)
