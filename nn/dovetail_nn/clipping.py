@@ -28,7 +28,8 @@ def get_total_norm(
     Raises: GradientError, DTypeError for what are no tensors.
 
     >>> import dovetail as dt
-    >>> float(dt.nn.clipping.get_total_norm([dt.asarray([3.0, 4.0], device="reference")]))
+    >>> from dovetail.nn.clipping import get_total_norm
+    >>> float(get_total_norm([dt.asarray([3.0, 4.0], device="reference")]))
     5.0
     """
     found = _listed("get_total_norm", tensors)
@@ -59,9 +60,10 @@ def clip_grad_norm_(
     Raises: ArgumentError for a norm below 0, GradientError, DTypeError.
 
     >>> import dovetail as dt
+    >>> from dovetail.nn.clipping import clip_grad_norm_
     >>> w = dt.zeros(2, device="reference").requires_grad_()
     >>> (w * dt.asarray([3.0, 4.0], device="reference")).sum().backward()
-    >>> float(dt.nn.clipping.clip_grad_norm_([w], 1.0)), [round(v, 3) for v in w.grad.tolist()]
+    >>> float(clip_grad_norm_([w], 1.0)), [round(v, 3) for v in w.grad.tolist()]
     (5.0, [0.6, 0.8])
     """
     found = _listed("clip_grad_norm_", parameters)
@@ -80,9 +82,10 @@ def clip_grads_with_norm_(
     Raises: ArgumentError, DTypeError.
 
     >>> import dovetail as dt
+    >>> from dovetail.nn.clipping import clip_grads_with_norm_
     >>> w = dt.zeros(1, device="reference").requires_grad_()
     >>> w.sum().backward()
-    >>> dt.nn.clipping.clip_grads_with_norm_([w], 1.0, dt.asarray(4.0, device="reference"))
+    >>> clip_grads_with_norm_([w], 1.0, dt.asarray(4.0, device="reference"))
     >>> round(float(w.grad), 3)
     0.25
     """
@@ -104,9 +107,10 @@ def clip_grad_value_(
     Raises: ArgumentError for a value below 0, DTypeError.
 
     >>> import dovetail as dt
+    >>> from dovetail.nn.clipping import clip_grad_value_
     >>> w = dt.zeros(2, device="reference").requires_grad_()
     >>> (w * dt.asarray([3.0, -0.5], device="reference")).sum().backward()
-    >>> dt.nn.clipping.clip_grad_value_([w], 1.0)
+    >>> clip_grad_value_([w], 1.0)
     >>> w.grad.tolist()
     [1.0, -0.5]
     """

@@ -5,10 +5,11 @@ from __future__ import annotations
 from heapq import heappop, heappush
 
 from ..errors import DeviceError, DovetailError, DTypeError, GradientError, ShapeError
+from ..graph.expr import spec
 from ..ops import table as ops
 from ..settings import DEPTH_LIMIT, current, record, restore
 from ..tensor.host import evaluate
-from ..tensor.tensor import Tensor, strided
+from ..tensor.tensor import Tensor
 from ..tensor.verbs import apply
 from .tape import Kept, Leaf, Node, Sent, keep
 
@@ -21,7 +22,8 @@ def checked(name: str, what: str, node_: Node, g: object) -> Tensor:
     """`g`, where it has the spec of the tensor. Raises: DTypeError, ShapeError, DeviceError."""
     if not isinstance(g, Tensor):
         raise DTypeError(f"{name}: {what} is a {type(g).__name__}, not a tensor")
-    want, have = node_.spec, strided(name, g)._expr.spec
+    want = node_.spec
+    have = g._expr.spec if type(g) is Tensor else spec(g.shape, g.dtype, g.device)
     if have is not want:
         kind: type[DovetailError] = ShapeError if have.shape != want.shape else DTypeError
         kind = kind if have.device is want.device else DeviceError
@@ -63,9 +65,13 @@ class Collected:
             for n, g in self.reached.items():
                 if n.grad is not None:
                     g = n.grad + g
+                elif type(g) is not Tensor:  # of another layout: a sum makes a new one
+                    made.append((n, g))
+                    continue
                 elif g._expr.op is None or id(g._expr) in self.given or n.hooks:
                     g = apply(ops.COPY, (g,))
-                self.given.add(id(g._expr))
+                if type(g) is Tensor:
+                    self.given.add(id(g._expr))
                 made.append((n, g))
         finally:
             restore(before)

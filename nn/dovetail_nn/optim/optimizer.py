@@ -351,7 +351,7 @@ class Optimizer:
             for p, kept in self.state.items()
             if isinstance(p, dt.Tensor) and id(p) in number and kept
         }
-        return {"state": {i: state[i] for i in sorted(state)}, "param_groups": groups}
+        return {"state": {i: state[i] for i in sorted(state) if state[i]}, "param_groups": groups}
 
     def _shown(self, p: dt.Tensor, kept: State) -> State:
         """What is kept of a parameter, numbers as tensors."""
