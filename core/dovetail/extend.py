@@ -4,6 +4,7 @@ See docs/writing-a-backend.md. First-party backends use this module and nothing 
 layout also uses the public functions.
 """
 
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
 from pluggy import HookimplMarker
@@ -144,6 +145,7 @@ from .tensor.other_layouts import (
     scatter_rows,
 )
 from .tensor.tensor import required
+from .tensor.together import write_together
 from .tensor.verbs import apply, reduce
 
 hookimpl = HookimplMarker("dovetail")
@@ -157,6 +159,16 @@ def is_capturing() -> bool:
 def capabilities(device: Device) -> Capabilities:
     """What a device can do; it is opened for that if it is not in use."""
     return open_device(device).backend.info.capabilities
+
+
+def read_each_call(read: Callable[[], Sequence[float]], count: int) -> Sequence[float]:
+    """So many floats that `read` gives: operands of tensors as they are.
+
+    A captured function asks `read` for them anew at each call (an optimiser's rate and its count of
+    steps): what is computed of them in Python is not, so `read` is to compute all that is needed.
+    """
+    recorder = _recorder()
+    return read() if recorder is None else recorder.read(read, count)
 
 
 def uncaptured() -> AbstractContextManager[None]:
@@ -282,6 +294,7 @@ __all__ = [
     "parse_kernel",
     "print_kernel",
     "read_at",
+    "read_each_call",
     "reduce",
     "reduce_loop",
     "reduces_long",
@@ -310,4 +323,5 @@ __all__ = [
     "verify",
     "walk",
     "whole_setting",
+    "write_together",
 ]  # fmt: skip

@@ -5,10 +5,11 @@ from __future__ import annotations
 from heapq import heappop, heappush
 
 from ..errors import DeviceError, DovetailError, DTypeError, GradientError, ShapeError
+from ..graph.expr import spec
 from ..ops import table as ops
 from ..settings import DEPTH_LIMIT, current, record, restore
 from ..tensor.host import evaluate
-from ..tensor.tensor import Tensor, strided
+from ..tensor.tensor import Tensor
 from ..tensor.verbs import apply
 from .tape import Kept, Leaf, Node, Sent, keep
 
@@ -81,9 +82,8 @@ class Collected:
                 if type(g) is not Tensor:  # of another layout, which nobody writes into
                     made.append((n, g))
                     continue
-                if n.grad is not None:
-                    pass
-                elif g._expr.op is None or id(g._expr) in self.given or n.hooks:
+                shared = g._expr.op is None or id(g._expr) in self.given or n.hooks
+                if n.grad is None and shared:
                     g = apply(ops.COPY, (g,))
                 self.given.add(id(g._expr))
                 made.append((n, g))

@@ -288,7 +288,7 @@ class Effect(Act):
     def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
         made = self.action()
         if self.variable is not None:
-            env[self.variable : self.variable + 2] = made
+            env[self.variable : self.variable + len(made)] = made
 
 
 class Program:

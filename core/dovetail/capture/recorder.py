@@ -340,6 +340,16 @@ class Recorder(Slots):
         """See `recording.Recorder`."""
         self.environment.tag(args, self._drawn)
 
+    def read(self, read: Callable[[], Sequence[float]], count: int) -> Sequence[float]:
+        """See `recording.Recorder`."""
+        given = [1.0] * count if self.dry else read()
+        found = [x * 1.0 for x in given]  # objects of their own, by which they are known again
+        variables = [self.environment.variable(x) for x in found]
+        for x, v in zip(found, variables, strict=True):
+            self.environment.tag(x, (v,))
+        self.acts.append(Effect(read, variables[0] if variables else None))
+        return found
+
     def act(self, action: Callable[[], object]) -> None:
         """See `recording.Recorder`."""
         if not self.dry:

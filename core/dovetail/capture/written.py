@@ -128,7 +128,7 @@ class Writer:
             return ["draw", action.args[0], a.variable]
         raise CaptureError(
             "save_function: only draws from the default random generator are in a file, no other "
-            "generators, and no seeds"
+            "generators, no seeds, and no numbers that the host gives, as an optimiser's rate is"
         )
 
     def _part(self, p: Part) -> Json:

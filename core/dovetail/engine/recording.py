@@ -67,6 +67,9 @@ class Recorder(Protocol):
     ) -> None:  # fmt: skip
         """Calls something with handles and offsets of leaves and numbers, and notes that."""
 
+    def read(self, read: Callable[[], Sequence[float]], count: int) -> Sequence[float]:
+        """So many numbers that the host gives; every replay asks for them anew in this place."""
+
     def act(self, action: Callable[[], object]) -> None:
         """Does something that every replay is to do in the same place."""
 

@@ -209,17 +209,21 @@ class Call:
                 return False
             if self._begin(b.tensor, e) - self._begin(b.base, base) != b.apart:
                 return False
+        if not self.written:
+            return True
+        over: dict[int, int] = {}  # id of a storage -> an input that is over it
+        for k in self.inputs:
+            e = exprs[k]
+            if over.setdefault(id(e.storage), k) != k:
+                over[id(e.storage)] = NONE  # several are
         for n in self.written:
             e = exprs[n]
             storage = e.storage
-            if storage.read_only:
+            if storage.read_only or over[id(storage)] == NONE:
                 return False
             w = self.wanted[n]
             if not w.taped and is_taped(tensors[n]):
                 return False
-            for k in self.inputs:
-                if k != n and exprs[k].storage is storage:
-                    return False
         return True
 
     def _begin(self, n: int, e: Expr) -> int:

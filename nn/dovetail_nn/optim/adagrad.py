@@ -1,0 +1,248 @@
+"""Adagrad, RMSprop and Adadelta: steps scaled by squares of the gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import dovetail as dt
+
+from .optimizer import Group, Optimizer, Parameters, State, checked, number
+from .sgd import rows_of
+
+__all__ = ["Adadelta", "Adagrad", "RMSprop"]
+
+
+class _Scaled(Optimizer):
+    """What they have in common."""
+
+    def _options(self, group: Group) -> Hashable:
+        return (
+            bool(group["maximize"]), group["weight_decay"] != 0, bool(group.get("centered")),
+            group.get("momentum", 0) > 0,
+        )  # fmt: skip
+
+
+def _decayed(options: tuple[bool, ...], decay: float, p: dt.Tensor, g: dt.Tensor) -> dt.Tensor:
+    """The gradient, turned and decayed as options say."""
+    g = -g if options[0] else g
+    return g + p * decay if options[1] else g
+
+
+class Adagrad(_Scaled):
+    """Steps by the gradient over the root of the sum of all its squares.
+
+    `lr_decay`: the rate is lr / (1 + steps * lr_decay). `initial_accumulator_value`: what the sum
+    begins with. `weight_decay`, `eps`, `maximize`: as Adam's. A sparse gradient reads and writes
+    the rows that it has, and no others.
+    Raises: ArgumentError for numbers that are out of range.
+    Source: Duchi, Hazan and Singer, Adaptive subgradient methods (2011).
+
+    >>> import dovetail as dt
+    >>> w = dt.ones(2, device="reference").requires_grad_()
+    >>> opt = dt.optim.Adagrad([w], lr=0.5)
+    >>> w.sum().backward()
+    >>> opt.step()
+    >>> w.tolist()
+    [0.5, 0.5]
+    """
+
+    def __init__(
+        self,
+        params: Parameters,
+        lr: float | dt.Tensor = 1e-2,
+        lr_decay: float = 0,
+        weight_decay: float = 0,
+        initial_accumulator_value: float = 0,
+        eps: float = 1e-10,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        options = {
+            "lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay,
+            "initial_accumulator_value": initial_accumulator_value, "foreach": foreach,
+            "maximize": maximize, "differentiable": differentiable, "fused": fused,
+        }  # fmt: skip
+        super().__init__(params, options)
+        for group in self.param_groups:
+            for p in group["params"]:
+                self.state[p] = self._begun(group, p)
+
+    def _check(self, group: Group) -> None:
+        checked(
+            self._name, group, lr=0.0, lr_decay=0.0, weight_decay=0.0,
+            initial_accumulator_value=0.0, eps=0.0,
+        )  # fmt: skip
+
+    def _names(self, group: Group) -> tuple[str, ...]:
+        return ("sum",)
+
+    def _begun(self, group: Group, p: dt.Tensor) -> State:
+        begin = group["initial_accumulator_value"]
+        return {"step": 0.0, "sum": dt.full_like(p.detach(), begin)}
+
+    def _rate(self, group: Group, step: float) -> float:
+        return number(group["lr"]) / (1.0 + (step - 1.0) * group["lr_decay"])
+
+    def _numbers(self, group: Group, step: float, kept: State) -> tuple[float, ...]:
+        return self._rate(group, step), number(group["weight_decay"]), number(group["eps"])
+
+    @staticmethod
+    def rule(
+        options: Any, numbers: Any, p: dt.Tensor, g: dt.Tensor, *kept: dt.Tensor
+    ) -> tuple[dt.Tensor, ...]:
+        """What a parameter and its sum become."""
+        rate, decay, eps = numbers
+        g = _decayed(options, decay, p, g)
+        total = kept[0] + g * g
+        return p - g * rate / (dt.sqrt(total) + eps), total
+
+    def _update_sparse(self, group: Group, p: dt.Tensor, g: dt.Tensor, kept: State) -> None:
+        if group["weight_decay"] != 0:
+            raise dt.LayoutError(
+                f"{self._name}: weight_decay does not go with sparse gradients; it would change "
+                "every row: use 0, or p.grad.to_dense()"
+            )
+        at, values = rows_of(self._name, g)
+        rate = self._rate(group, kept["step"] + 1.0) * (-1 if group["maximize"] else 1)
+        total = dt.take(kept["sum"], at, axis=0) + values * values
+        step = values * -rate / (dt.sqrt(total) + number(group["eps"]))
+        rows = dt.take(p.detach(), at, axis=0) + step
+        dt.evaluate(total, rows)
+        kept["sum"][at] = total
+        p.detach()[at] = rows
+        kept["step"] += 1.0
+
+
+class RMSprop(_Scaled):
+    """Steps by the gradient over the root of a mean of its squares.
+
+    `alpha`: how slowly the mean follows. `centered`: less the square of the gradient's own mean.
+    `momentum`: of the scaled steps. `weight_decay`, `eps`, `maximize`: as Adam's.
+    Raises: ArgumentError for numbers that are out of range.
+    Source: Tieleman and Hinton, Lecture 6.5 (2012); Graves, Generating sequences (2013).
+
+    >>> import dovetail as dt
+    >>> w = dt.ones(2, device="reference").requires_grad_()
+    >>> opt = dt.optim.RMSprop([w], lr=0.1)
+    >>> w.sum().backward()
+    >>> opt.step()
+    >>> [round(v, 4) for v in w.tolist()]
+    [0.0, 0.0]
+    """
+
+    def __init__(
+        self,
+        params: Parameters,
+        lr: float | dt.Tensor = 1e-2,
+        alpha: float = 0.99,
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum: float = 0,
+        centered: bool = False,
+        capturable: bool = False,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        options = {
+            "lr": lr, "momentum": momentum, "alpha": alpha, "eps": eps, "centered": centered,
+            "weight_decay": weight_decay, "capturable": capturable, "foreach": foreach,
+            "maximize": maximize, "differentiable": differentiable,
+        }  # fmt: skip
+        super().__init__(params, options)
+
+    def _check(self, group: Group) -> None:
+        checked(self._name, group, lr=0.0, alpha=0.0, eps=0.0, weight_decay=0.0, momentum=0.0)
+
+    def _names(self, group: Group) -> tuple[str, ...]:
+        moves = ("momentum_buffer",) if group["momentum"] > 0 else ()
+        mean = ("grad_avg",) if group["centered"] else ()
+        return ("square_avg", *moves, *mean)
+
+    def _numbers(self, group: Group, step: float, kept: State) -> tuple[float, ...]:
+        names = ("lr", "weight_decay", "eps", "momentum", "alpha")
+        found = tuple(number(group[n]) for n in names)
+        return (*found, 1.0 - found[-1])
+
+    @staticmethod
+    def rule(
+        options: Any, numbers: Any, p: dt.Tensor, g: dt.Tensor, *kept: dt.Tensor
+    ) -> tuple[dt.Tensor, ...]:
+        """What a parameter and its means become."""
+        rate, decay, eps, momentum, stay, new = numbers
+        *_, centered, moves = options
+        g = _decayed(options, decay, p, g)
+        v = kept[0] * stay + g * g * new
+        spread, more = v, []
+        if centered:
+            mean = kept[-1] + (g - kept[-1]) * new
+            spread, more = v - mean * mean, [mean]
+        scaled = g / (dt.sqrt(spread) + eps)
+        if not moves:
+            return (p - scaled * rate, v, *more)
+        moved = kept[1] * momentum + scaled
+        return (p - moved * rate, v, moved, *more)
+
+
+class Adadelta(_Scaled):
+    """Steps by the gradient, scaled by the root of means of squares of steps over gradients.
+
+    `rho`: how slowly these means follow. `weight_decay`, `eps`, `maximize`: as Adam's.
+    Raises: ArgumentError for numbers that are out of range.
+    Source: Zeiler, ADADELTA (2012).
+
+    >>> import dovetail as dt
+    >>> w = dt.ones(2, device="reference").requires_grad_()
+    >>> opt = dt.optim.Adadelta([w])
+    >>> w.sum().backward()
+    >>> opt.step()
+    >>> [round(v, 4) for v in w.tolist()]
+    [0.9968, 0.9968]
+    """
+
+    def __init__(
+        self,
+        params: Parameters,
+        lr: float | dt.Tensor = 1.0,
+        rho: float = 0.9,
+        eps: float = 1e-6,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        *,
+        capturable: bool = False,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        options = {
+            "lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize,
+            "capturable": capturable, "foreach": foreach, "differentiable": differentiable,
+        }  # fmt: skip
+        super().__init__(params, options)
+
+    def _check(self, group: Group) -> None:
+        checked(self._name, group, lr=0.0, rho=0.0, eps=0.0, weight_decay=0.0)
+        if group["rho"] > 1.0:
+            raise dt.ArgumentError(f"{self._name}: rho is {group['rho']}; it is in [0, 1]")
+
+    def _names(self, group: Group) -> tuple[str, ...]:
+        return "square_avg", "acc_delta"
+
+    def _numbers(self, group: Group, step: float, kept: State) -> tuple[float, ...]:
+        found = tuple(number(group[n]) for n in ("lr", "weight_decay", "eps", "rho"))
+        return (*found, 1.0 - found[-1])
+
+    @staticmethod
+    def rule(
+        options: Any, numbers: Any, p: dt.Tensor, g: dt.Tensor, *kept: dt.Tensor
+    ) -> tuple[dt.Tensor, ...]:
+        """What a parameter and its means become."""
+        rate, decay, eps, stay, new = numbers
+        g = _decayed(options, decay, p, g)
+        v, u = kept
+        v = v * stay + g * g * new
+        step = dt.sqrt(u + eps) / dt.sqrt(v + eps) * g
+        return p - step * rate, v, u * stay + step * step * new

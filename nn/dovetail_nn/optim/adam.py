@@ -1,0 +1,339 @@
+"""Adam and what came of it: steps at each parameter's own pace."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import dovetail as dt
+
+from .optimizer import Group, Optimizer, Parameters, State, checked, checked_betas, number
+
+__all__ = ["Adam", "AdamW", "Adamax", "NAdam", "RAdam"]
+
+Betas = tuple[float, float]
+
+
+class _Moments(Optimizer):
+    """What they have in common: `betas`, `eps` and `weight_decay`."""
+
+    def _check(self, group: Group) -> None:
+        checked(self._name, group, lr=0.0, eps=0.0, weight_decay=0.0)
+        checked_betas(self._name, group)
+
+    def _names(self, group: Group) -> tuple[str, ...]:
+        return "exp_avg", "exp_avg_sq"
+
+    def _options(self, group: Group) -> Hashable:
+        return (
+            bool(group["maximize"]), group["weight_decay"] != 0,
+            bool(group.get("decoupled_weight_decay")), bool(group.get("amsgrad")),
+        )  # fmt: skip
+
+    def _common(self, group: Group) -> tuple[float, ...]:
+        """1 - b1, b2, 1 - b2, the decay, what decoupled decay leaves of a parameter, eps."""
+        b1, b2 = map(number, group["betas"])
+        decay = number(group["weight_decay"])
+        left = 1.0 - number(group["lr"]) * decay
+        return 1.0 - b1, b2, 1.0 - b2, decay, left, number(group["eps"])
+
+
+def _decayed(
+    options: tuple[bool, bool, bool, bool], decay: float, left: float, p: dt.Tensor, g: dt.Tensor
+) -> tuple[dt.Tensor, dt.Tensor]:
+    """Parameter and gradient, turned and decayed as options say."""
+    maximize, decays, decoupled, _ = options
+    g = -g if maximize else g
+    if decays and decoupled:
+        return p * left, g
+    return p, g + p * decay if decays else g
+
+
+class Adam(_Moments):
+    """Steps by means of the gradient and its square, corrected for their beginning at zero.
+
+    `betas`: how slowly the two means follow. `eps`: is added to the root of the second.
+    `weight_decay`: adds so much of the parameter to its gradient; with `decoupled_weight_decay`
+    the parameter shrinks instead, as AdamW has it. `amsgrad`: the greatest second mean counts.
+    `maximize`: goes up. Raises: ArgumentError for numbers that are out of range.
+    Source: Kingma and Ba, Adam (2015); Reddi et al., On the convergence of Adam (2018).
+
+    >>> import dovetail as dt
+    >>> w = dt.ones(2, device="reference").requires_grad_()
+    >>> opt = dt.optim.Adam([w], lr=0.1)
+    >>> w.sum().backward()
+    >>> opt.step()
+    >>> [round(v, 4) for v in w.tolist()]
+    [0.9, 0.9]
+    """
+
+    def __init__(
+        self,
+        params: Parameters,
+        lr: float | dt.Tensor = 1e-3,
+        betas: Betas = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        amsgrad: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+        decoupled_weight_decay: bool = False,
+    ) -> None:
+        options = {
+            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad,
+            "maximize": maximize, "foreach": foreach, "capturable": capturable,
+            "differentiable": differentiable, "fused": fused,
+            "decoupled_weight_decay": decoupled_weight_decay,
+        }  # fmt: skip
+        super().__init__(params, options)
+
+    def _names(self, group: Group) -> tuple[str, ...]:
+        more = ("max_exp_avg_sq",) if group["amsgrad"] else ()
+        return ("exp_avg", "exp_avg_sq", *more)
+
+    def _numbers(self, group: Group, step: float, kept: State) -> tuple[float, ...]:
+        b1, b2 = map(number, group["betas"])
+        rate = number(group["lr"]) / (1.0 - b1**step)
+        return (*self._common(group), rate, (1.0 - b2**step) ** -0.5)
+
+    @staticmethod
+    def rule(
+        options: Any, numbers: Any, p: dt.Tensor, g: dt.Tensor, *kept: dt.Tensor
+    ) -> tuple[dt.Tensor, ...]:
+        """What a parameter and its means become."""
+        follow, stay, new, decay, left, eps, rate, spread = numbers
+        p, g = _decayed(options, decay, left, p, g)
+        m, v, *greatest = kept
+        m = m + (g - m) * follow
+        v = v * stay + g * g * new
+        most = [dt.maximum(x, v) for x in greatest]
+        root = dt.sqrt(most[0] if most else v)
+        return (p - m * rate / (root * spread + eps), m, v, *most)
+
+
+class AdamW(Adam):
+    """Adam, with parameters that shrink by lr * weight_decay at each step.
+
+    Arguments: as Adam's. Source: Loshchilov and Hutter, Decoupled weight decay (2019).
+
+    >>> import dovetail as dt
+    >>> w = dt.ones(2, device="reference").requires_grad_()
+    >>> opt = dt.optim.AdamW([w], lr=0.1, weight_decay=0.5)
+    >>> w.sum().backward()
+    >>> opt.step()
+    >>> [round(v, 4) for v in w.tolist()]
+    [0.85, 0.85]
+    """
+
+    def __init__(
+        self,
+        params: Parameters,
+        lr: float | dt.Tensor = 1e-3,
+        betas: Betas = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+        amsgrad: bool = False,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        super().__init__(
+            params, lr, betas, eps, weight_decay, amsgrad, foreach=foreach, maximize=maximize,
+            capturable=capturable, differentiable=differentiable, fused=fused,
+            decoupled_weight_decay=True,
+        )  # fmt: skip
+
+
+class Adamax(_Moments):
+    """Adam with the greatest gradient, which fades, in place of the second mean.
+
+    Arguments: as Adam's. Source: Kingma and Ba, Adam (2015), section 7.
+
+    >>> import dovetail as dt
+    >>> w = dt.ones(2, device="reference").requires_grad_()
+    >>> opt = dt.optim.Adamax([w], lr=0.1)
+    >>> w.sum().backward()
+    >>> opt.step()
+    >>> [round(v, 4) for v in w.tolist()]
+    [0.9, 0.9]
+    """
+
+    def __init__(
+        self,
+        params: Parameters,
+        lr: float | dt.Tensor = 2e-3,
+        betas: Betas = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        foreach: bool | None = None,
+        *,
+        maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:
+        options = {
+            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
+            "foreach": foreach, "maximize": maximize, "differentiable": differentiable,
+            "capturable": capturable,
+        }  # fmt: skip
+        super().__init__(params, options)
+
+    def _names(self, group: Group) -> tuple[str, ...]:
+        return "exp_avg", "exp_inf"
+
+    def _numbers(self, group: Group, step: float, kept: State) -> tuple[float, ...]:
+        rate = number(group["lr"]) / (1.0 - number(group["betas"][0]) ** step)
+        return (*self._common(group), rate)
+
+    @staticmethod
+    def rule(
+        options: Any, numbers: Any, p: dt.Tensor, g: dt.Tensor, *kept: dt.Tensor
+    ) -> tuple[dt.Tensor, ...]:
+        """What a parameter, its mean and its greatest gradient become."""
+        follow, stay, _, decay, left, eps, rate = numbers
+        p, g = _decayed(options, decay, left, p, g)
+        m, most = kept
+        m = m + (g - m) * follow
+        most = dt.maximum(most * stay, dt.abs(g) + eps)
+        return p - m * rate / most, m, most
+
+
+class NAdam(_Moments):
+    """Adam with Nesterov's momentum.
+
+    `momentum_decay`: how the momentum grows to betas[0]. Other arguments: as Adam's.
+    Source: Dozat, Incorporating Nesterov momentum into Adam (2016).
+
+    >>> import dovetail as dt
+    >>> w = dt.ones(2, device="reference").requires_grad_()
+    >>> opt = dt.optim.NAdam([w], lr=0.1)
+    >>> w.sum().backward()
+    >>> opt.step()
+    >>> all(v < 1 for v in w.tolist())
+    True
+    """
+
+    numbers_kept = ("mu_product",)
+
+    def __init__(
+        self,
+        params: Parameters,
+        lr: float | dt.Tensor = 2e-3,
+        betas: Betas = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum_decay: float = 4e-3,
+        decoupled_weight_decay: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        options = {
+            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
+            "momentum_decay": momentum_decay, "decoupled_weight_decay": decoupled_weight_decay,
+            "maximize": maximize, "foreach": foreach, "capturable": capturable,
+            "differentiable": differentiable,
+        }  # fmt: skip
+        super().__init__(params, options)
+
+    def _check(self, group: Group) -> None:
+        super()._check(group)
+        checked(self._name, group, momentum_decay=0.0)
+
+    def _begun(self, group: Group, p: dt.Tensor) -> State:
+        return {**super()._begun(group, p), "mu_product": 1.0}
+
+    def _momentum(self, group: Group, step: float) -> float:
+        b1: float = number(group["betas"][0])
+        return b1 * (1.0 - 0.5 * 0.96 ** (step * group["momentum_decay"]))
+
+    def _counted(self, group: Group, kept: State) -> State:
+        step = kept["step"] + 1.0
+        return {"step": step, "mu_product": kept["mu_product"] * self._momentum(group, step)}
+
+    def _numbers(self, group: Group, step: float, kept: State) -> tuple[float, ...]:
+        mu, after = self._momentum(group, step), self._momentum(group, step + 1.0)
+        product, lr = kept["mu_product"] * mu, number(group["lr"])
+        spread = 1.0 / (1.0 - number(group["betas"][1]) ** step)
+        rates = lr * (1.0 - mu) / (1.0 - product), lr * after / (1.0 - product * after)
+        return (*self._common(group), *rates, spread)
+
+    @staticmethod
+    def rule(
+        options: Any, numbers: Any, p: dt.Tensor, g: dt.Tensor, *kept: dt.Tensor
+    ) -> tuple[dt.Tensor, ...]:
+        """What a parameter and its means become."""
+        follow, stay, new, decay, left, eps, by_gradient, by_mean, spread = numbers
+        p, g = _decayed(options, decay, left, p, g)
+        m, v = kept
+        m = m + (g - m) * follow
+        v = v * stay + g * g * new
+        return p - (g * by_gradient + m * by_mean) / (dt.sqrt(v * spread) + eps), m, v
+
+
+class RAdam(_Moments):
+    """Adam that goes by the first mean alone as long as the second says little.
+
+    Arguments: as Adam's. Source: Liu et al., On the variance of the adaptive learning rate (2020).
+
+    >>> import dovetail as dt
+    >>> w = dt.ones(2, device="reference").requires_grad_()
+    >>> opt = dt.optim.RAdam([w], lr=0.1)
+    >>> w.sum().backward()
+    >>> opt.step()
+    >>> [round(v, 4) for v in w.tolist()]
+    [0.9, 0.9]
+    """
+
+    def __init__(
+        self,
+        params: Parameters,
+        lr: float | dt.Tensor = 1e-3,
+        betas: Betas = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        decoupled_weight_decay: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        options = {
+            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
+            "maximize": maximize, "foreach": foreach, "capturable": capturable,
+            "decoupled_weight_decay": decoupled_weight_decay, "differentiable": differentiable,
+        }  # fmt: skip
+        super().__init__(params, options)
+
+    def _numbers(self, group: Group, step: float, kept: State) -> tuple[float, ...]:
+        b1, b2 = map(number, group["betas"])
+        rate = number(group["lr"]) / (1.0 - b1**step)
+        left = 1.0 - b2**step
+        end = 2.0 / (1.0 - b2) - 1.0
+        length = end - 2.0 * step * b2**step / left
+        if length <= 5.0:
+            return (*self._common(group), rate, 0.0)
+        rectified = (length - 4) * (length - 2) * end / ((end - 4) * (end - 2) * length)
+        return (*self._common(group), 0.0, rate * rectified**0.5 * left**0.5)
+
+    @staticmethod
+    def rule(
+        options: Any, numbers: Any, p: dt.Tensor, g: dt.Tensor, *kept: dt.Tensor
+    ) -> tuple[dt.Tensor, ...]:
+        """What a parameter and its means become."""
+        follow, stay, new, decay, left, eps, plain, rectified = numbers
+        p, g = _decayed(options, decay, left, p, g)
+        m, v = kept
+        m = m + (g - m) * follow
+        v = v * stay + g * g * new
+        return p - m * (rectified / (dt.sqrt(v) + eps) + plain), m, v

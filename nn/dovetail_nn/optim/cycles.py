@@ -1,0 +1,267 @@
+"""Schedules that go up and down, of the rates and of the momentum."""
+
+from __future__ import annotations
+
+import math
+import types
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import dovetail as dt
+
+from .optimizer import Optimizer
+from .schedules import LRScheduler, Rates, for_groups, set_rate
+
+
+class _Moving(LRScheduler):
+    """Schedules that move the momentum as well: `momentum`, or the first of `betas`."""
+
+    cycle_momentum: bool
+    use_beta1: bool
+
+    def _begin_momentum(self, wanted: bool, base: Any, most: Any, last_epoch: int) -> None:
+        self.cycle_momentum = wanted
+        if not wanted:
+            return
+        defaults = self.optimizer.defaults
+        if "momentum" not in defaults and "betas" not in defaults:
+            raise dt.ArgumentError(
+                f"{self._name}: the optimiser has neither momentum nor betas; use "
+                "cycle_momentum=False"
+            )
+        self.use_beta1 = "betas" in defaults
+        self.base_momentums = for_groups(self._name, "base_momentum", self.optimizer, base)
+        self.max_momentums = for_groups(self._name, "max_momentum", self.optimizer, most)
+        if last_epoch == -1:
+            self._move(self.max_momentums)
+            groups = self.optimizer.param_groups
+            for low, high, group in zip(
+                self.base_momentums, self.max_momentums, groups, strict=True
+            ):
+                group["base_momentum"], group["max_momentum"] = low, high
+
+    def _move(self, momentums: list[float]) -> None:
+        for group, m in zip(self.optimizer.param_groups, momentums, strict=True):
+            if self.use_beta1:
+                group["betas"] = (m, *group["betas"][1:])
+            else:
+                group["momentum"] = m
+
+
+class CyclicLR(_Moving):
+    """Rates that go from `base_lr` up to `max_lr` and back, again and again.
+
+    `step_size_up`, `step_size_down`: steps of each half. `mode`: "triangular"; "triangular2" halves
+    the height each time; "exp_range" multiplies it by `gamma` at each step. `scale_fn` takes their
+    place: a function of the cycle or of the step, as `scale_mode` ("cycle", "iterations") says.
+    Source: Smith, Cyclical learning rates (2017).
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        base_lr: float | list[float],
+        max_lr: float | list[float],
+        step_size_up: int = 2000,
+        step_size_down: int | None = None,
+        mode: str = "triangular",
+        gamma: float = 1.0,
+        scale_fn: Callable[[float], float] | None = None,
+        scale_mode: str = "cycle",
+        cycle_momentum: bool = True,
+        base_momentum: float = 0.8,
+        max_momentum: float = 0.9,
+        last_epoch: int = -1,
+    ) -> None:
+        self._attach(optimizer)
+        if scale_fn is None and mode not in ("triangular", "triangular2", "exp_range"):
+            raise dt.ArgumentError(
+                f"{self._name}: mode is {mode!r}; it is 'triangular', 'triangular2' or 'exp_range'"
+            )
+        bases = for_groups(self._name, "base_lr", optimizer, base_lr)
+        self.max_lrs = for_groups(self._name, "max_lr", optimizer, max_lr)
+        if last_epoch == -1:
+            for lr, group in zip(bases, optimizer.param_groups, strict=True):
+                set_rate(group, lr)
+        up = float(step_size_up)
+        self.total_size = up + float(step_size_up if step_size_down is None else step_size_down)
+        if not 0 < up <= self.total_size:
+            raise dt.ArgumentError(f"{self._name}: step_size_up is {step_size_up}; 1 or more")
+        self.step_ratio = up / self.total_size
+        self.mode, self.gamma, self._scale_fn_custom = mode, gamma, scale_fn
+        by_steps = scale_fn is None and mode == "exp_range"
+        self.scale_mode = ("iterations" if by_steps else "cycle") if scale_fn is None else scale_mode
+        self._begin_momentum(cycle_momentum, base_momentum, max_momentum, last_epoch)
+        super().__init__(optimizer, last_epoch)
+        self.base_lrs = bases
+
+    def scale_fn(self, x: float) -> float:
+        """How high a cycle goes, of the whole."""
+        if self._scale_fn_custom is not None:
+            return self._scale_fn_custom(x)
+        if self.mode == "triangular":
+            return 1.0
+        return float(1 / 2.0 ** (x - 1) if self.mode == "triangular2" else self.gamma**x)
+
+    def get_lr(self) -> Rates:
+        """See `LRScheduler`."""
+        cycle = math.floor(1 + self.last_epoch / self.total_size)
+        x = 1.0 + self.last_epoch / self.total_size - cycle
+        up = x <= self.step_ratio
+        height = x / self.step_ratio if up else (x - 1) / (self.step_ratio - 1)
+        height *= self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
+        if self.cycle_momentum:
+            pairs = zip(self.base_momentums, self.max_momentums, strict=True)
+            self._move([high - (high - low) * height for low, high in pairs])
+        pairs = zip(self.base_lrs, self.max_lrs, strict=True)
+        return [low + (high - low) * height for low, high in pairs]
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that it knows, but the optimiser and a function."""
+        state, rule = super().state_dict(), self._scale_fn_custom
+        is_object = rule is not None and not isinstance(rule, types.FunctionType)
+        state["_scale_fn_custom"] = {**rule.__dict__} if is_object else None
+        return state
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Goes on from a state."""
+        given = dict(state_dict)
+        own, rule = given.pop("_scale_fn_custom", None), self._scale_fn_custom
+        super().load_state_dict(given)
+        if own is not None and rule is not None:
+            rule.__dict__.update(own)
+
+
+class OneCycleLR(_Moving):
+    """Rates that go up to `max_lr` and down to nearly nothing, once, in `total_steps` steps.
+
+    `epochs` and `steps_per_epoch` say how many, too. `pct_start`: the part that goes up;
+    `anneal_strategy`: "cos" or "linear". The first rate is max_lr / div_factor, the last one that
+    by final_div_factor. `three_phase`: down as it went up, and then to the last rate. The momentum
+    goes the other way. Source: Smith and Topin, Super-convergence (2018).
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        max_lr: float | list[float],
+        total_steps: int | None = None,
+        epochs: int | None = None,
+        steps_per_epoch: int | None = None,
+        pct_start: float = 0.3,
+        anneal_strategy: str = "cos",
+        cycle_momentum: bool = True,
+        base_momentum: float | list[float] = 0.85,
+        max_momentum: float | list[float] = 0.95,
+        div_factor: float = 25.0,
+        final_div_factor: float = 1e4,
+        three_phase: bool = False,
+        last_epoch: int = -1,
+    ) -> None:
+        self._attach(optimizer)
+        if total_steps is None and epochs is not None and steps_per_epoch is not None:
+            total_steps = epochs * steps_per_epoch
+        if not isinstance(total_steps, int) or total_steps <= 0:
+            raise dt.ArgumentError(
+                f"{self._name}: give total_steps, or epochs and steps_per_epoch: ints of 1 or more"
+            )
+        if not 0.0 <= pct_start <= 1.0:
+            raise dt.ArgumentError(f"{self._name}: pct_start is {pct_start}; it is in [0, 1]")
+        if anneal_strategy not in ("cos", "linear"):
+            raise dt.ArgumentError(
+                f"{self._name}: anneal_strategy is {anneal_strategy!r}; it is 'cos' or 'linear'"
+            )
+        self.total_steps, self._anneal_func_type = total_steps, anneal_strategy
+        self._phases = _phases(pct_start * total_steps - 1, total_steps - 1, three_phase)
+        if last_epoch == -1:
+            most = for_groups(self._name, "max_lr", optimizer, max_lr)
+            for high, group in zip(most, optimizer.param_groups, strict=True):
+                group["initial_lr"], group["max_lr"] = high / div_factor, high
+                group["min_lr"] = group["initial_lr"] / final_div_factor
+        self._begin_momentum(cycle_momentum, base_momentum, max_momentum, last_epoch)
+        super().__init__(optimizer, last_epoch)
+
+    def _between(self, start: float, end: float, part: float) -> float:
+        if self._anneal_func_type == "cos":
+            return end + (start - end) / 2.0 * (math.cos(math.pi * part) + 1)
+        return (end - start) * part + start
+
+    def get_lr(self) -> Rates:
+        """See `LRScheduler`. Raises: ArgumentError, after the last step."""
+        n = self.last_epoch
+        if n > self.total_steps:
+            raise dt.ArgumentError(
+                f"{self._name}: step {n} of {self.total_steps}; make it of as many as there are"
+            )
+        begin = 0.0
+        for end, lrs, momentums in self._phases:
+            if n <= end or end == self._phases[-1][0]:
+                break
+            begin = end
+        part = (n - begin) / (end - begin)
+        groups = self.optimizer.param_groups
+        if self.cycle_momentum:
+            self._move([self._between(g[momentums[0]], g[momentums[1]], part) for g in groups])
+        return [self._between(g[lrs[0]], g[lrs[1]], part) for g in groups]
+
+
+def _phases(up: float, last: float, three: bool) -> list[Any]:
+    """The last step of each phase, between which rates it goes, and between which momentums."""
+    down = ("base_momentum", "max_momentum")
+    first = (up, ("initial_lr", "max_lr"), down[::-1])
+    if not three:
+        return [first, (last, ("max_lr", "min_lr"), down)]
+    rest = (last, ("initial_lr", "min_lr"), ("max_momentum", "max_momentum"))
+    return [first, (2 * up, ("max_lr", "initial_lr"), down), rest]
+
+
+class CosineAnnealingWarmRestarts(LRScheduler):
+    """Rates that follow half a wave of a cosine to `eta_min`, and begin again.
+
+    `T_0`: epochs until the first time; `T_mult`: by how much longer it takes each time. `step` may
+    be given the epoch, with a part of it. Source: Loshchilov and Hutter, SGDR (2017).
+    """
+
+    def __init__(
+        self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0,
+        last_epoch: int = -1,
+    ) -> None:  # fmt: skip
+        for name, value in (("T_0", T_0), ("T_mult", T_mult)):
+            if not isinstance(value, int) or value < 1:
+                raise dt.ArgumentError(f"{self._name}: {name} is {value!r}; an int of 1 or more")
+        self.T_0 = self.T_i = T_0
+        self.T_mult, self.eta_min = T_mult, eta_min
+        self.T_cur: float = last_epoch
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self) -> Rates:
+        """See `LRScheduler`."""
+        wave = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
+        return [self.eta_min + (b - self.eta_min) * wave for b in self.base_lrs]
+
+    def step(self, epoch: float | None = None) -> None:
+        """Goes on to the rates of the next epoch, or of the one that is given."""
+        self._step_count += 1
+        if epoch is None and self.last_epoch < 0:
+            epoch = 0
+        if epoch is None:
+            epoch = self.last_epoch + 1
+            self.T_cur += 1
+            if self.T_cur >= self.T_i:
+                self.T_cur -= self.T_i
+                self.T_i *= self.T_mult
+        else:
+            self._go_to(epoch)
+        self.last_epoch = math.floor(epoch)
+        self._set(self.get_lr())
+
+    def _go_to(self, epoch: float) -> None:
+        if epoch < 0:
+            raise dt.ArgumentError(f"{self._name}.step: epoch is {epoch}; it is 0 or more")
+        begin, length = 0, self.T_0
+        if self.T_mult == 1:
+            begin = int(epoch // length) * length
+        else:
+            while epoch >= begin + length:
+                begin, length = begin + length, length * self.T_mult
+        self.T_cur, self.T_i = epoch - begin, length

@@ -1,0 +1,231 @@
+"""L-BFGS: steps by an approximation of the second derivatives, from the last gradients."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import dovetail as dt
+
+from .line_search import Point, Search
+from .optimizer import Closure, Group, Optimizer, Parameters, State, checked, number
+
+__all__ = ["LBFGS"]
+
+
+class LBFGS(Optimizer):
+    """Several steps of L-BFGS at each call of `step(closure)`, which evaluates the loss anew.
+
+    `max_iter`, `max_eval`: how many steps and evaluations of a call at most. `tolerance_grad`,
+    `tolerance_change`: what is small enough to end. `history_size`: how many gradients it keeps.
+    `line_search_fn`: "strong_wolfe", or None for steps of `lr`. There is one group of parameters.
+    It reads losses on the host, so it is not captured by `dt.jit`; the closure may be.
+    Raises: ArgumentError, CaptureError.
+    Source: Nocedal and Wright, Numerical Optimization (2006), algorithm 7.4.
+
+    >>> import dovetail as dt
+    >>> w = dt.asarray([3.0, -2.0], device="reference").requires_grad_()
+    >>> opt = dt.optim.LBFGS([w], line_search_fn="strong_wolfe")
+    >>> def closure():
+    ...     opt.zero_grad()
+    ...     loss = ((w - 1) ** 2).sum()
+    ...     loss.backward()
+    ...     return loss
+    >>> float(opt.step(closure)), [round(v, 3) for v in w.tolist()]
+    (13.0, [1.0, 1.0])
+    """
+
+    def __init__(
+        self,
+        params: Parameters,
+        lr: float | dt.Tensor = 1,
+        max_iter: int = 20,
+        max_eval: int | None = None,
+        tolerance_grad: float = 1e-7,
+        tolerance_change: float = 1e-9,
+        history_size: int = 100,
+        line_search_fn: str | None = None,
+    ) -> None:
+        options = {
+            "lr": lr, "max_iter": max_iter,
+            "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval,
+            "tolerance_grad": tolerance_grad, "tolerance_change": tolerance_change,
+            "history_size": history_size, "line_search_fn": line_search_fn,
+        }  # fmt: skip
+        super().__init__(params, options)
+
+    def _check(self, group: Group) -> None:
+        checked(
+            self._name, group, lr=0.0, max_iter=1, max_eval=1, tolerance_grad=0.0,
+            tolerance_change=0.0, history_size=1,
+        )  # fmt: skip
+        if group["line_search_fn"] not in (None, "strong_wolfe"):
+            raise dt.ArgumentError(
+                f"{self._name}: line_search_fn is {group['line_search_fn']!r}; it is "
+                "'strong_wolfe' or None"
+            )
+        if self.param_groups and group["params"] is not self._params:
+            raise dt.ArgumentError(f"{self._name}: it has one group of parameters; put all in one")
+        if len({(p.device, p.dtype) for p in group["params"]}) > 1:
+            raise dt.DeviceError(f"{self._name}: parameters are of one device and one dtype")
+
+    @property
+    def _params(self) -> list[dt.Tensor]:
+        found: list[dt.Tensor] = self.param_groups[0]["params"]
+        return found
+
+    def _step(self, closure: Closure | None = None) -> Any:
+        if closure is None:
+            raise dt.ArgumentError(
+                f"{self._name}.step: it needs closure=, which computes the loss anew and calls "
+                "backward()"
+            )
+        with dt.no_grad():
+            return _Run(self.param_groups[0], self.state[self._params[0]], closure).done()
+
+    def _shown(self, p: dt.Tensor, kept: State) -> State:
+        return dict(kept)
+
+    def _taken(self, number: object, name: str, p: dt.Tensor, x: Any) -> Any:
+        if isinstance(x, list):
+            return [self._taken(number, name, p, y) for y in x]
+        if not isinstance(x, dt.Tensor):
+            return copy.deepcopy(x)
+        if x.ndim == 0:
+            return float(x)
+        if x.size != sum(q.size for q in self._params):
+            raise dt.ArgumentError(
+                f"{self._name}.load_state_dict: {name} has {x.size} elements, the parameters "
+                f"{sum(q.size for q in self._params)}"
+            )
+        return dt.copy(x.detach().to(p.device).astype(p.dtype))
+
+
+class _Run:
+    """One call of `step`."""
+
+    def __init__(self, group: Group, state: State, closure: Closure) -> None:
+        self.group, self.state, self.params = group, state, group["params"]
+        self.closure, self.evaluations = closure, 0
+        state.setdefault("func_evals", 0)
+        state.setdefault("n_iter", 0)
+
+    def _loss(self) -> Any:
+        self.evaluations += 1
+        self.state["func_evals"] += 1
+        with dt.enable_grad():
+            return self.closure()
+
+    def _gradient(self) -> dt.Tensor:
+        """All gradients, one after the other."""
+        found = [
+            dt.zeros((p.size,), dtype=p.dtype, device=p.device) if p.grad is None
+            else (p.grad if p.grad.layout is dt.strided else p.grad.to_dense()).reshape(-1)
+            for p in self.params
+        ]  # fmt: skip
+        flat = dt.concat(found) if len(found) > 1 else dt.copy(found[0])
+        dt.evaluate(flat)
+        return flat
+
+    def _move(self, begin: Sequence[dt.Tensor], t: float, d: dt.Tensor) -> None:
+        """Puts the parameters so far along a direction, from where they began."""
+        at = 0
+        for p, x in zip(self.params, begin, strict=True):
+            p.detach().copy_(x + d[at : at + p.size].reshape(p.shape) * t)
+            at += p.size
+
+    def done(self) -> Any:
+        """The loss before."""
+        group, state = self.group, self.state
+        first = self._loss()
+        loss, flat = float(first), self._gradient()
+        if _greatest(flat) <= group["tolerance_grad"]:
+            return first
+        for n in range(1, group["max_iter"] + 1):
+            d = self._direction(flat)
+            before, state["prev_loss"], state["prev_flat_grad"] = loss, loss, flat
+            t = number(group["lr"])
+            if state["n_iter"] == 1:
+                t *= min(1.0, 1.0 / float(dt.sum(dt.abs(flat))))
+            slope = _dot(flat, d)
+            state["d"], state["t"] = d, t
+            if slope > -group["tolerance_change"]:
+                break
+            p = self._stepped(Point(0.0, loss, flat, slope), t, d, n == group["max_iter"])
+            loss, flat, state["t"] = p.loss, p.gradient, p.t
+            if n == group["max_iter"] or self.evaluations >= group["max_eval"]:
+                break
+            if _greatest(flat) <= group["tolerance_grad"]:
+                break
+            if _greatest(d) * abs(p.t) <= group["tolerance_change"]:
+                break
+            if abs(loss - before) < group["tolerance_change"]:
+                break
+        return first
+
+    def _stepped(self, start: Point, t: float, d: dt.Tensor, is_last: bool) -> Point:
+        """The next point; where nobody searches for it, the last is not evaluated."""
+        begin = [dt.copy(p.detach()) for p in self.params]
+        dt.evaluate(*begin)
+
+        def evaluate(t: float) -> Point:
+            self._move(begin, t, d)
+            loss, flat = float(self._loss()), self._gradient()
+            return Point(t, loss, flat, _dot(flat, d))
+
+        if self.group["line_search_fn"] is not None:
+            most = self.group["max_eval"] - self.evaluations
+            search = Search(evaluate, start, most)
+            found = search.found(t, _greatest(d), self.group["tolerance_change"])
+            self._move(begin, found.t, d)
+            return found
+        if is_last:
+            self._move(begin, t, d)
+            return start._replace(t=t)
+        return evaluate(t)
+
+    def _direction(self, flat: dt.Tensor) -> dt.Tensor:
+        """Downhill, by what the last gradients say of the curvature."""
+        state = self.state
+        state["n_iter"] += 1
+        if state["n_iter"] == 1:
+            state["old_dirs"], state["old_stps"], state["ro"] = [], [], []
+            state["H_diag"] = 1.0
+            return _evaluated(-flat)
+        self._note(flat)
+        pairs = [*zip(state["old_dirs"], state["old_stps"], state["ro"], strict=True)]
+        q, found = -flat, []
+        for y, s, ro in pairs[::-1]:
+            found.append(_dot(s, q) * ro)
+            q = q - y * found[-1]
+        d = q * state["H_diag"]
+        for (y, s, ro), a in zip(pairs, found[::-1], strict=True):
+            d = d + s * (a - _dot(y, d) * ro)
+        return _evaluated(d)
+
+    def _note(self, flat: dt.Tensor) -> None:
+        """Keeps how the gradient has changed over the last step."""
+        state = self.state
+        y, s = _evaluated(flat - state["prev_flat_grad"]), _evaluated(state["d"] * state["t"])
+        ys = _dot(y, s)
+        if ys <= 1e-10:
+            return
+        for name, x in (("old_dirs", y), ("old_stps", s), ("ro", 1.0 / ys)):
+            if len(state[name]) == self.group["history_size"]:
+                state[name].pop(0)
+            state[name].append(x)
+        state["H_diag"] = ys / _dot(y, y)
+
+
+def _evaluated(x: dt.Tensor) -> dt.Tensor:
+    dt.evaluate(x)
+    return x
+
+
+def _dot(a: dt.Tensor, b: dt.Tensor) -> float:
+    return float(dt.sum(a * b))
+
+
+def _greatest(x: dt.Tensor) -> float:
+    return float(dt.max(dt.abs(x)))

@@ -1,0 +1,108 @@
+"""Stochastic gradient descent."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import dovetail as dt
+
+from .optimizer import Group, Optimizer, Parameters, State, checked, number
+
+__all__ = ["SGD"]
+
+
+class SGD(Optimizer):
+    """Steps against the gradient, with momentum where that is asked for.
+
+    `momentum`, `dampening`: m becomes momentum * m + (1 - dampening) * gradient; `nesterov`: the
+    step looks ahead along it. `weight_decay`: adds so much of the parameter to its gradient.
+    `maximize`: goes up. Sparse gradients change the rows that they have, without momentum.
+    Raises: ArgumentError for rates below 0, and nesterov without momentum or with dampening.
+    Source: Sutskever et al., On the importance of initialization and momentum (2013).
+
+    >>> import dovetail as dt
+    >>> w = dt.ones(2, device="reference").requires_grad_()
+    >>> opt = dt.optim.SGD([w], lr=0.1, momentum=0.9)
+    >>> for _ in range(2):
+    ...     opt.zero_grad()
+    ...     w.sum().backward()
+    ...     opt.step()
+    >>> [round(v, 4) for v in w.tolist()]
+    [0.71, 0.71]
+    """
+
+    counts = False
+
+    def __init__(
+        self,
+        params: Parameters,
+        lr: float | dt.Tensor = 1e-3,
+        momentum: float = 0,
+        dampening: float = 0,
+        weight_decay: float = 0,
+        nesterov: bool = False,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        options = {
+            "lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay,
+            "nesterov": nesterov, "maximize": maximize, "foreach": foreach,
+            "differentiable": differentiable, "fused": fused,
+        }  # fmt: skip
+        super().__init__(params, options)
+
+    def _check(self, group: Group) -> None:
+        checked(self._name, group, lr=0.0, momentum=0.0, weight_decay=0.0)
+        if group["nesterov"] and (group["momentum"] <= 0 or group["dampening"] != 0):
+            raise dt.ArgumentError(f"{self._name}: nesterov needs momentum, and no dampening")
+
+    def _names(self, group: Group) -> tuple[str, ...]:
+        return ("momentum_buffer",) if group["momentum"] != 0 else ()
+
+    def _options(self, group: Group) -> Hashable:
+        return (
+            bool(group["maximize"]), group["weight_decay"] != 0, bool(group["nesterov"]),
+            group["momentum"] != 0,
+        )  # fmt: skip
+
+    def _numbers(self, group: Group, step: float, kept: State) -> tuple[float, ...]:
+        gain = 1.0 if step == 1.0 else 1.0 - group["dampening"]
+        rates = number(group["lr"]), number(group["weight_decay"])
+        return (*rates, number(group["momentum"]), gain)
+
+    @staticmethod
+    def rule(
+        options: Any, numbers: Any, p: dt.Tensor, g: dt.Tensor, *kept: dt.Tensor
+    ) -> tuple[dt.Tensor, ...]:
+        """What a parameter and its momentum become."""
+        maximize, decays, nesterov, moves = options
+        rate, decay, momentum, gain = numbers
+        g = -g if maximize else g
+        g = g + p * decay if decays else g
+        if not moves:
+            return (p - g * rate,)
+        m = kept[0] * momentum + g * gain
+        g = g + m * momentum if nesterov else m
+        return p - g * rate, m
+
+    def _update_sparse(self, group: Group, p: dt.Tensor, g: dt.Tensor, kept: State) -> None:
+        if group["momentum"] != 0 or group["weight_decay"] != 0:
+            super()._update_sparse(group, p, g, kept)
+        at, values = rows_of(self._name, g)
+        rate = number(group["lr"]) * (-1 if group["maximize"] else 1)
+        p.detach().index_add_(0, at, values * -rate)
+
+
+def rows_of(name: str, g: dt.Tensor) -> tuple[dt.Tensor, dt.Tensor]:
+    """Which rows of a parameter a sparse gradient has, and their values; each once."""
+    if g.layout is not dt.sparse_coo or g.indices().shape[0] != 1:
+        raise dt.LayoutError(
+            f"{name}: a gradient of layout {g.layout.name} with {g.ndim} axes; sparse gradients "
+            "are COO over rows, as embedding(sparse=True) gives them; else p.grad.to_dense()"
+        )
+    g = g.coalesce()
+    return g.indices()[0], g.values()

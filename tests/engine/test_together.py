@@ -1,0 +1,145 @@
+"""Several writes in one evaluation, and numbers that the host gives at each replay."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dovetail as dt
+import pytest
+from dovetail.extend import read_each_call, write_together
+
+
+def launches(work: Any) -> int:
+    counters = dt.engine.events.counters  # type: ignore[attr-defined]
+    before = counters.launches
+    work()
+    return int(counters.launches - before)
+
+
+def made(*values: float) -> list[dt.Tensor]:
+    found = [dt.full((5, 3), float(v)) for v in values]
+    dt.evaluate(*found)
+    return found
+
+
+def test_writes_of_one_shape_are_one_launch(device: dt.Device) -> None:
+    xs = made(1, 2, 3, 4)
+
+    def work() -> None:
+        write_together("test", xs, [x * 2 for x in xs])
+
+    assert launches(work) == 1
+    assert [float(x[0, 0]) for x in xs] == [2, 4, 6, 8]
+
+
+def test_all_values_are_of_what_was_there_before(device: dt.Device) -> None:
+    a, b = made(1, 2)
+    mean = (a + b) / 2
+    write_together("test", [a, b], [b + mean, a * 10])
+    assert (float(a[1, 1]), float(b[1, 1]), float(mean[1, 1])) == (3.5, 10, 1.5)
+
+
+def test_pending_reads_see_what_was_there(device: dt.Device) -> None:
+    a, b = made(1, 2)
+    before = a * 100
+    write_together("test", [a, b], [a + 1, b + 1])
+    assert float(before[0, 0]) == 100
+
+
+def test_a_value_that_is_held_stays(device: dt.Device) -> None:
+    a, b = made(1, 2)
+    held = a + 1
+    write_together("test", [a, b], [held, held * 2])
+    a.fill_(7)
+    assert (float(held[0, 0]), float(b[0, 0])) == (2, 4)
+
+
+def test_reads_that_are_not_element_by_element(device: dt.Device) -> None:
+    x = dt.arange(6, dtype=dt.float32)
+    y = dt.arange(6, dtype=dt.float32)
+    dt.evaluate(x, y)
+    write_together("test", [x, y], [dt.flip(x), dt.cumulative_sum(y) + dt.flip(x)])
+    assert x.tolist() == [5, 4, 3, 2, 1, 0]
+    assert y.tolist() == [5, 5, 6, 8, 11, 15]
+
+
+def test_views_of_one_memory(device: dt.Device) -> None:
+    flat = dt.zeros(6)
+    a, b, across = flat[:3], flat[3:], flat[::2]
+    write_together("test", [a, b], [a + 1, b + 2])
+    assert flat.tolist() == [1, 1, 1, 2, 2, 2]
+    write_together("test", [across, a], [across * 10, a * 5])  # overlapping: one after the other
+    assert flat.tolist() == [5, 5, 5, 2, 20, 2]
+
+
+def test_values_are_broadcast_and_cast(device: dt.Device) -> None:
+    a = dt.zeros((2, 3))
+    write_together("test", [a], [dt.arange(3) + 1])
+    assert a.tolist() == [[1, 2, 3]] * 2
+    with pytest.raises(dt.ShapeError):
+        write_together("test", [a], [dt.arange(4) + 1])
+    with pytest.raises(dt.DTypeError):
+        write_together("test", [dt.zeros(3, dtype=dt.int32)], [dt.zeros(3) + 1])
+
+
+def test_what_must_not_be_written_is_not(device: dt.Device) -> None:
+    a, b = made(1, 2)
+    wide = dt.broadcast_to(dt.zeros(3), (5, 3))
+    with pytest.raises(dt.ReadOnlyError):
+        write_together("test", [a, wide], [a + 1, b + 1])
+    w = dt.ones(3).requires_grad_()
+    with pytest.raises(dt.GradientError):
+        write_together("test", [w], [w.detach() + 1])
+    assert w.tolist() == [1, 1, 1]
+
+
+def test_saved_values_count_as_overwritten(device: dt.Device) -> None:
+    x = dt.full((3,), 2.0).requires_grad_()
+    y = x.detach()
+    found = (x * x).sum()
+    write_together("test", [y], [y + 1])
+    with pytest.raises(dt.GradientError, match="test"):
+        found.backward()
+
+
+def test_captured(device: dt.Device) -> None:
+    a, b = made(1, 2)
+    count = [0]
+
+    def read() -> list[float]:
+        count[0] += 1
+        return [float(count[0]), 0.5]
+
+    @dt.jit
+    def step() -> None:
+        up, half = read_each_call(read, 2)
+        write_together("test", [a, b], [a + up, b * half])
+
+    for _ in range(4):
+        step()
+    assert step.captures == 1 and count == [4]
+    assert (float(a[0, 0]), float(b[0, 0])) == (11, 0.125)
+
+
+def test_numbers_are_read_in_each_round_of_a_loop(device: dt.Device) -> None:
+    (a,) = made(0)
+    count = [0]
+
+    def read() -> list[float]:
+        count[0] += 1
+        return [float(count[0])]
+
+    def body(i: object, x: dt.Tensor) -> dt.Tensor:
+        (up,) = read_each_call(read, 1)
+        return x + up
+
+    found = dt.fori_loop(0, 4, body, a)
+    assert float(found[0, 0]) == 10 and count == [4]
+
+
+def test_numbers_are_in_no_file(device: dt.Device, tmp_path: Any) -> None:
+    x = dt.ones(3)
+    f = dt.jit(lambda x: x * read_each_call(lambda: [2.0], 1)[0])
+    assert f(x).tolist() == [2, 2, 2]
+    with pytest.raises(dt.CaptureError, match="numbers that the host gives"):
+        dt.save_function(f, tmp_path / "f")

@@ -1,0 +1,203 @@
+"""Schedules beside PyTorch's, their states, and what they refuse."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import dovetail as dt
+import pytest
+
+S = dt.optim.lr_scheduler
+Make = Callable[[Any, Any], Any]
+
+CASES: list[tuple[str, dict[str, Any]]] = [
+    ("StepLR", {"step_size": 3}),
+    ("MultiStepLR", {"milestones": [2, 5, 5, 9], "gamma": 0.5}),
+    ("ConstantLR", {}),
+    ("LinearLR", {"start_factor": 0.2, "end_factor": 0.9, "total_iters": 6}),
+    ("ExponentialLR", {"gamma": 0.9}),
+    ("PolynomialLR", {"total_iters": 8, "power": 2.0}),
+    ("CosineAnnealingLR", {"T_max": 5, "eta_min": 0.01}),
+    ("CosineAnnealingWarmRestarts", {"T_0": 3, "T_mult": 2}),
+    ("CosineAnnealingWarmRestarts", {"T_0": 4}),
+    ("OneCycleLR", {"max_lr": [0.5, 0.2], "total_steps": 20}),
+    ("OneCycleLR", {"max_lr": 0.5, "epochs": 4, "steps_per_epoch": 5, "three_phase": True,
+                    "anneal_strategy": "linear"}),
+    ("CyclicLR", {"base_lr": 0.01, "max_lr": 0.1, "step_size_up": 3, "step_size_down": 4}),
+    ("CyclicLR", {"base_lr": 0.01, "max_lr": 0.1, "step_size_up": 3, "mode": "triangular2"}),
+    ("CyclicLR", {"base_lr": 0.01, "max_lr": 0.1, "step_size_up": 3, "mode": "exp_range",
+                  "gamma": 0.9, "cycle_momentum": False}),
+    ("CyclicLR", {"base_lr": 0.01, "max_lr": 0.1, "step_size_up": 3, "scale_mode": "iterations",
+                  "scale_fn": lambda x: 0.5**x}),
+    ("LambdaLR", {"lr_lambda": lambda e: 0.9**e}),
+    ("LambdaLR", {"lr_lambda": [lambda e: 0.9**e, lambda e: 1 / (1 + e)]}),
+    ("MultiplicativeLR", {"lr_lambda": lambda e: 0.95}),
+]  # fmt: skip
+IDS = [f"{name}-{'-'.join(options)}" for name, options in CASES]
+
+MADE: dict[str, Make] = {
+    "one after the other": lambda o, m: m.SequentialLR(
+        o,
+        [m.ConstantLR(o, factor=0.1, total_iters=2), m.ExponentialLR(o, gamma=0.9),
+         m.CosineAnnealingLR(o, T_max=4)],
+        milestones=[3, 7],
+    ),
+    "warm-up": lambda o, m: m.SequentialLR(
+        o,
+        [m.LinearLR(o, total_iters=3), m.CosineAnnealingWarmRestarts(o, T_0=4),
+         m.LambdaLR(o, lambda e: 0.5**e)],
+        milestones=[4, 9],
+    ),
+    "polynomial": lambda o, m: m.SequentialLR(
+        o, [m.LinearLR(o, total_iters=3), m.StepLR(o, 2), m.PolynomialLR(o, 6)], milestones=[4, 10]
+    ),
+    "at once": lambda o, m: m.ChainedScheduler(
+        [m.ConstantLR(o, factor=0.1, total_iters=2), m.ExponentialLR(o, gamma=0.9), m.StepLR(o, 3)]
+    ),
+}  # fmt: skip
+
+
+def optimizer(lib: Any, kind: str = "SGD") -> Any:
+    def leaf() -> Any:
+        return lib.ones(1, requires_grad=True) if lib is not dt else dt.ones(1).requires_grad_()
+
+    options = {"lr": 0.1, "momentum": 0.9} if kind == "SGD" else {"lr": 0.1}
+    return getattr(lib.optim, kind)([{"params": [leaf()]}, {"params": [leaf()], "lr": 0.03}], **options)
+
+
+def series(lib: Any, make: Make, kind: str = "SGD", measures: list[Any] | None = None) -> list[float]:
+    o = optimizer(lib, kind)
+    schedule = make(o, lib.optim.lr_scheduler)
+    found: list[float] = []
+    for measure in measures or [None] * 20:
+        o.step()
+        schedule.step() if measure is None else schedule.step(measure)
+        for g in o.param_groups:
+            found += [g["lr"], g.get("momentum", 0), *g.get("betas", ())]
+        found += schedule.get_last_lr()
+    return found
+
+
+def alike(make: Make, **options: Any) -> None:
+    torch = pytest.importorskip("torch")
+    assert series(dt, make, **options) == pytest.approx(series(torch, make, **options), rel=1e-13)
+
+
+@pytest.mark.parametrize(("name", "options"), CASES, ids=IDS)
+def test_rates_are_as_pytorchs(name: str, options: dict[str, Any]) -> None:
+    alike(lambda o, m: getattr(m, name)(o, **options))
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_rates_of_several_are_as_pytorchs(name: str) -> None:
+    alike(MADE[name])
+
+
+def test_a_cycle_moves_betas() -> None:
+    alike(lambda o, m: m.OneCycleLR(o, max_lr=0.1, total_steps=21), kind="Adam")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"patience": 2},
+        {"patience": 1, "mode": "max", "threshold_mode": "abs", "cooldown": 2, "factor": 0.5},
+        {"patience": 0, "min_lr": [0.05, 0.001], "threshold": 0.1},
+    ],
+)
+def test_rates_on_a_plateau_are_as_pytorchs(options: dict[str, Any]) -> None:
+    measures = [1.5, 1.2, 0.9, 0.95, 0.91, 1.1, 0.5, 0.7, 0.52, 0.8, 0.6, 0.55, 0.9, 0.49] * 2
+    alike(lambda o, m: m.ReduceLROnPlateau(o, **options), measures=measures)
+
+
+@pytest.mark.parametrize("name", ["OneCycleLR", "CyclicLR", "MultiStepLR", "CosineAnnealingLR"])
+def test_a_kept_schedule_goes_on(name: str) -> None:
+    options = next(o for n, o in CASES if n == name)
+    whole, first, second = optimizer(dt), optimizer(dt), optimizer(dt)
+    reference = getattr(S, name)(whole, **options)
+    begun, resumed = getattr(S, name)(first, **options), getattr(S, name)(second, **options)
+    for k in range(10):
+        for o, s in ((whole, reference), (first, begun)):
+            if o is whole or k < 5:
+                o.step()
+                s.step()
+    resumed.load_state_dict(json.loads(json.dumps(begun.state_dict())))
+    second.load_state_dict(first.state_dict())
+    for _ in range(5):
+        second.step()
+        resumed.step()
+    assert [g["lr"] for g in second.param_groups] == [g["lr"] for g in whole.param_groups]
+    assert resumed.get_last_lr() == reference.get_last_lr()
+
+
+def test_a_kept_sequence_goes_on() -> None:
+    whole, other = optimizer(dt), optimizer(dt)
+    reference, resumed = (MADE["one after the other"](o, S) for o in (whole, other))
+    for _ in range(5):
+        whole.step()
+        reference.step()
+    resumed.load_state_dict(reference.state_dict())
+    other.load_state_dict(whole.state_dict())
+    for _ in range(5):
+        for o, s in ((whole, reference), (other, resumed)):
+            o.step()
+            s.step()
+        assert resumed.get_last_lr() == reference.get_last_lr()
+
+
+def test_a_rate_that_is_a_tensor_is_written() -> None:
+    w, rate = dt.ones(1).requires_grad_(), dt.asarray(0.5, dtype=dt.float64)
+    o = dt.optim.SGD([w], lr=rate)
+    schedule = S.ExponentialLR(o, 0.5)
+    w.grad = dt.ones(1)
+    o.step()
+    schedule.step()
+    assert o.param_groups[0]["lr"] is rate and float(rate) == 0.25 and w.tolist() == [0.5]
+
+
+def test_a_step_before_the_optimisers_warns() -> None:
+    schedule = S.StepLR(optimizer(dt), 2)
+    with pytest.warns(dt.DovetailWarning, match=r"call optimizer.step\(\) first"):
+        schedule.step()
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda o: S.StepLR(3, 1), "optimizer is a int"),
+        (lambda o: S.StepLR(o, 0), "step_size is 0"),
+        (lambda o: S.StepLR(o, 2, last_epoch=3), "no 'initial_lr'"),
+        (lambda o: S.ConstantLR(o, factor=1.5), "factor is 1.5"),
+        (lambda o: S.LinearLR(o, start_factor=0), "start_factor is 0"),
+        (lambda o: S.CosineAnnealingLR(o, 0), "T_max is 0"),
+        (lambda o: S.CosineAnnealingWarmRestarts(o, 2.5), "T_0 is 2.5"),
+        (lambda o: S.OneCycleLR(o, 0.1), "give total_steps"),
+        (lambda o: S.OneCycleLR(o, 0.1, total_steps=5, pct_start=2), "pct_start"),
+        (lambda o: S.OneCycleLR(o, [0.1], total_steps=5), "1 values"),
+        (lambda o: S.CyclicLR(o, 0.1, 0.2, mode="square"), "mode is 'square'"),
+        (lambda o: S.LambdaLR(o, [lambda e: 1.0]), "1 values"),
+        (lambda o: S.ReduceLROnPlateau(o, mode="most"), "mode is 'most'"),
+        (lambda o: S.ReduceLROnPlateau(o, factor=1.0), "factor is 1.0"),
+        (lambda o: S.SequentialLR(o, [], []), "no schedules"),
+        (lambda o: S.SequentialLR(o, [S.StepLR(o, 2)], [3]), "one less"),
+        (lambda o: S.SequentialLR(o, [S.ReduceLROnPlateau(o)], []), "needs a measure"),
+        (lambda o: S.ChainedScheduler([S.StepLR(optimizer(dt), 2)], o), "another optimiser"),
+        (lambda o: S.StepLR(o, 2).load_state_dict({}), "no state of a schedule"),
+        (lambda o: S.CyclicLR(dt.optim.Adagrad([dt.ones(1)]), 0.1, 0.2), "neither momentum"),
+    ],
+)
+def test_what_is_refused(make: Callable[[Any], Any], said: str) -> None:
+    with pytest.raises(dt.ArgumentError, match=said):
+        make(optimizer(dt))
+
+
+def test_steps_after_the_last_one() -> None:
+    o = optimizer(dt)
+    schedule = S.OneCycleLR(o, 0.1, total_steps=2)
+    o.step()
+    for _ in range(2):
+        schedule.step()
+    with pytest.raises(dt.ArgumentError, match="step 3 of 2"):
+        schedule.step()
