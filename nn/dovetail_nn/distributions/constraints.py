@@ -294,8 +294,7 @@ class _Cat(Constraint):
         return max(c.event_dim for c in self.cseq)
 
     def check(self, value: Tensor) -> Tensor:
-        ends = [sum(self.lengths[: i + 1]) for i in range(len(self.lengths) - 1)]
-        pieces = dt.split(value, ends, axis=self.dim)
+        pieces = dt.split(value, self.lengths, axis=self.dim)
         checked = [c.check(v) for c, v in zip(self.cseq, pieces, strict=True)]
         return dt.concat(checked, axis=self.dim)
 

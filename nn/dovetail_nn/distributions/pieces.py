@@ -107,8 +107,7 @@ class CatTransform(Transform):
 
     def _pieces(self, x: Tensor) -> list[Tensor]:
         _long(self, x, self.dim, self.length)
-        ends = [sum(self.lengths[: i + 1]) for i in range(len(self.lengths) - 1)]
-        return list(dt.split(x, ends, axis=self.dim))
+        return list(dt.split(x, self.lengths, axis=self.dim))
 
     def _call(self, x: Tensor) -> Tensor:
         pieces = self._pieces(x)
