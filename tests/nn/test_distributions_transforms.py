@@ -36,43 +36,56 @@ CASES: dict[str, tuple[Any, Any, Any]] = {
     "softplus": (lambda: T.SoftplusTransform(), lambda: TT.SoftplusTransform(), X),
     "power": (lambda: T.PowerTransform(of(LOC)), lambda: TT.PowerTransform(t(LOC)), abs(X)),
     "affine": (
-        lambda: T.AffineTransform(of(LOC), of(SCALE)), lambda: TT.AffineTransform(t(LOC), t(SCALE)),
+        lambda: T.AffineTransform(of(LOC), of(SCALE)),
+        lambda: TT.AffineTransform(t(LOC), t(SCALE)),
         X,
     ),
     "affine-1": (
         lambda: T.AffineTransform(1.0, -2.0, event_dim=1),
-        lambda: TT.AffineTransform(1.0, -2.0, event_dim=1), X,
+        lambda: TT.AffineTransform(1.0, -2.0, event_dim=1),
+        X,
     ),
     "softmax": (lambda: T.SoftmaxTransform(), lambda: TT.SoftmaxTransform(), X),
     "sticks": (lambda: T.StickBreakingTransform(), lambda: TT.StickBreakingTransform(), X),
     "correlation": (lambda: T.CorrCholeskyTransform(), lambda: TT.CorrCholeskyTransform(), X),
     "triangle": (lambda: T.LowerCholeskyTransform(), lambda: TT.LowerCholeskyTransform(), SQUARE),
     "definite": (
-        lambda: T.PositiveDefiniteTransform(), lambda: TT.PositiveDefiniteTransform(), SQUARE,
+        lambda: T.PositiveDefiniteTransform(),
+        lambda: TT.PositiveDefiniteTransform(),
+        SQUARE,
     ),
-    "reshape": (lambda: T.ReshapeTransform((3,), (3, 1)), lambda: TT.ReshapeTransform((3,), (3, 1)), X),
+    "reshape": (
+        lambda: T.ReshapeTransform((3,), (3, 1)),
+        lambda: TT.ReshapeTransform((3,), (3, 1)),
+        X,
+    ),
     "independent": (
         lambda: T.IndependentTransform(T.ExpTransform(), 1),
-        lambda: TT.IndependentTransform(TT.ExpTransform(), 1), X,
+        lambda: TT.IndependentTransform(TT.ExpTransform(), 1),
+        X,
     ),
     "composed": (
         lambda: T.ComposeTransform([T.AffineTransform(0.5, 2.0), T.StickBreakingTransform()]),
-        lambda: TT.ComposeTransform([TT.AffineTransform(0.5, 2.0), TT.StickBreakingTransform()]), X,
+        lambda: TT.ComposeTransform([TT.AffineTransform(0.5, 2.0), TT.StickBreakingTransform()]),
+        X,
     ),
     "inverse": (lambda: T.ExpTransform().inv, lambda: TT.ExpTransform().inv, abs(X)),
     "cat": (
         lambda: T.CatTransform([T.ExpTransform(), T.TanhTransform()], dim=-1, lengths=[1, 2]),
-        lambda: TT.CatTransform([TT.ExpTransform(), TT.TanhTransform()], dim=-1, lengths=[1, 2]), X,
+        lambda: TT.CatTransform([TT.ExpTransform(), TT.TanhTransform()], dim=-1, lengths=[1, 2]),
+        X,
     ),
     "stack": (
         lambda: T.StackTransform([T.ExpTransform(), T.TanhTransform()], dim=0),
-        lambda: TT.StackTransform([TT.ExpTransform(), TT.TanhTransform()], dim=0), X,
+        lambda: TT.StackTransform([TT.ExpTransform(), TT.TanhTransform()], dim=0),
+        X,
     ),
     "cdf": (
         lambda: T.CumulativeDistributionTransform(D.Normal(of(LOC), 2.0)),
-        lambda: TT.CumulativeDistributionTransform(TD.Normal(t(LOC), 2.0)), X,
+        lambda: TT.CumulativeDistributionTransform(TD.Normal(t(LOC), 2.0)),
+        X,
     ),
-}  # fmt: skip
+}
 
 
 def alike(have: dt.Tensor, want: Any, what: str = "") -> None:
@@ -145,7 +158,9 @@ def test_transformed_distributions(device: dt.Device, dims: int) -> None:
 
     p, q = built(D, T, of), built(TD, TT, t)
     assert p.batch_shape == tuple(q.batch_shape) and p.event_shape == tuple(q.event_shape)
-    value = np.array([[0.2, 0.3, 0.4, 0.1]]) if dims else np.array([[0.2, 0.3, 0.4], [0.9, 0.5, 0.6]])
+    value = (
+        np.array([[0.2, 0.3, 0.4, 0.1]]) if dims else np.array([[0.2, 0.3, 0.4], [0.9, 0.5, 0.6]])
+    )
     alike(p.log_prob(of(value)), q.log_prob(t(value)))
     x = p.rsample((7,))
     assert x.shape == (7, *p.batch_shape, *p.event_shape)
@@ -181,22 +196,33 @@ def test_mixtures_and_independent_dimensions(device: dt.Device) -> None:
 
 
 NAMED = {
-    "real": X, "positive": X, "nonnegative": X, "unit_interval": X, "boolean": np.array([0.0, 1.0, 0.5]),
-    "nonnegative_integer": np.array([0.0, 1.5, -1.0]), "positive_integer": np.array([0.0, 1.5, 1.0]),
-    "simplex": np.array([[0.2, 0.8], [0.2, 0.9], [-0.2, 1.2]]), "real_vector": X,
+    "real": X,
+    "positive": X,
+    "nonnegative": X,
+    "unit_interval": X,
+    "boolean": np.array([0.0, 1.0, 0.5]),
+    "nonnegative_integer": np.array([0.0, 1.5, -1.0]),
+    "positive_integer": np.array([0.0, 1.5, 1.0]),
+    "simplex": np.array([[0.2, 0.8], [0.2, 0.9], [-0.2, 1.2]]),
+    "real_vector": X,
     "one_hot": np.array([[0.0, 1.0], [1.0, 1.0]]),
     "lower_triangular": np.stack([np.tril(np.ones((3, 3))), np.ones((3, 3))]),
     "lower_cholesky": np.stack([np.eye(3), -np.eye(3), np.ones((3, 3))]),
-    "corr_cholesky": np.stack([np.eye(3), np.eye(3) * 2]), "square": np.ones((2, 3, 3)),
+    "corr_cholesky": np.stack([np.eye(3), np.eye(3) * 2]),
+    "square": np.ones((2, 3, 3)),
     "symmetric": np.stack([np.eye(3), np.triu(np.ones((3, 3)))]),
     "positive_definite": np.stack([np.eye(3), -np.eye(3), np.ones((3, 3)) * 0.5 + np.eye(3)]),
     "positive_semidefinite": np.stack([np.eye(3), -np.eye(3)]),
-}  # fmt: skip
+}
 BUILT = {
-    "interval": (-1.0, 0.5), "half_open_interval": (-1.0, 0.9), "greater_than": (0.2,),
-    "greater_than_eq": (0.2,), "less_than": (0.2,), "integer_interval": (0, 2),
+    "interval": (-1.0, 0.5),
+    "half_open_interval": (-1.0, 0.9),
+    "greater_than": (0.2,),
+    "greater_than_eq": (0.2,),
+    "less_than": (0.2,),
+    "integer_interval": (0, 2),
     "multinomial": (3,),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", [*NAMED, *BUILT])
@@ -239,7 +265,9 @@ def test_a_constraint_of_ones_own_has_its_transform() -> None:
 
     with pytest.raises(dt.NotYetError, match="register"):
         D.biject_to(Mine())
-    D.biject_to.register(Mine, lambda c: T.ComposeTransform([T.ExpTransform(), T.AffineTransform(7.0, 1.0)]))
+    D.biject_to.register(
+        Mine, lambda c: T.ComposeTransform([T.ExpTransform(), T.AffineTransform(7.0, 1.0)])
+    )
     assert bool(dt.all(Mine().check(D.biject_to(Mine())(of(X)))))
 
 

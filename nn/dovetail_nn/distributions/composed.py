@@ -8,7 +8,7 @@ import dovetail as dt
 
 from . import constraints
 from .categories import Categorical
-from .distribution import Distribution, Generator, Shape, Sizes, Tensor, sizes_of
+from .distribution import Distribution, Generator, Shape, Sizes, Tensor, having, sizes_of
 from .independent import Independent
 from .parameters import Value
 
@@ -31,7 +31,7 @@ class MixtureSameFamily(Distribution):
     3.0
     """
 
-    arg_constraints: dict[str, constraints.Constraint] = {}
+    arg_constraints = having()
 
     def __init__(
         self, mixture_distribution: Categorical, component_distribution: Distribution,
@@ -136,4 +136,4 @@ class MixtureSameFamily(Distribution):
             return dt.squeeze(dt.take_along_axis(each, index, axis=axis), axis=axis)
 
     def __repr__(self) -> str:
-        return f"MixtureSameFamily(\n  {self._mixture_distribution},\n  {self._component_distribution})"
+        return f"MixtureSameFamily({self._mixture_distribution}, {self._component_distribution})"

@@ -316,9 +316,7 @@ class _Stack(Constraint):
 
     def check(self, value: Tensor) -> Tensor:
         slices = dt.unstack(value, axis=self.dim)
-        return dt.stack(
-            [c.check(v) for c, v in zip(self.cseq, slices, strict=True)], axis=self.dim
-        )
+        return dt.stack([c.check(v) for c, v in zip(self.cseq, slices, strict=True)], axis=self.dim)
 
 
 class MixtureSameFamilyConstraint(Constraint):

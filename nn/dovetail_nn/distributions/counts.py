@@ -8,7 +8,16 @@ from typing import Any
 import dovetail as dt
 
 from . import constraints, noise
-from .distribution import Distribution, ExponentialFamily, Generator, Sizes, Tensor, computed, holds
+from .distribution import (
+    Distribution,
+    ExponentialFamily,
+    Generator,
+    Sizes,
+    Tensor,
+    computed,
+    having,
+    holds,
+)
 from .parameters import (
     Value,
     logits_to_probs,
@@ -175,7 +184,7 @@ class Poisson(ExponentialFamily):
     [[0.0], [0.0]]
     """
 
-    arg_constraints = {"rate": constraints.nonnegative}
+    arg_constraints = having(rate=constraints.nonnegative)
     support = constraints.nonnegative_integer
     rate: Tensor
 
@@ -197,9 +206,7 @@ class Poisson(ExponentialFamily):
     def sample(self, sample_shape: Sizes = (), *, generator: Generator | None = None) -> Tensor:
         shape = self._extended_shape(sample_shape)
         with dt.no_grad():
-            return dt.random.poisson(
-                self.rate, shape, dtype=self.rate.dtype, generator=generator
-            )
+            return dt.random.poisson(self.rate, shape, dtype=self.rate.dtype, generator=generator)
 
     def log_prob(self, value: Value) -> Tensor:
         x = self._taken(value)
@@ -226,7 +233,7 @@ class Binomial(_OfChance):
     [1.0]
     """
 
-    arg_constraints = {"total_count": constraints.nonnegative_integer, **CHANCE}
+    arg_constraints = having(total_count=constraints.nonnegative_integer, **CHANCE)
     has_enumerate_support = True
     total_count: Tensor
 
@@ -306,11 +313,11 @@ class NegativeBinomial(_OfChance):
     [2.0]
     """
 
-    arg_constraints = {
-        "total_count": constraints.greater_than_eq(0),
-        "probs": constraints.half_open_interval(0.0, 1.0),
-        "logits": constraints.real,
-    }
+    arg_constraints = having(
+        total_count=constraints.greater_than_eq(0),
+        probs=constraints.half_open_interval(0.0, 1.0),
+        logits=constraints.real,
+    )
     support = constraints.nonnegative_integer
     total_count: Tensor
 
@@ -345,5 +352,3 @@ class NegativeBinomial(_OfChance):
         found = n * -softplus(logits) - x * softplus(-logits)
         ways = dt.lgamma(n + x) - dt.lgamma(x + 1.0) - dt.lgamma(n)
         return found + dt.where(n + x == 0.0, 0.0, ways)
-
-

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, Self, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Self, TypeAlias, overload
 
 import dovetail as dt
 
@@ -26,6 +27,11 @@ def sizes_of(op: str, shape: Sizes) -> Shape:
     if not all(isinstance(n, int) and n >= 0 for n in given):
         raise dt.ShapeError(f"{op}: a shape is ints from 0 on, not {shape}")
     return given
+
+
+def having(**kinds: Constraint) -> dict[str, Constraint]:
+    """What each parameter has to be, by its name."""
+    return kinds
 
 
 def holds(valid: Sequence[Any]) -> bool:
@@ -51,7 +57,7 @@ def offender(value: Any, valid: Any) -> str:
         return f"it is {value.item() if isinstance(value, dt.Tensor) else value!r}"
     if not isinstance(valid, dt.Tensor) or not valid.ndim:
         return f"it is {value.tolist()}" if value.size <= 9 else f"its shape is {value.shape}"
-    at = tuple(int(i) for i in dt.argwhere(~valid)[0].tolist())
+    at = tuple(int(i.item()) for i in dt.unstack(dt.argwhere(~valid)[0]))
     at = at[len(at) - min(len(at), value.ndim) :]
     there = value[tuple(i if n > 1 else 0 for i, n in zip(at, value.shape, strict=False))]
     shown = there.tolist() if there.size <= 9 else f"of shape {there.shape}"
@@ -64,7 +70,13 @@ class computed:
     def __init__(self, of: Callable[[Any], Tensor]) -> None:
         self._of, self.__doc__ = of, of.__doc__
 
-    def __get__(self, found: Any, owner: type) -> Any:
+    @overload
+    def __get__(self, found: None, owner: type) -> Self: ...
+
+    @overload
+    def __get__(self, found: object, owner: type) -> Tensor: ...
+
+    def __get__(self, found: object, owner: type) -> Self | Tensor:
         return self if found is None else self._of(found)
 
 
@@ -84,7 +96,7 @@ class Distribution:
     has_rsample: bool = False
     has_enumerate_support: bool = False
     _validate_args: bool = __debug__
-    _numbers: dict[str, float] = {}
+    _numbers: Mapping[str, float] = MappingProxyType({})  # parameters that were given as numbers
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
@@ -97,7 +109,10 @@ class Distribution:
         self, batch_shape: Sizes = (), event_shape: Sizes = (), validate_args: bool | None = None
     ) -> None:
         name = type(self).__name__
-        self._batch_shape, self._event_shape = sizes_of(name, batch_shape), sizes_of(name, event_shape)
+        self._batch_shape, self._event_shape = (
+            sizes_of(name, batch_shape),
+            sizes_of(name, event_shape),
+        )
         if validate_args is not None:
             self._validate_args = validate_args
         if self._validate_args:

@@ -2,8 +2,8 @@
 
 For a variable with distribution function F(x; a) and density p, a sample x of fixed probability
 moves by dx/da = -(dF/da) / p. Of the gamma and the beta distribution the derivative of F is an
-integral over one side of x, of the density times how far the logarithm is from its mean. The side is
-chosen so that this factor keeps its sign: nothing cancels, and no incomplete function is needed.
+integral over one side of x, of the density times how far the logarithm is from its mean. The side
+is chosen so that this factor keeps its sign: nothing cancels, and no incomplete function is needed.
 Near the ends of the support series take the place of the integral.
 Source: Figurnov, Mohamed, Mnih, "Implicit reparameterization gradients", 2018, for the identity.
 """
@@ -172,9 +172,7 @@ def _beta_series(n: Any, z: Any, m: Any, first: Any, left: Any, terms: int) -> A
     return dt.where(left, -found, found)
 
 
-def _beta_area(
-    n: Any, x: Any, y: Any, a: Any, b: Any, kappa: Any, panels: int, cut: float
-) -> Any:
+def _beta_area(n: Any, x: Any, y: Any, a: Any, b: Any, kappa: Any, panels: int, cut: float) -> Any:
     """The derivative over x y, by the integral over the logarithm of the odds on one side of x."""
     upper = kappa >= 0.0
     p = dt.maximum(dt.where(upper, x, y), 1e-6)

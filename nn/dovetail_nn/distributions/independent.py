@@ -7,7 +7,7 @@ from typing import Self
 import dovetail as dt
 
 from . import constraints
-from .distribution import Distribution, Generator, Sizes, Tensor, sizes_of
+from .distribution import Distribution, Generator, Sizes, Tensor, having, sizes_of
 from .parameters import Value, sum_last
 
 __all__ = ["Independent"]
@@ -26,7 +26,7 @@ class Independent(Distribution):
     ((2,), (3,), (2,))
     """
 
-    arg_constraints: dict[str, constraints.Constraint] = {}
+    arg_constraints = having()
 
     def __init__(
         self, base_distribution: Distribution, reinterpreted_batch_ndims: int,

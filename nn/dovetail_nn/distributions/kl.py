@@ -49,7 +49,7 @@ def register_kl(type_p: type[Distribution], type_q: type[Distribution]) -> Calla
 
 
 def _nearest(p: type, q: type) -> Rule | None:
-    """The rule for the nearest bases. Warns where that of p and that of q lead to different ones."""
+    """The rule for the nearest bases. Warns where those of p and of q lead to different ones."""
     fits = [(a, b) for a, b in _RULES if issubclass(p, a) and issubclass(q, b)]
     if not fits:
         return None

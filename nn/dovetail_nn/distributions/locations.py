@@ -8,7 +8,7 @@ from typing import Any
 import dovetail as dt
 
 from . import constraints, noise
-from .distribution import Distribution, Generator, Sizes, Tensor, holds
+from .distribution import Distribution, Generator, Sizes, Tensor, having, holds
 from .parameters import EULER, Value
 from .transformed import TransformedDistribution
 from .transforms import AbsTransform
@@ -30,10 +30,10 @@ class Uniform(Distribution):
     ([2.0, 2.0], [1.0, 1.0])
     """
 
-    arg_constraints = {
-        "low": constraints.dependent(is_discrete=False, event_dim=0),
-        "high": constraints.dependent(is_discrete=False, event_dim=0),
-    }
+    arg_constraints = having(
+        low=constraints.dependent(is_discrete=False, event_dim=0),
+        high=constraints.dependent(is_discrete=False, event_dim=0),
+    )
     has_rsample = True
     low: Tensor
     high: Tensor
@@ -208,7 +208,7 @@ class HalfCauchy(TransformedDistribution):
     [0.5, 0.5]
     """
 
-    arg_constraints = {"scale": constraints.positive}
+    arg_constraints = having(scale=constraints.positive)
     support = constraints.nonnegative
     has_rsample = True
     base_dist: Cauchy
@@ -259,7 +259,7 @@ class StudentT(Distribution):
     [2.0]
     """
 
-    arg_constraints = {"df": constraints.positive, **REAL_AND_SCALE}
+    arg_constraints = having(df=constraints.positive, **REAL_AND_SCALE)
     support = constraints.real
     has_rsample = True
     df: Tensor

@@ -134,7 +134,9 @@ class CorrCholeskyTransform(Transform):
         """Numbers below a diagonal of zeros: by their places in the vector, 0 in front of it."""
         at = [i * (i - 1) // 2 + j + 1 if j < i else 0 for i in range(d) for j in range(d)]
         places = dt.asarray(at, dtype=dt.int64, device=x.device)
-        padded = dt.concat([dt.zeros((*x.shape[:-1], 1), dtype=x.dtype, device=x.device), x], axis=-1)
+        padded = dt.concat(
+            [dt.zeros((*x.shape[:-1], 1), dtype=x.dtype, device=x.device), x], axis=-1
+        )
         return dt.take(padded, places, axis=-1).reshape((*x.shape[:-1], d, d))
 
     def _vector(self, y: Tensor) -> Tensor:

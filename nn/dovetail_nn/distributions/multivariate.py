@@ -8,7 +8,7 @@ from typing import Self
 import dovetail as dt
 
 from . import constraints, noise
-from .distribution import Distribution, Generator, Shape, Sizes, Tensor, sizes_of
+from .distribution import Distribution, Generator, Shape, Sizes, Tensor, having, sizes_of
 from .parameters import Value, brought, joint_shape, one_of
 
 __all__ = ["MultivariateNormal"]
@@ -17,8 +17,8 @@ __all__ = ["MultivariateNormal"]
 class MultivariateNormal(Distribution):
     """The normal distribution of vectors.
 
-    `loc`: the mean, a vector or a batch of them; one of `covariance_matrix`, `precision_matrix`, its
-    inverse, and `scale_tril`, its lower Cholesky factor. The last one costs least.
+    `loc`: the mean, a vector or a batch of them; one of `covariance_matrix`, `precision_matrix`,
+    its inverse, and `scale_tril`, its lower Cholesky factor. The last one costs least.
     Raises: ShapeError, ArgumentError for matrices that cannot be, and unless one is given;
     LinAlgError, DTypeError.
 
@@ -29,12 +29,12 @@ class MultivariateNormal(Distribution):
     -1.8378770351409912
     """
 
-    arg_constraints = {
-        "loc": constraints.real_vector,
-        "covariance_matrix": constraints.positive_definite,
-        "precision_matrix": constraints.positive_definite,
-        "scale_tril": constraints.lower_cholesky,
-    }
+    arg_constraints = having(
+        loc=constraints.real_vector,
+        covariance_matrix=constraints.positive_definite,
+        precision_matrix=constraints.positive_definite,
+        scale_tril=constraints.lower_cholesky,
+    )
     support = constraints.real_vector
     has_rsample = True
     loc: Tensor

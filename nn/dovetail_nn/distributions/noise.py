@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import dovetail as dt
 
@@ -45,7 +45,14 @@ def cauchy(shape: Shape, like: Tensor, generator: Generator | None) -> Tensor:
     return dt.tan((u - (0.5 - half)) * math.pi).astype(like.dtype)
 
 
-def _options(x: Tensor) -> dict[str, float]:
+def _kept(ctx: dt.autograd.Context) -> tuple[Tensor, Tensor]:
+    """The parameter and the sample that a Function has kept."""
+    a, x = ctx.saved_tensors
+    assert a is not None and x is not None
+    return a, x
+
+
+def _options(x: Tensor) -> dict[str, Any]:
     """How far integrals and series go for a dtype."""
     panels, terms, cut = WIDE if x.dtype is dt.float64 else NARROW
     return {"panels": panels, "terms": terms, "cut": cut, "tiny": _tiny(x)}
@@ -65,7 +72,7 @@ class _StandardGamma(dt.autograd.Function):
 
     @staticmethod
     def backward(ctx: dt.autograd.Context, g: Tensor) -> tuple[Tensor, None]:
-        a, x = ctx.saved_tensors
+        a, x = _kept(ctx)
         return g * standard_gamma_grad(a, x), None
 
 
@@ -73,7 +80,8 @@ def standard_gamma_grad(concentration: Tensor, x: Tensor) -> Tensor:
     """The derivative of gamma variables by their concentration, their probability being fixed."""
     d = wide(x.dtype)
     a, y = concentration.astype(d), x.astype(d)
-    return gamma_slope(a, y, **_options(y)).astype(x.dtype)
+    found: Tensor = gamma_slope(a, y, **_options(y))
+    return found.astype(x.dtype)
 
 
 def gamma(concentration: Tensor, shape: Shape, generator: Generator | None) -> Tensor:
@@ -93,11 +101,12 @@ class _LowerGamma(dt.autograd.Function):
         ctx.save_for_backward(a, x)
         d = wide(x.dtype)
         k, y = a.astype(d), x.astype(d)
-        return gamma_cdf(k, y, **_options(y)).astype(x.dtype)
+        found: Tensor = gamma_cdf(k, y, **_options(y))
+        return found.astype(x.dtype)
 
     @staticmethod
     def backward(ctx: dt.autograd.Context, g: Tensor) -> tuple[Tensor, Tensor]:
-        a, x = ctx.saved_tensors
+        a, x = _kept(ctx)
         density = g * dt.exp(dt.xlogy(a - 1.0, x) - x - dt.lgamma(a))
         return -density * standard_gamma_grad(a, x), density
 
@@ -120,7 +129,7 @@ class _Dirichlet(dt.autograd.Function):
 
     @staticmethod
     def backward(ctx: dt.autograd.Context, g: Tensor) -> tuple[Tensor, None]:
-        a, x = ctx.saved_tensors
+        a, x = _kept(ctx)
         total = dt.sum(a, axis=-1, keepdims=True)
         slope = dirichlet_grad(x, a, total)
         return slope * (g - dt.sum(x * g, axis=-1, keepdims=True)), None
@@ -131,7 +140,8 @@ def dirichlet_grad(x: Tensor, concentration: Tensor, total: Tensor) -> Tensor:
     d = wide(x.dtype)
     a, y = concentration.astype(d), x.astype(d)
     b = dt.broadcast_to(total.astype(d), y.shape) - a
-    return beta_slope(a, b, y, 1.0 - y, **_options(y)).astype(x.dtype)
+    found: Tensor = beta_slope(a, b, y, 1.0 - y, **_options(y))
+    return found.astype(x.dtype)
 
 
 def dirichlet(concentration: Tensor, shape: Shape, generator: Generator | None) -> Tensor:

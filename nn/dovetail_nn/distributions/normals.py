@@ -7,7 +7,7 @@ import math
 import dovetail as dt
 
 from . import constraints, noise
-from .distribution import ExponentialFamily, Generator, Sizes, Tensor
+from .distribution import ExponentialFamily, Generator, Sizes, Tensor, having
 from .parameters import Value
 from .transformed import TransformedDistribution
 from .transforms import AbsTransform, ExpTransform
@@ -29,7 +29,7 @@ class Normal(ExponentialFamily):
     [-0.9189385175704956, -0.9189385175704956]
     """
 
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    arg_constraints = having(loc=constraints.real, scale=constraints.positive)
     support = constraints.real
     has_rsample = True
     loc: Tensor
@@ -94,7 +94,7 @@ class LogNormal(TransformedDistribution):
     [1.0, 1.0]
     """
 
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    arg_constraints = having(loc=constraints.real, scale=constraints.positive)
     support = constraints.positive
     has_rsample = True
     base_dist: Normal
@@ -145,7 +145,7 @@ class HalfNormal(TransformedDistribution):
     [0.0, 0.0]
     """
 
-    arg_constraints = {"scale": constraints.positive}
+    arg_constraints = having(scale=constraints.positive)
     support = constraints.nonnegative
     has_rsample = True
     base_dist: Normal

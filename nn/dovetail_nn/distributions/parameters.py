@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from numbers import Real
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import dovetail as dt
 
@@ -43,7 +43,9 @@ def broadcast_all(op: str, **given: object) -> list[Tensor]:
     return [x if x.shape == shape else dt.broadcast_to(x, shape) for x in found]
 
 
-def joint_shape(op: str, names: Sequence[str], shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+def joint_shape(
+    op: str, names: Sequence[str], shapes: Sequence[tuple[int, ...]]
+) -> tuple[int, ...]:
     """The shape to which parameters broadcast. Raises: ShapeError, which names them."""
     try:
         return tuple(dt.broadcast_shapes(*shapes))
@@ -52,7 +54,7 @@ def joint_shape(op: str, names: Sequence[str], shapes: Sequence[tuple[int, ...]]
         raise dt.ShapeError(f"{op}: {said} do not broadcast") from None
 
 
-def one_of(op: str, **given: object) -> tuple[str, object]:
+def one_of(op: str, **given: object) -> tuple[str, Any]:
     """The name and value of the one argument that is given. Raises: ArgumentError."""
     there = [(name, v) for name, v in given.items() if v is not None]
     if len(there) != 1:

@@ -111,7 +111,9 @@ class CatTransform(Transform):
 
     def _call(self, x: Tensor) -> Tensor:
         pieces = self._pieces(x)
-        return dt.concat([t(p) for t, p in zip(self.transforms, pieces, strict=True)], axis=self.dim)
+        return dt.concat(
+            [t(p) for t, p in zip(self.transforms, pieces, strict=True)], axis=self.dim
+        )
 
     def _inverse(self, y: Tensor) -> Tensor:
         pieces = self._pieces(y)
@@ -121,7 +123,8 @@ class CatTransform(Transform):
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         every = zip(self.transforms, self._pieces(x), self._pieces(y), strict=True)
         found = [
-            sum_last(t.log_abs_det_jacobian(a, b), self.event_dim - t.event_dim) for t, a, b in every
+            sum_last(t.log_abs_det_jacobian(a, b), self.event_dim - t.event_dim)
+            for t, a, b in every
         ]
         axis = self.dim - (x.ndim if self.dim >= 0 else 0) + self.event_dim
         if axis < 0:

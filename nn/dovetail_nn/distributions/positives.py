@@ -8,7 +8,7 @@ from typing import Any
 import dovetail as dt
 
 from . import constraints, noise
-from .distribution import Distribution, ExponentialFamily, Generator, Sizes, Tensor
+from .distribution import Distribution, ExponentialFamily, Generator, Sizes, Tensor, having
 from .parameters import EULER, Value
 from .transformed import TransformedDistribution
 from .transforms import AffineTransform, ExpTransform, PowerTransform
@@ -28,7 +28,7 @@ class Exponential(ExponentialFamily):
     [0.5]
     """
 
-    arg_constraints = {"rate": constraints.positive}
+    arg_constraints = having(rate=constraints.positive)
     support = constraints.nonnegative
     has_rsample = True
     rate: Tensor
@@ -53,7 +53,9 @@ class Exponential(ExponentialFamily):
         return 1.0 / (self.rate * self.rate)
 
     def rsample(self, sample_shape: Sizes = (), *, generator: Generator | None = None) -> Tensor:
-        return noise.exponential(self._extended_shape(sample_shape), self.rate, generator) / self.rate
+        return (
+            noise.exponential(self._extended_shape(sample_shape), self.rate, generator) / self.rate
+        )
 
     def log_prob(self, value: Value) -> Tensor:
         return self._log("rate") - self.rate * self._taken(value)
@@ -87,7 +89,7 @@ class Gamma(ExponentialFamily):
     [0.8646647334098816]
     """
 
-    arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
+    arg_constraints = having(concentration=constraints.positive, rate=constraints.positive)
     support: Any = constraints.nonnegative
     has_rsample = True
     concentration: Tensor
@@ -145,7 +147,7 @@ class Chi2(Gamma):
     [6.0]
     """
 
-    arg_constraints = {"df": constraints.positive}
+    arg_constraints = having(df=constraints.positive)
 
     def __init__(self, df: Value, validate_args: bool | None = None) -> None:
         half = df * 0.5
@@ -167,7 +169,7 @@ class InverseGamma(TransformedDistribution):
     [0.5]
     """
 
-    arg_constraints = {"concentration": constraints.positive, "rate": constraints.positive}
+    arg_constraints = having(concentration=constraints.positive, rate=constraints.positive)
     support = constraints.positive
     has_rsample = True
     base_dist: Gamma
@@ -218,7 +220,7 @@ class FisherSnedecor(Distribution):
     [2.0]
     """
 
-    arg_constraints = {"df1": constraints.positive, "df2": constraints.positive}
+    arg_constraints = having(df1=constraints.positive, df2=constraints.positive)
     support = constraints.positive
     has_rsample = True
     df1: Tensor
@@ -269,7 +271,7 @@ class Weibull(TransformedDistribution):
     [2.0]
     """
 
-    arg_constraints = {"scale": constraints.positive, "concentration": constraints.positive}
+    arg_constraints = having(scale=constraints.positive, concentration=constraints.positive)
     support = constraints.positive
     has_rsample = True
     scale: Tensor
@@ -327,7 +329,7 @@ class Pareto(TransformedDistribution):
     [2.0]
     """
 
-    arg_constraints = {"alpha": constraints.positive, "scale": constraints.positive}
+    arg_constraints = having(alpha=constraints.positive, scale=constraints.positive)
     has_rsample = True
     scale: Tensor
     alpha: Tensor

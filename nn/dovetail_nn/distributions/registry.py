@@ -126,22 +126,20 @@ _of_parts(biject_to)
 _of_parts(transform_to)
 
 
-@biject_to.register(constraints.simplex)  # type: ignore[untyped-decorator]  # or a function
-def _biject_to_simplex(constraint: Any) -> Transform:
-    return transforms.StickBreakingTransform()
-
-
-@transform_to.register(constraints.simplex)  # type: ignore[untyped-decorator]  # or a function
 def _to_simplex(constraint: Any) -> Transform:
     return transforms.SoftmaxTransform()
 
 
-@transform_to.register(constraints.lower_cholesky)  # type: ignore[untyped-decorator]  # likewise
 def _to_lower_cholesky(constraint: Any) -> Transform:
     return transforms.LowerCholeskyTransform()
 
 
-@transform_to.register(constraints.positive_definite)  # type: ignore[untyped-decorator]
-@transform_to.register(constraints.positive_semidefinite)  # type: ignore[untyped-decorator]
 def _to_positive_definite(constraint: Any) -> Transform:
     return transforms.PositiveDefiniteTransform()
+
+
+biject_to.register(constraints.simplex, lambda constraint: transforms.StickBreakingTransform())
+transform_to.register(constraints.simplex, _to_simplex)
+transform_to.register(constraints.lower_cholesky, _to_lower_cholesky)
+transform_to.register(constraints.positive_definite, _to_positive_definite)
+transform_to.register(constraints.positive_semidefinite, _to_positive_definite)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-
 import dovetail as dt
 
 from . import constraints, noise
-from .distribution import ExponentialFamily, Generator, Sizes, Tensor
+from .distribution import ExponentialFamily, Generator, Sizes, Tensor, having
 from .parameters import Value, brought
 
 __all__ = ["Beta", "Dirichlet"]
@@ -25,7 +24,7 @@ class Dirichlet(ExponentialFamily):
     ([0.25, 0.75], (2,))
     """
 
-    arg_constraints = {"concentration": constraints.independent(constraints.positive, 1)}
+    arg_constraints = having(concentration=constraints.independent(constraints.positive, 1))
     support = constraints.simplex
     has_rsample = True
     concentration: Tensor
@@ -95,10 +94,10 @@ class Beta(ExponentialFamily):
     [0.25]
     """
 
-    arg_constraints = {
-        "concentration1": constraints.positive,
-        "concentration0": constraints.positive,
-    }
+    arg_constraints = having(
+        concentration1=constraints.positive,
+        concentration0=constraints.positive,
+    )
     support = constraints.unit_interval
     has_rsample = True
     concentration1: Tensor
@@ -163,5 +162,3 @@ def _xlog1py(x: Tensor, y: Tensor) -> Tensor:
     none = x == 0.0
     found = x * dt.log1p(dt.where(none, 0.0, y))
     return dt.where(none, dt.zeros_like(found), found)
-
-

@@ -79,7 +79,7 @@ class Transform:
         return new
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self._facts() == getattr(other, "_facts")()
+        return type(self) is type(other) and self._facts() == other._facts()
 
     def _facts(self) -> object:
         """What two transforms of a class that are alike have in common."""
@@ -202,7 +202,9 @@ class ComposeTransform(Transform):
             return constraints.real
         dims = self.parts[-1].codomain.event_dim
         for part in reversed(self.parts):
-            dims = max(dims + part.domain.event_dim - part.codomain.event_dim, part.domain.event_dim)
+            dims = max(
+                dims + part.domain.event_dim - part.codomain.event_dim, part.domain.event_dim
+            )
         return _raised(self.parts[0].domain, dims)
 
     @constraints.dependent_property
@@ -304,9 +306,7 @@ class IndependentTransform(Transform):
 
     @constraints.dependent_property
     def codomain(self) -> Constraint:
-        return constraints.independent(
-            self.base_transform.codomain, self.reinterpreted_batch_ndims
-        )
+        return constraints.independent(self.base_transform.codomain, self.reinterpreted_batch_ndims)
 
     @property
     def bijective(self) -> bool:  # type: ignore[override]  # it is what its base is

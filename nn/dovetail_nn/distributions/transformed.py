@@ -8,7 +8,7 @@ from typing import Any, Self
 import dovetail as dt
 
 from . import constraints
-from .distribution import Distribution, Generator, Sizes, Tensor, sizes_of
+from .distribution import Distribution, Generator, Sizes, Tensor, having, sizes_of
 from .independent import Independent
 from .parameters import Value, sum_last
 from .transform import ComposeTransform, Transform
@@ -30,7 +30,7 @@ class TransformedDistribution(Distribution):
     [0.5, 0.5]
     """
 
-    arg_constraints: dict[str, constraints.Constraint] = {}
+    arg_constraints = having()
 
     def __init__(
         self, base_distribution: Distribution, transforms: Transform | Sequence[Transform],

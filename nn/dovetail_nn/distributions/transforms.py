@@ -193,9 +193,7 @@ class AffineTransform(Transform):
 
     bijective = True
 
-    def __init__(
-        self, loc: Value, scale: Value, event_dim: int = 0, cache_size: int = 0
-    ) -> None:
+    def __init__(self, loc: Value, scale: Value, event_dim: int = 0, cache_size: int = 0) -> None:
         super().__init__(cache_size)
         self.loc, self.scale, self._event_dim = loc, scale, event_dim
 
