@@ -197,7 +197,8 @@ def multinomial(
     `n`: an integer from 0 on. `p`: how probable each kind is, relative to their sum. PyTorch's
     function of the same name chooses elements; see `choice`. `generator`: whose stream is used;
     unless given, the default one.
-    Shapes: `p` is a vector, `shape` an int or a tuple of ints; the result is (*shape, kinds).
+    Shapes: `p` is a vector or a batch of them, (*batch, kinds), `shape` an int or a tuple of ints;
+    the result is (*shape, *batch, kinds).
     Dtypes: int64 unless `dtype` is given. Computed in float64.
     Raises: DTypeError, ShapeError, DeviceError, ArgumentError for a negative n.
     Source: kinds are halved, and each half gets a binomial share of what there is; see `binomial`.
@@ -208,26 +209,28 @@ def multinomial(
     """
     total = float(integer("multinomial", n, "n", 0))
     (kinds,), own, _, on = parameters("multinomial", ("p",), (p,), None, None, device)
-    if not isinstance(kinds, Tensor) or len(own) != 1 or not own[0]:
-        raise ShapeError(f"multinomial: p is a vector with an element or more, not of shape {own}")
+    if not isinstance(kinds, Tensor) or not own or not own[-1]:
+        raise ShapeError(
+            f"multinomial: p is a vector with an element or more, or a batch, not of shape {own}"
+        )
     d = int64 if dtype is None else real_dtype("multinomial", dtype)
-    g, sizes = chosen("multinomial", generator), extents("multinomial", shape)
+    g, sizes = chosen("multinomial", generator), (*extents("multinomial", shape), *own[:-1])
     found = full((*sizes, 1), total, dtype=float64, device=on)
     for level in _halved(cast(kinds, float64)):
-        pairs = reshape(level, (-1, 2))
-        first, both = place_along(pairs, 1, 0), sum_of(pairs, axis=1)
+        pairs = reshape(level, (*own[:-1], level.shape[-1] // 2, 2))
+        first, both = place_along(pairs, len(own), 0), sum_of(pairs, axis=-1)
         share = first / apply(ops.WHERE, (both > 0.0, both, 1.0))
         left = _successes(g, found, broadcast_to(share, found.shape), found.shape, on)
         found = reshape(stack([left, found - left], axis=-1), (*sizes, 2 * left.shape[-1]))
-    return cast(slice_along(found, len(sizes), 0, own[0]), d)
+    return cast(slice_along(found, len(sizes), 0, own[-1]), d)
 
 
 def _halved(weights: Tensor) -> list[Tensor]:
     """Sums of weights over 2, 4, ... parts of the kinds, down to each one, as to a power of 2."""
-    n = weights.shape[0]
+    *batch, n = weights.shape
     size = 1 << (n - 1).bit_length()
-    rest = zeros((size - n,), dtype=float64, device=weights.device)
-    levels = [concat([weights, rest])]
-    while levels[0].shape[0] > 2:
-        levels.insert(0, sum_of(reshape(levels[0], (-1, 2)), axis=1))
+    rest = zeros((*batch, size - n), dtype=float64, device=weights.device)
+    levels = [concat([weights, rest], axis=-1)]
+    while (count := levels[0].shape[-1]) > 2:
+        levels.insert(0, sum_of(reshape(levels[0], (*batch, count // 2, 2)), axis=-1))
     return levels if size > 1 else []

@@ -1,0 +1,139 @@
+"""Distributions made of others: with dimensions of the batch as those of an event, and mixtures."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import dovetail as dt
+
+from . import constraints
+from .categories import Categorical
+from .distribution import Distribution, Generator, Shape, Sizes, Tensor, having, sizes_of
+from .independent import Independent
+from .parameters import Value
+
+__all__ = ["Independent", "MixtureSameFamily"]
+
+
+class MixtureSameFamily(Distribution):
+    """A mixture: a component is chosen, then a value of it.
+
+    `mixture_distribution`: a Categorical; `component_distribution`: whose last dimension of the
+    batch has as many distributions.
+    Raises: ArgumentTypeError, ShapeError where they do not fit.
+
+    >>> import dovetail as dt
+    >>> D = dt.distributions
+    >>> m = D.MixtureSameFamily(
+    ...     D.Categorical(dt.asarray([0.25, 0.75], device="reference")),
+    ...     D.Normal(dt.asarray([0.0, 4.0], device="reference"), 1.0))
+    >>> m.mean.item()
+    3.0
+    """
+
+    arg_constraints = having()
+
+    def __init__(
+        self, mixture_distribution: Categorical, component_distribution: Distribution,
+        validate_args: bool | None = None,
+    ) -> None:  # fmt: skip
+        if not isinstance(mixture_distribution, Categorical):
+            raise dt.ArgumentTypeError(
+                "MixtureSameFamily: mixture_distribution is a Categorical, not "
+                f"{type(mixture_distribution).__name__}"
+            )
+        if not isinstance(component_distribution, Distribution):
+            raise dt.ArgumentTypeError(
+                "MixtureSameFamily: component_distribution is a Distribution, not "
+                f"{type(component_distribution).__name__}"
+            )
+        chosen, batch = mixture_distribution.batch_shape, component_distribution.batch_shape
+        kinds = mixture_distribution.probs.shape[-1]
+        if not batch or batch[-1] != kinds:
+            raise dt.ShapeError(
+                f"MixtureSameFamily: {kinds} kinds are chosen from, of components in a batch of "
+                f"shape {batch}; its last dimension has to have as many"
+            )
+        try:
+            fits = dt.broadcast_shapes(chosen, batch[:-1]) == batch[:-1]
+        except dt.ShapeError:
+            fits = False
+        if not fits:
+            raise dt.ShapeError(
+                f"MixtureSameFamily: a mixture_distribution with a batch of shape {chosen} for "
+                f"components with a batch of shape {batch}, whose last dimension is chosen from"
+            )
+        self._mixture_distribution = mixture_distribution
+        self._component_distribution = component_distribution
+        self._kinds = kinds
+        event = component_distribution.event_shape
+        self._event_ndims = len(event)
+        super().__init__(batch[:-1], event, validate_args)
+
+    def expand(self, batch_shape: Sizes) -> Self:
+        shape = sizes_of("MixtureSameFamily.expand", batch_shape)
+        new = super().expand(shape)
+        components = self._component_distribution.expand((*shape, self._kinds))
+        new._component_distribution = components
+        new._mixture_distribution = self._mixture_distribution.expand(shape)
+        return new
+
+    @constraints.dependent_property
+    def support(self) -> constraints.Constraint:
+        return constraints.MixtureSameFamilyConstraint(self._component_distribution.support)
+
+    @property
+    def mixture_distribution(self) -> Categorical:
+        """What chooses a component."""
+        return self._mixture_distribution
+
+    @property
+    def component_distribution(self) -> Distribution:
+        """What is chosen from."""
+        return self._component_distribution
+
+    def _padded(self, x: Tensor) -> Tensor:
+        return dt.expand_dims(x, -1 - self._event_ndims)
+
+    def _weights(self) -> Tensor:
+        """The probabilities of the components, with dimensions for an event."""
+        probs = self._mixture_distribution.probs
+        return probs.reshape((*probs.shape, *[1] * self._event_ndims))
+
+    def _over(self, x: Tensor) -> Tensor:
+        return dt.sum(self._weights() * x, axis=-1 - self._event_ndims)
+
+    @property
+    def mean(self) -> Tensor:
+        return self._over(self._component_distribution.mean)
+
+    @property
+    def variance(self) -> Tensor:
+        of = self._component_distribution
+        off = of.mean - self._padded(self.mean)
+        return self._over(of.variance) + self._over(off * off)
+
+    def cdf(self, value: Value) -> Tensor:
+        x = dt.expand_dims(self._taken(value), -1 - self._event_ndims)
+        each = self._component_distribution.cdf(x)
+        return dt.sum(each * self._mixture_distribution.probs, axis=-1)
+
+    def log_prob(self, value: Value) -> Tensor:
+        x = self._padded(self._taken(value))
+        each = self._component_distribution.log_prob(x)
+        logits = dt.log_softmax(self._mixture_distribution.logits, axis=-1)
+        return dt.logsumexp(each + logits, axis=-1)
+
+    def sample(self, sample_shape: Sizes = (), *, generator: Generator | None = None) -> Tensor:
+        with dt.no_grad():
+            kind = self._mixture_distribution.expand(self._batch_shape).sample(
+                sample_shape, generator=generator
+            )
+            each = self._component_distribution.sample(sample_shape, generator=generator)
+            at: Shape = (*kind.shape, *[1] * (self._event_ndims + 1))
+            index = dt.broadcast_to(kind.reshape(at), (*kind.shape, 1, *self._event_shape))
+            axis = -1 - self._event_ndims
+            return dt.squeeze(dt.take_along_axis(each, index, axis=axis), axis=axis)
+
+    def __repr__(self) -> str:
+        return f"MixtureSameFamily({self._mixture_distribution}, {self._component_distribution})"

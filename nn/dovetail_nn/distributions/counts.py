@@ -1,0 +1,354 @@
+"""Distributions of integers: events, trials, successes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import dovetail as dt
+
+from . import constraints, noise
+from .distribution import (
+    Distribution,
+    ExponentialFamily,
+    Generator,
+    Sizes,
+    Tensor,
+    computed,
+    having,
+    holds,
+)
+from .parameters import (
+    Value,
+    logits_to_probs,
+    one_of,
+    probs_to_logits,
+    softplus,
+)
+
+__all__ = ["Bernoulli", "Binomial", "Geometric", "NegativeBinomial", "Poisson"]
+
+CHANCE = {"probs": constraints.unit_interval, "logits": constraints.real}
+
+
+class _OfChance(Distribution):
+    """A distribution with `probs`, or `logits`: the one from the other."""
+
+    @computed
+    def probs(self: Any) -> Tensor:
+        """The probability of a success."""
+        return logits_to_probs(self.logits, is_binary=True)
+
+    @computed
+    def logits(self: Any) -> Tensor:
+        """log(probs / (1 - probs))."""
+        return probs_to_logits(self.probs, is_binary=True)
+
+    def _chance(self) -> Tensor:
+        """The parameter that was given."""
+        found: Tensor = self.__dict__["probs" if "probs" in self.__dict__ else "logits"]
+        return found
+
+
+class Bernoulli(_OfChance, ExponentialFamily):
+    """1 with probability `probs`, else 0.
+
+    `probs` or `logits`: one of them.
+    Raises: ArgumentError for both or neither, and for what cannot be.
+
+    >>> import dovetail as dt
+    >>> d = dt.distributions.Bernoulli(dt.asarray([0.5], device="reference"))
+    >>> d.log_prob(1.0).exp().tolist()
+    [0.5]
+    """
+
+    arg_constraints = CHANCE
+    support = constraints.boolean
+    has_enumerate_support = True
+    _mean_carrier_measure = 0.0
+
+    def __init__(
+        self, probs: Value | None = None, logits: Value | None = None,
+        validate_args: bool | None = None,
+    ) -> None:  # fmt: skip
+        name, given = one_of("Bernoulli", probs=probs, logits=logits)
+        super().__init__(self._take(**{name: given}), (), validate_args)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.probs
+
+    @property
+    def mode(self) -> Tensor:
+        p = self.probs
+        most = (p >= 0.5).astype(p.dtype)
+        return dt.where(p == 0.5, math.nan, most)
+
+    @property
+    def variance(self) -> Tensor:
+        return self.probs * (1.0 - self.probs)
+
+    def sample(self, sample_shape: Sizes = (), *, generator: Generator | None = None) -> Tensor:
+        with dt.no_grad():
+            p = self.probs
+            u = noise.uniform(self._extended_shape(sample_shape), p, generator)
+            return (u < p).astype(p.dtype)
+
+    def log_prob(self, value: Value) -> Tensor:
+        x, logits = self._taken(value), self.logits
+        return x * logits - softplus(logits)
+
+    def entropy(self) -> Tensor:
+        logits = self.logits
+        return softplus(logits) - self.probs * logits
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        return counted(self._chance(), 2, self._batch_shape, expand)
+
+    @property
+    def _natural_params(self) -> tuple[Tensor, ...]:
+        return (self.logits,)
+
+    def _log_normalizer(self, *natural_params: Tensor) -> Tensor:
+        return softplus(natural_params[0])
+
+
+def counted(like: Tensor, n: int, batch: tuple[int, ...], expand: bool) -> Tensor:
+    """0, 1, ... n - 1 along a first dimension, before those of a batch."""
+    found = dt.arange(n, dtype=like.dtype, device=like.device)
+    found = found.reshape((n, *[1] * len(batch)))
+    return dt.broadcast_to(found, (n, *batch)) if expand else found
+
+
+class Geometric(_OfChance):
+    """How many trials fail before the first success, each having chance `probs`.
+
+    `probs` or `logits`: one of them.
+
+    >>> import dovetail as dt
+    >>> dt.distributions.Geometric(dt.asarray([0.25], device="reference")).mean.tolist()
+    [3.0]
+    """
+
+    arg_constraints = CHANCE
+    support = constraints.nonnegative_integer
+
+    def __init__(
+        self, probs: Value | None = None, logits: Value | None = None,
+        validate_args: bool | None = None,
+    ) -> None:  # fmt: skip
+        name, given = one_of("Geometric", probs=probs, logits=logits)
+        super().__init__(self._take(**{name: given}), (), validate_args)
+        if self._validate_args and probs is not None:
+            with dt.no_grad():
+                if not holds([self.probs > 0]):
+                    raise dt.ArgumentError("Geometric: probs has to be above 0; one is 0")
+
+    @property
+    def mean(self) -> Tensor:
+        return 1.0 / self.probs - 1.0
+
+    @property
+    def mode(self) -> Tensor:
+        return dt.zeros_like(self.probs)
+
+    @property
+    def variance(self) -> Tensor:
+        p = self.probs
+        return (1.0 / p - 1.0) / p
+
+    def sample(self, sample_shape: Sizes = (), *, generator: Generator | None = None) -> Tensor:
+        with dt.no_grad():
+            p = self.probs
+            wait = noise.exponential(self._extended_shape(sample_shape), p, generator)
+            return dt.floor(wait / -dt.log1p(-p))
+
+    def log_prob(self, value: Value) -> Tensor:
+        x, p = self._taken(value), self.probs
+        sure = (p == 1.0) & (x == 0.0)  # 0 times log(0)
+        return x * dt.log1p(dt.where(sure, 0.0, -p)) + dt.log(p)
+
+    def entropy(self) -> Tensor:
+        p = self.probs
+        logits = self.logits
+        return (softplus(logits) - p * logits) / p
+
+
+class Poisson(ExponentialFamily):
+    """How many events there are where `rate` are expected.
+
+    `rate`: numbers from 0 on.
+
+    >>> import dovetail as dt
+    >>> dt.distributions.Poisson(dt.asarray([0.0], device="reference")).sample((2,)).tolist()
+    [[0.0], [0.0]]
+    """
+
+    arg_constraints = having(rate=constraints.nonnegative)
+    support = constraints.nonnegative_integer
+    rate: Tensor
+
+    def __init__(self, rate: Value, validate_args: bool | None = None) -> None:
+        super().__init__(self._take(rate=rate), (), validate_args)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.rate
+
+    @property
+    def mode(self) -> Tensor:
+        return dt.floor(self.rate)
+
+    @property
+    def variance(self) -> Tensor:
+        return self.rate
+
+    def sample(self, sample_shape: Sizes = (), *, generator: Generator | None = None) -> Tensor:
+        shape = self._extended_shape(sample_shape)
+        with dt.no_grad():
+            return dt.random.poisson(self.rate, shape, dtype=self.rate.dtype, generator=generator)
+
+    def log_prob(self, value: Value) -> Tensor:
+        x = self._taken(value)
+        return dt.xlogy(x, self.rate) - self.rate - dt.lgamma(x + 1.0)
+
+    @property
+    def _natural_params(self) -> tuple[Tensor, ...]:
+        return (dt.log(self.rate),)
+
+    def _log_normalizer(self, *natural_params: Tensor) -> Tensor:
+        return dt.exp(natural_params[0])
+
+
+class Binomial(_OfChance):
+    """How many of `total_count` trials succeed, each having chance `probs`.
+
+    `total_count`: integers from 0 on, a number or a tensor. `probs` or `logits`: one of them.
+    The entropy and `enumerate_support` need one total_count for all, which is read by the host
+    where it is a tensor.
+
+    >>> import dovetail as dt
+    >>> d = dt.distributions.Binomial(4, dt.asarray([0.25], device="reference"))
+    >>> d.mean.tolist()
+    [1.0]
+    """
+
+    arg_constraints = having(total_count=constraints.nonnegative_integer, **CHANCE)
+    has_enumerate_support = True
+    total_count: Tensor
+
+    def __init__(
+        self, total_count: Value = 1, probs: Value | None = None, logits: Value | None = None,
+        validate_args: bool | None = None,
+    ) -> None:  # fmt: skip
+        name, given = one_of("Binomial", probs=probs, logits=logits)
+        shape = self._take(total_count=total_count, **{name: given})
+        super().__init__(shape, (), validate_args)
+
+    @constraints.dependent_property(is_discrete=True, event_dim=0)
+    def support(self) -> Any:
+        return constraints.integer_interval(0, self.total_count)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.total_count * self.probs
+
+    @property
+    def mode(self) -> Tensor:
+        n = self.total_count
+        return dt.minimum(dt.floor((n + 1.0) * self.probs), n)
+
+    @property
+    def variance(self) -> Tensor:
+        p = self.probs
+        return self.total_count * p * (1.0 - p)
+
+    def sample(self, sample_shape: Sizes = (), *, generator: Generator | None = None) -> Tensor:
+        shape = self._extended_shape(sample_shape)
+        with dt.no_grad():
+            p = self.probs
+            n = self.total_count.astype(dt.int64)
+            return dt.random.binomial(n, p, shape, dtype=p.dtype, generator=generator)
+
+    def log_prob(self, value: Value) -> Tensor:
+        x, n, logits = self._taken(value), self.total_count, self.logits
+        ways = dt.lgamma(n + 1.0) - dt.lgamma(x + 1.0) - dt.lgamma(n - x + 1.0)
+        return ways + x * logits - n * softplus(logits)
+
+    def _trials(self, what: str) -> int:
+        """The total count that all have. Raises: NotYetError where there are several."""
+        number = self._numbers.get("total_count")
+        if number is not None:
+            return int(number)
+        least, most = int(dt.min(self.total_count)), int(dt.max(self.total_count))
+        if least != most:
+            raise dt.NotYetError(
+                f"Binomial: {what} needs one total_count for all, not {least} to {most}"
+            )
+        return most
+
+    def entropy(self) -> Tensor:
+        self._trials("the entropy")
+        logs = Binomial.log_prob(self._unchecked(), self.enumerate_support(False))
+        return -dt.sum(dt.exp(logs) * logs, axis=0)
+
+    def _unchecked(self) -> Binomial:
+        found = self.expand(self._batch_shape)
+        found._validate_args = False
+        return found
+
+    def enumerate_support(self, expand: bool = True) -> Tensor:
+        n = self._trials("enumerate_support")
+        return counted(self._chance(), n + 1, self._batch_shape, expand)
+
+
+class NegativeBinomial(_OfChance):
+    """How many trials succeed before `total_count` have failed, each having chance `probs`.
+
+    `total_count`: numbers from 0 on, which may be fractions. `probs` or `logits`: one of them.
+
+    >>> import dovetail as dt
+    >>> d = dt.distributions.NegativeBinomial(2.0, dt.asarray([0.5], device="reference"))
+    >>> d.mean.tolist()
+    [2.0]
+    """
+
+    arg_constraints = having(
+        total_count=constraints.greater_than_eq(0),
+        probs=constraints.half_open_interval(0.0, 1.0),
+        logits=constraints.real,
+    )
+    support = constraints.nonnegative_integer
+    total_count: Tensor
+
+    def __init__(
+        self, total_count: Value, probs: Value | None = None, logits: Value | None = None,
+        validate_args: bool | None = None,
+    ) -> None:  # fmt: skip
+        name, given = one_of("NegativeBinomial", probs=probs, logits=logits)
+        shape = self._take(total_count=total_count, **{name: given})
+        super().__init__(shape, (), validate_args)
+
+    @property
+    def mean(self) -> Tensor:
+        return self.total_count * dt.exp(self.logits)
+
+    @property
+    def mode(self) -> Tensor:
+        return dt.maximum(dt.floor((self.total_count - 1.0) * dt.exp(self.logits)), 0.0)
+
+    @property
+    def variance(self) -> Tensor:
+        return self.mean * (dt.exp(self.logits) + 1.0)
+
+    def sample(self, sample_shape: Sizes = (), *, generator: Generator | None = None) -> Tensor:
+        shape = self._extended_shape(sample_shape)
+        with dt.no_grad():
+            rate = noise.gamma(self.total_count, shape, generator) * dt.exp(self.logits)
+            return dt.random.poisson(rate, dtype=rate.dtype, generator=generator)
+
+    def log_prob(self, value: Value) -> Tensor:
+        x, n, logits = self._taken(value), self.total_count, self.logits
+        found = n * -softplus(logits) - x * softplus(-logits)
+        ways = dt.lgamma(n + x) - dt.lgamma(x + 1.0) - dt.lgamma(n)
+        return found + dt.where(n + x == 0.0, 0.0, ways)

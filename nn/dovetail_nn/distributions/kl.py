@@ -1,0 +1,90 @@
+"""The divergence of Kullback and Leibler: by pairs of classes, each a function."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import TypeAlias, TypeVar
+
+import dovetail as dt
+
+from .distribution import Distribution, Tensor
+
+__all__ = ["kl_divergence", "register_kl"]
+
+Rule: TypeAlias = "Callable[..., Tensor]"
+R = TypeVar("R", bound=Rule)
+
+_RULES: dict[tuple[type, type], Rule] = {}
+_FOUND: dict[tuple[type, type], Rule | None] = {}
+
+
+def register_kl(type_p: type[Distribution], type_q: type[Distribution]) -> Callable[[R], R]:
+    """A decorator of a function (p, q) that gives their divergence, for such distributions.
+
+    `type_p`, `type_q`: classes of distributions; those derived from them take the function that is
+    registered for the nearest of their bases.
+    Raises: ArgumentTypeError for other than classes of distributions.
+
+    >>> import dovetail as dt
+    >>> class Mine(dt.distributions.Normal):
+    ...     pass
+    >>> @dt.distributions.register_kl(Mine, Mine)
+    ... def mine(p, q):
+    ...     return p.loc * 0
+    >>> p = Mine(dt.zeros(1, device="reference"), 1.0)
+    >>> dt.distributions.kl_divergence(p, p).tolist()
+    [0.0]
+    """
+    for kind in (type_p, type_q):
+        if not (isinstance(kind, type) and issubclass(kind, Distribution)):
+            raise dt.ArgumentTypeError(f"register_kl: a class of distributions, not {kind!r}")
+
+    def add(rule: R) -> R:
+        _RULES[type_p, type_q] = rule
+        _FOUND.clear()
+        return rule
+
+    return add
+
+
+def _nearest(p: type, q: type) -> Rule | None:
+    """The rule for the nearest bases. Warns where those of p and of q lead to different ones."""
+    fits = [(a, b) for a, b in _RULES if issubclass(p, a) and issubclass(q, b)]
+    if not fits:
+        return None
+    steps = {(a, b): (p.__mro__.index(a), q.__mro__.index(b)) for a, b in fits}
+    by_p = min(fits, key=lambda pair: steps[pair])
+    by_q = min(fits, key=lambda pair: steps[pair][::-1])
+    if _RULES[by_p] is not _RULES[by_q]:
+        warnings.warn(
+            f"kl_divergence({p.__name__}, {q.__name__}) is ambiguous; use register_kl("
+            f"{by_p[0].__name__}, {by_q[1].__name__})",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+    return _RULES[by_p]
+
+
+def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
+    """The divergence of q from p: the mean under p of log(p(x) / q(x)), in nats.
+
+    Shapes: that of the batch, to which both broadcast.
+    Raises: NotYetError for a pair of classes without a rule; see `register_kl`.
+
+    >>> import dovetail as dt
+    >>> D = dt.distributions
+    >>> zero = dt.zeros(1, device="reference")
+    >>> D.kl_divergence(D.Normal(zero, 1.0), D.Normal(zero + 1.0, 1.0)).tolist()
+    [0.5]
+    """
+    pair = type(p), type(q)
+    if pair not in _FOUND:
+        _FOUND[pair] = _nearest(*pair)
+    rule = _FOUND[pair]
+    if rule is None:
+        raise dt.NotYetError(
+            f"kl_divergence: no rule for {pair[0].__name__} and {pair[1].__name__}; add one with "
+            "register_kl, or take the mean of p.log_prob(x) - q.log_prob(x) over samples of p"
+        )
+    return rule(p, q)

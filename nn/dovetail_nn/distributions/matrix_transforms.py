@@ -1,0 +1,180 @@
+"""Transforms of vectors and matrices: to the simplex, to triangles, to correlations."""
+
+from __future__ import annotations
+
+import math
+
+import dovetail as dt
+
+from . import constraints
+from .parameters import softplus
+from .transform import Shape, Tensor, Transform, trailing
+
+__all__ = [
+    "CorrCholeskyTransform", "LowerCholeskyTransform", "PositiveDefiniteTransform",
+    "SoftmaxTransform", "StickBreakingTransform",
+]  # fmt: skip
+
+
+class SoftmaxTransform(Transform):
+    """y = softmax(x) along the last dimension, whose inverse is the logarithm."""
+
+    domain = constraints.real_vector
+    codomain = constraints.simplex
+
+    def _call(self, x: Tensor) -> Tensor:
+        return dt.softmax(x, axis=-1)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return dt.log(y)
+
+    def forward_shape(self, shape: Shape) -> Shape:
+        trailing(self, shape, 1)
+        return shape
+
+    inverse_shape = forward_shape
+
+
+def _left(n: int, like: Tensor) -> Tensor:
+    """Logarithms of n, n - 1, ... 1."""
+    return dt.log(dt.arange(n, 0, -1, dtype=like.dtype, device=like.device))
+
+
+def _shifted(x: Tensor) -> Tensor:
+    """The last dimension moved on by one, with 1 in front."""
+    return dt.concat([dt.ones_like(x[..., :1]), x[..., :-1]], axis=-1)
+
+
+class StickBreakingTransform(Transform):
+    """A vector of n numbers to n + 1 shares: each sigmoid breaks off its part of what is left.
+
+    Of zeros all shares are alike.
+    """
+
+    domain = constraints.real_vector
+    codomain = constraints.simplex
+    bijective = True
+
+    def _call(self, x: Tensor) -> Tensor:
+        z = dt.sigmoid(x - _left(x.shape[-1], x))
+        facts = dt.finfo(x.dtype)
+        z = dt.clip(z, float(facts.smallest_normal), 1.0 - float(facts.eps))
+        rest = dt.cumulative_prod(1.0 - z, axis=-1)
+        one = dt.ones_like(rest[..., :1])
+        return dt.concat([z, one], axis=-1) * dt.concat([one, rest], axis=-1)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        part = y[..., :-1]
+        rest = 1.0 - dt.cumulative_sum(part, axis=-1)
+        rest = dt.maximum(rest, float(dt.finfo(y.dtype).smallest_normal))
+        return dt.log(part) - dt.log(rest) + _left(part.shape[-1], y)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        # each part y is z times what is left; dz = z (1 - z), and log(1 - z) = -softplus
+        off = x - _left(x.shape[-1], x)
+        return dt.sum(dt.log(y[..., :-1]) - softplus(off), axis=-1)
+
+    def forward_shape(self, shape: Shape) -> Shape:
+        return (*trailing(self, shape, 1), shape[-1] + 1)
+
+    def inverse_shape(self, shape: Shape) -> Shape:
+        return (*trailing(self, shape, 1), shape[-1] - 1)
+
+
+def _with_diagonal(lower: Tensor, diagonal: Tensor) -> Tensor:
+    """A strictly lower triangle with a diagonal."""
+    n = lower.shape[-1]
+    eye = dt.eye(n, dtype=dt.bool, device=lower.device)
+    return dt.where(eye, diagonal[..., None], dt.tril(lower, k=-1))
+
+
+class LowerCholeskyTransform(Transform):
+    """A square matrix to a lower triangle with a positive diagonal: exp of its own."""
+
+    domain = constraints.independent(constraints.real, 2)
+    codomain = constraints.lower_cholesky
+
+    def _call(self, x: Tensor) -> Tensor:
+        return _with_diagonal(x, dt.exp(dt.linalg.diagonal(x)))
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return _with_diagonal(y, dt.log(dt.linalg.diagonal(y)))
+
+
+class PositiveDefiniteTransform(Transform):
+    """A square matrix to a positive definite one: L L^T of its `LowerCholeskyTransform`."""
+
+    domain = constraints.independent(constraints.real, 2)
+    codomain = constraints.positive_definite
+
+    def _call(self, x: Tensor) -> Tensor:
+        lower = LowerCholeskyTransform()(x)
+        return dt.matmul(lower, lower.mT)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return LowerCholeskyTransform()._inverse(dt.linalg.cholesky(y))
+
+
+class CorrCholeskyTransform(Transform):
+    """A vector of d (d - 1) / 2 numbers to the Cholesky factor of a d x d correlation matrix.
+
+    Row by row, tanh of each number is a part of what the row's length, 1, has left.
+    """
+
+    domain = constraints.real_vector
+    codomain = constraints.corr_cholesky
+    bijective = True
+
+    def _places(self, d: int, like: Tensor) -> Tensor:
+        """Where the numbers below the diagonal stand in a matrix of d rows, row by row."""
+        rows = [i * d + j for i in range(d) for j in range(i)]
+        return dt.asarray(rows, dtype=dt.int64, device=like.device)
+
+    def _matrix(self, x: Tensor, d: int) -> Tensor:
+        """Numbers below a diagonal of zeros: by their places in the vector, 0 in front of it."""
+        at = [i * (i - 1) // 2 + j + 1 if j < i else 0 for i in range(d) for j in range(d)]
+        places = dt.asarray(at, dtype=dt.int64, device=x.device)
+        padded = dt.concat(
+            [dt.zeros((*x.shape[:-1], 1), dtype=x.dtype, device=x.device), x], axis=-1
+        )
+        return dt.take(padded, places, axis=-1).reshape((*x.shape[:-1], d, d))
+
+    def _vector(self, y: Tensor) -> Tensor:
+        d = y.shape[-1]
+        return dt.take(y.reshape((*y.shape[:-2], d * d)), self._places(d, y), axis=-1)
+
+    def _call(self, x: Tensor) -> Tensor:
+        d = self.forward_shape(x.shape)[-1]
+        near = 1.0 - float(dt.finfo(x.dtype).eps)
+        r = self._matrix(dt.clip(dt.tanh(x), -near, near), d)
+        left = dt.cumulative_prod(dt.sqrt(1.0 - r * r), axis=-1)
+        eye = dt.eye(d, dtype=x.dtype, device=x.device)
+        return (r + eye) * _shifted(left)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        left = _shifted(1.0 - dt.cumulative_sum(y * y, axis=-1))
+        r = self._vector(y) / dt.sqrt(self._vector(left))
+        return (dt.log1p(r) - dt.log1p(-r)) * 0.5
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        """That of the numbers below the diagonal."""
+        left = _shifted(1.0 - dt.cumulative_sum(y * y, axis=-1))
+        tanh = dt.sum(x + softplus(x * -2.0) - math.log(2.0), axis=-1) * -2.0
+        return dt.sum(dt.log(self._vector(left)), axis=-1) * 0.5 + tanh
+
+    def forward_shape(self, shape: Shape) -> Shape:
+        before = trailing(self, shape, 1)
+        n = shape[-1]
+        d = round((0.25 + 2 * n) ** 0.5 + 0.5)
+        if d * (d - 1) // 2 != n:
+            raise dt.ShapeError(
+                f"CorrCholeskyTransform: {n} numbers are not those below a diagonal, 1, 3, 6, 10, "
+                "..."
+            )
+        return (*before, d, d)
+
+    def inverse_shape(self, shape: Shape) -> Shape:
+        before = trailing(self, shape, 2)
+        if shape[-1] != shape[-2]:
+            raise dt.ShapeError(f"CorrCholeskyTransform: needs square matrices, not {shape}")
+        return (*before, shape[-1] * (shape[-1] - 1) // 2)

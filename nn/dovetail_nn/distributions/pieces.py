@@ -1,0 +1,185 @@
+"""Transforms of another shape, and transforms of the pieces of a dimension."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import dovetail as dt
+
+from . import constraints
+from .constraints import Constraint
+from .parameters import sum_last
+from .transform import Shape, Tensor, Transform, trailing
+
+__all__ = ["CatTransform", "ReshapeTransform", "StackTransform"]
+
+
+class ReshapeTransform(Transform):
+    """The same numbers in another shape of their last dimensions.
+
+    `in_shape`, `out_shape`: of what goes in and what comes out, with as many elements.
+    """
+
+    bijective = True
+
+    def __init__(
+        self, in_shape: Sequence[int], out_shape: Sequence[int], cache_size: int = 0
+    ) -> None:
+        super().__init__(cache_size)
+        self.in_shape, self.out_shape = tuple(in_shape), tuple(out_shape)
+        if math.prod(self.in_shape) != math.prod(self.out_shape):
+            raise dt.ShapeError(
+                f"ReshapeTransform: {self.in_shape} and {self.out_shape} have not as many elements"
+            )
+
+    @constraints.dependent_property
+    def domain(self) -> Constraint:
+        return constraints.independent(constraints.real, len(self.in_shape))
+
+    @constraints.dependent_property
+    def codomain(self) -> Constraint:
+        return constraints.independent(constraints.real, len(self.out_shape))
+
+    def _facts(self) -> object:
+        return self.in_shape, self.out_shape
+
+    def _call(self, x: Tensor) -> Tensor:
+        return dt.reshape(x, self.forward_shape(x.shape))
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return dt.reshape(y, self.inverse_shape(y.shape))
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        before = trailing(self, x.shape, self.in_shape)
+        return dt.zeros(before, dtype=x.dtype, device=x.device)
+
+    def forward_shape(self, shape: Shape) -> Shape:
+        return (*trailing(self, shape, self.in_shape), *self.out_shape)
+
+    def inverse_shape(self, shape: Shape) -> Shape:
+        return (*trailing(self, shape, self.out_shape), *self.in_shape)
+
+
+class CatTransform(Transform):
+    """A transform for each piece of a dimension.
+
+    `tseq`: the transforms; `dim`: the dimension; `lengths`: of the pieces, 1 unless given.
+    """
+
+    def __init__(
+        self, tseq: Sequence[Transform], dim: int = 0, lengths: Sequence[int] | None = None,
+        cache_size: int = 0,
+    ) -> None:  # fmt: skip
+        super().__init__(cache_size)
+        self.transforms = [t.with_cache(cache_size) if cache_size else t for t in tseq]
+        self.dim = dim
+        self.lengths = [1] * len(self.transforms) if lengths is None else list(lengths)
+        if len(self.lengths) != len(self.transforms):
+            raise dt.ArgumentError(
+                f"CatTransform: {len(self.transforms)} transforms and {len(self.lengths)} lengths; "
+                "as many"
+            )
+
+    @property
+    def event_dim(self) -> int:
+        return max(t.event_dim for t in self.transforms)
+
+    @property
+    def length(self) -> int:
+        """How long the dimension is."""
+        return sum(self.lengths)
+
+    @property
+    def bijective(self) -> bool:  # type: ignore[override]  # made of its parts
+        return all(t.bijective for t in self.transforms)
+
+    @constraints.dependent_property
+    def domain(self) -> Constraint:
+        return constraints.cat([t.domain for t in self.transforms], self.dim, self.lengths)
+
+    @constraints.dependent_property
+    def codomain(self) -> Constraint:
+        return constraints.cat([t.codomain for t in self.transforms], self.dim, self.lengths)
+
+    def _facts(self) -> object:
+        return self.transforms, self.dim, self.lengths
+
+    def _pieces(self, x: Tensor) -> list[Tensor]:
+        _long(self, x, self.dim, self.length)
+        return list(dt.split(x, self.lengths, axis=self.dim))
+
+    def _call(self, x: Tensor) -> Tensor:
+        pieces = self._pieces(x)
+        return dt.concat(
+            [t(p) for t, p in zip(self.transforms, pieces, strict=True)], axis=self.dim
+        )
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        pieces = self._pieces(y)
+        found = [t.inv(p) for t, p in zip(self.transforms, pieces, strict=True)]
+        return dt.concat(found, axis=self.dim)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        every = zip(self.transforms, self._pieces(x), self._pieces(y), strict=True)
+        found = [
+            sum_last(t.log_abs_det_jacobian(a, b), self.event_dim - t.event_dim)
+            for t, a, b in every
+        ]
+        axis = self.dim - (x.ndim if self.dim >= 0 else 0) + self.event_dim
+        if axis < 0:
+            return dt.concat(found, axis=axis)
+        total = found[0]
+        for term in found[1:]:
+            total = total + term
+        return total
+
+
+class StackTransform(Transform):
+    """A transform for each slice along a dimension.
+
+    `tseq`: the transforms; `dim`: the dimension.
+    """
+
+    def __init__(self, tseq: Sequence[Transform], dim: int = 0, cache_size: int = 0) -> None:
+        super().__init__(cache_size)
+        self.transforms = [t.with_cache(cache_size) if cache_size else t for t in tseq]
+        self.dim = dim
+
+    @property
+    def bijective(self) -> bool:  # type: ignore[override]  # made of its parts
+        return all(t.bijective for t in self.transforms)
+
+    @constraints.dependent_property
+    def domain(self) -> Constraint:
+        return constraints.stack([t.domain for t in self.transforms], self.dim)
+
+    @constraints.dependent_property
+    def codomain(self) -> Constraint:
+        return constraints.stack([t.codomain for t in self.transforms], self.dim)
+
+    def _facts(self) -> object:
+        return self.transforms, self.dim
+
+    def _slices(self, x: Tensor) -> list[Tensor]:
+        _long(self, x, self.dim, len(self.transforms))
+        return list(dt.unstack(x, axis=self.dim))
+
+    def _call(self, x: Tensor) -> Tensor:
+        every = zip(self.transforms, self._slices(x), strict=True)
+        return dt.stack([t(s) for t, s in every], axis=self.dim)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        every = zip(self.transforms, self._slices(y), strict=True)
+        return dt.stack([t.inv(s) for t, s in every], axis=self.dim)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        every = zip(self.transforms, self._slices(x), self._slices(y), strict=True)
+        return dt.stack([t.log_abs_det_jacobian(a, b) for t, a, b in every], axis=self.dim)
+
+
+def _long(t: Transform, x: Tensor, dim: int, n: int) -> None:
+    if not -x.ndim <= dim < x.ndim or x.shape[dim] != n:
+        raise dt.ShapeError(
+            f"{type(t).__name__}: dimension {dim} is {n} long, unlike that of shape {x.shape}"
+        )

@@ -1,0 +1,131 @@
+"""Distributions of what transforms make of the values of another one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import dovetail as dt
+
+from . import constraints
+from .distribution import Distribution, Generator, Sizes, Tensor, having, sizes_of
+from .independent import Independent
+from .parameters import Value, sum_last
+from .transform import ComposeTransform, Transform
+
+__all__ = ["TransformedDistribution"]
+
+
+class TransformedDistribution(Distribution):
+    """The distribution of y = f(x), of x from a base and f one transform or several in turn.
+
+    `base_distribution`, `transforms`: a Transform or a list of them.
+    Raises: ArgumentTypeError for others, ShapeError where the base has too few dimensions.
+
+    >>> import dovetail as dt
+    >>> D = dt.distributions
+    >>> base = D.Uniform(dt.zeros(2, device="reference"), 1.0)
+    >>> logistic = D.TransformedDistribution(base, [D.SigmoidTransform().inv])
+    >>> logistic.cdf(0.0).tolist()
+    [0.5, 0.5]
+    """
+
+    arg_constraints = having()
+
+    def __init__(
+        self, base_distribution: Distribution, transforms: Transform | Sequence[Transform],
+        validate_args: bool | None = None,
+    ) -> None:  # fmt: skip
+        name = type(self).__name__
+        given = [transforms] if isinstance(transforms, Transform) else transforms
+        if not isinstance(given, (list, tuple)) or not all(isinstance(t, Transform) for t in given):
+            raise dt.ArgumentTypeError(
+                f"{name}: transforms is a Transform or a list of them, not {transforms!r}"
+            )
+        self.transforms = list(given)
+        batch, event = base_distribution.batch_shape, base_distribution.event_shape
+        transform = ComposeTransform(self.transforms)
+        inner, outer = transform.domain.event_dim, transform.codomain.event_dim
+        if len(batch) + len(event) < inner:
+            raise dt.ShapeError(
+                f"{name}: a base of shape {(*batch, *event)} for transforms of values with {inner} "
+                "dimensions"
+            )
+        forward = transform.forward_shape((*batch, *event))
+        expanded = transform.inverse_shape(forward)
+        if expanded != (*batch, *event):
+            base_distribution = base_distribution.expand(expanded[: len(expanded) - len(event)])
+        if inner > len(event):
+            base_distribution = Independent(base_distribution, inner - len(event))
+        self.base_dist: Distribution = base_distribution
+        self.has_rsample = base_distribution.has_rsample
+        cut = len(forward) - max(outer, len(event) + outer - inner)
+        super().__init__(forward[:cut], forward[cut:], validate_args)
+
+    def expand(self, batch_shape: Sizes) -> Self:
+        batch = sizes_of(f"{type(self).__name__}.expand", batch_shape)
+        new = super().expand(batch)
+        shape = (*batch, *self._event_shape)
+        for t in reversed(self.transforms):
+            shape = t.inverse_shape(shape)
+        new.base_dist = self.base_dist.expand(shape[: len(shape) - len(self.base_dist.event_shape)])
+        return new
+
+    @constraints.dependent_property
+    def support(self) -> Any:
+        if not self.transforms:
+            return self.base_dist.support
+        found = self.transforms[-1].codomain
+        more = len(self._event_shape) - found.event_dim
+        return constraints.independent(found, more) if more > 0 else found
+
+    def _forward(self, x: Tensor) -> Tensor:
+        for t in self.transforms:
+            x = t(x)
+        return x
+
+    def sample(self, sample_shape: Sizes = (), *, generator: Generator | None = None) -> Tensor:
+        with dt.no_grad():
+            return self._forward(self.base_dist.sample(sample_shape, generator=generator))
+
+    def rsample(self, sample_shape: Sizes = (), *, generator: Generator | None = None) -> Tensor:
+        return self._forward(self.base_dist.rsample(sample_shape, generator=generator))
+
+    def log_prob(self, value: Value) -> Tensor:
+        y = self._taken(value)
+        dims = len(self._event_shape)
+        stretched: Tensor | None = None
+        for t in reversed(self.transforms):
+            x = t.inv(y)
+            dims += t.domain.event_dim - t.codomain.event_dim
+            term = sum_last(t.log_abs_det_jacobian(x, y), dims - t.domain.event_dim)
+            stretched = term if stretched is None else stretched + term
+            y = x
+        found = sum_last(self.base_dist.log_prob(y), dims - len(self.base_dist.event_shape))
+        return found if stretched is None else found - stretched
+
+    def _rising(self, value: Tensor) -> Tensor:
+        """1 - value where the transforms fall."""
+        sign: Any = 1
+        for t in self.transforms:
+            sign = sign * t.sign
+        return value if isinstance(sign, int) and sign == 1 else (value - 0.5) * sign + 0.5
+
+    def cdf(self, value: Value) -> Tensor:
+        x = self._taken(value)
+        for t in reversed(self.transforms):
+            x = t.inv(x)
+        return self._rising(self.base_dist.cdf(x))
+
+    def icdf(self, value: Value) -> Tensor:
+        return self._forward(self.base_dist.icdf(self._rising(self._probability(value))))
+
+    def __repr__(self) -> str:
+        if self.arg_constraints:
+            parts = [f"{n}: {_shown(getattr(self, n))}" for n in self.arg_constraints]
+            return f"{type(self).__name__}({', '.join(parts)})"
+        return f"{type(self).__name__}({self.base_dist!r}, {self.transforms!r})"
+
+
+def _shown(x: Any) -> object:
+    return x.shape if isinstance(x, dt.Tensor) else x

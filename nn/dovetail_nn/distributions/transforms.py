@@ -1,0 +1,276 @@
+"""Transforms: exp, affine, sigmoid and others, with inverses and how much each stretches space."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import dovetail as dt
+
+from . import constraints
+from .constraints import Constraint
+from .matrix_transforms import (
+    CorrCholeskyTransform,
+    LowerCholeskyTransform,
+    PositiveDefiniteTransform,
+    SoftmaxTransform,
+    StickBreakingTransform,
+)
+from .parameters import Value, softplus, sum_last
+from .pieces import CatTransform, ReshapeTransform, StackTransform
+from .transform import (
+    ComposeTransform,
+    IndependentTransform,
+    Shape,
+    Tensor,
+    Transform,
+    identity_transform,
+)
+
+__all__ = [
+    "AbsTransform", "AffineTransform", "CatTransform", "ComposeTransform",
+    "CorrCholeskyTransform", "CumulativeDistributionTransform", "ExpTransform",
+    "IndependentTransform", "LowerCholeskyTransform", "PositiveDefiniteTransform",
+    "PowerTransform", "ReshapeTransform", "SigmoidTransform", "SoftmaxTransform",
+    "SoftplusTransform", "StackTransform", "StickBreakingTransform", "TanhTransform", "Transform",
+    "identity_transform",
+]  # fmt: skip
+
+
+class ExpTransform(Transform):
+    """y = exp(x)."""
+
+    domain = constraints.real
+    codomain = constraints.positive
+    bijective = True
+    sign = 1
+
+    def _call(self, x: Tensor) -> Tensor:
+        return dt.exp(x)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return dt.log(y)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        return x
+
+
+class AbsTransform(Transform):
+    """y = abs(x), whose inverse gives y."""
+
+    domain = constraints.real
+    codomain = constraints.positive
+
+    def _call(self, x: Tensor) -> Tensor:
+        return dt.abs(x)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return y
+
+
+class SigmoidTransform(Transform):
+    """y = 1 / (1 + exp(-x)), kept off 0 and 1."""
+
+    domain = constraints.real
+    codomain = constraints.unit_interval
+    bijective = True
+    sign = 1
+
+    def _call(self, x: Tensor) -> Tensor:
+        return within(dt.sigmoid(x))
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        y = within(y)
+        return dt.log(y) - dt.log1p(-y)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        return -softplus(-x) - softplus(x)
+
+
+def within(y: Tensor) -> Tensor:
+    """Shares that are neither 0 nor 1."""
+    facts = dt.finfo(y.dtype)
+    return dt.clip(y, float(facts.smallest_normal), 1.0 - float(facts.eps))
+
+
+class SoftplusTransform(Transform):
+    """y = log(1 + exp(x))."""
+
+    domain = constraints.real
+    codomain = constraints.positive
+    bijective = True
+    sign = 1
+
+    def _call(self, x: Tensor) -> Tensor:
+        return softplus(x)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return dt.log(-dt.expm1(-y)) + y
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        return -softplus(-x)
+
+
+class TanhTransform(Transform):
+    """y = tanh(x). With `cache_size=1` values that round to 1 have an inverse."""
+
+    domain = constraints.real
+    codomain = constraints.interval(-1.0, 1.0)
+    bijective = True
+    sign = 1
+
+    def _call(self, x: Tensor) -> Tensor:
+        return dt.tanh(x)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return dt.atanh(y)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        # log(1 - tanh(x)**2) without the difference
+        return (math.log(2.0) - x - softplus(x * -2.0)) * 2.0
+
+
+class PowerTransform(Transform):
+    """y = x ** exponent, for positive x.
+
+    `exponent`: a number or a tensor.
+    """
+
+    domain = constraints.positive
+    codomain = constraints.positive
+    bijective = True
+
+    def __init__(self, exponent: Value, cache_size: int = 0) -> None:
+        super().__init__(cache_size)
+        self.exponent = exponent
+
+    @property
+    def sign(self) -> Any:
+        return _sign(self.exponent)
+
+    def _facts(self) -> object:
+        return _comparable(self.exponent)
+
+    def _call(self, x: Tensor) -> Tensor:
+        return dt.pow(x, self.exponent)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return dt.pow(y, 1.0 / self.exponent)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        return dt.log(dt.abs(y / x * self.exponent))
+
+    def forward_shape(self, shape: Shape) -> Shape:
+        return _joint(shape, self.exponent)
+
+    inverse_shape = forward_shape
+
+
+def _sign(x: Value) -> Any:
+    return dt.sign(x) if isinstance(x, dt.Tensor) else (x > 0) - (x < 0)
+
+
+def _comparable(x: Value) -> object:
+    """A number, or the numbers of a tensor, which are read."""
+    return (x.shape, x.tolist()) if isinstance(x, dt.Tensor) else x
+
+
+def _joint(*parts: Any) -> Shape:
+    shapes = [getattr(p, "shape", () if isinstance(p, (int, float)) else p) for p in parts]
+    return tuple(dt.broadcast_shapes(*shapes))
+
+
+class AffineTransform(Transform):
+    """y = loc + scale * x.
+
+    `loc`, `scale`: numbers or tensors. `event_dim`: how many dimensions one value has.
+
+    >>> import dovetail as dt
+    >>> t = dt.distributions.transforms.AffineTransform(1.0, 2.0)
+    >>> t.inv(dt.asarray([3.0], device="reference")).tolist()
+    [1.0]
+    """
+
+    bijective = True
+
+    def __init__(self, loc: Value, scale: Value, event_dim: int = 0, cache_size: int = 0) -> None:
+        super().__init__(cache_size)
+        self.loc, self.scale, self._event_dim = loc, scale, event_dim
+
+    @property
+    def event_dim(self) -> int:
+        return self._event_dim
+
+    @constraints.dependent_property
+    def domain(self) -> Constraint:
+        n = self._event_dim
+        return constraints.independent(constraints.real, n) if n else constraints.real
+
+    @constraints.dependent_property
+    def codomain(self) -> Constraint:
+        n = self._event_dim
+        return constraints.independent(constraints.real, n) if n else constraints.real
+
+    @property
+    def sign(self) -> Any:
+        return _sign(self.scale)
+
+    def _facts(self) -> object:
+        return _comparable(self.loc), _comparable(self.scale), self._event_dim
+
+    def _call(self, x: Tensor) -> Tensor:
+        return x * self.scale + self.loc
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return (y - self.loc) / self.scale
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        if isinstance(self.scale, dt.Tensor):
+            found = dt.broadcast_to(dt.log(dt.abs(self.scale)), x.shape)
+        else:
+            found = dt.full_like(x, math.log(abs(self.scale)))
+        return sum_last(found, self._event_dim)
+
+    def forward_shape(self, shape: Shape) -> Shape:
+        return _joint(shape, self.loc, self.scale)
+
+    inverse_shape = forward_shape
+
+    def __repr__(self) -> str:
+        loc, scale = (getattr(v, "shape", v) for v in (self.loc, self.scale))
+        return f"AffineTransform(loc={loc}, scale={scale})"
+
+
+class CumulativeDistributionTransform(Transform):
+    """y = cdf(x) of a distribution, whose inverse is `icdf`.
+
+    `distribution`: of real values.
+    """
+
+    bijective = True
+    codomain = constraints.unit_interval
+    sign = 1
+
+    def __init__(self, distribution: Any, cache_size: int = 0) -> None:
+        super().__init__(cache_size)
+        self.distribution = distribution
+
+    @constraints.dependent_property
+    def domain(self) -> Constraint:
+        found: Constraint = self.distribution.support
+        return found
+
+    def _facts(self) -> object:
+        return id(self.distribution)
+
+    def _call(self, x: Tensor) -> Tensor:
+        found: Tensor = self.distribution.cdf(x)
+        return found
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        found: Tensor = self.distribution.icdf(y)
+        return found
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
+        found: Tensor = self.distribution.log_prob(x)
+        return found
