@@ -93,7 +93,7 @@ class Model:
         if x is None and v.kind == "optional":
             return None
         if isinstance(x, (list, tuple)) and v.kind != "tensor":
-            return [self._given(Value(v.name, v.dtype, v.shape), y, sizes) for y in x]
+            return [self._given(Value(v.name, v.dtype, None), y, sizes) for y in x]
         if isinstance(x, dt.Tensor):
             if x.device is not self.device:
                 raise dt.DeviceError(

@@ -48,7 +48,7 @@ class Run:
         try:
             for node in graph.nodes:
                 self._node(node, values, sizes, attributes)
-            return [values[v.name] for v in graph.outputs]
+            return [values.get(v.name) for v in graph.outputs]
         finally:
             self.limit.give(sum(sizes.values()))
 
@@ -75,7 +75,7 @@ class Run:
     ) -> Sequence[Any]:
         try:
             if node.function is None:
-                body = node.body or self._body(node, given)
+                body = node.body or self._body(node, given, own)
                 return self.graph(body, given, {}, {**body.defaults, **own})
             return self._called(node, given, values, own)
         except dt.InternalError:
@@ -162,15 +162,28 @@ class Run:
 
     # --- functions whose graph depends on what they are given
 
-    def _body(self, node: Node, given: list[Any]) -> Graph:
+    def _body(self, node: Node, given: list[Any], own: dict[str, Any]) -> Graph:
         kinds = [None if x is None else (_element(x), len(x.shape)) for x in given]
         key = (id(node), tuple(kinds))
         found = self.bodies.get(key)
         if found is None:
-            found = self.bodies[key] = self._made_body(node, given)
+            found = self.bodies[key] = self._made_body(node, given, own)
         return found
 
-    def _made_body(self, node: Node, given: list[Any]) -> Graph:
+    def _bound_proto(self, node: Node, own: dict[str, Any]) -> bytes:
+        """The node with the attributes that a function around it was called with."""
+        onnx = self.reading.onnx
+        proto = onnx.NodeProto()
+        proto.ParseFromString(node.proto)
+        for a in list(proto.attribute):
+            if a.ref_attr_name:
+                proto.attribute.remove(a)
+                if own.get(a.name) is not None:
+                    proto.attribute.append(onnx.helper.make_attribute(a.name, own[a.name]))
+        made: bytes = proto.SerializeToString()
+        return made
+
+    def _made_body(self, node: Node, given: list[Any], own: dict[str, Any]) -> Graph:
         onnx = self.reading.onnx
         schema = onnx.defs.get_schema(node.op, node.version, node.domain)
         types = [
@@ -180,11 +193,11 @@ class Run:
         ]  # fmt: skip
         types += [b""] * (len(node.inputs) - len(types))
         made = schema.get_context_dependent_function_with_opset_version(
-            node.version, node.proto, types
+            node.version, self._bound_proto(node, own), types
         )
         f = onnx.FunctionProto()
         f.ParseFromString(made)
-        graph = self.reading.function(f, 1)
+        graph = self.reading.function(f, 1, True)
         self.reading.require_known()
         return graph
 

@@ -191,7 +191,7 @@ class Reading:
             nodes.append(node)
         return nodes
 
-    def function(self, f: Proto, depth: int) -> Graph:
+    def function(self, f: Proto, depth: int, partial: bool = False) -> Graph:
         """A FunctionProto as a graph."""
         called = (_domain(f.domain), f.name)
         if called in self.open or depth > DEPTH:
@@ -207,7 +207,7 @@ class Reading:
         inputs = tuple(Value(n, None, None) for n in f.input)
         outputs = tuple(Value(n, None, None) for n in f.output)
         defaults = {a.name: self.attribute(a, opsets, known, depth) for a in f.attribute_proto}
-        return _finished(Graph(f.name, inputs, outputs, {}, nodes, defaults), known)
+        return _finished(Graph(f.name, inputs, outputs, {}, nodes, defaults), known, partial)
 
     # --- nodes
 
@@ -242,10 +242,25 @@ class Reading:
         self._require_schema(node, schema)
         if node.function is None:
             if schema.has_function:
-                body = schema.get_function_with_opset_version(node.version) or schema.function_body
-                node.body = self._body((node.domain, node.op, node.version), body, depth)
+                node.body = self._body(
+                    (node.domain, node.op, node.version), self._library_body(schema, node), depth
+                )
+                defaults = {
+                    name: self.attribute(a.default_value, self.opsets, set(), depth)
+                    for name, a in schema.attributes.items() if a.default_value.type
+                }  # fmt: skip
+                node.attributes = {**defaults, **node.attributes}
             else:
                 node.proto = p.SerializeToString()
+
+    def _library_body(self, schema: Any, node: Node) -> Proto:
+        """The function that the library knows an operator as."""
+        found = schema.get_function_with_opset_version(node.version)
+        if not isinstance(found, bytes):
+            return found or schema.function_body
+        made = self.onnx.FunctionProto()
+        made.ParseFromString(found)
+        return made
 
     def _body(self, key: tuple[Any, ...], f: Proto, depth: int) -> Graph:
         before = self.count
@@ -320,10 +335,13 @@ def _added(known: set[str], names: list[str], where: str) -> set[str]:
     return known
 
 
-def _finished(graph: Graph, known: set[str]) -> Graph:
-    """A graph whose nodes know what nobody asks for after them."""
+def _finished(graph: Graph, known: set[str], partial: bool = False) -> Graph:
+    """A graph whose nodes know what nobody asks for after them.
+
+    `partial`: of a function that the library wrote for one use, which gives what is asked for.
+    """
     missing = [v.name for v in graph.outputs if v.name not in known]
-    if missing:
+    if missing and not partial:
         raise dt.ArgumentError(
             f"onnx.load: the graph {graph.name!r} is to give {', '.join(map(repr, missing[:8]))}, "
             "which none of its nodes does"

@@ -110,8 +110,17 @@ class Call:
 
 
 from . import (  # noqa: E402  # they add their rows
+    control as _control,  # noqa: F401
+    convolutions as _convolutions,  # noqa: F401
     elementwise as _elementwise,  # noqa: F401
     indexing as _indexing,  # noqa: F401
+    normalisation as _normalisation,  # noqa: F401
+    pooling as _pooling,  # noqa: F401
+    products as _products,  # noqa: F401
+    quantisation as _quantisation,  # noqa: F401
+    random as _random,  # noqa: F401
+    recurrent as _recurrent,  # noqa: F401
     reductions as _reductions,  # noqa: F401
     shapes as _shapes,  # noqa: F401
+    training as _training,  # noqa: F401
 )
