@@ -67,6 +67,7 @@ from .dtypes import (
 from .engine.recording import current as _recorder
 from .environment import whole as whole_setting
 from .errors import ArgumentError, CompileError, DeviceError, DovetailError, InternalError
+from .func.graphs import Graph, GraphNode, graph_of
 from .functions.datatypes import DeviceLike, DTypeLike
 from .functions.sorting import order_of
 from .layout import (
@@ -188,6 +189,8 @@ __all__ = [
     "DeviceLike",
     "DovetailError",
     "EventHandle",
+    "Graph",
+    "GraphNode",
     "Grid",
     "Handle",
     "Handles",
@@ -253,6 +256,7 @@ __all__ = [
     "fma",
     "fold_loop",
     "gather_at",
+    "graph_of",
     "grid_index",
     "hookimpl",
     "int8",
