@@ -11,6 +11,7 @@ from typing import Any
 import dovetail as dt
 from dovetail.extend import Graph, GraphNode, arguments, graph_of
 
+from .exporting import dynamic
 from .exporting import elementwise as _elementwise  # noqa: F401 - they add their rows
 from .exporting import kernels as _kernels  # noqa: F401
 from .exporting import moves as _moves  # noqa: F401
@@ -56,18 +57,60 @@ def export(
     if not OLDEST <= version <= newest:
         raise dt.ArgumentError(f"onnx.export: opset is {version}; there are {OLDEST} to {newest}")
     given = [args] if isinstance(args, dt.Tensor) else list(args)
-    graph = graph_of(_called(function), given, name="onnx.export")
+    graph = _graph(function, given, not dynamic_axes)
+    names = _input_names(function, graph, input_names)
+    dims = dynamic.dimensions(dynamic_axes, names, [n.shape for n in graph.inputs])
+    if not dims:
+        made = _Model(version, function, graph, True)
+        made.write(names, output_names)
+    else:
+        made = _of_any_size(version, function, given, names, output_names, dims)
+    proto = made.proto()
+    if path is not None:
+        _saved(proto, Path(path))
+    return proto
+
+
+def _graph(function: Callable[..., Any], args: Sequence[object], folds: bool) -> Graph:
+    graph = graph_of(_called(function), args, name="onnx.export", folds=folds)
     if graph.writes:
         raise dt.NotYetError(
             "onnx.export: the function writes into tensors from outside, which a model cannot: at "
             f"{', '.join(graph.writes)}; use module.eval(), or return what changes"
         )
-    made = _Model(version, _names_of(function), graph)
-    made.write(_input_names(function, graph, input_names), output_names, dynamic_axes)
-    proto = made.proto()
-    if path is not None:
-        _saved(proto, Path(path))
-    return proto
+    return graph
+
+
+def _of_any_size(
+    opset: int, function: Callable[..., Any], args: Sequence[object], names: Sequence[str],
+    outputs: Sequence[str] | None, dims: dynamic.Dims,
+) -> _Model:  # fmt: skip
+    """The model of a function of tensors whose axes have any sizes."""
+    tried, models = dynamic.probes(dims), []
+    for sizes in tried:
+        i, resized = 0, []
+        for x in args:
+            if isinstance(x, dt.Tensor):
+                shape = [sizes[dims[i, d]] if (i, d) in dims else n for d, n in enumerate(x.shape)]
+                x = dt.zeros(shape, dtype=x.dtype, device=x.device)
+                i += 1
+            elif _tensors_in(x):
+                raise dt.NotYetError(
+                    "onnx.export: dynamic_axes with arguments that are containers of tensors; give "
+                    "each tensor as an argument"
+                )
+            resized.append(x)
+        made = _Model(opset, function, _graph(function, resized, False), False)
+        made.write(names, outputs)
+        models.append(made)
+    dynamic.unified(models, tried, dims)
+    models[0].dims = dict(dims)
+    return models[0]
+
+
+def _tensors_in(x: object) -> bool:
+    inner = x.values() if isinstance(x, Mapping) else x if isinstance(x, (list, tuple)) else ()
+    return any(isinstance(v, dt.Tensor) or _tensors_in(v) for v in inner)
 
 
 def _called(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -114,15 +157,17 @@ def _input_names(
 class _Model:
     """A graph as it becomes a model."""
 
-    def __init__(self, opset: int, names: dict[Any, str], graph: Graph) -> None:
-        self.writer, self.graph, self.opset = Writer(opset, names), graph, opset
+    def __init__(
+        self, opset: int, function: Callable[..., Any], graph: Graph, shares: bool
+    ) -> None:
+        self.writer, self.graph = Writer(opset, _names_of(function), shares), graph
+        self.opset = opset
         self.inputs: list[str] = []
         self.outputs: list[str] = []
-        self.dims: dict[tuple[int, int], str] = {}
+        self.dims: dynamic.Dims = {}  # of inputs, by position and axis; then of outputs
+        self.out_dims: dynamic.Dims = {}
 
-    def write(
-        self, inputs: Sequence[str], outputs: Sequence[str] | None, dynamic: Any
-    ) -> None:
+    def write(self, inputs: Sequence[str], outputs: Sequence[str] | None) -> None:
         """Writes all nodes that results need. Raises: NotYetError."""
         w = self.writer
         self.inputs = list(inputs)
@@ -186,10 +231,11 @@ class _Model:
         """The model, which onnx's checker has seen."""
         w, helper = self.writer, self.writer.onnx.helper
         said = [
-            [helper.make_tensor_value_info(name, w.element(n.dtype), self._sizes(i, n))
+            [helper.make_tensor_value_info(name, w.element(n.dtype), 
+             [dims.get((i, d), m) for d, m in enumerate(n.shape)])
              for i, (n, name) in enumerate(zip(nodes, names, strict=True))]
-            for nodes, names in ((self.graph.inputs, self.inputs),
-                                 (self.graph.results, self.outputs))
+            for nodes, names, dims in ((self.graph.inputs, self.inputs, self.dims),
+                                       (self.graph.results, self.outputs, self.out_dims))
         ]  # fmt: skip
         graph = helper.make_graph(w.nodes, "main", *said, [*w.initialisers.values()])
         made = helper.make_model(
@@ -198,9 +244,6 @@ class _Model:
         )  # fmt: skip
         w.onnx.checker.check_model(made, full_check=True)
         return made
-
-    def _sizes(self, i: int, n: GraphNode) -> list[Any]:
-        return [self.dims.get((i, d), m) for d, m in enumerate(n.shape)]
 
 
 def _needed(graph: Graph) -> list[GraphNode]:

@@ -141,7 +141,7 @@ def _slice(w: W, x: str, a: N, n: N) -> Any:
     last = []
     for d in which:
         stop = starts[d] + lengths[d] * steps[d]
-        last.append(-FAR if stop < 0 else stop)
+        last.append(-FAR if stop < 0 else FAR if stop >= a.shape[d] else stop)
     first = [0 if lengths[d] == 0 else s for d, s in zip(which, first, strict=True)]
     last = [0 if lengths[d] == 0 else s for d, s in zip(which, last, strict=True)]
     each = [1 if lengths[d] == 0 else steps[d] for d in which]

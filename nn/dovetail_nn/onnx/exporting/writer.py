@@ -33,9 +33,13 @@ class Unknown(Exception):
 
 
 class Writer:
-    """One graph. `opset`: which operators there are. `sizes`: how sizes of dynamic axes are had."""
+    """One graph.
 
-    def __init__(self, opset: int, names: dict[Any, str]) -> None:
+    `opset`: which operators there are. `names`: those of parameters, by their places. `shares`:
+    whether equal numbers are one initialiser.
+    """
+
+    def __init__(self, opset: int, names: dict[Any, str], shares: bool = True) -> None:
         self.onnx, self.opset, self.names = library("onnx.export"), opset, names
         self.nodes: list[Proto] = []
         self.initialisers: dict[str, Proto] = {}
@@ -43,8 +47,7 @@ class Writer:
         self.missing: dict[tuple[str, str], list[str]] = {}  # (op, why) -> lines
         self.taken: set[str] = set()
         self._numbers: dict[tuple[str, tuple[int, ...], bytes], str] = {}
-        self.dynamic: dict[tuple[int, int], str] = {}  # (input's position, axis) -> dimension
-        self.size_of: Callable[[Any], str] | None = None
+        self.shares = shares
 
     # --- names and nodes
 
@@ -111,14 +114,15 @@ class Writer:
 
     def array(self, a: np.ndarray, d: dt.DType, named: str = "") -> str:
         """An initialiser; equal small ones are one."""
-        key = (d.name, a.shape, a.tobytes() if a.size <= 64 and not named else b"")
-        if a.size <= 64 and not named and key in self._numbers:
+        shared = self.shares and a.size <= 64 and not named
+        key = (d.name, a.shape, a.tobytes() if shared else b"")
+        if shared and key in self._numbers:
             return self._numbers[key]
         found = self.name(named or "constant")
         self.initialisers[found] = self.onnx.helper.make_tensor(
             found, self.element(d), a.shape, np.ascontiguousarray(a).tobytes(), raw=True
         )
-        if a.size <= 64 and not named:
+        if shared:
             self._numbers[key] = found
         return found
 
@@ -134,8 +138,8 @@ class Writer:
         return made
 
     def sizes(self, shape: Sizes) -> str:
-        """A shape, of which sizes may be known only when the model runs."""
-        return self.ints(shape) if self.size_of is None else self.size_of(shape)
+        """A shape, or other numbers that follow from shapes."""
+        return self.ints(shape)
 
     def flat(self, name: str) -> str:
         """A value as a vector."""
