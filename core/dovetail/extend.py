@@ -67,7 +67,7 @@ from .dtypes import (
 from .engine.recording import current as _recorder
 from .environment import whole as whole_setting
 from .errors import ArgumentError, CompileError, DeviceError, DovetailError, InternalError
-from .func.graphs import Graph, GraphNode, graph_of
+from .func.graphs import Composite, Graph, GraphNode, composite, graph_of
 from .functions.datatypes import DeviceLike, DTypeLike
 from .functions.sorting import order_of
 from .layout import (
@@ -181,6 +181,7 @@ __all__ = [
     "Combine",
     "CompileError",
     "Compiled",
+    "Composite",
     "DType",
     "DTypeInfo",
     "DTypeLike",
@@ -244,6 +245,7 @@ __all__ = [
     "choose",
     "coarsen",
     "combine",
+    "composite",
     "complex64",
     "complex128",
     "complex_arithmetic",

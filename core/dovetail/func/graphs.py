@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, NoReturn, TypeAlias
+from functools import partial, wraps
+from inspect import signature
+from typing import Any, NoReturn, ParamSpec, TypeAlias, TypeVar
 from weakref import ref
 
 from ..arguments import function as callable_
@@ -35,6 +36,8 @@ from ..tensor.verbs import apply
 FOLDED = 1 << 16  # elements: larger values are not computed while a function is traced
 
 Number: TypeAlias = bool | int | float
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -78,6 +81,18 @@ class Graph:
     results: tuple[GraphNode, ...]
     result: Callable[[Sequence[object]], Any]
     writes: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Composite:
+    """What a node of kind "composite" is: a function of a name, called with these arguments.
+
+    `arguments`: by name, with nodes in the place of tensors; `parts`: the node of what the function
+    did, op by op.
+    """
+
+    arguments: dict[str, Any]
+    parts: GraphNode
 
 
 def _gone(op: str, kinds: object, attrs: object) -> NoReturn:
@@ -181,6 +196,27 @@ class Tracing:
         return self._added(
             GraphNode("constant", "constant", (), s.shape, s.dtype, line=caller(), tensor=make(e))
         )
+
+    def composed(
+        self, function: Callable[..., Any], args: Sequence[Any], options: dict[str, Any]
+    ) -> Any:
+        """What a function marked as one piece gives: a node of its own, where that is one tensor."""
+        made = function(*args, **options)
+        if type(made) is not Tensor:
+            return made
+        bound = signature(function).bind(*args, **options)
+        bound.apply_defaults()
+        given = {
+            k: self.value(v._expr) if isinstance(v, Tensor) else v
+            for k, v in bound.arguments.items()
+        }
+        parts, s = self.value(made._expr), made._expr.spec
+        used = tuple([a for a in given.values() if isinstance(a, GraphNode)])
+        n = self._added(GraphNode(
+            function.__name__, "composite", used, s.shape, s.dtype, Composite(given, parts),
+            tuple([a.dtype for a in used]), parts.varies, line=caller(),
+        ))  # fmt: skip
+        return make(self._waiting(s, n))
 
     # --- evaluations
 
@@ -369,6 +405,31 @@ def _casts(op: Op, e: Expr) -> tuple[DType, ...]:
         return op.dtypes(op.name, given, attrs)[0]
     except (DovetailError, TypeError, ValueError, LookupError, AttributeError):
         return ()
+
+
+def composite(function: Callable[P, R]) -> Callable[P, R]:
+    """The function, marked as one piece: where its graph is taken (`graph_of`), it is one node.
+
+    It is called with positions or names, and gives one tensor; elsewhere nothing changes.
+
+    >>> import dovetail as dt
+    >>> from dovetail.extend import composite, graph_of
+    >>> @composite
+    ... def doubled(x, times=2):
+    ...     return x * times
+    >>> [n.op for n in graph_of(doubled, [dt.ones(1, device="reference")]).nodes]
+    ['input', 'multiply', 'doubled']
+    """
+
+    @wraps(function)
+    def called(*args: P.args, **options: P.kwargs) -> R:
+        recorder = recording.current()
+        if isinstance(recorder, Tracing):
+            made: R = recorder.composed(function, args, options)
+            return made
+        return function(*args, **options)
+
+    return called
 
 
 def graph_of(

@@ -15,6 +15,7 @@ from .exporting import dynamic
 from .exporting import elementwise as _elementwise  # noqa: F401 - they add their rows
 from .exporting import kernels as _kernels  # noqa: F401
 from .exporting import moves as _moves  # noqa: F401
+from .exporting.layers import layer_of
 from .exporting.writer import ROWS, Unknown, Writer
 from .library import Proto, library
 
@@ -175,7 +176,7 @@ class _Model:
         w.taken |= {*self.inputs, *self.outputs}
         for n, name in zip(self.graph.inputs, self.inputs, strict=True):
             w.known[id(n)] = name
-        for n in _needed(self.graph):
+        for n in _needed(w, self.graph):
             if id(n) not in w.known:
                 w.known[id(n)] = self._written(n)
         _require_all(w)
@@ -187,6 +188,9 @@ class _Model:
         w = self.writer
         if n.op == "constant":
             return self._constant(n)
+        if n.kind == "composite":
+            layer = layer_of(w, n)
+            return w.known[id(n.attrs.parts)] if layer is None else layer[1](w, n.attrs.arguments)
         run = ROWS.get(n.op)
         try:
             if n.draws:
@@ -246,12 +250,15 @@ class _Model:
         return made
 
 
-def _needed(graph: Graph) -> list[GraphNode]:
+def _needed(w: Writer, graph: Graph) -> list[GraphNode]:
     """The nodes that results depend on, in order."""
     wanted = {id(n) for n in graph.results}
     for n in reversed(graph.nodes):
         if id(n) in wanted:
-            wanted |= {id(a) for a in n.args if isinstance(a, GraphNode)}
+            read = n.args
+            if n.kind == "composite" and layer_of(w, n) is None:
+                read = (n.attrs.parts,)
+            wanted |= {id(a) for a in read if isinstance(a, GraphNode)}
     return [n for n in graph.nodes if id(n) in wanted]
 
 

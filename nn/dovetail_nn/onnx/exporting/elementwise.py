@@ -21,7 +21,7 @@ _SAME = {
     "exp": "Exp", "log": "Log", "sin": "Sin", "cos": "Cos", "tan": "Tan", "asin": "Asin",
     "acos": "Acos", "atan": "Atan", "sinh": "Sinh", "cosh": "Cosh", "tanh": "Tanh",
     "asinh": "Asinh", "acosh": "Acosh", "atanh": "Atanh", "erf": "Erf", "sigmoid": "Sigmoid",
-    "where": "Where", "positive": "Identity", "copy": "Identity", "isinf": "IsInf",
+    "positive": "Identity", "copy": "Identity", "isinf": "IsInf",
 }  # fmt: skip
 _OF_BOOLS = {
     "add": ("Add", "Or"), "multiply": ("Mul", "And"), "bitwise_and": ("BitwiseAnd", "And"),
@@ -193,6 +193,17 @@ def _relu(w: W, n: N) -> str:
     if _kind(n) == "u":
         return w.arg(n, 0)
     made: str = w.add("Relu", [w.arg(n, 0)])
+    return made
+
+
+@row("where")
+def _where(w: W, n: N) -> str:
+    """Of bools by And and Or: few that run models choose between these."""
+    condition, x, y = w.args(n)
+    if n.dtype.kind != "b":
+        return w.where(condition, x, y)
+    no = w.add("Not", [condition])
+    made: str = w.add("Or", [w.add("And", [condition, x]), w.add("And", [no, y])])
     return made
 
 

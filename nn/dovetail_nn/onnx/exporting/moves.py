@@ -39,6 +39,14 @@ def _arange(w: W, n: N) -> str:
     return w.cast(w.add("Add", [product, w.number(start, d)]), d, n.dtype)
 
 
+@row("position")
+def _position(w: W, n: N) -> str:
+    """The place of each element."""
+    count = scalar(w, w.sizes([size(n.shape)]))
+    found = w.add("Range", [w.number(0, dt.int64), count, w.number(1, dt.int64)])
+    return w.cast(w.reshape(found, n.shape), dt.int64, n.dtype)
+
+
 def scalar(w: W, name: str) -> str:
     """A vector of one element as a tensor of no dimensions."""
     made: str = w.add("Reshape", [name, w.ints([])])
