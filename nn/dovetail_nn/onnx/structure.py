@@ -134,10 +134,11 @@ class Reading:
         found = {_domain(o.domain): int(o.version) for o in imported}
         newest = self.onnx.defs.onnx_opset_version()
         version = found.setdefault("", 1 if what == "the model" and not found else newest)
-        if not OLDEST <= version <= newest:
+        if not 1 <= version <= newest:
             raise dt.NotYetError(
-                f"onnx.load: {what} has opset {version}; known are {OLDEST} to {newest}; "
-                "onnx.version_converter.convert_version makes another one of it"
+                f"onnx.load: {what} has opset {version}; known are {OLDEST} to {newest}, and of "
+                "older ones what has not changed since; onnx.version_converter.convert_version "
+                "makes another one of it"
             )
         return found
 
@@ -235,6 +236,10 @@ class Reading:
         except self.onnx.defs.SchemaError:
             schema = None
         node.function = row_of(node.domain, node.op, node.version)
+        if schema is not None and not node.domain and node.version < OLDEST:
+            if not self._is_unchanged(node, schema):
+                self.unknown[f"{node.op} of opset {node.version}"] += 1
+                return
         if schema is None or (node.function is None and not _has_body(schema)):
             if node.function is None:
                 self.unknown[f"{node.domain + '.' if node.domain else ''}{node.op}"] += 1
@@ -252,6 +257,11 @@ class Reading:
                 node.attributes = {**defaults, **node.attributes}
             else:
                 node.proto = p.SerializeToString()
+
+    def _is_unchanged(self, node: Node, schema: Any) -> bool:
+        """Whether an operator of an old opset is what it was when broadcasting became as it is."""
+        now = self.onnx.defs.get_schema(node.op, OLDEST, "")
+        return bool(now.since_version == schema.since_version)
 
     def _library_body(self, schema: Any, node: Node) -> Proto:
         """The function that the library knows an operator as."""

@@ -58,7 +58,7 @@ def _from_bytes(raw: bytes, d: dt.DType, shape: tuple[int, ...]) -> np.ndarray:
         little = little.newbyteorder("<")
     made = np.frombuffer(raw, little).reshape(shape)
     if d is dt.bool:  # any byte may stand there
-        made = np.frombuffer(raw, np.uint8).reshape(shape) != 0
+        made = np.frombuffer(raw, np.uint8).reshape(shape).astype(np.bool_)
     return made.astype(numpy_dtype(d))
 
 

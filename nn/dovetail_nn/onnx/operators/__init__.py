@@ -113,6 +113,7 @@ from . import (  # noqa: E402  # they add their rows
     control as _control,  # noqa: F401
     convolutions as _convolutions,  # noqa: F401
     elementwise as _elementwise,  # noqa: F401
+    images as _images,  # noqa: F401
     indexing as _indexing,  # noqa: F401
     normalisation as _normalisation,  # noqa: F401
     pooling as _pooling,  # noqa: F401
@@ -122,5 +123,6 @@ from . import (  # noqa: E402  # they add their rows
     recurrent as _recurrent,  # noqa: F401
     reductions as _reductions,  # noqa: F401
     shapes as _shapes,  # noqa: F401
+    signal as _signal,  # noqa: F401
     training as _training,  # noqa: F401
 )

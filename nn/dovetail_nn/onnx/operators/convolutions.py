@@ -199,7 +199,7 @@ def _transposed_pads(
     for size, k, s, d, e, want in zip(
         shape, kernel, strides, dilations, extra, wanted, strict=True
     ):
-        total = max(s * (size - 1) + e + (k - 1) * d + 1 - want, 0)
+        total = s * (size - 1) + e + (k - 1) * d + 1 - want  # below 0: wider at the end
         begins.append(total // 2 if auto == "SAME_UPPER" else total - total // 2)
         ends.append(total - begins[-1])
     return begins, ends

@@ -26,6 +26,8 @@ def _whole(f: Of, x: Tensor, axes: tuple[int, ...], keep: bool) -> Tensor:
 
 
 def _log_sum_exp(x: Tensor, axes: tuple[int, ...], keep: bool) -> Tensor:
+    if any(x.shape[d] == 0 for d in axes):
+        return dt.log(_sum(x, axes, keep))
     return dt.logsumexp(x, axis=axes, keepdims=keep)
 
 
