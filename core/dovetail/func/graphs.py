@@ -258,7 +258,9 @@ class Tracing:
     def _is_in_memory(self, e: Expr) -> bool:
         if e.op is None:
             return self._source_of(e) is None
-        return e.op is not TRACED and all([self._is_in_memory(a) for a in e.args if type(a) is Expr])
+        return e.op is not TRACED and all(
+            [self._is_in_memory(a) for a in e.args if type(a) is Expr]
+        )
 
     # --- writes
 
@@ -477,7 +479,9 @@ def _given(tracing: Tracing, x: object) -> object:
     if not isinstance(x, Tensor):
         return x
     if type(x) is not Tensor:
-        raise LayoutError(f"{tracing.name}: an input has the layout {x.layout.name}; see to_dense()")
+        raise LayoutError(
+            f"{tracing.name}: an input has the layout {x.layout.name}; see to_dense()"
+        )
     return tracing.input(x)
 
 
@@ -488,5 +492,3 @@ def _place(tracing: Tracing, x: object) -> GraphNode:
             f"{tracing.name}: a result has the layout {tensor.layout.name}; see to_dense()"
         )
     return tracing.value(tensor._expr)
-
-

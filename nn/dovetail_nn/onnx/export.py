@@ -130,7 +130,7 @@ def _names_of(function: object) -> dict[Any, str]:
 
 
 def _place_of(x: dt.Tensor) -> Place:
-    return x.storage().data_ptr(), x.storage_offset(), tuple(x.shape), tuple(x.stride())
+    return id(x.storage()), x.storage_offset(), tuple(x.shape), tuple(x.stride())
 
 
 def _input_names(
@@ -262,9 +262,7 @@ def _needed(w: Writer, graph: Graph) -> list[GraphNode]:
     return [n for n in graph.nodes if id(n) in wanted]
 
 
-def _output_names(
-    graph: Graph, given: Sequence[str] | None, inputs: Sequence[str]
-) -> list[str]:
+def _output_names(graph: Graph, given: Sequence[str] | None, inputs: Sequence[str]) -> list[str]:
     count = len(graph.results)
     if given is None:
         given = ["output"] if count == 1 else [f"output_{k}" for k in range(count)]
@@ -331,5 +329,3 @@ def _saved(proto: Proto, path: Path) -> None:
         apart.replace(path)
     finally:
         apart.unlink(missing_ok=True)
-
-

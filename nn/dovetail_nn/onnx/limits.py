@@ -17,7 +17,9 @@ class Limit:
     """The bytes that a model's values may have at one time; what has been asked for so far."""
 
     def __init__(self, nbytes: int | None) -> None:
-        self.nbytes = LIMIT if nbytes is None else arguments.integer("onnx.load", nbytes, "limit", 1)
+        self.nbytes = (
+            LIMIT if nbytes is None else arguments.integer("onnx.load", nbytes, "limit", 1)
+        )
         self.used = 0
 
     def take(self, nbytes: int, what: str) -> None:

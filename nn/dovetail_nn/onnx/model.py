@@ -12,7 +12,7 @@ import numpy as np
 
 from .library import Proto, library
 from .limits import Limit
-from .running import Run
+from .running import OTHERS, Run
 from .structure import Graph, Reading, Value
 
 __all__ = ["Model", "load"]
@@ -32,6 +32,7 @@ class Model:
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
     metadata: dict[str, Any]
+    holds_no_tensors = True  # that change: captures keep its constants as they are
 
     def __init__(self, graph: Graph, run: Run, metadata: dict[str, Any]) -> None:
         self.inputs, self.outputs, self.metadata = graph.inputs, graph.outputs, metadata
@@ -147,8 +148,15 @@ def load(model: Source, device: Any = None, *, limit: int | None = None) -> Mode
     onnx = library()
     proto, folder = _parsed(onnx, model)
     budget = Limit(limit)
-    reading = Reading(proto, folder, budget)
-    graph = reading.read(proto)
+    try:
+        reading = Reading(proto, folder, budget)
+        graph = reading.read(proto)
+    except dt.DovetailError:
+        raise
+    except OTHERS as error:
+        raise dt.ArgumentError(
+            f"onnx.load: the model is damaged: {type(error).__name__}: {error}"
+        ) from error
     place = dt.default_device() if device is None else dt.device(device)
     said = {
         "producer": f"{proto.producer_name} {proto.producer_version}".strip(),
@@ -186,5 +194,3 @@ def _parsed(onnx: Any, model: Source) -> tuple[Proto, Path | None]:
     if not found.HasField("graph") or not found.ir_version:
         raise dt.ArgumentError(f"onnx.load: {named} is no ONNX model: there is no graph in it")
     return found, folder
-
-

@@ -17,8 +17,11 @@ from .structure import Graph, Node, Reading, Reference
 
 HOST = "reference"  # where constants are computed: every machine has it, and bits are the same
 KEPT = 4096  # of constants that were computed
-_OTHERS = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError,
-           AssertionError)  # fmt: skip
+# What Python raises where values are not what a function takes; dovetail's own errors pass.
+OTHERS = (
+    TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError,
+    AssertionError,
+)  # fmt: skip
 
 
 class Run:
@@ -85,7 +88,7 @@ class Run:
             if not said.startswith("onnx: "):
                 error.args = (f"onnx: {node}: {said}", *error.args[1:])
             raise
-        except _OTHERS as error:
+        except OTHERS as error:
             raise dt.ArgumentError(
                 f"onnx: {node} cannot be done with what it is given: "
                 f"{type(error).__name__}: {error}"
@@ -134,9 +137,7 @@ class Run:
     # --- constants
 
     def _is_small(self, given: list[Any]) -> bool:
-        return all(
-            x is None or (isinstance(x, np.ndarray) and x.size <= FOLDED) for x in given
-        )
+        return all(x is None or (isinstance(x, np.ndarray) and x.size <= FOLDED) for x in given)
 
     def _constant(self, node: Node, given: list[Any], own: dict[str, Any]) -> list[Any] | None:
         """What constants give, which is computed once; None where that is no small constant."""
@@ -217,7 +218,11 @@ def _is_small_result(v: Any) -> bool:
 
 
 def _element(x: Any) -> int:
-    return ELEMENTS[x.dtype if isinstance(x, dt.Tensor) else dt.asarray(x[:0] if x.ndim else x, device=HOST).dtype]
+    return ELEMENTS[
+        x.dtype
+        if isinstance(x, dt.Tensor)
+        else dt.asarray(x[:0] if x.ndim else x, device=HOST).dtype
+    ]
 
 
 def _no_graphs(*given: object) -> list[Any]:

@@ -152,12 +152,12 @@ class Reading:
 
     # --- graphs
 
-    def graph(
-        self, g: Proto, opsets: dict[str, int], outer: frozenset[str], depth: int
-    ) -> Graph:
+    def graph(self, g: Proto, opsets: dict[str, int], outer: frozenset[str], depth: int) -> Graph:
         """A GraphProto. `outer`: the names that it may read of graphs around it."""
         if depth > DEPTH:
-            raise dt.ArgumentError(f"onnx.load: graphs are {depth} deep in each other; is it a bomb?")
+            raise dt.ArgumentError(
+                f"onnx.load: graphs are {depth} deep in each other; is it a bomb?"
+            )
         if len(g.sparse_initializer):
             raise dt.NotYetError(f"onnx.load: the graph {g.name!r} has sparse initialisers")
         constants = {}
@@ -218,9 +218,7 @@ class Reading:
         attributes = {}
         for a in p.attribute:
             attributes[a.name] = self.attribute(a, opsets, known, depth)
-        node = Node(
-            p.op_type, domain, version, p.name, tuple(p.input), tuple(p.output), attributes
-        )
+        node = Node(p.op_type, domain, version, p.name, tuple(p.input), tuple(p.output), attributes)
         mine = self.functions.get((domain, p.op_type, getattr(p, "overload", "")))
         if mine is not None:
             node.body = self._body((domain, p.op_type), mine, depth)
@@ -294,7 +292,9 @@ class Reading:
             )
         for name, a in schema.attributes.items():
             if a.required and name not in node.attributes:
-                raise dt.ArgumentError(f"onnx.load: {node} has no attribute {name!r}, which it needs")
+                raise dt.ArgumentError(
+                    f"onnx.load: {node} has no attribute {name!r}, which it needs"
+                )
             found = node.attributes.get(name)
             wanted = str(a.type).rpartition(".")[2]
             if found is not None and not isinstance(found, Reference) and not _is(found, wanted):

@@ -106,9 +106,7 @@ def _replace(w: Any, made: _Computed, name: str, every: Sequence[Proto]) -> None
 
 
 def _outputs(models: Sequence[Any]) -> Any:
-    for i, (n, name) in enumerate(
-        zip(models[0].graph.results, models[0].outputs, strict=True)
-    ):
+    for i, (n, name) in enumerate(zip(models[0].graph.results, models[0].outputs, strict=True)):
         for d, m in enumerate(n.shape):
             values = [x.graph.results[i].shape[d] for x in models]
             if any(v != m for v in values):
@@ -170,7 +168,9 @@ class _Computed:
     def computed(self, name: str, arrays: Sequence[np.ndarray]) -> None:
         """Has nodes compute what an initialiser was for."""
         d = arrays[0].dtype
-        parts = [self._element([a.reshape(-1)[i] for a in arrays], d) for i in range(arrays[0].size)]
+        parts = [
+            self._element([a.reshape(-1)[i] for a in arrays], d) for i in range(arrays[0].size)
+        ]
         if arrays[0].ndim:
             self._add("Concat", parts, name, axis=0)
         else:

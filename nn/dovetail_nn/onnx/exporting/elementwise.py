@@ -85,9 +85,7 @@ row("log10")(unary(lambda w, x, c: w.add("Div", [w.add("Log", [x]), c(math.log(1
 row("erfc")(unary(lambda w, x, c: w.add("Sub", [c(1), w.add("Erf", [x])])))
 row("deg2rad")(unary(lambda w, x, c: w.add("Mul", [x, c(math.pi / 180)])))
 row("rad2deg")(unary(lambda w, x, c: w.add("Mul", [x, c(180 / math.pi)])))
-row("isfinite")(
-    unary(lambda w, x, c: w.add("Less", [w.add("Abs", [x]), c(math.inf)]))
-)
+row("isfinite")(unary(lambda w, x, c: w.add("Less", [w.add("Abs", [x]), c(math.inf)])))
 
 
 @row("ndtr")
@@ -147,9 +145,7 @@ def _logit(w: W, x: str, c: Callable[[float], str]) -> str:
 @unary
 def _sinc(w: W, x: str, c: Callable[[float], str]) -> str:
     turn = w.add("Mul", [x, c(math.pi)])
-    return w.where(
-        w.add("Equal", [x, c(0)]), c(1), w.add("Div", [w.add("Sin", [turn]), turn])
-    )
+    return w.where(w.add("Equal", [x, c(0)]), c(1), w.add("Div", [w.add("Sin", [turn]), turn]))
 
 
 def _is_negative(w: W, x: str, d: dt.DType) -> str:
@@ -175,9 +171,7 @@ def _copysign(w: W, n: N) -> str:
 def _negative(w: W, n: N) -> str:
     _require_real(n)
     x = w.arg(n, 0)
-    made: str = (
-        w.add("Sub", [w.number(0, n.casts[0]), x]) if _kind(n) == "u" else w.add("Neg", [x])
-    )
+    made: str = w.add("Sub", [w.number(0, n.casts[0]), x]) if _kind(n) == "u" else w.add("Neg", [x])
     return made
 
 

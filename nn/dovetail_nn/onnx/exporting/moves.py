@@ -313,5 +313,7 @@ def _scatter(w: W, n: N) -> str:
     total = w.flat(w.add("Expand", [total, w.sizes(where)]))
     values = w.flat(w.add("Expand", [w.arg(n, 1, x.dtype), w.sizes(where)]))
     options = {} if how == "none" else {"reduction": how}
-    flat = w.add("ScatterElements", [w.flat(w.arg(n, 0, x.dtype)), total, values], axis=0, **options)
+    flat = w.add(
+        "ScatterElements", [w.flat(w.arg(n, 0, x.dtype)), total, values], axis=0, **options
+    )
     return w.reshape(flat, n.shape)

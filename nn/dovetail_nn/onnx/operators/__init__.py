@@ -111,18 +111,46 @@ class Call:
 
 from . import (  # noqa: E402  # they add their rows
     control as _control,  # noqa: F401
+)
+from . import (
     convolutions as _convolutions,  # noqa: F401
+)
+from . import (
     elementwise as _elementwise,  # noqa: F401
+)
+from . import (
     images as _images,  # noqa: F401
+)
+from . import (
     indexing as _indexing,  # noqa: F401
+)
+from . import (
     normalisation as _normalisation,  # noqa: F401
+)
+from . import (
     pooling as _pooling,  # noqa: F401
+)
+from . import (
     products as _products,  # noqa: F401
+)
+from . import (
     quantisation as _quantisation,  # noqa: F401
+)
+from . import (
     random as _random,  # noqa: F401
+)
+from . import (
     recurrent as _recurrent,  # noqa: F401
+)
+from . import (
     reductions as _reductions,  # noqa: F401
+)
+from . import (
     shapes as _shapes,  # noqa: F401
+)
+from . import (
     signal as _signal,  # noqa: F401
+)
+from . import (
     training as _training,  # noqa: F401
 )

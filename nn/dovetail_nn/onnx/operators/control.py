@@ -59,7 +59,8 @@ def _scan(call: Call, *given: Any) -> tuple[Any, ...]:
     results = call.outputs - lead
     backwards = call.get("scan_input_directions", [0] * count)
     axes = [
-        call.axis(a, x.ndim) for a, x in zip(call.get("scan_input_axes", [0] * count), xs, strict=True)
+        call.axis(a, x.ndim)
+        for a, x in zip(call.get("scan_input_axes", [0] * count), xs, strict=True)
     ]
     length = xs[0].shape[axes[0]] if xs else 0
     rows: list[list[Any]] = [[] for _ in range(results)]
@@ -100,7 +101,9 @@ def _scan_of_batches(call: Call, lengths: Any, *given: Any) -> tuple[Any, ...]:
         }, call.device, call.outputs, call.graphs)  # fmt: skip
         parts.append(_scan(inner, *one))
     _ = lead
-    return tuple([dt.stack([call.tensor(v) for v in column], axis=0) for column in zip(*parts, strict=True)])
+    return tuple(
+        [dt.stack([call.tensor(v) for v in column], axis=0) for column in zip(*parts, strict=True)]
+    )
 
 
 # --- sequences ------------------------------------------------------------------------------------

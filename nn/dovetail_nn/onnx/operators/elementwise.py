@@ -87,9 +87,7 @@ def _mean(call: Call, *xs: Tensor) -> Tensor:
 
 
 @row("Clip")
-def _clip(
-    call: Call, x: Tensor, low: Tensor | None = None, high: Tensor | None = None
-) -> Tensor:
+def _clip(call: Call, x: Tensor, low: Tensor | None = None, high: Tensor | None = None) -> Tensor:
     least: Any = call.get("min") if low is None else low
     most: Any = call.get("max") if high is None else high
     if least is not None:

@@ -82,9 +82,7 @@ def _axis(
     return made
 
 
-def _summed(
-    call: Call, x: Tensor, axis: int, at: np.ndarray, scale: float, mode: str
-) -> Tensor:
+def _summed(call: Call, x: Tensor, axis: int, at: np.ndarray, scale: float, mode: str) -> Tensor:
     n, kernel = x.shape[axis], _cubic if mode == "cubic" else _linear
     reach = 2 if mode == "cubic" else 1
     stretch = min(scale, 1.0) if call.get("antialias", 0) else 1.0
@@ -270,9 +268,9 @@ def _at_lines(
     share = np.where(outside, 0.0, 1.0)
     a = call.tensor(share * (1 - (at - low)), x.dtype).reshape(shape)
     b = call.tensor(share * (at - low), x.dtype).reshape(shape)
-    return dt.take(x, call.tensor(low), axis=axis) * a + dt.take(
-        x, call.tensor(high), axis=axis
-    ) * b
+    return (
+        dt.take(x, call.tensor(low), axis=axis) * a + dt.take(x, call.tensor(high), axis=axis) * b
+    )
 
 
 @row("NonMaxSuppression", host=(0, 1, 2, 3, 4), folds=False)

@@ -23,9 +23,7 @@ def _gather(call: Call, x: Tensor, indices: Tensor) -> Tensor:
 @row("GatherElements")
 def _gather_elements(call: Call, x: Tensor, indices: Tensor) -> Tensor:
     axis = call.axis(call.get("axis", 0), x.ndim)
-    cut = tuple(
-        slice(None) if d == axis else slice(0, n) for d, n in enumerate(indices.shape)
-    )
+    cut = tuple(slice(None) if d == axis else slice(0, n) for d, n in enumerate(indices.shape))
     return dt.take_along_axis(x[cut], indices.astype(dt.int64), axis=axis)
 
 
@@ -99,7 +97,9 @@ def _scatter_elements(call: Call, x: Tensor, indices: Tensor, updates: Tensor) -
     for_axis = _require_places(call, grids[axis], x.shape[axis])
     grids[axis] = for_axis
     places = _flat_places(x.shape, tuple(grids), 1).reshape((-1,))
-    made = scattered(x.reshape((-1,)), places, updates.reshape((-1,)), call.get("reduction", "none"))
+    made = scattered(
+        x.reshape((-1,)), places, updates.reshape((-1,)), call.get("reduction", "none")
+    )
     return made.reshape(x.shape)
 
 
@@ -114,7 +114,9 @@ def _scatter_nd(call: Call, x: Tensor, indices: Tensor, updates: Tensor) -> Tens
     rest = x.shape[depth:]
     rows = (math.prod(x.shape[:depth]), *rest)
     values = updates.reshape((places.shape[0], *rest))
-    return scattered(x.reshape(rows), places, values, call.get("reduction", "none")).reshape(x.shape)
+    return scattered(x.reshape(rows), places, values, call.get("reduction", "none")).reshape(
+        x.shape
+    )
 
 
 @row("TensorScatter")

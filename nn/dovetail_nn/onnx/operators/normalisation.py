@@ -159,5 +159,3 @@ def _sce(
 ) -> tuple[Tensor, ...]:
     logs = dt.log_softmax(scores, 1)
     return _loss(call, logs, labels, weight), logs
-
-

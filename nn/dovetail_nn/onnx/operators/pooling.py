@@ -41,9 +41,7 @@ def _counts(call: Call, x: Tensor, w: Window, sizes: Sequence[int]) -> np.ndarra
     ends = pads[n:] if auto == "NOTSET" else w.ends
     total = np.ones((1,) * n)
     for d, size in enumerate(sizes):
-        at = (
-            np.arange(size)[:, None] * w.strides[d] + np.arange(w.kernel[d])[None] * w.dilations[d]
-        )
+        at = np.arange(size)[:, None] * w.strides[d] + np.arange(w.kernel[d])[None] * w.dilations[d]
         low, high = w.begins[d], w.begins[d] + x.shape[2 + d]
         if call.get("count_include_pad", 0):
             low, high = 0, high + ends[d]
@@ -105,9 +103,7 @@ def _max_unpool(call: Call, x: Tensor, places: Tensor, shape: Any = None) -> Ten
     w = window_of(call, x.shape[2:], call.get("kernel_shape"))
     small = [
         (n - 1) * s + k - a - b
-        for n, s, k, a, b in zip(
-            x.shape[2:], w.strides, w.kernel, w.begins, w.ends, strict=True
-        )
+        for n, s, k, a, b in zip(x.shape[2:], w.strides, w.kernel, w.begins, w.ends, strict=True)
     ]
     natural = (*x.shape[:2], *small)
     wanted = natural if shape is None else tuple(call.ints(shape))

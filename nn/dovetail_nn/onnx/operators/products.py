@@ -78,5 +78,3 @@ def _qlinear_matmul(
 def _column(x: Tensor, d: dt.DType) -> Tensor:
     x = x.astype(d)
     return dt.expand_dims(x, axis=1) if x.ndim == 1 and x.shape[0] > 1 else x
-
-

@@ -62,6 +62,4 @@ def _multinomial(call: Call, x: Tensor) -> Tensor:
     shape = (x.shape[0], count, x.shape[1])
     drawn = dt.random.rand(*shape, device=x.device)
     noise = -dt.log(-dt.log(drawn))
-    return dt.argmax(dt.expand_dims(logits, axis=1) + noise, axis=2).astype(
-        _dtype(call, dt.int32)
-    )
+    return dt.argmax(dt.expand_dims(logits, axis=1) + noise, axis=2).astype(_dtype(call, dt.int32))

@@ -183,16 +183,16 @@ _MODES = {"constant": "constant", "reflect": "reflect", "edge": "edge", "wrap": 
 
 
 @row("Pad", host=(1, 2, 3))
-def _pad(
-    call: Call, x: Tensor, pads: Any = None, value: Any = None, axes: Any = None
-) -> Tensor:
+def _pad(call: Call, x: Tensor, pads: Any = None, value: Any = None, axes: Any = None) -> Tensor:
     widths = call.get("pads", call.get("paddings", [])) if pads is None else call.ints(pads)
     which = list(range(x.ndim)) if axes is None else [call.axis(a, x.ndim) for a in call.ints(axes)]
     fill = call.get("value", 0.0) if value is None else call.array(value).reshape(-1)[0].item()
     if len(widths) != 2 * len(which):
         raise dt.ShapeError(f"Pad: {len(widths)} widths for {len(which)} axes")
     each = {a: (widths[i], widths[i + len(which)]) for i, a in enumerate(which)}
-    return padded(x, [each.get(d, (0, 0)) for d in range(x.ndim)], call.get("mode", "constant"), fill)
+    return padded(
+        x, [each.get(d, (0, 0)) for d in range(x.ndim)], call.get("mode", "constant"), fill
+    )
 
 
 def padded(
@@ -210,7 +210,9 @@ def padded(
     if mode not in _MODES:
         raise dt.ArgumentError(f"Pad: mode {mode!r}; there is {', '.join(_MODES)}")
     if mode == "constant":
-        fill = x.dtype.kind == "f" and float(fill) or fill if x.dtype is not dt.bool else bool(fill)
+        fill = (
+            (x.dtype.kind == "f" and float(fill)) or fill if x.dtype is not dt.bool else bool(fill)
+        )
         return dt.pad(x, wider, constant_values=fill if x.dtype.kind != "i" else int(fill))
     return dt.pad(x, wider, mode)
 
@@ -237,7 +239,9 @@ def _range(call: Call, start: Tensor, stop: Tensor, step: Tensor) -> Tensor:
     if each == 0:
         raise dt.ArgumentError("Range: a step of 0")
     count = max(0, math.ceil((last - first) / each))
-    return dt.arange(count, device=start.device).astype(start.dtype) * step.reshape(()) + start.reshape(())
+    return dt.arange(count, device=start.device).astype(start.dtype) * step.reshape(
+        ()
+    ) + start.reshape(())
 
 
 @row("EyeLike")
