@@ -70,6 +70,7 @@ from .environment import whole as whole_setting
 from .errors import ArgumentError, CompileError, DeviceError, DovetailError, InternalError
 from .functions.convolutions import convolved
 from .functions.convolutions import transposed as transposed_convolution
+from .func.graphs import Composite, Graph, GraphNode, composite, graph_of
 from .functions.datatypes import DeviceLike, DTypeLike
 from .functions.jit import look_up_again
 from .functions.places import in_range, read_at
@@ -199,6 +200,7 @@ __all__ = [
     "CompileError",
     "Compiled",
     "ConvolutionGeometry",
+    "Composite",
     "DType",
     "DTypeInfo",
     "DTypeLike",
@@ -207,6 +209,8 @@ __all__ = [
     "DeviceLike",
     "DovetailError",
     "EventHandle",
+    "Graph",
+    "GraphNode",
     "Grid",
     "Handle",
     "Handles",
@@ -263,6 +267,7 @@ __all__ = [
     "complex64",
     "complex128",
     "complex_arithmetic",
+    "composite",
     "const",
     "convolved",
     "dtype_rules",
@@ -273,6 +278,7 @@ __all__ = [
     "fma",
     "fold_loop",
     "gather_at",
+    "graph_of",
     "grid_index",
     "hookimpl",
     "in_range",

@@ -71,6 +71,7 @@ class Namespaces(MetaPathFinder):
         if root != _ROOT or "." in name or name.startswith("_") or name not in self.homes():
             return None
         home = self.homes()[name]
+        pass_over(home)  # its lines are not the user's
         sys.meta_path.insert(0, _Within(fullname, home))
         return ModuleSpec(fullname, _Same(home))
 

@@ -1,3 +1,6 @@
-"""Models as ONNX: written from captured functions, and read to run on any device."""
+"""Models as ONNX: written from functions and modules, and read to run on any device."""
 
-__all__: list[str] = []
+from .export import export
+from .model import Model, load
+
+__all__ = ["Model", "export", "load"]

@@ -1,0 +1,494 @@
+"""What a function does, as a graph of ops that others may read: who writes it in another form.
+
+The function runs once, op by op, on tensors that stand for any value: nothing that comes of them is
+computed. Views, writes in place and loops of known length are nodes like others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial, wraps
+from inspect import signature
+from typing import Any, NoReturn, ParamSpec, TypeAlias, TypeVar
+from weakref import ref
+
+from ..arguments import function as callable_
+from ..backend.interface import Scalar
+from ..dtypes import DType
+from ..engine import evaluate as engine
+from ..engine import recording
+from ..engine.evaluate import Evaluation
+from ..errors import CaptureError, DovetailError, LayoutError
+from ..functions.containers import Flat, flattened, rebuilt
+from ..functions.from_values import asarray
+from ..graph.expr import Args, Expr, leaf, node, pending, settle, spec, storage_of
+from ..layout import Shape, StridedView, contiguous, move_shape
+from ..layout import move as moved_layout
+from ..memory.callers import caller
+from ..memory.storage import Storage
+from ..ops.table import COPY, Op
+from ..settings import current, eager, record, restore
+from ..tensor.tensor import Tensor, make, waiting_storage
+from ..tensor.verbs import apply
+
+FOLDED = 1 << 16  # elements: larger values are not computed while a function is traced
+
+Number: TypeAlias = bool | int | float
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GraphNode:
+    """An op on values of a graph.
+
+    `op`: the name of its row in the table, or "input", "constant", "as_strided", "written" (a value
+    put into another one, at strides), or what a library was asked for. `kind`: its kind there.
+    `args`: the nodes that it reads, and Python numbers. `casts`: what dtype each argument is cast
+    to before; `attrs`: what is static about this use. `varies`: whether an input has a part in it,
+    or random numbers, which it `draws` itself. `line`: the source line that asked. `tensor`: of a
+    constant its value.
+    """
+
+    op: str
+    kind: str
+    args: tuple[GraphNode | Number, ...]
+    shape: Shape
+    dtype: DType
+    attrs: Any = None
+    casts: tuple[DType, ...] = ()
+    varies: bool = False
+    draws: bool = False
+    line: str = ""
+    tensor: Tensor | None = None
+
+    def __repr__(self) -> str:
+        return f"<{self.op}: {self.dtype.name}{list(self.shape)}>"
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """What a function did: its nodes in order, those of its inputs, those of its results.
+
+    `result` puts what stands for results into the containers that the function gave; `writes`: the
+    lines at which tensors from outside of the function were written, which is not in the graph.
+    """
+
+    nodes: tuple[GraphNode, ...]
+    inputs: tuple[GraphNode, ...]
+    results: tuple[GraphNode, ...]
+    result: Callable[[Sequence[object]], Any]
+    writes: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Composite:
+    """What a node of kind "composite" is: a function of a name, called with these arguments.
+
+    `arguments`: by name, with nodes in the place of tensors; `parts`: the node of what the function
+    did, op by op.
+    """
+
+    arguments: dict[str, Any]
+    parts: GraphNode
+
+
+def _gone(op: str, kinds: object, attrs: object) -> NoReturn:
+    raise CaptureError(
+        "graph_of: a tensor of a function that was traced is looked at after it has returned; it "
+        "has no value"
+    )
+
+
+TRACED = Op("traced", "kernel", _gone, arity=0)  # what stands for a value: looked up, not evaluated
+
+
+class Tracing:
+    """The recorder of a function whose graph is wanted."""
+
+    def __init__(self, name: str, folds: bool) -> None:
+        self.name, self.folds = name, folds
+        self.outer = recording.current()
+        self.nodes: list[GraphNode] = []
+        self.given: list[GraphNode] = []
+        self.writes: list[str] = []
+        self._known: dict[Expr, GraphNode] = {}
+        self._earlier = {id(e): ref(e) for e in pending()}
+        self._mine: dict[int, ref[Storage]] = {}
+        self._memory: dict[int, tuple[Storage, Expr]] = {}  # written since; what stands for it
+        self._drawn: dict[int, Args] = {}
+
+    # --- nodes
+
+    def _added(self, n: GraphNode) -> GraphNode:
+        self.nodes.append(n)
+        return n
+
+    def input(self, x: Tensor) -> Tensor:
+        """A tensor that stands for any value like `x`."""
+        s = x._expr.spec
+        n = self._added(GraphNode("input", "input", (), s.shape, s.dtype, varies=True))
+        self.given.append(n)
+        return make(self._waiting(s, n))
+
+    def _waiting(self, s: Spec, n: GraphNode) -> Expr:
+        source = node(TRACED, (), s)
+        self._known[source] = n
+        return leaf(waiting_storage(source), s, s.strides, 0)
+
+    def value(self, e: Expr) -> GraphNode:
+        """The node of the graph that has a node's value."""
+        found = self._known.get(e)
+        if found is None:
+            found = self._known[e] = self._of_leaf(e) if e.op is None else self._of_node(e)
+        return found
+
+    def _of_node(self, e: Expr) -> GraphNode:
+        if self.is_earlier(e):
+            self.settle_earlier(e)
+            return self._constant(e)
+        op = e.op
+        assert op is not None
+        if op is TRACED:
+            _gone(op.name, None, None)
+        args = tuple([self.value(a) if type(a) is Expr else a for a in e.args])
+        draws = id(e.args) in self._drawn
+        varies = draws or any([type(a) is GraphNode and a.varies for a in args])
+        s = e.spec
+        return self._added(GraphNode(
+            op.name, op.kind, args, s.shape, s.dtype, e.attrs, _casts(op, e), varies, draws,
+            caller(),
+        ))  # fmt: skip
+
+    def _of_leaf(self, e: Expr) -> GraphNode:
+        source = self._source_of(e)
+        if source is not None and source.op is not None and self.is_earlier(source):
+            self.settle_earlier(source)
+            source = None
+        if source is None:
+            return self._constant(e)
+        whole = self.value(source)
+        if e.spec is source.spec and e.strides == source.spec.strides and not e.offset:
+            return whole
+        if not _is_moved(e, source):
+            s = e.spec
+            return self._viewed(whole, "as_strided", (s.shape, e.strides, e.offset), s.shape)
+        for m in e.moves:
+            whole = self._viewed(whole, "view", m, move_shape(whole.shape, m))
+        return whole
+
+    def _viewed(self, of: GraphNode, op: str, attrs: Any, shape: Shape) -> GraphNode:
+        return self._added(GraphNode(
+            op, "view", (of,), shape, of.dtype, attrs, (of.dtype,), of.varies, line=caller()
+        ))  # fmt: skip
+
+    def _source_of(self, e: Expr) -> Expr | None:
+        storage = storage_of(e)
+        if storage.pending is not None:
+            return storage.pending
+        found = self._memory.get(id(storage))
+        return None if found is None else found[1]
+
+    def _constant(self, e: Expr) -> GraphNode:
+        s = e.spec
+        return self._added(
+            GraphNode("constant", "constant", (), s.shape, s.dtype, line=caller(), tensor=make(e))
+        )
+
+    def composed(
+        self, function: Callable[..., Any], args: Sequence[Any], options: dict[str, Any]
+    ) -> Any:
+        """What a function marked as one piece gives: a node of its own, where that is one tensor."""
+        made = function(*args, **options)
+        if type(made) is not Tensor:
+            return made
+        bound = signature(function).bind(*args, **options)
+        bound.apply_defaults()
+        given = {
+            k: self.value(v._expr) if isinstance(v, Tensor) else v
+            for k, v in bound.arguments.items()
+        }
+        parts, s = self.value(made._expr), made._expr.spec
+        used = tuple([a for a in given.values() if isinstance(a, GraphNode)])
+        n = self._added(GraphNode(
+            function.__name__, "composite", used, s.shape, s.dtype, Composite(given, parts),
+            tuple([a.dtype for a in used]), parts.varies, line=caller(),
+        ))  # fmt: skip
+        return make(self._waiting(s, n))
+
+    # --- evaluations
+
+    def run(self, evaluation: Evaluation, asked: bool) -> bool:
+        """See `recording.Recorder`: nothing is computed but what no input enters."""
+        roots = [r for r in evaluation.roots if r.op is not None]
+        found = [self.value(r) for r in roots]
+        if evaluation.target is not None:
+            self._write(found[0], evaluation.target)
+            return True
+        for r, n in zip(roots, found, strict=True):
+            if r.op is None or r.op is TRACED:
+                continue
+            if self._is_folded(r, n):
+                self._fold(r)
+            else:
+                self._settle(r, n)
+        return True
+
+    def _settle(self, r: Expr, n: GraphNode) -> None:
+        """Has a node be a leaf, as if it had been computed."""
+        source = node(TRACED, (), r.spec)
+        self._known[source] = n
+        self._known.pop(r, None)
+        settle(r, waiting_storage(source))
+
+    def _is_folded(self, r: Expr, n: GraphNode) -> bool:
+        """Whether it is small, no input enters it, and all that it needs is in memory."""
+        if not self.folds or n.varies or r.spec.size > FOLDED:
+            return False
+        return all([self._is_in_memory(a) for a in r.args if type(a) is Expr])
+
+    def _fold(self, r: Expr) -> None:
+        self._outside(partial(engine.evaluate, [r], False))
+        if r.op is None:
+            self._note_mine(storage_of(r))
+            self._known.pop(r, None)
+
+    def _is_in_memory(self, e: Expr) -> bool:
+        if e.op is None:
+            return self._source_of(e) is None
+        return e.op is not TRACED and all(
+            [self._is_in_memory(a) for a in e.args if type(a) is Expr]
+        )
+
+    # --- writes
+
+    def _write(self, value: GraphNode, target: Expr) -> None:
+        storage = storage_of(target)
+        source = self._source_of(target)
+        if source is None:
+            source = self._written_memory(storage, target)
+        whole, s = self.value(source), source.spec
+        if target.spec is not s or target.strides != s.strides:
+            attrs = (target.spec.shape, target.strides, target.offset)
+            value = self._added(GraphNode(
+                "written", "made", (whole, value), s.shape, s.dtype, attrs, (s.dtype, s.dtype),
+                whole.varies or value.varies, line=caller(),
+            ))  # fmt: skip
+        self._become(source, value)
+
+    def _become(self, source: Expr, n: GraphNode) -> None:
+        """Has what stands for memory be another value; views of it are looked up again."""
+        views = [e for e in self._known if e.op is None and self._source_of(e) is source]
+        for e in views:
+            del self._known[e]
+        self._known[source] = n
+
+    def _written_memory(self, storage: Storage, target: Expr) -> Expr:
+        mine = self._mine.get(id(storage))
+        if mine is None or mine() is not storage:
+            self.writes.append(caller())
+        s = target.spec
+        flat = leaf(storage, spec((storage.nbytes // s.itemsize,), s.dtype, s.device), (1,), 0)
+        source = node(TRACED, (), flat.spec)
+        copied = self._outside(lambda: apply(COPY, (make(flat),)))
+        self._outside(partial(engine.evaluate, [copied._expr], False))
+        self._known[source] = self._constant(copied._expr)
+        self._memory[id(storage)] = storage, source
+        return source
+
+    def born(self, storage: Storage) -> None:
+        """See `recording.Recorder`."""
+        self._note_mine(storage)
+        if self.outer is not None:
+            self.outer.born(storage)
+
+    def _note_mine(self, storage: Storage) -> None:
+        self._mine[id(storage)] = ref(storage)
+
+    def filled(self, storage: Storage, values: bytes) -> None:
+        """See `recording.Recorder`."""
+        if self.outer is not None:
+            self.outer.filled(storage, values)
+
+    def is_earlier(self, e: Expr) -> bool:
+        """See `recording.Recorder`."""
+        known = self._earlier.get(id(e))
+        return known is not None and known() is e
+
+    def settle_earlier(self, e: Expr) -> None:
+        """See `recording.Recorder`."""
+        self._outside(partial(engine.evaluate, [e], False))
+
+    def _outside(self, action: Callable[[], Any]) -> Any:
+        """What an action gives that is done as if nothing were traced."""
+        mine = recording.become(self.outer)
+        try:
+            return action()
+        finally:
+            recording.become(mine)
+
+    # --- what else is told
+
+    def draw(self, reserve: Callable[[], tuple[int, int]]) -> tuple[int, int]:
+        """See `recording.Recorder`: no numbers are drawn."""
+        return 0, 0
+
+    def drawn(self, args: Args) -> None:
+        """See `recording.Recorder`."""
+        self._drawn[id(args)] = args
+
+    def act(self, action: Callable[[], object]) -> None:
+        """See `recording.Recorder`: nothing is done."""
+
+    def refuse(self, what: str, tensors: Sequence[Tensor]) -> None:
+        """See `recording.Recorder`. Raises: CaptureError, where values depend on what is given."""
+        asked = [t for t in tensors if self._has_no_memory(t._expr)]
+        if asked or not tensors:
+            self._refuse(what)
+
+    def _has_no_memory(self, e: Expr) -> bool:
+        return self.value(e).varies or self._source_of(e) is not None
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise CaptureError(
+            f"{self.name}: {what} at {caller()}, while the function's graph is taken: its values "
+            "are not known then, only shapes and dtypes are. Choose with dt.where or dt.cond, or "
+            "do it outside of the function"
+        )
+
+    def launch(self, step: Any, leaves: object, numbers: object, line: str | None) -> None:
+        """See `recording.Recorder`. Raises: CaptureError."""
+        self._refuse(f"the kernel {step.step.kernel.name} runs on tensors in memory")
+
+    def call(
+        self, name: str, source: str, work: recording.Work, leaves: Sequence[Expr],
+        written: Sequence[int], numbers: Sequence[Scalar],
+    ) -> None:  # fmt: skip
+        """See `recording.Recorder`: what a library is asked for is a node for each that it writes."""
+        args = tuple([self.value(e) for i, e in enumerate(leaves) if i not in written])
+        for i in written:
+            s = leaves[i].spec
+            self._write(self._added(GraphNode(
+                name, "call", (*args, *numbers), s.shape, s.dtype, i, varies=True, line=caller()
+            )), leaves[i])  # fmt: skip
+
+    def batches(self, *exprs: Expr) -> bool:
+        """See `recording.Recorder`: then both branches of `dt.cond` are done, and one chosen."""
+        return any([self.value(e).varies for e in exprs])
+
+    def hooked(self, e: Expr) -> None:
+        """See `recording.Recorder`."""
+
+    def any_of(self, x: Tensor) -> bool:
+        """See `recording.Recorder`. Raises: CaptureError."""
+        self._refuse("a loop asks whether it goes on")
+
+    def lifted(self, function: object, given: object) -> None:
+        """See `recording.Recorder`."""
+
+
+def _is_moved(e: Expr, source: Expr) -> bool:
+    """Whether a leaf is where its moves lead; not where a view was made by strides before them."""
+    at: StridedView | None = contiguous(source.spec.shape)
+    with suppress(ValueError, IndexError):  # moves of what has other axes
+        for m in e.moves:
+            at = None if at is None else moved_layout(at, m)
+        return at == StridedView(e.spec.shape, e.strides, e.offset)
+    return False
+
+
+def _casts(op: Op, e: Expr) -> tuple[DType, ...]:
+    """What an op's arguments are cast to, as its row says; () where it says nothing."""
+    given = [a.spec.dtype if type(a) is Expr else type(a) for a in e.args]
+    attrs = e.attrs[1] if op.kind == "reduce" else e.attrs
+    try:
+        return op.dtypes(op.name, given, attrs)[0]
+    except (DovetailError, TypeError, ValueError, LookupError, AttributeError):
+        return ()
+
+
+def composite(function: Callable[P, R]) -> Callable[P, R]:
+    """The function, marked as one piece: where its graph is taken (`graph_of`), it is one node.
+
+    It is called with positions or names, and gives one tensor; elsewhere nothing changes.
+
+    >>> import dovetail as dt
+    >>> from dovetail.extend import composite, graph_of
+    >>> @composite
+    ... def doubled(x, times=2):
+    ...     return x * times
+    >>> [n.op for n in graph_of(doubled, [dt.ones(1, device="reference")]).nodes]
+    ['input', 'multiply', 'doubled']
+    """
+
+    @wraps(function)
+    def called(*args: P.args, **options: P.kwargs) -> R:
+        recorder = recording.current()
+        if isinstance(recorder, Tracing):
+            made: R = recorder.composed(function, args, options)
+            return made
+        return function(*args, **options)
+
+    return called
+
+
+def graph_of(
+    function: Callable[..., Any], args: Sequence[object], *, name: str = "graph_of",
+    folds: bool = True,
+) -> Graph:  # fmt: skip
+    """What a function does to tensors like these, as a graph of ops that can be read.
+
+    `args`: what it is called with: tensors, and containers of them, are its inputs; what else is in
+    them is static. `name`: on whose behalf errors are raised. `folds`: whether small values that no
+    input enters are computed, and are constants.
+    Gradients: none are recorded.
+    Raises: CaptureError where the function asks for values that its inputs have a part in.
+
+    >>> import dovetail as dt
+    >>> from dovetail.extend import graph_of
+    >>> g = graph_of(lambda x: dt.tanh(x) * 2, [dt.ones(3, device="reference")])
+    >>> [(n.op, n.args) for n in g.nodes]
+    [('input', ()), ('tanh', (<input: float32[3]>,)), ('multiply', (<tanh: float32[3]>, 2))]
+    """
+    callable_(name, function)
+    flat = flattened(tuple(args))
+    tracing = Tracing(name, folds)
+    mine, before = recording.become(tracing), current()
+    try:
+        with eager():
+            record(False)
+            leaves = [_given(tracing, x) for x in flat.leaves]
+            made = flattened(function(*rebuilt(flat, leaves)))
+            places = [_place(tracing, x) for x in made.leaves]
+    finally:
+        restore(before)
+        recording.become(mine)
+    return Graph(
+        tuple(tracing.nodes), tuple(tracing.given), tuple(places), partial(_rebuilt, made),
+        tuple(dict.fromkeys(tracing.writes)),
+    )  # fmt: skip
+
+
+def _rebuilt(flat: Flat, leaves: Sequence[object]) -> Any:
+    return rebuilt(flat, leaves)
+
+
+def _given(tracing: Tracing, x: object) -> object:
+    if not isinstance(x, Tensor):
+        return x
+    if type(x) is not Tensor:
+        raise LayoutError(
+            f"{tracing.name}: an input has the layout {x.layout.name}; see to_dense()"
+        )
+    return tracing.input(x)
+
+
+def _place(tracing: Tracing, x: object) -> GraphNode:
+    tensor = x if isinstance(x, Tensor) else asarray(x)
+    if type(tensor) is not Tensor:
+        raise LayoutError(
+            f"{tracing.name}: a result has the layout {tensor.layout.name}; see to_dense()"
+        )
+    return tracing.value(tensor._expr)

@@ -1,0 +1,343 @@
+"""What elementwise ops are written as."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+
+import dovetail as dt
+from dovetail.extend import GraphNode
+
+from .writer import Unknown, Writer, row
+
+W, N = Writer, GraphNode
+
+_SAME = {
+    "subtract": "Sub", "pow": "Pow", "equal": "Equal", "less": "Less",
+    "greater": "Greater", "less_equal": "LessOrEqual", "greater_equal": "GreaterOrEqual",
+    "logical_and": "And", "logical_or": "Or", "logical_xor": "Xor", "logical_not": "Not",
+    "abs": "Abs", "sign": "Sign", "reciprocal": "Reciprocal", "sqrt": "Sqrt", "isnan": "IsNaN",
+    "exp": "Exp", "log": "Log", "sin": "Sin", "cos": "Cos", "tan": "Tan", "asin": "Asin",
+    "acos": "Acos", "atan": "Atan", "sinh": "Sinh", "cosh": "Cosh", "tanh": "Tanh",
+    "asinh": "Asinh", "acosh": "Acosh", "atanh": "Atanh", "erf": "Erf", "sigmoid": "Sigmoid",
+    "positive": "Identity", "copy": "Identity", "isinf": "IsInf",
+}  # fmt: skip
+_OF_BOOLS = {
+    "add": ("Add", "Or"), "multiply": ("Mul", "And"), "bitwise_and": ("BitwiseAnd", "And"),
+    "bitwise_or": ("BitwiseOr", "Or"), "bitwise_xor": ("BitwiseXor", "Xor"),
+    "bitwise_invert": ("BitwiseNot", "Not"), "maximum": ("Max", "Or"), "minimum": ("Min", "And"),
+}  # fmt: skip
+_OF_FLOATS = {"ceil": "Ceil", "floor": "Floor", "round": "Round"}
+
+
+def _kind(n: N) -> str:
+    return n.casts[0].kind if n.casts else n.dtype.kind
+
+
+def _require_real(n: N) -> None:
+    if _kind(n) == "c" or n.dtype.kind == "c":
+        raise Unknown("ONNX has no operators on complex numbers")
+
+
+def _same(op: str, w: W, n: N) -> str:
+    _require_real(n)
+    made: str = w.add(op, w.args(n))
+    return made
+
+
+def _of_bools(ops: tuple[str, str], w: W, n: N) -> str:
+    _require_real(n)
+    if _kind(n) != "b" and ops[0].startswith("Bitwise"):
+        w.need(18, ops[0])
+    made: str = w.add(ops[_kind(n) == "b"], w.args(n))
+    return made
+
+
+def _of_floats(op: str, w: W, n: N) -> str:
+    made: str = w.add(op if _kind(n) == "f" else "Identity", w.args(n))
+    return made
+
+
+for _name, _op in _SAME.items():
+    row(_name)(partial(_same, _op))
+for _name, _ops in _OF_BOOLS.items():
+    row(_name)(partial(_of_bools, _ops))
+for _name, _op in _OF_FLOATS.items():
+    row(_name)(partial(_of_floats, _op))
+
+
+def unary(f: Callable[[W, str, Callable[[float], str]], str]) -> Callable[[W, N], str]:
+    """A row of one operand: a function of its name, and of numbers of its dtype."""
+
+    def run(w: W, n: N) -> str:
+        _require_real(n)
+        return f(w, w.arg(n, 0), lambda v: w.number(v, n.casts[0]))
+
+    return run
+
+
+row("square")(unary(lambda w, x, c: w.add("Mul", [x, x])))
+row("rsqrt")(unary(lambda w, x, c: w.add("Reciprocal", [w.add("Sqrt", [x])])))
+row("exp2")(unary(lambda w, x, c: w.add("Pow", [c(2), x])))
+row("log2")(unary(lambda w, x, c: w.add("Div", [w.add("Log", [x]), c(math.log(2))])))
+row("log10")(unary(lambda w, x, c: w.add("Div", [w.add("Log", [x]), c(math.log(10))])))
+row("erfc")(unary(lambda w, x, c: w.add("Sub", [c(1), w.add("Erf", [x])])))
+row("deg2rad")(unary(lambda w, x, c: w.add("Mul", [x, c(math.pi / 180)])))
+row("rad2deg")(unary(lambda w, x, c: w.add("Mul", [x, c(180 / math.pi)])))
+row("isfinite")(unary(lambda w, x, c: w.add("Less", [w.add("Abs", [x]), c(math.inf)])))
+
+
+@row("ndtr")
+@unary
+def _ndtr(w: W, x: str, c: Callable[[float], str]) -> str:
+    found = w.add("Erf", [w.add("Mul", [x, c(math.sqrt(0.5))])])
+    made: str = w.add("Mul", [w.add("Add", [found, c(1)]), c(0.5)])
+    return made
+
+
+@row("log1p")
+@unary
+def _log1p(w: W, x: str, c: Callable[[float], str]) -> str:
+    """log(u) x / (u - 1), u = 1 + x, where that is not 1."""
+    u = w.add("Add", [x, c(1)])
+    less = w.add("Sub", [u, c(1)])
+    found = w.add("Mul", [w.add("Log", [u]), w.add("Div", [x, less])])
+    far = w.add("Or", [w.add("Equal", [less, c(0)]), w.add("Equal", [u, c(math.inf)])])
+    return w.where(w.add("Equal", [less, c(0)]), x, w.where(far, u, found))
+
+
+@row("expm1")
+@unary
+def _expm1(w: W, x: str, c: Callable[[float], str]) -> str:
+    """exp(x) - 1, or by a series where x is near 0."""
+    small = w.add("Less", [w.add("Abs", [x]), c(1e-2)])
+    total = c(1 / 720)
+    for k in (120, 24, 6, 2, 1):
+        total = w.add("Add", [w.add("Mul", [total, x]), c(1 / k)])
+    return w.where(small, w.add("Mul", [total, x]), w.add("Sub", [w.add("Exp", [x]), c(1)]))
+
+
+@row("trunc")
+def _trunc(w: W, n: N) -> str:
+    x = w.arg(n, 0)
+    if _kind(n) != "f":
+        return x
+    made: str = w.add("Mul", [w.add("Sign", [x]), w.add("Floor", [w.add("Abs", [x])])])
+    return made
+
+
+@row("cbrt")
+@unary
+def _cbrt(w: W, x: str, c: Callable[[float], str]) -> str:
+    made: str = w.add("Mul", [w.add("Sign", [x]), w.add("Pow", [w.add("Abs", [x]), c(1 / 3)])])
+    return made
+
+
+@row("logit")
+@unary
+def _logit(w: W, x: str, c: Callable[[float], str]) -> str:
+    made: str = w.add("Log", [w.add("Div", [x, w.add("Sub", [c(1), x])])])
+    return made
+
+
+@row("sinc")
+@unary
+def _sinc(w: W, x: str, c: Callable[[float], str]) -> str:
+    turn = w.add("Mul", [x, c(math.pi)])
+    return w.where(w.add("Equal", [x, c(0)]), c(1), w.add("Div", [w.add("Sin", [turn]), turn]))
+
+
+def _is_negative(w: W, x: str, d: dt.DType) -> str:
+    """Whether the sign bit is set, of -0 too."""
+    below = w.add("Less", [w.add("Reciprocal", [x]), w.number(0, d)])
+    made: str = w.add("Or", [w.add("Less", [x, w.number(0, d)]), below])
+    return made
+
+
+@row("signbit")
+def _signbit(w: W, n: N) -> str:
+    return _is_negative(w, w.arg(n, 0), n.casts[0])
+
+
+@row("copysign")
+def _copysign(w: W, n: N) -> str:
+    x, y = w.args(n)
+    size = w.add("Abs", [x])
+    return w.where(_is_negative(w, y, n.casts[1]), w.add("Neg", [size]), size)
+
+
+@row("negative")
+def _negative(w: W, n: N) -> str:
+    _require_real(n)
+    x = w.arg(n, 0)
+    made: str = w.add("Sub", [w.number(0, n.casts[0]), x]) if _kind(n) == "u" else w.add("Neg", [x])
+    return made
+
+
+@row("not_equal")
+def _not_equal(w: W, n: N) -> str:
+    _require_real(n)
+    made: str = w.add("Not", [w.add("Equal", w.args(n))])
+    return made
+
+
+@row("relu")
+def _relu(w: W, n: N) -> str:
+    if _kind(n) == "u":
+        return w.arg(n, 0)
+    made: str = w.add("Relu", [w.arg(n, 0)])
+    return made
+
+
+@row("where")
+def _where(w: W, n: N) -> str:
+    """Of bools by And and Or: few that run models choose between these."""
+    condition, x, y = w.args(n)
+    if n.dtype.kind != "b":
+        return w.where(condition, x, y)
+    no = w.add("Not", [condition])
+    made: str = w.add("Or", [w.add("And", [condition, x]), w.add("And", [no, y])])
+    return made
+
+
+@row("divide")
+def _divide(w: W, n: N) -> str:
+    return _same("Div", w, n)
+
+
+def _differs(w: W, x: str, y: str, d: dt.DType) -> str:
+    zero = w.number(0, d)
+    made: str = w.add("Xor", [w.add("Less", [x, zero]), w.add("Less", [y, zero])])
+    return made
+
+
+@row("floor_divide")
+def _floor_divide(w: W, n: N) -> str:
+    x, y = w.args(n)
+    d = n.casts[0]
+    found: str = w.add("Div", [x, y])
+    if d.kind == "f":
+        floored: str = w.add("Floor", [found])
+        return floored
+    if d.kind == "u":
+        return found
+    rest = w.add("Not", [w.add("Equal", [w.add("Mul", [found, y]), x])])
+    down = w.add("And", [rest, _differs(w, x, y, d)])
+    return w.where(down, w.add("Sub", [found, w.number(1, d)]), found)
+
+
+@row("remainder")
+def _remainder(w: W, n: N) -> str:
+    x, y = w.args(n)
+    d = n.casts[0]
+    found: str = w.add("Mod", [x, y], fmod=int(d.kind == "f"))
+    if d.kind != "f":
+        return found
+    zero = w.number(0, d)
+    wrong = w.add("And", [w.add("Not", [w.add("Equal", [found, zero])]), _differs(w, found, y, d)])
+    return w.where(wrong, w.add("Add", [found, y]), found)
+
+
+@row("bitwise_left_shift", "bitwise_right_shift")
+def _shift(w: W, n: N) -> str:
+    x, y = w.args(n)
+    left = n.op == "bitwise_left_shift"
+    if _kind(n) == "u":
+        made: str = w.add("BitShift", [x, y], direction="LEFT" if left else "RIGHT")
+        return made
+    d = n.casts[0]
+    factor = w.add("Pow", [w.number(2, d), y])
+    if left:
+        product: str = w.add("Mul", [x, factor])
+        return product
+    found = w.add("Div", [x, factor])
+    rest = w.add("Not", [w.add("Equal", [w.add("Mul", [found, factor]), x])])
+    down = w.add("And", [rest, w.add("Less", [x, w.number(0, d)])])
+    return w.where(down, w.add("Sub", [found, w.number(1, d)]), found)
+
+
+@row("atan2")
+def _atan2(w: W, n: N) -> str:
+    y, x = w.args(n)
+    d = n.casts[0]
+    zero, pi = w.number(0, d), w.number(math.pi, d)
+    base = w.add("Atan", [w.add("Div", [y, x])])
+    turned = w.where(_is_negative(w, y, d), w.add("Sub", [base, pi]), w.add("Add", [base, pi]))
+    found = w.where(w.add("Less", [x, zero]), turned, base)
+    half = w.where(_is_negative(w, y, d), w.number(-math.pi / 2, d), w.number(math.pi / 2, d))
+    at_zero = w.where(w.add("Equal", [y, zero]), w.where(_is_negative(w, x, d), w.where(
+        _is_negative(w, y, d), w.number(-math.pi, d), pi), y), half)  # fmt: skip
+    return w.where(w.add("Equal", [x, zero]), at_zero, found)
+
+
+@row("hypot")
+def _hypot(w: W, n: N) -> str:
+    x, y = (w.add("Abs", [a]) for a in w.args(n))
+    d = n.casts[0]
+    large, small = w.add("Max", [x, y]), w.add("Min", [x, y])
+    none = w.add("Equal", [large, w.number(0, d)])
+    ratio = w.add("Div", [small, w.where(none, w.number(1, d), large)])
+    root = w.add("Sqrt", [w.add("Add", [w.add("Mul", [ratio, ratio]), w.number(1, d)])])
+    made: str = w.add("Mul", [large, root])
+    return made
+
+
+@row("logaddexp")
+def _logaddexp(w: W, n: N) -> str:
+    x, y = w.args(n)
+    d = n.casts[0]
+    gap = w.add("Neg", [w.add("Abs", [w.add("Sub", [x, y])])])
+    more = w.add("Log", [w.add("Add", [w.add("Exp", [gap]), w.number(1, d)])])
+    made: str = w.add("Add", [w.add("Max", [x, y]), more])
+    return made
+
+
+@row("xlogy")
+def _xlogy(w: W, n: N) -> str:
+    x, y = w.args(n)
+    zero = w.number(0, n.casts[0])
+    product = w.add("Mul", [x, w.add("Log", [y])])
+    return w.where(w.add("Equal", [x, zero]), zero, product)
+
+
+@row("heaviside")
+def _heaviside(w: W, n: N) -> str:
+    x, y = w.args(n)
+    d = n.casts[0]
+    above = w.cast(w.add("Greater", [x, w.number(0, d)]), dt.bool, d)
+    return w.where(w.add("Equal", [x, w.number(0, d)]), y, above)
+
+
+@row("ldexp")
+def _ldexp(w: W, n: N) -> str:
+    x, y = w.args(n)
+    made: str = w.add("Mul", [x, w.add("Pow", [w.number(2, n.casts[0]), y])])
+    return made
+
+
+@row("clip")
+def _clip(w: W, n: N) -> str:
+    x, low, high = w.args(n)
+    made: str = w.add("Min", [w.add("Max", [x, low]), high])
+    return made
+
+
+@row("astype")
+def _astype(w: W, n: N) -> str:
+    a = n.args[0]
+    assert isinstance(a, GraphNode)
+    if "c" in (a.dtype.kind, n.dtype.kind):
+        raise Unknown("ONNX casts no complex numbers")
+    if a.dtype is n.dtype:
+        made: str = w.add("Identity", [w.value(a)])
+        return made
+    if a.dtype.kind == "f" and n.dtype.kind in "iu" and n.dtype.itemsize < 4:
+        return w.cast(w.cast(w.value(a), a.dtype, dt.int32), dt.int32, n.dtype)
+    return w.cast(w.value(a), a.dtype, n.dtype)
+
+
+@row("real", "conj")
+def _real(w: W, n: N) -> str:
+    _require_real(n)
+    return w.arg(n, 0)

@@ -1,0 +1,260 @@
+"""Arithmetic, comparisons, bits, elementary functions, activations, casts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial, reduce
+from typing import Any
+
+import dovetail as dt
+
+from ..library import dtype_of
+from . import Call, row
+
+Tensor = dt.Tensor
+
+_TWO: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "Add": dt.add, "Sub": dt.subtract, "Mul": dt.multiply,
+    "And": dt.logical_and, "Or": dt.logical_or, "Xor": dt.logical_xor,
+    "BitwiseAnd": dt.bitwise_and, "BitwiseOr": dt.bitwise_or, "BitwiseXor": dt.bitwise_xor,
+    "Equal": dt.equal, "Less": dt.less, "Greater": dt.greater,
+    "LessOrEqual": dt.less_equal, "GreaterOrEqual": dt.greater_equal,
+}  # fmt: skip
+_ONE: dict[str, Callable[[Tensor], Tensor]] = {
+    "Abs": dt.abs, "Neg": dt.negative, "Not": dt.logical_not, "BitwiseNot": dt.bitwise_invert,
+    "Ceil": dt.ceil, "Floor": dt.floor, "Round": dt.round, "Sqrt": dt.sqrt,
+    "Reciprocal": dt.reciprocal, "Exp": dt.exp, "Log": dt.log, "Erf": dt.erf, "Sign": dt.sign,
+    "Sin": dt.sin, "Cos": dt.cos, "Tan": dt.tan, "Asin": dt.asin, "Acos": dt.acos, "Atan": dt.atan,
+    "Sinh": dt.sinh, "Cosh": dt.cosh, "Tanh": dt.tanh, "Asinh": dt.asinh, "Acosh": dt.acosh,
+    "Atanh": dt.atanh, "IsNaN": dt.isnan, "Relu": dt.relu, "Sigmoid": dt.sigmoid,
+}  # fmt: skip
+
+
+def _of_two(f: Callable[[Tensor, Tensor], Tensor], call: Call, x: Tensor, y: Tensor) -> Tensor:
+    return f(x, y)
+
+
+def _of_one(f: Callable[[Tensor], Tensor], call: Call, x: Tensor) -> Tensor:
+    return f(x)
+
+
+for _name, _f in _TWO.items():
+    row(_name)(partial(_of_two, _f))
+for _name, _g in _ONE.items():
+    row(_name)(partial(_of_one, _g))
+
+
+@row("Div")
+def _div(call: Call, x: Tensor, y: Tensor) -> Tensor:
+    """Of integers towards zero."""
+    if x.dtype.kind not in "iu":
+        return dt.divide(x, y)
+    found = dt.floor_divide(x, y)
+    if x.dtype.kind == "u":
+        return found
+    rest = (found * y != x) & ((x < 0) != (y < 0)) & (y != 0)
+    return found + rest.astype(x.dtype)
+
+
+@row("Mod")
+def _mod(call: Call, x: Tensor, y: Tensor) -> Tensor:
+    return dt.fmod(x, y) if call.get("fmod", 0) else dt.remainder(x, y)
+
+
+@row("Pow")
+def _pow(call: Call, x: Tensor, y: Tensor) -> Tensor:
+    if x.dtype is y.dtype:
+        return dt.pow(x, y)
+    wide = x.dtype if x.dtype.kind == "f" and x.dtype.itemsize >= 4 else dt.float64
+    if y.dtype.kind != "f" and x.dtype.kind in "iu":
+        wide = x.dtype
+    return dt.pow(x.astype(wide), y.astype(wide)).astype(x.dtype)
+
+
+def _joined(f: Callable[[Tensor, Tensor], Tensor], call: Call, *xs: Tensor) -> Tensor:
+    return reduce(f, xs) if len(xs) > 1 else xs[0].copy()
+
+
+row("Min")(partial(_joined, dt.minimum))
+row("Max")(partial(_joined, dt.maximum))
+row("Sum")(partial(_joined, dt.add))
+
+
+@row("Mean")
+def _mean(call: Call, *xs: Tensor) -> Tensor:
+    return _joined(dt.add, call, *xs) / len(xs)
+
+
+@row("Clip")
+def _clip(call: Call, x: Tensor, low: Tensor | None = None, high: Tensor | None = None) -> Tensor:
+    least: Any = call.get("min") if low is None else low
+    most: Any = call.get("max") if high is None else high
+    if least is not None:
+        x = dt.maximum(x, least)
+    return dt.minimum(x, most) if most is not None else x
+
+
+@row("Where")
+def _where(call: Call, condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    return dt.where(condition, x, y)
+
+
+@row("BitShift")
+def _bit_shift(call: Call, x: Tensor, y: Tensor) -> Tensor:
+    left = call.get("direction") == "LEFT"
+    return (dt.bitwise_left_shift if left else dt.bitwise_right_shift)(x, y)
+
+
+@row("IsInf")
+def _is_inf(call: Call, x: Tensor) -> Tensor:
+    found = dt.isinf(x)
+    if not call.get("detect_positive", 1):
+        found = found & (x < 0)
+    return found & (x > 0) if not call.get("detect_negative", 1) else found
+
+
+# --- casts ----------------------------------------------------------------------------------------
+
+
+def cast(x: Tensor, d: dt.DType) -> Tensor:
+    """Another dtype; of floats to integers towards zero, and then their low bits."""
+    if x.dtype.kind == "f" and d.kind in "iu" and d.itemsize < 4:
+        return x.astype(dt.int32).astype(d)
+    return x.astype(d)
+
+
+@row("Cast")
+def _cast(call: Call, x: Tensor) -> Tensor:
+    return cast(x, dtype_of(call.get("to"), "Cast"))
+
+
+@row("CastLike")
+def _cast_like(call: Call, x: Tensor, like: Tensor) -> Tensor:
+    return cast(x, like.dtype)
+
+
+@row("BitCast")
+def _bit_cast(call: Call, x: Tensor) -> Tensor:
+    d = dtype_of(call.get("to"), "BitCast")
+    if d.itemsize != x.dtype.itemsize:
+        raise dt.DTypeError(f"BitCast: {x.dtype.name} and {d.name} differ in size")
+    if dt.bool in (d, x.dtype):
+        return (x.view(dt.uint8) != 0) if d is dt.bool else x.astype(dt.uint8).view(d)
+    return x.contiguous().view(d)
+
+
+# --- activations ----------------------------------------------------------------------------------
+
+
+@row("LeakyRelu")
+def _leaky_relu(call: Call, x: Tensor) -> Tensor:
+    return dt.where(x < 0, x * call.get("alpha", 0.01), x)
+
+
+@row("PRelu")
+def _prelu(call: Call, x: Tensor, slope: Tensor) -> Tensor:
+    return dt.where(x < 0, x * slope, x)
+
+
+@row("ThresholdedRelu")
+def _thresholded_relu(call: Call, x: Tensor) -> Tensor:
+    return dt.where(x > call.get("alpha", 1.0), x, dt.zeros_like(x))
+
+
+@row("Elu")
+def _elu(call: Call, x: Tensor) -> Tensor:
+    return dt.where(x < 0, dt.expm1(x) * call.get("alpha", 1.0), x)
+
+
+@row("Selu")
+def _selu(call: Call, x: Tensor) -> Tensor:
+    alpha, gamma = call.get("alpha", 1.6732632423543772), call.get("gamma", 1.0507009873554805)
+    return dt.where(x <= 0, dt.expm1(x) * alpha, x) * gamma
+
+
+@row("Celu")
+def _celu(call: Call, x: Tensor) -> Tensor:
+    alpha = call.get("alpha", 1.0)
+    return dt.maximum(x, 0.0) + dt.minimum(dt.expm1(x / alpha) * alpha, 0.0)
+
+
+@row("Gelu")
+def _gelu(call: Call, x: Tensor) -> Tensor:
+    if call.get("approximate", "none") == "tanh":
+        inner = (x + x * x * x * 0.044715) * math.sqrt(2 / math.pi)
+        return x * 0.5 * (dt.tanh(inner) + 1.0)
+    return x * 0.5 * (dt.erf(x * math.sqrt(0.5)) + 1.0)
+
+
+@row("HardSigmoid")
+def _hard_sigmoid(call: Call, x: Tensor) -> Tensor:
+    return dt.clip(x * call.get("alpha", 0.2) + call.get("beta", 0.5), 0.0, 1.0)
+
+
+@row("HardSwish")
+def _hard_swish(call: Call, x: Tensor) -> Tensor:
+    return x * dt.clip(x * (1 / 6) + 0.5, 0.0, 1.0)
+
+
+@row("Mish")
+def _mish(call: Call, x: Tensor) -> Tensor:
+    return x * dt.tanh(_softplus(call, x))
+
+
+@row("Softplus")
+def _softplus(call: Call, x: Tensor) -> Tensor:
+    return dt.maximum(x, 0.0) + dt.log1p(dt.exp(-dt.abs(x)))
+
+
+@row("Softsign")
+def _softsign(call: Call, x: Tensor) -> Tensor:
+    return x / (dt.abs(x) + 1.0)
+
+
+@row("Shrink")
+def _shrink(call: Call, x: Tensor) -> Tensor:
+    bias, edge = call.get("bias", 0.0), call.get("lambd", 0.5)
+    wide = x if x.dtype.kind == "f" else x.astype(dt.float64)
+    inner = dt.where(wide > edge, wide - bias, dt.zeros_like(wide))
+    return cast(dt.where(wide < -edge, wide + bias, inner), x.dtype)
+
+
+@row("Swish")
+def _swish(call: Call, x: Tensor) -> Tensor:
+    return x * dt.sigmoid(x * call.get("alpha", 1.0))
+
+
+@row("Binarizer", domain="ai.onnx.ml")
+def _binarizer(call: Call, x: Tensor) -> Tensor:
+    return (x > call.get("threshold", 0.0)).astype(x.dtype)
+
+
+def along(call: Call, x: Tensor, f: Callable[[Tensor, int], Tensor]) -> Tensor:
+    """A function along an axis; before opset 13, along all axes from one on."""
+    if call.version >= 13:
+        return f(x, call.axis(call.get("axis", -1), x.ndim))
+    axis = call.axis(call.get("axis", 1), x.ndim + 1)
+    flat = x.reshape((math.prod(x.shape[:axis]), math.prod(x.shape[axis:])))
+    return f(flat, 1).reshape(x.shape)
+
+
+@row("Softmax")
+def _softmax(call: Call, x: Tensor) -> Tensor:
+    return along(call, x, lambda y, axis: dt.softmax(y, axis))
+
+
+@row("LogSoftmax")
+def _log_softmax(call: Call, x: Tensor) -> Tensor:
+    return along(call, x, lambda y, axis: dt.log_softmax(y, axis))
+
+
+@row("Hardmax")
+def _hardmax(call: Call, x: Tensor) -> Tensor:
+    def hardmax(y: Tensor, axis: int) -> Tensor:
+        places = dt.arange(y.shape[axis], device=y.device).reshape(
+            [-1 if d == axis else 1 for d in range(y.ndim)]
+        )
+        return (dt.argmax(y, axis=axis, keepdims=True) == places).astype(y.dtype)
+
+    return along(call, x, hardmax)

@@ -1,0 +1,161 @@
+"""Normalisation, dropout, and losses."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import dovetail as dt
+
+from . import Call, row
+from .convolutions import channels
+from .shapes import padded
+
+Tensor = dt.Tensor
+
+
+def _normal(x: Tensor, axes: tuple[int, ...], epsilon: float) -> Tensor:
+    centred = x - dt.mean(x, axis=axes, keepdims=True)
+    return centred * dt.rsqrt(dt.mean(centred * centred, axis=axes, keepdims=True) + epsilon)
+
+
+@row("BatchNormalization", folds=False)
+def _batch_normalization(
+    call: Call, x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, var: Tensor
+) -> Any:
+    epsilon = call.get("epsilon", 1e-5)
+    wide = [channels(v, x.ndim) for v in (scale, bias)]
+    if not call.get("training_mode", 0):
+        m, v = channels(mean, x.ndim), channels(var, x.ndim)
+        made = ((x - m) * (wide[0] * dt.rsqrt(v + epsilon)) + wide[1]).astype(x.dtype)
+        return made
+    axes = (0, *range(2, x.ndim))
+    m = dt.mean(x, axis=axes)
+    v = dt.mean(dt.square(x - channels(m, x.ndim)), axis=axes)
+    made = (x - channels(m, x.ndim)) * dt.rsqrt(channels(v, x.ndim) + epsilon) * wide[0] + wide[1]
+    k = call.get("momentum", 0.9)
+    return made.astype(x.dtype), mean * k + m * (1 - k), var * k + v * (1 - k)
+
+
+@row("InstanceNormalization", folds=False)
+def _instance_normalization(call: Call, x: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
+    made = _normal(x, tuple(range(2, x.ndim)), call.get("epsilon", 1e-5))
+    return made * channels(scale, x.ndim) + channels(bias, x.ndim)
+
+
+@row("LayerNormalization", folds=False)
+def _layer_normalization(
+    call: Call, x: Tensor, scale: Tensor, bias: Tensor | None = None
+) -> tuple[Tensor, ...]:
+    axis = call.axis(call.get("axis", -1), x.ndim)
+    axes, d = tuple(range(axis, x.ndim)), x.dtype
+    wide = x.astype(dt.float32) if call.get("stash_type", 1) == 1 and d.itemsize < 4 else x
+    mean = dt.mean(wide, axis=axes, keepdims=True)
+    centred = wide - mean
+    var = dt.mean(centred * centred, axis=axes, keepdims=True)
+    inverse = dt.rsqrt(var + call.get("epsilon", 1e-5))
+    made = (centred * inverse).astype(d) * scale
+    return (made if bias is None else made + bias), mean, inverse
+
+
+@row("RMSNormalization", folds=False)
+def _rms_normalization(call: Call, x: Tensor, scale: Tensor) -> Tensor:
+    axis = call.axis(call.get("axis", -1), x.ndim)
+    axes, d = tuple(range(axis, x.ndim)), x.dtype
+    wide = x.astype(dt.float32) if call.get("stash_type", 1) == 1 and d.itemsize < 4 else x
+    size = dt.mean(wide * wide, axis=axes, keepdims=True)
+    return (wide * dt.rsqrt(size + call.get("epsilon", 1e-5))).astype(d) * scale
+
+
+@row("GroupNormalization", folds=False)
+def _group_normalization(call: Call, x: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
+    groups, (n, c) = call.get("num_groups"), x.shape[:2]
+    parts = x.reshape((n, groups, c // groups, *x.shape[2:]))
+    made = _normal(parts, tuple(range(2, parts.ndim)), call.get("epsilon", 1e-5))
+    if scale.shape[0] == c:
+        return made.reshape(x.shape) * channels(scale, x.ndim) + channels(bias, x.ndim)
+    return (made * channels(scale, parts.ndim) + channels(bias, parts.ndim)).reshape(x.shape)
+
+
+@row("LpNormalization", folds=False)
+def _lp_normalization(call: Call, x: Tensor) -> Tensor:
+    axis, p = call.axis(call.get("axis", -1), x.ndim), call.get("p", 2)
+    size = dt.abs(x) if p == 1 else x * x
+    total = dt.sum(size, axis=axis, keepdims=True)
+    total = total if p == 1 else dt.sqrt(total)
+    return dt.where(total == 0, 0.0, x / total)
+
+
+@row("LRN", folds=False)
+def _lrn(call: Call, x: Tensor) -> Tensor:
+    size = call.get("size")
+    before, after = (size - 1) // 2, size - 1 - (size - 1) // 2
+    squares = padded(x * x, [(before, after) if d == 1 else (0, 0) for d in range(x.ndim)])
+    total: Any = None
+    for k in range(size):
+        part = squares[:, k : k + x.shape[1]]
+        total = part if total is None else total + part
+    factor = total * (call.get("alpha", 1e-4) / size) + call.get("bias", 1.0)
+    return x / dt.pow(factor, call.get("beta", 0.75))
+
+
+@row("MeanVarianceNormalization", folds=False)
+def _mean_variance_normalization(call: Call, x: Tensor) -> Tensor:
+    axes = tuple(call.axis(a, x.ndim) for a in call.get("axes", [0, 2, 3]))
+    mean = dt.mean(x, axis=axes, keepdims=True)
+    var = dt.mean(x * x, axis=axes, keepdims=True) - mean * mean
+    return (x - mean) / (dt.sqrt(var) + 1e-9)
+
+
+@row("Dropout", host=(1, 2), folds=False)
+def _dropout(
+    call: Call, x: Tensor, ratio: Any = None, training: Any = None
+) -> tuple[Tensor, Tensor]:
+    p = 0.5 if ratio is None else float(call.array(ratio).reshape(-1)[0])
+    trains = training is not None and bool(call.array(training).reshape(-1)[0])
+    if not trains or p == 0:
+        return x.copy(), dt.full(x.shape, True, dtype=dt.bool, device=x.device)
+    kept = dt.random.rand(*x.shape, device=x.device) >= p
+    return dt.where(kept, x / (1 - p), 0.0), kept
+
+
+# --- losses ---------------------------------------------------------------------------------------
+
+
+def _loss(call: Call, scores: Tensor, labels: Tensor, weight: Tensor | None) -> Tensor:
+    """What the labels' negative scores come to; scores are (N, C, ...), labels (N, ...)."""
+    ignored = call.get("ignore_index")
+    kept = dt.full(labels.shape, True, dtype=dt.bool, device=labels.device)
+    if ignored is not None:
+        kept = labels != ignored
+        labels = dt.where(kept, labels, 0)
+    places = dt.expand_dims(labels.astype(dt.int64), axis=1)
+    found = -dt.take_along_axis(scores, places, axis=1)
+    found = dt.squeeze(found, axis=1)
+    if weight is None:
+        factor = kept.astype(scores.dtype)
+    else:
+        factor = dt.where(kept, weight[labels.astype(dt.int64)], 0.0)
+    found = dt.where(kept, found * factor, 0.0)
+    how = call.get("reduction", "mean")
+    if how == "none":
+        return found
+    total = dt.sum(found)
+    if how == "sum":
+        return total
+    if weight is None and ignored is None:
+        return total / math.prod(labels.shape)
+    return total / dt.sum(factor)
+
+
+@row("NegativeLogLikelihoodLoss", folds=False)
+def _nll(call: Call, scores: Tensor, labels: Tensor, weight: Tensor | None = None) -> Tensor:
+    return _loss(call, scores, labels, weight)
+
+
+@row("SoftmaxCrossEntropyLoss", folds=False)
+def _sce(
+    call: Call, scores: Tensor, labels: Tensor, weight: Tensor | None = None
+) -> tuple[Tensor, ...]:
+    logs = dt.log_softmax(scores, 1)
+    return _loss(call, logs, labels, weight), logs

@@ -1,0 +1,80 @@
+"""Products of matrices, and determinants."""
+
+from __future__ import annotations
+
+import dovetail as dt
+
+from . import Call, row
+
+Tensor = dt.Tensor
+
+
+@row("MatMul", folds=False)
+def _matmul(call: Call, x: Tensor, y: Tensor) -> Tensor:
+    return dt.matmul(x, y)
+
+
+@row("Gemm", folds=False)
+def _gemm(call: Call, x: Tensor, y: Tensor, c: Tensor | None = None) -> Tensor:
+    x = x.permute_dims((1, 0)) if call.get("transA", 0) else x
+    y = y.permute_dims((1, 0)) if call.get("transB", 0) else y
+    made = _times(dt.matmul(x, y), call.get("alpha", 1.0))
+    if c is None or call.get("beta", 1.0) == 0:
+        return made
+    return made + _times(c, call.get("beta", 1.0))
+
+
+def _times(x: Tensor, factor: float) -> Tensor:
+    if factor == 1:
+        return x
+    return x * factor if x.dtype.kind == "f" else x * int(factor)
+
+
+@row("Einsum", folds=False)
+def _einsum(call: Call, *xs: Tensor) -> Tensor:
+    return dt.einsum(call.get("equation").replace(" ", ""), *xs)
+
+
+@row("Det", folds=False)
+def _det(call: Call, x: Tensor) -> Tensor:
+    return dt.linalg.det(x)
+
+
+def less(x: Tensor, zero: Tensor | None, rows: bool = False) -> Tensor:
+    """Quantised values as int32, their zero point taken off; `rows`: it is one for each row."""
+    wide = x.astype(dt.int32)
+    if zero is None:
+        return wide
+    off = zero.astype(dt.int32)
+    if rows and off.ndim == 1 and off.shape[0] > 1:
+        off = dt.expand_dims(off, axis=1)
+    return wide - off
+
+
+@row("MatMulInteger", folds=False)
+def _matmul_integer(
+    call: Call, x: Tensor, y: Tensor, x_zero: Tensor | None = None, y_zero: Tensor | None = None
+) -> Tensor:
+    return dt.matmul(less(x, x_zero, True), less(y, y_zero))
+
+
+def clamped(x: Tensor, d: dt.DType) -> Tensor:
+    """Rounded, and brought into the range of an integer dtype."""
+    info = dt.iinfo(d)
+    return dt.clip(dt.round(x), float(info.min), float(info.max)).astype(dt.int64).astype(d)
+
+
+@row("QLinearMatMul", folds=False)
+def _qlinear_matmul(
+    call: Call, x: Tensor, x_scale: Tensor, x_zero: Tensor, y: Tensor, y_scale: Tensor,
+    y_zero: Tensor, scale: Tensor, zero: Tensor,
+) -> Tensor:  # fmt: skip
+    found = dt.matmul(less(x, x_zero, True), less(y, y_zero)).astype(dt.float32)
+    factor = _column(x_scale, dt.float32) * y_scale.astype(dt.float32) / _column(scale, dt.float32)
+    made = dt.round(found * factor) + _column(zero, dt.float32)
+    return clamped(made, zero.dtype)
+
+
+def _column(x: Tensor, d: dt.DType) -> Tensor:
+    x = x.astype(d)
+    return dt.expand_dims(x, axis=1) if x.ndim == 1 and x.shape[0] > 1 else x

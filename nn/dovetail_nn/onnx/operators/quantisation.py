@@ -1,0 +1,45 @@
+"""Numbers as integers with a scale, and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dovetail as dt
+
+from ..library import dtype_of
+from . import Call, row
+from .products import clamped
+
+Tensor = dt.Tensor
+
+
+def _spread(call: Call, v: Tensor, x: Tensor) -> Tensor:
+    """A scale as it is for each element: one for all, for each place of an axis, or for a block."""
+    if v.ndim == 0 or v.size == 1:
+        return v.reshape(())
+    axis, block = call.axis(call.get("axis", 1), x.ndim), call.get("block_size", 0)
+    if block:
+        wide = dt.repeat(v, block, axis=axis)
+        return wide[(*(slice(None),) * axis, slice(0, x.shape[axis]))]
+    return v.reshape([-1 if d == axis else 1 for d in range(x.ndim)])
+
+
+@row("QuantizeLinear", folds=False)
+def _quantize_linear(call: Call, x: Tensor, scale: Tensor, zero: Tensor | None = None) -> Tensor:
+    d: Any = dt.uint8 if zero is None else zero.dtype
+    if zero is None and call.get("output_dtype", 0):
+        d = dtype_of(call.get("output_dtype"), "QuantizeLinear")
+    wide = dt.round(x.astype(dt.float32) / _spread(call, scale, x).astype(dt.float32))
+    if zero is not None:
+        wide = wide + _spread(call, zero, x).astype(dt.float32)
+    return clamped(wide, d)
+
+
+@row("DequantizeLinear", folds=False)
+def _dequantize_linear(call: Call, x: Tensor, scale: Tensor, zero: Tensor | None = None) -> Tensor:
+    wide = x.astype(dt.int32)
+    if zero is not None:
+        wide = wide - _spread(call, zero, x).astype(dt.int32)
+    made = wide.astype(dt.float32) * _spread(call, scale, x).astype(dt.float32)
+    to = call.get("output_dtype", 0)
+    return made.astype(dtype_of(to, "DequantizeLinear") if to else scale.dtype)

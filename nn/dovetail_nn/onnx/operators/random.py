@@ -1,0 +1,65 @@
+"""Random values: of dovetail's generators, so other ones than another library's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dovetail as dt
+
+from ..library import dtype_of
+from . import Call, row
+
+Tensor = dt.Tensor
+
+
+def _dtype(call: Call, like: dt.DType) -> dt.DType:
+    to = call.get("dtype")
+    return like if to is None else dtype_of(to, call.op)
+
+
+@row("Bernoulli", folds=False)
+def _bernoulli(call: Call, x: Tensor) -> Tensor:
+    drawn = dt.random.rand(*x.shape, device=x.device, dtype=x.dtype)
+    return (drawn < x).astype(_dtype(call, x.dtype))
+
+
+def _uniform(call: Call, shape: Any, d: dt.DType, device: dt.Device) -> Tensor:
+    low, high = call.get("low", 0.0), call.get("high", 1.0)
+    wide = d if d.itemsize >= 4 else dt.float32
+    return (dt.random.rand(*shape, device=device, dtype=wide) * (high - low) + low).astype(d)
+
+
+def _normal(call: Call, shape: Any, d: dt.DType, device: dt.Device) -> Tensor:
+    wide = d if d.itemsize >= 4 else dt.float32
+    drawn = dt.random.randn(*shape, device=device, dtype=wide)
+    return (drawn * call.get("scale", 1.0) + call.get("mean", 0.0)).astype(d)
+
+
+@row("RandomUniform", folds=False)
+def _random_uniform(call: Call) -> Tensor:
+    return _uniform(call, call.get("shape"), _dtype(call, dt.float32), call.device)
+
+
+@row("RandomUniformLike", folds=False)
+def _random_uniform_like(call: Call, x: Tensor) -> Tensor:
+    return _uniform(call, x.shape, _dtype(call, x.dtype), call.device)
+
+
+@row("RandomNormal", folds=False)
+def _random_normal(call: Call) -> Tensor:
+    return _normal(call, call.get("shape"), _dtype(call, dt.float32), call.device)
+
+
+@row("RandomNormalLike", folds=False)
+def _random_normal_like(call: Call, x: Tensor) -> Tensor:
+    return _normal(call, x.shape, _dtype(call, x.dtype), call.device)
+
+
+@row("Multinomial", folds=False)
+def _multinomial(call: Call, x: Tensor) -> Tensor:
+    logits = x.astype(dt.float32)
+    count = call.get("sample_size", 1)
+    shape = (x.shape[0], count, x.shape[1])
+    drawn = dt.random.rand(*shape, device=x.device)
+    noise = -dt.log(-dt.log(drawn))
+    return dt.argmax(dt.expand_dims(logits, axis=1) + noise, axis=2).astype(_dtype(call, dt.int32))

@@ -1,0 +1,210 @@
+"""Recurrent layers: one step after the other, in one direction or in both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import dovetail as dt
+
+from . import Call, row
+
+Tensor = dt.Tensor
+States: TypeAlias = tuple[Tensor, ...]
+Step: TypeAlias = Callable[[Tensor, States], States]
+SHORT = 16  # steps that are written out; more are one loop
+
+
+def _activation(name: str, alpha: float | None, beta: float | None) -> Callable[[Tensor], Tensor]:
+    a = {"leakyrelu": 0.01, "hardsigmoid": 0.2, "elu": 1.0, "scaledtanh": 1.0, "affine": 1.0,
+         "thresholdedrelu": 1.0}.get(name.lower(), 0.0) if alpha is None else alpha  # fmt: skip
+    b = {"hardsigmoid": 0.5, "scaledtanh": 1.0}.get(name.lower(), 0.0) if beta is None else beta
+    found: dict[str, Callable[[Tensor], Tensor]] = {
+        "relu": dt.relu, "tanh": dt.tanh, "sigmoid": dt.sigmoid,
+        "affine": lambda x: x * a + b, "leakyrelu": lambda x: dt.where(x < 0, x * a, x),
+        "thresholdedrelu": lambda x: dt.where(x > a, x, 0.0),
+        "scaledtanh": lambda x: dt.tanh(x * b) * a,
+        "hardsigmoid": lambda x: dt.clip(x * a + b, 0.0, 1.0),
+        "elu": lambda x: dt.where(x < 0, dt.expm1(x) * a, x),
+        "softsign": lambda x: x / (dt.abs(x) + 1.0),
+        "softplus": lambda x: dt.log1p(dt.exp(x)),
+    }  # fmt: skip
+    if name.lower() not in found:
+        raise dt.NotYetError(f"there is no activation {name!r}")
+    return found[name.lower()]
+
+
+def _activations(call: Call, names: Sequence[str], directions: int) -> list[list[Any]]:
+    given = call.get("activations", list(names) * directions)
+    alphas, betas = list(call.get("activation_alpha", [])), list(call.get("activation_beta", []))
+    if len(given) != len(names) * directions:
+        raise dt.ArgumentError(f"{call.op}: {len(given)} activations for {directions} directions")
+    made = [
+        _activation(n, alphas[i] if i < len(alphas) else None, betas[i] if i < len(betas) else None)
+        for i, n in enumerate(given)
+    ]
+    clip = call.get("clip")
+    if clip is not None:
+        made = [_clipped(f, clip) for f in made]
+    return [made[i : i + len(names)] for i in range(0, len(made), len(names))]
+
+
+def _clipped(f: Callable[[Tensor], Tensor], clip: float) -> Callable[[Tensor], Tensor]:
+    return lambda x: f(dt.clip(x, -clip, clip))
+
+
+def _run(
+    step: Step, xs: Tensor, first: States, lengths: Tensor | None, backwards: bool
+) -> tuple[Tensor, States]:
+    """Outputs (time, batch, hidden), and the last states. Sequences end where `lengths` say."""
+    count = xs.shape[0]
+    places = dt.arange(count, device=xs.device)
+    if backwards:
+        if lengths is None:
+            xs = dt.flip(xs, axis=0)
+        else:
+            xs = _turned(xs, lengths)
+
+    def one(states: States, x: Any) -> tuple[States, Tensor]:
+        made = step(x[0], states)
+        if lengths is None:
+            return made, made[0]
+        alive = dt.expand_dims(x[1] < lengths, axis=1)
+        kept = tuple(dt.where(alive, a, b) for a, b in zip(made, states, strict=True))
+        return kept, dt.where(alive, made[0], 0.0)
+
+    if count <= SHORT:
+        rows, states = [], first
+        for t in range(count):
+            states, y = one(states, (xs[t], places[t]))
+            rows.append(y)
+        ys = dt.stack(rows, axis=0) if rows else dt.zeros((0, *first[0].shape), dtype=xs.dtype,
+                                                         device=xs.device)  # fmt: skip
+    else:
+        states, ys = dt.scan(one, first, (xs, places))
+    if backwards:
+        ys = dt.flip(ys, axis=0) if lengths is None else _turned(ys, lengths)
+    return ys, states
+
+
+def _turned(xs: Tensor, lengths: Tensor) -> Tensor:
+    """Each sequence from its end."""
+    k = dt.expand_dims(dt.arange(xs.shape[0], device=xs.device), axis=1)
+    at = dt.where(k < lengths, lengths - 1 - k, k)
+    return dt.take_along_axis(xs, dt.broadcast_to(dt.expand_dims(at, axis=2), xs.shape), axis=0)
+
+
+def _layer(
+    call: Call, x: Tensor, w: Tensor, lengths: Tensor | None, initial: Sequence[Tensor | None],
+    make: Callable[[int], Step],
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """A layer in all its directions. `initial`: states before, or None for zeros."""
+    batched = call.get("layout", 0) == 1
+    xs = x.permute_dims((1, 0, 2)) if batched else x
+    given = [s.permute_dims((1, 0, 2)) if s is not None and batched else s for s in initial]
+    hidden = call.get("hidden_size")
+    how = call.get("direction", "forward")
+    zero = dt.zeros((xs.shape[1], hidden), dtype=x.dtype, device=x.device)
+    along = None if lengths is None else lengths.astype(dt.int64)
+    outs, lasts = [], []
+    for d in range(w.shape[0]):
+        first = tuple(zero if s is None else s[d] for s in given)
+        ys, last = _run(make(d), xs, first, along, how == "reverse" or d == 1)
+        outs.append(ys)
+        lasts.append(last)
+    y = dt.stack(outs, axis=1)  # time, direction, batch, hidden
+    states = [dt.stack([last[i] for last in lasts], axis=0) for i in range(len(initial))]
+    if batched:
+        return (y.permute_dims((2, 0, 1, 3)), *(s.permute_dims((1, 0, 2)) for s in states))
+    return (y, *states)
+
+
+def _parts(x: Tensor, count: int, hidden: int) -> list[Tensor]:
+    return [x[..., k * hidden : (k + 1) * hidden] for k in range(count)]
+
+
+@row("RNN", folds=False)
+def _rnn(
+    call: Call, x: Tensor, w: Tensor, r: Tensor, b: Tensor | None = None,
+    lengths: Tensor | None = None, h: Tensor | None = None,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    hidden = call.get("hidden_size", r.shape[-1])
+    call.attributes.setdefault("hidden_size", hidden)
+    fs = _activations(call, ("Tanh",), w.shape[0])
+
+    def make(d: int) -> Step:
+        wt, rt = w[d].permute_dims((1, 0)), r[d].permute_dims((1, 0))
+        bias = None if b is None else b[d, :hidden] + b[d, hidden:]
+
+        def step(x: Tensor, states: States) -> States:
+            z = x @ wt + states[0] @ rt
+            return (fs[d][0](z if bias is None else z + bias),)
+
+        return step
+
+    return _layer(call, x, w, lengths, (h,), make)
+
+
+@row("GRU", folds=False)
+def _gru(
+    call: Call, x: Tensor, w: Tensor, r: Tensor, b: Tensor | None = None,
+    lengths: Tensor | None = None, h: Tensor | None = None,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    n = call.get("hidden_size", r.shape[-1])
+    call.attributes.setdefault("hidden_size", n)
+    fs = _activations(call, ("Sigmoid", "Tanh"), w.shape[0])
+    late = call.get("linear_before_reset", 0)
+
+    def make(d: int) -> Step:
+        wt, rt = w[d].permute_dims((1, 0)), r[d].permute_dims((1, 0))
+        zero = dt.zeros(6 * n, dtype=x.dtype, device=x.device)
+        wb, rb = (zero if b is None else b[d])[: 3 * n], (zero if b is None else b[d])[3 * n :]
+        f, g = fs[d]
+
+        def step(x: Tensor, states: States) -> States:
+            h = states[0]
+            xz, xr, xh = _parts(x @ wt + wb, 3, n)
+            hz, hr = _parts(h @ rt[:, : 2 * n] + rb[: 2 * n], 2, n)
+            z, reset = f(xz + hz), f(xr + hr)
+            if late:
+                new = g(xh + reset * (h @ rt[:, 2 * n :] + rb[2 * n :]))
+            else:
+                new = g(xh + (reset * h) @ rt[:, 2 * n :] + rb[2 * n :])
+            return ((1.0 - z) * new + z * h,)
+
+        return step
+
+    return _layer(call, x, w, lengths, (h,), make)
+
+
+@row("LSTM", folds=False)
+def _lstm(
+    call: Call, x: Tensor, w: Tensor, r: Tensor, b: Tensor | None = None,
+    lengths: Tensor | None = None, h: Tensor | None = None, c: Tensor | None = None,
+    p: Tensor | None = None,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    n = call.get("hidden_size", r.shape[-1])
+    call.attributes.setdefault("hidden_size", n)
+    fs = _activations(call, ("Sigmoid", "Tanh", "Tanh"), w.shape[0])
+
+    def make(d: int) -> Step:
+        wt, rt = w[d].permute_dims((1, 0)), r[d].permute_dims((1, 0))
+        bias = None if b is None else b[d, : 4 * n] + b[d, 4 * n :]
+        peep = None if p is None else _parts(p[d], 3, n)
+        f, g, last = fs[d]
+
+        def step(x: Tensor, states: States) -> States:
+            h, c = states
+            gates = x @ wt + h @ rt
+            i, o, forget, new = _parts(gates if bias is None else gates + bias, 4, n)
+            if peep is not None:
+                i, forget = i + peep[0] * c, forget + peep[2] * c
+            kept = f(1.0 * i) if call.get("input_forget", 0) else None
+            keep = f(forget) if kept is None else 1.0 - kept
+            c = keep * c + f(i) * g(new)
+            o = f(o if peep is None else o + peep[1] * c)
+            return o * last(c), c
+
+        return step
+
+    return _layer(call, x, w, lengths, (h, c), make)

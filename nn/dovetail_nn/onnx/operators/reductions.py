@@ -1,0 +1,133 @@
+"""Reductions, running sums, and what is the largest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import dovetail as dt
+
+from . import Call, row
+
+Tensor = dt.Tensor
+Of = Callable[[Tensor, tuple[int, ...], bool], Tensor]
+
+
+def _sum(x: Tensor, axes: tuple[int, ...], keep: bool) -> Tensor:
+    return dt.sum(x, axis=axes, keepdims=keep, dtype=x.dtype)
+
+
+def _whole(f: Of, x: Tensor, axes: tuple[int, ...], keep: bool) -> Tensor:
+    """By way of floats, as integers have no roots and logarithms."""
+    wide = x if x.dtype.kind == "f" else x.astype(dt.float64)
+    return f(wide, axes, keep).astype(x.dtype)
+
+
+def _log_sum_exp(x: Tensor, axes: tuple[int, ...], keep: bool) -> Tensor:
+    if any(x.shape[d] == 0 for d in axes):
+        return dt.log(_sum(x, axes, keep))
+    return dt.logsumexp(x, axis=axes, keepdims=keep)
+
+
+def _mean(x: Tensor, axes: tuple[int, ...], keep: bool) -> Tensor:
+    if x.dtype.kind == "f":
+        return dt.mean(x, axis=axes, keepdims=keep)
+    return dt.floor_divide(_sum(x, axes, keep), math.prod(x.shape[d] for d in axes))
+
+
+def _extreme(f: Callable[..., Tensor], least: bool, x: Tensor, axes: tuple[int, ...],
+             keep: bool) -> Tensor:  # fmt: skip
+    """Of nothing, what any number would replace."""
+    if any(x.shape[d] == 0 for d in axes):
+        shape = [1 if d in axes else n for d, n in enumerate(x.shape) if keep or d not in axes]
+        return dt.full(shape, _end(x.dtype, least), dtype=x.dtype, device=x.device)
+    return f(x, axis=axes, keepdims=keep)
+
+
+def _end(d: dt.DType, least: bool) -> Any:
+    if d is dt.bool:
+        return not least
+    if d.kind == "f":
+        return -math.inf if least else math.inf
+    info = dt.iinfo(d)
+    return info.min if least else info.max
+
+
+def _bool_extreme(f: Callable[..., Tensor], x: Tensor, axes: tuple[int, ...], keep: bool) -> Tensor:
+    return f(x, axis=axes, keepdims=keep)
+
+
+_REDUCED: dict[str, Of] = {
+    "ReduceSum": _sum,
+    "ReduceProd": lambda x, axes, keep: dt.prod(x, axis=axes, keepdims=keep, dtype=x.dtype),
+    "ReduceMean": _mean,
+    "ReduceMax": partial(_extreme, dt.max, True),
+    "ReduceMin": partial(_extreme, dt.min, False),
+    "ReduceL1": lambda x, axes, keep: _sum(dt.abs(x), axes, keep),
+    "ReduceSumSquare": lambda x, axes, keep: _sum(x * x, axes, keep),
+    "ReduceL2": partial(_whole, lambda x, axes, keep: dt.sqrt(_sum(x * x, axes, keep))),
+    "ReduceLogSum": partial(_whole, lambda x, axes, keep: dt.log(_sum(x, axes, keep))),
+    "ReduceLogSumExp": partial(_whole, _log_sum_exp),
+}
+
+
+def _reduced(f: Of, call: Call, x: Tensor, given: Any = None) -> Tensor:
+    axes = call.axes(given, x.ndim)
+    if not axes:
+        if call.get("noop_with_empty_axes", 0):
+            return _elementwise(call.op, x)
+        axes = tuple(range(x.ndim))
+    return f(x, tuple(sorted(set(axes))), bool(call.get("keepdims", 1)))
+
+
+def _elementwise(op: str, x: Tensor) -> Tensor:
+    """What a reduction over no axis is: what it does to each element."""
+    ones = _REDUCED[op](dt.expand_dims(x, axis=0), (0,), False)
+    return ones if op not in ("ReduceSum", "ReduceProd", "ReduceMean") else x.copy()
+
+
+for _name, _f in _REDUCED.items():
+    row(_name, host=(1,))(partial(_reduced, _f))
+
+
+def _arg(f: Callable[..., Tensor], call: Call, x: Tensor) -> Tensor:
+    axis, keep = call.axis(call.get("axis", 0), x.ndim), bool(call.get("keepdims", 1))
+    if not call.get("select_last_index", 0):
+        return f(x, axis=axis, keepdims=keep)
+    return x.shape[axis] - 1 - f(dt.flip(x, axis=axis), axis=axis, keepdims=keep)
+
+
+row("ArgMax")(partial(_arg, dt.argmax))
+row("ArgMin")(partial(_arg, dt.argmin))
+
+
+def _running(f: Callable[..., Tensor], first: int, call: Call, x: Tensor, given: Any) -> Tensor:
+    axis = call.axis(call.int(given), x.ndim)
+    x = dt.flip(x, axis=axis) if call.get("reverse", 0) else x
+    if call.get("exclusive", 0):
+        found = f(x, axis=axis, dtype=x.dtype, include_initial=True)
+        place = [slice(None)] * x.ndim
+        place[axis] = slice(0, x.shape[axis])
+        found = found[tuple(place)]
+    else:
+        found = f(x, axis=axis, dtype=x.dtype)
+    return dt.flip(found, axis=axis) if call.get("reverse", 0) else found
+
+
+row("CumSum", host=(1,))(partial(_running, dt.cumulative_sum, 0))
+row("CumProd", host=(1,))(partial(_running, dt.cumulative_prod, 1))
+
+
+@row("TopK", host=(1,))
+def _top_k(call: Call, x: Tensor, k: Any = None) -> tuple[Tensor, Tensor]:
+    axis = call.axis(call.get("axis", -1), x.ndim)
+    count = call.get("k") if k is None else call.int(k)
+    if not 0 <= count <= x.shape[axis]:
+        raise dt.ArgumentError(f"TopK: k is {count}, of {x.shape[axis]}")
+    order = dt.argsort(x, axis=axis, descending=bool(call.get("largest", 1)), stable=True)
+    place = [slice(None)] * x.ndim
+    place[axis] = slice(0, count)
+    order = order[tuple(place)]
+    return dt.take_along_axis(x, order, axis=axis), order

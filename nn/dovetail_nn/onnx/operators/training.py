@@ -1,0 +1,55 @@
+"""Steps of optimisers."""
+
+from __future__ import annotations
+
+import dovetail as dt
+
+from . import Call, row
+
+Tensor = dt.Tensor
+DOMAIN = "ai.onnx.preview.training"
+
+
+@row("Adagrad", domain=DOMAIN, folds=False)
+def _adagrad(call: Call, rate: Tensor, t: Tensor, *given: Tensor) -> tuple[Tensor, ...]:
+    n = len(given) // 3
+    r = rate / (1.0 + t.astype(rate.dtype) * call.get("decay_factor", 0.0))
+    xs, hs = [], []
+    for x, g, h in zip(given[:n], given[n : 2 * n], given[2 * n :], strict=True):
+        g = g + x * call.get("norm_coefficient", 0.0)
+        h = h + g * g
+        xs.append(x - r * g / (dt.sqrt(h) + call.get("epsilon", 1e-6)))
+        hs.append(h)
+    return (*xs, *hs)
+
+
+@row("Adam", domain=DOMAIN, folds=False)
+def _adam(call: Call, rate: Tensor, t: Tensor, *given: Tensor) -> tuple[Tensor, ...]:
+    n, d = len(given) // 4, rate.dtype
+    a, b = call.get("alpha", 0.9), call.get("beta", 0.999)
+    steps = t.astype(d)
+    r = dt.where(t > 0, rate * dt.sqrt(1.0 - dt.pow(b, steps)) / (1.0 - dt.pow(a, steps)), rate)
+    xs, vs, hs = [], [], []
+    for x, g, v, h in zip(
+        given[:n], given[n : 2 * n], given[2 * n : 3 * n], given[3 * n :], strict=True
+    ):
+        g = g + x * call.get("norm_coefficient", 0.0)
+        v, h = v * a + g * (1 - a), h * b + g * g * (1 - b)
+        new = x - r * v / (dt.sqrt(h) + call.get("epsilon", 1e-6))
+        xs.append(new * (1.0 - call.get("norm_coefficient_post", 0.0)))
+        vs.append(v)
+        hs.append(h)
+    return (*xs, *vs, *hs)
+
+
+@row("Momentum", domain=DOMAIN, host=(1,), folds=False)
+def _momentum(call: Call, rate: Tensor, t: object, *given: Tensor) -> tuple[Tensor, ...]:
+    n, a = len(given) // 3, call.get("alpha")
+    b = call.get("beta") if call.int(t) > 0 else 1.0
+    xs, vs = [], []
+    for x, g, v in zip(given[:n], given[n : 2 * n], given[2 * n :], strict=True):
+        g = g + x * call.get("norm_coefficient", 0.0)
+        v = v * a + g * b
+        xs.append(x - rate * (g + v * a if call.get("mode") == "nesterov" else v))
+        vs.append(v)
+    return (*xs, *vs)

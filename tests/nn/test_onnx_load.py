@@ -1,0 +1,397 @@
+"""`dt.onnx.load`: what models are given and give, and what hostile ones come to."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import dovetail as dt
+import numpy as np
+import pytest
+
+onnx = pytest.importorskip("onnx")
+from onnx import TensorProto, helper
+
+F = TensorProto.FLOAT
+PAGE = Path(__file__).parent.parent.parent / "docs" / "onnx.md"
+
+
+def info(name: str, shape: Any = None, element: int = F) -> Any:
+    return helper.make_tensor_value_info(name, element, shape)
+
+
+def model(
+    nodes: list[Any], inputs: Any = None, outputs: Any = None, constants: Any = (),
+    opset: int = 20, functions: Any = (),
+) -> Any:  # fmt: skip
+    graph = helper.make_graph(
+        nodes, "g", inputs or [info("x", [None])], outputs or [info("y")], list(constants)
+    )
+    imports = [helper.make_opsetid("", opset), helper.make_opsetid("mine", 1)]
+    return helper.make_model(graph, opset_imports=imports, functions=list(functions))
+
+
+def node(op: str, inputs: str, outputs: str = "y", **attributes: Any) -> Any:
+    return helper.make_node(op, inputs.split(), outputs.split(), name=f"the_{op}", **attributes)
+
+
+def raw(name: str, element: int, dims: list[int], data: bytes) -> Any:
+    made = TensorProto(name=name, data_type=element, dims=dims)
+    made.raw_data = data
+    return made
+
+
+def ints(name: str, values: Any) -> Any:
+    return onnx.numpy_helper.from_array(np.asarray(values, np.int64), name)
+
+
+SMALL = model([node("Add", "x c")], constants=[raw("c", F, [1], np.float32(2).tobytes())])
+
+
+# --- use ------------------------------------------------------------------------------------------
+
+
+def test_a_model_is_called_by_place_and_by_name(device: dt.Device) -> None:
+    net = dt.onnx.load(SMALL.SerializeToString())
+    x = dt.asarray([1.0, 2.0], dtype=dt.float32)
+    assert (
+        net(x).tolist() == net(x=x).tolist() == net.run({"x": [1.0, 2.0]})["y"].tolist() == [3, 4]
+    )
+    assert net(x).device is device
+    assert [(v.name, v.dtype, v.shape) for v in net.inputs] == [("x", dt.float32, (None,))]
+    assert net.outputs[0].name == "y" and net.metadata["opsets"] == {"": 20, "mine": 1}
+    assert "gives y" in repr(net)
+
+
+def test_calls_are_captured_where_shapes_allow() -> None:
+    net = dt.onnx.load(SMALL, "reference")
+    for _ in range(3):
+        net(dt.ones(2, device="reference"))
+    assert net._captured.captures == 1
+    picks = dt.onnx.load(
+        model([node("NonZero", "x")], outputs=[info("y", None, TensorProto.INT64)]), "reference"
+    )
+    for values in ([0.0, 1.0], [1.0, 1.0]):
+        got = picks(dt.asarray(values, dtype=dt.float32, device="reference"))
+        assert got.tolist() == np.stack(np.nonzero(values)).tolist()
+
+
+def test_shapes_are_computed_while_a_model_is_captured() -> None:
+    nodes = [
+        node("Shape", "x", "s"), node("Gather", "s zero", "n"), node("Mul", "n two", "m"),
+        node("Concat", "m rest", "shape", axis=0), node("Reshape", "x shape"),
+    ]  # fmt: skip
+    made = model(nodes, [info("x", ["n", 4])], constants=[
+        ints("zero", [0]), ints("two", [2]), ints("rest", [2]),
+    ])  # fmt: skip
+    net = dt.onnx.load(made, "reference")
+    for n in (3, 5, 3):
+        assert net(dt.ones((n, 4), device="reference")).shape == (2 * n, 2)
+    assert net._captured.captures == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "said"),
+    [
+        ((), dt.ArgumentError, "needs x"),
+        ((np.ones(2, np.float32),) * 2, dt.ArgumentError, "takes 1 inputs, not 2"),
+        ((np.ones(2),), dt.DTypeError, "takes float32"),
+        ((np.ones((2, 2), np.float32),), dt.ShapeError, "'x' has the shape"),
+    ],
+)
+def test_inputs_that_do_not_fit_are_named(given: Any, error: Any, said: str) -> None:
+    with pytest.raises(error, match=re.escape(said)):
+        dt.onnx.load(SMALL, "reference")(*given)
+
+
+def test_names_that_are_no_inputs() -> None:
+    with pytest.raises(dt.ArgumentError, match="no input 'z'"):
+        dt.onnx.load(SMALL, "reference").run({"x": [1.0], "z": [1.0]})
+    with pytest.raises(dt.ArgumentError, match="twice"):
+        dt.onnx.load(SMALL, "reference")([1.0], x=[1.0])
+
+
+def test_sizes_of_one_name_are_one_size() -> None:
+    two = [info("x", ["n"]), info("z", ["n"])]
+    net = dt.onnx.load(model([node("Add", "x z")], two), "reference")
+    with pytest.raises(dt.ShapeError, match="'z'"):
+        net(np.ones(2, np.float32), np.ones(1, np.float32))
+
+
+def test_values_beside_the_model(tmp_path: Path) -> None:
+    values = np.arange(4, dtype=np.float32)
+    made = model([node("Add", "x c")], constants=[onnx.numpy_helper.from_array(values, "c")])
+    onnx.save(made, tmp_path / "m.onnx", save_as_external_data=True, location="m.bin",
+              size_threshold=0)  # fmt: skip
+    assert dt.onnx.load(tmp_path / "m.onnx", "reference")(np.ones(4, np.float32)).tolist() == [
+        1, 2, 3, 4,
+    ]  # fmt: skip
+
+
+def test_functions_of_the_model_and_their_attributes() -> None:
+    inner = helper.make_node("LeakyRelu", ["a"], ["b"])
+    attribute = onnx.AttributeProto(name="alpha", type=onnx.AttributeProto.FLOAT)
+    attribute.ref_attr_name = "slope"
+    inner.attribute.append(attribute)
+    f = helper.make_function(
+        "mine", "Leak", ["a"], ["b"], [inner], [helper.make_opsetid("", 20)], ["slope"]
+    )
+    made = model([node("Leak", "x", domain="mine", slope=0.5)], functions=[f])
+    got = dt.onnx.load(made, "reference")(np.asarray([-2.0, 2.0], np.float32))
+    assert got.tolist() == [-1.0, 2.0]
+
+
+def test_branches_that_ask_for_values() -> None:
+    yes = helper.make_graph([node("Neg", "x", "a")], "yes", [], [info("a")])
+    no = helper.make_graph([node("Abs", "x", "b")], "no", [], [info("b")])
+    nodes = [node("ReduceSum", "x", "s", keepdims=0), node("Greater", "s zero", "c"),
+             node("If", "c", then_branch=yes, else_branch=no)]  # fmt: skip
+    made = model(nodes, constants=[raw("zero", F, [], np.float32(0).tobytes())])
+    net = dt.onnx.load(made, "reference")
+    assert net(np.asarray([1.0, 2.0], np.float32)).tolist() == [-1.0, -2.0]
+    assert net(np.asarray([1.0, -2.0], np.float32)).tolist() == [1.0, 2.0]
+
+
+def test_long_recurrences_are_one_loop() -> None:
+    rng = np.random.default_rng(0)
+    arrays = [
+        rng.standard_normal(s).astype(np.float32) for s in ((40, 2, 3), (1, 16, 3), (1, 16, 4))
+    ]
+    made = model(
+        [node("LSTM", "x w r", "y", hidden_size=4)],
+        [info(n, list(a.shape)) for n, a in zip("xwr", arrays, strict=True)],
+    )
+    got = dt.onnx.load(made, "reference")(*arrays).numpy()
+    ort = pytest.importorskip("onnxruntime")
+    want = ort.InferenceSession(made.SerializeToString()).run(
+        None, dict(zip("xwr", arrays, strict=True))
+    )[0]
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
+# --- what is not there ----------------------------------------------------------------------------
+
+
+def test_all_operators_that_are_not_known_are_listed() -> None:
+    nodes = [node("Nothing", "x", "a"), node("Never", "a", "b", domain="far"),
+             node("Nothing", "b", "c"), node("Abs", "c")]  # fmt: skip
+    with pytest.raises(dt.NotYetError, match=re.escape("Nothing (2 x), far.Never (1 x)")):
+        dt.onnx.load(model(nodes))
+
+
+def test_without_the_library_one_line_says_so() -> None:
+    code = (
+        "import sys; sys.modules['onnx'] = None\n"
+        "import dovetail as dt\n"
+        "for f in (lambda: dt.onnx.load(b''), lambda: dt.onnx.export(abs, [])):\n"
+        "    try: f()\n"
+        "    except dt.UnavailableError as e: assert 'dovetail[onnx]' in str(e), e\n"
+        "    else: raise SystemExit(1)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_importing_imports_no_onnx() -> None:
+    code = "import dovetail as dt, sys; dt.onnx.load; assert 'onnx' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# --- what is hostile ------------------------------------------------------------------------------
+
+
+def external(**said: str) -> Any:
+    made = TensorProto(name="c", data_type=F, dims=[4], data_location=TensorProto.EXTERNAL)
+    for k, v in said.items():
+        made.external_data.add(key=k, value=v)
+    return model([node("Add", "x c")], constants=[made])
+
+
+def bomb(op: str, constants: list[Any], **attributes: Any) -> Any:
+    names = " ".join(c.name for c in constants)
+    return model([node(op, f"x {names}", **attributes)], constants=constants)
+
+
+def doubled(times: int) -> Any:
+    names = ["x", *[f"t{k}" for k in range(times)], "y"]
+    nodes = [node("Concat", f"{a} {a}", b, axis=0) for a, b in zip(names, names[1:], strict=False)]
+    return model(nodes)
+
+
+def laughs(depth: int) -> Any:
+    imports = [helper.make_opsetid("", 20), helper.make_opsetid("mine", 1)]
+    functions = []
+    for k in range(depth):
+        inner = f"F{k + 1}"
+        nodes = [helper.make_node("Neg", ["a"], ["b"])] if k == depth - 1 else [
+            helper.make_node(inner, ["a"], ["t"], domain="mine"),
+            helper.make_node(inner, ["t"], ["b"], domain="mine"),
+        ]  # fmt: skip
+        functions.append(helper.make_function("mine", f"F{k}", ["a"], ["b"], nodes, imports))
+    return model([node("F0", "x", domain="mine")], functions=functions)
+
+
+def circle() -> Any:
+    imports = [helper.make_opsetid("", 20), helper.make_opsetid("mine", 1)]
+    again = helper.make_node("F", ["a"], ["b"], domain="mine")
+    f = helper.make_function("mine", "F", ["a"], ["b"], [again], imports)
+    return model([node("F", "x", domain="mine")], functions=[f])
+
+
+HUGE = 1 << 60
+HOSTILE: dict[str, tuple[Callable[[], Any], Any, str]] = {
+    "claims 2**60 elements": (
+        lambda: model([node("Add", "x c")], constants=[raw("c", F, [HUGE], b"1234")]),
+        dt.ShapeError, "damaged"),
+    "claims them without data": (
+        lambda: model([node("Add", "x c")], constants=[
+            TensorProto(name="c", data_type=F, dims=[HUGE])]),
+        dt.ShapeError, "damaged"),
+    "raw data of another length": (
+        lambda: model([node("Add", "x c")], constants=[raw("c", F, [3], b"12345678")]),
+        dt.ShapeError, "12 bytes, and has 8"),
+    "a size below 0": (
+        lambda: model([node("Add", "x c")], constants=[raw("c", F, [-1, -1], b"1234")]),
+        dt.ShapeError, "below 0"),
+    "an element type that is none": (
+        lambda: model([node("Add", "x c")], constants=[raw("c", 77, [1], b"1")]),
+        dt.DTypeError, "77"),
+    "external values without a folder": (lambda: external(location="c.bin"), dt.ArgumentError, "folder"),
+    "nodes in a circle": (
+        lambda: model([node("Neg", "b", "a"), node("Neg", "a", "b"), node("Abs", "x")]),
+        dt.ArgumentError, "circle"),
+    "a name given twice": (
+        lambda: model([node("Neg", "x", "a"), node("Abs", "x", "a"), node("Abs", "a")]),
+        dt.ArgumentError, "once"),
+    "an output that nobody gives": (
+        lambda: model([node("Neg", "x", "a")]), dt.ArgumentError, "none of its nodes"),
+    "too few inputs": (lambda: model([node("Add", "x")]), dt.ArgumentError, "takes 2 to 2"),
+    "an attribute of another type": (
+        lambda: model([node("Softmax", "x", axis=[1, 2])]), dt.ArgumentError, "axis"),
+    "no attribute that is needed": (
+        lambda: model([node("Concat", "x x")]), dt.ArgumentError, "'axis'"),
+    "a function that calls itself": (circle, dt.ArgumentError, "calls itself"),
+    "functions that double": (lambda: laughs(40), dt.ArgumentError, "nodes"),
+    "an opset that is not there yet": (
+        lambda: model([node("Neg", "x")], opset=999), dt.NotYetError, "opset 999"),
+    "a Tile bomb": (lambda: bomb("Tile", [ints("n", [HUGE])]), dt.DovetailError, "Tile"),
+    "an Expand bomb": (
+        lambda: bomb("Expand", [ints("n", [1 << 30, 1 << 14, 1])]), dt.OutOfMemoryError, "limit"),
+    "a Pad bomb": (lambda: bomb("Pad", [ints("n", [0, 1 << 50])]), dt.DovetailError, "Pad"),
+    "a value that doubles": (lambda: doubled(60), dt.OutOfMemoryError, "limit="),
+    "a ConstantOfShape bomb": (
+        lambda: model([node("ConstantOfShape", "n", "c"), node("Add", "x c")],
+                      constants=[ints("n", [1 << 45])]),
+        dt.OutOfMemoryError, "ConstantOfShape"),
+    "a Range bomb": (
+        lambda: model([node("Range", "a n one", "r"), node("Cast", "r", to=F)], constants=[
+            ints("a", 0), ints("n", 1 << 50), ints("one", 1)]),
+        dt.OutOfMemoryError, "Range"),
+    "a Resize bomb": (
+        lambda: model([node("Resize", "x  s", mode="nearest")], [info("x", [1])], constants=[
+            onnx.numpy_helper.from_array(np.float32([1e12]), "s")]),
+        dt.DovetailError, "Resize"),
+    "a OneHot bomb": (
+        lambda: model([node("Cast", "x", "i", to=7), node("OneHot", "i n v")], constants=[
+            ints("n", 1 << 50), ints("v", [0, 1])]),
+        dt.DovetailError, "OneHot"),
+    "axes that are none": (
+        lambda: model([node("Softmax", "x", axis=7)]), dt.AxisError, "Softmax"),
+    "a permutation that is none": (
+        lambda: model([node("Transpose", "x", perm=[0, 0, 5])]), dt.DovetailError, "Transpose"),
+    "a step of 0": (
+        lambda: bomb("Slice", [ints("a", [0]), ints("b", [1]), ints("c", [0]), ints("d", [0])]),
+        dt.ArgumentError, "step"),
+    "a kernel of 0": (
+        lambda: model([node("MaxPool", "x", kernel_shape=[0])], [info("x", [1, 1, 4])]),
+        dt.ShapeError, "MaxPool"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_a_hostile_model_is_a_named_error(what: str) -> None:
+    make, error, said = HOSTILE[what]
+    before = dt.memory.stats("reference").live_bytes
+    with pytest.raises(error, match=re.escape(said)):
+        net = dt.onnx.load(make(), "reference")
+        shape = [n if isinstance(n, int) else 2 for n in net.inputs[0].shape or ()]
+        net(np.ones(shape, np.float32))
+    assert dt.memory.stats("reference").live_bytes - before < 1 << 24
+
+
+@pytest.mark.parametrize("place", ["../secret.bin", "/etc/hostname", "link.bin", "", "."])
+def test_values_outside_of_the_models_folder_are_not_read(tmp_path: Path, place: str) -> None:
+    (tmp_path / "secret.bin").write_bytes(bytes(16))
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "link.bin").symlink_to(tmp_path / "secret.bin")
+    (home / "m.onnx").write_bytes(external(location=place).SerializeToString())
+    with pytest.raises(dt.ArgumentError, match=r"folder|no such file"):
+        dt.onnx.load(home / "m.onnx")
+
+
+@pytest.mark.parametrize(
+    "said", [{"offset": "8"}, {"length": "99"}, {"offset": "x"}, {"offset": "-4"}]
+)
+def test_values_beyond_a_files_end_are_not_read(tmp_path: Path, said: dict[str, str]) -> None:
+    (tmp_path / "c.bin").write_bytes(bytes(16))
+    path = tmp_path / "m.onnx"
+    path.write_bytes(external(location="c.bin", **said).SerializeToString())
+    with pytest.raises(dt.DovetailError, match="'c'"):
+        dt.onnx.load(path)
+
+
+def test_a_limit_may_be_set() -> None:
+    with pytest.raises(dt.OutOfMemoryError, match="limit="):
+        dt.onnx.load(SMALL, "reference", limit=3)
+    net = dt.onnx.load(SMALL, "reference", limit=100)
+    assert net(np.ones(10, np.float32)).shape == (10,)
+    with pytest.raises(dt.OutOfMemoryError, match="limit="):
+        net(np.ones(100, np.float32))
+    assert net(np.ones(10, np.float32)).shape == (10,)  # what was noted is forgotten again
+
+
+def test_files_that_are_none(tmp_path: Path) -> None:
+    (tmp_path / "m.onnx").write_bytes(b"not a model")
+    for source in (tmp_path / "m.onnx", b"\xff" * 40, b"", tmp_path / "absent.onnx", tmp_path):
+        with pytest.raises(dt.ArgumentError, match=r"onnx\.load"):
+            dt.onnx.load(source)
+    with pytest.raises(dt.ArgumentTypeError, match="int"):
+        dt.onnx.load(3)
+
+
+def test_damaged_models_are_named_errors_or_models() -> None:
+    """Bytes that are changed, cut and put in at random."""
+    from onnx_cases import cases
+
+    rng = np.random.default_rng(5)
+    chosen = [
+        c for c in cases() if re.search(r"_(conv_|gemm_|loop11|slice$|lstm_|resize_up)", c.name)
+    ]
+    for case in chosen[:12]:
+        whole = case.model.SerializeToString()
+        for _ in range(12):
+            raw_ = bytearray(whole)
+            for _ in range(rng.integers(1, 4)):
+                raw_[rng.integers(len(raw_))] = rng.integers(256)
+            cut = (
+                bytes(raw_[: rng.integers(1, len(raw_) + 1)]) if rng.random() < 0.2 else bytes(raw_)
+            )
+            try:
+                net = dt.onnx.load(cut, "reference", limit=1 << 24)
+                if "loop" not in case.name:  # a count that was damaged takes its time
+                    net.run(
+                        dict(zip([v.name for v in net.inputs], case.data_sets[0][0], strict=False))
+                    )
+            except dt.InternalError:
+                raise
+            except dt.DovetailError:
+                pass
+
+
+def test_the_pages_examples_run() -> None:
+    for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL):
+        exec(compile(block, "onnx.md", "exec"), {})

@@ -1,0 +1,67 @@
+"""onnx's own node tests: each runs, or is left out for a reason that docs/onnx.md counts."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import dovetail as dt
+import pytest
+
+pytest.importorskip("onnx")
+from onnx_cases import cases, left_out, run, table
+
+PAGE = Path(__file__).parent.parent.parent / "docs" / "onnx.md"
+
+
+def failures(device: str, every: int = 1) -> list[str]:
+    found = []
+    for k, case in enumerate(cases()):
+        if k % every == 0 and not left_out(case):
+            try:
+                run(case, device)
+            except Exception as error:
+                found.append(f"{case.name}: {type(error).__name__}: {str(error)[:300]}")
+    return found
+
+
+def test_each_case_that_is_not_left_out_gives_what_it_says() -> None:
+    assert failures("reference") == []
+
+
+def test_a_part_of_them_on_the_cpu() -> None:
+    pytest.importorskip("dovetail_cpu_llvm")
+    assert failures("cpu", 23) == []
+
+
+@pytest.mark.exhaustive
+def test_all_of_them_on_the_cpu() -> None:
+    pytest.importorskip("dovetail_cpu_llvm")
+    assert failures("cpu") == []
+
+
+def test_the_page_counts_them() -> None:
+    assert table() in PAGE.read_text()
+
+
+def test_of_those_whose_dtypes_there_are_nearly_all_run() -> None:
+    why = [left_out(case) for case in cases()]
+    ran = why.count("")
+    had = len(why) - sum(w.startswith("dtype ") for w in why)
+    assert ran / had > 0.95
+
+
+def test_a_wrong_result_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = next(c for c in cases() if c.name == "test_add")
+    run(case, "reference")
+    monkeypatch.setattr(case, "data_sets", [(case.data_sets[0][0], [case.data_sets[0][1][0] + 1])])
+    with pytest.raises(AssertionError):
+        run(case, "reference")
+
+
+def test_every_reason_is_of_some_case() -> None:
+    from onnx_cases import LEFT_OUT, WIDER
+
+    for pattern in [*LEFT_OUT, *WIDER]:
+        assert any(re.search(pattern, case.name) for case in cases()), pattern
+    assert dt.onnx.load is not None
