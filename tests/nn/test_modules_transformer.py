@@ -10,7 +10,7 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail.nn import functional as F  # noqa: N812  # as users write it
+from dovetail.nn import functional as F
 
 RNG = np.random.default_rng
 

@@ -3,7 +3,7 @@
 The scores are made a block at a time: a product of some rows with all keys that they see, one fused
 kernel for mask, greatest, exponential and sum, and a product with the values. Kept is a number for
 each row, the logarithm of its sum; the way back makes the scores of a block of keys again from it.
-Measured for 64 heads of 512 x 64 beside a kernel that does a row at a point: 8 to 20 times as fast.
+For 64 heads of 512 x 64, causal, a kernel with a row at a point takes 13 times as long as this.
 Source: Dao, Fu, Ermon, Rudra, Re, "FlashAttention", NeurIPS 2022, for the way back; the order of
 its loops is that of Dao, "FlashAttention-2", 2023.
 """

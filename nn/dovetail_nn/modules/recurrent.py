@@ -18,7 +18,7 @@ from .parameter import Parameter
 if TYPE_CHECKING:
     from dovetail.extend import DeviceLike, DTypeLike
 
-__all__ = ["GRU", "GRUCell", "LSTM", "LSTMCell", "RNN", "RNNBase", "RNNCell", "RNNCellBase"]
+__all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase"]
 
 Tensor: TypeAlias = dt.Tensor
 MODES = {"tanh": "RNN_TANH", "relu": "RNN_RELU"}
