@@ -7,7 +7,7 @@ the host: `batch_sizes` is a tuple of ints here, which is part of what `dt.jit` 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import dovetail as dt
 
@@ -41,7 +41,9 @@ class PackedSequence(NamedTuple):
 
 
 def _lengths(name: str, lengths: Lengths, most: int | None = None) -> list[int]:
-    given = lengths.tolist() if isinstance(lengths, dt.Tensor) else list(lengths)
+    given: list[Any] = list(
+        lengths.numpy().ravel().tolist() if isinstance(lengths, dt.Tensor) else lengths
+    )
     if any(not isinstance(n, int) or isinstance(n, bool) for n in given):
         raise dt.ArgumentTypeError(f"{name}: lengths are ints, not {given}")
     if not given or min(given) < 1 or (most is not None and max(given) > most):

@@ -10,7 +10,7 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail.nn import functional as F  # noqa: N812  # as users write it
+from dovetail.nn import functional as F
 
 RNG = np.random.default_rng
 
@@ -177,9 +177,10 @@ def test_dropout_while_it_trains() -> None:
 PADDING = np.array([[False] * 4, [False, False, True, True]])
 
 
-@pytest.mark.parametrize("first", [True, False])
-@pytest.mark.parametrize("activation", ["relu", "gelu"])
-@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize(
+    ("first", "activation", "bias"),
+    [(True, "relu", True), (False, "relu", False), (True, "gelu", False), (False, "gelu", True)],
+)
 def test_layers_are_pytorchs(torch: Any, first: bool, activation: str, bias: bool) -> None:
     options = {"activation": activation, "norm_first": first, "bias": bias, "batch_first": first}
     ours, theirs = pair(torch, "TransformerEncoderLayer", E, H, 5, 0.0, **options)

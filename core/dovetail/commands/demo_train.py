@@ -151,14 +151,13 @@ def learn(device: str, epochs: int, whole: int, tick: Callable[[], None]) -> Out
 def resumed(device: str, epochs: int, tick: Callable[[], None]) -> str:
     """The digest of a run that was broken off half way, and went on from its checkpoint."""
     with tempfile.TemporaryDirectory() as folder, dt.reproducible():
-        path = Path(folder) / "half"
         run = Run(device, epochs)
         for _ in range(epochs // 2):
             run.learn()
             tick()
-        dt.checkpoint.save(path, **_kept(run), step=run.epoch)
+        path = dt.checkpoint.save(Path(folder) / "half", **_kept(run), step=run.epoch)
         run = Run(device, epochs)
-        run.epoch = dt.checkpoint.load(path, **_kept(run)).step
+        run.epoch = dt.checkpoint.load(path, **_kept(run))["step"]
         while run.epoch < epochs:
             run.learn()
             tick()

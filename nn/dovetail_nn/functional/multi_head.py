@@ -182,12 +182,7 @@ class _Masks(NamedTuple):
             rows = q.shape[0] if q.ndim == 3 else q.shape[2]
             at = dt.arange(max(rows, n), device=q.device)
             attn = at[:rows, None] < at[: n - 1]
-        wider = [
-            None if m is None
-            else dt.concat([m, dt.zeros((*m.shape[:-1], 1), dtype=m.dtype, device=m.device)], axis=-1)
-            for m in (attn, self.padding)
-        ]  # fmt: skip
-        return _Masks(wider[0], wider[1]), False
+        return _Masks(_wider(attn), _wider(self.padding)), False
 
     def joined(self, heads: int) -> Tensor | None:
         """One mask for both, as `scaled_dot_product_attention` has it."""
@@ -207,6 +202,14 @@ class _Masks(NamedTuple):
             for m in found
         ]
         return added[0] if len(added) == 1 else added[0] + added[1]
+
+
+def _wider(mask: Tensor | None) -> Tensor | None:
+    """With one more column, of what all see."""
+    if mask is None:
+        return None
+    seen = dt.zeros((*mask.shape[:-1], 1), dtype=mask.dtype, device=mask.device)
+    return dt.concat([mask, seen], axis=-1)
 
 
 def _with_weights(

@@ -10,7 +10,7 @@ from dovetail.extend import capabilities
 _generated: dict[object, bool] = {}
 
 
-def products(x: dt.Tensor) -> AbstractContextManager[None]:
+def products(x: dt.Tensor) -> AbstractContextManager[object]:
     """Within it products are those of generated kernels, where these are quicker for small ones.
 
     They are where points run on processors with caches of their own: 420 to 490 GFLOP/s for 64

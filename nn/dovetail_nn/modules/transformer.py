@@ -105,7 +105,7 @@ class TransformerEncoderLayer(_Layer):
         device: DeviceLike = None, dtype: DTypeLike = None,
     ) -> None:  # fmt: skip
         super().__init__()
-        options = {"device": device, "dtype": dtype}
+        options: dict[str, Any] = {"device": device, "dtype": dtype}
         self.self_attn = MultiheadAttention(
             d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first, **options
         )
@@ -154,7 +154,7 @@ class TransformerDecoderLayer(_Layer):
         device: DeviceLike = None, dtype: DTypeLike = None,
     ) -> None:  # fmt: skip
         super().__init__()
-        options = {"device": device, "dtype": dtype}
+        options: dict[str, Any] = {"device": device, "dtype": dtype}
         self.self_attn, self.multihead_attn = (
             MultiheadAttention(
                 d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first, **options
@@ -221,7 +221,7 @@ class TransformerEncoder(Module):
         x = src
         for layer in self.layers:
             x = layer(x, mask, src_key_padding_mask, bool(is_causal))
-        return x if self.norm is None else self.norm(x)  # type: ignore[no-any-return]  # a tensor
+        return x if self.norm is None else self.norm(x)
 
 
 class TransformerDecoder(Module):
@@ -252,7 +252,7 @@ class TransformerDecoder(Module):
                 x, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask,
                 bool(tgt_is_causal), memory_is_causal,
             )  # fmt: skip
-        return x if self.norm is None else self.norm(x)  # type: ignore[no-any-return]  # a tensor
+        return x if self.norm is None else self.norm(x)
 
 
 class Transformer(Module):
