@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 
 onnx = pytest.importorskip("onnx")
-from onnx import TensorProto, helper
+TensorProto, helper = onnx.TensorProto, onnx.helper
 
 F = TensorProto.FLOAT
 PAGE = Path(__file__).parent.parent.parent / "docs" / "onnx.md"
@@ -217,7 +218,7 @@ def bomb(op: str, constants: list[Any], **attributes: Any) -> Any:
 
 def doubled(times: int) -> Any:
     names = ["x", *[f"t{k}" for k in range(times)], "y"]
-    nodes = [node("Concat", f"{a} {a}", b, axis=0) for a, b in zip(names, names[1:], strict=False)]
+    nodes = [node("Concat", f"{a} {a}", b, axis=0) for a, b in pairwise(names)]
     return model(nodes)
 
 
@@ -259,7 +260,8 @@ HOSTILE: dict[str, tuple[Callable[[], Any], Any, str]] = {
     "an element type that is none": (
         lambda: model([node("Add", "x c")], constants=[raw("c", 77, [1], b"1")]),
         dt.DTypeError, "77"),
-    "external values without a folder": (lambda: external(location="c.bin"), dt.ArgumentError, "folder"),
+    "external values without a folder": (
+        lambda: external(location="c.bin"), dt.ArgumentError, "folder"),
     "nodes in a circle": (
         lambda: model([node("Neg", "b", "a"), node("Neg", "a", "b"), node("Abs", "x")]),
         dt.ArgumentError, "circle"),

@@ -39,7 +39,7 @@ class Run:
         self, graph: Graph, given: Sequence[Any], outer: Mapping[str, Any],
         attributes: Mapping[str, Any],
     ) -> list[Any]:  # fmt: skip
-        """What a graph gives. `outer`: values of graphs around it; `attributes`: of its function."""
+        """What a graph gives. `outer`: values around it; `attributes`: of its function."""
         if len(given) > len(graph.inputs):
             raise dt.ArgumentError(
                 f"onnx: the graph {graph.name!r} takes {len(graph.inputs)} inputs, not {len(given)}"

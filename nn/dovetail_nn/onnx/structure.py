@@ -185,8 +185,8 @@ class Reading:
             missing = sorted({n for n in node.inputs if n} - known)
             if missing:
                 raise dt.ArgumentError(
-                    f"onnx.load: {node} in {where} reads {', '.join(map(repr, missing[:8]))}, which "
-                    "nothing before it gives: nodes go in a circle, or are out of order"
+                    f"onnx.load: {node} in {where} reads {', '.join(map(repr, missing[:8]))}, "
+                    "which nothing before it gives: nodes go in a circle, or are out of order"
                 )
             known |= _added(known, [n for n in node.outputs if n], str(node)) - known
             nodes.append(node)
@@ -234,10 +234,10 @@ class Reading:
         except self.onnx.defs.SchemaError:
             schema = None
         node.function = row_of(node.domain, node.op, node.version)
-        if schema is not None and not node.domain and node.version < OLDEST:
-            if not self._is_unchanged(node, schema):
-                self.unknown[f"{node.op} of opset {node.version}"] += 1
-                return
+        old = schema is not None and not node.domain and node.version < OLDEST
+        if old and not self._is_unchanged(node, schema):
+            self.unknown[f"{node.op} of opset {node.version}"] += 1
+            return
         if schema is None or (node.function is None and not _has_body(schema)):
             if node.function is None:
                 self.unknown[f"{node.domain + '.' if node.domain else ''}{node.op}"] += 1
