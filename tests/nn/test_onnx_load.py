@@ -395,5 +395,7 @@ def test_damaged_models_are_named_errors_or_models() -> None:
 
 
 def test_the_pages_examples_run() -> None:
+    made: dict[str, Any] = {}
     for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL):
-        exec(compile(block, "onnx.md", "exec"), {})
+        exec(compile(block, "onnx.md", "exec"), made)
+    assert made["y"].tolist() == [[4.0, 4.0]] * 5
