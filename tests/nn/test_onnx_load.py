@@ -174,6 +174,35 @@ def test_long_recurrences_are_one_loop() -> None:
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
 
 
+def test_softmax_of_old_opsets_goes_over_all_axes_from_one_on() -> None:
+    x = np.arange(8, dtype=np.float32).reshape(2, 2, 2)
+    whole = np.exp(x) / np.exp(x).sum((1, 2), keepdims=True)
+    last = np.exp(x) / np.exp(x).sum(2, keepdims=True)
+    for opset, axis, want in ((12, 1, whole), (12, -1, last), (13, -1, last)):
+        made = model([node("Softmax", "x", axis=axis)], [info("x")], opset=opset)
+        net = dt.onnx.load(made, "reference")
+        np.testing.assert_allclose(net(x).numpy(), want, rtol=1e-6)
+
+
+@pytest.mark.exhaustive
+def test_whole_networks_are_what_onnxruntime_gives() -> None:
+    """Those that come with onnx; SqueezeNet's are logits of 1e10, whose softmax is rounding."""
+    pytest.importorskip("dovetail_cpu_llvm")
+    ort = pytest.importorskip("onnxruntime")
+    ort.set_default_logger_severity(3)
+    found = sorted((Path(onnx.__file__).parent / "backend/test/data/light").glob("*.onnx"))
+    found = [path for path in found if "squeezenet" not in path.name]
+    assert len(found) > 5
+    for path in found:
+        net = dt.onnx.load(path, "cpu")
+        rng = np.random.default_rng(0)
+        sizes = [n for n in net.inputs[0].shape or () if isinstance(n, int)]
+        given = {net.inputs[0].name: rng.random(sizes).astype(np.float32)}
+        want = ort.InferenceSession(path).run(None, given)
+        for got, w in zip(net.run(given).values(), want, strict=True):
+            np.testing.assert_allclose(got.numpy(), w, rtol=1e-4, atol=1e-4 * np.abs(w).max())
+
+
 # --- what is not there ----------------------------------------------------------------------------
 
 

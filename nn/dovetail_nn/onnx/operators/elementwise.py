@@ -234,7 +234,7 @@ def along(call: Call, x: Tensor, f: Callable[[Tensor, int], Tensor]) -> Tensor:
     """A function along an axis; before opset 13, along all axes from one on."""
     if call.version >= 13:
         return f(x, call.axis(call.get("axis", -1), x.ndim))
-    axis = call.axis(call.get("axis", 1), x.ndim + 1)
+    axis = call.cut(call.get("axis", 1), x.ndim)
     flat = x.reshape((math.prod(x.shape[:axis]), math.prod(x.shape[axis:])))
     return f(flat, 1).reshape(x.shape)
 

@@ -64,8 +64,7 @@ def _reshape(call: Call, x: Tensor, shape: Any) -> Tensor:
 
 @row("Flatten")
 def _flatten(call: Call, x: Tensor) -> Tensor:
-    axis = call.get("axis", 1)
-    axis = axis + x.ndim if axis < 0 else axis
+    axis = call.cut(call.get("axis", 1), x.ndim)
     return dt.reshape(x, (math.prod(x.shape[:axis]), math.prod(x.shape[axis:])))
 
 

@@ -108,3 +108,9 @@ class Call:
         if not -ndim <= a < ndim:
             raise dt.AxisError(f"{self.op}: axis {a} is out of range for {ndim} dimensions")
         return a % ndim if ndim else 0
+
+    def cut(self, a: int, ndim: int) -> int:
+        """A place between axes, counted from before the first one. Raises: AxisError."""
+        if not -ndim <= a <= ndim:
+            raise dt.AxisError(f"{self.op}: axis {a} is out of range for {ndim} dimensions")
+        return a + ndim if a < 0 else a
