@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -144,6 +145,32 @@ def test_functions_of_the_model_and_their_attributes() -> None:
     made = model([node("Leak", "x", domain="mine", slope=0.5)], functions=[f])
     got = dt.onnx.load(made, "reference")(np.asarray([-2.0, 2.0], np.float32))
     assert got.tolist() == [-1.0, 2.0]
+
+
+def test_a_function_called_twice_has_the_attributes_of_each_call() -> None:
+    inner = helper.make_node("ReduceMax", ["a"], ["b"], keepdims=0)
+    attribute = onnx.AttributeProto(name="axes", type=onnx.AttributeProto.INTS)
+    attribute.ref_attr_name = "over"
+    inner.attribute.append(attribute)
+    f = helper.make_function(
+        "mine", "Over", ["a"], ["b"], [inner], [helper.make_opsetid("", 17)], ["over"]
+    )
+    nodes = [
+        node("Over", "c", "p", domain="mine", over=[0]),
+        node("Over", "c", "q", domain="mine", over=[1]),
+        node("Concat", "p q x", axis=0),
+    ]
+    c = onnx.numpy_helper.from_array(np.arange(6, dtype=np.float32).reshape(2, 3), "c")
+    net = dt.onnx.load(model(nodes, constants=[c], functions=[f], opset=17), "reference")
+    assert net(np.zeros(0, np.float32)).tolist() == [3, 4, 5, 2, 5]
+
+
+def test_threads_share_a_model() -> None:
+    net = dt.onnx.load(SMALL, "reference", limit=4000)
+    with ThreadPoolExecutor(4) as pool:
+        made = list(pool.map(lambda k: net(np.full(8, k, np.float32)).tolist(), range(40)))
+    assert made == [[k + 2.0] * 8 for k in range(40)]
+    assert net._run.limit.used == 4
 
 
 def test_branches_that_ask_for_values() -> None:
