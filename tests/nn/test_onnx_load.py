@@ -6,6 +6,8 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ import numpy as np
 import pytest
 
 onnx = pytest.importorskip("onnx")
-from onnx import TensorProto, helper
+TensorProto, helper = onnx.TensorProto, onnx.helper
 
 F = TensorProto.FLOAT
 PAGE = Path(__file__).parent.parent.parent / "docs" / "onnx.md"
@@ -145,6 +147,32 @@ def test_functions_of_the_model_and_their_attributes() -> None:
     assert got.tolist() == [-1.0, 2.0]
 
 
+def test_a_function_called_twice_has_the_attributes_of_each_call() -> None:
+    inner = helper.make_node("ReduceMax", ["a"], ["b"], keepdims=0)
+    attribute = onnx.AttributeProto(name="axes", type=onnx.AttributeProto.INTS)
+    attribute.ref_attr_name = "over"
+    inner.attribute.append(attribute)
+    f = helper.make_function(
+        "mine", "Over", ["a"], ["b"], [inner], [helper.make_opsetid("", 17)], ["over"]
+    )
+    nodes = [
+        node("Over", "c", "p", domain="mine", over=[0]),
+        node("Over", "c", "q", domain="mine", over=[1]),
+        node("Concat", "p q x", axis=0),
+    ]
+    c = onnx.numpy_helper.from_array(np.arange(6, dtype=np.float32).reshape(2, 3), "c")
+    net = dt.onnx.load(model(nodes, constants=[c], functions=[f], opset=17), "reference")
+    assert net(np.zeros(0, np.float32)).tolist() == [3, 4, 5, 2, 5]
+
+
+def test_threads_share_a_model() -> None:
+    net = dt.onnx.load(SMALL, "reference", limit=4000)
+    with ThreadPoolExecutor(4) as pool:
+        made = list(pool.map(lambda k: net(np.full(8, k, np.float32)).tolist(), range(40)))
+    assert made == [[k + 2.0] * 8 for k in range(40)]
+    assert net._run.limit.used == 4
+
+
 def test_branches_that_ask_for_values() -> None:
     yes = helper.make_graph([node("Neg", "x", "a")], "yes", [], [info("a")])
     no = helper.make_graph([node("Abs", "x", "b")], "no", [], [info("b")])
@@ -171,6 +199,35 @@ def test_long_recurrences_are_one_loop() -> None:
         None, dict(zip("xwr", arrays, strict=True))
     )[0]
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
+def test_softmax_of_old_opsets_goes_over_all_axes_from_one_on() -> None:
+    x = np.arange(8, dtype=np.float32).reshape(2, 2, 2)
+    whole = np.exp(x) / np.exp(x).sum((1, 2), keepdims=True)
+    last = np.exp(x) / np.exp(x).sum(2, keepdims=True)
+    for opset, axis, want in ((12, 1, whole), (12, -1, last), (13, -1, last)):
+        made = model([node("Softmax", "x", axis=axis)], [info("x")], opset=opset)
+        net = dt.onnx.load(made, "reference")
+        np.testing.assert_allclose(net(x).numpy(), want, rtol=1e-6)
+
+
+@pytest.mark.exhaustive
+def test_whole_networks_are_what_onnxruntime_gives() -> None:
+    """Those that come with onnx; SqueezeNet's are logits of 1e10, whose softmax is rounding."""
+    pytest.importorskip("dovetail_cpu_llvm")
+    ort = pytest.importorskip("onnxruntime")
+    ort.set_default_logger_severity(3)
+    found = sorted((Path(onnx.__file__).parent / "backend/test/data/light").glob("*.onnx"))
+    found = [path for path in found if "squeezenet" not in path.name]
+    assert len(found) > 5
+    for path in found:
+        net = dt.onnx.load(path, "cpu")
+        rng = np.random.default_rng(0)
+        sizes = [n for n in net.inputs[0].shape or () if isinstance(n, int)]
+        given = {net.inputs[0].name: rng.random(sizes).astype(np.float32)}
+        want = ort.InferenceSession(path).run(None, given)
+        for got, w in zip(net.run(given).values(), want, strict=True):
+            np.testing.assert_allclose(got.numpy(), w, rtol=1e-4, atol=1e-4 * np.abs(w).max())
 
 
 # --- what is not there ----------------------------------------------------------------------------
@@ -217,7 +274,7 @@ def bomb(op: str, constants: list[Any], **attributes: Any) -> Any:
 
 def doubled(times: int) -> Any:
     names = ["x", *[f"t{k}" for k in range(times)], "y"]
-    nodes = [node("Concat", f"{a} {a}", b, axis=0) for a, b in zip(names, names[1:], strict=False)]
+    nodes = [node("Concat", f"{a} {a}", b, axis=0) for a, b in pairwise(names)]
     return model(nodes)
 
 
@@ -259,7 +316,8 @@ HOSTILE: dict[str, tuple[Callable[[], Any], Any, str]] = {
     "an element type that is none": (
         lambda: model([node("Add", "x c")], constants=[raw("c", 77, [1], b"1")]),
         dt.DTypeError, "77"),
-    "external values without a folder": (lambda: external(location="c.bin"), dt.ArgumentError, "folder"),
+    "external values without a folder": (
+        lambda: external(location="c.bin"), dt.ArgumentError, "folder"),
     "nodes in a circle": (
         lambda: model([node("Neg", "b", "a"), node("Neg", "a", "b"), node("Abs", "x")]),
         dt.ArgumentError, "circle"),
@@ -393,5 +451,7 @@ def test_damaged_models_are_named_errors_or_models() -> None:
 
 
 def test_the_pages_examples_run() -> None:
+    made: dict[str, Any] = {}
     for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL):
-        exec(compile(block, "onnx.md", "exec"), {})
+        exec(compile(block, "onnx.md", "exec"), made)
+    assert made["y"].tolist() == [[4.0, 4.0]] * 5

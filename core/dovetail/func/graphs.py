@@ -23,7 +23,7 @@ from ..engine.evaluate import Evaluation
 from ..errors import CaptureError, DovetailError, LayoutError
 from ..functions.containers import Flat, flattened, rebuilt
 from ..functions.from_values import asarray
-from ..graph.expr import Args, Expr, leaf, node, pending, settle, spec, storage_of
+from ..graph.expr import Args, Expr, Spec, leaf, node, pending, settle, spec, storage_of
 from ..layout import Shape, StridedView, contiguous, move_shape
 from ..layout import move as moved_layout
 from ..memory.callers import caller
@@ -105,8 +105,8 @@ def _gone(op: str, kinds: object, attrs: object) -> NoReturn:
 TRACED = Op("traced", "kernel", _gone, arity=0)  # what stands for a value: looked up, not evaluated
 
 
-class Tracing:
-    """The recorder of a function whose graph is wanted."""
+class Noting:
+    """The nodes of a graph that is being traced, by the nodes that they are of."""
 
     def __init__(self, name: str, folds: bool) -> None:
         self.name, self.folds = name, folds
@@ -155,7 +155,7 @@ class Tracing:
             _gone(op.name, None, None)
         args = tuple([self.value(a) if type(a) is Expr else a for a in e.args])
         draws = id(e.args) in self._drawn
-        varies = draws or any([type(a) is GraphNode and a.varies for a in args])
+        varies = draws or any(type(a) is GraphNode and a.varies for a in args)
         s = e.spec
         return self._added(GraphNode(
             op.name, op.kind, args, s.shape, s.dtype, e.attrs, _casts(op, e), varies, draws,
@@ -197,10 +197,33 @@ class Tracing:
             GraphNode("constant", "constant", (), s.shape, s.dtype, line=caller(), tensor=make(e))
         )
 
+    # --- what is known of nodes
+
+    def is_earlier(self, e: Expr) -> bool:
+        """See `recording.Recorder`."""
+        known = self._earlier.get(id(e))
+        return known is not None and known() is e
+
+    def settle_earlier(self, e: Expr) -> None:
+        """See `recording.Recorder`."""
+        self._outside(partial(engine.evaluate, [e], False))
+
+    def _outside(self, action: Callable[[], Any]) -> Any:
+        """What an action gives that is done as if nothing were traced."""
+        mine = recording.become(self.outer)
+        try:
+            return action()
+        finally:
+            recording.become(mine)
+
+
+class Tracing(Noting):
+    """The recorder of a function whose graph is wanted."""
+
     def composed(
         self, function: Callable[..., Any], args: Sequence[Any], options: dict[str, Any]
     ) -> Any:
-        """What a function marked as one piece gives: a node of its own, where that is one tensor."""
+        """What a function marked as one piece gives: a node, where that is one tensor."""
         made = function(*args, **options)
         if type(made) is not Tensor:
             return made
@@ -247,7 +270,7 @@ class Tracing:
         """Whether it is small, no input enters it, and all that it needs is in memory."""
         if not self.folds or n.varies or r.spec.size > FOLDED:
             return False
-        return all([self._is_in_memory(a) for a in r.args if type(a) is Expr])
+        return all(self._is_in_memory(a) for a in r.args if type(a) is Expr)
 
     def _fold(self, r: Expr) -> None:
         self._outside(partial(engine.evaluate, [r], False))
@@ -258,9 +281,7 @@ class Tracing:
     def _is_in_memory(self, e: Expr) -> bool:
         if e.op is None:
             return self._source_of(e) is None
-        return e.op is not TRACED and all(
-            [self._is_in_memory(a) for a in e.args if type(a) is Expr]
-        )
+        return e.op is not TRACED and all(self._is_in_memory(a) for a in e.args if type(a) is Expr)
 
     # --- writes
 
@@ -312,23 +333,6 @@ class Tracing:
         if self.outer is not None:
             self.outer.filled(storage, values)
 
-    def is_earlier(self, e: Expr) -> bool:
-        """See `recording.Recorder`."""
-        known = self._earlier.get(id(e))
-        return known is not None and known() is e
-
-    def settle_earlier(self, e: Expr) -> None:
-        """See `recording.Recorder`."""
-        self._outside(partial(engine.evaluate, [e], False))
-
-    def _outside(self, action: Callable[[], Any]) -> Any:
-        """What an action gives that is done as if nothing were traced."""
-        mine = recording.become(self.outer)
-        try:
-            return action()
-        finally:
-            recording.become(mine)
-
     # --- what else is told
 
     def draw(self, reserve: Callable[[], tuple[int, int]]) -> tuple[int, int]:
@@ -366,7 +370,7 @@ class Tracing:
         self, name: str, source: str, work: recording.Work, leaves: Sequence[Expr],
         written: Sequence[int], numbers: Sequence[Scalar],
     ) -> None:  # fmt: skip
-        """See `recording.Recorder`: what a library is asked for is a node for each that it writes."""
+        """See `recording.Recorder`: each that a library writes is a node."""
         args = tuple([self.value(e) for i, e in enumerate(leaves) if i not in written])
         for i in written:
             s = leaves[i].spec
@@ -376,7 +380,7 @@ class Tracing:
 
     def batches(self, *exprs: Expr) -> bool:
         """See `recording.Recorder`: then both branches of `dt.cond` are done, and one chosen."""
-        return any([self.value(e).varies for e in exprs])
+        return any(self.value(e).varies for e in exprs)
 
     def hooked(self, e: Expr) -> None:
         """See `recording.Recorder`."""

@@ -223,8 +223,7 @@ class _Model:
                     k = rest.index(pair)
                     rest[k] = (-1, -1)
                     order.append(k)
-                turned: str = w.add("Transpose", [self._parameter(name, whole)], perm=order)
-                return turned
+                return w.add("Transpose", [self._parameter(name, whole)], perm=order)
         return w.tensor(x)
 
     def _parameter(self, name: str, x: dt.Tensor) -> str:
@@ -308,10 +307,14 @@ def _named_at_once(found: list[Proto], given: set[str], kept: set[str]) -> list[
     dropped = set()
     for n in found:
         source = n.input[0] if n.op_type == "Identity" else ""
-        if source and n.output[0] in kept and source in makers and source not in {*kept, *given}:
-            if source not in turned:
-                turned[source] = n.output[0]
-                dropped.add(id(n))
+        if (
+            source
+            and n.output[0] in kept
+            and source in makers
+            and source not in {*kept, *given, *turned}
+        ):
+            turned[source] = n.output[0]
+            dropped.add(id(n))
     rest = [n for n in found if id(n) not in dropped]
     for n in rest:
         for names in (n.input, n.output):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Sequence
 
 import dovetail as dt
@@ -21,19 +22,23 @@ class Limit:
             LIMIT if nbytes is None else arguments.integer("onnx.load", nbytes, "limit", 1)
         )
         self.used = 0
+        self._turn = threading.Lock()  # a model may run on several threads
 
     def take(self, nbytes: int, what: str) -> None:
         """Notes that a value is there. Raises: OutOfMemoryError, before there is memory for it."""
-        if self.used + nbytes > self.nbytes:
+        with self._turn:
+            fits = self.used + nbytes <= self.nbytes
+            self.used += nbytes if fits else 0
+        if not fits:
             raise dt.OutOfMemoryError(
                 f"onnx: {what} takes {nbytes} bytes beside {self.used} of other values, more than "
                 f"the {self.nbytes} that the model may have; dt.onnx.load(..., limit=) allows more"
             )
-        self.used += nbytes
 
     def give(self, nbytes: int) -> None:
         """Notes that a value is gone."""
-        self.used -= nbytes
+        with self._turn:
+            self.used -= nbytes
 
 
 def size_of(shape: Sequence[int], d: dt.DType) -> int:

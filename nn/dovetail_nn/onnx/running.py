@@ -39,7 +39,7 @@ class Run:
         self, graph: Graph, given: Sequence[Any], outer: Mapping[str, Any],
         attributes: Mapping[str, Any],
     ) -> list[Any]:  # fmt: skip
-        """What a graph gives. `outer`: values of graphs around it; `attributes`: of its function."""
+        """What a graph gives. `outer`: values around it; `attributes`: of its function."""
         if len(given) > len(graph.inputs):
             raise dt.ArgumentError(
                 f"onnx: the graph {graph.name!r} takes {len(graph.inputs)} inputs, not {len(given)}"
@@ -144,7 +144,7 @@ class Run:
         key = (
             id(node),
             tuple([None if x is None else (x.dtype.str, x.shape, x.tobytes()) for x in given]),
-            tuple([(k, v) for k, v in own.items() if isinstance(v, (int, float, str))]),
+            _static(own),
         )
         if key in self.folded:
             found: list[Any] | None = self.folded[key]
@@ -164,11 +164,13 @@ class Run:
     # --- functions whose graph depends on what they are given
 
     def _body(self, node: Node, given: list[Any], own: dict[str, Any]) -> Graph:
-        kinds = [None if x is None else (_element(x), len(x.shape)) for x in given]
-        key = (id(node), tuple(kinds))
+        kinds = [None if x is None else (_element(x), tuple(x.shape)) for x in given]
+        key = (id(node), tuple(kinds), _static(own))
         found = self.bodies.get(key)
         if found is None:
-            found = self.bodies[key] = self._made_body(node, given, own)
+            found = self._made_body(node, given, own)
+            if len(self.bodies) < KEPT:
+                self.bodies[key] = found
         return found
 
     def _bound_proto(self, node: Node, own: dict[str, Any]) -> bytes:
@@ -205,6 +207,12 @@ class Run:
 
 def _bound(a: Any, attributes: Mapping[str, Any]) -> Any:
     return attributes.get(a.name) if isinstance(a, Reference) else a
+
+
+def _static(own: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """Attributes that a function may have been called with; others are a node's own."""
+    plain = [(k, tuple(v) if isinstance(v, list) else v) for k, v in own.items()]
+    return tuple([(k, v) for k, v in plain if isinstance(v, (int, float, str, tuple))])
 
 
 def _results(made: Any) -> Sequence[Any]:

@@ -170,7 +170,7 @@ class Reading:
             constants[t.name] = values_of(t, self.folder, self.limit)
         inputs = tuple(value(v) for v in g.input if v.name not in constants or depth)
         known = {*outer, *constants}
-        known = _added(known, [v.name for v in inputs], f"the graph {g.name!r}")
+        _added(known, [v.name for v in inputs], f"the graph {g.name!r}")
         nodes = self._nodes(g.node, opsets, known, depth, f"the graph {g.name!r}")
         outputs = tuple(value(v) for v in g.output)
         return _finished(Graph(g.name, inputs, outputs, constants, nodes), known)
@@ -185,10 +185,10 @@ class Reading:
             missing = sorted({n for n in node.inputs if n} - known)
             if missing:
                 raise dt.ArgumentError(
-                    f"onnx.load: {node} in {where} reads {', '.join(map(repr, missing[:8]))}, which "
-                    "nothing before it gives: nodes go in a circle, or are out of order"
+                    f"onnx.load: {node} in {where} reads {', '.join(map(repr, missing[:8]))}, "
+                    "which nothing before it gives: nodes go in a circle, or are out of order"
                 )
-            known |= _added(known, [n for n in node.outputs if n], str(node)) - known
+            _added(known, [n for n in node.outputs if n], str(node))
             nodes.append(node)
         return nodes
 
@@ -234,10 +234,10 @@ class Reading:
         except self.onnx.defs.SchemaError:
             schema = None
         node.function = row_of(node.domain, node.op, node.version)
-        if schema is not None and not node.domain and node.version < OLDEST:
-            if not self._is_unchanged(node, schema):
-                self.unknown[f"{node.op} of opset {node.version}"] += 1
-                return
+        old = schema is not None and not node.domain and node.version < OLDEST
+        if old and not self._is_unchanged(node, schema):
+            self.unknown[f"{node.op} of opset {node.version}"] += 1
+            return
         if schema is None or (node.function is None and not _has_body(schema)):
             if node.function is None:
                 self.unknown[f"{node.domain + '.' if node.domain else ''}{node.op}"] += 1
@@ -318,7 +318,7 @@ class Reading:
         reader = _ATTRIBUTES.get(kind)
         if reader is None:
             raise dt.NotYetError(f"onnx.load: the attribute {a.name!r} is {kind or a.type}")
-        return reader(self, a, opsets, frozenset(known), depth)
+        return reader(self, a, opsets, known, depth)
 
     def constant(self, t: Proto) -> Any:
         """The values of a tensor among attributes."""
@@ -334,13 +334,12 @@ def _has_body(schema: Any) -> bool:
 
 
 def _added(known: set[str], names: list[str], where: str) -> set[str]:
-    """Names and new ones. Raises: ArgumentError where one is there already."""
+    """Adds names to those that are known. Raises: ArgumentError where one is there already."""
     for n in names:
         if n in known:
             raise dt.ArgumentError(
                 f"onnx.load: {where} gives {n!r}, which is there already: each name is given once"
             )
-        known = known | {n} if not isinstance(known, set) else known
         known.add(n)
     return known
 
@@ -382,8 +381,8 @@ def _text(raw: bytes) -> str:
     return raw.decode("utf-8", "surrogateescape")
 
 
-def _graph(to: Reading, g: Proto, opsets: Any, known: frozenset[str], depth: int) -> Graph:
-    return to.graph(g, opsets, known, depth + 1)
+def _graph(to: Reading, g: Proto, opsets: Any, known: set[str], depth: int) -> Graph:
+    return to.graph(g, opsets, frozenset(known), depth + 1)
 
 
 _ATTRIBUTES: dict[str, Callable[..., Any]] = {

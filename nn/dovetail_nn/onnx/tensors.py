@@ -74,10 +74,12 @@ def _from_numbers(
         )
     limit.take(nbytes, name)
     if d in _PARTS:
-        return np.asarray(numbers, _PARTS[d]).view(numpy_dtype(d)).reshape(shape)
+        pairs: np.ndarray = np.asarray(numbers, _PARTS[d]).view(numpy_dtype(d))
+        return pairs.reshape(shape)
     if d in (dt.float16, dt.bfloat16):  # their bits
         bits = (np.asarray(numbers, np.int64) & 0xFFFF).astype(np.uint16)
-        return bits.view(numpy_dtype(d)).reshape(shape)
+        halves: np.ndarray = bits.view(numpy_dtype(d))
+        return halves.reshape(shape)
     wide = np.float64 if d in (dt.float32, dt.float64) else None
     kept = np.asarray(numbers, wide or (np.uint64 if "uint64" in _FIELDS.get(d, "") else np.int64))
     return kept.astype(numpy_dtype(d)).reshape(shape)

@@ -163,7 +163,8 @@ class _Computed:
             names, c, k, power = self.fitted(values)
         except Unfit:
             return ""
-        return names[0] if (len(names), c, k, power) == (1, 1, 0, 1) else ""
+        plain = len(names) == 1 and power == 1 and c == 1 and k == 0
+        return names[0] if plain else ""
 
     def computed(self, name: str, arrays: Sequence[np.ndarray]) -> None:
         """Has nodes compute what an initialiser was for."""

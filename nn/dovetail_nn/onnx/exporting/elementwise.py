@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
+from typing import TypeAlias
 
 import dovetail as dt
 from dovetail.extend import GraphNode
 
 from .writer import Unknown, Writer, row
 
-W, N = Writer, GraphNode
+W: TypeAlias = Writer
+N: TypeAlias = GraphNode
 
 _SAME = {
     "subtract": "Sub", "pow": "Pow", "equal": "Equal", "less": "Less",
@@ -42,21 +44,18 @@ def _require_real(n: N) -> None:
 
 def _same(op: str, w: W, n: N) -> str:
     _require_real(n)
-    made: str = w.add(op, w.args(n))
-    return made
+    return w.add(op, w.args(n))
 
 
 def _of_bools(ops: tuple[str, str], w: W, n: N) -> str:
     _require_real(n)
     if _kind(n) != "b" and ops[0].startswith("Bitwise"):
         w.need(18, ops[0])
-    made: str = w.add(ops[_kind(n) == "b"], w.args(n))
-    return made
+    return w.add(ops[_kind(n) == "b"], w.args(n))
 
 
 def _of_floats(op: str, w: W, n: N) -> str:
-    made: str = w.add(op if _kind(n) == "f" else "Identity", w.args(n))
-    return made
+    return w.add(op if _kind(n) == "f" else "Identity", w.args(n))
 
 
 for _name, _op in _SAME.items():
@@ -92,8 +91,7 @@ row("isfinite")(unary(lambda w, x, c: w.add("Less", [w.add("Abs", [x]), c(math.i
 @unary
 def _ndtr(w: W, x: str, c: Callable[[float], str]) -> str:
     found = w.add("Erf", [w.add("Mul", [x, c(math.sqrt(0.5))])])
-    made: str = w.add("Mul", [w.add("Add", [found, c(1)]), c(0.5)])
-    return made
+    return w.add("Mul", [w.add("Add", [found, c(1)]), c(0.5)])
 
 
 @row("log1p")
@@ -123,22 +121,19 @@ def _trunc(w: W, n: N) -> str:
     x = w.arg(n, 0)
     if _kind(n) != "f":
         return x
-    made: str = w.add("Mul", [w.add("Sign", [x]), w.add("Floor", [w.add("Abs", [x])])])
-    return made
+    return w.add("Mul", [w.add("Sign", [x]), w.add("Floor", [w.add("Abs", [x])])])
 
 
 @row("cbrt")
 @unary
 def _cbrt(w: W, x: str, c: Callable[[float], str]) -> str:
-    made: str = w.add("Mul", [w.add("Sign", [x]), w.add("Pow", [w.add("Abs", [x]), c(1 / 3)])])
-    return made
+    return w.add("Mul", [w.add("Sign", [x]), w.add("Pow", [w.add("Abs", [x]), c(1 / 3)])])
 
 
 @row("logit")
 @unary
 def _logit(w: W, x: str, c: Callable[[float], str]) -> str:
-    made: str = w.add("Log", [w.add("Div", [x, w.add("Sub", [c(1), x])])])
-    return made
+    return w.add("Log", [w.add("Div", [x, w.add("Sub", [c(1), x])])])
 
 
 @row("sinc")
@@ -151,8 +146,7 @@ def _sinc(w: W, x: str, c: Callable[[float], str]) -> str:
 def _is_negative(w: W, x: str, d: dt.DType) -> str:
     """Whether the sign bit is set, of -0 too."""
     below = w.add("Less", [w.add("Reciprocal", [x]), w.number(0, d)])
-    made: str = w.add("Or", [w.add("Less", [x, w.number(0, d)]), below])
-    return made
+    return w.add("Or", [w.add("Less", [x, w.number(0, d)]), below])
 
 
 @row("signbit")
@@ -171,23 +165,20 @@ def _copysign(w: W, n: N) -> str:
 def _negative(w: W, n: N) -> str:
     _require_real(n)
     x = w.arg(n, 0)
-    made: str = w.add("Sub", [w.number(0, n.casts[0]), x]) if _kind(n) == "u" else w.add("Neg", [x])
-    return made
+    return w.add("Sub", [w.number(0, n.casts[0]), x]) if _kind(n) == "u" else w.add("Neg", [x])
 
 
 @row("not_equal")
 def _not_equal(w: W, n: N) -> str:
     _require_real(n)
-    made: str = w.add("Not", [w.add("Equal", w.args(n))])
-    return made
+    return w.add("Not", [w.add("Equal", w.args(n))])
 
 
 @row("relu")
 def _relu(w: W, n: N) -> str:
     if _kind(n) == "u":
         return w.arg(n, 0)
-    made: str = w.add("Relu", [w.arg(n, 0)])
-    return made
+    return w.add("Relu", [w.arg(n, 0)])
 
 
 @row("where")
@@ -197,8 +188,7 @@ def _where(w: W, n: N) -> str:
     if n.dtype.kind != "b":
         return w.where(condition, x, y)
     no = w.add("Not", [condition])
-    made: str = w.add("Or", [w.add("And", [condition, x]), w.add("And", [no, y])])
-    return made
+    return w.add("Or", [w.add("And", [condition, x]), w.add("And", [no, y])])
 
 
 @row("divide")
@@ -208,8 +198,7 @@ def _divide(w: W, n: N) -> str:
 
 def _differs(w: W, x: str, y: str, d: dt.DType) -> str:
     zero = w.number(0, d)
-    made: str = w.add("Xor", [w.add("Less", [x, zero]), w.add("Less", [y, zero])])
-    return made
+    return w.add("Xor", [w.add("Less", [x, zero]), w.add("Less", [y, zero])])
 
 
 @row("floor_divide")
@@ -218,8 +207,7 @@ def _floor_divide(w: W, n: N) -> str:
     d = n.casts[0]
     found: str = w.add("Div", [x, y])
     if d.kind == "f":
-        floored: str = w.add("Floor", [found])
-        return floored
+        return w.add("Floor", [found])
     if d.kind == "u":
         return found
     rest = w.add("Not", [w.add("Equal", [w.add("Mul", [found, y]), x])])
@@ -244,13 +232,11 @@ def _shift(w: W, n: N) -> str:
     x, y = w.args(n)
     left = n.op == "bitwise_left_shift"
     if _kind(n) == "u":
-        made: str = w.add("BitShift", [x, y], direction="LEFT" if left else "RIGHT")
-        return made
+        return w.add("BitShift", [x, y], direction="LEFT" if left else "RIGHT")
     d = n.casts[0]
     factor = w.add("Pow", [w.number(2, d), y])
     if left:
-        product: str = w.add("Mul", [x, factor])
-        return product
+        return w.add("Mul", [x, factor])
     found = w.add("Div", [x, factor])
     rest = w.add("Not", [w.add("Equal", [w.add("Mul", [found, factor]), x])])
     down = w.add("And", [rest, w.add("Less", [x, w.number(0, d)])])
@@ -279,8 +265,7 @@ def _hypot(w: W, n: N) -> str:
     none = w.add("Equal", [large, w.number(0, d)])
     ratio = w.add("Div", [small, w.where(none, w.number(1, d), large)])
     root = w.add("Sqrt", [w.add("Add", [w.add("Mul", [ratio, ratio]), w.number(1, d)])])
-    made: str = w.add("Mul", [large, root])
-    return made
+    return w.add("Mul", [large, root])
 
 
 @row("logaddexp")
@@ -289,8 +274,7 @@ def _logaddexp(w: W, n: N) -> str:
     d = n.casts[0]
     gap = w.add("Neg", [w.add("Abs", [w.add("Sub", [x, y])])])
     more = w.add("Log", [w.add("Add", [w.add("Exp", [gap]), w.number(1, d)])])
-    made: str = w.add("Add", [w.add("Max", [x, y]), more])
-    return made
+    return w.add("Add", [w.add("Max", [x, y]), more])
 
 
 @row("xlogy")
@@ -312,15 +296,13 @@ def _heaviside(w: W, n: N) -> str:
 @row("ldexp")
 def _ldexp(w: W, n: N) -> str:
     x, y = w.args(n)
-    made: str = w.add("Mul", [x, w.add("Pow", [w.number(2, n.casts[0]), y])])
-    return made
+    return w.add("Mul", [x, w.add("Pow", [w.number(2, n.casts[0]), y])])
 
 
 @row("clip")
 def _clip(w: W, n: N) -> str:
     x, low, high = w.args(n)
-    made: str = w.add("Min", [w.add("Max", [x, low]), high])
-    return made
+    return w.add("Min", [w.add("Max", [x, low]), high])
 
 
 @row("astype")
@@ -330,8 +312,7 @@ def _astype(w: W, n: N) -> str:
     if "c" in (a.dtype.kind, n.dtype.kind):
         raise Unknown("ONNX casts no complex numbers")
     if a.dtype is n.dtype:
-        made: str = w.add("Identity", [w.value(a)])
-        return made
+        return w.add("Identity", [w.value(a)])
     if a.dtype.kind == "f" and n.dtype.kind in "iu" and n.dtype.itemsize < 4:
         return w.cast(w.cast(w.value(a), a.dtype, dt.int32), dt.int32, n.dtype)
     return w.cast(w.value(a), a.dtype, n.dtype)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import dovetail as dt
 from dovetail.extend import GraphNode
 
 from .writer import Unknown, Writer, row
 
-W, N = Writer, GraphNode
+W: TypeAlias = Writer
+N: TypeAlias = GraphNode
 PRODUCTS = (dt.float16, dt.bfloat16, dt.float32, dt.float64, dt.int32, dt.int64, dt.uint32,
             dt.uint64)  # fmt: skip
 
@@ -18,8 +21,7 @@ def _matmul(w: W, n: N) -> str:
     if d.kind == "c":
         raise Unknown("ONNX has no operators on complex numbers")
     if d in PRODUCTS:
-        made: str = w.add("MatMul", w.args(n))
-        return made
+        return w.add("MatMul", w.args(n))
     wide = dt.int32 if d.kind == "i" else dt.uint32
     found = w.add("MatMul", [w.cast(a, d, wide) for a in w.args(n)])
     return w.cast(found, wide, d)
@@ -35,8 +37,8 @@ def _sorted(w: W, n: N, which: int) -> str:
     if d is dt.uint64:
         raise Unknown("uint64 is not sorted by TopK everywhere")
     x = w.cast(x, d, wide)
-    found = w.add("TopK", [x, w.sizes([a.shape[-1]])], 2, largest=int(n.attrs.descending))
-    return w.cast(found[0], wide, n.dtype) if which == 0 else str(found[1])
+    found = w.several("TopK", [x, w.sizes([a.shape[-1]])], 2, largest=int(n.attrs.descending))
+    return w.cast(found[0], wide, n.dtype) if which == 0 else found[1]
 
 
 @row("sort")
@@ -76,8 +78,7 @@ def _cumulative_sum(w: W, n: N) -> str:
 def _begun(w: W, n: N, found: str, axis: int, first: str) -> str:
     """A running value after what it begins with."""
     shape = [1 if d == axis else m for d, m in enumerate(n.shape)]
-    made: str = w.add("Concat", [w.add("Expand", [first, w.sizes(shape)]), found], axis=axis)
-    return made
+    return w.add("Concat", [w.add("Expand", [first, w.sizes(shape)]), found], axis=axis)
 
 
 def _scanned(w: W, n: N, inputs: list[str], axis: int, first: float, d: dt.DType, op: str) -> str:
@@ -96,11 +97,11 @@ def _scanned(w: W, n: N, inputs: list[str], axis: int, first: float, d: dt.DType
         [said(g) for g in given], [said("next"), said("out")],
     )  # fmt: skip
     start = w.add("Expand", [w.number(first, d), w.sizes(shape)]) if shape else w.number(first, d)
-    found = w.add(
+    found = w.several(
         "Scan", [start, *inputs], 2, body=body, num_scan_inputs=len(inputs),
         scan_input_axes=[axis] * len(inputs), scan_output_axes=[axis],
     )  # fmt: skip
-    return str(found[1])
+    return found[1]
 
 
 _BODIES = {
@@ -151,7 +152,7 @@ def _select(w: W, n: N) -> str:
     d = n.casts[0]
     wide = d if d in (dt.float32, dt.float64, dt.int32, dt.int64) else dt.float32
     x = w.cast(w.arg(n, 0), d, wide)
-    found = w.add("TopK", [x, w.sizes([a.shape[-1]])], 2, largest=0)[0]
+    found = w.several("TopK", [x, w.sizes([a.shape[-1]])], 2, largest=0)[0]
     i = w.arg(n, 2, dt.int64) if isinstance(rank, GraphNode) else w.ints([int(rank)])
     picked = w.add("Gather", [found, w.add("Reshape", [i, w.ints([-1])])], axis=-1)
     return w.reshape(w.cast(picked, wide, n.dtype), n.shape)

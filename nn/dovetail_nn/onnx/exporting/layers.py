@@ -7,13 +7,14 @@ functions of these names. What does not fit is written by the parts that the fun
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from dovetail.extend import GraphNode
 
 from .writer import Writer
 
-W, N = Writer, GraphNode
+W: TypeAlias = Writer
+N: TypeAlias = GraphNode
 Layer = tuple[Callable[[W, dict[str, Any]], bool], Callable[[W, dict[str, Any]], str]]
 LAYERS: dict[str, Layer] = {}
 
@@ -52,27 +53,25 @@ def _convolution(dims: int) -> Layer:
 
     def run(w: W, a: dict[str, Any]) -> str:
         pads = [0] * dims if a.get("padding") == "valid" else each(a.get("padding", 0), dims)
-        made: str = w.add(
+        return w.add(
             "Conv", _trimmed(_values(w, a, "input", "weight", "bias")),
             strides=each(a.get("stride", 1), dims), pads=pads * 2,
             dilations=each(a.get("dilation", 1), dims), group=int(a.get("groups", 1)),
             kernel_shape=list(a["weight"].shape[2:]),
         )  # fmt: skip
-        return made
 
     return fits, run
 
 
 def _transposed(dims: int) -> Layer:
     def run(w: W, a: dict[str, Any]) -> str:
-        made: str = w.add(
+        return w.add(
             "ConvTranspose", _trimmed(_values(w, a, "input", "weight", "bias")),
             strides=each(a.get("stride", 1), dims), pads=each(a.get("padding", 0), dims) * 2,
             dilations=each(a.get("dilation", 1), dims), group=int(a.get("groups", 1)),
             output_padding=each(a.get("output_padding", 0), dims),
             kernel_shape=list(a["weight"].shape[2:]),
         )  # fmt: skip
-        return made
 
     return (lambda w, a: _is_batch(a, dims)), run
 
@@ -95,11 +94,10 @@ def _max_pool(dims: int) -> Layer:
         return plain and _is_batch(a, dims) and a["input"].dtype.kind == "f"
 
     def run(w: W, a: dict[str, Any]) -> str:
-        made: str = w.add(
+        return w.add(
             "MaxPool", _values(w, a, "input"), dilations=each(a.get("dilation", 1), dims),
             **_window(a, dims),
         )  # fmt: skip
-        return made
 
     return fits, run
 
@@ -110,11 +108,10 @@ def _average_pool(dims: int) -> Layer:
         return plain and _is_batch(a, dims)
 
     def run(w: W, a: dict[str, Any]) -> str:
-        made: str = w.add(
+        return w.add(
             "AveragePool", _values(w, a, "input"), **_window(a, dims),
             count_include_pad=int(a.get("count_include_pad", True)),
         )  # fmt: skip
-        return made
 
     return fits, run
 
@@ -136,11 +133,10 @@ def _layer_norm_fits(w: W, a: dict[str, Any]) -> bool:
 def _layer_norm(w: W, a: dict[str, Any]) -> str:
     axes = a["normalized_shape"]
     count = len(axes) if isinstance(axes, (tuple, list)) else 1
-    made: str = w.add(
+    return w.add(
         "LayerNormalization", _trimmed(_values(w, a, "input", "weight", "bias")), axis=-count,
         epsilon=float(a.get("eps", 1e-5)),
     )  # fmt: skip
-    return made
 
 
 LAYERS["layer_norm"] = _layer_norm_fits, _layer_norm

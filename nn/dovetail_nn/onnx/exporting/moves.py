@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import dovetail as dt
 import numpy as np
@@ -12,7 +12,8 @@ from dovetail.extend import GraphNode
 
 from .writer import Unknown, Writer, row, size
 
-W, N = Writer, GraphNode
+W: TypeAlias = Writer
+N: TypeAlias = GraphNode
 FAR = 1 << 62
 
 
@@ -24,8 +25,7 @@ def _full(w: W, n: N) -> str:
     one = w.number(n.args[0], n.dtype)
     if not n.shape:
         return one
-    made: str = w.add("Expand", [one, w.sizes(n.shape)])
-    return made
+    return w.add("Expand", [one, w.sizes(n.shape)])
 
 
 @row("arange")
@@ -49,8 +49,7 @@ def _position(w: W, n: N) -> str:
 
 def scalar(w: W, name: str) -> str:
     """A vector of one element as a tensor of no dimensions."""
-    made: str = w.add("Reshape", [name, w.ints([])])
-    return made
+    return w.add("Reshape", [name, w.ints([])])
 
 
 # --- reductions -----------------------------------------------------------------------------------
@@ -107,8 +106,7 @@ def _arg(w: W, n: N) -> str:
     if n.casts[0].kind == "b":
         x = w.cast(x, dt.bool, dt.uint8)
     if len(axes) == 1:
-        made: str = w.add(op, [x], axis=axes[0], keepdims=int(_keeps(n)))
-        return made
+        return w.add(op, [x], axis=axes[0], keepdims=int(_keeps(n)))
     rest = [d for d in range(len(a.shape)) if d not in axes]
     turned = w.add("Transpose", [x], perm=[*rest, *axes])
     flat = w.reshape(turned, [*[a.shape[d] for d in rest], size([a.shape[d] for d in axes])])
@@ -191,8 +189,7 @@ def _as_strided(w: W, n: N) -> str:
     if not offset and size(shape) == size(a.shape) and list(strides) == _steps(shape):
         return w.reshape(x, shape)
     at = w.array(places(shape, strides, offset), dt.int64)
-    made: str = w.add("Gather", [w.flat(x), at], axis=0)
-    return made
+    return w.add("Gather", [w.flat(x), at], axis=0)
 
 
 @row("written")
@@ -210,8 +207,7 @@ def _written(w: W, n: N) -> str:
 
 @row("concat")
 def _concat(w: W, n: N) -> str:
-    made: str = w.add("Concat", w.args(n), axis=n.attrs)
-    return made
+    return w.add("Concat", w.args(n), axis=n.attrs)
 
 
 # --- gathers and scatters -------------------------------------------------------------------------
@@ -232,7 +228,7 @@ def _checked_indices(w: W, n: N) -> str:
 
 @row("gather")
 def _gather(w: W, n: N) -> str:
-    shape, axes, at, asked = n.attrs
+    _, axes, at, _ = n.attrs
     x = _operand(n)
     if len(at) == 1:
         found = _along_one(w, n, x, axes, at[0])
@@ -260,8 +256,7 @@ def _along_one(w: W, n: N, x: N, axes: Sequence[int], at: int) -> str:
             i = w.add("Expand", [w.reshape(i, [lead[d] for d in new]), w.sizes(wanted)])
         else:
             i = w.reshape(i, wanted)
-        made: str = w.add("Gather", [w.value(x), i], axis=at)
-        return made
+        return w.add("Gather", [w.value(x), i], axis=at)
     if new == [at] and rank == len(x.shape):
         if lead != tuple(n.shape):
             i = w.add("Expand", [i, w.sizes(n.shape)])
@@ -284,8 +279,7 @@ def _by_places(w: W, n: N, x: N) -> str:
         i = counted(w, w.arg(n, k + 1), x.shape[a], asked is not None)
         total = w.add("Add", [w.add("Mul", [i, w.number(steps[a], dt.int64)]), total])
     total = w.add("Expand", [total, w.sizes(shape)])
-    made: str = w.add("Gather", [w.flat(w.value(x)), total], axis=0)
-    return made
+    return w.add("Gather", [w.flat(w.value(x)), total], axis=0)
 
 
 _REDUCTION = {"set": "none", "add": "add", "max": "max", "min": "min", "multiply": "mul",

@@ -60,13 +60,17 @@ class Writer:
         self.taken.add(found)
         return found
 
-    def add(self, op: str, inputs: Sequence[str], outputs: int = 1, **attributes: Any) -> Any:
-        """A node; the name of what it gives, or their names where it gives several."""
+    def add(self, op: str, inputs: Sequence[str], **attributes: Any) -> str:
+        """A node; the name of what it gives."""
+        return self.several(op, inputs, 1, **attributes)[0]
+
+    def several(self, op: str, inputs: Sequence[str], outputs: int, **attributes: Any) -> list[str]:
+        """A node; the names of what it gives."""
         made = [self.name(op.lower()) for _ in range(outputs)]
         self.nodes.append(
-            self.onnx.helper.make_node(op, list(inputs), made, self.name(f"{op}"), **attributes)
+            self.onnx.helper.make_node(op, list(inputs), made, self.name(op), **attributes)
         )
-        return made[0] if outputs == 1 else made
+        return made
 
     def need(self, opset: int, what: str) -> None:
         """Raises: Unknown where the opset has no such operator."""
@@ -95,8 +99,7 @@ class Writer:
         """A value in another dtype."""
         if have is want:
             return name
-        made: str = self.add("Cast", [name], to=self.element(want))
-        return made
+        return self.add("Cast", [name], to=self.element(want))
 
     def element(self, d: dt.DType) -> int:
         """The element type of a dtype. Raises: Unknown."""
@@ -134,8 +137,7 @@ class Writer:
 
     def reshape(self, name: str, shape: Sizes) -> str:
         """A value in another shape."""
-        made: str = self.add("Reshape", [name, self.sizes(shape)], allowzero=int(0 in shape))
-        return made
+        return self.add("Reshape", [name, self.sizes(shape)], allowzero=int(0 in shape))
 
     def sizes(self, shape: Sizes) -> str:
         """A shape, or other numbers that follow from shapes."""
@@ -143,13 +145,11 @@ class Writer:
 
     def flat(self, name: str) -> str:
         """A value as a vector."""
-        made: str = self.add("Reshape", [name, self.ints([-1])])
-        return made
+        return self.add("Reshape", [name, self.ints([-1])])
 
     def where(self, condition: str, x: str, y: str) -> str:
         """One or the other, by element."""
-        made: str = self.add("Where", [condition, x, y])
-        return made
+        return self.add("Where", [condition, x, y])
 
     def reduced(self, op: str, name: str, axes: Sizes, keep: bool) -> str:
         """A reduction."""

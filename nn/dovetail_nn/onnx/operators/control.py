@@ -7,8 +7,8 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 
-from . import Call, row
 from .shapes import parts_of, split_at
+from .table import Call, row
 
 Tensor = dt.Tensor
 
@@ -29,7 +29,7 @@ def _if(call: Call, condition: Any) -> tuple[Any, ...]:
 @row("Loop", host=None, folds=False)
 def _loop(call: Call, count: Any = None, condition: Any = None, *carried: Any) -> tuple[Any, ...]:
     body = call.get("body")
-    trips = None if count is None else call.int(count)
+    trips = None if count is None else call.number(count)
     state, rows = list(carried), [[] for _ in range(call.outputs - len(carried))]  # type: ignore[var-annotated]  # of tensors
     goes_on, k = condition is None or _is_true(call, condition), 0
     while goes_on and (trips is None or k < trips):
@@ -130,7 +130,7 @@ def _sequence_at(call: Call, xs: list[Any], place: Any) -> Any:
 
 
 def _place(call: Call, place: Any, n: int) -> int:
-    k = call.int(place)
+    k = call.number(place)
     if not -n <= k < n:
         raise dt.IndexOutOfRange(f"{call.op}: place {k} in a sequence of {n}")
     return k % n
@@ -138,7 +138,7 @@ def _place(call: Call, place: Any, n: int) -> int:
 
 @row("SequenceInsert", host=None, folds=False)
 def _sequence_insert(call: Call, xs: list[Any], x: Any, place: Any = None) -> list[Any]:
-    k = len(xs) if place is None else call.int(place)
+    k = len(xs) if place is None else call.number(place)
     if not -len(xs) <= k <= len(xs):
         raise dt.IndexOutOfRange(f"SequenceInsert: place {k} in a sequence of {len(xs)}")
     made = list(xs)
@@ -169,7 +169,7 @@ def _split_to_sequence(call: Call, x: Tensor, given: Any = None) -> list[Any]:
     sizes = call.ints(given)
     if len(call.array(given).shape) == 0:
         sizes = parts_of(n, -(-n // sizes[0])) if sizes[0] > 0 else []
-        each = call.int(given)
+        each = call.number(given)
         sizes = [min(each, n - k * each) for k in range(-(-n // each))] if each > 0 else []
     if sum(sizes) != n:
         raise dt.ShapeError(f"SplitToSequence: parts of {sizes} from {n}")

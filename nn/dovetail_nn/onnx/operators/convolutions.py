@@ -11,9 +11,10 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 
-from . import Call, row
+from ... import functional
 from .products import clamped, less
 from .shapes import padded
+from .table import Call, row
 
 Tensor = dt.Tensor
 
@@ -113,7 +114,7 @@ def convolved(call: Call, x: Tensor, weight: Tensor, w: Window, group: int) -> T
 
 def _quick(x: Tensor, weight: Tensor, w: Window, group: int) -> Tensor | None:
     """By dt.nn.functional, where that has it."""
-    convolve = getattr(dt.nn.functional, f"conv{len(w.kernel)}d", None)
+    convolve = getattr(functional, f"conv{len(w.kernel)}d", None)
     if convolve is None or x.dtype.kind != "f":
         return None
     if w.begins != w.ends:

@@ -10,7 +10,7 @@ from typing import Any
 import dovetail as dt
 
 from ..library import dtype_of
-from . import Call, row
+from .table import Call, row
 
 Tensor = dt.Tensor
 
@@ -170,7 +170,7 @@ def _elu(call: Call, x: Tensor) -> Tensor:
 @row("Selu")
 def _selu(call: Call, x: Tensor) -> Tensor:
     alpha, gamma = call.get("alpha", 1.6732632423543772), call.get("gamma", 1.0507009873554805)
-    return dt.where(x <= 0, dt.expm1(x) * alpha, x) * gamma
+    return dt.where(x <= 0, dt.expm1(x) * float(alpha), x) * float(gamma)
 
 
 @row("Celu")
@@ -227,14 +227,14 @@ def _swish(call: Call, x: Tensor) -> Tensor:
 
 @row("Binarizer", domain="ai.onnx.ml")
 def _binarizer(call: Call, x: Tensor) -> Tensor:
-    return (x > call.get("threshold", 0.0)).astype(x.dtype)
+    return (x > float(call.get("threshold", 0.0))).astype(x.dtype)
 
 
 def along(call: Call, x: Tensor, f: Callable[[Tensor, int], Tensor]) -> Tensor:
     """A function along an axis; before opset 13, along all axes from one on."""
     if call.version >= 13:
         return f(x, call.axis(call.get("axis", -1), x.ndim))
-    axis = call.axis(call.get("axis", 1), x.ndim + 1)
+    axis = call.cut(call.get("axis", 1), x.ndim)
     flat = x.reshape((math.prod(x.shape[:axis]), math.prod(x.shape[axis:])))
     return f(flat, 1).reshape(x.shape)
 

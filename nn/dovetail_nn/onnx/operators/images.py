@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import dovetail as dt
 import numpy as np
 
-from . import Call, row
+from .table import Call, row
 
 Tensor = dt.Tensor
 
@@ -27,7 +27,8 @@ def _cubic(x: np.ndarray, a: float) -> np.ndarray:
 
 
 def _linear(x: np.ndarray, a: float) -> np.ndarray:
-    return np.maximum(1 - np.abs(x), 0.0)
+    made: np.ndarray = np.maximum(1 - np.abs(x), 0.0)
+    return made
 
 
 def _sources(how: str, n: int, size: int, scale: float, roi: tuple[float, float]) -> np.ndarray:
@@ -54,7 +55,7 @@ def _sources(how: str, n: int, size: int, scale: float, roi: tuple[float, float]
     raise dt.ArgumentError(f"Resize: coordinate_transformation_mode {how!r}")
 
 
-_ROUND = {
+_ROUND: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "round_prefer_floor": lambda x: np.ceil(x - 0.5), "floor": np.floor, "ceil": np.ceil,
     "round_prefer_ceil": lambda x: np.floor(x + 0.5),
 }  # fmt: skip
@@ -127,11 +128,11 @@ def _resize(
         if policy != "stretch":
             factor = (min if policy == "not_larger" else max)(factors)
             factors = [factor] * len(axes)
-            wanted = [int(math.floor(factor * n + 0.5)) for n in have]
+            wanted = [math.floor(factor * n + 0.5) for n in have]
     else:
         assert given is not None
         factors = [float(f) for f in given]
-        wanted = [int(math.floor(f * n)) for f, n in zip(factors, have, strict=True)]
+        wanted = [math.floor(f * n) for f, n in zip(factors, have, strict=True)]
     whole = call.get("coordinate_transformation_mode", "") == "tf_crop_and_resize"
     bounds = call.array(roi).astype(np.float64).reshape(-1) if roi is not None and whole else None
     for i, (a, size, factor) in enumerate(zip(axes, wanted, factors, strict=True)):
@@ -235,8 +236,9 @@ def _grid_sample(call: Call, x: Tensor, grid: Tensor) -> Tensor:
 @row("RoiAlign", folds=False)
 def _roi_align(call: Call, x: Tensor, rois: Tensor, batches: Tensor) -> Tensor:
     height, width = call.get("output_height", 1), call.get("output_width", 1)
-    half = 0.5 if call.get("coordinate_transformation_mode",
-                           "half_pixel" if call.version >= 16 else "") == "half_pixel" else 0.0  # fmt: skip
+    default = "half_pixel" if call.version >= 16 else "output_half_pixel"
+    how = call.get("coordinate_transformation_mode", default)
+    half = 0.5 if how == "half_pixel" else 0.0
     scale, ratio = call.get("spatial_scale", 1.0), call.get("sampling_ratio", 0)
     boxes, which = call.array(rois).astype(np.float64) * scale - half, call.ints(batches)
     parts = []
@@ -244,8 +246,8 @@ def _roi_align(call: Call, x: Tensor, rois: Tensor, batches: Tensor) -> Tensor:
         w, h = x2 - x1, y2 - y1
         if not half:
             w, h = max(w, 1.0), max(h, 1.0)
-        rows = ratio or max(int(math.ceil(h / height)), 1)
-        columns = ratio or max(int(math.ceil(w / width)), 1)
+        rows = ratio or max(math.ceil(h / height), 1)
+        columns = ratio or max(math.ceil(w / width), 1)
         ys = y1 + (np.arange(height * rows) + 0.5) * (h / height / rows)
         xs = x1 + (np.arange(width * columns) + 0.5) * (w / width / columns)
         found = _at_lines(call, _at_lines(call, x[b], ys, 1), xs, 2, call.get("mode", "avg"), ys)
@@ -279,7 +281,7 @@ def _non_max_suppression(
 ) -> np.ndarray:
     """On the host: how many boxes there are depends on values."""
     corners, values = call.array(boxes), call.array(scores)
-    count = 0 if most is None else call.int(most)
+    count = 0 if most is None else call.number(most)
     limit = 0.0 if overlap is None else float(call.array(overlap).reshape(-1)[0])
     threshold = -math.inf if least is None else float(call.array(least).reshape(-1)[0])
     found = []

@@ -8,7 +8,7 @@ from typing import Any
 
 import dovetail as dt
 
-from . import Call, row
+from .table import Call, row
 
 Tensor = dt.Tensor
 
@@ -56,7 +56,8 @@ def _flat_places(shape: tuple[int, ...], columns: tuple[Tensor, ...], rest: int)
     total: Any = 0
     for n, c in zip(shape, columns, strict=False):
         total = total * n + dt.where(c < 0, c + n, c)
-    return total
+    found: Tensor = total
+    return found
 
 
 def scattered(x: Tensor, places: Tensor, values: Tensor, how: str) -> Tensor:

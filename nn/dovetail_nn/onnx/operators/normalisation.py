@@ -7,9 +7,9 @@ from typing import Any
 
 import dovetail as dt
 
-from . import Call, row
 from .convolutions import channels
 from .shapes import padded
+from .table import Call, row
 
 Tensor = dt.Tensor
 

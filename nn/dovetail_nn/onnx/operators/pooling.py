@@ -9,9 +9,9 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 
-from . import Call, row
 from .convolutions import Window, window_of, windows
 from .reductions import _end as end_of
+from .table import Call, row
 
 Tensor = dt.Tensor
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dovetail as dt
 
-from . import Call, row
+from .table import Call, row
 
 Tensor = dt.Tensor
 

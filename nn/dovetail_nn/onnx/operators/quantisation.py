@@ -7,8 +7,8 @@ from typing import Any
 import dovetail as dt
 
 from ..library import dtype_of
-from . import Call, row
 from .products import clamped
+from .table import Call, row
 
 Tensor = dt.Tensor
 

@@ -7,7 +7,7 @@ from typing import Any
 import dovetail as dt
 
 from ..library import dtype_of
-from . import Call, row
+from .table import Call, row
 
 Tensor = dt.Tensor
 
@@ -24,7 +24,7 @@ def _bernoulli(call: Call, x: Tensor) -> Tensor:
 
 
 def _uniform(call: Call, shape: Any, d: dt.DType, device: dt.Device) -> Tensor:
-    low, high = call.get("low", 0.0), call.get("high", 1.0)
+    low, high = float(call.get("low", 0.0)), float(call.get("high", 1.0))
     wide = d if d.itemsize >= 4 else dt.float32
     return (dt.random.rand(*shape, device=device, dtype=wide) * (high - low) + low).astype(d)
 
@@ -32,7 +32,8 @@ def _uniform(call: Call, shape: Any, d: dt.DType, device: dt.Device) -> Tensor:
 def _normal(call: Call, shape: Any, d: dt.DType, device: dt.Device) -> Tensor:
     wide = d if d.itemsize >= 4 else dt.float32
     drawn = dt.random.randn(*shape, device=device, dtype=wide)
-    return (drawn * call.get("scale", 1.0) + call.get("mean", 0.0)).astype(d)
+    scale, mean = float(call.get("scale", 1.0)), float(call.get("mean", 0.0))
+    return (drawn * scale + mean).astype(d)
 
 
 @row("RandomUniform", folds=False)

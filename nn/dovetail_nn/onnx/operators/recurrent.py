@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import dovetail as dt
 
-from . import Call, row
+from .table import Call, row
 
 Tensor = dt.Tensor
 States: TypeAlias = tuple[Tensor, ...]
@@ -60,10 +60,7 @@ def _run(
     count = xs.shape[0]
     places = dt.arange(count, device=xs.device)
     if backwards:
-        if lengths is None:
-            xs = dt.flip(xs, axis=0)
-        else:
-            xs = _turned(xs, lengths)
+        xs = dt.flip(xs, axis=0) if lengths is None else _turned(xs, lengths)
 
     def one(states: States, x: Any) -> tuple[States, Tensor]:
         made = step(x[0], states)

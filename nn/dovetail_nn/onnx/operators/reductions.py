@@ -9,7 +9,7 @@ from typing import Any
 
 import dovetail as dt
 
-from . import Call, row
+from .table import Call, row
 
 Tensor = dt.Tensor
 Of = Callable[[Tensor, tuple[int, ...], bool], Tensor]
@@ -104,7 +104,7 @@ row("ArgMin")(partial(_arg, dt.argmin))
 
 
 def _running(f: Callable[..., Tensor], first: int, call: Call, x: Tensor, given: Any) -> Tensor:
-    axis = call.axis(call.int(given), x.ndim)
+    axis = call.axis(call.number(given), x.ndim)
     x = dt.flip(x, axis=axis) if call.get("reverse", 0) else x
     if call.get("exclusive", 0):
         found = f(x, axis=axis, dtype=x.dtype, include_initial=True)
@@ -123,7 +123,7 @@ row("CumProd", host=(1,))(partial(_running, dt.cumulative_prod, 1))
 @row("TopK", host=(1,))
 def _top_k(call: Call, x: Tensor, k: Any = None) -> tuple[Tensor, Tensor]:
     axis = call.axis(call.get("axis", -1), x.ndim)
-    count = call.get("k") if k is None else call.int(k)
+    count = call.get("k") if k is None else call.number(k)
     if not 0 <= count <= x.shape[axis]:
         raise dt.ArgumentError(f"TopK: k is {count}, of {x.shape[axis]}")
     order = dt.argsort(x, axis=axis, descending=bool(call.get("largest", 1)), stable=True)

@@ -9,7 +9,7 @@ import dovetail as dt
 import numpy as np
 
 from ..library import dtype_of, numpy_dtype
-from . import Call, row
+from .table import Call, row
 
 Tensor = dt.Tensor
 
@@ -64,8 +64,7 @@ def _reshape(call: Call, x: Tensor, shape: Any) -> Tensor:
 
 @row("Flatten")
 def _flatten(call: Call, x: Tensor) -> Tensor:
-    axis = call.get("axis", 1)
-    axis = axis + x.ndim if axis < 0 else axis
+    axis = call.cut(call.get("axis", 1), x.ndim)
     return dt.reshape(x, (math.prod(x.shape[:axis]), math.prod(x.shape[axis:])))
 
 
@@ -255,7 +254,7 @@ def _eye_like(call: Call, x: Tensor) -> Tensor:
 
 @row("Trilu", host=(1,))
 def _trilu(call: Call, x: Tensor, k: Any = None) -> Tensor:
-    place = 0 if k is None else call.int(k)
+    place = 0 if k is None else call.number(k)
     n = x.shape[-1] + x.shape[-2]
     return (dt.triu if call.get("upper", 1) else dt.tril)(x, k=max(-n, min(place, n)))
 

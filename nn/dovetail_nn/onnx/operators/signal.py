@@ -8,7 +8,7 @@ import dovetail as dt
 import numpy as np
 
 from ..library import dtype_of
-from . import Call, row
+from .table import Call, row
 
 Tensor = dt.Tensor
 
@@ -19,12 +19,12 @@ def _pairs(z: Tensor) -> Tensor:
 
 @row("DFT", host=(1, 2), folds=False)
 def _dft(call: Call, x: Tensor, length: Any = None, axis: Any = None) -> Tensor:
-    at = call.get("axis", 1) if axis is None else call.int(axis)
+    at = call.get("axis", 1) if axis is None else call.number(axis)
     if call.version >= 20 and axis is None:
         at = -2
     at = call.axis(at, x.ndim)
     inverse, half = bool(call.get("inverse", 0)), bool(call.get("onesided", 0))
-    n = x.shape[at] if length is None else call.int(length)
+    n = x.shape[at] if length is None else call.number(length)
     is_real = x.shape[-1] == 1
     if inverse and half:
         whole = x[..., 0] + 1j * x[..., 1]
@@ -42,9 +42,9 @@ def _dft(call: Call, x: Tensor, length: Any = None, axis: Any = None) -> Tensor:
 def _stft(
     call: Call, x: Tensor, step: Any, window: Tensor | None = None, length: Any = None
 ) -> Tensor:
-    hop = call.int(step)
+    hop = call.number(step)
     if length is not None:
-        size = call.int(length)
+        size = call.number(length)
     elif window is not None:
         size = window.shape[0]
     else:
@@ -65,7 +65,7 @@ def _stft(
 @row("MelWeightMatrix", host=(0, 1, 2, 3, 4), folds=False)
 def _mel(call: Call, bins: Any, size: Any, rate: Any, low: Any, high: Any) -> np.ndarray:
     """Triangles between places that are even on the mel scale."""
-    count, points = call.int(bins), call.int(size) // 2 + 1
+    count, points = call.number(bins), call.number(size) // 2 + 1
     ends = [float(call.array(v).reshape(-1)[0]) for v in (low, high)]
     d = dtype_of(call.get("output_datatype", 1), "MelWeightMatrix")
     if not 0 <= count <= 1 << 16 or not 0 <= points <= 1 << 20:
@@ -73,7 +73,7 @@ def _mel(call: Call, bins: Any, size: Any, rate: Any, low: Any, high: Any) -> np
     first, last = (2595 * np.log10(1 + e / 700) for e in ends)
     mels = first + np.arange(count + 2) * ((last - first) / (count + 2))
     edges = 700 * (10 ** (mels / 2595) - 1)
-    at = np.floor((call.int(size) + 1) * edges / call.int(rate)).astype(np.int64)
+    at = np.floor((call.number(size) + 1) * edges / call.number(rate)).astype(np.int64)
     made = np.zeros((points, count))
     for i in range(count):
         low_at, middle, high_at = at[i : i + 3]

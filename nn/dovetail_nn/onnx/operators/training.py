@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dovetail as dt
 
-from . import Call, row
+from .table import Call, row
 
 Tensor = dt.Tensor
 DOMAIN = "ai.onnx.preview.training"
@@ -45,7 +45,7 @@ def _adam(call: Call, rate: Tensor, t: Tensor, *given: Tensor) -> tuple[Tensor, 
 @row("Momentum", domain=DOMAIN, host=(1,), folds=False)
 def _momentum(call: Call, rate: Tensor, t: object, *given: Tensor) -> tuple[Tensor, ...]:
     n, a = len(given) // 3, call.get("alpha")
-    b = call.get("beta") if call.int(t) > 0 else 1.0
+    b = call.get("beta") if call.number(t) > 0 else 1.0
     xs, vs = [], []
     for x, g, v in zip(given[:n], given[n : 2 * n], given[2 * n :], strict=True):
         g = g + x * call.get("norm_coefficient", 0.0)
