@@ -140,7 +140,16 @@ def check(
 
 
 @pytest.mark.parametrize(("name", "given", "value"), CASES, ids=IDS)
-@pytest.mark.parametrize("d", ["float64", "float32"])
+@pytest.mark.parametrize(
+    ("device", "d"),
+    [
+        ("reference", "float64"),
+        ("reference", "float32"),
+        pytest.param("cpu", "float64", marks=pytest.mark.exhaustive),
+        pytest.param("cpu", "float32", marks=pytest.mark.exhaustive),
+    ],
+    indirect=["device"],
+)
 def test_values_and_gradients(
     device: dt.Device, name: str, given: dict[str, Any], value: Any, d: str
 ) -> None:
@@ -251,6 +260,11 @@ def test_every_pair_that_pytorch_has_is_here() -> None:
     assert ("Normal", "Gumbel") in ALL and ("Uniform", "Pareto") in ALL
 
 
+@pytest.mark.parametrize(
+    "device",
+    ["reference", pytest.param("cpu", marks=pytest.mark.exhaustive)],
+    indirect=True,
+)
 @pytest.mark.parametrize(("first", "second"), ALL, ids=[f"{f}-{s}" for f, s in ALL])
 def test_divergences(device: dt.Device, first: str, second: str) -> None:
     left, right = PAIRS[first], PAIRS[second]

@@ -206,7 +206,10 @@ class Poisson(ExponentialFamily):
     def sample(self, sample_shape: Sizes = (), *, generator: Generator | None = None) -> Tensor:
         shape = self._extended_shape(sample_shape)
         with dt.no_grad():
-            return dt.random.poisson(self.rate, shape, dtype=self.rate.dtype, generator=generator)
+            return dt.random.poisson(  # of a number one of two ways is enough
+                self._given("rate"), shape, dtype=self.rate.dtype, device=self.rate.device,
+                generator=generator,
+            )  # fmt: skip
 
     def log_prob(self, value: Value) -> Tensor:
         x = self._taken(value)

@@ -138,6 +138,11 @@ class Distribution:
         x: Tensor = self.__dict__[name]
         return dt.log(x)
 
+    def _given(self, name: str) -> Value:
+        """A parameter: a number where it was given as one."""
+        found: Value = self._numbers.get(name, self.__dict__[name])
+        return found
+
     def _check_parameters(self) -> None:
         asked: list[tuple[str, Constraint, Any, Any]] = []
         with dt.no_grad():

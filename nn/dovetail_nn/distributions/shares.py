@@ -109,9 +109,6 @@ class Beta(ExponentialFamily):
         shape = self._take(concentration1=concentration1, concentration0=concentration0)
         super().__init__(shape, (), validate_args)
 
-    def _both(self) -> Tensor:
-        return dt.stack([self.concentration1, self.concentration0], axis=-1)
-
     @property
     def mean(self) -> Tensor:
         return self.concentration1 / (self.concentration1 + self.concentration0)
@@ -131,8 +128,8 @@ class Beta(ExponentialFamily):
         return a * b / (total * total * (total + 1.0))
 
     def rsample(self, sample_shape: Sizes = (), *, generator: Generator | None = None) -> Tensor:
-        shape = (*self._extended_shape(sample_shape), 2)
-        return noise.dirichlet(self._both(), shape, generator)[..., 0]
+        shape = self._extended_shape(sample_shape)
+        return noise.beta(self.concentration1, self.concentration0, shape, generator)
 
     def _log_beta(self) -> Tensor:
         a, b = self.concentration1, self.concentration0
