@@ -125,7 +125,7 @@ class Held(NamedTuple):
         total, strides = zero, self.strides
         for k in self.order:
             for i, v in enumerate(at.get(k, ())):
-                total = total + v * number(site, f"by_{k}{i}_{operand}", strides[k][i])
+                total = total + v * number(site, f"by_{k}{i}_{operand % 9}", strides[k][i])
         return total
 
     def channel(self, site: KernelSite, g: Value, c: Value) -> Value:
