@@ -114,14 +114,8 @@ class OpSite:
 
     def put(self, operand: int, value: Value, *at: Value, when: Value | None = None) -> Store:
         """The store of an operand's element, as an effect for a loop."""
-        return self.put_element(operand, value, self.index(operand, at), when)
-
-    def put_element(
-        self, operand: int, value: Value, index: Value, when: Value | None = None
-    ) -> Store:
-        """The same of the element at a linear index."""
         stored = convert(value, self._operands[operand].dtype)
-        return Store(self._buffer(operand), index, stored, when)
+        return Store(self._buffer(operand), self.index(operand, at), stored, when)
 
     def stored(self, value: Value, *at: Value, when: Value | None = None) -> Store:
         """The store of a result's element, as an effect for a loop."""

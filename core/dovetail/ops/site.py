@@ -75,11 +75,6 @@ class KernelSite(Protocol):
     def put(self, operand: int, value: Value, *at: Value, when: Value | None = None) -> Store:
         """The store of an operand's element, as an effect for a loop."""
 
-    def put_element(
-        self, operand: int, value: Value, index: Value, when: Value | None = None
-    ) -> Store:
-        """The same of the element at a linear index."""
-
     def stored(self, value: Value, *at: Value, when: Value | None = None) -> Store:
         """The store of a result's element, as an effect for a loop."""
 

@@ -2,6 +2,7 @@
 
 from . import (
     activations,
+    adaptive,
     along_axis,
     attention,
     classes,
@@ -12,10 +13,13 @@ from . import (
     losses,
     multi_head,
     normalization,
+    pooling,
     products,
     recurrent,
+    resampling,
 )
 from .activations import *
+from .adaptive import *
 from .along_axis import *
 from .attention import *
 from .classes import *
@@ -26,11 +30,14 @@ from .embeddings import *
 from .losses import *
 from .multi_head import *
 from .normalization import *
+from .pooling import *
 from .products import *
 from .recurrent import *
+from .resampling import *
 
 __all__: list[str] = [
     *activations.__all__,
+    *adaptive.__all__,
     *along_axis.__all__,
     *attention.__all__,
     *classes.__all__,
@@ -41,6 +48,8 @@ __all__: list[str] = [
     *losses.__all__,
     *multi_head.__all__,
     *normalization.__all__,
+    *pooling.__all__,
     *products.__all__,
     *recurrent.__all__,
+    *resampling.__all__,
 ]

@@ -248,8 +248,8 @@ def _same(op: str, name: str, given: Tensor, x: Tensor) -> None:
     """Raises: DTypeError, DeviceError."""
     if given.dtype is not x.dtype:
         raise dt.DTypeError(
-            f"{op}: an input of {x.dtype.name} and a {name} of {given.dtype.name}; bring them together by "
-            "x.astype(dtype)"
+            f"{op}: an input of {x.dtype.name} and a {name} of {given.dtype.name}; bring them "
+            "together by x.astype(dtype)"
         )
     if given.device is not x.device:
         raise dt.DeviceError(

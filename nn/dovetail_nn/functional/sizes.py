@@ -12,6 +12,7 @@ __all__: list[str] = []
 
 Tensor: TypeAlias = dt.Tensor
 Sizes: TypeAlias = int | Sequence[int]
+NAMES = {1: ("length",), 2: ("h", "w"), 3: ("d", "h", "w")}
 LARGEST = 1 << 40
 
 
@@ -32,8 +33,7 @@ def batched(op: str, x: object, axes: int) -> tuple[Tensor, bool]:
     """An input of (n, channels, *axes), and whether it had the batch. Raises: ShapeError."""
     found = required(op, x)
     if found.ndim not in (axes + 1, axes + 2):
-        wanted = ", ".join(["channels", *(["length", "height", "width", "depth"][:1] if axes == 1 else
-                            ["depth", "height", "width"][-axes:])])  # fmt: skip
+        wanted = "channels, " + ", ".join(NAMES[axes])
         raise dt.ShapeError(
             f"{op}: an input of shape {found.shape}; it is (n, {wanted}), or ({wanted}) of one"
         )

@@ -1,0 +1,221 @@
+"""Pooling into as many windows as asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import TypeAlias
+
+import dovetail as dt
+from dovetail.extend import arguments
+
+from .pooling import averaged
+from .sizes import batched, sizes, unbatched
+from .windows import Windows, largest, require_numbers
+
+__all__ = [
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
+    "adaptive_max_pool2d", "adaptive_max_pool3d",
+]  # fmt: skip
+
+Tensor: TypeAlias = dt.Tensor
+Output: TypeAlias = int | Sequence[int | None] | None
+Found: TypeAlias = Tensor | tuple[Tensor, Tensor]
+
+
+def _asked(op: str, output_size: Output, within: Sequence[int]) -> tuple[int, ...]:
+    """How many windows there are along each axis; None: as many as elements."""
+    if isinstance(output_size, (list, tuple)):
+        given = list(output_size)
+    else:
+        given = [output_size] * len(within)
+    if len(given) != len(within):
+        raise dt.ArgumentError(
+            f"{op}: output_size={output_size!r} has {len(given)} sizes for {len(within)} axes"
+        )
+    filled = tuple([n if m is None else m for m, n in zip(given, within, strict=True)])
+    return sizes(op, filled, "output_size", len(within))
+
+
+def _spans(n: int, m: int) -> list[tuple[int, int]]:
+    """Where each of m windows of n elements starts and ends."""
+    return [(i * n // m, -(-(i + 1) * n // m)) for i in range(m)]
+
+
+def _adaptive(
+    op: str, input: Tensor, output_size: Output, axes: int
+) -> tuple[Tensor, bool, tuple[int, ...], bool]:
+    x, had = batched(op, input, axes)
+    if 0 in x.shape[2:]:
+        raise dt.ShapeError(f"{op}: an input of shape {x.shape} has no elements to take")
+    counts = _asked(op, output_size, x.shape[2:])
+    even = all(m and n % m == 0 for n, m in zip(x.shape[2:], counts, strict=True))
+    return x, had, counts, even
+
+
+def _adaptive_avg(axes: int, input: Tensor, output_size: Output) -> Tensor:
+    op = f"adaptive_avg_pool{axes}d"
+    x, had, counts, even = _adaptive(op, input, output_size, axes)
+    require_numbers(op, x, "f")
+    if even:
+        kernel = tuple([n // m for n, m in zip(x.shape[2:], counts, strict=True)])
+        return unbatched(averaged(axes, x, kernel, None, 0, False, True, None, op), had)
+    found = x.astype(dt.float32) if x.dtype.itemsize < 4 else x
+    for a, m in enumerate(counts):
+        found = _mean_along(found, 2 + a, m)
+    return unbatched(found.astype(x.dtype), had)
+
+
+def _mean_along(x: Tensor, axis: int, m: int) -> Tensor:
+    n = x.shape[axis]
+    if m == n:
+        return x
+    spans = _spans(n, m)
+    total: Tensor | None = None
+    column = (-1, *(1,) * (x.ndim - axis - 1))
+    for i in range(max((b - a for a, b in spans), default=1)):
+        at = dt.asarray([min(a + i, b - 1) for a, b in spans], dtype=dt.int64, device=x.device)
+        part = dt.take(x, at, axis=axis)
+        if i and any(a + i >= b for a, b in spans):
+            there = dt.asarray([a + i < b for a, b in spans], device=x.device).reshape(column)
+            part = dt.where(there, part, 0.0)
+        total = part if total is None else total + part
+    assert total is not None
+    lengths = dt.asarray([b - a for a, b in spans], dtype=x.dtype, device=x.device)
+    return total / lengths.reshape(column)
+
+
+def adaptive_avg_pool1d(input: Tensor, output_size: Output) -> Tensor:
+    """The means of as many windows of signals as asked for, which cover them evenly.
+
+    `output_size`: how many; None for as many as elements. Window i of m reaches from i * n / m,
+    downwards, to (i + 1) * n / m, upwards.
+    Shapes: (n, c, length) or (c, length); the result has as many windows as last axis.
+    Dtypes: floats; float16 and bfloat16 are summed in float32.
+    Raises: ShapeError, ArgumentError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([[1.0, 2.0, 3.0]], device="reference")
+    >>> dt.nn.functional.adaptive_avg_pool1d(x, 2).tolist()
+    [[1.5, 2.5]]
+    """
+    return _adaptive_avg(1, input, output_size)
+
+
+def adaptive_avg_pool2d(input: Tensor, output_size: Output) -> Tensor:
+    """The means of as many windows of images as asked for; see `adaptive_avg_pool1d`.
+
+    Shapes: (n, c, h, w) or (c, h, w); the result has as many windows as last axes.
+    Dtypes: floats; float16 and bfloat16 are summed in float32.
+    Raises: ShapeError, ArgumentError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> x = dt.arange(16.0, device="reference").reshape((1, 4, 4))
+    >>> dt.nn.functional.adaptive_avg_pool2d(x, 1).tolist()
+    [[[7.5]]]
+    """
+    return _adaptive_avg(2, input, output_size)
+
+
+def adaptive_avg_pool3d(input: Tensor, output_size: Output) -> Tensor:
+    """The means of as many windows of volumes as asked for; see `adaptive_avg_pool1d`.
+
+    Shapes: (n, c, d, h, w) or (c, d, h, w); the result has as many windows as last axes.
+    Dtypes: floats; float16 and bfloat16 are summed in float32.
+    Raises: ShapeError, ArgumentError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> x = dt.arange(8.0, device="reference").reshape((1, 2, 2, 2))
+    >>> dt.nn.functional.adaptive_avg_pool3d(x, (None, 1, 1)).tolist()
+    [[[[1.5]], [[5.5]]]]
+    """
+    return _adaptive_avg(3, input, output_size)
+
+
+def _adaptive_max(axes: int, input: Tensor, output_size: Output, return_indices: bool) -> Found:
+    op = f"adaptive_max_pool{axes}d"
+    x, had, counts, even = _adaptive(op, input, output_size, axes)
+    require_numbers(op, x)
+    arguments.flag(op, return_indices, "return_indices")
+    if even:
+        kernel = tuple([n // m for n, m in zip(x.shape[2:], counts, strict=True)])
+        w = Windows(op, x, kernel, None, 0, 1, False, axes)
+        taps, places = w.taps(x), lambda t: w.places(t, x.device)
+    else:
+        spans = [_spans(n, m) for n, m in zip(x.shape[2:], counts, strict=True)]
+        taps, places = _uneven(x, spans), lambda t: _uneven_places(x, spans, t)
+    best, place = largest(taps, places if return_indices else None)
+    best = unbatched(best, had)
+    return best if place is None else (best, unbatched(place, had))
+
+
+Spans: TypeAlias = list[list[tuple[int, int]]]
+
+
+def _at(spans: list[tuple[int, int]], i: int, device: dt.Device) -> Tensor:
+    """Element i of each window, the last one where it has no more."""
+    return dt.asarray([min(a + i, b - 1) for a, b in spans], dtype=dt.int64, device=device)
+
+
+def _uneven(x: Tensor, spans: Spans) -> Iterator[tuple[tuple[int, ...], Tensor]]:
+    longest = [max((b - a for a, b in along), default=1) for along in spans]
+    for tap in product(*map(range, longest)):
+        part = x
+        for a, i in enumerate(tap):
+            part = dt.take(part, _at(spans[a], i, x.device), axis=2 + a)
+        yield tap, part
+
+
+def _uneven_places(x: Tensor, spans: Spans, tap: tuple[int, ...]) -> Tensor:
+    total: Tensor | None = None
+    for a, i in enumerate(tap):
+        at = _at(spans[a], i, x.device).reshape((-1, *(1,) * (len(tap) - a - 1)))
+        total = at if total is None else total * x.shape[2 + a] + at
+    assert total is not None
+    return total
+
+
+def adaptive_max_pool1d(input: Tensor, output_size: Output, return_indices: bool = False) -> Found:
+    """The largest elements of as many windows of signals as asked for.
+
+    See `adaptive_avg_pool1d` for the windows, `max_pool1d` for what comes back.
+    Shapes: (n, c, length) or (c, length); the result has as many windows as last axis.
+    Dtypes: real numbers.
+    Raises: ShapeError, ArgumentError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([[1.0, 2.0, 3.0]], device="reference")
+    >>> dt.nn.functional.adaptive_max_pool1d(x, 2).tolist()
+    [[2.0, 3.0]]
+    """
+    return _adaptive_max(1, input, output_size, return_indices)
+
+
+def adaptive_max_pool2d(input: Tensor, output_size: Output, return_indices: bool = False) -> Found:
+    """The largest elements of as many windows of images as asked for; see `adaptive_max_pool1d`.
+
+    Shapes: (n, c, h, w) or (c, h, w); the result has as many windows as last axes.
+    Dtypes: real numbers.
+    Raises: ShapeError, ArgumentError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> x = dt.arange(16.0, device="reference").reshape((1, 4, 4))
+    >>> dt.nn.functional.adaptive_max_pool2d(x, 1).tolist()
+    [[[15.0]]]
+    """
+    return _adaptive_max(2, input, output_size, return_indices)
+
+
+def adaptive_max_pool3d(input: Tensor, output_size: Output, return_indices: bool = False) -> Found:
+    """The largest elements of as many windows of volumes as asked for; see `adaptive_max_pool1d`.
+
+    Shapes: (n, c, d, h, w) or (c, d, h, w); the result has as many windows as last axes.
+    Dtypes: real numbers.
+    Raises: ShapeError, ArgumentError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> x = dt.arange(8.0, device="reference").reshape((1, 2, 2, 2))
+    >>> dt.nn.functional.adaptive_max_pool3d(x, (None, 1, 1)).tolist()
+    [[[[3.0]], [[7.0]]]]
+    """
+    return _adaptive_max(3, input, output_size, return_indices)

@@ -1,0 +1,379 @@
+"""What windows of a grid come to: their largest elements, their means, their norms."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import dovetail as dt
+from dovetail.extend import arguments, required
+
+from .sizes import Sizes, batched, sizes, unbatched
+from .windows import Windows, largest, require_numbers
+
+__all__ = [
+    "avg_pool1d", "avg_pool2d", "avg_pool3d", "lp_pool1d", "lp_pool2d", "lp_pool3d", "max_pool1d",
+    "max_pool2d", "max_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d",
+]  # fmt: skip
+
+Tensor: TypeAlias = dt.Tensor
+Found: TypeAlias = Tensor | tuple[Tensor, Tensor]
+
+
+# --- the largest ----------------------------------------------------------------------------------
+
+
+def _least(x: Tensor) -> float:
+    if x.dtype.kind == "f":
+        return -math.inf
+    return int(dt.iinfo(x.dtype).min)
+
+
+def _max_pool(
+    axes: int, input: Tensor, kernel_size: Sizes, stride: Sizes | None, padding: Sizes,
+    dilation: Sizes, ceil_mode: bool, return_indices: bool,
+) -> Found:  # fmt: skip
+    op = f"max_pool{axes}d"
+    x, had = batched(op, input, axes)
+    require_numbers(op, x)
+    arguments.flag(op, return_indices, "return_indices")
+    w = Windows(op, x, kernel_size, stride, padding, dilation, ceil_mode, axes)
+    taps = w.taps(w.around(x, _least(x)))
+    best, place = largest(taps, (lambda t: w.places(t, x.device)) if return_indices else None)
+    best = unbatched(best, had)
+    return best if place is None else (best, unbatched(place, had))
+
+
+def max_pool1d(
+    input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
+    dilation: Sizes = 1, ceil_mode: bool = False, return_indices: bool = False,
+) -> Found:  # fmt: skip
+    """The largest element of each window of signals.
+
+    `stride`: how far windows are apart, without one as far as they are long; `padding`: how many
+    elements less than any come before and after; `dilation`: how far a window's elements are apart;
+    `ceil_mode`: whether windows that begin within and end beyond the end count; `return_indices`:
+    whether a tensor of where they are in the input comes too, as `max_unpool1d` takes it.
+    Shapes: (n, c, length) or (c, length); the result has as many windows as last axis.
+    Dtypes: real numbers. NaN is larger than any number.
+    Gradient: to the element that is the result; of equal ones to the first.
+    Raises: ShapeError, ArgumentError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([[1.0, 3.0, 2.0, 5.0, 4.0]], device="reference")
+    >>> dt.nn.functional.max_pool1d(x, 2).tolist()
+    [[3.0, 5.0]]
+    """
+    return _max_pool(
+        1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
+    )  # fmt: skip
+
+
+def max_pool2d(
+    input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
+    dilation: Sizes = 1, ceil_mode: bool = False, return_indices: bool = False,
+) -> Found:  # fmt: skip
+    """The largest element of each window of images; see `max_pool1d`.
+
+    Shapes: (n, c, h, w) or (c, h, w); the result has as many windows as last axes. Places are
+    counted row by row.
+    Dtypes: real numbers.
+    Raises: ShapeError, ArgumentError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> x = dt.arange(16.0, device="reference").reshape((1, 4, 4))
+    >>> dt.nn.functional.max_pool2d(x, 2).tolist()
+    [[[5.0, 7.0], [13.0, 15.0]]]
+    """
+    return _max_pool(
+        2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
+    )  # fmt: skip
+
+
+def max_pool3d(
+    input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
+    dilation: Sizes = 1, ceil_mode: bool = False, return_indices: bool = False,
+) -> Found:  # fmt: skip
+    """The largest element of each window of volumes; see `max_pool1d`.
+
+    Shapes: (n, c, d, h, w) or (c, d, h, w); the result has as many windows as last axes.
+    Dtypes: real numbers.
+    Raises: ShapeError, ArgumentError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> x = dt.arange(8.0, device="reference").reshape((1, 2, 2, 2))
+    >>> dt.nn.functional.max_pool3d(x, 2).tolist()
+    [[[[7.0]]]]
+    """
+    return _max_pool(
+        3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices
+    )  # fmt: skip
+
+
+# --- the largest, put back ------------------------------------------------------------------------
+
+
+def _max_unpool(
+    axes: int, input: Tensor, indices: Tensor, kernel_size: Sizes, stride: Sizes | None,
+    padding: Sizes, output_size: Sequence[int] | None,
+) -> Tensor:  # fmt: skip
+    op = f"max_unpool{axes}d"
+    x, had = batched(op, input, axes)
+    at = required(op, indices)
+    if at.shape != required(op, input).shape:
+        raise dt.ShapeError(f"{op}: indices of shape {at.shape} for an input of {input.shape}")
+    kernel = sizes(op, kernel_size, "kernel_size", axes, 1)
+    by = kernel if stride is None else sizes(op, stride, "stride", axes, 1)
+    low = sizes(op, padding, "padding", axes)
+    steps = zip(x.shape[2:], by, low, kernel, strict=True)
+    made = tuple([(n - 1) * s - 2 * p + k for n, s, p, k in steps])
+    if output_size is not None:
+        made = sizes(op, tuple(output_size)[-axes:], "output_size", axes, 1)
+    if min(made) < 1:
+        raise dt.ShapeError(f"{op}: an input of shape {input.shape} would give {made} elements")
+    lead = x.shape[:2]
+    rows = dt.zeros((*lead, math.prod(made)), dtype=x.dtype, device=x.device)
+    places = at.reshape((*lead, -1)).astype(dt.int64)
+    found = dt.put_along_axis(rows, places, x.reshape((*lead, -1)), axis=-1)
+    return unbatched(found.reshape((*lead, *made)), had)
+
+
+def max_unpool1d(
+    input: Tensor, indices: Tensor, kernel_size: Sizes, stride: Sizes | None = None,
+    padding: Sizes = 0, output_size: Sequence[int] | None = None,
+) -> Tensor:  # fmt: skip
+    """Signals of zeros with the largest elements of windows where `max_pool1d` found them.
+
+    `output_size`: how long they are, where several lengths have as many windows.
+    Shapes: those of `max_pool1d`, back.
+    Dtypes: real numbers; `indices` integers.
+    Raises: ShapeError, ArgumentError, IndexOutOfRange, DTypeError.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([[1.0, 3.0, 2.0, 5.0]], device="reference")
+    >>> dt.nn.functional.max_unpool1d(*dt.nn.functional.max_pool1d(x, 2, return_indices=True), 2)
+    Tensor([[0., 3., 0., 5.]], device='reference')
+    """
+    return _max_unpool(1, input, indices, kernel_size, stride, padding, output_size)
+
+
+def max_unpool2d(
+    input: Tensor, indices: Tensor, kernel_size: Sizes, stride: Sizes | None = None,
+    padding: Sizes = 0, output_size: Sequence[int] | None = None,
+) -> Tensor:  # fmt: skip
+    """Images of zeros with the largest elements of windows in their places; see `max_unpool1d`.
+
+    Shapes: those of `max_pool2d`, back.
+    Dtypes: real numbers; `indices` integers.
+    Raises: ShapeError, ArgumentError, IndexOutOfRange, DTypeError.
+
+    >>> import dovetail as dt
+    >>> x, at = dt.ones((1, 1, 1), device="reference"), dt.zeros((1, 1, 1), device="reference")
+    >>> dt.nn.functional.max_unpool2d(x, at.astype(dt.int64), 2).tolist()
+    [[[1.0, 0.0], [0.0, 0.0]]]
+    """
+    return _max_unpool(2, input, indices, kernel_size, stride, padding, output_size)
+
+
+def max_unpool3d(
+    input: Tensor, indices: Tensor, kernel_size: Sizes, stride: Sizes | None = None,
+    padding: Sizes = 0, output_size: Sequence[int] | None = None,
+) -> Tensor:  # fmt: skip
+    """Volumes of zeros with the largest elements of windows in their places; see `max_unpool1d`.
+
+    Shapes: those of `max_pool3d`, back.
+    Dtypes: real numbers; `indices` integers.
+    Raises: ShapeError, ArgumentError, IndexOutOfRange, DTypeError.
+
+    >>> import dovetail as dt
+    >>> x = dt.ones((1, 1, 1, 1), device="reference")
+    >>> at = dt.zeros((1, 1, 1, 1), dtype=dt.int64, device="reference")
+    >>> dt.nn.functional.max_unpool3d(x, at, (1, 1, 2)).tolist()
+    [[[[1.0, 0.0]]]]
+    """
+    return _max_unpool(3, input, indices, kernel_size, stride, padding, output_size)
+
+
+# --- means ----------------------------------------------------------------------------------------
+
+
+def averaged(
+    axes: int, input: Tensor, kernel_size: Sizes, stride: Sizes | None, padding: Sizes,
+    ceil_mode: bool, count_include_pad: bool, divisor_override: int | None, op: str = "",
+) -> Tensor:  # fmt: skip
+    op = op or f"avg_pool{axes}d"
+    x, had = batched(op, input, axes)
+    require_numbers(op, x, "f")
+    arguments.flag(op, count_include_pad, "count_include_pad")
+    w = Windows(op, x, kernel_size, stride, padding, 1, ceil_mode, axes)
+    if (
+        divisor_override is not None
+        and arguments.integer(op, divisor_override, "divisor_override") == 0
+    ):
+        raise dt.ArgumentError(f"{op}: divisor_override=0; it is not 0")
+    wide = x.astype(dt.float32) if x.dtype.itemsize < 4 else x
+    total: Tensor | None = None
+    if w.are_parts:
+        total = dt.sum(w.parts(wide), axis=tuple(range(-axes, 0)))
+    else:
+        for _, part in w.taps(w.around(wide, 0.0)):
+            total = part if total is None else total + part
+    assert total is not None
+    if divisor_override is not None:
+        found = total / divisor_override
+    else:
+        found = _by_counts(total, w, count_include_pad)
+    return unbatched(found.astype(x.dtype), had)
+
+
+def _by_counts(total: Tensor, w: Windows, with_padding: bool) -> Tensor:
+    """Sums of windows, divided by how many elements these have."""
+    counts = []
+    steps = zip(w.within, w.kernel, w.stride, w.padding, w.counts, strict=True)
+    for n, k, s, p, m in steps:
+        first, last = (-p, n + p) if with_padding else (0, n)
+        starts = [i * s - p for i in range(m)]
+        counts.append([min(a + k, last) - max(a, first) for a in starts])
+    if all(len(set(along)) == 1 for along in counts):
+        return total / math.prod(along[0] for along in counts)
+    number: Tensor | None = None
+    for a, along in enumerate(counts):
+        here = dt.asarray(along, dtype=total.dtype, device=total.device)
+        here = here.reshape((-1, *(1,) * (len(counts) - a - 1)))
+        number = here if number is None else number * here
+    assert number is not None
+    return total / number
+
+
+def avg_pool1d(
+    input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
+    ceil_mode: bool = False, count_include_pad: bool = True,
+) -> Tensor:  # fmt: skip
+    """The mean of each window of signals.
+
+    `count_include_pad`: whether zeros that `padding` puts before and after count; see `max_pool1d`
+    for the others.
+    Shapes: (n, c, length) or (c, length); the result has as many windows as last axis.
+    Dtypes: floats; float16 and bfloat16 are summed in float32.
+    Raises: ShapeError, ArgumentError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([[1.0, 3.0, 2.0, 5.0, 4.0]], device="reference")
+    >>> dt.nn.functional.avg_pool1d(x, 2).tolist()
+    [[2.0, 3.5]]
+    """
+    return averaged(
+        1, input, kernel_size, stride, padding, ceil_mode, count_include_pad, None
+    )  # fmt: skip
+
+
+def avg_pool2d(
+    input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
+    ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None,
+) -> Tensor:  # fmt: skip
+    """The mean of each window of images; see `avg_pool1d`.
+
+    `divisor_override`: what sums are divided by instead.
+    Shapes: (n, c, h, w) or (c, h, w); the result has as many windows as last axes.
+    Dtypes: floats; float16 and bfloat16 are summed in float32.
+    Raises: ShapeError, ArgumentError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> x = dt.arange(16.0, device="reference").reshape((1, 4, 4))
+    >>> dt.nn.functional.avg_pool2d(x, 2).tolist()
+    [[[2.5, 4.5], [10.5, 12.5]]]
+    """
+    return averaged(
+        2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+    )  # fmt: skip
+
+
+def avg_pool3d(
+    input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
+    ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None,
+) -> Tensor:  # fmt: skip
+    """The mean of each window of volumes; see `avg_pool1d` and `avg_pool2d`.
+
+    Shapes: (n, c, d, h, w) or (c, d, h, w); the result has as many windows as last axes.
+    Dtypes: floats; float16 and bfloat16 are summed in float32.
+    Raises: ShapeError, ArgumentError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> x = dt.arange(8.0, device="reference").reshape((1, 2, 2, 2))
+    >>> dt.nn.functional.avg_pool3d(x, 2).tolist()
+    [[[[3.5]]]]
+    """
+    return averaged(
+        3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+    )  # fmt: skip
+
+
+# --- norms ----------------------------------------------------------------------------------------
+
+
+def _lp_pool(
+    axes: int, input: Tensor, norm_type: float, kernel_size: Sizes, stride: Sizes | None,
+    ceil_mode: bool,
+) -> Tensor:  # fmt: skip
+    op = f"lp_pool{axes}d"
+    p = arguments.real(op, norm_type, "norm_type")
+    kernel = sizes(op, kernel_size, "kernel_size", axes, 1)
+    require_numbers(op, required(op, input), "f")
+    means = averaged(axes, dt.pow(input, p), kernel, stride, 0, ceil_mode, True, None, op)
+    return dt.pow(dt.sign(means) * dt.abs(means) * math.prod(kernel), 1.0 / p)
+
+
+def lp_pool1d(
+    input: Tensor, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None,
+    ceil_mode: bool = False,
+) -> Tensor:  # fmt: skip
+    """The norm of each window of signals: the root of the sum of powers, both of `norm_type`.
+
+    Powers are of the elements, not of their sizes, as in PyTorch; see `max_pool1d` for the others.
+    Shapes: (n, c, length) or (c, length); the result has as many windows as last axis.
+    Dtypes: floats.
+    Raises: ShapeError, ArgumentError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([[3.0, 4.0, 6.0, 8.0]], device="reference")
+    >>> dt.nn.functional.lp_pool1d(x, 2, 2).tolist()
+    [[5.0, 10.0]]
+    """
+    return _lp_pool(1, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+def lp_pool2d(
+    input: Tensor, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None,
+    ceil_mode: bool = False,
+) -> Tensor:  # fmt: skip
+    """The norm of each window of images; see `lp_pool1d`.
+
+    Shapes: (n, c, h, w) or (c, h, w); the result has as many windows as last axes.
+    Dtypes: floats.
+    Raises: ShapeError, ArgumentError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> x = dt.ones((1, 2, 2), device="reference")
+    >>> dt.nn.functional.lp_pool2d(x, 2, 2).tolist()
+    [[[2.0]]]
+    """
+    return _lp_pool(2, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+def lp_pool3d(
+    input: Tensor, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None,
+    ceil_mode: bool = False,
+) -> Tensor:  # fmt: skip
+    """The norm of each window of volumes; see `lp_pool1d`.
+
+    Shapes: (n, c, d, h, w) or (c, d, h, w); the result has as many windows as last axes.
+    Dtypes: floats.
+    Raises: ShapeError, ArgumentError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> x = dt.ones((1, 1, 2, 2), device="reference")
+    >>> dt.nn.functional.lp_pool3d(x, 2, (1, 2, 2)).tolist()
+    [[[[2.0]]]]
+    """
+    return _lp_pool(3, input, norm_type, kernel_size, stride, ceil_mode)

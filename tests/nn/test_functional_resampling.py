@@ -1,0 +1,150 @@
+"""Grids resampled, padded, cut into patches: PyTorch as the oracle."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dovetail as dt
+import dovetail.nn.functional as F
+
+SIZES = {1: (7,), 2: (5, 8), 3: (3, 4, 5)}
+
+
+def numbers(shape: tuple[int, ...], seed: int = 1) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(seed).normal(size=shape)
+
+
+def compared(
+    op: str, arrays: Any, *args: Any, device: str = "reference", atol: float = 1e-6, **options: Any
+) -> None:
+    """The result and the gradients."""
+    torch = pytest.importorskip("torch")
+    arrays = arrays if isinstance(arrays, list) else [arrays]
+    theirs = [torch.tensor(a, requires_grad=True) for a in arrays]
+    ours = [dt.asarray(a, device=device).requires_grad_() for a in arrays]
+    expected = getattr(torch.nn.functional, op)(*theirs, *args, **options)
+    found = getattr(F, op)(*ours, *args, **options)
+    assert found.shape == tuple(expected.shape)
+    np.testing.assert_allclose(found.detach().numpy(), expected.detach().numpy(), atol=atol)
+    g = numbers(tuple(expected.shape), 9)
+    expected.backward(torch.tensor(g))
+    found.backward(dt.asarray(g, device=device))
+    for a, b in zip(ours, theirs, strict=True):
+        grad = np.zeros(a.shape) if a.grad is None else a.grad.numpy()
+        np.testing.assert_allclose(grad, b.grad.numpy(), atol=atol)
+
+
+FACTORS = (
+    {"size": 9},
+    {"size": 3},
+    {"scale_factor": 2.0},
+    {"scale_factor": 1.7},
+    {"scale_factor": 0.6},
+)
+
+
+@pytest.mark.parametrize("axes", (1, 2, 3))
+@pytest.mark.filterwarnings("ignore")  # of PyTorch's, about its own defaults
+def test_interpolation_is_pytorchs(axes: int) -> None:
+    linear = {1: "linear", 2: "bilinear", 3: "trilinear"}[axes]
+    x = numbers((2, 3, *SIZES[axes]))
+    for options in FACTORS:
+        for mode in ("nearest", "nearest-exact", "area"):
+            compared("interpolate", x, mode=mode, **options)
+        for mode, corners in itertools.product(
+            (linear, *(["bicubic"] if axes == 2 else [])), (False, True)
+        ):
+            compared("interpolate", x, mode=mode, align_corners=corners, **options)
+    compared("interpolate", x, scale_factor=1.7, mode=linear, recompute_scale_factor=True)
+
+
+@pytest.mark.parametrize("mode", ("constant", "reflect", "replicate", "circular"))
+def test_padding_is_pytorchs(mode: str) -> None:
+    cases = [
+        ((2, 3, 7), (2, 3)),
+        ((2, 3, 5, 6), (1, 2, 3, 4)),
+        ((2, 3, 5, 6), (0, 0, 1, 0)),
+        ((2, 3, 4, 5, 6), (1, 2, 0, 1, 2, 3)),
+    ]
+    for shape, widths in cases:
+        compared("pad", numbers(shape), widths, mode)
+    if mode != "circular":
+        compared("pad", numbers((2, 3, 5, 6)), (-1, 2, 1, -2), mode)
+    if mode == "constant":
+        compared("pad", numbers((5, 6)), (1, 2, 3, 4), mode, 2.5)
+
+
+def test_patches_are_pytorchs() -> None:
+    for kernel, dilation, padding, stride in itertools.product(((2, 3), 2), (1, 2), (0, 1), (1, 2)):
+        compared("unfold", numbers((2, 3, 6, 7)), kernel, dilation, padding, stride)
+        columns = dt.nn.functional.unfold(dt.ones((2, 3, 6, 7)), kernel, dilation, padding, stride)
+        compared("fold", numbers(columns.shape), (6, 7), kernel, dilation, padding, stride)
+
+
+def test_channels_as_places_are_pytorchs() -> None:
+    compared("pixel_shuffle", numbers((2, 18, 3, 4)), 3)
+    compared("pixel_unshuffle", numbers((2, 2, 6, 9)), 3)
+    compared("channel_shuffle", numbers((2, 6, 3, 4)), 3)
+
+
+@pytest.mark.parametrize("axes", (2, 3))
+def test_places_in_between_are_pytorchs(axes: int) -> None:
+    x, at = numbers((2, 3, *SIZES[axes])), numbers((2, *(4,) * axes, axes), 2) * 1.2
+    for mode, around, corners in itertools.product(
+        ("bilinear", "nearest"), ("zeros", "border", "reflection"), (False, True)
+    ):
+        compared("grid_sample", [x, at], mode, around, corners)
+    theta = numbers((2, axes, axes + 1), 3)
+    for corners in (False, True):
+        compared("affine_grid", theta, (2, 3, *SIZES[axes]), corners)
+
+
+def test_the_bits_are_the_same_everywhere_and_captured() -> None:
+    x = numbers((2, 3, 5, 7)).astype("f")
+    for mode in ("nearest", "bilinear", "bicubic", "area"):
+
+        def f(v: dt.Tensor, mode: str = mode) -> dt.Tensor:
+            return F.interpolate(v, (8, 6), mode=mode)
+
+        expected = f(dt.asarray(x, device="reference")).numpy().tobytes()
+        captured = dt.jit(f)
+        for g in (f, captured, captured):
+            assert g(dt.asarray(x, device="cpu")).numpy().tobytes() == expected
+
+
+def test_other_dtypes() -> None:
+    x = dt.arange(4, device="cpu").reshape((1, 1, 4))
+    assert F.interpolate(x, scale_factor=2).tolist() == [[[0, 0, 1, 1, 2, 2, 3, 3]]]
+    assert F.pad(x > 1, (1, 0)).tolist() == [[[False, False, False, True, True]]]
+    half = x.astype(dt.float16)
+    assert F.interpolate(half, 3, mode="linear").dtype is dt.float16
+
+
+def test_what_does_not_fit_is_named() -> None:
+    x = dt.ones((1, 2, 4, 4))
+    for message, error, call in (
+        ("interpolate: antialias", dt.NotYetError, lambda: F.interpolate(x, 2, mode="bilinear", antialias=True)),
+        ("give one of size and scale_factor", dt.ArgumentError, lambda: F.interpolate(x)),
+        ("is for 1 axes", dt.ShapeError, lambda: F.interpolate(x, 2, mode="linear")),
+        ("interpolate: mode", dt.ArgumentError, lambda: F.interpolate(x, 2, mode="lanczos")),
+        ("align_corners is for", dt.ArgumentError, lambda: F.interpolate(x, 2, align_corners=True)),
+        ("scale_factor=-1", dt.ArgumentError, lambda: F.interpolate(x, scale_factor=-1.0)),
+        ("it has floats", dt.DTypeError, lambda: F.interpolate(x > 0, 2, mode="bilinear")),
+        ("at most 3 elements", dt.ShapeError, lambda: F.pad(x, (4, 0), "reflect")),
+        ("leave nothing", dt.ShapeError, lambda: F.pad(x, (-3, -3))),
+        ("two numbers for each axis", dt.ArgumentError, lambda: F.pad(x, (1, 2, 3))),
+        ("pad: mode", dt.ArgumentError, lambda: F.pad(x, (1, 1), "mirror")),
+        ("pixel_shuffle: an input", dt.ShapeError, lambda: F.pixel_shuffle(x, 3)),
+        ("pixel_unshuffle: an input", dt.ShapeError, lambda: F.pixel_unshuffle(x, 3)),
+        ("grid_sample: an input", dt.ShapeError, lambda: F.grid_sample(x, dt.ones((1, 2, 2, 3)))),
+        ("grid_sample: mode='bicubic'", dt.NotYetError, lambda: F.grid_sample(x, dt.ones((1, 2, 2, 2)), "bicubic")),
+        ("affine_grid: theta", dt.ShapeError, lambda: F.affine_grid(dt.ones((2, 2, 3)), (1, 1, 2, 2))),
+        ("unfold: an input", dt.ShapeError, lambda: F.unfold(x[0, 0], 2)),
+        ("fold: an input", dt.ShapeError, lambda: F.fold(x, 2, 2)),
+    ):  # fmt: skip
+        with pytest.raises(error, match=message):
+            call()
