@@ -46,7 +46,8 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     known = {"tanh": 5.0 / 3.0, "relu": math.sqrt(2.0), "selu": 0.75}
     if nonlinearity not in known:
         raise dt.ArgumentError(
-            f"calculate_gain: knows no {nonlinearity!r}; see {', '.join(sorted({*known} | _LINEAR))}"
+            f"calculate_gain: knows no {nonlinearity!r}; see "
+            f"{', '.join(sorted({'leaky_relu', *known} | _LINEAR))}"
         )
     return known[nonlinearity]
 
@@ -182,7 +183,9 @@ def _fans(name: str, tensor: Tensor) -> tuple[int, int]:
     return tensor.shape[1] * window, tensor.shape[0] * window
 
 
-def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
+def xavier_uniform_(
+    tensor: Tensor, gain: float = 1.0, generator: Generator | None = None
+) -> Tensor:
     """The weight, spread evenly over +-gain * sqrt(6 / (in + out)).
 
     Shapes: (out, in, ...).

@@ -34,7 +34,7 @@ class _Classes:
                 f"{op}: scores of shape {x.shape} have {self.count} classes along axis {axis}, so "
                 f"classes have shape {want}, not {target.shape}"
             )
-        if not (target.dtype.kind in "iu"):
+        if target.dtype.kind not in "iu":
             raise dt.DTypeError(
                 f"{op}: classes are integers, not {target.dtype.name}{list(target.shape)}"
             )
@@ -249,7 +249,7 @@ def multilabel_soft_margin_loss(
     Raises: ShapeError, DTypeError, ArgumentError.
 
     >>> import dovetail as dt
-    >>> x, y = dt.full((1, 2), 100.0, device="reference"), dt.ones((1, 2), device="reference")
+    >>> x, y = dt.full((1, 2), 1000.0, device="reference"), dt.ones((1, 2), device="reference")
     >>> dt.nn.functional.multilabel_soft_margin_loss(x, y).item()
     0.0
     """

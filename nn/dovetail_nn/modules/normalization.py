@@ -177,9 +177,7 @@ class LocalResponseNorm(Module):
     LocalResponseNorm(2, alpha=0.0001, beta=0.75, k=1.0)
     """
 
-    def __init__(
-        self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
-    ) -> None:
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         super().__init__()
         self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
 
@@ -274,9 +272,7 @@ class _BatchNorm(_Tracked):
         by_batch = self.training or (mean is None and var is None)
         if self.training and not self.track_running_stats:
             mean = var = None
-        return F.batch_norm(
-            input, mean, var, self.weight, self.bias, by_batch, momentum, self.eps
-        )
+        return F.batch_norm(input, mean, var, self.weight, self.bias, by_batch, momentum, self.eps)
 
 
 class BatchNorm1d(_BatchNorm):
@@ -342,8 +338,8 @@ class _InstanceNorm(_Tracked):
         x = dt.expand_dims(input, 0) if alone else input
         if x.shape[1] != self.num_features and (self.affine or self.track_running_stats):
             raise dt.ShapeError(
-                f"{type(self).__name__}: an input of shape {input.shape} has {x.shape[1]} channels, "
-                f"not {self.num_features}"
+                f"{type(self).__name__}: an input of shape {input.shape} has {x.shape[1]} "
+                f"channels, not {self.num_features}"
             )
         found = F.instance_norm(
             x, self.running_mean, self.running_var, self.weight, self.bias,

@@ -56,9 +56,7 @@ class Unflatten(Module):
         if not -input.ndim <= self.dim < input.ndim:
             raise dt.AxisError(f"Unflatten: axis {self.dim} of a tensor of shape {input.shape}")
         at = self.dim % input.ndim
-        return input.reshape(
-            (*input.shape[:at], *self.unflattened_size, *input.shape[at + 1 :])
-        )
+        return input.reshape((*input.shape[:at], *self.unflattened_size, *input.shape[at + 1 :]))
 
     def extra_repr(self) -> str:
         """Its axis and sizes."""
