@@ -46,7 +46,8 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     known = {"tanh": 5.0 / 3.0, "relu": math.sqrt(2.0), "selu": 0.75}
     if nonlinearity not in known:
         raise dt.ArgumentError(
-            f"calculate_gain: knows no {nonlinearity!r}; see {', '.join(sorted({*known} | _LINEAR))}"
+            f"calculate_gain: knows no {nonlinearity!r}; see "
+            f"{', '.join(sorted({'leaky_relu', *known} | _LINEAR))}"
         )
     return known[nonlinearity]
 

@@ -56,7 +56,8 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
 
 
 def functional_call(
-    module: Module, parameter_and_buffer_dicts: Mapping[str, Tensor] | Sequence[Mapping[str, Tensor]],
+    module: Module,
+    parameter_and_buffer_dicts: Mapping[str, Tensor] | Sequence[Mapping[str, Tensor]],
     args: Any = None, kwargs: Mapping[str, Any] | None = None, *, tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:  # fmt: skip

@@ -19,7 +19,9 @@ class Case(NamedTuple):
     options: Mapping[str, Any] = {}
 
     def __str__(self) -> str:
-        said = [f"{k}={v if not isinstance(v, Array) else 'given'}" for k, v in self.options.items()]
+        said = [
+            f"{k}={v if not isinstance(v, Array) else 'given'}" for k, v in self.options.items()
+        ]
         shapes = ["x".join(map(str, a.shape)) for a in self.arrays]
         return f"{self.name}({', '.join([*shapes, *said])})"
 
@@ -32,7 +34,7 @@ X = normal(4, 6, scale=4.0)
 Y, WEIGHTS = normal(4, 6), _rng.random(6) + 0.1
 PARTS = 1 / (1 + np.exp(-X))
 SHARES = np.exp(Y) / np.exp(Y).sum(1, keepdims=True)
-SIGNS = np.sign(Y)
+SIGNS, COUNTS = np.sign(Y), 9 * SHARES
 IMAGES, CLASSES = normal(2, 6, 3, 2), _rng.integers(0, 6, (2, 3, 2))
 TARGET = np.array([0, 5, 2, 3])
 TABLE, ROWS = normal(7, 3), np.array([[1, 2, 2], [6, 0, 1]])
@@ -125,8 +127,8 @@ def _losses(reduction: str) -> list[Case]:
         Case("kl_div", (np.log(PARTS), SHARES), r),
         Case("kl_div", (np.log(PARTS), np.log(SHARES)), {**r, "log_target": True}),
         *[
-            Case("poisson_nll_loss", (PARTS,), {**r, "target": 9 * SHARES, "log_input": a, "full": b})
-            for a in (False, True) for b in (False, True)
+            Case("poisson_nll_loss", (PARTS,), {**r, "target": COUNTS, "log_input": a, "full": f})
+            for a in (False, True) for f in (False, True)
         ],
         Case("gaussian_nll_loss", (X, Y, PARTS), r),
         Case("gaussian_nll_loss", (X, Y, PARTS[:, 0].copy()), {**r, "full": True}),

@@ -101,9 +101,7 @@ def test_another_value_or_gradient_is_seen(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize("shape", [(4, 6, 3, 2), (4, 6, 3), (4, 6)])
 @pytest.mark.parametrize("kind", ["batch_norm", "instance_norm"])
 @pytest.mark.parametrize("by_input", [True, False])
-def test_running_statistics_are_pytorchs(
-    shape: tuple[int, ...], kind: str, by_input: bool
-) -> None:
+def test_running_statistics_are_pytorchs(shape: tuple[int, ...], kind: str, by_input: bool) -> None:
     if kind == "instance_norm" and len(shape) == 2:
         return
     x, weight, bias = normal(*shape), normal(6), normal(6)
@@ -162,8 +160,8 @@ def test_one_hot_is_pytorchs() -> None:
 SHORT = [
     c for c in EVERY
     if c.name in (
-        "gelu", "silu", "mish", "softplus", "elu", "hardswish", "logsigmoid", "softmax", "layer_norm",
-        "group_norm", "rms_norm", "mse_loss",
+        "gelu", "silu", "mish", "softplus", "elu", "hardswish", "logsigmoid", "softmax",
+        "layer_norm", "group_norm", "rms_norm", "mse_loss",
     )
 ]  # fmt: skip
 

@@ -269,13 +269,13 @@ def set_(x: Tensor, source: Tensor, /) -> Tensor:
     """This tensor, from now on over the memory of another: of its device, dtype and shape.
 
     It stays the object that it is, for whoever holds it: so a parameter moves to another device, or
-    changes its dtype, and its optimiser goes on with it. One that requires a gradient is a new leaf:
-    `grad` and hooks are gone. Views of it, and what was computed of it, keep the memory they had.
+    changes its dtype, and its optimiser goes on with it. One that requires a gradient is a new
+    leaf: `grad` and hooks are gone. Views of it, and what was computed of it, keep their memory.
     `source`: the other tensor; no gradient flows to it from here.
     Shapes: any.
     Dtypes: all; floats and complex numbers for what requires a gradient.
-    Raises: GradientError for a result of a recorded op, DTypeError, LayoutError; CaptureError inside
-    of a captured function.
+    Raises: GradientError for a result of a recorded op, DTypeError, LayoutError; CaptureError
+    inside of a captured function.
 
     >>> import dovetail as dt
     >>> x = dt.ones(2, device="reference").requires_grad_()

@@ -133,13 +133,18 @@ class Captured(Latest, Generic[P, R]):
     def _keyed(self, flat: Flat, settings: Settings) -> tuple[list[object], Hashable]:
         """The leaves, in memory, and what captures of them are found by."""
         leaves, key = _key(self._name, flat, settings)
-        statics = tuple([x.value for x in leaves if type(x) is Static])
+        statics = _statics(leaves)
         modes = self._modes.get(statics)
         if modes is None:
-            modes = self._modes[statics] = modes_of([self._function, *statics])
-            if len(self._modes) > KINDS:
-                del self._modes[next(iter(self._modes))]
+            modes = self._look_for_modes(statics)
         return leaves, (key, values_of(modes))
+
+    def _look_for_modes(self, statics: tuple[object, ...]) -> list[Path]:
+        """The ways to what the function is captured for, beside its arguments."""
+        if len(self._modes) >= KINDS and statics not in self._modes:
+            del self._modes[next(iter(self._modes))]
+        found = self._modes[statics] = modes_of([self._function, *statics])
+        return found
 
     def _known(self, flat: Flat, key: Hashable, settings: Settings) -> Any:
         """What a capture of arguments of this kind gives, or MISS."""
@@ -194,6 +199,7 @@ class Captured(Latest, Generic[P, R]):
             if tries < TRIES:
                 return result
         self.captures += isinstance(capture, Capture)
+        self._look_for_modes(_statics(flat.leaves))  # there may be others than before
         if len(self._captures) >= KINDS and key not in self._captures:
             del self._captures[next(iter(self._captures))]
         self._captures[key] = [capture, *self._captures.get(key, ())][:LATEST]
@@ -232,6 +238,10 @@ def _programs(captures: Sequence[Capture]) -> list[tuple[str, Program]]:
     found = [(c.arguments, c.program) for c in captures]
     backs = [(c.arguments, c.flow.program) for c in captures if c.flow is not None]
     return found + [(f"{arguments}, the way back", program) for arguments, program in backs]
+
+
+def _statics(leaves: Sequence[object]) -> tuple[object, ...]:
+    return tuple([x.value for x in leaves if type(x) is Static])
 
 
 def _positions(function: Callable[..., object], names: frozenset[str]) -> frozenset[int]:

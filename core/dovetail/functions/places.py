@@ -164,7 +164,7 @@ def read_at(op: str, x: Tensor, indices: Tensor, axis: int) -> Tensor:
     """
     index = index_array(op, strided(op, indices))
     assert isinstance(index, Tensor)
-    return _taken(op, strided(op, x), index, axis)  # type: ignore[no-any-return]  # as `take`
+    return _taken(op, strided(op, x), index, axis)
 
 
 def in_range(op: str, indices: Tensor, size: int, counts: Tensor | None = None) -> Tensor:

@@ -93,7 +93,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """
     x = wide(input)
     inner = x * (x + 3.0) / 6.0
-    return _given(input, dt.where(x <= -3.0, x * 0.0, dt.where(x >= 3.0, x, inner)), inplace)
+    return _given(input, dt.where(x <= -3.0, 0.0, dt.where(x >= 3.0, x, inner)), inplace)
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:

@@ -249,7 +249,7 @@ def multilabel_soft_margin_loss(
     Raises: ShapeError, DTypeError, ArgumentError.
 
     >>> import dovetail as dt
-    >>> x, y = dt.full((1, 2), 100.0, device="reference"), dt.ones((1, 2), device="reference")
+    >>> x, y = dt.full((1, 2), 1000.0, device="reference"), dt.ones((1, 2), device="reference")
     >>> dt.nn.functional.multilabel_soft_margin_loss(x, y).item()
     0.0
     """

@@ -76,8 +76,8 @@ def _features(
     floats(op, x)
     if x.ndim not in (dims, dims + 1):
         raise dt.ShapeError(
-            f"{op}: an input of {dims} or {dims + 1} dimensions, (batch, channels, ...), or without "
-            f"the batch; not of shape {x.shape}"
+            f"{op}: an input of {dims} or {dims + 1} dimensions, (batch, channels, ...), or "
+            f"without the batch; not of shape {x.shape}"
         )
     lead = 1 if alone and x.ndim == dims else 2
     shape = (*x.shape[:lead], *(1,) * (x.ndim - lead))
@@ -175,7 +175,8 @@ def feature_alpha_dropout(
     floats("feature_alpha_dropout", input)
     if input.ndim < 2:
         raise dt.ShapeError(
-            f"feature_alpha_dropout: the input is (batch, channels, ...), not of shape {input.shape}"
+            "feature_alpha_dropout: the input is (batch, channels, ...), not of shape "
+            f"{input.shape}"
         )
     shape = (*input.shape[:2], *(1,) * (input.ndim - 2))
     return _alpha("feature_alpha_dropout", input, shape, p, training, inplace)

@@ -19,7 +19,7 @@ class _Scaled(dt.autograd.Function):
     """A tensor as it is, whose gradient is multiplied by something."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, factor: Tensor) -> Tensor:  # type: ignore[override]  # with parameters of its own
+    def forward(ctx: Any, x: Tensor, factor: Tensor) -> Tensor:
         ctx.save_for_backward(factor)
         return x
 
@@ -32,7 +32,7 @@ class _Rows(dt.autograd.Function):
     """Rows of a table, whose gradient is a sparse tensor of as many rows as were read."""
 
     @staticmethod
-    def forward(ctx: Any, weight: Tensor, at: Tensor, op: str) -> Tensor:  # type: ignore[override]  # with parameters of its own
+    def forward(ctx: Any, weight: Tensor, at: Tensor, op: str) -> Tensor:
         ctx.save_for_backward(at)
         ctx.shape = weight.shape
         return read_at(op, weight, at, 0)
@@ -227,7 +227,7 @@ def _of_runs(x: Tensor, counts: Tensor | None, offsets: Tensor, bags: int, mode:
 
 def _max_of_runs(x: Tensor, bag: Tensor, shape: tuple[int, int]) -> Tensor:
     """The maxima of runs of rows, by the last of each in an order by bag and then by value."""
-    n, m = x.shape
+    n = x.shape[0]
     by_value = dt.argsort(x.detach(), axis=0, descending=True, stable=True)
     by_bag = dt.argsort(dt.take(bag, by_value), axis=0, stable=True)
     order = dt.take_along_axis(by_value, by_bag, axis=0)  # in each column: by bag, largest first

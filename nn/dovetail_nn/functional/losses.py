@@ -1,7 +1,7 @@
 """Losses: how far what a network gives is from what it should. Each is a few kernels.
 
-`reduction`: "mean", "sum", or "none" for a loss of each. `size_average` and `reduce` say the same as
-PyTorch once did. Losses of float16 and bfloat16 are computed as float32.
+`reduction`: "mean", "sum", or "none" for a loss of each. `size_average` and `reduce` say the same
+as PyTorch once did. Losses of float16 and bfloat16 are computed as float32.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ def binary_cross_entropy_with_logits(
     Raises: ShapeError, DTypeError, ArgumentError.
 
     >>> import dovetail as dt
-    >>> x, y = dt.full(2, 100.0, device="reference"), dt.ones(2, device="reference")
+    >>> x, y = dt.full(2, 1000.0, device="reference"), dt.ones(2, device="reference")
     >>> dt.nn.functional.binary_cross_entropy_with_logits(x, y).item()
     0.0
     """
@@ -308,7 +308,7 @@ def soft_margin_loss(
     Raises: ShapeError, DTypeError, ArgumentError.
 
     >>> import dovetail as dt
-    >>> x, y = dt.full(2, 100.0, device="reference"), dt.ones(2, device="reference")
+    >>> x, y = dt.full(2, 1000.0, device="reference"), dt.ones(2, device="reference")
     >>> dt.nn.functional.soft_margin_loss(x, y).item()
     0.0
     """

@@ -151,15 +151,14 @@ def batch_norm(
     )
     x = wide(input)
     if training:
-        apart, var = _of_batch(op, x, running_mean, running_var, momentum)
+        mean, var = _of_batch(op, x, running_mean, running_var, momentum)
     elif running_mean is None or running_var is None:
         raise dt.ArgumentError(f"{op}: without running statistics it can only be used in training")
     else:
-        apart = x - _channels(x, wide(running_mean))
-        var = _channels(x, wide(running_var))
+        mean, var = (_channels(x, wide(v)) for v in (running_mean, running_var))
     scale = dt.rsqrt(var + eps)
     scale = scale if weight is None else scale * _channels(x, wide(weight))
-    found = apart * scale
+    found = (x - mean) * scale
     return narrow(found if bias is None else found + _channels(x, wide(bias)), input)
 
 
@@ -167,7 +166,7 @@ def _of_batch(
     op: str, x: Tensor, running_mean: Tensor | None, running_var: Tensor | None,
     momentum: float | Tensor,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """How far each is from the mean, and the variance; which running statistics follow."""
+    """The mean and the variance, which running statistics follow."""
     count = x.size // max(x.shape[1], 1)
     if count == 1:
         raise dt.ArgumentError(
@@ -175,13 +174,12 @@ def _of_batch(
             "variance; in training there are more"
         )
     mean = _channel_means(x, True)
-    apart = x - mean
-    var = _channel_means(apart * apart, True)
+    var = _channel_means(dt.square(x - mean), True)  # what nobody holds is not stored
     if running_mean is not None:
         _moved(running_mean, mean.detach().reshape((-1,)), momentum)
     if running_var is not None:
         _moved(running_var, var.detach().reshape((-1,)) * (count / max(count - 1, 1)), momentum)
-    return apart, var
+    return mean, var
 
 
 def instance_norm(
@@ -216,14 +214,13 @@ def instance_norm(
             "variance"
         )
     mean = dt.mean(x, axis=axes, keepdims=True)
-    apart = x - mean
-    var = dt.mean(apart * apart, axis=axes, keepdims=True)
+    var = dt.mean(dt.square(x - mean), axis=axes, keepdims=True)
     if running_mean is not None:
         _moved(running_mean, mean.detach().mean(axis=0).reshape((-1,)), momentum)
     if running_var is not None:
         more = count / max(count - 1, 1)
         _moved(running_var, var.detach().mean(axis=0).reshape((-1,)) * more, momentum)
-    found = apart * dt.rsqrt(var + eps)
+    found = (x - mean) * dt.rsqrt(var + eps)
     found = found if weight is None else found * _channels(x, wide(weight))
     return narrow(found if bias is None else found + _channels(x, wide(bias)), input)
 

@@ -84,7 +84,7 @@ class _Row(Module):
 
     def pop(self, key: int | slice) -> Any:
         """The module at a place, or those of a slice, which it has no more."""
-        found = self[key]  # type: ignore[index]  # subclasses have it
+        found = self[key]
         del self[key]  # type: ignore[attr-defined]  # likewise
         return found
 
@@ -207,7 +207,7 @@ class ModuleList(_Row):
         self._renumber(every)
 
     def extend(self, modules: Iterable[Module]) -> Self:
-        """Puts modules at the end. Returns the list. Raises: ArgumentTypeError for what has none."""
+        """Puts modules at the end. Returns the list. Raises: ArgumentTypeError for one."""
         if isinstance(modules, Module) and not isinstance(modules, Iterable):
             raise dt.ArgumentTypeError(
                 f"ModuleList: needs modules to go through, not a {type(modules).__name__}; "

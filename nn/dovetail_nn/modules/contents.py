@@ -108,9 +108,9 @@ class Contents:
                 f"register_parameter: {name!r} is to be an nn.Parameter or None, not a "
                 f"{type(param).__name__}; see nn.Parameter(x)"
             )
-        if param is not None and not param.is_leaf:
+        if param is not None and (made_by := param.grad_fn) is not None:
             raise dt.GradientError(
-                f"register_parameter: {name!r} is a result of {param.grad_fn.name}: a parameter is "
+                f"register_parameter: {name!r} is a result of {made_by.name}: a parameter is "
                 "a leaf, nn.Parameter(x.detach()); compute what depends on others in forward()"
             )
         self._parameters[name] = param

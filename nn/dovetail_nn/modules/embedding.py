@@ -102,18 +102,19 @@ class Embedding(_Table):
 
         Raises: ShapeError for what is no matrix.
         """
-        _require_matrix("Embedding", embeddings)
+        rows, columns = _sizes("Embedding", embeddings)
         return cls(
-            *embeddings.shape, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse,
+            rows, columns, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse,
             embeddings, freeze,
-        )  # type: ignore[misc]  # two sizes  # fmt: skip
+        )  # fmt: skip
 
 
-def _require_matrix(name: str, x: Tensor) -> None:
+def _sizes(name: str, x: Tensor) -> tuple[int, int]:
     if x.ndim != 2:
         raise dt.ShapeError(
             f"{name}.from_pretrained: the weight is (rows, columns), not of shape {x.shape}"
         )
+    return x.shape[0], x.shape[1]
 
 
 def _unusual(layer: Embedding | EmbeddingBag) -> str:
@@ -173,10 +174,10 @@ class EmbeddingBag(_Table):
 
         Raises: ShapeError for what is no matrix.
         """
-        _require_matrix("EmbeddingBag", embeddings)
+        rows, columns = _sizes("EmbeddingBag", embeddings)
         made = cls(
-            *embeddings.shape, max_norm, norm_type, scale_grad_by_freq, mode, sparse, embeddings,
+            rows, columns, max_norm, norm_type, scale_grad_by_freq, mode, sparse, embeddings,
             include_last_offset, padding_idx,
-        )  # type: ignore[misc]  # two sizes  # fmt: skip
+        )  # fmt: skip
         made.weight.requires_grad_(not freeze)
         return made

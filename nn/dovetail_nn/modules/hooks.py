@@ -240,7 +240,7 @@ class _Gate(dt.autograd.Function):
     """Tensors as they are, whose gradients something looks at together."""
 
     @staticmethod
-    def forward(  # type: ignore[override]  # with parameters of its own
+    def forward(
         ctx: Any, look: Callable[[Gradients], Gradients], *tensors: Tensor
     ) -> tuple[Tensor, ...]:
         ctx.look = look

@@ -152,7 +152,7 @@ class BCEWithLogitsLoss(_Weighted):
     """Cross entropy of two classes, of scores: `binary_cross_entropy_with_logits`.
 
     >>> import dovetail as dt
-    >>> x, y = dt.full(2, 100.0, device="reference"), dt.ones(2, device="reference")
+    >>> x, y = dt.full(2, 1000.0, device="reference"), dt.ones(2, device="reference")
     >>> dt.nn.BCEWithLogitsLoss()(x, y).item()
     0.0
     """
@@ -265,7 +265,7 @@ class SoftMarginLoss(_Loss):
     """log(1 + exp(-target * input)): `soft_margin_loss`.
 
     >>> import dovetail as dt
-    >>> x, y = dt.full(2, 100.0, device="reference"), dt.ones(2, device="reference")
+    >>> x, y = dt.full(2, 1000.0, device="reference"), dt.ones(2, device="reference")
     >>> dt.nn.SoftMarginLoss()(x, y).item()
     0.0
     """
@@ -293,7 +293,7 @@ class MultiLabelSoftMarginLoss(_Weighted):
     """Cross entropies of classes that do not exclude each other: `multilabel_soft_margin_loss`.
 
     >>> import dovetail as dt
-    >>> x, y = dt.full((1, 2), 100.0, device="reference"), dt.ones((1, 2), device="reference")
+    >>> x, y = dt.full((1, 2), 1000.0, device="reference"), dt.ones((1, 2), device="reference")
     >>> dt.nn.MultiLabelSoftMarginLoss()(x, y).item()
     0.0
     """

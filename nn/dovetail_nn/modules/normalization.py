@@ -338,8 +338,8 @@ class _InstanceNorm(_Tracked):
         x = dt.expand_dims(input, 0) if alone else input
         if x.shape[1] != self.num_features and (self.affine or self.track_running_stats):
             raise dt.ShapeError(
-                f"{type(self).__name__}: an input of shape {input.shape} has {x.shape[1]} channels, "
-                f"not {self.num_features}"
+                f"{type(self).__name__}: an input of shape {input.shape} has {x.shape[1]} "
+                f"channels, not {self.num_features}"
             )
         found = F.instance_norm(
             x, self.running_mean, self.running_var, self.weight, self.bias,

@@ -1,0 +1,57 @@
+"""`x.set_(y)`: a tensor over other memory, that stays the object that it is."""
+
+from __future__ import annotations
+
+import dovetail as dt
+import pytest
+
+
+def test_a_tensor_takes_memory_device_and_dtype(device: dt.Device) -> None:
+    x, y = dt.ones(2), dt.zeros(3, dtype=dt.float64)
+    assert x.set_(y) is x and x.shape == (3,) and x.dtype is dt.float64
+    y += 1
+    assert x.tolist() == [1.0, 1.0, 1.0]
+    x.set_(dt.arange(2, device="reference") + 1)  # of pending work, too
+    assert x.device == dt.device("reference") and x.tolist() == [1, 2]
+
+
+def test_a_leaf_stays_one_without_its_gradient(device: dt.Device) -> None:
+    x = dt.ones(2).requires_grad_()
+    (x * 2).sum().backward()
+    x.set_(dt.ones(3, dtype=dt.float64))
+    assert x.requires_grad and x.is_leaf and x.grad is None
+    (x * 2).sum().backward()
+    assert x.grad.tolist() == [2.0] * 3 and x.grad.dtype is dt.float64
+    plain = dt.ones(2)
+    plain.set_(x)
+    assert not plain.requires_grad
+
+
+def test_views_keep_the_memory_they_had(device: dt.Device) -> None:
+    x = dt.zeros(4)
+    v = x[:2]
+    x.set_(dt.ones(4))
+    v += 5
+    assert x.tolist() == [1.0] * 4 and v.tolist() == [5.0] * 2
+    w = dt.ones(4).requires_grad_()
+    u = w.detach()[:2]
+    w.set_(dt.zeros(4))
+    u += 1  # of memory that is no leaf's any more
+    assert w.tolist() == [0.0] * 4
+
+
+def test_what_cannot_take_other_memory(device: dt.Device) -> None:
+    x = dt.ones(2).requires_grad_()
+    with pytest.raises(dt.GradientError, match="set_: only a leaf"):
+        (x * 2).set_(dt.ones(2))
+    with pytest.raises(dt.DTypeError, match=r"set_: .*int64"):
+        x.set_(dt.zeros(2, dtype=dt.int64))
+    with pytest.raises(dt.LayoutError):
+        x.set_(dt.sparse_coo_tensor([[0]], [1.0], (2,)))
+
+    @dt.jit
+    def inside(y: dt.Tensor) -> dt.Tensor:
+        return y.set_(dt.ones(2))
+
+    with pytest.raises(dt.CaptureError, match="set_"):
+        inside(dt.zeros(2))

@@ -1,0 +1,254 @@
+"""What a module has, what is done to all of it, and what it refuses."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import dovetail as dt
+import numpy as np
+import pytest
+
+nn = dt.nn
+
+
+class Layer(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(dt.ones((2, 3)))
+        self.register_buffer("count", dt.zeros((), dtype=dt.int64))
+        self.passing = nn.Buffer(dt.zeros(2), persistent=False)
+        self.register_parameter("bias", None)
+
+    def forward(self, x: dt.Tensor) -> dt.Tensor:
+        return x @ self.weight.T
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = Layer(), Layer()
+        self.tied = nn.Linear(3, 2, bias=False)
+        self.tied.weight = self.first.weight
+
+    def forward(self, x: dt.Tensor) -> dt.Tensor:
+        return self.first(x) + self.second(x)
+
+
+def test_names_of_what_is_in_it(device: dt.Device) -> None:
+    net = Net()
+    assert [n for n, _ in net.named_parameters()] == ["first.weight", "second.weight"]
+    names = [n for n, _ in net.named_parameters("net", remove_duplicate=False)]
+    assert names == ["net.first.weight", "net.second.weight", "net.tied.weight"]
+    assert [n for n, _ in net.named_buffers()] == [
+        "first.count", "first.passing", "second.count", "second.passing",
+    ]  # fmt: skip
+    assert [n for n, _ in net.named_modules()] == ["", "first", "second", "tied"]
+    assert [n for n, _ in net.named_children()] == ["first", "second", "tied"]
+    assert [*net.parameters(recurse=False)] == [] and len([*net.buffers()]) == 4
+    assert net.get_parameter("first.weight") is net.first.weight
+    assert net.get_buffer("second.count") is net.second.count
+    assert net.get_submodule("tied") is net.tied and net.get_submodule("") is net
+    for ask in (
+        lambda: net.get_submodule("first.none"), lambda: net.get_parameter("first.count"),
+        lambda: net.get_buffer("none.count"), lambda: net.nothing,
+    ):  # fmt: skip
+        with pytest.raises(AttributeError):
+            ask()
+    net.set_submodule("first", nn.Identity())
+    assert repr(net.first) == "Identity()"
+
+
+def test_attributes_stay_what_they_were() -> None:
+    layer = Layer()
+    with pytest.raises(dt.ArgumentTypeError, match=r"Layer\.weight is a parameter.*nn\.Parameter"):
+        layer.weight = dt.ones((2, 3))
+    with pytest.raises(dt.ArgumentTypeError, match="buffer"):
+        layer.count = 3
+    layer.count = dt.ones(())
+    assert "count" in layer.state_dict()
+    layer.weight = None
+    assert [*layer.parameters()] == [] and layer.weight is None
+    layer.weight = nn.Parameter(dt.zeros(1))
+    assert layer.weight.size == 1
+    layer.plain = 3
+    layer.plain = nn.Parameter(dt.zeros(1))  # moves to the parameters
+    assert "plain" not in vars(layer) and [n for n, _ in layer.named_parameters()] == [
+        "weight", "plain",
+    ]  # fmt: skip
+    del layer.plain
+    assert not hasattr(layer, "plain") and "weight" in dir(layer)
+
+
+class Early(nn.Module):
+    def __init__(self) -> None:
+        self.weight = nn.Parameter(dt.ones(1))
+
+
+WRONG_NAMES: list[tuple[str, Any, type[Exception], str]] = [
+    ("register_buffer", ("a.b", None), dt.ArgumentError, "no dot"),
+    ("register_buffer", ("", None), dt.ArgumentError, "not empty"),
+    ("register_buffer", ("forward", None), dt.ArgumentError, "already"),
+    ("register_buffer", ("weight", None), dt.ArgumentError, "already"),
+    ("register_buffer", (3, None), dt.ArgumentTypeError, "str"),
+    ("register_buffer", ("b", [1.0]), dt.ArgumentTypeError, "tensor"),
+    ("register_parameter", ("a.b", None), dt.ArgumentError, "no dot"),
+    ("register_parameter", ("count", None), dt.ArgumentError, "already"),
+    ("register_parameter", ("w", dt.ones(1, device="reference")), dt.ArgumentTypeError, "Param"),
+    ("add_module", ("a.b", None), dt.ArgumentError, "no dot"),
+    ("add_module", ("m", 3), dt.ArgumentTypeError, "nn.Module"),
+    ("add_module", ("weight", None), dt.ArgumentError, "already"),
+    ("register_forward_hook", (3,), dt.ArgumentTypeError, "function"),
+    ("train", (1,), dt.ArgumentTypeError, "bool"),
+    ("to", (dt.int32,), dt.DTypeError, "floats"),
+]
+
+
+@pytest.mark.parametrize(("method", "args", "kind", "said"), WRONG_NAMES)
+def test_what_it_refuses(method: str, args: Any, kind: type[Exception], said: str) -> None:
+    with pytest.raises(kind, match=said):
+        getattr(Layer(), method)(*args)
+
+
+def test_what_comes_too_early_or_is_not_there() -> None:
+    with pytest.raises(AttributeError, match=r"before super\(\).__init__\(\)"):
+        Early()
+    with pytest.raises(NotImplementedError, match="Module has no forward"):
+        nn.Module()(1)
+
+
+def test_training_is_of_all_within(device: dt.Device) -> None:
+    net = Net()
+    assert net.eval() is net and not net.first.training and not net.tied.training
+    assert net.train().first.training
+    seen: list[str] = []
+    assert net.apply(lambda m: seen.append(type(m).__name__)) is net
+    assert seen == ["Layer", "Layer", "Linear", "Net"]
+    net.requires_grad_(False)
+    assert not any(p.requires_grad for p in net.parameters())
+
+
+def test_gradients_are_let_go_of_or_zeros(device: dt.Device) -> None:
+    net = Net()
+    net(dt.ones(3)).sum().backward()
+    net.zero_grad(set_to_none=False)
+    assert net.first.weight.grad.tolist() == [[0.0] * 3] * 2
+    net.zero_grad()
+    assert net.first.weight.grad is None
+
+
+def test_it_changes_dtype_in_place(device: dt.Device) -> None:
+    net = Net()
+    weight = net.first.weight
+    net(dt.ones(3)).sum().backward()
+    assert net.double() is net
+    assert net.first.weight is weight is net.tied.weight and weight.dtype is dt.float64
+    assert weight.requires_grad and weight.is_leaf and weight.grad.dtype is dt.float64
+    assert net.first.passing.dtype is dt.float64 and net.first.count.dtype is dt.int64
+    for name in ("half", "bfloat16", "float"):
+        getattr(net, name)()
+    assert weight.dtype is dt.float32
+    net.to(dt.ones(1, dtype=dt.float16))
+    assert weight.dtype is dt.float16
+    net.to("reference", dt.float64)
+    assert weight.device == dt.device("reference") and weight.dtype is dt.float64
+    net.to(device=device, dtype=dt.float32)
+    assert weight.device == device and weight.dtype is dt.float32
+    with pytest.raises(dt.ArgumentTypeError, match="where"):
+        net.to(where="cpu")
+
+
+def test_an_optimiser_goes_on_after_a_move(device: dt.Device) -> None:
+    layer = nn.Linear(2, 1)
+    held = [*layer.parameters()]
+    layer.to("reference").double()
+    layer(dt.ones((1, 2), dtype=dt.float64, device="reference")).sum().backward()
+    with dt.no_grad():
+        for p in held:
+            p.sub_(p.grad)
+    assert layer.weight is held[0] and held[0].device == dt.device("reference")
+
+
+def test_copies_are_modules_of_their_own(device: dt.Device) -> None:
+    net = Net()
+    net.first.weight.requires_grad_(False)
+    for other in (copy.deepcopy(net), pickle.loads(pickle.dumps(net))):
+        names = [n for n, _ in other.named_parameters()]
+        assert names == ["first.weight", "second.weight"]
+        assert other.tied.weight is other.first.weight is not net.first.weight
+        assert isinstance(other.second.weight, nn.Parameter) and other.second.weight.requires_grad
+        assert not other.first.weight.requires_grad
+        assert [*other.state_dict()] == [*net.state_dict()]
+        with dt.no_grad():
+            other.second.weight.fill_(5.0)
+        assert net.second.weight[0, 0].item() == 1.0
+
+
+def test_a_repr_is_indented() -> None:
+    class Said(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = nn.Sequential(nn.ReLU())
+
+        def extra_repr(self) -> str:
+            return "first\nsecond"
+
+    want = "Said(\n  first\n  second\n  (inner): Sequential(\n    (0): ReLU()\n  )\n)"
+    assert repr(Said()) == want
+
+
+# --- hooks ---------------------------------------------------------------------------------------
+
+
+def test_hooks_before_and_after_forward(device: dt.Device) -> None:
+    layer, seen = nn.Linear(2, 1), []
+    handles = [
+        layer.register_forward_pre_hook(lambda m, args: seen.append("second")),
+        layer.register_forward_pre_hook(lambda m, args: (args[0] * 0.0,), prepend=True),
+        layer.register_forward_hook(lambda m, args, y: y + 1.0),
+        layer.register_forward_hook(lambda m, a, named, y: seen.append(named), with_kwargs=True),
+    ]  # fmt: skip
+    y = layer(dt.ones(2))
+    assert y.item() == pytest.approx(layer.bias.item() + 1.0) and seen == ["second", {}]
+    for h in handles:
+        h.remove()
+    assert layer(dt.zeros(2)).item() == pytest.approx(layer.bias.item())
+    with layer.register_forward_pre_hook(lambda m, a, k: ((k["input"],), {}), with_kwargs=True):
+        assert layer(input=dt.zeros(2)).shape == (1,)
+    with (
+        layer.register_forward_pre_hook(lambda m, a, k: 3, with_kwargs=True),
+        pytest.raises(dt.ArgumentTypeError, match=r"\(args, kwargs\)"),
+    ):
+        layer(dt.zeros(2))
+
+
+def test_a_hook_that_is_always_called(device: dt.Device) -> None:
+    layer, seen = nn.Linear(2, 1), []
+    layer.register_forward_hook(lambda m, a, y: seen.append(y), always_call=True)
+    with pytest.raises(dt.ShapeError):
+        layer(dt.zeros(3))
+    assert seen == [None]
+
+
+def test_hooks_of_gradients(device: dt.Device) -> None:
+    layer, seen = nn.Linear(2, 1, bias=False), []
+    layer.register_full_backward_pre_hook(lambda m, g: (g[0] * 2.0,))
+    layer.register_full_backward_hook(lambda m, gi, go: seen.append((gi[0].shape, go[0].item())))
+    layer.register_full_backward_hook(lambda m, gi, go: (gi[0] * 10.0,))
+    x = dt.ones(2).requires_grad_()
+    layer(x).sum().backward()
+    assert seen == [((2,), 2.0)]
+    np.testing.assert_allclose(x.grad.numpy(), 20.0 * layer.weight.detach().numpy()[0], rtol=1e-6)
+    assert layer.weight.grad.tolist() == [[2.0, 2.0]]
+
+
+def test_a_gradient_hook_of_an_input_that_has_none(device: dt.Device) -> None:
+    layer, seen = nn.Linear(2, 1), []
+    layer.register_full_backward_hook(lambda m, gi, go: seen.append((gi, go[0].shape)))
+    layer(dt.ones(2)).sum().backward()
+    assert seen == [((None,), (1,))]
+    wrong = nn.Linear(2, 1)
+    wrong.register_full_backward_hook(lambda m, gi, go: (gi[0], gi[0]))
+    with pytest.raises(dt.GradientError, match="2 gradients for 1"):
+        wrong(dt.ones(2).requires_grad_()).sum().backward()
