@@ -106,7 +106,8 @@ def load(
 
     >>> import tempfile
     >>> import dovetail as dt
-    >>> made = dt.checkpoint.save(tempfile.mkdtemp() + "/run", step=3, seen=dt.ones(2, device="reference"))
+    >>> seen = dt.ones(2, device="reference")
+    >>> made = dt.checkpoint.save(tempfile.mkdtemp() + "/run", step=3, seen=seen)
     >>> found = dt.checkpoint.load(made, device="reference")
     >>> found["step"], found["seen"].tolist()
     (3, [1.0, 1.0])

@@ -119,8 +119,8 @@ class SummaryWriter:
     ) -> None:  # fmt: skip
         """Adds a number: a Python number, or a tensor of one element.
 
-        `tag`: its name, with parts set apart by "/". `global_step`: at which step; `walltime`: when,
-        in seconds since 1970. `double_precision`: as float64. Raises: ArgumentTypeError.
+        `tag`: its name, with parts set apart by "/". `global_step`: at which step; `walltime`:
+        when, in seconds since 1970. `double_precision`: as float64. Raises: ArgumentTypeError.
         """
         number = _number("scalar_value", scalar_value)
         if not (new_style or double_precision):
@@ -297,8 +297,8 @@ def _array(name: str, x: Any) -> np.ndarray:
     """Values on the host. Raises: ArgumentTypeError."""
     if isinstance(x, dt.Tensor):
         x = x.detach()
-        return (x.astype(dt.float32) if x.dtype is dt.bfloat16 else x).numpy()
-    made = np.asarray(x)
+        x = (x.astype(dt.float32) if x.dtype is dt.bfloat16 else x).numpy()
+    made: np.ndarray = np.asarray(x)
     if made.dtype.kind not in "biuf":
         raise dt.ArgumentTypeError(f"tensorboard: {name} is a {type(x).__name__}, no numbers")
     return made
@@ -334,6 +334,6 @@ def _pixels(name: str, tag: str, array: np.ndarray, axes: str) -> np.ndarray:
         raise dt.ShapeError(
             f"tensorboard.{name}: {tag!r} has {array.shape[2]} channels; pictures have 1, 3 or 4"
         )
-    if array.dtype == np.uint8:
-        return array
-    return np.clip(np.nan_to_num(array.astype(np.float64)) * 255, 0, 255).astype(np.uint8)
+    if array.dtype != np.uint8:
+        array = np.nan_to_num(array.astype(np.float64)) * 255
+    return np.clip(array, 0, 255).astype(np.uint8)

@@ -39,7 +39,7 @@ def digest(model: Any, optimizer: Any) -> list[Any]:
     return [
         [x.tolist() for x in model.w],
         [x.tolist() for s in state["state"].values() for x in s.values()],
-        [{k: v for k, v in g.items()} for g in state["param_groups"]],
+        [dict(g) for g in state["param_groups"]],
     ]
 
 

@@ -180,7 +180,7 @@ def test_what_a_data_set_raises(workers: int) -> None:
 
 
 def test_what_cannot_be_sent_is_told() -> None:
-    with pytest.raises(WorkerError, match="RaisingUnsendable|Unsendable: cannot be sent"):
+    with pytest.raises(WorkerError, match="Unsendable: cannot be sent"):
         seen(DataLoader(cases.RaisingUnsendable(4), 2, num_workers=1))
 
 
@@ -204,8 +204,8 @@ def test_a_worker_that_is_killed_from_outside() -> None:
     batches = iter(loader)
     next(batches)
     os.kill(loader._workers.processes[1].pid, signal.SIGKILL)  # type: ignore[union-attr]
-    with pytest.raises(WorkerError, match="worker 1 .* SIGKILL"):
-        [*batches]
+    with pytest.raises(WorkerError, match=r"worker 1 .* SIGKILL"):
+        list(batches)
 
 
 def test_a_worker_that_takes_too_long() -> None:
@@ -226,7 +226,7 @@ def test_an_iterator_that_is_let_go_of() -> None:
 
 
 SCRIPT = """
-import sys, time
+from multiprocessing import active_children
 import dovetail as dt
 import loader_cases as cases
 
@@ -234,7 +234,7 @@ if __name__ == "__main__":
     dt.set_default_device("reference")
     loader = dt.data.DataLoader(cases.Hanging(20), 5, num_workers=2)
     for batch in loader:
-        print("ready", *[p.pid for p in __import__("multiprocessing").active_children()], flush=True)
+        print("ready", *[p.pid for p in active_children()], flush=True)
 """
 
 
@@ -313,4 +313,4 @@ def test_numbers_of_a_seed(device: dt.Device) -> None:
         loader = DataLoader(rows, 5, shuffle=True)
         found.append([x.tolist() for (x,) in loader])
     assert found[0] == found[1]
-    np.testing.assert_array_equal(sorted(sum(found[0], [])), np.arange(12))
+    np.testing.assert_array_equal(sorted(i for batch in found[0] for i in batch), np.arange(12))

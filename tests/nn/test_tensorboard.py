@@ -19,7 +19,11 @@ def events(folder: Path | str) -> list[Any]:
     """All events of a folder's files."""
     from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 
-    return [e for file in sorted(Path(folder).glob("events.*")) for e in EventFileLoader(str(file)).Load()]
+    return [
+        e
+        for file in sorted(Path(folder).glob("events.*"))
+        for e in EventFileLoader(str(file)).Load()
+    ]
 
 
 def values(folder: Path | str) -> list[tuple[int, Any]]:

@@ -104,7 +104,9 @@ def _dtype(array: np.ndarray) -> dt.DType:
 def on_device(batch: Any, device: Any, made: Callable[[dt.Tensor], dt.Tensor] | None = None) -> Any:
     """A batch whose tensors are on a device (None: where they are), each passed through `made`."""
     if isinstance(batch, Stacked):
-        array = batch.array if batch.array.flags.writeable else batch.array.copy()  # of shared memory
+        array = (
+            batch.array if batch.array.flags.writeable else batch.array.copy()
+        )  # of shared memory
         found = dt.asarray(array, device=device)
         found = found if found.dtype is batch.dtype else found.astype(batch.dtype)
         return found if made is None else made(found)

@@ -86,9 +86,9 @@ class TensorDataset(Dataset[tuple[dt.Tensor, ...]]):
             if not isinstance(x, dt.Tensor):
                 raise dt.DTypeError(f"data.TensorDataset: a {type(x).__name__} is no tensor")
         if len({x.shape[:1] for x in tensors}) > 1 or not tensors[0].ndim:
+            shapes = ", ".join(str(x.shape) for x in tensors)
             raise dt.ShapeError(
-                f"data.TensorDataset: tensors of shapes {', '.join(str(x.shape) for x in tensors)}; "
-                "they have the same number of rows"
+                f"data.TensorDataset: tensors of shapes {shapes}; they have the same number of rows"
             )
         self.tensors = tensors
 
@@ -236,9 +236,7 @@ def random_split(
             sizes[k % len(sizes)] += 1
     else:
         sizes = [int(n) for n in lengths]
-    if sum(sizes) != count or any(n < 0 for n in sizes) or (sizes != [*lengths] and count and all(
-        isinstance(n, int) for n in lengths
-    ) and sum(lengths) != 1):  # fmt: skip
+    if sum(sizes) != count or min(sizes) < 0:
         raise dt.ArgumentError(
             f"data.random_split: lengths {[*lengths]} of {count} items; give numbers whose sum is "
             f"{count}, or parts whose sum is 1"
@@ -250,6 +248,6 @@ def random_split(
 
 def permuted(n: int, generator: Generator | None) -> list[int]:
     """0..n-1 in an order of chance."""
-    drawn = dt.random if generator is None else generator
-    found: list[int] = drawn.permutation(n).tolist()  # type: ignore[attr-defined]
+    drawn: Any = dt.random if generator is None else generator
+    found: list[int] = drawn.permutation(n).tolist()
     return found

@@ -40,7 +40,7 @@ class DataLoader:
     """Iterates over batches of a data set: `for x, y in loader`.
 
     `batch_size`: items of a batch; None gives items as they are. `shuffle`: in an order of chance.
-    `sampler`, `batch_sampler`: give the indices of items, or lists of them. `num_workers`: processes
+    `sampler`, `batch_sampler`: give indices of items, or lists of them. `num_workers`: processes
     that make batches ahead of time, `prefetch_factor` each (2); the order is the same for any
     number. `collate_fn`: what makes a batch of a list of items. `drop_last`: leaves a last, shorter
     one out. `device`: where tensors of batches are to be; the next batch goes there while this one
@@ -276,9 +276,7 @@ class _Workers:
     def _start(self, i: int, loader: DataLoader) -> None:
         context, default = loader.multiprocessing_context, dt.default_device()
         device = "reference" if default.type == "reference" else "cpu"
-        job = Job(
-            i, self.count, device, loader._fetch(), loader.worker_init_fn
-        )
+        job = Job(i, self.count, device, loader._fetch(), loader.worker_init_fn)
         inner, tasks = context.Pipe(duplex=False)
         results, outer = context.Pipe(duplex=False)
         self.tasks.append(tasks)
@@ -394,10 +392,7 @@ class _Batches:
 
     def _taken(self) -> Any:
         """The next batch; None where there is none, or it was an end."""
-        if not self.loader.in_order:
-            number = next(iter(self.made), None)
-        else:
-            number = self.given
+        number = self.given if self.loader.in_order else next(iter(self.made), None)
         while number is None or number not in self.made:
             if not self.owner:
                 self.ended = True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sized
 from typing import Any, Generic, TypeVar
 
 from rich.console import Console
@@ -28,9 +28,7 @@ class Track(Generic[T]):
 
     def __init__(self, items: Iterable[T], description: str = "", total: int | None = None) -> None:
         self.items, self.description = items, description
-        self.total = total
-        if total is None and hasattr(items, "__len__"):
-            self.total = len(items)
+        self.total = len(items) if total is None and isinstance(items, Sized) else total
         self._progress: Progress | None = None
         self._task: Any = None
         self._said = ""
@@ -58,6 +56,6 @@ class Track(Generic[T]):
         self._progress = None
 
     def say(self, **numbers: Any) -> None:
-        """Shows numbers, of tensors their value: `say(loss=loss)`. It reads none where none show."""
+        """Shows numbers, of tensors their values; where nothing is shown it reads none."""
         if self._progress is not None:
             self._said = "  ".join(f"{name} {float(x):.4g}" for name, x in numbers.items())

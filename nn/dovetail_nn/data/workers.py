@@ -217,7 +217,7 @@ class Job(NamedTuple):
     """What a worker is started with."""
 
     id: int
-    count: int
+    workers: int
     device: str
     fetch: Fetch
     begin: Callable[[int], object] | None
@@ -285,13 +285,15 @@ def _begun(job: Job, seed: int, is_first: bool) -> Fetcher:
     random.seed(own)
     np.random.seed(own % (1 << 32))
     dt.random.manual_seed(own)
-    _info = WorkerInfo(job.id, job.count, own, job.fetch.dataset)
+    _info = WorkerInfo(job.id, job.workers, own, job.fetch.dataset)
     if job.begin is not None and is_first:
         job.begin(job.id)
     return Fetcher(job.fetch, True)
 
 
-def _made(fetcher: Fetcher | None, outbox: Outbox, place: int, indices: Any) -> Sent | Failed | None:
+def _made(
+    fetcher: Fetcher | None, outbox: Outbox, place: int, indices: Any
+) -> Sent | Failed | None:
     """A batch, what it failed with, or None where there is none left."""
     assert fetcher is not None
     try:
