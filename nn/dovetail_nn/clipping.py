@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import dovetail as dt
 from dovetail.extend import write_together
@@ -37,7 +37,8 @@ def get_total_norm(
     if not found:
         return dt.asarray(0.0)
     first = found[0].device
-    norms = [dt.linalg.vector_norm(_values(x), ord=power).to(first) for x in found]
+    once = [_values(x, True) for x in found]
+    norms = [dt.linalg.vector_norm(x, ord=power).to(first) for x in once]
     total = dt.linalg.vector_norm(dt.stack(norms), ord=power) if len(norms) > 1 else norms[0]
     if error_if_nonfinite and not bool(dt.isfinite(total)):
         raise dt.GradientError(
@@ -99,9 +100,7 @@ def clip_grads_with_norm_(
             write_together("clip_grad_norm_", some, [g * by for g in some])
 
 
-def clip_grad_value_(
-    parameters: Tensors, clip_value: float, foreach: bool | None = None
-) -> None:
+def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | None = None) -> None:
     """Puts all gradients between -clip_value and clip_value, in place; returns nothing.
 
     Raises: ArgumentError for a value below 0, DTypeError.
@@ -138,11 +137,11 @@ def _number(name: str, parameter: str, x: object) -> float:
         raise dt.ArgumentTypeError(f"{name}: {parameter} is {x!r}, which is no number") from None
 
 
-def _values(x: dt.Tensor) -> dt.Tensor:
-    """A tensor's elements; of a sparse one those that it has, each once."""
+def _values(x: Any, once: bool = False) -> Any:
+    """A tensor's elements; of one of another layout those that it has, each `once` if asked for."""
     if x.layout is dt.strided:
         return x
-    return x.coalesce().values() if x.layout is dt.sparse_coo else x.values()
+    return (x.coalesce() if once and x.layout is dt.sparse_coo else x).values()
 
 
 def _grads(parameters: list[dt.Tensor]) -> Iterator[list[dt.Tensor]]:
@@ -150,7 +149,7 @@ def _grads(parameters: list[dt.Tensor]) -> Iterator[list[dt.Tensor]]:
     alike: dict[object, list[dt.Tensor]] = {}
     for p in parameters:
         if p.grad is not None:
-            g = p.grad if p.grad.layout is dt.strided else p.grad.values()
+            g = _values(p.grad)
             some = alike.setdefault((g.shape, g.dtype, g.device), [])
             some.append(g)
             if len(some) == TOGETHER:

@@ -122,6 +122,7 @@ def test_lbfgs(options: dict[str, Any], device: dt.Device) -> None:
     assert mine.state[x]["func_evals"] == other.state[y]["func_evals"]
 
 
+@pytest.mark.filterwarnings("ignore:Sparse invariant")  # PyTorch's
 @pytest.mark.parametrize("name", ["SGD", "Adagrad"])
 def test_sparse_gradients(name: str, device: dt.Device) -> None:
     begin = np.random.default_rng(2).normal(size=(8, 3))

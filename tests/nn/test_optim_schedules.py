@@ -64,10 +64,14 @@ def optimizer(lib: Any, kind: str = "SGD") -> Any:
         return lib.ones(1, requires_grad=True) if lib is not dt else dt.ones(1).requires_grad_()
 
     options = {"lr": 0.1, "momentum": 0.9} if kind == "SGD" else {"lr": 0.1}
-    return getattr(lib.optim, kind)([{"params": [leaf()]}, {"params": [leaf()], "lr": 0.03}], **options)
+    return getattr(lib.optim, kind)(
+        [{"params": [leaf()]}, {"params": [leaf()], "lr": 0.03}], **options
+    )
 
 
-def series(lib: Any, make: Make, kind: str = "SGD", measures: list[Any] | None = None) -> list[float]:
+def series(
+    lib: Any, make: Make, kind: str = "SGD", measures: list[Any] | None = None
+) -> list[float]:
     o = optimizer(lib, kind)
     schedule = make(o, lib.optim.lr_scheduler)
     found: list[float] = []

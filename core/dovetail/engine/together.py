@@ -7,7 +7,7 @@ from collections.abc import Hashable, Sequence
 from ..backend.streams import current_handle
 from ..device import opened as open_device
 from ..fusion.in_place import in_place
-from ..graph.expr import Expr, reads, readers, storage_of
+from ..graph.expr import Expr, readers, reads, storage_of
 from ..plugins.opened import Opened
 from ..recent import Recent
 from ..settings import flags
@@ -97,9 +97,10 @@ def _write(roots: list[Expr], targets: Sequence[Expr]) -> bool:
     if any(r.op is None for r in roots):
         return False
     for t in targets:
-        if storage_of(t).pending is not None:
-            evaluate((storage_of(t).pending,), False)
-        storage_of(t)
+        pending = storage_of(t).pending
+        if pending is not None:
+            evaluate((pending,), False)
+            storage_of(t)
     evaluation = Together(roots, targets)
     if not evaluation.is_simple():
         return False

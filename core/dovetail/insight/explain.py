@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol, TypeGuard, overload
+from typing import NamedTuple, Protocol, TypeAlias, TypeGuard, overload
 
 from ..arguments import flag
 from ..capture.program import Call as CapturedCall
@@ -22,6 +22,9 @@ from ..tensor.tensor import Tensor, strided
 __all__ = ["explain"]
 
 
+Memory: TypeAlias = tuple[int, int]  # a slot, and a byte there: the same in all of one plan
+
+
 class Launch(NamedTuple):
     """One kernel, or one call of a vendor's routine, and why it exists. Sizes are in bytes."""
 
@@ -36,6 +39,8 @@ class Launch(NamedTuple):
     grid: tuple[int, ...]
     nbytes: int  # read and written, each element once
     fresh: int  # allocated
+    reads: tuple[Memory, ...] = ()
+    writes: tuple[Memory, ...] = ()
 
     def __str__(self) -> str:
         lines = [
@@ -200,23 +205,40 @@ def _replay(arguments: str, program: Program, source: bool) -> Replay:
 def _act(
     where: Opened, how: str, act: CapturedLaunch | CapturedCall | CapturedWork, source: bool
 ) -> Launch:
+    written = {(p.slot, p.offset) for p in act.written}
+    read = tuple((p.slot, p.offset) for p in act.places())
+    memory = tuple(m for m in read if m not in written), tuple(sorted(written))
     if isinstance(act, CapturedWork):
         text, why = act.source if source else "", "a kernel of one's own"
         device = str(where.device)
-        return Launch(how + act.name, device, why, "", text, "raw kernel", (), act.nbytes, 0)
+        return Launch(
+            how + act.name, device, why, "", text, "raw kernel", (), act.nbytes, 0, *memory
+        )
     if isinstance(act, CapturedLaunch):
         made = _launch(where, act.planned, source)
-        return made._replace(name=how + made.name, fresh=0)
-    name = how + act.op.name
-    return Launch(name, str(where.device), "", "", "", "vendor routine", (), act.nbytes, 0)
+        access = zip(act.buffers, act.planned.kernel.buffers, strict=True)
+        read = tuple((p.slot, p.offset) for p, b in access if b.access != "w")
+        return made._replace(name=how + made.name, fresh=0, reads=read, writes=memory[1])
+    name, device = how + act.op.name, str(where.device)
+    return Launch(name, device, "", "", "", "vendor routine", (), act.nbytes, 0, *memory)
 
 
 def _launch(where: Opened, step: Step | Call, source: bool) -> Launch:
     fresh, device = sum(n for _, n in step.fresh), str(where.device)
     why = "; ".join(map(str, step.why))
     if isinstance(step, Call):
-        return Launch(step.op.name, device, why, "", "", "vendor routine", (), step.nbytes, fresh)
+        read = tuple((x.slot, x.view.offset * x.dtype.itemsize) for x in step.inputs)
+        out = step.output.slot, step.output.view.offset * step.output.dtype.itemsize
+        name = step.op.name
+        return Launch(
+            name, device, why, "", "", "vendor routine", (), step.nbytes, fresh, read, (out,)
+        )
+    access = [*zip(step.buffers, (b.access for b in step.kernel.buffers), strict=True)]
+    memory = (
+        tuple(m for m, how in access if how != "w"), tuple(m for m, how in access if how != "r")
+    )  # fmt: skip
     origin = programs.whereabouts(where, step.kernel)
     made = programs.program(where, step.kernel).source if source else ""
     text, grid = str(step.kernel), step.grid
-    return Launch(step.kernel.name, device, why, text, made, origin, grid, step.nbytes, fresh)
+    name = step.kernel.name
+    return Launch(name, device, why, text, made, origin, grid, step.nbytes, fresh, *memory)

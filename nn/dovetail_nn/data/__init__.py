@@ -1,3 +1,14 @@
 """Data sets, samplers and the loader: PyTorch's names, arguments and defaults."""
 
-__all__: list[str] = []
+from . import collate, datasets, loader, progress, samplers, workers
+from .collate import *
+from .datasets import *
+from .loader import *
+from .progress import *
+from .samplers import *
+from .workers import *
+
+__all__ = [
+    *collate.__all__, *datasets.__all__, *loader.__all__, *progress.__all__,
+    *samplers.__all__, *workers.__all__,
+]  # fmt: skip

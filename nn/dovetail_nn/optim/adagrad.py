@@ -85,7 +85,7 @@ class Adagrad(_Scaled):
         return {"step": 0.0, "sum": dt.full_like(p.detach(), begin)}
 
     def _rate(self, group: Group, step: float) -> float:
-        return number(group["lr"]) / (1.0 + (step - 1.0) * group["lr_decay"])
+        return number(group["lr"]) / (1.0 + (step - 1.0) * number(group["lr_decay"]))
 
     def _numbers(self, group: Group, step: float, kept: State) -> tuple[float, ...]:
         return self._rate(group, step), number(group["weight_decay"]), number(group["eps"])

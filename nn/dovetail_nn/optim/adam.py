@@ -254,7 +254,7 @@ class NAdam(_Moments):
 
     def _momentum(self, group: Group, step: float) -> float:
         b1: float = number(group["betas"][0])
-        return b1 * (1.0 - 0.5 * 0.96 ** (step * group["momentum_decay"]))
+        return b1 * (1.0 - 0.5 * float(0.96 ** (step * number(group["momentum_decay"]))))
 
     def _counted(self, group: Group, kept: State) -> State:
         step = kept["step"] + 1.0

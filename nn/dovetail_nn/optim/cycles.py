@@ -90,7 +90,9 @@ class CyclicLR(_Moving):
         self.step_ratio = up / self.total_size
         self.mode, self.gamma, self._scale_fn_custom = mode, gamma, scale_fn
         by_steps = scale_fn is None and mode == "exp_range"
-        self.scale_mode = ("iterations" if by_steps else "cycle") if scale_fn is None else scale_mode
+        self.scale_mode = (
+            ("iterations" if by_steps else "cycle") if scale_fn is None else scale_mode
+        )
         self._begin_momentum(cycle_momentum, base_momentum, max_momentum, last_epoch)
         super().__init__(optimizer, last_epoch)
         self.base_lrs = bases
@@ -193,11 +195,9 @@ class OneCycleLR(_Moving):
             raise dt.ArgumentError(
                 f"{self._name}: step {n} of {self.total_steps}; make it of as many as there are"
             )
-        begin = 0.0
-        for end, lrs, momentums in self._phases:
-            if n <= end or end == self._phases[-1][0]:
-                break
-            begin = end
+        k = next((i for i, phase in enumerate(self._phases) if n <= phase[0]), -1)
+        end, lrs, momentums = self._phases[k]
+        begin = self._phases[k - 1][0] if k % len(self._phases) else 0.0
         part = (n - begin) / (end - begin)
         groups = self.optimizer.param_groups
         if self.cycle_momentum:

@@ -106,7 +106,7 @@ class Optimizer:
 
     def _ready(self) -> None:
         """Prepares what is not copied or kept in files."""
-        step = functools.partial(updated, getattr(self, "rule", None))
+        step = functools.partial(updated, getattr(self, "rule", _no_rule))
         self._run = dt.jit(step, static_argnames="plan")
 
     @property
@@ -136,7 +136,7 @@ class Optimizer:
         """
         if not isinstance(param_group, Mapping) or "params" not in param_group:
             raise dt.ArgumentTypeError(
-                f"{self._name}.add_param_group: a group is a dict with 'params', not {param_group!r}"
+                f"{self._name}.add_param_group: a group is a dict with 'params': {param_group!r}"
             )
         group = dict(param_group)
         given = group["params"]
@@ -338,9 +338,7 @@ class Optimizer:
 
         In PyTorch's structure, so that either's state can be loaded by the other.
         """
-        number = {
-            id(p): i for i, p in enumerate(p for g in self.param_groups for p in g["params"])
-        }
+        number = {id(p): i for i, p in enumerate(p for g in self.param_groups for p in g["params"])}
         groups = [
             {n: v for n, v in g.items() if n != "params"}
             | {"params": [number[id(p)] for p in g["params"]]}
@@ -434,6 +432,10 @@ class Optimizer:
 
 
 required: Any = object()
+
+
+def _no_rule(*args: object) -> Sequence[dt.Tensor]:
+    raise NotImplementedError("an optimiser has a rule, or its own step()")
 
 
 def _is_tensor(x: object) -> bool:

@@ -316,8 +316,10 @@ class _Ruled(LRScheduler):
         return [rule(self.last_epoch) for rule in self.lr_lambdas]
 
     def state_dict(self) -> dict[str, Any]:
-        """All that it knows, but the optimiser and functions; of callable objects what is theirs."""
-        own = [None if isinstance(f, types.FunctionType) else {**f.__dict__} for f in self.lr_lambdas]
+        """What it knows, but the optimiser and functions; of callable objects what is theirs."""
+        own = [
+            None if isinstance(f, types.FunctionType) else {**f.__dict__} for f in self.lr_lambdas
+        ]
         return {**super().state_dict(), "lr_lambdas": own}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:

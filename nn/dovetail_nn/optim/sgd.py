@@ -97,7 +97,7 @@ class SGD(Optimizer):
         p.detach().index_add_(0, at, values * -rate)
 
 
-def rows_of(name: str, g: dt.Tensor) -> tuple[dt.Tensor, dt.Tensor]:
+def rows_of(name: str, g: Any) -> tuple[dt.Tensor, dt.Tensor]:
     """Which rows of a parameter a sparse gradient has, and their values; each once."""
     if g.layout is not dt.sparse_coo or g.indices().shape[0] != 1:
         raise dt.LayoutError(

@@ -1,0 +1,108 @@
+"""Data sets that tests of the loader send to worker processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import dovetail as dt
+import numpy as np
+
+
+class Pictures(dt.data.Dataset[Any]):
+    """So large that batches go through shared memory."""
+
+    def __init__(self, count: int = 20) -> None:
+        self.count = count
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, index: int) -> Any:
+        return np.full((48, 48), index, np.float32), index
+
+
+class Slow(Pictures):
+    """Whose batches are made in another order than they are asked for."""
+
+    def __getitem__(self, index: int) -> Any:
+        time.sleep(0.02 * (index % 3))
+        return super().__getitem__(index)
+
+
+class Raising(Pictures):
+    def __getitem__(self, index: int) -> Any:
+        if index == 5:
+            raise LookupError("number five is not there")
+        return super().__getitem__(index)
+
+
+class Unsendable(Exception):
+    def __init__(self, a: int, b: int) -> None:
+        super().__init__("cannot be sent")
+
+
+class RaisingUnsendable(Pictures):
+    def __getitem__(self, index: int) -> Any:
+        raise Unsendable(1, 2)
+
+
+class Killed(Pictures):
+    def __getitem__(self, index: int) -> Any:
+        if index == 5:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().__getitem__(index)
+
+
+class Exiting(Pictures):
+    def __getitem__(self, index: int) -> Any:
+        if index == 5:
+            os._exit(7)
+        return super().__getitem__(index)
+
+
+class Hanging(Pictures):
+    def __getitem__(self, index: int) -> Any:
+        if index == 5:
+            time.sleep(1000)
+        return super().__getitem__(index)
+
+
+class Drawing(Pictures):
+    """Random numbers of the worker that makes an item."""
+
+    def __getitem__(self, index: int) -> Any:
+        return float(dt.random.rand(()).item()), float(np.random.rand())
+
+
+class Upwards(dt.data.IterableDataset[int]):
+    """0..count-1, each worker its part."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def __iter__(self) -> Iterator[int]:
+        info = dt.data.get_worker_info()
+        first, step = (0, 1) if info is None else (info.id, info.num_workers)
+        return iter(range(first, self.count, step))
+
+
+def begin(worker: int) -> None:
+    os.environ["WORKER"] = str(worker)
+
+
+class Told(Pictures):
+    def __getitem__(self, index: int) -> Any:
+        return os.environ["WORKER"]
+
+
+def failing(worker: int) -> None:
+    raise OSError("no such file")
+
+
+def texts(items: list[Any]) -> Any:
+    """A batch that holds arrays in something of its own."""
+    return {"arrays": [x for x, _ in items], "tensor": dt.asarray([i for _, i in items])}

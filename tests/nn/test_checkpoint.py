@@ -1,0 +1,274 @@
+"""Checkpoints: what is kept comes back, a killed run goes on to the same bits, damage is named."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import checkpoint_run
+import dovetail as dt
+import numpy as np
+import pytest
+
+pytest.importorskip("safetensors")
+checkpoint = dt.checkpoint
+CheckpointError = checkpoint.CheckpointError
+RUN = Path(checkpoint_run.__file__)
+
+
+def trained(steps: int = 2) -> tuple[Any, Any, Any]:
+    w = [dt.ones((2, 3)).requires_grad_(), dt.zeros(3).requires_grad_()]
+    optimizer = dt.optim.Adam(w, lr=0.1)
+    schedule = dt.optim.lr_scheduler.MultiStepLR(optimizer, [1, 3])
+    for _ in range(steps):
+        optimizer.zero_grad()
+        (w[0] * w[0] + w[1]).sum().backward()
+        optimizer.step()
+        schedule.step()
+    return checkpoint_run.Weights(w), optimizer, schedule
+
+
+def digest(model: Any, optimizer: Any) -> list[Any]:
+    state = optimizer.state_dict()
+    return [
+        [x.tolist() for x in model.w],
+        [x.tolist() for s in state["state"].values() for x in s.values()],
+        [dict(g) for g in state["param_groups"]],
+    ]
+
+
+def test_everything_comes_back(device: dt.Device, tmp_path: Path) -> None:
+    model, optimizer, schedule = trained()
+    random.seed(5)
+    np.random.seed(6)
+    dt.random.manual_seed(7)
+    draw = dt.random.default_rng(8)
+    draw.uniform(3)
+    file = checkpoint.save(
+        tmp_path / "run", model=model, optimizer=optimizer, scheduler=schedule, step=2, draw=draw
+    )
+    drawn = random.random(), np.random.rand(), dt.random.rand(3).tolist(), draw.uniform(2).tolist()
+    other, again, schedule2 = trained(0)
+    own = dt.random.default_rng(0)
+    found = checkpoint.load(file, model=other, optimizer=again, scheduler=schedule2, draw=own)
+    assert found == {"step": 2}
+    assert digest(other, again) == digest(model, optimizer)
+    assert schedule2.state_dict() == schedule.state_dict()
+    assert drawn == (
+        random.random(), np.random.rand(), dt.random.rand(3).tolist(), own.uniform(2).tolist()
+    )  # fmt: skip
+
+
+def test_values_of_all_kinds(device: dt.Device, tmp_path: Path) -> None:
+    kept: dict[str, Any] = {
+        "none": None, "flag": True, "int": 1 << 80, "float": 0.1, "infinite": float("-inf"),
+        "text": "ä\n", "list": [1, (2.5, "a"), {}], "dict": {1: {"a": [None]}, "b": 2},
+        "complex": 1 + 2j, "number": np.float64(0.5),
+    }  # fmt: skip
+    tensors = {
+        d.name: dt.ones((2, 0, 3) if d is dt.int8 else (2, 3), dtype=d)
+        for d in (dt.bool, dt.int8, dt.uint16, dt.float16, dt.bfloat16, dt.float64, dt.complex64)
+    }
+    array = np.arange(6.0).reshape(2, 3).T
+    file = checkpoint.save(
+        tmp_path / "x", more=kept, tensors=tensors, array=array, scalar=dt.asarray(2.0),
+        across=dt.arange(6).reshape(2, 3).T,
+    )  # fmt: skip
+    found = checkpoint.load(file)
+    assert found["more"] == kept and isinstance(found["more"]["list"][1], tuple)
+    for name, x in tensors.items():
+        y = found["tensors"][name]
+        assert y.dtype is x.dtype and y.shape == x.shape and y.device is device
+        assert bool((y == x).all())
+    np.testing.assert_array_equal(found["array"], array)
+    assert found["scalar"].shape == () and float(found["scalar"]) == 2
+    assert found["across"].tolist() == [[0, 3], [1, 4], [2, 5]]
+
+
+def test_a_file_is_read_by_others(tmp_path: Path) -> None:
+    model, optimizer, _ = trained()
+    file = checkpoint.save(tmp_path / "x", model=model, optimizer=optimizer)
+    found = dt.load(file, device="reference")
+    assert found["model.0"].shape == (2, 3)
+    assert {"optimizer.state.0.exp_avg", "checkpoint.structure"} <= set(found)
+
+
+def run(folder: Path, steps: int, pause: float = 0) -> subprocess.Popen[str]:
+    command = [sys.executable, str(RUN), str(folder), str(steps), str(pause)]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env)
+
+
+def test_a_killed_run_goes_on_to_the_same_bits(tmp_path: Path) -> None:
+    whole = run(tmp_path / "whole", 9)
+    killed = run(tmp_path / "killed", 9, 0.05)
+    wanted, _ = whole.communicate(timeout=120)
+    assert killed.stdout is not None
+    while killed.stdout.readline().strip() != "4":
+        pass
+    killed.send_signal(signal.SIGKILL)
+    killed.communicate()
+    assert killed.returncode == -signal.SIGKILL
+    resumed, _ = run(tmp_path / "killed", 9).communicate(timeout=120)
+    assert resumed.split()[-1] == wanted.split()[-1]
+    assert 1 <= len(resumed.split()) - 1 <= 5  # it did not begin anew
+    names = sorted(p.name for p in (tmp_path / "killed").iterdir())
+    assert names == [f"run-000{k}.safetensors" for k in (7, 8, 9)]  # and nothing half written
+
+
+def test_the_latest_ones_are_kept(tmp_path: Path) -> None:
+    for step in range(5):
+        checkpoint.save(tmp_path / "a-{step:03}", step=step, keep=2)
+    checkpoint.save(tmp_path / "best", step=1)
+    assert sorted(p.stem for p in tmp_path.iterdir()) == ["a-003", "a-004", "best"]
+    assert checkpoint.load(tmp_path / "a-004.safetensors")["step"] == 4
+    assert checkpoint.load(tmp_path)["step"] == 1
+
+
+def changed(file: Path, at: int) -> None:
+    raw = bytearray(file.read_bytes())
+    raw[at] ^= 1
+    file.write_bytes(raw)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda f: f.write_bytes(f.read_bytes()[:-10]),
+        lambda f: f.write_bytes(f.read_bytes()[:5]),
+        lambda f: f.write_bytes(b""),
+        lambda f: f.write_bytes(os.urandom(500)),
+        lambda f: changed(f, -1),
+        lambda f: changed(f, -200),
+        lambda f: changed(f, 30),
+        lambda f: f.write_bytes(f.read_bytes() + b"more"),
+    ],
+)
+def test_damaged_files_are_named_and_the_last_good_one_is_found(
+    damage: Any, tmp_path: Path
+) -> None:
+    model, optimizer, _ = trained()
+    good = checkpoint.save(tmp_path / "1", model=model, optimizer=optimizer, step=1)
+    bad = checkpoint.save(tmp_path / "2", model=model, optimizer=optimizer, step=2)
+    damage(bad)
+    before = digest(model, optimizer)
+    with pytest.raises(CheckpointError, match=r"2\.safetensors"):
+        checkpoint.load(bad, model=model, optimizer=optimizer)
+    assert digest(model, optimizer) == before
+    with pytest.warns(dt.DovetailWarning, match=r"2\.safetensors"):
+        assert checkpoint.latest(tmp_path) == good
+    with pytest.warns(dt.DovetailWarning):
+        assert checkpoint.load(tmp_path)["step"] == 1
+
+
+def test_every_changed_byte_is_seen(tmp_path: Path) -> None:
+    file = checkpoint.save(tmp_path / "x", w=dt.arange(3, device="reference"), step=1, random=False)
+    raw = file.read_bytes()
+    missed = []
+    for at in range(0, len(raw), 7):
+        changed(file, at)
+        try:
+            checkpoint.load(file)
+        except CheckpointError:
+            pass
+        else:
+            missed.append((at, raw[at : at + 1]))
+        file.write_bytes(raw)
+    assert [(at, byte) for at, byte in missed if byte != b" "] == []  # padding of the header
+
+
+def test_a_save_that_fails_leaves_the_last_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = checkpoint.save(tmp_path / "run", step=1)
+    before = file.read_bytes()
+
+    def full(*args: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        checkpoint.save(tmp_path / "run", step=2)
+    assert file.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["run.safetensors"]
+
+
+def test_what_a_killed_process_left_is_cleared(tmp_path: Path) -> None:
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    left = tmp_path / f".run.{process.pid}.part.safetensors"
+    own = tmp_path / f".run.{os.getppid()}.part.safetensors"
+    for file in (left, own):
+        file.write_bytes(b"half")
+    assert checkpoint.latest(tmp_path) is None
+    checkpoint.save(tmp_path / "run", step=1)
+    assert not left.exists() and own.exists()
+
+
+def test_nothing_is_loaded_half(device: dt.Device, tmp_path: Path) -> None:
+    model, optimizer, schedule = trained()
+    file = checkpoint.save(tmp_path / "x", model=model, optimizer=optimizer, scheduler=schedule)
+    other, _, _ = trained(0)
+    small = dt.optim.Adam([dt.ones(4).requires_grad_()])
+    before = [x.tolist() for x in other.w]
+    with pytest.raises(dt.ArgumentError, match="groups of"):
+        checkpoint.load(file, model=other, optimizer=small)
+    assert [x.tolist() for x in other.w] == before
+    with pytest.raises(CheckpointError, match="has no ema; it has model, optimizer, scheduler"):
+        checkpoint.load(file, model=other, ema=model)
+    with pytest.raises(dt.ArgumentTypeError, match="no load_state_dict"):
+        checkpoint.load(file, model=3)
+
+
+def test_what_cannot_be_kept(tmp_path: Path) -> None:
+    class Own:
+        pass
+
+    for wrong, error in (
+        (Own(), dt.ArgumentTypeError), ({1, 2}, dt.ArgumentTypeError),
+        ({(1, 2): 3}, dt.ArgumentTypeError), (lambda: 0, dt.ArgumentTypeError),
+        (dt.ones((2, 2), device="reference").to_sparse(), dt.LayoutError),
+    ):  # fmt: skip
+        with pytest.raises(error, match=r"checkpoint\.save: .*thing"):
+            checkpoint.save(tmp_path / "x", thing=wrong)
+    with pytest.raises(dt.ArgumentError, match="give step="):
+        checkpoint.save(tmp_path / "{step}")
+    with pytest.raises(dt.ArgumentError, match="keep is 0"):
+        checkpoint.save(tmp_path / "y", keep=0)
+
+
+def test_other_files(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="no file"):
+        checkpoint.load(tmp_path / "x.safetensors")
+    with pytest.raises(FileNotFoundError, match="no whole checkpoint"):
+        checkpoint.load(tmp_path)
+    dt.save(tmp_path / "w.safetensors", {"w": dt.ones(2, device="reference")})
+    with pytest.raises(CheckpointError, match="no checkpoint"):
+        checkpoint.load(tmp_path / "w.safetensors")
+
+
+@pytest.mark.parametrize(
+    ("structure", "said"),
+    [
+        ({"version": 9, "content": {}}, "version 9"),
+        ({"version": 1, "content": {"x": {"tensor": "y"}}}, "makes no sense"),
+        ({"version": 1, "content": {"x": {"a": 1, "b": 2}}}, "makes no sense"),
+        ({"version": 1, "content": {"x": {"generator": ["a"]}}}, "makes no sense"),
+        ([], "makes no sense"),
+        ({"version": 1, "content": {"x": {"eval": "exit()"}}}, "makes no sense"),
+    ],
+)
+def test_structures_of_somebody_else(structure: Any, said: str, tmp_path: Path) -> None:
+    module = sys.modules["dovetail_nn.checkpoint"]
+    tensors = {module.STRUCTURE: module._bytes(json.dumps(structure).encode())}
+    tensors[module.DIGEST] = module._bytes(module._digest(tensors))
+    file = tmp_path / "x.safetensors"
+    dt.save(file, tensors)
+    with pytest.raises(CheckpointError, match=said):
+        checkpoint.load(file)

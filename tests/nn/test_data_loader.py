@@ -1,0 +1,316 @@
+"""The loader: the same batches in the same order however they are made, and an end to all of it."""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import dovetail as dt
+import loader_cases as cases
+import numpy as np
+import pytest
+from dovetail_nn.data import DataLoader, WorkerError
+
+pytestmark = pytest.mark.timeout(120)
+SHARED = Path("/dev/shm")
+
+
+def segments() -> set[str]:
+    return {p.name for p in SHARED.glob("psm_*")} if SHARED.exists() else set()
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left() -> Any:
+    before = segments()
+    yield
+    gc.collect()
+    assert not [p for p in multiprocessing.active_children() if "dovetail-loader" in p.name]
+    assert segments() <= before
+
+
+@pytest.fixture(autouse=True)
+def reference() -> Any:
+    before = dt.default_device()
+    dt.set_default_device("reference")
+    yield
+    dt.set_default_device(before)
+
+
+def seen(loader: Any) -> list[Any]:
+    return [(x[:, 0, 0].tolist(), y.tolist()) for x, y in loader]
+
+
+# --- here -----------------------------------------------------------------------------------------
+
+
+def test_batches_in_order() -> None:
+    found = seen(DataLoader(cases.Pictures(5), batch_size=2))
+    assert found == [([0, 1], [0, 1]), ([2, 3], [2, 3]), ([4], [4])]
+    loader = DataLoader(cases.Pictures(5), batch_size=2, drop_last=True)
+    assert len(loader) == 2 == len(seen(loader))
+
+
+def test_samplers_say_the_order() -> None:
+    pictures = cases.Pictures(5)
+    assert seen(DataLoader(pictures, 2, sampler=[4, 1, 3])) == [([4, 1], [4, 1]), ([3], [3])]
+    assert seen(DataLoader(pictures, batch_sampler=[[2], [0, 1]]))[0] == ([2], [2])
+    assert [i for _, i in DataLoader(pictures, batch_size=None, sampler=[3, 2])] == [3, 2]
+
+
+def test_rows_of_tensors_are_taken_at_once(device: dt.Device) -> None:
+    rows = dt.data.TensorDataset(dt.arange(10) * 2, dt.ones((10, 3)))
+    some = dt.data.Subset(rows, [9, 8, 7])
+    (x, y), _ = DataLoader(some, batch_size=2)
+    assert x.tolist() == [18, 16] and y.shape == (2, 3) and x.device is device
+
+
+def test_several_items_at_once() -> None:
+    class Several(cases.Pictures):
+        def __getitems__(self, indices: list[int]) -> list[int]:
+            return [i * 10 for i in indices]
+
+    assert [x.tolist() for x in DataLoader(Several(3), 2)] == [[0, 10], [20]]
+
+
+def test_an_iterable_data_set() -> None:
+    loader = DataLoader(cases.Upwards(5), batch_size=2)
+    assert [x.tolist() for x in loader] == [[0, 1], [2, 3], [4]]
+    assert [x.tolist() for x in DataLoader(cases.Upwards(5), 2, drop_last=True)] == [[0, 1], [2, 3]]
+    assert [*DataLoader(cases.Upwards(2), batch_size=None)] == [0, 1]
+
+
+def test_batches_go_to_a_device() -> None:
+    loader = DataLoader(cases.Pictures(5), batch_size=2, device="reference")
+    assert [x.device.type for x, _ in loader] == ["reference"] * 3
+    assert seen(loader) == seen(DataLoader(cases.Pictures(5), batch_size=2))
+
+
+# --- by workers -----------------------------------------------------------------------------------
+
+
+def test_the_order_is_the_same_for_any_number_of_workers() -> None:
+    found = []
+    for workers in (0, 2):
+        draw = dt.random.default_rng(7)
+        loader = DataLoader(cases.Slow(20), 3, True, num_workers=workers, generator=draw)
+        found.append([seen(loader), seen(loader)])
+    assert found[0] == found[1]
+    first, second = found[0]
+    assert first != second  # another epoch, another order
+    assert sorted(i for _, batch in first for i in batch) == [*range(20)]
+    assert all(a == b for epoch in found[0] for a, b in epoch)
+
+
+def test_workers_of_an_iterable_data_set_share_it() -> None:
+    loader = DataLoader(cases.Upwards(11), batch_size=2, num_workers=2)
+    found = [x.tolist() for x in loader]
+    assert found == [[0, 2], [1, 3], [4, 6], [5, 7], [8, 10], [9]]
+
+
+def test_workers_that_stay() -> None:
+    loader = DataLoader(
+        cases.Pictures(20), 2, num_workers=2, persistent_workers=True, prefetch_factor=3
+    )
+    epochs = [seen(loader) for _ in range(3)]
+    processes = loader._workers.processes  # type: ignore[union-attr]
+    assert epochs[0] == epochs[1] == epochs[2] == seen(DataLoader(cases.Pictures(20), 2))
+    assert all(p.is_alive() for p in processes)
+    del loader
+    gc.collect()
+    assert not any(p.is_alive() for p in processes)
+
+
+def test_batches_as_they_come() -> None:
+    loader = DataLoader(cases.Slow(12), 1, num_workers=2, in_order=False)
+    assert sorted(y[0] for _, y in seen(loader)) == [*range(12)]
+
+
+def test_workers_have_random_numbers_of_their_own() -> None:
+    def drawn() -> list[Any]:
+        draw = dt.random.default_rng(3)
+        loader = DataLoader(cases.Drawing(4), 2, num_workers=2, generator=draw)
+        return [[x.tolist() for x in batch] for batch in loader]
+
+    first = drawn()
+    assert first == drawn()  # of a seed
+    assert first[0] != first[1]  # of two workers
+
+
+def test_workers_begin_with_a_function() -> None:
+    loader = DataLoader(cases.Told(4), 1, num_workers=2, worker_init_fn=cases.begin)
+    assert [*loader] == [["0"], ["1"], ["0"], ["1"]]
+
+
+def test_a_batch_of_ones_own_is_kept() -> None:
+    """Arrays that are not made tensors do not lie in memory that the next batch is put into."""
+    loader = DataLoader(cases.Pictures(12), 2, num_workers=1, collate_fn=cases.texts)
+    found = [*loader]
+    assert [x.tolist() for batch in found for x in [batch["tensor"]]] == [
+        [i, i + 1] for i in range(0, 12, 2)
+    ]
+    assert [float(a[0, 0]) for batch in found for a in batch["arrays"]] == [*range(12)]
+
+
+def test_batches_are_kept_while_others_come() -> None:
+    found = [*DataLoader(cases.Pictures(20), 2, num_workers=2, prefetch_factor=1)]
+    assert [int(x[0, 47, 47]) for x, _ in found] == [*range(0, 20, 2)]
+    found[0][0].fill_(-1)
+    assert float(found[1][0][0, 0, 0]) == 2
+
+
+# --- what goes wrong ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_what_a_data_set_raises(workers: int) -> None:
+    loader = DataLoader(cases.Raising(20), 2, num_workers=workers)
+    with pytest.raises(LookupError, match="number five") as caught:
+        seen(loader)
+    if workers:
+        assert "loader_cases.py" in str(caught.value.__cause__)
+        assert "batch 2" in caught.value.__notes__[0]
+    assert len(seen(DataLoader(cases.Pictures(4), 2, num_workers=workers))) == 2
+
+
+def test_what_cannot_be_sent_is_told() -> None:
+    with pytest.raises(WorkerError, match="Unsendable: cannot be sent"):
+        seen(DataLoader(cases.RaisingUnsendable(4), 2, num_workers=1))
+
+
+def test_a_beginning_that_fails() -> None:
+    with pytest.raises(OSError, match="no such file"):
+        seen(DataLoader(cases.Pictures(4), 2, num_workers=2, worker_init_fn=cases.failing))
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"), [(cases.Killed, "signal SIGKILL"), (cases.Exiting, "exit code 7")]
+)
+def test_a_worker_that_dies(kind: Any, said: str) -> None:
+    begun = time.monotonic()
+    with pytest.raises(WorkerError, match=said):
+        seen(DataLoader(kind(20), 2, num_workers=2))
+    assert time.monotonic() - begun < 30
+
+
+def test_a_worker_that_is_killed_from_outside() -> None:
+    loader = DataLoader(cases.Hanging(20), 5, num_workers=2, persistent_workers=True)
+    batches = iter(loader)
+    next(batches)
+    os.kill(loader._workers.processes[1].pid, signal.SIGKILL)  # type: ignore[union-attr]
+    with pytest.raises(WorkerError, match=r"worker 1 .* SIGKILL"):
+        list(batches)
+
+
+def test_a_worker_that_takes_too_long() -> None:
+    loader = DataLoader(cases.Hanging(20), 2, num_workers=1, timeout=1)
+    with pytest.raises(WorkerError, match="no batch for 1 seconds"):
+        seen(loader)
+
+
+def test_an_iterator_that_is_let_go_of() -> None:
+    batches = iter(DataLoader(cases.Hanging(20), 5, num_workers=2))
+    next(batches)
+    processes = batches.workers.processes  # type: ignore[attr-defined]
+    begun = time.monotonic()
+    del batches
+    gc.collect()
+    assert not any(p.is_alive() for p in processes)
+    assert time.monotonic() - begun < 10
+
+
+SCRIPT = """
+from multiprocessing import active_children
+import dovetail as dt
+import loader_cases as cases
+
+if __name__ == "__main__":
+    dt.set_default_device("reference")
+    loader = dt.data.DataLoader(cases.Hanging(20), 5, num_workers=2)
+    for batch in loader:
+        print("ready", *[p.pid for p in active_children()], flush=True)
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_ctrl_c_and_the_loaders_own_death(how: signal.Signals, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    paths = [str(Path(__file__).parent), *sys.path]
+    process = subprocess.Popen(
+        [sys.executable, str(script)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)}, start_new_session=True,
+    )  # fmt: skip
+    try:
+        assert process.stdout is not None
+        word, *workers = process.stdout.readline().split()
+        assert word == "ready" and len(workers) == 2
+        os.kill(process.pid, how) if how == signal.SIGKILL else os.killpg(process.pid, how)
+        _, said = process.communicate(timeout=60)
+        assert how == signal.SIGKILL or "KeyboardInterrupt" in said
+        until = time.monotonic() + 20
+        while any(alive(int(w)) for w in workers) and time.monotonic() < until:
+            time.sleep(0.05)
+        assert not any(alive(int(w)) for w in workers)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"batch_size": 0}, "batch_size is 0"),
+        ({"batch_size": None, "drop_last": True}, "give batch_size"),
+        ({"shuffle": True, "sampler": [1]}, "shuffle or sampler"),
+        ({"batch_sampler": [[1]], "batch_size": 4}, "batch_sampler says all"),
+        ({"num_workers": -1}, "num_workers is -1"),
+        ({"timeout": -1}, "timeout is -1"),
+        ({"prefetch_factor": 2}, "give num_workers"),
+        ({"num_workers": 1, "prefetch_factor": 0}, "prefetch_factor is 0"),
+        ({"persistent_workers": True}, "give num_workers"),
+        ({"multiprocessing_context": "spawn"}, "give num_workers"),
+        ({"num_workers": 1, "multiprocessing_context": "fork"}, "threads"),
+        ({"num_workers": 1, "multiprocessing_context": "none"}, "none"),
+    ],
+)
+def test_options_that_do_not_go_together(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(dt.ArgumentError, match=said):
+        DataLoader(cases.Pictures(4), **options)
+
+
+def test_an_iterable_data_set_says_its_order() -> None:
+    with pytest.raises(dt.ArgumentError, match="says the order itself"):
+        DataLoader(cases.Upwards(4), shuffle=True)
+
+
+def test_what_cannot_be_sent_to_a_worker() -> None:
+    class Local(cases.Pictures):
+        pass
+
+    with pytest.raises(dt.ArgumentError, match="cannot be sent to a worker process"):
+        seen(DataLoader(Local(4), num_workers=1))
+
+
+def test_numbers_of_a_seed(device: dt.Device) -> None:
+    rows = dt.data.TensorDataset(dt.arange(12))
+    found = []
+    for _ in range(2):
+        dt.random.manual_seed(5)
+        loader = DataLoader(rows, 5, shuffle=True)
+        found.append([x.tolist() for (x,) in loader])
+    assert found[0] == found[1]
+    np.testing.assert_array_equal(sorted(i for batch in found[0] for i in batch), np.arange(12))

@@ -1,0 +1,164 @@
+"""Data sets, samplers and batches of items."""
+
+from __future__ import annotations
+
+from collections import Counter, namedtuple
+from typing import Any
+
+import dovetail as dt
+import numpy as np
+import pytest
+
+data = dt.data
+Pair = namedtuple("Pair", "x y")
+
+
+def test_tensors(device: dt.Device) -> None:
+    rows = data.TensorDataset(dt.arange(6).reshape(3, 2), dt.arange(3))
+    assert len(rows) == 3 and [x.tolist() for x in rows[1]] == [[2, 3], 1]
+    with pytest.raises(dt.ShapeError, match="same number of rows"):
+        data.TensorDataset(dt.zeros(2), dt.zeros(3))
+    with pytest.raises(dt.ArgumentError, match="no tensors"):
+        data.TensorDataset()
+    with pytest.raises(dt.DTypeError, match="no tensor"):
+        data.TensorDataset(np.zeros(3))  # type: ignore[arg-type]
+
+
+def test_sets_of_sets() -> None:
+    both = data.ConcatDataset([range(3), range(10, 12)])
+    assert [both[i] for i in range(5)] == [0, 1, 2, 10, 11] and both[-1] == 11
+    with pytest.raises(dt.IndexOutOfRange, match="item 5 of 5"):
+        both[5]
+    assert data.Subset(both, [4, 0])[0] == 11
+    assert data.StackDataset(range(3), "abc")[1] == (1, "b")
+    assert data.StackDataset(n=range(3))[1] == {"n": 1}
+    for wrong in (lambda: data.StackDataset(), lambda: data.StackDataset([1], [1, 2]),
+                  lambda: data.ConcatDataset([])):  # fmt: skip
+        with pytest.raises(dt.ArgumentError):
+            wrong()
+
+
+def test_a_base_says_what_is_missing() -> None:
+    with pytest.raises(NotImplementedError, match="__getitem__"):
+        data.Dataset()[0]
+    with pytest.raises(NotImplementedError, match="__iter__"):
+        iter(data.IterableDataset())
+
+
+@pytest.mark.parametrize(
+    ("lengths", "sizes"),
+    [([7, 3], [7, 3]), ([0.5, 0.25, 0.25], [6, 2, 2]), ([0, 10], [0, 10]), ([1.0], [10])],
+)
+def test_parts(lengths: Any, sizes: list[int], device: dt.Device) -> None:
+    parts = data.random_split(range(10), lengths, dt.random.default_rng(0))
+    again = data.random_split(range(10), lengths, dt.random.default_rng(0))
+    assert [len(p) for p in parts] == sizes
+    assert sorted(i for p in parts for i in p.indices) == [*range(10)]
+    assert [p.indices for p in parts] == [p.indices for p in again]
+
+
+@pytest.mark.parametrize("lengths", [[7, 4], [0.5, 0.6], [-1, 11], [3.5, 6.5]])
+def test_parts_of_another_whole(lengths: Any) -> None:
+    with pytest.raises(dt.ArgumentError, match="whose sum is 10"):
+        data.random_split(range(10), lengths)
+
+
+def test_random_samplers(device: dt.Device) -> None:
+    draw = dt.random.default_rng
+    assert sorted(data.RandomSampler(range(7))) == [*range(7)]
+    assert [*data.RandomSampler(range(7), generator=draw(1))] == [
+        *data.RandomSampler(range(7), generator=draw(1))
+    ]
+    found = [*data.RandomSampler(range(3), num_samples=7)]
+    assert len(found) == 7 and Counter(found).most_common()[-1][1] == 2
+    assert len([*data.RandomSampler(range(3), replacement=True, num_samples=8)]) == 8
+    assert sorted(data.SubsetRandomSampler([9, 4, 7])) == [4, 7, 9]
+
+
+def test_weighted_samples(device: dt.Device) -> None:
+    weights = [0.0, 1.0, 3.0, 0.0]
+    found = Counter(data.WeightedRandomSampler(weights, 4000, generator=dt.random.default_rng(0)))
+    assert set(found) == {1, 2} and 0.7 < found[2] / 4000 < 0.8
+    once = [*data.WeightedRandomSampler(weights, 2, replacement=False)]
+    assert sorted(once) == [1, 2]
+    firsts = Counter(
+        next(iter(data.WeightedRandomSampler([1, 3], 1, False, dt.random.default_rng(seed))))
+        for seed in range(300)
+    )
+    assert 0.65 < firsts[1] / 300 < 0.85
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: data.RandomSampler([1], num_samples=0),
+        lambda: data.RandomSampler([1], replacement=1),  # type: ignore[arg-type]
+        lambda: data.WeightedRandomSampler([1.0, -1.0], 1),
+        lambda: data.WeightedRandomSampler([[1.0]], 1),  # type: ignore[list-item]
+        lambda: data.WeightedRandomSampler([1.0, float("nan")], 1),
+        lambda: data.WeightedRandomSampler([1.0, 0.0], 2, replacement=False),
+        lambda: data.BatchSampler([1], 0, False),
+        lambda: data.BatchSampler([1], True, False),
+    ],
+)
+def test_samplers_refuse(make: Any) -> None:
+    with pytest.raises(dt.ArgumentError, match=r"data\."):
+        make()
+
+
+def test_batches_of_indices() -> None:
+    assert [*data.BatchSampler(range(5), 2, True)] == [[0, 1], [2, 3]]
+    assert len(data.BatchSampler(range(5), 2, True)) == 2
+    assert len(data.BatchSampler(range(5), 2, False)) == 3
+
+
+def test_what_items_become(device: dt.Device) -> None:
+    collate = data.default_collate
+    assert collate([1, 2]).dtype is dt.int64
+    assert collate([1.0, 2.0]).dtype is dt.float64
+    assert collate([True, False]).dtype is dt.bool
+    assert collate([np.float32(1), np.float32(2)]).dtype is dt.float32
+    stacked = collate([np.ones(2, np.int16)] * 3)
+    assert stacked.shape == (3, 2) and stacked.dtype is dt.int16
+    rows = collate([dt.ones(2), dt.zeros(2)])
+    assert rows.tolist() == [[1, 1], [0, 0]] and rows.device is device
+    halves = collate([dt.ones(2, dtype=dt.bfloat16)] * 2)
+    assert halves.shape == (2, 2) and halves.dtype is dt.bfloat16
+    assert collate(["a", "b"]) == ["a", "b"]
+    assert collate([b"a"]) == [b"a"]
+    found = collate([{"x": (1, "a")}, {"x": (2, "b")}])
+    assert found["x"][0].tolist() == [1, 2] and found["x"][1] == ["a", "b"]
+    pair = collate([Pair(1, [2.0]), Pair(3, [4.0])])
+    assert isinstance(pair, Pair) and pair.x.tolist() == [1, 3] and pair.y[0].tolist() == [2, 4]
+
+
+def test_items_that_do_not_go_together(device: dt.Device) -> None:
+    collate = data.default_collate
+    with pytest.raises(dt.ShapeError, match=r"shapes \(2,\), \(3,\)"):
+        collate([np.ones(2), np.ones(3)])
+    with pytest.raises(dt.ShapeError, match=r"lengths \[1, 2\]"):
+        collate([[1], [1, 2]])
+    with pytest.raises(dt.ArgumentTypeError, match="collate_fn="):
+        collate([object()])
+    with pytest.raises(dt.ArgumentTypeError, match="NoneType"):
+        collate([None, None])
+
+
+def test_items_are_as_pytorchs() -> None:
+    torch = pytest.importorskip("torch")
+    items = [(np.float32(i), i, float(i), [i, i + 1], {"a": np.ones((2, 2)) * i}) for i in range(3)]
+    mine, theirs = data.default_collate(items), torch.utils.data.default_collate(items)
+
+    def same(a: Any, b: Any) -> None:
+        if isinstance(a, dt.Tensor):
+            assert a.dtype.name == str(b.dtype).removeprefix("torch.") and a.tolist() == b.tolist()
+        elif isinstance(a, dict):
+            assert a.keys() == b.keys()
+            for k in a:
+                same(a[k], b[k])
+        else:
+            assert len(a) == len(b) and type(a) is type(b)
+            for x, y in zip(a, b, strict=True):
+                same(x, y)
+
+    same(mine, theirs)
