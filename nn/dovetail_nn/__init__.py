@@ -5,7 +5,7 @@ parameters of a module; `dt.optim` the optimisers, `dt.data` loaders, `dt.distri
 distributions, `dt.onnx` the exchange with other libraries.
 """
 
-from . import functional, init, modules, packing, utils
+from . import functional, init, modules, utils
 from .modules import *
 
-__all__ = ["functional", "init", "packing", "utils", *modules.__all__]
+__all__ = ["functional", "init", "utils", *modules.__all__]

@@ -9,7 +9,7 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail.nn import packing
+from dovetail.nn.utils import rnn as packing
 from dovetail.nn.functional import recurrent
 from installed import INSTALLED
 

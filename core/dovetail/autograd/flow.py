@@ -5,11 +5,10 @@ from __future__ import annotations
 from heapq import heappop, heappush
 
 from ..errors import DeviceError, DovetailError, DTypeError, GradientError, ShapeError
-from ..graph.expr import spec
 from ..ops import table as ops
 from ..settings import DEPTH_LIMIT, current, record, restore
 from ..tensor.host import evaluate
-from ..tensor.tensor import Tensor
+from ..tensor.tensor import Tensor, strided
 from ..tensor.verbs import apply
 from .tape import Kept, Leaf, Node, Sent, keep
 

@@ -207,7 +207,7 @@ def written(model: Writer, device: str) -> str:
     with dt.no_grad():
         for _ in range(WRITTEN):
             window = dt.asarray([numbers[-CONTEXT:]], dtype=dt.int32, device=device)
-            noise = random.uniform(1e-7, 1.0, (len(text.letters),), device=device)
+            noise = random.uniform((len(text.letters),), low=1e-7, device=device)
             numbers.append(int(following(window, noise)))
     return text.text(numbers[CONTEXT:])
 

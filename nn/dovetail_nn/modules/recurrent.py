@@ -11,7 +11,7 @@ import dovetail as dt
 from .. import init
 from ..functional import recurrent as steps
 from ..functional.dropouts import dropout as dropped
-from ..packing import PackedSequence
+from ..utils.rnn import PackedSequence
 from .module import Module
 from .parameter import Parameter
 

@@ -29,7 +29,7 @@ class PackedSequence(NamedTuple):
 
     >>> import dovetail as dt
     >>> x = [dt.asarray(s, device="reference") for s in ([1, 2, 3], [4])]
-    >>> packed = dt.nn.packing.pack_sequence(x)
+    >>> packed = dt.nn.utils.rnn.pack_sequence(x)
     >>> packed.data.tolist(), packed.batch_sizes
     ([1, 4, 2, 3], (2, 1, 1))
     """
@@ -64,7 +64,7 @@ def pack_padded_sequence(
 
     >>> import dovetail as dt
     >>> x = dt.asarray([[1, 4], [2, 0], [3, 0]], device="reference")
-    >>> dt.nn.packing.pack_padded_sequence(x, [3, 1]).data.tolist()
+    >>> dt.nn.utils.rnn.pack_padded_sequence(x, [3, 1]).data.tolist()
     [1, 4, 2, 3]
     """
     name = "pack_padded_sequence"
@@ -114,7 +114,7 @@ def pad_packed_sequence(
 
     >>> import dovetail as dt
     >>> x = [dt.asarray(s, device="reference") for s in ([1, 2, 3], [4])]
-    >>> padded, lengths = dt.nn.packing.pad_packed_sequence(dt.nn.packing.pack_sequence(x))
+    >>> padded, lengths = dt.nn.utils.rnn.pad_packed_sequence(dt.nn.utils.rnn.pack_sequence(x))
     >>> padded.tolist(), lengths.tolist()
     ([[1, 4], [2, 0], [3, 0]], [3, 1])
     """
@@ -157,7 +157,7 @@ def pad_sequence(
 
     >>> import dovetail as dt
     >>> x = [dt.asarray(s, device="reference") for s in ([1, 2, 3], [4])]
-    >>> dt.nn.packing.pad_sequence(x, batch_first=True).tolist()
+    >>> dt.nn.utils.rnn.pad_sequence(x, batch_first=True).tolist()
     [[1, 2, 3], [4, 0, 0]]
     """
     given = _sequences("pad_sequence", sequences)
@@ -190,7 +190,7 @@ def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> P
 
     >>> import dovetail as dt
     >>> x = [dt.asarray(s, device="reference") for s in ([1, 2, 3], [4])]
-    >>> dt.nn.packing.pack_sequence(x).data.tolist()
+    >>> dt.nn.utils.rnn.pack_sequence(x).data.tolist()
     [1, 4, 2, 3]
     """
     given = _sequences("pack_sequence", sequences)
@@ -207,7 +207,7 @@ def unpad_sequence(
 
     >>> import dovetail as dt
     >>> x = dt.asarray([[1, 4], [2, 0], [3, 0]], device="reference")
-    >>> [s.tolist() for s in dt.nn.packing.unpad_sequence(x, [3, 1])]
+    >>> [s.tolist() for s in dt.nn.utils.rnn.unpad_sequence(x, [3, 1])]
     [[1, 2, 3], [4]]
     """
     x = padded_sequences if batch_first else dt.moveaxis(padded_sequences, 0, 1)
@@ -222,7 +222,7 @@ def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
 
     >>> import dovetail as dt
     >>> x = [dt.asarray(s, device="reference") for s in ([1, 2, 3], [4])]
-    >>> [s.tolist() for s in dt.nn.packing.unpack_sequence(dt.nn.packing.pack_sequence(x))]
+    >>> [s.tolist() for s in dt.nn.utils.rnn.unpack_sequence(dt.nn.utils.rnn.pack_sequence(x))]
     [[1, 2, 3], [4]]
     """
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import dovetail as dt
 
-from .modules.module import Module
+from ..modules.module import Module
 
 __all__ = ["functional_call", "parameters_to_vector", "stack_module_state", "vector_to_parameters"]
 
