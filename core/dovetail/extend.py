@@ -5,6 +5,7 @@ layout also uses the public functions.
 """
 
 from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
 
 from pluggy import HookimplMarker
 
@@ -68,9 +69,8 @@ from .engine.recording import current as _recorder
 from .environment import whole as whole_setting
 from .errors import ArgumentError, CompileError, DeviceError, DovetailError, InternalError
 from .functions.datatypes import DeviceLike, DTypeLike
-from .functions.jit import look_up_again
-from .functions.places import in_range, read_at
 from .functions.sorting import order_of
+from .late import late
 from .layout import (
     Layout,
     axis,
@@ -141,6 +141,18 @@ from .tensor.other_layouts import (
 )
 from .tensor.tensor import required
 from .tensor.verbs import apply, reduce
+
+if TYPE_CHECKING:
+    from .functions.jit import look_up_again
+    from .functions.places import in_range, read_at
+else:  # which few plugins need
+    __getattr__ = late(
+        __name__,
+        {
+            **dict.fromkeys(("in_range", "read_at"), ".functions.places"),
+            "look_up_again": ".functions.jit",
+        },
+    )
 
 hookimpl = HookimplMarker("dovetail")
 
