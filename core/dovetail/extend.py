@@ -6,6 +6,7 @@ layout also uses the public functions.
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
 
 from pluggy import HookimplMarker
 
@@ -70,12 +71,10 @@ from .environment import whole as whole_setting
 from .errors import ArgumentError, CompileError, DeviceError, DovetailError, InternalError
 from .functions.convolutions import convolved
 from .functions.convolutions import transposed as transposed_convolution
-from .func.graphs import Composite, Graph, GraphNode, composite, graph_of
 from .functions.datatypes import DeviceLike, DTypeLike
-from .functions.jit import look_up_again
-from .functions.places import in_range, read_at
 from .functions.rounds import is_of_examples as is_mapping
 from .functions.sorting import order_of
+from .late import late
 from .layout import (
     Layout,
     axis,
@@ -149,6 +148,22 @@ from .tensor.tensor import required
 from .tensor.together import write_together
 from .tensor.verbs import apply, reduce
 
+if TYPE_CHECKING:
+    from .func.graphs import Composite, Graph, GraphNode, composite, graph_of
+    from .functions.jit import look_up_again
+    from .functions.places import in_range, read_at
+else:  # which few plugins need
+    __getattr__ = late(
+        __name__,
+        {
+            **dict.fromkeys(
+                ("Composite", "Graph", "GraphNode", "composite", "graph_of"), ".func.graphs"
+            ),
+            **dict.fromkeys(("in_range", "read_at"), ".functions.places"),
+            "look_up_again": ".functions.jit",
+        },
+    )
+
 hookimpl = HookimplMarker("dovetail")
 
 
@@ -199,8 +214,8 @@ __all__ = [
     "Combine",
     "CompileError",
     "Compiled",
-    "ConvolutionGeometry",
     "Composite",
+    "ConvolutionGeometry",
     "DType",
     "DTypeInfo",
     "DTypeLike",

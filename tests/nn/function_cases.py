@@ -112,7 +112,7 @@ def _losses(reduction: str) -> list[Case]:
         found += [Case("cross_entropy", (X, SHARES), {**w, **o}) for w in (r, by_weight)]
         found += [Case("cross_entropy", (IMAGES, CLASSES), {**by_weight, **o})]
     found += [
-        Case("cross_entropy", (X[1], TARGET[1]), r),
+        Case("cross_entropy", (X[1], TARGET[1:2].reshape(())), r),
         Case("cross_entropy", (X, TARGET), {**r, "ignore_index": 0}),
         Case("nll_loss", (X, TARGET), by_weight),
         Case("nll_loss", (IMAGES, CLASSES), {**r, "ignore_index": 2}),

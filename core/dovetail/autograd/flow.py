@@ -66,6 +66,10 @@ class Collected:
         if asked and not self.accumulate:
             self.found[n] = g
 
+    def _is_shared(self, n: Node, g: Tensor) -> bool:
+        """Whether somebody else may have a gradient's memory."""
+        return g._expr.op is None or id(g._expr) in self.given or bool(n.hooks)
+
     def grown(self, recorded: bool) -> list[tuple[Node, Tensor]]:
         """What every `grad` is to be.
 
@@ -78,12 +82,11 @@ class Collected:
             for n, g in self.reached.items():
                 if n.grad is not None:
                     g = n.join(n.grad, g)
+                elif type(g) is Tensor and self._is_shared(n, g):
+                    g = apply(ops.COPY, (g,))
                 if type(g) is not Tensor:  # of another layout, which nobody writes into
                     made.append((n, g))
                     continue
-                shared = g._expr.op is None or id(g._expr) in self.given or n.hooks
-                if n.grad is None and shared:
-                    g = apply(ops.COPY, (g,))
                 self.given.add(id(g._expr))
                 made.append((n, g))
         finally:

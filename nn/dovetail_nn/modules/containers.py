@@ -84,8 +84,8 @@ class _Row(Module):
 
     def pop(self, key: int | slice) -> Any:
         """The module at a place, or those of a slice, which it has no more."""
-        found = self[key]
-        del self[key]  # type: ignore[attr-defined]  # likewise
+        found = self[key]  # type: ignore[index]  # subclasses have it
+        del self[key]
         return found
 
 
