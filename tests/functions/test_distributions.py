@@ -74,8 +74,9 @@ def test_counts_of_kinds_follow_the_multinomial_distribution(device: dt.Device) 
     want = 100 * (np.diag(p) - np.outer(p, p))
     np.testing.assert_allclose(np.cov(x.T), want, atol=2.5)
     assert dt.random.multinomial(4, [1.0], (2, 2)).tolist() == [[[4], [4]], [[4], [4]]]
+    assert dt.random.multinomial(4, [[1.0], [2.0]], 3).tolist() == [[[4], [4]]] * 3  # a batch
     with pytest.raises(dt.ShapeError, match="multinomial: p is a vector"):
-        dt.random.multinomial(4, [[1.0]])
+        dt.random.multinomial(4, 1.0)
 
 
 def test_parameters_may_be_tensors(device: dt.Device) -> None:

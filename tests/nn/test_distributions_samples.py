@@ -12,7 +12,7 @@ import pytest
 
 D = dt.distributions
 N = 20_000
-PATH = 1.95 / math.sqrt(N)  # the distance of Kolmogorov and Smirnov: beyond it 1 of 1000 is
+FAR = 1.95 / math.sqrt(N)  # the distance of Kolmogorov and Smirnov: beyond it 1 of 1000 is
 
 A, B = 2.5, 1.5
 ONE: list[tuple[str, dict[str, Any]]] = [
@@ -57,7 +57,7 @@ def on(given: dict[str, Any], d: str = "float32") -> dict[str, Any]:
     return {k: dt.asarray(v, dtype=getattr(dt, d)) for k, v in given.items()}
 
 
-def drawn(p: D.Distribution, shape: tuple[int, ...], seed: int = 3) -> np.ndarray[Any, Any]:
+def drawn(p: Any, shape: tuple[int, ...], seed: int = 3) -> np.ndarray[Any, Any]:
     return p.sample(shape, generator=dt.random.default_rng(seed)).numpy().astype(np.float64)
 
 
@@ -76,12 +76,13 @@ def without_compiling(request: pytest.FixtureRequest) -> Iterator[None]:
 @pytest.mark.parametrize(("name", "given"), ONE, ids=IDS)
 def test_moments(name: str, given: dict[str, Any]) -> None:
     p = getattr(D, name)(**on(given))
-    x = drawn(p, (N,))
+    n = N // 8 if name in WHOLE else N
+    x = drawn(p, (n,))
     mean, variance = p.mean.item(), p.variance.item()
     if not (math.isfinite(mean) and math.isfinite(variance)):
         return
-    assert abs(x.mean() - mean) < 5.0 * math.sqrt(variance / N)
-    spread = ((x - mean) ** 2).std() / math.sqrt(N)
+    assert abs(x.mean() - mean) < 5.0 * math.sqrt(variance / n)
+    spread = ((x - mean) ** 2).std() / math.sqrt(n)
     assert abs(((x - mean) ** 2).mean() - variance) < 6.0 * spread
 
 
@@ -113,21 +114,23 @@ def test_the_distance_of_kolmogorov_and_smirnov(name: str, given: dict[str, Any]
         "Poisson": lambda: stats.poisson(g["rate"]),
         "Geometric": lambda: stats.geom(g["probs"], loc=-1),
     }[name]()
-    x = drawn(getattr(D, name)(**on(given)), (N,))
+    n = N // 8 if name in WHOLE else N
+    x = drawn(getattr(D, name)(**on(given)), (n,))
+    far = 1.95 / math.sqrt(n)
     if name in WHOLE:
         ends = np.arange(x.max() + 1)
         have = np.array([(x <= k).mean() for k in ends])
-        assert np.abs(have - theirs.cdf(ends)).max() < PATH
+        assert np.abs(have - theirs.cdf(ends)).max() < far
         assert (x == np.floor(x)).all()
     else:
-        assert stats.kstest(x, theirs.cdf).statistic < PATH
+        assert stats.kstest(x, theirs.cdf).statistic < far
 
 
 @pytest.mark.parametrize("seed", [3, 4])
 def test_a_distance_is_seen(seed: int) -> None:
     stats = pytest.importorskip("scipy.stats")
     x = drawn(D.Normal(**on({"loc": 0.05, "scale": 1.0})), (N,), seed)
-    assert stats.kstest(x, stats.norm.cdf).statistic > PATH
+    assert stats.kstest(x, stats.norm.cdf).statistic > FAR
 
 
 @pytest.mark.parametrize(("name", "given"), SOME)
@@ -166,16 +169,16 @@ def test_vectors() -> None:
         ("Multinomial", {"total_count": 9}),
     ):
         p = getattr(D, name)(probs=probs, **extra)
-        x = drawn(p, (N,))
+        x = drawn(p, (2000,))
         own = () if name == "Categorical" else (3,)
-        assert x.shape == (N, 2, *own)
+        assert x.shape == (2000, 2, *own)
         q = p.expand((4, 2))
         assert q.sample((5,)).shape == (5, 4, 2, *own) and q.log_prob(q.sample()).shape == (4, 2)
         shares = (
             np.stack([(x == k).mean(axis=0) for k in range(3)], axis=-1) if not own
             else x.mean(axis=0) / extra.get("total_count", 1)
         )  # fmt: skip
-        assert np.abs(shares - probs.numpy()).max() < 0.02
+        assert np.abs(shares - probs.numpy()).max() < 0.05
         assert shares[1, 1] == 0.0  # what cannot be never is
     x = drawn(D.Multinomial(9, probs=probs), (100,))
     assert (x.sum(axis=-1) == 9).all()
@@ -255,14 +258,18 @@ def test_a_seed_gives_the_same_samples_and_the_stream_goes_on(device: dt.Device)
 
 
 @pytest.mark.parametrize(
-    "make",
+    ("device", "make"),
     [
-        lambda x: D.Normal(x, x.exp()),
-        lambda x: D.Gamma(x.exp(), 1.0),
-        lambda x: D.Beta(x.exp(), 2.0),
-        lambda x: D.StudentT(x.exp() + 2.0, 0.0, 1.0),
-        lambda x: D.Dirichlet(x.exp()),
+        ("cpu", lambda x: D.Normal(x, x.exp())),
+        ("cpu", lambda x: D.Gamma(x.exp(), 1.0)),
+        ("reference", lambda x: D.Beta(x.exp(), 2.0)),
+        ("reference", lambda x: D.StudentT(x.exp() + 2.0, 0.0, 1.0)),
+        ("reference", lambda x: D.Dirichlet(x.exp())),
+        pytest.param("cpu", lambda x: D.Beta(x.exp(), 2.0), marks=pytest.mark.exhaustive),
+        pytest.param("cpu", lambda x: D.Dirichlet(x.exp()), marks=pytest.mark.exhaustive),
     ],
+    indirect=["device"],
+    ids=["Normal", "Gamma", "Beta", "StudentT", "Dirichlet", "Beta-cpu", "Dirichlet-cpu"],
 )
 def test_captured_functions_draw_anew_and_have_gradients(device: dt.Device, make: Any) -> None:
     def step(x: dt.Tensor) -> tuple[dt.Tensor, dt.Tensor]:

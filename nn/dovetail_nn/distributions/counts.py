@@ -207,7 +207,7 @@ class Poisson(ExponentialFamily):
         shape = self._extended_shape(sample_shape)
         with dt.no_grad():
             return dt.random.poisson(  # of a number one of two ways is enough
-                self._given("rate"), shape, dtype=self.rate.dtype, device=self.rate.device,
+                self._as_given("rate"), shape, dtype=self.rate.dtype, device=self.rate.device,
                 generator=generator,
             )  # fmt: skip
 

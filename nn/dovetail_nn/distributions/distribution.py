@@ -138,7 +138,7 @@ class Distribution:
         x: Tensor = self.__dict__[name]
         return dt.log(x)
 
-    def _given(self, name: str) -> Value:
+    def _as_given(self, name: str) -> Value:
         """A parameter: a number where it was given as one."""
         found: Value = self._numbers.get(name, self.__dict__[name])
         return found

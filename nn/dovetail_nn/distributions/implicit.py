@@ -76,8 +76,10 @@ def _end(upper: Any, x: Any, slope: Any, cut: float) -> Any:
 
 
 def _gamma_sides(a: Any, x: Any, panels: int, terms: int, cut: float, factor: bool) -> Any:
-    """Over one side of x the integral of density / (x p(x)), times what the logarithm is beside its
-    mean with `factor`; whether it is the upper side; the series of the lower side."""
+    """The integral over one side of x, whether that is the upper one, the series, where it counts.
+
+    Of the density over x p(x), with `factor` times how far the logarithm is from its mean.
+    """
     after = dt.digamma(a + 1.0)
     digamma = after - 1.0 / a
     kappa = _distance(x, a) + _log_less_digamma(a, digamma)

@@ -130,8 +130,11 @@ def _laplace(p: Laplace, q: Laplace) -> Tensor:
 
 @register_kl(Cauchy, Cauchy)
 def _cauchy(p: Cauchy, q: Cauchy) -> Tensor:
-    """Source: Chyzak, Nielsen, "A closed-form formula for the Kullback-Leibler divergence between
-    Cauchy distributions", 2019."""
+    """That of two Cauchy distributions, which is symmetric.
+
+    Source: Chyzak, Nielsen, "A closed-form formula for the Kullback-Leibler divergence between
+    Cauchy distributions", 2019.
+    """
     both, off = p.scale + q.scale, p.loc - q.loc
     return dt.log(both * both + off * off) - dt.log(p.scale * q.scale * 4.0)
 
@@ -167,7 +170,10 @@ def _multivariate(p: MultivariateNormal, q: MultivariateNormal) -> Tensor:
 
 @register_kl(ExponentialFamily, ExponentialFamily)
 def _family(p: ExponentialFamily, q: ExponentialFamily) -> Tensor:
-    """Source: Nielsen, Nock, "Entropies and cross-entropies of exponential families", 2010."""
+    """That of two members of one family.
+
+    Source: Nielsen, Nock, "Entropies and cross-entropies of exponential families", 2010.
+    """
     if type(p) is not type(q):
         raise dt.NotYetError(
             f"kl_divergence: no rule for {type(p).__name__} and {type(q).__name__}, two families"

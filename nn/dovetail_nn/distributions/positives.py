@@ -282,11 +282,8 @@ class Weibull(TransformedDistribution):
         self, scale: Value, concentration: Value, validate_args: bool | None = None
     ) -> None:
         self._take(scale=scale, concentration=concentration)
-        numbers = self._numbers
         base = Exponential(dt.ones_like(self.scale), validate_args=False)
-        steps = self._steps()
-        super().__init__(base, steps, validate_args=validate_args)
-        self._numbers = numbers
+        super().__init__(base, self._steps(), validate_args=validate_args)
 
     def _steps(self) -> list[Any]:
         power = PowerTransform(1.0 / self.concentration)
