@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import dovetail as dt
 from dovetail.extend import GraphNode
@@ -161,3 +161,55 @@ def _select(w: W, n: N) -> str:
 @row("random_uniform32", "random_uniform64")
 def _random_uniform(w: W, n: N) -> str:
     raise Unknown("random numbers, of which ONNX has no stream that is the same everywhere")
+
+
+# --- convolutions: (x, w), (x, w, bias); attrs: stride, zeros before, dilation, groups ------------
+
+
+def _windows(n: N, rank: int) -> tuple[list[int], list[int]]:
+    """How far the taps of each axis reach, and the taps. Raises: Unknown."""
+    w = n.args[1]
+    assert isinstance(w, GraphNode)
+    if n.dtype.kind != "f" or len(w.shape) != rank or len(n.shape) != rank:
+        raise Unknown("convolutions of integers, and those with filters for each example")
+    taps = list(w.shape[2:])
+    return [d * (k - 1) + 1 for d, k in zip(n.attrs.dilation, taps, strict=True)], taps
+
+
+def _geometry(n: N, taps: list[int], ends: list[int]) -> dict[str, Any]:
+    g = n.attrs
+    return {
+        "strides": list(g.stride), "dilations": list(g.dilation), "group": int(g.groups),
+        "kernel_shape": taps, "pads": [*g.low, *ends],
+    }  # fmt: skip
+
+
+@row("convolution")
+def _convolution(w: W, n: N) -> str:
+    x = n.args[0]
+    assert isinstance(x, GraphNode)
+    spans, taps = _windows(n, len(x.shape))
+    ends = [
+        max(0, (m - 1) * s + span - size - low)
+        for m, s, span, size, low in zip(
+            n.shape[2:], n.attrs.stride, spans, x.shape[2:], n.attrs.low, strict=True
+        )
+    ]
+    return w.add("Conv", w.args(n), **_geometry(n, taps, ends))
+
+
+@row("convolution_input")
+def _convolution_input(w: W, n: N) -> str:
+    """What gives x of (y, w): a transposed convolution."""
+    y = n.args[0]
+    assert isinstance(y, GraphNode)
+    spans, taps = _windows(n, len(y.shape))
+    over = [
+        (m - 1) * s + span - low - size
+        for m, s, span, low, size in zip(
+            y.shape[2:], n.attrs.stride, spans, n.attrs.low, n.shape[2:], strict=True
+        )
+    ]
+    more = [max(0, -v) for v in over]
+    made = _geometry(n, taps, [max(0, v) for v in over])
+    return w.add("ConvTranspose", w.args(n), output_padding=more, **made)
