@@ -40,7 +40,7 @@ class Upsample(Module):
         if isinstance(scale_factor, (list, tuple)):
             self.scale_factor: Factor | None = tuple([float(f) for f in scale_factor])
         else:
-            self.scale_factor = float(scale_factor) if scale_factor else None  # type: ignore[arg-type]
+            self.scale_factor = None if scale_factor is None else float(scale_factor)  # type: ignore[arg-type]  # no sequence
         self.align_corners, self.recompute_scale_factor = align_corners, recompute_scale_factor
 
     def forward(self, input: Tensor) -> Tensor:
