@@ -99,7 +99,7 @@ class _Convolution(Module):
         """The convolution of an input."""
         x, padding = input, self.padding
         if self.padding_mode != "zeros":
-            x, padding = pad(x, self._around(), self.padding_mode), 0
+            x, padding = pad(x, self._around(), self.padding_mode), (0,) * self.axes
         call = getattr(functions, f"conv{self.axes}d")
         found: Tensor = call(
             x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups
