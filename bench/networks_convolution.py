@@ -11,8 +11,8 @@ from collections.abc import Mapping
 import dovetail as dt
 import dovetail.nn.functional as F
 import numpy as np
-from dovetail.commands.bench_cases import peer
 from benchmarks_page import measured
+from dovetail.commands.bench_cases import peer
 from turns import OURS, Row, Work, measure, table
 
 Array = np.ndarray
