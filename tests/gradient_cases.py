@@ -10,8 +10,10 @@ from zlib import crc32
 
 import dovetail as dt
 import numpy as np
+from dovetail.functions.convolutions import convolved, transposed, weights_of
 from dovetail.graph.expr import node
 from dovetail.ops import table as ops
+from dovetail.ops.convolution import Geometry
 from dovetail.ops.counting import Bits
 from dovetail.ops.sort import Order
 from dovetail.tensor.tensor import make
@@ -236,6 +238,22 @@ def _matrices() -> dict[str, Case]:
     return found
 
 
+def _convolutions() -> dict[str, Case]:
+    x, w, b, y = uniform(2, 4, 3, 5), uniform(6, 2, 2, 2), uniform(6), uniform(2, 6, 2, 3)
+    for_each = Geometry((2, 2), (1, 1), (1, 2), 2)
+    return {
+        "convolution": Case(
+            "convolution", lambda x, w, b: convolved(x, w, b, (2, 3), for_each), (x, w, b)
+        ),
+        "convolution, to x": Case(
+            "convolution_input", lambda y, w: transposed(y, w, (3, 5), for_each), (y, w)
+        ),
+        "convolution, to w": Case(
+            "convolution_weight", lambda x, y: weights_of(x, y, (2, 2), for_each), (x, y)
+        ),
+    }
+
+
 def _several() -> dict[str, Case]:
     three = (uniform(6), uniform(6, low=-1, high=-0.2), uniform(6, low=0.2, high=1))
     square, into = uniform(3, 3), (uniform(4, 3), uniform(5, 3))
@@ -274,6 +292,7 @@ CASES: dict[str, Case] = {
     **elementwise_cases(),
     **{name: Case(row, f, CUBE) for row, found in _CUBE.items() for name, f in found.items()},
     **_matrices(),
+    **_convolutions(),
     **_several(),
 }
 

@@ -276,7 +276,7 @@ def test_the_layout_of_the_page_works(tmp_path: Path) -> None:
     run_alone(kit.format(some), tmp_path)
 
 
-@pytest.mark.parametrize("page", ["transforms.md", "autograd.md"])
+@pytest.mark.parametrize("page", ["transforms.md", "autograd.md", "convolutions.md"])
 def test_the_examples_of_a_page_work(page: str, tmp_path: Path) -> None:
     found = examples(page)
     assert len(found) >= 3

@@ -5,11 +5,10 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-import numpy as np
-import pytest
-
 import dovetail as dt
 import dovetail.nn.functional as F
+import numpy as np
+import pytest
 
 SIZES = {1: (9,), 2: (6, 40), 3: (4, 5, 6)}
 TAPS = {1: (3,), 2: (3, 2), 3: (2, 3, 2)}
@@ -137,14 +136,26 @@ def test_what_does_not_fit_is_named() -> None:
     x, w = dt.ones((2, 3, 5, 5)), dt.ones((4, 3, 3, 3))
     for message, error, call in (
         ("conv2d: an input of shape", dt.ShapeError, lambda: F.conv2d(x[0, 0], w)),
-        ("3 channels, and a weight of shape .* takes 6", dt.ShapeError, lambda: F.conv2d(x, dt.ones((4, 6, 3, 3)))),
+        (
+            "3 channels, and a weight of shape .* takes 6",
+            dt.ShapeError,
+            lambda: F.conv2d(x, dt.ones((4, 6, 3, 3))),
+        ),
         ("takes 6", dt.ShapeError, lambda: F.conv2d(x, w, groups=2)),
-        ("4 filters do not fall into groups=3", dt.ArgumentError, lambda: F.conv2d(x, dt.ones((4, 1, 3, 3)), groups=3)),
+        (
+            "4 filters do not fall into groups=3",
+            dt.ArgumentError,
+            lambda: F.conv2d(x, dt.ones((4, 1, 3, 3)), groups=3),
+        ),
         ("do not fit", dt.ShapeError, lambda: F.conv2d(x, dt.ones((4, 3, 7, 7)))),
         ("stride=0: sizes here are 1 or more", dt.ArgumentError, lambda: F.conv2d(x, w, stride=0)),
         ("3 sizes for 2 axes", dt.ArgumentError, lambda: F.conv2d(x, w, padding=(1, 1, 1))),
         ('padding="same" with stride', dt.ArgumentError, lambda: F.conv2d(x, w, None, 2, "same")),
-        ('it is sizes, "same" or "valid"', dt.ArgumentError, lambda: F.conv2d(x, w, None, 1, "full")),
+        (
+            'it is sizes, "same" or "valid"',
+            dt.ArgumentError,
+            lambda: F.conv2d(x, w, None, 1, "full"),
+        ),
         ("a bias of shape", dt.ShapeError, lambda: F.conv2d(x, w, dt.ones(3))),
         ("a weight of float64", dt.DTypeError, lambda: F.conv2d(x, w.astype(dt.float64))),
         ("needs a tensor", dt.DTypeError, lambda: F.conv2d(x, 3)),
@@ -152,8 +163,16 @@ def test_what_does_not_fit_is_named() -> None:
         ("it has real numbers", dt.DTypeError, lambda: F.conv2d(x > 0, w > 0)),
         ("on reference", dt.DeviceError, lambda: F.conv2d(x.to("cpu"), w.to("reference"))),
         ("takes 4", dt.ShapeError, lambda: F.conv_transpose2d(x, w)),
-        ("is below the stride", dt.ArgumentError, lambda: F.conv_transpose2d(x, dt.ones((3, 2, 3, 3)), output_padding=1)),
-        ("would give", dt.ShapeError, lambda: F.conv_transpose2d(x, dt.ones((3, 2, 1, 1)), padding=3)),
-    ):  # fmt: skip
+        (
+            "is below the stride",
+            dt.ArgumentError,
+            lambda: F.conv_transpose2d(x, dt.ones((3, 2, 3, 3)), output_padding=1),
+        ),
+        (
+            "would give",
+            dt.ShapeError,
+            lambda: F.conv_transpose2d(x, dt.ones((3, 2, 1, 1)), padding=3),
+        ),
+    ):
         with pytest.raises(error, match=message):
             call()

@@ -6,11 +6,10 @@ import itertools
 import math
 from typing import Any
 
-import numpy as np
-import pytest
-
 import dovetail as dt
 import dovetail.nn.functional as F
+import numpy as np
+import pytest
 
 SIZES = {1: (11,), 2: (7, 10), 3: (4, 5, 6)}
 
@@ -48,7 +47,16 @@ def test_the_largest_are_pytorchs(axes: int) -> None:
     for kernel, stride, padding, dilation, ceil_mode in space[axes - 1 :: 3]:
         if dilation == 2 and kernel == 3 and axes == 3:
             continue  # windows do not fit
-        compared(f"max_pool{axes}d", numbers((2, 3, *SIZES[axes])), kernel, stride, padding, dilation, ceil_mode, return_indices=stride != 3)  # fmt: skip
+        compared(
+            f"max_pool{axes}d",
+            numbers((2, 3, *SIZES[axes])),
+            kernel,
+            stride,
+            padding,
+            dilation,
+            ceil_mode,
+            return_indices=stride != 3,
+        )
 
 
 @pytest.mark.parametrize("axes", (1, 2, 3))
@@ -56,7 +64,15 @@ def test_means_are_pytorchs(axes: int) -> None:
     for kernel, stride, padding, ceil_mode, included in itertools.product(
         (2, 3), (None, 1, 2), (0, 1), (False, True), (False, True)
     ):
-        compared(f"avg_pool{axes}d", numbers((2, 3, *SIZES[axes])), kernel, stride, padding, ceil_mode, included)  # fmt: skip
+        compared(
+            f"avg_pool{axes}d",
+            numbers((2, 3, *SIZES[axes])),
+            kernel,
+            stride,
+            padding,
+            ceil_mode,
+            included,
+        )
     if axes > 1:
         compared(f"avg_pool{axes}d", numbers((3, *SIZES[axes])), 2, 1, 1, divisor_override=3)
 
@@ -101,7 +117,7 @@ def test_the_largest_are_put_back() -> None:
         best, at = getattr(torch.nn.functional, f"max_pool{axes}d")(
             torch.tensor(x), 2, return_indices=True
         )
-        for size in ((None, x.shape[2:]) if axes == 1 else (x.shape[2:],)):
+        for size in (None, x.shape[2:]) if axes == 1 else (x.shape[2:],):
             expected = getattr(torch.nn.functional, f"max_unpool{axes}d")(
                 best, at, 2, output_size=size
             )
@@ -159,9 +175,13 @@ def test_what_does_not_fit_is_named() -> None:
         ("it has real numbers", dt.DTypeError, lambda: F.max_pool2d(x > 0, 2)),
         ("output_size", dt.ArgumentError, lambda: F.adaptive_avg_pool2d(x, (1, 2, 3))),
         ("no elements", dt.ShapeError, lambda: F.adaptive_avg_pool2d(x[:, :0], 1)),
-        ("indices of shape", dt.ShapeError, lambda: F.max_unpool2d(x, x[:, 1:].astype(dt.int64), 2)),
+        (
+            "indices of shape",
+            dt.ShapeError,
+            lambda: F.max_unpool2d(x, x[:, 1:].astype(dt.int64), 2),
+        ),
         ("needs a tensor", dt.DTypeError, lambda: F.max_pool2d(1, 2)),
         ("ceil_mode", dt.ArgumentError, lambda: F.max_pool2d(x, 2, ceil_mode="yes")),
-    ):  # fmt: skip
+    ):
         with pytest.raises(error, match=message):
             call()

@@ -5,11 +5,10 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-import numpy as np
-import pytest
-
 import dovetail as dt
 import dovetail.nn.functional as F
+import numpy as np
+import pytest
 
 SIZES = {1: (7,), 2: (5, 8), 3: (3, 4, 5)}
 
@@ -127,7 +126,11 @@ def test_other_dtypes() -> None:
 def test_what_does_not_fit_is_named() -> None:
     x = dt.ones((1, 2, 4, 4))
     for message, error, call in (
-        ("interpolate: antialias", dt.NotYetError, lambda: F.interpolate(x, 2, mode="bilinear", antialias=True)),
+        (
+            "interpolate: antialias",
+            dt.NotYetError,
+            lambda: F.interpolate(x, 2, mode="bilinear", antialias=True),
+        ),
         ("give one of size and scale_factor", dt.ArgumentError, lambda: F.interpolate(x)),
         ("is for 1 axes", dt.ShapeError, lambda: F.interpolate(x, 2, mode="linear")),
         ("interpolate: mode", dt.ArgumentError, lambda: F.interpolate(x, 2, mode="lanczos")),
@@ -141,10 +144,18 @@ def test_what_does_not_fit_is_named() -> None:
         ("pixel_shuffle: an input", dt.ShapeError, lambda: F.pixel_shuffle(x, 3)),
         ("pixel_unshuffle: an input", dt.ShapeError, lambda: F.pixel_unshuffle(x, 3)),
         ("grid_sample: an input", dt.ShapeError, lambda: F.grid_sample(x, dt.ones((1, 2, 2, 3)))),
-        ("grid_sample: mode='bicubic'", dt.NotYetError, lambda: F.grid_sample(x, dt.ones((1, 2, 2, 2)), "bicubic")),
-        ("affine_grid: theta", dt.ShapeError, lambda: F.affine_grid(dt.ones((2, 2, 3)), (1, 1, 2, 2))),
+        (
+            "grid_sample: mode='bicubic'",
+            dt.NotYetError,
+            lambda: F.grid_sample(x, dt.ones((1, 2, 2, 2)), "bicubic"),
+        ),
+        (
+            "affine_grid: theta",
+            dt.ShapeError,
+            lambda: F.affine_grid(dt.ones((2, 2, 3)), (1, 1, 2, 2)),
+        ),
         ("unfold: an input", dt.ShapeError, lambda: F.unfold(x[0, 0], 2)),
         ("fold: an input", dt.ShapeError, lambda: F.fold(x, 2, 2)),
-    ):  # fmt: skip
+    ):
         with pytest.raises(error, match=message):
             call()

@@ -12,8 +12,6 @@ from ..ops import table as ops
 from ..ops.convolution import Geometry
 from ..tensor.tensor import Tensor, make, strided
 
-__all__ = ["convolved", "transposed", "weights_of"]
-
 
 def _made(op: ops.Op, operands: tuple[Tensor, ...], shape: Shape, geometry: Geometry) -> Tensor:
     args: tuple[Expr, ...] = tuple([strided(op.name, x)._expr for x in operands])

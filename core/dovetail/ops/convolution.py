@@ -132,7 +132,7 @@ class _Convolution:
         def place(site: KernelSite, c: Value, taps: list[Value]) -> Value:
             found = [self.tap(site, s, held.line, a, taps[a]) for a in self.axes]
             phases, on = [p for p, _ in found], [u for _, u in found]
-            return held.index(site, 0, {CHANNEL: [c], PHASE: phases, ELEMENT: on})
+            return held.place(site, 0, {CHANNEL: [c], PHASE: phases, ELEMENT: on})
 
         return self.table(held.operand, s, place)
 
@@ -180,6 +180,14 @@ class _Convolution:
             found[t] = work * products + (t > 1) * math.prod(counts) * COPIED
         return min(found, key=lambda t: (found[t], t))
 
+    def held(self, line: Line, t: int) -> Held:
+        """The line, to be walked so: the operand itself where it has all that is read."""
+        ones, sizes = (1,) * self.rank, self.launches.shape(0)[-self.rank :]
+        whole = line.step == line.phases == ones and not any(line.start)
+        fits = all(a <= b for a, b in zip(line.reach, sizes, strict=True))
+        direct = t == 1 and whole and fits and self.launches.has_rows(0)
+        return self.lines.held(line._replace(batches=t > self.rank), direct=direct)
+
     def sum(self, held: Held, s: _Sum, weights: int, bias: int = -1) -> None:
         """Adds the launches of one sum, from a line to the result."""
         t = self.together(s.counts, held.line.sizes, self.summed * math.prod(s.taps))
@@ -212,7 +220,7 @@ class _Convolution:
             lead, g, o, (n, *at), q = self._grid(site, (self.n, *s.counts[:-1]), s.counts[-1])
             at.append(q)
             u = [v + number(site, f"base{a}", s.base[a]) for a, v in enumerate(at)]
-            place = held.index(site, 0, {LEAD: lead, BATCH: [n], GROUP: [g], ELEMENT: u})
+            place = held.place(site, 0, {LEAD: lead, BATCH: [n], GROUP: [g], ELEMENT: u})
             value = self._fold(site, place, lead, g, o)
             channel = self.channel(site, "kept", g, o, self.kept)
             at = [moved(site, f"to{a}", v, s.start[a], s.step[a]) for a, v in enumerate(at)]
@@ -252,7 +260,7 @@ class _Convolution:
         def build(site: KernelSite) -> None:
             lead, g, o, out, q = self._grid(site, outer, max(span, 0))
             inner = [*out[1:], *[const(0, int64)] * (self.rank - len(out[1:]))]
-            place = held.index(site, 0, {LEAD: lead, BATCH: out[:1], GROUP: [g], ELEMENT: inner})
+            place = held.place(site, 0, {LEAD: lead, BATCH: out[:1], GROUP: [g], ELEMENT: inner})
             start = sum(b * p for b, p in zip(s.base, line.pitches, strict=True))
             place = place + q + number(site, "first", start)
             site.store(self._fold(site, place, lead, g, o), *lead, g, o, *out, q)
@@ -278,15 +286,11 @@ class _Forward(_Convolution):
     def run(self) -> None:
         """Adds the launches."""
         self.summed, self.kept = self.into, self.out
-        x, result = self.launches.shape(0), self.launches.result
+        result = self.launches.result
         counts = self.launches.shape(result)[-self.rank :]
-        line = _spaced(self.g, self.kernel, counts).sharing(x)
+        line = _spaced(self.g, self.kernel, counts).sharing(self.launches.shape(0))
         t = self.together(counts, line.sizes, self.into * math.prod(self.kernel))
-        line = line._replace(batches=t > self.rank)
-        none, ones = (0,) * self.rank, (1,) * self.rank
-        plain = self.g.stride == ones and not any(self.g.low) and self.launches.has_rows(0)
-        fits = all(a <= b for a, b in zip(line.reach, x[-self.rank :], strict=True))
-        held = self.lines.held(line, direct=t == 1 and plain and fits)
+        held, none, ones = self.held(line, t), (0,) * self.rank, (1,) * self.rank
         s = _Sum(none, counts, none, ones, self.kernel, none, ones)
         self.sum(held, s, self.weights(), 2 if result == 3 else -1)
 
@@ -324,7 +328,7 @@ class _Phase(NamedTuple):
     """Along an axis of x: elements that the same taps meet."""
 
     first: int  # position of y that tap 0 would have, for the first of them
-    count: int
+    length: int
     start: int  # the first of them
     tap: int  # the first of the taps
     every: int
@@ -340,19 +344,18 @@ class _Backward(_Convolution):
         """Adds the launches."""
         self.summed, self.kept = self.out, self.into
         sizes = self.launches.shape(self.launches.result)[-self.rank :]
-        found = [[p for p in self._phases(a, sizes[a]) if p.count] for a in self.axes]
+        found = [[p for p in self._phases(a, sizes[a]) if p.length] for a in self.axes]
         if not all(found):
             return
         start = tuple([min(p.first - p.furthest for p in along) for along in found])
-        end = [max(p.first + p.count - p.nearest for p in along) for along in found]
+        end = [max(p.first + p.length - p.nearest for p in along) for along in found]
         reach = tuple([max(e - b, 1) for b, e in zip(start, end, strict=True)])
         ones = (1,) * self.rank
         line = Line(0, start, ones, ones, ones, reach, reach).sharing(self.launches.shape(0))
         most = max(math.prod(p.taps for p in phases) for phases in product(*found))
-        counts = tuple([max(p.count for p in along) for along in found])
+        counts = tuple([max(p.length for p in along) for along in found])
         t = self.together(counts, line.sizes, self.out * max(most, 1))
-        held = self.lines.held(line._replace(batches=t > self.rank))
-        weights = self.weights()
+        held, weights = self.held(line, t), self.weights()
         for phases in product(*found):
             self._phase(held, weights, phases)
 
@@ -373,7 +376,7 @@ class _Backward(_Convolution):
         start = held.line.start
         s = _Sum(
             tuple([p.first - p.furthest - b for p, b in zip(phases, start, strict=True)]),
-            tuple([p.count for p in phases]), tuple([p.tap for p in phases]),
+            tuple([p.length for p in phases]), tuple([p.tap for p in phases]),
             tuple([p.every for p in phases]), tuple([p.taps for p in phases]),
             tuple([p.start for p in phases]), self.g.stride,
         )  # fmt: skip
@@ -470,8 +473,8 @@ class _OfWeights(_Convolution):
         """Where the first products are, in both lines."""
         found = [_spaced_tap(site, self.g, x.line, a, taps[a]) for a in self.axes]
         on = {PHASE: [p for p, _ in found], ELEMENT: [u for _, u in found]}
-        first = x.index(site, 0, {LEAD: lead, GROUP: [g], CHANNEL: [c], **on})
-        return first, y.index(site, 1, {LEAD: lead, GROUP: [g], CHANNEL: [o]})
+        first = x.place(site, 0, {LEAD: lead, GROUP: [g], CHANNEL: [c], **on})
+        return first, y.place(site, 1, {LEAD: lead, GROUP: [g], CHANNEL: [o]})
 
     def _bounds(self, site: KernelSite, chunk: Value, span: int, each: int) -> tuple[Value, Value]:
         by, n = site.number("each", each), site.number("span", span)

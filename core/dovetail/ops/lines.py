@@ -43,7 +43,7 @@ class Part(NamedTuple):
     phase: int
     first: int  # the first element that is there
     source: int  # which element of the tensor that is
-    count: int
+    length: int
 
 
 class Line(NamedTuple):
@@ -71,9 +71,9 @@ class Line(NamedTuple):
         """The same of a tensor of this shape, where the zeros after a row are those of the next."""
         held = []
         for a, n in enumerate(self.reach):
-            parts = [p for p in self.parts(a, shape[a - len(self.reach)]) if p.count]
+            parts = [p for p in self.parts(a, shape[a - len(self.reach)]) if p.length]
             before = min((p.first for p in parts), default=0)
-            after = min((n - p.first - p.count for p in parts), default=0)
+            after = min((n - p.first - p.length for p in parts), default=0)
             held.append(n - max(0, min(before, after)))
         return self._replace(sizes=tuple(held))
 
@@ -115,7 +115,7 @@ class Held(NamedTuple):
             found[k] = tuple(reversed(sizes))
         return found
 
-    def index(self, site: KernelSite, operand: int, at: Indices) -> Value:
+    def place(self, site: KernelSite, operand: int, at: Indices) -> Value:
         """Where an element is, the line being an operand of a kernel."""
         zero = const(0, int64)
         if self.direct:
@@ -165,10 +165,10 @@ class Lines:
     def _fill(self, made: Held, shape: Shape, size: int) -> None:
         line = made.line
         parts = [[*line.parts(a, shape[a - self.rank])] for a in range(self.rank)]
-        if any(p.count < n for n, along in zip(line.reach, parts, strict=True) for p in along):
+        if any(p.length < n for n, along in zip(line.reach, parts, strict=True) for p in along):
             self._zeros(made.operand, size)
         for chosen in product(*parts):
-            if all(p.count for p in chosen):
+            if all(p.length for p in chosen):
                 self._part(made, chosen)
 
     def _zeros(self, made: int, size: int) -> None:
@@ -179,7 +179,7 @@ class Lines:
 
     def _part(self, made: Held, parts: Sequence[Part]) -> None:
         """Adds the copy of what one phase has of the tensor."""
-        extents = {**made.extents, ELEMENT: tuple([p.count for p in parts])}
+        extents = {**made.extents, ELEMENT: tuple([p.length for p in parts])}
 
         def build(site: KernelSite) -> None:
             at = {k: self._indices(site, k, extents[k], parts) for k in made.order}
@@ -189,7 +189,7 @@ class Lines:
                 u = at[ELEMENT][a]
                 place.append(moved(site, f"from{a}", u, p.source, made.line.step[a]))
                 at[ELEMENT][a] = u + number(site, f"at{a}", p.first)
-            site.store(site.read(0, *place), made.index(site, -1, at))
+            site.store(site.read(0, *place), made.place(site, -1, at))
 
         self.launches.launch(
             f"{self.launches.op.name}_line", build, made.line.operand, made.operand

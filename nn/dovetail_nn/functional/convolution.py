@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TypeAlias
 
 import dovetail as dt
@@ -185,8 +186,18 @@ def _convolution(
                 f"into an input of shape {input.shape} with padding={padding!r}"
             )
         positions.append(room // s + 1)
+    if set(w.shape[2:]) == set(by) == {1} and not any((*low, *high)):
+        return unbatched(_of_one_tap(x, w, b, g), had)
     found = convolved(x, w, b, tuple(positions), ConvolutionGeometry(by, low, apart, g))
     return unbatched(found, had)
+
+
+def _of_one_tap(x: Tensor, w: Tensor, b: Tensor | None, groups: int) -> Tensor:
+    """The convolution in which each element is on its own: all axes are one."""
+    n, c, *within = x.shape
+    rows, taps = x.reshape((n, c, math.prod(within))), w.reshape((*w.shape[:2], 1))
+    one = ConvolutionGeometry((1,), (0,), (1,), groups)
+    return convolved(rows, taps, b, rows.shape[2:], one).reshape((n, w.shape[0], *within))
 
 
 def _transposed(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias, cast
 
 import dovetail as dt
 import numpy as np
@@ -19,6 +19,7 @@ __all__ = [
 ]  # fmt: skip
 
 Tensor: TypeAlias = dt.Tensor
+Array: TypeAlias = np.ndarray[Any, Any]
 
 LINEAR = {"linear": 1, "bilinear": 2, "trilinear": 3}
 MODES = ("nearest", "nearest-exact", *LINEAR, "bicubic", "area")
@@ -133,12 +134,12 @@ def _sizes_of(
     return made, factors
 
 
-def _step(n: int, m: int, factor: float | None, kind: type[np.floating]) -> np.floating:
+def _step(n: int, m: int, factor: float | None, kind: Any) -> Any:
     """How far places of the result are apart in the input."""
     return kind(1.0 / factor) if factor is not None else kind(n) / kind(m)
 
 
-def _taken(x: Tensor, axis: int, at: np.ndarray) -> Tensor:
+def _taken(x: Tensor, axis: int, at: Array) -> Tensor:
     return dt.take(x, dt.asarray(at.astype(np.int64), device=x.device), axis=axis)
 
 
@@ -160,8 +161,8 @@ def _between(
     x: Tensor, axis: int, m: int, factor: float | None, corners: bool, cubic: bool
 ) -> Tensor:
     """The weighted sum of the two or four elements around each place along an axis."""
-    n, kind = x.shape[axis], np.float64 if x.dtype is dt.float64 else np.float32
-    places = np.arange(m, dtype=kind)
+    n, kind = x.shape[axis], cast(Any, np.float64 if x.dtype is dt.float64 else np.float32)
+    places: Any = np.arange(m, dtype=kind)
     if corners:
         at = places * (kind(n - 1) / kind(m - 1) if m > 1 else kind(0))
     else:
@@ -182,15 +183,15 @@ def _between(
     return total
 
 
-def _cubic(t: np.ndarray) -> list[np.ndarray]:
+def _cubic(t: Array) -> list[Array]:
     """The weights of four elements, at a place t beyond the second. Source: Keys, 1981."""
 
-    def near(d: np.ndarray) -> np.ndarray:
-        found: np.ndarray = ((SHARP + 2) * d - (SHARP + 3)) * d * d + 1
+    def near(d: Array) -> Array:
+        found: Array = ((SHARP + 2) * d - (SHARP + 3)) * d * d + 1
         return found
 
-    def far(d: np.ndarray) -> np.ndarray:
-        found: np.ndarray = ((SHARP * d - 5 * SHARP) * d + 8 * SHARP) * d - 4 * SHARP
+    def far(d: Array) -> Array:
+        found: Array = ((SHARP * d - 5 * SHARP) * d + 8 * SHARP) * d - 4 * SHARP
         return found
 
     return [far(t + 1), near(t), near(1 - t), far(2 - t)]

@@ -116,7 +116,7 @@ def largest(
         if x.dtype.kind == "f":
             better = better | dt.isnan(x)
         best = dt.where(better, x, best)
-        if places is not None:
+        if places is not None and place is not None:
             place = dt.where(better, places(tap), place)
     assert best is not None
     return best, place

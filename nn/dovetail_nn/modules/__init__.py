@@ -4,28 +4,36 @@ from . import (
     activations,
     attention,
     containers,
+    convolution,
     dropout,
     embedding,
     linear,
     losses,
     module,
     normalization,
+    padding,
     parameter,
+    pooling,
     recurrent,
+    resampling,
     shapes,
     transformer,
 )
 from .activations import *
 from .attention import *
 from .containers import *
+from .convolution import *
 from .dropout import *
 from .embedding import *
 from .linear import *
 from .losses import *
 from .module import *
 from .normalization import *
+from .padding import *
 from .parameter import *
+from .pooling import *
 from .recurrent import *
+from .resampling import *
 from .shapes import *
 from .transformer import *
 
@@ -33,14 +41,18 @@ __all__: list[str] = [
     *activations.__all__,
     *attention.__all__,
     *containers.__all__,
+    *convolution.__all__,
     *dropout.__all__,
     *embedding.__all__,
     *linear.__all__,
     *losses.__all__,
     *module.__all__,
     *normalization.__all__,
+    *padding.__all__,
     *parameter.__all__,
+    *pooling.__all__,
     *recurrent.__all__,
+    *resampling.__all__,
     *shapes.__all__,
     *transformer.__all__,
 ]

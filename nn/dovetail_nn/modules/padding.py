@@ -1,0 +1,280 @@
+"""Layers that put something around their inputs; see `pad`."""
+
+from __future__ import annotations
+
+from typing import ClassVar, TypeAlias
+
+import dovetail as dt
+from dovetail.extend import arguments
+
+from ..functional import resampling
+from ..functional.sizes import Sizes
+from .module import Module
+
+__all__ = [
+    "CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d", "ConstantPad2d",
+    "ConstantPad3d", "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d",
+    "ReplicationPad2d", "ReplicationPad3d", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d",
+]  # fmt: skip
+
+Tensor: TypeAlias = dt.Tensor
+
+
+class _Padding(Module):
+    """`padding`: how many before and after each axis, the last one first, or one number for all."""
+
+    axes: ClassVar[int] = 0
+    mode: ClassVar[str] = "constant"
+
+    def __init__(self, padding: Sizes) -> None:
+        super().__init__()
+        op = type(self).__name__
+        found = arguments.integers(op, padding, "padding")
+        found = found * (2 * self.axes) if isinstance(padding, int) else found
+        if len(found) != 2 * self.axes:
+            raise dt.ArgumentError(
+                f"{op}: padding={padding!r} has {len(found)} numbers; it is one or {2 * self.axes}"
+            )
+        self.padding = found
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The input with something around."""
+        if input.ndim not in (self.axes + 1, self.axes + 2):
+            raise dt.ShapeError(
+                f"{type(self).__name__}: an input of shape {input.shape}; it has {self.axes + 2} "
+                f"axes, or {self.axes + 1} without a batch"
+            )
+        return resampling.pad(input, self.padding, self.mode, getattr(self, "value", None))
+
+    def extra_repr(self) -> str:
+        """See `Module`."""
+        return f"{self.padding}"
+
+
+class _Constant(_Padding):
+    def __init__(self, padding: Sizes, value: float) -> None:
+        super().__init__(padding)
+        self.value = value
+
+    def extra_repr(self) -> str:
+        """See `Module`."""
+        return f"padding={self.padding}, value={self.value}"
+
+
+class ZeroPad1d(_Padding):
+    """A layer that puts zeros around signals; see `pad`.
+
+    Shapes: (n, c, length), or without n.
+    Raises: ArgumentError, ShapeError.
+
+    >>> import dovetail as dt
+    >>> dt.nn.ZeroPad1d(1)(dt.ones((1, 1, 4), device="reference")).shape
+    (1, 1, 6)
+    """
+
+    axes = 1
+
+
+class ZeroPad2d(_Padding):
+    """A layer that puts zeros around images; see `pad`.
+
+    Shapes: (n, c, h, w), or without n.
+    Raises: ArgumentError, ShapeError.
+
+    >>> import dovetail as dt
+    >>> dt.nn.ZeroPad2d(1)(dt.ones((1, 1, 4, 4), device="reference")).shape
+    (1, 1, 6, 6)
+    """
+
+    axes = 2
+
+
+class ZeroPad3d(_Padding):
+    """A layer that puts zeros around volumes; see `pad`.
+
+    Shapes: (n, c, d, h, w), or without n.
+    Raises: ArgumentError, ShapeError.
+
+    >>> import dovetail as dt
+    >>> dt.nn.ZeroPad3d(1)(dt.ones((1, 1, 4, 4, 4), device="reference")).shape
+    (1, 1, 6, 6, 6)
+    """
+
+    axes = 3
+
+
+class ConstantPad1d(_Constant):
+    """A layer that puts a number around signals; see `pad`.
+
+    Shapes: (n, c, length), or without n.
+    Raises: ArgumentError, ShapeError.
+
+    >>> import dovetail as dt
+    >>> dt.nn.ConstantPad1d(1, 0.5)(dt.ones((1, 1, 4), device="reference")).shape
+    (1, 1, 6)
+    """
+
+    axes = 1
+
+
+class ConstantPad2d(_Constant):
+    """A layer that puts a number around images; see `pad`.
+
+    Shapes: (n, c, h, w), or without n.
+    Raises: ArgumentError, ShapeError.
+
+    >>> import dovetail as dt
+    >>> dt.nn.ConstantPad2d(1, 0.5)(dt.ones((1, 1, 4, 4), device="reference")).shape
+    (1, 1, 6, 6)
+    """
+
+    axes = 2
+
+
+class ConstantPad3d(_Constant):
+    """A layer that puts a number around volumes; see `pad`.
+
+    Shapes: (n, c, d, h, w), or without n.
+    Raises: ArgumentError, ShapeError.
+
+    >>> import dovetail as dt
+    >>> dt.nn.ConstantPad3d(1, 0.5)(dt.ones((1, 1, 4, 4, 4), device="reference")).shape
+    (1, 1, 6, 6, 6)
+    """
+
+    axes = 3
+
+
+class ReflectionPad1d(_Padding):
+    """A layer that puts mirrored elements around signals; see `pad`.
+
+    Shapes: (n, c, length), or without n.
+    Raises: ArgumentError, ShapeError.
+
+    >>> import dovetail as dt
+    >>> dt.nn.ReflectionPad1d(1)(dt.ones((1, 1, 4), device="reference")).shape
+    (1, 1, 6)
+    """
+
+    axes = 1
+    mode = "reflect"
+
+
+class ReflectionPad2d(_Padding):
+    """A layer that puts mirrored elements around images; see `pad`.
+
+    Shapes: (n, c, h, w), or without n.
+    Raises: ArgumentError, ShapeError.
+
+    >>> import dovetail as dt
+    >>> dt.nn.ReflectionPad2d(1)(dt.ones((1, 1, 4, 4), device="reference")).shape
+    (1, 1, 6, 6)
+    """
+
+    axes = 2
+    mode = "reflect"
+
+
+class ReflectionPad3d(_Padding):
+    """A layer that puts mirrored elements around volumes; see `pad`.
+
+    Shapes: (n, c, d, h, w), or without n.
+    Raises: ArgumentError, ShapeError.
+
+    >>> import dovetail as dt
+    >>> dt.nn.ReflectionPad3d(1)(dt.ones((1, 1, 4, 4, 4), device="reference")).shape
+    (1, 1, 6, 6, 6)
+    """
+
+    axes = 3
+    mode = "reflect"
+
+
+class ReplicationPad1d(_Padding):
+    """A layer that puts their nearest elements around signals; see `pad`.
+
+    Shapes: (n, c, length), or without n.
+    Raises: ArgumentError, ShapeError.
+
+    >>> import dovetail as dt
+    >>> dt.nn.ReplicationPad1d(1)(dt.ones((1, 1, 4), device="reference")).shape
+    (1, 1, 6)
+    """
+
+    axes = 1
+    mode = "replicate"
+
+
+class ReplicationPad2d(_Padding):
+    """A layer that puts their nearest elements around images; see `pad`.
+
+    Shapes: (n, c, h, w), or without n.
+    Raises: ArgumentError, ShapeError.
+
+    >>> import dovetail as dt
+    >>> dt.nn.ReplicationPad2d(1)(dt.ones((1, 1, 4, 4), device="reference")).shape
+    (1, 1, 6, 6)
+    """
+
+    axes = 2
+    mode = "replicate"
+
+
+class ReplicationPad3d(_Padding):
+    """A layer that puts their nearest elements around volumes; see `pad`.
+
+    Shapes: (n, c, d, h, w), or without n.
+    Raises: ArgumentError, ShapeError.
+
+    >>> import dovetail as dt
+    >>> dt.nn.ReplicationPad3d(1)(dt.ones((1, 1, 4, 4, 4), device="reference")).shape
+    (1, 1, 6, 6, 6)
+    """
+
+    axes = 3
+    mode = "replicate"
+
+
+class CircularPad1d(_Padding):
+    """A layer that puts elements from the other end around signals; see `pad`.
+
+    Shapes: (n, c, length), or without n.
+    Raises: ArgumentError, ShapeError.
+
+    >>> import dovetail as dt
+    >>> dt.nn.CircularPad1d(1)(dt.ones((1, 1, 4), device="reference")).shape
+    (1, 1, 6)
+    """
+
+    axes = 1
+    mode = "circular"
+
+
+class CircularPad2d(_Padding):
+    """A layer that puts elements from the other end around images; see `pad`.
+
+    Shapes: (n, c, h, w), or without n.
+    Raises: ArgumentError, ShapeError.
+
+    >>> import dovetail as dt
+    >>> dt.nn.CircularPad2d(1)(dt.ones((1, 1, 4, 4), device="reference")).shape
+    (1, 1, 6, 6)
+    """
+
+    axes = 2
+    mode = "circular"
+
+
+class CircularPad3d(_Padding):
+    """A layer that puts elements from the other end around volumes; see `pad`.
+
+    Shapes: (n, c, d, h, w), or without n.
+    Raises: ArgumentError, ShapeError.
+
+    >>> import dovetail as dt
+    >>> dt.nn.CircularPad3d(1)(dt.ones((1, 1, 4, 4, 4), device="reference")).shape
+    (1, 1, 6, 6, 6)
+    """
+
+    axes = 3
+    mode = "circular"

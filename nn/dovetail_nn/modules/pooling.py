@@ -1,0 +1,440 @@
+"""Layers of pooling; they learn nothing. See the functions that each is named after."""
+
+from __future__ import annotations
+
+from typing import ClassVar, TypeAlias
+
+import dovetail as dt
+from dovetail.extend import arguments
+
+from ..functional import adaptive, pooling
+from ..functional.adaptive import Found, Output
+from ..functional.sizes import Sizes, sizes
+from .module import Module
+
+__all__ = [
+    "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d",
+    "AdaptiveMaxPool2d", "AdaptiveMaxPool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "LPPool1d",
+    "LPPool2d", "LPPool3d", "MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d",
+    "MaxUnpool3d",
+]  # fmt: skip
+
+Tensor: TypeAlias = dt.Tensor
+
+
+class _MaxPool(Module):
+    axes: ClassVar[int] = 0
+
+    def __init__(
+        self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
+        dilation: Sizes = 1, return_indices: bool = False, ceil_mode: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        op = type(self).__name__
+        sizes(op, kernel_size, "kernel_size", self.axes, 1)
+        self.kernel_size, self.stride = kernel_size, kernel_size if stride is None else stride
+        self.padding, self.dilation = padding, dilation
+        self.return_indices = arguments.flag(op, return_indices, "return_indices")
+        self.ceil_mode = arguments.flag(op, ceil_mode, "ceil_mode")
+
+    def forward(self, input: Tensor) -> Found:
+        """The largest elements, and where they are if that is asked for."""
+        found: Found = getattr(pooling, f"max_pool{self.axes}d")(
+            input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode,
+            self.return_indices,
+        )  # fmt: skip
+        return found
+
+    def extra_repr(self) -> str:
+        """See `Module`."""
+        return (
+            f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
+            f"dilation={self.dilation}, ceil_mode={self.ceil_mode}"
+        )
+
+
+class _AvgPool(Module):
+    axes: ClassVar[int] = 0
+
+    def __init__(
+        self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
+        ceil_mode: bool = False, count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        op = type(self).__name__
+        sizes(op, kernel_size, "kernel_size", self.axes, 1)
+        self.kernel_size, self.stride = kernel_size, kernel_size if stride is None else stride
+        self.padding = padding
+        self.ceil_mode = arguments.flag(op, ceil_mode, "ceil_mode")
+        self.count_include_pad = arguments.flag(op, count_include_pad, "count_include_pad")
+        self.divisor_override = divisor_override
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The means."""
+        given = [self.kernel_size, self.stride, self.padding, self.ceil_mode]
+        more = [] if self.axes == 1 else [self.divisor_override]
+        call = getattr(pooling, f"avg_pool{self.axes}d")
+        found: Tensor = call(input, *given, self.count_include_pad, *more)
+        return found
+
+    def extra_repr(self) -> str:
+        """See `Module`."""
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class _LPPool(Module):
+    axes: ClassVar[int] = 0
+
+    def __init__(
+        self, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None,
+        ceil_mode: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        op = type(self).__name__
+        sizes(op, kernel_size, "kernel_size", self.axes, 1)
+        self.norm_type, self.kernel_size, self.stride = norm_type, kernel_size, stride
+        self.ceil_mode = arguments.flag(op, ceil_mode, "ceil_mode")
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The norms."""
+        call = getattr(pooling, f"lp_pool{self.axes}d")
+        found: Tensor = call(input, self.norm_type, self.kernel_size, self.stride, self.ceil_mode)
+        return found
+
+    def extra_repr(self) -> str:
+        """See `Module`."""
+        return (
+            f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, "
+            f"ceil_mode={self.ceil_mode}"
+        )
+
+
+class _MaxUnpool(Module):
+    axes: ClassVar[int] = 0
+
+    def __init__(
+        self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0
+    ) -> None:  # fmt: skip
+        super().__init__()
+        op, axes = type(self).__name__, self.axes
+        self.kernel_size = sizes(op, kernel_size, "kernel_size", axes, 1)
+        self.stride = self.kernel_size if stride is None else sizes(op, stride, "stride", axes, 1)
+        self.padding = sizes(op, padding, "padding", axes)
+
+    def forward(
+        self, input: Tensor, indices: Tensor, output_size: tuple[int, ...] | None = None
+    ) -> Tensor:
+        """The elements in their places."""
+        call = getattr(pooling, f"max_unpool{self.axes}d")
+        given = (self.kernel_size, self.stride, self.padding)
+        found: Tensor = call(input, indices, *given, output_size)
+        return found
+
+    def extra_repr(self) -> str:
+        """See `Module`."""
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class _AdaptiveAvg(Module):
+    axes: ClassVar[int] = 0
+
+    def __init__(self, output_size: Output) -> None:
+        super().__init__()
+        self.output_size = output_size
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The means."""
+        found: Tensor = getattr(adaptive, f"adaptive_avg_pool{self.axes}d")(input, self.output_size)
+        return found
+
+    def extra_repr(self) -> str:
+        """See `Module`."""
+        return f"output_size={self.output_size}"
+
+
+class _AdaptiveMax(Module):
+    axes: ClassVar[int] = 0
+
+    def __init__(self, output_size: Output, return_indices: bool = False) -> None:
+        super().__init__()
+        self.output_size = output_size
+        self.return_indices = arguments.flag(type(self).__name__, return_indices, "return_indices")
+
+    def forward(self, input: Tensor) -> Found:
+        """The largest elements, and where they are if that is asked for."""
+        call = getattr(adaptive, f"adaptive_max_pool{self.axes}d")
+        found: Found = call(input, self.output_size, self.return_indices)
+        return found
+
+    def extra_repr(self) -> str:
+        """See `Module`."""
+        return f"output_size={self.output_size}"
+
+
+class MaxPool1d(_MaxPool):
+    """A layer that gives the largest element of each window of signals; see `max_pool1d`.
+
+    Shapes: (n, c, length), or without n.
+    Raises: ArgumentError, ShapeError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.nn.MaxPool1d(2)(dt.ones((1, 1, 4), device="reference")).shape
+    (1, 1, 2)
+    """
+
+    axes = 1
+
+
+class MaxPool2d(_MaxPool):
+    """A layer that gives the largest element of each window of images; see `max_pool2d`.
+
+    Shapes: (n, c, h, w), or without n.
+    Raises: ArgumentError, ShapeError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.nn.MaxPool2d(2)(dt.ones((1, 1, 4, 4), device="reference")).shape
+    (1, 1, 2, 2)
+    """
+
+    axes = 2
+
+
+class MaxPool3d(_MaxPool):
+    """A layer that gives the largest element of each window of volumes; see `max_pool3d`.
+
+    Shapes: (n, c, d, h, w), or without n.
+    Raises: ArgumentError, ShapeError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.nn.MaxPool3d(2)(dt.ones((1, 1, 4, 4, 4), device="reference")).shape
+    (1, 1, 2, 2, 2)
+    """
+
+    axes = 3
+
+
+class AvgPool1d(_AvgPool):
+    """A layer that gives the mean of each window of signals; see `avg_pool1d`.
+
+    Shapes: (n, c, length), or without n.
+    Raises: ArgumentError, ShapeError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.nn.AvgPool1d(2)(dt.ones((1, 1, 4), device="reference")).shape
+    (1, 1, 2)
+    """
+
+    axes = 1
+
+    def __init__(
+        self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
+        ceil_mode: bool = False, count_include_pad: bool = True,
+    ) -> None:  # fmt: skip
+        super().__init__(kernel_size, stride, padding, ceil_mode, count_include_pad)
+        op = type(self).__name__
+        self.kernel_size = sizes(op, self.kernel_size, "kernel_size", 1, 1)
+        self.stride = sizes(op, self.stride, "stride", 1, 1)
+        self.padding = sizes(op, self.padding, "padding", 1)
+
+
+class AvgPool2d(_AvgPool):
+    """A layer that gives the mean of each window of images; see `avg_pool2d`.
+
+    Shapes: (n, c, h, w), or without n.
+    Raises: ArgumentError, ShapeError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.nn.AvgPool2d(2)(dt.ones((1, 1, 4, 4), device="reference")).shape
+    (1, 1, 2, 2)
+    """
+
+    axes = 2
+
+
+class AvgPool3d(_AvgPool):
+    """A layer that gives the mean of each window of volumes; see `avg_pool3d`.
+
+    Shapes: (n, c, d, h, w), or without n.
+    Raises: ArgumentError, ShapeError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.nn.AvgPool3d(2)(dt.ones((1, 1, 4, 4, 4), device="reference")).shape
+    (1, 1, 2, 2, 2)
+    """
+
+    axes = 3
+
+
+class LPPool1d(_LPPool):
+    """A layer that gives the norm of each window of signals; see `lp_pool1d`.
+
+    Shapes: (n, c, length), or without n.
+    Raises: ArgumentError, ShapeError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.nn.LPPool1d(2, 2)(dt.ones((1, 1, 4), device="reference")).shape
+    (1, 1, 2)
+    """
+
+    axes = 1
+
+
+class LPPool2d(_LPPool):
+    """A layer that gives the norm of each window of images; see `lp_pool2d`.
+
+    Shapes: (n, c, h, w), or without n.
+    Raises: ArgumentError, ShapeError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.nn.LPPool2d(2, 2)(dt.ones((1, 1, 4, 4), device="reference")).shape
+    (1, 1, 2, 2)
+    """
+
+    axes = 2
+
+
+class LPPool3d(_LPPool):
+    """A layer that gives the norm of each window of volumes; see `lp_pool3d`.
+
+    Shapes: (n, c, d, h, w), or without n.
+    Raises: ArgumentError, ShapeError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.nn.LPPool3d(2, 2)(dt.ones((1, 1, 4, 4, 4), device="reference")).shape
+    (1, 1, 2, 2, 2)
+    """
+
+    axes = 3
+
+
+class AdaptiveAvgPool1d(_AdaptiveAvg):
+    """A layer of the means of as many windows of signals as asked for; see `adaptive_avg_pool1d`.
+
+    Shapes: (n, c, length), or without n.
+    Raises: ArgumentError, ShapeError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.nn.AdaptiveAvgPool1d(1)(dt.ones((1, 1, 4), device="reference")).shape
+    (1, 1, 1)
+    """
+
+    axes = 1
+
+
+class AdaptiveAvgPool2d(_AdaptiveAvg):
+    """A layer of the means of as many windows of images as asked for; see `adaptive_avg_pool2d`.
+
+    Shapes: (n, c, h, w), or without n.
+    Raises: ArgumentError, ShapeError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.nn.AdaptiveAvgPool2d(1)(dt.ones((1, 1, 4, 4), device="reference")).shape
+    (1, 1, 1, 1)
+    """
+
+    axes = 2
+
+
+class AdaptiveAvgPool3d(_AdaptiveAvg):
+    """A layer of the means of as many windows of volumes as asked for; see `adaptive_avg_pool3d`.
+
+    Shapes: (n, c, d, h, w), or without n.
+    Raises: ArgumentError, ShapeError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.nn.AdaptiveAvgPool3d(1)(dt.ones((1, 1, 4, 4, 4), device="reference")).shape
+    (1, 1, 1, 1, 1)
+    """
+
+    axes = 3
+
+
+class AdaptiveMaxPool1d(_AdaptiveMax):
+    """A layer of the largest elements of as many windows as asked for; see `adaptive_max_pool1d`.
+
+    Shapes: (n, c, length), or without n.
+    Raises: ArgumentError, ShapeError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.nn.AdaptiveMaxPool1d(1)(dt.ones((1, 1, 4), device="reference")).shape
+    (1, 1, 1)
+    """
+
+    axes = 1
+
+
+class AdaptiveMaxPool2d(_AdaptiveMax):
+    """A layer of the largest elements of as many windows as asked for; see `adaptive_max_pool2d`.
+
+    Shapes: (n, c, h, w), or without n.
+    Raises: ArgumentError, ShapeError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.nn.AdaptiveMaxPool2d(1)(dt.ones((1, 1, 4, 4), device="reference")).shape
+    (1, 1, 1, 1)
+    """
+
+    axes = 2
+
+
+class AdaptiveMaxPool3d(_AdaptiveMax):
+    """A layer of the largest elements of as many windows as asked for; see `adaptive_max_pool3d`.
+
+    Shapes: (n, c, d, h, w), or without n.
+    Raises: ArgumentError, ShapeError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.nn.AdaptiveMaxPool3d(1)(dt.ones((1, 1, 4, 4, 4), device="reference")).shape
+    (1, 1, 1, 1, 1)
+    """
+
+    axes = 3
+
+
+class MaxUnpool1d(_MaxUnpool):
+    """A layer that puts the largest elements of windows of signals back; see `max_unpool1d`.
+
+    Shapes: (n, c, length), or without n.
+    Raises: ArgumentError, ShapeError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> x = dt.ones((1, 1, 4), device="reference")
+    >>> best, at = dt.nn.MaxPool1d(2, return_indices=True)(x)
+    >>> dt.nn.MaxUnpool1d(2)(best, at).shape
+    (1, 1, 4)
+    """
+
+    axes = 1
+
+
+class MaxUnpool2d(_MaxUnpool):
+    """A layer that puts the largest elements of windows of images back; see `max_unpool2d`.
+
+    Shapes: (n, c, h, w), or without n.
+    Raises: ArgumentError, ShapeError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> x = dt.ones((1, 1, 4, 4), device="reference")
+    >>> best, at = dt.nn.MaxPool2d(2, return_indices=True)(x)
+    >>> dt.nn.MaxUnpool2d(2)(best, at).shape
+    (1, 1, 4, 4)
+    """
+
+    axes = 2
+
+
+class MaxUnpool3d(_MaxUnpool):
+    """A layer that puts the largest elements of windows of volumes back; see `max_unpool3d`.
+
+    Shapes: (n, c, d, h, w), or without n.
+    Raises: ArgumentError, ShapeError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> x = dt.ones((1, 1, 4, 4, 4), device="reference")
+    >>> best, at = dt.nn.MaxPool3d(2, return_indices=True)(x)
+    >>> dt.nn.MaxUnpool3d(2)(best, at).shape
+    (1, 1, 4, 4, 4)
+    """
+
+    axes = 3

@@ -1,0 +1,222 @@
+"""Layers that make grids larger and smaller, cut them into patches, and move channels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import dovetail as dt
+
+from ..functional import resampling
+from ..functional.sizes import Sizes
+from .module import Module
+
+__all__ = [
+    "ChannelShuffle", "Fold", "PixelShuffle", "PixelUnshuffle", "Unfold", "Upsample",
+    "UpsamplingBilinear2d", "UpsamplingNearest2d",
+]  # fmt: skip
+
+Tensor: TypeAlias = dt.Tensor
+Factor: TypeAlias = float | Sequence[float]
+
+
+class Upsample(Module):
+    """A layer that gives a grid of another size over the same area; see `interpolate`.
+
+    Shapes: (n, c, *axes).
+    Raises: ArgumentError, ShapeError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.nn.Upsample(scale_factor=2)(dt.ones((1, 2, 3, 4), device="reference")).shape
+    (1, 2, 6, 8)
+    """
+
+    def __init__(
+        self, size: Sizes | None = None, scale_factor: Factor | None = None, mode: str = "nearest",
+        align_corners: bool | None = None, recompute_scale_factor: bool | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.size, self.mode = size, mode
+        if isinstance(scale_factor, (list, tuple)):
+            self.scale_factor: Factor | None = tuple([float(f) for f in scale_factor])
+        else:
+            self.scale_factor = None if scale_factor is None else float(scale_factor)  # type: ignore[arg-type]  # no sequence
+        self.align_corners, self.recompute_scale_factor = align_corners, recompute_scale_factor
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The grid of another size."""
+        return resampling.interpolate(
+            input, self.size, self.scale_factor, self.mode, self.align_corners,
+            self.recompute_scale_factor,
+        )  # fmt: skip
+
+    def extra_repr(self) -> str:
+        """See `Module`."""
+        if self.scale_factor is not None:
+            return f"scale_factor={self.scale_factor}, mode={self.mode!r}"
+        return f"size={self.size}, mode={self.mode!r}"
+
+
+class UpsamplingNearest2d(Upsample):
+    """A layer that gives larger images by their nearest elements; see `interpolate`.
+
+    Shapes: (n, c, h, w).
+    Raises: ArgumentError, ShapeError.
+
+    >>> import dovetail as dt
+    >>> dt.nn.UpsamplingNearest2d(scale_factor=2)(dt.ones((1, 1, 2, 2), device="reference")).shape
+    (1, 1, 4, 4)
+    """
+
+    def __init__(self, size: Sizes | None = None, scale_factor: Factor | None = None) -> None:
+        super().__init__(size, scale_factor, "nearest")
+
+
+class UpsamplingBilinear2d(Upsample):
+    """A layer that gives larger images by weighing elements, corners staying where they are.
+
+    Shapes: (n, c, h, w).
+    Raises: ArgumentError, ShapeError, DTypeError.
+
+    >>> import dovetail as dt
+    >>> dt.nn.UpsamplingBilinear2d(scale_factor=2)(dt.ones((1, 1, 2, 2), device="reference")).shape
+    (1, 1, 4, 4)
+    """
+
+    def __init__(self, size: Sizes | None = None, scale_factor: Factor | None = None) -> None:
+        super().__init__(size, scale_factor, "bilinear", True)
+
+
+class Unfold(Module):
+    """A layer that gives the patches of images as columns; see `unfold`.
+
+    Shapes: (n, c, h, w) or (c, h, w).
+    Raises: ArgumentError, ShapeError.
+
+    >>> import dovetail as dt
+    >>> dt.nn.Unfold(2)(dt.ones((1, 3, 4, 5), device="reference")).shape
+    (1, 12, 12)
+    """
+
+    def __init__(
+        self, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1
+    ) -> None:
+        super().__init__()
+        self.kernel_size, self.dilation = kernel_size, dilation
+        self.padding, self.stride = padding, stride
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The patches."""
+        return resampling.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
+
+    def extra_repr(self) -> str:
+        """See `Module`."""
+        return (
+            f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, "
+            f"stride={self.stride}"
+        )
+
+
+class Fold(Module):
+    """A layer that gives images of which columns are patches; see `fold`.
+
+    Shapes: (n, c * elements of a patch, patches), or without n.
+    Raises: ArgumentError, ShapeError.
+
+    >>> import dovetail as dt
+    >>> dt.nn.Fold((4, 5), 2)(dt.ones((1, 12, 12), device="reference")).shape
+    (1, 3, 4, 5)
+    """
+
+    def __init__(
+        self, output_size: Sizes, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0,
+        stride: Sizes = 1,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.output_size, self.kernel_size, self.dilation = output_size, kernel_size, dilation
+        self.padding, self.stride = padding, stride
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The images."""
+        return resampling.fold(
+            input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride
+        )
+
+    def extra_repr(self) -> str:
+        """See `Module`."""
+        return (
+            f"output_size={self.output_size}, kernel_size={self.kernel_size}, "
+            f"dilation={self.dilation}, padding={self.padding}, stride={self.stride}"
+        )
+
+
+class PixelShuffle(Module):
+    """A layer that gives larger images of fewer channels; see `pixel_shuffle`.
+
+    Shapes: (..., c * r * r, h, w) gives (..., c, h * r, w * r).
+    Raises: ArgumentError, ShapeError.
+
+    >>> import dovetail as dt
+    >>> dt.nn.PixelShuffle(2)(dt.ones((1, 4, 2, 3), device="reference")).shape
+    (1, 1, 4, 6)
+    """
+
+    def __init__(self, upscale_factor: int) -> None:
+        super().__init__()
+        self.upscale_factor = upscale_factor
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The larger images."""
+        return resampling.pixel_shuffle(input, self.upscale_factor)
+
+    def extra_repr(self) -> str:
+        """See `Module`."""
+        return f"upscale_factor={self.upscale_factor}"
+
+
+class PixelUnshuffle(Module):
+    """A layer that gives smaller images of more channels; see `pixel_unshuffle`.
+
+    Shapes: (..., c, h * r, w * r) gives (..., c * r * r, h, w).
+    Raises: ArgumentError, ShapeError.
+
+    >>> import dovetail as dt
+    >>> dt.nn.PixelUnshuffle(2)(dt.ones((1, 1, 4, 6), device="reference")).shape
+    (1, 4, 2, 3)
+    """
+
+    def __init__(self, downscale_factor: int) -> None:
+        super().__init__()
+        self.downscale_factor = downscale_factor
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The smaller images."""
+        return resampling.pixel_unshuffle(input, self.downscale_factor)
+
+    def extra_repr(self) -> str:
+        """See `Module`."""
+        return f"downscale_factor={self.downscale_factor}"
+
+
+class ChannelShuffle(Module):
+    """A layer that gives the channels of groups in turn; see `channel_shuffle`.
+
+    Shapes: (n, c, *axes).
+    Raises: ArgumentError, ShapeError.
+
+    >>> import dovetail as dt
+    >>> dt.nn.ChannelShuffle(2)(dt.ones((1, 4, 2, 3), device="reference")).shape
+    (1, 4, 2, 3)
+    """
+
+    def __init__(self, groups: int) -> None:
+        super().__init__()
+        self.groups = groups
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The channels in another order."""
+        return resampling.channel_shuffle(input, self.groups)
+
+    def extra_repr(self) -> str:
+        """See `Module`."""
+        return f"groups={self.groups}"
