@@ -661,6 +661,31 @@ def pages() -> dict[Path, str]:
     return found
 
 
+# --- doors of dt.nn ------------------------------------------------------------------------------
+
+# Packages that offer what their modules' `__all__` say; type checkers do not follow that.
+DOORS = ("", "data", "distributions", "functional", "modules", "optim", "utils")
+
+
+def door(name: str) -> str:
+    """The stub of a package's `__init__`: each name, from the module whose `__all__` has it."""
+    package = module(".".join(filter(None, ["dovetail_nn", name])))
+    inner = {n: m for n, m in vars(package).items() if isinstance(m, ModuleType)}
+    lines = []
+    for own in sorted(package.__all__):
+        homes = [n for n, m in inner.items() if own in getattr(m, "__all__", ())]
+        if own in inner:
+            lines.append(f"from . import {own} as {own}")
+        elif homes:
+            at = inner[homes[0]].__name__.removeprefix("dovetail_nn.").removeprefix(f"{name}.")
+            beside = inner[homes[0]].__name__.startswith(package.__name__ + ".")
+            lines.append(f"from {'.' if beside else '..'}{at} import {own} as {own}")
+    return STUB_HEAD + "\n".join(sorted(lines)) + "\n"
+
+
+STUB_HEAD = "# Written by .ci/faces.py from the `__all__` of the modules.\n\n"
+
+
 # --- all of it -----------------------------------------------------------------------------------
 
 
@@ -671,6 +696,7 @@ def faces() -> dict[Path, str]:
         METHODS: method_stub(),
         FUNCTIONS: function_stub(),
         SHOWN: shown_stub(),
+        **{ROOT / "nn" / "dovetail_nn" / name / "__init__.pyi": door(name) for name in DOORS},
         **pages(),
     }
 

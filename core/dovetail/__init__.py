@@ -428,15 +428,18 @@ def __dir__() -> list[str]:  # no submodules, which importing them puts here
 
 
 if typing.TYPE_CHECKING:  # what the plugins that are shipped with dovetail add
-    import dovetail_nn as nn  # noqa: F401
-    import dovetail_nn.checkpoint as checkpoint  # noqa: F401
-    import dovetail_nn.data as data  # noqa: F401
-    import dovetail_nn.distributions as distributions  # noqa: F401
-    import dovetail_nn.onnx as onnx  # noqa: F401
-    import dovetail_nn.optim as optim  # noqa: F401
-    import dovetail_nn.tensorboard as tensorboard  # noqa: F401
-    import dovetail_sparse as sparse  # noqa: F401
+    import dovetail_nn as _nn
+    import dovetail_nn.checkpoint as _checkpoint
+    import dovetail_nn.data as _data
+    import dovetail_nn.distributions as _distributions
+    import dovetail_nn.onnx as _onnx
+    import dovetail_nn.optim as _optim
+    import dovetail_nn.tensorboard as _tensorboard
+    import dovetail_sparse as _sparse
     from dovetail_sparse import sparse_coo_tensor as sparse_coo_tensor
+
+    checkpoint, data, distributions, nn = _checkpoint, _data, _distributions, _nn
+    onnx, optim, sparse, tensorboard = _onnx, _optim, _sparse, _tensorboard
 
     __config__: dict[str, object]
 else:

@@ -8,4 +8,5 @@ distributions, `dt.onnx` the exchange with other libraries.
 from . import functional, init, modules, utils
 from .modules import *
 
-__all__ = ["functional", "init", "utils", *modules.__all__]
+__all__: list[str] = ["functional", "init", "utils"]
+__all__ += modules.__all__

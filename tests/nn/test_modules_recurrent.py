@@ -9,8 +9,8 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail.nn.utils import rnn as packing
 from dovetail.nn.functional import recurrent
+from dovetail.nn.utils import rnn as packing
 from installed import INSTALLED
 
 KINDS = ["RNN", "LSTM", "GRU"]

@@ -33,7 +33,7 @@ from .demo_text import sources
 nn, F = dt.nn, dt.nn.functional
 
 CONTEXT, WIDTH, HEADS, LAYERS = 96, 128, 4, 3
-BATCH, STEPS, SEED = 24, 500, 0
+BATCH, STEPS, SEED = 24, 1500, 0
 FEW = 1  # steps on the interpreter, which is right, but slow
 RATE, LONGEST = 4e-3, 1.0  # the highest rate; the longest gradient
 LOOKED = 25  # steps between two looks at the loss of what is held out
@@ -103,7 +103,8 @@ class Block(nn.Module):
         query, key, value = dt.unstack(dt.permute_dims(parts, (2, 0, 3, 1, 4)))
         seen = F.scaled_dot_product_attention(query, key, value, is_causal=True)
         x = x + self.joined(dt.permute_dims(seen, (0, 2, 1, 3)).reshape((n, length, WIDTH)))
-        return x + self.back(F.gelu(self.wider(self.after(x))))
+        inner: Tensor = self.back(F.gelu(self.wider(self.after(x))))
+        return x + inner
 
 
 class Writer(nn.Module):
@@ -119,7 +120,8 @@ class Writer(nn.Module):
 
     def forward(self, text: Tensor) -> Tensor:
         x = self.letters(text) + self.places.weight[: text.shape[1]]
-        return self.scores(self.norm(self.blocks(x)))
+        found: Tensor = self.scores(self.norm(self.blocks(x)))
+        return found
 
 
 # --- the work -------------------------------------------------------------------------------------

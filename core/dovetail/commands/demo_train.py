@@ -51,14 +51,15 @@ class Reader(nn.Module):
         self.edges = nn.Conv2d(1, CHANNELS, 3, padding=1)
         self.shapes = nn.Conv2d(CHANNELS, 2 * CHANNELS, 3, padding=1)
         self.first, self.second = nn.BatchNorm2d(CHANNELS), nn.BatchNorm2d(2 * CHANNELS)
-        self.dropout = nn.Dropout(0.25)
+        self.pool, self.dropout = nn.MaxPool2d(2), nn.Dropout(0.25)
         self.hidden = nn.Linear(2 * CHANNELS * 4 * 4, HIDDEN)
         self.scores = nn.Linear(HIDDEN, 10)
 
     def forward(self, pictures: Tensor) -> Tensor:
         x = F.relu(self.first(self.edges(pictures)))
-        x = F.max_pool2d(F.relu(self.second(self.shapes(x))), 2)
-        return self.scores(F.relu(self.hidden(self.dropout(x).flatten(1))))
+        x = self.dropout(self.pool(F.relu(self.second(self.shapes(x)))))
+        found: Tensor = self.scores(F.relu(self.hidden(x.flatten(1))))
+        return found
 
 
 class Run:

@@ -343,6 +343,10 @@ class Tracing(Noting):
         """See `recording.Recorder`."""
         self._drawn[id(args)] = args
 
+    def read(self, read: Callable[[], Sequence[float]], count: int) -> Sequence[float]:
+        """See `recording.Recorder`: as the host gives them now."""
+        return read()
+
     def act(self, action: Callable[[], object]) -> None:
         """See `recording.Recorder`: nothing is done."""
 

@@ -117,9 +117,9 @@ def _matmul(name: str, x1: Tensor, x2: Tensor) -> Tensor:
     if type(known) is _Sum:
         if flags.captures and _is_product_of_many(e1, e2):
             return _first_product(name, x1, x2, how)
-        elements, made, attrs, first = known
-        products = node(MULTIPLY, (_moved(x1, first), e2), elements)
-        return make(node(SUM, (products,), made, attrs))
+        elements, total, attrs, along = known
+        products = node(MULTIPLY, (_moved(x1, along), e2), elements)
+        return make(node(SUM, (products,), total, attrs))
     made, first, second, back = known
     left, right = _moved(x1, first), _moved(x2, second)
     product = make(node(MATMUL, (left, _by_rows(left, right, how)), made, how))

@@ -8,7 +8,10 @@ from .progress import *
 from .samplers import *
 from .workers import *
 
-__all__ = [
-    *collate.__all__, *datasets.__all__, *loader.__all__, *progress.__all__,
-    *samplers.__all__, *workers.__all__,
-]  # fmt: skip
+__all__: list[str] = []
+__all__ += collate.__all__
+__all__ += datasets.__all__
+__all__ += loader.__all__
+__all__ += progress.__all__
+__all__ += samplers.__all__
+__all__ += workers.__all__

@@ -32,10 +32,19 @@ from .shares import *
 from .transformed import *
 from .transforms import *
 
-__all__ = [
-    "constraints", "kl", "transforms",
-    *categories.__all__, *composed.__all__, *counts.__all__, *distribution.__all__, *kl.__all__,
-    *kl_alike.__all__, *kl_unlike.__all__, *locations.__all__, *multivariate.__all__,
-    *normals.__all__, *positives.__all__, *registry.__all__, *shares.__all__,
-    *transformed.__all__, *transforms.__all__,
-]  # fmt: skip
+__all__: list[str] = ["constraints", "kl", "transforms"]
+__all__ += categories.__all__
+__all__ += composed.__all__
+__all__ += counts.__all__
+__all__ += distribution.__all__
+__all__ += kl.__all__
+__all__ += kl_alike.__all__
+__all__ += kl_unlike.__all__
+__all__ += locations.__all__
+__all__ += multivariate.__all__
+__all__ += normals.__all__
+__all__ += positives.__all__
+__all__ += registry.__all__
+__all__ += shares.__all__
+__all__ += transformed.__all__
+__all__ += transforms.__all__

@@ -35,21 +35,20 @@ from .products import *
 from .recurrent import *
 from .resampling import *
 
-__all__: list[str] = [
-    *activations.__all__,
-    *adaptive.__all__,
-    *along_axis.__all__,
-    *attention.__all__,
-    *classes.__all__,
-    *convolution.__all__,
-    *distances.__all__,
-    *dropouts.__all__,
-    *embeddings.__all__,
-    *losses.__all__,
-    *multi_head.__all__,
-    *normalization.__all__,
-    *pooling.__all__,
-    *products.__all__,
-    *recurrent.__all__,
-    *resampling.__all__,
-]
+__all__: list[str] = []
+__all__ += activations.__all__
+__all__ += adaptive.__all__
+__all__ += along_axis.__all__
+__all__ += attention.__all__
+__all__ += classes.__all__
+__all__ += convolution.__all__
+__all__ += distances.__all__
+__all__ += dropouts.__all__
+__all__ += embeddings.__all__
+__all__ += losses.__all__
+__all__ += multi_head.__all__
+__all__ += normalization.__all__
+__all__ += pooling.__all__
+__all__ += products.__all__
+__all__ += recurrent.__all__
+__all__ += resampling.__all__

@@ -37,22 +37,21 @@ from .resampling import *
 from .shapes import *
 from .transformer import *
 
-__all__: list[str] = [
-    *activations.__all__,
-    *attention.__all__,
-    *containers.__all__,
-    *convolution.__all__,
-    *dropout.__all__,
-    *embedding.__all__,
-    *linear.__all__,
-    *losses.__all__,
-    *module.__all__,
-    *normalization.__all__,
-    *padding.__all__,
-    *parameter.__all__,
-    *pooling.__all__,
-    *recurrent.__all__,
-    *resampling.__all__,
-    *shapes.__all__,
-    *transformer.__all__,
-]
+__all__: list[str] = []
+__all__ += activations.__all__
+__all__ += attention.__all__
+__all__ += containers.__all__
+__all__ += convolution.__all__
+__all__ += dropout.__all__
+__all__ += embedding.__all__
+__all__ += linear.__all__
+__all__ += losses.__all__
+__all__ += module.__all__
+__all__ += normalization.__all__
+__all__ += padding.__all__
+__all__ += parameter.__all__
+__all__ += pooling.__all__
+__all__ += recurrent.__all__
+__all__ += resampling.__all__
+__all__ += shapes.__all__
+__all__ += transformer.__all__

@@ -7,7 +7,9 @@ from .lbfgs import *
 from .optimizer import *
 from .sgd import *
 
-__all__ = [
-    *adagrad.__all__, *adam.__all__, *lbfgs.__all__, "lr_scheduler", *optimizer.__all__,
-    *sgd.__all__,
-]  # fmt: skip
+__all__: list[str] = ["lr_scheduler"]
+__all__ += adagrad.__all__
+__all__ += adam.__all__
+__all__ += lbfgs.__all__
+__all__ += optimizer.__all__
+__all__ += sgd.__all__

@@ -5,4 +5,6 @@ from ..clipping import *
 from . import rnn, whole
 from .whole import *
 
-__all__ = ["rnn", *clipping.__all__, *whole.__all__]
+__all__: list[str] = ["rnn"]
+__all__ += clipping.__all__
+__all__ += whole.__all__

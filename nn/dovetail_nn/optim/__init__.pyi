@@ -1,0 +1,14 @@
+# Written by .ci/faces.py from the `__all__` of the modules.
+
+from . import lr_scheduler as lr_scheduler
+from .adagrad import Adadelta as Adadelta
+from .adagrad import Adagrad as Adagrad
+from .adagrad import RMSprop as RMSprop
+from .adam import Adam as Adam
+from .adam import AdamW as AdamW
+from .adam import Adamax as Adamax
+from .adam import NAdam as NAdam
+from .adam import RAdam as RAdam
+from .lbfgs import LBFGS as LBFGS
+from .optimizer import Optimizer as Optimizer
+from .sgd import SGD as SGD
