@@ -185,3 +185,27 @@ def test_what_does_not_fit_is_named() -> None:
     ):
         with pytest.raises(error, match=message):
             call()
+
+
+def test_gradients_of_gradients_captured_and_mapped() -> None:
+    x = dt.asarray(numbers((2, 3, 7, 9)), device="cpu").requires_grad_()
+    for f in (
+        lambda v: F.max_pool2d(v, 3, 2, 1) ** 2,
+        lambda v: F.avg_pool2d(v, (3, 2), (1, 2), 1) ** 2,
+        lambda v: F.max_pool2d(v, 2, dilation=2) ** 2,
+    ):
+        dt.autograd.gradcheck(f, (x,))
+        dt.autograd.gradgradcheck(f, (x,))
+        expected = dt.grad(f(x).sum(), x)
+        captured = dt.jit(lambda v, f=f: dt.grad(f(v).sum(), v))
+        for _ in range(2):
+            assert dt.all(captured(x) == expected).item()
+        each = dt.func.vmap(dt.func.grad(lambda v, f=f: f(v).sum()))(x.detach())
+        assert dt.all(each == expected).item()
+
+
+def test_infinity_in_a_window_leaves_others_alone() -> None:
+    """Gradients of windows are chosen, not multiplied by 0."""
+    x = dt.asarray([[[math.inf, 1.0, 2.0, 3.0]]], device="cpu").requires_grad_()
+    F.max_pool1d(x, 2, 1).sum().backward()
+    assert x.grad.tolist() == [[[1.0, 0.0, 1.0, 1.0]]]

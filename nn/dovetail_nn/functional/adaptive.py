@@ -11,7 +11,7 @@ from dovetail.extend import arguments
 
 from .pooling import averaged
 from .sizes import batched, sizes, unbatched
-from .windows import Windows, largest, require_numbers
+from .windows import Windows, largest, largest_of, require_numbers
 
 __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
@@ -140,13 +140,16 @@ def _adaptive_max(axes: int, input: Tensor, output_size: Output, return_indices:
     if even:
         kernel = tuple([n // m for n, m in zip(x.shape[2:], counts, strict=True)])
         w = Windows(op, x, kernel, None, 0, 1, False, axes)
-        taps, places = w.taps(x), lambda t: w.places(t, x.device)
-    else:
-        spans = [_spans(n, m) for n, m in zip(x.shape[2:], counts, strict=True)]
-        taps, places = _uneven(x, spans), lambda t: _uneven_places(x, spans, t)
-    best, place = largest(taps, places if return_indices else None)
+        best, which = largest_of(x, w)
+        return (
+            (unbatched(best, had), unbatched(w.places(which), had))
+            if return_indices
+            else unbatched(best, had)
+        )
+    spans = [_spans(n, m) for n, m in zip(x.shape[2:], counts, strict=True)]
+    best, place = largest(_uneven(x, spans), lambda t: _uneven_places(x, spans, t))
     best = unbatched(best, had)
-    return best if place is None else (best, unbatched(place, had))
+    return (best, unbatched(place, had)) if return_indices else best
 
 
 Spans: TypeAlias = list[list[tuple[int, int]]]

@@ -10,7 +10,7 @@ import dovetail as dt
 from dovetail.extend import arguments, required
 
 from .sizes import Sizes, batched, sizes, unbatched
-from .windows import Windows, largest, require_numbers
+from .windows import Added, Windows, largest_of, require_numbers
 
 __all__ = [
     "avg_pool1d", "avg_pool2d", "avg_pool3d", "lp_pool1d", "lp_pool2d", "lp_pool3d", "max_pool1d",
@@ -20,14 +20,10 @@ __all__ = [
 Tensor: TypeAlias = dt.Tensor
 Found: TypeAlias = Tensor | tuple[Tensor, Tensor]
 
+MANY = 16  # elements of windows that are parts of a grid, from which on they are rows of a sum
+
 
 # --- the largest ----------------------------------------------------------------------------------
-
-
-def _least(x: Tensor) -> float:
-    if x.dtype.kind == "f":
-        return -math.inf
-    return int(dt.iinfo(x.dtype).min)
 
 
 def _max_pool(
@@ -39,10 +35,9 @@ def _max_pool(
     require_numbers(op, x)
     arguments.flag(op, return_indices, "return_indices")
     w = Windows(op, x, kernel_size, stride, padding, dilation, ceil_mode, axes)
-    taps = w.taps(w.around(x, _least(x)))
-    best, place = largest(taps, (lambda t: w.places(t, x.device)) if return_indices else None)
+    best, which = largest_of(x, w)
     best = unbatched(best, had)
-    return best if place is None else (best, unbatched(place, had))
+    return (best, unbatched(w.places(which), had)) if return_indices else best
 
 
 def max_pool1d(
@@ -152,8 +147,9 @@ def max_unpool1d(
 
     >>> import dovetail as dt
     >>> x = dt.asarray([[1.0, 3.0, 2.0, 5.0]], device="reference")
-    >>> dt.nn.functional.max_unpool1d(*dt.nn.functional.max_pool1d(x, 2, return_indices=True), 2)
-    Tensor([[0., 3., 0., 5.]], device='reference')
+    >>> best, at = dt.nn.functional.max_pool1d(x, 2, return_indices=True)
+    >>> dt.nn.functional.max_unpool1d(best, at, 2).tolist()
+    [[0.0, 3.0, 0.0, 5.0]]
     """
     return _max_unpool(1, input, indices, kernel_size, stride, padding, output_size)
 
@@ -213,13 +209,10 @@ def averaged(
     ):
         raise dt.ArgumentError(f"{op}: divisor_override=0; it is not 0")
     wide = x.astype(dt.float32) if x.dtype.itemsize < 4 else x
-    total: Tensor | None = None
-    if w.are_parts:
+    if w.are_parts and math.prod(w.kernel) > MANY:
         total = dt.sum(w.parts(wide), axis=tuple(range(-axes, 0)))
     else:
-        for _, part in w.taps(w.around(wide, 0.0)):
-            total = part if total is None else total + part
-    assert total is not None
+        total = Added.apply(wide, w)
     if divisor_override is not None:
         found = total / divisor_override
     else:

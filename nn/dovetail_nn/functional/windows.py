@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import dovetail as dt
 from dovetail.extend import arguments
@@ -90,36 +91,132 @@ class Windows:
         order = (*range(at), *range(at, at + 2 * rank, 2), *range(at + 1, at + 2 * rank, 2))
         return x.reshape((*lead, *split)).permute_dims(order)
 
-    def places(self, tap: Sequence[int], device: dt.Device) -> Tensor:
-        """Where in the unpadded grid, raveled, that element of each window lies."""
-        total: Tensor | None = None
-        for a, (n, _, s, p, d) in enumerate(self._axes()):
-            at = dt.arange(self.counts[a], dtype=dt.int64, device=device) * s + (tap[a] * d - p)
-            at = dt.clip(at, 0, n - 1).reshape((-1, *(1,) * (len(tap) - a - 1)))
+    def places(self, which: Tensor) -> Tensor:
+        """Where in the unpadded grid, raveled, an element of each window lies, by its number."""
+        total, left = None, which.astype(dt.int64)
+        for a, (n, k, s, p, d) in enumerate(self._axes()):
+            after = math.prod(self.kernel[a + 1 :])
+            tap = left // after % k if a else left // after
+            start = dt.arange(self.counts[a], dtype=dt.int64, device=which.device) * s - p
+            start = start.reshape((-1, *(1,) * (len(self.kernel) - a - 1)))
+            at = dt.clip(tap * d + start, 0, n - 1)
             total = at if total is None else total * n + at
         assert total is not None
         return total
+
+    def spread(self, g: Tensor, which: Tensor | None = None) -> Tensor:
+        """What windows have, added up at their elements: at all of each, or at that one.
+
+        Element u * stride + b of an axis is element a * stride + b of window u - a. So nothing is
+        put anywhere: each element takes what it is given, the windows before it first.
+        """
+        rank, lead = len(self.kernel), g.shape[: g.ndim - len(self.kernel)]
+        before = [-(-k // s) - 1 for k, s in zip(self.kernel, self.stride, strict=True)]
+        reach = [-(-(n + p) // s) for n, _, s, p, _ in self._axes()]
+        around = [(0, 0)] * len(lead)
+        for b, u, m in zip(before, reach, self.counts, strict=True):
+            around.append((b, max(0, u - m)))
+        plain = all(w == (0, 0) for w in around)
+        g = g if plain else dt.pad(g, around)
+        which = which if plain or which is None else dt.pad(which, around)
+        total: Tensor | None = None
+        split = [n for pair in zip(reach, self.stride, strict=True) for n in pair]
+        for back in product(*[range(b, -1, -1) for b in before]):
+            pairs = zip(before, back, reach, strict=True)
+            key = (..., *[slice(b - a, b - a + u) for b, a, u in pairs])
+            column = (*lead, *[n for u in reach for n in (u, 1)])
+            part = g[key].reshape(column)
+            there = self._numbers(back, g.device)
+            here = there >= 0 if which is None else which[key].reshape(column) == there
+            part = dt.where(here, part, 0.0)
+            total = part if total is None else total + part
+        assert total is not None
+        total = total.expand((*lead, *split)).reshape(
+            (*lead, *[u * s for u, s in zip(reach, self.stride, strict=True)])
+        )
+        inner = [slice(p, p + n) for p, n in zip(self.padding, self.within, strict=True)]
+        return total if total.shape[-rank:] == self.within else total[(..., *inner)]
+
+    def _numbers(self, back: Sequence[int], device: dt.Device) -> Tensor:
+        """Of elements u * stride + b, by b: their numbers in the window `back` before; else -1."""
+        total, fits = None, None
+        for a, s in enumerate(self.stride):
+            at = dt.arange(s, dtype=dt.int16, device=device) + back[a] * s
+            at = at.reshape((-1, *(1, 1) * (len(self.stride) - a - 1)))
+            inside = at < self.kernel[a]
+            total = at if total is None else total * self.kernel[a] + at
+            fits = inside if fits is None else fits & inside
+        assert total is not None
+        assert fits is not None
+        return dt.where(fits, total, -1)
+
+
+class Largest(dt.autograd.Function):
+    """The largest element of each window, and which one it is of those."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, w: Windows, least: float) -> tuple[Tensor, Tensor]:
+        best, which = largest(w.taps(w.around(x, least)), None)
+        ctx.windows = w
+        ctx.save_for_backward(which)
+        ctx.mark_non_differentiable(which)
+        return best, which
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor, _: Tensor) -> tuple[Tensor, None, None]:
+        (which,) = ctx.saved_tensors
+        return ctx.windows.spread(g, which), None, None
+
+
+class Added(dt.autograd.Function):
+    """The sum of the elements of each window."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, w: Windows) -> Tensor:
+        ctx.windows, total = w, None
+        for _, part in w.taps(w.around(x, 0.0)):
+            total = part if total is None else total + part
+        assert total is not None
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None]:
+        return ctx.windows.spread(g), None
 
 
 def largest(
     taps: Iterator[tuple[tuple[int, ...], Tensor]],
     places: Callable[[tuple[int, ...]], Tensor] | None,
-) -> tuple[Tensor, Tensor | None]:
-    """The largest element of each window, NaN being larger than any, and where it lies."""
+) -> tuple[Tensor, Tensor]:
+    """The largest element of each window, NaN being larger than any.
+
+    Then its number in the window, or its place where `places` says which that is.
+    """
     best: Tensor | None = None
-    place: Tensor | None = None
-    for tap, x in taps:
-        if best is None:
-            best, place = x, None if places is None else places(tap).expand(x.shape)
+    at: Tensor | None = None
+    for number, (tap, x) in enumerate(taps):
+        here = number if places is None else places(tap)
+        if best is None or at is None:
+            best = x
+            at = dt.zeros(x.shape, dtype=dt.int16, device=x.device) if isinstance(
+                here, int) else here.expand(x.shape)  # fmt: skip
             continue
         better = x > best
         if x.dtype.kind == "f":
             better = better | dt.isnan(x)
-        best = dt.where(better, x, best)
-        if places is not None and place is not None:
-            place = dt.where(better, places(tap), place)
+        best, at = dt.where(better, x, best), dt.where(better, here, at)
     assert best is not None
-    return best, place
+    assert at is not None
+    return best, at
+
+
+def largest_of(x: Tensor, w: Windows) -> tuple[Tensor, Tensor]:
+    """The largest element of each window, and its number in that."""
+    least = -math.inf if x.dtype.kind == "f" else int(dt.iinfo(x.dtype).min)
+    if max(w.dilation) == 1 and x.dtype.kind == "f":
+        best, which = Largest.apply(x, w, least)
+        return best, which
+    return largest(w.taps(w.around(x, least)), None)
 
 
 def require_numbers(op: str, x: Tensor, kinds: str = "iuf") -> None:
