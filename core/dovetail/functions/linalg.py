@@ -114,7 +114,7 @@ def _matmul(name: str, x1: Tensor, x2: Tensor) -> Tensor:
     known = _products.young.get(key) or _products.find(key)
     if known is None:
         return _first_product(name, x1, x2, how)
-    if type(known) is _Sum:
+    if isinstance(known, _Sum):
         if flags.captures and _is_product_of_many(e1, e2):
             return _first_product(name, x1, x2, how)
         elements, total, attrs, along = known
