@@ -80,3 +80,16 @@ def test_of_nothing(device: str) -> None:
     assert transposed(dt.ones((0, 4, 5, 5), device=device), w, (5, 5), g).numpy().size == 0
     zeros = weights_of(none, dt.ones((0, 4, 5, 5), device=device), (3, 3), g)
     assert (zeros.numpy() == np.zeros((4, 3, 3, 3))).all()
+
+
+@pytest.mark.parametrize("device", ("reference", "cpu"))
+def test_of_axes_and_channels_without_elements(device: str) -> None:
+    g = Geometry((1,), (1,), (1,), 1)
+    w, none = dt.ones((4, 3, 2), device=device), dt.ones((2, 3, 0), device=device)
+    y = convolved(none, w, None, (1,), g)
+    assert (y.numpy() == np.zeros((2, 4, 1))).all()
+    assert transposed(y, w, (0,), g).numpy().shape == (2, 3, 0)
+    assert (weights_of(none, y, (2,), g).numpy() == np.zeros((4, 3, 2))).all()
+    x, empty = dt.ones((2, 0, 5), device=device), dt.ones((4, 0, 2), device=device)
+    assert (convolved(x, empty, None, (6,), g).numpy() == np.zeros((2, 4, 6))).all()
+    assert transposed(dt.ones((2, 4, 6), device=device), empty, (5,), g).numpy().shape == (2, 0, 5)

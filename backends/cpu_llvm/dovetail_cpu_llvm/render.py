@@ -33,9 +33,6 @@ def render(kernel: Kernel, schedule: Schedule) -> str:
     return _Renderer(kernel, schedule).module()
 
 
-LEFT_OVER = 4  # rows of a product that are computed at once where few are left
-
-
 class _Renderer(Loops):
     """Renders the function: its parameters, and the tiles of its grid."""
 
@@ -187,11 +184,13 @@ attributes #0 = {{ nounwind "prefer-vector-width"="{self.schedule.native * 8}" }
     def jammed_tile(self, rows: tuple[str, str], columns: tuple[str, str]) -> None:
         """Several rows at once, so that what is loaded for all of them is loaded once.
 
-        Those that are left are done by fewer at once.
+        Those that are left are done by half as many at once.
         """
         last, counter = self.let(f"sub i64 {rows[1]}, 1"), self.counter(rows[0])
-        for jam in (self.schedule.unroll_jam, LEFT_OVER):
-            whole = jam == self.schedule.unroll_jam
+        for whole, jam in (
+            (True, self.schedule.unroll_jam),
+            (False, self.schedule.unroll_jam // 2),
+        ):
             with self.resume(counter, rows[1], jam, whole) as r:
                 self.jam = jam
                 self.restore([{}] * jam)

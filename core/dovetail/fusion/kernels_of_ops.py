@@ -95,13 +95,13 @@ class OpSite:
                 total = total + i * (1 if s == 1 else self._int(("s", operand, axis), s))
         return total
 
-    def read(self, operand: int, *at: Value, when: Value | None = None) -> Value:
-        """An operand's element in its compute dtype (halves as float32); 0 where not `when`."""
-        return self.element(operand, self.index(operand, at), when)
+    def read(self, operand: int, *at: Value) -> Value:
+        """An operand's element in its compute dtype (halves as float32)."""
+        return self.element(operand, self.index(operand, at))
 
-    def element(self, operand: int, index: Value, when: Value | None = None) -> Value:
+    def element(self, operand: int, index: Value) -> Value:
         """The same of the element at a linear index."""
-        found = load(self._buffer(operand), index, when)
+        found = load(self._buffer(operand), index)
         return widened(convert(found, self.casts[operand]))
 
     def current(self, *at: Value) -> Value:

@@ -67,6 +67,12 @@ def _term(x: Value, y: Value, total: Value) -> Value:
     return fma(x, y, total) if total.dtype.kind == "f" else total + x * y
 
 
+def _none(site: KernelSite) -> None:
+    """The kernel of a result without elements."""
+    at = [site.axis(-1, d) for d in range(site.rank(-1))]
+    site.store(const(0, int64), *at)
+
+
 class _Convolution:
     """The launches of one of the ops: what they know of its shapes.
 
@@ -345,7 +351,8 @@ class _Backward(_Convolution):
         self.summed, self.kept = self.out, self.into
         sizes = self.launches.shape(self.launches.result)[-self.rank :]
         found = [[p for p in self._phases(a, sizes[a]) if p.length] for a in self.axes]
-        if not all(found):
+        if not all(found):  # there is no element of x
+            self.launches.launch(self.launches.op.name, _none, self.launches.result)
             return
         start = tuple([min(p.first - p.furthest for p in along) for along in found])
         end = [max(p.first + p.length - p.nearest for p in along) for along in found]

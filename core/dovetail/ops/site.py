@@ -63,10 +63,10 @@ class KernelSite(Protocol):
     def index(self, operand: int, at: Sequence[Value]) -> Value:
         """The linear index of an operand's element."""
 
-    def read(self, operand: int, *at: Value, when: Value | None = None) -> Value:
-        """An operand's element in its compute dtype; 0 where not `when`."""
+    def read(self, operand: int, *at: Value) -> Value:
+        """An operand's element in its compute dtype."""
 
-    def element(self, operand: int, index: Value, when: Value | None = None) -> Value:
+    def element(self, operand: int, index: Value) -> Value:
         """The same of the element at a linear index."""
 
     def current(self, *at: Value) -> Value:

@@ -240,7 +240,10 @@ def _transposed(
 def _weight(op: str, weight: object, axes: int, x: Tensor) -> Tensor:
     w = required(op, weight)
     if w.ndim != axes + 2 or 0 in w.shape[2:]:
-        raise dt.ShapeError(f"{op}: a weight of shape {w.shape}; it has {axes + 2} axes of taps")
+        raise dt.ShapeError(
+            f"{op}: a weight of shape {w.shape}; it is (filters, channels // groups, *taps), with "
+            f"taps along {axes} axes"
+        )
     _same(op, "weight", w, x)
     return w
 
