@@ -1,4 +1,4 @@
-"""Optimisers beside PyTorch's, for the table of networks: a step over many tensors, and sparse rows.
+"""Optimisers beside PyTorch's, for the table of networks: many tensors, and sparse rows.
 
 Each contestant has parameters and gradients of its own; steps are without a backward.
 """

@@ -5,11 +5,10 @@ from __future__ import annotations
 from heapq import heappop, heappush
 
 from ..errors import DeviceError, DovetailError, DTypeError, GradientError, ShapeError
-from ..graph.expr import spec
 from ..ops import table as ops
 from ..settings import DEPTH_LIMIT, current, record, restore
 from ..tensor.host import evaluate
-from ..tensor.tensor import Tensor
+from ..tensor.tensor import Tensor, strided
 from ..tensor.verbs import apply
 from .tape import Kept, Leaf, Node, Sent, keep
 
@@ -22,8 +21,7 @@ def checked(name: str, what: str, node_: Node, g: object) -> Tensor:
     """`g`, where it has the spec of the tensor. Raises: DTypeError, ShapeError, DeviceError."""
     if not isinstance(g, Tensor):
         raise DTypeError(f"{name}: {what} is a {type(g).__name__}, not a tensor")
-    want = node_.spec
-    have = g._expr.spec if type(g) is Tensor else spec(g.shape, g.dtype, g.device)
+    want, have = node_.spec, strided(name, g)._expr.spec
     if have is not want:
         kind: type[DovetailError] = ShapeError if have.shape != want.shape else DTypeError
         kind = kind if have.device is want.device else DeviceError
