@@ -248,6 +248,16 @@ def test_sparse_gradients_where_there_are_none(device: dt.Device) -> None:
             optimizer.step()
 
 
+def test_a_sparse_gradient_fits_its_parameter(device: dt.Device) -> None:
+    p = one(4)
+    at, values = dt.asarray([[1]]), dt.asarray([1.0])
+    with pytest.raises(dt.ShapeError, match="grad: the new gradient"):
+        p.grad = dt.sparse_coo_tensor(at, values, (5,))
+    with pytest.raises(dt.DTypeError, match="grad: the new gradient"):
+        p.grad = dt.sparse_coo_tensor(at, values.astype(dt.float64), (4,))
+    assert p.grad is None
+
+
 def test_lbfgs_wants_a_closure_and_one_group() -> None:
     optimizer = dt.optim.LBFGS([leaf()])
     with pytest.raises(dt.ArgumentError, match="closure="):

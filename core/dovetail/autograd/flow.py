@@ -24,8 +24,11 @@ def checked(name: str, what: str, node_: Node, g: object) -> Tensor:
     """
     if not isinstance(g, Tensor):
         raise DTypeError(f"{name}: {what} is a {type(g).__name__}, not a tensor")
+<<<<<<< HEAD
     if type(g) is not Tensor and type(node_) is Leaf:
         return _of_other_layout(name, what, node_, g)
+=======
+>>>>>>> opti
     want, have = node_.spec, strided(name, g)._expr.spec
     if have is not want:
         kind: type[DovetailError] = ShapeError if have.shape != want.shape else DTypeError

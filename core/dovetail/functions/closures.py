@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
+from operator import getitem
 from types import CodeType, FunctionType, MethodType, ModuleType
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from ..device import Device
 from ..memory import Allocator, Storage
@@ -40,10 +41,6 @@ class Path(NamedTuple):
         return found
 
 
-class _Container(Protocol):
-    def __getitem__(self, key: object, /) -> object: ...
-
-
 def _cell(function: FunctionType, i: int) -> object:
     return (function.__closure__ or ())[i].cell_contents
 
@@ -60,10 +57,6 @@ def _default(function: FunctionType, i: int) -> object:
 def _keyword_default(function: FunctionType, name: str) -> object:
     found: dict[str, object] = function.__kwdefaults__ or {}
     return found[name]
-
-
-def _item(container: _Container, key: object) -> object:
-    return container[key]
 
 
 def tensors_of(roots: list[object]) -> list[tuple[Path, Tensor]]:
@@ -122,10 +115,10 @@ def _parts(value: object, names: set[str]) -> Iterator[tuple[Step, object]]:
             yield (getattr, name), getattr(value, name)
     elif isinstance(value, (list, tuple)):
         for i, part in enumerate(value):
-            yield (_item, i), part
+            yield (getitem, i), part
     elif isinstance(value, dict):
         for key, part in list(value.items()):
-            yield (_item, key), part
+            yield (getitem, key), part
     elif isinstance(value, ModuleType):
         if value.__name__.partition(".")[0] != _PACKAGE:
             for name in sorted(names & {*vars(value)}):

@@ -124,6 +124,7 @@ class Outbox:
 
     def __init__(self) -> None:
         self.memory: dict[int, SharedMemory] = {}
+        self._made = 0
 
     def put(self, place: int, batch: Any) -> Sent:
         """Writes a batch; what is to be sent of it."""
@@ -149,8 +150,15 @@ class Outbox:
             if found is not None:
                 found.close()
                 found.unlink()
-            found = self.memory[place] = SharedMemory(create=True, size=size)
+            found = self.memory[place] = self._new(size)
         return found
+
+    def _new(self, size: int) -> SharedMemory:
+        while True:
+            self._made += 1
+            name = f"dovetail_{os.getppid()}_{os.getpid()}_{self._made}"
+            with contextlib.suppress(FileExistsError):  # of a process that was killed long ago
+                return SharedMemory(name, create=True, size=size)
 
     def close(self) -> None:
         """Gives it back."""
