@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-"""Optimisers beside PyTorch's, for the table of networks: a step over many tensors, sparse rows.
-=======
 """Optimisers beside PyTorch's, for the table of networks: many tensors, and sparse rows.
->>>>>>> opti
 
 Each contestant has parameters and gradients of its own; steps are without a backward.
 """

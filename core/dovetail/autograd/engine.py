@@ -8,8 +8,8 @@ from typing import Literal, overload
 
 from ..arguments import flag, function
 from ..engine import recording
-from ..errors import DeviceError, DovetailError, DTypeError, GradientError, ShapeError
-from ..graph.expr import Expr, leaf, spec, storage_of, tape_of
+from ..errors import DTypeError, GradientError, ShapeError
+from ..graph.expr import Expr, leaf, storage_of, tape_of
 from ..layout import StridedView
 from ..ops import table as ops
 from ..settings import current
@@ -338,17 +338,6 @@ def set_grad(x: Tensor, g: Tensor | None) -> None:
             x._expr.tape.grad = None
         return
     n = _taped("grad", x)
-    if isinstance(g, Tensor) and type(g) is not Tensor:  # of another layout, as of an embedding
-        have, want = spec(g.shape, g.dtype, g.device), n.spec
-        if have is not want:
-            error: type[DovetailError] = ShapeError if have.shape != want.shape else DTypeError
-            error = error if have.device is want.device else DeviceError
-            raise error(
-                f"grad: the new gradient is {have!r}, but the tensor is {want!r}; they must be the "
-                "same"
-            )
-        n.grad = g
-        return
     n.grad = checked("grad", "the new gradient", n, g)
 
 

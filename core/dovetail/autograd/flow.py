@@ -5,6 +5,7 @@ from __future__ import annotations
 from heapq import heappop, heappush
 
 from ..errors import DeviceError, DovetailError, DTypeError, GradientError, ShapeError
+from ..graph.expr import spec
 from ..ops import table as ops
 from ..settings import DEPTH_LIMIT, current, record, restore
 from ..tensor.host import evaluate
@@ -24,26 +25,15 @@ def checked(name: str, what: str, node_: Node, g: object) -> Tensor:
     """
     if not isinstance(g, Tensor):
         raise DTypeError(f"{name}: {what} is a {type(g).__name__}, not a tensor")
-<<<<<<< HEAD
-    if type(g) is not Tensor and type(node_) is Leaf:
-        return _of_other_layout(name, what, node_, g)
-=======
->>>>>>> opti
-    want, have = node_.spec, strided(name, g)._expr.spec
+    own = type(g) is Tensor or type(node_) is not Leaf
+    want, have = (
+        node_.spec,
+        strided(name, g)._expr.spec if own else spec(g.shape, g.dtype, g.device),
+    )
     if have is not want:
         kind: type[DovetailError] = ShapeError if have.shape != want.shape else DTypeError
         kind = kind if have.device is want.device else DeviceError
         raise kind(f"{name}: {what} is {have!r}, but the tensor is {want!r}; they must be the same")
-    return g
-
-
-def _of_other_layout(name: str, what: str, node_: Node, g: Tensor) -> Tensor:
-    want = node_.spec
-    if g.shape != want.shape or g.dtype is not want.dtype or g.device is not want.device:
-        raise ShapeError(
-            f"{name}: {what} is {g.dtype.name}{list(g.shape)} on {g.device}, but the tensor is "
-            f"{want!r}; they must be the same"
-        )
     return g
 
 
