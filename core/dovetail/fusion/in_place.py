@@ -6,7 +6,7 @@ in memory already go there instead, where no launch would then read what has bee
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import replace
 
 from ..loops.builder import Kernel
@@ -32,13 +32,12 @@ def in_place(plan: Plan, roots: Sequence[int], targets: Sequence[Target]) -> Pla
     def move(slot: int) -> int:
         return moved.get(slot, slot if slot < leaves else slot + count)
 
-    steps = [_moved(s, moved, move) for s in plan.steps if isinstance(s, Step)]
+    steps = [_moved(s, moved, move) for s in plan.steps if isinstance(s, Step)]  # all of them are
     kept = tuple((i, move(s)) for i, s in plan.kept if s not in moved)
     return Plan([*steps], plan.slots + count, kept, plan.materialised)
 
 
-def _moved(step: Step, moved: dict[int, int], move: object) -> Step:
-    assert callable(move)
+def _moved(step: Step, moved: Container[int], move: Callable[[int], int]) -> Step:
     return replace(
         step,
         buffers=tuple((move(slot), offset) for slot, offset in step.buffers),

@@ -31,8 +31,6 @@ def default_collate(batch: Sequence[Any]) -> Any:
     Raises: ArgumentTypeError for other kinds, ShapeError for items of other shapes or lengths.
 
     >>> import dovetail as dt
-    >>> dt.set_default_device("reference")
-    device("reference")
     >>> found = dt.data.default_collate([{"x": 1.0, "name": "a"}, {"x": 2.0, "name": "b"}])
     >>> found["x"].tolist(), found["name"]
     ([1.0, 2.0], ['a', 'b'])

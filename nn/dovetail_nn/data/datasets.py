@@ -225,8 +225,8 @@ def random_split(
     Raises: ArgumentError for lengths that are not of all items.
 
     >>> import dovetail as dt
-    >>> _ = dt.random.manual_seed(0)
-    >>> [len(part) for part in dt.data.random_split(range(10), [0.75, 0.25])]
+    >>> drawn = dt.random.default_rng(0)
+    >>> [len(part) for part in dt.data.random_split(range(10), [0.75, 0.25], drawn)]
     [8, 2]
     """
     count = len(dataset)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
 from multiprocessing.shared_memory import SharedMemory
 from queue import SimpleQueue
-from threading import Thread
+from threading import Lock, Thread
 from typing import Any, NamedTuple
 
 import dovetail as dt
@@ -125,6 +125,7 @@ class Outbox:
     def __init__(self) -> None:
         self.memory: dict[int, SharedMemory] = {}
         self._made = 0
+        self._lock = Lock()  # or what is being made would be nobody's when the process ends
 
     def put(self, place: int, batch: Any) -> Sent:
         """Writes a batch; what is to be sent of it."""
@@ -145,13 +146,14 @@ class Outbox:
         return Sent(pickled, memory.name, tuple(spans), ())
 
     def _room(self, place: int, size: int) -> SharedMemory:
-        found = self.memory.get(place)
-        if found is None or found.size < size:
-            if found is not None:
-                found.close()
-                found.unlink()
-            found = self.memory[place] = self._new(size)
-        return found
+        with self._lock:
+            found = self.memory.get(place)
+            if found is None or found.size < size:
+                if found is not None:
+                    found.close()
+                    found.unlink()
+                found = self.memory[place] = self._new(size)
+            return found
 
     def _new(self, size: int) -> SharedMemory:
         while True:
@@ -162,7 +164,8 @@ class Outbox:
 
     def close(self) -> None:
         """Gives it back."""
-        for m in [*self.memory.values()]:
+        self._lock.acquire()  # for good: nothing more is made
+        for m in self.memory.values():
             with contextlib.suppress(BufferError):  # a batch is being written
                 m.close()
             _unlinked(m)

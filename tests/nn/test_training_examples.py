@@ -1,0 +1,27 @@
+"""The examples in docstrings of optimisers, loaders, checkpoints and logs are true."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+
+import dovetail_nn.data
+import dovetail_nn.optim
+import pytest
+
+PACKAGES = (dovetail_nn.data, dovetail_nn.optim)
+MODULES = [
+    *(f"{p.__name__}.{m.name}" for p in PACKAGES for m in pkgutil.iter_modules(p.__path__)),
+    "dovetail_nn.checkpoint", "dovetail_nn.clipping", "dovetail_nn.tensorboard",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_are_true(name: str) -> None:
+    if name.endswith("checkpoint"):
+        pytest.importorskip("safetensors")
+    if name.endswith("tensorboard"):
+        pytest.importorskip("tensorboard")
+    found = doctest.testmod(importlib.import_module(name))
+    assert found.failed == 0
