@@ -32,11 +32,11 @@ from .demo_text import sources
 
 nn, F = dt.nn, dt.nn.functional
 
-CONTEXT, WIDTH, HEADS, LAYERS = 96, 128, 4, 3
-BATCH, STEPS, SEED = 24, 1500, 0
+CONTEXT, WIDTH, HEADS, LAYERS = 64, 128, 4, 3
+BATCH, STEPS, SEED = 16, 1600, 0
 FEW = 1  # steps on the interpreter, which is right, but slow
-RATE, LONGEST = 4e-3, 1.0  # the highest rate; the longest gradient
-LOOKED = 25  # steps between two looks at the loss of what is held out
+RATE, LONGEST = 3e-3, 1.0  # the highest rate; the longest gradient
+LOOKED = 50  # steps between two looks at the loss of what is held out
 WRITTEN, HEAT = 600, 0.7  # letters of the sample; below 1 likely ones are preferred
 
 
@@ -146,7 +146,7 @@ def learn(device: str, steps: int, tick: Callable[[float], None]) -> Outcome:
         dt.random.manual_seed(SEED)
         model = Writer(len(text.letters)).to(device)
         optimizer = dt.optim.AdamW(model.parameters(), lr=RATE, betas=(0.9, 0.99))
-        rates = dt.optim.lr_scheduler.OneCycleLR(optimizer, RATE, total_steps=max(steps, 2))
+        rates = dt.optim.lr_scheduler.OneCycleLR(optimizer, RATE, max(steps, 2), pct_start=0.1)
 
         @dt.jit
         def step(letters: Tensor, following: Tensor) -> Tensor:
