@@ -63,8 +63,8 @@ def test_the_command_arrives_at_the_same_bits_on_all_devices(tmp_path: Path) -> 
 
 
 def test_other_weights_and_bad_results_are_told() -> None:
-    good = demo_language.Outcome("a", [4.0] * 30, [(30, 2.0)])
-    bad = demo_language.Outcome("b", [4.0] * 29 + [3.9], [(30, 3.9)])
+    good = demo_language.Outcome("a", [4.0] * 60, [(60, 2.0)])
+    bad = demo_language.Outcome("b", [4.0] * 59 + [3.9], [(60, 3.9)])
     assert demo_language.complaints([good, bad]) == [
         "b and a arrived at different weights", "b learnt nothing: 3.90 nats a letter",
     ]  # fmt: skip
