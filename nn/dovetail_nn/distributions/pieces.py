@@ -19,6 +19,11 @@ class ReshapeTransform(Transform):
     """The same numbers in another shape of their last dimensions.
 
     `in_shape`, `out_shape`: of what goes in and what comes out, with as many elements.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([1.0, 2.0, 3.0, 4.0], device="reference")
+    >>> dt.distributions.ReshapeTransform((4,), (2, 2))(x).tolist()
+    [[1.0, 2.0], [3.0, 4.0]]
     """
 
     bijective = True
@@ -65,6 +70,11 @@ class CatTransform(Transform):
     """A transform for each piece of a dimension.
 
     `tseq`: the transforms; `dim`: the dimension; `lengths`: of the pieces, 1 unless given.
+
+    >>> import dovetail as dt
+    >>> D, x = dt.distributions, dt.asarray([0.0, -1.0, -2.0], device="reference")
+    >>> D.CatTransform([D.ExpTransform(), D.AbsTransform()], lengths=[1, 2])(x).tolist()
+    [1.0, 1.0, 2.0]
     """
 
     def __init__(
@@ -139,6 +149,11 @@ class StackTransform(Transform):
     """A transform for each slice along a dimension.
 
     `tseq`: the transforms; `dim`: the dimension.
+
+    >>> import dovetail as dt
+    >>> D, x = dt.distributions, dt.asarray([[0.0, 0.0], [-1.0, -2.0]], device="reference")
+    >>> D.StackTransform([D.ExpTransform(), D.AbsTransform()])(x).tolist()
+    [[1.0, 1.0], [1.0, 2.0]]
     """
 
     def __init__(self, tseq: Sequence[Transform], dim: int = 0, cache_size: int = 0) -> None:
