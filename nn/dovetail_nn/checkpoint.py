@@ -136,8 +136,8 @@ def load(
 def latest(folder: File, pattern: str = f"*{SUFFIX}") -> Path | None:
     """The newest checkpoint in a folder that is whole; None where there is none.
 
-    Damaged ones are passed over with a DovetailWarning. `folder`: where to look, not in folders in
-    it. `pattern`: which names count.
+    Damaged ones are passed over with a DovetailWarning. `folder`: where they are. `pattern`: which
+    names count.
     Raises: OSError for files that cannot be read.
 
     >>> import tempfile

@@ -228,7 +228,6 @@ def random_split(
     Raises: ArgumentError for lengths that are not of all items.
 
     >>> import dovetail as dt
-    >>> dt.random.manual_seed(0)
     >>> [len(part) for part in dt.data.random_split(range(10), [0.75, 0.25])]
     [8, 2]
     """

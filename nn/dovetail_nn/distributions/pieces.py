@@ -40,10 +40,12 @@ class ReshapeTransform(Transform):
 
     @constraints.dependent_property
     def domain(self) -> Constraint:
+        """What may go in."""
         return constraints.independent(constraints.real, len(self.in_shape))
 
     @constraints.dependent_property
     def codomain(self) -> Constraint:
+        """What may come out."""
         return constraints.independent(constraints.real, len(self.out_shape))
 
     def _facts(self) -> object:
@@ -102,14 +104,17 @@ class CatTransform(Transform):
 
     @property
     def bijective(self) -> bool:  # type: ignore[override]  # made of its parts
+        """Whether each value that comes out is of exactly one that goes in."""
         return all(t.bijective for t in self.transforms)
 
     @constraints.dependent_property
     def domain(self) -> Constraint:
+        """What may go in."""
         return constraints.cat([t.domain for t in self.transforms], self.dim, self.lengths)
 
     @constraints.dependent_property
     def codomain(self) -> Constraint:
+        """What may come out."""
         return constraints.cat([t.codomain for t in self.transforms], self.dim, self.lengths)
 
     def _facts(self) -> object:
@@ -163,14 +168,17 @@ class StackTransform(Transform):
 
     @property
     def bijective(self) -> bool:  # type: ignore[override]  # made of its parts
+        """Whether each value that comes out is of exactly one that goes in."""
         return all(t.bijective for t in self.transforms)
 
     @constraints.dependent_property
     def domain(self) -> Constraint:
+        """What may go in."""
         return constraints.stack([t.domain for t in self.transforms], self.dim)
 
     @constraints.dependent_property
     def codomain(self) -> Constraint:
+        """What may come out."""
         return constraints.stack([t.codomain for t in self.transforms], self.dim)
 
     def _facts(self) -> object:

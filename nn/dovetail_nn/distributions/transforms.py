@@ -183,6 +183,7 @@ class PowerTransform(Transform):
 
     @property
     def sign(self) -> Any:
+        """1 where it rises, -1 where it falls."""
         return _sign(self.exponent)
 
     def _facts(self) -> object:
@@ -240,16 +241,19 @@ class AffineTransform(Transform):
 
     @constraints.dependent_property
     def domain(self) -> Constraint:
+        """What may go in."""
         n = self._event_dim
         return constraints.independent(constraints.real, n) if n else constraints.real
 
     @constraints.dependent_property
     def codomain(self) -> Constraint:
+        """What may come out."""
         n = self._event_dim
         return constraints.independent(constraints.real, n) if n else constraints.real
 
     @property
     def sign(self) -> Any:
+        """1 where it rises, -1 where it falls."""
         return _sign(self.scale)
 
     def _facts(self) -> object:
@@ -299,6 +303,7 @@ class CumulativeDistributionTransform(Transform):
 
     @constraints.dependent_property
     def domain(self) -> Constraint:
+        """What may go in."""
         found: Constraint = self.distribution.support
         return found
 

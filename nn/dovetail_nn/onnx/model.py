@@ -64,7 +64,10 @@ class Model:
         return made[0] if len(made) == 1 else tuple(made)
 
     def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """What the model gives, by the names of its outputs. Raises: as a call."""
+        """What the model gives, by the names of its outputs.
+
+        Raises: as a call.
+        """
         return dict(zip([v.name for v in self.outputs], self._made(inputs), strict=True))
 
     def _listed(self) -> str:

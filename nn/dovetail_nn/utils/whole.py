@@ -133,8 +133,8 @@ def stack_module_state(
 ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """The parameters and the buffers of modules of one kind, stacked by name.
 
-    `dt.vmap` of a `functional_call` with them runs all of the modules at once. `models`: of which
-    the shapes are alike.
+    `models`: of one class, with parameters of the same shapes. `dt.vmap` of a `functional_call`
+    with what comes back runs all of them at once.
     Raises: ArgumentError for no module, and for modules of several kinds.
 
     >>> import dovetail as dt
