@@ -123,8 +123,8 @@ def constant_(tensor: Tensor, val: float) -> Tensor:
 
     `val`: the number.
     Shapes: any.
-    Dtypes: all; the number is cast.
-    Raises: DTypeError for what is no number.
+    Dtypes: all; the number has to fit.
+    Raises: as `Tensor.fill_`: DTypeError for what is no number, ValueOverflow.
 
     >>> import dovetail as dt
     >>> dt.nn.init.constant_(dt.empty(2, device="reference"), 0.5).tolist()

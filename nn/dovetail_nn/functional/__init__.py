@@ -18,7 +18,7 @@ What parameters of the same name mean in all of them:
 - `ceil_mode`: whether windows that begin within and end beyond the end count.
 - `output_size`: the sizes of the result along the axes that a function changes.
 - `return_indices`: whether a tensor of where elements are in the input comes back, too.
-- `groups`: into how many parts, that do not meet, channels fall.
+- `groups`: into how many parts of equal size channels fall; those of a convolution do not meet.
 """
 
 from . import (

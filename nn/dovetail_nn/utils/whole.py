@@ -135,7 +135,8 @@ def stack_module_state(
 
     `models`: of one class, with parameters of the same shapes. `dt.vmap` of a `functional_call`
     with what comes back runs all of them at once.
-    Raises: ArgumentError for no module, and for modules of several kinds.
+    Raises: ArgumentError for no module, and for modules of several kinds; ShapeError for parameters
+    of several shapes.
 
     >>> import dovetail as dt
     >>> layers = [dt.nn.Linear(2, 3, device="reference") for _ in range(4)]
