@@ -46,11 +46,11 @@ def save(
     """Writes a checkpoint, whole or not at all, and returns its path.
 
     What was there before stays until the new one is on the disk. `path`: "{step}" and "{step:06}"
-    in it stand for the step. `model`, `optimizer`, `scheduler`: what has a `state_dict`.
-    `random`: whether the states of random numbers (`dt.random`, Python's and NumPy's) are part of
-    it. `keep`: so many checkpoints of such a name stay in the folder, the latest. `more`: other
-    things with a `state_dict`, generators of random numbers, tensors, arrays, numbers, texts, and
-    lists, tuples and dicts of them.
+    in it stand for the step. `model`, `optimizer`, `scheduler`: what has a `state_dict`. `step`:
+    how many steps there were; it comes back from `load`. `random`: whether the states of random
+    numbers (`dt.random`, Python's and NumPy's) are part of it. `keep`: so many checkpoints of such
+    a name stay in the folder, the latest. `more`: other things with a `state_dict`, generators of
+    random numbers, tensors, arrays, numbers, texts, and lists, tuples and dicts of them.
     Raises: ArgumentTypeError for other things, OSError.
 
     >>> import os, tempfile
@@ -136,7 +136,9 @@ def load(
 def latest(folder: File, pattern: str = f"*{SUFFIX}") -> Path | None:
     """The newest checkpoint in a folder that is whole; None where there is none.
 
-    Damaged ones are passed over with a DovetailWarning. `pattern`: which names count.
+    Damaged ones are passed over with a DovetailWarning. `folder`: where they are. `pattern`: which
+    names count.
+    Raises: OSError for files that cannot be read.
 
     >>> import tempfile
     >>> import dovetail as dt

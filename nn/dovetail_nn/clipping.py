@@ -24,8 +24,12 @@ def get_total_norm(
     """The norm of all tensors together, as if they were one vector: 0-dimensional.
 
     `norm_type`: the p of the norm; infinity is the greatest magnitude. `error_if_nonfinite`: an
-    infinite or NaN norm is an error, for which the host reads it.
-    Raises: GradientError, DTypeError for what are no tensors.
+    infinite or NaN norm is an error, for which the host reads it. `tensors`: one, or several.
+    `foreach` has no use.
+    Shapes: any; the norm ().
+    Dtypes: floats and complex; of several the norm has that to which all norms are promoted.
+    Raises: GradientError for such a norm; DTypeError for integers and for what are no tensors;
+    ArgumentTypeError for a `norm_type` that is no number.
 
     >>> import dovetail as dt
     >>> from dovetail.nn.clipping import get_total_norm
@@ -57,8 +61,12 @@ def clip_grad_norm_(
 ) -> dt.Tensor:
     """The norm of all gradients together, which are scaled, where it is greater, to `max_norm`.
 
-    Gradients are written in place. Arguments: as `get_total_norm`'s.
-    Raises: ArgumentError for a norm below 0, GradientError, DTypeError.
+    `parameters`: one tensor, or several; those without gradient do not count. Gradients are written
+    in place. `norm_type`, `error_if_nonfinite`: as of `get_total_norm`. `foreach` has no use.
+    Shapes: any; the norm ().
+    Dtypes: gradients of floats and complex numbers, which keep theirs.
+    Raises: ArgumentError for a norm below 0; GradientError for a norm that is infinite or NaN,
+    where that is asked for; DTypeError for what are no tensors.
 
     >>> import dovetail as dt
     >>> from dovetail.nn.clipping import clip_grad_norm_
@@ -80,7 +88,12 @@ def clip_grads_with_norm_(
 ) -> None:
     """Scales all gradients by max_norm / total_norm where that is less than 1; returns nothing.
 
-    Raises: ArgumentError, DTypeError.
+    `parameters`: one tensor, or several, whose gradients are written in place. `max_norm`: the norm
+    that they are to have at most; `total_norm`: the one that they have, of `get_total_norm`.
+    `foreach` has no use.
+    Shapes: any; total_norm ().
+    Dtypes: gradients of floats and complex numbers, which keep theirs.
+    Raises: ArgumentError for a max_norm below 0; DTypeError for what are no tensors.
 
     >>> import dovetail as dt
     >>> from dovetail.nn.clipping import clip_grads_with_norm_
@@ -103,7 +116,11 @@ def clip_grads_with_norm_(
 def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | None = None) -> None:
     """Puts all gradients between -clip_value and clip_value, in place; returns nothing.
 
-    Raises: ArgumentError for a value below 0, DTypeError.
+    `parameters`: one tensor, or several, whose gradients are written. `clip_value`: the bound.
+    `foreach` has no use.
+    Shapes: any.
+    Dtypes: gradients of floats, which keep theirs.
+    Raises: ArgumentError for a value below 0; DTypeError for what are no tensors.
 
     >>> import dovetail as dt
     >>> from dovetail.nn.clipping import clip_grad_value_

@@ -2,6 +2,9 @@
 
 They draw from `dt.random`'s generator, or from `generator=`: the same seed gives the same bits on
 every device (docs/numerics.md says what is drawn how).
+
+In all of them `tensor` is what is written and comes back, `gain` a factor of the spread (of
+`calculate_gain`), and `generator` where random numbers come from.
 """
 
 from __future__ import annotations
@@ -28,7 +31,8 @@ _LINEAR = frozenset((
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     """The factor that keeps the spread of values through a nonlinearity.
 
-    `param`: the slope of "leaky_relu", 0.01 unless given.
+    `nonlinearity`: "linear", "sigmoid", "tanh", "relu", "leaky_relu", "selu", or the name of a
+    convolution ("conv2d"), which is linear. `param`: the slope of "leaky_relu", 0.01 unless given.
     Raises: ArgumentError for another name, ArgumentTypeError for a slope that is no number.
 
     >>> import dovetail as dt
@@ -57,6 +61,11 @@ def uniform_(
 ) -> Tensor:
     """The tensor, filled with floats spread evenly over a <= x < b.
 
+    `a`, `b`: the bounds.
+    Shapes: any.
+    Dtypes: floats.
+    Raises: DTypeError for others.
+
     >>> import dovetail as dt
     >>> w = dt.nn.init.uniform_(dt.empty(3, device="reference"), 1.0, 2.0)
     >>> bool((w >= 1).all() & (w < 2).all())
@@ -70,6 +79,11 @@ def normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None
 ) -> Tensor:
     """The tensor, filled from the normal distribution.
+
+    `mean`, `std`: the mean and the standard deviation.
+    Shapes: any.
+    Dtypes: floats and complex.
+    Raises: DTypeError for integers and bool.
 
     >>> import dovetail as dt
     >>> dt.nn.init.normal_(dt.empty((2, 3), device="reference")).shape
@@ -85,7 +99,11 @@ def trunc_normal_(
 ) -> Tensor:  # fmt: skip
     """The tensor, filled from the normal distribution between the bounds a and b.
 
-    Drawn by the inverse of the distribution function, so no round waits for another.
+    Drawn by the inverse of the distribution function, so no round waits for another. `mean`, `std`:
+    of the distribution that is cut off at `a` and `b`.
+    Shapes: any.
+    Dtypes: floats.
+    Raises: DTypeError for others.
 
     >>> import dovetail as dt
     >>> w = dt.nn.init.trunc_normal_(dt.empty(9, device="reference"), std=5.0, a=-1.0, b=1.0)
@@ -103,6 +121,11 @@ def trunc_normal_(
 def constant_(tensor: Tensor, val: float) -> Tensor:
     """The tensor, filled with a number.
 
+    `val`: the number.
+    Shapes: any.
+    Dtypes: all; the number has to fit.
+    Raises: as `Tensor.fill_`: DTypeError for what is no number, ValueOverflow.
+
     >>> import dovetail as dt
     >>> dt.nn.init.constant_(dt.empty(2, device="reference"), 0.5).tolist()
     [0.5, 0.5]
@@ -114,6 +137,10 @@ def constant_(tensor: Tensor, val: float) -> Tensor:
 def ones_(tensor: Tensor) -> Tensor:
     """The tensor, filled with ones.
 
+    Shapes: any.
+    Dtypes: all.
+    Raises: as `Tensor.fill_`.
+
     >>> import dovetail as dt
     >>> dt.nn.init.ones_(dt.empty(2, device="reference")).tolist()
     [1.0, 1.0]
@@ -123,6 +150,10 @@ def ones_(tensor: Tensor) -> Tensor:
 
 def zeros_(tensor: Tensor) -> Tensor:
     """The tensor, filled with zeros.
+
+    Shapes: any.
+    Dtypes: all.
+    Raises: as `Tensor.fill_`.
 
     >>> import dovetail as dt
     >>> dt.nn.init.zeros_(dt.empty(2, device="reference")).tolist()
@@ -135,6 +166,7 @@ def eye_(tensor: Tensor) -> Tensor:
     """The matrix, with ones on its diagonal and zeros elsewhere.
 
     Shapes: a matrix.
+    Dtypes: all.
     Raises: ShapeError for another number of dimensions.
 
     >>> import dovetail as dt
@@ -151,6 +183,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     """The weight of a convolution that hands on as many channels as it can, as they are.
 
     Shapes: 3 to 5 dimensions, (out, in, ...).
+    Dtypes: all.
     Raises: ShapeError for another number of dimensions, or `out` that `groups` does not divide.
 
     >>> import dovetail as dt
@@ -189,7 +222,8 @@ def xavier_uniform_(
     """The weight, spread evenly over +-gain * sqrt(6 / (in + out)).
 
     Shapes: (out, in, ...).
-    Raises: ShapeError for fewer dimensions.
+    Dtypes: floats.
+    Raises: ShapeError for fewer dimensions; DTypeError for others.
     Source: Glorot, Bengio, "Understanding the difficulty of training deep feedforward neural
     networks", AISTATS 2010.
 
@@ -206,7 +240,8 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | Non
     """The weight, from the normal distribution of deviation gain * sqrt(2 / (in + out)).
 
     Shapes: (out, in, ...).
-    Raises: ShapeError for fewer dimensions.
+    Dtypes: floats and complex.
+    Raises: ShapeError for fewer dimensions; DTypeError for integers and bool.
     Source: Glorot, Bengio, AISTATS 2010.
 
     >>> import dovetail as dt
@@ -231,8 +266,11 @@ def kaiming_uniform_(
     """The weight, spread evenly so that values keep their spread through the nonlinearity.
 
     `a`: the slope of "leaky_relu". `mode`: "fan_in" on the way forward, "fan_out" back.
+    `nonlinearity`: as of `calculate_gain`.
     Shapes: (out, in, ...).
-    Raises: ShapeError for fewer dimensions, ArgumentError.
+    Dtypes: floats.
+    Raises: ShapeError for fewer dimensions; ArgumentError for another mode or nonlinearity;
+    DTypeError for other than floats.
     Source: He, Zhang, Ren, Sun, "Delving deep into rectifiers", ICCV 2015.
 
     >>> import dovetail as dt
@@ -251,8 +289,11 @@ def kaiming_normal_(
     """The weight, from a normal distribution so that values keep their spread.
 
     `a`: the slope of "leaky_relu". `mode`: "fan_in" on the way forward, "fan_out" back.
+    `nonlinearity`: as of `calculate_gain`.
     Shapes: (out, in, ...).
-    Raises: ShapeError for fewer dimensions, ArgumentError.
+    Dtypes: floats and complex.
+    Raises: ShapeError for fewer dimensions; ArgumentError for another mode or nonlinearity;
+    DTypeError for integers and bool.
     Source: He, Zhang, Ren, Sun, ICCV 2015.
 
     >>> import dovetail as dt
@@ -303,9 +344,11 @@ def sparse_(
 ) -> Tensor:
     """The matrix, normally distributed, but for a part of each column that is 0.
 
-    `sparsity`: the part of the zeros; how many there are is rounded up.
+    `sparsity`: the part of the zeros; how many there are is rounded up. `std`: the standard
+    deviation of the others.
     Shapes: a matrix.
-    Raises: ShapeError for another number of dimensions.
+    Dtypes: floats and complex.
+    Raises: ShapeError for another number of dimensions; DTypeError for integers and bool.
     Source: Martens, "Deep learning via Hessian-free optimization", ICML 2010.
 
     >>> import dovetail as dt

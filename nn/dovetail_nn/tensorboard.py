@@ -188,7 +188,10 @@ class SummaryWriter:
         self, tag: str, img_tensor: Any, global_step: Any = None, walltime: float | None = None,
         dataformats: str = "NCHW",
     ) -> None:  # fmt: skip
-        """Adds several pictures of one size, side by side in a grid. See `add_image`."""
+        """Adds several pictures of one size, side by side in a grid.
+
+        See `add_image`.
+        """
         array = _array("img_tensor", img_tensor)
         axes = dataformats.upper()
         if array.ndim != len(axes) or "N" not in axes:

@@ -28,6 +28,7 @@ def default_collate(batch: Sequence[Any]) -> Any:
 
     Items may be tuples, lists and mappings of them, which stay what they are (tuples become lists);
     texts and bytes are kept in a list. Python's floats become float64, ints int64, as PyTorch's.
+    `batch`: the items, one at least.
     Raises: ArgumentTypeError for other kinds, ShapeError for items of other shapes or lengths.
 
     >>> import dovetail as dt

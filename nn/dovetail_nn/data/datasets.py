@@ -134,7 +134,9 @@ class ConcatDataset(Dataset[Any]):
 
 
 class ChainDataset(IterableDataset[Any]):
-    """Several iterable data sets, one after the other. Raises: ArgumentTypeError for others.
+    """Several iterable data sets, one after the other.
+
+    Raises: ArgumentTypeError for others.
 
     >>> import dovetail as dt
     >>> class Upwards(dt.data.IterableDataset):
@@ -220,13 +222,18 @@ def random_split(
 ) -> list[Subset]:
     """Parts of a data set, of these lengths, that share no item, chosen by chance.
 
-    `lengths`: how many items, or which parts of all, whose sum is 1: what is left over by rounding
-    goes to the first ones, one each. `generator`: of random numbers; the default one unless given.
+    `dataset`: with a length and items by number. `lengths`: how many items, or which parts of all,
+    whose sum is 1: what is left over by rounding goes to the first ones, one each. `generator`: of
+    random numbers; the default one unless given.
     Raises: ArgumentError for lengths that are not of all items.
 
     >>> import dovetail as dt
+<<<<<<< HEAD
     >>> drawn = dt.random.default_rng(0)
     >>> [len(part) for part in dt.data.random_split(range(10), [0.75, 0.25], drawn)]
+=======
+    >>> [len(part) for part in dt.data.random_split(range(10), [0.75, 0.25])]
+>>>>>>> docs
     [8, 2]
     """
     count = len(dataset)

@@ -343,6 +343,11 @@ class ExponentialFamily(Distribution):
 
     `_natural_params`: theta; `_log_normalizer(*theta)`: F; `_mean_carrier_measure`: the mean of k.
     The entropy follows from gradients of F.
+
+    >>> import dovetail as dt
+    >>> D = dt.distributions
+    >>> isinstance(D.Normal(dt.zeros(1, device="reference"), 1.0), D.ExponentialFamily)
+    True
     """
 
     @property

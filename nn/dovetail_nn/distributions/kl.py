@@ -69,6 +69,7 @@ def _nearest(p: type, q: type) -> Rule | None:
 def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     """The divergence of q from p: the mean under p of log(p(x) / q(x)), in nats.
 
+    `p`, `q`: distributions of classes for which there is a rule.
     Shapes: that of the batch, to which both broadcast.
     Raises: NotYetError for a pair of classes without a rule; see `register_kl`.
 

@@ -17,7 +17,13 @@ __all__ = [
 
 
 class SoftmaxTransform(Transform):
-    """y = softmax(x) along the last dimension, whose inverse is the logarithm."""
+    """y = softmax(x) along the last dimension, whose inverse is the logarithm.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([0.0, 0.0], device="reference")
+    >>> dt.distributions.SoftmaxTransform()(x).tolist()
+    [0.5, 0.5]
+    """
 
     domain = constraints.real_vector
     codomain = constraints.simplex
@@ -49,6 +55,11 @@ class StickBreakingTransform(Transform):
     """A vector of n numbers to n + 1 shares: each sigmoid breaks off its part of what is left.
 
     Of zeros all shares are alike.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([0.0], device="reference")
+    >>> dt.distributions.StickBreakingTransform()(x).tolist()
+    [0.5, 0.5]
     """
 
     domain = constraints.real_vector
@@ -89,7 +100,13 @@ def _with_diagonal(lower: Tensor, diagonal: Tensor) -> Tensor:
 
 
 class LowerCholeskyTransform(Transform):
-    """A square matrix to a lower triangle with a positive diagonal: exp of its own."""
+    """A square matrix to a lower triangle with a positive diagonal: exp of its own.
+
+    >>> import dovetail as dt
+    >>> x = dt.zeros((2, 2), device="reference")
+    >>> dt.distributions.LowerCholeskyTransform()(x).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.lower_cholesky
@@ -102,7 +119,13 @@ class LowerCholeskyTransform(Transform):
 
 
 class PositiveDefiniteTransform(Transform):
-    """A square matrix to a positive definite one: L L^T of its `LowerCholeskyTransform`."""
+    """A square matrix to a positive definite one: L L^T of its `LowerCholeskyTransform`.
+
+    >>> import dovetail as dt
+    >>> x = dt.zeros((2, 2), device="reference")
+    >>> dt.distributions.PositiveDefiniteTransform()(x).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.positive_definite
@@ -119,6 +142,11 @@ class CorrCholeskyTransform(Transform):
     """A vector of d (d - 1) / 2 numbers to the Cholesky factor of a d x d correlation matrix.
 
     Row by row, tanh of each number is a part of what the row's length, 1, has left.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([0.0], device="reference")
+    >>> dt.distributions.CorrCholeskyTransform()(x).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
     """
 
     domain = constraints.real_vector

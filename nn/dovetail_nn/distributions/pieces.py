@@ -19,6 +19,11 @@ class ReshapeTransform(Transform):
     """The same numbers in another shape of their last dimensions.
 
     `in_shape`, `out_shape`: of what goes in and what comes out, with as many elements.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([1.0, 2.0, 3.0, 4.0], device="reference")
+    >>> dt.distributions.ReshapeTransform((4,), (2, 2))(x).tolist()
+    [[1.0, 2.0], [3.0, 4.0]]
     """
 
     bijective = True
@@ -35,10 +40,12 @@ class ReshapeTransform(Transform):
 
     @constraints.dependent_property
     def domain(self) -> Constraint:
+        """What may go in."""
         return constraints.independent(constraints.real, len(self.in_shape))
 
     @constraints.dependent_property
     def codomain(self) -> Constraint:
+        """What may come out."""
         return constraints.independent(constraints.real, len(self.out_shape))
 
     def _facts(self) -> object:
@@ -65,6 +72,11 @@ class CatTransform(Transform):
     """A transform for each piece of a dimension.
 
     `tseq`: the transforms; `dim`: the dimension; `lengths`: of the pieces, 1 unless given.
+
+    >>> import dovetail as dt
+    >>> D, x = dt.distributions, dt.asarray([0.0, -1.0, -2.0], device="reference")
+    >>> D.CatTransform([D.ExpTransform(), D.AbsTransform()], lengths=[1, 2])(x).tolist()
+    [1.0, 1.0, 2.0]
     """
 
     def __init__(
@@ -92,14 +104,17 @@ class CatTransform(Transform):
 
     @property
     def bijective(self) -> bool:  # type: ignore[override]  # made of its parts
+        """Whether each value that comes out is of exactly one that goes in."""
         return all(t.bijective for t in self.transforms)
 
     @constraints.dependent_property
     def domain(self) -> Constraint:
+        """What may go in."""
         return constraints.cat([t.domain for t in self.transforms], self.dim, self.lengths)
 
     @constraints.dependent_property
     def codomain(self) -> Constraint:
+        """What may come out."""
         return constraints.cat([t.codomain for t in self.transforms], self.dim, self.lengths)
 
     def _facts(self) -> object:
@@ -139,6 +154,11 @@ class StackTransform(Transform):
     """A transform for each slice along a dimension.
 
     `tseq`: the transforms; `dim`: the dimension.
+
+    >>> import dovetail as dt
+    >>> D, x = dt.distributions, dt.asarray([[0.0, 0.0], [-1.0, -2.0]], device="reference")
+    >>> D.StackTransform([D.ExpTransform(), D.AbsTransform()])(x).tolist()
+    [[1.0, 1.0], [1.0, 2.0]]
     """
 
     def __init__(self, tseq: Sequence[Transform], dim: int = 0, cache_size: int = 0) -> None:
@@ -148,14 +168,17 @@ class StackTransform(Transform):
 
     @property
     def bijective(self) -> bool:  # type: ignore[override]  # made of its parts
+        """Whether each value that comes out is of exactly one that goes in."""
         return all(t.bijective for t in self.transforms)
 
     @constraints.dependent_property
     def domain(self) -> Constraint:
+        """What may go in."""
         return constraints.stack([t.domain for t in self.transforms], self.dim)
 
     @constraints.dependent_property
     def codomain(self) -> Constraint:
+        """What may come out."""
         return constraints.stack([t.codomain for t in self.transforms], self.dim)
 
     def _facts(self) -> object:

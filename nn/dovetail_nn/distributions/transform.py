@@ -138,20 +138,24 @@ class _Inverse(Transform):
 
     @constraints.dependent_property
     def domain(self) -> Constraint:
+        """What may go in."""
         found: Constraint = self._of.codomain
         return found
 
     @constraints.dependent_property
     def codomain(self) -> Constraint:
+        """What may come out."""
         found: Constraint = self._of.domain
         return found
 
     @property
     def bijective(self) -> bool:  # type: ignore[override]  # it is what the other is
+        """Whether each value that comes out is of exactly one that goes in."""
         return self._of.bijective
 
     @property
     def sign(self) -> Any:
+        """1 where it rises, -1 where it falls."""
         return self._of.sign
 
     @property
@@ -198,6 +202,7 @@ class ComposeTransform(Transform):
 
     @constraints.dependent_property
     def domain(self) -> Constraint:
+        """What may go in."""
         if not self.parts:
             return constraints.real
         dims = self.parts[-1].codomain.event_dim
@@ -209,6 +214,7 @@ class ComposeTransform(Transform):
 
     @constraints.dependent_property
     def codomain(self) -> Constraint:
+        """What may come out."""
         if not self.parts:
             return constraints.real
         dims = self.parts[0].domain.event_dim
@@ -219,10 +225,12 @@ class ComposeTransform(Transform):
 
     @property
     def bijective(self) -> bool:  # type: ignore[override]  # made of its parts
+        """Whether each value that comes out is of exactly one that goes in."""
         return all(p.bijective for p in self.parts)
 
     @property
     def sign(self) -> Any:
+        """1 where it rises, -1 where it falls."""
         return functools.reduce(operator.mul, [p.sign for p in self.parts], 1)
 
     @property
@@ -302,18 +310,22 @@ class IndependentTransform(Transform):
 
     @constraints.dependent_property
     def domain(self) -> Constraint:
+        """What may go in."""
         return constraints.independent(self.base_transform.domain, self.reinterpreted_batch_ndims)
 
     @constraints.dependent_property
     def codomain(self) -> Constraint:
+        """What may come out."""
         return constraints.independent(self.base_transform.codomain, self.reinterpreted_batch_ndims)
 
     @property
     def bijective(self) -> bool:  # type: ignore[override]  # it is what its base is
+        """Whether each value that comes out is of exactly one that goes in."""
         return self.base_transform.bijective
 
     @property
     def sign(self) -> Any:
+        """1 where it rises, -1 where it falls."""
         return self.base_transform.sign
 
     def _facts(self) -> object:

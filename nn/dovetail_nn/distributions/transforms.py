@@ -38,7 +38,13 @@ __all__ = [
 
 
 class ExpTransform(Transform):
-    """y = exp(x)."""
+    """y = exp(x).
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([0.0], device="reference")
+    >>> dt.distributions.ExpTransform()(x).tolist()
+    [1.0]
+    """
 
     domain = constraints.real
     codomain = constraints.positive
@@ -56,7 +62,13 @@ class ExpTransform(Transform):
 
 
 class AbsTransform(Transform):
-    """y = abs(x), whose inverse gives y."""
+    """y = abs(x), whose inverse gives y.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([-2.0, 1.0], device="reference")
+    >>> dt.distributions.AbsTransform()(x).tolist()
+    [2.0, 1.0]
+    """
 
     domain = constraints.real
     codomain = constraints.positive
@@ -69,7 +81,13 @@ class AbsTransform(Transform):
 
 
 class SigmoidTransform(Transform):
-    """y = 1 / (1 + exp(-x)), kept off 0 and 1."""
+    """y = 1 / (1 + exp(-x)), kept off 0 and 1.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([0.0], device="reference")
+    >>> dt.distributions.SigmoidTransform()(x).tolist()
+    [0.5]
+    """
 
     domain = constraints.real
     codomain = constraints.unit_interval
@@ -94,7 +112,13 @@ def within(y: Tensor) -> Tensor:
 
 
 class SoftplusTransform(Transform):
-    """y = log(1 + exp(x))."""
+    """y = log(1 + exp(x)).
+
+    >>> import dovetail as dt
+    >>> t = dt.distributions.SoftplusTransform()
+    >>> t.inv(t(dt.zeros(1, device="reference"))).tolist()
+    [0.0]
+    """
 
     domain = constraints.real
     codomain = constraints.positive
@@ -112,7 +136,15 @@ class SoftplusTransform(Transform):
 
 
 class TanhTransform(Transform):
-    """y = tanh(x). With `cache_size=1` values that round to 1 have an inverse."""
+    """y = tanh(x).
+
+    With `cache_size=1` values that round to 1 have an inverse.
+
+    >>> import dovetail as dt
+    >>> t = dt.distributions.TanhTransform(cache_size=1)
+    >>> t.inv(t(dt.asarray([50.0], device="reference"))).tolist()
+    [50.0]
+    """
 
     domain = constraints.real
     codomain = constraints.interval(-1.0, 1.0)
@@ -134,6 +166,11 @@ class PowerTransform(Transform):
     """y = x ** exponent, for positive x.
 
     `exponent`: a number or a tensor.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([3.0], device="reference")
+    >>> dt.distributions.PowerTransform(2.0)(x).tolist()
+    [9.0]
     """
 
     domain = constraints.positive
@@ -146,6 +183,7 @@ class PowerTransform(Transform):
 
     @property
     def sign(self) -> Any:
+        """1 where it rises, -1 where it falls."""
         return _sign(self.exponent)
 
     def _facts(self) -> object:
@@ -203,16 +241,19 @@ class AffineTransform(Transform):
 
     @constraints.dependent_property
     def domain(self) -> Constraint:
+        """What may go in."""
         n = self._event_dim
         return constraints.independent(constraints.real, n) if n else constraints.real
 
     @constraints.dependent_property
     def codomain(self) -> Constraint:
+        """What may come out."""
         n = self._event_dim
         return constraints.independent(constraints.real, n) if n else constraints.real
 
     @property
     def sign(self) -> Any:
+        """1 where it rises, -1 where it falls."""
         return _sign(self.scale)
 
     def _facts(self) -> object:
@@ -245,6 +286,11 @@ class CumulativeDistributionTransform(Transform):
     """y = cdf(x) of a distribution, whose inverse is `icdf`.
 
     `distribution`: of real values.
+
+    >>> import dovetail as dt
+    >>> D, zero = dt.distributions, dt.zeros(1, device="reference")
+    >>> D.CumulativeDistributionTransform(D.Normal(zero, 1.0))(zero).tolist()
+    [0.5]
     """
 
     bijective = True
@@ -257,6 +303,7 @@ class CumulativeDistributionTransform(Transform):
 
     @constraints.dependent_property
     def domain(self) -> Constraint:
+        """What may go in."""
         found: Constraint = self.distribution.support
         return found
 

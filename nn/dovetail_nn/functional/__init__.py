@@ -1,4 +1,25 @@
-"""Functions of networks: PyTorch's names, arguments and defaults; each of tensor operations."""
+"""Functions of networks: PyTorch's names, arguments and defaults; each of tensor operations.
+
+What parameters of the same name mean in all of them:
+
+- `input`, `input1`, `input2`: the tensors that a function is of.
+- `target`: of losses, what the input should be.
+- `weight`, `bias`: what a layer learns: factors, and what is added last; of losses, factors.
+- `dim`: the axis, counted from the end where it is negative.
+- `training`: whether the network trains; else nothing is drawn, and nothing follows the input.
+- `inplace`: whether the result is written into the input and that comes back; where gradients are
+  recorded it stays as it is, and the result is a tensor of its own.
+- `reduction`: "mean" of losses, "sum", or "none" for a loss of each; another is an ArgumentError.
+- `size_average`, `reduce`: what PyTorch once had in its place. Where one of them is given it
+  counts: reduce=False is "none", size_average=False "sum", all else "mean".
+- `kernel_size`, `stride`, `padding`, `dilation`: of windows, an int for all axes or one for each:
+  how many elements they have; how far they are apart; how many elements come before and after the
+  input; how far a window's elements are apart.
+- `ceil_mode`: whether windows that begin within and end beyond the end count.
+- `output_size`: the sizes of the result along the axes that a function changes.
+- `return_indices`: whether a tensor of where elements are in the input comes back, too.
+- `groups`: into how many parts of equal size channels fall; those of a convolution do not meet.
+"""
 
 from . import (
     activations,

@@ -36,6 +36,10 @@ def _given(x: Tensor, y: Tensor, inplace: bool) -> Tensor:
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """The input where it is positive, else 0.
 
+    Shapes: any; the result's is the input's.
+    Dtypes: integers and real floats; the result has the input's.
+    Raises: DTypeError for bool and complex numbers.
+
     >>> import dovetail as dt
     >>> dt.nn.functional.relu(dt.asarray([-1.0, 2.0], device="reference")).tolist()
     [0.0, 2.0]
@@ -53,7 +57,9 @@ def hardtanh(
 ) -> Tensor:
     """The input, no less than `min_val`, no more than `max_val`.
 
-    Raises: ArgumentError where min_val > max_val.
+    Shapes: any; the result's is the input's.
+    Dtypes: real; the result has the input's, to which what is computed of integers is cast.
+    Raises: ArgumentError where min_val > max_val; DTypeError for complex numbers.
 
     >>> import dovetail as dt
     >>> dt.nn.functional.hardtanh(dt.asarray([-2.0, 0.5, 2.0], device="reference")).tolist()
@@ -67,6 +73,10 @@ def hardtanh(
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """The input, no less than 0, no more than 6.
 
+    Shapes: any; the result's is the input's.
+    Dtypes: real; the result has the input's, to which what is computed of integers is cast.
+    Raises: DTypeError for complex numbers.
+
     >>> import dovetail as dt
     >>> dt.nn.functional.relu6(dt.asarray([-2.0, 2.0, 8.0], device="reference")).tolist()
     [0.0, 2.0, 6.0]
@@ -77,6 +87,10 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """x / 6 + 1/2 between 0 and 1.
 
+    Shapes: any; the result's is the input's.
+    Dtypes: real; the result has the input's, to which what is computed of integers is cast.
+    Raises: DTypeError for complex numbers.
+
     >>> import dovetail as dt
     >>> dt.nn.functional.hardsigmoid(dt.asarray([-4.0, 0.0, 4.0], device="reference")).tolist()
     [0.0, 0.5, 1.0]
@@ -86,6 +100,10 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """x times its `hardsigmoid`.
+
+    Shapes: any; the result's is the input's.
+    Dtypes: real; the result has the input's, to which what is computed of integers is cast.
+    Raises: DTypeError for complex numbers.
 
     >>> import dovetail as dt
     >>> dt.nn.functional.hardswish(dt.asarray([-4.0, 0.0, 4.0], device="reference")).tolist()
@@ -99,6 +117,10 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """The input where it is positive, else `negative_slope` times it.
 
+    Shapes: any; the result's is the input's.
+    Dtypes: real; the result has the input's, to which what is computed of integers is cast.
+    Raises: DTypeError for complex numbers.
+
     >>> import dovetail as dt
     >>> dt.nn.functional.leaky_relu(dt.asarray([-1.0, 2.0], device="reference"), 0.5).tolist()
     [-0.5, 2.0]
@@ -109,8 +131,10 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """The input where it is positive, else `weight` times it.
 
-    Shapes: weight has one element, or one for each of input's second axis.
-    Raises: ShapeError.
+    Shapes: weight has one element, or one for each of input's second axis; the result's is the
+    input's.
+    Dtypes: real; the result has that to which both are promoted.
+    Raises: ShapeError for another number of weights; DTypeError for complex numbers.
 
     >>> import dovetail as dt
     >>> x, w = dt.asarray([-1.0, 2.0], device="reference"), dt.asarray([0.5], device="reference")
@@ -136,7 +160,11 @@ def rrelu(
 ) -> Tensor:  # fmt: skip
     """`leaky_relu` with a slope drawn for each element while training, else with the mean of both.
 
-    Raises: ArgumentError where lower > upper.
+    `lower`, `upper`: between which slopes are drawn, evenly, by `dt.random`.
+    Shapes: any; the result's is the input's.
+    Dtypes: real; the result has the input's, to which what is computed of integers is cast.
+    Raises: ArgumentError where lower > upper; DTypeError for complex numbers, and for integers
+    while training.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([-1.0, 2.0], device="reference")
@@ -156,6 +184,11 @@ def rrelu(
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """The input where it is positive, else alpha * (exp(x) - 1).
 
+    `alpha`: minus what the result goes to far below 0.
+    Shapes: any; the result's is the input's.
+    Dtypes: real; the result has the input's, to which what is computed of integers is cast.
+    Raises: DTypeError for complex numbers.
+
     >>> import dovetail as dt
     >>> dt.nn.functional.elu(dt.asarray([0.0, 2.0], device="reference")).tolist()
     [0.0, 2.0]
@@ -167,7 +200,10 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """The input where it is positive, else alpha * (exp(x / alpha) - 1).
 
-    Raises: ArgumentError for alpha = 0.
+    `alpha`: minus what the result goes to far below 0; smaller is sharper.
+    Shapes: any; the result's is the input's.
+    Dtypes: real; the result has the input's, to which what is computed of integers is cast.
+    Raises: ArgumentError for alpha = 0; DTypeError for complex numbers.
 
     >>> import dovetail as dt
     >>> dt.nn.functional.celu(dt.asarray([0.0, 2.0], device="reference"), 2.0).tolist()
@@ -183,6 +219,9 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """`elu` times a scale, both chosen so that layers keep mean 0 and variance 1.
 
+    Shapes: any; the result's is the input's.
+    Dtypes: real; the result has the input's, to which what is computed of integers is cast.
+    Raises: DTypeError for complex numbers.
     Source: Klambauer, Unterthiner, Mayr, Hochreiter, "Self-normalizing neural networks", 2017.
 
     >>> import dovetail as dt
@@ -198,7 +237,9 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     """x times the probability that a normal number is below x.
 
     `approximate`: "none", or "tanh" for x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x**3))).
-    Raises: ArgumentError for another.
+    Shapes: any; the result's is the input's.
+    Dtypes: real; the result has the input's, to which what is computed of integers is cast.
+    Raises: ArgumentError for another `approximate`; DTypeError for complex numbers.
     Source: Hendrycks, Gimpel, "Gaussian error linear units", 2016.
 
     >>> import dovetail as dt
@@ -218,6 +259,10 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """x * sigmoid(x).
 
+    Shapes: any; the result's is the input's.
+    Dtypes: real; the result has the input's, to which what is computed of integers is cast.
+    Raises: DTypeError for complex numbers.
+
     >>> import dovetail as dt
     >>> dt.nn.functional.silu(dt.zeros(1, device="reference")).tolist()
     [0.0]
@@ -229,6 +274,9 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """x * tanh(softplus(x)), by one exponential.
 
+    Shapes: any; the result's is the input's.
+    Dtypes: real; the result has the input's, to which what is computed of integers is cast.
+    Raises: DTypeError for complex numbers.
     Source: Misra, "Mish: a self regularized non-monotonic activation function", 2019.
 
     >>> import dovetail as dt
@@ -243,6 +291,11 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
 
 def softplus(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
     """log(1 + exp(beta * x)) / beta; x where beta * x is above `threshold`.
+
+    `beta`: how sharp the bend is.
+    Shapes: any; the result's is the input's.
+    Dtypes: real; the result has the input's, to which what is computed of integers is cast.
+    Raises: DTypeError for complex numbers.
 
     >>> import dovetail as dt
     >>> dt.nn.functional.softplus(dt.asarray([-200.0, 100.0], device="reference")).tolist()
@@ -259,6 +312,10 @@ def softplus(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
 def logsigmoid(input: Tensor) -> Tensor:
     """log(sigmoid(x)), without overflow.
 
+    Shapes: any; the result's is the input's.
+    Dtypes: real; the result has the input's, to which what is computed of integers is cast.
+    Raises: DTypeError for bool and complex numbers.
+
     >>> import dovetail as dt
     >>> dt.nn.functional.logsigmoid(dt.asarray([-100.0], device="reference")).tolist()
     [-100.0]
@@ -269,6 +326,10 @@ def logsigmoid(input: Tensor) -> Tensor:
 
 def softsign(input: Tensor) -> Tensor:
     """x / (1 + |x|).
+
+    Shapes: any; the result's is the input's.
+    Dtypes: numbers; the result has the input's, to which what is computed of integers is cast.
+    Raises: DTypeError for bool.
 
     >>> import dovetail as dt
     >>> dt.nn.functional.softsign(dt.asarray([1.0, -1.0], device="reference")).tolist()
@@ -281,7 +342,9 @@ def softsign(input: Tensor) -> Tensor:
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """The input, nearer to 0 by `lambd`, but not beyond.
 
-    Raises: ArgumentError for a negative lambd.
+    Shapes: any; the result's is the input's.
+    Dtypes: real; floats stay what they are, of integers comes the default float.
+    Raises: ArgumentError for a negative lambd; DTypeError for complex numbers.
 
     >>> import dovetail as dt
     >>> dt.nn.functional.softshrink(dt.asarray([-2.0, 0.2, 2.0], device="reference")).tolist()
@@ -296,6 +359,10 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """The input where it is farther from 0 than `lambd`, else 0.
 
+    Shapes: any; the result's is the input's.
+    Dtypes: real; floats stay what they are, of integers comes the default float.
+    Raises: DTypeError for complex numbers.
+
     >>> import dovetail as dt
     >>> dt.nn.functional.hardshrink(dt.asarray([-2.0, 0.2, 2.0], device="reference")).tolist()
     [-2.0, 0.0, 2.0]
@@ -305,6 +372,10 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 
 def tanhshrink(input: Tensor) -> Tensor:
     """x - tanh(x).
+
+    Shapes: any; the result's is the input's.
+    Dtypes: all; the result has the input's, to which what is computed of integers is cast.
+    Raises: nothing of its own.
 
     >>> import dovetail as dt
     >>> dt.nn.functional.tanhshrink(dt.zeros(1, device="reference")).tolist()
@@ -317,6 +388,10 @@ def tanhshrink(input: Tensor) -> Tensor:
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """The input where it is above `threshold`, else `value`.
 
+    Shapes: any; the result's is the input's.
+    Dtypes: real; the result has the input's, to which what is computed of integers is cast.
+    Raises: DTypeError for complex numbers.
+
     >>> import dovetail as dt
     >>> dt.nn.functional.threshold(dt.asarray([1.0, 3.0], device="reference"), 2.0, 9.0).tolist()
     [9.0, 3.0]
@@ -326,6 +401,10 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
 
 def sigmoid(input: Tensor) -> Tensor:
     """1 / (1 + exp(-x)).
+
+    Shapes: any; the result's is the input's.
+    Dtypes: floats; the result has the input's.
+    Raises: DTypeError for other than floats.
 
     >>> import dovetail as dt
     >>> dt.nn.functional.sigmoid(dt.zeros(1, device="reference")).tolist()
@@ -337,6 +416,10 @@ def sigmoid(input: Tensor) -> Tensor:
 
 def tanh(input: Tensor) -> Tensor:
     """The hyperbolic tangent.
+
+    Shapes: any; the result's is the input's.
+    Dtypes: floats; the result has the input's.
+    Raises: DTypeError for other than floats.
 
     >>> import dovetail as dt
     >>> dt.nn.functional.tanh(dt.zeros(1, device="reference")).tolist()

@@ -36,6 +36,8 @@ def softmax(
 
     `dim`: the axis; unless given 0 of 0, 1 or 3 dimensions, else 1. `dtype`: the input is cast to
     it before.
+    Shapes: any; the result's is the input's.
+    Dtypes: floats; halves are computed as float32; the result has `dtype`, or the input's.
     Raises: AxisError; DTypeError for other than floats.
 
     >>> import dovetail as dt
@@ -56,6 +58,8 @@ def log_softmax(
 
     `dim`: the axis; unless given 0 of 0, 1 or 3 dimensions, else 1. `dtype`: the input is cast to
     it before.
+    Shapes: any; the result's is the input's.
+    Dtypes: floats; halves are computed as float32; the result has `dtype`, or the input's.
     Raises: AxisError; DTypeError for other than floats.
 
     >>> import dovetail as dt
@@ -74,6 +78,11 @@ def softmin(
 ) -> Tensor:
     """`softmax` of -x.
 
+    `dim`, `dtype`: as of `softmax`.
+    Shapes: any; the result's is the input's.
+    Dtypes: floats; halves are computed as float32; the result has `dtype`, or the input's.
+    Raises: AxisError; DTypeError for other than floats.
+
     >>> import dovetail as dt
     >>> dt.nn.functional.softmin(dt.zeros(2, device="reference"), 0).tolist()
     [0.5, 0.5]
@@ -87,7 +96,11 @@ def gumbel_softmax(
     """Draws from the distributions that `logits` stand for, through which gradients flow.
 
     `tau`: the temperature. `hard`: 1 for what is drawn and 0 for others, with the gradient of the
-    soft draw. `eps`: has no use. Random numbers are those of `dt.random`.
+    soft draw. `eps`: has no use. Random numbers are those of `dt.random`. `dim`: the axis along
+    which the classes are.
+    Shapes: any of logits; the result's is the same.
+    Dtypes: floats; halves are computed as float32, and the result has that of logits.
+    Raises: AxisError; DTypeError for other than floats.
     Source: Jang, Gu, Poole, "Categorical reparameterization with Gumbel-softmax", 2016; Maddison,
     Mnih, Teh, "The concrete distribution", 2016.
 
@@ -115,7 +128,10 @@ def _along(x: Tensor, axis: int, ndim: int) -> Tensor:
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     """The first half of an axis times the sigmoid of the second.
 
-    Raises: ShapeError for an odd number of elements along it; AxisError.
+    Shapes: any; the result has half as many elements along `dim`.
+    Dtypes: floats; halves are computed as float32, and the result has the input's.
+    Raises: ShapeError for an odd number of elements along it; AxisError; DTypeError for other than
+    floats.
     Source: Dauphin, Fan, Auli, Grangier, "Language modeling with gated convolutional networks",
     2016.
 
@@ -155,6 +171,9 @@ def normalize(
 ) -> Tensor:
     """The input by its p-norm along an axis, or by `eps` where that is more.
 
+    `p`: that of the norm; infinity for the greatest magnitude.
+    Shapes: any; the result's is the input's.
+    Dtypes: floats; halves are computed as float32, and the result has the input's.
     Raises: AxisError; DTypeError for other than floats.
 
     >>> import dovetail as dt
@@ -171,7 +190,8 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     """The cosine of the angle between two tensors along an axis.
 
     `eps`: the least that a norm counts as.
-    Shapes: both are broadcast; `dim` is an axis of the result of that.
+    Shapes: both are broadcast; `dim` is an axis of the result of that, which the result lacks.
+    Dtypes: floats; halves are computed as float32, and the result has that of x1.
     Raises: ShapeError, AxisError; DTypeError for other than floats.
 
     >>> import dovetail as dt
@@ -191,7 +211,9 @@ def pairwise_distance(
 ) -> Tensor:
     """The p-norm of `x1 - x2 + eps` along the last axis.
 
+    `p`: that of the norm. `eps`: is added to each difference.
     Shapes: (..., n) both, broadcast; the result (...), or (..., 1) with `keepdim`.
+    Dtypes: floats; halves are computed as float32, and the result has that of x1.
     Raises: ShapeError; DTypeError for other than floats.
 
     >>> import dovetail as dt

@@ -44,8 +44,8 @@ def scaled_dot_product_attention(
     1 / sqrt(e) for None. `dropout_p`: weights are made 0 with this probability, whether or not
     something trains. `enable_gqa`: each key and value is that of several neighbouring heads. A
     query that sees no key gets zeros.
-    Shapes: query (..., l, e), key (..., s, e), value (..., s, v) give (..., l, v); the mask is
-    broadcast to (..., l, s), and the axes before these to each other.
+    Shapes: `query` (..., l, e), `key` (..., s, e), `value` (..., s, v) give (..., l, v); the mask
+    is broadcast to (..., l, s), and the axes before these to each other.
     Dtypes: floats, the same of all three; halves are computed in float32, and rounded once.
     Memory: a block of scores at a time, never all of them; the way back too. Dropout keeps a bool
     for each score, and gradients of gradients all scores.

@@ -181,8 +181,11 @@ def multi_margin_loss(
 ) -> Tensor:  # fmt: skip
     """The mean over other classes of max(0, margin - x[class] + x[other])**p.
 
-    `p`: 1 or 2. `weight`: a factor for each class.
+    `p`: 1 or 2. `weight`: a factor for each class. `margin`: by how much the class's score is to be
+    above others.
     Shapes: input (classes,) or (batch, classes); target () or (batch,).
+    Dtypes: floats; halves are computed as float32, and the loss has the input's; target of
+    integers.
     Raises: ShapeError, DTypeError, ArgumentError; IndexOutOfRange for a class that is none.
 
     >>> import dovetail as dt
@@ -213,6 +216,8 @@ def multilabel_margin_loss(
 
     `target`: the classes of each, before the first -1; others are those that are not among them.
     Shapes: (classes,) or (batch, classes) both.
+    Dtypes: floats; halves are computed as float32, and the loss has the input's; target of
+    integers.
     Raises: ShapeError, DTypeError, ArgumentError.
 
     >>> import dovetail as dt
@@ -246,6 +251,8 @@ def multilabel_soft_margin_loss(
 
     `weight`: a factor for each class.
     Shapes: (..., classes) both.
+    Dtypes: floats; halves are computed as float32, and the loss has the input's; target of real
+    numbers.
     Raises: ShapeError, DTypeError, ArgumentError.
 
     >>> import dovetail as dt

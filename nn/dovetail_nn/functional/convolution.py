@@ -119,6 +119,7 @@ def conv_transpose2d(
 ) -> Tensor:  # fmt: skip
     """What the gradient of `conv2d` makes of its result; see `conv_transpose1d`.
 
+    `output_padding`: as of `conv_transpose1d`.
     Shapes: input (n, c, h, w) or (c, h, w), weight (c, o // groups, *taps), bias (o,); the result
     (n, o, *more) or (o, *more).
     Dtypes: floats and integers, the same for all.
@@ -142,6 +143,7 @@ def conv_transpose3d(
 ) -> Tensor:  # fmt: skip
     """What the gradient of `conv3d` makes of its result; see `conv_transpose1d`.
 
+    `output_padding`: as of `conv_transpose1d`.
     Shapes: input (n, c, d, h, w) or (c, d, h, w), weight (c, o // groups, *taps), bias (o,); the
     result (n, o, *more) or (o, *more).
     Dtypes: floats and integers, the same for all.

@@ -26,7 +26,10 @@ def hinge_embedding_loss(
 ) -> Tensor:  # fmt: skip
     """x where the target is 1, max(0, margin - x) where it is -1.
 
+    `margin`: from where on what is apart costs nothing.
     Shapes: both are broadcast.
+    Dtypes: floats; halves are computed as float32, and the loss has the input's; target of real
+    numbers.
     Raises: ShapeError, DTypeError, ArgumentError.
 
     >>> import dovetail as dt
@@ -47,7 +50,10 @@ def margin_ranking_loss(
 ) -> Tensor:  # fmt: skip
     """max(0, margin - target * (input1 - input2)): 1 wants the first larger, -1 the second.
 
+    `margin`: by how much the one is to be larger.
     Shapes: all have as many dimensions, and are broadcast.
+    Dtypes: floats; halves are computed as float32, and the loss has that of input1; target of real
+    numbers.
     Raises: ShapeError, DTypeError, ArgumentError.
 
     >>> import dovetail as dt
@@ -73,8 +79,10 @@ def triplet_margin_loss(
 ) -> Tensor:  # fmt: skip
     """max(0, margin + |anchor - positive| - |anchor - negative|), by `pairwise_distance`.
 
-    `swap`: the nearer of anchor and positive to the negative counts.
+    `swap`: the nearer of anchor and positive to the negative counts. `anchor` is to be nearer to
+    `positive` than to `negative`, by `margin`. `p`, `eps`: as of `pairwise_distance`.
     Shapes: (..., n) all, broadcast.
+    Dtypes: floats; halves are computed as float32, and the loss has that of anchor.
     Raises: ShapeError, DTypeError; ArgumentError for a margin that is not positive.
     Source: Balntas, Riba, Ponsa, Mikolajczyk, "Learning local feature descriptors with triplets and
     shallow convolutional neural networks", BMVC 2016.
@@ -100,7 +108,13 @@ def triplet_margin_with_distance_loss(
 ) -> Tensor:  # fmt: skip
     """`triplet_margin_loss` with another distance than `pairwise_distance`.
 
-    Raises: ShapeError, DTypeError; ArgumentError for a margin that is not positive.
+    `anchor` is to be nearer to `positive` than to `negative`, by `margin`. `distance_function`: of
+    two tensors, `pairwise_distance` unless given. `swap`: the nearer of anchor and positive to the
+    negative counts.
+    Shapes: of as many dimensions, such as the distance takes; a loss for each distance.
+    Dtypes: floats; the distance is given halves as float32, and the loss has the dtype of anchor.
+    Raises: ShapeError, DTypeError; ArgumentError for a margin that is not positive, and for another
+    `reduction`.
 
     >>> import dovetail as dt
     >>> x, y = dt.zeros((1, 2), device="reference"), dt.ones((1, 2), device="reference")
@@ -131,7 +145,10 @@ def cosine_embedding_loss(
 ) -> Tensor:  # fmt: skip
     """1 - cos of the angle where the target is 1, max(0, cos - margin) where it is -1.
 
+    `margin`: the cosine up to which those that are to be apart cost nothing.
     Shapes: inputs (batch, n) and target (batch,), or (n,) and ().
+    Dtypes: floats; halves are computed as float32, and the loss has that of input1; target of real
+    numbers.
     Raises: ShapeError, DTypeError, ArgumentError.
 
     >>> import dovetail as dt

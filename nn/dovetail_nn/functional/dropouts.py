@@ -55,7 +55,9 @@ def _dropped(
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """The input, each value of which is 0 with probability `p`, and else divided by 1 - p.
 
-    `training`: False gives the input. `inplace`: as of activations.
+    `training`: False gives the input.
+    Shapes: any; the result's is the input's.
+    Dtypes: floats; the result has the input's.
     Raises: ArgumentError, DTypeError.
     Source: Hinton, Srivastava, Krizhevsky, Sutskever, Salakhutdinov, "Improving neural networks by
     preventing co-adaptation of feature detectors", 2012.
@@ -90,6 +92,7 @@ def dropout1d(
     """The input, each channel of which is 0 with probability `p`, and else divided by 1 - p.
 
     Shapes: (batch, channels, length) or (channels, length).
+    Dtypes: floats; the result has the input's.
     Raises: ShapeError, ArgumentError, DTypeError.
 
     >>> import dovetail as dt
@@ -106,6 +109,7 @@ def dropout2d(
 
     Shapes: (batch, channels, height, width); (batch, channels, length) is as of `dropout1d`, as
     PyTorch has it.
+    Dtypes: floats; the result has the input's.
     Raises: ShapeError, ArgumentError, DTypeError.
 
     >>> import dovetail as dt
@@ -121,6 +125,7 @@ def dropout3d(
     """The input, each channel of which is 0 with probability `p`, and else divided by 1 - p.
 
     Shapes: (batch, channels, depth, height, width), or without the batch.
+    Dtypes: floats; the result has the input's.
     Raises: ShapeError, ArgumentError, DTypeError.
 
     >>> import dovetail as dt
@@ -149,6 +154,9 @@ def alpha_dropout(
 ) -> Tensor:
     """Dropout for `selu`: what is dropped becomes what that saturates at; mean and variance stay.
 
+    `p`: the probability of being dropped.
+    Shapes: any; the result's is the input's.
+    Dtypes: floats; halves are computed as float32, and the result has the input's.
     Raises: ArgumentError, DTypeError.
     Source: Klambauer, Unterthiner, Mayr, Hochreiter, "Self-normalizing neural networks", 2017.
 
@@ -165,7 +173,9 @@ def feature_alpha_dropout(
 ) -> Tensor:
     """`alpha_dropout` of whole channels.
 
-    Shapes: (batch, channels, ...).
+    `p`: the probability of a channel's being dropped.
+    Shapes: (batch, channels, ...); the result's is the input's.
+    Dtypes: floats; halves are computed as float32, and the result has the input's.
     Raises: ShapeError, ArgumentError, DTypeError.
 
     >>> import dovetail as dt

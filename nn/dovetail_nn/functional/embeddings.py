@@ -130,7 +130,8 @@ def embedding_bag(
     `input`: a bag in each row; or, of one dimension, all bags one after the other, and `offsets`
     say where each begins; with `include_last_offset` where the last one ends, too. `mode`: "sum",
     "mean" or "max"; of an empty bag comes 0. `per_sample_weights`: a factor for each row, of "sum"
-    alone. `padding_idx`: a row that does not count. The others are as for `embedding`.
+    alone. `padding_idx`: a row that does not count. `max_norm`, `norm_type`, `scale_grad_by_freq`,
+    `sparse`: as for `embedding`.
     Shapes: input (bags, n) or (n,), weight (rows, m), offsets (bags,); the result (bags, m).
     Dtypes: input and offsets integers, weight floats.
     Raises: ShapeError, DTypeError, ArgumentError; IndexOutOfRange when the work runs.
@@ -245,6 +246,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     """1 at the class of each along a new last axis, 0 elsewhere.
 
     `num_classes`: how many there are; unless given one more than the largest, which the host reads.
+    `tensor`: the classes, from 0.
     Shapes: any; the result (*tensor.shape, num_classes).
     Dtypes: integers; the result int64.
     Raises: DTypeError, ArgumentError; IndexOutOfRange for a class that is none, when the work runs.

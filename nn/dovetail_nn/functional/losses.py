@@ -42,6 +42,8 @@ def mse_loss(
 
     `weight`: a factor for each; the mean is then by the sum of the weights.
     Shapes: the same; a target that is broadcast is warned of.
+    Dtypes: floats; halves are computed as float32, and the loss has the input's; target of real
+    numbers.
     Raises: ShapeError, DTypeError, ArgumentError.
 
     >>> import dovetail as dt
@@ -67,6 +69,8 @@ def l1_loss(
 
     `weight`: a factor for each; the mean is then by the sum of the weights.
     Shapes: the same; a target that is broadcast is warned of.
+    Dtypes: floats; halves are computed as float32, and the loss has the input's; target of real
+    numbers.
     Raises: ShapeError, DTypeError, ArgumentError.
 
     >>> import dovetail as dt
@@ -90,6 +94,8 @@ def smooth_l1_loss(
     """d**2 / (2 beta) for differences d below `beta`, else |d| - beta / 2.
 
     Shapes: the same; a target that is broadcast is warned of.
+    Dtypes: floats; halves are computed as float32, and the loss has the input's; target of real
+    numbers.
     Raises: ShapeError, DTypeError; ArgumentError for a negative beta.
     Source: Girshick, "Fast R-CNN", ICCV 2015.
 
@@ -117,7 +123,10 @@ def huber_loss(
 
     `weight`: a factor for each loss.
     Shapes: the same; a target that is broadcast is warned of.
-    Raises: ShapeError, DTypeError; ArgumentError for a delta that is not positive.
+    Dtypes: floats; halves are computed as float32, and the loss has the input's; target of real
+    numbers.
+    Raises: ShapeError, DTypeError; ArgumentError for a delta that is not positive, and for another
+    `reduction`.
     Source: Huber, "Robust estimation of a location parameter", 1964.
 
     >>> import dovetail as dt
@@ -144,6 +153,7 @@ def kl_div(
     `reduction`: "batchmean" too, the sum by the size of the first axis, which is the divergence's
     definition. `log_target`: the target has logarithms, too.
     Shapes: both are broadcast.
+    Dtypes: floats, the target too; halves are computed as float32, and the loss has the input's.
     Raises: ShapeError, DTypeError, ArgumentError.
 
     >>> import dovetail as dt
@@ -169,6 +179,7 @@ def binary_cross_entropy(
     `weight`: a factor for each, broadcast. With sigmoids before it,
     `binary_cross_entropy_with_logits` is more exact.
     Shapes: input and target are the same.
+    Dtypes: floats, the target too; halves are computed as float32, and the loss has the input's.
     Raises: ShapeError, DTypeError, ArgumentError.
 
     >>> import dovetail as dt
@@ -199,6 +210,7 @@ def binary_cross_entropy_with_logits(
     `weight`: a factor for each, broadcast. `pos_weight`: a factor for what the target says is 1,
     broadcast: one for each class.
     Shapes: input and target are the same.
+    Dtypes: floats, the target too; halves are computed as float32, and the loss has the input's.
     Raises: ShapeError, DTypeError, ArgumentError.
 
     >>> import dovetail as dt
@@ -228,6 +240,8 @@ def poisson_nll_loss(
     `log_input`: the input has logarithms of the rates; else rates, to which `eps` is added.
     `full`: with Stirling's approximation of the part that no gradient depends on.
     Shapes: both are broadcast.
+    Dtypes: floats; halves are computed as float32, and the loss has the input's; target of real
+    numbers.
     Raises: ShapeError, DTypeError, ArgumentError.
 
     >>> import dovetail as dt
@@ -256,6 +270,8 @@ def gaussian_nll_loss(
     `var`: their variances; what is less than `eps` counts as that, without changing gradients.
     `full`: with the part that nothing depends on. Negative variances are not looked for.
     Shapes: var has input's shape, or that without the last axis, or 1 along one axis.
+    Dtypes: floats; halves are computed as float32, and the loss has the input's; target and
+    variances of real numbers.
     Raises: ShapeError, DTypeError; ArgumentError for a negative number as variance.
 
     >>> import dovetail as dt
@@ -305,6 +321,8 @@ def soft_margin_loss(
     """log(1 + exp(-target * input)), where targets are 1 or -1.
 
     Shapes: both are broadcast.
+    Dtypes: floats; halves are computed as float32, and the loss has the input's; target of real
+    numbers.
     Raises: ShapeError, DTypeError, ArgumentError.
 
     >>> import dovetail as dt

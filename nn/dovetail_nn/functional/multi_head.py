@@ -29,16 +29,21 @@ def multi_head_attention_forward(
 ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
     """What attention of several heads gives, and its weights where they are needed.
 
-    `in_proj_weight`: of queries, keys and values, one below the other; with
-    `use_separate_proj_weight` each has its own. `bias_k`, `bias_v`: one more key and value;
-    `add_zero_attn`: one more of zeros. Masks are bool, True where a key is *not* seen, or floats
-    that are added to scores. `is_causal`: query i sees keys up to i; with `attn_mask` it says that
-    this is such a mask. `need_weights`: False never has a matrix of all scores. `static_k`,
-    `static_v`: heads that are taken in place of products with `key` and `value`. A query that sees
-    no key gets zeros, and weights of zero.
-    Shapes: query (l, n, e), key (s, n, ...), value (s, n, ...), or all without n; attn_mask (l, s)
-    or (n * heads, l, s), key_padding_mask (n, s); the result (l, n, e), and weights (n, l, s), or
-    (n, heads, l, s) unless `average_attn_weights`.
+    `embed_dim_to_check`: the size e of a query; `num_heads`: into how many parts of equal size it
+    falls. `in_proj_weight`: of queries, keys and values, one below the other; with
+    `use_separate_proj_weight` each has its own, `q_proj_weight`, `k_proj_weight` and
+    `v_proj_weight`; `in_proj_bias`: of all three, one after the other. `out_proj_weight`,
+    `out_proj_bias`: of the product with what heads give. `bias_k`, `bias_v`: one more key and
+    value; `add_zero_attn`: one more of zeros. Masks are bool, True where a key is *not* seen, or
+    floats that are added to scores: `attn_mask` for each query, `key_padding_mask` for all of them.
+    `is_causal`: query i sees keys up to i; with `attn_mask` it says that this is such a mask.
+    `dropout_p`: the probability with which weights become 0, while `training`. `need_weights`:
+    False never has a matrix of all scores. `static_k`, `static_v`: heads that are taken in place of
+    products with `key` and `value`. A query that sees no key gets zeros, and weights of zero.
+    Shapes: `query` (l, n, e), key (s, n, ...), value (s, n, ...), or all without n; attn_mask (l,
+    s) or (n * heads, l, s), key_padding_mask (n, s); the result (l, n, e), and weights (n, l, s),
+    or (n, heads, l, s) unless `average_attn_weights`.
+    Dtypes: floats, those of `dt.matmul`; masks of bool or floats.
     Raises: ShapeError, DTypeError, ArgumentError.
     Source: Vaswani et al., "Attention is all you need", 2017.
 

@@ -55,8 +55,10 @@ def layer_norm(
 ) -> Tensor:  # fmt: skip
     """The input with mean 0 and variance 1 over its last axes, times `weight`, plus `bias`.
 
-    `normalized_shape`: the sizes of those axes, or the size of the last one.
+    `normalized_shape`: the sizes of those axes, or the size of the last one. `eps`: is added to the
+    variance.
     Shapes: weight and bias have `normalized_shape`.
+    Dtypes: floats; halves are computed as float32, and the result has the input's.
     Raises: ShapeError, DTypeError.
     Source: Ba, Kiros, Hinton, "Layer normalization", 2016.
 
@@ -79,6 +81,7 @@ def rms_norm(
 
     `eps`: is added to the mean square; unless given, the dtype's `dt.finfo(...).eps`.
     Shapes: weight has `normalized_shape`.
+    Dtypes: floats; halves are computed as float32, and the result has the input's.
     Raises: ShapeError, DTypeError.
     Source: Zhang, Sennrich, "Root mean square layer normalization", 2019.
 
@@ -134,8 +137,10 @@ def batch_norm(
     """The input with mean 0 and variance 1 in each channel, times `weight`, plus `bias`.
 
     `training`: by the batch's own mean and variance, which the running ones follow in place by
-    `momentum` (the variance with n - 1 in place of n); else by the running ones.
+    `momentum` (the variance with n - 1 in place of n); else by the running ones. `running_mean`,
+    `running_var`: the running ones, or None. `eps`: is added to the variance.
     Shapes: input (batch, channels, ...), all others (channels,).
+    Dtypes: floats; halves are computed as float32, and the result has the input's.
     Raises: ShapeError, DTypeError; ArgumentError for one value in a channel while training, and
     without running statistics otherwise.
     Source: Ioffe, Szegedy, "Batch normalization", 2015.
@@ -190,8 +195,10 @@ def instance_norm(
     """The input with mean 0 and variance 1 in each channel of each example.
 
     `use_input_stats`: by its own mean and variance, whose means over the batch the running ones
-    follow in place; else by the running ones.
+    follow in place; else by the running ones. `running_mean`, `running_var`: the running ones, or
+    None; `momentum`: how far a call moves them. `eps`: is added to the variance.
     Shapes: input (batch, channels, ...), all others (channels,).
+    Dtypes: floats; halves are computed as float32, and the result has the input's.
     Raises: ShapeError, DTypeError; ArgumentError for one value in a channel, and without
     statistics.
     Source: Ulyanov, Vedaldi, Lempitsky, "Instance normalization", 2016.
@@ -231,7 +238,9 @@ def group_norm(
 ) -> Tensor:  # fmt: skip
     """The input with mean 0 and variance 1 in each group of channels of each example.
 
+    `num_groups`: how many groups of as many channels there are. `eps`: is added to the variance.
     Shapes: input (batch, channels, ...), weight and bias (channels,).
+    Dtypes: floats; halves are computed as float32, and the result has the input's.
     Raises: ShapeError where the channels are no such number of groups; DTypeError.
     Source: Wu, He, "Group normalization", 2018.
 
@@ -259,8 +268,10 @@ def local_response_norm(
 ) -> Tensor:
     """The input by (k + alpha * the mean square of `size` channels around each)**beta.
 
+    `alpha`, `beta`, `k`: numbers of that formula.
     Shapes: (batch, channels, ...), with at least one more axis.
-    Raises: ShapeError, DTypeError, ArgumentError.
+    Dtypes: floats; halves are computed as float32, and the result has the input's.
+    Raises: ShapeError, DTypeError; ArgumentError for a size below 1.
     Source: Krizhevsky, Sutskever, Hinton, "ImageNet classification with deep convolutional neural
     networks", 2012.
 

@@ -267,7 +267,7 @@ def avg_pool2d(
 ) -> Tensor:  # fmt: skip
     """The mean of each window of images; see `avg_pool1d`.
 
-    `divisor_override`: what sums are divided by instead.
+    `count_include_pad`: as of `avg_pool1d`. `divisor_override`: what sums are divided by instead.
     Shapes: (n, c, h, w) or (c, h, w); the result has as many windows as last axes.
     Dtypes: floats; float16 and bfloat16 are summed in float32.
     Raises: ShapeError, ArgumentError, DTypeError.
@@ -288,6 +288,7 @@ def avg_pool3d(
 ) -> Tensor:  # fmt: skip
     """The mean of each window of volumes; see `avg_pool1d` and `avg_pool2d`.
 
+    `count_include_pad`, `divisor_override`: as of `avg_pool2d`.
     Shapes: (n, c, d, h, w) or (c, d, h, w); the result has as many windows as last axes.
     Dtypes: floats; float16 and bfloat16 are summed in float32.
     Raises: ShapeError, ArgumentError, DTypeError.
@@ -342,6 +343,7 @@ def lp_pool2d(
 ) -> Tensor:  # fmt: skip
     """The norm of each window of images; see `lp_pool1d`.
 
+    `norm_type`: as of `lp_pool1d`.
     Shapes: (n, c, h, w) or (c, h, w); the result has as many windows as last axes.
     Dtypes: floats.
     Raises: ShapeError, ArgumentError, DTypeError.
@@ -360,6 +362,7 @@ def lp_pool3d(
 ) -> Tensor:  # fmt: skip
     """The norm of each window of volumes; see `lp_pool1d`.
 
+    `norm_type`: as of `lp_pool1d`.
     Shapes: (n, c, d, h, w) or (c, d, h, w); the result has as many windows as last axes.
     Dtypes: floats.
     Raises: ShapeError, ArgumentError, DTypeError.

@@ -52,7 +52,8 @@ def lstm_cell(
     """The hidden state and the cell state after a step of an LSTM.
 
     `hx`: both before it. The rows of weights are those of the input gate, the forget gate, the cell
-    and the output gate, as PyTorch has them. `dt.scan` does steps of it.
+    and the output gate, as PyTorch has them. `dt.scan` does steps of it. `w_ih`, `b_ih`: weight and
+    bias of the input; `w_hh`, `b_hh`: of the hidden state.
     Shapes: input (..., i), states (..., n), w_ih (4 n, i), w_hh (4 n, n), biases (4 n,).
     Dtypes: floats, one of all.
     Raises: ShapeError, DTypeError.
@@ -75,7 +76,9 @@ def gru_cell(
 ) -> Tensor:  # fmt: skip
     """The hidden state after a step of a GRU.
 
-    The rows of weights are those of the reset gate, the update gate and the new state.
+    The rows of weights are those of the reset gate, the update gate and the new state. `hx`: the
+    hidden state before it. `w_ih`, `b_ih`: weight and bias of the input; `w_hh`, `b_hh`: of the
+    hidden state.
     Shapes: input (..., i), hx (..., n), w_ih (3 n, i), w_hh (3 n, n), biases (3 n,).
     Dtypes: floats, one of all.
     Raises: ShapeError, DTypeError.
@@ -96,6 +99,8 @@ def rnn_tanh_cell(
 ) -> Tensor:  # fmt: skip
     """The hidden state after a step: the tanh of both products and biases.
 
+    `hx`: the hidden state before it. `w_ih`, `b_ih`: weight and bias of the input; `w_hh`, `b_hh`:
+    of the hidden state.
     Shapes: input (..., i), hx (..., n), w_ih (n, i), w_hh (n, n), biases (n,).
     Dtypes: floats, one of all.
     Raises: ShapeError, DTypeError.
@@ -114,6 +119,8 @@ def rnn_relu_cell(
 ) -> Tensor:  # fmt: skip
     """The hidden state after a step: both products and biases, and 0 where that is below 0.
 
+    `hx`: the hidden state before it. `w_ih`, `b_ih`: weight and bias of the input; `w_hh`, `b_hh`:
+    of the hidden state.
     Shapes: input (..., i), hx (..., n), w_ih (n, i), w_hh (n, n), biases (n,).
     Dtypes: floats, one of all.
     Raises: ShapeError, DTypeError.

@@ -100,6 +100,7 @@ def upsample(
 ) -> Tensor:  # fmt: skip
     """A grid of another size over the same area: `interpolate`, under its old name.
 
+    `size`, `scale_factor`, `mode`, `align_corners`: as of `interpolate`.
     Shapes: (n, c, *axes).
     Dtypes: floats.
     Raises: as `interpolate`.
@@ -319,6 +320,7 @@ def _patches(
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """Images that are larger by a factor, of fewer channels: each r * r of them become a square.
 
+    `upscale_factor`: r.
     Shapes: (..., c * r * r, h, w) gives (..., c, h * r, w * r).
     Dtypes: all.
     Raises: ShapeError, ArgumentError.
@@ -344,6 +346,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     """Images that are smaller by a factor, of more channels: `pixel_shuffle` undone.
 
+    `downscale_factor`: r.
     Shapes: (..., c, h * r, w * r) gives (..., c * r * r, h, w).
     Dtypes: all.
     Raises: ShapeError, ArgumentError.
@@ -395,9 +398,9 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
 def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
     """The places, from -1 to 1 along each axis, to which affine maps take those of a grid.
 
-    For `grid_sample`. `size`: that of its result, (n, c, h, w) or (n, c, d, h, w).
-    `align_corners`: whether -1 and 1 are the middles of the first and last elements, or their
-    outer edges.
+    For `grid_sample`. `theta`: the matrix of each map. `size`: that of its result, (n, c, h, w) or
+    (n, c, d, h, w). `align_corners`: whether -1 and 1 are the middles of the first and last
+    elements, or their outer edges.
     Shapes: theta (n, 2, 3) or (n, 3, 4); the result (n, h, w, 2) or (n, d, h, w, 3).
     Dtypes: floats.
     Raises: ShapeError, ArgumentError, DTypeError.

@@ -72,12 +72,18 @@ class _Row(Module):
         setattr(self, name, module)
 
     def append(self, module: Module) -> Self:
-        """Puts a module at the end. Returns the container."""
+        """Puts a module at the end.
+
+        Returns the container.
+        """
         self.add_module(str(len(self)), module)
         return self
 
     def extend(self, modules: Iterable[Module]) -> Self:
-        """Puts modules at the end. Returns the container."""
+        """Puts modules at the end.
+
+        Returns the container.
+        """
         for module in [*modules]:
             self.append(module)
         return self
@@ -133,7 +139,10 @@ class Sequential(_Row):
             self._renumber(self._list())
 
     def insert(self, index: int, module: Module) -> Self:
-        """Puts a module before the one at a place. Returns the container."""
+        """Puts a module before the one at a place.
+
+        Returns the container.
+        """
         n = len(self)
         if not -n <= index <= n:
             raise dt.IndexOutOfRange(f"Sequential: place {index} of {n} modules")
@@ -207,7 +216,11 @@ class ModuleList(_Row):
         self._renumber(every)
 
     def extend(self, modules: Iterable[Module]) -> Self:
-        """Puts modules at the end. Returns the list. Raises: ArgumentTypeError for one."""
+        """Puts modules at the end.
+
+        Returns the list.
+        Raises: ArgumentTypeError for one.
+        """
         if isinstance(modules, Module) and not isinstance(modules, Iterable):
             raise dt.ArgumentTypeError(
                 f"ModuleList: needs modules to go through, not a {type(modules).__name__}; "
@@ -275,7 +288,10 @@ class ModuleDict(Module):
         self._modules.clear()
 
     def pop(self, key: str) -> Any:
-        """The module under a key, which it has no more. Raises: KeyError."""
+        """The module under a key, which it has no more.
+
+        Raises: KeyError.
+        """
         return self._modules.pop(key)
 
     def keys(self) -> Iterable[str]:
@@ -331,13 +347,20 @@ class ParameterList(Module):
         setattr(self, str(_place("ParameterList", at, self._count)), _learnt(value))
 
     def append(self, value: Any) -> Self:
-        """Puts a parameter, or what becomes one, at the end. Returns the list."""
+        """Puts a parameter, or what becomes one, at the end.
+
+        Returns the list.
+        """
         self._count += 1
         setattr(self, str(self._count - 1), _learnt(value))
         return self
 
     def extend(self, values: Iterable[Any]) -> Self:
-        """Puts parameters at the end. Returns the list. Raises: ArgumentTypeError."""
+        """Puts parameters at the end.
+
+        Returns the list.
+        Raises: ArgumentTypeError.
+        """
         if isinstance(values, dt.Tensor) or not isinstance(values, Iterable):
             raise dt.ArgumentTypeError(
                 f"ParameterList: needs tensors to go through, not a {type(values).__name__}; "
@@ -428,13 +451,19 @@ class ParameterDict(Module):
         return self[key]
 
     def pop(self, key: str) -> Any:
-        """The parameter under a key, which it has no more. Raises: KeyError."""
+        """The parameter under a key, which it has no more.
+
+        Raises: KeyError.
+        """
         found = self[key]
         del self[key]
         return found
 
     def popitem(self) -> tuple[str, Any]:
-        """The last key and its parameter, which it has no more. Raises: KeyError."""
+        """The last key and its parameter, which it has no more.
+
+        Raises: KeyError.
+        """
         key = next(reversed(self._keys), None)
         if key is None:
             raise KeyError("popitem: the ParameterDict is empty")

@@ -269,7 +269,10 @@ class Contents:
         return self._found(target, "_parameters", "parameter")
 
     def get_buffer(self, target: str) -> Tensor:
-        """The buffer under a name from here. Raises: AttributeError where there is none."""
+        """The buffer under a name from here.
+
+        Raises: AttributeError where there is none.
+        """
         return self._found(target, "_buffers", "buffer")
 
     def _found(self, target: str, kept: str, what: str) -> Tensor:

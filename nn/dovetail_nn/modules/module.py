@@ -48,8 +48,9 @@ class Module(Hooked, Stateful, Movable):
 
     # --- what is done to all of it
     def train(self, mode: bool = True) -> Self:
-        """Sets whether it, and all within it, trains. Returns the module.
+        """Sets whether it, and all within it, trains.
 
+        Returns the module.
         Raises: ArgumentTypeError for what is no bool.
         """
         if not isinstance(mode, bool):
@@ -63,14 +64,20 @@ class Module(Hooked, Stateful, Movable):
         return self.train(False)
 
     def apply(self, fn: Callable[[Module], object]) -> Self:
-        """Calls a function with each module within it, then with it. Returns the module."""
+        """Calls a function with each module within it, then with it.
+
+        Returns the module.
+        """
         for module in self.children():
             module.apply(fn)
         fn(self)
         return self
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
-        """Sets whether gradients are wanted for its parameters. Returns the module."""
+        """Sets whether gradients are wanted for its parameters.
+
+        Returns the module.
+        """
         for x in self.parameters():
             x.requires_grad_(requires_grad)
         return self

@@ -53,31 +53,52 @@ class Movable(Contents):
         return self._changed(lambda x: _moved(x, device, dtype))
 
     def type(self, dst_type: DTypeLike) -> Self:
-        """Casts all of its tensors, integers among them, to a dtype. Returns the module."""
+        """Casts all of its tensors, integers among them, to a dtype.
+
+        Returns the module.
+        """
         return self._changed(lambda x: x.astype(dst_type))
 
     def float(self) -> Self:
-        """Casts its floats to float32. Returns the module."""
+        """Casts its floats to float32.
+
+        Returns the module.
+        """
         return self.to(dt.float32)
 
     def double(self) -> Self:
-        """Casts its floats to float64. Returns the module."""
+        """Casts its floats to float64.
+
+        Returns the module.
+        """
         return self.to(dt.float64)
 
     def half(self) -> Self:
-        """Casts its floats to float16. Returns the module."""
+        """Casts its floats to float16.
+
+        Returns the module.
+        """
         return self.to(dt.float16)
 
     def bfloat16(self) -> Self:
-        """Casts its floats to bfloat16. Returns the module."""
+        """Casts its floats to bfloat16.
+
+        Returns the module.
+        """
         return self.to(dt.bfloat16)
 
     def cpu(self) -> Self:
-        """Moves it to the device "cpu". Returns the module."""
+        """Moves it to the device "cpu".
+
+        Returns the module.
+        """
         return self.to("cpu")
 
     def cuda(self, device: int | DeviceLike = None) -> Self:
-        """Moves it to "cuda", or to the one of a number. Returns the module."""
+        """Moves it to "cuda", or to the one of a number.
+
+        Returns the module.
+        """
         if device is None or isinstance(device, int):
             device = "cuda" if device is None else f"cuda:{device}"
         return self.to(device)

@@ -49,6 +49,11 @@ class RNNBase(Module):
     while the module trains. `bidirectional`: each layer runs both ways, and gives both side by
     side. `proj_size`: of LSTM alone, what the hidden state is made by a product. `batch_first`: of
     the input and what comes of it, not of states.
+
+    >>> import dovetail as dt
+    >>> layer = dt.nn.RNNBase("GRU", 2, 3, device="reference")
+    >>> [name for name, _ in layer.named_parameters()]
+    ['weight_ih_l0', 'weight_hh_l0', 'bias_ih_l0', 'bias_hh_l0']
     """
 
     def __init__(
@@ -328,7 +333,12 @@ class GRU(RNNBase):
 
 
 class RNNCellBase(Module):
-    """What cells have in common: weight_ih, weight_hh, and biases unless `bias` is False."""
+    """What cells have in common: weight_ih, weight_hh, and biases unless `bias` is False.
+
+    >>> import dovetail as dt
+    >>> dt.nn.RNNCellBase(2, 3, True, 4, device="reference").weight_ih.shape
+    (12, 2)
+    """
 
     weight_ih: Tensor
     weight_hh: Tensor

@@ -52,7 +52,10 @@ class Unflatten(Module):
         self.dim, self.unflattened_size = dim, tuple(unflattened_size)
 
     def forward(self, input: Tensor) -> Tensor:
-        """The input, of more axes. Raises: AxisError, ShapeError."""
+        """The input, of more axes.
+
+        Raises: AxisError, ShapeError.
+        """
         if not -input.ndim <= self.dim < input.ndim:
             raise dt.AxisError(f"Unflatten: axis {self.dim} of a tensor of shape {input.shape}")
         at = self.dim % input.ndim

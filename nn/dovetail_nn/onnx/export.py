@@ -41,6 +41,8 @@ def export(
     `output_names`: of the model; those of the function's parameters and "output" unless given.
     `opset`: the version of the operators, 17 or later. `dynamic_axes`: by the name of an input, its
     axes that may have any size, with names of these sizes, or just the axes.
+    Shapes: any; the model takes those of `args`, but for `dynamic_axes`.
+    Dtypes: those that ONNX has; NotYetError for others.
     Returns: an `onnx.ModelProto`, which onnx's checker has seen.
     Raises: NotYetError with all ops that ONNX has no operators for, and their lines; CaptureError
     where the function asks for values; ArgumentError; UnavailableError without the package onnx.

@@ -27,6 +27,11 @@ class Model:
     `inputs`, `outputs`: what it takes and gives (`name`, `dtype`, `shape`). `metadata`: what the
     file says of itself. `device`: where it runs. Where shapes do not depend on values, calls are
     captured (`dt.jit`).
+
+    >>> import dovetail as dt
+    >>> made = dt.onnx.export(lambda x: dt.tanh(x) * 2, dt.ones(3, device="reference"))
+    >>> [value.name for value in dt.onnx.load(made, device="reference").inputs]
+    ['x']
     """
 
     inputs: tuple[Value, ...]
@@ -59,7 +64,10 @@ class Model:
         return made[0] if len(made) == 1 else tuple(made)
 
     def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """What the model gives, by the names of its outputs. Raises: as a call."""
+        """What the model gives, by the names of its outputs.
+
+        Raises: as a call.
+        """
         return dict(zip([v.name for v in self.outputs], self._made(inputs), strict=True))
 
     def _listed(self) -> str:
@@ -144,6 +152,11 @@ def load(model: Source, device: Any = None, *, limit: int | None = None) -> Mode
     damaged, or made to do harm. Nothing in a file is run as code.
     Source: https://onnx.ai/onnx/repo-docs/IR.html
     See: docs/onnx.md.
+
+    >>> import dovetail as dt
+    >>> made = dt.onnx.export(lambda x: x + 1, dt.ones(2, device="reference"))
+    >>> dt.onnx.load(made, device="reference")(dt.zeros(2, device="reference")).tolist()
+    [1.0, 1.0]
     """
     onnx = library()
     proto, folder = _parsed(onnx, model)

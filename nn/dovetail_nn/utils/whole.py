@@ -18,6 +18,9 @@ Tensor: TypeAlias = dt.Tensor
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
     """The elements of all parameters, one after the other.
 
+    `parameters`: in their order, as `module.parameters()` gives them.
+    Shapes: any; the result (n,), of as many elements as all have.
+    Dtypes: all; the result has that to which they are promoted.
     Raises: ArgumentError where there are none, DeviceError where they are on several devices.
 
     >>> import dovetail as dt
@@ -33,6 +36,9 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     """Writes the elements of a vector into parameters, one after the other.
 
+    `vec`: as `parameters_to_vector` gives it. `parameters`: that are written, in their order.
+    Shapes: vec (n,), of as many elements as all parameters have.
+    Dtypes: all; elements are cast to each parameter's.
     Raises: ShapeError for a vector of another length; nothing is written then.
 
     >>> import dovetail as dt
@@ -63,10 +69,12 @@ def functional_call(
 ) -> Any:  # fmt: skip
     """What a module gives with other tensors in place of some of its parameters and buffers.
 
-    `parameter_and_buffer_dicts`: tensors by name, or several such dicts. `args`: a tuple of
-    arguments, or one. `kwargs`: those by name. `tie_weights`: what the module has under several
-    names is replaced under all of them. `strict`: all have to be given. So a module is a function
-    of its parameters, for `dt.func.grad`, `dt.vmap` and the like; it is afterwards as it was.
+    `module`: is afterwards as it was; so it is a function of its parameters, for `dt.func.grad`,
+    `dt.vmap` and the like. `parameter_and_buffer_dicts`: tensors by name, or several such dicts.
+    `args`: a tuple of arguments, or one. `kwargs`: those by name. `tie_weights`: what the module
+    has under several names is replaced under all of them. `strict`: all have to be given.
+    Shapes: those with which the module works: they are not compared with what is replaced.
+    Dtypes: likewise.
     Raises: ArgumentError for names that it does not have, all of which are listed.
 
     >>> import dovetail as dt
@@ -125,8 +133,10 @@ def stack_module_state(
 ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """The parameters and the buffers of modules of one kind, stacked by name.
 
-    `dt.vmap` of a `functional_call` with them runs all of the modules at once.
-    Raises: ArgumentError for no module, and for modules of several kinds.
+    `models`: of one class, with parameters of the same shapes. `dt.vmap` of a `functional_call`
+    with what comes back runs all of them at once.
+    Raises: ArgumentError for no module, and for modules of several kinds; ShapeError for parameters
+    of several shapes.
 
     >>> import dovetail as dt
     >>> layers = [dt.nn.Linear(2, 3, device="reference") for _ in range(4)]
