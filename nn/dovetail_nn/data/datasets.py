@@ -228,12 +228,8 @@ def random_split(
     Raises: ArgumentError for lengths that are not of all items.
 
     >>> import dovetail as dt
-<<<<<<< HEAD
     >>> drawn = dt.random.default_rng(0)
     >>> [len(part) for part in dt.data.random_split(range(10), [0.75, 0.25], drawn)]
-=======
-    >>> [len(part) for part in dt.data.random_split(range(10), [0.75, 0.25])]
->>>>>>> docs
     [8, 2]
     """
     count = len(dataset)
