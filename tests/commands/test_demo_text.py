@@ -54,7 +54,7 @@ def test_sources_are_read(tmp_path: Path) -> None:
     (tmp_path / "package" / "inner.py").write_text("from .other import x\nfrom alone import y\n")
     (tmp_path / "alone.py").write_text("def parseHTTPHeaders(): pass")
     (tmp_path / "tests" / "left_out.py").write_text("import alone")
-    sources = dict(demo_text._sources(tmp_path))
+    sources = dict(demo_text.sources(tmp_path))
     assert sorted(sources) == ["alone", "package", "package.inner"]
     known = {name: i for i, name in enumerate(sources)}
     of = {name: list(demo_text._imported(text, name, known)) for name, text in sources.items()}

@@ -43,28 +43,31 @@ def results(case: Case, device: str) -> list[Array]:
     return found
 
 
+def same_bits(case: Case, device: str) -> None:
+    for a, b in zip(results(case, "reference"), results(case, device), strict=True):
+        assert a.tobytes() == b.tobytes()
+
+
 ONCE = {c.name: c for c in reversed(EVERY)}  # a case of each function
 
 
 @pytest.mark.parametrize("name", ONCE)
 @pytest.mark.parametrize("device", [d for d in OTHERS if d == "cpu"])
 def test_bits_are_those_of_the_reference(name: str, device: str) -> None:
-    for a, b in zip(results(ONCE[name], "reference"), results(ONCE[name], device), strict=True):
-        assert a.tobytes() == b.tobytes()
+    same_bits(ONCE[name], device)
 
 
 @pytest.mark.parametrize("name", ["layer_norm", "cross_entropy", "gelu", "embedding", "mish"])
 @pytest.mark.parametrize("device", [d for d in OTHERS if d != "cpu"])
 def test_bits_of_other_devices_too(name: str, device: str) -> None:
-    test_bits_are_those_of_the_reference(name, device)
+    same_bits(ONCE[name], device)
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("case", EVERY, ids=str)
 @pytest.mark.parametrize("device", OTHERS)
 def test_bits_of_all_cases(case: Case, device: str) -> None:
-    for a, b in zip(results(case, "reference"), results(case, device), strict=True):
-        assert a.tobytes() == b.tobytes()
+    same_bits(case, device)
 
 
 DRAWN = {

@@ -89,9 +89,12 @@ class Source(NamedTuple):
     package: bool
 
 
-def sources() -> Iterator[tuple[str, Source]]:
-    """The name and source of each module of the running Python's library, less its tests."""
-    root = Path(sysconfig.get_path("stdlib"))
+def sources(root: Path | None = None) -> Iterator[tuple[str, Source]]:
+    """The name and source of each module below a folder, less its tests.
+
+    `root`: the running Python's library unless given.
+    """
+    root = root or Path(sysconfig.get_path("stdlib"))
     left_out = {"test", "tests", "idle_test", "site-packages", "dist-packages", "lib2to3"}
     for path in root.rglob("*.py"):
         parts = path.relative_to(root).with_suffix("").parts
