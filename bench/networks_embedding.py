@@ -1,8 +1,8 @@
 """Tables of rows beside PyTorch, for `networks.py`: a look-up, its sparse gradient, a step.
 
-The step is Adagrad's, written by hand: rows that are read several times are added up in a table of
-zeros, read back for each look-up, and cleared again, so that nothing is sorted and nothing read by
-the host. The captured one is the same function under `dt.jit`.
+The step is `dt.optim.Adagrad`'s, and one that is written by hand: rows that are read several times
+are added up in a table of zeros, read back for each look-up, and cleared again, so that nothing is
+sorted and nothing read by the host. The captured ones are the same functions under `dt.jit`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import numpy as np
 from dovetail.commands.bench_cases import peer
 from turns import OURS, Row, Work
 
+Make = Callable[["np.ndarray[Any, Any]"], tuple[Any, Callable[[Any], Any]]]
+
 ROWS, WIDTH, LOOKUPS = 100_000, 64, 4096
 RATE, EPS = 0.01, 1e-10
 
@@ -26,6 +28,21 @@ def _given() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
 
 def _ours(weights: np.ndarray[Any, Any]) -> tuple[Any, Callable[[Any], Any]]:
     """A table, and a step of it."""
+    table = dt.nn.Embedding.from_pretrained(dt.asarray(weights), freeze=False, sparse=True)
+    optimiser = dt.optim.Adagrad(table.parameters(), lr=RATE, eps=EPS)
+
+    def step(at: Any) -> Any:
+        optimiser.zero_grad()
+        loss = table(at).sum()
+        loss.backward()
+        optimiser.step()
+        return loss.detach()
+
+    return table, step
+
+
+def _by_hand(weights: np.ndarray[Any, Any]) -> tuple[Any, Callable[[Any], Any]]:
+    """The same, with the optimiser's part by hand."""
     table = dt.nn.Embedding.from_pretrained(dt.asarray(weights), freeze=False, sparse=True)
     squares = dt.zeros((ROWS, WIDTH))
     sums = dt.zeros((ROWS, WIDTH))
@@ -66,10 +83,10 @@ def _theirs(weights: np.ndarray[Any, Any]) -> tuple[Any, Callable[[Any], Any]]:
     return table, step
 
 
-def _step() -> dict[str, Work]:
+def _steps(make: Make) -> Mapping[str, Work]:
     torch = peer("torch")
     weights, at = _given()
-    ours, captured, theirs = _ours(weights), _ours(weights), _theirs(weights)
+    ours, captured, theirs = make(weights), make(weights), _theirs(weights)
     mine, jitted = dt.asarray(at), dt.jit(captured[1])
     other = torch.from_numpy(at)
     return {
@@ -90,12 +107,12 @@ def _lookup() -> dict[str, Work]:
     }
 
 
-def _agree(works: Mapping[str, Work]) -> None:
+def _agree(make: Make) -> None:
     """Raises ArithmeticError where a step of ours leaves another table than PyTorch's."""
     weights, at = _given()
     at[:9] = at[0]  # some rows several times
     torch = peer("torch")
-    ours, theirs = _ours(weights), _theirs(weights)
+    ours, theirs = make(weights), _theirs(weights)
     for _ in range(3):
         ours[1](dt.asarray(at))
         theirs[1](torch.from_numpy(at))
@@ -106,7 +123,13 @@ def _agree(works: Mapping[str, Work]) -> None:
 def rows() -> list[Row]:
     """All of them."""
     said = f"{ROWS:,} x {WIDTH}, {LOOKUPS} look-ups"
+
+    def row(name: str, make: Make) -> Row:
+        name = f"embedding {said}, {name}"
+        return Row(name, lambda: _steps(make), {"torch": 2.0}, lambda _: _agree(make))
+
     return [
         Row(f"embedding {said}", _lookup, {}),
-        Row(f"embedding {said}, sparse gradient, Adagrad", _step, {"torch": 2.0}, _agree),
+        row("sparse gradient, Adagrad", _ours),
+        row("sparse gradient, Adagrad by hand", _by_hand),
     ]

@@ -16,7 +16,7 @@ from dovetail.commands.bench import seconds_text
 from dovetail.commands.bench_cases import THREADS, peer
 from sweep import PAUSE, timed
 
-SAMPLE = 1e-3  # seconds that one timing takes, at least: turns are short, since machines are busy
+SAMPLE = 1e-3  # seconds: turns are short, since machines are busy
 OURS = "dovetail"
 
 Work = Callable[[], Any]
@@ -27,13 +27,16 @@ class Row:
     """Something to compute. `make`: by contestant what is timed, first "dovetail"'s.
 
     `asked`: how many times as fast as another contestant, or with the key "us" how many
-    microseconds at most. `check`: raises where what `make` gave computes something else.
+    microseconds at most. `check`: raises where what `make` gave computes something else. `turn`:
+    seconds that one timing takes, at least: more for work that goes over the same memory again and
+    again, which another's turn has taken out of the cache.
     """
 
     name: str
     make: Callable[[], Mapping[str, Work]]
     asked: Mapping[str, float]
     check: Callable[[Mapping[str, Work]], None] | None = None
+    turn: float = SAMPLE
     seconds: dict[str, float] = field(default_factory=dict)
 
     def ratio(self, other: str) -> float:
@@ -56,7 +59,7 @@ def measure(row: Row, rounds: int) -> None:
         row.check(works)
     order, row.seconds = list(works), dict.fromkeys(works, float("inf"))
     once = max(min(timed(work, 1) for _ in range(3)) for work in works.values())
-    repeats = max(1, min(1000, int(SAMPLE / max(once, 1e-7))))
+    repeats = max(1, min(1000, int(row.turn / max(once, 1e-7))))
     gc.collect()
     for turn in range(rounds):
         for name in order[turn % len(order) :] + order[: turn % len(order)]:

@@ -141,3 +141,25 @@ def test_the_same_bits_on_both_devices() -> None:
         finally:
             dt.set_default_device(before)
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adagrad", "SparseAdam"])
+def test_steps_of_rows_are_captured(name: str, device: dt.Device) -> None:
+    begin = np.random.default_rng(1).normal(size=(9, 3)).astype("f")
+    found = []
+    for captured in (False, True):
+        table = dt.nn.Embedding.from_pretrained(dt.asarray(begin), freeze=False, sparse=True)
+        optimizer = getattr(dt.optim, name)(table.parameters(), lr=0.1)
+
+        def step(at: Any, table: Any = table, optimizer: Any = optimizer) -> None:
+            optimizer.zero_grad()
+            (table(at) * table(at)).sum().backward()
+            optimizer.step()
+
+        run = dt.jit(step) if captured else step
+        for seed in range(6):
+            run(dt.asarray(np.random.default_rng(seed).integers(0, 9, 7)))
+        assert not captured or run.captures <= 2  # type: ignore[attr-defined]
+        found.append(table.weight.detach().numpy())
+    assert found[0].tobytes() == found[1].tobytes()
+    assert (found[0] != begin).any()

@@ -123,7 +123,7 @@ def test_lbfgs(options: dict[str, Any], device: dt.Device) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Sparse invariant")  # PyTorch's
-@pytest.mark.parametrize("name", ["SGD", "Adagrad"])
+@pytest.mark.parametrize("name", ["SGD", "Adagrad", "SparseAdam"])
 def test_sparse_gradients(name: str, device: dt.Device) -> None:
     begin = np.random.default_rng(2).normal(size=(8, 3))
     x, y = dt.asarray(begin).requires_grad_(), torch.tensor(begin, requires_grad=True)

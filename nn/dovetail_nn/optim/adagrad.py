@@ -8,7 +8,6 @@ from typing import Any
 import dovetail as dt
 
 from .optimizer import Group, Optimizer, Parameters, State, checked, number
-from .sgd import rows_of
 
 __all__ = ["Adadelta", "Adagrad", "RMSprop"]
 
@@ -100,21 +99,13 @@ class Adagrad(_Scaled):
         total = kept[0] + g * g
         return p - g * rate / (dt.sqrt(total) + eps), total
 
-    def _update_sparse(self, group: Group, p: dt.Tensor, g: dt.Tensor, kept: State) -> None:
+    def _check_rows(self, group: Group, g: dt.Tensor) -> None:
         if group["weight_decay"] != 0:
             raise dt.LayoutError(
                 f"{self._name}: weight_decay does not go with sparse gradients; it would change "
                 "every row: use 0, or p.grad.to_dense()"
             )
-        at, values = rows_of(self._name, g)
-        rate = self._rate(group, kept["step"] + 1.0) * (-1 if group["maximize"] else 1)
-        total = dt.take(kept["sum"], at, axis=0) + values * values
-        step = values * -rate / (dt.sqrt(total) + number(group["eps"]))
-        rows = dt.take(p.detach(), at, axis=0) + step
-        dt.evaluate(total, rows)
-        kept["sum"][at] = total
-        p.detach()[at] = rows
-        kept["step"] += 1.0
+        self._check_layout(g)
 
 
 class RMSprop(_Scaled):

@@ -9,7 +9,7 @@ import dovetail as dt
 
 from .optimizer import Group, Optimizer, Parameters, State, checked, checked_betas, number
 
-__all__ = ["Adam", "AdamW", "Adamax", "NAdam", "RAdam"]
+__all__ = ["Adam", "AdamW", "Adamax", "NAdam", "RAdam", "SparseAdam"]
 
 Betas = tuple[float, float]
 
@@ -149,6 +149,38 @@ class AdamW(Adam):
             capturable=capturable, differentiable=differentiable, fused=fused,
             decoupled_weight_decay=True,
         )  # fmt: skip
+
+
+class SparseAdam(Adam):
+    """Adam for sparse gradients: the rows that these have, and their means, change; no others.
+
+    Arguments: as Adam's. A gradient that is not sparse has all rows.
+
+    >>> import dovetail as dt
+    >>> table = dt.ones((3, 2)).requires_grad_()
+    >>> opt = dt.optim.SparseAdam([table], lr=0.5)
+    >>> dt.nn.functional.embedding(dt.asarray([1, 1]), table, sparse=True).sum().backward()
+    >>> opt.step()
+    >>> [[round(v, 4) for v in row] for row in table.tolist()]
+    [[1.0, 1.0], [0.5, 0.5], [1.0, 1.0]]
+    """
+
+    def __init__(
+        self,
+        params: Parameters,
+        lr: float | dt.Tensor = 1e-3,
+        betas: Betas = (0.9, 0.999),
+        eps: float = 1e-8,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(params, lr, betas, eps, maximize=maximize)
+
+    def _check_rows(self, group: Group, g: dt.Tensor) -> None:
+        self._check_layout(g)
+
+    def _numbers(self, group: Group, step: float, kept: State) -> tuple[float, ...]:
+        *common, eps, rate, spread = super()._numbers(group, step, kept)
+        return (*common, eps * spread, rate, spread)  # eps is added before the correction
 
 
 class Adamax(_Moments):

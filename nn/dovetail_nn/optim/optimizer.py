@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Self, TypeAlias
 import dovetail as dt
 from dovetail.extend import is_capturing, read_each_call, uncaptured
 
-from .together import Bucket, updated
+from .together import Bucket, updated, updated_rows
 
 __all__ = ["Optimizer"]
 
@@ -246,13 +246,13 @@ class Optimizer:
                 if not kept:
                     with uncaptured():
                         kept = self.state[p] = self._begun(group, p)
-                if type(g) is not dt.Tensor:
-                    self._update_sparse(group, p, g, kept)
-                    continue
-                key = (i, kept["step"])
+                by_rows = type(g) is not dt.Tensor
+                if by_rows:
+                    self._check_rows(group, g)
+                key = (i, kept["step"], by_rows)
                 bucket = buckets.get(key)
                 if bucket is None:
-                    bucket = buckets[key] = Bucket(group, options)
+                    bucket = buckets[key] = Bucket(group, options, by_rows)
                 bucket.params.append(p)
                 bucket.grads.append(g)
                 bucket.kept.append([kept[n] for n in names])
@@ -260,23 +260,28 @@ class Optimizer:
             self._run_buckets([*buckets.values()])
 
     def _run_buckets(self, buckets: list[Bucket]) -> None:
-        plan = tuple([b.planned() for b in buckets])
-        tensors = [(b.params, b.grads, b.kept) for b in buckets]
         if not is_capturing():
-            numbers = [self._next(b)[1] for b in buckets]
-            self._run(plan, tensors, numbers)
+            dense = [b for b in buckets if not b.by_rows]
+            if dense:
+                plan = tuple([b.planned() for b in dense])
+                numbers = [self._next(b)[1] for b in dense]
+                self._run(plan, [b.tensors() for b in dense], numbers)
             for b in buckets:
+                if b.by_rows:  # as many rows as there are this time: nothing to keep prepared
+                    updated_rows(self.rule, b, self._next(b)[1])
                 self._advance(b)
             return
-        dt.evaluate(*[g for b in buckets for g in b.grads])
+        dt.evaluate(*[g if type(g) is dt.Tensor else g.values() for b in buckets for g in b.grads])
         counts = [len(self._next(b)[1]) for b in buckets]
         read = functools.partial(self._read, [b.without_tensors() for b in buckets])
         given = [*read_each_call(read, sum(counts))]
-        numbers = []
-        for n in counts:
-            numbers.append(tuple(given[:n]))
+        for b, n in zip(buckets, counts, strict=True):
+            numbers = tuple(given[:n])
             del given[:n]
-        updated(self.rule, plan, tensors, numbers)
+            if b.by_rows:
+                updated_rows(self.rule, b, numbers)
+            else:
+                updated(self.rule, [b.planned()], [b.tensors()], [numbers])
 
     def _next(self, b: Bucket) -> tuple[float, tuple[float, ...]]:
         """The count of steps of a bucket with the one that is due, and the numbers for that."""
@@ -326,11 +331,21 @@ class Optimizer:
         """The numbers that are kept, after one more step."""
         return {"step": kept["step"] + 1.0}
 
-    def _update_sparse(self, group: Group, p: dt.Tensor, g: dt.Tensor, kept: State) -> None:
+    def _check_rows(self, group: Group, g: Any) -> None:
+        """Raises: LayoutError for a gradient that is sparse, where it may not be, or that way."""
         raise dt.LayoutError(
-            f"{self._name}: a gradient has the layout {g.layout.name}; use optim.SGD or "
-            "optim.Adagrad, which go to its rows alone, or make it dense: p.grad.to_dense()"
+            f"{self._name}: a gradient has the layout {g.layout.name}; use optim.SGD, Adagrad or "
+            "SparseAdam, which go to its rows alone, or make it dense: p.grad.to_dense()"
         )
+
+    def _check_layout(self, g: Any) -> None:
+        """Raises: LayoutError for one that has no rows of a parameter."""
+        if g.layout is not dt.sparse_coo or g.indices().shape[0] != 1:
+            raise dt.LayoutError(
+                f"{self._name}: a gradient of layout {g.layout.name} with {g.ndim} axes; sparse "
+                "gradients are COO over rows, as embedding(sparse=True) gives them; else "
+                "p.grad.to_dense()"
+            )
 
     # --- its state
     def state_dict(self) -> dict[str, Any]:

@@ -89,20 +89,7 @@ class SGD(Optimizer):
         g = g + m * momentum if nesterov else m
         return p - g * rate, m
 
-    def _update_sparse(self, group: Group, p: dt.Tensor, g: dt.Tensor, kept: State) -> None:
+    def _check_rows(self, group: Group, g: dt.Tensor) -> None:
         if group["momentum"] != 0 or group["weight_decay"] != 0:
-            super()._update_sparse(group, p, g, kept)
-        at, values = rows_of(self._name, g)
-        rate = number(group["lr"]) * (-1 if group["maximize"] else 1)
-        p.detach().index_add_(0, at, values * -rate)
-
-
-def rows_of(name: str, g: Any) -> tuple[dt.Tensor, dt.Tensor]:
-    """Which rows of a parameter a sparse gradient has, and their values; each once."""
-    if g.layout is not dt.sparse_coo or g.indices().shape[0] != 1:
-        raise dt.LayoutError(
-            f"{name}: a gradient of layout {g.layout.name} with {g.ndim} axes; sparse gradients "
-            "are COO over rows, as embedding(sparse=True) gives them; else p.grad.to_dense()"
-        )
-    g = g.coalesce()
-    return g.indices()[0], g.values()
+            super()._check_rows(group, g)
+        self._check_layout(g)

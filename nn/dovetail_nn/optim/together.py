@@ -1,4 +1,8 @@
-"""The updates of all parameters, recorded first and then done in a few launches."""
+"""The updates of all parameters, recorded first and then done in a few launches.
+
+Those with sparse gradients have theirs row by row: what the rule says of a parameter, it says of
+the rows that are there, and the others are not read.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import dovetail as dt
-from dovetail.extend import write_together
+from dovetail.extend import is_capturing, write_together
 
 Tensors: TypeAlias = list[dt.Tensor]
 Rule: TypeAlias = Callable[..., Sequence[dt.Tensor]]
@@ -16,12 +20,15 @@ SMALL = 1 << 16  # elements above which a tensor has a launch to itself
 
 
 class Bucket:
-    """Parameters of one group that have had the same number of steps."""
+    """Parameters of one group that have had the same number of steps.
 
-    __slots__ = ("grads", "group", "kept", "options", "params")
+    `by_rows`: their gradients are sparse.
+    """
 
-    def __init__(self, group: dict[str, Any], options: Hashable) -> None:
-        self.group, self.options = group, options
+    __slots__ = ("by_rows", "grads", "group", "kept", "options", "params")
+
+    def __init__(self, group: dict[str, Any], options: Hashable, by_rows: bool) -> None:
+        self.group, self.options, self.by_rows = group, options, by_rows
         self.params: Tensors = []
         self.grads: Tensors = []
         self.kept: list[Tensors] = []
@@ -30,9 +37,13 @@ class Bucket:
         """What the rule depends on."""
         return self.options
 
+    def tensors(self) -> tuple[Tensors, Tensors, list[Tensors]]:
+        """Parameters, gradients, and what is kept of each."""
+        return self.params, self.grads, self.kept
+
     def without_tensors(self) -> Bucket:
         """The same, which holds no gradients."""
-        made = Bucket(self.group, self.options)
+        made = Bucket(self.group, self.options, self.by_rows)
         made.params = self.params
         return made
 
@@ -51,6 +62,40 @@ def updated(
                 targets += [p, *kept[i]]
                 values += rule(options, given, p, grads[i], *kept[i])
             write_together("step", targets, values)
+
+
+def updated_rows(rule: Rule, bucket: Bucket, numbers: Sequence[float]) -> None:
+    """Does a step of parameters with sparse gradients, by the rule with its numbers."""
+    for p, g, kept in zip(*bucket.tensors(), strict=True):
+        at, values = _rows_captured(g) if is_capturing() else _rows(g)
+        all_of_them = [p.detach(), *kept]
+        rows = [dt.take(x, at, axis=0) for x in all_of_them]
+        made = rule(bucket.options, numbers, rows[0], values, *rows[1:])
+        dt.evaluate(*made)
+        for x, new in zip(all_of_them, made, strict=True):
+            x[at] = new
+
+
+def _rows(g: Any) -> tuple[dt.Tensor, dt.Tensor]:
+    """Which rows a gradient has, each once, and their values."""
+    g = g.coalesce()
+    return g.indices()[0], g.values()
+
+
+def _rows_captured(g: Any) -> tuple[dt.Tensor, dt.Tensor]:
+    """The same, each as often as the gradient has it: with the sum of all its values each time.
+
+    How many rows there are once each would be read by the host.
+    """
+    at, values = g.indices()[0], g.values()
+    if g.is_coalesced():
+        return at, values
+    place = dt.empty((g.shape[0],), dtype=dt.int64, device=g.device)
+    place[at] = dt.arange(at.size, device=g.device)
+    one = dt.take(place, at)  # of each row's places
+    sums = dt.zeros_like(values)
+    sums.index_add_(0, one, values)
+    return at, dt.take(sums, one, axis=0)
 
 
 def _alike(params: Tensors, kept: list[Tensors]) -> Iterator[list[int]]:
