@@ -1,8 +1,8 @@
 """Networks beside PyTorch's: `python bench/networks.py`.
 
 The rows are in the files beside this one, networks_*.py. Contestants take turns, with two threads
-each, and results are freed each time. Times are the least of all rounds, and a ratio is another's
-time by ours: above 1 dovetail is faster.
+each, and results are freed each time. Times are medians of all rounds, and a ratio is the median of
+another's time by ours in the same round: above 1 dovetail is faster.
 """
 
 from __future__ import annotations

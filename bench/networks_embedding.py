@@ -19,6 +19,7 @@ Make = Callable[["np.ndarray[Any, Any]"], tuple[Any, Callable[[Any], Any]]]
 
 ROWS, WIDTH, LOOKUPS = 100_000, 64, 4096
 RATE, EPS = 0.01, 1e-10
+TURN = 0.02  # seconds: 20 steps, one after the other
 
 
 def _given() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
@@ -126,7 +127,7 @@ def rows() -> list[Row]:
 
     def row(name: str, make: Make) -> Row:
         name = f"embedding {said}, {name}"
-        return Row(name, lambda: _steps(make), {"torch": 2.0}, lambda _: _agree(make))
+        return Row(name, lambda: _steps(make), {"torch": 2.0}, lambda _: _agree(make), turn=TURN)
 
     return [
         Row(f"embedding {said}", _lookup, {}),

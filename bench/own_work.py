@@ -1,8 +1,9 @@
 """Kernels of one's own, transforms and sparse solvers: `python bench/own_work.py`.
 
-Contestants take turns, with two threads each, and results are freed each time. Times are the least
-of all rounds, and a ratio is another's time by ours: above 1 dovetail's new way is faster. Rows of
-other files beside this one, own_work_*.py, are measured with it.
+Contestants take turns, with two threads each, and results are freed each time. Times are medians
+of all rounds, and a ratio is the median of another's time by ours in the same round: above 1
+dovetail's new way is faster. Rows of other files beside this one, own_work_*.py, are measured with
+it.
 """
 
 from __future__ import annotations

@@ -94,5 +94,6 @@ def _agree(works: Mapping[str, Work]) -> None:
     want = works["torch"]()
     for name in (OURS, "captured"):
         for a, b in zip(works[name](), want, strict=True):
-            if not np.allclose(np.asarray(a), np.asarray(b), rtol=1e-3, atol=1e-5):
+            wanted = np.asarray(b)  # some elements are small sums of large terms
+            if not np.allclose(np.asarray(a), wanted, 1e-3, 1e-6 * np.abs(wanted).max()):
                 raise ArithmeticError(f"{name} computed something else than torch.func")

@@ -1,12 +1,14 @@
 """Rows that are timed in turns, and their table: what `own_work.py` and those beside it share.
 
-Contestants have two threads each, take turns, and results are freed each time. Times are the least
-of all rounds, and a ratio is another's time by ours: above 1 dovetail is faster.
+Contestants have two threads each, take turns, and results are freed each time. Times are medians
+of all rounds, and a ratio is the median of another's time by ours in the same round: above 1
+dovetail is faster.
 """
 
 from __future__ import annotations
 
 import gc
+import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -37,11 +39,17 @@ class Row:
     asked: Mapping[str, float]
     check: Callable[[Mapping[str, Work]], None] | None = None
     turn: float = SAMPLE
-    seconds: dict[str, float] = field(default_factory=dict)
+    rounds: dict[str, list[float]] = field(default_factory=dict)
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """What each contestant typically takes."""
+        return {name: statistics.median(times) for name, times in self.rounds.items()}
 
     def ratio(self, other: str) -> float:
         """The time of another contestant by ours."""
-        return self.seconds[other] / self.seconds[OURS]
+        pairs = zip(self.rounds[other], self.rounds[OURS], strict=True)
+        return statistics.median(theirs / ours for theirs, ours in pairs)
 
     def met(self) -> bool:
         """Whether all that is asked for is there."""
@@ -52,12 +60,12 @@ class Row:
 
 
 def measure(row: Row, rounds: int) -> None:
-    """Fills in the row's seconds."""
+    """Fills in the row's rounds."""
     peer("torch").set_num_threads(THREADS)
     works = row.make()
     if row.check is not None:
         row.check(works)
-    order, row.seconds = list(works), dict.fromkeys(works, float("inf"))
+    order, row.rounds = list(works), {name: [] for name in works}
     once = max(min(timed(work, 1) for _ in range(3)) for work in works.values())
     repeats = max(1, min(1000, int(row.turn / max(once, 1e-7))))
     gc.collect()
@@ -65,7 +73,7 @@ def measure(row: Row, rounds: int) -> None:
         for name in order[turn % len(order) :] + order[: turn % len(order)]:
             time.sleep(PAUSE)
             timed(works[name], 1)
-            row.seconds[name] = min(row.seconds[name], timed(works[name], repeats))
+            row.rounds[name].append(timed(works[name], repeats))
 
 
 def table(done: Sequence[Row]) -> list[list[str]]:

@@ -83,12 +83,14 @@ def normal_(
     `mean`, `std`: the mean and the standard deviation.
     Shapes: any.
     Dtypes: floats and complex.
-    Raises: DTypeError for integers and bool.
+    Raises: DTypeError for integers and bool; ArgumentError for a negative std.
 
     >>> import dovetail as dt
     >>> dt.nn.init.normal_(dt.empty((2, 3), device="reference")).shape
     (2, 3)
     """
+    if std < 0:
+        raise dt.ArgumentError(f"init.normal_: std is {std}; a standard deviation is not negative")
     with dt.no_grad():
         return tensor.normal_(mean, std, generator=generator)
 

@@ -143,3 +143,32 @@ def test_a_result_in_the_inputs_memory() -> None:
     out = F.relu(z * 1.0, inplace=True)
     out.sum().backward()  # what gradients need stays
     assert z.grad is not None and z.grad.tolist() == [0.0, 1.0]
+
+
+FLOATS_ALONE = [
+    "celu", "elu", "gelu", "hardshrink", "hardsigmoid", "hardswish", "leaky_relu", "logsigmoid",
+    "mish", "rrelu", "selu", "silu", "softplus", "softshrink", "softsign", "tanhshrink",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FLOATS_ALONE)
+def test_nonlinearities_of_integers(name: str) -> None:
+    """They would be cut off: gelu(2) would be 1."""
+    with pytest.raises(dt.DTypeError, match=f"{name}: takes floats, not int64"):
+        getattr(F, name)(ints(2))
+
+
+@pytest.mark.parametrize("name", [*FLOATS_ALONE, "relu", "relu6", "hardtanh"])
+def test_nonlinearities_of_lists(name: str) -> None:
+    with pytest.raises(dt.DTypeError, match="needs a tensor, not a list"):
+        getattr(F, name)([2.0])
+
+
+def test_integers_within_bounds() -> None:
+    assert [F.relu(ints(-1, 9)).tolist(), F.relu6(ints(-1, 9)).tolist()] == [[0, 9], [0, 6]]
+    assert F.threshold(ints(1, 3), 2, 0).dtype is dt.int64
+
+
+def test_a_negative_deviation() -> None:
+    with pytest.raises(dt.ArgumentError, match=r"normal_: std is -1"):
+        nn.init.normal_(x(3), std=-1.0)

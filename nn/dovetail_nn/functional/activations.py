@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import dovetail as dt
 
-from .precision import floats, narrow, wide
+from .precision import floats, narrow, tensors, wide
 
 __all__ = [
     "celu", "elu", "gelu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu",
@@ -44,6 +44,7 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     >>> dt.nn.functional.relu(dt.asarray([-1.0, 2.0], device="reference")).tolist()
     [0.0, 2.0]
     """
+    tensors("relu", input)
     return _given(input, dt.relu(input), inplace)
 
 
@@ -65,6 +66,7 @@ def hardtanh(
     >>> dt.nn.functional.hardtanh(dt.asarray([-2.0, 0.5, 2.0], device="reference")).tolist()
     [-1.0, 0.5, 1.0]
     """
+    tensors("hardtanh", input)
     if min_val > max_val:
         raise dt.ArgumentError(f"hardtanh: min_val {min_val} is above max_val {max_val}")
     return _given(input, _between(input, min_val, max_val), inplace)
@@ -88,13 +90,14 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """x / 6 + 1/2 between 0 and 1.
 
     Shapes: any; the result's is the input's.
-    Dtypes: real; the result has the input's, to which what is computed of integers is cast.
-    Raises: DTypeError for complex numbers.
+    Dtypes: floats; the result has the input's.
+    Raises: DTypeError for other than floats.
 
     >>> import dovetail as dt
     >>> dt.nn.functional.hardsigmoid(dt.asarray([-4.0, 0.0, 4.0], device="reference")).tolist()
     [0.0, 0.5, 1.0]
     """
+    floats("hardsigmoid", input)
     return _given(input, _between(wide(input) + 3.0, 0.0, 6.0) / 6.0, inplace)
 
 
@@ -102,13 +105,14 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """x times its `hardsigmoid`.
 
     Shapes: any; the result's is the input's.
-    Dtypes: real; the result has the input's, to which what is computed of integers is cast.
-    Raises: DTypeError for complex numbers.
+    Dtypes: floats; the result has the input's.
+    Raises: DTypeError for other than floats.
 
     >>> import dovetail as dt
     >>> dt.nn.functional.hardswish(dt.asarray([-4.0, 0.0, 4.0], device="reference")).tolist()
     [0.0, 0.0, 4.0]
     """
+    floats("hardswish", input)
     x = wide(input)
     inner = x * (x + 3.0) / 6.0
     return _given(input, dt.where(x <= -3.0, 0.0, dt.where(x >= 3.0, x, inner)), inplace)
@@ -118,13 +122,14 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     """The input where it is positive, else `negative_slope` times it.
 
     Shapes: any; the result's is the input's.
-    Dtypes: real; the result has the input's, to which what is computed of integers is cast.
-    Raises: DTypeError for complex numbers.
+    Dtypes: floats; the result has the input's.
+    Raises: DTypeError for other than floats.
 
     >>> import dovetail as dt
     >>> dt.nn.functional.leaky_relu(dt.asarray([-1.0, 2.0], device="reference"), 0.5).tolist()
     [-0.5, 2.0]
     """
+    floats("leaky_relu", input)
     return _given(input, dt.where(input > 0, input, input * negative_slope), inplace)
 
 
@@ -133,14 +138,15 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 
     Shapes: weight has one element, or one for each of input's second axis; the result's is the
     input's.
-    Dtypes: real; the result has that to which both are promoted.
-    Raises: ShapeError for another number of weights; DTypeError for complex numbers.
+    Dtypes: floats; the result has that to which both are promoted.
+    Raises: ShapeError for another number of weights; DTypeError for other than floats.
 
     >>> import dovetail as dt
     >>> x, w = dt.asarray([-1.0, 2.0], device="reference"), dt.asarray([0.5], device="reference")
     >>> dt.nn.functional.prelu(x, w).tolist()
     [-0.5, 2.0]
     """
+    floats("prelu", input, weight)
     if weight.size != 1:
         channels = input.shape[1] if input.ndim > 1 else 1
         if weight.ndim != 1 or weight.size != channels:
@@ -162,15 +168,15 @@ def rrelu(
 
     `lower`, `upper`: between which slopes are drawn, evenly, by `dt.random`.
     Shapes: any; the result's is the input's.
-    Dtypes: real; the result has the input's, to which what is computed of integers is cast.
-    Raises: ArgumentError where lower > upper; DTypeError for complex numbers, and for integers
-    while training.
+    Dtypes: floats; the result has the input's.
+    Raises: ArgumentError where lower > upper; DTypeError for other than floats.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([-1.0, 2.0], device="reference")
     >>> dt.nn.functional.rrelu(x, 0.25, 0.75).tolist()
     [-0.5, 2.0]
     """
+    floats("rrelu", input)
     if lower > upper:
         raise dt.ArgumentError(f"rrelu: lower {lower} is above upper {upper}")
     if not training:
@@ -186,13 +192,14 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
     `alpha`: minus what the result goes to far below 0.
     Shapes: any; the result's is the input's.
-    Dtypes: real; the result has the input's, to which what is computed of integers is cast.
-    Raises: DTypeError for complex numbers.
+    Dtypes: floats; the result has the input's.
+    Raises: DTypeError for other than floats.
 
     >>> import dovetail as dt
     >>> dt.nn.functional.elu(dt.asarray([0.0, 2.0], device="reference")).tolist()
     [0.0, 2.0]
     """
+    floats("elu", input)
     x = wide(input)
     return _given(input, dt.where(x > 0, x, dt.expm1(dt.minimum(x, 0.0)) * alpha), inplace)
 
@@ -202,13 +209,14 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
     `alpha`: minus what the result goes to far below 0; smaller is sharper.
     Shapes: any; the result's is the input's.
-    Dtypes: real; the result has the input's, to which what is computed of integers is cast.
-    Raises: ArgumentError for alpha = 0; DTypeError for complex numbers.
+    Dtypes: floats; the result has the input's.
+    Raises: ArgumentError for alpha = 0; DTypeError for other than floats.
 
     >>> import dovetail as dt
     >>> dt.nn.functional.celu(dt.asarray([0.0, 2.0], device="reference"), 2.0).tolist()
     [0.0, 2.0]
     """
+    floats("celu", input)
     if alpha == 0:
         raise dt.ArgumentError("celu: alpha divides, and is not 0")
     x = wide(input)
@@ -220,14 +228,15 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """`elu` times a scale, both chosen so that layers keep mean 0 and variance 1.
 
     Shapes: any; the result's is the input's.
-    Dtypes: real; the result has the input's, to which what is computed of integers is cast.
-    Raises: DTypeError for complex numbers.
+    Dtypes: floats; the result has the input's.
+    Raises: DTypeError for other than floats.
     Source: Klambauer, Unterthiner, Mayr, Hochreiter, "Self-normalizing neural networks", 2017.
 
     >>> import dovetail as dt
     >>> dt.nn.functional.selu(dt.zeros(1, device="reference")).tolist()
     [0.0]
     """
+    floats("selu", input)
     x = wide(input)
     below = dt.expm1(dt.minimum(x, 0.0)) * (SELU_ALPHA * SELU_SCALE)
     return _given(input, dt.where(x > 0, x * SELU_SCALE, below), inplace)
@@ -238,14 +247,15 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
 
     `approximate`: "none", or "tanh" for x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x**3))).
     Shapes: any; the result's is the input's.
-    Dtypes: real; the result has the input's, to which what is computed of integers is cast.
-    Raises: ArgumentError for another `approximate`; DTypeError for complex numbers.
+    Dtypes: floats; the result has the input's.
+    Raises: ArgumentError for another `approximate`; DTypeError for other than floats.
     Source: Hendrycks, Gimpel, "Gaussian error linear units", 2016.
 
     >>> import dovetail as dt
     >>> dt.nn.functional.gelu(dt.asarray([0.0, 10.0], device="reference")).tolist()
     [0.0, 10.0]
     """
+    floats("gelu", input)
     x = wide(input)
     if approximate == "none":
         part = dt.erf(x * math.sqrt(0.5))
@@ -260,13 +270,14 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """x * sigmoid(x).
 
     Shapes: any; the result's is the input's.
-    Dtypes: real; the result has the input's, to which what is computed of integers is cast.
-    Raises: DTypeError for complex numbers.
+    Dtypes: floats; the result has the input's.
+    Raises: DTypeError for other than floats.
 
     >>> import dovetail as dt
     >>> dt.nn.functional.silu(dt.zeros(1, device="reference")).tolist()
     [0.0]
     """
+    floats("silu", input)
     x = wide(input)
     return _given(input, x * dt.sigmoid(x), inplace)
 
@@ -275,14 +286,15 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """x * tanh(softplus(x)), by one exponential.
 
     Shapes: any; the result's is the input's.
-    Dtypes: real; the result has the input's, to which what is computed of integers is cast.
-    Raises: DTypeError for complex numbers.
+    Dtypes: floats; the result has the input's.
+    Raises: DTypeError for other than floats.
     Source: Misra, "Mish: a self regularized non-monotonic activation function", 2019.
 
     >>> import dovetail as dt
     >>> dt.nn.functional.mish(dt.zeros(1, device="reference")).tolist()
     [0.0]
     """
+    floats("mish", input)
     x = wide(input)
     e = dt.exp(dt.minimum(x, BEYOND))
     n = e * (e + 2.0)  # tanh(log(1 + e)) is n / (n + 2)
@@ -294,13 +306,14 @@ def softplus(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
 
     `beta`: how sharp the bend is.
     Shapes: any; the result's is the input's.
-    Dtypes: real; the result has the input's, to which what is computed of integers is cast.
-    Raises: DTypeError for complex numbers.
+    Dtypes: floats; the result has the input's.
+    Raises: DTypeError for other than floats.
 
     >>> import dovetail as dt
     >>> dt.nn.functional.softplus(dt.asarray([-200.0, 100.0], device="reference")).tolist()
     [0.0, 100.0]
     """
+    floats("softplus", input)
     x = wide(input)
     z = x * float(beta)
     above = min(float(threshold), 80.0)  # where the other is not 1 but its logarithm is the same
@@ -313,13 +326,14 @@ def logsigmoid(input: Tensor) -> Tensor:
     """log(sigmoid(x)), without overflow.
 
     Shapes: any; the result's is the input's.
-    Dtypes: real; the result has the input's, to which what is computed of integers is cast.
-    Raises: DTypeError for bool and complex numbers.
+    Dtypes: floats; the result has the input's.
+    Raises: DTypeError for other than floats.
 
     >>> import dovetail as dt
     >>> dt.nn.functional.logsigmoid(dt.asarray([-100.0], device="reference")).tolist()
     [-100.0]
     """
+    floats("logsigmoid", input)
     x = wide(input)
     return narrow(-dt.logaddexp(-x, dt.zeros((), dtype=x.dtype, device=x.device)), input)
 
@@ -328,13 +342,14 @@ def softsign(input: Tensor) -> Tensor:
     """x / (1 + |x|).
 
     Shapes: any; the result's is the input's.
-    Dtypes: numbers; the result has the input's, to which what is computed of integers is cast.
-    Raises: DTypeError for bool.
+    Dtypes: floats; the result has the input's.
+    Raises: DTypeError for other than floats.
 
     >>> import dovetail as dt
     >>> dt.nn.functional.softsign(dt.asarray([1.0, -1.0], device="reference")).tolist()
     [0.5, -0.5]
     """
+    floats("softsign", input)
     x = wide(input)
     return narrow(x / (dt.abs(x) + 1.0), input)
 
@@ -343,13 +358,14 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """The input, nearer to 0 by `lambd`, but not beyond.
 
     Shapes: any; the result's is the input's.
-    Dtypes: real; floats stay what they are, of integers comes the default float.
-    Raises: ArgumentError for a negative lambd; DTypeError for complex numbers.
+    Dtypes: floats; the result has the input's.
+    Raises: ArgumentError for a negative lambd; DTypeError for other than floats.
 
     >>> import dovetail as dt
     >>> dt.nn.functional.softshrink(dt.asarray([-2.0, 0.2, 2.0], device="reference")).tolist()
     [-1.5, 0.0, 1.5]
     """
+    floats("softshrink", input)
     if lambd < 0:
         raise dt.ArgumentError(f"softshrink: lambd is not negative, as {lambd} is")
     x = input
@@ -360,13 +376,14 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """The input where it is farther from 0 than `lambd`, else 0.
 
     Shapes: any; the result's is the input's.
-    Dtypes: real; floats stay what they are, of integers comes the default float.
-    Raises: DTypeError for complex numbers.
+    Dtypes: floats; the result has the input's.
+    Raises: DTypeError for other than floats.
 
     >>> import dovetail as dt
     >>> dt.nn.functional.hardshrink(dt.asarray([-2.0, 0.2, 2.0], device="reference")).tolist()
     [-2.0, 0.0, 2.0]
     """
+    floats("hardshrink", input)
     return dt.where((input >= -lambd) & (input <= lambd), 0.0, input)
 
 
@@ -374,13 +391,14 @@ def tanhshrink(input: Tensor) -> Tensor:
     """x - tanh(x).
 
     Shapes: any; the result's is the input's.
-    Dtypes: all; the result has the input's, to which what is computed of integers is cast.
-    Raises: nothing of its own.
+    Dtypes: floats; the result has the input's.
+    Raises: DTypeError for other than floats.
 
     >>> import dovetail as dt
     >>> dt.nn.functional.tanhshrink(dt.zeros(1, device="reference")).tolist()
     [0.0]
     """
+    floats("tanhshrink", input)
     x = wide(input)
     return narrow(x - dt.tanh(x), input)
 
@@ -396,6 +414,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     >>> dt.nn.functional.threshold(dt.asarray([1.0, 3.0], device="reference"), 2.0, 9.0).tolist()
     [9.0, 3.0]
     """
+    tensors("threshold", input)
     return _given(input, dt.where(input <= threshold, value, input), inplace)
 
 

@@ -31,11 +31,17 @@ def narrow(y: Tensor, x: Tensor) -> Tensor:
     return y if y.dtype is x.dtype else y.astype(x.dtype)
 
 
-def floats(op: str, *tensors: Tensor) -> None:
-    """Raises: DTypeError for what is no tensor of floats."""
-    for x in tensors:
+def tensors(op: str, *given: object) -> None:
+    """Raises: DTypeError for what is no tensor."""
+    for x in given:
         if not isinstance(x, dt.Tensor):
             raise dt.DTypeError(f"{op}: needs a tensor, not a {type(x).__name__}; see dt.asarray")
+
+
+def floats(op: str, *given: Tensor) -> None:
+    """Raises: DTypeError for what is no tensor of floats."""
+    tensors(op, *given)
+    for x in given:
         if x.dtype.kind != "f":
             raise dt.DTypeError(
                 f"{op}: takes floats, not {x.dtype.name}{list(x.shape)}; see x.astype(dt.float32)"

@@ -9,6 +9,7 @@ from .adam import AdamW as AdamW
 from .adam import Adamax as Adamax
 from .adam import NAdam as NAdam
 from .adam import RAdam as RAdam
+from .adam import SparseAdam as SparseAdam
 from .lbfgs import LBFGS as LBFGS
 from .optimizer import Optimizer as Optimizer
 from .sgd import SGD as SGD
