@@ -271,17 +271,17 @@ class Optimizer:
                     updated_rows(self.rule, b, self._next(b)[1])
                 self._advance(b)
             return
-        dt.evaluate(*[g if type(g) is dt.Tensor else g.values() for b in buckets for g in b.grads])
+        dt.evaluate(*[v for b in buckets for v in b.values()])
         counts = [len(self._next(b)[1]) for b in buckets]
         read = functools.partial(self._read, [b.without_tensors() for b in buckets])
         given = [*read_each_call(read, sum(counts))]
         for b, n in zip(buckets, counts, strict=True):
-            numbers = tuple(given[:n])
+            mine = tuple(given[:n])
             del given[:n]
             if b.by_rows:
-                updated_rows(self.rule, b, numbers)
+                updated_rows(self.rule, b, mine)
             else:
-                updated(self.rule, [b.planned()], [b.tensors()], [numbers])
+                updated(self.rule, [b.planned()], [b.tensors()], [mine])
 
     def _next(self, b: Bucket) -> tuple[float, tuple[float, ...]]:
         """The count of steps of a bucket with the one that is due, and the numbers for that."""

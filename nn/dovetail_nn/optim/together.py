@@ -30,16 +30,20 @@ class Bucket:
     def __init__(self, group: dict[str, Any], options: Hashable, by_rows: bool) -> None:
         self.group, self.options, self.by_rows = group, options, by_rows
         self.params: Tensors = []
-        self.grads: Tensors = []
+        self.grads: list[Any] = []
         self.kept: list[Tensors] = []
 
     def planned(self) -> Hashable:
         """What the rule depends on."""
         return self.options
 
-    def tensors(self) -> tuple[Tensors, Tensors, list[Tensors]]:
+    def tensors(self) -> tuple[Tensors, list[Any], list[Tensors]]:
         """Parameters, gradients, and what is kept of each."""
         return self.params, self.grads, self.kept
+
+    def values(self) -> Tensors:
+        """What the gradients consist of."""
+        return [g.values() for g in self.grads] if self.by_rows else self.grads
 
     def without_tensors(self) -> Bucket:
         """The same, which holds no gradients."""
