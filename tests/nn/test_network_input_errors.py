@@ -164,6 +164,19 @@ def test_nonlinearities_of_lists(name: str) -> None:
         getattr(F, name)([2.0])
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: F.linear([1.0], x(2, 1)), lambda: F.bilinear([1.0], x(1), x(1, 1, 1)),
+        lambda: F.one_hot([1]), lambda: nn.GRUCell(1, 2)([1.0]),
+        lambda: nn.MultiheadAttention(2, 1)([1.0], x(1, 2), x(1, 2)),
+    ],
+)  # fmt: skip
+def test_lists_into_layers(call: Callable[[], object]) -> None:
+    with pytest.raises(dt.DTypeError, match="needs a tensor, not a list"):
+        call()
+
+
 def test_integers_within_bounds() -> None:
     assert [F.relu(ints(-1, 9)).tolist(), F.relu6(ints(-1, 9)).tolist()] == [[0, 9], [0, 6]]
     assert F.threshold(ints(1, 3), 2, 0).dtype is dt.int64

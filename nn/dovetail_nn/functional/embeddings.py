@@ -8,7 +8,7 @@ import dovetail as dt
 from dovetail.extend import in_range, read_at
 
 from .along_axis import length
-from .precision import floats, narrow, wide
+from .precision import floats, narrow, tensors, wide
 
 __all__ = ["embedding", "embedding_bag", "one_hot"]
 
@@ -255,6 +255,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     >>> dt.nn.functional.one_hot(dt.asarray([1, 0], device="reference")).tolist()
     [[0, 1], [1, 0]]
     """
+    tensors("one_hot", tensor)
     if tensor.dtype.kind not in "iu":
         raise dt.DTypeError(f"one_hot: classes are integers, not {tensor.dtype.name}")
     if num_classes == -1:

@@ -9,6 +9,7 @@ import dovetail as dt
 
 from .attention import scaled_dot_product_attention
 from .dropouts import dropout
+from .precision import tensors
 
 __all__ = ["multi_head_attention_forward"]
 
@@ -54,6 +55,7 @@ def multi_head_attention_forward(
     >>> out.shape, weights.shape
     ((3, 1, 2), (1, 3, 3))
     """
+    tensors("multi_head_attention_forward", query, key, value)
     alone = query.ndim == 2
     _require_fitting(query, key, value, embed_dim_to_check, num_heads)
     projected = _projected(

@@ -6,6 +6,8 @@ from typing import TypeAlias
 
 import dovetail as dt
 
+from .precision import tensors
+
 __all__ = ["bilinear", "linear"]
 
 Tensor: TypeAlias = dt.Tensor
@@ -23,6 +25,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     >>> dt.nn.functional.linear(x, w).shape
     (2, 4)
     """
+    tensors("linear", input, weight)
     if weight.ndim not in (1, 2) or input.ndim == 0 or input.shape[-1] != weight.shape[-1]:
         raise dt.ShapeError(
             f"linear: an input of shape {input.shape} has {_last(input)} features, and the weight "
@@ -57,6 +60,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     >>> dt.nn.functional.bilinear(x, dt.ones((5, 2), device="reference"), w).shape
     (5, 4)
     """
+    tensors("bilinear", input1, input2, weight)
     lead = input1.shape[:-1]
     given = (*input1.shape[-1:], *input2.shape[-1:])
     if weight.ndim != 3 or given != weight.shape[1:] or lead != input2.shape[:-1]:

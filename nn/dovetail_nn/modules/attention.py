@@ -8,6 +8,7 @@ import dovetail as dt
 
 from .. import init
 from ..functional.multi_head import multi_head_attention_forward
+from ..functional.precision import tensors
 from .linear import Linear
 from .module import Module
 from .parameter import Parameter
@@ -99,6 +100,7 @@ class MultiheadAttention(Module):
         Masks are bool, True where a key is *not* seen, or floats that are added to scores.
         `is_causal`: query i sees keys up to i; `attn_mask` may be left out then.
         """
+        tensors(type(self).__name__, query, key, value)
         turned = self.batch_first and query.ndim == 3
         given = [query, key, value]
         if turned:

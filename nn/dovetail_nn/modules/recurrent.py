@@ -11,6 +11,7 @@ import dovetail as dt
 from .. import init
 from ..functional import recurrent as steps
 from ..functional.dropouts import dropout as dropped
+from ..functional.precision import tensors
 from ..utils.rnn import PackedSequence
 from .module import Module
 from .parameter import Parameter
@@ -370,6 +371,7 @@ class RNNCellBase(Module):
 
     def _stepped(self, mode: str, x: Tensor, hx: tuple[Tensor, ...] | None) -> tuple[Tensor, ...]:
         name = type(self).__name__
+        tensors(name, x)
         if x.ndim not in (1, 2):
             raise dt.ShapeError(
                 f"{name}: input of shape {x.shape}: give (batch, features), or (features,)"
