@@ -37,6 +37,7 @@ OFFERS: dict[str, str] = {
     "autograd": "enable_grad grad inference_mode is_grad_enabled is_inference_mode_enabled no_grad "
     "set_grad_enabled",
     "backend.streams": "",
+    "backend.threads": "",
     "device": "",
     "dtypes": "",
     "errors": "",
@@ -209,6 +210,7 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
             "device": "",
             "plugins.registry": "plugins",
             "backend.streams": "",
+            "backend.threads": "",
             "functions.transfer": "",
             "layout": "",
         },

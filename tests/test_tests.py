@@ -147,6 +147,7 @@ WAIT = {
     "test_diskcache.test_two_writers_and_a_kill_leave_only_whole_files",
     "test_launch.wait_for_sleepers",
     "test_launch.test_workers_may_run_on_every_core_after_they_were_kept_off_one",
+    "test_launch.test_whoever_waited_long_for_a_helper_is_alone_for_a_while",
 }
 
 

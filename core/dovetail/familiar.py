@@ -296,8 +296,6 @@ ELSEWHERE = {  # what there is no function for, and what to write
     "index_exp": "np.s_",
     "apply_along_axis": "np.apply_along_axis(f, axis, x), which takes tensors",
     "apply_over_axes": "np.apply_over_axes(f, x, axes), which takes tensors",
-    "set_num_threads": "the variable DOVETAIL_CPU_THREADS; see docs/environment.md",
-    "get_num_threads": "the variable DOVETAIL_CPU_THREADS; see docs/environment.md",
     "version": "dt.__version__",
     "typename": "x.dtype",
     "euler_gamma": "np.euler_gamma",

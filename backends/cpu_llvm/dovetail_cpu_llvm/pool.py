@@ -10,6 +10,11 @@ when many of them have followed each other. There is one job at a time: a second
 launches meanwhile does its own work alone. Tiles are independent, so no result depends on who takes
 them.
 
+On a machine that is busy with other work a helper may lose its core in the middle of a tile, and
+the launching thread waits for as long as the others' turn is. Whoever has waited so computes alone
+for `ALONE_FOR` times as long: what is lost to such waiting is a small part of the time, and two
+threads are hardly slower than one, however busy the machine.
+
 Each thread begins with a range of its own, the same one every time, so that what it wrote before is
 in its core's cache when it comes to it again; who has done that goes on with what others have left.
 """
@@ -29,6 +34,7 @@ GENERATION, SLEEPERS, BUSY, INSIDE = 0, 16, 32, 48
 OPEN, FUNCTION, ARGUMENTS, TILES, WORKERS, THREADS = 80, 81, 82, 83, 84, 85
 MUTEX, CONDITION, LAUNCHER, CORES, REST, NEXT = 96, 112, 128, 129, 145, 160
 LAST, OWED = 86, 87  # of launches that nobody was woken for: when, in ns, and their operations
+UNTIL = 88  # when launches are shared again, in ns; 0: they are
 
 MOST = 1024  # threads: more cores than `sched_setaffinity` is asked about here
 SIZE = NEXT + 16 * MOST  # NEXT: of each range, the tile that is taken next; beside it:
@@ -37,13 +43,16 @@ SHARE = 1_000_000  # scalar operations of a launch that sleepers are woken for
 OWED_MOST = 10_000_000  # or of launches that follow each other within ...
 SOON = 100_000  # ns
 SPINS = 14_000  # about 0.2 ms before a worker sleeps: longer than Python takes between two launches
+PATIENCE = 3_500  # about 50 us before the launching thread gives way to others
+ALONE_FOR = 16  # times as long as the launching thread has waited
+FAIR = 8  # a launch may take so many times as long as the wait for its last tiles
 
 STATE = {
     "generation": GENERATION, "sleepers": SLEEPERS, "busy": BUSY, "inside": INSIDE, "next": NEXT,
     "open": OPEN, "function": FUNCTION, "arguments": ARGUMENTS, "tiles": TILES, "workers": WORKERS,
     "threads": THREADS, "mutex": MUTEX, "condition": CONDITION, "launcher": LAUNCHER,
     "cores": CORES, "rest": REST, "thread": THREAD, "moved": MOVED,
-    "last": LAST, "owed": OWED,
+    "last": LAST, "owed": OWED, "until": UNTIL,
 }  # fmt: skip
 # Where all of it is, for each function: LLVM drops what is not used.
 POINTERS = "\n".join(f"  %{n}p = getelementptr i64, ptr %state, i64 {k}" for n, k in STATE.items())
@@ -229,9 +238,8 @@ out:
   br label %watch
 }}
 
-; Whether this small launch and those before it would have been worth a wake-up.
-define internal i1 @worth(ptr %state, i64 %operations) noinline {{
-{POINTERS}
+; The time, in ns.
+define internal i64 @now() noinline {{
   %time = alloca [2 x i64]
   call i32 @clock_gettime(i32 CLOCK, ptr %time)
   %seconds = load i64, ptr %time
@@ -239,6 +247,47 @@ define internal i1 @worth(ptr %state, i64 %operations) noinline {{
   %rest2 = load i64, ptr %restp2
   %whole = mul i64 %seconds, 1000000000
   %now = add i64 %whole, %rest2
+  ret i64 %now
+}}
+
+; Whether launches are shared again, after one that had to be waited for.
+define internal i1 @again(ptr %state, i64 %until) noinline {{
+{POINTERS}
+  %now = call i64 @now()
+  %over = icmp uge i64 %now, %until
+  br i1 %over, label %clear, label %left
+clear:
+  store atomic i64 0, ptr %untilp monotonic, align 8
+  ret i1 true
+left:
+  ret i1 false
+}}
+
+; Notes that the launching thread waited from `idle` on for a launch that was begun at `begun` (0:
+; a small one): unless the launch was so long that its last tiles may take that.
+define internal void @waited(ptr %state, i64 %begun, i64 %idle) noinline {{
+{POINTERS}
+  %now = call i64 @now()
+  %wait = sub i64 %now, %idle
+  %whole = sub i64 %now, %begun
+  %part = udiv i64 %whole, {FAIR}
+  %timed = icmp ne i64 %begun, 0
+  %short = icmp ult i64 %wait, %part
+  %fair = and i1 %timed, %short
+  br i1 %fair, label %done, label %note
+note:
+  %long = mul i64 %wait, {ALONE_FOR}
+  %until = add i64 %now, %long
+  store atomic i64 %until, ptr %untilp monotonic, align 8
+  br label %done
+done:
+  ret void
+}}
+
+; Whether this small launch and those before it would have been worth a wake-up.
+define internal i1 @worth(ptr %state, i64 %operations) noinline {{
+{POINTERS}
+  %now = call i64 @now()
   %last = load atomic i64, ptr %lastp monotonic, align 8
   store atomic i64 %now, ptr %lastp monotonic, align 8
   %owed = load atomic i64, ptr %owedp monotonic, align 8
@@ -257,7 +306,14 @@ entry:
 {POINTERS}
   %workers = load atomic i64, ptr %workersp monotonic, align 8
   %none = icmp eq i64 %workers, 0
-  br i1 %none, label %alone, label %size
+  br i1 %none, label %alone, label %calm
+calm:
+  %until = load atomic i64, ptr %untilp monotonic, align 8
+  %shares = icmp eq i64 %until, 0
+  br i1 %shares, label %size, label %ask
+ask:
+  %over = call i1 @again(ptr %state, i64 %until)
+  br i1 %over, label %size, label %alone
 size:
   %large = icmp uge i64 %operations, {SHARE}
   br i1 %large, label %try, label %small
@@ -278,6 +334,12 @@ alone:
   ret void
 publish:
   WHERE
+  br i1 %large, label %clock, label %fill
+clock:
+  %start = call i64 @now()
+  br label %fill
+fill:
+  %begun = phi i64 [ 0, %publish ], [ %start, %clock ]
   store ptr %function, ptr %functionp
   store ptr %arguments, ptr %argumentsp
   store i64 %tiles, ptr %tilesp
@@ -287,7 +349,7 @@ publish:
   %range = udiv i64 %up, %threads
   br label %deal
 deal:
-  %i = phi i64 [ 0, %publish ], [ %i1, %deal ]
+  %i = phi i64 [ 0, %fill ], [ %i1, %deal ]
   %first = mul i64 %i, %range
   %slot = shl i64 %i, 4
   %place = getelementptr i64, ptr %nextp, i64 %slot
@@ -314,18 +376,26 @@ work:
   store atomic i64 0, ptr %openp seq_cst, align 8
   br label %spin
 spin:
-  %spins = phi i64 [ 0, %work ], [ %spins1, %busy ], [ 0, %yield ]
+  %spins = phi i64 [ 0, %work ], [ %spins1, %busy ]
   %inside = load atomic i64, ptr %insidep seq_cst, align 8
   %alldone = icmp eq i64 %inside, 0
   br i1 %alldone, label %done, label %busy
 busy:
   PAUSE
   %spins1 = add i64 %spins, 1
-  %long = icmp ugt i64 %spins1, {SPINS}
-  br i1 %long, label %yield, label %spin
+  %long = icmp ugt i64 %spins1, {PATIENCE}
+  br i1 %long, label %idle, label %spin
+idle:
+  %idle0 = call i64 @now()
+  br label %yield
 yield:
   call i32 @sched_yield()
-  br label %spin
+  %still = load atomic i64, ptr %insidep seq_cst, align 8
+  %gone = icmp eq i64 %still, 0
+  br i1 %gone, label %late, label %yield
+late:
+  call void @waited(ptr %state, i64 %begun, i64 %idle0)
+  br label %done
 done:
   store atomic i64 0, ptr %busyp release, align 8
   ret void

@@ -19,7 +19,18 @@ from dovetail.errors import ArgumentError, CompileError, InternalError
 from dovetail.loops.builder import Kernel, KernelBuilder
 from dovetail.loops.language import Store, Value, fold_loop, load, reduce_loop, where
 from dovetail_cpu_llvm import plugin
-from dovetail_cpu_llvm.pool import LAST, MOVED, OWED, OWED_MOST, PLACED, SLEEPERS, THREAD
+from dovetail_cpu_llvm.pool import (
+    GENERATION,
+    INSIDE,
+    LAST,
+    MOVED,
+    OWED,
+    OWED_MOST,
+    PLACED,
+    SLEEPERS,
+    THREAD,
+    UNTIL,
+)  # fmt: skip
 
 Array = Any
 
@@ -310,6 +321,29 @@ def test_small_launches_wake_nobody_until_many_followed_each_other(fresh: Any) -
                 break
         woken.append(fields[SLEEPERS] < 3)
     assert any(woken), "many launches in a row never woke anybody"
+
+
+def test_whoever_waited_long_for_a_helper_is_alone_for_a_while(fresh: Any) -> None:
+    program, x = fresh.compile(row_sums()), np.ones((3000, 1000), "f4")
+    run_large(fresh, program, x)
+    fields = fresh._launcher.pool._fields
+    fields[UNTIL] = 0  # the machine may be busy
+    fields[INSIDE] += 1  # a helper that has lost its core within a tile
+    waiting = threading.Thread(target=run_large, args=(fresh, program, x))
+    begun = time.monotonic_ns()
+    waiting.start()
+    time.sleep(0.05)
+    fields[INSIDE] -= 1
+    waiting.join()
+    waited = time.monotonic_ns() - begun
+    left = fields[UNTIL] - time.monotonic_ns()
+    assert 0.3e9 < left < 16 * waited
+    shared = fields[GENERATION]
+    assert run_large(fresh, program, x).sum() == 3_000_000
+    assert fields[GENERATION] == shared, "work was shared again at once"
+    fields[UNTIL] = time.monotonic_ns()
+    assert run_large(fresh, program, x).sum() == 3_000_000
+    assert fields[GENERATION] == shared + 1, "work is never shared again"
 
 
 @pytest.mark.skipif(not PLACED, reason="threads are not told apart by core here")

@@ -1,0 +1,59 @@
+"""How many threads share the work of a device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import dovetail as dt
+import numpy as np
+import pytest
+from installed import INSTALLED
+
+
+@pytest.fixture
+def threads() -> Iterator[int]:
+    before = dt.get_num_threads("cpu")
+    yield before
+    dt.set_num_threads(before, "cpu")
+
+
+needs_cpu = pytest.mark.skipif("cpu" not in INSTALLED, reason="threads are the device cpu's")
+
+
+@needs_cpu
+@pytest.mark.parametrize("default", ["cpu", "reference"])
+def test_they_are_set_whatever_the_default_device(threads: int, default: str) -> None:
+    before = dt.default_device()
+    dt.set_default_device(default)
+    try:
+        dt.set_num_threads(3)
+        assert dt.get_num_threads() == dt.get_num_threads("cpu") == 3
+    finally:
+        dt.set_default_device(before)
+
+
+@needs_cpu
+def test_no_result_depends_on_them(threads: int) -> None:
+    x = dt.asarray(np.random.default_rng(0).standard_normal(300_000), device="cpu")
+    found = []
+    for n in (1, 2, 5):
+        dt.set_num_threads(n, "cpu")
+        found.append(dt.sum(dt.exp(x)).item())
+    assert found[0] == found[1] == found[2]
+
+
+def test_a_device_without_threads() -> None:
+    assert dt.get_num_threads("reference") == 1
+    with pytest.raises(dt.ArgumentError, match=r"set_num_threads: reference\S* has no threads"):
+        dt.set_num_threads(2, "reference")
+
+
+@pytest.mark.parametrize("n", [0, -1])
+def test_too_few(n: int) -> None:
+    with pytest.raises(dt.ArgumentError, match=f"num is at least 1, not {n}"):
+        dt.set_num_threads(n)
+
+
+def test_no_number() -> None:
+    with pytest.raises(dt.ArgumentTypeError, match="num"):
+        dt.set_num_threads("two")  # type: ignore[arg-type]  # that is the test
