@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from installed import INSTALLED
 
 PACKAGES = {"cpu": "dovetail_cpu_llvm", "opencl": "dovetail_opencl", "reference": "dovetail"}
 
@@ -137,4 +138,48 @@ def test_a_finaliser_may_compute_while_python_ends(name: str, what: str, tmp_pat
     more = ", 7.0, 7.0, 7.0, 7.0, 196.0, 12.0, 12.0, 12.0, 12.0, 0.0" if what == "any" else ""
     said = sorted(done.stdout.splitlines())
     assert said[what == "known" :] == [f"1 [28.0{more}]", f"2 [28.0{more}]"], done.stderr
+    assert done.stderr == ""
+
+
+KERNELS_LAST = """
+import sys
+import dovetail as dt
+
+@dt.kernel
+def swapped(out: dt.Out, x: dt.In):
+    for i in dt.grid(x.shape[0]):
+        a = 0.0
+        b = 1.0
+        for j in range(x.shape[0]):
+            a, b = b, a
+        out[i] = a
+
+@dt.kernel
+def chosen(out: dt.Out, x: dt.In):
+    for i in dt.grid(x.shape[0]):
+        a = 0.0
+        b = 1.0
+        for j in range(x.shape[0]):
+            if x[j] > 0:
+                a = b
+                b = 2.0
+            else:
+                a = 1.0
+        out[i] = a + b
+
+for k in (swapped, chosen):
+    for d in sys.argv[1:]:
+        out = dt.zeros(4, device=d)
+        k(out, dt.ones(4, device=d))
+        print(out)
+"""
+
+
+def test_memory_that_ends_with_the_process_says_nothing(tmp_path: Path) -> None:
+    """What it is given back to may be gone by then."""
+    program = tmp_path / "program.py"
+    program.write_text(KERNELS_LAST)
+    names = [name for name in PACKAGES if name in INSTALLED]
+    done = subprocess.run([sys.executable, program, *names], capture_output=True, text=True)
+    assert done.returncode == 0
     assert done.stderr == ""

@@ -96,6 +96,43 @@ def products(c: dt.Out, a: dt.In, b: dt.In):
         c[i, j] = total
 
 
+@pytest.mark.parametrize("dtype", [dt.float32, dt.float64, dt.int32, dt.float16])
+def test_what_begins_as_a_constant_becomes_an_element(dtype: Any, device: dt.Device) -> None:
+    @dt.kernel
+    def sums(out: dt.Out, x: dt.In) -> None:
+        for i in dt.grid(x.shape[0]):
+            a = 0
+            b = 0
+            for k in range(x.shape[0]):
+                a = a + x[k]
+                b = b + 2
+            out[i] = a + b
+
+    x = dt.asarray([1, 2, 3], dtype=dtype, device=device)
+    out = dt.zeros(3, dtype=dtype, device=device)
+    sums(out, x)
+    assert out.tolist() == [12, 12, 12]
+
+
+@pytest.mark.parametrize("dtype", [dt.float32, dt.float64])
+def test_what_begins_as_a_float_becomes_an_element(dtype: Any, device: dt.Device) -> None:
+    """A dtype is equal to its NumPy code: float32 to "f", which is Python's floats here."""
+
+    @dt.kernel
+    def sums(out: dt.Out, x: dt.In) -> None:
+        for i in dt.grid(x.shape[0]):
+            a = 0.0
+            b = 1.0
+            for k in range(x.shape[0]):
+                a = a + x[k]
+                b = b * 2.0
+            out[i] = a + b
+
+    out = dt.zeros(3, dtype=dtype, device=device)
+    sums(out, dt.asarray([1, 2, 3], dtype=dtype, device=device))
+    assert out.tolist() == [14, 14, 14]
+
+
 def test_a_loop_carries_what_it_assigns(device: dt.Device) -> None:
     check(products, np.zeros((6, 4)), A, B)
     check(products, np.ones((6, 4)), A[:, :0], B[:0])  # no rounds

@@ -4,7 +4,11 @@ between it and what gives the memory back.
 
 cimport cython
 
+import sys
+
 from ..errors import of_this_process
+
+cdef object _is_ending = sys.is_finalizing  # no name of the module: these are gone at the end
 
 Handle = StreamHandle = Context = Deleter = object
 
@@ -48,7 +52,11 @@ cdef class DataPtr:
 
     def __dealloc__(self):
         if self.give_back is not None:
-            self.give_back()
+            try:
+                self.give_back()
+            except BaseException:
+                if not _is_ending():  # then what it is given back to may be gone
+                    raise
 
     def release(self):
         """Gives the memory back now.

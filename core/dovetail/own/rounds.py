@@ -22,6 +22,7 @@ from .values import (
     carried,
     entering,
     is_number,
+    is_same,
     joined,
     leaving,
 )
@@ -144,7 +145,7 @@ class Rounds(Functions):
                 found = {n: joined(kinds[n], after[n]) for n in names}
             except DovetailError as error:
                 raise self.source.explained(node, error) from None
-            if found == kinds:
+            if all(is_same(found[n], kinds[n]) for n in names):
                 break
             kinds = found
         else:

@@ -205,10 +205,15 @@ def carried(x: Number) -> Carried:
     return x.dtype if isinstance(x, Value) else kind_of(x)
 
 
+def is_same(a: Carried, b: Carried) -> bool:
+    """Whether two are one: a dtype equals its NumPy code, as float32 does "f"."""
+    return type(a) is type(b) and a == b
+
+
 def joined(a: Carried, x: Number) -> Carried:
     """As what it does where it may also become `x`. Raises: DTypeError."""
     b = carried(x)
-    if a == b and type(a) is type(b):
+    if is_same(a, b):
         return a
     if isinstance(a, str) and isinstance(b, str):
         return max(a, b, key=ORDER.index)
