@@ -12,7 +12,7 @@ from dovetail.commands.bench import respawned
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 MARK = "<!-- {name}: {side} -->"
-SECTIONS = ("sweep", "small work", "numeric surface", "own work", "networks")
+SECTIONS = ("plots", "sweep", "small work", "numeric surface", "own work", "networks")
 
 
 class Named(Protocol):

@@ -7,18 +7,16 @@ It is built in a copy that has a notebook and a page of no group besides, as oth
 from __future__ import annotations
 
 import json
-import os
 import posixpath
 import re
 import shutil
-import subprocess
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
 from places import TESTS
+from site_building import build
 
 pytest.importorskip("mkdocs")
 pytest.importorskip("material")
@@ -131,14 +129,6 @@ def reached(pages: Pages) -> set[str]:
         left += sorted(paths - found)
         found |= paths
     return found
-
-
-def build(tree: Path, site: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(site)],
-        cwd=tree, capture_output=True, text=True, timeout=250, check=False,
-        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
-    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
