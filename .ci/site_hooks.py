@@ -33,7 +33,8 @@ GROUPS: dict[str, str] = {
     "Gradients": "autograd transforms",
     "Networks": "layers training attention convolutions distributions onnx",
     "Kernels": "kernels kernels-of-loops adding-an-op adding-a-fusion-rule",
-    "Devices": "writing-a-backend conformance writing-a-layout adding-a-dtype writing-an-allocator",
+    "Devices": "writing-a-backend loop-language conformance writing-a-layout adding-a-dtype "
+    "writing-an-allocator",
     "Reference": "reference/*",
     "Project": "benchmarks project/* versions releasing",
 }
@@ -61,7 +62,8 @@ SPAN = re.compile(r"(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`)", re.DOTALL)
 LINK = re.compile(r"(?P<image>!?)\[(?P<text>(?:[^\[\]]|\[[^\]]*\])*)\]\((?P<target>[^()\s]+)\)")
 SESSION = re.compile(r"^```python\n(?=>>>)", re.MULTILINE)
 ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-CELL = re.compile(r"<td(?P<style>[^>]*)>(?P<text>[^<]{1,22})</td>")
+CELL = re.compile(r"<td(?P<style>[^>]*)>(?P<text>.*?)</td>", re.DOTALL)
+SHORT, LONG = 22, 60  # of a cell's text
 ALL_PAGES = "[All pages](README.md)\n\n"
 OUTPUT = "dovetail-output-{}"  # stands for HTML until the page has been made
 
@@ -165,8 +167,11 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
 
 
 def _kept(cell: re.Match[str]) -> str:
-    """A short cell of a table, which is not broken: the table scrolls where it is wide."""
-    return f"<td{cell['style']} data-short>{cell['text']}</td>"
+    """A cell of a table, marked: short ones are not broken, and long ones get room, on phones too,
+    where the table scrolls."""
+    size = len(html.unescape(re.sub("<[^>]*>", "", cell["text"])))
+    mark = " data-short" if 0 < size <= SHORT else " data-long" if size > LONG else ""
+    return f"<td{cell['style']}{mark}>{cell['text']}</td>"
 
 
 def outside_code(text: str, change: Callable[[str], str]) -> str:
