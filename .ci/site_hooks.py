@@ -268,4 +268,4 @@ def _output(output: Mapping[str, Any], shown: list[str]) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    return f"````text\n{ESCAPES.sub('', text).rstrip()}\n````\n{{: .notebook-printed }}"
+    return f"````{{ .text .notebook-printed }}\n{ESCAPES.sub('', text).rstrip()}\n````"

@@ -215,6 +215,7 @@ def test_a_notebook_is_a_page(pages: Pages, site: Path) -> None:
     text = (site / "tutorials" / "zz" / "index.html").read_text()
     assert "<table>\n\n<tr><td>**cell**</td></tr></table>" in text
     assert 'src="data:image/png;base64,iVBORw0KGgo="' in text
+    assert text.count('class="language-text notebook-printed highlight"') == 2
     plain = re.sub(r"<[^>]+>", "", text)
     assert "printed\n\n# here\n" in plain and "a value" in plain and "x[0](y.md)" in plain
     assert "dovetail-output" not in text and "\x1b" not in text
