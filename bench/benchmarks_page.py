@@ -12,7 +12,8 @@ from dovetail.commands.bench import respawned
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 MARK = "<!-- {name}: {side} -->"
-SECTIONS = ("sweep", "small work", "numeric surface", "own work", "networks")
+REDRAW = "the pictures of the page are drawn again by: python bench/plots.py"
+SECTIONS = ("plots", "sweep", "small work", "numeric surface", "own work", "networks")
 
 
 class Named(Protocol):
@@ -44,6 +45,7 @@ def measured(
     if asked.write:
         title = f"## {section[0].upper()}{section[1:]}"
         put(section, [title, "", about.strip(), "", *markdown(table(done))])
+        print(REDRAW)
     return 0
 
 

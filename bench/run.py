@@ -9,7 +9,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from benchmarks_page import PAGE, sections
+from benchmarks_page import PAGE, REDRAW, sections
 from dovetail.commands import bench
 from dovetail.commands.bench_cases import PEERS, all_cases
 from dovetail.commands.bench_sparse import sparse_cases
@@ -47,6 +47,7 @@ def main() -> int:
         asked.json.write_text(report.json())
     if asked.write:
         PAGE.write_text(report.markdown() + sections(PAGE.read_text()))
+        print(REDRAW)
     return int(any(r.met(report.copy_rate) is False for r in report.results))
 
 

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import dovetail as dt
 import numpy as np
-from benchmarks_page import aligned, markdown, put
+from benchmarks_page import REDRAW, aligned, markdown, put
 from dovetail.commands.bench import respawned, seconds_text, setting
 from dovetail.commands.bench_cases import THREADS, Array, Foreign, K, M, Work, count_text, peer
 from sweep_causes import EXPLAINED, cause_of
@@ -322,6 +322,7 @@ def main() -> int:
             print(f"{f.title}: {f.worst:.2f} of the faster peer, and nobody knows why")
     if asked.write:
         put("sweep", section(found, asked.peers, asked.least))
+        print(REDRAW)
     return 0
 
 

@@ -133,6 +133,11 @@ def test_the_report_as_table_page_and_json() -> None:
     assert json.loads(report.json())["results"][0]["seconds"]["numpy"] == 4e-3
 
 
+def test_a_bar_in_a_cell_does_not_end_it() -> None:
+    report = Report([result(Target("numpy|jax", 1.0), dovetail=2e-3)], 8e9, {"Python": "3"})
+    assert r"| >= 1 x numpy\|jax |" in report.markdown()
+
+
 @pytest.mark.parametrize(
     ("seconds", "text"), [(2.5, "2.5 s"), (0.0123, "12.3 ms"), (4.56e-6, "4.56 us"), (3e-9, "3 ns")]
 )

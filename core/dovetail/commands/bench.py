@@ -323,7 +323,8 @@ class Report:
         """As a page of `docs`."""
         headings, rows = self.cells()
         lines = [f"| {' | '.join(headings)} |", f"|---{'|---:' * (len(headings) - 1)}|"]
-        lines += [f"| {' | '.join(row)} |" for row in rows]
+        escaped = ([cell.replace("|", r"\|") for cell in row] for row in rows)
+        lines += [f"| {' | '.join(row)} |" for row in escaped]
         setting = ", ".join(f"{k} {v}" for k, v in self.setting.items())
         rate = f"{self.copy_rate / 1e9:.1f} GB/s"
         missing = sorted(

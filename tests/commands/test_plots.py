@@ -1,0 +1,90 @@
+"""`bench/plots.py`: its pictures are of the numbers that stand in docs/benchmarks.md."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+pytest.importorskip("matplotlib")
+AGAIN = "`python bench/plots.py` draws them again"
+
+
+@pytest.fixture
+def plots(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "bench"))
+    yield importlib.import_module("plots")
+    for name in ("plots", "benchmarks_page"):
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def page(plots):
+    return plots.PAGE.read_text()
+
+
+def test_the_pictures_are_of_the_tables(plots, page):
+    assert plots.stale(page) == [], AGAIN
+
+
+def test_another_number_is_seen(plots, page):
+    other = re.sub(r"(\| softmax, 32 x 32 (?:\|[^|]*){4}\|) [\d.]+ ", r"\1 77.25 ", page)
+    assert other != page and plots.stale(other) == ["small-work"]
+    assert ("softmax, 32 x 32", "numpy", 77.25) in plots.of_columns("Small work")(other)
+
+
+def test_all_pictures_are_linked_from_the_page_and_no_other_is_there(plots, page):
+    linked = re.findall(r"!\[[^\]]+\]\(pictures/([\w-]+)\.svg\)", page)
+    assert linked == [p.name for p in plots.ALL], AGAIN
+    assert sorted(linked) == sorted(p.stem for p in plots.PICTURES.iterdir())
+    assert "\n".join(plots.section()) in page, AGAIN
+
+
+def test_each_row_of_the_tables_is_drawn(plots, page):
+    rows = {
+        "small-work": plots.tables(page, "Small work")[0],
+        "numeric-surface": plots.tables(page, "Numeric surface")[0],
+        "networks": plots.tables(page, "Networks")[0],
+    }
+    for picture in plots.ALL:
+        text = "".join(ET.fromstring(picture.svg(page)).itertext())
+        assert picture.title in text and "currentColor" in picture.svg(page)
+        for row in rows.get(picture.name, []):
+            assert next(iter(row.values())).split(",")[0][:20] in text
+        names = {name for name, _, _ in picture.points(page)}
+        assert len(names) > 10 and all(ratio >= 0 for _, _, ratio in picture.points(page))
+
+
+def test_a_picture_is_the_same_each_time(plots, page):
+    one = plots.ALL[3]
+    assert one.svg(page) == one.svg(page)
+
+
+def test_tables_are_read_as_they_are_written(plots):
+    page = (
+        "| case | a |\n|---|---|\n| x | 1 x n\\|t |\n\n## One\n| a |\n|---|\n| 1 |\n\n"
+        "| b |\n|---|\n| 2 |\n\n## One more\n| c |\n|---|\n| 3 |\n"
+    )
+    assert plots.tables(page, "") == [[{"case": "x", "a": r"1 x n\|t"}]]
+    assert plots.tables(page, "One") == [[{"a": "1"}], [{"b": "2"}]]
+    assert plots.tables(page, "One more") == [[{"c": "3"}]]
+    with pytest.raises(ValueError, match="zip"):
+        plots.tables("| a |\n|---|\n| 1 | 2 |\n", "")
+
+
+def test_times_and_peers_are_read(plots):
+    assert plots.seconds("4.5 us") == pytest.approx(4.5e-6) and plots.seconds("2 s") == 2.0
+    with pytest.raises(ValueError, match="'fast' is no time"):
+        plots.seconds("fast")
+    page = (
+        "## Own work\n| work | beside | ratio |\n|---|---|---|\n"
+        "| f | captured 59.1 us, torch by hand 425 us | 0.15, 1.07 |\n| g |  |  |\n"
+    )
+    assert plots.of_lists("Own work")(page) == [
+        ("f", "captured", 0.15), ("f", "torch by hand", 1.07),
+    ]  # fmt: skip
