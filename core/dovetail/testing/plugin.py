@@ -55,7 +55,10 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(f"--dovetail-device={name}: {error}") from error
     config.stash[OPENED] = opened
     record = registry.probe(opened.device.type)
-    gaps: Mapping[str, str] = registry.call(record, "dovetail_conformance") or {}
+    try:
+        gaps: Mapping[str, str] = registry.texts(record, "dovetail_conformance")
+    except DovetailError as error:
+        raise pytest.UsageError(str(error)) from error
     layout = config.getoption("--dovetail-layout")
     if layout:
         judged = config.stash[LAYOUT] = _subject(layout)
