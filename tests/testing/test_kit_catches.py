@@ -21,6 +21,7 @@ BACKENDS = (
     *lies.MORE_LIES,
     lies.Honest,
     lies.Late,
+    lies.Compiles,
     lies.DeclaresItsGap,
     lies.BoastsOfAGap,
     lies.MisspellsItsGap,
@@ -121,7 +122,17 @@ def test_the_line_of_a_failure_reproduces_it(site: Path) -> None:
 @pytest.mark.exhaustive
 def test_late_work_is_honest(site: Path) -> None:
     """What the liars about streams are made of conforms, but for what they add."""
-    status, output, certificate = run_kit(site, "late", "--sample", "9999")
+    _is_honest(site, "late")
+
+
+@pytest.mark.exhaustive
+def test_binaries_are_honest(site: Path) -> None:
+    """So does what the liars about binaries are made of."""
+    _is_honest(site, "compiles")
+
+
+def _is_honest(site: Path, name: str) -> None:
+    status, output, certificate = run_kit(site, name, "--sample", "9999")
     assert status == 0, output
     assert certificate["conforms"] and certificate["cases"] > 60
 
@@ -200,7 +211,7 @@ def test_the_kit_is_a_plugin_of_pytest(site: Path, tmp_path: Path) -> None:
         )  # fmt: skip
 
     found = done("--dovetail-device=honest")
-    assert found.returncode == 0 and "8 passed" in found.stdout, found.stdout + found.stderr
+    assert found.returncode == 0 and "13 passed" in found.stdout, found.stdout + found.stderr
     without = done()
     assert without.returncode == 4 and "give --dovetail-device=NAME" in without.stderr
 
