@@ -107,6 +107,24 @@ class WrongOffset(Honest):
         )
 
 
+class ClearsResults(Honest):
+    """Takes what is only written for memory of its own, and clears it first."""
+
+    shown_by = "test_layouts and may_be_what_is_written"
+    sign = "third 0 of some memory read, third 0 written"
+
+    def launch(
+        self, program: Any, buffers: Handles, ints: Sequence[int], scalars: Numbers,
+        grid: Sequence[int], stream: Any = None,
+    ) -> None:  # fmt: skip
+        lengths = dict(zip(program.kernel.ints, ints, strict=True))
+        places = zip(program.kernel.buffers, buffers[::2], buffers[1::2], strict=True)
+        for b, handle, offset in places:
+            if b.access == "w" and lengths.keys() == {"n", "m", "s", "t"} and lengths["t"] == 1:
+                handle[offset : offset + grid[-1] * b.dtype.itemsize] = 0
+        super().launch(program, buffers, ints, scalars, grid, stream)
+
+
 class LeakingFree(Honest):
     """Never gives memory back."""
 
@@ -722,7 +740,7 @@ LIES = (
     WrongOffset, LeakingFree, HandsOutTwice, IgnoresEvents, DropsSynchronize, SaysDone, StaleBinary,
     WorksElsewhere, IgnoredStride, DropsTheLast, FlushesDenormals, UnfusedFma, Contracts,
     TruncatesHalves, WrongOrder, ShuffledSequence, CopiesAtOnce, OverwritesPrograms,
-    DeniesItsQueue, TakesNoTime, RefusesItsBinaries, ForgetsASetting, TypedScalars,
+    DeniesItsQueue, TakesNoTime, RefusesItsBinaries, ForgetsASetting, TypedScalars, ClearsResults,
 )  # fmt: skip
 MORE_LIES = (  # of the same kinds
     Unaligned, ShortCopy, HostDoesNotWait, CoarseScalars, NarrowIntegers, WrongRounding,

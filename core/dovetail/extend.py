@@ -131,7 +131,7 @@ from .loops.printer import print_kernel
 from .loops.schedule import Schedule
 from .loops.target import Capabilities
 from .loops.unroll_jam import jammed_axis, unroll_jam
-from .loops.verify import verify
+from .loops.verify import verify_own as verify
 from .ops import arithmetic, complex_arithmetic, dtype_rules
 from .ops.convolution import Geometry as ConvolutionGeometry
 from .ops.site import KernelSite, Launches, LoopStep

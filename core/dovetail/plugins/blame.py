@@ -1,4 +1,4 @@
-"""Errors that a plugin did not mean to raise: named, with its device, its package and the kernel."""
+"""Errors that a plugin did not mean to raise: they name device, package and kernel."""
 
 from __future__ import annotations
 
