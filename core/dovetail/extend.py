@@ -68,7 +68,14 @@ from .dtypes import (
 )
 from .engine.recording import current as _recorder
 from .environment import whole as whole_setting
-from .errors import ArgumentError, CompileError, DeviceError, DovetailError, InternalError
+from .errors import (
+    ArgumentError,
+    CompileError,
+    DeviceError,
+    DovetailError,
+    InternalError,
+    PluginError,
+)
 from .functions.convolutions import convolved
 from .functions.convolutions import transposed as transposed_convolution
 from .functions.datatypes import DeviceLike, DTypeLike
@@ -137,6 +144,7 @@ from .ops.convolution import Geometry as ConvolutionGeometry
 from .ops.site import KernelSite, Launches, LoopStep
 from .ops.table import Op
 from .plugins.dtype_registry import BlockInfo
+from .plugins.hooks import BackendHooks, ConformanceHook, DiagnosticsHook, LibraryCallsHook
 from .tensor.other_layouts import (
     LayoutInfo,
     LayoutTensor,
@@ -204,6 +212,7 @@ __all__ = [
     "ArgumentError",
     "Atomic",
     "Backend",
+    "BackendHooks",
     "BackendInfo",
     "BindingBackend",
     "Block",
@@ -215,6 +224,7 @@ __all__ = [
     "CompileError",
     "Compiled",
     "Composite",
+    "ConformanceHook",
     "ConvolutionGeometry",
     "DType",
     "DTypeInfo",
@@ -222,6 +232,7 @@ __all__ = [
     "DeviceError",
     "DeviceInfo",
     "DeviceLike",
+    "DiagnosticsHook",
     "DovetailError",
     "EventHandle",
     "Graph",
@@ -239,9 +250,11 @@ __all__ = [
     "LayoutInfo",
     "LayoutTensor",
     "LibraryCall",
+    "LibraryCallsHook",
     "Loop",
     "LoopStep",
     "Op",
+    "PluginError",
     "Process",
     "Program",
     "QueuedLaunch",
