@@ -47,7 +47,7 @@ def public(of: type) -> set[str]:
 
 
 def test_every_name_of_the_interface_is_on_the_page() -> None:
-    assert EXTEND - NAMES == set()
+    assert EXTEND <= NAMES
     assert [n for n in EXTEND if not hasattr(extend, n)] == []
 
 
