@@ -736,6 +736,12 @@ class MisspellsItsGap(UnfusedFma):
     gaps: ClassVar[Mapping[str, str]] = {"scalar_ops.fused_multiply_add": "rounds twice"}
 
 
+class ListsItsGaps(Honest):
+    """Declares its gaps as a list."""
+
+    gaps: ClassVar[Any] = ["streams.*"]
+
+
 LIES = (
     WrongOffset, LeakingFree, HandsOutTwice, IgnoresEvents, DropsSynchronize, SaysDone, StaleBinary,
     WorksElsewhere, IgnoredStride, DropsTheLast, FlushesDenormals, UnfusedFma, Contracts,

@@ -14,6 +14,7 @@ from typing import Any
 import lying_backends as lies
 import pytest
 from dovetail.plugins.entry import GROUP
+from dovetail.testing import cli
 from places import TESTS
 
 BACKENDS = (
@@ -25,6 +26,7 @@ BACKENDS = (
     lies.DeclaresItsGap,
     lies.BoastsOfAGap,
     lies.MisspellsItsGap,
+    lies.ListsItsGaps,
 )
 
 
@@ -223,3 +225,20 @@ def test_a_failure_shows_the_kernel(site: Path) -> None:
         "kernel mul_f32(" in output
         and "test_scalar_ops::test_arithmetic[mul-float32-grid2]" in output
     )
+
+
+def test_without_xdist_the_kit_runs_and_says_what_is_missing(
+    site: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ("-p", "no:xdist", "-k", "info", "-W", "error")
+    status, output, certificate = run_level(site, "honest", "test_lifecycle", *options)
+    assert status == 0 and certificate["conforms"] and "xdist_group" not in output, output
+    monkeypatch.setattr("dovetail.testing.cli.find_spec", lambda name: None)
+    assert cli.main(["honest", "-n", "2"]) == 2
+    assert "pip install pytest-xdist" in capsys.readouterr().err
+
+
+def test_gaps_that_are_no_mapping_are_named(site: Path) -> None:
+    status, output, certificate = run_level(site, "listsitsgaps", "test_streams")
+    assert status == 4 and not certificate
+    assert "dovetail_conformance returned" in output and "not a mapping of texts" in output

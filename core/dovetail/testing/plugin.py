@@ -46,6 +46,7 @@ def pytest_configure(config: pytest.Config) -> None:
     name = config.getoption("--dovetail-device")
     if not name:
         return
+    config.addinivalue_line("markers", "xdist_group(name): cases that share programs")
     os.environ["DOVETAIL_CACHE_MIB"] = (
         "0"  # a backend that is being changed must not run what it compiled before
     )
