@@ -7,10 +7,10 @@ from typing import Any
 
 import dovetail as dt
 import pytest
+from dovetail.backend import diskcache
 from dovetail.backend.reference import ReferenceBackend
+from dovetail.engine.events import counters
 from dovetail.errors import CompileError, DeviceError, PluginError
-
-BACKEND = dt.plugins.open_device("reference").backend
 
 
 @pytest.fixture
@@ -89,3 +89,18 @@ def test_ctrl_c_is_nobodys_fault(wrong: Any) -> None:
     wrong("launch", KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
         dt.evaluate(x)
+
+
+def test_a_binary_that_load_refuses_is_counted_and_noted(
+    wrong: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, forgotten = fresh(), []
+    monkeypatch.setattr(diskcache, "read", lambda *key: b"made elsewhere")
+    monkeypatch.setattr(diskcache, "forget", lambda *key: forgotten.append(key))
+    wrong("load", TypeError("this is no path"))
+    before = counters.load_failures, counters.compiles
+    with dt.profile() as p:
+        dt.evaluate(x)
+    refused, compiled = counters.load_failures - before[0], counters.compiles - before[1]
+    assert refused == compiled == len(forgotten) > 0
+    assert any("failed: TypeError: this is no path" in e["name"] for e in p.events)
