@@ -47,7 +47,9 @@ class Plugin:
 
     @hookimpl
     def dovetail_open(self, info: DeviceInfo, config: Mapping[str, str]) -> Backend:
-        return self.backend(info)
+        made = self.backend(info)
+        made.configured(config)
+        return made
 
     @hookimpl
     def dovetail_conformance(self) -> Mapping[str, str]:
@@ -67,6 +69,9 @@ class Honest(ReferenceBackend):
 
     def __init_subclass__(cls) -> None:
         cls.plugin = Plugin(cls)
+
+    def configured(self, config: Mapping[str, str]) -> None:
+        """Takes the settings that the device is opened with."""
 
     def launch(
         self, program: Any, buffers: Handles, ints: Sequence[int], scalars: Numbers,
@@ -100,6 +105,24 @@ class WrongOffset(Honest):
             scalars,
             grid,
         )
+
+
+class ClearsResults(Honest):
+    """Takes what is only written for memory of its own, and clears it first."""
+
+    shown_by = "test_layouts and may_be_what_is_written"
+    sign = "third 0 of some memory read, third 0 written"
+
+    def launch(
+        self, program: Any, buffers: Handles, ints: Sequence[int], scalars: Numbers,
+        grid: Sequence[int], stream: Any = None,
+    ) -> None:  # fmt: skip
+        lengths = dict(zip(program.kernel.ints, ints, strict=True))
+        places = zip(program.kernel.buffers, buffers[::2], buffers[1::2], strict=True)
+        for b, handle, offset in places:
+            if b.access == "w" and lengths.keys() == {"n", "m", "s", "t"} and lengths["t"] == 1:
+                handle[offset : offset + grid[-1] * b.dtype.itemsize] = 0
+        super().launch(program, buffers, ints, scalars, grid, stream)
 
 
 class LeakingFree(Honest):
@@ -258,7 +281,147 @@ class HostDoesNotWait(Late):
             super().wait_event(stream, event)
 
 
+class CopiesAtOnce(Late):
+    """Writes to memory at once, whatever is queued on the stream and still reads it."""
+
+    shown_by = "test_streams and copies_in"
+    sign = "before copy_in overwrote it"
+
+    def copy_in(self, handle: Any, offset: int, source: memoryview, stream: Any = None) -> None:
+        Honest.copy_in(self, handle, offset, source)
+
+
+class QueuesCopiesApart(Late):
+    """Only copies that are queued overtake what is queued."""
+
+    shown_by = "test_streams and copies_in"
+    sign = "what queue_copy_in wrote"
+
+    def queue_copy_in(
+        self, handle: Any, offset: int, source: memoryview, stream: Any = None
+    ) -> None:
+        Honest.copy_in(self, handle, offset, source)
+
+
+class OverwritesPrograms(CopiesAtOnce):
+    """As `CopiesAtOnce`, shown by what a user would write."""
+
+    shown_by = "test_streams and used_again"
+    sign = "where the memory of x was written anew"
+
+
+class CopiesOutLate(Late):
+    """What is queued to be copied out is copied when all is done."""
+
+    shown_by = "test_streams and copies_out"
+    sign = "a queued copy out"
+
+    def __init__(self, info: DeviceInfo) -> None:
+        super().__init__(info)
+        self.waiting: list[tuple[memoryview, Any, int]] = []
+
+    def queue_copy_out(
+        self, target: memoryview, handle: Any, offset: int, stream: Any = None
+    ) -> None:
+        self.waiting.append((target, handle, offset))
+
+    def synchronize(self, stream: Any = None) -> None:
+        super().synchronize(stream)
+        while self.waiting:
+            Honest.copy_out(self, *self.waiting.pop())
+
+
+class TakesNoTime(Honest):
+    """Whatever is measured took no time."""
+
+    shown_by = "test_streams and measure"
+    sign = "took no time"
+
+    def elapsed_ms(self, start: Any, end: Any) -> float:
+        return 0.0
+
+
+class CountsMicroseconds(Honest):
+    """Measures in another unit."""
+
+    shown_by = "test_streams and measure"
+    sign = "more than that"
+
+    def elapsed_ms(self, start: Any, end: Any) -> float:
+        return super().elapsed_ms(start, end) * 1e3
+
+
+class DeniesItsQueue(Late):
+    """Says that work is done when `launch` returns."""
+
+    asynchronous = False
+    shown_by = "test_streams and says_it_waits"
+    sign = "asynchronous is False"
+
+
 # --- about programs and where they run
+
+
+class Compiles(Honest):
+    """Has binaries: honest, but for what subclasses do."""
+
+    options = "all"  # what the compiler was told
+
+    def compile(self, kernel: Kernel) -> Program:
+        program = super().compile(kernel)
+        program.binary = f"{self.options} {kernel}".encode()
+        return program
+
+
+class RefusesItsBinaries(Compiles):
+    """Cannot load what another process has compiled; in its own it can."""
+
+    shown_by = "test_lifecycle and another_process"
+    sign = "nothing is ever cached"
+
+    def __init__(self, info: DeviceInfo) -> None:
+        super().__init__(info)
+        self.known: set[bytes | None] = set()
+
+    def compile(self, kernel: Kernel) -> Program:
+        program = super().compile(kernel)
+        self.known.add(program.binary)
+        return program
+
+    def load(self, kernel: Kernel, binary: bytes) -> Program:
+        if binary not in self.known:
+            raise FileNotFoundError("the compiler's folder has gone")
+        return self.compile(kernel)
+
+
+class RefusesEveryBinary(Compiles):
+    """Cannot load at all."""
+
+    shown_by = "test_lifecycle and loaded_again"
+    sign = "this is no path"
+
+    def load(self, kernel: Kernel, binary: bytes) -> Program:
+        raise TypeError("this is no path")
+
+
+class ForgetsASetting(Compiles):
+    """Compiles otherwise at another level, of which its fingerprint says nothing."""
+
+    shown_by = "test_lifecycle and settings"
+    sign = "opt_level=0"
+
+    def configured(self, config: Mapping[str, str]) -> None:
+        self.options = config.get("opt_level", "2")
+
+
+class TakesNoStream(Honest):
+    """Cannot be told on which stream to copy."""
+
+    shown_by = "test_lifecycle and methods"
+    sign = "is how the core calls it"
+
+    def copy_out(self, target: memoryview, handle: Any, offset: int) -> None:  # type: ignore[override]  # the lie
+        super().copy_out(target, handle, offset)
 
 
 class StaleBinary(Honest):
@@ -333,6 +496,23 @@ class CoarseScalars(Honest):
         with np.errstate(over="ignore"):
             coarse = [float(np.float16(x)) if isinstance(x, float) else x for x in scalars]
         return buffers, ints, coarse, grid
+
+
+class TypedScalars(Honest):
+    """Takes the bits of whole numbers for those of floats, as a union would."""
+
+    shown_by = "test_scalar_ops and whole_numbers"
+    sign = "buffer out"
+
+    def launch(
+        self, program: Any, buffers: Handles, ints: Sequence[int], scalars: Numbers,
+        grid: Sequence[int], stream: Any = None,
+    ) -> None:  # fmt: skip
+        given = [
+            np.int64(x).view(np.float64).item() if d.kind == "f" and isinstance(x, int) else x
+            for x, (_, d) in zip(scalars, program.kernel.scalars, strict=True)
+        ]
+        super().launch(program, buffers, ints, given, grid, stream)
 
 
 class NarrowIntegers(Honest):
@@ -556,12 +736,20 @@ class MisspellsItsGap(UnfusedFma):
     gaps: ClassVar[Mapping[str, str]] = {"scalar_ops.fused_multiply_add": "rounds twice"}
 
 
+class ListsItsGaps(Honest):
+    """Declares its gaps as a list."""
+
+    gaps: ClassVar[Any] = ["streams.*"]
+
+
 LIES = (
     WrongOffset, LeakingFree, HandsOutTwice, IgnoresEvents, DropsSynchronize, SaysDone, StaleBinary,
     WorksElsewhere, IgnoredStride, DropsTheLast, FlushesDenormals, UnfusedFma, Contracts,
-    TruncatesHalves, WrongOrder, ShuffledSequence,
+    TruncatesHalves, WrongOrder, ShuffledSequence, CopiesAtOnce, OverwritesPrograms,
+    DeniesItsQueue, TakesNoTime, RefusesItsBinaries, ForgetsASetting, TypedScalars, ClearsResults,
 )  # fmt: skip
 MORE_LIES = (  # of the same kinds
     Unaligned, ShortCopy, HostDoesNotWait, CoarseScalars, NarrowIntegers, WrongRounding,
     Reassociates, DividesByTheReciprocal, LosesTheSignOfZero, MaskedLoadsGiveOnes, NansLose,
+    QueuesCopiesApart, CopiesOutLate, CountsMicroseconds, RefusesEveryBinary, TakesNoStream,
 )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import pydoc
 import re
 import shutil
 from pathlib import Path
@@ -20,6 +21,7 @@ from dovetail.loops.target import Capabilities
 from dovetail.memory import CachingAllocator
 from dovetail.plugins.hooks import HOOKS, hookimpl
 from dovetail.plugins.opened import Opened
+from extend_names import NAMES as EXTEND
 
 PAGE = (Path(__file__).parent.parent / "docs" / "writing-a-backend.md").read_text("utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
@@ -45,7 +47,20 @@ def public(of: type) -> set[str]:
 
 
 def test_every_name_of_the_interface_is_on_the_page() -> None:
-    assert set(extend.__all__) - NAMES == set()
+    assert EXTEND <= NAMES
+    assert [n for n in EXTEND if not hasattr(extend, n)] == []
+
+
+def test_help_is_short_and_says_what_is_for_whom() -> None:
+    """`help(dovetail.extend)`, of which each name stands in one part."""
+    shown = pydoc.plain(pydoc.render_doc(extend))
+    assert shown.count("\n") < 200
+    parts = str(extend.__doc__).partition("\nFirst-party")[0].split("\n\n")[1:]
+    heads = [part.split("\n")[0].split("(")[0].strip() for part in parts]
+    assert heads[:4] == ["A BACKEND", "A KERNEL", "A LAYOUT", "A DTYPE"]
+    listed = [n for part in parts for n in re.findall(r"\w+", part) if n in EXTEND]
+    assert set(listed) == EXTEND
+    assert {n for n in listed if listed.count(n) > 1} == set()
 
 
 def test_every_hook_method_and_field_is_on_the_page() -> None:
@@ -58,7 +73,7 @@ def test_every_hook_method_and_field_is_on_the_page() -> None:
 def test_the_page_names_nothing_that_is_not_there() -> None:
     """Whatever the tables call a method, a field or a name of `extend`."""
     table = PAGE.partition("## All of `dovetail.extend`")[2]
-    assert set(re.findall(r"`(\w+)`", table)) == set(extend.__all__)
+    assert set(re.findall(r"`(\w+)`", table)) == EXTEND
     methods = PAGE.partition("## The methods of a backend")[2].partition("What can be relied on")[0]
     rows = re.findall(r"^\| (`.*?) \|", methods, re.M)
     called = {n for row in rows for n in re.findall(r"`(\w+)", row)} - {"method"}

@@ -14,6 +14,7 @@ from typing import Any
 import lying_backends as lies
 import pytest
 from dovetail.plugins.entry import GROUP
+from dovetail.testing import cli
 from places import TESTS
 
 BACKENDS = (
@@ -21,9 +22,11 @@ BACKENDS = (
     *lies.MORE_LIES,
     lies.Honest,
     lies.Late,
+    lies.Compiles,
     lies.DeclaresItsGap,
     lies.BoastsOfAGap,
     lies.MisspellsItsGap,
+    lies.ListsItsGaps,
 )
 
 
@@ -121,7 +124,17 @@ def test_the_line_of_a_failure_reproduces_it(site: Path) -> None:
 @pytest.mark.exhaustive
 def test_late_work_is_honest(site: Path) -> None:
     """What the liars about streams are made of conforms, but for what they add."""
-    status, output, certificate = run_kit(site, "late", "--sample", "9999")
+    _is_honest(site, "late")
+
+
+@pytest.mark.exhaustive
+def test_binaries_are_honest(site: Path) -> None:
+    """So does what the liars about binaries are made of."""
+    _is_honest(site, "compiles")
+
+
+def _is_honest(site: Path, name: str) -> None:
+    status, output, certificate = run_kit(site, name, "--sample", "9999")
     assert status == 0, output
     assert certificate["conforms"] and certificate["cases"] > 60
 
@@ -200,7 +213,7 @@ def test_the_kit_is_a_plugin_of_pytest(site: Path, tmp_path: Path) -> None:
         )  # fmt: skip
 
     found = done("--dovetail-device=honest")
-    assert found.returncode == 0 and "8 passed" in found.stdout, found.stdout + found.stderr
+    assert found.returncode == 0 and "13 passed" in found.stdout, found.stdout + found.stderr
     without = done()
     assert without.returncode == 4 and "give --dovetail-device=NAME" in without.stderr
 
@@ -212,3 +225,20 @@ def test_a_failure_shows_the_kernel(site: Path) -> None:
         "kernel mul_f32(" in output
         and "test_scalar_ops::test_arithmetic[mul-float32-grid2]" in output
     )
+
+
+def test_without_xdist_the_kit_runs_and_says_what_is_missing(
+    site: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ("-p", "no:xdist", "-k", "info", "-W", "error")
+    status, output, certificate = run_level(site, "honest", "test_lifecycle", *options)
+    assert status == 0 and certificate["conforms"] and "xdist_group" not in output, output
+    monkeypatch.setattr("dovetail.testing.cli.find_spec", lambda name: None)
+    assert cli.main(["honest", "-n", "2"]) == 2
+    assert "pip install pytest-xdist" in capsys.readouterr().err
+
+
+def test_gaps_that_are_no_mapping_are_named(site: Path) -> None:
+    status, output, certificate = run_level(site, "listsitsgaps", "test_streams")
+    assert status == 4 and not certificate
+    assert "dovetail_conformance returned" in output and "not a mapping of texts" in output

@@ -140,7 +140,10 @@ class Backend(ABC):
     def copy_in(
         self, handle: Handle, offset: int, source: memoryview, stream: StreamHandle = None
     ) -> None:
-        """Copies host bytes (contiguous, format "B") in. `source` may be reused on return."""
+        """Copies host bytes (contiguous, format "B") in, after everything queued on `stream`.
+
+        And before what is queued there later. `source` may be reused on return.
+        """
 
     @abstractmethod
     def copy_out(
@@ -152,7 +155,10 @@ class Backend(ABC):
     def queue_copy_in(
         self, handle: Handle, offset: int, source: memoryview, stream: StreamHandle = None
     ) -> None:
-        """As `copy_in`, but may return early: `source` is left alone until `stream` has passed."""
+        """As `copy_in`, in order too, but may return early.
+
+        `source` is left alone until `stream` has passed.
+        """
         self.copy_in(handle, offset, source, stream)
 
     def queue_copy_out(
@@ -207,7 +213,10 @@ class Backend(ABC):
         grid: Sequence[int],
         stream: StreamHandle = None,
     ) -> None:
-        """Runs (or queues) a program over a grid of these extents, none of which is 0."""
+        """Runs (or queues) a program over a grid of these extents, none of which is 0.
+
+        Buffers may share memory, scalars be whole numbers where the parameter is a float.
+        """
 
     def bind(self, program: Compiled, ints: Sequence[int], grid: Sequence[int]) -> Launch:
         """`launch` with everything fixed but buffers, scalars and stream.
@@ -265,11 +274,11 @@ class Backend(ABC):
 
     # --- streams and events: in order and immediate unless overridden
     def create_stream(self) -> StreamHandle:
-        """A handle of a new stream."""
+        """A handle of a new stream, hashable; kept as long as the device is in use."""
         return object()
 
     def record_event(self, stream: StreamHandle) -> EventHandle:
-        """A handle that marks the present end of `stream`."""
+        """A handle that marks the present end of `stream`; its own `__del__` gives it back."""
         return time.perf_counter_ns()
 
     def event_done(self, event: EventHandle) -> bool:

@@ -14,6 +14,7 @@ from ..engine.events import counters
 from ..engine.launching import part
 from ..engine.programs import Part
 from ..memory.pointer import StreamHandle
+from ..plugins.blame import blame
 from ..plugins.opened import Opened
 from ..settings import flags
 from .numbers import Env
@@ -55,8 +56,12 @@ class Replayer:
             steps = self.steps
             if steps is None:
                 steps = self.steps = self._prepared()
-            for step in steps:
-                step(at, env, stream)
+            try:
+                for step in steps:
+                    step(at, env, stream)
+            except Exception as error:
+                blame(self.opened.device, f"a replay of {self.name or 'launches'}", "", error)
+                raise
         counters.launches += self.launches
 
     def _noted(self, at: At, env: Env, stream: StreamHandle) -> None:

@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -31,13 +31,18 @@ from rich.table import Table
 
 from ..compiled import config
 from ..dtypes import float32
+from ..errors import PluginError
 from ..loops.builder import Kernel, KernelBuilder
 from ..loops.language import load
+from ..plugins import answers
 from ..plugins.dtype_registry import registry as dtypes
 from ..plugins.entry import offers, reinstall
 from ..plugins.record import Record, State
 from ..plugins.registry import open_device, registry
 from ..tensor import layout_registry as layouts
+
+if TYPE_CHECKING:
+    from ..backend.interface import Program
 
 TIME_LIMIT = 20.0  # seconds for one plugin
 AT_ONCE = 4  # plugins examined: most of them wait
@@ -50,7 +55,8 @@ _COUNT = 1000
 class Finding:
     """What the doctor found out about one device type, layout or dtype.
 
-    `state` is a `plugins.State`, or hung or crashed.
+    `state` is a `plugins.State`, or hung or crashed. `complaints` are what is wrong beside it, and
+    `remarks` what may be.
     """
 
     type: str
@@ -65,11 +71,13 @@ class Finding:
     devices: list[str] = field(default_factory=list)
     kernel: str = ""
     diagnostics: dict[str, str] = field(default_factory=dict)
+    complaints: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
 
     @property
     def well(self) -> bool:
         """Whether nothing is wrong with the plugin itself."""
-        return self.state in WELL
+        return self.state in WELL and not self.complaints
 
 
 # --- in the plugin's own process
@@ -81,16 +89,37 @@ def inspect(type: str) -> Finding:
         return _finding(dtypes.probe(type))
     record = registry.probe(type)
     kernel = ""
+    complaints: list[str] = []
+    remarks: list[str] = []
     if record.state is State.AVAILABLE:
+        name = f"{type}:{record.devices[0].index}"
         try:
-            kernel = run_kernel(f"{type}:{record.devices[0].index}")
+            opened = open_device(name)
+            complaints += answers.misfits(opened.backend)
+            remarks += answers.misspelt(opened.backend)
+            kernel = run_kernel(name)
+            complaints += unloadable(name)
         except Exception as error:
             record.fail(State.OPEN_FAILED, str(error), record.hint, error)
     finding = _finding(record)
-    finding.kernel = kernel
+    finding.kernel, finding.complaints, finding.remarks = kernel, complaints, remarks
     if record.state in (State.OPEN, State.UNAVAILABLE):
-        finding.diagnostics = dict(registry.call(record, "dovetail_diagnostics") or {})
+        _ask(record, finding)
     return finding
+
+
+def _ask(record: Record, finding: Finding) -> None:
+    """Takes the answers of the optional hooks; a bad one is named, and hides nothing else."""
+    for hook in (answers.DIAGNOSTICS, answers.GAPS):
+        try:
+            found = registry.texts(record, hook)
+        except PluginError as error:
+            finding.complaints.append(str(error))
+        except Exception as error:
+            finding.complaints.append(f"{hook} raised {type(error).__name__}: {error}")
+        else:
+            if hook == answers.DIAGNOSTICS:
+                finding.diagnostics = found
 
 
 def run_kernel(name: str) -> str:
@@ -98,23 +127,44 @@ def run_kernel(name: str) -> str:
 
     Raises: RuntimeError if the numbers are wrong, or whatever the backend raises.
     """
+    started = time.perf_counter()
+    program = open_device(name).backend.compile(_kernel())
+    compiled = time.perf_counter()
+    _run_program(name, program)
+    done = time.perf_counter()
+    return (
+        f"compiled in {(compiled - started) * 1e3:.1f} ms, ran in {(done - compiled) * 1e3:.2f} ms"
+    )
+
+
+def _run_program(name: str, program: Program) -> None:
     opened = open_device(name)
     backend, nbytes = opened.backend, 4 * _COUNT
     numbers = [float(i) for i in range(_COUNT)]
     x, y = opened.allocator.allocate(nbytes), opened.allocator.allocate(nbytes)
-    started = time.perf_counter()
-    program = backend.compile(_kernel())
-    compiled = time.perf_counter()
     backend.copy_in(x.handle, x.offset, memoryview(struct.pack(f"{_COUNT}f", *numbers)))
     backend.launch(program, (x.handle, x.offset, y.handle, y.offset), (_COUNT,), (), (_COUNT,))
     got = bytearray(nbytes)
     backend.copy_out(memoryview(got), y.handle, y.offset)
-    done = time.perf_counter()
     if list(struct.unpack(f"{_COUNT}f", got)) != [v * 2 + 1 for v in numbers]:
         raise RuntimeError(f"{name} computed x * 2 + 1 wrongly")
-    return (
-        f"compiled in {(compiled - started) * 1e3:.1f} ms, ran in {(done - compiled) * 1e3:.2f} ms"
-    )
+
+
+def unloadable(name: str) -> list[str]:
+    """Why a program cannot be had again from its binary; nothing where it can, or has none.
+
+    The core goes on without: every process would compile every kernel anew, and nobody be told.
+    """
+    backend = open_device(name).backend
+    binary = backend.compile(_kernel()).binary
+    if binary is None:
+        return []
+    try:
+        _run_program(name, backend.load(_kernel(), binary))
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}"
+        return [f"load refuses the binary that compile has made, so nothing is cached: {what}"]
+    return []
 
 
 def _kernel() -> Kernel:
@@ -268,6 +318,8 @@ def _print(findings: Sequence[Finding]) -> None:
 
 def _remarks(f: Finding) -> list[str]:
     lines = [f"{f.type}: {k}: {v}" for k, v in f.diagnostics.items()]
+    lines += [f"{f.type}: wrong: {line}" for line in f.complaints]
+    lines += [f"{f.type}: perhaps: {line}" for line in f.remarks]
     if f.reason:
         lines.append(f"{f.type}: {f.state}: {f.reason}")
         lines += [f"    {line}" for line in f.traceback.strip().splitlines()]

@@ -64,7 +64,7 @@ def _launched(
         elif step.checks or flags.profiled:
             _checked(opened, step, at, numbers, stream, line)
         else:
-            run_step(step, at, numbers, stream)
+            run_step(opened, step, at, numbers, stream)
     _done(leaves, written, opened, name)
 
 

@@ -36,6 +36,7 @@ from ..loops.builder import Kernel
 from ..memory.pointer import StreamHandle
 from ..memory.storage import Storage, storage_at
 from ..ops.table import COPY
+from ..plugins.blame import blame
 from ..plugins.opened import Opened
 from ..recent import Recent
 from ..settings import flags
@@ -438,6 +439,9 @@ def _launch(
     begun = time.perf_counter_ns()
     try:
         bound.run(tuple(args), [scalars[i] for i in step.scalars], stream)
+    except Exception as error:
+        blame(opened.device, f"the launch of {step.kernel.name}", step.kernel, error)
+        raise
     finally:  # refused or not: the cells say nothing wrong
         for _, check in made:
             check.queued = True

@@ -7,4 +7,5 @@ cdef class Counters:
     cdef public Py_ssize_t calls
     cdef public Py_ssize_t compiles
     cdef public Py_ssize_t disk_hits
+    cdef public Py_ssize_t load_failures
     cdef public double compile_seconds

@@ -13,8 +13,8 @@ class Counters:
     """What evaluation has done since the process began."""
 
     __slots__ = (
-        "calls", "compile_seconds", "compiles", "disk_hits", "evaluations", "launches", "plans",
-        "recognised",
+        "calls", "compile_seconds", "compiles", "disk_hits", "evaluations", "launches",
+        "load_failures", "plans", "recognised",
     )  # fmt: skip
 
     evaluations: int
@@ -23,12 +23,13 @@ class Counters:
     launches: int
     compiles: int
     disk_hits: int
+    load_failures: int  # binaries from disk that `Backend.load` refused
     compile_seconds: float
     calls: int  # vendor routines
 
     def __init__(self) -> None:
         self.evaluations = self.recognised = self.plans = self.launches = self.calls = 0
-        self.compiles = self.disk_hits = 0
+        self.compiles = self.disk_hits = self.load_failures = 0
         self.compile_seconds = 0.0
 
 

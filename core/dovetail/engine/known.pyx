@@ -18,6 +18,7 @@ from dovetail.memory.storage cimport Storage, storage_over
 from dovetail.plugins.opened cimport Opened
 from dovetail.settings cimport Flags
 
+from ..plugins.blame import blame
 from ..settings import flags as _all_flags
 from .events import counters as _all_counters
 
@@ -351,7 +352,16 @@ cdef class Known:
             args = shifted(args, step.offsets)
         if act.scalar_count:
             given = _gathered(numbers, self._words + act.scalars, act.scalar_count)
-        step.run(args, given, stream)
+        try:
+            step.run(args, given, stream)
+        except Exception as error:
+            if act.call:
+                what, kernel = f"the library call of {(<BoundCall>step).call.op.name}", ""
+            else:
+                kernel = (<BoundStep>step).step.kernel
+                what = f"the launch of {kernel.name}"
+            blame(self._opened.device, what, kernel, error)
+            raise
         if act.call:
             counters.calls += 1
         else:

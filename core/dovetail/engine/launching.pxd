@@ -25,7 +25,7 @@ cpdef launch(
 @cython.locals(found=list, k=Py_ssize_t, j=Py_ssize_t)
 cdef tuple picked(list at, tuple which)
 @cython.locals(args=tuple)
-cpdef run(BoundStep step, list at, object numbers, object stream)
+cpdef run(Opened opened, BoundStep step, list at, object numbers, object stream)
 cpdef call(Opened opened, BoundCall bound, list at, object stream)
 @cython.locals(slot=Py_ssize_t)
 cpdef tuple part(list at, tuple p)

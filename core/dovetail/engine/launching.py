@@ -10,6 +10,7 @@ from ..backend.interface import StridedOperand
 from ..graph.expr import Expr, settle
 from ..memory.pointer import StreamHandle
 from ..memory.storage import storage_over
+from ..plugins.blame import blame
 from ..plugins.opened import Opened
 from .events import counters
 from .programs import BoundCall, BoundPlan, BoundStep, Part
@@ -65,7 +66,7 @@ def launch(
             if step.checks:
                 run_checked(opened, step, at, nodes, numbers, stream)
             else:
-                run(step, at, numbers, stream)
+                run(opened, step, at, numbers, stream)
         elif isinstance(step, BoundCall):
             call(opened, step, at, stream)
         for slot in step.drops:
@@ -76,8 +77,10 @@ def launch(
             settle(nodes[i], storage_over(kept, opened.device))
 
 
-def run(step: BoundStep, at: Slots, numbers: Sequence[Number], stream: StreamHandle) -> None:
-    """One launch."""
+def run(
+    opened: Opened, step: BoundStep, at: Slots, numbers: Sequence[Number], stream: StreamHandle
+) -> None:
+    """One launch. Raises: PluginError for what the backend did not mean to raise."""
     if step.empty:
         return
     args = picked(at, step.picked)
@@ -85,7 +88,12 @@ def run(step: BoundStep, at: Slots, numbers: Sequence[Number], stream: StreamHan
         args = shifted(args, step.offsets)
     if not step.all_scalars:
         numbers = [numbers[i] for i in step.scalars]
-    step.run(args, numbers, stream)
+    try:
+        step.run(args, numbers, stream)
+    except Exception as error:
+        kernel = step.step.kernel
+        blame(opened.device, f"the launch of {kernel.name}", kernel, error)
+        raise
     counters.launches += 1
 
 
@@ -113,7 +121,7 @@ def run_checked(
     for k, (slot, _, _) in enumerate(step.checks):
         cells[k] = 0  # an interrupt may have left something
         at[2 * slot], at[2 * slot + 1] = handle, k * WIDTH
-    run(step, at, numbers, stream)
+    run(opened, step, at, numbers, stream)
     for k, (_, i, asked) in enumerate(step.checks):
         index = cells[k]
         if index or asked.size == 0:  # where nothing is in range, 0 is not either
@@ -131,12 +139,16 @@ def shifted(args: tuple[Any, ...], offsets: Sequence[tuple[int, int]]) -> tuple[
 def call(opened: Opened, bound: BoundCall, at: Slots, stream: StreamHandle) -> None:
     """One call of a vendor's routine."""
     counters.calls += 1
-    if bound.run is not None:
-        args = picked(at, bound.picked)
-        bound.run(shifted(args, bound.offsets) if bound.offsets else args, (), stream)
-        return
-    inputs = tuple([part(at, p) for p in bound.inputs])
-    bound.routine(opened.backend, inputs, part(at, bound.output), stream)
+    try:
+        if bound.run is not None:
+            args = picked(at, bound.picked)
+            bound.run(shifted(args, bound.offsets) if bound.offsets else args, (), stream)
+            return
+        inputs = tuple([part(at, p) for p in bound.inputs])
+        bound.routine(opened.backend, inputs, part(at, bound.output), stream)
+    except Exception as error:
+        blame(opened.device, f"the library call of {bound.call.op.name}", "", error)
+        raise
 
 
 def part(at: Slots, p: Part) -> StridedOperand:

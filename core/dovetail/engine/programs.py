@@ -20,6 +20,7 @@ from ..loops.builder import Kernel
 from ..loops.legalize import legalize
 from ..memo import Memo
 from ..memory.pointer import DataPtr
+from ..plugins.blame import blame
 from ..plugins.opened import Opened
 from ..recent import Recent
 from . import events
@@ -147,7 +148,12 @@ def launch_of(opened: Opened, step: Step) -> Launch:
     """The launch of a step, bound. Compiles what is not known."""
     if 0 in step.grid:
         return _nothing
-    return opened.backend.bind(program(opened, step.kernel), step.ints, step.grid)
+    made = program(opened, step.kernel)
+    try:
+        return opened.backend.bind(made, step.ints, step.grid)
+    except Exception as error:
+        blame(opened.device, f"bind of {step.kernel.name}", step.kernel, error)
+        raise
 
 
 def _nothing(buffers: object, scalars: object, stream: object) -> None:
@@ -171,7 +177,12 @@ def compile_all(opened: Opened, kernels: dict[str, Kernel]) -> None:
     """Compiles those of these kernels, each under its text, that are not in memory, together."""
     backend = opened.backend
     new = [k for text, k in kernels.items() if opened.programs.find(text) is None]
-    made = backend.compile_all([legalize(k, backend.info.capabilities) for k in new])
+    legal = [legalize(k, backend.info.capabilities) for k in new]
+    try:
+        made = backend.compile_all(legal)
+    except Exception as error:
+        blame(opened.device, f"compile_all of {len(legal)} kernels", "", error)
+        raise
     for k, program in zip(new, made, strict=True):
         _keep(opened, str(k), program)
 
@@ -205,13 +216,19 @@ def _load_or_compile(opened: Opened, kernel: Kernel) -> Program:
     if binary is not None:
         try:
             found = backend.load(legal, binary)
-        except Exception:
+        except Exception as error:
             diskcache.forget(*key)
+            counters.load_failures += 1
+            events.note(f"load {kernel.name} failed: {type(error).__name__}: {error}", begun)
         else:
             counters.disk_hits += 1
             events.note(f"load {kernel.name}", begun)
             return found
-    found = backend.compile(legal)
+    try:
+        found = backend.compile(legal)
+    except Exception as error:
+        blame(opened.device, f"compile of {legal.name}", legal, error)
+        raise
     counters.compiles += 1
     counters.compile_seconds += (time.perf_counter_ns() - begun) / 1e9
     events.note(f"compile {kernel.name}", begun)

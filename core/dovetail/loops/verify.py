@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import NoReturn
 
 from ..dtypes import BY_CODE, DType, bool_, complex64, complex128, float32, int64
-from ..errors import InternalError
+from ..errors import ArgumentError, InternalError
 from .builder import ALL_COMBINES, Combine, Kernel, combine
 from .language import ALL_OPS, OPERANDS, Atomic, Block, Buffer, Loop, Store, Value
 
@@ -19,14 +19,35 @@ _ATOMICS = ("add", "min", "max", "and", "or")
 
 
 def verify(kernel: Kernel) -> None:
-    """Nothing, if the kernel obeys every rule of the loop language.
+    """Nothing, if a kernel that dovetail made obeys every rule of the loop language.
 
     Raises: InternalError that names the broken rule and shows the kernel.
     """
+    rule = broken(kernel)
+    if rule is not None:
+        raise InternalError(f"kernel {kernel.name}: {rule}", _shown(kernel))
+
+
+def verify_own(kernel: Kernel) -> None:
+    """Nothing, if the kernel obeys every rule of the loop language (docs/loop-language.md).
+
+    Raises: ArgumentError that names the broken rule and where, and shows the kernel.
+    """
+    rule = broken(kernel)
+    if rule is not None:
+        raise ArgumentError(
+            f"verify: kernel {kernel.name} breaks a rule of the loop language: {rule}\n"
+            f"docs/loop-language.md has the rules; the kernel is\n{_shown(kernel)}"
+        )
+
+
+def broken(kernel: Kernel) -> str | None:
+    """The first rule that a kernel breaks, and where; None where it breaks none."""
     try:
         _Verifier(kernel).run()
     except _BrokenRule as e:
-        raise InternalError(f"kernel {kernel.name}: {e}", _shown(kernel)) from None
+        return str(e)
+    return None
 
 
 class _BrokenRule(Exception):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import pluggy
 
@@ -53,3 +54,40 @@ class Hooks:
 
 REQUIRED = ("dovetail_backend_info", "dovetail_probe", "dovetail_open")
 HOOKS = tuple(name for name in vars(Hooks) if name.startswith("dovetail_"))
+
+
+# --- the same for type checkers: `plugin: BackendHooks = dovetail_mine.plugin` checks a module's
+
+
+class BackendHooks(Protocol):
+    """The hooks that every backend plugin has; a module is one, if its functions are these."""
+
+    def dovetail_backend_info(self) -> BackendInfo:
+        """Pure data; must not touch the device."""
+
+    def dovetail_probe(self, config: Mapping[str, str]) -> Sequence[DeviceInfo] | Unavailable:
+        """The devices there are, or why there are none."""
+
+    def dovetail_open(self, info: DeviceInfo, config: Mapping[str, str]) -> Backend:
+        """The backend of one probed device."""
+
+
+class LibraryCallsHook(Protocol):
+    """`dovetail_library_calls`: vendor routines by (op, dtype)."""
+
+    def __call__(self, device: Device) -> LibraryCalls:
+        """Beside those of `Backend.library_calls`."""
+
+
+class DiagnosticsHook(Protocol):
+    """`dovetail_diagnostics`: what `dovetail doctor` shows beside the state, by names."""
+
+    def __call__(self) -> Mapping[str, str]:
+        """Such as {"driver": "12.4"}."""
+
+
+class ConformanceHook(Protocol):
+    """`dovetail_conformance`: what the device cannot do, {pattern of case names: reason}."""
+
+    def __call__(self) -> Mapping[str, str]:
+        """Strict in both directions."""

@@ -21,6 +21,7 @@ from ..device import VARIABLE, Device, device, set_opener
 from ..errors import DeviceError, DovetailError, PluginError
 from ..memory import make_allocator
 from ..memory.callers import pass_over
+from . import answers
 from .entry import GROUP, GROUPS, Entry, installed, offers, reinstall
 from .hooks import REQUIRED, Hooks
 from .opened import Opened
@@ -145,6 +146,7 @@ class Registry:
     def _register(self, record: Record, plugin: object) -> None:
         record.plugin = plugin
         self._manager.register(plugin, name=record.type)
+        self._check_marked(plugin)
         callers = self._manager.get_hookcallers(plugin) or []
         for caller in callers:
             if not caller.has_spec():
@@ -159,6 +161,14 @@ class Registry:
             raise PluginError(
                 f"it does not implement {', '.join(missing)}, which every plugin must"
             )
+
+    def _check_marked(self, plugin: object) -> None:
+        """A hook that is not marked would never be called. Raises: PluginError."""
+        marked = f"{self._manager.project_name}_impl"
+        for name in vars(self.hooks):
+            own = getattr(plugin, name, None) if name.startswith("dovetail_") else None
+            if callable(own) and not hasattr(own, marked):
+                raise PluginError(f'"{name}" is not marked: put @hookimpl before it')
 
     def _drop(self, record: Record) -> None:
         if record.plugin is not None and self._manager.is_registered(record.plugin):
@@ -204,6 +214,10 @@ class Registry:
         others = [p for p in self._manager.get_plugins() if p is not record.plugin]
         return self._manager.subset_hook_caller(hook, others)(**arguments)
 
+    def texts(self, record: Record, hook: str) -> dict[str, str]:
+        """What one of the hooks that give texts by names returns. Raises: PluginError."""
+        return answers.texts(hook, self.call(record, hook))
+
     def config(self, type: str) -> dict[str, str]:
         """The settings for one device type, from the environment.
 
@@ -248,10 +262,10 @@ class Registry:
             backend = self.call(record, "dovetail_open", info=info, config=self.config(dev.type))
             if not isinstance(backend, Backend):
                 raise TypeError(f"dovetail_open returned {backend!r}, not a Backend")
-            extra = self.call(record, "dovetail_library_calls", device=dev) or {}
-            opened = Opened(
-                backend, make_allocator(dev, backend), dev, {**backend.library_calls(), **extra}
-            )
+            own = answers.routines("library_calls", backend.library_calls())
+            extra = self.call(record, "dovetail_library_calls", device=dev)
+            calls = {**own, **answers.routines("dovetail_library_calls", extra)}
+            opened = Opened(backend, make_allocator(dev, backend), dev, calls)
         except Exception as error:
             record.fail(State.OPEN_FAILED, _line(error), "run `dovetail doctor`", error)
             raise record.error() from error

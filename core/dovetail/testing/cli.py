@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -21,6 +22,12 @@ def run(options: Sequence[str], more: Sequence[str]) -> int:
         print("dovetail's conformance kit needs pytest: pip install pytest", file=sys.stderr)
         return 2
     if any(option.startswith("-n") for option in more):  # cases that share programs go together
+        if find_spec("xdist") is None:
+            print(
+                "-n is an option of pytest-xdist: pip install pytest-xdist, or leave it away",
+                file=sys.stderr,
+            )
+            return 2
         more = ["--dist=loadgroup", *more]
     return int(pytest.main([*options, *more]))
 
@@ -29,7 +36,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="dovetail test-backend",
         description=__doc__,
-        epilog="Other options go to pytest: -k, -x, -n 2, ...",
+        epilog="Other options go to pytest: -k, -x, ..., and -n 2 to pytest-xdist, if installed",
     )
     parser.add_argument("device", metavar="NAME", help='a device, e.g. "opencl" or "opencl:1"')
     parser.add_argument("--report", metavar="FILE", help="write a certificate, as JSON")

@@ -46,6 +46,7 @@ def pytest_configure(config: pytest.Config) -> None:
     name = config.getoption("--dovetail-device")
     if not name:
         return
+    config.addinivalue_line("markers", "xdist_group(name): cases that share programs")
     os.environ["DOVETAIL_CACHE_MIB"] = (
         "0"  # a backend that is being changed must not run what it compiled before
     )
@@ -55,7 +56,10 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(f"--dovetail-device={name}: {error}") from error
     config.stash[OPENED] = opened
     record = registry.probe(opened.device.type)
-    gaps: Mapping[str, str] = registry.call(record, "dovetail_conformance") or {}
+    try:
+        gaps: Mapping[str, str] = registry.texts(record, "dovetail_conformance")
+    except DovetailError as error:
+        raise pytest.UsageError(str(error)) from error
     layout = config.getoption("--dovetail-layout")
     if layout:
         judged = config.stash[LAYOUT] = _subject(layout)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from ..backend.reference import interpret
 from ..dtypes import ALL as DTYPES
 from ..dtypes import COMPLEX, DType, bool_, float32, float64, int8, int32, int64, uint32
 from ..loops.builder import Kernel, KernelBuilder
@@ -27,7 +28,7 @@ from ..loops.language import (
 )
 from .kit import Kit
 from .test_scalar_ops import named
-from .values import Array, finite, held, sample
+from .values import Array, finite, held, raw, sample
 
 SHAPES2 = ((1, 1), (2, 5), (5, 2), (3, 31), (7, 64), (65, 33), (2, 1000), (130, 131))
 SHAPES3 = ((1, 1, 1), (2, 3, 5), (3, 65, 127), (2, 16, 200), (4, 1, 9), (33, 2, 2))
@@ -290,3 +291,41 @@ def test_search_by_halves(kit: Kit) -> None:
         b.build(), [keys, values, np.zeros(60, np.int64)], [60, 100, 8], [], [60]
     )
     assert np.array_equal(found[2], np.searchsorted(keys, values))
+
+
+def fed_back(d: DType) -> Kernel:
+    """y = x * x + x at places by strides; x and y have the same ones."""
+    b = KernelBuilder("fed_back")
+    x, y = b.buffer("x", d, "r"), b.buffer("y", d, "w")
+    i, j = b.axis(b.int("n")), b.axis(b.int("m"))
+    at = i * b.int("s") + j * b.int("t")
+    value = load(x, at)
+    b.store(y, at, value * value + value)
+    return b.build()
+
+
+@pytest.mark.parametrize("d", [float32, int64, int8], ids=named)
+@pytest.mark.parametrize(
+    "n, m, s, t", [(1, 333, 0, 1), (9, 37, 37, 1), (9, 37, 1, 9), (7, 5, 40, 3)]
+)
+def test_what_is_read_may_be_what_is_written(
+    kit: Kit, d: DType, n: int, m: int, s: int, t: int
+) -> None:
+    """`x += 1` is a launch with one address in two buffers, element by element."""
+    size = (n - 1) * s + (m - 1) * t + 1
+    values = finite(d, size, 5)
+    launch = kit.backend.bind(kit.program(fed_back(d)), (n, m, s, t), (n, m))
+    expected = values.copy()
+    interpret(fed_back(d), [values, expected], [n, m, s, t], [], [n, m])
+    ptr = kit.opened.allocator.allocate(3 * values.nbytes)
+    at, offset = ptr.handle, ptr.offset
+    for read, written in ((0, 0), (1, 1), (0, 1), (2, 1)):  # thirds of one block of memory
+        kit.backend.copy_in(at, offset, raw(np.tile(values, 3)))
+        low, to = (offset + k * values.nbytes for k in (read, written))
+        launch((at, low, at, to), (), None)
+        found = np.empty(3 * size, values.dtype)
+        kit.backend.copy_out(raw(found), at, offset)
+        wanted = np.tile(values, 3)
+        wanted[written * size : (written + 1) * size] = expected
+        what = f"third {read} of some memory read, third {written} written"
+        kit.same(found, wanted, d, what, lambda: str(fed_back(d)))

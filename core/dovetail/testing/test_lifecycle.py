@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +18,7 @@ from ..errors import DovetailError
 from ..loops.builder import Kernel, KernelBuilder
 from ..loops.language import load
 from ..loops.legalize import legalize
+from ..plugins.answers import misfits
 from ..plugins.registry import open_device, registry
 from .kit import Kit
 from .values import raw
@@ -68,14 +72,128 @@ print([d.fingerprint for d in registry.probe({0!r}).devices if d.index == {1}][0
 
 
 def test_fingerprint_is_the_same_in_another_process(kit: Kit) -> None:
-    code = f"import sys\nsys.path[:] = {sys.path!r}\n" + PROBE.format(
-        kit.device.type, kit.device.index
-    )
+    found = elsewhere(PROBE.format(kit.device.type, kit.device.index))
+    assert found == kit.backend.info.fingerprint
+    kit.comparisons += 1
+
+
+def elsewhere(code: str, **environ: str) -> str:
+    """The last line that a process of its own prints, which has the same modules."""
+    code = f"import sys\nsys.path[:] = {sys.path!r}\n{code}"
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
-    )
+        [sys.executable, "-c", code], env={**os.environ, **environ},
+        capture_output=True, text=True, timeout=240, check=False,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == kit.backend.info.fingerprint
+    return done.stdout.splitlines()[-1]
+
+
+COMPUTE = """
+import json
+from dovetail.backend import diskcache
+from dovetail.dtypes import int32
+from dovetail.engine.events import counters
+from dovetail.tensor.host import evaluate, from_host
+from dovetail.testing.kit import host
+from dovetail.device import device
+import numpy as np
+x = from_host(np.arange(40, dtype=np.int32), int32, device({0!r}))
+y = (x * 3 + 5) * x
+evaluate(y)
+kept = diskcache.directory()
+files = 0 if kept is None else sum(path.is_file() for path in kept.glob("*/*"))
+print(json.dumps([host(y).tolist(), counters.disk_hits, counters.load_failures, files]))
+"""
+
+
+def test_another_process_loads_what_one_has_compiled(kit: Kit, tmp_path: Path) -> None:
+    """By way of the disk cache. A `load` that fails is no error there: all is compiled again."""
+    environ = {"DOVETAIL_CACHE_MIB": "64", "DOVETAIL_CACHE_DIR": str(tmp_path)}
+    code, x = COMPUTE.format(str(kit.device)), np.arange(40)
+    expected = ((x * 3 + 5) * x).tolist()
+    first, _, _, files = json.loads(elsewhere(code, **environ))
+    again, hits, failures, _ = json.loads(elsewhere(code, **environ))
+    assert first == expected, kit.failure(f"{first}, not {expected}", "")
+    assert again == expected, kit.failure(f"{again}, not {expected}, from the disk cache", "")
+    assert not failures, kit.failure(
+        "load refuses in one process what compile made in another: nothing is ever cached", ""
+    )
+    assert hits or not files, kit.failure("the disk cache holds a binary that is not loaded", "")
+    kit.comparisons += 2
+
+
+SETTINGS = """
+import json
+from dovetail.backend.interface import Unavailable
+from dovetail.dtypes import int32
+from dovetail.loops.builder import KernelBuilder
+from dovetail.loops.language import load, reduce_loop
+from dovetail.loops.legalize import legalize
+from dovetail.plugins.registry import registry
+
+class Noted(dict):
+    asked = set()
+    def __getitem__(self, key):
+        self.asked.add(key)
+        return super().__getitem__(key)
+    def get(self, key, default=None):
+        self.asked.add(key)
+        return super().get(key, default)
+    def __contains__(self, key):
+        self.asked.add(key)
+        return super().__contains__(key)
+
+b = KernelBuilder("settings")
+x, out = b.buffer("x", int32, "r"), b.buffer("out", int32, "w")
+i, n = b.axis(b.int("n")), b.int("m")
+b.store(out, i, reduce_loop("add", 0, n, lambda k: load(x, i * n + k) * 3)[0] * 5 + load(x, i))
+kernel = b.build()
+record = registry.probe({0!r})
+
+def made(config):
+    infos = registry.call(record, "dovetail_probe", config=config)
+    if isinstance(infos, Unavailable):
+        return None
+    info = next(d for d in infos if d.index == {1})
+    backend = registry.call(record, "dovetail_open", info=info, config=config)
+    program = backend.compile(legalize(kernel, info.capabilities))
+    backend.close()
+    return info.fingerprint, program.binary, program.source
+
+base = Noted(registry.config({0!r}))
+fingerprint, binary, source = made(base)
+steady = made(base)[1] == binary
+wrong = []
+for key in sorted(Noted.asked) if binary is not None else ():
+    for value in {2!r}:
+        try:
+            found = made(Noted(base | {{key: value}}))
+        except Exception:
+            continue  # no value for this one
+        if found is not None and found[0] == fingerprint and (
+            found[2] != source or (steady and found[1] != binary)
+        ):
+            wrong.append(key + "=" + value)
+print(json.dumps([sorted(Noted.asked), wrong]))
+"""
+VALUES = ("0", "1", "2", "3", "off", "on")  # of settings: those that mean something to many
+
+
+def test_fingerprint_names_the_settings_that_binaries_depend_on(kit: Kit) -> None:
+    """Each setting that the plugin asks for is given other values, which must show."""
+    code = SETTINGS.format(kit.device.type, kit.device.index, VALUES)
+    asked, wrong = json.loads(elsewhere(code))
+    assert not wrong, kit.failure(
+        f"of the settings {', '.join(asked)} another binary is made by {', '.join(wrong)}, and "
+        "the fingerprint is the same: the disk cache would give one for the other",
+        "",
+    )
+    kit.comparisons += 1
+
+
+def test_methods_take_what_the_core_gives(kit: Kit) -> None:
+    wrong = [*misfits(kit.backend)]
+    assert not wrong, kit.failure("; ".join(wrong), "")
     kit.comparisons += 1
 
 

@@ -283,3 +283,15 @@ def test_constants_and_scalars(kit: Kit, d: DType) -> None:
         b.store(out, const(index, int64), name)
         index += 1
     kit.check(b.build(), [np.zeros(index, held(d))], [], values, [])
+
+
+@pytest.mark.parametrize("d", [d for d in COMPUTED if d.kind == "f"], ids=named)
+def test_scalars_of_floats_may_be_whole_numbers(kit: Kit, d: DType) -> None:
+    """`x * 2` launches with the int 2 for a float parameter, and `x * True` with a bool."""
+    b = KernelBuilder("whole")
+    x, out, c = b.buffer("x", d, "r"), b.buffer("out", d, "w"), b.scalar("c", d)
+    i = b.axis(b.int("n"))
+    b.store(out, i, load(x, i) * c)
+    kernel, arrays = b.build(), [sample(d, 65, 4), np.zeros(65, held(d))]
+    for value in (2, -3, 0, 1 << 20, True):
+        kit.check(kernel, arrays, [65], [value], [65])

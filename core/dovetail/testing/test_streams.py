@@ -4,20 +4,25 @@ what waits for it."""
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 
+from ..backend.host import array_at
 from ..backend.interface import QueuedLaunch, Replay
 from ..backend.streams import Stream, default_stream
 from ..dtypes import float32
 from ..loops.builder import Kernel, KernelBuilder
-from ..loops.language import load
+from ..loops.language import fold_loop, load
 from ..memory.pointer import StreamHandle
 from ..tensor.host import evaluate, from_host
 from .kit import Kit, host
 from .values import Array, finite, raw
+
+COPIES = ("copy_in", "queue_copy_in")
 
 
 def doubled() -> Kernel:
@@ -36,7 +41,19 @@ def scaled() -> Kernel:
     return b.build()
 
 
+def settling() -> Kernel:
+    """Takes long and has few points: no device is done with it before the host's next call."""
+    b = KernelBuilder("settling")
+    x = b.buffer("x", float32, "rw")
+    i, rounds = b.axis(b.int("n")), b.int("rounds")
+    loop = fold_loop(0, rounds, [load(x, i)], lambda k, value: [value * 0.5 + 1.0])
+    b.store(x, i, loop.results[0])
+    return b.build()
+
+
 N = 100_000
+FEW, ROUNDS = 1024, 6000
+CLOCKS_APART = 1.0  # milliseconds by which the device's clock and the host's may differ
 
 
 class Queue:
@@ -48,9 +65,13 @@ class Queue:
         self.launch = self.backend.bind(kit.program(doubled()), (N,), (N,))
         self.expected = np.zeros(N, np.float32)
 
-    def fill(self, value: float, stream: StreamHandle) -> None:
-        self.expected[:] = value
-        self.backend.copy_in(self.ptr.handle, self.ptr.offset, raw(self.expected), stream)
+    def fill(self, value: float, stream: StreamHandle, how: str = "copy_in") -> Array:
+        """Has this value copied in; what is copied, to be kept if `how` says so."""
+        source = np.full(N, value, np.float32)
+        self.expected[:] = source
+        copy = getattr(self.backend, how)
+        copy(self.ptr.handle, self.ptr.offset, raw(source), stream)
+        return source
 
     def work(self, times: int, stream: StreamHandle) -> None:
         for _ in range(times):
@@ -72,6 +93,98 @@ def test_work_on_a_stream_is_in_order(kit: Kit) -> None:
         q.fill(1.0, stream)
         q.work(20, stream)
         q.check(stream, "copy out after work queued on its stream")
+
+
+class Busy:
+    """Work that is before others' on a stream."""
+
+    def __init__(self, kit: Kit) -> None:
+        self.kit, self.ptr = kit, kit.opened.allocator.allocate(4 * FEW)
+        self.launch = kit.backend.bind(kit.program(settling()), (FEW, ROUNDS), (FEW,))
+
+    def work(self, stream: StreamHandle) -> None:
+        """Has its memory filled, and eight launches work on it."""
+        at, offset = self.ptr.handle, self.ptr.offset
+        self.kit.backend.copy_in(at, offset, raw(np.ones(FEW, np.float32)), stream)
+        for _ in range(8):
+            self.launch((at, offset), (), stream)
+
+    def check(self, stream: StreamHandle) -> None:
+        """Fails unless it was done: all numbers have settled."""
+        found = np.empty(FEW, np.float32)
+        self.kit.backend.copy_out(raw(found), self.ptr.handle, self.ptr.offset, stream)
+        expected = np.full(FEW, 2, np.float32)
+        self.kit.same(found, expected, float32, "work before others'", lambda: str(settling()))
+
+
+@pytest.mark.parametrize("copy", COPIES)
+def test_copies_in_wait_for_work_before_them(kit: Kit, copy: str) -> None:
+    """A launch reads A, late, since others are before it; then A is overwritten by the host."""
+    for stream in (None, kit.backend.create_stream()):
+        busy, a, b = Busy(kit), Queue(kit), Queue(kit)
+        for q in (a, b):
+            q.fill(1.5, stream)
+        read = kit.backend.bind(kit.program(scaled()), (N,), (N,))
+        busy.work(stream)
+        read((a.ptr.handle, a.ptr.offset, b.ptr.handle, b.ptr.offset), (3.0,), stream)
+        b.expected = a.expected * np.float32(3) + np.float32(1)
+        kept = a.fill(-7.0, stream, copy)
+        b.check(stream, f"what a launch read before {copy} overwrote it")
+        a.check(stream, f"what {copy} wrote")
+        busy.check(stream)
+        del kept
+
+
+def test_queued_copies_out_are_in_order(kit: Kit) -> None:
+    for stream in (None, kit.backend.create_stream()):
+        busy, q, found = Busy(kit), Queue(kit), np.empty(N, np.float32)
+        q.fill(1.0, stream)
+        busy.work(stream)
+        q.work(20, stream)
+        before = q.expected.copy()
+        kit.backend.queue_copy_out(raw(found), q.ptr.handle, q.ptr.offset, stream)
+        q.work(3, stream)
+        kit.backend.synchronize(stream)
+        kit.same(found, before, float32, "a queued copy out, with work after it", str)
+        q.check(stream, "work after a queued copy out")
+
+
+def test_memory_that_is_used_again_is_not_overwritten_early(kit: Kit) -> None:
+    """As a user's program has it: x dies while y = x + 1 is queued, and z may take its place."""
+    values, others = finite(float32, N, 3), np.full(N, 7, np.float32)
+    for _ in range(4):
+        busy, x = Busy(kit), from_host(values, float32, kit.device)
+        busy.work(None)
+        y = x + 1.0
+        evaluate(y)
+        del x
+        z = [from_host(others, float32, kit.device) for _ in range(3)]
+        what = "y = x + 1, where the memory of x was written anew"
+        kit.same(host(y), values + np.float32(1), float32, what, str)
+        for each in z:
+            kit.same(host(each), others, float32, "what was written there", str)
+        busy.check(None)
+
+
+def test_a_device_that_says_it_waits_has_waited(kit: Kit) -> None:
+    """With `asynchronous` False all work is done when `launch` returns, whoever looks, and how."""
+    if kit.backend.asynchronous:
+        kit.comparisons += 1  # it promises nothing
+        return
+    for stream in (None, kit.backend.create_stream()):
+        q, busy = Queue(kit), Busy(kit)
+        q.fill(0.5, stream)
+        busy.work(stream)
+        q.work(20, stream)
+        done = kit.backend.event_done(kit.backend.record_event(stream))
+        address = kit.backend.host_address(q.ptr.handle, q.ptr.offset)
+        seen = None if address is None else array_at(address, (N,), (1,), float32).copy()
+        assert done, kit.failure(
+            "asynchronous is False, and work is not done when launch returns", str(doubled())
+        )
+        if seen is not None:
+            kit.same(seen, q.expected, float32, "the host's view right after a launch", str)
+        q.check(stream, "work that nobody waited for")
 
 
 def one_by_one(launches: Sequence[QueuedLaunch]) -> Replay:
@@ -174,11 +287,23 @@ def test_events_measure_time(kit: Kit) -> None:
     stream = kit.backend.create_stream()
     q = Queue(kit)
     q.fill(0.5, stream)
-    begun = kit.backend.record_event(stream)
-    q.work(20, stream)
-    ended = kit.backend.record_event(stream)
     kit.backend.synchronize(stream)
-    assert 0 <= kit.backend.elapsed_ms(begun, ended) < 60_000
+    before = time.perf_counter_ns()
+    marks = [kit.backend.record_event(stream)]
+    for _ in range(2):
+        q.work(20, stream)
+        marks.append(kit.backend.record_event(stream))
+    kit.backend.synchronize(stream)
+    most = (time.perf_counter_ns() - before) / 1e6 + CLOCKS_APART
+    first, second, both = (
+        kit.backend.elapsed_ms(marks[i], marks[j]) for i, j in ((0, 1), (1, 2), (0, 2))
+    )
+    said = f"elapsed_ms: {first}, then {second}, {both} in all; {most:.3f} went by on the host"
+    assert first > 0 and second > 0, kit.failure(f"{said}: 20 launches took no time", "")
+    assert both <= most * 1.1, kit.failure(f"{said}: more than that", "")
+    assert abs(first + second - both) <= max(0.01 * both, 0.002), kit.failure(
+        f"{said}: parts and whole differ", ""
+    )
     q.check(stream, "work between two events")
 
 

@@ -1,0 +1,26 @@
+"""Errors that a plugin did not mean to raise: they name device, package and kernel."""
+
+from __future__ import annotations
+
+from ..device import Device
+from ..errors import DovetailError, PluginError
+from .registry import registry
+
+
+def blame(device: Device, doing: str, kernel: object, error: Exception) -> None:
+    """Says whose error this is; its caller raises it as it is where this returns.
+
+    Those of `dovetail.errors` are meant, and MemoryError is what it says.
+    Raises: PluginError, from that error.
+    """
+    if isinstance(error, (DovetailError, MemoryError)):
+        return
+    record = registry.records().get(device.type)
+    package = " ".join((record.distribution, record.version)).strip() if record else ""
+    whose = f"the authors of {record.distribution}" if record and package else "its authors"
+    raise PluginError(
+        f"{doing} on {device}{f' ({package})' if package else ''} raised "
+        f"{type(error).__name__}: {error}\n"
+        f"The plugin did not mean to: its traceback is above, the kernel below. Tell {whose}; "
+        f"`dovetail test-backend {device}` shows what else is wrong.\n{kernel}"
+    ) from error
