@@ -1,5 +1,8 @@
 """Optimisers and schedules of their rates: PyTorch's names, arguments and defaults."""
 
+from typing import TYPE_CHECKING
+
+from ..familiar import refused
 from . import adagrad, adam, lbfgs, lr_scheduler, optimizer, sgd
 from .adagrad import *
 from .adam import *
@@ -13,3 +16,6 @@ __all__ += adam.__all__
 __all__ += lbfgs.__all__
 __all__ += optimizer.__all__
 __all__ += sgd.__all__
+
+if not TYPE_CHECKING:
+    __getattr__ = refused("optim")
