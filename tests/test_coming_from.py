@@ -5,13 +5,11 @@ from __future__ import annotations
 import re
 from importlib import import_module
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail.familiar import OURS
 
 ROOT = Path(__file__).parent.parent
 LIBRARIES = {"NumPy": "numpy", "PyTorch": "torch", "JAX": "jax"}
@@ -25,17 +23,20 @@ def section(library: str, title: str) -> str:
 
 
 def rows(title: str) -> list[Any]:
-    found = [(library, *row) for library in LIBRARIES for row in CODE.findall(section(library, title))]
+    found = [(of, *row) for of in LIBRARIES for row in CODE.findall(section(of, title))]
     return [pytest.param(*row, id=f"{row[0]}-{row[1]}") for row in found]
 
 
 A, V, N = [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]], [3.0, 1.0, 2.0], [1, 2, 3]
+M = [True, False]
 
 
 def ours() -> dict[str, Any]:
     """The names of the pages, as tensors."""
     with dt.device("reference"):
-        made = {"a": dt.asarray(A), "v": dt.asarray(V), "n": dt.asarray(N), "m": dt.asarray([True, False])}
+        made = {
+            name: dt.asarray(values) for name, values in (("a", A), ("v", V), ("n", N), ("m", M))
+        }
         w = dt.asarray(V).requires_grad_()
     return {"dt": dt, "np": np, "w": w, "f": lambda x: (x * x).sum(), **made}
 
@@ -53,8 +54,8 @@ def theirs(library: str) -> dict[str, Any]:
     else:
         names, make = {"np": np}, np.asarray
     a, v = (make(np.asarray(x, np.float32)) for x in (A, V))
-    f = lambda x: (x * x).sum()  # noqa: E731
-    return {"np": np, "a": a, "v": v, "n": make(np.asarray(N)), "m": make([True, False]), "f": f, **names}
+    n, m = make(np.asarray(N)), make(M)
+    return {"np": np, "a": a, "v": v, "n": n, "m": m, "f": lambda x: (x * x).sum(), **names}
 
 
 def run(code: str, names: dict[str, Any]) -> Any:
@@ -100,7 +101,9 @@ def test_there_are_rows_in_each_table() -> None:
 
 @pytest.mark.parametrize(("library", "their", "our", "note"), rows(SAME))
 @pytest.mark.filterwarnings("ignore")
-def test_what_is_called_otherwise_gives_the_same(library: str, their: str, our: str, note: str) -> None:
+def test_what_is_called_otherwise_gives_the_same(
+    library: str, their: str, our: str, note: str
+) -> None:
     expected = plain(run(their, theirs(library)))
     assert alike(plain(run(our, ours())), expected) and not note
 
@@ -123,5 +126,5 @@ def test_what_is_an_error_says_so_and_its_mend_gives_the_same(
     typed = re.sub(r"\b(np|torch|jax|jnp)\.", "dt.", their)
     with pytest.raises((dt.DovetailError, AttributeError)) as error:
         run(typed, names)
-    assert re.search("; here it is |; see |; write |it takes |needs |dt\\.|; give ", str(error.value))
+    assert re.search(r"; here it is |; see |; write |it takes |needs |dt\.", str(error.value))
     assert alike(plain(run(our, ours())), expected) and not note

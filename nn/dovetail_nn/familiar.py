@@ -56,6 +56,7 @@ INSTEAD: dict[str, dict[str, str]] = {
         "standardize": "dt.nn.functional.layer_norm",
         "swish": "dt.nn.functional.silu",
         "initializers": "dt.nn.init",
+        "LayerNormalization": "dt.nn.LayerNorm",
     },
     "nn.functional": {
         "ctc_loss": "a sum over alignments, by dt.scan and dt.logaddexp",
@@ -154,7 +155,7 @@ INSTEAD: dict[str, dict[str, str]] = {
         "RelaxedOneHotCategorical": "dt.nn.functional.gumbel_softmax",
         "VonMises": _LOOPS,
         "Wishart": _LOOPS,
-        "kl": "dt.distributions.kl_divergence",
+        "Gaussian": "dt.distributions.Normal",
         "utils": "dt.nn.functional.one_hot, dt.sigmoid, dt.logit",
         "log_normal": "dt.distributions.LogNormal",
     },
@@ -173,6 +174,31 @@ INSTEAD: dict[str, dict[str, str]] = {
         "InferenceSession": "dt.onnx.load(file), which is called",
     },
     "tensorboard": {"FileWriter": "dt.tensorboard.SummaryWriter", "writer": "SummaryWriter"},
+}
+MODULE = {  # what others' layers have as methods
+    "share_memory": "a pickle, which multiprocessing sends",
+    "compile": "dt.jit of the function that calls it",
+    "xpu": 'net.to("xpu")',
+    "ipu": 'net.to("ipu")',
+    "mps": 'net.to("mps")',
+    "to_empty": "net.to(device)",
+    "register_backward_hook": "net.register_full_backward_hook",
+    "fit": "a loop: loss.backward(), optimizer.step(); see docs/training.md",
+    "predict": "net(x), within dt.no_grad()",
+    "evaluate": "net(x), within dt.no_grad()",
+    "summary": "print(net), dt.tensorboard.SummaryWriter.add_graph",
+    "init": "net itself: it has its parameters",
+    "weights": "net.parameters(), net.state_dict()",
+    "trainable_variables": "net.parameters()",
+    "variables": "net.state_dict()",
+    "params": "net.parameters(), net.state_dict()",
+    "device": "next(net.parameters()).device",
+    "dtype": "next(net.parameters()).dtype",
+    "save": "dt.checkpoint.save(file, model=net)",
+    "save_weights": "dt.save(file, net.state_dict())",
+    "load_weights": "net.load_state_dict(dt.load(file))",
+    "freeze": "net.requires_grad_(False)",
+    "numel": "sum(p.size for p in net.parameters())",
 }
 # Where a name may be that was looked for elsewhere.
 _PUBLIC = (
