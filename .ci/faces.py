@@ -332,7 +332,7 @@ def namespace() -> str:
 # --- signatures ----------------------------------------------------------------------------------
 
 
-GENERIC = ("functions.jit", "func.mapping")  # their types are of functions: they say them themselves
+GENERIC = ("functions.jit", "func.mapping")  # their types are of functions, and say that
 
 
 def lenient(name: str) -> list[str]:

@@ -17,6 +17,7 @@ _WEIGHTS = "nothing; write the weight as a function of parameters, in forward"
 _DIMENSIONS = ("1d", "2d", "3d")
 _KINDS = ("Conv", "ConvTranspose", "BatchNorm", "InstanceNorm")
 _LAZY = ("Linear", *(f"{kind}{d}" for kind in _KINDS for d in _DIMENSIONS))
+_IN_PLACE = ["celu", "elu", "hardtanh", "leaky_relu", "relu", "rrelu", "selu", "threshold"]
 _INITIALISERS = (
     *("constant", "dirac", "eye", "kaiming_normal", "kaiming_uniform", "normal", "orthogonal"),
     *("ones", "sparse", "trunc_normal", "uniform", "xavier_normal", "xavier_uniform", "zeros"),
@@ -59,6 +60,7 @@ INSTEAD: dict[str, dict[str, str]] = {
         "LayerNormalization": "dt.nn.LayerNorm",
     },
     "nn.functional": {
+        **{f"{name}_": f"dt.nn.functional.{name}(x, inplace=True)" for name in _IN_PLACE},
         "ctc_loss": "a sum over alignments, by dt.scan and dt.logaddexp",
         "linear_cross_entropy": "cross_entropy(linear(x, w), target)",
         "pdist": "dt.linalg.vector_norm(x[:, None] - x, axis=-1)[dt.triu_indices(n, 1)]",
