@@ -32,6 +32,7 @@ INSTEAD: dict[str, dict[str, str]] = {
         "AdaptiveLogSoftmaxWithLoss": "dt.nn.CrossEntropyLoss over all classes",
         "NLLLoss2d": "dt.nn.NLLLoss",
         "LinearCrossEntropyLoss": "dt.nn.Linear, and dt.nn.CrossEntropyLoss",
+        "LinearCrossEntropyOptions": "dt.nn.Linear, and dt.nn.CrossEntropyLoss",
         "CrossMapLRN2d": "dt.nn.LocalResponseNorm",
         "FractionalMaxPool2d": "dt.nn.AdaptiveMaxPool2d",
         "FractionalMaxPool3d": "dt.nn.AdaptiveMaxPool3d",
