@@ -105,8 +105,8 @@ MAY_IMPORT = {
     ),
 }
 GROUND = {
-    "arguments", "compiled", "device", "dtypes", "environment", "errors", "familiar", "late",
-    "layout", "memo", "recent", "respelled", "settings",
+    "arguments", "compiled", "device", "dtypes", "environment", "errors", "familiar", "foreign",
+    "late", "layout", "memo", "recent", "respelled", "settings",
 }  # fmt: skip
 DOORS = {"__init__", "extend"}  # they import whatever they offer
 # `dt.memory`, `dt.autograd`, `dt.func`, `dt.linalg`, `dt.fft`, `pytest --pyargs`

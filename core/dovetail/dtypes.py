@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -58,6 +58,13 @@ class DType:
 
     def __repr__(self) -> str:
         return f"dovetail.{self.name}"
+
+    def __call__(self, *values: object) -> Any:
+        """Refuses: NumPy's types make scalars, which are tensors of no dimensions here."""
+        raise DTypeError(
+            f"{self.name}: a dtype is not called; write dt.asarray(x, dtype=dt.{self.name}), or "
+            f"x.astype(dt.{self.name})"
+        )
 
     def __hash__(self) -> int:
         return self._hash

@@ -5,7 +5,11 @@ The names of their parameters are in `respelled`.
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
+
+from .foreign import FOREIGN
 
 _PAIRS = {  # ours: theirs
     "abs": "absolute fabs",
@@ -231,8 +235,60 @@ METHODS = {  # of tensors, what to write for them
     "nancumsum": "dt.nancumsum(x)",
     "amax": "x.max",
     "amin": "x.min",
+    "adjoint": "x.conj().mT",
+    "mH": "x.conj().mT",
+    "addbmm": "x + (a @ b).sum(axis=0)",
+    "addr": "x + dt.outer(a, b)",
+    "bernoulli": "dt.random.bernoulli(x)",
+    "coalesce": "x, which is strided",
+    "is_conj": "False: a conjugate is computed",
+    "is_neg": "False: a negative is computed",
+    "resolve_conj": "x",
+    "resolve_neg": "x",
+    "is_cpu": 'x.device.type == "cpu"',
+    "is_mps": 'x.device.type == "mps"',
+    "is_quantized": "False",
+    "is_sparse_csr": "x.layout",
+    "is_signed": 'x.dtype.kind in "if"',
+    "is_nonzero": "bool(x)",
+    "is_same_size": "x.shape == y.shape",
+    "is_set_to": "x.storage() is y.storage()",
+    "is_inference": "dt.is_inference_mode_enabled()",
+    "is_deleted": "False",
+    "dim_order": "x.stride()",
+    "new": "dt.empty(shape, dtype=x.dtype, device=x.device)",
+    "new_empty_strided": "dt.empty(shape, dtype=x.dtype, device=x.device)",
+    "resize": "dt.resize(x, shape), x.resize_(shape)",
+    "resize_as_": "x.resize_(y.shape)",
+    "squeeze_": "x = x.squeeze()",
+    "unsqueeze_": "x = x[None]",
+    "transpose_": "x = x.T",
+    "swapaxes_": "x = x.swapaxes(i, j)",
+    "t_": "x = x.T",
+    "as_strided_": "x = dt.as_strided(x, shape, strides)",
+    "sum_to_size": "x.sum(axis=...), over what was broadcast",
+    "record_stream": "nothing: the allocator knows which streams use a tensor",
+    "register_post_accumulate_grad_hook": "x.register_hook(f)",
+    "retains_grad": "x.grad is not None",
+    "storage_type": "x.dtype",
+    "stft": "dt.fft.rfft of dt.unfold",
+    "split_with_sizes": "x.split(sizes)",
+    "log_normal_": "x.normal_().exp_()",
+    "geometric_": "x[...] = dt.floor(dt.log(u) / dt.log(1 - p)) + 1",
+    "cauchy_": "x[...] = dt.tan(dt.pi * (u - 0.5))",
+    "bernoulli_": "x[...] = dt.random.bernoulli(p, x.shape)",
+    "exponential_": "x[...] = dt.random.exponential(rate, x.shape)",
+    "device_buffer": "x.storage()",
+    "addressable_data": "x.numpy()",
+    "aval": "x.shape, x.dtype",
+    "weak_type": "False: numbers are weak, tensors are not",
+    "sharding": "x.device",
+    "devices": "x.device",
+    "copy_to_host_async": "x.numpy()",
+    "delete": "del x",
 }
 ELSEWHERE = {  # what there is no function for, and what to write
+    **FOREIGN,
     "lerp": "x + w * (y - x)",
     "addmm": "x + a @ b",
     "addcmul": "x + a * b",
@@ -410,13 +466,31 @@ def hint(name: str, method: bool, tensor: type) -> str:
         return f"; here it is {ours if ours.startswith('x') else f'{of}.{ours}'}"
     if name in ELSEWHERE:
         return f"; here it is {ELSEWHERE[name]}"
-    if name.startswith("_") or not hasattr(np.ndarray if method else np, name):
+    if name.startswith("_"):
+        return ""
+    if found := _ours(name, method, tensor):
+        return f"; here it is {found}"
+    if not hasattr(np.ndarray if method else np, name):
         return ""
     return (
         f"; NumPy's works on the host: np.asarray(x).{name}"
         if method
         else f"; np.{name} is NumPy's"
     )
+
+
+def _ours(name: str, method: bool, tensor: type) -> str:
+    """A function's name of what was asked of a tensor, a method's of what `dt` was asked for."""
+    if not method:
+        return f"x.{name}{'' if name.isupper() else '()'}" if hasattr(tensor, name) else ""
+    root = sys.modules[__package__]
+    for of in ("", "linalg."):
+        if name in (getattr(root, of[:-1]) if of else root).__all__:
+            return f"dt.{of}{name}(x)"
+    if name.endswith("_") and not name.startswith("new_"):
+        known = hint(name[:-1], method, tensor).removeprefix("; here it is ")
+        return f"x[...] = {known}" if known else ""
+    return ""
 
 
 def of(package: str, name: str) -> str:

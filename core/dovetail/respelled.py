@@ -40,6 +40,7 @@ OURS = {  # theirs: ours, of which a function has one
     "min", "a_max": "max", "N": "n_rows", "M": "n_cols", "n": "n_rows", "m": "n_cols", "row": "n",
     "col": "m", "loc": "mean", "scale": "std", "p": "ord", "split_size_or_sections": "sizes",
     "indices_or_sections": "sections", "chunks": "sections", "fweights": "weights", "stdev": "std",
+    "in_dims": "in_axes", "out_dims": "out_axes",
     "func": "function", "fun": "function", "fill": "fill_value", "minval": "low", "maxval": "high",
 }  # fmt: skip
 _FIRST = """input self a x arr ary array arrays m v tensors tup seq xs element elements obj object A
@@ -59,7 +60,7 @@ NOTHING: dict[str, tuple[object, ...]] = {  # what these are where they change n
     "generator": (None,), "kind": (_ANY,), "stable": (_ANY,), "sorted": (True,), "force": (_ANY,),
     "as_tuple": (True,), "alpha": (1,), "rounding_mode": (None,), "requires_grad": (False, None),
     "overwrite_input": (_ANY,), "check_finite": (_ANY,), "optimize": (_ANY,), "device": (None,),
-    "weights_only": (_ANY,),
+    "weights_only": (_ANY,), "fullgraph": (_ANY,), "dynamic": (_ANY,), "inline": (_ANY,),
 }  # fmt: skip
 INSTEAD = {
     "where": "give it dt.where(mask, x, what counts for nothing), or x[mask]",
@@ -77,6 +78,13 @@ INSTEAD = {
     "device": "move the result with x.to(device)",
     "requires_grad": "write x.requires_grad_()",
     "sorted": "values come sorted",
+    "static_argnums": "static_argnames= has names; ints, bools and strings are static anyway",
+    "donate_argnums": "write in place: u += ...",
+    "donate_argnames": "write in place: u += ...",
+    "axis_name": "what is common to all examples is computed outside",
+    "axis_size": "some argument has the axis of examples",
+    "in_shardings": "there is one device for it",
+    "mode": "there is one way of compiling",
     "UPLO": "the lower triangle is read; give it x.mT",
     "value": "see constant_values=, and the widths as ((before, after), ...), first axis first",
 }

@@ -5,8 +5,14 @@ parameters of a module; `dt.optim` the optimisers, `dt.data` loaders, `dt.distri
 distributions, `dt.onnx` the exchange with other libraries.
 """
 
+from typing import TYPE_CHECKING
+
 from . import functional, init, modules, utils
+from .familiar import refused
 from .modules import *
 
 __all__: list[str] = ["functional", "init", "utils"]
 __all__ += modules.__all__
+
+if not TYPE_CHECKING:
+    __getattr__ = refused("nn")

@@ -14,10 +14,12 @@ import re
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import dovetail as dt
 import numpy as np
+
+from .familiar import refused
 
 __all__ = ["CheckpointError", "latest", "load", "save"]
 
@@ -435,3 +437,7 @@ def _take_random_states(states: Mapping[str, Any]) -> None:
     dt.random.set_state(states["dovetail"])
     random_of_python.setstate(states["python"])
     np.random.set_state(states["numpy"])
+
+
+if not TYPE_CHECKING:
+    __getattr__ = refused("checkpoint")

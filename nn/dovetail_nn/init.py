@@ -10,9 +10,11 @@ In all of them `tensor` is what is written and comes back, `gain` a factor of th
 from __future__ import annotations
 
 import math
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import dovetail as dt
+
+from .familiar import refused
 
 __all__ = [
     "calculate_gain", "constant_", "dirac_", "eye_", "kaiming_normal_", "kaiming_uniform_",
@@ -369,3 +371,7 @@ def sparse_(
         keys = dt.random.uniform(tensor.shape, device=on, generator=generator)
         rank = dt.argsort(dt.argsort(keys, axis=0), axis=0)
         return tensor.copy_(dt.where(rank < zeros, 0.0, drawn))
+
+
+if not TYPE_CHECKING:
+    __getattr__ = refused("nn.init")

@@ -11,10 +11,12 @@ from datetime import datetime
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import dovetail as dt
 import numpy as np
+
+from .familiar import refused
 
 __all__ = ["SummaryWriter"]
 
@@ -340,3 +342,7 @@ def _pixels(name: str, tag: str, array: np.ndarray, axes: str) -> np.ndarray:
     if array.dtype != np.uint8:
         array = np.nan_to_num(array.astype(np.float64)) * 255
     return np.clip(array, 0, 255).astype(np.uint8)
+
+
+if not TYPE_CHECKING:
+    __getattr__ = refused("tensorboard")

@@ -29,6 +29,11 @@ CASES: list[tuple[str, dict[str, Any]]] = [
     ("RMSprop", {"centered": True}),
     ("RMSprop", {"centered": True, "momentum": 0.9, "weight_decay": 0.1, "maximize": True}),
     ("RMSprop", {"lr": 1e-3, "momentum": 0.5, "alpha": 0.9}),
+    ("ASGD", {}),
+    ("ASGD", {"lr": 0.05, "lambd": 0.1, "alpha": 0.5, "t0": 1.0, "weight_decay": 0.1}),
+    ("ASGD", {"maximize": True}),
+    ("Rprop", {}),
+    ("Rprop", {"lr": 0.3, "etas": (0.4, 1.5), "step_sizes": (0.01, 0.5), "maximize": True}),
     ("Adadelta", {}),
     ("Adadelta", {"lr": 0.5, "weight_decay": 0.1, "rho": 0.8}),
 ]

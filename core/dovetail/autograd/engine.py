@@ -8,10 +8,11 @@ from typing import Literal, overload
 
 from ..arguments import flag, function
 from ..engine import recording
-from ..errors import DTypeError, GradientError, ShapeError
+from ..errors import ArgumentTypeError, DTypeError, GradientError, ShapeError
 from ..graph.expr import Expr, leaf, storage_of, tape_of
 from ..layout import StridedView
 from ..ops import table as ops
+from ..respelled import UNGIVEN
 from ..settings import current
 from ..tensor import writes
 from ..tensor.host import evaluate
@@ -95,7 +96,7 @@ def grad(
     retain_graph: bool | None = None, create_graph: bool = False, allow_unused: bool,
 ) -> tuple[Tensor | None, ...]: ...  # fmt: skip
 def grad(
-    outputs: Tensors, inputs: Tensors, grad_outputs: Tensors | None = None, *,
+    outputs: Tensors, inputs: Tensors = UNGIVEN, grad_outputs: Tensors | None = None, *,
     retain_graph: bool | None = None, create_graph: bool = False, allow_unused: bool = False,
 ) -> Tensor | tuple[Tensor | None, ...] | None:  # fmt: skip
     """The gradients of the sum of `outputs` with respect to `inputs`: one, or a tuple.
@@ -114,6 +115,13 @@ def grad(
     >>> dt.grad((x * x).sum(), x).tolist()
     [2.0, 4.0]
     """
+    if callable(outputs):
+        raise ArgumentTypeError(
+            "grad: outputs are tensors, and not a function; its gradient is dt.func.grad(f), "
+            "a function of the same arguments"
+        )
+    if inputs is UNGIVEN:
+        raise ArgumentTypeError("grad: needs inputs, the tensors to differentiate by")
     retain_graph, create_graph = _flags("grad", retain_graph, create_graph)
     allow_unused = flag("grad", allow_unused, "allow_unused")
     roots = _roots("grad", outputs, grad_outputs)

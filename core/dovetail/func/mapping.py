@@ -21,6 +21,7 @@ from ..functions.copies import concat
 from ..functions.from_values import asarray
 from ..functions.manipulation import moveaxis
 from ..ops import table as ops
+from ..respelled import retold
 from ..settings import Switch, current
 from ..tensor.tensor import Tensor
 from ..tensor.verbs import apply, slice_along
@@ -37,7 +38,7 @@ Axes: TypeAlias = Any  # an int, None, or containers of them, as far down as the
 
 def vmap(
     function: Callable[P, R], in_axes: Axes = 0, out_axes: Axes = 0, *,
-    randomness: str = "different", chunk_size: int | None = None,
+    randomness: str = "different", chunk_size: int | None = None, **theirs: object,
 ) -> Callable[P, R]:  # fmt: skip
     """A function that does for all examples at once what `function` does for one.
 
@@ -63,6 +64,8 @@ def vmap(
     >>> dt.vmap(dt.dot, in_axes=(0, None))(x, x[0]).tolist()
     [5.0, 11.0]
     """
+    if theirs:
+        return retold(vmap, locals())
     callable_("vmap", function)
     how = choice("vmap", randomness, "randomness", ("different", "same", "error"))
     size = None if chunk_size is None else integer("vmap", chunk_size, "chunk_size", 1)

@@ -16,6 +16,7 @@ from ..arguments import refused
 from ..capture.program import Program
 from ..engine import evaluate as run
 from ..errors import ArgumentError, ArgumentTypeError, DTypeError
+from ..respelled import retold
 from ..settings import Settings, current
 from ..tensor.host import evaluated
 from ..tensor.tensor import Tensor
@@ -310,7 +311,10 @@ def jit(
     function: None = None, *, static_argnames: str | Iterable[str] = ()
 ) -> Callable[[Callable[P, R]], Captured[P, R]]: ...
 def jit(
-    function: Callable[P, R] | None = None, *, static_argnames: str | Iterable[str] = ()
+    function: Callable[P, R] | None = None,
+    *,
+    static_argnames: str | Iterable[str] = (),
+    **theirs: object,
 ) -> Captured[P, R] | Callable[[Callable[P, R]], Captured[P, R]]:
     """A function that does what `function` does, captured: later calls take Python's part away.
 
@@ -333,6 +337,8 @@ def jit(
     >>> u.tolist(), step.captures
     ([0.625, 0.625], 1)
     """
+    if theirs:
+        return retold(jit, locals())
     if isinstance(static_argnames, str):
         static_argnames = (static_argnames,)
     try:

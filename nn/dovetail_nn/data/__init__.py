@@ -1,5 +1,8 @@
 """Data sets, samplers and the loader: PyTorch's names, arguments and defaults."""
 
+from typing import TYPE_CHECKING
+
+from ..familiar import refused
 from . import collate, datasets, loader, progress, samplers, workers
 from .collate import *
 from .datasets import *
@@ -15,3 +18,6 @@ __all__ += loader.__all__
 __all__ += progress.__all__
 __all__ += samplers.__all__
 __all__ += workers.__all__
+
+if not TYPE_CHECKING:
+    __getattr__ = refused("data")

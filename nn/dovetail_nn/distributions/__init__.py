@@ -1,5 +1,8 @@
 """Distributions: PyTorch's names, arguments and defaults."""
 
+from typing import TYPE_CHECKING
+
+from ..familiar import refused
 from . import (
     categories,
     composed,
@@ -48,3 +51,6 @@ __all__ += registry.__all__
 __all__ += shares.__all__
 __all__ += transformed.__all__
 __all__ += transforms.__all__
+
+if not TYPE_CHECKING:
+    __getattr__ = refused("distributions")

@@ -21,6 +21,9 @@ What parameters of the same name mean in all of them:
 - `groups`: into how many parts of equal size channels fall; those of a convolution do not meet.
 """
 
+from typing import TYPE_CHECKING
+
+from ..familiar import refused
 from . import (
     activations,
     adaptive,
@@ -73,3 +76,6 @@ __all__ += pooling.__all__
 __all__ += products.__all__
 __all__ += recurrent.__all__
 __all__ += resampling.__all__
+
+if not TYPE_CHECKING:
+    __getattr__ = refused("nn.functional")

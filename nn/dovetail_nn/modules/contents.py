@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import dovetail as dt
 from dovetail.extend import look_up_again
 
+from ..familiar import MODULE
 from .parameter import Buffer, Parameter, is_persistent, marked
 
 if TYPE_CHECKING:
@@ -74,7 +75,8 @@ class Contents:
             found = self.__dict__.get(kept)
             if found is not None and name in found:
                 return found[name]
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        known = f"; here it is {MODULE[name]}" if name in MODULE else ""
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{known}")
 
     def __delattr__(self, name: str) -> None:
         for kept in OWN:

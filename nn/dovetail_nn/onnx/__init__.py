@@ -1,6 +1,12 @@
 """Models as ONNX: written from functions and modules, and read to run on any device."""
 
+from typing import TYPE_CHECKING
+
+from ..familiar import refused
 from .export import export
 from .model import Model, load
 
 __all__ = ["Model", "export", "load"]
+
+if not TYPE_CHECKING:
+    __getattr__ = refused("onnx")

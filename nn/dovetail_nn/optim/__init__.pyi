@@ -10,6 +10,8 @@ from .adam import Adamax as Adamax
 from .adam import NAdam as NAdam
 from .adam import RAdam as RAdam
 from .adam import SparseAdam as SparseAdam
+from .averaged import ASGD as ASGD
 from .lbfgs import LBFGS as LBFGS
 from .optimizer import Optimizer as Optimizer
+from .rprop import Rprop as Rprop
 from .sgd import SGD as SGD

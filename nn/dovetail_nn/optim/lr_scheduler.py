@@ -3,6 +3,9 @@
 A schedule writes `group["lr"]`, which steps that `dt.jit` has captured read at each call.
 """
 
+from typing import TYPE_CHECKING
+
+from ..familiar import refused
 from .cycles import CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR
 from .schedules import (
     ChainedScheduler,
@@ -38,3 +41,6 @@ __all__ = [
     "SequentialLR",
     "StepLR",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = refused("optim.lr_scheduler")

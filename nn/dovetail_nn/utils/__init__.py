@@ -1,10 +1,16 @@
 """What is done with all parameters of a module, with gradients, and (`rnn`) with sequences."""
 
+from typing import TYPE_CHECKING
+
 from .. import clipping
 from ..clipping import *
+from ..familiar import refused
 from . import rnn, whole
 from .whole import *
 
 __all__: list[str] = ["rnn"]
 __all__ += clipping.__all__
 __all__ += whole.__all__
+
+if not TYPE_CHECKING:
+    __getattr__ = refused("nn.utils")

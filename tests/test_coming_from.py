@@ -1,0 +1,130 @@
+"""The tables of docs/from-*.md: what NumPy, PyTorch and JAX say, and what dovetail says to it."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import dovetail as dt
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parent.parent
+LIBRARIES = {"NumPy": "numpy", "PyTorch": "torch", "JAX": "jax"}
+CODE = re.compile(r"^\| `(.+?)` \| `(.+?)` \|(?: (.+) \|)?$", re.MULTILINE)
+SAME, DIFFERS, REFUSED = "Called otherwise", "The same name, another result", "What is an error"
+
+
+def section(library: str, title: str) -> str:
+    page = (ROOT / "docs" / f"from-{library.lower()}.md").read_text()
+    return page.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+
+
+def rows(title: str) -> list[Any]:
+    found = [(of, *row) for of in LIBRARIES for row in CODE.findall(section(of, title))]
+    return [pytest.param(*row, id=f"{row[0]}-{row[1]}") for row in found]
+
+
+A, V, N = [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]], [3.0, 1.0, 2.0], [1, 2, 3]
+M = [True, False]
+
+
+def ours() -> dict[str, Any]:
+    """The names of the pages, as tensors."""
+    with dt.device("reference"):
+        made = {
+            name: dt.asarray(values) for name, values in (("a", A), ("v", V), ("n", N), ("m", M))
+        }
+        w = dt.asarray(V).requires_grad_()
+    return {"dt": dt, "np": np, "w": w, "f": lambda x: (x * x).sum(), **made}
+
+
+def theirs(library: str) -> dict[str, Any]:
+    """The same, as arrays of another library. Skips where it is not installed."""
+    of = pytest.importorskip(LIBRARIES[library], exc_type=ImportError)
+    if library == "PyTorch":
+        names = {"torch": of, "w": of.tensor(V, requires_grad=True)}
+        make = of.tensor
+    elif library == "JAX":
+        for part in ("nn", "numpy", "scipy.special", "tree_util", "ops"):
+            import_module(f"jax.{part}")
+        names, make = {"jax": of, "jnp": of.numpy}, of.numpy.asarray
+    else:
+        names, make = {"np": np}, np.asarray
+    a, v = (make(np.asarray(x, np.float32)) for x in (A, V))
+    n, m = make(np.asarray(N)), make(M)
+    return {"np": np, "a": a, "v": v, "n": n, "m": m, "f": lambda x: (x * x).sum(), **names}
+
+
+def run(code: str, names: dict[str, Any]) -> Any:
+    with dt.device("reference"):
+        return eval(code, names)
+
+
+def plain(value: Any) -> Any:
+    """What a result is, with nothing of the library that it is of."""
+    if isinstance(value, tuple | list):
+        return [plain(v) for v in value]
+    if value is None or isinstance(value, bool | str):
+        return value
+    if hasattr(value, "detach"):
+        value = value.detach()
+    if type(value).__module__.startswith("torch") and hasattr(value, "resolve_conj"):
+        value = value.resolve_conj()
+    return np.asarray(value)
+
+
+def alike(x: Any, y: Any) -> bool:
+    """Whether two plain results have the same structure, shapes and values."""
+    if isinstance(x, list) or isinstance(y, list):
+        both = isinstance(x, list) and isinstance(y, list) and len(x) == len(y)
+        return both and all(alike(p, q) for p, q in zip(x, y, strict=True))
+    if not (isinstance(x, np.ndarray) and isinstance(y, np.ndarray)):
+        return bool(np.all(x == y))
+    return x.shape == y.shape and bool(np.allclose(x, y, rtol=1e-5, atol=1e-6, equal_nan=True))
+
+
+def identical(x: Any, y: Any) -> bool:
+    """Whether dtypes are the same, too, and neither is a scalar where the other is an array."""
+    if isinstance(x, list) and isinstance(y, list) and alike(x, y):
+        return all(identical(p, q) for p, q in zip(x, y, strict=True))
+    return alike(x, y) and getattr(x, "dtype", None) == getattr(y, "dtype", None)
+
+
+def test_there_are_rows_in_each_table() -> None:
+    for library in LIBRARIES:
+        counts = [len(CODE.findall(section(library, t))) for t in (SAME, DIFFERS, REFUSED)]
+        assert counts[0] >= 19 and min(counts) >= 5, (library, counts)
+
+
+@pytest.mark.parametrize(("library", "their", "our", "note"), rows(SAME))
+@pytest.mark.filterwarnings("ignore")
+def test_what_is_called_otherwise_gives_the_same(
+    library: str, their: str, our: str, note: str
+) -> None:
+    expected = plain(run(their, theirs(library)))
+    assert alike(plain(run(our, ours())), expected) and not note
+
+
+@pytest.mark.parametrize(("library", "their", "our", "note"), rows(DIFFERS))
+@pytest.mark.filterwarnings("ignore")
+def test_what_differs_does(library: str, their: str, our: str, note: str) -> None:
+    expected, found = run(their, theirs(library)), run(our, ours())
+    kinds = isinstance(found, dt.Tensor) and isinstance(expected, np.generic)
+    assert note and (kinds or not identical(plain(found), plain(expected)))
+
+
+@pytest.mark.parametrize(("library", "their", "our", "note"), rows(REFUSED))
+@pytest.mark.filterwarnings("ignore")
+def test_what_is_an_error_says_so_and_its_mend_gives_the_same(
+    library: str, their: str, our: str, note: str
+) -> None:
+    expected = plain(run(their, theirs(library)))
+    names = ours()
+    typed = re.sub(r"\b(np|torch|jax|jnp)\.", "dt.", their)
+    with pytest.raises((dt.DovetailError, AttributeError)) as error:
+        run(typed, names)
+    assert re.search(r"; here it is |; see |; write |it takes |needs |dt\.", str(error.value))
+    assert alike(plain(run(our, ours())), expected) and not note
