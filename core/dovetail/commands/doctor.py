@@ -34,7 +34,8 @@ from ..dtypes import float32
 from ..loops.builder import Kernel, KernelBuilder
 from ..loops.language import load
 from ..plugins.dtype_registry import registry as dtypes
-from ..plugins.entry import offers, reinstall
+from ..plugins.entry import offers
+from ..plugins.origin import obtain, reinstall
 from ..plugins.record import Record, State
 from ..plugins.registry import open_device, registry
 from ..tensor import layout_registry as layouts
@@ -263,7 +264,7 @@ def _print(findings: Sequence[Finding]) -> None:
         for line in _remarks(f):
             console.print(line, markup=False, highlight=False)
     for type, package in _missing(findings).items():
-        console.print(f"{type}: not installed: pip install {package}", highlight=False)
+        console.print(f"{type}: not installed: {obtain(package)}", highlight=False)
 
 
 def _remarks(f: Finding) -> list[str]:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from ..errors import ArgumentError
 from ..plugins.entry import offers
+from ..plugins.origin import obtain
 from ..plugins.registry import registry
 
 TEMPLATE = Path(__file__).parent / "template"
@@ -78,6 +79,6 @@ def check_name(name: str) -> None:
         owner = known[name].distribution
         raise ArgumentError(f"device type {name!r} exists: {owner} brings it; choose another name")
     if name in offers():
-        raise ArgumentError(f"device type {name!r} exists: pip install {offers()[name]} brings it")
+        raise ArgumentError(f"device type {name!r} exists: {obtain(offers()[name])} brings it")
     if importlib.util.find_spec(f"dovetail_{name}") is not None:
         raise ArgumentError(f"a package dovetail_{name} is installed; choose another name")
