@@ -29,6 +29,7 @@ from rich.markup import escape
 from rich.progress import track
 from rich.table import Table
 
+from ..command_line import Parser, seconds
 from ..compiled import config
 from ..dtypes import float32
 from ..loops.builder import Kernel, KernelBuilder
@@ -207,7 +208,7 @@ def _status_text(status: int) -> str:
 
 def main(arguments: Sequence[str]) -> int:
     """Prints what was found, as a table or as JSON; 0 if all is well."""
-    asked = _parser().parse_args(arguments)
+    asked = parser().parse_args(arguments)
     if asked.inspect:
         print(f"\n{ANSWER}{json.dumps(asdict(inspect(asked.inspect)))}")
         return 0
@@ -225,12 +226,13 @@ def main(arguments: Sequence[str]) -> int:
     return 0 if all(f.well for f in findings) else 1
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="dovetail doctor", description=__doc__)
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--time-limit", type=float, default=TIME_LIMIT, help="seconds per plugin")
-    parser.add_argument("--inspect", metavar="TYPE", help=argparse.SUPPRESS)
-    return parser
+def parser() -> Parser:
+    """The options of this command."""
+    made = Parser(prog="dovetail doctor", description=__doc__)
+    made.add_argument("--json", action="store_true", help="print JSON")
+    made.add_argument("--time-limit", type=seconds, default=TIME_LIMIT, help="seconds per plugin")
+    made.add_argument("--inspect", metavar="TYPE", help=argparse.SUPPRESS)
+    return made
 
 
 def _missing(findings: Sequence[Finding]) -> dict[str, str]:

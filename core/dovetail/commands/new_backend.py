@@ -6,13 +6,12 @@ system's compiler. Its author then replaces one part after the other.
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from ..command_line import Parser, one_line
 from ..errors import ArgumentError
 from ..plugins.entry import offers
 from ..plugins.origin import obtain
@@ -25,17 +24,12 @@ SUFFIXES = (".md", ".py", ".toml")
 
 def main(arguments: Sequence[str]) -> int:
     """Writes the package; 0, or 2 where the name or the place is no good."""
-    parser = argparse.ArgumentParser(
-        prog="dovetail new-backend", description=__doc__.partition("\n")[0]
-    )
-    parser.add_argument("name", metavar="NAME", help="the new device type, e.g. fpga")
-    parser.add_argument("--into", metavar="DIR", type=Path, default=Path(), help="where to write")
-    asked = parser.parse_args(arguments)
+    options = parser()
+    asked = options.parse_args(arguments)
     try:
         folder = new_backend(asked.name, asked.into)
     except (ArgumentError, OSError) as error:
-        print(f"dovetail new-backend: {error}", file=sys.stderr)
-        return 2
+        return options.refusal(one_line(error))
     print(
         f"{folder} is a backend for device type {asked.name!r}. Next:\n"
         f"    pip install --editable {folder}\n"
@@ -43,6 +37,17 @@ def main(arguments: Sequence[str]) -> int:
         f"Its README.md says which parts to replace for your hardware."
     )
     return 0
+
+
+def parser() -> Parser:
+    """The options of this command."""
+    made = Parser(prog="dovetail new-backend", description=__doc__.partition("\n")[0])
+    made.add_argument("name", metavar="NAME", help="the new device type, e.g. fpga")
+    made.add_argument(
+        "-o", "--out", "--into", metavar="DIR", dest="into", type=Path, default=Path(),
+        help="where to write",
+    )  # fmt: skip
+    return made
 
 
 def new_backend(name: str, into: Path) -> Path:
