@@ -22,6 +22,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
 from rich.console import Console
@@ -177,7 +178,8 @@ def _run(
     By way of files, and with all of the process's children ended: one that lives on would hold a
     pipe open.
     """
-    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
+    text = partial(tempfile.TemporaryFile, "w+", encoding="utf-8", errors="replace")
+    with text() as out, text() as errors:
         process = subprocess.Popen(
             command, env=environ, stdin=subprocess.DEVNULL, stdout=out, stderr=errors,
             start_new_session=True,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -53,7 +54,7 @@ def common(asked: argparse.Namespace) -> list[str]:
     # No configuration file: the kit's verdict must not depend on the directory it is run in.
     options = [
         "-c",
-        "/dev/null",
+        os.devnull,
         "--rootdir",
         ".",
         "-p",
