@@ -180,7 +180,8 @@ def installed(dist: Path, user: Path) -> None:
     said = run([python, "-W", "error", "-c", PROGRAM.format(device="reference")])
     assert said.startswith("True reference "), said
     run([*pip, "dovetail[cpu]"])
-    assert run([python, "-c", PROGRAM.format(device=None)]).startswith("True cpu "), said
+    said = run([python, "-W", "error", "-c", PROGRAM.format(device=None)])
+    assert said.startswith("True cpu "), said
     names = "print(sorted(r for r in dovetail.plugins.registry.records()))"
     run([*pip, "--no-deps", "dovetail-opencl", "dovetail-cuda"])
     said = run([python, "-c", f"import dovetail\n{names}"])
@@ -188,7 +189,8 @@ def installed(dist: Path, user: Path) -> None:
     run([python, "-m", "pip", "uninstall", "-q", "-y", *DISTRIBUTIONS])
     sdists = [str(path) for path in sorted(dist.glob("*.tar.gz"))]
     run([*pip, "--no-deps", *sdists], DOVETAIL_PURE="1")
-    assert run([python, "-c", PROGRAM.format(device=None)]).startswith("True cpu "), said
+    said = run([python, "-c", PROGRAM.format(device=None)])
+    assert said.startswith("True cpu "), said
 
 
 if __name__ == "__main__":

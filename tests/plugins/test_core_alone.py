@@ -66,14 +66,16 @@ def test_the_warning_is_of_the_users_line(alone: Path) -> None:
     assert said(alone, program)[0] == "<string> 6 1 UserWarning\n"
 
 
-@pytest.mark.parametrize("chosen", ["variable", "call", "context"])
+@pytest.mark.parametrize("chosen", ["variable", "call", "context", "argument"])
 def test_who_has_chosen_the_reference_hears_nothing(alone: Path, chosen: str) -> None:
     before = {
         "call": "dt.set_default_device('reference')",
         "context": "dt.device('reference').__enter__()",
     }
     environ = {"DOVETAIL_DEFAULT_DEVICE": "reference"} if chosen == "variable" else {}
-    program = f"{before.get(chosen, '')}\nprint(dt.ones(3).sum().item())"
+    argument = ", device='reference'" if chosen == "argument" else ""
+    made = f"for _ in 0, 1, 2: x = dt.ones(3{argument})\nprint(x.sum().item())"
+    program = f"{before.get(chosen, '')}\n{made}"
     assert said(alone, program, "-W", "error", **environ) == ("3.0\n", "")
 
 
