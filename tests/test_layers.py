@@ -105,10 +105,10 @@ MAY_IMPORT = {
     ),
 }
 GROUND = {
-    "arguments", "compiled", "device", "dtypes", "environment", "errors", "familiar", "foreign",
-    "late", "layout", "memo", "recent", "respelled", "settings",
+    "arguments", "command_line", "compiled", "device", "dtypes", "environment", "errors",
+    "familiar", "foreign", "late", "layout", "memo", "recent", "respelled", "settings",
 }  # fmt: skip
-DOORS = {"__init__", "extend"}  # they import whatever they offer
+DOORS = {"__init__", "__main__", "extend"}  # they import whatever they offer
 # `dt.memory`, `dt.autograd`, `dt.func`, `dt.linalg`, `dt.fft`, `pytest --pyargs`
 WITH_FACES = {"memory", "autograd", "func", "linalg", "fft", "testing"}
 

@@ -56,7 +56,7 @@ from .errors import (
     DTypeError, DeviceError, DovetailError, DovetailWarning, FallbackError, GradientError,
     IndexOutOfRange, InternalError, KernelError, LayoutError, LinAlgError, NotYetAttribute,
     NotYetError, OutOfMemoryError, PluginError, ReadOnlyError, ShapeError, SharingError,
-    TransformError, UnavailableError, ValueOverflow,
+    SlowDeviceWarning, TransformError, UnavailableError, ValueOverflow,
 )
 from .functions.copies import contiguous, repeat, roll, stack, tile
 from .functions.creation import arange, eye, linspace, meshgrid, tril, triu
@@ -359,11 +359,11 @@ __all__ = [
     "DovetailWarning", "Event", "FallbackError", "GradientError", "In", "InOut", "IndexOutOfRange",
     "InternalError", "KernelError", "LayoutError", "LinAlgError", "NotYetAttribute", "NotYetError",
     "Out", "OutOfMemoryError", "PluginError", "ReadOnlyError", "ShapeError", "SharingError",
-    "Storage", "Stream", "Tensor", "TransformError", "UnavailableError", "ValueOverflow",
-    "__array_namespace_info__", "abs", "acos", "acosh", "add", "all", "allclose", "angle", "any",
-    "append", "arange", "argmax", "argmin", "argpartition", "argsort", "argwhere", "array_equal",
-    "array_equiv", "array_split", "as_strided", "asarray", "asin", "asinh", "astype", "atan",
-    "atan2", "atanh", "atleast_1d", "atleast_2d", "atleast_3d", "atomic_add", "atomic_and",
+    "SlowDeviceWarning", "Storage", "Stream", "Tensor", "TransformError", "UnavailableError",
+    "ValueOverflow", "__array_namespace_info__", "abs", "acos", "acosh", "add", "all", "allclose",
+    "angle", "any", "append", "arange", "argmax", "argmin", "argpartition", "argsort", "argwhere",
+    "array_equal", "array_equiv", "array_split", "as_strided", "asarray", "asin", "asinh", "astype",
+    "atan", "atan2", "atanh", "atleast_1d", "atleast_2d", "atleast_3d", "atomic_add", "atomic_and",
     "atomic_max", "atomic_min", "atomic_or", "autograd", "average", "bartlett", "beta", "bfloat16",
     "bincount", "bitwise_and", "bitwise_count", "bitwise_invert", "bitwise_left_shift",
     "bitwise_or", "bitwise_right_shift", "bitwise_xor", "blackman", "block", "bool",

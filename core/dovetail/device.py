@@ -85,6 +85,7 @@ _interned: dict[tuple[str, int], Device] = {}
 _specs: dict[str, Device] = {}  # spellings already parsed; "cpu" and "cpu:0" are one device
 _default: Device | None = None
 _opener: Callable[[Device], Opened] | None = None
+_fallback: Callable[[], str] | None = None
 
 
 def device(spec: Device | str | None = None, op: str = "device") -> Device:
@@ -125,7 +126,8 @@ def default_device() -> Device:
     """The device of tensors made without `device=`.
 
     `with dt.device("opencl"):` chose it, else `set_default_device`, else the variable
-    DOVETAIL_DEFAULT_DEVICE; else it is "cpu".
+    DOVETAIL_DEFAULT_DEVICE; else it is "cpu". Where no backend for that is installed it is
+    "reference", the slow interpreter of the core, and one `SlowDeviceWarning` says so.
 
     >>> import dovetail as dt
     >>> dt.zeros(1, device=dt.default_device()).device is dt.default_device()
@@ -139,11 +141,12 @@ def _chosen() -> str:
 
     A device that is not there is an error when it is used: nothing runs elsewhere because of that.
     """
-    spec = environment.text(VARIABLE) or DEFAULT
-    if _SPEC.fullmatch(spec):
+    spec = environment.text(VARIABLE)
+    if spec is not None and _SPEC.fullmatch(spec):
         return spec
-    environment.nonsense(VARIABLE, spec, "the name of a device", f"{DEFAULT} is used")
-    return DEFAULT
+    if spec is not None:
+        environment.nonsense(VARIABLE, spec, "the name of a device", f"{DEFAULT} is used")
+    return DEFAULT if _fallback is None else _fallback()
 
 
 def set_default_device(spec: Device | str) -> Device:
@@ -172,6 +175,12 @@ def set_opener(opener: Callable[[Device], Opened]) -> None:
     """
     global _opener
     _opener = opener
+
+
+def set_fallback(fallback: Callable[[], str]) -> None:
+    """Says which device is the default one where nobody chose: `plugins` knows what is there."""
+    global _fallback
+    _fallback = fallback
 
 
 def opened(dev: Device) -> Opened:

@@ -4,7 +4,7 @@ What makes no sense is named once, with its value, and the default stands.
 
 | variable | what | default |
 |---|---|---|
-| DOVETAIL_DEFAULT_DEVICE | the device of tensors made without `device=` | cpu |
+| DOVETAIL_DEFAULT_DEVICE | the device of tensors made without `device=` | cpu, if it is there |
 | DOVETAIL_NUM_THREADS | threads of the device cpu; 0: one a core | 0 |
 | DOVETAIL_CACHE_DIR | where compiled kernels are kept | the user's cache folder |
 | DOVETAIL_CACHE_MIB | how much of them; 0: none | 256 |
@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 import warnings
 from collections.abc import Mapping
 
@@ -31,13 +32,22 @@ SHOWN = 60  # characters of a value in a message
 FLAGS = {"1": True, "true": True, "yes": True, "on": True}
 FLAGS |= {"0": False, "false": False, "no": False, "off": False}
 _said: set[str] = set()
+_ROOT = __name__.partition(".")[0]
 
 
-def say_once(text: str) -> None:
-    """Warns, unless the same was said before in this process."""
+def say_once(text: str, kind: type[DovetailWarning] = DovetailWarning) -> None:
+    """Warns, unless the same was said before in this process: of the user's line."""
     if text not in _said:
         _said.add(text)
-        warnings.warn(text, DovetailWarning, stacklevel=3)
+        warnings.warn(text, kind, stacklevel=_user())
+
+
+def _user() -> int:
+    """How many calls above the caller's the first one is that is not dovetail's: the user's."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith(_ROOT):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def nonsense(name: str, value: str, wanted: str, instead: str) -> None:

@@ -11,8 +11,8 @@ __all__ = [
     "CompileError", "DTypeError", "DeviceError", "DovetailError", "DovetailWarning",
     "FallbackError", "GradientError", "IndexOutOfRange", "InternalError", "KernelError",
     "LayoutError", "LinAlgError", "NotYetAttribute", "NotYetError", "OutOfMemoryError",
-    "PluginError", "ReadOnlyError", "ShapeError", "SharingError", "TransformError",
-    "UnavailableError", "ValueOverflow",
+    "PluginError", "ReadOnlyError", "ShapeError", "SharingError", "SlowDeviceWarning",
+    "TransformError", "UnavailableError", "ValueOverflow",
 ]  # fmt: skip
 
 
@@ -24,6 +24,13 @@ class DovetailWarning(UserWarning):
     """Something outside of the program that dovetail goes on without.
 
     A variable of the environment that makes no sense, a folder that others can write.
+    """
+
+
+class SlowDeviceWarning(DovetailWarning):
+    """No fast backend is installed, so that the interpreter is the default device.
+
+    Said once a process, with the command that installs one.
     """
 
 

@@ -73,4 +73,4 @@ def test_it_says_what_is_not_installed(
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert scale.main([]) == 2
-    assert "pip install dovetail[scale]" in capsys.readouterr().out
+    assert 'pip install "dovetail[scale]"' in capsys.readouterr().err

@@ -121,7 +121,7 @@ def test_a_device_type_that_exists_is_refused(monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(ArgumentError, match="'reference' exists"):
         check_name("reference")
     monkeypatch.setattr("dovetail.commands.new_backend.offers", lambda: {"warp": "dovetail-warp"})
-    with pytest.raises(ArgumentError, match="'warp' exists: pip install dovetail-warp"):
+    with pytest.raises(ArgumentError, match=r"'warp' exists: pip install .*warp"):
         check_name("warp")
     check_name("weft")
 

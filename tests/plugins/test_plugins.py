@@ -19,7 +19,8 @@ from dovetail.commands import doctor as doctor_module
 from dovetail.device import default_device, device, set_default_device
 from dovetail.dtypes import float32
 from dovetail.errors import DeviceError, PluginError, UnavailableError
-from dovetail.plugins.entry import GROUP, Entry, offers, reinstall
+from dovetail.plugins.entry import GROUP, Entry, offers
+from dovetail.plugins.origin import reinstall
 from dovetail.plugins.record import Record, State
 from dovetail.plugins.registry import Registry, open_device
 from places import ROOT
@@ -54,6 +55,12 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
     for dev in device_module.opened_devices():
         if dev.type in ("healthy", "reference"):
             dev.opened = None
+
+
+@pytest.fixture(autouse=True)
+def from_an_index(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a checkout's hints say is in tests/plugins/test_core_alone.py."""
+    monkeypatch.setattr(sys.modules["dovetail.plugins.origin"], "checkout", lambda: None)
 
 
 def fresh(**environ: str) -> Registry:

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -120,7 +121,7 @@ def _compiled(
 ) -> bytes:
     with tempfile.TemporaryDirectory(prefix="dovetail-") as folder:
         given, made = Path(folder, "kernel.c"), Path(folder, "kernel.so")
-        given.write_text(text)
+        given.write_text(text, encoding="utf-8")
         command = [compiler, *FLAGS, "-o", str(made), str(given), "-lm", *options]
         try:
             said = subprocess.run(
@@ -145,7 +146,8 @@ def _loaded(binary: bytes) -> ctypes.CDLL:
             file.write(binary)
         return ctypes.CDLL(path)
     finally:
-        os.unlink(path)
+        with suppress(OSError):  # Windows keeps what is loaded
+            os.unlink(path)
 
 
 @cache

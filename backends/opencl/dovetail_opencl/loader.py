@@ -99,7 +99,7 @@ def drivers() -> list[str]:
 
 def _first_line(icd: Path) -> str:
     try:
-        return icd.read_text(errors="replace").strip().partition("\n")[0]
+        return icd.read_text("utf-8", errors="replace").strip().partition("\n")[0]
     except OSError:
         return ""
 

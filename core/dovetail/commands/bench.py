@@ -10,7 +10,6 @@ tells what the memory can do.
 
 from __future__ import annotations
 
-import argparse
 import gc
 import json
 import os
@@ -34,6 +33,7 @@ from rich.table import Table
 
 import dovetail as dt
 
+from ..command_line import Parser, whole
 from ..engine.evaluate import counters
 from ..memory.units import bytes_text
 from .bench_cases import (
@@ -403,18 +403,29 @@ def respawned(command: Sequence[str]) -> int | None:
 
 def main(arguments: Sequence[str]) -> int:
     """Prints a table of a few cases; 0."""
-    parser = argparse.ArgumentParser(prog="dovetail bench", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--shrink", type=int, default=1, help="divide the sizes by this")
-    parser.add_argument("--peers", nargs="*", default=list(PEERS), choices=PEERS)
-    asked = parser.parse_args(arguments)
+    asked = parser().parse_args(arguments)
     status = respawned(["-m", "dovetail.commands.bench", *arguments])
     if status is not None:
         return status
     cases = [*few_cases(asked.shrink), *sparse_cases(asked.shrink)]
     report = measure_all(cases, asked.peers, asked.rounds, once=False)
     show(report)
+    if asked.out is not None:
+        text = report.markdown() if asked.out.suffix == ".md" else report.json()
+        asked.out.write_text(text, encoding="utf-8")
     return 0
+
+
+def parser() -> Parser:
+    """The options of this command."""
+    made = Parser(prog="dovetail bench", description=__doc__)
+    made.add_argument("--rounds", type=whole, default=5, help="of each case (%(default)s)")
+    made.add_argument("--shrink", type=whole, default=1, help="divide the sizes by this")
+    made.add_argument(
+        "--peers", nargs="*", default=list(PEERS), choices=PEERS, help="what to compare with"
+    )
+    made.add_output(None, "where the figures go as well: a table where it ends in .md, or JSON")
+    return made
 
 
 def show(report: Report) -> None:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-import argparse
+import difflib
 import importlib
 import importlib.util
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any
 
-# name -> (module with `main`, one line of help)
+from ..command_line import WRONG, Parser, one_line
+from ..errors import DovetailError, InternalError
+
+INTERRUPTED = 130  # as shells have it: 128 + SIGINT
+
+# name -> (module with `main` and `parser`, one line of help)
 COMMANDS: dict[str, tuple[str, str]] = {
-    "demo": ("dovetail.commands.demo", "a tour of dovetail on this machine"),
+    "demo": ("dovetail.commands.demo", "a tour of dovetail on this machine; it has parts, below"),
     "devices": ("dovetail.commands.devices", "list the devices that can be used here"),
     "doctor": (
         "dovetail.commands.doctor",
@@ -27,24 +33,68 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "test-dtype": ("dovetail.testing.cli_dtype", "run the conformance kit against a dtype"),
     "test-op": ("dovetail.testing.cli_op", "check an op of one's own, named as module:name"),
     "test-layout": ("dovetail.testing.cli_layout", "run the conformance kit against a layout"),
+    "completion": ("dovetail.commands.completion", "print what a shell needs to complete this"),
 }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The exit status of `dovetail COMMAND ...`."""
-    asked = _parser().parse_args(sys.argv[1:] if arguments is None else arguments)
+    """The exit status of `dovetail COMMAND ...`.
+
+    What a user can mend is one line on stderr, and 2; what only we can mend is a traceback.
+    """
+    given = [*(sys.argv[1:] if arguments is None else arguments)]
+    parser = _parser(not given or given[0] in ("-h", "--help"))
+    if not given:
+        parser.print_help()
+        return 0
+    if given[0] not in COMMANDS and not given[0].startswith("-"):
+        parser.error(f"there is no command {given[0]!r}{_near(given[0])}")
+    asked = parser.parse_args(given)
     module, _ = COMMANDS[asked.command]
     run = _find(module)
     if run is None:
         print(f"dovetail {asked.command} comes with a later version of dovetail.", file=sys.stderr)
-        return 2
-    return int(run(asked.rest) or 0)
+        return WRONG
+    return _run(asked.command, run, asked.rest)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="dovetail", description="A tensor library whose devices are pip packages."
+def _run(name: str, run: Any, rest: Sequence[str]) -> int:
+    try:
+        return int(run(rest) or 0)
+    except KeyboardInterrupt:
+        print(f"dovetail {name}: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:  # whoever read the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except (DovetailError, OSError) as error:
+        if isinstance(error, InternalError):
+            raise
+        print(f"dovetail {name}: {one_line(error)}", file=sys.stderr)
+        return WRONG
+
+
+def _near(name: str) -> str:
+    near = difflib.get_close_matches(name, COMMANDS, 1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def _parser(all_of_it: bool) -> Parser:
+    root = importlib.import_module("dovetail")
+    parts: dict[str, tuple[str, str]] = {}
+    if all_of_it:
+        parts = importlib.import_module("dovetail.commands.demo").PARTS
+    width = max(len(name) for name in (*COMMANDS, *parts))
+    lines = [f"  demo {name:{width - 4}}  {help}" for name, (_, help) in parts.items()]
+    parser = Parser(
+        prog="dovetail",
+        description="A tensor library whose devices are pip packages.",
+        epilog="\n".join(
+            ["parts of the demo:", *lines, "", "`dovetail COMMAND --help` says more."]
+        ),
     )
+    version = f"dovetail {root.__version__}"
+    parser.add_argument("-V", "--version", action="version", version=version)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, (_, help) in COMMANDS.items():
         command = commands.add_parser(name, help=help, add_help=False, prefix_chars="\0")

@@ -9,7 +9,6 @@ fails where two differ.
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import importlib
 import importlib.util
@@ -28,6 +27,7 @@ from rich.table import Table
 
 import dovetail as dt
 
+from ..command_line import Parser
 from ..engine.evaluate import counters
 from ..plugins.record import State
 from ..plugins.registry import records
@@ -35,13 +35,14 @@ from ..tensor.tensor import Tensor
 
 CLUSTERS = 10
 COMPONENTS = 16
+# demos of their own: name -> (module, one line of help)
 PARTS = {
-    "kernels": "dovetail.commands.demo_kernels",
-    "language": "dovetail.commands.demo_language",
-    "scale": "dovetail.commands.demo_scale",
-    "text": "dovetail.commands.demo_text",
-    "train": "dovetail.commands.demo_train",
-}  # demos of their own
+    "kernels": ("dovetail.commands.demo_kernels", "kernels of one's own draw pictures"),
+    "language": ("dovetail.commands.demo_language", "a small transformer learns to write"),
+    "scale": ("dovetail.commands.demo_scale", "data larger than memory, over Dask's workers"),
+    "text": ("dovetail.commands.demo_text", "search in a library's sources by sparse tensors"),
+    "train": ("dovetail.commands.demo_train", "a network learns to read digits"),
+}
 REFERENCE = "reference"  # the interpreter: right, but slow, so it gets a part of the digits
 PART = 500
 Array = np.ndarray
@@ -223,33 +224,35 @@ def main(arguments: Sequence[str]) -> int:
     """0 if all devices agree to the last bit, 1 if not, 2 if the demo cannot run."""
     console = Console(soft_wrap=True)
     if arguments and arguments[0] in PARTS:
-        return int(importlib.import_module(PARTS[arguments[0]]).main(arguments[1:]))
-    asked = _parser().parse_args(arguments)
-    if lacks(("sklearn", "matplotlib"), console):
+        return int(importlib.import_module(PARTS[arguments[0]][0]).main(arguments[1:]))
+    options = parser()
+    if arguments and not arguments[0].startswith("-"):
+        options.error(f"it has no part {arguments[0]!r}: they are {', '.join(PARTS)}")
+    asked = options.parse_args(arguments)
+    if lacks(("sklearn", "matplotlib")):
         return 2
     return run_demo(asked.device or available(), asked.out, QUICK if asked.quick else FULL, console)
 
 
-def lacks(modules: Sequence[str], console: Console, extra: str = "demo") -> bool:
+def lacks(modules: Sequence[str], extra: str = "demo") -> bool:
     """Whether some of these are not installed; then it says so."""
     missing = [m for m in modules if importlib.util.find_spec(m) is None]
     if missing:
-        console.print(f"The demo needs {' and '.join(missing)}: pip install dovetail\\[{extra}]")
+        what = f'The demo needs {" and ".join(missing)}: pip install "dovetail[{extra}]"'
+        print(what, file=sys.stderr)
     return bool(missing)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="dovetail demo",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def parser() -> Parser:
+    """The options of this command."""
+    made = Parser(prog="dovetail demo", description=__doc__)
+    made.epilog = "\n".join(
+        ["parts:", *(f"  {name:10} {help}" for name, (_, help) in PARTS.items())]
     )
-    parser.add_argument("--device", action="append", help="may be given again; default: all")
-    parser.add_argument(
-        "--out", type=Path, default=Path("digits.png"), help="picture (%(default)s)"
-    )
-    parser.add_argument("--quick", action="store_true", help="less work, for a first look")
-    return parser
+    made.add_devices("all")
+    made.add_output(Path("digits.png"), "picture")
+    made.add_argument("--quick", action="store_true", help="less work, for a first look")
+    return made
 
 
 def available() -> list[str]:

@@ -10,7 +10,6 @@ each picture, and the demo fails where two differ.
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import importlib
 import math
@@ -26,6 +25,7 @@ from rich.table import Table
 
 import dovetail as dt
 
+from ..command_line import Parser
 from .demo import INK, PAPER, REFERENCE, available, lacks
 
 Array = np.ndarray
@@ -182,19 +182,19 @@ def disagreements(outcomes: Sequence[Outcome]) -> list[str]:
 def main(arguments: Sequence[str]) -> int:
     """0 if all devices agree to the last bit, 1 if not, 2 if the demo cannot run."""
     console = Console(soft_wrap=True)
-    parser = argparse.ArgumentParser(
-        prog="dovetail demo kernels", description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )  # fmt: skip
-    parser.add_argument("--device", action="append", help="may be given again; default: all")
-    parser.add_argument(
-        "--out", type=Path, default=Path("kernels.png"), help="picture (%(default)s)"
-    )
-    parser.add_argument("--quick", action="store_true", help="small pictures alone")
-    asked = parser.parse_args(arguments)
-    if lacks(("matplotlib",), console):
+    asked = parser().parse_args(arguments)
+    if lacks(("matplotlib",)):
         return 2
     return run(asked.device or available(), asked.out, asked.quick, console)
+
+
+def parser() -> Parser:
+    """The options of this command."""
+    made = Parser(prog="dovetail demo kernels", description=__doc__)
+    made.add_devices("all")
+    made.add_output(Path("kernels.png"), "picture")
+    made.add_argument("--quick", action="store_true", help="small pictures alone")
+    return made
 
 
 def run(devices: Sequence[str], picture: Path, quick: bool, console: Console) -> int:

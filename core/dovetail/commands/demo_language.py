@@ -7,7 +7,6 @@ the same on every device.
 
 from __future__ import annotations
 
-import argparse
 import ast
 import hashlib
 import importlib
@@ -26,6 +25,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 
 import dovetail as dt
 
+from ..command_line import Parser, whole
 from ..tensor.tensor import Tensor
 from .demo import INK, PAPER, REFERENCE, Array, available, lacks
 from .demo_text import sources
@@ -220,24 +220,19 @@ def written(model: Writer, device: str) -> str:
 def main(arguments: Sequence[str]) -> int:
     """0 if it learnt, and all devices arrived at the same bits; 1 if not, 2 if it cannot run."""
     console = Console(soft_wrap=True)
-    asked = _parser().parse_args(arguments)
-    if lacks(("matplotlib",), console):
+    asked = parser().parse_args(arguments)
+    if lacks(("matplotlib",)):
         return 2
     return write(asked.device or available()[:1], asked.out, asked.steps, console)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="dovetail demo language",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--device", action="append", help="may be given again; default: the first")
-    parser.add_argument(
-        "--out", type=Path, default=Path("language.png"), help="picture (%(default)s)"
-    )
-    parser.add_argument("--steps", type=int, default=STEPS, help="of training (%(default)s)")
-    return parser
+def parser() -> Parser:
+    """The options of this command."""
+    made = Parser(prog="dovetail demo language", description=__doc__)
+    made.add_devices("the first")
+    made.add_output(Path("language.png"), "picture")
+    made.add_argument("--steps", type=whole, default=STEPS, help="of training (%(default)s)")
+    return made
 
 
 def write(devices: Sequence[str], picture: Path, steps: int, console: Console) -> int:

@@ -9,7 +9,6 @@ differ.
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import importlib
 import tempfile
@@ -26,6 +25,7 @@ from rich.table import Table
 
 import dovetail as dt
 
+from ..command_line import Parser, folder, whole
 from ..memory.units import bytes_text
 from ..tensor.tensor import Tensor
 from .demo import lacks
@@ -163,8 +163,8 @@ def write_data(path: Path, rows: int, device: str) -> None:
 
 def main(arguments: Sequence[str]) -> int:
     """0 if all runs have the same bits, 1 if not, 2 if the demo cannot run."""
-    asked, console = _parser().parse_args(arguments), Console(soft_wrap=True)
-    if lacks(("dask", "distributed"), console, "scale"):
+    asked, console = parser().parse_args(arguments), Console(soft_wrap=True)
+    if lacks(("dask", "distributed"), "scale"):
         return 2
     memory = asked.memory * MIB
     rows = LARGER * memory // ROW // BLOCK * BLOCK
@@ -227,13 +227,12 @@ def table(outcomes: Sequence[Outcome], memory: int) -> Table:
     return shown
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="dovetail demo scale",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def parser() -> Parser:
+    """The options of this command."""
+    made = Parser(prog="dovetail demo scale", description=__doc__)
+    made.add_argument(
+        "--memory", type=whole, default=128, metavar="MIB", help="MiB for tensors (%(default)s)"
     )
-    parser.add_argument("--memory", type=int, default=128, help="MiB for tensors (%(default)s)")
-    parser.add_argument("--device", default="cpu", help="(%(default)s)")
-    parser.add_argument("--folder", type=Path, help="where the file goes; the temporary folder")
-    return parser
+    made.add_device("cpu")
+    made.add_argument("--folder", type=folder, help="where the data go; the temporary folder")
+    return made

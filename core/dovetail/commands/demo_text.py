@@ -9,7 +9,6 @@ PageRank. SciPy does the same for comparison, and all devices must arrive at the
 
 from __future__ import annotations
 
-import argparse
 import ast
 import hashlib
 import importlib
@@ -28,6 +27,7 @@ from rich.table import Table
 
 import dovetail as dt
 
+from ..command_line import Parser
 from ..tensor.tensor import Tensor
 from .demo import INK, PAPER, REFERENCE, Array, available, lacks
 
@@ -241,26 +241,23 @@ def distance(out: Outcome, lib: Library, query: Sequence[str]) -> float:
 def main(arguments: Sequence[str]) -> int:
     """0 if all devices agree to the last bit, and with SciPy; 1 if not, 2 if it cannot run."""
     console = Console(soft_wrap=True)
-    asked = _parser().parse_args(arguments)
-    if lacks(("scipy", "matplotlib"), console):
+    options = parser()
+    asked = options.parse_args(arguments)
+    if lacks(("scipy", "matplotlib")):
         return 2
     try:
         return run(asked.words or QUERY.split(), asked.device or available(), asked.out, console)
     except ValueError as error:
-        console.print(str(error))
-        return 2
+        return options.refusal(str(error))
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="dovetail demo text",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("words", nargs="*", help=f"what to look for (default: {QUERY})")
-    parser.add_argument("--device", action="append", help="may be given again; default: all")
-    parser.add_argument("--out", type=Path, default=Path("text.png"), help="picture (%(default)s)")
-    return parser
+def parser() -> Parser:
+    """The options of this command."""
+    made = Parser(prog="dovetail demo text", description=__doc__)
+    made.add_argument("words", nargs="*", help=f"what to look for (default: {QUERY})")
+    made.add_devices("all")
+    made.add_output(Path("text.png"), "picture")
+    return made
 
 
 def run(query: Sequence[str], devices: Sequence[str], picture: Path, console: Console) -> int:

@@ -11,7 +11,6 @@ made anew: to the same bits.
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import importlib
 import tempfile
@@ -29,6 +28,7 @@ from rich.table import Table
 
 import dovetail as dt
 
+from ..command_line import Parser, whole
 from ..tensor.tensor import Tensor
 from .demo import INK, PAPER, REFERENCE, Array, available, lacks, load_digits
 
@@ -178,22 +178,19 @@ def _kept(run: Run) -> dict[str, Any]:
 def main(arguments: Sequence[str]) -> int:
     """0 if every device learnt and all agree to the last bit, 1 if not, 2 if it cannot run."""
     console = Console(soft_wrap=True)
-    asked = _parser().parse_args(arguments)
-    if lacks(("sklearn", "matplotlib", "safetensors"), console):
+    asked = parser().parse_args(arguments)
+    if lacks(("sklearn", "matplotlib", "safetensors")):
         return 2
     return train(asked.device or available(), asked.out, asked.epochs, console)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="dovetail demo train",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--device", action="append", help="may be given again; default: all")
-    parser.add_argument("--out", type=Path, default=Path("train.png"), help="picture (%(default)s)")
-    parser.add_argument("--epochs", type=int, default=EPOCHS, help="passes (%(default)s)")
-    return parser
+def parser() -> Parser:
+    """The options of this command."""
+    made = Parser(prog="dovetail demo train", description=__doc__)
+    made.add_devices("all")
+    made.add_output(Path("train.png"), "picture")
+    made.add_argument("--epochs", type=whole, default=EPOCHS, help="passes (%(default)s)")
+    return made
 
 
 def train(devices: Sequence[str], picture: Path, epochs: int, console: Console) -> int:

@@ -4,13 +4,13 @@ The dtypes that plugins bring are listed after the devices."""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from ..command_line import Parser
 from ..memory.units import bytes_text
 from ..plugins.dtype_registry import registry as dtypes
 from ..plugins.record import Record, State
@@ -19,8 +19,7 @@ from ..plugins.registry import records
 
 def main(arguments: Sequence[str]) -> int:
     """Prints a table of devices; 0 if there is at least one."""
-    parser = argparse.ArgumentParser(prog="dovetail devices", description=__doc__)
-    parser.parse_args(arguments)
+    parser().parse_args(arguments)
     found = records()
     console = Console(soft_wrap=True)
     console.print(table(found))
@@ -33,6 +32,11 @@ def main(arguments: Sequence[str]) -> int:
         if record.state is not State.OPEN:
             console.print(f"  {record.reason}\n  {record.hint}", markup=False)
     return 0 if any(r.state in (State.AVAILABLE, State.OPEN) for r in found) else 1
+
+
+def parser() -> Parser:
+    """The options of this command: none."""
+    return Parser(prog="dovetail devices", description=__doc__)
 
 
 def _origin(record: Record) -> str:

@@ -22,6 +22,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -29,6 +30,7 @@ from rich.markup import escape
 from rich.progress import track
 from rich.table import Table
 
+from ..command_line import Parser, seconds
 from ..compiled import config
 from ..dtypes import float32
 from ..errors import PluginError
@@ -36,7 +38,8 @@ from ..loops.builder import Kernel, KernelBuilder
 from ..loops.language import load
 from ..plugins import answers
 from ..plugins.dtype_registry import registry as dtypes
-from ..plugins.entry import offers, reinstall
+from ..plugins.entry import offers
+from ..plugins.origin import obtain, reinstall
 from ..plugins.record import Record, State
 from ..plugins.registry import open_device, registry
 from ..tensor import layout_registry as layouts
@@ -225,7 +228,8 @@ def _run(
     By way of files, and with all of the process's children ended: one that lives on would hold a
     pipe open.
     """
-    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
+    text = partial(tempfile.TemporaryFile, "w+", encoding="utf-8", errors="replace")
+    with text() as out, text() as errors:
         process = subprocess.Popen(
             command, env=environ, stdin=subprocess.DEVNULL, stdout=out, stderr=errors,
             start_new_session=True,
@@ -256,7 +260,7 @@ def _status_text(status: int) -> str:
 
 def main(arguments: Sequence[str]) -> int:
     """Prints what was found, as a table or as JSON; 0 if all is well."""
-    asked = _parser().parse_args(arguments)
+    asked = parser().parse_args(arguments)
     if asked.inspect:
         print(f"\n{ANSWER}{json.dumps(asdict(inspect(asked.inspect)))}")
         return 0
@@ -274,12 +278,13 @@ def main(arguments: Sequence[str]) -> int:
     return 0 if all(f.well for f in findings) else 1
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="dovetail doctor", description=__doc__)
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--time-limit", type=float, default=TIME_LIMIT, help="seconds per plugin")
-    parser.add_argument("--inspect", metavar="TYPE", help=argparse.SUPPRESS)
-    return parser
+def parser() -> Parser:
+    """The options of this command."""
+    made = Parser(prog="dovetail doctor", description=__doc__)
+    made.add_argument("--json", action="store_true", help="print JSON")
+    made.add_argument("--time-limit", type=seconds, default=TIME_LIMIT, help="seconds per plugin")
+    made.add_argument("--inspect", metavar="TYPE", help=argparse.SUPPRESS)
+    return made
 
 
 def _missing(findings: Sequence[Finding]) -> dict[str, str]:
@@ -313,7 +318,7 @@ def _print(findings: Sequence[Finding]) -> None:
         for line in _remarks(f):
             console.print(line, markup=False, highlight=False)
     for type, package in _missing(findings).items():
-        console.print(f"{type}: not installed: pip install {package}", highlight=False)
+        console.print(f"{type}: not installed: {obtain(package)}", highlight=False)
 
 
 def _remarks(f: Finding) -> list[str]:

@@ -13,6 +13,7 @@ import argparse
 import runpy
 import sys
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -20,7 +21,8 @@ from rich.console import Console
 from rich.table import Table
 
 from .. import memory
-from ..device import device
+from ..command_line import Parser, one_line, whole, why_not
+from ..device import Device, device, usable
 from ..errors import ArgumentError
 from ..memory.caching import CachingAllocator
 from ..memory.drawing import draw
@@ -33,55 +35,59 @@ from ..plugins.registry import open_device
 
 def main(arguments: Sequence[str]) -> int:
     """Does what was asked; 0, or 2 if a file is not what it should be."""
-    asked = _parser().parse_args(arguments)
+    options = parser()
+    asked = options.parse_args(arguments)
     if asked.record is not None:
-        return _record(asked.what, *asked.record)
+        if wrong := _unrecorded(*asked.record):
+            return options.refusal(wrong)
+        return _record(usable(asked.what), *asked.record)
     try:
         if asked.replay is not None:
             _replay(Path(asked.what or ""), asked.replay)
         elif asked.what is not None and asked.what.endswith(".json"):
-            _draw(Path(asked.what), asked.output)
+            _draw(Path(asked.what), asked.out)
         else:
             Console(soft_wrap=True).print(table(open_device(device(asked.what)), asked.mib * MIB))
     except (OSError, ValueError) as error:
-        print(f"dovetail memory: {error}", file=sys.stderr)
-        return 2
+        return options.refusal(one_line(error))
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="dovetail memory",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--mib", type=int, default=64, help="how much to copy")
-    parser.add_argument("-o", "--output", metavar="FILE.html", help="where the page goes")
-    parser.add_argument("--replay", metavar="DEVICE", help="where to allocate again")
-    parser.add_argument(
+def parser() -> Parser:
+    """The options of this command."""
+    made = Parser(prog="dovetail memory", description=__doc__)
+    made.add_argument("--mib", type=whole, default=64, help="how much to copy")
+    made.add_output(None, "where the page goes (default: beside FILE.json)", "--output")
+    made.add_argument("--replay", metavar="DEVICE", help="where to allocate again")
+    made.add_argument(
         "--record",
         nargs=argparse.REMAINDER,
         metavar="FILE.json SCRIPT",
         help="run SCRIPT with its arguments, and write what it did to the memory of DEVICE",
     )
-    parser.add_argument(
+    made.add_argument(
         "what", nargs="?", metavar="DEVICE or FILE.json", help="the default device, unless named"
     )
-    return parser
+    return made
 
 
-def _record(name: str | None, target: str = "", script: str = "", *rest: str) -> int:
-    """Runs a script as Python would, and writes what the allocator did, however it ends."""
+def _unrecorded(target: str = "", script: str = "", *rest: str) -> str:
+    """Why a script cannot be recorded; "" where it can."""
     if not script:
-        print("dovetail memory: --record needs a file to write, and a script", file=sys.stderr)
-        return 2
-    of = device(name)
+        return "--record needs a file to write, and a script"
+    return why_not(Path(target)) or ("" if Path(script).is_file() else f"there is no file {script}")
+
+
+def _record(of: Device, target: str, script: str, *rest: str) -> int:
+    """Runs a script as Python would, and writes what the allocator did, however it ends."""
     before, sys.argv = sys.argv, [script, *rest]
     sys.path.insert(0, str(Path(script).resolve().parent))
-    open_device(of)
     memory.trace(True)
     try:
         runpy.run_path(script, run_name="__main__")
+    except Exception:
+        traceback.print_exc()  # the script's own, which its author is to see
+        return 1
     finally:
         memory.trace(False)
         memory.page(target, of)
@@ -112,8 +118,8 @@ def _steps(trace: Path) -> list[Step]:
         raise ArgumentError(f"{trace}: {error}") from error
 
 
-def _draw(snapshot: Path, output: str | None) -> None:
-    target = snapshot.with_suffix(".html") if output is None else Path(output)
+def _draw(snapshot: Path, output: Path | None) -> None:
+    target = output or snapshot.with_suffix(".html")
     # names of files may be no text
     target.write_text(draw(load(snapshot)), encoding="utf-8", errors="backslashreplace")
     print(target)

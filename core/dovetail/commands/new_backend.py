@@ -6,15 +6,15 @@ system's compiler. Its author then replaces one part after the other.
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import re
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from ..command_line import Parser, one_line
 from ..errors import ArgumentError
 from ..plugins.entry import offers
+from ..plugins.origin import obtain
 from ..plugins.registry import registry
 
 TEMPLATE = Path(__file__).parent / "template"
@@ -24,17 +24,12 @@ SUFFIXES = (".md", ".py", ".toml")
 
 def main(arguments: Sequence[str]) -> int:
     """Writes the package; 0, or 2 where the name or the place is no good."""
-    parser = argparse.ArgumentParser(
-        prog="dovetail new-backend", description=__doc__.partition("\n")[0]
-    )
-    parser.add_argument("name", metavar="NAME", help="the new device type, e.g. fpga")
-    parser.add_argument("--into", metavar="DIR", type=Path, default=Path(), help="where to write")
-    asked = parser.parse_args(arguments)
+    options = parser()
+    asked = options.parse_args(arguments)
     try:
         folder = new_backend(asked.name, asked.into)
     except (ArgumentError, OSError) as error:
-        print(f"dovetail new-backend: {error}", file=sys.stderr)
-        return 2
+        return options.refusal(one_line(error))
     print(
         f"{folder} is a backend for device type {asked.name!r}. Next:\n"
         f"    pip install --editable {folder}\n"
@@ -42,6 +37,17 @@ def main(arguments: Sequence[str]) -> int:
         f"Its README.md says which parts to replace for your hardware."
     )
     return 0
+
+
+def parser() -> Parser:
+    """The options of this command."""
+    made = Parser(prog="dovetail new-backend", description=__doc__.partition("\n")[0])
+    made.add_argument("name", metavar="NAME", help="the new device type, e.g. fpga")
+    made.add_argument(
+        "-o", "--out", "--into", metavar="DIR", dest="into", type=Path, default=Path(),
+        help="where to write",
+    )  # fmt: skip
+    return made
 
 
 def new_backend(name: str, into: Path) -> Path:
@@ -78,6 +84,6 @@ def check_name(name: str) -> None:
         owner = known[name].distribution
         raise ArgumentError(f"device type {name!r} exists: {owner} brings it; choose another name")
     if name in offers():
-        raise ArgumentError(f"device type {name!r} exists: pip install {offers()[name]} brings it")
+        raise ArgumentError(f"device type {name!r} exists: {obtain(offers()[name])} brings it")
     if importlib.util.find_spec(f"dovetail_{name}") is not None:
         raise ArgumentError(f"a package dovetail_{name} is installed; choose another name")

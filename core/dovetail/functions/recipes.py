@@ -267,7 +267,7 @@ def _key(
     The nodes of tensors are added to `exprs`: no gradient flows through them.
     """
     key: list[object] = [current().reproducible]
-    if makes:
+    if makes and options.get("device") is None:  # whoever names one does not ask for the default
         device = default_device()
         if device.opened is None:
             return None

@@ -14,6 +14,7 @@ from ..errors import DTypeError
 from ..layout import Layout
 from ..loops.formats import INFOS, INTERFACE, DTypeInfo, install
 from .entry import Entry, installed
+from .origin import reinstall
 from .record import Record, State
 from .registry import Registry
 
@@ -89,7 +90,7 @@ class DTypeRegistry(Registry):
         elif tuple(info.minimum_interface) > INTERFACE:
             wanted = ".".join(map(str, info.minimum_interface))
             reason = f"it needs dtype interface {wanted}"
-            record.fail(State.API_MISMATCH, reason, "pip install --upgrade dovetail")
+            record.fail(State.API_MISMATCH, reason, reinstall("dovetail"))
         elif isinstance(info, BlockInfo):
             if info.layout.name != info.name or info.block < 2 or len({*info.levels}) < 2:
                 reason = "a layout has the name of its blocks, and these several numbers and levels"

@@ -69,13 +69,3 @@ def offers() -> dict[str, str]:
         return {}
     found = (re.match(_OFFER, line) for line in requires)
     return {match[2]: match[1] for match in found if match}
-
-
-def reinstall(distribution: str, option: str = "--upgrade") -> str:
-    """How to get a distribution anew.
-
-    A command only for dovetail's own: anybody may register the name of somebody's private plugin.
-    """
-    if distribution in ("dovetail", *offers().values()):
-        return f"pip install {option} {distribution}"
-    return f"get {distribution} anew from where it came"

@@ -17,14 +17,15 @@ import pluggy
 from .. import environment
 from ..backend import diskcache
 from ..backend.interface import INTERFACE, Backend, BackendInfo, DeviceInfo, Unavailable
-from ..device import VARIABLE, Device, device, set_opener
-from ..errors import DeviceError, DovetailError, PluginError
+from ..device import DEFAULT, VARIABLE, Device, device, set_fallback, set_opener
+from ..errors import DeviceError, DovetailError, PluginError, SlowDeviceWarning
 from ..memory import make_allocator
 from ..memory.callers import pass_over
 from . import answers
-from .entry import GROUP, GROUPS, Entry, installed, offers, reinstall
+from .entry import GROUP, GROUPS, Entry, installed, offers
 from .hooks import REQUIRED, Hooks
 from .opened import Opened
+from .origin import obtain, reinstall
 from .record import BROKEN, Record, State
 
 __all__ = ["devices", "installed", "open_device", "records"]
@@ -190,7 +191,7 @@ class Registry:
             record.fail(
                 State.API_MISMATCH,
                 f"it needs backend interface {wanted}, and this dovetail offers {have}",
-                "pip install --upgrade dovetail",
+                reinstall("dovetail"),
             )
         else:
             self._probe(record)
@@ -287,7 +288,7 @@ class Registry:
         if self._environ.get(VARIABLE, "").partition(":")[0] == type:
             text += f" {VARIABLE} asks for it."
         if type in offers():
-            return DeviceError(f"{text} To have it: pip install {offers()[type]}")
+            return DeviceError(f"{text} To have it: {obtain(offers()[type])}")
         return DeviceError(
             f'{text} A device comes with a package that has an entry point in the group "{GROUP}"; '
             "`dovetail doctor` shows those that were found."
@@ -379,7 +380,29 @@ def records() -> list[Record]:
     return [registry.probe(name) for name in registry.records()]
 
 
+def usual() -> str:
+    """The type of the default device where nobody has chosen one: "cpu".
+
+    Where nobody brings that, the interpreter, so that the core alone works; one warning says so.
+    """
+    known = registry.records()
+    if DEFAULT in known:
+        return DEFAULT
+    slow = BUILT_IN[0].name
+    others = [name for name in known if name != slow]
+    text = (
+        f'no backend for the device "{DEFAULT}" is installed: {slow}, a slow interpreter, is used'
+    )
+    if DEFAULT in offers():
+        text += f"; for a fast one: {obtain(offers()[DEFAULT])}"
+    if others:
+        text += f'; or choose one that is there: dovetail.set_default_device("{others[0]}")'
+    environment.say_once(f"{text} (to keep {slow}, {VARIABLE}={slow})", SlowDeviceWarning)
+    return slow
+
+
 set_opener(open_device)
+set_fallback(usual)
 
 
 def __dir__() -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 import pluggy
 
 from ..plugins.entry import Entry, installed
+from ..plugins.origin import reinstall
 from ..plugins.record import Record, State
 from ..plugins.registry import Registry
 from .other_layouts import INTERFACE, LayoutInfo
@@ -53,7 +54,7 @@ class LayoutRegistry(Registry):
             record.fail(
                 State.API_MISMATCH,
                 f"it needs layout interface {wanted}",
-                "pip install --upgrade dovetail",
+                reinstall("dovetail"),
             )
         else:
             self._infos[record.type] = info

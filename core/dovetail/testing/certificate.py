@@ -144,7 +144,7 @@ class Certificate:
 
     def write(self, path: str) -> None:
         """Writes it as JSON."""
-        Path(path).write_text(json.dumps(self.as_json(), indent=2) + "\n")
+        Path(path).write_text(json.dumps(self.as_json(), indent=2) + "\n", "utf-8")
 
 
 def _version(distribution: str) -> str:

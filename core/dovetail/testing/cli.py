@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 
+from ..command_line import WRONG, Parser, whole
+
 
 def main(arguments: Sequence[str]) -> int:
     """Runs the kit; 0 if the device conforms."""
-    asked, more = _parser().parse_known_args(arguments)
+    asked, more = parser().parse_known_args(arguments)
     return run([*common(asked), "--pyargs", "dovetail.testing"], more)
 
 
@@ -20,7 +23,7 @@ def run(options: Sequence[str], more: Sequence[str]) -> int:
         import pytest  # an optional dependency, and slow to import
     except ImportError:
         print("dovetail's conformance kit needs pytest: pip install pytest", file=sys.stderr)
-        return 2
+        return WRONG
     if any(option.startswith("-n") for option in more):  # cases that share programs go together
         if find_spec("xdist") is None:
             print(
@@ -29,21 +32,28 @@ def run(options: Sequence[str], more: Sequence[str]) -> int:
             )
             return 2
         more = ["--dist=loadgroup", *more]
-    return int(pytest.main([*options, *more]))
+    status = int(pytest.main([*options, *more]))
+    return WRONG if status == pytest.ExitCode.USAGE_ERROR else status
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser() -> Parser:
+    """The options of this command."""
+    made = Parser(
         prog="dovetail test-backend",
         description=__doc__,
         epilog="Other options go to pytest: -k, -x, ..., and -n 2 to pytest-xdist, if installed",
     )
-    parser.add_argument("device", metavar="NAME", help='a device, e.g. "opencl" or "opencl:1"')
-    parser.add_argument("--report", metavar="FILE", help="write a certificate, as JSON")
-    parser.add_argument(
-        "--sample", metavar="N", type=int, default=1, help="run about one case in N"
+    made.add_argument("device", metavar="NAME", help='a device, e.g. "opencl" or "opencl:1"')
+    options(made)
+    return made
+
+
+def options(made: Parser) -> None:
+    """Adds what all kits take."""
+    made.add_output(None, "write a certificate, as JSON", "--report")
+    made.add_argument(
+        "--sample", metavar="N", type=whole, default=1, help="run about one case in N"
     )
-    return parser
 
 
 def common(asked: argparse.Namespace) -> list[str]:
@@ -51,7 +61,7 @@ def common(asked: argparse.Namespace) -> list[str]:
     # No configuration file: the kit's verdict must not depend on the directory it is run in.
     options = [
         "-c",
-        "/dev/null",
+        os.devnull,
         "--rootdir",
         ".",
         "-p",
@@ -67,6 +77,6 @@ def common(asked: argparse.Namespace) -> list[str]:
         f"--dovetail-device={asked.device}",
         f"--dovetail-sample={asked.sample}",
     ]
-    if asked.report:
-        options.append(f"--dovetail-report={asked.report}")
+    if asked.out:
+        options.append(f"--dovetail-report={asked.out}")
     return options

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import os
 import sys
@@ -10,18 +9,19 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
+from ..command_line import Parser, one_line
 from ..errors import ArgumentError, DovetailError
 from .own_ops import judged, subject
 
 
 def main(arguments: Sequence[str]) -> int:
     """Runs the checks and prints what came out; 0 if the op passes all of them."""
-    asked = _parser().parse_args(arguments)
+    options = parser()
+    asked = options.parse_args(arguments)
     try:
         judge = subject(found(asked.op), asked.op, asked.device)
     except DovetailError as error:
-        print(f"dovetail test-op: {error}", file=sys.stderr)
-        return 2
+        return options.refusal(one_line(error))
     print(f"{asked.op} on {', '.join(map(str, judge.devices))}, {len(judge.calls)} examples")
     outcomes = []
     for outcome in judged(judge, asked.k):
@@ -45,24 +45,25 @@ def found(name: str) -> Any:
     """The object "module:name". Raises: ArgumentError."""
     module, _, path = name.partition(":")
     if not module or not path:
-        raise ArgumentError(f"test-op: an op is named as module:name, not {name!r}")
+        raise ArgumentError(f"an op is named as module:name, not {name!r}")
     sys.path.insert(0, os.getcwd())
     try:
         return reduce(getattr, path.split("."), importlib.import_module(module))
     except ImportError as error:
-        raise ArgumentError(f"test-op: {module} cannot be imported: {error}") from error
+        raise ArgumentError(f"{module} cannot be imported: {error}") from error
     except AttributeError as error:
-        raise ArgumentError(f"test-op: {error}") from error
+        raise ArgumentError(f"{error}") from error
     finally:
         sys.path.remove(os.getcwd())
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="dovetail test-op", description=__doc__)
-    parser.add_argument("op", metavar="MODULE:NAME", help="where the op is, e.g. mine.ops:softplus")
-    parser.add_argument(
+def parser() -> Parser:
+    """The options of this command."""
+    made = Parser(prog="dovetail test-op", description=__doc__)
+    made.add_argument("op", metavar="MODULE:NAME", help="where the op is, e.g. mine.ops:softplus")
+    made.add_argument(
         "--device", metavar="NAME", action="append", default=[],
         help="compare this device with the reference; may be repeated; without it all there are",
     )  # fmt: skip
-    parser.add_argument("-k", metavar="TEXT", default="", help="only checks whose name has TEXT")
-    return parser
+    made.add_argument("-k", metavar="TEXT", default="", help="only checks whose name has TEXT")
+    return made

@@ -141,7 +141,9 @@ def test_blocks_are_apart_and_keep_their_bytes(kit: Kit) -> None:
 def resident() -> int:
     """Bytes of this process in memory; 0 where the system does not say."""
     try:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        return int(Path("/proc/self/statm").read_text("utf-8").split()[1]) * os.sysconf(
+            "SC_PAGE_SIZE"
+        )
     except (OSError, ValueError):
         return 0
 

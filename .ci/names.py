@@ -1,0 +1,135 @@
+"""Writes tests/public_names.txt: every public name, and how it is called.
+
+    python .ci/names.py            writes it
+    python .ci/names.py --check    says what differs; 1 if anything does
+
+Annotations are left out (type checkers have them), so that every Python writes the same.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import importlib.util
+import inspect
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from enum import Enum
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+FILE = ROOT / "tests" / "public_names.txt"
+OURS = ("dovetail", "dovetail_nn", "dovetail_sparse")
+WITHIN = ("nn.functional", "nn.init", "nn.utils", "optim.lr_scheduler")  # of namespaces
+
+
+def main(arguments: list[str]) -> int:
+    """The exit status."""
+    if os.environ.get("DOVETAIL_PURE") != "1":  # what is compiled says less of its arguments
+        command = [sys.executable, __file__, *arguments]
+        return subprocess.call(command, env={**os.environ, "DOVETAIL_PURE": "1"})
+    text = "".join(f"{line}\n" for line in lines())
+    before = FILE.read_text("utf-8") if FILE.exists() else ""
+    if arguments == ["--check"]:
+        found = difflib.unified_diff(before.splitlines(), text.splitlines(), "file", "code", n=0)
+        differs = [*found]
+        if differs:
+            print("\n".join(differs))
+            print("public names have changed: python .ci/names.py writes them; say so in changes/")
+        return bool(differs)
+    FILE.write_text(text, "utf-8")
+    return 0
+
+
+def lines() -> list[str]:
+    """The public names of dovetail with their signatures, sorted."""
+    found: dict[str, Any] = {}  # public names, and what they are; dt's first
+    walk(importlib.import_module("dovetail"), "dt", found, set())
+    walk(importlib.import_module("dovetail.extend"), "dovetail.extend", found, set())
+    spaces = {e.name for e in entry_points(group="dovetail.namespaces.v1")}
+    for name in sorted(spaces | {*WITHIN}):
+        if name in spaces or importlib.util.find_spec(f"dovetail.{name}"):
+            walk(importlib.import_module(f"dovetail.{name}"), f"dt.{name}", found, set())
+    first: dict[int, str] = {}
+    for name, value in found.items():
+        if inspect.isclass(value):
+            first.setdefault(id(value), name)
+    made: set[str] = set()
+    for name, value in found.items():
+        if isinstance(value, ModuleType):
+            made.add(f"{name}: module")
+        elif not inspect.isclass(value):
+            made.add(f"{name}{called(value)}")
+        elif first[id(value)] != name:
+            made.add(f"{name}: {first[id(value)]}")
+        else:
+            made.update(of_class(value, name, first))
+    return sorted(made)
+
+
+def walk(home: ModuleType, name: str, found: dict[str, Any], seen: set[int]) -> None:
+    """Notes a module's public names, and those of the modules among them."""
+    if id(home) in seen:
+        return
+    seen.add(id(home))
+    for each in getattr(home, "__all__", ()):
+        value = found[f"{name}.{each}"] = getattr(home, each)
+        if isinstance(value, ModuleType):
+            walk(value, f"{name}.{each}", found, seen)
+
+
+def of_class(kind: type, name: str, public: dict[int, str]) -> Iterator[str]:
+    """The lines of a class: how it is made, its bases, what is not a public base's."""
+    bases = ", ".join(b.__name__ for b in kind.__bases__ if b is not object)
+    yield f"{name}{called(kind)}: class({bases})"
+    if issubclass(kind, BaseException) or not kind.__module__.startswith(OURS):
+        return
+    ours = [k for k in kind.__mro__ if k.__module__.split(".")[0] in OURS]
+    known = {j for k in ours[1:] if id(k) in public for j in k.__mro__}
+    owners = [k for k in ours if k not in known]
+    for each in sorted({a for k in owners for a in vars(k) if not a.startswith("_")}):
+        value = inspect.getattr_static(kind, each)
+        if isinstance(value, staticmethod | classmethod):
+            value = value.__func__
+        if isinstance(kind, type(Enum)) and isinstance(getattr(kind, each), kind):
+            yield f"{name}.{each}: member"
+        else:
+            yield f"{name}.{each}{called(value) if inspect.isroutine(value) else ': attribute'}"
+
+
+class Set:
+    """A default that is a set, printed in one order."""
+
+    def __init__(self, values: Iterable[object]) -> None:
+        self.text = "{" + ", ".join(sorted(map(repr, values))) + "}"
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def called(value: Any) -> str:
+    """How something is called, as text; what it is, where it cannot be."""
+    if not callable(value):
+        return f": {type(value).__name__}"
+    try:
+        signature = inspect.signature(value)
+    except (ValueError, TypeError):
+        return "(...)"
+    plain = [
+        p.replace(annotation=p.empty, default=Set(p.default))
+        if isinstance(p.default, set | frozenset)
+        else p.replace(annotation=p.empty)
+        for p in signature.parameters.values()
+    ]
+    text = str(signature.replace(parameters=plain, return_annotation=signature.empty))
+    return re.sub(r" at 0x[0-9a-f]+", "", text).replace("\n", " ")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,8 @@
+"""`python -m dovetail` is the command `dovetail`."""
+
+import sys
+
+from .commands.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,142 @@
+"""What all commands say alike: wrong options, devices, and files that they are to write.
+
+Whatever is wrong is said in one line, before work begins, with exit status 2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from .device import usable
+from .errors import DovetailError
+
+WRONG = 2  # the exit status of a command that was asked for what it cannot do
+_MEND = "To mend it: "  # how errors of plugins begin their last line
+
+
+class Parser(argparse.ArgumentParser):
+    """Options of a command. Its errors are one line."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        super().__init__(*args, **options)
+        self._outputs: list[argparse.Action] = []
+        self._devices: list[argparse.Action] = []
+
+    def error(self, message: str) -> NoReturn:
+        """Ends the process. See `argparse.ArgumentParser.error`."""
+        self.exit(WRONG, f"{self.prog}: {message}; see {self.prog} --help\n")
+
+    def refuse(self, message: str) -> NoReturn:
+        """Ends the process, where the options are fine and cannot be done."""
+        self.exit(self.refusal(message))
+
+    def refusal(self, message: str) -> int:
+        """Says why a command cannot do what it was asked for; its exit status."""
+        print(f"{self.prog}: {message}", file=sys.stderr)
+        return WRONG
+
+    def add_output(self, default: Path | None, what: str, *names: str) -> None:
+        """Adds `-o`, `--out`: a file to write. Only the default one is written over unasked."""
+        help = f"{what} (default: {default})" if default else what
+        names = ("-o", "--out", *names)
+        action = self.add_argument(
+            *names, dest="out", metavar="FILE", type=Path, default=default, help=help
+        )
+        self._outputs.append(action)
+        self.add_argument("--force", action="store_true", help="write over a file that is there")
+
+    def add_devices(self, default: str) -> None:
+        """Adds `--device`, which may be given again; `default` is for the help."""
+        action = self.add_argument(
+            "--device",
+            action="append",
+            metavar="DEVICE",
+            help=f"may be given again; default: {default}",
+        )
+        self._devices.append(action)
+
+    def add_device(self, default: str | None) -> None:
+        """Adds `--device`, once."""
+        action = self.add_argument(
+            "--device", metavar="DEVICE", default=default, help="(%(default)s)"
+        )
+        self._devices.append(action)
+
+    def parse_known_args(  # type: ignore[override]  # a namespace of one's own is not needed
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """See `argparse.ArgumentParser`. Looks at devices and files as well."""
+        found, more = super().parse_known_args(args, namespace)
+        for action in self._outputs:
+            given = getattr(found, action.dest)
+            kept = given != action.default and not found.force
+            if given is not None and (wrong := why_not(given, kept)):
+                self.refuse(wrong)
+        for action in self._devices:
+            given = getattr(found, action.dest)
+            for name in [given] if isinstance(given, str) else given or ():
+                try:
+                    usable(name)
+                except DovetailError as error:
+                    self.refuse(one_line(error))
+        return found, more
+
+
+def why_not(path: Path, kept: bool = False) -> str:
+    """Why a file cannot be written; "" where it can. `kept`: if it is there it is to stay."""
+    folder = path.parent
+    if path.is_dir():
+        return f"{path} is a folder; name a file"
+    if kept and path.exists():
+        return f"{path} exists; --force writes over it, -o FILE writes elsewhere"
+    if not folder.is_dir():
+        return f"{path} cannot be written: there is no folder {folder}"
+    if not os.access(path if path.exists() else folder, os.W_OK):
+        return f"{path} cannot be written: permission denied"
+    return ""
+
+
+def one_line(error: BaseException) -> str:
+    """An error as one line: what it says first, and how to mend it."""
+    if isinstance(error, OSError) and error.strerror:
+        name = f"{error.filename}: " if error.filename else ""
+        return f"{name}{error.strerror}"
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    mends = [line for line in lines[1:] if line.startswith(_MEND)]
+    return "; ".join([*lines[:1], *mends[-1:]]) or type(error).__name__
+
+
+def whole(text: str) -> int:
+    """A whole number from 1, for `type=` of an option."""
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"needs a whole number from 1, not {text!r}")
+    return number
+
+
+def seconds(text: str) -> float:
+    """A time above 0, for `type=` of an option."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"needs a number of seconds above 0, not {text!r}")
+    return number
+
+
+def folder(text: str) -> Path:
+    """A folder that is there, for `type=` of an option."""
+    path = Path(text)
+    if not path.is_dir():
+        raise argparse.ArgumentTypeError(f"there is no folder {text!r}")
+    return path

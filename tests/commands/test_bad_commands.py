@@ -1,0 +1,260 @@
+"""Every command with bad input: one line on stderr, exit status 2, never a traceback."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dovetail.command_line import one_line, why_not
+from dovetail.commands import cli
+from dovetail.commands.completion import tree
+from dovetail.commands.demo import PARTS
+from dovetail.errors import InternalError, PluginError
+
+KITS = ("backend", "dtype", "layout")
+# the command line; a part of what it says. FILE is one that is there, FOLDER is one, GONE is in
+# a folder that is not there.
+BAD = [
+    ("nothing", "there is no command 'nothing'"),
+    ("devics", "did you mean 'devices'?"),
+    ("--nonsense", "COMMAND"),
+    ("demo nothing", "no part 'nothing': they are kernels, "),
+    ("demo --device nope", 'no device type "nope"'),
+    ("demo --device reference:7", 'no device "reference:7"'),
+    ("demo --device CPU!", "names no device"),
+    ("demo --out FILE", "exists; --force writes over it"),
+    ("demo --out FOLDER", "is a folder"),
+    ("demo -o GONE/x.png", "there is no folder"),
+    ("demo --quik", "unrecognized arguments: --quik; see dovetail demo --help"),
+    *((f"demo {part} --device nope", 'no device type "nope"') for part in PARTS),
+    *((f"demo {part} --nonsense", "--nonsense") for part in PARTS),
+    *((f"demo {part} -o GONE/x.png", "no folder") for part in PARTS if part != "scale"),
+    ("demo scale --folder GONE", "there is no folder"),
+    ("demo scale --memory 0", "a whole number from 1, not '0'"),
+    ("demo train --epochs 0", "a whole number from 1"),
+    ("demo language --steps two", "a whole number from 1, not 'two'"),
+    ("devices now", "unrecognized arguments: now"),
+    ("doctor --time-limit -1", "seconds above 0"),
+    ("bench --peers nobody", "invalid choice: 'nobody'"),
+    ("bench --shrink 0", "a whole number from 1"),
+    ("bench --rounds 0", "a whole number from 1"),
+    ("bench --out FILE", "exists"),
+    ("memory nope", 'no device type "nope"'),
+    ("memory GONE.json", "No such file"),
+    ("memory FILE", "FILE"),
+    ("memory FILE --replay nope", ""),
+    ("memory FILE -o FILE", "exists"),
+    ("memory --mib -1", "a whole number from 1"),
+    ("memory reference --record", "needs a file to write, and a script"),
+    ("memory reference --record out.json GONE.py", "there is no file"),
+    ("memory reference --record GONE/out.json FILE", "there is no folder"),
+    ("memory nope --record out.json FILE", 'no device type "nope"'),
+    ("new-backend", "NAME"),
+    ("new-backend UP", "names no device type"),
+    ("new-backend reference", "exists"),
+    ("new-backend odd_card --into FOLDER", "File exists"),
+    ("new-backend odd_card --into FILE", "Not a directory"),
+    ("completion", "SHELL"),
+    ("completion cmd", "invalid choice: 'cmd'"),
+    *((f"test-{kit}", "required") for kit in (*KITS, "op")),
+    *((f"test-{kit} x --report GONE/x.json", "no folder") for kit in KITS),
+    *((f"test-{kit} x --report FILE", "exists") for kit in KITS),
+    *((f"test-{kit} x --sample 0", "number from 1") for kit in KITS),
+    ("test-op gelu", "an op is named as module:name"),
+    ("test-op no.such:op", "no.such cannot be imported"),
+    ("test-op json:nothing", "nothing"),
+]  # fmt: skip
+
+
+@pytest.fixture
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """What the words in capitals stand for."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "there.json").write_text("[")
+    (tmp_path / "folder" / "dovetail-odd_card").mkdir(parents=True)
+    return {"FILE": "there.json", "FOLDER": "folder", "GONE": "gone"}
+
+
+def status(line: str, places: dict[str, str]) -> int:
+    for word, path in places.items():
+        line = line.replace(word, path)
+    try:
+        return cli.main(line.split())
+    except SystemExit as end:
+        return int(end.code or 0)
+
+
+@pytest.mark.parametrize(("line", "words"), BAD, ids=[line for line, _ in BAD])
+def test_bad_input_is_one_line(
+    line: str, words: str, places: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert status(line, places) == 2
+    out, errors = capsys.readouterr()
+    for word, path in places.items():
+        words = words.replace(word, path)
+    assert errors.startswith("dovetail") and errors.count("\n") == 1, errors
+    assert words in errors and out == "", errors
+
+
+def test_every_command_and_part_is_tried_with_bad_input() -> None:
+    tried = {tuple(line.split()[:2]) for line, _ in BAD}
+    assert {c for c, *_ in tried} >= {*cli.COMMANDS}
+    assert {p for c, *rest in tried if c == "demo" for p in rest} >= {*PARTS}
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("test-backend nope", 'no device type "nope"'),
+        ("test-dtype nope", "nope"),
+        ("test-layout nope", "no layout 'nope'"),
+    ],
+)
+def test_kits_of_what_is_not_there(line: str, words: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "dovetail", *line.split()],
+        capture_output=True, text=True, check=False, cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert words in done.stderr and "Traceback" not in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+
+
+@pytest.mark.parametrize(
+    "line", ["demo", "demo text", "demo kernels", "demo scale", "demo language"]
+)
+def test_missing_packages_are_one_line(
+    line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(
+        "importlib.util.find_spec", lambda name, *rest: None if "." not in name else 1
+    )
+    assert status(line, {}) == 2
+    out, errors = capsys.readouterr()
+    assert 'pip install "dovetail[' in errors and errors.count("\n") == 1 and out == ""
+
+
+def test_a_file_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "no folder" in why_not(Path(os.devnull) / "x.png")
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    assert (
+        why_not(tmp_path / "x.png") == f"{tmp_path / 'x.png'} cannot be written: permission denied"
+    )
+    monkeypatch.undo()
+    assert why_not(tmp_path / "x.png") == ""
+
+
+def test_the_default_file_is_written_over_and_force_allows_any(places: dict[str, str]) -> None:
+    made: Any = tree(cli.COMMANDS)
+    from dovetail.commands.demo_kernels import parser
+
+    Path("kernels.png").write_text("")
+    assert parser().parse_args([]).out == Path("kernels.png")
+    assert parser().parse_args(["--out", "there.json", "--force"]).out == Path("there.json")
+    assert made.parse_args(["demo", "kernels", "--quick"]).quick
+
+
+def test_errors_with_tracebacks_become_one_line_with_the_mend() -> None:
+    long = 'device type "x" is broken: it does not load\nTraceback\n  File\nTo mend it: get it anew'
+    assert one_line(PluginError(long)) == (
+        'device type "x" is broken: it does not load; To mend it: get it anew'
+    )
+    assert one_line(FileNotFoundError(2, "No such file", "x")) == "x: No such file"
+    assert one_line(ValueError()) == "ValueError"
+
+
+def test_what_only_we_can_mend_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(arguments: object) -> int:
+        raise InternalError("ours")
+
+    monkeypatch.setattr(cli, "_find", lambda module: fails)
+    with pytest.raises(InternalError):
+        cli.main(["devices"])
+
+
+def test_an_interrupt_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stopped(arguments: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "_find", lambda module: stopped)
+    assert cli.main(["devices"]) == 130
+    assert capsys.readouterr().err == "dovetail devices: interrupted\n"
+
+
+def test_an_error_of_a_recorded_script_is_shown_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("broken.py").write_text("raise ValueError('mine')\n")
+    assert cli.main(["memory", "reference", "--record", "out.json", "broken.py"]) == 1
+    errors = capsys.readouterr().err
+    assert "Traceback" in errors and "ValueError: mine" in errors and Path("out.json").exists()
+
+
+# --- help, version, completion
+
+
+def test_python_m_dovetail_is_the_command(tmp_path: Path) -> None:
+    def said(*arguments: str) -> str:
+        command = [sys.executable, "-m", "dovetail", *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+        return done.stdout
+
+    assert said("--version") == "dovetail 0.1.0\n"
+    text = said()
+    assert text == said("--help")
+    for name, (_, help) in cli.COMMANDS.items():
+        assert name in text and help in " ".join(text.split())
+    for name, (_, help) in PARTS.items():
+        assert [line for line in text.splitlines() if f"demo {name}" in line and help in line]
+
+
+COMPLETE = """
+eval "$({python} -m dovetail completion bash)"
+complete() {{
+    COMP_WORDS=(dovetail "$@"); COMP_CWORD=$#; COMPREPLY=()
+    _shtab_dovetail; echo "${{COMPREPLY[@]}}"
+}}
+complete de
+complete demo tr
+complete demo kernels --de
+complete test-layout sparse_coo --device refe
+"""
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
+def test_bash_completes_commands_parts_options_and_devices(tmp_path: Path) -> None:
+    pytest.importorskip("shtab")
+    done = subprocess.run(
+        ["bash", "-c", COMPLETE.format(python=sys.executable)],
+        capture_output=True, text=True, check=False, cwd=tmp_path,
+    )  # fmt: skip
+    found = [line.split() for line in done.stdout.splitlines()]
+    wanted = [["demo", "devices"], ["train"], ["--device"], ["reference"]]
+    assert found == wanted, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish", "tcsh"])
+def test_other_shells_have_a_script(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("shtab")
+    assert cli.main(["completion", shell]) == 0
+    assert "test-layout" in capsys.readouterr().out
+
+
+def test_completion_without_its_package(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = sys.modules["importlib.util"].find_spec  # type: ignore[attr-defined]
+    monkeypatch.setattr(
+        "importlib.util.find_spec", lambda name: None if name == "shtab" else found(name)
+    )
+    assert cli.main(["completion", "bash"]) == 2
+    assert 'pip install "dovetail[completion]"' in capsys.readouterr().err

@@ -1,0 +1,154 @@
+"""The core without a backend, and the commands that hints name: what can really be installed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from dovetail.plugins import origin
+from dovetail.plugins.entry import Entry
+from dovetail.plugins.registry import Registry
+from places import ROOT
+
+SITE = Path(np.__file__).parent.parent
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of packages with all that is installed but dovetail's own distributions."""
+    folder = tmp_path_factory.mktemp("site")
+    for path in SITE.iterdir():
+        if not path.name.startswith(("dovetail", "__editable__", "_dovetail", "__pycache__")):
+            (folder / path.name).symlink_to(path)
+    info = folder / "dovetail-0.1.0.dist-info"  # as an index would leave it
+    info.mkdir()
+    extra = 'Provides-Extra: cpu\nRequires-Dist: dovetail-cpu-llvm; extra == "cpu"\n'
+    (info / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: dovetail\nVersion: 0.1.0\n{extra}"
+    )
+    return folder
+
+
+def said(alone: Path, program: str, *options: str, **environ: str) -> tuple[str, str]:
+    """What a program prints, and what it says beside, with the core alone."""
+    paths = [str(ROOT / "core"), str(alone)]
+    code = f"import sys; sys.path[:0] = {paths}\nimport dovetail as dt\n{program}"
+    kept = ("DOVETAIL_PURE",)
+    ours = {k for k in os.environ if k.startswith(("DOVETAIL", "PYTHON")) and k not in kept}
+    clear = {k: v for k, v in os.environ.items() if k not in ours}
+    done = subprocess.run(
+        [sys.executable, "-S", *options, "-c", code], capture_output=True, text=True, check=False,
+        env={**clear, "DOVETAIL_CACHE_MIB": "0", **environ}, cwd=alone,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout, done.stderr
+
+
+def test_the_core_alone_works_and_names_the_package_that_makes_it_fast(alone: Path) -> None:
+    program = "x = dt.ones(3)\ny = dt.zeros(2)\nprint(x.tolist(), x.device, dt.default_device())"
+    out, errors = said(alone, program)
+    assert out == "[1.0, 1.0, 1.0] reference reference\n"
+    assert errors.count("SlowDeviceWarning") == errors.count("pip install") == 1
+    assert f"for a fast one: pip install -e {ROOT}/backends/cpu_llvm" in errors
+
+
+def test_the_warning_is_of_the_users_line(alone: Path) -> None:
+    program = (
+        "import warnings\nwith warnings.catch_warnings(record=True) as w:\n"
+        "    warnings.simplefilter('always')\n    dt.ones(3)\n    dt.ones(3)\n"
+        "print(w[0].filename, w[0].lineno, len(w), w[0].category.__mro__[2].__name__)"
+    )
+    assert said(alone, program)[0] == "<string> 6 1 UserWarning\n"
+
+
+@pytest.mark.parametrize("chosen", ["variable", "call", "context", "argument"])
+def test_who_has_chosen_the_reference_hears_nothing(alone: Path, chosen: str) -> None:
+    before = {
+        "call": "dt.set_default_device('reference')",
+        "context": "dt.device('reference').__enter__()",
+    }
+    environ = {"DOVETAIL_DEFAULT_DEVICE": "reference"} if chosen == "variable" else {}
+    argument = ", device='reference'" if chosen == "argument" else ""
+    made = f"for _ in 0, 1, 2: x = dt.ones(3{argument})\nprint(x.sum().item())"
+    program = f"{before.get(chosen, '')}\n{made}"
+    assert said(alone, program, "-W", "error", **environ) == ("3.0\n", "")
+
+
+def test_a_device_that_was_asked_for_and_is_not_there_stays_an_error(alone: Path) -> None:
+    program = "try: dt.ones(3)\nexcept dt.DeviceError as e: print(e)"
+    out, errors = said(alone, program, DOVETAIL_DEFAULT_DEVICE="cpu")
+    assert 'no device type "cpu" is installed' in out and "To have it: pip install" in out
+    assert errors == ""
+
+
+def test_another_backend_is_named_and_not_chosen(
+    monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
+    registry_module = sys.modules["dovetail.plugins.registry"]
+    other = Registry(find=lambda: [Entry("odd_card", "nowhere")], environ={})
+    monkeypatch.setattr(registry_module, "registry", other)
+    monkeypatch.setattr("dovetail.environment._said", set())
+    assert registry_module.usual() == "reference"
+    assert 'dovetail.set_default_device("odd_card")' in str(recwarn.pop().message)
+    with_cpu = Registry(find=lambda: [Entry("cpu", "nowhere")], environ={})
+    monkeypatch.setattr(registry_module, "registry", with_cpu)
+    assert registry_module.usual() == "cpu"
+
+
+# --- what hints name
+
+
+def test_from_an_index_hints_name_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(origin, "checkout", lambda: None)
+    assert origin.obtain("dovetail-cpu-llvm") == "pip install dovetail-cpu-llvm"
+    assert origin.obtain("dovetail", "--upgrade") == "pip install --upgrade dovetail"
+
+
+def test_from_a_checkout_hints_name_the_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert origin.checkout() == ROOT
+    for name, folder in origin.folders(ROOT).items():
+        assert f'name = "{name}"' in (folder / "pyproject.toml").read_text()
+    assert len(origin.folders(ROOT)) == 4
+    monkeypatch.chdir(ROOT)
+    assert origin.obtain("dovetail-opencl") == "pip install -e ./backends/opencl"
+    assert origin.obtain("dovetail") == "pip install -e ."
+    monkeypatch.chdir(ROOT / "docs")
+    assert origin.obtain("dovetail-cuda") == f"pip install -e {ROOT}/backends/cuda"
+
+
+def test_pip_notes_which_folder_it_installed_from(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As a plain `pip install ./checkout` leaves it: the sources are elsewhere."""
+    monkeypatch.setattr(origin, "_HERE", tmp_path)
+    noted = {"url": ROOT.as_uri(), "dir_info": {}}
+
+    class Noted:
+        def read_text(self, name: str) -> str | None:
+            assert name == "direct_url.json"
+            return json.dumps(noted) if noted else None
+
+    monkeypatch.setattr("importlib.metadata.distribution", lambda name: Noted())
+    assert origin.checkout() == ROOT
+    noted["url"] = (tmp_path / "dovetail-0.1.0-py3-none-any.whl").as_uri()
+    assert origin.checkout() is None
+    noted["url"] = "https://example.org/dovetail.whl"
+    assert origin.checkout() is None
+    noted.clear()
+    assert origin.checkout() is None
+
+
+def test_a_folder_with_a_space_is_quoted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    root = tmp_path / "my work"
+    (root / "core/dovetail").mkdir(parents=True)
+    (root / "backends/odd").mkdir(parents=True)
+    (root / "backends/odd/pyproject.toml").write_text('[project]\nname = "dovetail-odd"\n')
+    (root / "pyproject.toml").write_text("this is no toml")
+    monkeypatch.setattr(origin, "checkout", lambda: root)
+    monkeypatch.chdir(tmp_path)
+    assert origin.obtain("dovetail-odd") == "pip install -e './my work/backends/odd'"
