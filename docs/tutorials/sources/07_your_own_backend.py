@@ -115,7 +115,7 @@ assert dt.all(y[1:] >= y[:-1]) and seen
 path = os.pathsep.join([str(site), *filter(None, [os.environ.get("PYTHONPATH")])])
 shell(
     sys.executable, "-m", "dovetail.commands.cli", "test-backend", "tutorial",
-    "--sample", "400", "-q", "-n", "0", "-p", "no:cacheprovider",
+    "--sample", "10", "-k", "streams", "-q", "-n", "0", "-p", "no:cacheprovider",
     PYTHONPATH=path,
 )  # fmt: skip
 # %% [markdown]
