@@ -1,0 +1,65 @@
+"""Every program in `examples` runs; those beside a peer agree with it, and draw."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from installed import INSTALLED
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+FILES = sorted(p.stem for p in EXAMPLES.glob("*.py") if p.stem != "beside")
+BESIDE = [name for name in FILES if "from beside import" in (EXAMPLES / f"{name}.py").read_text()]
+PEERS = ("torch", "scipy", "sklearn", "matplotlib")
+LINE = re.compile(
+    r"^.+: dovetail [\d.]+ ms, .+ [\d.]+ ms, ratio [\d.]+ \(2 threads\); they agree, \S+ apart$",
+    re.MULTILINE,
+)
+
+
+def run(name: str, *options: str) -> subprocess.CompletedProcess[str]:
+    """The program, in a process of its own, where a warning is an error of ours alone."""
+    return subprocess.run(
+        [sys.executable, str(EXAMPLES / f"{name}.py"), *options],
+        env={**os.environ, "PYTHONHASHSEED": "0", "MPLBACKEND": "agg"},
+        capture_output=True, text=True, timeout=200, check=False,
+    )  # fmt: skip
+
+
+def test_there_are_the_programs_that_the_page_names() -> None:
+    page = (EXAMPLES / "README.md").read_text()
+    assert len(BESIDE) == 14
+    assert {f"{name}.py" for name in FILES} <= set(re.findall(r"`([\w]+\.py)`", page))
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_agrees_with_its_peer(name: str, tmp_path: Path) -> None:
+    needs = {p for p in PEERS if re.search(rf"\b{p}\b", (EXAMPLES / f"{name}.py").read_text())}
+    for package in {*needs, "matplotlib"}:
+        pytest.importorskip(package)
+    if "cpu" not in INSTALLED:
+        pytest.skip("the backend for cpu is not installed: pip install dovetail-cpu-llvm")
+    picture = tmp_path / "picture.png"
+    done = run(name, "--small", "--out", str(picture))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert LINE.search(done.stdout), done.stdout
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if name not in BESIDE])
+def test_runs(name: str) -> None:
+    done = run(name)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout
+
+
+def test_what_differs_is_an_error() -> None:
+    wrong = "import beside; beside.beside('x', lambda: 1.0, 'y', lambda: 2.0, beside.Asked(True))"
+    done = subprocess.run(
+        [sys.executable, "-c", wrong], cwd=EXAMPLES, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1 and "Not equal to tolerance" in done.stderr
