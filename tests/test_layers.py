@@ -90,7 +90,7 @@ MAY_IMPORT = {
     "capture": "loops graph ops backend fusion memory plugins engine",
     "tensor": "graph ops backend memory plugins engine capture",
     "functions": "loops graph ops backend memory plugins engine capture tensor",
-    "insight": "fusion memory plugins engine capture tensor",
+    "insight": "graph fusion memory plugins engine capture tensor",
     "autograd": "graph ops fusion engine memory tensor functions",
     "func": "graph ops backend engine memory tensor functions autograd",
     "linalg": "loops ops engine tensor functions autograd",

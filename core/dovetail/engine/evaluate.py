@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Hashable, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from ..backend import faults
 from ..backend.faults import Check
@@ -21,6 +21,7 @@ from ..fusion.plan import Plan, Step, Target
 from ..graph.expr import (
     MANY,
     Expr,
+    Spec,
     is_read,
     node,
     readers,
@@ -128,11 +129,30 @@ def _refuse_bad(exprs: Sequence[Expr]) -> None:
 
 def planned(exprs: Sequence[Expr]) -> list[tuple[Opened, Plan]]:
     """How the pending work of these nodes would be done; it stays pending, uncompiled."""
+    return [(found.opened, found.plan) for found in sketched(exprs)]
+
+
+class Sketch(NamedTuple):
+    """How the pending work of one device would be done: `read` by slot, `kept` with their slots."""
+
+    opened: Opened
+    plan: Plan
+    read: list[Spec]
+    kept: list[tuple[int, Spec]]
+
+
+def sketched(exprs: Sequence[Expr]) -> list[Sketch]:
+    """As `planned`, and what the work reads and keeps."""
     with lock:
-        return [
-            (open_device(roots[0].spec.device), Evaluation(roots).plan())
-            for roots in _by_device(exprs)
-        ]
+        return [_sketched(roots) for roots in _by_device(exprs)]
+
+
+def _sketched(roots: Sequence[Expr]) -> Sketch:
+    evaluation = Evaluation(roots)
+    plan = evaluation.plan()
+    kept = [(slot, evaluation.nodes[i].spec) for i, slot in plan.kept]
+    opened = open_device(roots[0].spec.device)
+    return Sketch(opened, plan, [e.spec for e in evaluation.leaves], kept)
 
 
 def compile_ahead(exprs: Sequence[Expr]) -> None:
@@ -446,12 +466,15 @@ def _launch(
         opened.backend.synchronize(stream)
         live = opened.allocator.stats().live_bytes
         events.note(
-            f"launch {step.kernel.name}", begun, grid=step.grid, bytes=step.nbytes, live=live
-        )
+            f"launch {step.kernel.name}", begun, grid=step.grid, bytes=step.nbytes, live=live,
+            device=str(opened.device),
+        )  # fmt: skip
     return made
 
 
 def _call(opened: Opened, bound: BoundCall, at: Slots, stream: StreamHandle) -> None:
     begun = time.perf_counter_ns()
     call(opened, bound, at, stream)
-    events.note(f"call {bound.call.op.name}", begun, bytes=bound.call.nbytes)
+    events.note(
+        f"call {bound.call.op.name}", begun, bytes=bound.call.nbytes, device=str(opened.device)
+    )

@@ -33,12 +33,13 @@ class Counters:
 
 
 class Details(TypedDict, total=False):
-    """What is known besides: the grid of a launch, bytes moved and live, steps of a plan."""
+    """What is known besides: a launch's grid and device, bytes moved and live, steps of a plan."""
 
     grid: tuple[int, ...]
     bytes: int
     live: int
     steps: int
+    device: str
 
 
 class Event(TypedDict):
