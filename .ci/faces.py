@@ -84,6 +84,7 @@ OFFERS: dict[str, str] = {
     "functions.unique": "",
     "functions.windows": "",
     "insight.explain": "",
+    "insight.graph": "",
     "insight.profile": "",
     "insight.show": "",
     "layout": "",
@@ -97,6 +98,7 @@ OFFERS: dict[str, str] = {
     "plugins.registry": "devices",
     "settings": "",
     "tensor.host": "",
+    "tensor.print_options": "",
     "tensor.tensor": "",
 }
 RENAMED = {"bool_": "bool", "array_namespace_info": "__array_namespace_info__"}
@@ -216,7 +218,14 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
     "memory": ("Memory", {"memory": "memory"}),
     "insight": (
         "When and how work runs",
-        {"insight.explain": "", "insight.profile": "", "insight.show": "", "settings": ""},
+        {
+            "insight.explain": "",
+            "insight.profile": "",
+            "insight.show": "",
+            "insight.graph": "",
+            "settings": "",
+            "tensor.print_options": "",
+        },
     ),
     "jit": (
         "Captured functions",
@@ -258,7 +267,8 @@ LATE = (
     "functions.orientation", "functions.padding", "functions.patches", "functions.places",
     "functions.products", "functions.sampled", "functions.set_operations",
     "functions.special", "functions.strides", "functions.unique", "functions.windows",
-    "insight.explain", "insight.profile", "insight.show", "linalg.polynomials", "own.custom",
+    "insight.explain", "insight.graph", "insight.profile", "insight.show", "linalg.polynomials",
+    "own.custom",
     "own.elementwise", "own.kernels", "own.raw", "own.surface",
 )  # fmt: skip
 

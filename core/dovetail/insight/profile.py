@@ -19,6 +19,7 @@ from ..engine import events
 from ..engine.events import Event
 from ..errors import ArgumentError
 from ..recent import Recent
+from . import drawing, timeline
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -117,6 +118,24 @@ class Profile:
             table.add_row(*_cells(line, self.seconds))
         return table
 
+    def svg(self) -> str:
+        """The events as bars along time, and the memory in use below them."""
+        return timeline.svg(self.events, self._begun, self._ended or time.perf_counter_ns())
+
+    def _repr_html_(self) -> str:
+        lines = self.lines()
+        rows = [_cells(line, self.seconds) for line in lines[:_ROWS]]
+        more = f"... and {len(lines) - _ROWS} more" if len(lines) > _ROWS else ""
+        head = f"{len(self.events)} events in {self.seconds * 1e3:.3f} ms"
+        return timeline.html(self.svg(), head, _COLUMNS, rows, more)
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Writes the timeline to a file, .svg or .html, and returns its path.
+
+        Raises: ArgumentError for another kind of file; OSError.
+        """
+        return drawing.written(path, "profile", self.svg(), self._repr_html_())
+
     # Source: Chrome's Trace Event Format, which Perfetto reads: "X" is a complete event, "C" a
     # counter; times are in microseconds.
     def _trace_events(self) -> Iterator[dict[str, object]]:
@@ -135,6 +154,7 @@ class Profile:
 
 
 _COLUMNS = ("event", "count", "total ms", "mean us", "share", "GB/s")
+_ROWS = 20  # of the table in a page
 _WIDTHS = (8, 12, 12, 8, 9)
 
 
@@ -149,7 +169,8 @@ def profile(path: str | os.PathLike[str] | None = None) -> Profile:
     """A context that notes what evaluation does; at its end the trace goes to `path`, if given.
 
     `path`: a file for Perfetto (https://ui.perfetto.dev), or None. While a profile is taken every
-    launch is waited for, so that its time is its own; results are the same.
+    launch is waited for, so that its time is its own; results are the same. In a notebook it is a
+    timeline, which `p.save` writes to a file (.svg, .html).
     Units: `p.seconds` and those of `p.lines()` in seconds, `p.summary()` in ms, us and GB/s (10^9
     bytes a second), `p.events` in nanoseconds.
     Raises: ArgumentError where one profile is entered twice, ArgumentTypeError for another `path`.
