@@ -36,9 +36,11 @@ WIDTH = 100
 OFFERS: dict[str, str] = {
     "autograd": "enable_grad grad inference_mode is_grad_enabled is_inference_mode_enabled no_grad "
     "set_grad_enabled",
+    "autograd.nans": "",
     "backend.streams": "",
     "device": "",
     "dtypes": "",
+    "engine.lines": "",
     "errors": "",
     "func.mapping": "",
     "functions.captured_files": "",
@@ -223,6 +225,8 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
             "insight.profile": "",
             "insight.show": "",
             "insight.graph": "",
+            "autograd.nans": "",
+            "engine.lines": "",
             "settings": "",
             "tensor.print_options": "",
         },
@@ -260,7 +264,8 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
 
 # Modules that are loaded when one of their names is first asked for: a tenth of an import's time.
 LATE = (
-    "func.mapping", "functions.captured_files", "functions.choosing", "functions.control_flow",
+    "autograd.nans", "func.mapping", "functions.captured_files", "functions.choosing",
+    "functions.control_flow",
     "functions.editing", "functions.everyday", "functions.files", "functions.grids",
     "functions.histograms", "functions.jit", "functions.joining", "functions.moments",
     "functions.nan_functions", "functions.number_parts", "functions.order_statistics",

@@ -210,6 +210,7 @@ def test_the_core_takes_from_others_what_is_listed() -> None:
 # An interrupt that comes while Python code runs in a finaliser or in a weak reference's callback is
 # lost, so nothing that a user's loop lets go of has one; these are let go of once in a while.
 CALLED_BACK = {
+    "engine.lines": {"WeakKeyDictionary"},  # of nodes, while `debug_lines` asks
     "functions.jit": {"ref"},  # of captured functions, by `discard` of a set, which is no Python
     "functions.keeping": {"WeakValueDictionary"},  # of tensors sent between processes
     "memory.caching": {"WeakSet", "finalize"},  # allocators, when their devices end

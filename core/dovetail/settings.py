@@ -75,6 +75,7 @@ class Settings:
     anomaly: Any = None  # `autograd.anomaly`'s, where each result is looked at
     saving: Any = None  # what packs and unpacks values that are saved for gradients: a pair
     device: Any = None  # the default one, where a block has chosen it
+    lines: bool = False  # whether each op notes the line that recorded it
     printing: Mapping[str, Any] = field(default_factory=dict)  # options of how tensors look
     junk: bool | None = None  # whether memory that nothing has filled holds junk
     streams: Mapping[Any, Any] = field(default_factory=dict)  # the current one, by device
@@ -114,7 +115,7 @@ def _made(entered: tuple[Block, ...]) -> Settings:
     if fields.get("inference"):
         fields["grad"] = False
     made = Settings(**fields, entered=entered)
-    if made.eager:
+    if made.eager or made.lines:
         ask_while(made)
     return made
 

@@ -40,7 +40,7 @@ from ..ops.table import COPY
 from ..plugins.opened import Opened
 from ..recent import Recent
 from ..settings import flags
-from . import events, guards, programs, recording
+from . import events, guards, lines, programs, recording
 from .events import counters as counters  # where those who count find them
 from .guards import match, match_all, match_into, match_update
 from .known import APART, DONE
@@ -313,10 +313,14 @@ class Evaluation(Walk):
         if recorder is not None:
             return recorder.run(self, asked)
         counters.evaluations += 1
-        bound = self.bound()
-        if bound.plan.overlaps:
-            return False
-        self.execute(bound, asked)
+        try:
+            bound = self.bound()
+            if bound.plan.overlaps:
+                return False
+            self.execute(bound, asked)
+        except Exception as error:
+            lines.say(error, self.nodes)
+            raise
         return True
 
     def overlook(self, others: int) -> None:

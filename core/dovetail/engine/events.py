@@ -56,6 +56,7 @@ counters = Counters()
 # Where events go, whatever thread they come from: a list for each profile that is being taken.
 profiles: tuple[list[Event], ...] = ()
 _changing = threading.RLock()
+_watching = 0  # blocks that want each evaluation to go the long way
 
 
 def begin(events: list[Event]) -> None:
@@ -71,7 +72,15 @@ def end(events: list[Event]) -> None:
     global profiles
     with _changing:
         profiles = tuple(p for p in profiles if p is not events)
-        flags.profiled = bool(profiles)
+        flags.profiled = bool(profiles) or _watching > 0
+
+
+def watch(change: int) -> None:
+    """So many more want each evaluation to go the long way, on which errors say more."""
+    global _watching
+    with _changing:
+        _watching += change
+        flags.profiled = bool(profiles) or _watching > 0
 
 
 def note(name: str, begun: int, **details: Unpack[Details]) -> None:

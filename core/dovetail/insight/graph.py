@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..arguments import flag, refused, sequence
+from ..engine.lines import line_of
 from ..errors import ArgumentError
 from ..graph.expr import Expr, Spec, storage_of
 from ..tensor.tensor import Tensor, parts_of, required
@@ -198,7 +199,8 @@ def _node(n: Any, is_root: bool, names: Mapping[int, str]) -> Node:
     numbers = [repr(a) for a in n.args if type(a) is not Expr]
     more = f", with {', '.join(numbers)}" if numbers else ""
     more += "" if n.attrs is None else f", {drawing.short(str(n.attrs), 120)}"
-    more += f", recorded at {n.asked_at}" if n.asked_at else ""
+    noted = line_of(n)
+    more += f", recorded by {noted}" if noted else ""
     kind = "result" if is_root else "work"
     return _named(n.op.name, called, n.spec, kind, more, tuple(_given(n)))
 
