@@ -190,7 +190,7 @@ TAKES = {
     "optree": "functions",  # when a captured function meets a container
     "platformdirs": "backend",
     "pluggy": "extend plugins tensor",
-    "rich": "commands insight",
+    "rich": "commands functions insight",
     "scipy": "linalg",  # where it is installed
     "pytest": "testing",
     "dovetail_sparse": "__init__",  # for type checkers only
