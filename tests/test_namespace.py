@@ -242,7 +242,7 @@ def test_all_names_are_exported() -> None:
 INNER = (
     "__init__", "bit_views", "calls", "captures", "closures", "containers", "convolutions",
     "discrete", "distributions", "facts", "flows", "forms", "index_keys", "keeping", "methods",
-    "numpy_by_name", "numpy_makers", "numpy_more", "numpy_protocol", "random", "recipes",
+    "numpy_by_name", "numpy_makers", "numpy_more", "numpy_protocol", "progress", "random", "recipes",
     "resizing", "rounds", "sentences",
 )  # fmt: skip
 

@@ -1,8 +1,7 @@
-"""docs/seeing.md runs; and a browser shows every view, narrow and wide, light and dark."""
+"""A browser shows every view, narrow and wide, light and dark."""
 
 from __future__ import annotations
 
-import doctest
 import os
 import shutil
 import subprocess
@@ -13,7 +12,6 @@ import dovetail as dt
 import numpy as np
 import pytest
 
-PAGE = Path(__file__).parents[2] / "docs" / "seeing.md"
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
 # What a notebook has around its outputs; the page is measured once it is there.
 AROUND = """<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport"
@@ -33,12 +31,6 @@ SCHEMES = {
     "light": {"ink": "#111", "ground": "#fff", "scheme": "light", "bad": "none"},
     "dark": {"ink": "#e5e5e5", "ground": "#111", "scheme": "dark", "bad": "rgb(0, 0, 0)"},
 }
-
-
-def test_the_page_runs() -> None:
-    flags = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
-    failed, tried = doctest.testfile(str(PAGE), module_relative=False, optionflags=flags)
-    assert tried > 10 and failed == 0
 
 
 def views() -> dict[str, Any]:

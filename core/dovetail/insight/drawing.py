@@ -283,6 +283,9 @@ class _Layers:
                     f'font-size="10.5" opacity=".85">{escape(a.text)}</text>'
                 )
             x, y = to, low
+            if i != way[-1]:  # beside the boxes of a layer in between
+                y = self.tops[self.layer[i] + 1] - RISE
+                path += f"V{y:.0f}"
         return (
             f'<path d="{path}" fill="none" stroke="currentColor" stroke-opacity=".45" '
             f'marker-end="url(#dt-to)"/>{said}'

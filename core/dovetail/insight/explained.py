@@ -223,8 +223,8 @@ class Replay:
     def html(self) -> str:
         """The summary, the graph, and the kernels to be opened."""
         return drawing.framed(
-            drawing.head("replayed", self._head()) + drawing.scrolled(self.svg())
-            + _listed(self.launches)
+            drawing.head("replayed", self._head().replace("Of (", "of (", 1))
+            + drawing.scrolled(self.svg()) + _listed(self.launches)
         )  # fmt: skip
 
     def _repr_html_(self) -> str:
