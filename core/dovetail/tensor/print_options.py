@@ -35,11 +35,12 @@ def options() -> dict[str, Any]:
 def set_printoptions(**options: Any) -> None:
     """Sets how tensors are printed, in this process; returns nothing.
 
-    `precision`: digits behind the point (4). `threshold`: elements from which on the middle is left
-    out (1000). `edgeitems`: those at either end of a long axis (3). `linewidth`: letters in a line
-    (88). `suppress`: True for no exponents. `sci_mode`: True for exponents always, False for none.
+    The `options`, by name: `precision` are digits behind the point (4). `threshold` are elements from
+    which on the middle is left out (1000), `edgeitems` those at either end of a long axis (3),
+    `linewidth` letters in a line (88). `suppress` is True for no exponents, `sci_mode` True for
+    exponents always and False for none.
     `nanstr`, `infstr`, `sign` ("-", "+", " "), `floatmode` ("fixed", "unique", "maxprec",
-    "maxprec_equal") and `formatter`: as NumPy's. `profile`: "default", "short" or "full", before
+    "maxprec_equal") and `formatter` are NumPy's. `profile` is "default", "short" or "full", before
     the others. What is None is as `np.set_printoptions` has it.
     Raises: ArgumentError for another name or value, ArgumentTypeError.
     Source: https://numpy.org/doc/stable/reference/generated/numpy.set_printoptions.html
