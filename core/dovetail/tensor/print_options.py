@@ -35,7 +35,7 @@ def options() -> dict[str, Any]:
 def set_printoptions(**options: Any) -> None:
     """Sets how tensors are printed, in this process; returns nothing.
 
-    The `options`, by name: `precision` are digits behind the point (4). `threshold` are elements from
+    The `options`, by name: `precision` are digits behind the point (4), `threshold` elements from
     which on the middle is left out (1000), `edgeitems` those at either end of a long axis (3),
     `linewidth` letters in a line (88). `suppress` is True for no exponents, `sci_mode` True for
     exponents always and False for none.
