@@ -36,10 +36,12 @@ WIDTH = 100
 OFFERS: dict[str, str] = {
     "autograd": "enable_grad grad inference_mode is_grad_enabled is_inference_mode_enabled no_grad "
     "set_grad_enabled",
+    "autograd.nans": "",
     "backend.streams": "",
     "backend.threads": "",
     "device": "",
     "dtypes": "",
+    "engine.lines": "",
     "errors": "",
     "func.mapping": "",
     "functions.captured_files": "",
@@ -85,6 +87,7 @@ OFFERS: dict[str, str] = {
     "functions.unique": "",
     "functions.windows": "",
     "insight.explain": "",
+    "insight.graph": "",
     "insight.profile": "",
     "insight.show": "",
     "layout": "",
@@ -98,6 +101,7 @@ OFFERS: dict[str, str] = {
     "plugins.registry": "devices",
     "settings": "",
     "tensor.host": "",
+    "tensor.print_options": "",
     "tensor.tensor": "",
 }
 RENAMED = {"bool_": "bool", "array_namespace_info": "__array_namespace_info__"}
@@ -218,7 +222,16 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
     "memory": ("Memory", {"memory": "memory"}),
     "insight": (
         "When and how work runs",
-        {"insight.explain": "", "insight.profile": "", "insight.show": "", "settings": ""},
+        {
+            "insight.explain": "",
+            "insight.profile": "",
+            "insight.show": "",
+            "insight.graph": "",
+            "autograd.nans": "",
+            "engine.lines": "",
+            "settings": "",
+            "tensor.print_options": "",
+        },
     ),
     "jit": (
         "Captured functions",
@@ -253,14 +266,16 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
 
 # Modules that are loaded when one of their names is first asked for: a tenth of an import's time.
 LATE = (
-    "func.mapping", "functions.captured_files", "functions.choosing", "functions.control_flow",
+    "autograd.nans", "func.mapping", "functions.captured_files", "functions.choosing",
+    "functions.control_flow",
     "functions.editing", "functions.everyday", "functions.files", "functions.grids",
     "functions.histograms", "functions.jit", "functions.joining", "functions.moments",
     "functions.nan_functions", "functions.number_parts", "functions.order_statistics",
     "functions.orientation", "functions.padding", "functions.patches", "functions.places",
     "functions.products", "functions.sampled", "functions.set_operations",
     "functions.special", "functions.strides", "functions.unique", "functions.windows",
-    "insight.explain", "insight.profile", "insight.show", "linalg.polynomials", "own.custom",
+    "insight.explain", "insight.graph", "insight.profile", "insight.show", "linalg.polynomials",
+    "own.custom",
     "own.elementwise", "own.kernels", "own.raw", "own.surface",
 )  # fmt: skip
 

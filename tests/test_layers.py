@@ -90,7 +90,7 @@ MAY_IMPORT = {
     "capture": "loops graph ops backend fusion memory plugins engine",
     "tensor": "graph ops backend memory plugins engine capture",
     "functions": "loops graph ops backend memory plugins engine capture tensor",
-    "insight": "fusion memory plugins engine capture tensor",
+    "insight": "graph fusion memory plugins engine capture tensor",
     "autograd": "graph ops fusion engine memory tensor functions",
     "func": "graph ops backend engine memory tensor functions autograd",
     "linalg": "loops ops engine tensor functions autograd",
@@ -190,7 +190,7 @@ TAKES = {
     "optree": "functions",  # when a captured function meets a container
     "platformdirs": "backend",
     "pluggy": "extend plugins tensor",
-    "rich": "commands insight",
+    "rich": "commands functions insight",
     "scipy": "linalg",  # where it is installed
     "pytest": "testing",
     "dovetail_sparse": "__init__",  # for type checkers only
@@ -210,6 +210,7 @@ def test_the_core_takes_from_others_what_is_listed() -> None:
 # An interrupt that comes while Python code runs in a finaliser or in a weak reference's callback is
 # lost, so nothing that a user's loop lets go of has one; these are let go of once in a while.
 CALLED_BACK = {
+    "engine.lines": {"WeakKeyDictionary"},  # of nodes, while `debug_lines` asks
     "functions.jit": {"ref"},  # of captured functions, by `discard` of a set, which is no Python
     "functions.keeping": {"WeakValueDictionary"},  # of tensors sent between processes
     "memory.caching": {"WeakSet", "finalize"},  # allocators, when their devices end

@@ -51,6 +51,7 @@ from .dtypes import (
     DType, bfloat16, bool_ as bool, complex64, complex128, float16, float32, float64, int8, int16,
     int32, int64, uint8, uint16, uint32, uint64,
 )
+from .engine.lines import debug_lines
 from .errors import (
     AnomalyError, ArgumentError, ArgumentTypeError, AxisError, CaptureError, CompileError,
     DTypeError, DeviceError, DovetailError, DovetailWarning, FallbackError, GradientError,
@@ -93,6 +94,7 @@ from .memory.storage import Storage
 from .plugins.registry import devices
 from .settings import eager, junk_filled
 from .tensor.host import evaluate
+from .tensor.print_options import get_printoptions, printoptions, set_printoptions
 from .tensor.tensor import Tensor
 if typing.TYPE_CHECKING:  # without the names that others have for parameters
     from .functions.shown import (
@@ -117,6 +119,7 @@ else:
     )
 
 _LATE = {  # name -> the module that is loaded when it is first asked for
+    "debug_nans": "autograd.nans",
     "vmap": "func.mapping",
     "load_function": "functions.captured_files",
     "save_function": "functions.captured_files",
@@ -262,6 +265,7 @@ _LATE = {  # name -> the module that is loaded when it is first asked for
     "hann": "functions.windows",
     "kaiser": "functions.windows",
     "explain": "insight.explain",
+    "draw_graph": "insight.graph",
     "profile": "insight.profile",
     "show": "insight.show",
     "poly": "linalg.polynomials",
@@ -287,6 +291,7 @@ _LATE = {  # name -> the module that is loaded when it is first asked for
     "grid": "own.surface",
 }
 if typing.TYPE_CHECKING:
+    from .autograd.nans import debug_nans
     from .func.mapping import vmap
     from .functions.captured_files import load_function, save_function
     from .functions.choosing import choose, piecewise, put, put_along_axis, select, vectorize
@@ -340,6 +345,7 @@ if typing.TYPE_CHECKING:
     from .functions.unique import unique
     from .functions.windows import bartlett, blackman, hamming, hann, kaiser
     from .insight.explain import explain
+    from .insight.graph import draw_graph
     from .insight.profile import profile
     from .insight.show import show
     from .linalg.polynomials import (
@@ -371,47 +377,48 @@ __all__ = [
     "clip", "column_stack", "complex64", "complex128", "compress", "concat", "cond", "conj",
     "contiguous", "convolve", "copy", "copysign", "copyto", "corrcoef", "correlate", "cos", "cosh",
     "count_nonzero", "cov", "cross", "cumulative_logsumexp", "cumulative_prod", "cumulative_sum",
-    "current_stream", "custom_op", "default_device", "default_stream", "deg2rad", "delete",
-    "device", "devices", "diag", "diag_indices", "diag_indices_from", "diagflat", "diagonal",
-    "diff", "digamma", "digitize", "divide", "divmod", "dot", "dsplit", "dstack", "e", "eager",
-    "ediff1d", "einsum", "element_size", "elementwise", "empty", "empty_like", "enable_grad",
-    "equal", "erf", "erfc", "erfinv", "evaluate", "exp", "exp2", "expand_dims", "expit", "explain",
-    "expm1", "extract", "eye", "fft", "fill_diagonal", "finfo", "flatnonzero", "flatten", "flip",
-    "fliplr", "flipud", "float16", "float32", "float64", "floor", "floor_divide", "fmax", "fmin",
-    "fmod", "fold", "fori_loop", "frexp", "from_blob", "from_dlpack", "fromfunction", "full",
-    "full_like", "func", "gamma", "gcd", "geomspace", "get_default_dtype", "get_num_threads",
-    "grad", "gradient", "greater", "greater_equal", "grid", "hamming", "hann", "heaviside",
-    "histogram", "histogram2d", "histogram_bin_edges", "hsplit", "hstack", "hypot", "i0", "i1",
-    "iinfo", "imag", "index_add", "index_to_pos", "indices", "inf", "inference_mode", "inner",
-    "insert", "int8", "int16", "int32", "int64", "interp", "intersect1d", "is_complex",
-    "is_contiguous", "is_floating_point", "is_grad_enabled", "is_inference_mode_enabled", "isclose",
-    "iscomplex", "isdtype", "isfinite", "isin", "isinf", "isnan", "isneginf", "isposinf", "isreal",
-    "ix_", "jit", "junk_filled", "kaiser", "kernel", "kron", "lcm", "ldexp", "less", "less_equal",
-    "lexsort", "lgamma", "linalg", "linspace", "load", "load_function", "log", "log1p", "log2",
-    "log10", "log_softmax", "logaddexp", "logaddexp2", "logical_and", "logical_not", "logical_or",
-    "logical_xor", "logit", "logspace", "logsumexp", "mask_indices", "matmul", "matrix_transpose",
-    "matvec", "max", "maximum", "mean", "median", "memory", "meshgrid", "mgrid", "min", "minimum",
-    "modf", "moveaxis", "multiply", "nan", "nan_to_num", "nanargmax", "nanargmin", "nancumprod",
+    "current_stream", "custom_op", "debug_lines", "debug_nans", "default_device", "default_stream",
+    "deg2rad", "delete", "device", "devices", "diag", "diag_indices", "diag_indices_from",
+    "diagflat", "diagonal", "diff", "digamma", "digitize", "divide", "divmod", "dot", "draw_graph",
+    "dsplit", "dstack", "e", "eager", "ediff1d", "einsum", "element_size", "elementwise", "empty",
+    "empty_like", "enable_grad", "equal", "erf", "erfc", "erfinv", "evaluate", "exp", "exp2",
+    "expand_dims", "expit", "explain", "expm1", "extract", "eye", "fft", "fill_diagonal", "finfo",
+    "flatnonzero", "flatten", "flip", "fliplr", "flipud", "float16", "float32", "float64", "floor",
+    "floor_divide", "fmax", "fmin", "fmod", "fold", "fori_loop", "frexp", "from_blob",
+    "from_dlpack", "fromfunction", "full", "full_like", "func", "gamma", "gcd", "geomspace",
+    "get_default_dtype", "get_num_threads", "get_printoptions", "grad", "gradient", "greater",
+    "greater_equal", "grid", "hamming", "hann", "heaviside", "histogram", "histogram2d",
+    "histogram_bin_edges", "hsplit", "hstack", "hypot", "i0", "i1", "iinfo", "imag", "index_add",
+    "index_to_pos", "indices", "inf", "inference_mode", "inner", "insert", "int8", "int16", "int32",
+    "int64", "interp", "intersect1d", "is_complex", "is_contiguous", "is_floating_point",
+    "is_grad_enabled", "is_inference_mode_enabled", "isclose", "iscomplex", "isdtype", "isfinite",
+    "isin", "isinf", "isnan", "isneginf", "isposinf", "isreal", "ix_", "jit", "junk_filled",
+    "kaiser", "kernel", "kron", "lcm", "ldexp", "less", "less_equal", "lexsort", "lgamma", "linalg",
+    "linspace", "load", "load_function", "log", "log1p", "log2", "log10", "log_softmax",
+    "logaddexp", "logaddexp2", "logical_and", "logical_not", "logical_or", "logical_xor", "logit",
+    "logspace", "logsumexp", "mask_indices", "matmul", "matrix_transpose", "matvec", "max",
+    "maximum", "mean", "median", "memory", "meshgrid", "mgrid", "min", "minimum", "modf",
+    "moveaxis", "multiply", "nan", "nan_to_num", "nanargmax", "nanargmin", "nancumprod",
     "nancumsum", "nanmax", "nanmean", "nanmedian", "nanmin", "nanpercentile", "nanprod",
     "nanquantile", "nanstd", "nansum", "nanvar", "ndtr", "ndtri", "negative", "newaxis",
     "nextafter", "no_grad", "nonzero", "not_equal", "numel", "ogrid", "ones", "ones_like", "outer",
     "pad", "partition", "percentile", "permute_dims", "pi", "piecewise", "pin_memory", "place",
     "plugins", "poly", "polyadd", "polyder", "polyfit", "polygamma", "polyint", "polymul",
-    "polysub", "polyval", "positive", "pow", "prod", "profile", "ptp", "put", "put_along_axis",
-    "putmask", "quantile", "rad2deg", "random", "ravel", "ravel_multi_index", "raw_kernel", "real",
-    "reciprocal", "relu", "remainder", "repeat", "reproducible", "reshape", "resize", "result_type",
-    "roll", "roots", "rot90", "round", "rsqrt", "save", "save_function", "scan", "scatter",
-    "searchsorted", "select", "set_default_device", "set_default_dtype", "set_grad_enabled",
-    "set_num_threads", "setdiff1d", "setxor1d", "show", "sigmoid", "sign", "signbit", "sin", "sinc",
-    "sinh", "softmax", "sort", "sparse_bsr", "sparse_coo", "sparse_csc", "sparse_csr", "split",
-    "sqrt", "square", "squeeze", "stack", "std", "stream", "strided", "strides_from_shape",
-    "subtract", "sum", "swapaxes", "synchronize", "take", "take_along_axis", "tan", "tanh",
-    "tensordot", "tile", "topk", "trace", "transpose", "trapezoid", "tri", "tril", "tril_indices",
-    "tril_indices_from", "trim_zeros", "triu", "triu_indices", "triu_indices_from", "trunc",
-    "uint8", "uint16", "uint32", "uint64", "unfold", "union1d", "unique", "unique_all",
-    "unique_counts", "unique_inverse", "unique_values", "unravel_index", "unstack", "unwrap",
-    "vander", "var", "vdot", "vecdot", "vecmat", "vectorize", "vmap", "vsplit", "vstack", "where",
-    "while_loop", "xlogy", "zeros", "zeros_like", "zeta",
+    "polysub", "polyval", "positive", "pow", "printoptions", "prod", "profile", "ptp", "put",
+    "put_along_axis", "putmask", "quantile", "rad2deg", "random", "ravel", "ravel_multi_index",
+    "raw_kernel", "real", "reciprocal", "relu", "remainder", "repeat", "reproducible", "reshape",
+    "resize", "result_type", "roll", "roots", "rot90", "round", "rsqrt", "save", "save_function",
+    "scan", "scatter", "searchsorted", "select", "set_default_device", "set_default_dtype",
+    "set_grad_enabled", "set_num_threads", "set_printoptions", "setdiff1d", "setxor1d", "show",
+    "sigmoid", "sign", "signbit", "sin", "sinc", "sinh", "softmax", "sort", "sparse_bsr",
+    "sparse_coo", "sparse_csc", "sparse_csr", "split", "sqrt", "square", "squeeze", "stack", "std",
+    "stream", "strided", "strides_from_shape", "subtract", "sum", "swapaxes", "synchronize", "take",
+    "take_along_axis", "tan", "tanh", "tensordot", "tile", "topk", "trace", "transpose",
+    "trapezoid", "tri", "tril", "tril_indices", "tril_indices_from", "trim_zeros", "triu",
+    "triu_indices", "triu_indices_from", "trunc", "uint8", "uint16", "uint32", "uint64", "unfold",
+    "union1d", "unique", "unique_all", "unique_counts", "unique_inverse", "unique_values",
+    "unravel_index", "unstack", "unwrap", "vander", "var", "vdot", "vecdot", "vecmat", "vectorize",
+    "vmap", "vsplit", "vstack", "where", "while_loop", "xlogy", "zeros", "zeros_like", "zeta",
 ]
 # fmt: on
 # isort: on

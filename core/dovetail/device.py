@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from . import environment, settings
@@ -69,6 +70,10 @@ class Device:
         if type(other) is Device:
             return self is other
         return isinstance(other, str) and _key(other) == (self.type, self.index)
+
+    def _repr_html_(self) -> str:
+        found: str = import_module(".insight.device_pages", __package__).html([self])
+        return found
 
     def __enter__(self) -> Device:
         settings.enter(self)

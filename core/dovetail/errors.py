@@ -91,7 +91,10 @@ class GradientError(DovetailError, RuntimeError):
 
 
 class AnomalyError(DovetailError, FloatingPointError):
-    """A NaN has been made where none was, while `dt.autograd.detect_anomaly` looks."""
+    """A NaN, or an infinity, was made of finite values, while `dt.debug_nans` looks for it.
+
+    So does `dt.autograd.detect_anomaly`, for NaNs alone.
+    """
 
 
 class FallbackError(DovetailError, RuntimeError):

@@ -53,6 +53,9 @@ class Flags:
 flags = Flags()
 
 
+MERGED = ("streams", "printing")  # settings that are dicts: inner blocks add to outer ones
+
+
 class Block(Protocol):
     """What settings are entered by."""
 
@@ -72,6 +75,8 @@ class Settings:
     anomaly: Any = None  # `autograd.anomaly`'s, where each result is looked at
     saving: Any = None  # what packs and unpacks values that are saved for gradients: a pair
     device: Any = None  # the default one, where a block has chosen it
+    lines: bool = False  # whether each op notes the line that recorded it
+    printing: Mapping[str, Any] = field(default_factory=dict)  # options of how tensors look
     junk: bool | None = None  # whether memory that nothing has filled holds junk
     streams: Mapping[Any, Any] = field(default_factory=dict)  # the current one, by device
     entered: tuple[Block, ...] = ()  # what made it so, outermost first
@@ -106,11 +111,11 @@ def _made(entered: tuple[Block, ...]) -> Settings:
     fields: dict[str, Any] = {}
     for block in entered:
         for name, value in block.changes.items():
-            fields[name] = {**fields.get(name, {}), **value} if name == "streams" else value
+            fields[name] = {**fields.get(name, {}), **value} if name in MERGED else value
     if fields.get("inference"):
         fields["grad"] = False
     made = Settings(**fields, entered=entered)
-    if made.eager:
+    if made.eager or made.lines:
         ask_while(made)
     return made
 

@@ -247,7 +247,7 @@ class SummaryWriter:
         given = () if input_to_model is None else tuple(given)
         replay = _captured(model, given)
         if verbose:
-            print(replay)
+            print(replay.text())
         self._write(self._events.Event(graph_def=_graph(replay).SerializeToString()), None, None)
 
 

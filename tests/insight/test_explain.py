@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+from xml.etree import ElementTree
 
 import dovetail as dt
 import numpy as np
@@ -14,6 +16,7 @@ from dovetail.engine import evaluate as run
 from dovetail.engine import events, programs
 from dovetail.errors import ArgumentError, DTypeError
 from dovetail.insight.explain import explain
+from dovetail.insight.explained import Explanation
 from dovetail.insight.profile import profile
 from dovetail.memory.units import bytes_text
 from dovetail.ops.table import SUM, TABLE
@@ -117,10 +120,84 @@ def test_source_compiles_but_does_not_run() -> None:
 
 def test_text_names_kernels_bytes_and_reasons() -> None:
     y = ramp(64, 64) * 2.0
-    text = str(explain(y))
-    assert text == repr(explain(y))
+    text = explain(y).text()
+    assert text == str(explain(y, verbose=True)) == repr(explain(y, verbose=True))
     for part in ("1 launch,", "32.0 KiB moved", "multiply", "asked for", "grid 4096", "Stored:"):
         assert part in text, part
+
+
+def many_launches() -> Tensor:
+    x = ramp(8, 8)
+    for _ in range(6):  # sums of rows and columns in turns: one launch each
+        x = x * reduce(SUM, x, (0,), False) - reduce(SUM, x, (1,), False)
+    return x
+
+
+def test_a_summary_is_short_and_names_the_biggest() -> None:
+    found = explain(many_launches())
+    assert len(found.launches) > 5
+    lines = str(found).splitlines()
+    assert str(found) == repr(found) == found.summary() and len(lines) < 12
+    assert len(found.text().splitlines()) > 10 * len(lines)
+    biggest = sorted((s.nbytes for s in found.launches), reverse=True)[:3]
+    named = [found.launches[int(n) - 1] for n in re.findall(r"^  (\d+)\. ", str(found), re.M)]
+    assert sorted((s.nbytes for s in named), reverse=True) == biggest
+    assert " = " not in str(found), "the text of a kernel"
+    assert f"... and {len(found.launches) - 3} that move less" in str(found)
+
+
+def test_times_are_those_that_a_profile_saw() -> None:
+    x = ramp(11, 13)
+    held = x * 2.5
+    assert explain(held).seconds is None and "took" not in str(explain(held))
+    with profile() as p:
+        held.numpy()
+    again = explain(ramp(11, 13) * 2.5)
+    assert again.seconds is not None and "took" in str(again) and "last profiled" in str(again)
+    (launch,) = [line for line in p.lines() if line.name.startswith("launch")]
+    assert again.seconds == pytest.approx(launch.seconds)
+    assert explain(ramp(11, 14) * 2.5).seconds is None, "of another size nothing is known"
+
+
+def test_the_graph_of_launches_has_bytes_and_results() -> None:
+    x = ramp(16, 8)
+    s = reduce(SUM, x, (0,), False)
+    y = reduce(SUM, x * s, (1,), False)
+    found = explain(y)
+    svg = found.svg()
+    root = ElementTree.fromstring(svg)
+    texts = [t.text for t in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert [t for t in texts if t and t[:2] in ("1.", "2.")] == [
+        f"{n}. {step.name}" for n, step in enumerate(found.launches, 1)
+    ]
+    assert "float32[16, 8]" in texts and "float32[16]" in texts, "what is read, and what is kept"
+    assert "32 bytes" in texts and "64 bytes" in texts, "what is handed on"
+    html = found._repr_html_()
+    assert svg in html and "<script" not in html and "2 launches as a table" in html
+    assert "Nothing is pending" in explain(ramp(3))._repr_html_()
+
+
+def test_a_graph_of_launches_is_limited_and_saved(tmp_path: Path) -> None:
+    x = ramp(4)
+    held = [x * (n + 1.0) for n in range(3)]
+    found = explain(*held)
+    launch = found.launches[0]._replace(name="<script>x</script>")
+    many = Explanation((launch,) * 300, ())
+    assert "and 100 launches more" in many.svg() and "<script>" not in many.html()
+    assert found.save(tmp_path / "e.svg").read_text().startswith("<svg")
+    assert "<svg" in found.save(tmp_path / "e.html").read_text()
+    with pytest.raises(ArgumentError, match=r"save: a drawing is a .svg or a .html file"):
+        found.save(tmp_path / "e.png")
+
+
+def test_a_captured_function_is_drawn() -> None:
+    f = dt.jit(lambda x: (x * x.sum(axis=0)).sum(axis=1))
+    for _ in range(2):
+        f(dt.ones((5, 5), device="reference"))
+    found = dt.explain(f)
+    assert "captured" in found._repr_html_() and "<svg" in found.captures[0]._repr_html_()
+    assert len(found.text()) > len(str(found)) and found.captures[0].text() in found.text()
+    assert str(dt.explain(f, verbose=True)) == found.text()
 
 
 def test_only_tensors_can_be_explained() -> None:

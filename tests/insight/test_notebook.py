@@ -187,3 +187,12 @@ def test_sparse_tensors_have_their_own() -> None:
     assert "nse 2, density 50 %, not coalesced" in twice._repr_html_()
     vector = dt.asarray([0.0, 2.0]).to_sparse()
     assert "<svg" not in vector._repr_html_() and "nse 1, density 50 %" in vector._repr_html_()
+
+
+def test_the_gradient_is_there_when_it_has_come() -> None:
+    w = dt.asarray([1.5, 2.5], requires_grad=True)
+    y = (w * w).sum()
+    assert "gradient flows through sum" in y._repr_html_()
+    assert ">gradient</summary>" not in w._repr_html_()
+    y.backward()
+    assert ">gradient</summary>" in w._repr_html_() and ["3.", "5."] in cells(w._repr_html_())

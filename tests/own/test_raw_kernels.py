@@ -63,7 +63,7 @@ def test_it_is_captured(kind: str) -> None:
     for a in (1.0, 2.0, 3.0):
         assert f(dt.ones(5), a).tolist() == [2 * a + 1] * 5
     assert f.captures == 1
-    shown = str(dt.explain(f, source=True))
+    shown = dt.explain(f, source=True).text()
     assert "raw kernel" in shown and "scale" in shown
     with dt.profile() as p:
         f(dt.ones(5), 1.0)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import cmath
 import math
 
 from ..engine import evaluate as run
-from ..engine import recording
+from ..engine import lines, recording
 from ..errors import AnomalyError
 from ..graph.expr import Expr
 from ..memory.callers import caller
@@ -37,11 +38,16 @@ class detect_anomaly(Switch):
     """
 
     def __init__(self) -> None:
-        super().__init__(eager=True, anomaly=_Looker())
+        super().__init__(eager=True, anomaly=Looker())
 
 
-class _Looker:
-    """Looks at results, and notes where ops were recorded."""
+class Looker:
+    """Looks at results, and notes where ops were recorded. `inf`: for infinities, too."""
+
+    def __init__(self, inf: bool = False) -> None:
+        self._is_bad = _is_not_finite if inf else _has_nan
+        self._what = "infinity or NaN" if inf else "NaN"
+        self._block = "debug_nans" if inf else "detect_anomaly"
 
     def look(self, e: Expr) -> None:
         """Computes a new node. Raises: AnomalyError where it has a NaN that no operand has."""
@@ -58,13 +64,19 @@ class _Looker:
             if type(a) is Expr and a.op is not None:
                 self._look(a, "in what was pending at")
         run.evaluate((e,), True)
-        if not _has_nan(e) or any(_has_nan(a) for a in args):
+        if not self._is_bad(e) or any(self._is_bad(a) for a in args):
             return
         given = ", ".join(repr(a.spec) if type(a) is Expr else repr(a) for a in args)
         raise AnomalyError(
-            f"{op.name}: made the first NaN, {when} {caller()}, of {given}, which have none; look "
-            "at the values there, or see dt.where and dt.clip"
+            f"{op.name}: made the first {self._what}, {self._where(e, when)}, of {given}, which "
+            "have none; look at the values there, or see dt.where and dt.clip"
         )
+
+    @staticmethod
+    def _where(e: Expr, when: str) -> str:
+        """The line that recorded a node, if that was noted; else the one that asks now."""
+        noted = lines.line_of(e)
+        return f"{when} {caller()}" if noted is None else f"recorded by {noted}"
 
     def back(self, n: Node, g: Sent, result: Kept | None) -> list[Sent | None]:
         """What goes back through a place on the tape. Raises: AnomalyError, which names it."""
@@ -72,10 +84,10 @@ class _Looker:
             return n.backward(g, result)
         except AnomalyError as error:
             line = getattr(n, "asked_at", None)
-            where = "outside of detect_anomaly" if line is None else f"at {line}"
+            where = f"outside of {self._block}" if line is None else f"at {line}"
             raise AnomalyError(
                 f"backward: the gradient of {n.name}, which was recorded {where}, has the first "
-                f"NaN: {error}"
+                f"{self._what}: {error}"
             ) from error
 
 
@@ -83,13 +95,26 @@ def _has_nan(a: object) -> bool:
     """Whether a value has a NaN; a pending one is computed."""
     if type(a) is not Expr:
         return isinstance(a, (float, complex)) and (math.isnan(a.real) or math.isnan(a.imag))
+    return _any(ops.ISNAN, ops.ANY, a)
+
+
+def _is_not_finite(a: object) -> bool:
+    """Whether a value has a NaN or an infinity; a pending one is computed."""
+    if type(a) is not Expr:
+        finite = not isinstance(a, (float, complex)) or cmath.isfinite(a)
+        return not finite
+    return a.spec.dtype.kind in "fc" and a.spec.size > 0 and not _any(ops.ISFINITE, ops.ALL, a)
+
+
+def _any(test: ops.Op, over: ops.Op, a: Expr) -> bool:
+    """What a test says over all elements."""
     if a.spec.dtype.kind not in "fc" or not a.spec.size:
         return False
     before = current()
     try:
         enter(_UNWATCHED)
-        mask = apply(ops.ISNAN, (make(a),))
-        return bool(item(reduce(ops.ANY, mask, tuple(range(mask.ndim)), False)))
+        mask = apply(test, (make(a),))
+        return bool(item(reduce(over, mask, tuple(range(mask.ndim)), False)))
     finally:
         restore(before)
 

@@ -196,7 +196,7 @@ class Call(Act):
     def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
         begun = time.perf_counter_ns()
         self.step(opened)(at, env, stream)
-        events.note(f"call {self.op.name}", begun, bytes=self.nbytes)
+        events.note(f"call {self.op.name}", begun, bytes=self.nbytes, device=str(opened.device))
 
 
 def _part(x: Strided) -> Part:
@@ -244,7 +244,8 @@ class Work(Act):
         self._again(at, env, stream)
         if events.profiles:
             opened.backend.synchronize(stream)
-            events.note(f"launch {self.name}", begun, bytes=self.nbytes)
+            device = str(opened.device)
+            events.note(f"launch {self.name}", begun, bytes=self.nbytes, device=device)
 
 
 class Fill(Act):
@@ -329,7 +330,8 @@ def _note(opened: Opened, name: str, begun: int, stream: StreamHandle, step: Ste
     if events.profiles:
         opened.backend.synchronize(stream)
         live = opened.allocator.stats().live_bytes
-        events.note(name, begun, grid=step.grid, bytes=step.nbytes, live=live)
+        device = str(opened.device)
+        events.note(name, begun, grid=step.grid, bytes=step.nbytes, live=live, device=device)
 
 
 # --- the arena ------------------------------------------------------------------------------------

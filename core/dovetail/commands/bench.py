@@ -384,7 +384,8 @@ def measure_all(
 ) -> Report:
     """Everything measured, with a progress bar."""
     rate = copy_rate()
-    results = [measure(c, peers, rounds) for c in track(cases, "measuring", transient=True)]
+    each = track(cases, "measuring", transient=True, disable=not sys.stdout.isatty())
+    results = [measure(c, peers, rounds) for c in each]
     if once:
         results += [new_shapes(), *first_use(), import_time(), *memory()]
     return Report(results, rate, setting())

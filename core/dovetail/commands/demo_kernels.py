@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
+from rich.progress import track
 from rich.table import Table
 
 import dovetail as dt
@@ -199,9 +200,11 @@ def parser() -> Parser:
 
 def run(devices: Sequence[str], picture: Path, quick: bool, console: Console) -> int:
     """Draws on every device, shows what came out, and compares digests."""
-    large = [] if quick else [drawn(d, FULL) for d in devices if d != REFERENCE]
-    small = [drawn(d, SMALL) for d in devices] if quick or REFERENCE in devices else []
-    outcomes = large + small
+    large = [] if quick else [(d, FULL) for d in devices if d != REFERENCE]
+    small = [(d, SMALL) for d in devices] if quick or REFERENCE in devices else []
+    silent = not console.is_terminal
+    jobs = track(large + small, "drawing", console=console, transient=True, disable=silent)
+    outcomes = [drawn(device, size) for device, size in jobs]
     console.print(digests_table(outcomes))
     if large and small:
         console.print(

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
+from rich.progress import track
 from rich.table import Table
 
 import dovetail as dt
@@ -176,7 +177,8 @@ def main(arguments: Sequence[str]) -> int:
         )
         write_data(Path(source.path), rows, asked.device)
         outcomes = []
-        for cut in cuts(memory):
+        silent = not console.is_terminal
+        for cut in track(cuts(memory), "runs", console=console, transient=True, disable=silent):
             outcomes.append(run(source, cut, memory))
             console.print(f"{cut.workers} workers, {cut.rows:,} rows a chunk: done")
     console.print(table(outcomes, memory))

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from rich.console import Console
+from rich.progress import track
 from rich.table import Table
 
 import dovetail as dt
@@ -267,7 +268,9 @@ def run(query: Sequence[str], devices: Sequence[str], picture: Path, console: Co
         f"{len(lib.modules)} modules, {len(lib.words):,} different words, {lib.uses.shape[1]:,} "
         f"occurrences, {lib.imports.shape[1]:,} imports read in {time.perf_counter() - begun:.1f} s"
     )
-    outcomes = [search(d, lib.first(FEWER) if d == REFERENCE else lib, query) for d in devices]
+    silent = not console.is_terminal
+    each = track(devices, "searching", console=console, transient=True, disable=silent)
+    outcomes = [search(d, lib.first(FEWER) if d == REFERENCE else lib, query) for d in each]
     if REFERENCE in devices and devices[0] != REFERENCE:  # which has nobody to compare with yet
         outcomes.append(search(devices[0], lib.first(FEWER), query))
     console.print(found_table(outcomes[0], query))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Hashable, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from ..backend import faults
 from ..backend.faults import Check
@@ -21,6 +21,7 @@ from ..fusion.plan import Plan, Step, Target
 from ..graph.expr import (
     MANY,
     Expr,
+    Spec,
     is_read,
     node,
     readers,
@@ -40,7 +41,7 @@ from ..plugins.blame import blame
 from ..plugins.opened import Opened
 from ..recent import Recent
 from ..settings import flags
-from . import events, guards, programs, recording
+from . import events, guards, lines, programs, recording
 from .events import counters as counters  # where those who count find them
 from .guards import match, match_all, match_into, match_update
 from .known import APART, DONE
@@ -129,11 +130,30 @@ def _refuse_bad(exprs: Sequence[Expr]) -> None:
 
 def planned(exprs: Sequence[Expr]) -> list[tuple[Opened, Plan]]:
     """How the pending work of these nodes would be done; it stays pending, uncompiled."""
+    return [(found.opened, found.plan) for found in sketched(exprs)]
+
+
+class Sketch(NamedTuple):
+    """How the pending work of one device would be done: `read` by slot, `kept` with their slots."""
+
+    opened: Opened
+    plan: Plan
+    read: list[Spec]
+    kept: list[tuple[int, Spec]]
+
+
+def sketched(exprs: Sequence[Expr]) -> list[Sketch]:
+    """As `planned`, and what the work reads and keeps."""
     with lock:
-        return [
-            (open_device(roots[0].spec.device), Evaluation(roots).plan())
-            for roots in _by_device(exprs)
-        ]
+        return [_sketched(roots) for roots in _by_device(exprs)]
+
+
+def _sketched(roots: Sequence[Expr]) -> Sketch:
+    evaluation = Evaluation(roots)
+    plan = evaluation.plan()
+    kept = [(slot, evaluation.nodes[i].spec) for i, slot in plan.kept]
+    opened = open_device(roots[0].spec.device)
+    return Sketch(opened, plan, [e.spec for e in evaluation.leaves], kept)
 
 
 def compile_ahead(exprs: Sequence[Expr]) -> None:
@@ -294,10 +314,14 @@ class Evaluation(Walk):
         if recorder is not None:
             return recorder.run(self, asked)
         counters.evaluations += 1
-        bound = self.bound()
-        if bound.plan.overlaps:
-            return False
-        self.execute(bound, asked)
+        try:
+            bound = self.bound()
+            if bound.plan.overlaps:
+                return False
+            self.execute(bound, asked)
+        except Exception as error:
+            lines.say(error, self.nodes)
+            raise
         return True
 
     def overlook(self, others: int) -> None:
@@ -450,12 +474,15 @@ def _launch(
         opened.backend.synchronize(stream)
         live = opened.allocator.stats().live_bytes
         events.note(
-            f"launch {step.kernel.name}", begun, grid=step.grid, bytes=step.nbytes, live=live
-        )
+            f"launch {step.kernel.name}", begun, grid=step.grid, bytes=step.nbytes, live=live,
+            device=str(opened.device),
+        )  # fmt: skip
     return made
 
 
 def _call(opened: Opened, bound: BoundCall, at: Slots, stream: StreamHandle) -> None:
     begun = time.perf_counter_ns()
     call(opened, bound, at, stream)
-    events.note(f"call {bound.call.op.name}", begun, bytes=bound.call.nbytes)
+    events.note(
+        f"call {bound.call.op.name}", begun, bytes=bound.call.nbytes, device=str(opened.device)
+    )

@@ -34,12 +34,13 @@ class Counters:
 
 
 class Details(TypedDict, total=False):
-    """What is known besides: the grid of a launch, bytes moved and live, steps of a plan."""
+    """What is known besides: a launch's grid and device, bytes moved and live, steps of a plan."""
 
     grid: tuple[int, ...]
     bytes: int
     live: int
     steps: int
+    device: str
 
 
 class Event(TypedDict):
@@ -56,6 +57,7 @@ counters = Counters()
 # Where events go, whatever thread they come from: a list for each profile that is being taken.
 profiles: tuple[list[Event], ...] = ()
 _changing = threading.RLock()
+_watching = 0  # blocks that want each evaluation to go the long way
 
 
 def begin(events: list[Event]) -> None:
@@ -71,7 +73,15 @@ def end(events: list[Event]) -> None:
     global profiles
     with _changing:
         profiles = tuple(p for p in profiles if p is not events)
-        flags.profiled = bool(profiles)
+        flags.profiled = bool(profiles) or _watching > 0
+
+
+def watch(change: int) -> None:
+    """So many more want each evaluation to go the long way, on which errors say more."""
+    global _watching
+    with _changing:
+        _watching += change
+        flags.profiled = bool(profiles) or _watching > 0
 
 
 def note(name: str, begun: int, **details: Unpack[Details]) -> None:

@@ -29,6 +29,7 @@ from .copies import contiguous
 from .datatypes import DeviceLike
 from .from_values import asarray
 from .interop import address, share
+from .progress import bar
 
 __all__ = ["load", "save"]
 
@@ -207,16 +208,18 @@ def _load_safetensors(path: Path, device: Device, copy: bool | None) -> dict[str
     except Exception as error:  # the library's, and of a file that changes meanwhile
         raise _damaged(path, error) from error
     found = {}
-    for name, entry in header.items():
-        if name == "__metadata__":
-            continue
-        dtype, (low, high) = _coded(entry["dtype"]), entry["data_offsets"]
-        if dtype is None:
-            raise DTypeError(
-                f"load: {name!r} of {path} is {entry['dtype']}, which is no dtype here"
-            )
-        part = raw[start + low : start + high]
-        found[name] = _mapped(name, part, dtype, tuple(entry["shape"]), device, copy)
+    with bar(f"loading {path.name}", raw.size - start) as done:
+        for name, entry in header.items():
+            if name == "__metadata__":
+                continue
+            dtype, (low, high) = _coded(entry["dtype"]), entry["data_offsets"]
+            if dtype is None:
+                raise DTypeError(
+                    f"load: {name!r} of {path} is {entry['dtype']}, which is no dtype here"
+                )
+            part = raw[start + low : start + high]
+            found[name] = _mapped(name, part, dtype, tuple(entry["shape"]), device, copy)
+            done(high - low)
     return found
 
 
@@ -251,8 +254,14 @@ def _save_npz(path: Path, tensors: dict[str, Tensor]) -> None:
 def _load_npz(path: Path, device: Device, copy: bool | None) -> dict[str, Tensor]:
     with path.open("rb") as file:
         try:
-            with np.load(file, allow_pickle=False) as opened:
-                held = {name: np.asarray(opened[name]) for name in opened.files}
+            with (
+                np.load(file, allow_pickle=False) as opened,
+                bar(f"loading {path.name}", path.stat().st_size) as done,
+            ):
+                held = {}
+                for name in opened.files:
+                    held[name] = np.asarray(opened[name])
+                    done(held[name].nbytes)
         except Exception as error:  # a dozen kinds: NumPy's, zipfile's, zlib's
             raise _damaged(path, error) from error
     return _tensors(path, held, device, copy)
@@ -284,9 +293,12 @@ def _load_zarr(path: Path, device: Device, copy: bool | None) -> dict[str, Tenso
     held: Arrays = {}
     try:
         store = library.storage.LocalStore(path, read_only=True)
-        for name, array in library.open_group(store, mode="r").members(max_depth=None):
-            if isinstance(array, library.Array):
+        members = library.open_group(store, mode="r").members(max_depth=None)
+        arrays = {name: a for name, a in members if isinstance(a, library.Array)}
+        with bar(f"loading {path.name}", sum(a.nbytes for a in arrays.values())) as done:
+            for name, array in arrays.items():
                 held[name] = _read_zarr(path, name, array)
+                done(held[name].nbytes)
     except DovetailError:
         raise
     except Exception as error:  # zarr's, and its codecs'

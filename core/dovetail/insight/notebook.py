@@ -19,8 +19,10 @@ import numpy as np
 from ..engine import recording
 from ..errors import CaptureError, TransformError
 from ..tensor.host import evaluated, shown
-from ..tensor.printing import EDGE, THRESHOLD, texts
+from ..tensor.print_options import options
+from ..tensor.printing import texts
 from ..tensor.tensor import Tensor, parts_of
+from .drawing import EDGES, folded, framed
 from .show import show
 
 __all__: list[str] = []
@@ -32,8 +34,6 @@ CELLS = 64  # of a storage whose picture is there even if the tensor is dense in
 LONG = 20  # elements of a vector from which it is folded into lines of half of that
 TABLES = 36  # matrices of a tensor of more than two dimensions
 
-FONT = "font-family:ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace;font-size:12px"
-EDGES = "1px solid rgba(128,128,128,.35)"
 # Of this piece alone; where a page takes styles away there are plain tables.
 STYLE = (
     "<style>"
@@ -50,12 +50,12 @@ def html(x: Tensor) -> str:
     """What `_repr_html_` of a tensor gives."""
     why = unknown(x)
     if why:
-        return _framed(_line(x, why))
+        return framed(_line(x, why))
     if type(x) is not Tensor:
-        return _framed(_line(x, ""))
+        return framed(_line(x, ""))
     evaluated(x)
     side = '<div style="display:flex;flex-wrap:wrap;gap:12px;align-items:flex-start">'
-    return _framed(f"{_line(x, '')}{side}{_image(x)}{_values(x)}</div>{_memory(x)}")
+    return framed(f"{_line(x, '')}{side}{_image(x)}{_values(x)}</div>{_gradient(x)}{_memory(x)}")
 
 
 def unknown(x: Tensor) -> str:
@@ -69,17 +69,14 @@ def unknown(x: Tensor) -> str:
     return ""
 
 
-def _framed(inner: str) -> str:
-    return f'<div style="{FONT};line-height:1.4;margin:2px 0">{inner}</div>'
-
-
 def _line(x: Tensor, why: str) -> str:
     """The facts: dtype, shape, device, layout, and whether it requires a gradient."""
     facts = [str(x.shape), f"on {x.device}", x.layout.name]
     if type(x) is Tensor and not why and not x.is_contiguous():
         facts.append(f"strides {x.stride()}")
     if x.requires_grad:
-        facts.append("requires_grad")
+        made = x._expr.tape.name if type(x) is Tensor and x._expr.tape.edges else ""
+        facts.append(f"gradient flows through {made}" if made else "requires_grad")
     said = " &middot; ".join(map(escape, facts + [why] * bool(why)))
     return f'<div style="margin:0 0 4px"><b>{escape(x.dtype.name)}</b> {said}</div>'
 
@@ -100,7 +97,8 @@ def _values(x: Tensor) -> str:
 
 def _gaps(x: Tensor) -> list[bool]:
     """Of which axes the middle is left out."""
-    return [x.size > THRESHOLD and n > 2 * EDGE for n in x.shape]
+    chosen = options()
+    return [x.size > chosen["threshold"] and n > 2 * chosen["edgeitems"] for n in x.shape]
 
 
 def _matrices(x: Tensor) -> list[str]:
@@ -115,7 +113,8 @@ def _matrices(x: Tensor) -> list[str]:
 
 def _places(n: int, gap: bool) -> list[int]:
     """The places along an axis that are shown."""
-    return [*range(EDGE), *range(n - EDGE, n)] if gap else [*range(n)]
+    edge = options()["edgeitems"]
+    return [*range(edge), *range(n - edge, n)] if gap else [*range(n)]
 
 
 def _caption(at: tuple[int, ...]) -> str:
@@ -124,13 +123,13 @@ def _caption(at: tuple[int, ...]) -> str:
 
 def _table(matrix: np.ndarray, down: bool, across: bool) -> str:
     """A table of texts; with dots in the middle of its rows and columns."""
-    found = []
+    found, edge = [], options()["edgeitems"]
     for r, row in enumerate(matrix):
-        if down and r == EDGE:
+        if down and r == edge:
             found.append(f"<tr>{DOTS * (len(row) + across)}</tr>")
         cells = [f"<td>{_cell(text)}</td>" for text in row]
         if across:
-            cells.insert(EDGE, DOTS)
+            cells.insert(edge, DOTS)
         found.append(f"<tr>{''.join(cells)}</tr>")
     return f"<table><tbody>{''.join(found)}</tbody></table>"
 
@@ -138,8 +137,9 @@ def _table(matrix: np.ndarray, down: bool, across: bool) -> str:
 def _vector(x: Tensor) -> str:
     """A vector as a row; a long one in lines, before each where it begins."""
     cells, wide = texts(x), LONG // 2
-    if len(cells) <= LONG:
-        return _table(cells[None], False, _gaps(x)[0])
+    gap = _gaps(x)[0]
+    if gap or len(cells) <= LONG:
+        return _table(cells[None], False, gap)
     found = []
     for start in range(0, len(cells), wide):
         row = "".join(f"<td>{_cell(text)}</td>" for text in cells[start : start + wide])
@@ -228,6 +228,15 @@ def png(pixels: np.ndarray) -> bytes:
 
 def _chunk(name: bytes, data: bytes) -> bytes:
     return pack(">I", len(data)) + name + data + pack(">I", crc32(name + data))
+
+
+# --- gradient -------------------------------------------------------------------------------------
+
+
+def _gradient(x: Tensor) -> str:
+    """The gradient that has come to a tensor, folded, as it would be shown itself."""
+    found = x.grad if x.requires_grad else None
+    return "" if found is None else folded("gradient", html(found))
 
 
 # --- memory ---------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -357,6 +358,14 @@ def open_device(dev: Device | str) -> Opened:
     return registry.open(device(dev))
 
 
+class Devices(list[Device]):
+    """A list of devices, of which a notebook shows a table."""
+
+    def _repr_html_(self) -> str:
+        found: str = import_module("..insight.device_pages", __package__).html(self)
+        return found
+
+
 def devices() -> list[Device]:
     """Every device that can be used on this machine.
 
@@ -367,7 +376,7 @@ def devices() -> list[Device]:
     >>> dt.device("reference") in dt.devices()
     True
     """
-    return registry.devices()
+    return Devices(registry.devices())
 
 
 def records() -> list[Record]:

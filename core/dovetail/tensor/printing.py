@@ -5,60 +5,88 @@ Of a large one only the corners are fetched.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
 from importlib import import_module
+from typing import Any
 
 import numpy as np
 
 from .host import evaluated, item, shown
+from .print_options import options
 from .tensor import Tensor
 from .verbs import slice_along
 
-EDGE = 3  # items shown at either end of a long axis
-THRESHOLD = 1000  # elements up to which all are shown
-WIDTH = 88
-PRECISION = 4
 
-
-def _corners(x: Tensor, axis: int = 0) -> np.ndarray:
-    """The first and last `EDGE` items of each long axis, and one between them for the dots."""
+def _corners(x: Tensor, edge: int, axis: int = 0) -> np.ndarray:
+    """The first and last `edge` items of each long axis, and one between them for the dots."""
     if axis == x.ndim:
         return shown(x)
     n = x.shape[axis]
-    if n <= 2 * EDGE + 1:
-        return _corners(x, axis + 1)
+    if n <= 2 * edge + 1:
+        return _corners(x, edge, axis + 1)
     low, high = (
-        _corners(slice_along(x, axis, s, k), axis + 1) for s, k in ((0, EDGE + 1), (n - EDGE, EDGE))
+        _corners(slice_along(x, axis, s, k), edge, axis + 1)
+        for s, k in ((0, edge + 1), (n - edge, edge))
     )
     return np.concatenate([low, high], axis)
 
 
 def _text(x: Tensor, prefix: str) -> str:
-    large = x.size > THRESHOLD
+    chosen = options()
+    large = x.size > chosen["threshold"]
     evaluated(x)  # once, rather than for each corner
-    values = _corners(x) if large else shown(x)
-    return np.array2string(
-        values, max_line_width=WIDTH, precision=PRECISION, separator=", ", prefix=prefix,
-        threshold=0 if large else THRESHOLD, edgeitems=EDGE,
+    values = _corners(x, chosen["edgeitems"]) if large else shown(x)
+    return _as_text(
+        values, chosen, max_line_width=chosen["linewidth"], separator=", ", prefix=prefix,
+        threshold=0 if large else max(values.size, 1), edgeitems=chosen["edgeitems"],
     )  # fmt: skip
+
+
+def _as_text(values: np.ndarray, chosen: Mapping[str, Any], **how: Any) -> str:
+    """What NumPy makes of values, with the options chosen; what is None is as it has them."""
+    how["precision"] = chosen["precision"]
+    how["suppress_small"] = True if chosen["sci_mode"] is False else chosen["suppress"]
+    how |= {k: chosen[k] for k in ("sign", "floatmode", "formatter") if chosen[k] is not None}
+    if chosen["sci_mode"]:
+        how["formatter"] = {
+            "float_kind": partial(_with_exponent, chosen),
+            **how.get("formatter", {}),
+        }
+    named = {k: chosen[k] for k in ("nanstr", "infstr") if chosen[k] is not None}
+    if not named:
+        return np.array2string(values, **how)
+    with np.printoptions(**named, formatter=np.get_printoptions()["formatter"]):  # else it is lost
+        return np.array2string(values, **how)
+
+
+def _with_exponent(chosen: Mapping[str, Any], value: Any) -> str:
+    if np.isfinite(value):
+        return f"{value:{chosen['sign'] or '-'}.{chosen['precision']}e}"
+    return str(value)
 
 
 def texts(x: Tensor) -> np.ndarray:
     """Each element that `repr(x)` shows, as it shows it; where it has dots two places adjoin."""
+    chosen = options()
     evaluated(x)
-    values = shown(x) if x.size <= THRESHOLD else _without_middles(_corners(x), x)
+    if x.size <= chosen["threshold"]:
+        values = shown(x)
+    else:
+        values = _without_middles(_corners(x, chosen["edgeitems"]), x, chosen["edgeitems"])
     mark = "\x1f"  # that no number's text has
-    line = np.array2string(
-        values.reshape(-1), max_line_width=1 << 60, precision=PRECISION, separator=mark,
+    line = _as_text(
+        values.reshape(-1), chosen, max_line_width=1 << 60, separator=mark,
         threshold=values.size + 1,
     )  # fmt: skip
     return np.asarray(line[1:-1].split(mark)).reshape(values.shape)
 
 
-def _without_middles(corners: np.ndarray, x: Tensor) -> np.ndarray:
+def _without_middles(corners: np.ndarray, x: Tensor, edge: int) -> np.ndarray:
     """Corners without what is where the dots are."""
     for axis, n in enumerate(x.shape):
-        if n > 2 * EDGE:
-            corners = np.delete(corners, slice(EDGE, corners.shape[axis] - EDGE), axis)
+        if n > 2 * edge:
+            corners = np.delete(corners, slice(edge, corners.shape[axis] - edge), axis)
     return corners
 
 
@@ -67,11 +95,14 @@ def represent(x: Tensor) -> str:
     facts = [f"dtype={x.dtype.name}", f'device="{x.device}"']
     if x.size == 0:
         return f"tensor([], shape={x.shape}, {', '.join(facts)})"
-    if x.size > THRESHOLD:
+    chosen = options()
+    if x.size > chosen["threshold"]:
         facts.insert(0, f"shape={x.shape}")
     text = f"tensor({_text(x, 'tensor(')}"
     joint = (
-        ", " if len(text.rsplit("\n", 1)[-1]) + len(", ".join(facts)) + 3 <= WIDTH else ",\n       "
+        ", "
+        if len(text.rsplit("\n", 1)[-1]) + len(", ".join(facts)) + 3 <= chosen["linewidth"]
+        else ",\n       "
     )
     return f"{text}{joint}{', '.join(facts)})"
 

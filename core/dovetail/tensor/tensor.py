@@ -14,7 +14,7 @@ from .. import settings
 from ..device import Device
 from ..dtypes import DType
 from ..engine import evaluate as run
-from ..engine import recording
+from ..engine import lines, recording
 from ..errors import DTypeError, LayoutError
 from ..graph.expr import Expr, Spec, leaf, reads_exported
 from ..graph.weak import alive, weakly
@@ -322,6 +322,8 @@ def make(e: Expr) -> Tensor:
 def _bound(e: Expr) -> None:
     """Computes what is deep, what others may change, and where each op runs at once, anything."""
     eager = settings.is_eager()
+    if flags.depth == 0 and settings.current().lines:
+        lines.note(e)
     if eager and (looker := settings.current().anomaly) is not None:
         looker.look(e)
         return

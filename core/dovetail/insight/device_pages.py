@@ -1,0 +1,39 @@
+"""What a notebook shows of devices: what they are, and what memory they use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..device import Device, default_device
+from ..memory.units import bytes_text
+from ..plugins.record import Record
+from ..plugins.registry import records
+from . import drawing
+
+__all__: list[str] = []
+
+NAMES = ("device", "name", "plugin", "details", "memory", "in use", "units")
+
+
+def html(devices: Sequence[Device]) -> str:
+    """A table of these devices; the default one is marked. None is opened for it."""
+    known = records()
+    rows = [_row(d, known) for d in devices]
+    if not rows:
+        return drawing.framed(drawing.head("devices", "none can be used: see `dovetail doctor`"))
+    return drawing.framed(drawing.table(NAMES, rows, 4))
+
+
+def _row(d: Device, known: Sequence[Record]) -> tuple[str, ...]:
+    mark = f"{d} (default)" if d is default_device() else str(d)
+    for record in known:
+        for info in record.devices:
+            if (info.type, info.index) == (d.type, d.index):
+                memory = bytes_text(info.total_memory) if info.total_memory else ""
+                used = bytes_text(d.opened.allocator.stats().live_bytes) if d.opened else "not open"
+                details = ", ".join(f"{k} {v}" for k, v in info.details.items())
+                plugin = f"{record.distribution} {record.version}".strip()
+                units = str(info.capabilities.concurrency)
+                return mark, info.name, plugin, drawing.short(details), memory, used, units
+    reason = next((f"{r.state.value}: {r.reason}" for r in known if r.type == d.type), "no plugin")
+    return mark, reason, "", "", "", "", ""

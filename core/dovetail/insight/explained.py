@@ -1,0 +1,361 @@
+"""What `dt.explain` gives: launches, in short, with their kernels, or as a graph in a notebook."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from heapq import nlargest
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+from ..memory.units import bytes_text
+from . import drawing
+from .drawing import Arrow, Box
+from .profile import seconds_of
+
+__all__: list[str] = []
+
+Memory: TypeAlias = tuple[int, int]  # a slot, and a byte there: the same in all of one plan
+BIGGEST = 3  # launches that a summary names
+DRAWN = 200  # launches of a graph that are drawn
+LISTED = 50  # launches of a page that have a row, and whose kernels it has
+
+
+class Launch(NamedTuple):
+    """One kernel, or one call of a vendor's routine, and why it exists. Sizes are in bytes.
+
+    `sizes`: of what `writes` names, where they are known; else 0.
+    """
+
+    name: str
+    device: str
+    why: str
+    text: str  # in the loop language; empty for a vendor's routine
+    source: str  # what the backend made of it, if asked for
+    origin: (
+        str  # where its program is: "in memory", "on disk", "to be compiled"; or "vendor routine"
+    )
+    grid: tuple[int, ...]
+    nbytes: int  # read and written, each element once
+    fresh: int  # allocated
+    reads: tuple[Memory, ...] = ()
+    writes: tuple[Memory, ...] = ()
+    sizes: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.name} on {self.device} ({self.origin})",
+            f"  since: {self.why}",
+            f"  moves {bytes_text(self.nbytes)}, allocates {bytes_text(self.fresh)}, {self._grid}",
+        ]
+        lines += ["  " + line for line in self.text.splitlines()]
+        if self.source:
+            lines += ["  compiled from:", *("  | " + line for line in self.source.splitlines())]
+        return "\n".join(lines)
+
+    def summary(self) -> str:
+        """One line: what it is, what it moves, its time if a profile has seen it, and why it is."""
+        facts = [f"moves {bytes_text(self.nbytes)}"]
+        if self.fresh:
+            facts.append(f"allocates {bytes_text(self.fresh)}")
+        if self.seconds is not None:
+            facts.append(f"took {drawing.seconds_text(self.seconds)}")
+        why = f"; {drawing.short(self.why, 72)}" if self.why else ""
+        return (
+            f"{self.name} on {self.device} ({self.origin}): {', '.join(facts)}, {self._grid}{why}"
+        )
+
+    @property
+    def seconds(self) -> float | None:
+        """What it took when a profile saw its like last; None if none did."""
+        name = self.name.rpartition(": ")[2]  # without the loop that it is inside of
+        return seconds_of(self.device, name, self.grid, self.nbytes)
+
+    @property
+    def _grid(self) -> str:
+        return f"grid {' x '.join(map(str, self.grid))}" if self.grid else "no grid of its own"
+
+
+class Plan(NamedTuple):
+    """Launches whose memory has the same slots; what they read that is there, and what is kept."""
+
+    first: int
+    last: int
+    given: tuple[tuple[int, str, int], ...]  # slot, what it is, and its bytes
+    kept: tuple[tuple[int, str], ...]
+
+
+class Explanation:
+    """What is pending, in the order in which it would run. `print` it, or look at its parts.
+
+    `launches`: kernels and vendor routines. `stored`: a line for each value that will be kept in
+    memory, with the reason; what is not named there is computed where it is used, never stored.
+    `text()` has all of it, with the kernels; a notebook draws it, and `save` keeps the drawing.
+    """
+
+    def __init__(
+        self, launches: tuple[Launch, ...], stored: tuple[str, ...], plans: Sequence[Plan] = (),
+        verbose: bool = False,
+    ) -> None:  # fmt: skip
+        self.launches, self.stored = launches, stored
+        self._plans, self._verbose = tuple(plans), verbose
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that all launches read and write."""
+        return sum(step.nbytes for step in self.launches)
+
+    @property
+    def fresh(self) -> int:
+        """Bytes that all launches allocate."""
+        return sum(step.fresh for step in self.launches)
+
+    @property
+    def seconds(self) -> float | None:
+        """What the launches took when a profile saw their like; None where one is not known."""
+        return _seconds(self.launches)
+
+    def __str__(self) -> str:
+        return self.text() if self._verbose else self.summary()
+
+    __repr__ = __str__
+
+    def summary(self) -> str:
+        """How many launches, what they move, and the biggest of them."""
+        if not self.launches:
+            return NOTHING
+        lines = [self._head(), *_biggest(self.launches)]
+        count = len(self.stored)
+        lines += [f"  stores {line}" for line in self.stored[:BIGGEST]]
+        if count > BIGGEST:
+            lines.append(f"  ... and {count - BIGGEST} more values (.stored)")
+        return "\n".join([*lines, "Their kernels: .text(), or dt.explain(..., verbose=True)"])
+
+    def text(self) -> str:
+        """Every launch with its kernel, and every value that is stored."""
+        if not self.launches:
+            return NOTHING
+        lines = [self._head(), *_in_full(self.launches)]
+        return "\n".join([*lines, "", "Stored:", *(f"  {line}" for line in self.stored)])
+
+    def _head(self) -> str:
+        count, known = len(self.launches), self.seconds
+        took = "" if known is None else f", {drawing.seconds_text(known)} when last profiled"
+        return (
+            f"{count} launch{'es' if count > 1 else ''}, {bytes_text(self.nbytes)} moved, "
+            f"{bytes_text(self.fresh)} allocated{took}. Nothing has run."
+        )
+
+    def svg(self) -> str:
+        """The launches as a graph: bytes and time beside what is handed on."""
+        boxes, arrows = _graph(self.launches, self._plans)
+        return drawing.draw(boxes, arrows, self._head() if self.launches else NOTHING)
+
+    def html(self) -> str:
+        """The summary, the graph, and the kernels to be opened."""
+        if not self.launches:
+            return drawing.framed(drawing.head("explain", NOTHING))
+        stored = drawing.folded(
+            f"{len(self.stored)} stored", drawing.preformatted("\n".join(self.stored))
+        )
+        return drawing.framed(
+            drawing.head("explain", self._head()) + drawing.scrolled(self.svg())
+            + _listed(self.launches) + stored
+        )  # fmt: skip
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Writes a file, .svg or .html, and returns its path.
+
+        Raises: ArgumentError for another kind of file; OSError.
+        """
+        return drawing.written(path, "explain", self.svg(), self.html())
+
+    def _repr_html_(self) -> str:
+        return self.html()
+
+
+class Replay:
+    """What a captured function does for arguments of one kind. Sizes are in bytes.
+
+    `launches`: in order, those of loops and branches once. `arena`: where intermediate values lie;
+    `results`: what each call allocates besides.
+    """
+
+    def __init__(
+        self, arguments: str, launches: tuple[Launch, ...], arena: int, results: int,
+        verbose: bool = False,
+    ) -> None:  # fmt: skip
+        self.arguments, self.launches = arguments, launches
+        self.arena, self.results, self._verbose = arena, results, verbose
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that all launches read and write, those of loops once."""
+        return sum(step.nbytes for step in self.launches)
+
+    def __str__(self) -> str:
+        return self.text() if self._verbose else self.summary()
+
+    __repr__ = __str__
+
+    def summary(self) -> str:
+        """How many launches, what they move, and the biggest of them."""
+        return "\n".join([self._head(), *_biggest(self.launches)])
+
+    def text(self) -> str:
+        """Every launch with its kernel."""
+        return "\n".join([self._head(), *_in_full(self.launches)])
+
+    def _head(self) -> str:
+        count, known = len(self.launches), _seconds(self.launches)
+        took = "" if known is None else f", {drawing.seconds_text(known)} when last profiled"
+        return (
+            f"Of ({self.arguments}): {count} launch{'' if count == 1 else 'es'}, "
+            f"{bytes_text(self.nbytes)} moved, an arena of {bytes_text(self.arena)}, "
+            f"{bytes_text(self.results)} of results{took}."
+        )
+
+    def svg(self) -> str:
+        """The launches as a graph."""
+        boxes, arrows = _graph(self.launches, ())
+        return drawing.draw(boxes, arrows, self._head())
+
+    def html(self) -> str:
+        """The summary, the graph, and the kernels to be opened."""
+        return drawing.framed(
+            drawing.head("replayed", self._head().replace("Of (", "of (", 1))
+            + drawing.scrolled(self.svg()) + _listed(self.launches)
+        )  # fmt: skip
+
+    def _repr_html_(self) -> str:
+        return self.html()
+
+
+class Replays:
+    """What a captured function does, for each kind of arguments it was captured for.
+
+    `reasons`: why it runs as always for those that were asked about.
+    """
+
+    def __init__(
+        self, name: str, captures: tuple[Replay, ...], reasons: tuple[str, ...] = ()
+    ) -> None:
+        self.name, self.captures, self.reasons = name, captures, reasons
+
+    def __str__(self) -> str:
+        return self._joined([*map(str, self.captures)])
+
+    __repr__ = __str__
+
+    def text(self) -> str:
+        """Every launch of every capture with its kernel."""
+        return self._joined([c.text() for c in self.captures])
+
+    def _joined(self, texts: list[str]) -> str:
+        if self.reasons:
+            return f"{self.name} runs as always for such arguments: {'; '.join(self.reasons)}."
+        if not self.captures:
+            return f"{self.name} has not been captured: it has not been called with such arguments."
+        return "\n\n".join([f"{self.name}, captured:", *texts])
+
+    def html(self) -> str:
+        """A piece for each kind of arguments."""
+        line = f"{self.name}, captured:" if self.captures else self._joined([])
+        pieces = "".join(c.html() for c in self.captures)
+        return drawing.framed(drawing.head("explain", line) + pieces)
+
+    def _repr_html_(self) -> str:
+        return self.html()
+
+
+NOTHING = "Nothing is pending: the values are in memory."
+
+
+def _seconds(launches: Sequence[Launch]) -> float | None:
+    known = [step.seconds for step in launches]
+    return None if not known or None in known else sum(s for s in known if s is not None)
+
+
+def _biggest(launches: Sequence[Launch]) -> list[str]:
+    """A line for each of the launches that move most, in order."""
+    found = nlargest(BIGGEST, enumerate(launches, 1), key=lambda pair: pair[1].nbytes)
+    lines = [f"  {n}. {step.summary()}" for n, step in sorted(found, key=lambda pair: pair[0])]
+    if len(launches) > BIGGEST:
+        lines.append(f"  ... and {len(launches) - BIGGEST} that move less")
+    return lines
+
+
+def _in_full(launches: Sequence[Launch]) -> list[str]:
+    return [line for n, step in enumerate(launches, 1) for line in ("", f"{n}. {step}")]
+
+
+# --- as a graph -----------------------------------------------------------------------------------
+
+
+def _graph(launches: Sequence[Launch], plans: Sequence[Plan]) -> tuple[list[Box], list[Arrow]]:
+    """A box for each launch, for memory that is read and for what is kept."""
+    boxes: list[Box] = []
+    arrows: list[Arrow] = []
+    most = max((step.nbytes for step in launches), default=0)
+    for plan in plans or [Plan(0, len(launches), (), ())]:
+        shown = launches[plan.first : min(plan.last, DRAWN)]
+        writer: dict[Memory | int, tuple[int, int]] = {}  # the box, and bytes
+        read = {slot for step in shown for slot, _ in step.reads}
+        for slot, what, nbytes in plan.given:
+            if slot in read:
+                writer[slot] = len(boxes), 0  # the box says how many bytes
+                boxes.append(Box((what, bytes_text(nbytes)), "memory", f"in memory: {what}"))
+        for n, step in enumerate(shown, plan.first + 1):
+            me = len(boxes)
+            # within an arena the byte says what it is; of a plan the slot does
+            for at in dict.fromkeys(m if not plans else m[0] for m in step.reads):
+                if at in writer:
+                    start, nbytes = writer[at]
+                    arrows.append(Arrow(start, me, bytes_text(nbytes) if nbytes else ""))
+            boxes.append(_box(n, step, most))
+            for i, m in enumerate(step.writes):
+                nbytes = step.sizes[i] if i < len(step.sizes) else 0
+                writer[m if not plans else m[0]] = me, nbytes
+        for slot, what in plan.kept if plan.last <= DRAWN else ():
+            if slot in writer:
+                start, nbytes = writer[slot]
+                arrows.append(Arrow(start, len(boxes), bytes_text(nbytes) if nbytes else ""))
+                boxes.append(Box((what,), "result", f"kept: {what}"))
+    if len(launches) > DRAWN:
+        boxes.append(Box((f"and {len(launches) - DRAWN} launches more",), "memory"))
+    return boxes, arrows
+
+
+def _box(n: int, step: Launch, most: int) -> Box:
+    facts = f"{bytes_text(step.nbytes)} moved"
+    known = step.seconds
+    took = () if known is None else (_rate(known, step.nbytes),)
+    kind = "much" if most and step.nbytes == most else "work"
+    return Box((f"{n}. {step.name}", facts, *took), kind, step.summary())
+
+
+def _rate(seconds: float, nbytes: int) -> str:
+    rate = f", {nbytes / seconds / 1e9:.1f} GB/s" if seconds else ""
+    return f"{drawing.seconds_text(seconds)}{rate}"
+
+
+def _listed(launches: Sequence[Launch]) -> str:
+    """A table of the launches, and their kernels, folded."""
+    rows = []
+    for n, step in enumerate(launches[:LISTED], 1):
+        took = "" if step.seconds is None else drawing.seconds_text(step.seconds)
+        rows.append(
+            (str(n), step.name, step.device, step.origin, drawing.short(step.why, 60),
+             bytes_text(step.nbytes), bytes_text(step.fresh), took)
+        )  # fmt: skip
+    more = len(launches) - LISTED
+    said = f"<div>... and {more} more</div>" if more > 0 else ""
+    names = ("", "launch", "device", "program", "since", "moves", "allocates", "took")
+    kernels = "".join(
+        drawing.folded(f"{n}. {step.name}", drawing.preformatted(str(step)))
+        for n, step in enumerate(launches[:LISTED], 1)
+    )
+    listed = drawing.table(names, rows, 5) + said
+    return drawing.folded(f"{len(launches)} launches as a table", listed) + drawing.folded(
+        "kernels", kernels + said
+    )

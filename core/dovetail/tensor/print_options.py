@@ -1,0 +1,121 @@
+"""How tensors are printed: `set_printoptions`, and `printoptions` for a with-block."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .. import settings
+from ..arguments import choice, flag, integer, refused, shown
+from ..errors import ArgumentError
+from ..settings import Switch
+
+__all__ = ["get_printoptions", "printoptions", "set_printoptions"]
+
+# None: NumPy's own, as `np.set_printoptions` has set it.
+DEFAULTS: Mapping[str, Any] = {
+    "precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 88, "suppress": None,
+    "sci_mode": None, "nanstr": None, "infstr": None, "sign": None, "floatmode": None,
+    "formatter": None,
+}  # fmt: skip
+PROFILES: Mapping[str, Mapping[str, Any]] = {
+    "default": DEFAULTS,
+    "short": {**DEFAULTS, "precision": 2, "edgeitems": 2},
+    "full": {**DEFAULTS, "threshold": 1 << 62},
+}
+FLOATMODES = ("fixed", "unique", "maxprec", "maxprec_equal")
+_chosen: dict[str, Any] = {}
+
+
+def options() -> dict[str, Any]:
+    """What is in force here: of the process, and of the blocks that this is in."""
+    return {**DEFAULTS, **_chosen, **settings.current().printing}
+
+
+def set_printoptions(**options: Any) -> None:
+    """Sets how tensors are printed, in this process; returns nothing.
+
+    The `options`, by name: `precision` are digits behind the point (4), `threshold` elements from
+    which on the middle is left out (1000), `edgeitems` those at either end of a long axis (3),
+    `linewidth` letters in a line (88). `suppress` is True for no exponents, `sci_mode` True for
+    exponents always and False for none.
+    `nanstr`, `infstr`, `sign` ("-", "+", " "), `floatmode` ("fixed", "unique", "maxprec",
+    "maxprec_equal") and `formatter` are NumPy's. `profile` is "default", "short" or "full", before
+    the others. What is None is as `np.set_printoptions` has it.
+    Raises: ArgumentError for another name or value, ArgumentTypeError.
+    Source: https://numpy.org/doc/stable/reference/generated/numpy.set_printoptions.html
+
+    >>> import dovetail as dt
+    >>> dt.set_printoptions(precision=2)
+    >>> dt.asarray([3.14159, 2.71828], device="reference")
+    tensor([3.14, 2.72], dtype=float32, device="reference")
+    >>> dt.set_printoptions(profile="default")
+    """
+    found = _checked("set_printoptions", options)
+    if options.get("profile") is not None:
+        _chosen.clear()
+    _chosen.update(found)
+
+
+def get_printoptions() -> dict[str, Any]:
+    """How tensors are printed here, as a dict that `set_printoptions` takes.
+
+    >>> import dovetail as dt
+    >>> dt.get_printoptions()["precision"]
+    4
+    """
+    return options()
+
+
+class printoptions(Switch):
+    """A context, or a decorator, in which tensors are printed otherwise.
+
+    Options are those of `set_printoptions`; it is of this thread, or asyncio task, alone.
+    Raises: ArgumentError for another name or value, ArgumentTypeError.
+
+    >>> import dovetail as dt
+    >>> with dt.printoptions(precision=1, sci_mode=True):
+    ...     print(dt.asarray([1234.5, 0.5], device="reference"))
+    [1.2e+03, 5.0e-01]
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(printing=_checked("printoptions", options))
+
+
+def _checked(op: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options given, and those of a profile."""
+    profile = given.get("profile")
+    found: dict[str, Any] = {}
+    if profile is not None:
+        found.update(PROFILES[choice(op, profile, "profile", [*PROFILES])])
+    for name, value in given.items():
+        if name != "profile":
+            found[name] = _value(op, name, value)
+    return found
+
+
+def _value(op: str, name: str, value: Any) -> Any:
+    if name not in DEFAULTS:
+        raise ArgumentError(
+            f"{op}: there is no option {shown(name)}; there are {', '.join([*DEFAULTS, 'profile'])}"
+        )
+    if name in ("precision", "threshold", "edgeitems", "linewidth"):
+        if value is None:
+            return DEFAULTS[name]
+        if name == "threshold" and value == float("inf"):
+            return 1 << 62
+        return integer(op, value, name, 1 if name in ("edgeitems", "linewidth") else 0, 1 << 62)
+    if value is None:
+        return None
+    if name in ("suppress", "sci_mode"):
+        return flag(op, value, name)
+    if name == "sign":
+        return choice(op, value, name, ("-", "+", " "))
+    if name == "floatmode":
+        return choice(op, value, name, FLOATMODES)
+    if name == "formatter" and not isinstance(value, Mapping):
+        raise refused(op, name, "a dict of functions, as NumPy's", value)
+    if name in ("nanstr", "infstr") and not isinstance(value, str):
+        raise refused(op, name, "a string", value)
+    return value

@@ -1,0 +1,54 @@
+"""How far long work has come."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+
+import dovetail as dt
+import numpy as np
+import pytest
+from dovetail.functions import progress
+
+
+class Terminal(io.StringIO):
+    """What takes text as a terminal does."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def loaded(file: Path) -> dict[str, dt.Tensor]:
+    return dt.load(file, device="reference", copy=True)
+
+
+def test_loading_a_big_file_says_how_far_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "model.npz"
+    np.savez(file, a=np.ones(1000), b=np.zeros(3000))
+    monkeypatch.setattr(progress, "BIG", 10_000)
+    monkeypatch.setenv("TERM", "xterm")
+    terminal, pipe = Terminal(), io.StringIO()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    assert loaded(file)["a"].sum().item() == 1000
+    assert "loading model.npz" in terminal.getvalue()
+    monkeypatch.setattr(sys, "stderr", pipe)
+    loaded(file)
+    assert pipe.getvalue() == "", "something was said where nobody looks"
+
+
+def test_a_small_file_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "model.npz"
+    np.savez(file, a=np.ones(10))
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    loaded(file)
+    assert terminal.getvalue() == ""
+
+
+def test_without_any_standard_error_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", None)
+    with progress.bar("work", progress.BIG) as done:
+        assert done(100) == 100, "a function that does nothing"
