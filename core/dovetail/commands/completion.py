@@ -67,6 +67,6 @@ def _branch(of: Parser, commands: Mapping[str, tuple[str, str]]) -> None:
 def _complete(action: argparse.Action) -> None:
     """Says of one option what it may be followed by."""
     if action.dest in FILES:
-        action.complete = importlib.import_module("shtab").FILE  # type: ignore[attr-defined]
+        action.complete = importlib.import_module("shtab").FILE  # type: ignore[attr-defined]  # shtab has no types
     elif action.dest in ("device", "replay"):
         action.choices = [*registry.records()]
