@@ -8,6 +8,7 @@ import dovetail as dt
 import numpy as np
 import pytest
 from captured import Pair, bits, device, same, vector
+from dovetail.functions.closures import tensors_of
 
 __all__ = ["device"]
 
@@ -431,3 +432,12 @@ def test_eager_and_settings_are_respected(device: dt.Device) -> None:
         with dt.reproducible():
             assert bits(f(x)) == bits(x @ x)
     assert f.captures == 2
+
+
+def test_captures_of_functions_are_not_looked_into(device: dt.Device) -> None:
+    """A captured method that is kept on its object leads to its own captures."""
+    w = dt.full(3, 2.0, device=device)
+    f = dt.jit(lambda x: x * w + 1)
+    for n in (3, 1):
+        f(dt.ones(n, device=device))
+    assert [x for _, x in tensors_of([lambda: f(w)])] == [w]

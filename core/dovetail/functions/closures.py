@@ -158,6 +158,11 @@ def _attributes(value: object) -> Iterator[tuple[Step, object]]:
     kind = type(value)
     if kind.__module__ in ("builtins", "numpy") or hasattr(kind, "holds_no_tensors"):
         return
+    only = getattr(kind, "leads_to", None)
+    if only is not None:
+        for name in only:
+            yield (getattr, name), getattr(value, name)
+        return
     own = getattr(value, "__dict__", None)
     for name, part in list(own.items()) if isinstance(own, dict) else ():
         yield (getattr, name), part

@@ -52,6 +52,8 @@ class Captured(Latest, Generic[P, R]):
     ([3.0, 3.0], 1)
     """
 
+    leads_to = ("_function",)  # for other captures, which do not look into its own
+
     def __init__(self, function: Callable[P, R], static_argnames: frozenset[str]) -> None:
         self.__name__ = type(function).__name__  # of what has no name itself
         update_wrapper(self, function)
