@@ -8,6 +8,7 @@ Annotations are left out (type checkers have them), so that every Python writes 
 
 from __future__ import annotations
 
+import ast
 import difflib
 import importlib
 import importlib.util
@@ -78,10 +79,23 @@ def walk(home: ModuleType, name: str, found: dict[str, Any], seen: set[int]) -> 
     if id(home) in seen:
         return
     seen.add(id(home))
-    for each in getattr(home, "__all__", ()):
+    for each in getattr(home, "__all__", ()) or said_to_checkers(home):
         value = found[f"{name}.{each}"] = getattr(home, each)
         if isinstance(value, ModuleType):
             walk(value, f"{name}.{each}", found, seen)
+
+
+def said_to_checkers(home: ModuleType) -> list[str]:
+    """The `__all__` that only type checkers see, as that of `dovetail.extend`."""
+    tree = (
+        ast.parse(Path(str(home.__file__)).read_text("utf-8")) if home.__file__ else ast.parse("")
+    )
+    return [
+        str(name)
+        for n in ast.walk(tree)
+        if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == "__all__"
+        for name in ast.literal_eval(n.value)
+    ]
 
 
 def of_class(kind: type, name: str, public: dict[int, str]) -> Iterator[str]:

@@ -15,7 +15,8 @@ TEXT = (Path(__file__).parent.parent / "docs" / "errors.md").read_text()
 SECTIONS = {
     part.partition("\n")[0]: part for part in re.split(r"^## ", TEXT, flags=re.MULTILINE)[1:]
 }
-BASES = {"DovetailError": "ShapeError", "DovetailWarning": ""}  # what their examples raise
+# What their examples raise, where it is another class, or is said as a warning.
+BASES = {"DovetailError": "ShapeError", "DovetailWarning": "", "SlowDeviceWarning": ""}
 
 
 def examples(name: str) -> list[doctest.Example]:

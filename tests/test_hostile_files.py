@@ -140,7 +140,7 @@ def test_the_command_answers_any_record_with_a_page_or_one_line(
     whole = json.dumps(record).encode()
     for n in range(count):
         file.write_bytes(mutated(whole, rng) if n % 3 == 0 else text_of(changed(record, rng)))
-        status = memory_command([str(file), "-o", str(page)])
+        status = memory_command([str(file), "-o", str(page), "--force"])
         said = capsys.readouterr().err
         if status == 0:
             drawn += 1

@@ -139,6 +139,7 @@ def named() -> set[str]:
     """Public functions."""
     found = {n for n in dt.__all__ if callable(getattr(dt, n))}
     found = {n for n in found if not inspect.isclass(getattr(dt, n))} - {*FUNCTIONS}
+    found = {n for n in found if not isinstance(getattr(dt, n), dt.DType)}  # they refuse calls
     for part in ("linalg", "fft", "random", "func"):
         found |= {f"{part}.{n}" for n in dir(getattr(dt, part))}
     return found

@@ -72,4 +72,4 @@ def test_the_honest_layout_passes_the_whole_kit(site: Path) -> None:
 
 def test_a_layout_that_is_not_there_is_an_error(site: Path) -> None:
     status, output, certificate = run_kit(site, "absent")
-    assert status == 4 and "no layout 'absent' is installed" in output and not certificate
+    assert status == 2 and "no layout 'absent' is installed" in output and not certificate

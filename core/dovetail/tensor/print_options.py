@@ -57,7 +57,7 @@ def set_printoptions(**options: Any) -> None:
     _chosen.update(found)
 
 
-def get_printoptions() -> dict[str, Any]:
+def get_printoptions() -> dict[str, object]:
     """How tensors are printed here, as a dict that `set_printoptions` takes.
 
     >>> import dovetail as dt
