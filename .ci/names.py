@@ -87,9 +87,7 @@ def walk(home: ModuleType, name: str, found: dict[str, Any], seen: set[int]) -> 
 
 def said_to_checkers(home: ModuleType) -> list[str]:
     """The `__all__` that only type checkers see, as that of `dovetail.extend`."""
-    tree = (
-        ast.parse(Path(str(home.__file__)).read_text("utf-8")) if home.__file__ else ast.parse("")
-    )
+    tree = ast.parse(Path(home.__file__).read_text("utf-8") if home.__file__ else "")
     return [
         str(name)
         for n in ast.walk(tree)
@@ -129,7 +127,7 @@ class Set:
 
 def called(value: Any) -> str:
     """How something is called, as text; what it is, where it cannot be."""
-    if not callable(value):
+    if not callable(value) or type(value).__name__ == "DType":  # which refuses to be called
         return f": {type(value).__name__}"
     try:
         signature = inspect.signature(value)

@@ -32,7 +32,7 @@ def options() -> dict[str, Any]:
     return {**DEFAULTS, **_chosen, **settings.current().printing}
 
 
-def set_printoptions(**options: Any) -> None:
+def set_printoptions(**options: object) -> None:
     """Sets how tensors are printed, in this process; returns nothing.
 
     The `options`, by name: `precision` are digits behind the point (4), `threshold` elements from
@@ -79,7 +79,7 @@ class printoptions(Switch):
     [1.2e+03, 5.0e-01]
     """
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, **options: object) -> None:
         super().__init__(printing=_checked("printoptions", options))
 
 
