@@ -86,7 +86,8 @@ def test_ctrl_c_reaches_who_waits() -> None:
         rescue = threading.Timer(30, leave.set)  # where it does not
         rescue.start()
         with pytest.raises(KeyboardInterrupt):
-            threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+            here = threading.get_ident()  # not a thread of some library's, which another test left
+            threading.Timer(0.05, signal.pthread_kill, (here, signal.SIGINT)).start()
             with turn:
                 pass
         rescue.cancel()
@@ -97,6 +98,7 @@ def test_ctrl_c_reaches_who_waits() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:.*fork.*:RuntimeWarning")  # JAX's, where a test has imported it
 def test_a_child_has_it_for_itself_though_others_waited() -> None:
     turn = Turn()
     turn.acquire()
