@@ -34,6 +34,7 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
+from ..arguments import instance
 from ..dtypes import DType
 from ..errors import LayoutError
 from ..graph.expr import Expr, node, spec
@@ -170,7 +171,9 @@ class LayoutTensor(Tensor):
         """The sum of this gradient and another one, which may be strided, of the same tensor.
 
         A layout may put the entries of both side by side, to be added up by who reads them.
+        Raises: ArgumentTypeError for what is no tensor.
         """
+        instance("accumulated", other, "other", Tensor)
         return self.to_dense() + (other if type(other) is Tensor else other.to_dense())
 
     def __reduce_ex__(self, protocol: object) -> tuple[Rule, tuple[object, ...]]:
