@@ -30,8 +30,10 @@ def _given() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
 def _ours(weights: np.ndarray[Any, Any]) -> tuple[Any, Callable[[Any], Any]]:
     """A table, and a step of it."""
     table = dt.nn.Embedding.from_pretrained(dt.asarray(weights), freeze=False, sparse=True)
-    optimiser = dt.optim.Adagrad(table.parameters(), lr=RATE, eps=EPS)
+    return table, _step(table, dt.optim.Adagrad(table.parameters(), lr=RATE, eps=EPS))
 
+
+def _step(table: Any, optimiser: Any) -> Callable[[Any], Any]:
     def step(at: Any) -> Any:
         optimiser.zero_grad()
         loss = table(at).sum()
@@ -39,7 +41,7 @@ def _ours(weights: np.ndarray[Any, Any]) -> tuple[Any, Callable[[Any], Any]]:
         optimiser.step()
         return loss.detach()
 
-    return table, step
+    return step
 
 
 def _by_hand(weights: np.ndarray[Any, Any]) -> tuple[Any, Callable[[Any], Any]]:
@@ -72,16 +74,7 @@ def _theirs(weights: np.ndarray[Any, Any]) -> tuple[Any, Callable[[Any], Any]]:
     table = torch.nn.Embedding.from_pretrained(
         torch.from_numpy(weights.copy()), freeze=False, sparse=True
     )
-    optimiser = torch.optim.Adagrad(table.parameters(), lr=RATE, eps=EPS)
-
-    def step(at: Any) -> Any:
-        optimiser.zero_grad()
-        loss = table(at).sum()
-        loss.backward()
-        optimiser.step()
-        return loss.detach()
-
-    return table, step
+    return table, _step(table, torch.optim.Adagrad(table.parameters(), lr=RATE, eps=EPS))
 
 
 def _steps(make: Make) -> Mapping[str, Work]:

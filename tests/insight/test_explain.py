@@ -186,7 +186,7 @@ def test_a_graph_of_launches_is_limited_and_saved(tmp_path: Path) -> None:
     assert "and 100 launches more" in many.svg() and "<script>" not in many.html()
     assert found.save(tmp_path / "e.svg").read_text().startswith("<svg")
     assert "<svg" in found.save(tmp_path / "e.html").read_text()
-    with pytest.raises(ArgumentError, match=r"save: a drawing is a .svg or a .html file"):
+    with pytest.raises(ArgumentError, match=r"save: a picture is a .svg or a .html file"):
         found.save(tmp_path / "e.png")
 
 

@@ -114,18 +114,28 @@ def written(path: str | os.PathLike[str], title: str, drawing: str, html: str) -
 
     Raises: ArgumentError for another kind of file; OSError.
     """
+    white = drawing.replace("</title>", '</title><rect width="100%" height="100%" fill="#fff"/>', 1)
+    return write(path, white, page(title, html))
+
+
+def write(path: str | os.PathLike[str], svg: str, page: str) -> Path:
+    """Writes the one or the other, as the file's name says. Raises: ArgumentError; OSError."""
     to = Path(file_name("save", path))
     if to.suffix not in (".svg", ".html"):
-        raise ArgumentError(f"save: a drawing is a .svg or a .html file, not {to.name!r}")
-    page = (
+        raise ArgumentError(f"save: a picture is a .svg or a .html file, not {to.name!r}")
+    to.write_text(svg + "\n" if to.suffix == ".svg" else page, encoding="utf-8")
+    return to
+
+
+def page(title: str, html: str, ground: str = "", scheme: str = "light dark") -> str:
+    """HTML as a whole page. `ground`: its colour; `scheme`: the colour schemes that it is for."""
+    style = f"margin:12px;background:{ground}" if ground else "margin:12px"
+    return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        '<meta name="color-scheme" content="light dark">'
-        f'<title>{escape(title)}</title></head><body style="margin:12px">{html}</body></html>\n'
+        f'<meta name="color-scheme" content="{scheme}">'
+        f'<title>{escape(title)}</title></head><body style="{style}">{html}</body></html>\n'
     )
-    white = drawing.replace("</title>", '</title><rect width="100%" height="100%" fill="#fff"/>', 1)
-    to.write_text(white + "\n" if to.suffix == ".svg" else page, encoding="utf-8")
-    return to
 
 
 def seconds_text(seconds: float) -> str:

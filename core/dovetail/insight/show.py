@@ -15,11 +15,11 @@ from math import prod
 from pathlib import Path
 from typing import NamedTuple
 
-from ..arguments import path as file_name
 from ..arguments import sequence
 from ..errors import ArgumentError
 from ..layout import Shape
 from ..tensor.tensor import Tensor, parts_of, required
+from .drawing import page, write
 
 __all__ = ["show"]
 
@@ -127,17 +127,7 @@ class Picture:
 
         Raises: ArgumentError for another kind of file; OSError.
         """
-        to = Path(file_name("save", path))
-        if to.suffix not in (".svg", ".html"):
-            raise ArgumentError(f"save: a picture is a .svg or a .html file, not {to.name!r}")
-        page = (
-            '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-            '<meta name="viewport" content="width=device-width, initial-scale=1">'
-            f"<title>{escape(self._said())}</title></head>"
-            f'<body style="margin:12px;background:#fff">{self.html()}</body></html>\n'
-        )
-        to.write_text(self.svg() + "\n" if to.suffix == ".svg" else page, encoding="utf-8")
-        return to
+        return write(path, self.svg(), page(self._said(), self.html(), "#fff", "light"))
 
     def _repr_svg_(self) -> str:
         return self.svg()
