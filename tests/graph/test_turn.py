@@ -13,8 +13,8 @@ from dovetail.graph.turn import Turn
 
 
 @contextmanager
-def held_elsewhere(turn: Turn) -> Iterator[threading.Event]:
-    """Another thread is inside until the event is set."""
+def held_elsewhere(turn: Turn) -> Iterator[tuple[threading.Event, int]]:
+    """Another thread is inside until the event is set; the event and the thread's name."""
     inside, leave = threading.Event(), threading.Event()
 
     def stay() -> None:
@@ -26,7 +26,8 @@ def held_elsewhere(turn: Turn) -> Iterator[threading.Event]:
     thread.start()
     inside.wait()
     try:
-        yield leave
+        assert thread.ident is not None
+        yield leave, thread.ident
     finally:
         leave.set()
         thread.join()
@@ -80,14 +81,15 @@ def test_an_error_inside_leaves() -> None:
     assert done.wait(10)
 
 
-def test_ctrl_c_reaches_who_waits() -> None:
+@pytest.mark.parametrize("taken_in_by", ["who waits", "who is inside"])
+def test_ctrl_c_reaches_who_waits(taken_in_by: str) -> None:
     turn = Turn()
-    with held_elsewhere(turn) as leave:
+    with held_elsewhere(turn) as (leave, inside):
         rescue = threading.Timer(30, leave.set)  # where it does not
         rescue.start()
+        to = threading.get_ident() if taken_in_by == "who waits" else inside
         with pytest.raises(KeyboardInterrupt):
-            here = threading.get_ident()  # not a thread of some library's, which another test left
-            threading.Timer(0.05, signal.pthread_kill, (here, signal.SIGINT)).start()
+            threading.Timer(0.05, signal.pthread_kill, (to, signal.SIGINT)).start()
             with turn:
                 pass
         rescue.cancel()

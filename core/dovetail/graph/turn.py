@@ -8,6 +8,7 @@ from typing import TypeVar, TypeVarTuple
 
 P = TypeVarTuple("P")
 R = TypeVar("R")
+LOOK_UP = 0.2  # seconds that one waits before it looks for Ctrl-C again
 
 
 class Turn:
@@ -16,15 +17,20 @@ class Turn:
     It is as `threading.RLock`; compiled it is quicker (`turn.pyx`).
     """
 
-    __slots__ = ("_lock", "acquire", "release")
+    __slots__ = ("_lock", "release")
 
     def __init__(self) -> None:
         self._lock = RLock()
-        self.acquire, self.release = self._lock.acquire, self._lock.release
+        self.release = self._lock.release
+
+    def acquire(self) -> None:
+        """As `with`."""
+        while not self._lock.acquire(timeout=LOOK_UP):
+            pass  # a Ctrl-C that another thread took in is heard here
 
     def held(self, work: Callable[[*P], R], args: tuple[*P]) -> R:
         """What `work(*args)` gives, done inside."""
-        with self._lock:
+        with self:
             return work(*args)
 
     def release_in_child(self) -> None:
@@ -32,7 +38,7 @@ class Turn:
         self.release()
 
     def __enter__(self) -> None:
-        self._lock.acquire()
+        self.acquire()
 
     def __exit__(self, *exc: object) -> None:
-        self._lock.release()
+        self.release()

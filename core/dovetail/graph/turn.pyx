@@ -18,6 +18,10 @@ cdef extern from "Python.h":
     int PyErr_CheckSignals() except -1
 
 
+cdef enum:
+    LOOK_UP = 200_000  # microseconds that one waits before it looks for Ctrl-C again
+
+
 cdef class Turn:
     """A lock that the thread which holds it may take again."""
 
@@ -61,9 +65,9 @@ cdef class Turn:
             self._shut = True  # for who is inside, who opens it again
         self._waiting += 1
         try:
-            while not got:
+            while not got:  # not for ever: another thread may take a signal in, or the wait miss it
                 with nogil:
-                    got = PyThread_acquire_lock_timed(self._gate, -1, 1) == PY_LOCK_ACQUIRED
+                    got = PyThread_acquire_lock_timed(self._gate, LOOK_UP, 1) == PY_LOCK_ACQUIRED
                 if not got:
                     PyErr_CheckSignals()  # Ctrl-C
         finally:
