@@ -145,9 +145,9 @@ def _in_lockstep(kernel: Kernel, native: int, loops: list[Loop]) -> Schedule:
 
 
 def _limits(block: Block, axis: int) -> tuple[Value, ...]:
-    """What loads wait for; other comparisons may be of sums that wrap around."""
+    """What loads wait for, or choose their place by; others may be of sums that wrap around."""
     along, asked = stride_along(block, grid_index(axis)), set[int]()
-    stack = [v.when for v in loads(block) if v.when is not None]
+    stack = [v for x in loads(block) for v in (x.when, *_choices(x.index)) if v is not None]
     while stack:
         v = stack.pop()
         asked.add(id(v))
@@ -155,6 +155,13 @@ def _limits(block: Block, axis: int) -> tuple[Value, ...]:
             stack += v.args
     found = [v for v in _plain(block) if v.op == "lt" and id(v) in asked]
     return tuple([v for v in found if [along(a) for a in v.args] == [1, 0]][:LIMITS])
+
+
+def _choices(index: Value) -> list[Value]:
+    """The conditions by which an index is one of several: those of joins."""
+    if index.op != "where":
+        return []
+    return [index.args[0], *(c for a in index.args[1:] for c in _choices(a))]
 
 
 def _plain(block: Block) -> list[Value]:

@@ -103,7 +103,9 @@ class Values(Emitter):
         return Lane(self.apply(v, [self.vector(a) for a in v.args], self.width), "v")
 
     def affine(self, op: str, lanes: list[Lane]) -> Lane | None:
-        """The sum, difference or uniform multiple of affine values, as an affine value."""
+        """The sum, difference, uniform multiple or uniform choice of affine values, as affine."""
+        if op == "where":
+            return self.affine_choice(*lanes)
         if op not in ("add", "sub", "mul") or any(x.form == "v" for x in lanes):
             return None
         a, b = lanes
@@ -114,6 +116,15 @@ class Values(Emitter):
             text = self.i64("mul", line.text, factor.text)
             return Lane(text, "a", self.i64("mul", line.stride, factor.text))
         return Lane(self.i64(op, a.text, b.text), "a", self.i64(op, a.stride, b.stride))
+
+    def affine_choice(self, when: Lane, a: Lane, b: Lane) -> Lane | None:
+        """One of two values of which at least one is affine, or None."""
+        if when.form != "u" or "v" in (a.form, b.form):
+            return None
+        text = self.let(f"select i1 {when.text}, i64 {a.text}, i64 {b.text}")
+        if a.stride == b.stride:
+            return Lane(text, "a", a.stride)
+        return Lane(text, "a", self.let(f"select i1 {when.text}, i64 {a.stride}, i64 {b.stride}"))
 
     def apply(self, v: Value, args: Sequence[str], width: int) -> str:
         """One operation on scalars (width 1) or vectors."""

@@ -22,6 +22,7 @@ def on_the_fly(d: Decisions, i: int) -> int:
     found = d.costs.get(i)
     if found is None:
         found = d.costs[i] = _weighed(d, i)
+        d.weighed = max(d.weighed, i)
     return found
 
 

@@ -119,7 +119,8 @@ class Decisions:
         self.kernels: list[Kernel] = []  # in order
         self.home: dict[int, int] = {}  # materialised node -> index of its kernel
         self.inlined: dict[int, list[Group]] = {}  # node -> the kernels that compute it on the fly
-        self.costs: dict[int, int] = {}  # see `cost.on_the_fly`
+        self.costs: dict[int, int] = {}  # see `cost.on_the_fly` ...
+        self.weighed = -1  # ... the last node that has one
         self.overlaps = False  # whether the target would be written before it has been read
         self.steps: list[Step | Call] = []
 
@@ -131,6 +132,9 @@ class Decisions:
         if i in self.materialised:
             raise InternalError(f"fusion asks twice to materialise node {i}", str(reason))
         self.materialised[i] = reason
+        for k in range(i, self.weighed + 1):  # what is computed from it costs less now
+            self.costs.pop(k, None)
+        self.weighed = min(self.weighed, i - 1)
         if order:
             self.order[i] = order
         source = self._updated(i)

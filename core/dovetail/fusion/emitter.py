@@ -17,6 +17,7 @@ from .groups import Access, Output, Part, Term
 from .plan import Step
 from .reasons import Reason
 
+PartKey: TypeAlias = tuple[Shape, int, int, int | None]
 Point: TypeAlias = tuple[Value, ...]  # indices: the grid's, then those along the row
 
 
@@ -136,11 +137,44 @@ class Emitter:
         return self._below[key]
 
     def _join(self, term: Term, point: Point) -> Value:
+        if (place := self._place_of(term, point, frozenset())) is not None:
+            return load(*place)
         *others, found = (widened(self.value(t, point)) for t in term.args)
         for v, part in zip(reversed(others), reversed(term.parts[:-1]), strict=True):
             assert part.stop is not None
             found = where(self._is_below(part.at, part.stop, point), v, found)
         return cast(found, term.dtype)
+
+    def _place_of(
+        self, term: Term, point: Point, known: frozenset[PartKey]
+    ) -> tuple[Buffer, Value] | None:
+        """The one element that a load, or a join of loads from one buffer, reads at a point.
+
+        It is read wherever the point is in the parts that are `known`. None for other terms.
+        """
+        if term.what == "load":
+            a = term.access
+            assert a is not None
+            if any(_key(p) not in known for p in term.parts):
+                return None
+            offset = a.offset if self._folds(a) else 0
+            return self.buffer(a.slot, a.dtype, offset, "r"), self.index(a, point)
+        if term.what != "join":
+            return None
+        found: tuple[Buffer, Value] | None = None
+        for t, part in reversed(tuple(zip(term.args, term.parts, strict=True))):
+            if found is None:  # the last one ends where the whole ends
+                found = self._place_of(t, point, known | {_key(part._replace(stop=None))})
+            else:
+                assert part.stop is not None
+                one = self._place_of(t, point, known | {_key(part)})
+                if one is None or one[0] is not found[0]:
+                    return None
+                below = self._is_below(part.at, part.stop, point)
+                found = found[0], where(below, one[1], found[1])
+            if found is None or t.dtype is not term.dtype:
+                return None
+        return found
 
     def _operand(self, term: Term, to: DType, point: Point) -> Value:
         if term.what == "scalar":
@@ -269,6 +303,11 @@ class Emitter:
             self.builder.build(), tuple(self.buffers), fresh, tuple(self.ints), tuple(self.scalars),
             grid or (1,), tuple(dict.fromkeys(why)), nbytes, checks,
         )  # fmt: skip
+
+
+def _key(part: Part) -> PartKey:
+    """What tells parts apart: the place along which axis, and between which of these."""
+    return part.at.strides, part.at.offset, part.start, part.stop
 
 
 def widened(v: Value) -> Value:

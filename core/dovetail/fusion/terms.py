@@ -332,8 +332,10 @@ def _join(d: Decisions, i: int, op: Op, path: Path, draft: Draft) -> Term | Refu
     start, terms, parts = 0, list[Term](), list[Part]()
     for a in e.args:
         j, stop = d.graph.index[a], start + a.spec.shape[axis]
-        if len(e.args) > 1 and j not in d.materialised and cost.on_the_fly(d, j) > cost.CHEAP:
-            return Needs(j, Reason(Kind.COSTLY_PART))
+        if len(e.args) > 1 and cost.on_the_fly(d, j) > cost.CHEAP:
+            source = _source(d, j, e.spec.size)
+            if source not in d.materialised:
+                return Needs(source, Reason(Kind.COSTLY_PART))
         found = term(d, j, ((("pad", axis, start, size), i), *path), draft)
         if not isinstance(found, Term):
             return found
@@ -341,6 +343,24 @@ def _join(d: Decisions, i: int, op: Op, path: Path, draft: Draft) -> Term | Refu
         parts.append(Part(at, start, stop))
         start = stop
     return Term("join", e.spec.dtype, op, tuple(terms), parts=tuple(parts))
+
+
+def _source(d: Decisions, i: int, most: int) -> int:
+    """What makes a node costly: what it is a view of, or the costliest of what it joins.
+
+    Other parts are read from it too. Of a whole that has more than `most` elements, only what is
+    read is computed.
+    """
+    e = d.graph.nodes[i]
+    if i in d.materialised:
+        return i
+    if (view := d.graph.view_of(i)) is not None:
+        small = d.graph.nodes[view[0]].spec.size <= most
+        return _source(d, view[0], most) if small else i
+    if e.op is not None and e.op.kind == "join":
+        operands = [d.graph.index[a] for a in e.args if type(a) is Expr]
+        return _source(d, max(operands, key=lambda j: cost.on_the_fly(d, j)), most)
+    return i
 
 
 _RULES: dict[str, Callable[[Decisions, int, Op, Path, Draft], Term | Refusal]] = {

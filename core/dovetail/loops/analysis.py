@@ -68,6 +68,8 @@ def _is(v: Value, variable: Value) -> bool:
 def _stride(v: Value, parts: list[Stride]) -> Stride:
     if all(p == 0 for p in parts):
         return 0
+    if v.op == "where" and parts[0] == 0 and parts[1] == parts[2] != "any":
+        return parts[1]
     if v.op not in ("add", "sub", "mul") or None in parts:
         return None
     a, b = parts
