@@ -46,6 +46,7 @@ root = (n * 2).sum() + n[:100].prod()""",
     "costly_value_read_by_many": """\
 a = dt.sin(x)
 roots = [a + 1, dt.sum(a, axis=1), dt.sum(a, axis=0)]""",
+    "costly_value_rolled": "root = dt.roll(dt.exp(dt.sin(x)), (1, -1), axis=(0, 1))",
     "count_of_true": "root = dt.count_nonzero(x > y, axis=0)",
     "cumulative_sum": "root = dt.cumulative_sum(x * 2, axis=1)",
     "elementwise_chain": "root = (x * y + x) / (y + 1)",

@@ -17,6 +17,7 @@ from .groups import Access, Output, Part, Term
 from .plan import Step
 from .reasons import Reason
 
+Memory: TypeAlias = tuple[int, int, DType]  # slot, offset in elements
 PartKey: TypeAlias = tuple[Shape, int, int, int | None]
 Point: TypeAlias = tuple[Value, ...]  # indices: the grid's, then those along the row
 
@@ -36,6 +37,7 @@ class Emitter:
         self._scalar: dict[tuple[int, DType], Value] = {}
         self._done: dict[tuple[int, tuple[int, ...]], Value] = {}
         self._reduced: dict[int, tuple[Value, ...]] = {}
+        self._outer = LIMIT  # how many indices of a point are the grid's
         self._below: dict[tuple[Shape, int, int, tuple[int, ...]], Value] = {}
         self._alive: list[tuple[Term, Point]] = []  # so that no id in `_done` names something else
         # (node, number of the index) -> where it is bad, the index, for what it is read
@@ -137,43 +139,44 @@ class Emitter:
         return self._below[key]
 
     def _join(self, term: Term, point: Point) -> Value:
-        if (place := self._place_of(term, point, frozenset())) is not None:
-            return load(*place)
+        along_row = len(point) > self._outer  # there, lanes read neighbours on both sides of a seam
+        memory = None if along_row else self._same_memory(term, frozenset())
+        if memory is not None:
+            slot, offset, dtype = memory
+            return load(self.buffer(slot, dtype, offset, "r"), self._chosen(term, point))
         *others, found = (widened(self.value(t, point)) for t in term.args)
         for v, part in zip(reversed(others), reversed(term.parts[:-1]), strict=True):
             assert part.stop is not None
             found = where(self._is_below(part.at, part.stop, point), v, found)
         return cast(found, term.dtype)
 
-    def _place_of(
-        self, term: Term, point: Point, known: frozenset[PartKey]
-    ) -> tuple[Buffer, Value] | None:
-        """The one element that a load, or a join of loads from one buffer, reads at a point.
+    def _same_memory(self, term: Term, known: frozenset[PartKey]) -> Memory | None:
+        """The memory that a term is an element of, and nothing else, wherever the point is.
 
-        It is read wherever the point is in the parts that are `known`. None for other terms.
+        It is in the parts that are `known`. So it is for a load, and for a join of such loads.
         """
         if term.what == "load":
             a = term.access
             assert a is not None
-            if any(_key(p) not in known for p in term.parts):
-                return None
-            offset = a.offset if self._folds(a) else 0
-            return self.buffer(a.slot, a.dtype, offset, "r"), self.index(a, point)
+            everywhere = all(_key(p) in known for p in term.parts)
+            return (a.slot, a.offset if self._folds(a) else 0, a.dtype) if everywhere else None
         if term.what != "join":
             return None
-        found: tuple[Buffer, Value] | None = None
-        for t, part in reversed(tuple(zip(term.args, term.parts, strict=True))):
-            if found is None:  # the last one ends where the whole ends
-                found = self._place_of(t, point, known | {_key(part._replace(stop=None))})
-            else:
-                assert part.stop is not None
-                one = self._place_of(t, point, known | {_key(part)})
-                if one is None or one[0] is not found[0]:
-                    return None
-                below = self._is_below(part.at, part.stop, point)
-                found = found[0], where(below, one[1], found[1])
-            if found is None or t.dtype is not term.dtype:
-                return None
+        last, found = len(term.args) - 1, set[Memory | None]()
+        for k, (t, part) in enumerate(zip(term.args, term.parts, strict=True)):
+            part = part._replace(stop=None) if k == last else part  # where the whole ends
+            found.add(self._same_memory(t, known | {_key(part)}))
+        (memory, *others) = found
+        return None if others or memory is None or memory[2] is not term.dtype else memory
+
+    def _chosen(self, term: Term, point: Point) -> Value:
+        """The index of that element."""
+        if term.access is not None:
+            return self.index(term.access, point)
+        *others, found = (self._chosen(t, point) for t in term.args)
+        for i, part in zip(reversed(others), reversed(term.parts[:-1]), strict=True):
+            assert part.stop is not None
+            found = where(self._is_below(part.at, part.stop, point), i, found)
         return found
 
     def _operand(self, term: Term, to: DType, point: Point) -> Value:
