@@ -14,11 +14,10 @@ from ..loops.language import Buffer, Store, Value, cast, const, load, quo, reduc
 from ..ops.arithmetic import convert
 from .decisions import Decisions
 from .groups import Access, Output, Part, Term
+from .joins import folds, same_memory
 from .plan import Step
 from .reasons import Reason
 
-Memory: TypeAlias = tuple[int, int, DType]  # slot, offset in elements
-PartKey: TypeAlias = tuple[Shape, int, int, int | None]
 Point: TypeAlias = tuple[Value, ...]  # indices: the grid's, then those along the row
 
 
@@ -86,16 +85,8 @@ class Emitter:
             for a, ss in zip(accesses, strides, strict=True)
         }
         self._offsets = {
-            id(a): self.integer("o", a.offset) for a in accesses if a.offset and not self._folds(a)
+            id(a): self.integer("o", a.offset) for a in accesses if a.offset and not folds(a)
         }
-
-    @staticmethod
-    def _folds(a: Access) -> bool:
-        """Whether a buffer may begin at the access's offset.
-
-        What is joined may be seen from a place beyond its memory, in front of it or behind.
-        """
-        return a.slot >= 0 and a.offset >= 0 and a.most == LIMIT
 
     def index(self, access: Access, where_: Sequence[Value]) -> Value:
         """The linear index of an access at a point."""
@@ -122,7 +113,7 @@ class Emitter:
         for part in term.parts:
             inside = self._inside(part, point)
             there = inside if there is None else there & inside
-        offset = a.offset if self._folds(a) else 0  # else it comes with the index
+        offset = a.offset if folds(a) else 0  # else it comes with the index
         return load(self.buffer(a.slot, a.dtype, offset, "r"), self.index(a, point), there)
 
     def _inside(self, part: Part, point: Point) -> Value:
@@ -140,7 +131,7 @@ class Emitter:
 
     def _join(self, term: Term, point: Point) -> Value:
         along_row = len(point) > self._outer  # there, lanes read neighbours on both sides of a seam
-        memory = None if along_row else self._same_memory(term, frozenset())
+        memory = None if along_row else same_memory(term)
         if memory is not None:
             slot, offset, dtype = memory
             return load(self.buffer(slot, dtype, offset, "r"), self._chosen(term, point))
@@ -149,25 +140,6 @@ class Emitter:
             assert part.stop is not None
             found = where(self._is_below(part.at, part.stop, point), v, found)
         return cast(found, term.dtype)
-
-    def _same_memory(self, term: Term, known: frozenset[PartKey]) -> Memory | None:
-        """The memory that a term is an element of, and nothing else, wherever the point is.
-
-        It is in the parts that are `known`. So it is for a load, and for a join of such loads.
-        """
-        if term.what == "load":
-            a = term.access
-            assert a is not None
-            everywhere = all(_key(p) in known for p in term.parts)
-            return (a.slot, a.offset if self._folds(a) else 0, a.dtype) if everywhere else None
-        if term.what != "join":
-            return None
-        last, found = len(term.args) - 1, set[Memory | None]()
-        for k, (t, part) in enumerate(zip(term.args, term.parts, strict=True)):
-            part = part._replace(stop=None) if k == last else part  # where the whole ends
-            found.add(self._same_memory(t, known | {_key(part)}))
-        (memory, *others) = found
-        return None if others or memory is None or memory[2] is not term.dtype else memory
 
     def _chosen(self, term: Term, point: Point) -> Value:
         """The index of that element."""
@@ -306,11 +278,6 @@ class Emitter:
             self.builder.build(), tuple(self.buffers), fresh, tuple(self.ints), tuple(self.scalars),
             grid or (1,), tuple(dict.fromkeys(why)), nbytes, checks,
         )  # fmt: skip
-
-
-def _key(part: Part) -> PartKey:
-    """What tells parts apart: the place along which axis, and between which of these."""
-    return part.at.strides, part.at.offset, part.start, part.stop
 
 
 def widened(v: Value) -> Value:
