@@ -441,3 +441,55 @@ def test_captures_of_functions_are_not_looked_into(device: dt.Device) -> None:
     for n in (3, 1):
         f(dt.ones(n, device=device))
     assert [x for _, x in tensors_of([lambda: f(w)])] == [w]
+
+
+def test_arguments_that_are_parts_of_what_an_object_has(device: str) -> None:
+    class Training:
+        def __init__(self) -> None:
+            self.data = dt.arange(24, dtype=dt.float32, device=device).reshape((12, 2))
+            self.total = dt.zeros(2, device=device)
+
+        def step(self, x: dt.Tensor) -> dt.Tensor:
+            self.total += dt.sum(x, axis=0)
+            return x * 2
+
+    training = Training()
+    step = dt.jit(training.step)
+    for k in (0, 3, 6, 9, 3, 0):
+        assert step(training.data[k : k + 3]).tolist() == (training.data[k : k + 3] * 2).tolist()
+    assert step.captures == 2  # where it lies did not matter, the second one says
+    want = sum(training.data[k : k + 3].sum(axis=0).numpy() for k in (0, 3, 6, 9, 3, 0))
+    assert training.total.tolist() == want.tolist()
+
+
+@pytest.mark.parametrize("kind", ["both", "written", "given", "gradients"])
+def test_what_is_reached_beside_an_argument_stays_where_it_is(device: str, kind: str) -> None:
+    data = dt.arange(24, dtype=dt.float32, device=device)
+    weight = dt.ones(4, device=device, requires_grad=True)
+
+    def both(x: dt.Tensor) -> dt.Tensor:
+        return x + data[:4]
+
+    def written(x: dt.Tensor) -> dt.Tensor:
+        data[:4] += 1
+        return x + 1
+
+    def given(x: dt.Tensor) -> dt.Tensor:
+        x += 1
+        return data[4:8]
+
+    def gradients(x: dt.Tensor) -> dt.Tensor:
+        y = dt.sum(weight * x * data[:4])
+        y.backward()
+        return y.detach()
+
+    plain = {"both": both, "written": written, "given": given, "gradients": gradients}[kind]
+    first = data.numpy().copy()
+    found = []
+    for f in (dt.jit(plain), plain):
+        data[:] = dt.asarray(first, device=device)
+        weight.grad = dt.zeros(4, device=device)
+        results = [f(data[k : k + 4]).tolist() for k in (8, 12, 16, 0, 4, 8, 12, 20)]
+        assert weight.grad is not None
+        found.append((results, data.tolist(), weight.grad.tolist()))
+    assert found[0] == found[1]

@@ -131,6 +131,29 @@ def test_topk(device: str) -> None:
     assert dt.topk(x, 0).values.shape == (2, 0)
 
 
+@pytest.mark.parametrize("kind", ["numbers", "equal ones", "some NaN", "hardly a number", "ints"])
+def test_topk_of_many_is_the_start_of_the_order(device: str, kind: str) -> None:
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(2, 9001)).astype(np.float32)
+    if kind == "equal ones":
+        x = np.round(x)  # some five values: the first of the equal ones count
+    elif kind == "some NaN":
+        x[rng.random(x.shape) < 0.3], x[rng.random(x.shape) < 0.01] = np.nan, np.inf
+    elif kind == "hardly a number":
+        x[rng.random(x.shape) < 0.9995], x[:, -1] = np.nan, -np.inf
+    elif kind == "ints":
+        x = rng.integers(-9, 9, x.shape)
+    t = dt.asarray(x, device=device)
+    for k, largest in ((1, True), (7, False), (7, True)):
+        found = dt.topk(t, k, largest=largest)
+        order = dt.argsort(t, descending=largest)[:, :k].numpy()
+        assert found.indices.numpy().tolist() == order.tolist()
+        values = np.take_along_axis(x, order, 1)
+        np.testing.assert_array_equal(found.values.numpy(), values)
+    down = dt.topk(t.T, 7, axis=0).indices
+    assert down.numpy().T.tolist() == order.tolist()
+
+
 def test_methods_and_chains() -> None:
     x = dt.asarray([3.0, 1.0, 2.0], device="cpu")
     assert (x.sort() * 2).sum().item() == 12.0 and x.argsort(descending=True).tolist() == [0, 2, 1]

@@ -15,7 +15,7 @@ from ..graph.expr import Expr, spec, storage_of
 from ..memory import Storage
 from ..settings import Settings, flags
 from ..tensor.tensor import Tensor
-from .calls import Call
+from .calls import Beside, Call
 from .closures import tensors_of
 from .containers import Flat, Static, flattened_parts, rebuilt, strided_leaf
 from .facts import Candidate, Facts, Gradient, Made, Position, numbered_call
@@ -46,6 +46,44 @@ class Failed(NamedTuple):
 
     reason: str
     once: bool = False
+
+
+def freed(new: Capture, earlier: Sequence[Capture]) -> None:
+    """Has a call not ask of tensors to lie as far apart as when it was captured, where it may.
+
+    An argument may be part of a tensor that the function could reach (`step(self.x[k : k + 64])`).
+    Who reads that memory cannot be told from where it lies once. But where the function was captured
+    before, with the two at another distance, and everything that it touches lies as far from the
+    beginning of the argument as then, nothing was reached through the other tensor.
+    """
+    for old in earlier:
+        mine, theirs = _distances(new.call), _distances(old.call)
+        if mine.keys() != theirs.keys() or _touched_by(new) != _touched_by(old):
+            continue
+        moved = {b for pair, b in mine.items() if b.apart != theirs[pair].apart}
+        new.call.beside = [b for b in new.call.beside if b not in moved]
+
+
+def _distances(call: Call) -> dict[tuple[object, ...], Beside]:
+    """How far apart tensors must be, by how each of the two is found."""
+    wanted = [
+        (w.argument, w.gradient_of, None if w.path is None else (id(w.path.root), w.path.steps))
+        for w in call.wanted
+    ]
+    return {(wanted[b.tensor], wanted[b.base]): b for b in call.beside}
+
+
+def _touched_by(capture: Capture) -> list[object]:
+    """All places that a call reads, writes or gives, in order."""
+    found: list[object] = [(m.place, m.spec, m.strides) for m in capture.facts.made]
+    flow = [] if capture.flow is None else [capture.flow.program]
+    for program in (capture.program, *flow):
+        found += _touched(program)
+    return found
+
+
+def _touched(program: Program) -> list[object]:
+    return [(type(a), *a.places(), *map(_touched, a.programs)) for a in program.acts]
 
 
 class Session:

