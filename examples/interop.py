@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import dovetail as dt
 import numpy as np
@@ -20,22 +20,35 @@ def around(x: np.ndarray) -> dt.Tensor:
     return back
 
 
-def by_numpy(x: np.ndarray) -> np.ndarray:
-    """What the array then holds."""
-    same = np.from_dlpack(x)
-    same[0] += 1
-    same[1] += 1
-    return same
+def chances(x: np.ndarray, layer: Callable[[torch.Tensor], torch.Tensor]) -> dt.Tensor:
+    """NumPy's data, standardised here, through PyTorch's layer, and a softmax here again."""
+    ours = dt.from_dlpack(x)
+    ours = (ours - dt.mean(ours, axis=0)) / dt.std(ours, axis=0)
+    return dt.softmax(dt.from_dlpack(layer(torch.from_dlpack(ours))), axis=1)
+
+
+def by_torch(x: np.ndarray, layer: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+    """The same without us."""
+    theirs = torch.from_dlpack(x)
+    theirs = (theirs - theirs.mean(0)) / theirs.std(0, unbiased=False)
+    return torch.softmax(layer(theirs), dim=1)
 
 
 def main(arguments: Sequence[str] | None = None) -> Asked:
-    """The way around beside NumPy's alone."""
+    """A pipeline through three libraries, beside PyTorch's own."""
     options = asked(__doc__, arguments)
-    n = options.size(1_000_000, 10_000)
-    a, b = np.zeros(n, np.float32), np.zeros(n, np.float32)
-    beside("DLPack around", lambda: around(a), "NumPy", lambda: by_numpy(b), options)
-    assert a[0] == b[0] == a[1]  # the array that we began with has seen all writes
+    data = np.random.default_rng(0).normal(2, 3, (options.size(20_000, 500), 64))
+    x, layer = data.astype(np.float32), torch.nn.Linear(64, 16).requires_grad_(False)
+    beside(
+        "NumPy's data through three libraries",
+        lambda: chances(x, layer),
+        "PyTorch",
+        lambda: by_torch(x, layer),
+        options,
+    )
 
+    a = np.zeros(1000, np.float32)
+    assert around(a).tolist() == a.tolist() == [1, 1] + [0] * 998  # it has seen all writes
     x = dt.arange(6, dtype=dt.float32, device="reference").reshape((2, 3))
     assert np.asarray(x).tolist() == x.tolist() == torch.from_dlpack(x).tolist()
     assert memoryview(np.asarray(x)).shape == (2, 3)

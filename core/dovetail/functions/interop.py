@@ -23,7 +23,7 @@ from ctypes import (
     c_uint64,
     c_void_p,
 )
-from functools import partial
+from functools import lru_cache, partial
 from typing import Protocol
 
 import numpy as np
@@ -409,7 +409,12 @@ def _received(capsule: object) -> _Owner:
 
 
 def _dtype(d: _DType) -> DType:
-    given = (d.code, d.bits, d.lanes)
+    return _dtype_of(d.code, d.bits, d.lanes)
+
+
+@lru_cache
+def _dtype_of(*given: int) -> DType:
+    """The dtype with DLPack's code, bits and lanes."""
     for known in D.ALL:
         if given == (_code(known), known.bits, 1):
             return known
@@ -417,7 +422,7 @@ def _dtype(d: _DType) -> DType:
     for theirs, info in INFOS.items():
         if given == (info.dlpack, theirs.bits, 1):
             return theirs
-    said = f"DLPack's code {d.code} of {d.bits} bits, {d.lanes} lanes"
+    said = "DLPack's code {} of {} bits, {} lanes".format(*given)
     raise DTypeError(f"from_dlpack: no dovetail dtype for {said}")
 
 
@@ -485,8 +490,6 @@ def dlpack(
     copy: bool | None = None,
 ) -> object:
     """A DLPack capsule of the tensor's memory, computed and synchronised.
-
-    It is a versioned one if `max_version` allows.
 
     It is a versioned one if `max_version` allows.
     Raises: SharingError, a BufferError, where the memory cannot be had as asked: read-only memory
