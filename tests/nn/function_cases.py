@@ -34,6 +34,7 @@ X = normal(4, 6, scale=4.0)
 Y, WEIGHTS = normal(4, 6), _rng.random(6) + 0.1
 PARTS = 1 / (1 + np.exp(-X))
 SHARES = np.exp(Y) / np.exp(Y).sum(1, keepdims=True)
+EDGES = np.array([0.0, 1.0, 0.0, 1e-9, 1 - 1e-9, 0.5, 1.0])  # surely right, surely wrong, nearly so
 SIGNS, COUNTS = np.sign(Y), 9 * SHARES
 IMAGES, CLASSES = normal(2, 6, 3, 2), _rng.integers(0, 6, (2, 3, 2))
 TARGET = np.array([0, 5, 2, 3])
@@ -119,6 +120,7 @@ def _losses(reduction: str) -> list[Case]:
         Case("smooth_l1_loss", (X, Y), {**r, "beta": 0.3}),
         Case("huber_loss", (X, Y), {**r, "delta": 0.3}),
         Case("binary_cross_entropy", (PARTS,), {**r, "target": SHARES, "weight": WEIGHTS}),
+        Case("binary_cross_entropy", (EDGES,), {**r, "target": 1 - EDGES[::-1]}),
         Case("binary_cross_entropy_with_logits", (X,), {**r, "target": SHARES}),
         Case(
             "binary_cross_entropy_with_logits", (X,),

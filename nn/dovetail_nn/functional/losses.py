@@ -7,7 +7,7 @@ as PyTorch once did. Losses of float16 and bfloat16 are computed as float32.
 from __future__ import annotations
 
 import math
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import dovetail as dt
 
@@ -20,6 +20,7 @@ __all__ = [
 ]  # fmt: skip
 
 Tensor: TypeAlias = dt.Tensor
+NARROWEST = 1e-12  # PyTorch's, of x (1 - x)
 
 
 def log_of_one_plus_exp(x: Tensor) -> Tensor:
@@ -176,7 +177,8 @@ def binary_cross_entropy(
 ) -> Tensor:  # fmt: skip
     """-(t log(x) + (1 - t) log(1 - x)), logarithms no less than -100; x are probabilities.
 
-    `weight`: a factor for each, broadcast. With sigmoids before it,
+    Its slope is (x - t) / (x (1 - x)), the divisor no less than 1e-12, also where x is 0 or 1: what is
+    quite wrong learns, and nothing is infinite. `weight`: a factor for each, broadcast. With sigmoids before it,
     `binary_cross_entropy_with_logits` is more exact.
     Shapes: input and target are the same.
     Dtypes: floats, the target too; halves are computed as float32, and the loss has the input's.
@@ -191,8 +193,23 @@ def binary_cross_entropy(
     floats("binary_cross_entropy", input, target)
     same_shape("binary_cross_entropy", input, target)
     x, t = wide(input), wide(target)
-    loss = -(t * _log_from_below(x) + (1.0 - t) * _log_from_below(1.0 - x))
+    loss = _Surprise.apply(x, t)
     return reduced(loss if weight is None else loss * weight, reduction, input)
+
+
+class _Surprise(dt.autograd.Function):
+    """What a target says of a probability, with a slope that is finite and right at 0 and 1."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, t: Tensor) -> Tensor:
+        ctx.save_for_backward(x, t)
+        return -(t * _log_from_below(x) + (1.0 - t) * _log_from_below(1.0 - x))
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> Any:
+        x, t = ctx.saved_tensors
+        slope = (x - t) / dt.maximum(x * (1.0 - x), NARROWEST)
+        return g * slope, g * (_log_from_below(1.0 - x) - _log_from_below(x))
 
 
 def _log_from_below(x: Tensor) -> Tensor:
