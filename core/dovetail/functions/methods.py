@@ -41,6 +41,7 @@ from . import (
     manipulation,
     masks,
     numpy_protocol,
+    ported,
     random,
     resizing,
     sets,
@@ -108,7 +109,7 @@ def missing(x: Tensor, name: str) -> MethodType:
     refuse("Tensor", name)
     if name in LATE:
         return MethodType(getattr(import_module(f".{LATE[name]}", __package__), name), x)
-    if (form := forms.method_of(name)) is not None:
+    if (form := forms.method_of(name) or ported.CONVERSIONS.get(name)) is not None:
         return MethodType(form, x)
     method = added("methods", name, "'Tensor' object has no attribute")
     assert callable(method)
@@ -400,6 +401,7 @@ SHORT = {
 METHODS: dict[str, object] = {
     **{name: getattr(module, name) for module, names in SAME_NAMES for name in names},
     **OTHER_NAMES,
+    **ported.METHODS,
     **OWN,
     **IN_PLACE,
     **{name: IN_PLACE[long] for name, long in SHORT.items()},

@@ -177,9 +177,10 @@ def binary_cross_entropy(
 ) -> Tensor:  # fmt: skip
     """-(t log(x) + (1 - t) log(1 - x)), logarithms no less than -100; x are probabilities.
 
-    Its slope is (x - t) / (x (1 - x)), the divisor no less than 1e-12, also where x is 0 or 1: what is
-    quite wrong learns, and nothing is infinite. `weight`: a factor for each, broadcast. With sigmoids before it,
+    `weight`: a factor for each, broadcast. With sigmoids before it,
     `binary_cross_entropy_with_logits` is more exact.
+    Gradient: (x - t) / (x (1 - x)), the divisor no less than 1e-12: also where x is 0 or 1 what is
+    wrong learns, and nothing is infinite.
     Shapes: input and target are the same.
     Dtypes: floats, the target too; halves are computed as float32, and the loss has the input's.
     Raises: ShapeError, DTypeError, ArgumentError.
