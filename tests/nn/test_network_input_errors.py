@@ -185,3 +185,79 @@ def test_integers_within_bounds() -> None:
 def test_a_negative_deviation() -> None:
     with pytest.raises(dt.ArgumentError, match=r"normal_: std is -1"):
         nn.init.normal_(x(3), std=-1.0)
+
+
+DOUBLE = {
+    "Linear": (lambda: nn.Linear(3, 2, device=ON), (4, 3)),
+    "Bilinear": (lambda: lambda y: F.bilinear(y, x(4, 2), x(5, 3, 2)), (4, 3)),
+    "PReLU": (lambda: nn.PReLU(device=ON), (4, 3)),
+    "BatchNorm1d": (lambda: nn.BatchNorm1d(3, device=ON), (4, 3)),
+    "InstanceNorm1d": (lambda: nn.InstanceNorm1d(3, affine=True, device=ON), (2, 3, 4)),
+    "LayerNorm": (lambda: nn.LayerNorm(3, device=ON), (4, 3)),
+    "GroupNorm": (lambda: nn.GroupNorm(1, 3, device=ON), (4, 3)),
+    "Conv1d": (lambda: nn.Conv1d(3, 2, 1, device=ON), (2, 3, 4)),
+    "MultiheadAttention": (
+        lambda: lambda y: nn.MultiheadAttention(4, 2, device=ON)(y, y, y), (3, 2, 4)
+    ),
+    "TransformerEncoderLayer": (
+        lambda: nn.TransformerEncoderLayer(4, 2, 8, device=ON), (3, 2, 4)
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DOUBLE)
+def test_an_input_of_another_dtype_than_the_weights(name: str) -> None:
+    make, shape = DOUBLE[name]
+    layer = make()
+    layer(x(*shape))  # of their own it is fine
+    with pytest.raises(dt.DTypeError, match=r"float64.*float32|float32.*float64"):
+        layer(x(*shape).astype(dt.float64))
+
+
+def test_integers_into_a_linear_layer() -> None:
+    with pytest.raises(dt.DTypeError, match=r"linear: input is int64, weight float32: .*astype"):
+        nn.Linear(2, 3, device=ON)(ints(1, 2))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_norms_of_halves_take_weights_of_float32(dtype: str) -> None:
+    y = x(4, 3).astype(dtype)
+    for layer in (nn.LayerNorm(3, device=ON), nn.BatchNorm1d(3, device=ON)):
+        assert layer(y).dtype.name == dtype
+    assert F.rms_norm(y, (3,), x(3)).dtype.name == dtype
+
+
+INDICES = {
+    "embedding": lambda at: F.embedding(at, dt.ones((3, 2), device=at.device)),
+    "embedding_bag": lambda at: F.embedding_bag(at[None], dt.ones((3, 2), device=at.device)),
+    "one_hot": lambda at: F.one_hot(at, 3),
+    "cross_entropy": lambda at: F.cross_entropy(dt.zeros((2, 3), device=at.device), at),
+    "nll_loss": lambda at: F.nll_loss(dt.zeros((2, 3), device=at.device), at),
+}
+
+
+@pytest.mark.parametrize("captured", [False, True])
+@pytest.mark.parametrize("index", [-1, 3])
+@pytest.mark.parametrize("name", INDICES)
+def test_indices_out_of_range_are_named(name: str, index: int, captured: bool) -> None:
+    f = dt.jit(INDICES[name]) if captured else INDICES[name]
+    dt.evaluate(f(ints(0, 2)))
+    with pytest.raises(dt.IndexOutOfRange, match=rf"{name}: {index} is out of range"):
+        dt.evaluate(f(ints(0, index)))
+
+
+@pytest.mark.parametrize("ignored", [-100, -1, 0, 7])
+def test_an_index_that_is_ignored_may_be_any(ignored: int) -> None:
+    scores = dt.asarray([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]], device=ON)
+    alone = F.cross_entropy(scores[:1], ints(2))
+    both = F.cross_entropy(scores, ints(2, ignored), ignore_index=ignored)
+    assert both.item() == alone.item()
+    with pytest.raises(dt.IndexOutOfRange, match="cross_entropy: -3 is out of range"):
+        F.cross_entropy(scores, ints(-3, ignored), ignore_index=ignored).item()
+
+
+def test_a_bad_index_leaves_rows_that_are_renormed_alone() -> None:
+    table = x(3, 2)
+    with pytest.raises(dt.IndexOutOfRange):
+        F.embedding(ints(0, -1), table, max_norm=0.5).tolist()
+    assert table.tolist() == [[1.0, 1.0]] * 3

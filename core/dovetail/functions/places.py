@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..arguments import LARGEST, choice, dimensions, integer, named, sequence
 from ..arguments import function as a_function
-from ..backend.faults import Asked
 from ..dtypes import bool_, int64
 from ..errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
-from ..layout import Shape
+from ..graph.expr import Expr, Spec, ask, node, spec
+from ..layout import Move, Shape
+from ..memory.callers import caller
 from ..ops import table as ops
+from ..recent import Recent
+from ..tensor.fields import expr_of
 from ..tensor.operands import ARRAYS, Array
 from ..tensor.tensor import Tensor, make, required, strided
-from ..tensor.verbs import apply, view
+from ..tensor.verbs import apply, pending_view, view
 from .creation import extents, ones, tril, triu, zeros
 from .datatypes import DeviceLike, cast
 from .forms import into
 from .from_values import asarray
-from .index_keys import checked, index_array
+from .index_keys import index_array
 from .indexing import _taken
 from .manipulation import unstack
 from .masks import nonzero
@@ -148,39 +152,70 @@ def _in_range(op: str, index: object, d: int, n: int, of: str, device: DeviceLik
     """Indices in 0..n-1: the host's are checked now, a tensor's when the work runs."""
     given = index_array(op, index)
     if isinstance(given, Tensor):
-        at = cast(strided(op, given), int64)
-        at = apply(ops.WHERE, (apply(ops.LESS, (at, 0)), at - n, at))  # no index from the end
-        return make(checked(Asked(op, d, n), at._expr))
+        return make(_counted(op, d, n, strided(op, given)._expr))
     low, high = (int(given.min()), int(given.max())) if given.size else (0, -1)
     if low < 0 or high >= n:
         raise IndexOutOfRange(f"{op}: {low if low < 0 else high} is out of range for {of}")
     return asarray(given.astype(np.int64), device=device)
 
 
-def read_at(op: str, x: Tensor, indices: Tensor, axis: int) -> Tensor:
+def read_at(op: str, x: Tensor, indices: Tensor, axis: int, *, from_end: bool = True) -> Tensor:
     """`dt.take` on behalf of a function of another name, which errors say.
 
-    Raises: IndexOutOfRange when the work runs; LayoutError, DTypeError.
+    `from_end`: False where negative indices are out of range.
+    Raises: IndexOutOfRange when the work runs; LayoutError, DTypeError, DeviceError.
     """
     index = index_array(op, strided(op, indices))
     assert isinstance(index, Tensor)
-    return _taken(op, strided(op, x), index, axis)
+    x = strided(op, x)
+    if from_end or index.device is not x.device:
+        return _taken(op, x, index, axis)
+    e, i = expr_of(x), expr_of(index)
+    key = e.spec, i.spec, axis
+    found = _READ.young.get(key) or _READ.find(key)
+    if found is None:
+        _READ[key] = found = _reading(e.spec, i.spec, axis)
+    attrs, s, move = found
+    at = _counted(op, axis, e.spec.shape[axis], i)
+    return make(node(ops.GATHER, (e, at if move is None else pending_view(at, move)), s, attrs))
 
 
-def in_range(op: str, indices: Tensor, size: int, counts: Tensor | None = None) -> Tensor:
+def _reading(of: Spec, at: Spec, axis: int) -> Reading:
+    """How elements at indices that are known are read."""
+    width, after = len(at.shape), len(of.shape) - axis - 1
+    shape = (*of.shape[:axis], *at.shape, *of.shape[axis + 1 :])
+    axes = (*range(axis), *(-1,) * width, *range(axis + 1, len(of.shape)))
+    move = ("reshape", (*at.shape, *(1,) * after)) if after else None
+    return (shape, axes, (axis,), None), spec(shape, of.dtype, of.device), move
+
+
+# A GATHER's attributes and spec, and how indices come beside later axes.
+Reading: TypeAlias = tuple[tuple[Any, ...], Spec, Move | None]
+_READ: Recent[tuple[Spec, Spec, int], Reading] = Recent(1024)
+
+
+def _counted(op: str, axis: int, size: int, at: Expr, ignored: int | None = None) -> Expr:
+    """Indices in 0..size-1, checked when the work runs; `ignored` becomes 0."""
+    s = spec(at.spec.shape, int64, at.spec.device)
+    made = node(ops.CHECKED_INDICES, (at,), s, (op, axis, size, ignored))
+    ask(made, caller())
+    return made
+
+
+def in_range(
+    op: str, indices: Tensor, size: int, counts: Tensor | None = None, ignored: int | None = None
+) -> Tensor:
     """The indices, int64, each in 0..size-1, which is checked when the work runs.
 
-    `op`: who asks, for the error. `counts`: a mask of those that count; others become 0. It is one
-    kernel: a row of `size` elements, all over the first index, is read there.
+    `op`: who asks, for the error. `counts`: a mask of those that count; others become 0, as an
+    index that is `ignored` does. Without `counts` it is one kernel.
     Raises: IndexOutOfRange when the work runs; LayoutError.
     """
-    at = cast(strided(op, indices), int64)
+    at = strided(op, indices)
     if not at.size:
-        return at
-    row = view(view(indices, ("reshape", (at.size,)))[:1], ("expand", (size,)))
+        return cast(at, int64)
     at = at if counts is None else apply(ops.WHERE, (counts, at, 0))
-    there = apply(ops.WHERE, (apply(ops.LESS, (at, 0)), at - size, at))  # no index from the end
-    return at + cast(_taken(op, row, there, 0), int64) * 0
+    return make(_counted(op, 0, size, at._expr, ignored))
 
 
 # --- open meshes ----------------------------------------------------------------------------------

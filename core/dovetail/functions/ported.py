@@ -156,7 +156,7 @@ def _converted(name: str, dtype: DType) -> Callable[[Tensor], Tensor]:
         return astype(x, dtype, copy=False)
 
     convert.__name__ = convert.__qualname__ = name
-    convert.__doc__ = f"""The same elements as {dtype.name}, or the tensor itself where they are that.
+    convert.__doc__ = f"""The same elements as {dtype.name}, or x itself where they are that.
 
     Dtypes: all, as for `dt.astype`.
     Raises: DTypeError where the device has no such dtype.

@@ -96,6 +96,9 @@ class Profile:
             line.nbytes += event["details"].get("bytes", 0)
         return sorted(found.values(), key=lambda line: -line.seconds)
 
+    def __str__(self) -> str:
+        return self.summary()
+
     def summary(self) -> str:
         """The lines as a table of text."""
         rows = [_cells(line, self.seconds) for line in self.lines()]

@@ -121,12 +121,20 @@ def _differs(site: KernelSite, k: Value) -> Value:
 def checked_indices(site: KernelSite) -> None:
     """Indices along an axis, counted from its start.
 
-    attrs: (the op that asks, the axis, its size).
+    attrs: (the op that asks, the axis, its size); or, where none is from the end, these and an
+    index that becomes 0 unchecked, or None.
     """
     at = [site.axis(-1, d) for d in range(site.rank(-1))]
-    given = site.read(0, *at)
-    i, fine = from_start(site, given, site.attrs)
-    site.check(fine, given, site.attrs)
+    given, asked = site.read(0, *at), site.attrs[:3]
+    if len(site.attrs) == 3:
+        i, fine = from_start(site, given, asked)
+    else:
+        n, ignored = site.number("n", asked[2]), site.attrs[3]
+        i = given
+        if ignored is not None:
+            i = where(eq(given, site.number("ignored", ignored)), 0, given)
+        fine = (const(0, int64) <= i) & (i < n)
+    site.check(fine, given, asked)
     site.store(where(fine, i, 0), *at)  # others may read there before anybody looks
 
 

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import dovetail as dt
 
-from .precision import floats, narrow, tensors, wide
+from .precision import floats, narrow, one_dtype, tensors, wide
 
 __all__ = [
     "celu", "elu", "gelu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu",
@@ -138,8 +138,8 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 
     Shapes: weight has one element, or one for each of input's second axis; the result's is the
     input's.
-    Dtypes: floats; the result has that to which both are promoted.
-    Raises: ShapeError for another number of weights; DTypeError for other than floats.
+    Dtypes: floats, the same for both.
+    Raises: ShapeError for another number of weights; DTypeError.
 
     >>> import dovetail as dt
     >>> x, w = dt.asarray([-1.0, 2.0], device="reference"), dt.asarray([0.5], device="reference")
@@ -147,6 +147,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     [-0.5, 2.0]
     """
     floats("prelu", input, weight)
+    one_dtype("prelu", input, weight=weight)
     if weight.size != 1:
         channels = input.shape[1] if input.ndim > 1 else 1
         if weight.ndim != 1 or weight.size != channels:

@@ -44,7 +44,7 @@ class _Classes:
                 f"({self.count},)"
             )
         counts = None if ignored is None else target != ignored
-        at = in_range(op, target, self.count, counts)
+        at = in_range(op, target, self.count, ignored=ignored)
         self.weight = _weights(x, at, weight, counts)  # of the class of each; 0 of what is ignored
         places = dt.arange(self.count, dtype=dt.int32, device=x.device)
         places = places.reshape((self.count, *(1,) * (x.ndim - axis - 1)))

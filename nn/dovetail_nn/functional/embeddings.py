@@ -35,7 +35,7 @@ class _Rows(dt.autograd.Function):
     def forward(ctx: Any, weight: Tensor, at: Tensor, op: str) -> Tensor:
         ctx.save_for_backward(at)
         ctx.shape = weight.shape
-        return read_at(op, weight, at, 0)
+        return read_at(op, weight, at, 0, from_end=False)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Any:
@@ -79,8 +79,8 @@ def _read(
 ) -> Tensor:
     """The rows, whose gradients count as they should."""
     if not (weight.requires_grad and dt.is_grad_enabled()):
-        return read_at(op, weight, at, 0)
-    found = _Rows.apply(weight, at, op) if sparse else read_at(op, weight, at, 0)
+        return read_at(op, weight, at, 0, from_end=False)
+    found = _Rows.apply(weight, at, op) if sparse else read_at(op, weight, at, 0, from_end=False)
     factor: Tensor | None = None
     if padding is not None:
         factor = (at != padding).astype(found.dtype)
@@ -105,7 +105,8 @@ def embedding(
     entries as rows are read, in the order in which they are, some perhaps several times.
     Shapes: input any, weight (rows, n); the result (*input.shape, n).
     Dtypes: input integers, weight floats.
-    Raises: ShapeError, DTypeError, ArgumentError; IndexOutOfRange when the work runs.
+    Raises: ShapeError, DTypeError, ArgumentError; IndexOutOfRange, also for negative numbers, when
+    the work runs.
 
     >>> import dovetail as dt
     >>> w = dt.asarray([[1.0, 2.0], [3.0, 4.0]], device="reference")
@@ -115,6 +116,7 @@ def embedding(
     _require("embedding", input, weight)
     padding = _padding("embedding", padding_idx, weight.shape[0])
     if max_norm is not None:
+        input = in_range("embedding", input, weight.shape[0])
         renormed(weight, input, max_norm, norm_type)
     return _read("embedding", input, weight, padding, scale_grad_by_freq, sparse)
 
@@ -134,7 +136,8 @@ def embedding_bag(
     `sparse`: as for `embedding`.
     Shapes: input (bags, n) or (n,), weight (rows, m), offsets (bags,); the result (bags, m).
     Dtypes: input and offsets integers, weight floats.
-    Raises: ShapeError, DTypeError, ArgumentError; IndexOutOfRange when the work runs.
+    Raises: ShapeError, DTypeError, ArgumentError; IndexOutOfRange, also for negative numbers, when
+    the work runs.
 
     >>> import dovetail as dt
     >>> w = dt.asarray([[1.0, 2.0], [3.0, 4.0]], device="reference")
@@ -147,6 +150,7 @@ def embedding_bag(
     _require_bags(op, input, offsets, mode, per_sample_weights)
     padding = _padding(op, padding_idx, weight.shape[0])
     if max_norm is not None:
+        input = in_range(op, input, weight.shape[0])
         renormed(weight, input, max_norm, norm_type)
     by_frequency = scale_grad_by_freq and mode != "max"
     found = _read(op, input, weight, padding, by_frequency, sparse)

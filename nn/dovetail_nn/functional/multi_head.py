@@ -9,7 +9,7 @@ import dovetail as dt
 
 from .attention import scaled_dot_product_attention
 from .dropouts import dropout
-from .precision import tensors
+from .precision import other_dtype, tensors
 
 __all__ = ["multi_head_attention_forward"]
 
@@ -44,7 +44,7 @@ def multi_head_attention_forward(
     Shapes: `query` (l, n, e), key (s, n, ...), value (s, n, ...), or all without n; attn_mask (l,
     s) or (n * heads, l, s), key_padding_mask (n, s); the result (l, n, e), and weights (n, l, s),
     or (n, heads, l, s) unless `average_attn_weights`.
-    Dtypes: floats, those of `dt.matmul`; masks of bool or floats.
+    Dtypes: floats, the same for all; masks of bool or floats.
     Raises: ShapeError, DTypeError, ArgumentError.
     Source: Vaswani et al., "Attention is all you need", 2017.
 
@@ -88,6 +88,7 @@ def multi_head_attention_forward(
     else:
         out, weights = scaled_dot_product_attention(q, k, v, mask, p, causal), None
     joined = dt.reshape(dt.moveaxis(out, 2, 0), (q.shape[2], q.shape[0], embed_dim_to_check))
+    _require_dtype("query", query, out_proj_weight=out_proj_weight, out_proj_bias=out_proj_bias)
     made = joined @ out_proj_weight.mT
     made = made if out_proj_bias is None else made + out_proj_bias
     if alone:
@@ -119,6 +120,7 @@ def _projected(
         )
     if own is None and given[0] is given[1] is given[2]:
         assert weight is not None
+        _require_dtype("query", given[0], in_proj_weight=weight, in_proj_bias=bias)
         made = given[0] @ weight.mT
         made = made if bias is None else made + bias
         return tuple(made[..., i * size : (i + 1) * size] for i in range(3))
@@ -131,9 +133,17 @@ def _projected(
                 f"{NAME}: {('query', 'key', 'value')[i]} of shape {x.shape} does not fit weights "
                 f"of shape {None if w is None else w.shape}"
             )
+        _require_dtype(("query", "key", "value")[i], x, weight=w, in_proj_bias=bias)
         made = x @ w.mT
         found.append(made if bias is None else made + bias[i * size : (i + 1) * size])
     return tuple(found)
+
+
+def _require_dtype(name: str, x: Tensor, **weights: Tensor | None) -> None:
+    """Raises: DTypeError where weights have another dtype than what they are multiplied with."""
+    for key, w in weights.items():
+        if w is not None and w.dtype is not x.dtype:
+            raise other_dtype(NAME, x, key, w, name)
 
 
 def _repeated(b: Tensor, x: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import dovetail as dt
 
-from .precision import floats, narrow, wide
+from .precision import floats, narrow, one_dtype_or_wide, wide
 
 __all__ = [
     "batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "rms_norm",
@@ -69,6 +69,7 @@ def layer_norm(
     """
     sizes = _normalized("layer_norm", input, normalized_shape)
     _affine("layer_norm", sizes, weight=weight, bias=bias)
+    one_dtype_or_wide("layer_norm", input, weight=weight, bias=bias)
     axes = tuple(range(-len(sizes), 0))
     return narrow(_scaled(_standard(wide(input), axes, eps), weight, bias), input)
 
@@ -113,6 +114,7 @@ def _require_channels(op: str, x: Tensor, **given: Tensor | None) -> None:
                 f"{op}: {name} has shape {v.shape}; an input of shape {x.shape} has {x.shape[1]} "
                 "channels"
             )
+    one_dtype_or_wide(op, x, **given)
 
 
 def _channel_means(x: Tensor, keepdims: bool) -> Tensor:

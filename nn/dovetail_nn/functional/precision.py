@@ -46,3 +46,26 @@ def floats(op: str, *given: Tensor) -> None:
             raise dt.DTypeError(
                 f"{op}: takes floats, not {x.dtype.name}{list(x.shape)}; see x.astype(dt.float32)"
             )
+
+
+def one_dtype(op: str, x: Tensor, **given: Tensor | None) -> None:
+    """Raises: DTypeError where weights have another dtype than the input."""
+    for name, w in given.items():
+        if w is not None and w.dtype is not x.dtype:
+            raise other_dtype(op, x, name, w)
+
+
+def one_dtype_or_wide(op: str, x: Tensor, **given: Tensor | None) -> None:
+    """The same, but weights of float32 are fine beside float16 and bfloat16."""
+    for name, w in given.items():
+        if w is None or w.dtype is x.dtype or (w.dtype is dt.float32 and is_short(x)):
+            continue
+        raise other_dtype(op, x, name, w)
+
+
+def other_dtype(op: str, x: Tensor, name: str, w: Tensor, what: str = "input") -> dt.DTypeError:
+    """The error of an input and a weight whose dtypes differ."""
+    return dt.DTypeError(
+        f"{op}: {what} is {x.dtype.name}, {name} {w.dtype.name}: use x.astype(dt.{w.dtype.name}), "
+        f"or model.to(dt.{x.dtype.name})"
+    )

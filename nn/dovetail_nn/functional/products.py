@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 import dovetail as dt
 
-from .precision import tensors
+from .precision import one_dtype, other_dtype, tensors
 
 __all__ = ["bilinear", "linear"]
 
@@ -17,7 +17,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`input @ weight.T + bias`.
 
     Shapes: input (..., in), weight (out, in) or (in,), bias (out,) or (); the result (..., out).
-    Dtypes: those of `dt.matmul`.
+    Dtypes: those of `dt.matmul`, the same for all.
     Raises: ShapeError, DTypeError.
 
     >>> import dovetail as dt
@@ -32,6 +32,8 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
             f"of shape {weight.shape} takes {_last(weight)}; the input is (..., in), the weight "
             "(out, in)"
         )
+    if weight.dtype is not (dtype := input.dtype):
+        raise other_dtype("linear", input, "weight", weight)
     found = input @ weight.T if weight.ndim == 2 else input @ weight
     if bias is None:
         return found
@@ -40,6 +42,8 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
             f"linear: a bias of shape {bias.shape} is beside a weight of shape {weight.shape}; it "
             f"is {weight.shape[:-1]}"
         )
+    if bias.dtype is not dtype:
+        raise other_dtype("linear", input, "bias", bias)
     return found + bias
 
 
@@ -52,7 +56,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
 
     Shapes: input1 (..., a), input2 (..., b), weight (out, a, b), bias (out,); the result
     (..., out).
-    Dtypes: those of `dt.matmul`.
+    Dtypes: those of `dt.matmul`, the same for all.
     Raises: ShapeError, DTypeError.
 
     >>> import dovetail as dt
@@ -68,6 +72,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
             f"bilinear: inputs of shapes {input1.shape} and {input2.shape} with a weight of shape "
             f"{weight.shape}; they are (..., a), (..., b) and (out, a, b)"
         )
+    one_dtype("bilinear", input1, input2=input2, weight=weight, bias=bias)
     out, a, b = weight.shape
     left = input1.reshape((-1, a)) @ weight.permute_dims((1, 0, 2)).reshape((a, out * b))
     found = (left.reshape((-1, out, b)) * input2.reshape((-1, 1, b))).sum(axis=-1)
