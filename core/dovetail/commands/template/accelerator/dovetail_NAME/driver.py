@@ -63,10 +63,10 @@ def _with_loop(source: str) -> str:
     head = re.search(r"^kernel void (\w+)\((.*)\)", source, re.M)
     assert head is not None
     name, typed = head[1], re.findall(r"(\w[\w ]*[ *])(\w+)(?:, |$)", head[2])
-    unpacked = [f"{t}{n} = *({t}*)arguments[{k}];" for k, (t, n) in enumerate(typed)]
+    unpacked = [f"  {t}{n} = *({t}*)arguments[{k}];" for k, (t, n) in enumerate(typed)]
     call = f"{name}({', '.join(['item', *(n for _, n in typed)])});"
-    loop = ["for (long long item = 0; item < items; ++item)", call]
-    run = [f"void run_{name}(long long items, void **arguments) {{", *unpacked, *loop, "}"]
+    loop = f"  for (long long item = 0; item < items; ++item) {call}"
+    run = [f"void run_{name}(long long items, void **arguments) {{", *unpacked, loop, "}"]
     hidden = f"static void {name}(const long long work_item, {head[2]})"
     return "\n".join([source.replace(head[0], hidden), *run, ""])
 
