@@ -37,7 +37,7 @@ class DriverError(Exception):
     """The driver, or work that was queued earlier, has failed."""
 
 
-# --- the compiler: of a C with one function per work item, `kernel void NAME(PARAMETERS)`
+# --- the compiler: of a C with one function per work item, `kernel void f(...)`
 
 
 def find_compiler() -> list[str] | None:
