@@ -227,6 +227,7 @@ complete de
 complete demo tr
 complete demo kernels --de
 complete test-layout sparse_coo --device refe
+complete new-backend --kind acc
 """
 
 
@@ -238,7 +239,7 @@ def test_bash_completes_commands_parts_options_and_devices(tmp_path: Path) -> No
         capture_output=True, text=True, check=False, cwd=tmp_path,
     )  # fmt: skip
     found = [line.split() for line in done.stdout.splitlines()]
-    wanted = [["demo", "devices"], ["train"], ["--device"], ["reference"]]
+    wanted = [["demo", "devices"], ["train"], ["--device"], ["reference"], ["accelerator"]]
     assert found == wanted, done.stdout + done.stderr
 
 

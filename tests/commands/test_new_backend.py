@@ -14,20 +14,23 @@ from typing import Any
 import pytest
 from dovetail import extend
 from dovetail.commands import cli
-from dovetail.commands.new_backend import TEMPLATE, check_name, files, main, new_backend
+from dovetail.commands.new_backend import KINDS, TEMPLATE, check_name, files, main, new_backend
 from dovetail.errors import ArgumentError
 from extend_names import NAMES as EXTEND
-from places import ROOT
+from places import ROOT, TESTS
 
 NAME = "toyc"
+NAMES = {"host": NAME, "accelerator": "toyq"}
 CORE = ROOT / "core"
-LIMIT = 200  # lines, of all files together
+LIMITS = {"host": 200, "accelerator": 600}  # lines, of all files together
+LATE = TESTS / "commands" / "children" / "late_accelerator.py"
+every_kind = pytest.mark.parametrize("kind", [*KINDS])
 
 
 def compiler() -> str | None:
     """The C compiler that the generated package would find, by its own rule."""
     found: dict[str, Any] = {}
-    source = (TEMPLATE / "dovetail_NAME" / "compile.py").read_text()
+    source = (TEMPLATE / "host" / "dovetail_NAME" / "compile.py").read_text()
     exec(compile(source, "compile.py", "exec"), found)
     return " ".join(found["find_compiler"]() or [])
 
@@ -39,12 +42,12 @@ needs_compiler = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder for sys.path with the generated package as pip would leave it."""
-    folder = tmp_path_factory.mktemp("site")
-    package = new_backend(NAME, tmp_path_factory.mktemp("source"))
+    """A folder for sys.path with the generated packages as pip would leave them."""
+    folder, source = (tmp_path_factory.mktemp(name) for name in ("site", "source"))
+    packages = [str(new_backend(name, source, kind)) for kind, name in NAMES.items()]
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-build-isolation"]
     command += ["--no-deps", "--no-index", "--disable-pip-version-check"]
-    command += ["--target", str(folder), str(package)]
+    command += ["--target", str(folder), *packages]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
@@ -63,26 +66,34 @@ def run(site: Path, *arguments: str, **environ: str) -> subprocess.CompletedProc
 # --- the text of the package
 
 
-def test_the_package_is_at_most_200_lines() -> None:
-    sizes = {str(path): len(text.splitlines()) for path, text in files(NAME)}
+@every_kind
+def test_the_package_is_short(kind: str) -> None:
+    name = NAMES[kind]
+    sizes = {str(path): len(text.splitlines()) for path, text in files(name, kind)}
+    modules = ["__init__", "compile", "device", "plugin", *(["driver"] if kind != "host" else [])]
     assert set(sizes) == {
-        "README.md", "pyproject.toml", "dovetail_toyc/__init__.py", "dovetail_toyc/compile.py",
-        "dovetail_toyc/device.py", "dovetail_toyc/plugin.py",
+        "README.md", "pyproject.toml", *(f"dovetail_{name}/{m}.py" for m in modules)
     }  # fmt: skip
-    assert 100 < sum(sizes.values()) <= LIMIT, sizes
+    assert 100 < sum(sizes.values()) <= LIMITS[kind], sizes
 
 
-def test_nothing_is_left_of_the_template(tmp_path: Path) -> None:
-    folder = new_backend(NAME, tmp_path / "deep" / "down")
+def test_the_default_kind_is_the_host() -> None:
+    assert [*files(NAME)] == [*files(NAME, "host")] and {*KINDS} == {*NAMES}
+
+
+@every_kind
+def test_nothing_is_left_of_the_template(kind: str, tmp_path: Path) -> None:
+    folder = new_backend(NAME, tmp_path / "deep" / "down", kind)
     written = {p.relative_to(folder) for p in folder.rglob("*") if p.is_file()}
-    assert written == {path for path, _ in files(NAME)} and folder.name == "dovetail-toyc"
+    assert written == {path for path, _ in files(NAME, kind)} and folder.name == "dovetail-toyc"
     for path in written:
         text = (folder / path).read_text()
         assert not re.search(r"\bNAME\b|_NAME", text) and max(map(len, text.splitlines())) <= 100
 
 
-def test_it_imports_only_what_is_public() -> None:
-    for path, text in files(NAME):
+@every_kind
+def test_it_imports_only_what_is_public(kind: str) -> None:
+    for path, text in files(NAME, kind):
         for node in ast.walk(ast.parse(text) if path.suffix == ".py" else ast.Module([], [])):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("dovetail"):
                 assert node.module in ("dovetail.extend", "dovetail")
@@ -90,21 +101,31 @@ def test_it_imports_only_what_is_public() -> None:
                 assert wanted <= (EXTEND if node.module != "dovetail" else {"extend"})
 
 
-def test_the_readme_names_parts_that_exist() -> None:
-    texts = dict(files(NAME))
+def test_only_the_driver_knows_how_the_device_is_simulated() -> None:
+    texts = {path.stem: text for path, text in files(NAME, "accelerator") if path.suffix == ".py"}
+    driver = texts.pop("driver")
+    for text in texts.values():
+        for name in re.findall(r"\bdriver\.(\w+)", text):
+            assert re.search(rf"^(class |def |){name}\b", driver, re.M) and name[0] != "_"
+        assert not re.search(r"import (ctypes|threading|queue)\b", text)
+
+
+@every_kind
+def test_the_readme_names_parts_that_exist(kind: str) -> None:
+    texts = dict(files(NAME, kind))
     code = "\n".join(text for path, text in texts.items() if path.suffix == ".py")
     names = re.findall(r"`(\w+)`", texts[Path("README.md")].partition("|--")[2])
     known = {*re.findall(r"\w+", code), *dir(extend.CStyle), *dir(extend.Backend), *EXTEND}
     assert len(names) > 15 and [n for n in names if n not in known] == []
 
 
-def test_a_wheel_of_dovetail_carries_the_template() -> None:
+def test_a_wheel_of_dovetail_carries_the_templates() -> None:
     settings = (CORE.parent / "pyproject.toml").read_text()
     match = re.search(r"^dovetail = (\[\"py.typed.*\])$", settings, re.M)
     assert match is not None
     carried = {p for pattern in json.loads(match[1]) for p in TEMPLATE.parent.parent.glob(pattern)}
     wanted = {p for p in TEMPLATE.rglob("*") if p.suffix in (".md", ".py", ".toml")}
-    assert len(wanted) == 6 and wanted <= carried
+    assert len(wanted) == 13 and wanted <= carried
 
 
 # --- names and places
@@ -147,6 +168,17 @@ def test_the_command_is_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert "lower-case letters" in capsys.readouterr().err
 
 
+def test_the_kind_is_an_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["toyq", "--kind", "accelerator", "--out", str(tmp_path)]) == 0
+    assert (tmp_path / "dovetail-toyq" / "dovetail_toyq" / "driver.py").exists()
+    capsys.readouterr()
+    for arguments in (["--help"], ["toyq", "--kind", "toaster"]):
+        with pytest.raises(SystemExit):
+            main(arguments)
+        said = "".join(capsys.readouterr())
+        assert all(word in said for word in ("--kind", *KINDS)), said
+
+
 # --- the backend
 
 
@@ -177,41 +209,53 @@ for found, expected in zip(work(sys.argv[1]), work("reference"), strict=True):
 
 
 @needs_compiler
-def test_a_program_gives_the_bits_of_the_reference(site: Path, tmp_path: Path) -> None:
-    cold = run(site, "-c", PROGRAM, NAME, DOVETAIL_CACHE_DIR=str(tmp_path))
+@every_kind
+def test_a_program_gives_the_bits_of_the_reference(kind: str, site: Path, tmp_path: Path) -> None:
+    cold = run(site, "-c", PROGRAM, NAMES[kind], DOVETAIL_CACHE_DIR=str(tmp_path))
     assert cold.returncode == 0, cold.stdout + cold.stderr
     assert len(cold.stdout.splitlines()) == 8
     kept = [p for p in tmp_path.glob("kernels/*/*") if p.is_file()]
     assert len(kept) >= 8, "binaries are kept on disk"
     for path in kept:
         assert path.read_bytes()[32:36] in (b"\x7fELF", b"\xcf\xfa\xed\xfe"), "shared objects"
-    warm = run(site, "-c", PROGRAM, NAME, DOVETAIL_CACHE_DIR=str(tmp_path), PATH="")
+    warm = run(site, "-c", PROGRAM, NAMES[kind], DOVETAIL_CACHE_DIR=str(tmp_path), PATH="")
     no_compiler = "there is no C compiler" in warm.stderr
     assert no_compiler and warm.returncode, "without a compiler the device is unavailable"
-    again = run(site, "-c", PROGRAM, NAME, DOVETAIL_CACHE_DIR=str(tmp_path))
+    again = run(site, "-c", PROGRAM, NAMES[kind], DOVETAIL_CACHE_DIR=str(tmp_path))
     assert again.stdout == cold.stdout and again.returncode == 0, again.stderr
 
 
-def test_without_a_compiler_it_says_what_to_do(site: Path) -> None:
-    code = f"import dovetail as dt; dt.zeros(3, device={NAME!r}).numpy()"
+@every_kind
+def test_without_a_compiler_it_says_what_to_do(kind: str, site: Path) -> None:
+    code = f"import dovetail as dt; dt.zeros(3, device={NAMES[kind]!r}).numpy()"
     done = run(site, "-c", code, CC="no-such-compiler")
     assert done.returncode == 1 and "UnavailableError" in done.stderr
     assert "CC is 'no-such-compiler'" in done.stderr and "install gcc or clang" in done.stderr
 
 
 @needs_compiler
-def test_a_compiler_that_refuses_shows_the_kernel_and_its_log(site: Path, tmp_path: Path) -> None:
-    code = f"import dovetail as dt; print((dt.zeros(3, device={NAME!r}) + 1).numpy())"
+@every_kind
+def test_a_compiler_that_refuses_shows_the_kernel_and_its_log(
+    kind: str, site: Path, tmp_path: Path
+) -> None:
+    code = f"import dovetail as dt; print((dt.zeros(3, device={NAMES[kind]!r}) + 1).numpy())"
     bad = f"{compiler()} -include no_such_header.h"
     done = run(site, "-c", code, CC=bad, DOVETAIL_CACHE_DIR=str(tmp_path))
     assert done.returncode == 1 and "CompileError" in done.stderr
     assert "no_such_header.h" in done.stderr and "void kernel_" in done.stderr
 
 
-def conformance(site: Path, report: Path, *options: str) -> dict[str, Any]:
+@needs_compiler
+def test_an_accelerator_works_late_and_in_order(site: Path, tmp_path: Path) -> None:
+    late = {"DOVETAIL_TOYQ_LATE_US": "5000", "DOVETAIL_CACHE_DIR": str(tmp_path)}
+    done = run(site, "-W", "ignore::DeprecationWarning", str(LATE), **late)
+    assert done.returncode == 0 and done.stdout == "in order\n", done.stdout + done.stderr
+
+
+def conformance(name: str, site: Path, report: Path, *options: str) -> dict[str, Any]:
     """The certificate of a run of the kit."""
     done = run(
-        site, "-m", "dovetail.commands.cli", "test-backend", NAME, "--report", str(report), *options
+        site, "-m", "dovetail.commands.cli", "test-backend", name, "--report", str(report), *options
     )
     assert report.exists(), done.stdout + done.stderr
     certificate: dict[str, Any] = json.loads(report.read_text())
@@ -220,9 +264,10 @@ def conformance(site: Path, report: Path, *options: str) -> dict[str, Any]:
 
 
 @needs_compiler
-def test_a_sample_of_the_kit_passes(site: Path, tmp_path: Path) -> None:
-    certificate = conformance(site, tmp_path / "report.json", "--sample", "9999")
-    assert certificate["device"]["type"] == NAME and certificate["sample"] == 9999
+@every_kind
+def test_a_sample_of_the_kit_passes(kind: str, site: Path, tmp_path: Path) -> None:
+    certificate = conformance(NAMES[kind], site, tmp_path / "report.json", "--sample", "9999")
+    assert certificate["device"]["type"] == NAMES[kind] and certificate["sample"] == 9999
     assert certificate["cases"] > 60 and certificate["comparisons"] > 500
 
 
@@ -230,5 +275,14 @@ def test_a_sample_of_the_kit_passes(site: Path, tmp_path: Path) -> None:
 @pytest.mark.exhaustive
 @pytest.mark.timeout(1500)
 def test_the_whole_kit_passes(site: Path, tmp_path: Path) -> None:
-    certificate = conformance(site, tmp_path / "report.json", "-n", "2")
+    certificate = conformance(NAME, site, tmp_path / "report.json", "-n", "2")
     assert certificate["cases"] > 4000 and certificate["whole"]
+
+
+@needs_compiler
+@pytest.mark.exhaustive
+@pytest.mark.timeout(1500)
+def test_more_of_the_kit_passes_on_an_accelerator(site: Path, tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    certificate = conformance(NAMES["accelerator"], site, report, "--sample", "40", "-n", "2")
+    assert certificate["cases"] > 200 and certificate["sample"] == 40

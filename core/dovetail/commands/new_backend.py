@@ -1,7 +1,7 @@
 """`dovetail new-backend NAME`: writes the package of a new backend, which works as it stands.
 
-The package is `template/`, with NAME replaced in texts and in names of files: kernels in C, by the
-system's compiler. Its author then replaces one part after the other.
+The package is a folder of `template/`, with NAME replaced in texts and in names of files; kernels
+are C, for the system's compiler. Its author then replaces one part after the other.
 """
 
 from __future__ import annotations
@@ -18,6 +18,11 @@ from ..plugins.origin import obtain
 from ..plugins.registry import registry
 
 TEMPLATE = Path(__file__).parent / "template"
+HOST = "host"
+KINDS = {  # a folder of the template each
+    HOST: "its memory is the host's, and a launch is a call",
+    "accelerator": "memory of its own, and queues that work later",
+}
 NAME = "NAME"  # what stands for the device type in the template
 SUFFIXES = (".md", ".py", ".toml")
 
@@ -27,7 +32,7 @@ def main(arguments: Sequence[str]) -> int:
     options = parser()
     asked = options.parse_args(arguments)
     try:
-        folder = new_backend(asked.name, asked.into)
+        folder = new_backend(asked.name, asked.into, asked.kind)
     except (ArgumentError, OSError) as error:
         return options.refusal(one_line(error))
     print(
@@ -47,29 +52,32 @@ def parser() -> Parser:
         "-o", "--out", "--into", metavar="DIR", dest="into", type=Path, default=Path(),
         help="where to write",
     )  # fmt: skip
+    kinds = "; ".join(f"{kind}: {what}" for kind, what in KINDS.items())
+    made.add_argument("--kind", choices=[*KINDS], default=HOST, help=f"{kinds} (default: {HOST})")
     return made
 
 
-def new_backend(name: str, into: Path) -> Path:
-    """The folder of the new package, under `into`.
+def new_backend(name: str, into: Path, kind: str = HOST) -> Path:
+    """The folder of the new package, under `into`. `kind`: one of KINDS.
 
     Raises: ArgumentError for a name that cannot be used, FileExistsError if the folder is there.
     """
     check_name(name)
     folder = into / f"dovetail-{name}"
     folder.mkdir(parents=True)
-    for relative, text in files(name):
+    for relative, text in files(name, kind):
         path = folder / relative
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
     return folder
 
 
-def files(name: str) -> Iterator[tuple[Path, str]]:
+def files(name: str, kind: str = HOST) -> Iterator[tuple[Path, str]]:
     """The files of the package for a device type: path in the package, and text."""
-    for path in sorted(TEMPLATE.rglob("*")):
+    folder = TEMPLATE / kind
+    for path in sorted(folder.rglob("*")):
         if path.suffix in SUFFIXES:
-            relative = str(path.relative_to(TEMPLATE)).replace(NAME, name)
+            relative = str(path.relative_to(folder)).replace(NAME, name)
             yield Path(relative), path.read_text(encoding="utf-8").replace(NAME, name)
 
 

@@ -1,0 +1,61 @@
+"""kernel -> C with work items -> a binary of the driver's -> a module."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from dovetail.extend import Buffer, CompileError, CStyle, Kernel, Program
+
+from . import driver
+
+
+class ItemStyle(CStyle):
+    """C in which a kernel is what one work item does, whose number is `work_item`.
+
+    No kernel sees an address: a buffer is passed as its memory and a byte offset.
+    """
+
+    reserved: ClassVar[frozenset[str]] = CStyle.reserved | {
+        "arguments", "items", "kernel", "work_item",
+    }  # fmt: skip
+
+    def function(self, name: str, parameters: Sequence[str], lanes: bool) -> str:
+        return f"kernel {super().function(name, parameters, lanes)}"
+
+    def parameter(self, buffer: Buffer, name: str) -> list[str]:
+        return [f"void *{name}_memory", f"int64_t {name}_offset"]
+
+    def prologue(self, buffer: Buffer, name: str) -> list[str]:
+        pointer = self.pointer(buffer)
+        return [f"{pointer}{name} = ({pointer})((char *){name}_memory + {name}_offset);"]
+
+    def points(self, extents: Sequence[str], lanes: bool) -> list[str]:
+        """All axes in one number, the last axis fastest. Those behind the last point do nothing."""
+        lines, inner = [], ""
+        for d, n in reversed([*enumerate(extents)]):
+            mine = f"work_item{inner} % {n}" if d else f"work_item{inner}"
+            lines.append(f"const int64_t i{d} = {mine};")
+            inner += f" / {n}"
+        beyond = f"i0 >= {extents[0]}" if extents else "work_item >= 1"
+        return [*lines, f"if ({beyond}) return;"]
+
+
+STYLE = ItemStyle()
+
+
+class ItemProgram(Program):
+    """A loaded kernel. Raises: OSError or AttributeError for any other binary."""
+
+    def __init__(self, kernel: Kernel, source: str, binary: bytes) -> None:
+        self.kernel, self.source, self.binary = kernel, source, binary
+        self.module = driver.Module(binary, STYLE.entry(kernel))
+
+
+def compile_kernel(command: Sequence[str], kernel: Kernel) -> ItemProgram:
+    """The program for `kernel`. Raises: CompileError with the kernel and the compiler's log."""
+    source = STYLE.render(kernel)
+    try:
+        return ItemProgram(kernel, source, driver.build(command, source))
+    except driver.DriverError as error:
+        raise CompileError(f"{error}\n{kernel}\n\n{source}") from error

@@ -1,0 +1,143 @@
+"""The opened device: what dovetail asks for, by calls of the driver."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+from dovetail.extend import (
+    BindingBackend,
+    DeviceError,
+    DeviceInfo,
+    Handles,
+    Kernel,
+    Launch,
+    Process,
+    Scalar,
+    scalar_argument,
+)
+
+from . import driver
+from .compile import STYLE, ItemProgram, compile_kernel
+
+Queue = driver.Queue
+
+
+class ItemBackend(BindingBackend):
+    """A device with memory and queues of its own. A stream is a queue; None is `self.queue`."""
+
+    asynchronous = True  # `launch` and copies in return before the work is done
+
+    def __init__(self, info: DeviceInfo, command: Sequence[str], late: float) -> None:
+        self.info, self.command = info, command
+        self._context = driver.Context(late)
+        self._process = Process(f"{info.type}:{info.index}", "its driver")
+        self.queue = self._context.queue()
+
+    @contextmanager
+    def _driver(self) -> Iterator[driver.Context]:
+        """The driver, for calls whose errors become dovetail's.
+
+        Those of queued work are among them: they come where something waits, and go to whoever
+        looks at a result.
+        """
+        self._process.check()  # the queues' threads are not there in a child of fork()
+        try:
+            yield self._context
+        except driver.DriverError as error:
+            mend = "its results are not to be trusted: compute them again"
+            raise DeviceError(f"{self.info.type}:{self.info.index}: {error}; {mend}") from error
+
+    # --- memory
+
+    def allocate(self, nbytes: int) -> int:
+        with self._driver() as device:
+            return device.malloc(nbytes)
+
+    def free(self, handle: int, nbytes: int) -> None:
+        if self._process.alive:
+            self._context.free(handle)
+
+    # In the queue, too: work that is before it may still read what is overwritten.
+    def queue_copy_in(
+        self, handle: int, offset: int, source: memoryview, stream: Queue | None = None
+    ) -> None:
+        with self._driver():
+            (stream or self.queue).write(handle, offset, source)
+
+    def queue_copy_out(
+        self, target: memoryview, handle: int, offset: int, stream: Queue | None = None
+    ) -> None:
+        with self._driver():
+            (stream or self.queue).read(target, handle, offset)
+
+    def copy_in(
+        self, handle: int, offset: int, source: memoryview, stream: Queue | None = None
+    ) -> None:
+        kept = memoryview(bytes(source))  # the caller's may change before the queue comes to it
+        self.queue_copy_in(handle, offset, kept, stream)
+
+    def copy_out(
+        self, target: memoryview, handle: int, offset: int, stream: Queue | None = None
+    ) -> None:
+        self.queue_copy_out(target, handle, offset, stream)
+        self.synchronize(stream or self.queue)
+
+    # --- kernels
+
+    def compile(self, kernel: Kernel) -> ItemProgram:
+        with self._driver():
+            return compile_kernel(self.command, kernel)
+
+    def load(self, kernel: Kernel, binary: bytes) -> ItemProgram:
+        with self._driver():
+            return ItemProgram(kernel, STYLE.render(kernel), binary)
+
+    def bound(self, program: ItemProgram, ints: Sequence[int], grid: Sequence[int]) -> Launch:
+        """A launch whose sizes are packed; a launch itself is `bind`, and then this."""
+        groups = -(-math.prod(grid) // driver.GROUP)
+        sizes = [np.int64(n).tobytes() for n in ints]
+        holders = [scalar_argument(dtype) for _, dtype in program.kernel.scalars]
+
+        def launch(buffers: Handles, scalars: Sequence[Scalar], stream: Queue | None) -> None:
+            places = [np.int64(b).tobytes() if k % 2 else b for k, b in enumerate(buffers)]
+            numbers = [hold(x).tobytes() for hold, x in zip(holders, scalars, strict=True)]
+            with self._driver():
+                (stream or self.queue).launch(program.module, groups, [*places, *sizes, *numbers])
+
+        return launch
+
+    # --- streams and events
+
+    def create_stream(self) -> Queue:
+        with self._driver() as device:
+            return device.queue()
+
+    def synchronize(self, stream: Queue | None = None) -> None:
+        with self._driver() as device:
+            (stream or device).synchronize()  # None: all queues
+
+    def record_event(self, stream: Queue | None) -> driver.Event:
+        with self._driver():
+            return (stream or self.queue).record()
+
+    def event_done(self, event: driver.Event) -> bool:
+        with self._driver():
+            return event.passed()
+
+    def wait_event(self, stream: Queue | None, event: driver.Event) -> None:
+        with self._driver() as device:
+            if stream is not None:
+                stream.wait(event)
+            else:  # the host waits, not the default queue
+                event.wait()
+                device.check()
+
+    def elapsed_ms(self, start: driver.Event, end: driver.Event) -> float:
+        return end.ms_since(start)
+
+    def close(self) -> None:
+        if self._process.alive:
+            self._context.close()

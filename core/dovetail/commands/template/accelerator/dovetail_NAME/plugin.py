@@ -1,0 +1,45 @@
+"""Device type "NAME": the hooks through which dovetail finds, probes and opens it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from dovetail import extend
+from dovetail.extend import Backend, BackendInfo, DeviceInfo, Unavailable, hookimpl, source_digest
+
+from . import __version__, driver
+from .device import ItemBackend
+
+
+@hookimpl
+def dovetail_backend_info() -> BackendInfo:
+    """What this plugin is."""
+    return BackendInfo("NAME", __version__, (1, 0), "an accelerator, simulated")
+
+
+@hookimpl
+def dovetail_probe(config: Mapping[str, str]) -> list[DeviceInfo] | Unavailable:
+    """The one device: simulated, if there is a C compiler for its kernels."""
+    command = driver.find_compiler()
+    if command is None:
+        reason = f"there is no C compiler: CC is {os.environ.get('CC')!r}, PATH has none either"
+        return Unavailable(reason, "install gcc or clang, or set CC to the command of a C compiler")
+    asked = subprocess.run([*command, "--version"], capture_output=True, text=True)
+    version = asked.stdout.partition("\n")[0]
+    made_by = [source_digest(Path(str(f)).parent) for f in (__file__, extend.__file__)]
+    parts = (*command, version, platform.machine(), *made_by)  # all that a binary depends on
+    details = {"compiler": " ".join(command), "version": version}
+    name, memory = "simulated accelerator", driver.MEMORY
+    fingerprint = " ".join(parts)
+    return [DeviceInfo("NAME", 0, name, fingerprint, total_memory=memory, details=details)]
+
+
+@hookimpl
+def dovetail_open(info: DeviceInfo, config: Mapping[str, str]) -> Backend:
+    """The opened device."""
+    late = float(config.get("late_us", "100")) * 1e-6
+    return ItemBackend(info, info.details["compiler"].split(), late)

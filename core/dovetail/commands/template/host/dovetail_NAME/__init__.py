@@ -1,0 +1,3 @@
+"""dovetail on NAME."""
+
+__version__ = "0.1.0"
