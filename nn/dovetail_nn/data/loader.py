@@ -15,6 +15,7 @@ from typing import Any
 
 import dovetail as dt
 
+from ..respelled import Explained
 from .collate import default_collate, on_device
 from .datasets import Generator, IterableDataset
 from .samplers import BatchSampler, RandomSampler, Sampler, SequentialSampler
@@ -37,7 +38,7 @@ class _FromWorker(Exception):
         super().__init__(f"\n\n{text}")
 
 
-class DataLoader:
+class DataLoader(Explained):
     """Iterates over batches of a data set: `for x, y in loader`.
 
     `batch_size`: items of a batch; None gives items as they are. `shuffle`: in an order of chance.
@@ -46,7 +47,8 @@ class DataLoader:
     number. `collate_fn`: what makes a batch of a list of items. `drop_last`: leaves a last, shorter
     one out. `device`: where tensors of batches are to be; the next batch goes there while this one
     is worked on. `pin_memory`: tensors in page-locked memory, where a device locks pages; elsewhere
-    it warns, and they are as they are. `timeout`: seconds that a batch may take. `worker_init_fn(id)` is called first in each worker. `generator`: of random numbers.
+    it warns, and they are as they are. `timeout`: seconds that a batch may take.
+    `worker_init_fn(id)` is called first in each worker. `generator`: of random numbers.
     `persistent_workers`: they stay for the next epoch. `in_order`: whether batches of workers come
     in order, or as they are made.
 

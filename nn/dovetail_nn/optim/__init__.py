@@ -22,4 +22,6 @@ __all__ += rprop.__all__
 __all__ += sgd.__all__
 
 if not TYPE_CHECKING:
+    # Optax's names: of who calls them, `refused` says that they are classes here
+    del adagrad, adam, averaged, lbfgs, optimizer, rprop, sgd
     __getattr__ = refused("optim")
