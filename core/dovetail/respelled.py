@@ -55,7 +55,8 @@ OF_ONE = {  # function, theirs: ours
 }  # fmt: skip
 _ANY = object()
 NOTHING: dict[str, tuple[object, ...]] = {  # what these are where they change nothing
-    "order": ("C", "K", "A", None), "subok": (_ANY,), "like": (None,), "casting": ("same_kind",),
+    "order": ("C", "K", "A", None), "precision": (None,), "preferred_element_type": (None,),
+    "subok": (_ANY,), "like": (None,), "casting": ("same_kind",),
     "out": (None,), "dtype": (None,), "where": (True, None), "initial": (None,),
     "layout": (None,), "memory_format": (None,), "pin_memory": (False,), "non_blocking": (_ANY,),
     "generator": (None,), "kind": (_ANY,), "stable": (_ANY,), "sorted": (True,), "force": (_ANY,),
@@ -76,6 +77,8 @@ INSTEAD = {
     "key": "dt.random.default_rng(seed) has these functions as methods",
     "out": "write z[...] = the result",
     "as_tuple": "dt.argwhere gives the places as one tensor",
+    "precision": "products of float32 are computed in float32",
+    "preferred_element_type": "cast with x.astype(dtype)",
     "device": "move the result with x.to(device)",
     "requires_grad": "write x.requires_grad_()",
     "sorted": "values come sorted",
@@ -92,15 +95,17 @@ INSTEAD_OF_ONE = {  # the same, of one function
     ("jit", "mode"): "there is one way of compiling",
     ("take", "mode"): "dt.clip(i, 0, n - 1) clips indices, and i % n wraps them around",
     ("choose", "mode"): "dt.clip(i, 0, n - 1) clips indices, and i % n wraps them around",
+    ("load", "weights_only"): "there are numbers in files; see pickle.load for objects",
     ("load", "map_location"): "device= says where the tensors go",
     ("load", "mmap_mode"): "what lies in a .safetensors file is mapped anyway",
     ("load", "allow_pickle"): "there are numbers in files; see pickle.load for objects",
 }
 NOTHING_OF_ONE: dict[tuple[str, str], tuple[object, ...]] = {
-    ("take", "mode"): ("raise",), ("choose", "mode"): ("raise",),
+    ("load", "weights_only"): (True,), ("take", "mode"): ("raise",), ("choose", "mode"): ("raise",),
     ("load", "mmap_mode"): (None,), ("load", "allow_pickle"): (False,),
     ("load", "map_location"): (None,),
 }  # fmt: skip
+WHOLLY = {"save": "the tensors are one dict: dt.save(file, {'x': x})"}  # whatever the name is
 # With dim= PyTorch's give two results, or divide by n - 1: who writes it expects that.
 PAIRS = {
     "max": "argmax", "min": "argmin", "sort": "argsort", "median": "quantile",
@@ -212,6 +217,8 @@ def _ours(
 ) -> tuple[str, Any] | None:
     """Our parameter and its value; None for what changes nothing. Raises: ArgumentTypeError."""
     name, mine = function.__name__, parameters(function)
+    if name in WHOLLY:
+        raise ArgumentTypeError(f"{name}: has no parameter {theirs}; {WHOLLY[name]}")
     if (name, theirs) in OF_ONE:
         return OF_ONE[name, theirs], value
     for ours in OURS.get(theirs, "").split():

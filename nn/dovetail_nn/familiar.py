@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import reduce
+from types import ModuleType
 from typing import NoReturn
 
 import dovetail as dt
@@ -117,12 +118,6 @@ INSTEAD: dict[str, dict[str, str]] = {
         "Lamb": "dt.optim.AdamW; a rule of your own is a subclass of dt.optim.Optimizer",
         "swa_utils": "a mean of weights: with dt.no_grad(): mean += (w - mean) / n",
         "adamw": "dt.optim.AdamW(net.parameters())",
-        "adam": "dt.optim.Adam(net.parameters(), lr=0.001)",
-        "sgd": "dt.optim.SGD(net.parameters(), lr=0.1)",
-        "adagrad": "dt.optim.Adagrad(net.parameters())",
-        "lbfgs": "dt.optim.LBFGS(net.parameters())",
-        "rprop": "dt.optim.Rprop(net.parameters())",
-        "optimizer": "dt.optim.Optimizer",
         "rmsprop": "dt.optim.RMSprop(net.parameters())",
         "GradientTransformation": "a subclass of dt.optim.Optimizer",
         "apply_updates": "optimizer.step()",
@@ -285,6 +280,18 @@ def refused(package: str) -> Callable[[str], NoReturn]:
         )
 
     return refuse
+
+
+class Uncalled(ModuleType):
+    """A module of optimisers, whose name others have for a function."""
+
+    def __call__(self, *args: object, **options: object) -> NoReturn:
+        """Nothing. Raises: ArgumentTypeError, which says what to write."""
+        name = self.__name__.rpartition(".")[2]
+        names = [n for n in self.__all__ if n.casefold() == name]
+        raise dt.ArgumentTypeError(
+            f"optim.{name}: it is a module; write dt.optim.{names[0]}(net.parameters(), lr=...)"
+        )
 
 
 def absent(known: Mapping[str, str]) -> Callable[[object, str], NoReturn]:

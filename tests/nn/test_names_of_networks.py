@@ -150,8 +150,10 @@ def test_what_is_said_of_parameters_is_there() -> None:
 
 
 def test_a_name_of_a_module_of_ours_that_is_called() -> None:
-    for name in ("adam", "sgd", "adagrad"):
-        with pytest.raises(AttributeError, match=r"here it is dt\.optim"):
-            getattr(dt.optim, name)
+    for name in ("adam", "sgd", "adagrad", "lbfgs", "rprop"):
+        found: Any = getattr(dt.optim, name)
+        with pytest.raises(dt.ArgumentTypeError, match=f"(?i)write dt.optim.{name}") as said:
+            found(0.1)
+        assert hasattr(dt.optim, re.findall(r"dt\.optim\.(\w+)", str(said.value))[0])
     with pytest.raises(AttributeError, match="xavier_uniform_"):
         _ = dt.nn.init.glorot_uniform_

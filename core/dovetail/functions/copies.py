@@ -61,7 +61,7 @@ def copy(x: Tensor = UNGIVEN, /, **theirs: object) -> Tensor:
     return apply(ops.COPY, (required("copy", x),))
 
 
-def contiguous(x: Tensor, /) -> Tensor:
+def contiguous(x: Tensor, /, **theirs: object) -> Tensor:
     """`x` itself where its elements lie densely in row-major order, else a copy that does so.
 
     Shapes: any.
@@ -73,6 +73,8 @@ def contiguous(x: Tensor, /) -> Tensor:
     >>> dt.contiguous(x) is x, dt.contiguous(x.T).stride()
     (True, (2, 1))
     """
+    if theirs:
+        return retold(contiguous, locals())
     return x if required("contiguous", x).is_contiguous() else copy(x)
 
 

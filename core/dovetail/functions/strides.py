@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ..arguments import choice, integer, integers
 from ..errors import ShapeError
 from ..layout import Shape
+from ..respelled import retold
 from ..tensor.tensor import Tensor, required, strided
 from .creation import extents
 
@@ -61,7 +62,7 @@ def strides_from_shape(shape: int | Sequence[int], order: str = "C") -> Shape:
     return tuple(steps if kind == "F" else reversed(steps))
 
 
-def is_contiguous(x: Tensor, /) -> bool:
+def is_contiguous(x: Tensor, /, **theirs: object) -> bool:
     """Whether the elements lie densely in row-major order; the method `x.is_contiguous()`.
 
     Shapes: any.
@@ -73,6 +74,8 @@ def is_contiguous(x: Tensor, /) -> bool:
     >>> dt.is_contiguous(x), dt.is_contiguous(x.T)
     (True, False)
     """
+    if theirs:
+        return retold(is_contiguous, locals())
     return strided("is_contiguous", x).is_contiguous()
 
 
