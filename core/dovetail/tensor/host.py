@@ -219,16 +219,19 @@ def shown(x: Tensor) -> np.ndarray:
     return host_array(x, dtype)
 
 
-def item(x: Tensor) -> Number:
+def item(x: Tensor, index: int | tuple[int, ...] | None = None) -> Number:
     """The value of a tensor of one element, as a Python number.
 
-    A pending value is computed.
+    A pending value is computed. `index`: of one element of several: where it is, or which one it is
+    of all of them, row by row.
     Raises: ShapeError for more or no elements; IndexOutOfRange where it comes of a bad index.
 
     >>> import dovetail as dt
     >>> dt.asarray([[7]], device="reference").item()
     7
     """
+    if index is not None:
+        return item(x[index] if isinstance(index, tuple) else x.reshape(-1)[index])
     e = expr_of(x if is_strided(x) else strided("item", x))
     s = e.spec
     if s.size != 1:
