@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from ..arguments import choice, integer, integers
 from ..errors import ShapeError
 from ..layout import Shape
-from ..respelled import retold
 from ..tensor.tensor import Tensor, required, strided
 from .creation import extents
 
@@ -62,21 +61,20 @@ def strides_from_shape(shape: int | Sequence[int], order: str = "C") -> Shape:
     return tuple(steps if kind == "F" else reversed(steps))
 
 
-def is_contiguous(x: Tensor, /, **theirs: object) -> bool:
+def is_contiguous(x: Tensor, /, memory_format: None = None) -> bool:
     """Whether the elements lie densely in row-major order; the method `x.is_contiguous()`.
 
     Shapes: any.
     Dtypes: all.
-    Raises: DTypeError for what is no tensor, LayoutError for one that is not strided.
+    Raises: DTypeError for what is no tensor, LayoutError for one that is not strided,
+    ArgumentTypeError for another `memory_format` than None.
 
     >>> import dovetail as dt
     >>> x = dt.zeros((2, 3), device="reference")
     >>> dt.is_contiguous(x), dt.is_contiguous(x.T)
     (True, False)
     """
-    if theirs:
-        return retold(is_contiguous, locals())
-    return strided("is_contiguous", x).is_contiguous()
+    return strided("is_contiguous", x).is_contiguous(memory_format)
 
 
 def is_floating_point(x: Tensor, /) -> bool:

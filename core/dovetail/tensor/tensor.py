@@ -251,7 +251,7 @@ class Tensor(Attached):
         e = strided("storage_offset", self)._expr
         return 0 if e.op is not None else e.offset
 
-    def is_contiguous(self, *, memory_format: None = None) -> bool:
+    def is_contiguous(self, memory_format: None = None) -> bool:
         """Whether the elements lie densely in row-major order, which is the one format.
 
         Raises: ArgumentTypeError for another `memory_format` than None.
