@@ -37,6 +37,7 @@ OFFERS: dict[str, str] = {
     "autograd": "enable_grad grad inference_mode is_grad_enabled is_inference_mode_enabled no_grad "
     "set_grad_enabled",
     "autograd.nans": "",
+    "backend.naming": "",
     "backend.streams": "",
     "backend.threads": "",
     "device": "",
@@ -214,6 +215,7 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
         "Devices, streams and layouts",
         {
             "device": "",
+            "backend.naming": "",
             "plugins.registry": "plugins",
             "backend.streams": "",
             "backend.threads": "",

@@ -44,9 +44,10 @@ from .autograd import (
     enable_grad, grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad,
     set_grad_enabled,
 )
+from .backend.naming import device
 from .backend.streams import Event, Stream, current_stream, default_stream, stream, synchronize
 from .backend.threads import get_num_threads, set_num_threads
-from .device import Device, default_device, device, set_default_device
+from .device import Device, default_device, set_default_device
 from .dtypes import (
     DType, bfloat16, bool_ as bool, complex64, complex128, float16, float32, float64, int8, int16,
     int32, int64, uint8, uint16, uint32, uint64,
@@ -82,7 +83,7 @@ from .functions.indexing import searchsorted, take, take_along_axis
 from .functions.interop import (
     array_namespace_info as __array_namespace_info__, from_blob, from_dlpack,
 )
-from .functions.linalg import matmul, matrix_transpose, outer, reproducible, tensordot, vecdot
+from .functions.linalg import matrix_transpose, outer, reproducible, tensordot, vecdot
 from .functions.manipulation import as_strided, broadcast_arrays, broadcast_shapes, flatten, ravel
 from .functions.masks import argwhere, nonzero
 from .functions.sets import isin, unique_all, unique_counts, unique_inverse, unique_values
@@ -99,8 +100,8 @@ from .tensor.tensor import Tensor
 if typing.TYPE_CHECKING:  # without the names that others have for parameters
     from .functions.shown import (
         all, any, argmax, argmin, asarray, broadcast_to, concat, copy, count_nonzero, diagonal,
-        empty, empty_like, expand_dims, flip, full, full_like, max, mean, min, moveaxis, ones,
-        ones_like, permute_dims, pow, prod, reshape, split, squeeze, sum, swapaxes, transpose,
+        empty, empty_like, expand_dims, flip, full, full_like, matmul, max, mean, min, moveaxis,
+        ones, ones_like, permute_dims, pow, prod, reshape, split, squeeze, sum, swapaxes, transpose,
         unstack, where, zeros, zeros_like,
     )
 else:
@@ -110,6 +111,7 @@ else:
     )
     from .functions.elementwise import pow, where
     from .functions.from_values import asarray
+    from .functions.linalg import matmul
     from .functions.manipulation import (
         broadcast_to, diagonal, expand_dims, flip, moveaxis, permute_dims, reshape, split, squeeze,
         swapaxes, transpose, unstack,

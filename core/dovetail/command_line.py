@@ -17,6 +17,8 @@ from .errors import DovetailError
 
 WRONG = 2  # the exit status of a command that was asked for what it cannot do
 _MEND = "To mend it: "  # how errors of plugins begin their last line
+# What Matplotlib writes with what is installed along with it. It is not asked: that is an import.
+PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".svg", ".pdf", ".eps", ".ps")
 
 
 class Parser(argparse.ArgumentParser):
@@ -26,6 +28,7 @@ class Parser(argparse.ArgumentParser):
         options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
         super().__init__(*args, **options)
         self._outputs: list[argparse.Action] = []
+        self._pictures: list[argparse.Action] = []
         self._devices: list[argparse.Action] = []
 
     def error(self, message: str) -> NoReturn:
@@ -41,7 +44,7 @@ class Parser(argparse.ArgumentParser):
         print(f"{self.prog}: {message}", file=sys.stderr)
         return WRONG
 
-    def add_output(self, default: Path | None, what: str, *names: str) -> None:
+    def add_output(self, default: Path | None, what: str, *names: str) -> argparse.Action:
         """Adds `-o`, `--out`: a file to write. Only the default one is written over unasked."""
         help = f"{what} (default: {default})" if default else what
         names = ("-o", "--out", *names)
@@ -50,6 +53,11 @@ class Parser(argparse.ArgumentParser):
         )
         self._outputs.append(action)
         self.add_argument("--force", action="store_true", help="write over a file that is there")
+        return action
+
+    def add_picture(self, default: Path) -> None:
+        """Adds `-o`, `--out`: a picture to write, in the format that its name ends in."""
+        self._pictures.append(self.add_output(default, "picture"))
 
     def add_devices(self, default: str) -> None:
         """Adds `--device`, which may be given again; `default` is for the help."""
@@ -78,6 +86,10 @@ class Parser(argparse.ArgumentParser):
             kept = given != action.default and not found.force
             if given is not None and (wrong := why_not(given, kept)):
                 self.refuse(wrong)
+        for action in self._pictures:
+            path = getattr(found, action.dest)
+            if path.suffix.lower() not in PICTURES:
+                self.refuse(f"{path} is no picture; its name ends in one of {', '.join(PICTURES)}")
         for action in self._devices:
             given = getattr(found, action.dest)
             for name in [given] if isinstance(given, str) else given or ():

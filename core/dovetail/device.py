@@ -17,7 +17,7 @@ from .errors import DeviceError, InternalError
 if TYPE_CHECKING:
     from .plugins.opened import Opened
 
-__all__ = ["Device", "default_device", "device", "set_default_device"]
+__all__ = ["Device", "default_device", "set_default_device"]
 
 # data, not a branch: the only place in the core that spells a backend's device type
 DEFAULT = "cpu"

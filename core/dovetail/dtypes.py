@@ -90,6 +90,11 @@ class DType:
         return self.kind == "f"
 
     @property
+    def is_floating_point(self) -> bool:
+        """The same: PyTorch's name of it."""
+        return self.kind == "f"
+
+    @property
     def is_complex(self) -> bool:
         """Whether this is a complex dtype: pairs of floats."""
         return self.kind == "c"

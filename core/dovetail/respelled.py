@@ -49,12 +49,14 @@ _SECOND = """other y b x2 B exponent test_element test_elements mat2 vec2 indice
 repeats target power"""
 FIRST, SECOND = frozenset(_FIRST.split()), frozenset(_SECOND.split())
 OF_ONE = {  # function, theirs: ours
-    ("where", "x"): "x1", ("where", "y"): "x2", ("swapaxes", "dim0"): "axis1",
+    ("where", "x"): "x1", ("where", "y"): "x2", ("where", "input"): "x1", ("where", "self"): "x1",
+    ("where", "other"): "x2", ("swapaxes", "dim0"): "axis1",
     ("swapaxes", "dim1"): "axis2",
 }  # fmt: skip
 _ANY = object()
 NOTHING: dict[str, tuple[object, ...]] = {  # what these are where they change nothing
-    "order": ("C", "K", "A", None), "subok": (_ANY,), "like": (None,), "casting": ("same_kind",),
+    "order": ("C", "K", "A", None), "precision": (None,), "preferred_element_type": (None,),
+    "subok": (_ANY,), "like": (None,), "casting": ("same_kind",),
     "out": (None,), "dtype": (None,), "where": (True, None), "initial": (None,),
     "layout": (None,), "memory_format": (None,), "pin_memory": (False,), "non_blocking": (_ANY,),
     "generator": (None,), "kind": (_ANY,), "stable": (_ANY,), "sorted": (True,), "force": (_ANY,),
@@ -75,6 +77,8 @@ INSTEAD = {
     "key": "dt.random.default_rng(seed) has these functions as methods",
     "out": "write z[...] = the result",
     "as_tuple": "dt.argwhere gives the places as one tensor",
+    "precision": "products of float32 are computed in float32",
+    "preferred_element_type": "cast with x.astype(dtype)",
     "device": "move the result with x.to(device)",
     "requires_grad": "write x.requires_grad_()",
     "sorted": "values come sorted",
@@ -84,10 +88,24 @@ INSTEAD = {
     "axis_name": "what is common to all examples is computed outside",
     "axis_size": "some argument has the axis of examples",
     "in_shardings": "there is one device for it",
-    "mode": "there is one way of compiling",
     "UPLO": "the lower triangle is read; give it x.mT",
     "value": "see constant_values=, and the widths as ((before, after), ...), first axis first",
 }
+INSTEAD_OF_ONE = {  # the same, of one function
+    ("jit", "mode"): "there is one way of compiling",
+    ("take", "mode"): "dt.clip(i, 0, n - 1) clips indices, and i % n wraps them around",
+    ("choose", "mode"): "dt.clip(i, 0, n - 1) clips indices, and i % n wraps them around",
+    ("load", "weights_only"): "there are numbers in files; see pickle.load for objects",
+    ("load", "map_location"): "device= says where the tensors go",
+    ("load", "mmap_mode"): "what lies in a .safetensors file is mapped anyway",
+    ("load", "allow_pickle"): "there are numbers in files; see pickle.load for objects",
+}
+NOTHING_OF_ONE: dict[tuple[str, str], tuple[object, ...]] = {
+    ("load", "weights_only"): (True,), ("take", "mode"): ("raise",), ("choose", "mode"): ("raise",),
+    ("load", "mmap_mode"): (None,), ("load", "allow_pickle"): (False,),
+    ("load", "map_location"): (None,),
+}  # fmt: skip
+WHOLLY = {"save": "the tensors are one dict: dt.save(file, {'x': x})"}  # whatever the name is
 # With dim= PyTorch's give two results, or divide by n - 1: who writes it expects that.
 PAIRS = {
     "max": "argmax", "min": "argmin", "sort": "argsort", "median": "quantile",
@@ -199,6 +217,8 @@ def _ours(
 ) -> tuple[str, Any] | None:
     """Our parameter and its value; None for what changes nothing. Raises: ArgumentTypeError."""
     name, mine = function.__name__, parameters(function)
+    if name in WHOLLY:
+        raise ArgumentTypeError(f"{name}: has no parameter {theirs}; {WHOLLY[name]}")
     if (name, theirs) in OF_ONE:
         return OF_ONE[name, theirs], value
     for ours in OURS.get(theirs, "").split():
@@ -208,7 +228,8 @@ def _ours(
         return "correction", int(bool(value))
     if theirs == "right" and "side" in mine:
         return "side", "right" if value else "left"
-    if any(v is _ANY or (type(v) is type(value) and v == value) for v in NOTHING.get(theirs, ())):
+    nothing = NOTHING_OF_ONE.get((name, theirs)) or NOTHING.get(theirs, ())
+    if any(v is _ANY or (type(v) is type(value) and v == value) for v in nothing):
         return None
     if theirs not in INSTEAD or theirs in mine:
         if theirs in FIRST and places:
@@ -218,7 +239,7 @@ def _ours(
     way = (
         "the two axes are given by place: dt.transpose(x, 0, 1)"
         if name == "transpose"
-        else INSTEAD.get(theirs)
+        else INSTEAD_OF_ONE.get((name, theirs)) or INSTEAD.get(theirs)
     )
     says = f"; {way}" if way else f"; it takes {_listed(mine)}"
     raise ArgumentTypeError(f"{name}: has no parameter {theirs}{says}")

@@ -6,8 +6,9 @@ nothing where all is well.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import reduce
+from types import ModuleType
 from typing import NoReturn
 
 import dovetail as dt
@@ -201,7 +202,61 @@ MODULE = {  # what others' layers have as methods
     "save_weights": "dt.save(file, net.state_dict())",
     "load_weights": "net.load_state_dict(dt.load(file))",
     "freeze": "net.requires_grad_(False)",
+    "kernel": "net.weight",
+    "W": "net.weight",
+    "w": "net.weight",
+    "b": "net.bias",
+    "get_weights": "net.state_dict()",
+    "set_weights": "net.load_state_dict(state)",
+    "trainable": "net.requires_grad_(False), p.requires_grad",
+    "trainable_weights": "net.parameters()",
+    "layers": "net.children()",
+    "call": "net(x); what it does is net.forward",
+    "build": "nothing: layers have their parameters when they are made",
+    "count_params": "sum(p.size for p in net.parameters())",
     "numel": "sum(p.size for p in net.parameters())",
+}
+OPTIMIZER = {  # what others' optimisers have
+    "minimize": "loss.backward(), and optimizer.step()",
+    "init": "the optimiser itself: dt.optim.Adam(net.parameters()) keeps its state",
+    "update": "loss.backward(), and optimizer.step()",
+    "apply": "optimizer.step()",
+    "apply_gradients": "optimizer.step(), which reads p.grad",
+    "compute_gradients": "loss.backward(), which writes p.grad",
+    "get_gradients": "loss.backward(), which writes p.grad",
+    "backward": "loss.backward()",
+    "clear_grad": "optimizer.zero_grad()",
+    "zero_gradients": "optimizer.zero_grad()",
+    "lr": 'optimizer.param_groups[0]["lr"]',
+    "learning_rate": 'optimizer.param_groups[0]["lr"]',
+    "set_lr": 'optimizer.param_groups[0]["lr"] = lr',
+    "get_lr": "scheduler.get_last_lr()",
+    "params": 'optimizer.param_groups[0]["params"]',
+    "parameters": 'optimizer.param_groups[0]["params"]',
+    "variables": "optimizer.state, optimizer.state_dict()",
+    "get_config": "optimizer.defaults",
+    "iterations": "optimizer.state_dict()",
+    "clip_grad_norm": "dt.nn.utils.clip_grad_norm_(net.parameters(), limit)",
+}
+DISTRIBUTION = {  # what others' distributions have
+    "pdf": "d.log_prob(x).exp()",
+    "pmf": "d.log_prob(x).exp()",
+    "prob": "d.log_prob(x).exp()",
+    "logpdf": "d.log_prob(x)",
+    "logpmf": "d.log_prob(x)",
+    "log_cdf": "d.cdf(x).log()",
+    "logcdf": "d.cdf(x).log()",
+    "sf": "1 - d.cdf(x)",
+    "survival_function": "1 - d.cdf(x)",
+    "ppf": "d.icdf(p)",
+    "quantile": "d.icdf(p)",
+    "median": "d.icdf(0.5)",
+    "rvs": "d.sample(shape)",
+    "std": "d.stddev",
+    "var": "d.variance",
+    "kl_divergence": "dt.distributions.kl_divergence(p, q)",
+    "kl": "dt.distributions.kl_divergence(p, q)",
+    "parameters": "d.loc, d.scale and so on, as they were given",
 }
 # Where a name may be that was looked for elsewhere.
 _PUBLIC = (
@@ -227,11 +282,34 @@ def refused(package: str) -> Callable[[str], NoReturn]:
     return refuse
 
 
+class Uncalled(ModuleType):
+    """A module of optimisers, whose name others have for a function."""
+
+    def __call__(self, *args: object, **options: object) -> NoReturn:
+        """Nothing. Raises: ArgumentTypeError, which says what to write."""
+        name = self.__name__.rpartition(".")[2]
+        names = [n for n in self.__all__ if n.casefold() == name]
+        raise dt.ArgumentTypeError(
+            f"optim.{name}: it is a module; write dt.optim.{names[0]}(net.parameters(), lr=...)"
+        )
+
+
+def absent(known: Mapping[str, str]) -> Callable[[object, str], NoReturn]:
+    """A `__getattr__` for a class. `known`: what to write for names that others' classes have."""
+
+    def __getattr__(self: object, name: str) -> NoReturn:
+        more = f"; here it is {known[name]}" if name in known else ""
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{more}")
+
+    return __getattr__
+
+
 def _known(package: str, name: str) -> str:
     """What to write for a name that a package has not."""
     if name.startswith("__"):
         return ""
-    found = INSTEAD[package].get(name) or _elsewhere(package, name)
+    known = INSTEAD[package]
+    found = known.get(name) or known.get(name.removesuffix("_")) or _elsewhere(package, name)
     return f"; here it is {found}" if found else ""
 
 

@@ -4,11 +4,14 @@ Users get them from `dt.sparse_coo_tensor` and `x.to_sparse()`; what else there 
 `dt.sparse`.
 """
 
+from typing import TYPE_CHECKING
+
 from . import linalg, rules
 from .blocks import BSR, sparse_bsr_tensor, to_sparse_bsr
 from .compressed import CSC, CSR, sparse_csc_tensor, sparse_csr_tensor, to_sparse_csc, to_sparse_csr
 from .construct import sparse_coo_tensor, to_dense, to_sparse
 from .convert import from_pydata, from_scipy, load, save, to_pydata, to_scipy
+from .familiar import refuse
 from .show import spy
 from .tensor import COO
 
@@ -37,3 +40,6 @@ __all__ = [
 ]
 
 rules.install()
+
+if not TYPE_CHECKING:
+    __getattr__ = refuse

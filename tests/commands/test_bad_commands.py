@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dovetail.command_line import one_line, why_not
+from dovetail.command_line import PICTURES, Parser, one_line, why_not
 from dovetail.commands import cli
 from dovetail.commands.completion import tree
 from dovetail.commands.demo import PARTS
@@ -34,6 +34,9 @@ BAD = [
     *((f"demo {part} --device nope", 'no device type "nope"') for part in PARTS),
     *((f"demo {part} --nonsense", "--nonsense") for part in PARTS),
     *((f"demo {part} -o GONE/x.png", "no folder") for part in PARTS if part != "scale"),
+    ("demo -o a.xyz", "a.xyz is no picture; its name ends in one of .png, "),
+    ("demo -o a", "its name ends in one of"),
+    *((f"demo {part} -o a.xyz", "its name ends in one of") for part in PARTS if part != "scale"),
     ("demo scale --folder GONE", "there is no folder"),
     ("demo scale --memory 0", "a whole number from 1, not '0'"),
     ("demo train --epochs 0", "a whole number from 1"),
@@ -101,6 +104,20 @@ def test_bad_input_is_one_line(
     assert words in errors and out == "", errors
 
 
+def test_matplotlib_writes_every_picture_that_is_taken(tmp_path: Path) -> None:
+    figure = pytest.importorskip("matplotlib.figure").Figure(figsize=(1, 1))
+    figure.subplots().plot([1, 2])
+    for suffix in PICTURES:
+        figure.savefig(tmp_path / f"a{suffix}")
+        assert (tmp_path / f"a{suffix}").stat().st_size > 0
+
+
+def test_a_suffix_may_be_in_capitals(tmp_path: Path) -> None:
+    parser = Parser(prog="x")
+    parser.add_picture(Path("x.png"))
+    assert parser.parse_args(["-o", str(tmp_path / "A.PNG")]).out == tmp_path / "A.PNG"
+
+
 def test_every_command_and_part_is_tried_with_bad_input() -> None:
     tried = {tuple(line.split()[:2]) for line, _ in BAD}
     assert {c for c, *_ in tried} >= {*cli.COMMANDS}
@@ -156,7 +173,8 @@ def test_the_default_file_is_written_over_and_force_allows_any(places: dict[str,
 
     Path("kernels.png").write_text("")
     assert parser().parse_args([]).out == Path("kernels.png")
-    assert parser().parse_args(["--out", "there.json", "--force"]).out == Path("there.json")
+    Path("there.png").write_text("")
+    assert parser().parse_args(["--out", "there.png", "--force"]).out == Path("there.png")
     assert made.parse_args(["demo", "kernels", "--quick"]).quick
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from dovetail.backend.reference import ReferenceBackend
 from dovetail.device import Device, device
+from dovetail.functions import transfer
 from dovetail.memory import CachingAllocator
 from dovetail.plugins.opened import Opened
 
@@ -157,6 +158,15 @@ def test_what_cannot_be_pinned_says_so(late: Device) -> None:
         dt.asarray(X, device="late").pin_memory()
     with pytest.raises(dt.DeviceError, match="reference does not lock pages"):
         dt.asarray(X, device="reference").pin_memory("reference")
+
+
+def test_no_device_that_pins_is_said_without_a_double_negative(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for place in ("devices", "opened_devices"):
+        monkeypatch.setattr(transfer, place, lambda: [device("reference")])
+    with pytest.raises(dt.DeviceError, match="no device on this machine locks pages"):
+        dt.asarray(X, device="reference").pin_memory()
 
 
 def test_without_page_locked_memory_the_same_calls_work() -> None:

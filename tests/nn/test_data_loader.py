@@ -299,3 +299,13 @@ def test_numbers_of_a_seed(device: dt.Device) -> None:
         found.append([x.tolist() for (x,) in loader])
     assert found[0] == found[1]
     np.testing.assert_array_equal(sorted(i for batch in found[0] for i in batch), np.arange(12))
+
+
+def test_pinned_memory_where_no_device_locks_pages() -> None:
+    loader = DataLoader(dt.data.TensorDataset(dt.arange(4)), 2, pin_memory=True, device="reference")
+    with pytest.warns(dt.DovetailWarning, match="no device here locks pages") as said:
+        found = [x.tolist() for _ in range(2) for (x,) in loader]
+    assert found == [[0, 1], [2, 3]] * 2 and len(said) == 1
+    assert said[0].filename == __file__
+    with pytest.raises(dt.DeviceError, match="nowhere"):
+        next(iter(DataLoader([1, 2], pin_memory=True, pin_memory_device="nowhere")))

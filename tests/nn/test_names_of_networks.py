@@ -8,7 +8,8 @@ from typing import Any
 
 import dovetail as dt
 import pytest
-from dovetail_nn.familiar import INSTEAD, MODULE
+from dovetail_nn import respelled
+from dovetail_nn.familiar import DISTRIBUTION, INSTEAD, MODULE, OPTIMIZER
 
 EVERY = [(package, name) for package, names in INSTEAD.items() for name in names]
 
@@ -74,3 +75,85 @@ def test_every_class_of_pytorch_is_here_or_explained(ours: str, theirs: str) -> 
             getattr(at(ours), name)
         except AttributeError as error:
             assert "; here it is " in str(error), name
+
+
+PARAMETERS = [
+    ("optim.Adam", "learning_rate", "here it is lr="), ("optim.Adam", "b1", "betas="),
+    ("optim.Adam", "beta_1", "betas="), ("optim.Adam", "clipnorm", "clip_grad_norm_"),
+    ("optim.Adam", "epsilon", "here it is eps="), ("optim.AdamW", "decay", "weight_decay="),
+    ("optim.RMSprop", "rho", "alpha="), ("optim.RMSprop", "decay", "alpha="),
+    ("optim.lr_scheduler.StepLR", "steps", "step_size="),
+    ("nn.Linear", "use_bias", "here it is bias="), ("nn.Linear", "units", "out_features="),
+    ("nn.Dropout", "rate", "here it is p="), ("nn.Softmax", "axis", "here it is dim="),
+    ("nn.Conv2d", "strides", "here it is stride="), ("nn.Conv2d", "filters", "out_channels="),
+    ("nn.LayerNorm", "epsilon", "here it is eps="), ("nn.BatchNorm2d", "decay", "momentum="),
+    ("nn.LSTM", "return_sequences", "every step"), ("nn.LSTM", "units", "hidden_size="),
+    ("nn.CrossEntropyLoss", "from_logits", "what goes in are logits"),
+    ("nn.BCELoss", "from_logits", "BCEWithLogitsLoss"), ("nn.Linear", "activation", "dt.nn.ReLU"),
+    ("nn.Linear", "kernel_initializer", "dt.nn.init"), ("nn.ReLU", "nonsense", "takes inplace="),
+    ("nn.Embedding", "nonsense", "padding_idx="), ("distributions.Normal", "mean", "loc="),
+    ("distributions.Normal", "std", "scale="), ("distributions.Bernoulli", "p", "probs="),
+    ("data.DataLoader", "batchsize", "batch_size="), ("data.DataLoader", "workers", "num_workers="),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "theirs", "says"), PARAMETERS)
+def test_a_parameter_that_is_called_otherwise(path: str, theirs: str, says: str) -> None:
+    name = path.rpartition(".")[2]
+    with pytest.raises(dt.ArgumentTypeError, match=f"{name}: has no parameter {theirs}; ") as said:
+        at(path)(**{theirs: 1})
+    assert says in str(said.value) and said.value.__context__ is None
+
+
+def test_constructors_say_what_they_need() -> None:
+    for make, says in [
+        (lambda: dt.nn.Linear(3), "Linear: needs out_features; it takes in_features, out_"),
+        (lambda: dt.optim.Adam(lr=0.1), "optim.Adam: needs params; params are net.parameters()"),
+        (lambda: dt.nn.Linear(3, 2, 1, 2, 3, 4, 5), "Linear: takes 5 by place, not 7"),
+        (lambda: dt.nn.Linear(3, 2, in_features=3), "Linear: in_features is given twice"),
+    ]:
+        with pytest.raises(dt.ArgumentTypeError, match=re.escape(says)):
+            make()
+
+
+def test_errors_of_other_classes_stay_what_they_are() -> None:
+    class Net(dt.nn.Linear):
+        def __init__(self, n: int) -> None:
+            super().__init__(n, 2, use_bias=False)  # type: ignore[call-arg]
+
+    with pytest.raises(TypeError, match=r"Net.__init__\(\) got an unexpected"):
+        Net(m=3)  # type: ignore[call-arg]
+    with pytest.raises(dt.ArgumentTypeError, match="Linear: has no parameter use_bias"):
+        Net(3)
+    with pytest.raises(TypeError, match="'<' not supported"):  # of within
+        dt.data.DataLoader([1], timeout="a")  # type: ignore[arg-type]
+
+
+def test_optimisers_and_distributions_say_what_others_have_as_methods() -> None:
+    of: list[tuple[object, dict[str, str]]] = [
+        (dt.optim.SGD(dt.nn.Linear(1, 1).parameters()), OPTIMIZER),
+        (dt.distributions.Normal(0.0, 1.0), DISTRIBUTION),
+        (dt.distributions.MultivariateNormal(dt.zeros(2), dt.eye(2)), DISTRIBUTION),
+    ]
+    for found, names in of:
+        for name, way in names.items():
+            with pytest.raises(AttributeError, match=f"'{name}'; here it is {re.escape(way)}"):
+                getattr(found, name)
+        with pytest.raises(AttributeError, match=r"has no attribute 'nonsense'$"):
+            found.nonsense  # noqa: B018
+
+
+def test_what_is_said_of_parameters_is_there() -> None:
+    for way in (*respelled.INSTEAD.values(), *respelled.OF_ONE.values()):
+        for path in re.findall(r"\bdt\.([a-zA-Z_.0-9]*\w)", way):
+            assert at(path) is not None
+
+
+def test_a_name_of_a_module_of_ours_that_is_called() -> None:
+    for name in ("adam", "sgd", "adagrad", "lbfgs", "rprop"):
+        found: Any = getattr(dt.optim, name)
+        with pytest.raises(dt.ArgumentTypeError, match=f"(?i)write dt.optim.{name}") as said:
+            found(0.1)
+        assert hasattr(dt.optim, re.findall(r"dt\.optim\.(\w+)", str(said.value))[0])
+    with pytest.raises(AttributeError, match="xavier_uniform_"):
+        _ = dt.nn.init.glorot_uniform_

@@ -12,7 +12,7 @@ from ..errors import ArgumentTypeError, DTypeError, GradientError, ShapeError
 from ..graph.expr import Expr, leaf, storage_of, tape_of
 from ..layout import StridedView
 from ..ops import table as ops
-from ..respelled import UNGIVEN
+from ..respelled import UNGIVEN, again
 from ..settings import current
 from ..tensor import writes
 from ..tensor.host import evaluate
@@ -98,6 +98,7 @@ def grad(
 def grad(
     outputs: Tensors, inputs: Tensors = UNGIVEN, grad_outputs: Tensors | None = None, *,
     retain_graph: bool | None = None, create_graph: bool = False, allow_unused: bool = False,
+    **more: object,
 ) -> Tensor | tuple[Tensor | None, ...] | None:  # fmt: skip
     """The gradients of the sum of `outputs` with respect to `inputs`: one, or a tuple.
 
@@ -120,6 +121,12 @@ def grad(
             "grad: outputs are tensors, and not a function; its gradient is dt.func.grad(f), "
             "a function of the same arguments"
         )
+    if more:  # others' names; `theirs` would have a type of its own for checkers, without the ways
+        given = {
+            "grad_outputs": grad_outputs, "retain_graph": retain_graph,
+            "create_graph": create_graph, "allow_unused": allow_unused, **more,
+        }  # fmt: skip
+        return again(grad, grad, (outputs, inputs), given)
     if inputs is UNGIVEN:
         raise ArgumentTypeError("grad: needs inputs, the tensors to differentiate by")
     retain_graph, create_graph = _flags("grad", retain_graph, create_graph)

@@ -250,7 +250,7 @@ def parser() -> Parser:
         ["parts:", *(f"  {name:10} {help}" for name, (_, help) in PARTS.items())]
     )
     made.add_devices("all")
-    made.add_output(Path("digits.png"), "picture")
+    made.add_picture(Path("digits.png"))
     made.add_argument("--quick", action="store_true", help="less work, for a first look")
     return made
 

@@ -193,7 +193,7 @@ def parser() -> Parser:
     """The options of this command."""
     made = Parser(prog="dovetail demo kernels", description=__doc__)
     made.add_devices("all")
-    made.add_output(Path("kernels.png"), "picture")
+    made.add_picture(Path("kernels.png"))
     made.add_argument("--quick", action="store_true", help="small pictures alone")
     return made
 

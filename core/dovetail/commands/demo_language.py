@@ -230,7 +230,7 @@ def parser() -> Parser:
     """The options of this command."""
     made = Parser(prog="dovetail demo language", description=__doc__)
     made.add_devices("the first")
-    made.add_output(Path("language.png"), "picture")
+    made.add_picture(Path("language.png"))
     made.add_argument("--steps", type=whole, default=STEPS, help="of training (%(default)s)")
     return made
 

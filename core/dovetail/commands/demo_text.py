@@ -257,7 +257,7 @@ def parser() -> Parser:
     made = Parser(prog="dovetail demo text", description=__doc__)
     made.add_argument("words", nargs="*", help=f"what to look for (default: {QUERY})")
     made.add_devices("all")
-    made.add_output(Path("text.png"), "picture")
+    made.add_picture(Path("text.png"))
     return made
 
 

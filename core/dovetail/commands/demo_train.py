@@ -188,7 +188,7 @@ def parser() -> Parser:
     """The options of this command."""
     made = Parser(prog="dovetail demo train", description=__doc__)
     made.add_devices("all")
-    made.add_output(Path("train.png"), "picture")
+    made.add_picture(Path("train.png"))
     made.add_argument("--epochs", type=whole, default=EPOCHS, help="passes (%(default)s)")
     return made
 

@@ -11,7 +11,7 @@ from .. import layout as lay
 from ..arguments import dimensions, integer, integers, sequence, shown
 from ..dtypes import int64
 from ..engine import evaluate as run
-from ..errors import ArgumentError, DeviceError, OutOfMemoryError, ShapeError
+from ..errors import ArgumentError, ArgumentTypeError, DeviceError, OutOfMemoryError, ShapeError
 from ..graph.expr import Expr, Spec, node, spec, tape_of
 from ..layout import Move, Shape
 from ..ops import table as ops
@@ -61,18 +61,21 @@ def copy(x: Tensor = UNGIVEN, /, **theirs: object) -> Tensor:
     return apply(ops.COPY, (required("copy", x),))
 
 
-def contiguous(x: Tensor, /) -> Tensor:
+def contiguous(x: Tensor, /, memory_format: None = None) -> Tensor:
     """`x` itself where its elements lie densely in row-major order, else a copy that does so.
 
     Shapes: any.
     Dtypes: all.
-    Raises: DTypeError for what is no tensor.
+    Raises: DTypeError for what is no tensor; ArgumentTypeError for another `memory_format` than
+    None.
 
     >>> import dovetail as dt
     >>> x = dt.zeros((2, 3), device="reference")
     >>> dt.contiguous(x) is x, dt.contiguous(x.T).stride()
     (True, (2, 1))
     """
+    if memory_format is not None:
+        raise ArgumentTypeError("contiguous: memory_format is None: strides are row-major")
     return x if required("contiguous", x).is_contiguous() else copy(x)
 
 

@@ -266,6 +266,16 @@ class Finfo(NamedTuple):
     smallest_normal: float
     dtype: DType
 
+    @property
+    def tiny(self) -> float:
+        """The same as `smallest_normal`: PyTorch's name of it, and NumPy's older one."""
+        return self.smallest_normal
+
+    @property
+    def resolution(self) -> float:
+        """The smallest power of ten that is no less than `eps`: how many decimals are right."""
+        return float(f"1e{math.ceil(math.log10(self.eps))}")
+
 
 class Iinfo(NamedTuple):
     """The limits of an integer dtype."""

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from .. import layout as lay
@@ -119,8 +120,23 @@ def _described(function: Function, name: str, doc: str) -> Function:
 
 
 def _function(op: Op) -> Function:
-    made = _unary(op) if op.arity == 1 else _binary(op)
-    return _described(made, op.name, _documented(op))
+    if op.arity == 1:
+        return _described(_unary(op), op.name, _documented(op))
+    return _with_methods(_described(_binary(op), op.name, _documented(op)))
+
+
+def _with_methods(function: Function) -> Function:
+    """The function, with what NumPy's ufuncs have as methods: they are loaded when called."""
+    for method in ("reduce", "accumulate", "outer", "at", "reduceat"):
+        setattr(function, method, partial(_as_ufunc, function.__name__, method))
+    return function
+
+
+def _as_ufunc(name: str, method: str, *operands: object, **options: object) -> object:
+    found: object = import_module(".ufunc_methods", __package__).call(
+        name, method, *operands, **options
+    )
+    return found
 
 
 IN_PLACE_SAYS = """This tensor, after `dt.{0}` of it has been written into its memory.
@@ -254,6 +270,9 @@ def pow(
     if type(x2) is int and x2 == 2 and isinstance(x1, Tensor) and x1.dtype is not bool_:
         return apply(ops.SQUARE, (x1,), None, out)
     return apply(ops.POW, (x1, x2), None, out)
+
+
+_with_methods(pow)
 
 
 @named

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from .. import dtypes as D
-from ..arguments import flag, refused
+from ..arguments import flag, named, refused
 from ..arguments import path as file_name
 from ..arguments import shown as as_text
 from ..device import Device, usable
@@ -36,6 +36,7 @@ __all__ = ["load", "save"]
 Arrays: TypeAlias = dict[str, np.ndarray]
 
 
+@named
 def save(file: str | os.PathLike[str], tensors: Mapping[str, Tensor], /) -> None:
     """Writes named tensors to a file, in the format that its name ends in; returns nothing.
 
@@ -64,6 +65,7 @@ def save(file: str | os.PathLike[str], tensors: Mapping[str, Tensor], /) -> None
     form.save(path, {name: contiguous(x) for name, x in tensors.items()})
 
 
+@named
 def load(
     file: str | os.PathLike[str], /, *, device: DeviceLike = None, copy: bool | None = None
 ) -> dict[str, Tensor]:

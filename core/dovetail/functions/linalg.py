@@ -23,6 +23,7 @@ from ..layout import Move, Shape
 from ..ops import table as ops
 from ..ops.table import COPY, GENERATED, MATMUL, MULTIPLY, SUM
 from ..recent import Recent
+from ..respelled import UNGIVEN, retold
 from ..settings import current, flags
 from ..tensor.fields import expr_of
 from ..tensor.operands import Array, brought, decides
@@ -44,7 +45,9 @@ from .forms import remade
 __all__ = ["diagonal", "matmul", "matrix_transpose", "outer", "reproducible", "tensordot", "vecdot"]
 
 
-def matmul(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
+def matmul(
+    x1: Array = UNGIVEN, x2: Array = UNGIVEN, /, *, out: Tensor | None = None, **theirs: object
+) -> Tensor:
     """The matrix product over the last two axes; those before them are broadcast.
 
     A vector is a row as first operand, a column as second; the result lacks that axis.
@@ -63,6 +66,8 @@ def matmul(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     >>> dt.matmul(a, a).tolist(), (a @ [1, 1]).tolist()
     ([[7, 10], [15, 22]], [3, 7])
     """
+    if theirs or x2 is UNGIVEN:
+        return retold(matmul, locals())
     x1, x2 = brought("matmul", x1, x2)
     result = _matmul("matmul", x1, x2)
     return result if out is None else write_out("matmul", out, result)

@@ -61,19 +61,20 @@ def strides_from_shape(shape: int | Sequence[int], order: str = "C") -> Shape:
     return tuple(steps if kind == "F" else reversed(steps))
 
 
-def is_contiguous(x: Tensor, /) -> bool:
+def is_contiguous(x: Tensor, /, memory_format: None = None) -> bool:
     """Whether the elements lie densely in row-major order; the method `x.is_contiguous()`.
 
     Shapes: any.
     Dtypes: all.
-    Raises: DTypeError for what is no tensor, LayoutError for one that is not strided.
+    Raises: DTypeError for what is no tensor, LayoutError for one that is not strided,
+    ArgumentTypeError for another `memory_format` than None.
 
     >>> import dovetail as dt
     >>> x = dt.zeros((2, 3), device="reference")
     >>> dt.is_contiguous(x), dt.is_contiguous(x.T)
     (True, False)
     """
-    return strided("is_contiguous", x).is_contiguous()
+    return strided("is_contiguous", x).is_contiguous(memory_format)
 
 
 def is_floating_point(x: Tensor, /) -> bool:

@@ -155,9 +155,10 @@ def _pinner(wanted: Device | str | None) -> Device:
     )
     found = next((d for d in candidates if opened(d).backend.pins_memory), None)
     if found is None:
+        lacks = "no device on this machine locks" if wanted is None else f"{wanted} does not lock"
         raise DeviceError(
-            f"pin_memory: {wanted or 'no device on this machine'} does not lock pages of the "
-            f"host's memory; leave it out: a copy from ordinary memory works, and is waited for"
+            f"pin_memory: {lacks} pages of the host's memory; leave it out: a copy from ordinary "
+            "memory works, and is waited for"
         )
     return found
 

@@ -11,6 +11,7 @@ A matrix that has no such result is a LinAlgError (a ValueError) with its place 
 
 from typing import TYPE_CHECKING
 
+from ..errors import LinAlgError as LinAlgError  # NumPy has it here
 from ..functions.linalg import (
     diagonal,
     matmul,

@@ -12,6 +12,7 @@ from typing import TypeAlias
 import numpy as np
 
 from .. import layout as lay
+from ..arguments import integers
 from ..backend import faults
 from ..backend.interface import Backend
 from ..backend.streams import current_handle, wait
@@ -20,7 +21,7 @@ from ..dtypes import DType, bool_, dtype, float32, uint8
 from ..engine import recording
 from ..engine.evaluate import evaluate as evaluate_nodes
 from ..engine.evaluate import release
-from ..errors import ArgumentError, DTypeError, ShapeError
+from ..errors import ArgumentError, DovetailError, DTypeError, ShapeError
 from ..graph.expr import Expr, Spec, leaf, node, spec, storage_of
 from ..layout import StridedView
 from ..memory import storage as memory_of_storages
@@ -219,16 +220,19 @@ def shown(x: Tensor) -> np.ndarray:
     return host_array(x, dtype)
 
 
-def item(x: Tensor) -> Number:
+def item(x: Tensor, index: int | tuple[int, ...] | None = None) -> Number:
     """The value of a tensor of one element, as a Python number.
 
-    A pending value is computed.
+    A pending value is computed. `index`: of one element of several: where it is, or which one it is
+    of all of them, row by row.
     Raises: ShapeError for more or no elements; IndexOutOfRange where it comes of a bad index.
 
     >>> import dovetail as dt
     >>> dt.asarray([[7]], device="reference").item()
     7
     """
+    if index is not None:
+        return item(_element(strided("item", x), index))
     e = expr_of(x if is_strided(x) else strided("item", x))
     s = e.spec
     if s.size != 1:
@@ -240,6 +244,16 @@ def item(x: Tensor) -> Number:
     if value is None:  # C does not know the dtype, or the host cannot reach it
         value = shown(x).reshape(()).item()
     return value
+
+
+def _element(x: Tensor, index: int | tuple[int, ...]) -> Tensor:
+    """One element of a tensor, for `item`, which its errors name."""
+    where = integers("item", index, "index")
+    try:
+        return x[where] if isinstance(index, tuple) else x.reshape(-1)[where]
+    except DovetailError as error:
+        error.args = (f"item: {error}", *error.args[1:])
+        raise
 
 
 def _host_address(e: Expr) -> int | None:

@@ -198,7 +198,7 @@ class LayoutTensor(Tensor):
         """
         return None
 
-    def is_contiguous(self) -> bool:
+    def is_contiguous(self, memory_format: None = None) -> bool:
         """False: memory is not interpreted by strides."""
         return False
 

@@ -15,7 +15,7 @@ from ..device import Device
 from ..dtypes import DType
 from ..engine import evaluate as run
 from ..engine import lines, recording
-from ..errors import DTypeError, LayoutError
+from ..errors import ArgumentTypeError, DTypeError, LayoutError
 from ..graph.expr import Expr, Spec, leaf, reads_exported
 from ..graph.weak import alive, weakly
 from ..layout import Shape
@@ -251,14 +251,20 @@ class Tensor(Attached):
         e = strided("storage_offset", self)._expr
         return 0 if e.op is not None else e.offset
 
-    def is_contiguous(self) -> bool:
-        """Whether the elements lie densely in row-major order.
+    def is_contiguous(self, memory_format: None = None) -> bool:
+        """Whether the elements lie densely in row-major order, which is the one format.
+
+        Raises: ArgumentTypeError for another `memory_format` than None.
 
         >>> import dovetail as dt
         >>> x = dt.zeros((2, 3), device="reference")
         >>> x.is_contiguous(), x.T.is_contiguous()
         (True, False)
         """
+        if memory_format is not None:
+            raise ArgumentTypeError(
+                "is_contiguous: memory_format is None: strides are row-major; see x.stride()"
+            )
         e = self._expr
         return e.op is not None or lay.is_contiguous(e.spec.shape, e.strides)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import signal
 import time
+import warnings
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -14,6 +15,7 @@ from typing import Any
 
 import dovetail as dt
 
+from ..respelled import Explained
 from .collate import default_collate, on_device
 from .datasets import Generator, IterableDataset
 from .samplers import BatchSampler, RandomSampler, Sampler, SequentialSampler
@@ -36,7 +38,7 @@ class _FromWorker(Exception):
         super().__init__(f"\n\n{text}")
 
 
-class DataLoader:
+class DataLoader(Explained):
     """Iterates over batches of a data set: `for x, y in loader`.
 
     `batch_size`: items of a batch; None gives items as they are. `shuffle`: in an order of chance.
@@ -44,8 +46,9 @@ class DataLoader:
     that make batches ahead of time, `prefetch_factor` each (2); the order is the same for any
     number. `collate_fn`: what makes a batch of a list of items. `drop_last`: leaves a last, shorter
     one out. `device`: where tensors of batches are to be; the next batch goes there while this one
-    is worked on. `pin_memory`: tensors in page-locked memory. `timeout`: seconds that a batch may
-    take. `worker_init_fn(id)` is called first in each worker. `generator`: of random numbers.
+    is worked on. `pin_memory`: tensors in page-locked memory, where a device locks pages; elsewhere
+    it warns, and they are as they are. `timeout`: seconds that a batch may take.
+    `worker_init_fn(id)` is called first in each worker. `generator`: of random numbers.
     `persistent_workers`: they stay for the next epoch. `in_order`: whether batches of workers come
     in order, or as they are made.
 
@@ -84,6 +87,7 @@ class DataLoader:
     ) -> None:
         self.dataset, self.num_workers, self.timeout = dataset, num_workers, timeout
         self.pin_memory, self.pin_memory_device = pin_memory, pin_memory_device
+        self._locks: bool | None = None if pin_memory else False  # None: nobody has looked yet
         self.worker_init_fn, self.generator, self.in_order = worker_init_fn, generator, in_order
         self.persistent_workers = persistent_workers
         self.prefetch_factor = 2 if prefetch_factor is None and num_workers else prefetch_factor
@@ -173,6 +177,15 @@ class DataLoader:
 
     # --- iteration
     def __iter__(self) -> Iterator[Any]:
+        if self._locks is None:
+            self._locks = _locks_pages(self.pin_memory_device or self.device)
+            if not self._locks:
+                warnings.warn(
+                    "data.DataLoader: pin_memory is True, and no device here locks pages of the "
+                    "host's memory; batches stay in ordinary memory",
+                    dt.DovetailWarning,
+                    stacklevel=2,
+                )
         drawn: Any = dt.random if self.generator is None else self.generator
         seed = int(drawn.integers(0, SEEDS, (), dtype=dt.int64).item())  # whoever needs it
         if self.num_workers == 0:
@@ -208,7 +221,7 @@ class DataLoader:
 
     def _finished(self, batch: Any) -> Any:
         """A batch where it is wanted."""
-        if not self.pin_memory:
+        if not self._locks:
             return on_device(batch, self.device)
         lock = partial(dt.pin_memory, device=self.pin_memory_device or self.device)
         pinned = on_device(batch, None, lock)
@@ -216,6 +229,20 @@ class DataLoader:
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_workers": None}
+
+
+def _locks_pages(device: Any) -> bool:
+    """Whether a device, or any if it is None, locks pages. Raises: DeviceError if it is not there.
+
+    It is asked to: there may be many, and the first that does is the one that will be taken.
+    """
+    if device is not None:
+        dt.empty(1, device=device)
+    try:
+        dt.zeros(1, device="reference").pin_memory(device)
+    except dt.DeviceError:
+        return False
+    return True
 
 
 def _context(given: Any, workers: int) -> Any:

@@ -6,10 +6,12 @@ import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Self, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, overload
 
 import dovetail as dt
 
+from ..familiar import DISTRIBUTION, absent
+from ..respelled import Explained
 from .constraints import Constraint, is_dependent
 from .parameters import Value, broadcast_all, sum_last
 
@@ -80,7 +82,7 @@ class computed:
         return self if found is None else self._of(found)
 
 
-class Distribution:
+class Distribution(Explained):
     """Base of distributions.
 
     `batch_shape`: how many distributions there are, each with parameters of its own; `event_shape`:
@@ -97,6 +99,9 @@ class Distribution:
     has_enumerate_support: bool = False
     _validate_args: bool = __debug__
     _numbers: Mapping[str, float] = MappingProxyType({})  # parameters that were given as numbers
+
+    if not TYPE_CHECKING:
+        __getattr__ = absent(DISTRIBUTION)
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:

@@ -88,7 +88,8 @@ class MultivariateNormal(Distribution):
             eye = dt.eye(whole[-1], dtype=self.loc.dtype, device=self.loc.device)
             inverse = dt.linalg.solve_triangular(self._scale, eye, upper=False)
             return dt.broadcast_to(dt.matmul(inverse.mT, inverse), whole)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        found: Tensor = super().__getattr__(name)  # type: ignore[misc]  # it raises
+        return found
 
     def expand(self, batch_shape: Sizes) -> Self:
         shape: Shape = sizes_of("MultivariateNormal.expand", batch_shape)

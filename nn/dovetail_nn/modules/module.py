@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 
 import dovetail as dt
 
+from ..respelled import Explained
 from . import hooks, state
 from .contents import OWN
 from .hooks import Hooked
@@ -16,7 +17,7 @@ from .state import Stateful
 __all__ = ["Module"]
 
 
-class Module(Hooked, Stateful, Movable):
+class Module(Hooked, Stateful, Movable, Explained):
     """Base of layers and networks: assign parameters and modules to attributes, write `forward`.
 
     `training`: whether layers that tell training from use (dropout, batch norm) train.

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ..familiar import refused
+from ..familiar import Uncalled, refused
 from . import adagrad, adam, averaged, lbfgs, lr_scheduler, optimizer, rprop, sgd
 from .adagrad import *
 from .adam import *
@@ -22,4 +22,6 @@ __all__ += rprop.__all__
 __all__ += sgd.__all__
 
 if not TYPE_CHECKING:
+    for _module in (adagrad, adam, lbfgs, rprop, sgd):  # PyTorch's modules, and Optax' functions
+        _module.__class__ = Uncalled
     __getattr__ = refused("optim")

@@ -8,11 +8,13 @@ import functools
 import itertools
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 import dovetail as dt
 from dovetail.extend import is_capturing, read_each_call, uncaptured
 
+from ..familiar import OPTIMIZER, absent
+from ..respelled import Explained
 from .together import Bucket, updated, updated_rows
 
 __all__ = ["Optimizer"]
@@ -53,7 +55,7 @@ class HookHandle:
 _keys = itertools.count()
 
 
-class Optimizer:
+class Optimizer(Explained):
     """Base of optimisers: `param_groups`, `state`, and steps of all parameters together.
 
     `params`: tensors, pairs of names and tensors, or dicts with "params" and options of their own.
@@ -108,6 +110,9 @@ class Optimizer:
         """Prepares what is not copied or kept in files."""
         step = functools.partial(updated, getattr(self, "rule", _no_rule))
         self._run = dt.jit(step, static_argnames="plan")
+
+    if not TYPE_CHECKING:
+        __getattr__ = absent(OPTIMIZER)
 
     @property
     def _name(self) -> str:

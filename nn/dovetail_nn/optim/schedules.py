@@ -12,6 +12,7 @@ from typing import Any, SupportsFloat, TypeAlias
 
 import dovetail as dt
 
+from ..respelled import Explained
 from .optimizer import Optimizer
 
 Rates: TypeAlias = list[Any]
@@ -44,7 +45,7 @@ def for_groups(name: str, option: str, optimizer: Optimizer, value: Any) -> list
     return [*value]
 
 
-class LRScheduler:
+class LRScheduler(Explained):
     """Base of schedules: `step()` after each epoch or step; `get_lr()` is what they differ in.
 
     `last_epoch`: how many steps there were, to go on from; -1 begins. The first rates are set at

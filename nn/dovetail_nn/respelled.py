@@ -1,0 +1,211 @@
+"""What others call the parameters of our classes: PyTorch's own, Keras', Flax', Optax', SciPy's.
+
+`Explained` is a base of layers, optimisers, schedules and distributions. Where a constructor cannot
+be called in the way that it was, the error says what to write. It is asked only then.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+import dovetail as dt
+
+Constructor: TypeAlias = Callable[..., None]
+Parameters: TypeAlias = Mapping[str, inspect.Parameter]
+
+_PACKAGE = __name__.partition(".")[0] + "."
+_LISTED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+_PAIRS = {  # ours: theirs
+    "lr": "learning_rate",
+    "eps": "epsilon",
+    "weight_decay": "decay wd weight_decay_rate",
+    "alpha": "decay rho",
+    "step_size": "steps decay_steps transition_steps",
+    "T_max": "steps decay_steps",
+    "total_iters": "steps warmup_steps transition_steps",
+    "gamma": "decay_rate",
+    "bias": "use_bias with_bias",
+    "p": "rate prob drop_rate dropout",
+    "dim": "axis",
+    "stride": "strides window_strides",
+    "dilation": "dilation_rate kernel_dilation rate",
+    "kernel_size": "pool_size kernel window_shape",
+    "out_channels": "filters features output_channels",
+    "in_channels": "input_channels",
+    "out_features": "units features output_size output_dim output_features",
+    "in_features": "input_dim input_size input_features",
+    "hidden_size": "units features num_units",
+    "input_size": "input_dim in_features",
+    "num_embeddings": "input_dim vocab_size",
+    "embedding_dim": "output_dim features",
+    "embed_dim": "key_dim d_model qkv_features",
+    "d_model": "embed_dim",
+    "nhead": "num_heads",
+    "negative_slope": "alpha",
+    "affine": "use_scale scale center elementwise_affine",
+    "elementwise_affine": "affine use_scale scale center",
+    "normalized_shape": "shape num_features",
+    "num_features": "features",
+    "ignore_index": "ignore_label",
+    "batch_size": "batch",
+    "num_workers": "workers",
+    "drop_last": "drop_remainder",
+    "collate_fn": "collate",
+    "loc": "mean mu",
+    "scale": "std stddev sigma",
+    "probs": "p prob probabilities",
+    "rate": "lam lambda_ mu",
+    "total_count": "n trials",
+    "covariance_matrix": "cov covariance",
+    "concentration": "shape alpha a",
+    "concentration1": "alpha a",
+    "concentration0": "beta b",
+    "low": "minval min a",
+    "high": "maxval max b",
+}
+OURS: dict[str, list[str]] = {}  # theirs: ours, of which a class has one
+for _ours, _names in _PAIRS.items():
+    for _name in _names.split():
+        OURS.setdefault(_name, []).append(_ours)
+
+OF_ONE = {  # the same of one class: it is asked first. What follows "has no parameter NAME; "
+    "RMSprop.decay": "here it is alpha=",
+    "NLLLoss.from_logits": "of logits there is dt.nn.CrossEntropyLoss",
+    "BCELoss.from_logits": "of logits there is dt.nn.BCEWithLogitsLoss",
+    "Normal.var": "here it is scale=, the root of that",
+}
+_WAYS = {  # what to write: their names for it
+    "here it is betas=(0.9, 0.999)": "b1 b2 beta_1 beta_2 beta1 beta2",
+    "write dt.nn.utils.clip_grad_norm_(net.parameters(), limit) before optimizer.step()": """
+        clipnorm global_clipnorm max_grad_norm
+    """,
+    "write dt.nn.utils.clip_grad_value_(net.parameters(), limit) before step()": "clipvalue",
+    "the optimiser has lr=": "init_value initial_learning_rate",
+    "nothing is to be said: what goes in are logits": "from_logits",
+    "the output has every step; output[-1] is the last one, or output[:, -1]": "return_sequences",
+    "the state comes anyway: output, state = net(x)": "return_state",
+    "give the state back: output, state = net(x, state)": "stateful",
+    "write dt.flip(x, axis=0); bidirectional=True goes both ways": "go_backwards",
+    "write a layer after it, as dt.nn.ReLU()": "activation",
+    "write it afterwards: dt.nn.init.normal_(net.weight)": """
+        kernel_initializer kernel_init bias_init bias_initializer weight_init w_init initializer
+        embeddings_initializer
+    """,
+    "give the optimiser weight_decay=": "kernel_regularizer activity_regularizer",
+    "here it is momentum=, which is 1 - decay": "decay",
+    "here it is p=, which is 1 - keep_prob": "keep_prob",
+    "a layer is told how many channels or features come in, first": "input_shape",
+    "channels are axis 1": "data_format",
+    "a module's name is that of the attribute which has it": "name",
+    "write net.requires_grad_(False)": "trainable",
+    'here it is reduction="mean", "sum" or "none"': "size_average reduce",
+    "here it is generator=dt.random.default_rng(seed)": "seed rng",
+    "dt.random.manual_seed(seed) is for all of them": "key rngs",
+}
+INSTEAD = {theirs: way for way, names in _WAYS.items() for theirs in names.split()}
+NEEDED = {"params": "params are net.parameters()", "optimizer": "the optimiser comes first"}
+
+
+class Explained:
+    """Base of classes of this package: their constructors say what to write instead."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "__init__" in cls.__dict__ and cls.__module__.startswith(_PACKAGE):
+            explained(cls)
+
+
+def explained(cls: type) -> None:
+    """Makes the constructor of a class explain itself where a call does not fit it."""
+    construct: Constructor = cls.__dict__["__init__"]
+
+    @functools.wraps(construct)
+    def __init__(self: object, /, *args: Any, **options: Any) -> None:
+        try:
+            return construct(self, *args, **options)
+        except TypeError as error:
+            if type(error) is not TypeError or (said := _wrong(construct, args, options)) is None:
+                raise
+        # of classes that share a constructor the one that was called
+        called = type(self) if type(self).__init__ is __init__ else cls
+        raise dt.ArgumentTypeError(_explain(called, said, construct))
+
+    cls.__init__ = __init__  # type: ignore[misc]  # of a class that is being made
+
+
+Wrong: TypeAlias = tuple[str, str]  # what is wrong, and with which parameter
+
+
+def _parameters(construct: Constructor) -> Parameters:
+    _, *rest = inspect.signature(construct).parameters.items()
+    return dict(rest)
+
+
+def _wrong(construct: Constructor, args: tuple[Any, ...], options: dict[str, Any]) -> Wrong | None:
+    """What is wrong with a call; None where it fits, so that the error is another one."""
+    mine = _parameters(construct)
+    kinds = {p.kind for p in mine.values()}
+    by_place = [
+        n for n, p in mine.items() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+    ]
+    if inspect.Parameter.VAR_KEYWORD not in kinds:
+        for name in options:
+            if name not in mine or mine[name].kind in _LISTED:
+                return "unknown", name
+    if len(args) > len(by_place) and inspect.Parameter.VAR_POSITIONAL not in kinds:
+        return "many", f"takes {len(by_place)} by place, not {len(args)}"
+    placed = by_place[: len(args)]
+    for name in placed:
+        if name in options:
+            return "twice", name
+    for name, p in mine.items():
+        if p.default is p.empty and p.kind not in _LISTED and name not in (*placed, *options):
+            return "missing", name
+    return None
+
+
+def _explain(cls: type, said: Wrong, construct: Constructor) -> str:
+    kind, name = said
+    package = cls.__module__.removeprefix(_PACKAGE).partition(".")[0]
+    title = f"{package}.{cls.__name__}" if package in ("optim", "data") else cls.__name__
+    mine = _parameters(construct)
+    if kind == "unknown":
+        return f"{title}: has no parameter {name}; {_way(cls, name, mine)}"
+    if kind == "twice":
+        return f"{title}: {name} is given twice, by place and by name"
+    if kind == "many":
+        return f"{title}: {name}; it takes {_listed(mine)}"
+    more = f"; {NEEDED[name]}" if name in NEEDED else ""
+    return f"{title}: needs {name}{more}; it takes {_listed(mine)}"
+
+
+def _way(cls: type, theirs: str, mine: Parameters) -> str:
+    """What to write for a parameter that a class has not."""
+    for kind in cls.__mro__:
+        if found := OF_ONE.get(f"{kind.__name__}.{theirs}"):
+            return found
+    ours = next((name for name in OURS.get(theirs, ()) if name in mine), None)
+    if ours is None and theirs in INSTEAD:
+        return INSTEAD[theirs]
+    bare = {name.replace("_", "").casefold(): name for name in mine}
+    near = difflib.get_close_matches(theirs.replace("_", "").casefold(), bare, 1, 0.8)
+    if ours is None and near:
+        ours = bare[near[0]]
+    return f"here it is {ours}=" if ours is not None else f"it takes {_listed(mine)}"
+
+
+def _listed(mine: Parameters) -> str:
+    said = [
+        f"*{n}" if p.kind is p.VAR_POSITIONAL
+        else f"**{n}" if p.kind is p.VAR_KEYWORD
+        else n if p.default is p.empty
+        else f"{n}="
+        for n, p in mine.items()
+        if not n.startswith("_")
+    ]  # fmt: skip
+    return ", ".join(said) or "nothing"

@@ -1,0 +1,27 @@
+"""Others' names for sparse tensors: the error says what to write, and that is there."""
+
+from __future__ import annotations
+
+import re
+from functools import reduce
+
+import dovetail as dt
+import pytest
+from dovetail_sparse.familiar import INSTEAD
+
+
+@pytest.mark.parametrize("name", INSTEAD)
+def test_a_name_that_is_not_there_says_what_to_write(name: str) -> None:
+    assert name not in dt.sparse.__all__
+    with pytest.raises(AttributeError, match=f"'{name}'; here it is "):
+        getattr(dt.sparse, name)
+    for path in re.findall(r"\bdt\.([a-zA-Z_.0-9]*\w)", INSTEAD[name]):
+        assert reduce(getattr, path.split("."), dt) is not None
+    for method in re.findall(r"\bx\.(to_\w+)", INSTEAD[name]):
+        assert callable(getattr(dt.ones((2, 2), device="reference"), method))
+
+
+def test_what_nobody_has_is_not_explained() -> None:
+    with pytest.raises(AttributeError, match=r"has no attribute 'nonsense'$"):
+        _ = dt.sparse.nonsense
+    assert not hasattr(dt.sparse, "__nonsense__")
