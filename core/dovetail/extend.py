@@ -23,8 +23,7 @@ A KERNEL (docs/loop-language.md): what a backend compiles
 A LAYOUT (docs/writing-a-layout.md)
     LayoutInfo, LayoutTensor, Layout, sparse_coo, sparse_csr, sparse_csc, sparse_bsr, capabilities
     what its rules are written in: apply, reduce, required, make_node, gather_at, scatter_rows,
-        read_at, in_range, order_of, axis, broadcast_shapes, arguments, write_together,
-        checked_rows, write_rows
+        read_at, in_range, order_of, axis, broadcast_shapes, arguments, write_together
     captured functions: is_capturing, is_mapping, uncaptured, look_up_again, read_each_call
     types: DTypeLike, DeviceLike
 
@@ -198,7 +197,6 @@ from .tensor.verbs import apply, reduce
 
 if TYPE_CHECKING:
     from .func.graphs import Composite, Graph, GraphNode, composite, graph_of
-    from .functions.index_writes import checked_rows, write_rows
     from .functions.jit import look_up_again
     from .functions.places import in_range, read_at
 else:  # which few plugins need
@@ -208,7 +206,6 @@ else:  # which few plugins need
             **dict.fromkeys(
                 ("Composite", "Graph", "GraphNode", "composite", "graph_of"), ".func.graphs"
             ),
-            **dict.fromkeys(("checked_rows", "write_rows"), ".functions.index_writes"),
             **dict.fromkeys(("in_range", "read_at"), ".functions.places"),
             "look_up_again": ".functions.jit",
         },
@@ -332,7 +329,6 @@ if TYPE_CHECKING:  # not while running: `help` would print every class whole, 3,
         "cached_binary",
         "capabilities",
         "cast",
-        "checked_rows",
         "choose",
         "coarsen",
         "combine",
@@ -401,6 +397,5 @@ if TYPE_CHECKING:  # not while running: `help` would print every class whole, 3,
         "verify",
         "walk",
         "whole_setting",
-        "write_rows",
         "write_together",
     ]  # fmt: skip

@@ -16,7 +16,6 @@ import numpy as np
 
 from .. import layout as lay
 from ..arguments import named
-from ..backend.faults import Asked
 from ..dtypes import bool_
 from ..errors import DeviceError, ShapeError
 from ..graph.expr import Expr, Spec, ask, node, spec
@@ -259,28 +258,6 @@ def _put_at(x: Tensor, index: Tensor, value: Operand) -> Holder[Expr]:
     if manner.asked is not None:
         ask(made, caller())
     return [made]
-
-
-# --- rows that are named apart from what is written -----------------------------------------------
-
-
-def checked_rows(name: str, at: Tensor, rows: int) -> Tensor:
-    """Numbers of rows, int64, checked once: for reads and writes that do not check them again.
-
-    Raises, when the work runs, before anything is read or written there: IndexOutOfRange.
-    """
-    return make(checked(Asked(name, 0, rows), strided(name, at)._expr))
-
-
-def write_rows(name: str, x: Tensor, at: Tensor, values: Tensor) -> None:
-    """`x[at] = values`, unchecked: places are `checked_rows`.
-
-    A place that is named twice must have the same values each time: all are written at once.
-    """
-    e, v = expr_of(x), expr_of(values)
-    column = pending_view(at._expr, ("reshape", (at.size, *(1,) * (x.ndim - 1))))
-    positions = pending_view(column, ("expand", v.spec.shape))
-    write(name, x, [node(SCATTER, (e, v, positions), e.spec, Manner("set", True))], updates=True)
 
 
 # --- places that are all there --------------------------------------------------------------------

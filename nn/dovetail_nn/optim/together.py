@@ -10,13 +10,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import dovetail as dt
-from dovetail.extend import (
-    checked_rows,
-    gather_at,
-    is_capturing,
-    write_rows,
-    write_together,
-)
+from dovetail.extend import is_capturing, write_together
 
 Tensors: TypeAlias = list[dt.Tensor]
 Rule: TypeAlias = Callable[..., Sequence[dt.Tensor]]
@@ -79,20 +73,11 @@ def updated_rows(rule: Rule, bucket: Bucket, numbers: Sequence[float]) -> None:
     for p, g, kept in zip(*bucket.tensors(), strict=True):
         at, values = _rows_captured(g) if is_capturing() else _rows(g)
         all_of_them = [p.detach(), *kept]
-        at = checked_rows("step", at, p.shape[0])
-        rows = [_read_rows(x, at) for x in all_of_them]
+        rows = [dt.take(x, at, axis=0) for x in all_of_them]
         made = rule(bucket.options, numbers, rows[0], values, *rows[1:])
-        dt.evaluate(at, *made)
+        dt.evaluate(*made)
         for x, new in zip(all_of_them, made, strict=True):
-            write_rows("step", x, at, new)
-
-
-def _read_rows(x: dt.Tensor, at: dt.Tensor) -> dt.Tensor:
-    """The rows at places that have been checked."""
-    shape = (at.size, *x.shape[1:])
-    return gather_at(
-        x, {0: at.reshape((at.size, *(1,) * (x.ndim - 1)))}, shape, (-1, *range(1, x.ndim))
-    )
+            x[at] = new
 
 
 def _rows(g: Any) -> tuple[dt.Tensor, dt.Tensor]:
