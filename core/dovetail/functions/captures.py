@@ -52,7 +52,7 @@ def freed(new: Capture, earlier: Sequence[Capture]) -> None:
     """Has a call not ask of tensors to lie as far apart as when it was captured, where it may.
 
     An argument may be part of a tensor that the function could reach (`step(self.x[k : k + 64])`).
-    Who reads that memory cannot be told from where it lies once. But where the function was captured
+    From one capture it cannot be told who reads that memory. But where the function was captured
     before, with the two at another distance, and everything that it touches lies as far from the
     beginning of the argument as then, nothing was reached through the other tensor.
     """

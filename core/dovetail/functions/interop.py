@@ -303,7 +303,8 @@ def _shared(x: GivesDLPack, target: Device) -> Tensor | None:
         tuple(v.strides[i] for i in range(v.ndim)) if v.strides else lay.contiguous_strides(shape)
     )
     flags = getattr(owner.managed, "flags", 0)
-    dtype, address = _dtype(v.dtype), (v.data or 0) + v.byte_offset
+    d, address = v.dtype, (v.data or 0) + v.byte_offset
+    dtype = _dtype_of(d.code, d.bits, d.lanes)
     return share(owner, address, shape, strides, dtype, target, bool(flags & READ_ONLY))
 
 
@@ -406,10 +407,6 @@ def _received(capsule: object) -> _Owner:
             _rename(at, _USED[name])
             return _Owner(managed)
     raise SharingError("from_dlpack: the capsule holds no DLPack tensor, or was used before")
-
-
-def _dtype(d: _DType) -> DType:
-    return _dtype_of(d.code, d.bits, d.lanes)
 
 
 @lru_cache
