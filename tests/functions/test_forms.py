@@ -39,6 +39,7 @@ zeros((2, 3)) | ones((2, 3)) | full((2, 3), 7.0) | hann(5) | hamming(5) | blackm
 kaiser(5, 2.0)
 geomspace(1, 2, 5) | tri(3) | piecewise(v, [v > 0], [1.0, 2.0]) | topk(v, 2) | frexp(m) | modf(m)
 divmod(v, w) | concat([m, m]) | clip(m, 0.0, 1.0) | where(m > 0, m, 1.0) | round(m, 1) | pow(m, 3)
+cat([m, m])
 bitwise_count(i) | iscomplex(m) | isneginf(m) | isposinf(m) | isreal(m) | expit(m)
 cumulative_logsumexp(v) | cumulative_prod(v) | cumulative_sum(v) | dot(v, w) | einsum("i,i->", v, w)
 std(m) | var(m) | matmul(m, q) | all(m) | any(m) | argmax(m, 0) | argmin(m) | count_nonzero(m, 0)
