@@ -189,8 +189,11 @@ class COO(Entries):
 
         Nothing is sorted, and nothing read by the host.
         """
-        same = isinstance(other, COO) and self.sparse_dim() == other.sparse_dim()
-        if not same or not isinstance(other, COO):
+        if (
+            not isinstance(other, COO)
+            or self.shape != other.shape
+            or self.sparse_dim() != other.sparse_dim()
+        ):
             return super().accumulated(other)
         if self.pattern is other.pattern:
             return self._with(self._values + other._values)

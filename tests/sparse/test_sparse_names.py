@@ -25,3 +25,10 @@ def test_what_nobody_has_is_not_explained() -> None:
     with pytest.raises(AttributeError, match=r"has no attribute 'nonsense'$"):
         _ = dt.sparse.nonsense
     assert not hasattr(dt.sparse, "__nonsense__")
+
+
+def test_gradients_of_other_shapes_do_not_add_up() -> None:
+    x, y = dt.ones((2, 3)).to_sparse(), dt.ones((3, 2)).to_sparse()
+    for other in (y, y.to_dense()):
+        with pytest.raises(dt.ShapeError, match="accumulated: .*do not broadcast"):
+            x.accumulated(other)

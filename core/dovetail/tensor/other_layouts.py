@@ -34,7 +34,7 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from ..arguments import instance
+from ..arguments import instance, named
 from ..dtypes import DType
 from ..errors import LayoutError
 from ..graph.expr import Expr, node, spec
@@ -167,11 +167,12 @@ class LayoutTensor(Tensor):
         """The same elements as a strided tensor."""
         return self.run_rule("to_dense", "to_dense", self)
 
+    @named
     def accumulated(self, other: Tensor) -> Tensor:
         """The sum of this gradient and another one, which may be strided, of the same tensor.
 
         A layout may put the entries of both side by side, to be added up by who reads them.
-        Raises: ArgumentTypeError for what is no tensor.
+        Raises: ArgumentTypeError for what is no tensor, ShapeError.
         """
         instance("accumulated", other, "other", Tensor)
         return self.to_dense() + (other if type(other) is Tensor else other.to_dense())
