@@ -30,5 +30,5 @@ def test_what_nobody_has_is_not_explained() -> None:
 def test_gradients_of_other_shapes_do_not_add_up() -> None:
     x, y = dt.ones((2, 3)).to_sparse(), dt.ones((3, 2)).to_sparse()
     for other in (y, y.to_dense()):
-        with pytest.raises(dt.ShapeError, match="accumulated: .*do not broadcast"):
+        with pytest.raises(dt.ShapeError, match=r"accumulated: .*do not broadcast"):
             x.accumulated(other)
