@@ -223,17 +223,20 @@ class Launcher:
         fixed = Fixed(program.address, tiles, shared, operations, slots, first, kinds)
         return self._made(program, fixed, how, len(k.buffers))
 
-    def product(
-        self, inputs: Sequence[StridedOperand], output: StridedOperand, operations: int
-    ) -> Launch | None:
+    def product(self, inputs: Sequence[StridedOperand], output: StridedOperand) -> Launch | None:
         """A built-in function of (buffers, scalars, stream) that multiplies, if there is one."""
         found = products.routine(inputs, output) if self._products is not None else None
         if found is None:
             return None
         slots = [0, 0, 0, *found.ints]
-        address = self._products[found.kernel]
-        fixed = Fixed(address, 1, 0, operations, slots, len(slots), [])
-        return self._made(self._products, fixed, int(operations >= RELEASE_GIL), 3)
+        address, n = self._products[found.kernel], found.operations
+        how = int(n >= RELEASE_GIL)
+        if n >= SHARE and found.blocks > 1:
+            how = min(n, 1 << 62)
+            self.pool.start()
+        shared = how if how > 1 else 0
+        fixed = Fixed(address, found.blocks, shared, n, slots, len(slots), [])
+        return self._made(self._products, fixed, how, 3)
 
     def _made(self, owner: object, fixed: Fixed, how: int, buffers: int) -> Launch:
         """`owner` keeps the code alive; `how`, as in the block."""

@@ -45,7 +45,7 @@ SOON = 100_000  # ns
 SPINS = 14_000  # about 0.2 ms before a worker sleeps: longer than Python takes between two launches
 PATIENCE = 3_500  # about 50 us before the launching thread gives way to others
 ALONE_FOR = 16  # times as long as the launching thread has waited
-FAIR = 8  # a launch may take so many times as long as the wait for its last tiles
+FAIR = 2  # times as long as a tile is taken to be that the wait for the last ones may be
 
 STATE = {
     "generation": GENERATION, "sleepers": SLEEPERS, "busy": BUSY, "inside": INSIDE, "next": NEXT,
@@ -263,17 +263,18 @@ left:
   ret i1 false
 }}
 
-; Notes that the launching thread waited from `idle` on for a launch that was begun at `begun` (0:
-; a small one): unless the launch was so long that its last tiles may take that.
-define internal void @waited(ptr %state, i64 %begun, i64 %idle) noinline {{
+; Notes that the launching thread waited from `idle` on for a launch that was begun at `begun`:
+; unless that may be the time of a tile, which somebody had just taken when there was none left.
+define internal void @waited(ptr %state, i64 %begun, i64 %idle, i64 %tiles, i64 %threads)
+    noinline {{
 {POINTERS}
   %now = call i64 @now()
   %wait = sub i64 %now, %idle
-  %whole = sub i64 %now, %begun
-  %part = udiv i64 %whole, {FAIR}
-  %timed = icmp ne i64 %begun, 0
-  %short = icmp ult i64 %wait, %part
-  %fair = and i1 %timed, %short
+  %worked = sub i64 %idle, %begun
+  %allowed = mul i64 %threads, {FAIR}
+  %most = mul i64 %worked, %allowed
+  %all = mul i64 %wait, %tiles
+  %fair = icmp ult i64 %all, %most
   br i1 %fair, label %done, label %note
 note:
   %long = mul i64 %wait, {ALONE_FOR}
@@ -334,12 +335,7 @@ alone:
   ret void
 publish:
   WHERE
-  br i1 %large, label %clock, label %fill
-clock:
-  %start = call i64 @now()
-  br label %fill
-fill:
-  %begun = phi i64 [ 0, %publish ], [ %start, %clock ]
+  %begun = call i64 @now()
   store ptr %function, ptr %functionp
   store ptr %arguments, ptr %argumentsp
   store i64 %tiles, ptr %tilesp
@@ -349,7 +345,7 @@ fill:
   %range = udiv i64 %up, %threads
   br label %deal
 deal:
-  %i = phi i64 [ 0, %fill ], [ %i1, %deal ]
+  %i = phi i64 [ 0, %publish ], [ %i1, %deal ]
   %first = mul i64 %i, %range
   %slot = shl i64 %i, 4
   %place = getelementptr i64, ptr %nextp, i64 %slot
@@ -394,7 +390,7 @@ yield:
   %gone = icmp eq i64 %still, 0
   br i1 %gone, label %late, label %yield
 late:
-  call void @waited(ptr %state, i64 %begun, i64 %idle0)
+  call void @waited(ptr %state, i64 %begun, i64 %idle0, i64 %tiles, i64 %threads)
   br label %done
 done:
   store atomic i64 0, ptr %busyp release, align 8

@@ -1,9 +1,15 @@
-"""Small products of matrices: NumPy's BLAS, called by a bound launch without NumPy in between.
+"""Products of matrices: NumPy's BLAS, called by a bound launch without NumPy in between.
 
 NumPy takes longer to find out which routine it is than a product of 32 x 32 takes. What it finds is
 the same for all memory of the same shapes and strides, so it is found once: `routine` decides as
-NumPy's `matmul` does, and the bits are those of `numpy.matmul`. Where NumPy would look at addresses
-or at more than two dimensions, and where its BLAS is another than OpenBLAS, it is called itself.
+NumPy's `matmul` does. Where NumPy would look at addresses, and where its BLAS is another than
+OpenBLAS, it is called itself.
+
+Threads: OpenBLAS has its own, which go on looking for work, on the cores that the pool's would use,
+for a tenth of a second after each product. So they are left asleep: while products are made here,
+OpenBLAS is told to take one thread (`enter`, `leave`), and the pool shares blocks of the result.
+How many there are depends on the shapes alone, and so do the bits. A product of one block has those
+of `numpy.matmul`.
 """
 
 from __future__ import annotations
@@ -17,11 +23,17 @@ from typing import NamedTuple
 import numpy as np
 from dovetail.extend import StridedOperand, float32, float64
 
+from .emit import fields
+
 ROUTINES = ("sgemm", "dgemm", "sgemv", "dgemv")
 LIBRARIES = "*openblas64*"  # those in NumPy's wheels; their integers have 64 bits
 ROW_MAJOR, COLUMN_MAJOR = 101, 102  # CBLAS's
 AS_IT_IS, TRANSPOSED = 111, 112
 LIMIT = (1 << 31) - 2  # of sizes and strides that NumPy hands on
+BLOCK = 1 << 19  # multiplications of a block, at least: some 10 us
+FEW, MOST = 8, 64  # blocks: more than a few where they are large; at most
+EDGE, LARGE = 16, 1 << 15  # what blocks are multiples of; elements of a large one
+LINES = 1 << 16  # elements of a matrix that is multiplied by a vector, in a block
 
 Shape = tuple[int, ...]
 
@@ -29,10 +41,12 @@ _LETTERS = {float32: "s", float64: "d"}
 
 
 class Routine(NamedTuple):
-    """A routine of BLAS, by the kernel that calls it, and the integers that this is given."""
+    """A routine of BLAS: the kernel that calls it, the integers that this is given, its blocks."""
 
     kernel: str
     ints: tuple[int, ...]
+    blocks: int
+    operations: int
 
 
 def symbols() -> dict[str, int]:
@@ -44,7 +58,10 @@ def symbols() -> dict[str, int]:
         return {}
     try:
         library = ctypes.CDLL(str(found[0]), mode=mode | os.RTLD_LAZY)
-        return {f"cblas_{name}": _address(library, f"scipy_cblas_{name}64_") for name in ROUTINES}
+        names = {f"cblas_{name}": f"scipy_cblas_{name}64_" for name in ROUTINES}
+        for verb in ("get", "set"):
+            names[f"{verb}_num_threads"] = f"scipy_openblas_{verb}_num_threads64_"
+        return {name: _address(library, symbol) for name, symbol in names.items()}
     except (OSError, AttributeError):
         return {}
 
@@ -58,32 +75,84 @@ def routine(inputs: Sequence[StridedOperand], output: StridedOperand) -> Routine
     (_, _, x, xs, dtype), (_, _, y, ys, _) = inputs
     _, _, shape, outs, _ = output
     letter = _LETTERS.get(dtype)
-    if letter is None or not len(x) == len(y) == len(shape) == 2:
+    if letter is None or not len(x) == len(y) == len(shape) > 1:
         return None
-    (m, k), n = x, y[1]
-    if min(m, k, n) < 1 or max(m, k, n) > LIMIT or k == 1 or m == n == 1:
+    stack = _stack(shape[:-2], [xs[:-2], ys[:-2], outs[:-2]])
+    (m, k), n = x[-2:], y[-1]
+    if stack is None or min(m, k, n) < 1 or max(m, k, n) > LIMIT or k == 1 or m == n == 1:
         return None
-    if m == 1:
-        return _with_vector(f"{letter}gemv_left", y[::-1], ys[::-1], xs[1], outs[1])
-    if n == 1:
-        return _with_vector(f"{letter}gemv_right", x, xs, ys[0], outs[0])
-    first, second = _order(x, xs), _order(y, ys)
-    if first is None or second is None or outs != (n, 1):
+    size, (count, apart) = dtype.itemsize, stack
+    if m == 1 or n == 1:
+        if len(shape) > 2:
+            return None
+        if m == 1:
+            return _with_vector(f"{letter}gemv_left", y[::-1], ys[::-1], xs[1], outs[1], size)
+        return _with_vector(f"{letter}gemv_right", x, xs, ys[0], outs[0], size)
+    first, second = _order(x[-2:], xs[-2:]), _order(y[-2:], ys[-2:])
+    if first is None or second is None or outs[-2:] != (n, 1):
         return None
-    if m == n and xs == ys[::-1] and first[0] != second[0]:
-        return None  # perhaps a matrix times its own transpose, for which there is another routine
-    ints = (first[0], second[0], m, n, k, first[1], second[1], n)
-    return Routine(f"{letter}gemm", ints)
+    # perhaps a matrix times its own transpose, which is symmetric to the last bit
+    square = m == n and xs[-2:] == ys[-2:][::-1] and first[0] != second[0] and apart[0] == apart[1]
+    rows, columns, each = _blocks(m, n, k, square)
+    ints = (
+        first[0], second[0], m, n, k, first[1], second[1], n, rows, columns, ceil(n, columns), each,
+        xs[-2] * size, ys[-1] * size, n * size, size, *[s * size for s in apart], square,
+    )  # fmt: skip
+    return Routine(f"{letter}gemm", ints, each * count, m * n * k * count)
 
 
-def _with_vector(kernel: str, shape: Shape, strides: Shape, step: int, to: int) -> Routine | None:
+def ceil(a: int, b: int) -> int:
+    """a / b, upwards."""
+    return -(-a // b)
+
+
+def _stack(shape: Shape, strides: Sequence[Shape]) -> tuple[int, list[int]] | None:
+    """How many matrices there are, and how far each operand's are apart; None: in several ways."""
+    count, apart = 1, [0] * len(strides)
+    for a in reversed(range(len(shape))):
+        steps = [s[a] for s in strides]
+        if shape[a] == 1:
+            continue
+        if count == 1:
+            apart = steps
+        elif steps != [s * count for s in apart]:
+            return None
+        count *= shape[a]
+    return (count, apart) if count else None
+
+
+def _blocks(m: int, n: int, k: int, square: bool) -> tuple[int, int, int]:
+    """Rows and columns of a block of the result, and how many blocks there are."""
+    rows, columns, found = m, n, 1
+    wanted = min(MOST, m * n * k // BLOCK)
+    while found < wanted and (found < FEW or rows * columns >= 2 * LARGE):
+        before = rows, columns
+        if rows >= columns:
+            rows = ceil(ceil(rows, 2), EDGE) * EDGE
+        else:
+            columns = ceil(ceil(columns, 2), EDGE) * EDGE
+        if square:
+            columns = rows
+        if before == (rows, columns):
+            break
+        found = ceil(m, rows) * ceil(n, columns)
+    return rows, columns, found
+
+
+def _with_vector(
+    kernel: str, shape: Shape, strides: Shape, step: int, to: int, itemsize: int
+) -> Routine | None:
     """A matrix times a vector of the stride `step`, into one of the stride `to`."""
     rows, columns = shape
     found = _order(shape, strides)
     if found is None or not 1 <= step <= LIMIT or not 1 <= to <= LIMIT:
         return None
     order = COLUMN_MAJOR if found[0] == AS_IT_IS else ROW_MAJOR
-    return Routine(kernel, (order, columns, rows, found[1], step, to))
+    blocks = max(1, min(MOST, rows * columns // LINES))
+    each = ceil(ceil(rows, blocks), EDGE) * EDGE
+    apart = strides[0] * itemsize, to * itemsize
+    ints = (order, columns, rows, found[1], step, to, each, *apart)
+    return Routine(kernel, ints, ceil(rows, each), rows * columns)
 
 
 def _order(shape: Shape, strides: Shape) -> tuple[int, int] | None:
@@ -103,42 +172,211 @@ def _is_dense(outer: int, inner: int, length: int) -> bool:
 # --- as machine code ------------------------------------------------------------------------------
 
 _REAL = {"s": "float", "d": "double"}
-_PRODUCT = (
-    f"i32 {ROW_MAJOR}, i32 %t3, i32 %t4, i64 %w5, i64 %w6, i64 %w7, REAL 1.0, ptr %a0, i64 %w8, "
-    "ptr %a1, i64 %w9, REAL 0.0, ptr %a2, i64 %w10"
+# How the integers are called, from the fourth slot on. The first three are addresses.
+_OF_PRODUCT = (
+    "first", "second", "m", "n", "k", "lda", "ldb", "ldc", "rows", "columns", "across", "each",
+    "down", "right", "below", "beside", "apart0", "apart1", "apart2", "square",
+)  # fmt: skip
+_PRODUCT = """
+  %batch = udiv i64 %t, %each
+  %within = urem i64 %t, %each
+  %bi = udiv i64 %within, %across
+  %bj = urem i64 %within, %across
+  %i = mul i64 %bi, %rows
+  %j = mul i64 %bj, %columns
+  %mleft = sub i64 %m, %i
+  %nleft = sub i64 %n, %j
+  %mm = call i64 @llvm.umin.i64(i64 %mleft, i64 %rows)
+  %nn = call i64 @llvm.umin.i64(i64 %nleft, i64 %columns)
+  %from0 = mul i64 %batch, %apart0
+  %from1 = mul i64 %batch, %apart1
+  %from2 = mul i64 %batch, %apart2
+  %over0 = mul i64 %i, %down
+  %over1 = mul i64 %j, %right
+  %over2 = mul i64 %i, %below
+  %over3 = mul i64 %j, %beside
+  %at0 = add i64 %from0, %over0
+  %at1 = add i64 %from1, %over1
+  %at2 = add i64 %from2, %over2
+  %at3 = add i64 %at2, %over3
+  %x = getelementptr i8, ptr %a0, i64 %at0
+  %y = getelementptr i8, ptr %a1, i64 %at1
+  %z = getelementptr i8, ptr %a2, i64 %at3
+  %over4 = mul i64 %j, %below
+  %over5 = mul i64 %i, %beside
+  %at4 = add i64 %from2, %over4
+  %at5 = add i64 %at4, %over5
+  %mirror = getelementptr i8, ptr %a2, i64 %at5
+  %tx = trunc i64 %first to i32
+  %ty = trunc i64 %second to i32
+  %both = icmp eq ptr %a0, %a1
+  %may = icmp ne i64 %square, 0
+  %own = and i1 %both, %may
+  %above = icmp ult i64 %bi, %bj
+  %left = and i1 %own, %above
+  br i1 %left, label %latch, label %make
+make:
+"""
+# Where a matrix was multiplied by its own transpose, blocks below the diagonal are those above it.
+_REFLECTED = """
+  br i1 %own, label %lines, label %latch
+lines:
+  %r = phi i64 [ 0, %make ], [ %r1, %line_end ]
+  %lower = icmp ugt i64 %bi, %bj
+  %stop = select i1 %lower, i64 %nn, i64 %r
+  %from = mul i64 %r, %below
+  %to = mul i64 %r, %beside
+  br label %elements
+elements:
+  %c = phi i64 [ 0, %lines ], [ %c1, %element ]
+  %some = icmp ult i64 %c, %stop
+  br i1 %some, label %element, label %line_end
+element:
+  %cfrom = mul i64 %c, %beside
+  %cto = mul i64 %c, %below
+  %there = add i64 %from, %cfrom
+  %here = add i64 %to, %cto
+  %source = getelementptr i8, ptr %z, i64 %there
+  %target = getelementptr i8, ptr %mirror, i64 %here
+  %value = load REAL, ptr %source
+  store REAL %value, ptr %target
+  %c1 = add i64 %c, 1
+  br label %elements
+line_end:
+  %r1 = add i64 %r, 1
+  %further = icmp ult i64 %r1, %mm
+  br i1 %further, label %lines, label %latch
+"""
+_OF_VECTOR = ("order", "m", "n", "lda", "step", "to", "rows", "down", "below")
+_WITH_VECTOR = """
+  %i = mul i64 %t, %rows
+  %nleft = sub i64 %n, %i
+  %nn = call i64 @llvm.umin.i64(i64 %nleft, i64 %rows)
+  %at0 = mul i64 %i, %down
+  %at2 = mul i64 %i, %below
+  %x = getelementptr i8, ptr MATRIX, i64 %at0
+  %z = getelementptr i8, ptr %a2, i64 %at2
+  %tx = trunc i64 %order to i32
+"""
+_GEMM = (
+    f"i32 {ROW_MAJOR}, i32 %tx, i32 %ty, i64 %mm, i64 %nn, i64 %k, REAL 1.0, ptr %x, i64 %lda, "
+    "ptr %y, i64 %ldb, REAL 0.0, ptr %z, i64 %ldc"
 )
-_WITH_VECTOR = (
-    f"i32 %t3, i32 {TRANSPOSED}, i64 %w4, i64 %w5, REAL 1.0, ptr MATRIX, i64 %w6, "
-    "ptr VECTOR, i64 %w7, REAL 0.0, ptr %a2, i64 %w8"
+_GEMV = (
+    f"i32 %tx, i32 {TRANSPOSED}, i64 %m, i64 %nn, REAL 1.0, ptr %x, i64 %lda, ptr VECTOR, "
+    "i64 %step, REAL 0.0, ptr %z, i64 %to"
 )
-# Kernels: the routine that each calls, how many integers it is given, and the arguments.
+_END = "  br label %latch\n"
+# Kernels: the routine that each calls, its integers, what is done before, arguments, what is after.
 _FORMS = {
-    "gemm": ("gemm", 8, _PRODUCT),
-    "gemv_left": ("gemv", 6, _WITH_VECTOR.replace("MATRIX", "%a1").replace("VECTOR", "%a0")),
-    "gemv_right": ("gemv", 6, _WITH_VECTOR.replace("MATRIX", "%a0").replace("VECTOR", "%a1")),
-}
+    "gemm": ("gemm", _OF_PRODUCT, _PRODUCT, _GEMM, _REFLECTED),
+    "gemv_left": (
+        "gemv", _OF_VECTOR, _WITH_VECTOR.replace("MATRIX", "%a1"), _GEMV.replace("VECTOR", "%a0"),
+        _END,
+    ),
+    "gemv_right": (
+        "gemv", _OF_VECTOR, _WITH_VECTOR.replace("MATRIX", "%a0"), _GEMV.replace("VECTOR", "%a1"),
+        _END,
+    ),
+}  # fmt: skip
 KERNELS = tuple(f"{letter}{form}" for letter in _REAL for form in _FORMS)
+
+# How many threads are in products, behind a lock; what OpenBLAS had before the first came.
+_ALONE = """
+@lock = internal global i32 0
+@inside = internal global i32 0
+@before = internal global i32 0
+declare i32 @get_num_threads()
+declare void @set_num_threads(i32)
+declare i64 @llvm.umin.i64(i64, i64)
+
+define internal void @locked() noinline {
+entry:
+  br label %try
+try:
+  %pair = cmpxchg ptr @lock, i32 0, i32 1 acquire monotonic
+  %mine = extractvalue { i32, i1 } %pair, 1
+  br i1 %mine, label %done, label %try
+done:
+  ret void
+}
+
+define internal void @enter() noinline {
+entry:
+  call void @locked()
+  %inside = load i32, ptr @inside
+  %more = add i32 %inside, 1
+  store i32 %more, ptr @inside
+  %none = icmp eq i32 %inside, 0
+  br i1 %none, label %first, label %done
+first:
+  %threads = call i32 @get_num_threads()
+  store i32 %threads, ptr @before
+  %one = icmp eq i32 %threads, 1
+  br i1 %one, label %done, label %limit
+limit:
+  call void @set_num_threads(i32 1)
+  br label %done
+done:
+  store atomic i32 0, ptr @lock release, align 4
+  ret void
+}
+
+define internal void @leave() noinline {
+entry:
+  call void @locked()
+  %inside = load i32, ptr @inside
+  %less = sub i32 %inside, 1
+  store i32 %less, ptr @inside
+  %none = icmp eq i32 %less, 0
+  br i1 %none, label %last, label %done
+last:
+  %before = load i32, ptr @before
+  %one = icmp eq i32 %before, 1
+  br i1 %one, label %done, label %restore
+restore:
+  call void @set_num_threads(i32 %before)
+  br label %done
+done:
+  store atomic i32 0, ptr @lock release, align 4
+  ret void
+}
+"""
 
 
 def ir(triple: str) -> str:
     """The kernels: of the addresses of both operands and of the result, and of integers."""
-    parts, declared = [f'target triple = "{triple}"'], {}
+    parts, declared = [f'target triple = "{triple}"', _ALONE], {}
     for letter, real in _REAL.items():
-        for form, (name, ints, arguments) in _FORMS.items():
+        for form, (name, ints, before, arguments, after) in _FORMS.items():
             given = arguments.replace("REAL", real)
             types = ", ".join(a.split()[0] for a in given.split(", "))
             called = f"cblas_{letter}{name}"
             declared[called] = f"declare void @{called}({types})"
-            parts.append(_kernel(f"{letter}{form}", called, ints, given))
+            call = f"{before}  call void @{called}({given})\n{after.replace('REAL', real)}"
+            parts.append(_kernel(f"{letter}{form}", ints, call))
     return "\n".join([*parts, *declared.values()])
 
 
-def _kernel(name: str, called: str, ints: int, arguments: str) -> str:
-    lines = []
-    for i in range(3 + ints):
-        lines.append(f"  %p{i} = getelementptr i64, ptr %slots, i64 {i}")
-        lines.append(f"  %w{i} = load i64, ptr %p{i}")
-    lines += [f"  %a{i} = inttoptr i64 %w{i} to ptr" for i in range(3)]
-    lines += [f"  %t{i} = trunc i64 %w{i} to i32" for i in (3, 4)]
-    lines += [f"  call void @{called}({arguments})", "  ret void"]
-    return "\n".join((f"define void @{name}(ptr %slots, i64 %begin, i64 %end) {{", *lines, "}"))
+def _kernel(name: str, ints: Sequence[str], block: str) -> str:
+    """A function that makes some of the blocks."""
+    names = [*[f"i64 w{i}" for i in range(3)], *[f"i64 {n}" for n in ints]]
+    addresses = "\n".join(f"  %a{i} = inttoptr i64 %w{i} to ptr" for i in range(3))
+    return f"""
+define void @{name}(ptr %slots, i64 %begin, i64 %end) {{
+entry:
+{fields("slots", names)}
+{addresses}
+  call void @enter()
+  br label %loop
+loop:
+  %t = phi i64 [ %begin, %entry ], [ %next, %latch ]
+  %more = icmp slt i64 %t, %end
+  br i1 %more, label %body, label %done
+body:{block}latch:
+  %next = add i64 %t, 1
+  br label %loop
+done:
+  call void @leave()
+  ret void
+}}"""

@@ -75,10 +75,10 @@ Launch = Callable[[Handles, Sequence[Scalar], StreamHandle], None]
 
 
 class QueuedLaunch(NamedTuple):
-    """A launch of a sequence: what `bind` gave, and where its arguments are when that is replayed.
+    """A launch of a sequence: what `bind` or `bind_call` gave, and where its arguments are.
 
-    `buffers`: of each the slot that it lies in, and its byte there. `scalars`: of each its value,
-    or where that is to be read the number of a variable.
+    They are read when that is replayed. `buffers`: of each the slot that it lies in, and its byte
+    there. `scalars`: of each its value, or where that is to be read the number of a variable.
     """
 
     launch: Launch
@@ -253,7 +253,8 @@ class Backend(ABC):
         """A library call with everything fixed but handles, offsets and stream.
 
         The operands come without handles, with offset 0. What it returns is called as what `bind`
-        does, with those of the inputs and then the output. None: the routine itself is called.
+        does, with those of the inputs and then the output, and may be part of a sequence. None: the
+        routine itself is called.
         """
         return None
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from ..backend import faults
 from ..backend.faults import PROMPT
-from ..backend.interface import QueuedLaunch, Replay, Scalar
+from ..backend.interface import LibraryCall, QueuedLaunch, Replay, Scalar
 from ..dtypes import DType
 from ..engine import events
 from ..engine.programs import BoundStep, Part
@@ -28,7 +28,7 @@ from ..ops.table import Op
 from ..plugins.opened import Opened
 from .numbers import Env, Number
 from .replay import At as At
-from .replay import Checked, Replayer, Routine
+from .replay import Checked, OneByOne, Replayer, Routine
 
 ROUND = 512  # to which places in an arena are rounded, as the allocator's blocks are
 
@@ -43,7 +43,7 @@ class Place(NamedTuple):
 class Act(ABC):
     """One thing that a program does."""
 
-    launches = 0
+    launches = calls = 0
     what = ""  # for people
 
     @property
@@ -68,7 +68,7 @@ class Act(ABC):
     def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
         """Does it, noting events."""
 
-    def queued(self) -> QueuedLaunch | None:
+    def queued(self, opened: Opened) -> QueuedLaunch | None:
         """Itself, where it is a launch that may be part of a sequence."""
         return None
 
@@ -115,7 +115,7 @@ class Launch(Act):
         buffers = tuple(p if slot in cells else move(p) for (slot, _), p in pairs)
         return Launch(self.bound, buffers, self.numbers, self.lines)
 
-    def queued(self) -> QueuedLaunch | None:
+    def queued(self, opened: Opened) -> QueuedLaunch | None:
         return None if self.planned.checks else self._queued
 
     def step(self, opened: Opened) -> Replay:
@@ -169,7 +169,7 @@ class Strided(NamedTuple):
 class Call(Act):
     """A vendor's routine."""
 
-    launches = 1
+    launches = calls = 1
 
     def __init__(self, op: Op, inputs: tuple[Strided, ...], output: Strided, nbytes: int) -> None:
         self.op, self.inputs, self.output, self.nbytes = op, inputs, output, nbytes
@@ -186,11 +186,20 @@ class Call(Act):
         output = self.output._replace(place=move(self.output.place))
         return Call(self.op, inputs, output, self.nbytes)
 
+    def queued(self, opened: Opened) -> QueuedLaunch | None:
+        operands = [(None, 0, x.shape, x.strides, x.dtype) for x in (*self.inputs, self.output)]
+        run = opened.backend.bind_call(self._routine(opened), operands[:-1], operands[-1])
+        buffers = tuple((p.slot, p.offset) for p in self.places())
+        return None if run is None else QueuedLaunch(run, buffers, ())
+
     def step(self, opened: Opened) -> Replay:
+        queued = self.queued(opened)
+        if queued is not None:
+            return OneByOne([queued])
         inputs = [_part(x) for x in self.inputs]
         return Routine(opened.backend, self._routine(opened), inputs, _part(self.output))
 
-    def _routine(self, opened: Opened) -> Callable[..., object]:
+    def _routine(self, opened: Opened) -> LibraryCall:
         return opened.library_calls[self.op.name, self.inputs[0].dtype]
 
     def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:

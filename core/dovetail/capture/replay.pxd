@@ -15,6 +15,7 @@ cdef class Replayer:
     cdef public Opened opened
     cdef public object acts
     cdef public Py_ssize_t launches
+    cdef public Py_ssize_t calls
     cdef public str name
     cdef public list steps
     cpdef run(self, list at, list env, object stream)

@@ -27,10 +27,12 @@ Scalars: TypeAlias = tuple[tuple[Scalar, int | None], ...]  # values, or numbers
 class Repeatable(Protocol):
     """What an act is, as far as a replay is concerned."""
 
+    calls: int  # of vendors' routines
+
     def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
         """Does it, noting events."""
 
-    def queued(self) -> QueuedLaunch | None:
+    def queued(self, opened: Opened) -> QueuedLaunch | None:
         """Itself, where it is a launch that may be part of a sequence."""
 
     def step(self, opened: Opened) -> Replay:
@@ -40,12 +42,13 @@ class Repeatable(Protocol):
 class Replayer:
     """Does a program's acts again. `launches`: how many kernels and routines these are."""
 
-    __slots__ = ("acts", "launches", "name", "opened", "steps")
+    __slots__ = ("acts", "calls", "launches", "name", "opened", "steps")
 
     def __init__(
         self, opened: Opened, acts: Sequence[Repeatable], launches: int, name: str
     ) -> None:
         self.opened, self.acts, self.launches, self.name = opened, acts, launches, name
+        self.calls = sum(act.calls for act in acts)
         self.steps: list[Replay] | None = None
 
     def run(self, at: At, env: Env, stream: StreamHandle) -> None:
@@ -63,6 +66,7 @@ class Replayer:
                 blame(self.opened.device, f"a replay of {self.name or 'launches'}", "", error)
                 raise
         counters.launches += self.launches
+        counters.calls += self.calls
 
     def _noted(self, at: At, env: Env, stream: StreamHandle) -> None:
         """The same while a profile is taken: each act notes itself."""
@@ -76,7 +80,7 @@ class Replayer:
         steps: list[Replay] = []
         waiting: list[QueuedLaunch] = []
         for act in self.acts:
-            queued = act.queued()
+            queued = act.queued(self.opened)
             if queued is not None:
                 waiting.append(queued)
             else:
@@ -148,7 +152,6 @@ class Routine:
     def __call__(self, at: At, env: Env, stream: StreamHandle) -> None:
         given = tuple([part(at, x) for x in self.inputs])
         self.routine(self.backend, given, part(at, self.output), stream)
-        counters.calls += 1
 
 
 def handles(buffers: Buffers, at: At) -> tuple[object, ...]:
