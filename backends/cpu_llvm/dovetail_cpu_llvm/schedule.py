@@ -26,6 +26,9 @@ from dovetail.extend import (
 
 TILE = 16384  # points of the innermost axis in one tile of a straight-line kernel
 LONG_TILE = 4096  # of them where a point stores much: few of these are a tile for every thread
+# Where neighbours along the innermost axis are stored apart from each other, other axes fill the
+# lines between: a tile has so many that these are still in the first cache, and in one thread's.
+APART_TILE = 512
 PANEL_BYTES = 4096  # of a row in a tile of reductions along columns: 1 kB takes 1.5 times as long
 PANELS = 4  # column panels for each thread, at least
 SIDE = 64  # points along both axes of a tile that is transposed: blocks stay in the first cache
@@ -74,6 +77,7 @@ class Schedule:
     divisions: Mapping[int, tuple[Value, ...]] = field(default_factory=dict)
     limits: tuple[Value, ...] = ()
     streams: int = 0  # bytes of a result from which it is stored past the caches; 0: never
+    straight: bool = False  # whether a point takes no loops
 
     @property
     def blocked(self) -> tuple[int, ...]:
@@ -88,7 +92,7 @@ class Schedule:
         write side by side, is still in the caches.
         """
         order = range(self.rank)[::-1]
-        return [*order[1:], *order[:1]] if self.tile >= LONG_TILE else order
+        return [*order[1:], *order[:1]] if self.straight else order
 
     def blocks(self, grid: Sequence[int]) -> list[int]:
         """The points of a tile along each axis of the grid."""
@@ -112,7 +116,9 @@ def schedule(kernel: Kernel, native: int) -> Schedule:
     divisions = {id(x): found for x in loops if id(x) in vectorized and (found := _divisions(x))}
     kind: Literal["rows", "points"] = "rows" if vectorized else "points"
     rank, tile = len(kernel.grid), 1 if loops else TILE
-    return Schedule(kind, 1, native, tile, rank, vectorized=vectorized, divisions=divisions)
+    return Schedule(
+        kind, 1, native, tile, rank, vectorized=vectorized, divisions=divisions, straight=not loops
+    )
 
 
 def _in_lockstep(kernel: Kernel, native: int, loops: list[Loop]) -> Schedule:
@@ -136,12 +142,22 @@ def _in_lockstep(kernel: Kernel, native: int, loops: list[Loop]) -> Schedule:
         tile, streams = (width, 0) if loops else (TILE, STREAMED)
         if stores > FEW and not loops:
             tile, streams = LONG_TILE, 0
+        if rank > 1 and not loops and not _stores_neighbours(kernel):
+            tile = APART_TILE
         limits = () if loops or rank == 0 else _limits(kernel.body, rank - 1)
-        return Schedule("lanes", width, native, tile, rank, streams=streams, limits=limits)
+        return Schedule(
+            "lanes", width, native, tile, rank, streams=streams, limits=limits, straight=not loops
+        )
     return Schedule(
         "lanes", min(width, SIDE), native, SIDE, rank, second=second, side=LONG_SIDE,
         transposed=transposed, streams=TURNED,
     )  # fmt: skip
+
+
+def _stores_neighbours(kernel: Kernel) -> bool:
+    """Whether neighbours along the last axis are stored side by side, or all in one place."""
+    along = stride_along(kernel.body, grid_index(len(kernel.grid) - 1))
+    return any(isinstance(s, Store) and along(s.index) in (0, 1) for s in kernel.body)
 
 
 def _limits(block: Block, axis: int) -> tuple[Value, ...]:
