@@ -22,8 +22,9 @@ A KERNEL (docs/loop-language.md): what a backend compiles
 
 A LAYOUT (docs/writing-a-layout.md)
     LayoutInfo, LayoutTensor, Layout, sparse_coo, sparse_csr, sparse_csc, sparse_bsr, capabilities
-    what its rules are written in: apply, reduce, required, make_node, gather_at, scatter_rows,
-        read_at, in_range, order_of, axis, broadcast_shapes, arguments, write_together
+    what its rules are written in: apply, reduce, required, make_node, gather_at, rows_at,
+        scatter_rows, put_rows, read_at, in_range, order_of, axis, broadcast_shapes, arguments,
+        write_together
     captured functions: is_capturing, is_mapping, uncaptured, look_up_again, read_each_call
     types: DTypeLike, DeviceLike
 
@@ -189,10 +190,11 @@ from .tensor.other_layouts import (
     LayoutTensor,
     gather_at,
     make_node,
+    rows_at,
     scatter_rows,
 )
 from .tensor.tensor import required
-from .tensor.together import write_together
+from .tensor.together import put_rows, write_together
 from .tensor.verbs import apply, reduce
 
 if TYPE_CHECKING:
@@ -367,6 +369,7 @@ if TYPE_CHECKING:  # not while running: `help` would print every class whole, 3,
         "order_of",
         "parse_kernel",
         "print_kernel",
+        "put_rows",
         "read_at",
         "read_each_call",
         "reduce",
@@ -374,6 +377,7 @@ if TYPE_CHECKING:  # not while running: `help` would print every class whole, 3,
         "reduces_long",
         "reductions",
         "required",
+        "rows_at",
         "scalar_argument",
         "scatter_rows",
         "set_gradient",

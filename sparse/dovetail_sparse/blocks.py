@@ -16,6 +16,7 @@ from dovetail.extend import (
     Layout,
     arguments,
     required,
+    rows_at,
     scatter_rows,
     sparse_bsr,
 )
@@ -24,7 +25,6 @@ from .compressed import from_parts, required_matrix, values_beside
 from .construct import to_sparse
 from .moves import fully_sparse, view
 from .pattern import Pattern, derives, linear
-from .rows import rows_at
 from .tensor import COO, Entries, coo
 
 Tensor = dt.Tensor

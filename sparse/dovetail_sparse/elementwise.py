@@ -26,11 +26,11 @@ from dovetail.extend import (
     int64,
     interpret,
     legalize,
+    rows_at,
 )
 
 from .merge import intersection, union
 from .moves import fully_sparse, view
-from .rows import rows_at
 from .tensor import COO, apply_to_values, coo
 
 Tensor = dt.Tensor

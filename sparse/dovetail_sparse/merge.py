@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import dovetail as dt
-from dovetail.extend import gather_at
+from dovetail.extend import gather_at, rows_at
 
 from .pattern import Pattern
-from .rows import merged, rows_at
+from .rows import merged
 from .tensor import COO
 
 Tensor = dt.Tensor

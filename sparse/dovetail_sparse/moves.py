@@ -9,11 +9,11 @@ from typing import Any
 
 import dovetail as dt
 import numpy as np
-from dovetail.extend import arguments
+from dovetail.extend import arguments, rows_at
 
 from .construct import empty
 from .pattern import Pattern, linear, unravelled, zeros
-from .rows import expand, rows_at
+from .rows import expand
 from .tensor import COO, coo
 
 Tensor = dt.Tensor

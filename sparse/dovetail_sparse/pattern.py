@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 from weakref import ref
 
 import dovetail as dt
-from dovetail.extend import is_capturing, order_of, scatter_rows, uncaptured
+from dovetail.extend import is_capturing, order_of, rows_at, scatter_rows, uncaptured
 
-from .rows import Runs, rows_at
+from .rows import Runs
 
 Tensor = dt.Tensor
 Shape = tuple[int, ...]
@@ -390,7 +390,7 @@ def stacked(coords: Sequence[Tensor], count: int, device: dt.Device) -> Tensor:
     """Vectors as the rows of a matrix."""
     if not coords:
         return dt.zeros((0, count), dtype=dt.int64, device=device)
-    return dt.stack(coords)
+    return dt.stack(coords) if len(coords) > 1 else coords[0].reshape(1, count)
 
 
 def _again(

@@ -12,13 +12,13 @@ import math
 from typing import Any
 
 import dovetail as dt
-from dovetail.extend import broadcast_shapes, make_node
+from dovetail.extend import broadcast_shapes, make_node, rows_at
 
 from .construct import to_sparse
 from .moves import fully_sparse, view
 from .pattern import Pattern, derives, linear
 from .row_by_row import times_sparse
-from .rows import PRODUCT, SAMPLED, Runs, expand, rows_at
+from .rows import PRODUCT, SAMPLED, Runs, expand
 from .tensor import COO, coo
 
 Tensor = dt.Tensor

@@ -10,12 +10,12 @@ import math
 from typing import Any
 
 import dovetail as dt
-from dovetail.extend import DType, Op, scatter_rows
+from dovetail.extend import DType, Op, rows_at, scatter_rows
 
 from .construct import to_sparse
 from .moves import fully_sparse
 from .pattern import Pattern, linear
-from .rows import Runs, rows_at
+from .rows import Runs
 from .tensor import COO, coo
 
 Tensor = dt.Tensor

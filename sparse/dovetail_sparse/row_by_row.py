@@ -33,11 +33,12 @@ from dovetail.extend import (
     fold_loop,
     int64,
     make_node,
+    rows_at,
     uint64,
 )
 
 from .pattern import Pattern
-from .rows import Runs, rows_at
+from .rows import Runs
 from .tensor import COO, coo
 
 Tensor = dt.Tensor

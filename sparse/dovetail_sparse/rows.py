@@ -14,9 +14,9 @@ from dovetail.extend import (
     Value,
     arithmetic,
     dtype_rules,
-    gather_at,
     int64,
     make_node,
+    rows_at,
 )
 
 from . import kernels
@@ -71,13 +71,6 @@ def substituted(
     """What solves a triangular system for each column of `b`, in its dtype."""
     row = SUBSTITUTIONS[lower, unit]
     return make_node(row, (b, values, bounds, columns), b.shape, b.dtype, b.dtype)
-
-
-def rows_at(x: Tensor, at: Tensor) -> Tensor:
-    """Rows of `x` at positions known to be good."""
-    column = at.reshape(at.shape[0], *(1,) * (x.ndim - 1))
-    axes = (-1, *range(1, x.ndim))
-    return gather_at(x, {0: column}, (at.shape[0], *x.shape[1:]), axes)
 
 
 def expand(low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 import dovetail as dt
+from dovetail.extend import rows_at
 
 from .moves import fully_sparse
 from .pattern import Pattern, stacked
-from .rows import rows_at
 from .tensor import COO, coo
 
 Tensor = dt.Tensor

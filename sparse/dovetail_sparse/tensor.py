@@ -14,6 +14,7 @@ from dovetail.extend import (
     Op,
     apply,
     required,
+    rows_at,
     sparse_bsr,
     sparse_coo,
     sparse_csc,
@@ -21,7 +22,7 @@ from dovetail.extend import (
 )
 
 from .pattern import Pattern
-from .rows import Runs, rows_at
+from .rows import Runs
 
 Tensor = dt.Tensor
 Shape = tuple[int, ...]

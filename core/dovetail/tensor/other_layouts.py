@@ -264,6 +264,12 @@ def gather_at(x: Tensor, at: Mapping[int, Tensor], shape: Shape, axes: Shape) ->
     return make_node(ops.GATHER, operands, shape, x.dtype, (shape, axes, tuple(at), None))
 
 
+def rows_at(x: Tensor, at: Tensor) -> Tensor:
+    """Rows of `x` at the places `at` along its first axis, unchecked."""
+    column = view(at, ("reshape", (at.size, *(1,) * (x.ndim - 1))))
+    return gather_at(x, {0: column}, (at.size, *x.shape[1:]), (-1, *range(1, x.ndim)))
+
+
 def scatter_rows(x: Tensor, values: Tensor, at: Tensor) -> Tensor:
     """`x` with rows of `values` at the places `at` along its first axis, unchecked and distinct."""
     column = view(at, ("reshape", (at.size, *(1,) * (values.ndim - 1))))

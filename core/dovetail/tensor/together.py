@@ -9,6 +9,7 @@ from ..engine.together import write_together as write_memory
 from ..graph.expr import Expr, overwritten
 from ..graph.ownership import Holder
 from .fields import expr_of
+from .other_layouts import scatter_rows
 from .tensor import Tensor, lazy_storage, strided
 from .writes import _noted, _require_writable, to_spec, write
 
@@ -53,3 +54,12 @@ def _leaf(x: Tensor) -> Expr:
     if recorder is not None and e.op is not None and recorder.is_earlier(e):
         recorder.settle_earlier(e)
     return lazy_storage(x) if e.op is not None else e
+
+
+def put_rows(x: Tensor, values: Tensor, at: Tensor) -> None:
+    """Writes rows of `values` to `x`, at places along its first axis that are unchecked, distinct.
+
+    Both are strided, of one dtype and device.
+    Raises: ReadOnlyError.
+    """
+    write("put_rows", x, [scatter_rows(x, values, at)._expr], updates=True)

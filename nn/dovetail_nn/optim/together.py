@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import dovetail as dt
-from dovetail.extend import is_capturing, write_together
+from dovetail.extend import is_capturing, put_rows, rows_at, write_together
 
 Tensors: TypeAlias = list[dt.Tensor]
 Rule: TypeAlias = Callable[..., Sequence[dt.Tensor]]
@@ -71,13 +71,17 @@ def updated(
 def updated_rows(rule: Rule, bucket: Bucket, numbers: Sequence[float]) -> None:
     """Does a step of parameters with sparse gradients, by the rule with its numbers."""
     for p, g, kept in zip(*bucket.tensors(), strict=True):
-        at, values = _rows_captured(g) if is_capturing() else _rows(g)
+        captured = is_capturing()
+        at, values = _rows_captured(g) if captured else _rows(g)
         all_of_them = [p.detach(), *kept]
-        rows = [dt.take(x, at, axis=0) for x in all_of_them]
+        rows = [rows_at(x, at) for x in all_of_them]
         made = rule(bucket.options, numbers, rows[0], values, *rows[1:])
         dt.evaluate(*made)
         for x, new in zip(all_of_them, made, strict=True):
-            x[at] = new
+            if captured:  # a row may be there more than once, with the same values each time
+                x[at] = new
+            else:
+                put_rows(x, new, at)
 
 
 def _rows(g: Any) -> tuple[dt.Tensor, dt.Tensor]:
