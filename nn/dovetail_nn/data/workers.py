@@ -27,7 +27,7 @@ import numpy as np
 from .collate import collated, default_collate, rows
 from .datasets import IterableDataset
 
-__all__ = ["WorkerError", "get_worker_info"]
+__all__ = ["get_worker_info"]
 
 ALIGNED = 64
 SMALL = 1 << 14  # bytes that go through the pipe rather than through shared memory
