@@ -332,5 +332,7 @@ def _saved(proto: Proto, path: Path) -> None:
     try:
         apart.write_bytes(raw)
         apart.replace(path)
+    except OSError as error:  # of the name that was given
+        raise type(error)(error.errno, error.strerror, str(path)) from None
     finally:
         apart.unlink(missing_ok=True)
