@@ -20,6 +20,7 @@ from ..respelled import Explained
 from .collate import default_collate, on_device
 from .datasets import Generator, IterableDataset
 from .origins import HINT, not_found_by, of_main
+from .progress import Track
 from .samplers import BatchSampler, RandomSampler, Sampler, SequentialSampler
 from .workers import Failed, Fetch, Fetcher, Inbox, Job, NoMore, Sent, WorkerError, work
 
@@ -48,7 +49,8 @@ class DataLoader(Explained):
     it warns, and they are as they are. `timeout`: seconds that a batch may take.
     `worker_init_fn(id)` is called first in each worker. `generator`: of random numbers.
     `persistent_workers`: they stay for the next epoch. `in_order`: whether batches of workers come
-    in order, or as they are made.
+    in order, or as they are made. `progress`: whether a loop over it shows a bar on a terminal, as
+    `Track` does, or the text before the bar.
 
     Workers are new processes (spawned), to which the data set, samplers aside, is sent as a pickle:
     so a script has its work below `if __name__ == "__main__":`, and what is sent is defined above
@@ -83,7 +85,13 @@ class DataLoader(Explained):
         pin_memory_device: str = "",
         in_order: bool = True,
         device: Any = None,
+        progress: bool | str = False,
     ) -> None:
+        if not isinstance(progress, (bool, str)):
+            raise dt.ArgumentTypeError(
+                f"data.DataLoader: progress is True, False or a text, not {progress!r:.80}"
+            )
+        self.progress = progress
         self.dataset, self.num_workers, self.timeout = dataset, num_workers, timeout
         self.pin_memory, self.pin_memory_device = pin_memory, pin_memory_device
         self._locks: bool | None = None if pin_memory else False  # None: nobody has looked yet
@@ -187,6 +195,13 @@ class DataLoader(Explained):
                 )
         drawn: Any = dt.random if self.generator is None else self.generator
         seed = int(drawn.integers(0, SEEDS, (), dtype=dt.int64).item())  # whoever needs it
+        batches = self._epoch(seed)
+        if not self.progress:
+            return batches
+        text = self.progress if isinstance(self.progress, str) else ""
+        return iter(Track(batches, text, _length(self)))
+
+    def _epoch(self, seed: int) -> Iterator[Any]:
         if self.num_workers == 0:
             return _ahead(map(self._finished, self._here()), self.device is not None)
         if not self.persistent_workers:
@@ -228,6 +243,14 @@ class DataLoader(Explained):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_workers": None}
+
+
+def _length(loader: DataLoader) -> int | None:
+    """How many batches there are, where somebody knows."""
+    try:
+        return len(loader)
+    except TypeError:
+        return None
 
 
 def _locks_pages(device: Any) -> bool:
