@@ -18,7 +18,8 @@ Array: TypeAlias = np.ndarray[Any, Any]
 
 
 def _linear(d: Array) -> Array:
-    return np.maximum(1 - np.abs(d), 0)
+    found: Array = np.maximum(1 - np.abs(d), 0)
+    return found
 
 
 def _cubic(d: Array) -> Array:
