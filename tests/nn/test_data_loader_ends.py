@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -180,13 +180,17 @@ def members(session: int) -> list[int]:
 
 def none_left(session: int, among: list[int] | None = None) -> bool:
     """Whether the processes of a session, or some of them, end within seconds."""
-    until = time.monotonic() + 20
-    while time.monotonic() < until:
-        left = members(session)
-        if not (left if among is None else [x for x in left if x in among]):
-            return True
-        time.sleep(0.05)
-    return False
+    for pid in members(session):
+        if among is None or pid in among:
+            try:
+                process = os.pidfd_open(pid)
+            except ProcessLookupError:
+                continue
+            ended, _, _ = select.select([process], [], [], 20)
+            os.close(process)
+            if not ended:
+                return False
+    return True
 
 
 @pytest.fixture
@@ -258,7 +262,6 @@ def test_workers_end_where_nobody_reads_what_they_print(script: Any, how: signal
         pass
     process.stdout.close()
     process.stderr.close()
-    time.sleep(0.5)
     os.kill(process.pid, how)
     process.wait(timeout=60)
     assert none_left(process.pid)

@@ -1,5 +1,7 @@
-"""Where classes and functions that are sent to worker processes come from: `__main__` is another
-module there, which has what its file defines, and nothing where it has no file."""
+"""Where classes and functions that are sent to worker processes come from.
+
+`__main__` is another module there: it has what its file defines, and nothing where it has no file.
+"""
 
 from __future__ import annotations
 

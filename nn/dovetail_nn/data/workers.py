@@ -34,8 +34,10 @@ SMALL = 1 << 14  # bytes that go through the pipe rather than through shared mem
 
 
 class WorkerError(dt.DovetailError, RuntimeError):
-    """A worker process of a loader has died, takes too long, or raised what cannot be raised here:
-    what cannot be sent, or StopIteration, which would end the loop."""
+    """A worker process of a loader has died, takes too long, or raised what cannot be raised here.
+
+    That is what cannot be sent, and StopIteration, which would end the loop.
+    """
 
 
 class NoMore(Exception):

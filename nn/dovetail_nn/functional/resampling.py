@@ -508,8 +508,10 @@ def _brought_in(at: Tensor, n: int, padding_mode: str, corners: bool) -> Tensor:
 
 
 def _values(x: Tensor, places: list[Tensor]) -> Tensor:
-    """The elements of images at whole places, channels last; nothing of an element outside, were it
-    inf or NaN."""
+    """The elements of images at whole places, channels last.
+
+    Outside there are zeros, and nothing of an element, were it inf or NaN.
+    """
     rows = dt.arange(x.shape[0], dtype=dt.int64, device=x.device)
     index, inside = [rows.reshape((-1, *(1,) * (places[0].ndim - 1)))], None
     for place, n in zip(places, x.shape[2:], strict=True):
